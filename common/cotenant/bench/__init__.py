@@ -1,0 +1,1 @@
+"""What a benchmark imports: the contract, the loop, devices, precision, input."""

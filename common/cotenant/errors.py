@@ -1,0 +1,39 @@
+"""Errors that end with the remedy, and the exit statuses of the command line."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+EXIT_PASSED = 0
+EXIT_FAILED = 1
+EXIT_USAGE = 2
+EXIT_SLOWER = 3
+EXIT_NOT_ISOLATED = 4
+EXIT_INTERRUPTED = 130
+
+
+class CotenantError(Exception):
+    """Something a person can mend: one sentence that says what is wrong and where, then the remedy."""
+
+    exit_status = EXIT_USAGE
+
+    def __init__(self, sentence: str, remedy: str = "") -> None:
+        super().__init__(sentence, remedy)
+        self.sentence = sentence
+        self.remedy = remedy
+
+    def __str__(self) -> str:
+        return f"{self.sentence} {self.remedy}".strip()
+
+
+class IsolationError(CotenantError):
+    """Isolation was required and cannot be had."""
+
+    exit_status = EXIT_NOT_ISOLATED
+
+
+def did_you_mean(word: str, candidates: Iterable[str]) -> str:
+    """Return `Did you mean 'x'?` for the closest candidate, or an empty string where none is close."""
+    close = difflib.get_close_matches(word, list(candidates), n=1, cutoff=0.6)
+    return f"Did you mean '{close[0]}'?" if close else ""

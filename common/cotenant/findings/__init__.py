@@ -1,0 +1,1 @@
+"""Typed statements about a record's validity, each with its remedy."""

@@ -1,0 +1,18 @@
+"""The finding: what is said about a number's validity, and how to mend it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+Severity = Literal["info", "warning", "error"]
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """`rule` names the check; an `error` makes a completed launch INVALID; `remedy` may be empty."""
+
+    rule: str
+    severity: Severity
+    sentence: str
+    remedy: str = ""

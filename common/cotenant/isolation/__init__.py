@@ -1,0 +1,1 @@
+"""Slices: planned by a pure function, made by one backend a file, entered through a shim."""

@@ -1,0 +1,1 @@
+"""What this host is: topology from sysfs, accelerators, software. Never imports torch."""

@@ -1,0 +1,1 @@
+"""The rendezvous: messages, their codec and the tenant's side. Standard library only."""

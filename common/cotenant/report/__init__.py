@@ -1,0 +1,1 @@
+"""Views of records. Knows results, findings and stats only."""

@@ -1,0 +1,1 @@
+"""The record's schema, its store, and the summary."""
