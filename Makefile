@@ -1,0 +1,18 @@
+# Targets for those who work on Cotenant; those who use it need ./run.sh alone.
+VENV ?= .venv
+
+.PHONY: check test test-all bench
+
+check: ## format, lint, types
+	$(VENV)/bin/ruff format --check .
+	$(VENV)/bin/ruff check .
+	$(VENV)/bin/mypy
+
+test: ## the checks and the fast tier, on a machine that has only Python
+	./test.sh
+
+test-all: ## the fast tier and the long loops: kills, fuzzing, simulations
+	./test.sh -m "slow or not slow"
+
+bench: ## what the harness itself costs, side by side (docs/benchmarks.md)
+	$(VENV)/bin/python benchmarks/run.py

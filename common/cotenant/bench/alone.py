@@ -1,0 +1,95 @@
+"""Stand-alone use: no runner, no neighbours, and the benchmark writes its own record."""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from cotenant.bench.chrono import clock_ns
+from cotenant.machine.facts import machine_facts
+from cotenant.machine.topology import discover
+
+
+class Alone:
+    """Answers where a runner would: GO at once, STOP at once, and the record goes where `--report` says."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._started = datetime.now(UTC)
+        self._arguments: dict[str, Any] = {}
+        self._report: Path | None = None
+        self._ready: tuple[int, int, int, list[int]] = (1, 1, 0, [])
+        self._ready_ns = 0
+        self._t0_ns = 0
+        self._observations: list[dict[str, Any]] = []
+
+    def begin(self, arguments: dict[str, Any], report: Path | None) -> None:
+        """Take what a runner would know from the command line."""
+        self._arguments, self._report = arguments, report
+
+    def ready(self, number: int, repeat: int, skip: int, warm_up_ns: list[int]) -> None:
+        self._ready, self._ready_ns = (number, repeat, skip, warm_up_ns), clock_ns()
+
+    def await_go(self) -> tuple[int, int, int]:
+        self._t0_ns = clock_ns()
+        return self._t0_ns, self._ready[0], self._ready[1]
+
+    def observation(self, **fields: Any) -> None:
+        self._observations.append(fields)
+
+    def done(self) -> None:
+        """Nobody waits for it."""
+
+    def stopped(self) -> bool:
+        return True
+
+    def record(self, record: dict[str, Any]) -> dict[str, Any]:
+        """Return the record of a finished run, written where `--report` says."""
+        return self._write("nan" if record["losses_non_finite"] else "completed", "", record)
+
+    def failed(self, outcome: str, message: str) -> None:
+        """Keep the record of a run that ended otherwise, where `--report` says."""
+        self._write(outcome, message, {})
+
+    def _write(self, outcome: str, message: str, part: dict[str, Any]) -> dict[str, Any]:
+        # Imported here: scipy costs a second, and nothing of it belongs into a measured process before its end.
+        from cotenant.results.build import Common, Place, Told, build_record
+        from cotenant.results.record import Enclosed, Observed, plain
+        from cotenant.results.store import keep_record
+
+        told = Told(
+            ready_ns=self._ready_ns,
+            skip=self._ready[2],
+            warm_up_ns=self._ready[3],
+            observations=[Observed.told(fields) for fields in self._observations],
+            part={"arguments": self._arguments} | part,
+        )
+        place = Place(
+            suite="alone",
+            name=os.environ.get("BENCH_NAME", self._name),
+            run_id=0,
+            tenant=0,
+            tenants=1,
+            group="student",
+            vcd="0",
+            hostname=socket.gethostname(),
+            cpu_cores=len(os.sched_getaffinity(0)),
+            devices=torch.accelerator.device_count(),
+            command=sys.argv,
+            log="",
+            machine=machine_facts(discover(), Path(__file__).parent),
+            isolation=Enclosed("none", {}, {}, {}, ["processors", "memory"]),
+        )
+        load = told.load()
+        now = datetime.now(UTC)
+        common = Common(self._started, now, self._t0_ns, load[0], load, meters={})
+        record = build_record(place, told, common, outcome, message, comparable=True)
+        if self._report is not None:
+            print(f"Record: {keep_record(self._report, record, now)}")
+        return plain(record)

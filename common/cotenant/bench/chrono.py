@@ -1,0 +1,69 @@
+"""One observation: `number` batches between two clock reads, and nothing else between them.
+
+`perf_counter_ns` is CLOCK_MONOTONIC on Linux, one clock for all processes of a host.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from cotenant.bench.device import Device
+
+clock_ns = time.perf_counter_ns
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """What was seen between `start_ns` and `end_ns`; `losses` still lie on the device."""
+
+    start_ns: int
+    end_ns: int
+    items: float
+    data_wait_ns: int
+    losses: list[torch.Tensor]
+    event_ns: int | None
+
+
+@dataclass(slots=True)
+class Work:
+    """What one batch takes: where it comes from, the step on it, and how its items are counted."""
+
+    batches: Iterator[Any]
+    restart: Callable[[], Iterator[Any]]
+    step: Callable[[Any, Any], torch.Tensor | None]
+    items: Callable[[Any], float]
+    run: Any
+    device: Device
+
+
+def observe(work: Work, number: int) -> Observation:
+    """Time `number` batches: the wait for data, the step, and the synchronisation that closes them."""
+    run, step, items, clock = work.run, work.step, work.items, clock_ns
+    batches = work.batches
+    losses: list[torch.Tensor] = []
+    waited_ns, counted = 0, 0.0
+    work.device.synchronize()
+    opening = work.device.mark()
+    start_ns = clock()
+    for _ in range(number):
+        asked_ns = clock()
+        try:
+            batch = next(batches)
+        except StopIteration:
+            batches = work.batches = work.restart()
+            batch = next(batches)
+        waited_ns += clock() - asked_ns
+        loss = step(run, batch)
+        if loss is not None:
+            losses.append(loss.detach())
+        counted += items(batch)
+    closing = work.device.mark()
+    work.device.synchronize()
+    end_ns = clock()
+    event_ns = None if opening is None else round(opening.elapsed_time(closing) * 1e6)
+    return Observation(start_ns, end_ns, counted, waited_ns, losses, event_ns)

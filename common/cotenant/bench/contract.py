@@ -1,0 +1,91 @@
+"""The contract of a benchmark: one file, one class; the harness owns everything else."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+from cotenant.bench.parameters import declared, flag
+from cotenant.bench.precision import asked_precision
+from cotenant.errors import CotenantError
+
+if TYPE_CHECKING:
+    import torch
+
+    from cotenant.bench.run import Run
+
+
+class Benchmark:
+    """Base of every benchmark: `build`, `batches`, `step`, and `items` where an item is not a row of the batch.
+
+    The annotated attributes below are the flags every benchmark has; a subclass adds its own in the same way and
+    overrides defaults by assigning (`batch_size: int = 128`).
+    """
+
+    item: ClassVar[str] = "item"
+    ignored: ClassVar[dict[str, int]] = {}
+
+    batch_size: int = flag(64, "--batch-size", "-b", help="rows in one batch")
+    cuda: bool = flag(True, "--cuda", help="use an accelerator where there is one")
+    workers: int = flag(0, "--workers", "-j", help="data-loader processes")
+    seed: int = flag(0, "--seed", "-s", help="seed of every generator")
+    devices: int = flag(1, "--devices", help="devices this process may use")
+    repeat: int = flag(15, "--repeat", help="observations")
+    number: int = flag(5, "--number", help="batches in one observation")
+    skip: int | None = flag(None, "--skip", help="first observations left out of statistics")
+    report: Path | None = flag(None, "--report", help="a .json file or a directory for the record")
+    precision: Literal["fp32", "tf32", "bf16", "fp16"] | None = flag(None, "--precision", help="of the products")
+    half: bool = flag(False, "--half", help="fp16 weights with fp32 norms (as --opt-level O3)")
+    fp16: bool = flag(False, "--fp16", help="as --precision fp16")
+    opt_level: Literal["O0", "O1", "O2", "O3"] | None = flag(
+        None, "--opt-level", help="O0 fp32, O1 and O2 fp16 autocast, O3 fp16 weights"
+    )
+    data: Path | None = flag(None, "--data", help="read the input from files here, not from a random batch")
+    compile: bool = flag(False, "--compile", help="torch.compile the models")
+    channels_last: bool = flag(False, "--channels-last", help="channels_last memory format")
+
+    def __init__(self, **parameters: Any) -> None:
+        """Set every parameter, those not given to their defaults. Raises CotenantError for impossible ones."""
+        known = declared(type(self))
+        assert parameters.keys() <= known.keys(), parameters.keys() - known.keys()
+        for name, (_, how) in known.items():
+            setattr(self, name, parameters.get(name, how.default))
+        self.asked_precision = asked_precision(self.precision, self.half, self.fp16, self.opt_level)
+        for name in ("batch_size", "number", "repeat", "devices"):
+            if getattr(self, name) < 1:
+                raise CotenantError(f"--{name.replace('_', '-')} must be at least 1, not {getattr(self, name)}.")
+        if self.workers < 0:
+            raise CotenantError(f"--workers must not be negative, but is {self.workers}.")
+        if self.skip is None:
+            self.skip = min(5, self.repeat // 3)
+        if not 0 <= self.skip < self.repeat:
+            raise CotenantError(
+                f"--skip {self.skip} leaves none of {self.repeat} observations.",
+                "Give a --skip smaller than --repeat.",
+            )
+
+    def build(self, run: Run) -> None:
+        """Make models and optimizers, each model placed by `run.place`."""
+        raise NotImplementedError
+
+    def batches(self, run: Run) -> Iterable[Any]:
+        """Return the batches, without end: `run.resident(...)` or `run.loader(dataset)`."""
+        raise NotImplementedError
+
+    def step(self, run: Run, batch: Any) -> torch.Tensor | None:
+        """Do one training step and return its loss, a scalar still on the device (None: no loss here)."""
+        raise NotImplementedError
+
+    def items(self, batch: Any) -> float:
+        """Return how many items one step on `batch` counts: its rows, unless a task says otherwise."""
+        first = batch[0] if isinstance(batch, (tuple, list)) else batch
+        return len(first)
+
+    @classmethod
+    def main(cls, argv: Sequence[str] | None = None) -> None:
+        """Run this benchmark, alone or as a tenant, and leave the process with its exit status."""
+        from cotenant.bench.session import main
+
+        sys.exit(main(cls, sys.argv[1:] if argv is None else argv))

@@ -1,0 +1,59 @@
+"""Devices through torch.accelerator: CPU, CUDA, ROCm, XPU behind the same few calls."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+
+@dataclass(frozen=True, slots=True)
+class Device:
+    """Where a tenant's models and batches live."""
+
+    torch_device: torch.device
+
+    @property
+    def is_accelerator(self) -> bool:
+        return self.torch_device.type != "cpu"
+
+    @property
+    def name(self) -> str:
+        """The accelerator's model, or `CPU`."""
+        if self.is_accelerator:
+            return str(torch.get_device_module(self.torch_device).get_device_name(self.torch_device))
+        return "CPU"
+
+    def synchronize(self) -> None:
+        """Wait until all work on the device is done; on a CPU nothing is ever pending."""
+        if self.is_accelerator:
+            torch.accelerator.synchronize(self.torch_device)
+
+    def mark(self) -> Any:
+        """Record an event on the current stream, or nothing on a CPU."""
+        if not self.is_accelerator:
+            return None
+        event = torch.Event(self.torch_device, enable_timing=True)
+        event.record()
+        return event
+
+    def peak_memory_bytes(self) -> dict[str, int]:
+        """Return the peak of allocated and of reserved device memory; empty on a CPU."""
+        if not self.is_accelerator:
+            return {}
+        module = torch.get_device_module(self.torch_device)
+        return {
+            "allocated_bytes": module.max_memory_allocated(self.torch_device),
+            "reserved_bytes": module.max_memory_reserved(self.torch_device),
+            "allocation_retries": module.memory_stats(self.torch_device).get("num_alloc_retries", 0),
+        }
+
+
+def choose_device(cuda: bool, local_rank: int = 0) -> Device:
+    """Return the accelerator asked for, or the CPU where none is asked for or none is there."""
+    if cuda and torch.accelerator.is_available():
+        device = torch.device(torch.accelerator.current_accelerator().type, local_rank)  # type: ignore[union-attr]
+        torch.accelerator.set_device_index(local_rank)
+        return Device(device)
+    return Device(torch.device("cpu"))

@@ -1,0 +1,63 @@
+"""What a tenant knows about itself that its runner cannot see: arguments, software, device, what ran."""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from cotenant.bench.contract import Benchmark
+from cotenant.bench.parameters import declared
+from cotenant.bench.run import Run
+
+_SPELLINGS_OF_PRECISION = ("half", "fp16", "opt_level")
+
+
+def arguments_of(benchmark: Benchmark) -> dict[str, Any]:
+    """Return every parameter by its name as plain JSON values; the spellings of the precision become one."""
+    names = [name for name in declared(type(benchmark)) if name not in _SPELLINGS_OF_PRECISION]
+    return {name: _plain(getattr(benchmark, name)) for name in names} | {"precision": benchmark.asked_precision}
+
+
+def source_version(cls: type) -> str:
+    """Return a hash over the Python files beside the benchmark's own, so that changed work is seen."""
+    digest = hashlib.sha256()
+    for path in sorted(Path(inspect.getfile(cls)).parent.glob("*.py")):
+        digest.update(path.name.encode() + b"\0" + path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def tenant_facts(run: Run, dtype: str | None) -> dict[str, Any]:
+    """Return device, metrics, what was observed, torch's settings and the findings of one run."""
+    benchmark = run.benchmark
+    return {
+        "gpu": run.chosen.name if run.chosen.is_accelerator else "",
+        "metrics": run.metrics,
+        "device_memory": run.chosen.peak_memory_bytes(),
+        "observed": {
+            "dtype": dtype,
+            "device": str(run.device),
+            "world_size": 1,
+            "compiled": benchmark.compile,
+            "threads": torch.get_num_threads(),
+        },
+        "torch": {
+            "version": torch.__version__,
+            "cuda": torch.version.cuda,
+            "hip": torch.version.hip,
+            "cudnn": torch.backends.cudnn.version() if run.chosen.is_accelerator else None,
+            "fp32_precision": torch.backends.fp32_precision,  # type: ignore[attr-defined]
+        },
+        "findings": [
+            {"rule": f.rule, "severity": f.severity, "sentence": f.sentence, "remedy": f.remedy} for f in run.findings
+        ],
+    }
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Path):
+        return str(value)
+    return list(value) if isinstance(value, tuple) else value

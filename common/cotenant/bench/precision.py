@@ -1,0 +1,138 @@
+"""Precisions: what was asked by any spelling becomes one setting, applied in one place.
+
+fp32 is fp32: TF32, which torch leaves on in convolutions, is switched off for it. bf16 and fp16 are torch.amp's
+autocast around the step, fp16 with a gradient scaler; `half` has fp16 weights with fp32 norms and a static scale.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from cotenant.bench.device import Device
+from cotenant.bench.outcome import UnsupportedError
+from cotenant.errors import CotenantError
+
+STATIC_SCALE = 128.0
+_NORMS = (
+    torch.nn.modules.batchnorm._NormBase,
+    torch.nn.LayerNorm,
+    torch.nn.GroupNorm,
+)
+_BY_LEVEL = {"O0": "fp32", "O1": "fp16", "O2": "fp16", "O3": "half"}
+_DTYPES = {"bf16": torch.bfloat16, "fp16": torch.float16, "half": torch.float16}
+
+
+def asked_precision(precision: str | None, half: bool, fp16: bool, opt_level: str | None) -> str:
+    """Return fp32, tf32, bf16, fp16 or half for every spelling. Raises CotenantError where two disagree."""
+    asked = {
+        "--precision": precision,
+        "--half": "half" if half else None,
+        "--fp16": "fp16" if fp16 else None,
+        "--opt-level": _BY_LEVEL[opt_level] if opt_level else None,
+    }
+    said = {name: value for name, value in asked.items() if value}
+    if len(set(said.values())) > 1:
+        raise CotenantError(
+            "Two precisions are asked for: " + ", ".join(f"{name} means {value}" for name, value in said.items()) + ".",
+            "Keep one of them.",
+        )
+    return next(iter(said.values()), "fp32")
+
+
+@dataclass(frozen=True, slots=True)
+class Precision:
+    """One precision on one device."""
+
+    name: str
+    device: Device
+    scaler: torch.amp.GradScaler | None
+
+    @property
+    def autocast_dtype(self) -> torch.dtype | None:
+        return _DTYPES.get(self.name)
+
+    def convert(self, module: torch.nn.Module) -> torch.nn.Module:
+        """Return the module with the weights this precision trains: fp16 with fp32 norms for `half`."""
+        if self.name == "half":
+            module.half()
+            for part in module.modules():
+                if isinstance(part, _NORMS):
+                    part.float()
+        return module
+
+    def around(self, step: Callable[..., Any]) -> Callable[..., Any]:
+        """Return `step` as it must be called: itself for fp32 and tf32, under autocast for 16 bit."""
+        if self.autocast_dtype is None:
+            return step
+        autocast = torch.autocast(self.device.torch_device.type, self.autocast_dtype)
+
+        def autocast_step(run: Any, batch: Any) -> Any:
+            with autocast:
+                return step(run, batch)
+
+        return autocast_step
+
+    def update(self, loss: torch.Tensor, optimizer: torch.optim.Optimizer, clip_norm: float | None = None) -> None:
+        """zero_grad, backward, clip, step, in the way this precision needs."""
+        optimizer.zero_grad()
+        if self.autocast_dtype is None:
+            loss.backward()
+            _clip(optimizer, clip_norm)
+            optimizer.step()
+        else:
+            self._update_16(loss, optimizer, clip_norm)
+
+    def _update_16(self, loss: torch.Tensor, optimizer: torch.optim.Optimizer, clip_norm: float | None) -> None:
+        with torch.autocast(self.device.torch_device.type, enabled=False):
+            if self.name == "half":
+                (loss.float() * STATIC_SCALE).backward()
+                grads = [p.grad for group in optimizer.param_groups for p in group["params"] if p.grad is not None]
+                torch._foreach_mul_(grads, 1 / STATIC_SCALE)
+            elif self.scaler is not None:
+                self.scaler.scale(loss).backward()
+                if clip_norm is not None:
+                    self.scaler.unscale_(optimizer)
+            else:
+                loss.backward()
+            _clip(optimizer, clip_norm)
+            if self.scaler is not None:
+                self.scaler.step(optimizer)
+                self.scaler.update()
+            else:
+                optimizer.step()
+        # Autocast keeps 16-bit copies of the weights until its outermost context ends: a second forward in the
+        # same step (a generator after its discriminator) must see the updated ones.
+        torch.clear_autocast_cache()
+
+
+def set_precision(name: str, device: Device) -> Precision:
+    """Set torch's backends for `name` on `device`. Raises UnsupportedError where the device cannot train so."""
+    if device.torch_device.type == "cpu" and name in ("fp16", "half"):
+        raise UnsupportedError(
+            "fp16 training on a CPU is emulated and up to 200 times slower, so it is not measured.",
+            "Use --precision bf16.",
+        )
+    if name == "tf32" and not _has_tf32(device):
+        raise UnsupportedError(f"{device.name} has no TF32.", "Use --precision fp32.")
+    mode = "tf32" if name == "tf32" else "ieee"
+    torch.backends.fp32_precision = mode  # type: ignore[attr-defined]
+    torch.backends.cuda.matmul.fp32_precision = mode
+    torch.backends.cudnn.conv.fp32_precision = mode  # type: ignore[attr-defined]
+    torch.backends.cudnn.rnn.fp32_precision = mode  # type: ignore[attr-defined]
+    scaler = torch.amp.GradScaler(device.torch_device.type) if name == "fp16" else None
+    return Precision(name, device, scaler)
+
+
+def _has_tf32(device: Device) -> bool:
+    if device.torch_device.type != "cuda" or torch.version.hip:
+        return False
+    return torch.cuda.get_device_capability(device.torch_device) >= (8, 0)
+
+
+def _clip(optimizer: torch.optim.Optimizer, norm: float | None) -> None:
+    if norm is not None:
+        torch.nn.utils.clip_grad_norm_([p for group in optimizer.param_groups for p in group["params"]], norm)

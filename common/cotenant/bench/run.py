@@ -1,0 +1,68 @@
+"""What a benchmark is given: where to place models, how to update them, where batches come from."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from cotenant.bench.contract import Benchmark
+from cotenant.bench.device import Device, choose_device
+from cotenant.bench.loader import loader
+from cotenant.bench.outcome import MissingDataError
+from cotenant.bench.precision import Precision, set_precision
+from cotenant.findings.finding import Finding
+
+
+class Run:
+    """One start of one benchmark on one device in one precision."""
+
+    def __init__(self, benchmark: Benchmark) -> None:
+        self.benchmark = benchmark
+        self.findings: list[Finding] = []
+        self.metrics: dict[str, float] = {}
+        self.chosen: Device = choose_device(benchmark.cuda)
+        self.device: torch.device = self.chosen.torch_device
+        if benchmark.cuda and not self.chosen.is_accelerator:
+            self.findings.append(Finding("no_accelerator", "info", "No accelerator was found: it ran on the CPU."))
+        self.precision: Precision = set_precision(benchmark.asked_precision, self.chosen)
+        random.seed(benchmark.seed)
+        torch.manual_seed(benchmark.seed)
+        self.update = self.precision.update
+
+    def place(self, module: torch.nn.Module) -> Any:
+        """Return the module on the device, in this precision's weights, memory format and compiled if asked."""
+        module = self.precision.convert(module.to(self.device))
+        if self.benchmark.channels_last:
+            module = module.to(memory_format=torch.channels_last)
+        return torch.compile(module) if self.benchmark.compile else module
+
+    def resident(self, *tensors: torch.Tensor) -> Iterator[Any]:
+        """Return one batch without end: the tensors, placed once on the device (a single one stays bare)."""
+        placed = []
+        for tensor in tensors:
+            formatted = self.benchmark.channels_last and tensor.dim() == 4
+            placed.append(
+                tensor.to(self.device, memory_format=torch.channels_last if formatted else torch.preserve_format)
+            )
+        return itertools.repeat(placed[0] if len(placed) == 1 else tuple(placed))
+
+    def loader(self, dataset: Any, collate: Any = None) -> Iterator[Any]:
+        """Return full, shuffled batches of the dataset's samples on the device, from one iterator without end."""
+        benchmark = self.benchmark
+        return loader(dataset, benchmark.batch_size, benchmark.workers, benchmark.seed, self.chosen, collate)
+
+    def files(self, *parts: str) -> Path:
+        """Return a path below `--data`. Raises MissingDataError where nothing is there."""
+        assert self.benchmark.data is not None
+        path = self.benchmark.data.joinpath(*parts)
+        if not path.exists():
+            raise MissingDataError(
+                f"There is no {path}.",
+                "Make the data with ./download_datasets.sh, or give its place with --data.",
+            )
+        return path

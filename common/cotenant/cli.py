@@ -1,0 +1,43 @@
+"""The command line: dispatch and common errors; no logic."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Sequence
+
+from cotenant.errors import EXIT_INTERRUPTED, EXIT_PASSED, EXIT_USAGE, CotenantError, did_you_mean
+
+COMMANDS = {"run": "launch the benchmarks of a job file and measure them side by side"}
+
+
+def main(argv: Sequence[str]) -> int:
+    """Run one command and return its exit status (docs: 0, 1, 2, 3, 4, 130); bad input never shows a traceback."""
+    if not argv or argv[0] in ("-h", "--help"):
+        print("usage: cotenant COMMAND [arguments]\n")
+        print("\n".join(f"  {name:10} {what}" for name, what in COMMANDS.items()))
+        return EXIT_PASSED if argv else EXIT_USAGE
+    try:
+        if argv[0] not in COMMANDS:
+            raise CotenantError(
+                f"There is no command '{argv[0]}'.",
+                did_you_mean(argv[0], COMMANDS) or f"Commands: {', '.join(COMMANDS)}.",
+            )
+        module = importlib.import_module(f"cotenant.commands.{argv[0]}")
+        return int(module.main(argv[1:]))
+    except CotenantError as error:
+        print(f"cotenant: {error}", file=sys.stderr)
+        return error.exit_status
+    except BrokenPipeError:
+        return EXIT_PASSED
+    except OSError as error:
+        print(f"cotenant: {error.strerror}: {error.filename or 'no file named'}", file=sys.stderr)
+        return EXIT_USAGE
+    except KeyboardInterrupt:
+        print("cotenant: interrupted.", file=sys.stderr)
+        return EXIT_INTERRUPTED
+
+
+def entry() -> None:
+    """The `cotenant` command."""
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,23 @@
+"""Every set that can be made, by name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from cotenant.datasets.maker import Maker
+from cotenant.datasets.makers.imagenet import IMAGENET
+from cotenant.datasets.makers.mnist import MNIST
+from cotenant.errors import CotenantError, did_you_mean
+
+MAKERS: Mapping[str, Maker] = {maker.name: maker for maker in (MNIST, IMAGENET)}
+
+
+def find_maker(name: str) -> Maker:
+    """Return the maker of this name; raises CotenantError with the names there are."""
+    maker = MAKERS.get(name)
+    if maker is None:
+        raise CotenantError(
+            f"There is no data set '{name}'.",
+            f"{did_you_mean(name, MAKERS)} The sets: {', '.join(MAKERS)}.".strip(),
+        )
+    return maker

@@ -1,0 +1,28 @@
+"""The rules a finished record is asked by, one small file a rule: `check(record)` returns a finding or None."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cotenant.findings.finding import Finding
+from cotenant.findings.rules import (
+    clocks,
+    few,
+    loss,
+    memory,
+    neighbour,
+    overlap,
+    precision,
+    runner,
+    unsynchronised,
+)
+
+if TYPE_CHECKING:
+    from cotenant.results.record import Record
+
+RULES = (neighbour, overlap, precision, clocks, few, loss, memory, unsynchronised, runner)
+
+
+def findings_of(record: Record) -> list[Finding]:
+    """Return what every rule has to say about `record`."""
+    return [finding for rule in RULES if (finding := rule.check(record)) is not None]

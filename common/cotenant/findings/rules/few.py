@@ -1,0 +1,21 @@
+"""Too few observations for an interval."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cotenant.findings.finding import Finding
+
+if TYPE_CHECKING:
+    from cotenant.results.record import Record
+
+
+def check(record: Record) -> Finding | None:
+    if record.statistics is None or record.statistics.interval is not None:
+        return None
+    return Finding(
+        "few_observations",
+        "warning",
+        f"{record.statistics.n} kept observations are too few for an interval of their median.",
+        "Use a larger --repeat: six kept observations are the least.",
+    )

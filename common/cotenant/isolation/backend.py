@@ -1,0 +1,134 @@
+"""The protocol every backend speaks, and what passes over it. Standard library only: the reaper uses it too."""
+
+from __future__ import annotations
+
+import os
+import pwd
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+from cotenant.isolation.plan import Slice
+from cotenant.machine.cpulist import format_list
+
+RUN_VARIABLE = "COTENANT_RUN"
+
+
+class NotIsolatedError(OSError):
+    """A slice that is not what was planned. The text says what was asked, and what the kernel answered."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """What the shim needs to enter a slice: the files to write `0` to, and the processors it must find itself on."""
+
+    procs_files: tuple[Path, ...] = ()
+    processors: tuple[int, ...] | None = None
+    set_affinity: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ReadBack:
+    """What the kernel says a slice is; None is what this backend cannot ask."""
+
+    processors: str | None = None
+    nodes: str | None = None
+    memory_bytes: int | None = None
+    memory_and_swap_bytes: int | None = None
+    pids_max: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Counters:
+    """Cumulative counters of a slice; None is what this backend or kernel does not count."""
+
+    processor_ns: int | None = None
+    memory_peak_bytes: int | None = None
+    pids: int | None = None
+    oom_kills: int | None = None
+
+
+class LiveSlice(Protocol):
+    """A slice that exists: one tenant of one launch lives in it."""
+
+    entry: Entry
+
+    def verify(self) -> ReadBack:
+        """Compare the kernel's word with the plan. Raises NotIsolatedError."""
+
+    def counters(self) -> Counters:
+        """Return the counters now."""
+
+    def kill(self) -> None:
+        """Kill every process inside and wait until none is left. Raises NotIsolatedError if some survive."""
+
+    def remove(self) -> None:
+        """Remove the empty slice. Raises NotIsolatedError if the kernel holds on to it."""
+
+
+class Backend(Protocol):
+    """One way to isolate tenants; `unenforced` names what it does not hold."""
+
+    name: str
+    unenforced: tuple[str, ...]
+
+    def probe(self) -> str | None:
+        """Return why this backend cannot be had here, or None where it can."""
+
+    def open(self, run: RunName) -> None:
+        """Make the parent of this run's slices, after sweeping what dead runs of the same owner left."""
+
+    def create(self, slice_: Slice) -> LiveSlice:
+        """Make a fresh slice. Raises NotIsolatedError."""
+
+    def close(self) -> None:
+        """Kill and remove whatever is left of this run."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunName:
+    """Names a run after its runner's process, so that a dead run is known from its name alone."""
+
+    pid: int = field(default_factory=os.getpid)
+    start_ticks: int = field(default_factory=lambda: start_ticks(os.getpid()) or 0)
+
+    def __str__(self) -> str:
+        return f"{self.pid}-{self.start_ticks}"
+
+    @classmethod
+    def parse(cls, text: str) -> RunName | None:
+        """Return the name a directory carries, or None where it is not one of ours."""
+        pid, _, start = text.partition("-")
+        return cls(int(pid), int(start)) if pid.isdecimal() and start.isdecimal() else None
+
+    @property
+    def alive(self) -> bool:
+        return start_ticks(self.pid) == self.start_ticks
+
+
+def start_ticks(pid: int) -> int | None:
+    """Return when a process started, in clock ticks after boot, or None where there is no such process."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+    fields = stat.rpartition(")")[2].split()
+    return None if fields[0] in "ZX" else int(fields[19])
+
+
+def owner() -> str:
+    """Return the login that slices are named after."""
+    try:
+        return pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:
+        return str(os.getuid())
+
+
+def expected(slice_: Slice) -> dict[str, object]:
+    """Return what was planned, in the shape records keep."""
+    return {
+        "processors": format_list(slice_.processors),
+        "nodes": format_list(slice_.nodes),
+        "memory_bytes": slice_.memory_bytes,
+        "accelerators": [accelerator.uuid for accelerator in slice_.accelerators],
+    }

@@ -1,0 +1,68 @@
+"""Backends without cgroups: `affinity` binds a tenant to its processors, `none` leaves it as it is.
+
+Neither limits memory, and both find a tenant's processes by the marker in their environment.
+"""
+
+from __future__ import annotations
+
+from cotenant.isolation.backend import Counters, Entry, ReadBack, RunName
+from cotenant.isolation.plan import Slice
+from cotenant.isolation.processes import kill_marked
+
+
+class LooseSlice:
+    """A slice in name only: processors by affinity, or nothing at all."""
+
+    def __init__(self, run: RunName, tenant: int, entry: Entry) -> None:
+        self.entry = entry
+        self._run = str(run)
+        self._tenant = tenant
+
+    def verify(self) -> ReadBack:
+        return ReadBack()
+
+    def counters(self) -> Counters:
+        return Counters()
+
+    def kill(self) -> None:
+        kill_marked(self._run, self._tenant)
+
+    def remove(self) -> None:
+        """Nothing was made."""
+
+
+class NoIsolation:
+    """Copies as they come: what happens when everybody just starts."""
+
+    name = "none"
+    unenforced: tuple[str, ...] = ("processors", "memory", "swap", "pids")
+
+    def __init__(self) -> None:
+        self._run: RunName | None = None
+
+    def probe(self) -> str | None:
+        return None
+
+    def open(self, run: RunName) -> None:
+        self._run = run
+
+    def create(self, slice_: Slice) -> LooseSlice:
+        assert self._run is not None
+        return LooseSlice(self._run, slice_.tenant, self._entry(slice_))
+
+    def close(self) -> None:
+        if self._run is not None:
+            kill_marked(str(self._run))
+
+    def _entry(self, slice_: Slice) -> Entry:
+        return Entry()
+
+
+class Affinity(NoIsolation):
+    """Processors by sched_setaffinity, which a tenant could undo; memory is not limited."""
+
+    name = "affinity"
+    unenforced: tuple[str, ...] = ("memory", "swap", "pids")
+
+    def _entry(self, slice_: Slice) -> Entry:
+        return Entry(processors=slice_.processors, set_affinity=True)

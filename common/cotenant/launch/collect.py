@@ -1,0 +1,111 @@
+"""From a launch's result to its records. Imported after the first launch: scipy and msgspec take their time."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import Any
+
+from cotenant.findings.finding import Finding
+from cotenant.isolation.backend import Backend, Counters, expected
+from cotenant.isolation.plan import Slice
+from cotenant.launch.launch import Ending, LaunchResult
+from cotenant.launch.tenant import Rank
+from cotenant.results.build import Common, Place, Told, build_record
+from cotenant.results.record import Enclosed, Observed, Record
+from cotenant.stats.overlap import common_load
+from cotenant.suite.cells import Cell
+
+
+@dataclass(frozen=True, slots=True)
+class SuiteFacts:
+    """What all launches of a suite run share."""
+
+    suite: str
+    uid: int
+    machine: dict[str, Any]
+    backend: Backend
+    findings: tuple[Finding, ...]
+
+
+def records_of(result: LaunchResult, cell: Cell, facts: SuiteFacts) -> list[Record]:
+    """Return a record per tenant of the launch."""
+    told = [_told(ending.ranks) for ending in result.endings]
+    loads = [one.load() for one in told if one.observations]
+    common = Common(
+        started=result.started,
+        ended=result.ended,
+        t0_ns=result.t0_ns,
+        first_start_ns=min((start_ns for start_ns, _ in loads), default=0),
+        load=common_load(loads) if loads else (0, 0),
+        meters=result.meters,
+        findings=facts.findings,
+    )
+    comparable = all(ending.outcome == "completed" for ending in result.endings)
+    return [
+        build_record(
+            _place(ending, len(result.endings), cell, facts),
+            one,
+            common,
+            ending.outcome,
+            ending.message,
+            comparable,
+        )
+        for ending, one in zip(result.endings, told, strict=True)
+    ]
+
+
+def _told(ranks: dict[int, Rank]) -> Told:
+    """Rank 0 speaks for its tenant; the observations of every rank are kept."""
+    seen = {number: [Observed.told(fields) for fields in rank.observations] for number, rank in sorted(ranks.items())}
+    first = ranks.get(0)
+    if first is None:
+        return Told()
+    ready = first.ready or {}
+    return Told(
+        ready_ns=first.ready_ns,
+        skip=ready.get("skip", 0),
+        warm_up_ns=ready.get("warm_up_ns", []),
+        observations=seen[0],
+        rank_observations={str(number): rows for number, rows in seen.items()} if len(seen) > 1 else {},
+        part=first.record or {},
+    )
+
+
+def _place(ending: Ending, tenants: int, cell: Cell, facts: SuiteFacts) -> Place:
+    slice_ = ending.order.slice
+    return Place(
+        suite=facts.suite,
+        name=cell.job.stem,
+        run_id=facts.uid,
+        tenant=slice_.tenant,
+        tenants=tenants,
+        group=cell.job.group,
+        vcd=visible_devices(slice_),
+        hostname=facts.machine["hostname"],
+        cpu_cores=len(slice_.processors),
+        devices=len(slice_.accelerators),
+        command=ending.order.command,
+        log=str(ending.order.log),
+        machine=facts.machine,
+        isolation=Enclosed(
+            backend=facts.backend.name,
+            planned=expected(slice_),
+            read_back=dataclasses.asdict(ending.read_back),
+            counters=_difference(ending.before, ending.after),
+            unenforced=list(facts.backend.unenforced),
+        ),
+    )
+
+
+def visible_devices(slice_: Slice) -> str:
+    """Return the indices of a slice's devices, `0,1`; without any, the tenant's number."""
+    return ",".join(str(accelerator.index) for accelerator in slice_.accelerators) or str(slice_.tenant)
+
+
+def _difference(before: Counters, after: Counters) -> dict[str, Any]:
+    """Processor time is what was used since GO; the rest are peaks and counts of the slice's life."""
+    counted = dataclasses.asdict(after)
+    if before.processor_ns is not None and after.processor_ns is not None:
+        counted["processor_ns"] = after.processor_ns - before.processor_ns
+    return counted

@@ -1,0 +1,61 @@
+"""From a job's `cmd` to something that can be executed."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+
+from cotenant.errors import CotenantError, did_you_mean
+from cotenant.launch.environment import Places
+from cotenant.machine.accelerators import Accelerator
+
+
+def resolve_command(cmd: str, job: str, suite: Path, checkout: Path) -> Path:
+    """Return the executable: looked up beside the job file, then under `tasks/`, then in the checkout.
+
+    Raises CotenantError where it is not there, or cannot be executed.
+    """
+    places = [suite.parent, checkout / "tasks", checkout]
+    for place in places:
+        path = (place / cmd).resolve()
+        if path.is_file():
+            if not os.access(path, os.X_OK):
+                raise CotenantError(f"Job '{job}': {path} is not executable.", f"chmod +x {path}")
+            return path
+    known = sorted(str(path.relative_to(checkout / "tasks")) for path in checkout.glob("tasks/*/*/pytorch/run*.sh"))
+    remedy = did_you_mean(cmd.removeprefix("./"), known)
+    raise CotenantError(
+        f"Job '{job}': there is no '{cmd}' beside {suite.name}, under tasks/ or in the checkout.",
+        remedy or "A cmd is a path to an executable.",
+    )
+
+
+def in_container(
+    image: str,
+    command: Sequence[str],
+    accelerators: Sequence[Accelerator],
+    places: Places,
+    socket: Path,
+    checkout: Path,
+) -> list[str]:
+    """Return `command` as it runs inside a Singularity or Apptainer image. Raises CotenantError without either."""
+    program = shutil.which("apptainer") or shutil.which("singularity")
+    if program is None:
+        raise CotenantError(
+            "--singularity needs apptainer or singularity.", "Install one of them, or leave the flag out."
+        )
+    if not Path(image).exists():
+        raise CotenantError(f"--singularity: there is no image {image}.", "Name an image file or directory.")
+    vendors = {accelerator.vendor for accelerator in accelerators}
+    devices = [flag for vendor, flag in (("nvidia", "--nv"), ("amd", "--rocm")) if vendor in vendors]
+    binds = sorted({str(places.base), str(places.output), str(socket.parent), str(checkout)})
+    return [
+        program,
+        "exec",
+        *devices,
+        *(word for bind in binds for word in ("--bind", bind)),
+        image,
+        *command,
+    ]

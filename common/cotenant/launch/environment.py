@@ -1,0 +1,117 @@
+"""The one place that sets a tenant's environment (DESIGN: what a job file's variables mean)."""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from cotenant.isolation.backend import RUN_VARIABLE, RunName
+from cotenant.isolation.plan import Slice
+from cotenant.machine.accelerators import VISIBILITY, visible_variables
+from cotenant.machine.topology import Machine
+from cotenant.protocol.messages import SOCKET_VARIABLE, TENANT_VARIABLE
+from cotenant.suite.cells import Cell
+from cotenant.suite.variables import expand_variables
+
+THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS")
+FIRST_PORT = 29500
+SOURCE_ROOT = Path(__file__).resolve().parents[2]
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """The directories of a suite run; all absolute."""
+
+    base: Path
+    data: Path
+    output: Path
+    temporary: Path
+
+    @property
+    def logs(self) -> Path:
+        return self.output / "logs"
+
+
+def job_variables(
+    cell: Cell, suite: str, uid: int, tenants: int, slice_: Slice, machine: Machine, places: Places, port: int
+) -> dict[str, str]:
+    """Return the variables a job's text may name, with this tenant's values. `RAM_*` are kB, as in the original."""
+    return {
+        "JOB_RUNNER": "cotenant",
+        "JOB_FILE": suite,
+        "SUITE_NAME": suite,
+        "BENCH_NAME": cell.job.name,
+        "RUN_ID": str(uid),
+        "JOB_ID": str(slice_.tenant),
+        "DEVICE_TOTAL": str(tenants),
+        "CPU_TOTAL": str(len(machine.processors)),
+        "CPU_COUNT": str(len(slice_.processors)),
+        "RAM_TOTAL": str(machine.memory_bytes // 1024),
+        "RAM_CONSTRAINT": str(slice_.memory_bytes // 1024),
+        "USE_CUDA": "1" if slice_.accelerators else "0",
+        "BASE": str(places.base),
+        "DATA_DIRECTORY": str(places.data),
+        "OUTPUT_DIRECTORY": str(places.output),
+        "TEMP_DIRECTORY": str(places.temporary / f"t{slice_.tenant}"),
+        "MASTER_ADDR": "127.0.0.1",
+        "MASTER_PORT": str(port),
+    }
+
+
+def added_environment(
+    variables: Mapping[str, str],
+    cell: Cell,
+    slice_: Slice,
+    threads: int | None,
+    run: RunName,
+    socket_path: Path,
+) -> dict[str, str]:
+    """Return what is set on top of the caller's environment: variables, devices, threads, and the rendezvous.
+
+    `threads` is None without isolation: counts stay as the caller has them, so that the naive effect shows.
+    """
+    added = dict(variables)
+    added["TMPDIR"] = variables["TEMP_DIRECTORY"]
+    added["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
+    added["PYTHONPATH"] = os.pathsep.join(filter(None, [str(SOURCE_ROOT), os.environ.get("PYTHONPATH")]))
+    if threads is not None:
+        added |= dict.fromkeys(THREAD_VARIABLES, str(threads))
+    added |= visible_variables(slice_.accelerators)
+    added |= {name: expand_variables(value, variables) for name, value in cell.job.env}
+    added[RUN_VARIABLE] = str(run)
+    added[TENANT_VARIABLE] = str(slice_.tenant)
+    added[SOCKET_VARIABLE] = str(socket_path)
+    return added
+
+
+def whole_environment(added: Mapping[str, str], slice_: Slice) -> dict[str, str]:
+    """Return the caller's environment with ours on top, without device variables that would hide the slice's own."""
+    hidden = {name for accelerator in slice_.accelerators for name in VISIBILITY[accelerator.vendor]}
+    return {name: value for name, value in os.environ.items() if name not in hidden} | dict(added)
+
+
+def seed_of(group: str, uid: int, tenants: int, tenant: int) -> int:
+    """Return the seed that is appended to a tenant's arguments; no two tenants share one."""
+    return uid + tenants if group == "all" else uid + (tenant + 1) * 100
+
+
+def free_ports(count: int) -> int:
+    """Return the first of `count` consecutive ports on the loopback that nothing listens on."""
+    first = FIRST_PORT
+    while not all(_is_free(port) for port in range(first, first + count)):
+        first += count
+    return first
+
+
+def _is_free(port: int) -> bool:
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+    return True

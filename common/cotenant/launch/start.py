@@ -1,0 +1,117 @@
+"""From options and a machine to what will be started: everything that can be wrong is found before anything runs."""
+
+from __future__ import annotations
+
+import tempfile
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from cotenant.findings.finding import Finding
+from cotenant.isolation.backend import RunName
+from cotenant.isolation.choose import Chosen
+from cotenant.isolation.plan import Plan, Policy, Slice, plan, plan_whole, tenants_by_default
+from cotenant.launch.command import in_container, resolve_command
+from cotenant.launch.environment import (
+    Places,
+    added_environment,
+    free_ports,
+    job_variables,
+    seed_of,
+    whole_environment,
+)
+from cotenant.launch.tenant import Order
+from cotenant.machine.topology import Machine
+from cotenant.suite.cells import Cell, arguments, expand
+from cotenant.suite.jobfile import Job, Suite
+from cotenant.suite.variables import expand_variables
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What the command line asks for."""
+
+    suite: Suite
+    jobs: tuple[Job, ...]
+    checkout: Path
+    places: Places
+    uid: int = 0
+    users: int | None = None
+    isolation: str = "auto"
+    cgroup_base: str | None = None
+    policy: Policy = "cores"
+    reserve_bytes: int | None = None
+    timeout_s: float = 3600.0
+    singularity: str | None = None
+    raise_error: bool = False
+    extra: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """A cell, its command, and an order per tenant, with what each adds to the caller's environment."""
+
+    cell: Cell
+    command: Path
+    orders: tuple[Order, ...]
+    added: tuple[dict[str, str], ...]
+    findings: tuple[Finding, ...]
+
+
+class Resolver:
+    """Turns cells into starts, for one run on one machine. Raises CotenantError for what cannot be started."""
+
+    def __init__(self, options: Options, machine: Machine, chosen: Chosen, run: RunName) -> None:
+        self._options = options
+        self._machine = machine
+        self._chosen = chosen
+        self._run = run
+        self.tenants = tenants_by_default(machine, options.users)
+        self.plans: dict[str, Plan] = {
+            "student": plan(machine, self.tenants, policy=options.policy, reserve_bytes=options.reserve_bytes),
+            "all": plan_whole(machine, options.reserve_bytes),
+        }
+        # Short, and not below the base: the path of a Unix socket holds 107 bytes.
+        self.meeting = Path(tempfile.gettempdir()) / f"cotenant-{run}"
+        self.places = replace(options.places, temporary=options.places.temporary / str(run))
+        self._port = free_ports(self.tenants)
+
+    @property
+    def socket(self) -> Path:
+        return self.meeting / "rendezvous"
+
+    def starts(self) -> tuple[Start, ...]:
+        """Return every cell of the chosen jobs, in the file's order."""
+        return tuple(self._start(cell) for job in self._options.jobs for cell in expand(job))
+
+    def _start(self, cell: Cell) -> Start:
+        job, options = cell.job, self._options
+        planned = self.plans[job.group]
+        cmd = expand_variables(job.cmd, self._variables(cell, planned.slices[0]))
+        command = resolve_command(cmd, job.name, options.suite.path, options.checkout)
+        made = [self._order(cell, command, slice_) for slice_ in planned.slices]
+        findings = (*self._chosen.findings, *planned.findings)
+        return Start(cell, command, tuple(order for order, _ in made), tuple(added for _, added in made), findings)
+
+    def _order(self, cell: Cell, command: Path, slice_: Slice) -> tuple[Order, dict[str, str]]:
+        options, group = self._options, cell.job.group
+        variables = self._variables(cell, slice_)
+        seed = seed_of(group, options.uid, self.tenants, slice_.tenant)
+        words = [str(command), *arguments(cell, variables, options.extra, seed)]
+        if options.singularity:
+            words = in_container(
+                options.singularity, words, slice_.accelerators, self.places, self.socket, options.checkout
+            )
+        added = added_environment(variables, cell, slice_, self._threads(group, slice_), self._run, self.socket)
+        log = self.places.logs / f"{cell.label}.R{options.uid}.T{slice_.tenant}.log"
+        environment = whole_environment(added, slice_)
+        return Order(slice_, words, environment, log, Path(variables["TEMP_DIRECTORY"])), added
+
+    def _variables(self, cell: Cell, slice_: Slice) -> dict[str, str]:
+        options, port = self._options, self._port + slice_.tenant
+        names = (options.suite.name, options.uid, self.tenants)
+        return job_variables(cell, *names, slice_, self._machine, self.places, port)
+
+    def _threads(self, group: str, slice_: Slice) -> int | None:
+        if self._chosen.backend.name == "none":
+            return None
+        return max(1, len(slice_.processors) // (self.tenants if group == "all" else 1))

@@ -1,0 +1,201 @@
+"""A suite run: lock, open the backend, launch cell after cell, keep the records, leave nothing behind."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import json
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cotenant.errors import IsolationError
+from cotenant.isolation.backend import NotIsolatedError, RunName
+from cotenant.isolation.choose import choose_backend
+from cotenant.isolation.lock import SuiteLock, lock_path
+from cotenant.isolation.processes import sweep_marked
+from cotenant.launch import data
+from cotenant.launch.interruption import Interruption
+from cotenant.launch.launch import Ending, Launch, LaunchResult
+from cotenant.launch.reaper import Reaper
+from cotenant.launch.start import Options, Resolver, Start
+from cotenant.machine.cpulist import format_list
+from cotenant.machine.limits import cgroup_mounts
+from cotenant.machine.topology import discover
+from cotenant.results.store import prepare_directory, write_whole
+from cotenant.results.summary import Summary, launch_line, total_line
+
+if TYPE_CHECKING:
+    from cotenant.results.record import Record
+
+
+@dataclass(slots=True)
+class Report:
+    """What a suite run leaves in memory: every record, in order, and what cut it short."""
+
+    records: list[Record] = field(default_factory=list)
+    interrupted: str | None = None
+
+
+class SuiteRun:
+    """Resolves the options against this machine at once; `run()` then does the work."""
+
+    def __init__(self, options: Options) -> None:
+        """Raises CotenantError for everything that can be known to be wrong before anything runs."""
+        self._options = options
+        self._machine = discover()
+        self._mounts = cgroup_mounts()
+        self._name = RunName()
+        self.chosen = choose_backend(options.isolation, self._mounts.v1, options.cgroup_base)
+        self._resolver = Resolver(options, self._machine, self.chosen, self._name)
+        self._places = self._resolver.places
+        self.starts = self._resolver.starts()
+
+    def heading(self) -> list[str]:
+        """Return what is about to happen, in a few lines."""
+        slices = self._resolver.plans["student"].slices
+        processors = " | ".join(format_list(slice_.processors) for slice_ in slices)
+        memory_gib = slices[0].memory_bytes / 2**30
+        devices = len(self._machine.accelerators)
+        return [
+            f"{self._options.suite.name} on {self._machine.hostname}: {len(self.starts)} launches, {devices} accelerators",
+            f"{len(slices)} tenants: processors {processors}, {memory_gib:.2f} GiB each, by {self.chosen.backend.name}",
+            f"records: {self._places.output}",
+        ]
+
+    def run(self, tell: Callable[[str], None]) -> Report:
+        """Launch every cell; `tell` is given a line per launch. Raises CotenantError; leaves nothing behind."""
+        report = Report()
+        begin_s = time.monotonic()
+        with contextlib.ExitStack() as stack:
+            lock = SuiteLock(lock_path())
+            lock.acquire()
+            stack.callback(lock.release)
+            interruption = stack.enter_context(Interruption())
+            summary = self._open(stack)
+
+            def say(line: str) -> None:
+                summary.append(line)
+                tell(line)
+
+            missing = self._prepare_data(interruption)
+            for position, start in enumerate(self.starts, 1):
+                if interruption.requested:
+                    break
+                records = self._launch(position, start, missing.get(start.command), interruption, say)
+                report.records += records
+                if self._options.raise_error and not all(record.completed for record in records):
+                    break
+            report.interrupted = interruption.requested
+            say(total_line(time.monotonic() - begin_s))
+        return report
+
+    def _open(self, stack: contextlib.ExitStack) -> Summary:
+        """Make directories, reaper and backend; what is made is undone when `stack` closes."""
+        options, output = self._options, self._places.output
+        meeting, temporary = self._resolver.meeting, self._places.temporary
+        for directory in (output, self._places.logs, temporary):
+            prepare_directory(directory)
+        stack.callback(shutil.rmtree, temporary, ignore_errors=True)
+        write_whole(output / f"{options.suite.name}.R{options.uid}.resolved.json", self._resolved())
+        meeting.mkdir(mode=0o700)
+        stack.callback(shutil.rmtree, meeting, ignore_errors=True)
+        sweep_marked()
+        self._reaper = Reaper(str(self._name), self._mounts.v1, options.cgroup_base, [meeting, temporary])
+        self._reaper.ensure()
+        stack.callback(self._reaper.farewell)
+        with _isolation_errors():
+            self.chosen.backend.open(self._name)
+        stack.callback(self._close)
+        return Summary(output)
+
+    def _close(self) -> None:
+        with _isolation_errors():
+            self.chosen.backend.close()
+
+    def _resolved(self) -> bytes:
+        """The suite as it runs: every cell with the command of each tenant."""
+        cells = [
+            {
+                "name": start.cell.job.name,
+                "label": start.cell.label,
+                "cgroup": start.cell.job.group,
+                "weight": start.cell.job.weight,
+                "tenants": [order.command for order in start.orders],
+            }
+            for start in self.starts
+        ]
+        return json.dumps(cells, indent=1).encode() + b"\n"
+
+    def _prepare_data(self, interruption: Interruption) -> dict[Path, str]:
+        """Make what the chosen cells read; return why it is missing, per command."""
+        missing: dict[Path, str] = {}
+        prepare = functools.cache(data.prepare)
+        for command in sorted({start.command for start in self.starts if data.needs_data(start.cell)}):
+            script = data.maker_of(command)
+            if script is None or interruption.requested:
+                continue
+            if (reason := prepare(script, self._places)) is not None:
+                missing[command] = reason
+        return missing
+
+    def _launch(
+        self,
+        position: int,
+        start: Start,
+        missing: str | None,
+        interruption: Interruption,
+        say: Callable[[str], None],
+    ) -> list[Record]:
+        begin_s = time.monotonic()
+        self._reaper.ensure()
+        if missing is None:
+            timeout_s = start.cell.job.timeout_s or self._options.timeout_s
+            launch = Launch(start.orders, self.chosen.backend, self._resolver.socket, timeout_s, interruption)
+            with _isolation_errors():
+                result = launch.run()
+        else:
+            result = _without_data(start, missing)
+        for order in start.orders:
+            shutil.rmtree(order.temporary, ignore_errors=True)
+        records = self._keep(start, result)
+        failed = sum(not record.completed for record in records)
+        minutes = (time.monotonic() - begin_s) / 60
+        say(launch_line(position, len(self.starts), failed, len(records), minutes, start.cell.job.cmd))
+        return records
+
+    def _keep(self, start: Start, result: LaunchResult) -> list[Record]:
+        # Not before: what makes numbers imports scipy, and until now nothing needed any.
+        from cotenant.launch.collect import SuiteFacts, records_of
+        from cotenant.results.store import write_record
+
+        options = self._options
+        facts = SuiteFacts(options.suite.name, options.uid, self._facts, self.chosen.backend, start.findings)
+        records = records_of(result, start.cell, facts)
+        for record in records:
+            write_record(self._places.output, record, result.ended)
+        return records
+
+    @functools.cached_property
+    def _facts(self) -> dict[str, Any]:
+        from cotenant.machine.facts import machine_facts
+
+        return machine_facts(self._machine, self._options.checkout)
+
+
+def _without_data(start: Start, reason: str) -> LaunchResult:
+    now = datetime.now(UTC)
+    return LaunchResult(tuple(Ending(order, "missing_data", reason) for order in start.orders), now, now, 0, {})
+
+
+@contextlib.contextmanager
+def _isolation_errors() -> Iterator[None]:
+    """What the kernel refuses becomes a sentence."""
+    try:
+        yield
+    except NotIsolatedError as error:
+        raise IsolationError(f"Isolation failed: {error}.", "--isolation none measures without it.") from error

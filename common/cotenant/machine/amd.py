@@ -1,0 +1,76 @@
+"""AMD devices as the kernel's compute driver lists them, which is what ROCm counts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from cotenant.machine.accelerators import Accelerator, pci_node
+from cotenant.machine.kernel_files import fields, numbered, read_int, read_text, to_int
+from cotenant.machine.visibility import select
+
+_HEAPS_OF_THE_DEVICE = (1, 2)  # HSA_HEAPTYPE_FRAME_BUFFER_PUBLIC and _PRIVATE
+_ROCR, _HIP, _CUDA = "ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES"
+
+
+def amd_accelerators(root: Path, environ: Mapping[str, str]) -> tuple[Accelerator, ...]:
+    """Return what the caller may use: by PCI id, or as its own visible-devices variables order it.
+
+    A processor's built-in graphics count only where there is nothing else.
+    """
+    found = _nodes(root)
+    dedicated = [device for device, built_in in found if not built_in]
+    everything = [device for device, _ in found]
+    if not {_ROCR, _HIP, _CUDA} & environ.keys():
+        return tuple(sorted(dedicated or everything, key=lambda device: device.pci))
+    if _ROCR in environ:
+        everything = _chosen(environ[_ROCR], everything)
+    # HIP's own variable counts what ROCR's leaves, and takes CUDA's where it is not set.
+    inner = environ.get(_HIP, environ.get(_CUDA))
+    return tuple(everything if inner is None else _chosen(inner, everything))
+
+
+def _chosen(value: str, devices: list[Accelerator]) -> list[Accelerator]:
+    return [devices[position] for position in select(value, [device.uuid for device in devices])]
+
+
+def _nodes(root: Path) -> list[tuple[Accelerator, bool]]:
+    """Return each device and whether it is built into a processor, in the order in which ROCm counts them."""
+    directory = root / "sys/class/kfd/kfd/topology/nodes"
+    driver = read_text(root / "sys/module/amdgpu/version") or "amdgpu"
+    found: list[tuple[Accelerator, bool]] = []
+    for number in numbered(directory):
+        node = directory / str(number)
+        # Nodes that a device rule denies us cannot be read; ROCm does not count them either.
+        values = {key: to_int(value) or 0 for key, value in fields(read_text(node / "properties")).items()}
+        if values.get("simd_count", 0) > 0:
+            device = _accelerator(root, node, values, len(found), driver)
+            found.append((device, values.get("cpu_cores_count", 0) > 0))
+    return found
+
+
+def _accelerator(root: Path, node: Path, values: dict[str, int], index: int, driver: str) -> Accelerator:
+    place = values.get("location_id", 0)
+    pci = f"{values.get('domain', 0):04x}:{place >> 8 & 0xFF:02x}:{place >> 3 & 0x1F:02x}.{place & 7}"
+    drm = root / f"sys/class/drm/renderD{values.get('drm_render_minor', 0)}/device"
+    unique = values.get("unique_id", 0)
+    return Accelerator(
+        index=index,
+        vendor="amd",
+        name=read_text(drm / "product_name") or read_text(node / "name") or "AMD device",
+        uuid=f"GPU-{unique:016x}" if unique else "",
+        pci=pci,
+        node=pci_node(root, pci),
+        memory_bytes=_memory(node) or read_int(drm / "mem_info_vram_total") or 0,
+        driver=driver,
+    )
+
+
+def _memory(node: Path) -> int:
+    """Return the device's own memory in bytes; of a partition, its part."""
+    total = 0
+    for bank in numbered(node / "mem_banks"):
+        values = fields(read_text(node / "mem_banks" / str(bank) / "properties"))
+        if to_int(values.get("heap_type", "")) in _HEAPS_OF_THE_DEVICE:
+            total += to_int(values.get("size_in_bytes", "")) or 0
+    return total

@@ -1,0 +1,84 @@
+"""The one way to read a small kernel file: whole, stripped, and without an error where it is missing."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from cotenant.machine import cpulist
+
+
+def read_text(path: Path, limit_bytes: int | None = None) -> str:
+    """Return the stripped contents, or "" where the file is missing or may not be read.
+
+    `limit_bytes` stops early: the kernel makes some files (`/proc/cpuinfo`) as they are read, and slowly.
+    """
+    chunks: list[bytes] = []
+    size = 0
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return ""
+    try:
+        while limit_bytes is None or size < limit_bytes:
+            chunk = os.read(descriptor, 65536 if limit_bytes is None else limit_bytes - size)
+            if not chunk:
+                break
+            chunks.append(chunk)
+            size += len(chunk)
+    except OSError:
+        return ""
+    finally:
+        os.close(descriptor)
+    return b"".join(chunks).decode(errors="replace").strip()
+
+
+def read_int(path: Path) -> int | None:
+    """Return the number a file holds, or None where it is missing or holds something else (`max`)."""
+    return to_int(read_text(path))
+
+
+def read_list(path: Path) -> tuple[int, ...]:
+    """Return the ids of a list file (`0-3,8`), or none where it is missing or malformed."""
+    return to_list(read_text(path))
+
+
+def to_list(text: str) -> tuple[int, ...]:
+    """Return the ids of a list (`0-3,8`), or none where it is malformed."""
+    try:
+        return cpulist.parse(text)
+    except ValueError:
+        return ()
+
+
+def to_int(text: str) -> int | None:
+    """Return `text` as a whole number, or None."""
+    try:
+        return int(text)
+    except ValueError:
+        return None
+
+
+def fields(text: str, separator: str | None = None) -> dict[str, str]:
+    """Return the first value of each `key separator value` line; None separates at white space."""
+    found: dict[str, str] = {}
+    for line in text.splitlines():
+        key, *rest = line.split(separator, 1)
+        if rest:
+            found.setdefault(key.strip(), rest[0].strip())
+    return found
+
+
+def numbered(directory: Path, prefix: str = "") -> tuple[int, ...]:
+    """Return the ids N of the entries named `<prefix>N`, ascending; none where there is no such directory."""
+    try:
+        names = [entry.name for entry in directory.iterdir()]
+    except OSError:
+        return ()
+    tails = (name.removeprefix(prefix) for name in names if name.startswith(prefix))
+    return tuple(sorted(int(tail) for tail in tails if tail.isascii() and tail.isdigit()))
+
+
+def kilobytes(text: str) -> int:
+    """Return the bytes that `24684084 kB` stands for, 0 where it is malformed."""
+    return (to_int(text.removesuffix("kB").strip()) or 0) * 1024

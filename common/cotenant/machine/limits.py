@@ -1,0 +1,160 @@
+"""Where our own cgroup lies, on v1, v2 and hybrid hosts, and which limits stand above us."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from cotenant.machine.kernel_files import read_int, read_text, to_int
+
+V2 = ""
+"""The key of the v2 hierarchy, as `/proc/self/cgroup` leaves its controllers empty."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mounts:
+    """The mounted cgroup hierarchies. A v1 controller may also be a named hierarchy, `name=systemd`."""
+
+    v1: dict[str, Path]
+    """The mount point of each v1 controller; controllers mounted together share one."""
+    v2: Path | None
+    own: dict[str, Path]
+    """Our own cgroup's directory by controller (`V2` for v2); absent where the mount does not show it."""
+    chains: dict[str, tuple[Path, ...]]
+    """Our own directory and its visible ancestors, by controller, the mount point last."""
+
+    def own_path(self, controller: str = V2) -> Path | None:
+        """Return the directory of our own cgroup, of a v1 controller or of v2; None if not visible."""
+        return self.own.get(controller)
+
+    def chain(self, controller: str = V2) -> tuple[Path, ...]:
+        """Return the directories whose limits apply to us: our own first, then its visible ancestors."""
+        return self.chains.get(controller, ())
+
+
+@dataclass(frozen=True, slots=True)
+class _Mount:
+    kind: str
+    shown: tuple[str, ...]
+    """The cgroup that stands at the mount point, as the components of its path."""
+    point: Path
+    options: frozenset[str]
+
+
+def own_cgroups(root: Path = Path("/")) -> dict[str, str]:
+    """Return our own cgroup's path by controller, from `/proc/self/cgroup`, `V2` being the v2 hierarchy."""
+    paths: dict[str, str] = {}
+    for line in read_text(root / "proc/self/cgroup").splitlines():
+        number, _, rest = line.partition(":")
+        controllers, colon, path = rest.partition(":")
+        if not colon:
+            continue
+        # A v1 hierarchy without controllers or name does not exist, so an empty list is v2's line.
+        for controller in controllers.split(",") if number != "0" else [V2]:
+            paths[controller] = path
+    return paths
+
+
+def cgroup_mounts(root: Path = Path("/")) -> Mounts:
+    """Return the cgroup hierarchies mounted below `root` and our own place in each."""
+    mounts = tuple(_mounts(root))
+    points: dict[str, Path] = {}
+    own: dict[str, Path] = {}
+    chains: dict[str, tuple[Path, ...]] = {}
+    for controller, path in own_cgroups(root).items():
+        candidates = [m for m in mounts if _serves(m, controller)]
+        if not candidates:
+            continue
+        parts = _parts(path)
+        # Of several mounts of one hierarchy, the one that shows us, and the most of what is above us.
+        best = min(candidates, key=lambda m: (_below(m.shown, parts) is None, len(m.shown)))
+        points[controller] = best.point
+        below = _below(best.shown, parts)
+        if below is not None:
+            own[controller] = best.point.joinpath(*below)
+            chains[controller] = _upward(own[controller], best.point)
+        elif _is_above(best.shown, parts):
+            chains[controller] = (best.point,)
+    v2 = points.pop(V2, None)
+    return Mounts(v1=points, v2=v2, own=own, chains=chains)
+
+
+def memory_limit(mounts: Mounts) -> int | None:
+    """Return the smallest memory limit of our own cgroup and those above it in bytes, None without one."""
+    files = [directory / "memory.limit_in_bytes" for directory in mounts.chain("memory")]
+    files += [directory / name for directory in mounts.chain(V2) for name in ("memory.max", "memory.high")]
+    limits = [read_int(file) for file in files]
+    # 0 would be a cgroup in which nothing can run, so a file that says so is not believed.
+    return min((limit for limit in limits if limit), default=None)
+
+
+def quota_processors(mounts: Mounts) -> float | None:
+    """Return the smallest processor-time quota above us, in processors, None without one."""
+    quotas = [_quota_v1(directory) for directory in mounts.chain("cpu")]
+    quotas += [_quota_v2(directory) for directory in mounts.chain(V2)]
+    return min((quota for quota in quotas if quota is not None), default=None)
+
+
+def _quota_v1(directory: Path) -> float | None:
+    quota_us = read_int(directory / "cpu.cfs_quota_us")
+    period_us = read_int(directory / "cpu.cfs_period_us")
+    return quota_us / period_us if quota_us and period_us and quota_us > 0 else None
+
+
+def _quota_v2(directory: Path) -> float | None:
+    words = read_text(directory / "cpu.max").split()
+    if len(words) != 2:
+        return None
+    quota_us, period_us = to_int(words[0]), to_int(words[1])
+    return quota_us / period_us if quota_us and period_us else None
+
+
+def _mounts(root: Path) -> Iterable[_Mount]:
+    """Yield the cgroup mounts; of several at one point the last, which hides the others."""
+    visible: dict[Path, _Mount] = {}
+    for line in read_text(root / "proc/self/mountinfo").splitlines():
+        before, dash, after = line.partition(" - ")
+        left, right = before.split(" "), after.split(" ")
+        if not dash or len(left) < 5 or len(right) < 3:
+            continue
+        point = root / _unescaped(left[4]).lstrip("/")
+        visible.pop(point, None)
+        if right[0] in ("cgroup", "cgroup2"):
+            shown = _parts(_unescaped(left[3]))
+            visible[point] = _Mount(right[0], shown, point, frozenset(right[2].split(",")))
+    return visible.values()
+
+
+def _serves(mount: _Mount, controller: str) -> bool:
+    return mount.kind == "cgroup2" if controller == V2 else controller in mount.options
+
+
+def _unescaped(field: str) -> str:
+    return re.sub(r"\\([0-7]{3})", lambda match: chr(int(match[1], 8)), field)
+
+
+def _parts(path: str) -> tuple[str, ...]:
+    return tuple(part for part in path.split("/") if part)
+
+
+def _below(shown: tuple[str, ...], own: tuple[str, ...]) -> tuple[str, ...] | None:
+    """Return where `own` lies below the cgroup shown at a mount point, None where it does not.
+
+    Both come relative to our cgroup namespace, so either may begin with `..`.
+    """
+    rest = own[len(shown) :]
+    return rest if own[: len(shown)] == shown and ".." not in rest else None
+
+
+def _is_above(shown: tuple[str, ...], own: tuple[str, ...]) -> bool:
+    """Whether a mount shows an ancestor of our namespace's root: below it our path has no known name."""
+    return all(part == ".." for part in shown) and ".." not in own
+
+
+def _upward(directory: Path, top: Path) -> tuple[Path, ...]:
+    chain = [directory]
+    while chain[-1] != top:
+        chain.append(chain[-1].parent)
+    return tuple(chain)

@@ -1,0 +1,135 @@
+"""What this host is, from sysfs, procfs and the drivers. Everything is read below a root path."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Set
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from cotenant.machine.accelerators import Accelerator
+from cotenant.machine.amd import amd_accelerators
+from cotenant.machine.intel import intel_accelerators
+from cotenant.machine.kernel_files import fields, kilobytes, numbered, read_int, read_list, read_text, to_list
+from cotenant.machine.limits import cgroup_mounts, memory_limit, quota_processors
+from cotenant.machine.nvidia import nvidia_accelerators
+
+_CPU = "sys/devices/system/cpu"
+_NODE = "sys/devices/system/node"
+
+
+@dataclass(frozen=True, slots=True)
+class Processor:
+    """A logical processor; `core` is the smallest logical id among the siblings of its physical core."""
+
+    id: int
+    core: int
+    package: int
+    node: int
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A NUMA node whose memory the caller may use."""
+
+    id: int
+    memory_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """What the caller has of this host: `processors`, `nodes` and `accelerators` are those it may use."""
+
+    hostname: str
+    processors: tuple[Processor, ...]
+    processor_total: int
+    """The processors online, whether the caller may use them or not."""
+    nodes: tuple[Node, ...]
+    memory_bytes: int
+    """The smallest of the host's memory, the nodes the caller may use, and every limit above us."""
+    quota_processors: float | None
+    """The smallest processor-time quota above us, in processors."""
+    accelerators: tuple[Accelerator, ...]
+    model_name: str
+
+
+def discover(
+    root: Path = Path("/"),
+    affinity: Set[int] | None = None,
+    environ: Mapping[str, str] | None = None,
+    nvml: Any = None,
+) -> Machine:
+    """Return what the host below `root` is; what it does not say degrades to a sane value.
+
+    `affinity`: the processors the caller may use, by default its own (of another root: all online ones).
+    `environ`: where visible-devices variables are looked up. `nvml`: a stand-in for pynvml.
+    """
+    online = read_list(root / _CPU / "online") or numbered(root / _CPU, "cpu")
+    if affinity is None:
+        affinity = set(online) if online and root != Path("/") else os.sched_getaffinity(0)
+    environ = os.environ if environ is None else environ
+    usable = sorted(affinity & set(online) if online else affinity) or sorted(affinity)
+    host_bytes = kilobytes(fields(read_text(root / "proc/meminfo"), ":").get("MemTotal", ""))
+    node_of, nodes, denied = _nodes(root, host_bytes)
+    mounts = cgroup_mounts(root)
+    bounds = [host_bytes, memory_limit(mounts), sum(node.memory_bytes for node in nodes) if denied else None]
+    return Machine(
+        hostname=read_text(root / "proc/sys/kernel/hostname") or os.uname().nodename,
+        processors=_processors(root, usable, node_of),
+        processor_total=max(len(online), len(usable)),
+        nodes=nodes,
+        memory_bytes=min((bound for bound in bounds if bound), default=0),
+        quota_processors=quota_processors(mounts),
+        accelerators=_accelerators(root, environ, nvml),
+        model_name=_model_name(root),
+    )
+
+
+def _accelerators(root: Path, environ: Mapping[str, str], nvml: Any) -> tuple[Accelerator, ...]:
+    # One build of torch drives one vendor's devices: a display beside eight accelerators is not a ninth.
+    return (
+        nvidia_accelerators(root, environ, nvml) or amd_accelerators(root, environ) or intel_accelerators(root, environ)
+    )
+
+
+def _processors(root: Path, usable: Iterable[int], node_of: Mapping[int, int]) -> tuple[Processor, ...]:
+    core_of: dict[int, tuple[int, int]] = {}
+    first_of: dict[tuple[int, int], int] = {}
+    for number in usable:
+        if number in core_of:
+            continue
+        topology = root / _CPU / f"cpu{number}/topology"
+        package = max(read_int(topology / "physical_package_id") or 0, 0)
+        siblings = read_list(topology / "core_cpus_list") or read_list(topology / "thread_siblings_list")
+        if number not in siblings:
+            core = read_int(topology / "core_id")
+            # Core ids repeat from package to package.
+            first = number if core is None or core < 0 else first_of.setdefault((package, core), number)
+            siblings = (first, number)
+        core_of |= dict.fromkeys(siblings, (min(siblings), package))
+    return tuple(Processor(number, *core_of[number], node_of.get(number, 0)) for number in usable)
+
+
+def _nodes(root: Path, host_bytes: int) -> tuple[dict[int, int], tuple[Node, ...], bool]:
+    """Return each processor's node, the nodes whose memory we may use, and whether others are denied us."""
+    node_of: dict[int, int] = {}
+    found: list[Node] = []
+    for number in numbered(root / _NODE, "node"):
+        directory = root / _NODE / f"node{number}"
+        node_of |= dict.fromkeys(read_list(directory / "cpulist"), number)
+        memory = fields(read_text(directory / "meminfo"), ":").get(f"Node {number} MemTotal", "")
+        found.append(Node(number, kilobytes(memory)))
+    if not found:
+        return {}, (Node(0, host_bytes),), False
+    listed = fields(read_text(root / "proc/self/status"), ":").get("Mems_allowed_list", "")
+    allowed = to_list(listed)
+    nodes = tuple(node for node in found if node.id in allowed) or tuple(found)
+    return node_of, nodes, len(nodes) < len(found)
+
+
+def _model_name(root: Path) -> str:
+    # The first processor says it, and the kernel samples every other's clock to make the rest of the file.
+    values = fields(read_text(root / "proc/cpuinfo", limit_bytes=8192), ":")
+    names = ("model name", "cpu model", "Model", "cpu", "Hardware")
+    return next((values[name] for name in names if values.get(name)), os.uname().machine)

@@ -1,0 +1,104 @@
+"""The tenant's side of the rendezvous. Standard library only: a benchmark without torch speaks it in a page."""
+
+from __future__ import annotations
+
+import os
+import select
+import socket
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from cotenant.protocol.messages import SOCKET_VARIABLE, TENANT_VARIABLE, Lines, Message, encode
+
+SPIN_NS = 2_000_000
+
+
+class RunnerGoneError(ConnectionError):
+    """The runner closed the rendezvous before it said STOP."""
+
+
+class Rendezvous:
+    """A connection to the runner for one process of one tenant.
+
+    Use: `ready(...)`, then `await_go()`, `observation(...)` after each stopped clock, `done()`, work on until
+    `stopped()`, then `record(...)`. `failed(...)` may be said at any time instead.
+    """
+
+    def __init__(self, path: str, tenant: int, rank: int = 0, world: int = 1) -> None:
+        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self._socket.connect(path)
+        self._lines = Lines()
+        self._inbox: list[Message] = []
+        self._say("hello", tenant=tenant, rank=rank, world=world, pid=os.getpid())
+
+    @classmethod
+    def from_environment(cls, environ: Mapping[str, str] = os.environ) -> Rendezvous | None:
+        """Connect where a runner has said so in the environment; `None` where the benchmark runs alone."""
+        if SOCKET_VARIABLE not in environ:
+            return None
+        return cls(
+            environ[SOCKET_VARIABLE],
+            int(environ[TENANT_VARIABLE]),
+            int(environ.get("RANK", "0")),
+            int(environ.get("WORLD_SIZE", "1")),
+        )
+
+    def ready(self, number: int, repeat: int, skip: int, warm_up_ns: list[int]) -> None:
+        """Say that build, first batch and warm-up lie behind; `warm_up_ns` is the time of each warm-up step."""
+        self._say("ready", number=number, repeat=repeat, skip=skip, warm_up_ns=warm_up_ns)
+
+    def await_go(self) -> tuple[int, int, int]:
+        """Block until GO, and return its (t0_ns, number, repeat). Raises RunnerGoneError."""
+        message = self._next()
+        while message.kind != "go":
+            message = self._next()
+        fields = message.fields
+        return fields["t0_ns"], fields["number"], fields["repeat"]
+
+    def observation(self, **fields: Any) -> None:
+        """Report one observation: index, start_ns, end_ns, items, data_wait_ns."""
+        self._say("observation", **fields)
+
+    def done(self) -> None:
+        """Say that the last observation is made; the load goes on until STOP."""
+        self._say("done")
+
+    def stopped(self) -> bool:
+        """Has the runner said STOP? Never blocks. Raises RunnerGoneError."""
+        while not self._inbox and select.select([self._socket], [], [], 0)[0]:
+            self._receive()
+        return any(message.kind == "stop" for message in self._inbox)
+
+    def record(self, record: dict[str, Any]) -> dict[str, Any]:
+        """Hand over the tenant's part of its record, and return it."""
+        self._say("record", record=record)
+        return record
+
+    def failed(self, outcome: str, message: str) -> None:
+        """Say why this tenant ends without a record."""
+        self._say("failed", outcome=outcome, message=message)
+
+    def _say(self, kind: str, **fields: Any) -> None:
+        try:
+            self._socket.sendall(encode(kind, **fields))
+        except (BrokenPipeError, ConnectionResetError) as error:
+            raise RunnerGoneError("the runner has closed the rendezvous") from error
+
+    def _next(self) -> Message:
+        while not self._inbox:
+            self._receive()
+        return self._inbox.pop(0)
+
+    def _receive(self) -> None:
+        data = self._socket.recv(65536)
+        if not data:
+            raise RunnerGoneError("the runner has closed the rendezvous")
+        self._inbox += self._lines.feed(data)
+
+
+def wait_until(t0_ns: int) -> None:
+    """Return at `t0_ns` of the monotonic clock: sleep until 2 ms before it, spin the rest."""
+    while (left_ns := t0_ns - time.perf_counter_ns()) > 0:
+        if left_ns > SPIN_NS:
+            time.sleep((left_ns - SPIN_NS) / 1e9)

@@ -1,0 +1,23 @@
+"""What makes two records records of equal work."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from typing import Any
+
+# How often, how observed and where reported do not change the work of one batch.
+NOT_WORK = frozenset({"report", "seed", "repeat", "number", "skip"})
+
+
+def unique_id(name: str, version: str, arguments: Mapping[str, Any]) -> str:
+    """Return a sha256 over the benchmark's name, its source's version and the arguments that change its work.
+
+    Of `data` only counts whether the input is read from files: its path differs between machines.
+    """
+    work = {key: value for key, value in arguments.items() if key not in NOT_WORK}
+    if "data" in work:
+        work["data"] = work["data"] is not None
+    text = json.dumps([name, version, work], sort_keys=True, default=str)
+    return hashlib.sha256(text.encode()).hexdigest()

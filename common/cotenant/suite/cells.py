@@ -1,0 +1,60 @@
+"""A job becomes cells, a cell becomes the arguments of a command."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from cotenant.suite.jobfile import Job, Value
+from cotenant.suite.variables import expand_variables
+from cotenant.suite.words import flag_name, is_flag, words
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A job with one value per argument; the `index`-th, from 1, `of` as many."""
+
+    job: Job
+    index: int
+    of: int
+    args: tuple[tuple[str, Value], ...]
+
+    @property
+    def label(self) -> str:
+        """The start of its files' names: the job's stem, and `.c<index>` where the job has more cells."""
+        stem = self.job.stem or self.job.name
+        return stem if self.of == 1 else f"{stem}.c{self.index}"
+
+
+def expand(job: Job) -> tuple[Cell, ...]:
+    """Return one cell per combination of the job's values; the last argument varies fastest."""
+    keys = [key for key, _ in job.args]
+    combinations = list(itertools.product(*(values for _, values in job.args)))
+    return tuple(
+        Cell(job, index, len(combinations), tuple(zip(keys, values, strict=True)))
+        for index, values in enumerate(combinations, start=1)
+    )
+
+
+def arguments(
+    cell: Cell, variables: Mapping[str, str], extra: Sequence[str] = (), seed: int | None = None
+) -> list[str]:
+    """Return the words after the command: the cell's own, then `extra`, then `--seed`.
+
+    A flag in `extra` replaces the same flag of the cell with all its values; the rest of `extra` is added.
+    Every word is expanded by itself, so a variable's value never becomes two arguments. `--seed` comes last,
+    where it wins in argparse, unless `extra` names one. Only what follows a `--` in `extra` stays behind it:
+    flags have no meaning there.
+    """
+    end = extra.index("--") if "--" in extra else len(extra)
+    options, operands = extra[:end], extra[end:]
+    replaced = {flag_name(word) for word in options if is_flag(word)}
+    line: list[str] = []
+    for key, value in cell.args:
+        if not (is_flag(key) and flag_name(key) in replaced):
+            line += [key, *words(value)]
+    line += options
+    if seed is not None and "--seed" not in replaced:
+        line += ["--seed", str(seed)]
+    return [expand_variables(word, variables) for word in (*line, *operands)]

@@ -1,0 +1,149 @@
+"""The job file: a JSON list of jobs, read and checked before anything runs."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Literal
+
+from cotenant.errors import CotenantError, did_you_mean
+from cotenant.suite import fields
+from cotenant.suite.decode import Entry, decode
+from cotenant.suite.fields import Args, Group
+from cotenant.suite.place import at, kind, shown
+from cotenant.suite.words import Value
+
+__all__ = ["Job", "Suite", "Value", "load", "resolve_path"]
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One entry of a job file. Its texts still name variables; `stem` is the start of its files' names."""
+
+    name: str
+    cmd: str
+    args: Args
+    group: Group
+    weight: float = 1.0
+    timeout_s: float | None = None
+    env: tuple[tuple[str, str], ...] = ()
+    stem: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Suite:
+    """What one job file describes; `name` is the stem of `path`, which is absolute."""
+
+    name: str
+    path: Path
+    jobs: tuple[Job, ...]
+
+
+def load(path: Path) -> Suite:
+    """Read a job file and check all of it.
+
+    Raises CotenantError that names the file and, as far as they are known, line, column, job and flag.
+    """
+    entries = decode(_read(path), str(path))
+    jobs = _with_stems([_job(entry, number) for number, entry in enumerate(entries, start=1)])
+    with at(str(path)):
+        _check_labels(jobs)
+    return Suite(path.stem, path.absolute(), jobs)
+
+
+def resolve_path(text: str, base_dirs: Sequence[Path]) -> Path:
+    """Return the file that `--jobs` names: a path, else a profile of the first of `base_dirs` that has it.
+
+    Raises CotenantError with the profiles there are.
+    """
+    path = Path(text)
+    if text and _stands(path) == "file":
+        return path
+    folders = [base / "profiles" for base in base_dirs]
+    if text and path.name == text:
+        for profile in (folder / name for folder in folders for name in (text, f"{text}.json")):
+            if _stands(profile) == "file":
+                return profile
+    profiles = sorted({found.stem for folder in folders for found in folder.glob("*.json")})
+    is_folder = text and _stands(path) == "directory"
+    wrong = "is a directory" if is_folder else "is neither a file nor a profile"
+    listed = f"The profiles are {', '.join(profiles)}." if profiles else "There are no profiles."
+    raise CotenantError(f"--jobs: {shown(text)} {wrong}.", f"{did_you_mean(path.stem, profiles)} {listed}".strip())
+
+
+def _stands(path: Path) -> Literal["file", "directory", "nothing"]:
+    """Tell what is at `path`. What may not be looked at counts as a file: reading it says why."""
+    try:
+        if not path.exists():
+            return "nothing"
+        return "directory" if path.is_dir() else "file"
+    except PermissionError:
+        return "file"
+    except (OSError, ValueError):
+        return "nothing"
+
+
+def _read(path: Path) -> str:
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError:
+        siblings = sorted(found.name for found in path.parent.glob("*.json"))
+        raise CotenantError(f"{path}: there is no such job file.", did_you_mean(path.name, siblings)) from None
+    except IsADirectoryError:
+        raise CotenantError(f"{path}: this is a directory.", "Name a job file in it.") from None
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or error
+        raise CotenantError(f"{path}: the job file cannot be read: {why}.", "Check its path and its mode.") from None
+    try:
+        return data.decode().removeprefix("\ufeff")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        column = error.start - data.rfind(b"\n", 0, error.start)
+        raise CotenantError(f"{path}:{line}:{column}: this byte is not UTF-8.", "Save the file as UTF-8.") from None
+
+
+def _job(entry: Entry, number: int) -> Job:
+    raw = entry.value
+    if not isinstance(raw, dict):
+        raise CotenantError(f"{entry.place}: entry {number} is {kind(raw)}, not an object.", "Write {...} for a job.")
+    name = raw.get("name")
+    with at(f"{entry.place}: job {shown(name)}" if isinstance(name, str) else f"{entry.place}: job {number}"):
+        fields.check_keys(raw)
+        return Job(
+            name=fields.name_of(raw),
+            cmd=fields.cmd_of(raw),
+            args=fields.args_of(raw),
+            group=fields.group_of(raw),
+            weight=fields.positive_of(raw, "weight") or 1.0,
+            timeout_s=fields.positive_of(raw, "timeout"),
+            env=fields.env_of(raw),
+        )
+
+
+def _with_stems(jobs: Sequence[Job]) -> tuple[Job, ...]:
+    """Give every job a stem of its own; the first job of a name always keeps that name."""
+    taken = {job.name for job in jobs}
+    seen: set[str] = set()
+    done: list[Job] = []
+    for job in jobs:
+        stem = job.name
+        if stem in seen:
+            stem = next(new for k in itertools.count(2) if (new := f"{job.name}-{k}") not in taken)
+        seen.add(job.name)
+        taken.add(stem)
+        done.append(replace(job, stem=stem))
+    return tuple(done)
+
+
+def _check_labels(jobs: Sequence[Job]) -> None:
+    """Refuse a job that is called like a cell of another: both would write the same files."""
+    stems = {job.stem for job in jobs}
+    for job in jobs:
+        cells = math.prod(len(values) for _, values in job.args)
+        labels = (f"{job.stem}.c{index}" for index in range(1, cells + 1) if cells > 1)
+        for label in labels:
+            if label in stems:
+                raise CotenantError(f"job {shown(label)} is called like a cell of {shown(job.stem)}.", "Rename one.")

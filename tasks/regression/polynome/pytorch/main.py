@@ -1,0 +1,46 @@
+"""Polynomial regression: a step so small that what is measured is the cost of launching work.
+
+python main.py --batch-size 256 --repeat 20 --number 100
+"""
+
+from collections.abc import Iterator
+
+import torch
+from torch import nn
+
+from cotenant.bench import Benchmark, Run
+
+DEGREE = 4
+
+
+class PolynomialRegression(Benchmark):
+    """One step = one update of 4 weights and a bias on a batch made on the host and copied to the device."""
+
+    item = "example"
+
+    batch_size: int = 256
+    lr: float = 0.01
+
+    def build(self, run: Run) -> None:
+        self.coefficients = torch.randn(DEGREE, 1) * 5
+        self.intercept = torch.randn(1) * 5
+        self.model = run.place(nn.Linear(DEGREE, 1))
+        self.optimizer = torch.optim.SGD(self.model.parameters(), lr=self.lr)
+        self.loss = nn.SmoothL1Loss()
+
+    def batches(self, run: Run) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
+        powers = torch.arange(1, DEGREE + 1)
+        while True:
+            x = torch.randn(self.batch_size, 1) ** powers
+            y = x @ self.coefficients + self.intercept
+            yield x.to(run.device), y.to(run.device)
+
+    def step(self, run: Run, batch: tuple[torch.Tensor, torch.Tensor]) -> torch.Tensor:
+        x, y = batch
+        loss = self.loss(self.model(x), y)
+        run.update(loss, self.optimizer)
+        return loss
+
+
+if __name__ == "__main__":
+    PolynomialRegression.main()

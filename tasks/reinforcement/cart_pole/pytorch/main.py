@@ -1,0 +1,73 @@
+"""REINFORCE on CartPole (Williams 1992): a tiny policy in a Python loop, bound by one processor.
+
+python main.py --repeat 200 --number 500 --no-cuda
+"""
+
+import itertools
+from collections.abc import Iterator
+from typing import ClassVar
+
+import gymnasium
+import torch
+from torch import nn
+from torch.distributions import Categorical
+
+from cotenant.bench import Benchmark, Run, flag
+
+EPSILON = 1e-8
+
+
+class CartPole(Benchmark):
+    """One step = one action in the environment; where an episode ends, the policy is updated once."""
+
+    item = "env step"
+    ignored: ClassVar = {"--log-interval": 1}
+
+    batch_size: int = 1
+    repeat: int = flag(200, "--repeat", help="observations")
+    number: int = flag(500, "--number", help="env steps in one observation")
+    cuda: bool = flag(False, "--cuda", help="the policy on an accelerator; slower, as it waits after every step")
+    gamma: float = flag(0.99, "--gamma", help="discount")
+    lr: float = 1e-2
+
+    def build(self, run: Run) -> None:
+        policy = nn.Sequential(nn.Linear(4, 128), nn.ReLU(), nn.Linear(128, 2), nn.Softmax(dim=-1))
+        self.policy = run.place(policy)
+        self.optimizer = torch.optim.Adam(self.policy.parameters(), lr=self.lr)
+        self.environment = gymnasium.make("CartPole-v1")
+        self.state, _ = self.environment.reset(seed=self.seed)
+        self.log_probabilities: list[torch.Tensor] = []
+        self.rewards: list[float] = []
+
+    def batches(self, run: Run) -> Iterator[None]:
+        return itertools.repeat(None)
+
+    def items(self, batch: None) -> int:
+        return 1
+
+    def step(self, run: Run, batch: None) -> torch.Tensor | None:
+        choice = Categorical(self.policy(torch.from_numpy(self.state).to(run.device)))
+        action = choice.sample()
+        self.log_probabilities.append(choice.log_prob(action))
+        self.state, reward, terminated, truncated, _ = self.environment.step(int(action))
+        self.rewards.append(float(reward))
+        return self.learn(run) if terminated or truncated else None
+
+    def learn(self, run: Run) -> torch.Tensor:
+        """Update the policy with the finished episode's normalised returns and begin the next one."""
+        returns, following = [], 0.0
+        for reward in reversed(self.rewards):
+            following = reward + self.gamma * following
+            returns.append(following)
+        returns_t = torch.tensor(returns[::-1], device=run.device)
+        returns_t = (returns_t - returns_t.mean()) / (returns_t.std(unbiased=False) + EPSILON)
+        loss = -(torch.stack(self.log_probabilities) * returns_t).sum()
+        run.update(loss, self.optimizer)
+        self.log_probabilities.clear()
+        self.rewards.clear()
+        self.state, _ = self.environment.reset()
+        return loss
+
+
+if __name__ == "__main__":
+    CartPole.main()

@@ -1,0 +1,71 @@
+"""Sine waves predicted by two LSTM cells, step after step: bound by launches of small dependent work.
+
+python main.py --repeat 10 --number 5
+"""
+
+from collections.abc import Iterator
+from typing import Literal
+
+import torch
+from torch import nn
+
+from cotenant.bench import Benchmark, Run, flag
+
+HIDDEN = 51
+PERIOD = 20
+TEST_WAVES = 3
+
+
+class Sequence(nn.Module):
+    """Two LSTM cells and a linear layer, applied to one value after another."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.cell1 = nn.LSTMCell(1, HIDDEN)
+        self.cell2 = nn.LSTMCell(HIDDEN, HIDDEN)
+        self.linear = nn.Linear(HIDDEN, 1)
+
+    def forward(self, x_wt: torch.Tensor) -> torch.Tensor:
+        """Predict the next value at every position: (waves, time) to (waves, time)."""
+        zeros = x_wt.new_zeros(x_wt.size(0), HIDDEN)
+        state1 = state2 = (zeros, zeros)
+        outputs = []
+        for x_w1 in x_wt.split(1, dim=1):
+            state1 = self.cell1(x_w1, state1)
+            state2 = self.cell2(state1[0], state2)
+            outputs.append(self.linear(state2[0]))
+        return torch.cat(outputs, dim=1)
+
+
+class TimeSequence(Benchmark):
+    """One step = one optimizer step on all training waves (a full batch), each predicted one value ahead."""
+
+    item = "optimizer step"
+
+    batch_size: int = 1
+    lr: float = 0.01
+    waves: int = flag(100, "--waves", help="sine waves, of which 3 are kept for testing")
+    length: int = flag(1000, "--length", help="points of one wave")
+    dtype: Literal["float32", "float64"] = "float32"
+
+    def build(self, run: Run) -> None:
+        self.model = run.place(Sequence().to(getattr(torch, self.dtype)))
+        self.optimizer = torch.optim.SGD(self.model.parameters(), lr=self.lr)
+        self.loss = nn.MSELoss()
+
+    def batches(self, run: Run) -> Iterator[torch.Tensor]:
+        shifts = torch.randint(-4 * PERIOD, 4 * PERIOD, (self.waves, 1))
+        times = torch.arange(self.length) + shifts
+        return run.resident(torch.sin(times / PERIOD)[TEST_WAVES:].to(getattr(torch, self.dtype)))
+
+    def step(self, run: Run, batch: torch.Tensor) -> torch.Tensor:
+        loss = self.loss(self.model(batch[:, :-1]), batch[:, 1:])
+        run.update(loss, self.optimizer)
+        return loss
+
+    def items(self, batch: torch.Tensor) -> int:
+        return 1
+
+
+if __name__ == "__main__":
+    TimeSequence.main()

@@ -1,0 +1,68 @@
+"""Auto-encoding variational Bayes on MNIST digits (Kingma and Welling 2013): a small dense network.
+
+python main.py --batch-size 128 --repeat 50 --number 30 [--data workspace/data/mnist]
+"""
+
+from collections.abc import Iterator
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+from cotenant.bench import Benchmark, Run
+from cotenant.datasets.idx import read_idx
+
+PIXELS = 28 * 28
+
+
+class VAE(nn.Module):
+    """784-400-(20, 20)-400-784."""
+
+    def __init__(self, hidden: int, latent: int) -> None:
+        super().__init__()
+        self.encoder = nn.Linear(PIXELS, hidden)
+        self.mean = nn.Linear(hidden, latent)
+        self.log_variance = nn.Linear(hidden, latent)
+        self.hidden = nn.Linear(latent, hidden)
+        self.decoder = nn.Linear(hidden, PIXELS)
+
+    def forward(self, x_bp: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        """Return the logits of the reconstruction, and mean and log-variance of the code."""
+        h_bh = F.relu(self.encoder(x_bp))
+        mean_bz, log_variance_bz = self.mean(h_bh), self.log_variance(h_bh)
+        z_bz = mean_bz + torch.randn_like(mean_bz) * (0.5 * log_variance_bz).exp()
+        return self.decoder(F.relu(self.hidden(z_bz))), mean_bz, log_variance_bz
+
+
+class AutoEncoder(Benchmark):
+    """One step = one Adam update on a batch of 28 x 28 digits."""
+
+    item = "image"
+
+    batch_size: int = 128
+    lr: float = 1e-3
+    hidden: int = 400
+    latent: int = 20
+
+    def build(self, run: Run) -> None:
+        self.model = run.place(VAE(self.hidden, self.latent))
+        self.optimizer = torch.optim.Adam(self.model.parameters(), lr=self.lr)
+
+    def batches(self, run: Run) -> Iterator[torch.Tensor]:
+        if self.data is None:
+            # Digits are mostly background: a fifth of the pixels is bright.
+            return run.resident((torch.rand(self.batch_size, PIXELS) - 0.8).clamp(min=0) * 5)
+        pixels = torch.from_numpy(read_idx(run.files("train-images-idx3-ubyte"))).view(-1, PIXELS)
+        return (image.float() / 255 for (image,) in run.loader(torch.utils.data.TensorDataset(pixels)))
+
+    def step(self, run: Run, batch: torch.Tensor) -> torch.Tensor:
+        logits, mean, log_variance = self.model(batch)
+        reconstruction = F.binary_cross_entropy_with_logits(logits, batch, reduction="sum")
+        divergence = -0.5 * (1 + log_variance - mean.pow(2) - log_variance.exp()).sum()
+        loss = reconstruction + divergence
+        run.update(loss, self.optimizer)
+        return loss
+
+
+if __name__ == "__main__":
+    AutoEncoder.main()

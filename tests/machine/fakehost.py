@@ -1,0 +1,115 @@
+"""Trees of kernel files below a temporary root, and an NVML without a driver."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+from cotenant.machine.cpulist import format_list
+
+
+def write(root: Path, files: dict[str, object]) -> Path:
+    """Write each file below `root`, with its newline, and return `root`."""
+    for name, content in files.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"{content}\n")
+    return root
+
+
+def processors(root: Path, cores: Sequence[Sequence[int]], packages: Sequence[int] = ()) -> Path:
+    """Write the topology of these physical cores, given by their logical ids."""
+    files: dict[str, object] = {"sys/devices/system/cpu/online": format_list(n for core in cores for n in core)}
+    for position, core in enumerate(cores):
+        for number in core:
+            topology = f"sys/devices/system/cpu/cpu{number}/topology"
+            files[f"{topology}/core_cpus_list"] = format_list(core)
+            files[f"{topology}/thread_siblings_list"] = format_list(core)
+            files[f"{topology}/core_id"] = position
+            files[f"{topology}/physical_package_id"] = packages[position] if packages else 0
+    return write(root, files)
+
+
+def node(root: Path, number: int, cpulist: str, memory_kb: int) -> Path:
+    directory = f"sys/devices/system/node/node{number}"
+    meminfo = f"Node {number} MemTotal:       {memory_kb} kB\nNode {number} MemFree:        1 kB"
+    return write(root, {f"{directory}/cpulist": cpulist, f"{directory}/meminfo": meminfo})
+
+
+def mount(point: str, kind: str, options: str, shown: str = "/") -> str:
+    """One line of mountinfo, with an optional field before the dash as real ones have."""
+    return f"31 23 0:28 {shown} {point} rw,nosuid,relatime shared:9 - {kind} {kind} rw,{options}"
+
+
+class NVMLError(Exception):
+    pass
+
+
+@dataclass
+class Board:
+    uuid: str
+    bus: str
+    name: str | bytes = "NVIDIA H200"
+    memory: int | None = 141 << 30
+    parts: tuple[Board, ...] = ()
+    mig: bool = False
+    lost: bool = False
+
+
+@dataclass
+class FakeNvml:
+    """The functions of pynvml that are asked, answering for invented boards."""
+
+    boards: Sequence[Board] = ()
+    starts: bool = True
+    calls: list[str] = field(default_factory=list)
+    NVMLError: Any = NVMLError
+
+    def nvmlInit(self) -> None:  # noqa: N802
+        self.calls.append("init")
+        if not self.starts:
+            raise NVMLError("Driver Not Loaded")
+
+    def nvmlShutdown(self) -> None:  # noqa: N802
+        self.calls.append("shutdown")
+
+    def nvmlSystemGetDriverVersion(self) -> str:  # noqa: N802
+        return "580.65.06"
+
+    def nvmlDeviceGetCount(self) -> int:  # noqa: N802
+        return len(self.boards)
+
+    def nvmlDeviceGetHandleByIndex(self, index: int) -> Board:  # noqa: N802
+        if self.boards[index].lost:
+            raise NVMLError("GPU is lost")
+        return self.boards[index]
+
+    def nvmlDeviceGetPciInfo(self, board: Board) -> SimpleNamespace:  # noqa: N802
+        return SimpleNamespace(busId=board.bus)
+
+    def nvmlDeviceGetName(self, board: Board) -> str | bytes:  # noqa: N802
+        return board.name
+
+    def nvmlDeviceGetUUID(self, board: Board) -> str:  # noqa: N802
+        return board.uuid
+
+    def nvmlDeviceGetMemoryInfo(self, board: Board) -> SimpleNamespace:  # noqa: N802
+        if board.memory is None:
+            raise NVMLError("Not Supported")
+        return SimpleNamespace(total=board.memory)
+
+    def nvmlDeviceGetMigMode(self, board: Board) -> list[int]:  # noqa: N802
+        if not board.mig:
+            raise NVMLError("Not Supported")
+        return [1, 1]
+
+    def nvmlDeviceGetMaxMigDeviceCount(self, board: Board) -> int:  # noqa: N802
+        return 7
+
+    def nvmlDeviceGetMigDeviceHandleByIndex(self, board: Board, number: int) -> Board:  # noqa: N802
+        if number >= len(board.parts):
+            raise NVMLError("Not Found")
+        return board.parts[number]

@@ -1,0 +1,168 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from cotenant.machine.limits import V2, cgroup_mounts, memory_limit, own_cgroups, quota_processors
+from machine.fakehost import mount, write
+
+CG = "sys/fs/cgroup"
+UNLIMITED_V1 = 9223372036854771712
+
+
+def host(root: Path, cgroup: str, *mounts: str) -> Path:
+    return write(root, {"proc/self/cgroup": cgroup, "proc/self/mountinfo": "\n".join(mounts)})
+
+
+def test_v1_with_controllers_mounted_together(tmp_path: Path) -> None:
+    host(
+        tmp_path,
+        "5:memory:/user/a\n4:cpu,cpuacct:/user\n1:name=systemd:/",
+        mount("/sys/fs/cgroup", "tmpfs", "mode=755"),
+        mount("/sys/fs/cgroup/memory", "cgroup", "memory"),
+        mount("/sys/fs/cgroup/cpu,cpuacct", "cgroup", "cpu,cpuacct"),
+        mount("/sys/fs/cgroup/systemd", "cgroup", "xattr,name=systemd"),
+    )
+    mounts = cgroup_mounts(tmp_path)
+    together = tmp_path / CG / "cpu,cpuacct"
+    assert mounts.v1 == {
+        "memory": tmp_path / CG / "memory",
+        "cpu": together,
+        "cpuacct": together,
+        "name=systemd": tmp_path / CG / "systemd",
+    }
+    assert mounts.v2 is None
+    assert mounts.own_path("cpu") == together / "user"
+    assert mounts.own_path("memory") == tmp_path / CG / "memory/user/a"
+    assert mounts.own_path("name=systemd") == tmp_path / CG / "systemd"
+    assert mounts.own_path() is None
+    assert mounts.own_path("pids") is None
+    assert mounts.chain("cpu") == (together / "user", together)
+
+
+def test_v1_limits_are_the_smallest_on_the_way_up(tmp_path: Path) -> None:
+    host(
+        tmp_path,
+        "5:memory:/user/a\n4:cpu,cpuacct:/user/a",
+        mount("/sys/fs/cgroup/memory", "cgroup", "memory"),
+        mount("/sys/fs/cgroup/cpu", "cgroup", "cpu,cpuacct"),
+    )
+    write(
+        tmp_path,
+        {
+            f"{CG}/memory/memory.limit_in_bytes": UNLIMITED_V1,
+            f"{CG}/memory/user/memory.limit_in_bytes": 4096 * 1000,
+            f"{CG}/memory/user/a/memory.limit_in_bytes": 4096 * 2000,
+            f"{CG}/memory/user/a/below/memory.limit_in_bytes": 4096,
+            f"{CG}/cpu/user/cpu.cfs_quota_us": 250000,
+            f"{CG}/cpu/user/cpu.cfs_period_us": 100000,
+            f"{CG}/cpu/user/a/cpu.cfs_quota_us": -1,
+            f"{CG}/cpu/user/a/cpu.cfs_period_us": 100000,
+        },
+    )
+    mounts = cgroup_mounts(tmp_path)
+    assert memory_limit(mounts) == 4096 * 1000
+    assert quota_processors(mounts) == 2.5
+
+
+def test_v2_limits(tmp_path: Path) -> None:
+    host(tmp_path, "0::/user.slice/u.scope", mount("/sys/fs/cgroup", "cgroup2", "nsdelegate"))
+    own = tmp_path / CG / "user.slice/u.scope"
+    mounts = cgroup_mounts(tmp_path)
+    assert mounts.v1 == {}
+    assert mounts.v2 == tmp_path / CG
+    assert mounts.own_path() == own
+    assert mounts.chain(V2) == (own, own.parent, tmp_path / CG)
+    assert memory_limit(mounts) is None
+    assert quota_processors(mounts) is None
+    write(own, {"memory.max": "max", "memory.high": 1 << 32, "cpu.max": "max 100000"})
+    write(own.parent, {"memory.max": 1 << 33, "cpu.max": "1000000 100000"})
+    assert memory_limit(mounts) == 1 << 32
+    assert quota_processors(mounts) == 10.0
+
+
+def test_hybrid_host_reads_both(tmp_path: Path) -> None:
+    host(
+        tmp_path,
+        "4:memory:/a\n0::/b",
+        mount("/sys/fs/cgroup/memory", "cgroup", "memory"),
+        mount("/sys/fs/cgroup/unified", "cgroup2", "nsdelegate"),
+    )
+    write(tmp_path, {f"{CG}/memory/a/memory.limit_in_bytes": 2 << 30, f"{CG}/unified/b/cpu.max": "50000 100000"})
+    mounts = cgroup_mounts(tmp_path)
+    assert mounts.own_path("memory") == tmp_path / CG / "memory/a"
+    assert mounts.own_path() == tmp_path / CG / "unified/b"
+    assert memory_limit(mounts) == 2 << 30
+    assert quota_processors(mounts) == 0.5
+
+
+@pytest.mark.parametrize(
+    ("shown", "path", "below"),
+    [
+        ("/", "/", ""),
+        ("/", "/docker/abc", "docker/abc"),
+        ("/docker/abc", "/docker/abc", ""),
+        ("/docker/abc", "/docker/abc/deep/er", "deep/er"),
+        ("/docker/abc", "/docker/abcd", None),
+        ("/docker/abc", "/", None),
+        ("/..", "/../other", "other"),
+        ("/..", "/", None),
+        ("/", "/../other", None),
+    ],
+)
+def test_a_path_is_joined_below_the_mounts_root(tmp_path: Path, shown: str, path: str, below: str | None) -> None:
+    host(tmp_path, f"0::{path}", mount("/sys/fs/cgroup", "cgroup2", "x", shown))
+    own = cgroup_mounts(tmp_path).own_path()
+    assert own == (None if below is None else tmp_path / CG / below)
+
+
+def test_a_mount_of_what_is_above_our_namespace_still_limits(tmp_path: Path) -> None:
+    host(tmp_path, "0::/", mount("/sys/fs/cgroup", "cgroup2", "x", "/../.."))
+    write(tmp_path, {f"{CG}/memory.max": 1 << 30})
+    assert memory_limit(cgroup_mounts(tmp_path)) == 1 << 30
+
+
+def test_a_mount_of_somebody_elses_cgroup_does_not(tmp_path: Path) -> None:
+    host(tmp_path, "0::/mine", mount("/sys/fs/cgroup", "cgroup2", "x", "/theirs"))
+    write(tmp_path, {f"{CG}/memory.max": 1 << 30})
+    mounts = cgroup_mounts(tmp_path)
+    assert mounts.v2 == tmp_path / CG
+    assert mounts.chain() == ()
+    assert memory_limit(mounts) is None
+
+
+def test_of_several_mounts_the_one_that_shows_most(tmp_path: Path) -> None:
+    host(
+        tmp_path,
+        "0::/a/b",
+        mount("/elsewhere", "cgroup2", "x", "/theirs"),
+        mount("/part", "cgroup2", "x", "/a"),
+        mount("/with\\040space", "cgroup2", "x", "/"),
+    )
+    assert cgroup_mounts(tmp_path).own_path() == tmp_path / "with space/a/b"
+
+
+def test_a_hidden_mount_does_not_count(tmp_path: Path) -> None:
+    host(
+        tmp_path,
+        "0::/",
+        mount("/sys/fs/cgroup", "cgroup2", "x"),
+        mount("/sys/fs/cgroup", "tmpfs", "x"),
+    )
+    assert cgroup_mounts(tmp_path).v2 is None
+
+
+def test_a_host_without_cgroups_or_with_strange_files(tmp_path: Path) -> None:
+    mounts = cgroup_mounts(tmp_path)
+    assert (mounts.v1, mounts.v2, memory_limit(mounts), quota_processors(mounts)) == ({}, None, None, None)
+    host(tmp_path, "nonsense\n0::/", "too short", mount("/c", "cgroup2", "x"))
+    write(tmp_path, {"c/cpu.max": "what", "c/memory.max": "ever"})
+    mounts = cgroup_mounts(tmp_path)
+    assert mounts.v2 == tmp_path / "c"
+    assert (memory_limit(mounts), quota_processors(mounts)) == (None, None)
+
+
+def test_own_cgroups(tmp_path: Path) -> None:
+    write(tmp_path, {"proc/self/cgroup": "4:cpu,cpuacct:/a:b\n0::/c"})
+    assert own_cgroups(tmp_path) == {"cpu": "/a:b", "cpuacct": "/a:b", "": "/c"}

@@ -1,0 +1,37 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cotenant.machine.cpulist import format_list, parse
+
+
+@pytest.mark.parametrize(
+    ("text", "ids"),
+    [
+        ("0-3,8,10-11\n", (0, 1, 2, 3, 8, 10, 11)),
+        ("", ()),
+        ("\n", ()),
+        ("5", (5,)),
+        ("7,1-2, 2", (1, 2, 7)),
+    ],
+)
+def test_parse(text: str, ids: tuple[int, ...]) -> None:
+    assert parse(text) == ids
+
+
+@pytest.mark.parametrize("text", ["a", "3-1", "-1", "1-", "1-2-3", "+1", "1_0", "²"])
+def test_parse_refuses(text: str) -> None:
+    with pytest.raises(ValueError, match="in the list"):
+        parse(text)
+
+
+def test_format_list() -> None:
+    assert format_list((11, 0, 1, 2, 3, 8, 10, 3)) == "0-3,8,10-11"
+    assert format_list(()) == ""
+
+
+@given(st.sets(st.integers(0, 300)))
+def test_round_trip(ids: set[int]) -> None:
+    assert parse(format_list(ids)) == tuple(sorted(ids))

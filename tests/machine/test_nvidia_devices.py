@@ -1,0 +1,103 @@
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from cotenant.machine.accelerators import Accelerator, visible_variables
+from cotenant.machine.nvidia import nvidia_accelerators
+from machine.fakehost import Board, FakeNvml, write
+
+BOARDS = (
+    Board("GPU-c0ffee00", "00000000:3B:00.0"),
+    Board("GPU-badcafe0", "00000000:18:00.0", name=b"NVIDIA H200", memory=None),
+)
+
+
+def uuids(accelerators: tuple[Accelerator, ...]) -> list[str]:
+    return [accelerator.uuid for accelerator in accelerators]
+
+
+def test_what_nvml_says(tmp_path: Path) -> None:
+    write(tmp_path, {"sys/bus/pci/devices/0000:3b:00.0/numa_node": 1})
+    nvml = FakeNvml(BOARDS)
+    assert nvidia_accelerators(tmp_path, {}, nvml) == (
+        Accelerator(0, "nvidia", "NVIDIA H200", "GPU-badcafe0", "0000:18:00.0", -1, 0, "580.65.06"),
+        Accelerator(1, "nvidia", "NVIDIA H200", "GPU-c0ffee00", "0000:3b:00.0", 1, 141 << 30, "580.65.06"),
+    )
+    assert nvml.calls == ["init", "shutdown"]
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ("", []),
+        ("-1", []),
+        ("1", ["GPU-c0ffee00"]),
+        ("1,0", ["GPU-c0ffee00", "GPU-badcafe0"]),
+        ("GPU-bad", ["GPU-badcafe0"]),
+        ("0,5,1", ["GPU-badcafe0"]),
+    ],
+)
+def test_the_callers_own_choice_and_order(tmp_path: Path, value: str, expected: list[str]) -> None:
+    environ = {"CUDA_VISIBLE_DEVICES": value}
+    assert uuids(nvidia_accelerators(tmp_path, environ, FakeNvml(BOARDS))) == expected
+
+
+def test_a_lost_device_is_left_out(tmp_path: Path) -> None:
+    boards = (Board("GPU-0", "00000000:01:00.0", lost=True), Board("GPU-1", "00000000:02:00.0"))
+    assert uuids(nvidia_accelerators(tmp_path, {}, FakeNvml(boards))) == ["GPU-1"]
+
+
+def test_no_driver(tmp_path: Path) -> None:
+    nvml = FakeNvml(BOARDS, starts=False)
+    assert nvidia_accelerators(tmp_path, {}, nvml) == ()
+    assert nvml.calls == ["init"]
+
+
+def test_no_library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pynvml", None)
+    write(tmp_path, {"dev/nvidiactl": ""})
+    assert nvidia_accelerators(tmp_path, {}) == ()
+
+
+def test_the_library_is_found_where_there_is_a_driver(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pynvml", FakeNvml(BOARDS))
+    assert nvidia_accelerators(tmp_path, {}) == ()
+    write(tmp_path, {"proc/driver/nvidia/version": "NVRM version"})
+    assert len(nvidia_accelerators(tmp_path, {})) == 2
+
+
+def test_partitions_stand_for_their_device(tmp_path: Path) -> None:
+    parts = (Board("MIG-1", "", memory=10 << 30), Board("MIG-2", "", memory=10 << 30))
+    boards = (
+        Board("GPU-0", "00000000:01:00.0", mig=True, parts=parts),
+        Board("GPU-1", "00000000:02:00.0"),
+        Board("GPU-2", "00000000:03:00.0", mig=True),
+    )
+    every = nvidia_accelerators(tmp_path, {}, FakeNvml(boards))
+    assert [(a.index, a.uuid, a.pci, a.memory_bytes >> 30) for a in every] == [
+        (0, "MIG-1", "0000:01:00.0", 10),
+        (0, "MIG-2", "0000:01:00.0", 10),
+        (1, "GPU-1", "0000:02:00.0", 141),
+    ]
+    chosen = nvidia_accelerators(tmp_path, {"CUDA_VISIBLE_DEVICES": "MIG-2"}, FakeNvml(boards))
+    assert uuids(chosen) == ["MIG-2"]
+    chosen = nvidia_accelerators(tmp_path, {"CUDA_VISIBLE_DEVICES": "1,0"}, FakeNvml(boards))
+    assert uuids(chosen) == ["GPU-1", "MIG-1", "MIG-2"]
+
+
+def test_the_variables_of_a_slice() -> None:
+    two = tuple(Accelerator(i, "nvidia", "", f"GPU-{i}", "", -1, 0, "") for i in (3, 1))
+    assert visible_variables(two) == {
+        "CUDA_DEVICE_ORDER": "PCI_BUS_ID",
+        "CUDA_VISIBLE_DEVICES": "GPU-3,GPU-1",
+    }
+    unnamed = Accelerator(3, "nvidia", "", "", "", -1, 0, "")
+    assert visible_variables([unnamed])["CUDA_VISIBLE_DEVICES"] == "3"
+    amd = Accelerator(2, "amd", "", "GPU-1", "", -1, 0, "")
+    assert visible_variables([amd]) == {"ROCR_VISIBLE_DEVICES": "2"}
+    intel = Accelerator(4, "intel", "", "", "", -1, 0, "")
+    assert visible_variables([intel]) == {"ZE_AFFINITY_MASK": "4"}
+    assert visible_variables(()) == {}

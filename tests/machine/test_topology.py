@@ -1,0 +1,177 @@
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from cotenant.machine.topology import Node, Processor, discover
+from machine.fakehost import Board, FakeNvml, mount, node, processors, write
+
+CG = "sys/fs/cgroup"
+
+
+def test_two_sockets_with_siblings(tmp_path: Path) -> None:
+    processors(tmp_path, [(0, 4), (1, 5), (2, 6), (3, 7)], packages=(0, 0, 1, 1))
+    node(tmp_path, 0, "0-1,4-5", 8 << 20)
+    node(tmp_path, 1, "2-3,6-7", 8 << 20)
+    write(
+        tmp_path,
+        {
+            "proc/meminfo": "MemTotal:       16777216 kB\nMemFree:        1 kB",
+            "proc/cpuinfo": "processor\t: 0\nmodel\t\t: 79\nmodel name\t: Xeon E5-2698 v4\n\nprocessor\t: 1",
+            "proc/sys/kernel/hostname": "big",
+            "proc/self/status": "Name:\tx\nMems_allowed:\t3\nMems_allowed_list:\t0-1",
+        },
+    )
+    machine = discover(tmp_path, environ={})
+    assert machine.hostname == "big"
+    assert machine.model_name == "Xeon E5-2698 v4"
+    assert machine.memory_bytes == 16 << 30
+    assert machine.nodes == (Node(0, 8 << 30), Node(1, 8 << 30))
+    assert machine.processor_total == 8
+    assert machine.quota_processors is None
+    assert machine.accelerators == ()
+    assert machine.processors[:3] == (Processor(0, 0, 0, 0), Processor(1, 1, 0, 0), Processor(2, 2, 1, 1))
+    assert machine.processors[7] == Processor(7, 3, 1, 1)
+
+
+def test_only_what_the_caller_may_use(tmp_path: Path) -> None:
+    processors(tmp_path, [(0, 2), (1, 3)])
+    machine = discover(tmp_path, affinity={2, 3, 99}, environ={})
+    assert machine.processors == (Processor(2, 0, 0, 0), Processor(3, 1, 0, 0))
+    assert machine.processor_total == 4
+
+
+def test_nodes_whose_memory_is_denied(tmp_path: Path) -> None:
+    processors(tmp_path, [(0,), (1,)])
+    node(tmp_path, 0, "0", 4 << 20)
+    node(tmp_path, 1, "1", 12 << 20)
+    write(tmp_path, {"proc/meminfo": "MemTotal: 16777216 kB", "proc/self/status": "Mems_allowed_list:\t1"})
+    machine = discover(tmp_path, environ={})
+    assert machine.nodes == (Node(1, 12 << 30),)
+    assert machine.memory_bytes == 12 << 30
+    assert [processor.node for processor in machine.processors] == [0, 1]
+
+
+def test_a_container_without_topology_files(tmp_path: Path) -> None:
+    write(tmp_path, {"proc/meminfo": "MemTotal: 1024 kB"})
+    machine = discover(tmp_path, affinity={4, 5}, environ={})
+    assert machine.processors == (Processor(4, 4, 0, 0), Processor(5, 5, 0, 0))
+    assert machine.processor_total == 2
+    assert machine.nodes == (Node(0, 1 << 20),)
+    assert machine.model_name == os.uname().machine
+    assert machine.hostname == os.uname().nodename
+
+
+def test_older_and_poorer_topology_files(tmp_path: Path) -> None:
+    cpu = "sys/devices/system/cpu"
+    write(
+        tmp_path,
+        {
+            f"{cpu}/online": "0-5",
+            f"{cpu}/cpu0/topology/thread_siblings_list": "0-1",
+            f"{cpu}/cpu2/topology/core_id": 7,
+            f"{cpu}/cpu3/topology/core_id": 7,
+            f"{cpu}/cpu4/topology/core_id": 7,
+            f"{cpu}/cpu4/topology/physical_package_id": 1,
+            f"{cpu}/cpu5/topology/core_id": -1,
+            f"{cpu}/cpu5/topology/physical_package_id": -1,
+            f"{cpu}/cpu5/topology/core_cpus_list": "nonsense",
+        },
+    )
+    machine = discover(tmp_path, environ={})
+    assert [(p.core, p.package) for p in machine.processors] == [
+        (0, 0),
+        (0, 0),
+        (2, 0),
+        (2, 0),
+        (4, 1),
+        (5, 0),
+    ]
+
+
+def test_directories_stand_in_for_the_online_list(tmp_path: Path) -> None:
+    for name in ("cpu0", "cpu3", "cpufreq", "cpuidle"):
+        (tmp_path / "sys/devices/system/cpu" / name).mkdir(parents=True)
+    machine = discover(tmp_path, environ={})
+    assert [processor.id for processor in machine.processors] == [0, 3]
+
+
+def test_limits_above_us_bound_memory_and_processors(tmp_path: Path) -> None:
+    processors(tmp_path, [(n,) for n in range(96)])
+    write(
+        tmp_path,
+        {
+            "proc/meminfo": "MemTotal: 16777216 kB",
+            "proc/self/cgroup": "0::/outer/inner",
+            "proc/self/mountinfo": mount("/sys/fs/cgroup", "cgroup2", "x"),
+            f"{CG}/outer/memory.max": 3 << 30,
+            f"{CG}/outer/inner/memory.max": 5 << 30,
+            f"{CG}/outer/inner/cpu.max": "1000000 100000",
+        },
+    )
+    machine = discover(tmp_path, environ={})
+    assert machine.memory_bytes == 3 << 30
+    assert machine.quota_processors == 10.0
+    assert len(machine.processors) == 96
+
+
+def test_other_architectures_name_their_processor_otherwise(tmp_path: Path) -> None:
+    write(tmp_path, {"proc/cpuinfo": "processor\t: 0\ncpu\t\t: POWER9, altivec supported"})
+    assert discover(tmp_path, {0}, {}).model_name == "POWER9, altivec supported"
+
+
+def test_accelerators_of_one_vendor_only(tmp_path: Path) -> None:
+    write(
+        tmp_path,
+        {
+            "sys/class/drm/card0/device/vendor": "0x8086",
+            "sys/class/drm/card0/device/class": "0x030000",
+            "sys/class/drm/card0/device/uevent": "DRIVER=xe\nPCI_SLOT_NAME=0000:03:00.0",
+        },
+    )
+    board = Board("GPU-1", "00000000:3B:00.0")
+    assert [a.vendor for a in discover(tmp_path, {0}, {}, nvml=FakeNvml([board])).accelerators] == ["nvidia"]
+    hidden = {"CUDA_VISIBLE_DEVICES": ""}
+    assert [a.vendor for a in discover(tmp_path, {0}, hidden, nvml=FakeNvml([board])).accelerators] == ["intel"]
+
+
+def test_this_host() -> None:
+    machine = discover()
+    assert {processor.id for processor in machine.processors} == os.sched_getaffinity(0)
+    assert machine.processor_total >= len(machine.processors)
+    assert machine.memory_bytes > 1 << 28
+    assert machine.nodes
+    ids = {processor.id for processor in machine.processors}
+    assert all(p.core <= p.id and p.node >= 0 for p in machine.processors)
+    assert len(ids) == len(machine.processors)
+    assert discover() == machine
+
+
+def test_nothing_heavy_is_imported() -> None:
+    program = (
+        "import sys; from cotenant.machine.topology import discover; import cotenant.isolation.plan\n"
+        "discover(environ={'CUDA_VISIBLE_DEVICES': ''})\n"
+        "print(sorted({'torch', 'numpy', 'psutil', 'pydantic', 'importlib.metadata'} & set(sys.modules)))"
+    )
+    source = str(Path(sys.modules["cotenant.machine.topology"].__file__ or "").parents[2])
+    answer = subprocess.run(
+        [sys.executable, "-c", program],
+        env={**os.environ, "PYTHONPATH": source},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert answer.stdout.strip() == "[]"
+
+
+def test_a_large_host_is_read_quickly(tmp_path: Path) -> None:
+    processors(tmp_path, [(n, n + 128) for n in range(128)])
+    durations = []
+    for _ in range(5):
+        start = time.perf_counter()
+        discover(tmp_path, environ={})
+        durations.append(time.perf_counter() - start)
+    assert min(durations) < 0.05

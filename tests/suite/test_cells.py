@@ -1,0 +1,189 @@
+"""Jobs become cells, cells become arguments."""
+
+from __future__ import annotations
+
+import argparse
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cotenant.errors import CotenantError
+from cotenant.suite.cells import Cell, arguments, expand
+from cotenant.suite.jobfile import Job, Value
+from cotenant.suite.words import flag_name, is_flag
+
+VALUES = {"OUTPUT_DIRECTORY": "/out put", "JOB_FILE": "baselines", "DATA_DIRECTORY": "/data"}
+
+
+def job(**args: Value | list[Value]) -> Job:
+    """Return a job with `lr=1` as `--lr 1`."""
+    pairs = tuple((f"--{k}", tuple(v) if isinstance(v, list) else (v,)) for k, v in args.items())
+    return Job("vae", "x", pairs, "student", stem="vae")
+
+
+def cell(*args: tuple[str, Value]) -> Cell:
+    return Cell(Job("vae", "x", (), "all", stem="vae"), 1, 1, args)
+
+
+def test_a_job_without_lists_is_one_cell_that_bears_its_stem():
+    (only,) = expand(job(lr=0.1, cuda=""))
+    assert (only.index, only.of, only.label) == (1, 1, "vae")
+    assert only.args == (("--lr", 0.1), ("--cuda", ""))
+
+
+def test_a_list_of_one_value_is_one_cell():
+    assert [found.label for found in expand(job(lr=[0.1]))] == ["vae"]
+
+
+def test_the_last_list_varies_fastest():
+    cells = expand(job(b=[1, 2], cuda="", a=["x", "y", "z"]))
+    assert [(dict(c.args)["--b"], dict(c.args)["--a"]) for c in cells] == [
+        (1, "x"), (1, "y"), (1, "z"), (2, "x"), (2, "y"), (2, "z"),
+    ]  # fmt: skip
+    assert [c.label for c in cells] == [f"vae.c{k}" for k in range(1, 7)]
+    assert {c.of for c in cells} == {6}
+
+
+def test_the_label_starts_with_the_stem():
+    second = Job("vae", "x", (("--a", (1, 2)),), "all", stem="vae-2")
+    assert [c.label for c in expand(second)] == ["vae-2.c1", "vae-2.c2"]
+
+
+@given(st.lists(st.lists(st.integers(), min_size=1, max_size=4), max_size=5))
+def test_there_are_as_many_cells_as_combinations(lists):
+    cells = expand(job(**{f"a{k}": list(values) for k, values in enumerate(lists)}))
+    assert len(cells) == math.prod(map(len, lists))
+    assert [c.index for c in cells] == list(range(1, len(cells) + 1))
+    for c in cells:
+        assert all(value in values for (_, value), values in zip(c.args, lists, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("pair", "words"),
+    [
+        (("--cuda", ""), ["--cuda"]),
+        (("--lr", "0.1"), ["--lr", "0.1"]),
+        (("--size", "64 128"), ["--size", "64", "128"]),
+        (("--title", "'a b' c\\ d \"e 'f'\""), ["--title", "a b", "c d", "e 'f'"]),
+        (("--empty", "''"), ["--empty", ""]),
+        (("--report", "$OUTPUT_DIRECTORY/$JOB_FILE"), ["--report", "/out put/baselines"]),
+        (("--two", "$JOB_FILE ${OUTPUT_DIRECTORY}"), ["--two", "baselines", "/out put"]),
+        (("--quoted", "'$OUTPUT_DIRECTORY x'"), ["--quoted", "/out put x"]),
+        (("--price", "$$5"), ["--price", "$5"]),
+        (("$DATA_DIRECTORY/ImageNet/train", ""), ["/data/ImageNet/train"]),
+        (("--data=$DATA_DIRECTORY", ""), ["--data=/data"]),
+        (("--n", 3), ["--n", "3"]),
+        (("--n", -3), ["--n", "-3"]),
+        (("--lr", 0.0005), ["--lr", "0.0005"]),
+        (("--lr", 1e-5), ["--lr", "1e-05"]),
+        (("--lr", 100.0), ["--lr", "100.0"]),
+        (("--no-shell", "$$(id) ; `id` | * > ~"), ["--no-shell", "$(id)", ";", "`id`", "|", "*", ">", "~"]),
+    ],
+)
+def test_words_of_one_argument(pair, words):
+    assert arguments(cell(pair), VALUES) == words
+
+
+@pytest.mark.parametrize(
+    ("extra", "line"),
+    [
+        ([], ["data", "--lr", "0.1", "--cuda", "--size", "64", "128"]),
+        (["--lr", "5"], ["data", "--cuda", "--size", "64", "128", "--lr", "5"]),
+        (["--lr=5"], ["data", "--cuda", "--size", "64", "128", "--lr=5"]),
+        (["--lr", "-5"], ["data", "--cuda", "--size", "64", "128", "--lr", "-5"]),
+        (["--lr", "-1e-05"], ["data", "--cuda", "--size", "64", "128", "--lr", "-1e-05"]),
+        (["--size", "1", "2", "3"], ["data", "--lr", "0.1", "--cuda", "--size", "1", "2", "3"]),
+        (["--cuda"], ["data", "--lr", "0.1", "--size", "64", "128", "--cuda"]),
+        (["--size"], ["data", "--lr", "0.1", "--cuda", "--size"]),
+        (["--lr", "5", "--cuda", "--lr=6"], ["data", "--size", "64", "128", "--lr", "5", "--cuda", "--lr=6"]),
+        (["--new", "1"], ["data", "--lr", "0.1", "--cuda", "--size", "64", "128", "--new", "1"]),
+        (["more", "-"], ["data", "--lr", "0.1", "--cuda", "--size", "64", "128", "more", "-"]),
+        (["--lr", "$JOB_FILE"], ["data", "--cuda", "--size", "64", "128", "--lr", "baselines"]),
+        (["a b", "$$"], ["data", "--lr", "0.1", "--cuda", "--size", "64", "128", "a b", "$"]),
+        (["data"], ["data", "--lr", "0.1", "--cuda", "--size", "64", "128", "data"]),
+        (["--l", "5"], ["data", "--lr", "0.1", "--cuda", "--size", "64", "128", "--l", "5"]),
+    ],
+)
+def test_extra_overrides_or_extends(extra, line):
+    own = cell(("data", ""), ("--lr", 0.1), ("--cuda", ""), ("--size", "64 128"))
+    assert arguments(own, VALUES, extra) == line
+
+
+def test_a_flag_with_its_value_attached_is_replaced_too():
+    assert arguments(cell(("--lr=0.1", "")), {}, ["--lr", "5"]) == ["--lr", "5"]
+
+
+def test_the_seed_comes_last_and_wins_over_the_cells_own():
+    line = arguments(cell(("--seed", 1), ("--a", 2)), {}, ["--b", "3"], seed=100)
+    assert line == ["--seed", "1", "--a", "2", "--b", "3", "--seed", "100"]
+
+
+@pytest.mark.parametrize("extra", [["--seed", "5"], ["--seed=5"]])
+def test_a_seed_that_was_asked_for_stays(extra):
+    assert arguments(cell(("--seed", 1)), {}, extra, seed=100) == extra
+
+
+def test_no_seed_without_one():
+    assert arguments(cell(), {}, [], seed=None) == []
+    assert arguments(cell(), {}, [], seed=0) == ["--seed", "0"]
+
+
+def test_behind_a_second_separator_there_are_no_flags():
+    own = cell(("--lr", 1))
+    assert arguments(own, {}, ["--a", "--", "--lr", "--seed"], 7) == [
+        "--lr", "1", "--a", "--seed", "7", "--", "--lr", "--seed",
+    ]  # fmt: skip
+
+
+def test_an_unknown_variable_in_extra_is_refused():
+    with pytest.raises(CotenantError, match="Did you mean 'JOB_FILE'"):
+        arguments(cell(), VALUES, ["$JOB_FIEL"])
+
+
+@pytest.mark.parametrize("word", ["-x", "--xyz", "--lr=0.1", "-x3", "--", "-.", "--5", "-a b"])
+def test_flags(word):
+    assert is_flag(word)
+
+
+@pytest.mark.parametrize("word", ["", "-", "x", "5", "-5", "-.5", "-1e-05", "-0.0005", "a-b"])
+def test_values(word):
+    assert not is_flag(word)
+
+
+@given(st.sampled_from([*VALUES]), st.text(), st.booleans())
+def test_a_value_stays_one_argument(name, value, braces):
+    text = f"${{{name}}}/x" if braces else f"${name}/x"
+    line = arguments(cell(("--a", text), (text, "")), {name: value}, [text])
+    assert line == ["--a", f"{value}/x", f"{value}/x", f"{value}/x"]
+
+
+FLAGS = st.sampled_from(["--lr", "--size", "--cuda", "-b", "--new"])
+PLAIN = st.one_of(st.integers().map(str), st.floats(allow_nan=False).map(str), st.sampled_from(["x", "a b", ""]))
+GROUPS = st.lists(st.tuples(FLAGS, st.lists(PLAIN, max_size=3), st.booleans()), max_size=5)
+
+
+@given(GROUPS)
+def test_every_word_of_extra_arrives_and_its_flags_stand_for_nothing_else(groups):
+    extra: list[str] = []
+    for flag, values, attached in groups:
+        extra += [f"{flag}={values[0]}", *values[1:]] if attached and values else [flag, *values]
+    own = (("--lr", 0.1), ("--size", "64 128"), ("--cuda", ""), ("-b", -5))
+    line = arguments(cell(*own), {}, extra)
+    assert line[len(line) - len(extra) :] == extra
+    kept = line[: len(line) - len(extra)]
+    asked = {flag for flag, _, _ in groups}
+    assert {flag_name(word) for word in kept if is_flag(word)} == {key for key, _ in own} - asked
+
+
+@given(st.dictionaries(st.sampled_from(["--a", "--b", "--c"]), st.integers()), st.integers(0, 2**32))
+def test_argparse_reads_what_was_asked(extra, seed):
+    parser = argparse.ArgumentParser()
+    for flag in ("--a", "--b", "--c", "--seed"):
+        parser.add_argument(flag, type=int)
+    words = [word for flag, value in extra.items() for word in (flag, str(value))]
+    own = {"--a": 1, "--b": -2}
+    read = parser.parse_args(arguments(cell(*own.items()), {}, words, seed))
+    expected = {"--c": None, **own, **extra, "--seed": seed}
+    assert {f"--{name}": value for name, value in vars(read).items()} == expected

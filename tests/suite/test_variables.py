@@ -1,0 +1,100 @@
+"""`$NAME`, `${NAME}` and `$$`."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cotenant.errors import CotenantError
+from cotenant.suite.variables import VARIABLES, check_variables, expand_variables, names_in
+
+VALUES = {"BASE": "/w", "RUN_ID": "7", "DATA_DIRECTORY": "/w/da ta"}
+
+
+def test_the_variables_of_a_tenant():
+    assert len(VARIABLES) == len(set(VARIABLES)) == 18
+    assert "MEMORY_CLASS" not in VARIABLES
+
+
+@pytest.mark.parametrize(
+    ("text", "expanded"),
+    [
+        ("", ""),
+        ("plain", "plain"),
+        ("$BASE", "/w"),
+        ("${BASE}", "/w"),
+        ("$BASE/x/$RUN_ID", "/w/x/7"),
+        ("${RUN_ID}_$RUN_ID.json", "7_7.json"),
+        ("$DATA_DIRECTORY", "/w/da ta"),
+        ("$$", "$"),
+        ("$$BASE", "$BASE"),
+        ("$$$BASE", "$/w"),
+        ("a$${BASE}", "a${BASE}"),
+        ("$BASEé", "/wé"),
+    ],
+)
+def test_expansion(text, expanded):
+    assert expand_variables(text, VALUES) == expanded
+
+
+def test_a_value_is_not_expanded_again():
+    assert expand_variables("$BASE", {"BASE": "$RUN_ID $", "RUN_ID": "7"}) == "$RUN_ID $"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            "$BSAE/x",
+            "unknown variable 'BSAE' in '$BSAE/x'. Did you mean 'BASE'? Known are BASE, RUN_ID, DATA_",
+        ),
+        ("$base", "unknown variable 'base'"),
+        ("${BA SE}", "unknown variable 'BA SE'"),
+        ("$RUN_IDs", "unknown variable 'RUN_IDs' in '$RUN_IDs'. Did you mean 'RUN_ID'?"),
+        ("$zzz", "unknown variable 'zzz' in '$zzz'. Known are"),
+        ("a$", "a '$' without a name after it in 'a$'. Write $$ for a dollar sign."),
+        ("$1", "a '$' without a name after it"),
+        ("$é", "a '$' without a name after it"),
+        ("$$$", "a '$' without a name after it"),
+        ("${BASE", "a '${' without its '}'"),
+        ("${", "a '${' without its '}'"),
+        ("${}", "a '${}' without a name"),
+    ],
+)
+def test_what_cannot_be_expanded(text, message):
+    with pytest.raises(CotenantError) as caught:
+        expand_variables(text, VALUES)
+    assert message in str(caught.value)
+
+
+def test_names_in():
+    assert names_in("$DATA_DIRECTORY/${RUN_ID}/$$BASE $other") == {"DATA_DIRECTORY", "RUN_ID", "other"}
+    assert names_in("none") == set()
+    with pytest.raises(CotenantError, match="without a name"):
+        names_in("$")
+
+
+def test_check_knows_all_variables_and_no_other():
+    check_variables(" ".join(f"${name} ${{{name}}}" for name in VARIABLES))
+    with pytest.raises(CotenantError, match="unknown variable 'HOME'"):
+        check_variables("$HOME")
+
+
+@given(st.text())
+def test_a_doubled_dollar_makes_any_text_literal(text):
+    assert expand_variables(text.replace("$", "$$"), {}) == text
+
+
+@given(st.text(alphabet="${}AB_ $"), st.dictionaries(st.sampled_from(["A", "B", "AB"]), st.text()))
+def test_checking_and_expanding_agree(text, variables):
+    try:
+        known = names_in(text) <= variables.keys()
+    except CotenantError:
+        known = False
+    try:
+        expand_variables(text, variables)
+    except CotenantError:
+        assert not known
+    else:
+        assert known
