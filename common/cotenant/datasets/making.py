@@ -34,7 +34,7 @@ def ensure(root: Path, maker: Maker, size: str, *, seed: int = 0, processes: int
     if _standing(order) is not None:
         return
     with explained(maker.name, order.root):
-        if not order.staging.exists():
+        if not os.path.lexists(order.staging):
             check_space(order.root, maker.name, size, maker.sizes[size].estimated_bytes)
         order.root.mkdir(parents=True, exist_ok=True)
         make_folder(order.lock.parent)

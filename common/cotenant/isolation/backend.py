@@ -99,7 +99,10 @@ class RunName:
     def parse(cls, text: str) -> RunName | None:
         """Return the name a directory carries, or None where it is not one of ours."""
         pid, _, start = text.partition("-")
-        return cls(int(pid), int(start)) if pid.isdecimal() and start.isdecimal() else None
+        if not (pid.isdecimal() and start.isdecimal()):
+            return None
+        name = cls(int(pid), int(start))
+        return name if str(name) == text else None
 
     @property
     def alive(self) -> bool:
@@ -107,10 +110,10 @@ class RunName:
 
 
 def start_ticks(pid: int) -> int | None:
-    """Return when a process started, in clock ticks after boot, or None where there is no such process."""
+    """Return when a process started, in clock ticks after boot; None where it is gone, a zombie, or hidden from us."""
     try:
-        stat = Path(f"/proc/{pid}/stat").read_text()
-    except (FileNotFoundError, ProcessLookupError):
+        stat = Path(f"/proc/{pid}/stat").read_bytes().decode(errors="replace")
+    except (FileNotFoundError, ProcessLookupError, PermissionError):
         return None
     fields = stat.rpartition(")")[2].split()
     return None if fields[0] in "ZX" else int(fields[19])

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import time
 from pathlib import Path
 
 REMOVE_WAIT_S = 2.0
+READ_BYTES = 1 << 16
+GONE = (errno.ENOENT, errno.ENODEV)
+"""What a file of a removed cgroup answers: the second where it was opened before and read after."""
 
 
 def write(path: Path, text: str) -> None:
@@ -14,26 +18,37 @@ def write(path: Path, text: str) -> None:
 
     A buffered `open(...).write()` that is never closed would lose the kernel's EINVAL or ENOSPC.
     """
-    descriptor = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
     try:
-        os.write(descriptor, text.encode())
+        descriptor = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
+        try:
+            os.write(descriptor, text.encode())
+        finally:
+            os.close(descriptor)
     except OSError as error:
         raise OSError(error.errno, f"{os.strerror(error.errno or 0)} on writing '{text}'", str(path)) from error
-    finally:
-        os.close(descriptor)
 
 
 def read(path: Path) -> str:
-    """Return the file's text without its last newline."""
-    return path.read_text().rstrip("\n")
+    """Return the file's text without its last newline. Raises OSError naming the file."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            pieces = iter(lambda: os.read(descriptor, READ_BYTES), b"")
+            return b"".join(pieces).decode().rstrip("\n")
+        finally:
+            os.close(descriptor)
+    except OSError as error:
+        raise OSError(error.errno, f"{os.strerror(error.errno or 0)} on reading", str(path)) from error
 
 
 def read_or_none(path: Path) -> str | None:
-    """Return the file's text, or None where this kernel has no such file."""
+    """Return the file's text, or None where there is no such file, or its cgroup is gone."""
     try:
         return read(path)
-    except FileNotFoundError:
-        return None
+    except OSError as error:
+        if error.errno in GONE:
+            return None
+        raise
 
 
 def field(path: Path, name: str) -> int | None:
@@ -50,9 +65,14 @@ def pids(directory: Path) -> list[int]:
     return [int(line) for line in (read_or_none(directory / "cgroup.procs") or "").split()]
 
 
+def subtree(directory: Path) -> list[Path]:
+    """Return a cgroup and all below it, the deepest first; nothing where it does not exist."""
+    return [Path(path) for path, _, _ in os.walk(directory, topdown=False)]
+
+
 def make(directory: Path) -> None:
-    """Make one cgroup; one that is there already is fine."""
-    directory.mkdir(mode=0o755, exist_ok=True)
+    """Make one cgroup. Raises OSError naming it, also where it is there already."""
+    directory.mkdir(mode=0o755)
 
 
 def remove(directory: Path) -> None:
@@ -62,9 +82,9 @@ def remove(directory: Path) -> None:
         try:
             directory.rmdir()
             return
-        except FileNotFoundError:
-            return
-        except OSError:
-            if time.monotonic() > deadline:
+        except OSError as error:
+            if error.errno in GONE:
+                return
+            if error.errno != errno.EBUSY or time.monotonic() > deadline:
                 raise
-            time.sleep(0.002)
+        time.sleep(0.002)

@@ -21,46 +21,73 @@ def main(argv: list[str]) -> int:
     command, channel = argv[split + 1 :], int(socket)
     os.set_inheritable(channel, False)
     try:
-        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-        if os.getppid() != int(runner):
-            raise OSError("the runner is gone")
+        _end_with(int(runner))
         for path in procs_files:
             _join(path)
         _bind(mode, {int(one) for one in processors.split(",") if one})
     except OSError as error:
-        os.write(channel, f"{error}\n".encode())
+        _say(channel, str(error))
         return NOT_ISOLATED
-    os.write(channel, b"in\n")
-    if not os.read(channel, 1):
+    if not (_say(channel, "in") and _released(channel)):
         return NOT_ISOLATED
     return _become(command, channel)
 
 
+def _end_with(runner: int) -> None:
+    """Have the kernel kill us with the runner, which may be gone before the kernel knows."""
+    if ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL):
+        raise OSError("the kernel does not end a process with its parent")
+    if os.getppid() != runner:
+        raise OSError("the runner is gone")
+
+
 def _join(path: str) -> None:
-    descriptor = os.open(path, os.O_WRONLY)
     try:
-        os.write(descriptor, b"0")
+        descriptor = os.open(path, os.O_WRONLY)
+        try:
+            os.write(descriptor, b"0")
+        finally:
+            os.close(descriptor)
     except OSError as error:
-        raise OSError(error.errno, os.strerror(error.errno or 0), path) from None
-    finally:
-        os.close(descriptor)
+        raise OSError(f"{path} cannot be entered: {error.strerror}") from None
 
 
 def _bind(mode: str, planned: set[int]) -> None:
     if mode == "FREE":
         return
     if mode == "SET":
-        os.sched_setaffinity(0, planned)
+        try:
+            os.sched_setaffinity(0, planned)
+        except OSError as error:
+            raise OSError(f"processors {sorted(planned)} cannot be had: {error.strerror}") from None
     actual = os.sched_getaffinity(0)
     if actual != planned:
         raise OSError(f"planned on processors {sorted(planned)}, but finds itself on {sorted(actual)}")
 
 
+def _say(channel: int, line: str) -> bool:
+    """Return whether anybody listens; where nobody does, the exit status says the same."""
+    try:
+        os.write(channel, f"{line}\n".encode())
+    except OSError:
+        return False
+    return True
+
+
+def _released(channel: int) -> bool:
+    try:
+        return os.read(channel, 1) != b""
+    except OSError:  # A runner that ends without having read our word resets the channel.
+        return False
+
+
 def _become(command: list[str], channel: int) -> int:
+    for number in (signal.SIGPIPE, signal.SIGXFSZ):
+        signal.signal(number, signal.SIG_DFL)  # Python ignores them, and an ignored signal stays so across exec.
     try:
         os.execvp(command[0], command)
     except OSError as error:
-        os.write(channel, f"{error.strerror}\n".encode())
+        _say(channel, f"{error.strerror}")
         return NOT_FOUND if isinstance(error, FileNotFoundError) else NOT_EXECUTABLE
 
 

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import fcntl
 import os
+import stat
+import time
 from datetime import datetime
 from pathlib import Path
 
 from cotenant.errors import CotenantError
+from cotenant.isolation.backend import start_ticks
 
 LOCK_VARIABLE = "COTENANT_LOCK"
 PLACES = (Path("/run/lock"), Path("/tmp"))
@@ -17,7 +20,8 @@ def lock_path() -> Path:
     """Return the machine's lock file: the same for every user, unless the environment names another."""
     if named := os.environ.get(LOCK_VARIABLE):
         return Path(named)
-    place = next((place for place in PLACES if os.access(place, os.W_OK)), PLACES[-1])
+    # Not where this user may write: some systems reserve /run/lock for root, who would then lock alone.
+    place = next((place for place in PLACES if place.is_dir() and place.stat().st_mode & stat.S_IWOTH), PLACES[-1])
     return place / "cotenant.lock"
 
 
@@ -29,18 +33,27 @@ class SuiteLock:
         self._descriptor: int | None = None
 
     def acquire(self) -> None:
-        """Take the lock. Raises CotenantError naming the holder's command, pid and start."""
-        descriptor = self._open()
+        """Take the lock. Raises CotenantError, naming the holder's command, pid and start where there is one."""
+        assert self._descriptor is None
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            holder = _holder(descriptor)
-            os.close(descriptor)
+            descriptor = self._open()
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise CotenantError(
+                    f"Another suite is running on this machine: {_holder(descriptor)}.",
+                    "Wait for it, or end it; two would disturb each other.",
+                ) from None
+            else:
+                self._descriptor = descriptor
+            finally:
+                if self._descriptor is None:
+                    os.close(descriptor)
+        except OSError as error:
             raise CotenantError(
-                f"Another suite is running on this machine: {holder}.",
-                "Wait for it, or end it; two would disturb each other.",
-            ) from None
-        self._descriptor = descriptor
+                f"The lock {self._path} cannot be taken: {os.strerror(error.errno or 0)}.",
+                f"Name another file in {LOCK_VARIABLE}.",
+            ) from error
 
     def release(self) -> None:
         if self._descriptor is not None:
@@ -48,34 +61,47 @@ class SuiteLock:
             self._descriptor = None
 
     def _open(self) -> int:
-        """Open for reading, which is enough for flock, so that another user's file serves as well."""
-        flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW
-        try:
+        """Open for reading, which is enough for flock, so that another user's file serves as well.
+
+        A link is not followed, and something that is no file does not make us wait.
+        """
+        flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+        while True:
             try:
                 return os.open(self._path, flags)
             except FileNotFoundError:
-                return os.open(self._path, flags | os.O_CREAT, 0o644)
-        except OSError as error:
-            raise CotenantError(
-                f"The lock {self._path} cannot be opened: {error.strerror}.",
-                f"Name another file in {LOCK_VARIABLE}.",
-            ) from error
+                pass
+            try:
+                descriptor = os.open(self._path, flags | os.O_CREAT | os.O_EXCL, 0o644)
+            except FileExistsError:
+                continue
+            # Whatever our umask: who cannot open it could not run a suite.
+            os.fchmod(descriptor, 0o644)
+            return descriptor
 
 
 def _holder(descriptor: int) -> str:
     """Describe who holds the lock, from the kernel's own list: it cannot be out of date."""
-    inode = os.fstat(descriptor).st_ino
+    ours = os.fstat(descriptor)
+    device, inode = f"{os.major(ours.st_dev):02x}:{os.minor(ours.st_dev):02x}", str(ours.st_ino)
+    holders: dict[str, int] = {}
     for line in Path("/proc/locks").read_text().splitlines():
-        _, kind, _, _, pid, place, *_ = line.split()
-        if kind == "FLOCK" and place.rpartition(":")[2] == str(inode) and int(pid) > 0:
-            return _describe(int(pid))
-    return "its process cannot be seen from here"
+        _, kind, _, _, holder, place, *_ = line.split()
+        where, _, number = place.rpartition(":")
+        if kind == "FLOCK" and number == inode and int(holder) > 0:
+            holders[where] = int(holder)
+    # Some file systems give files another device than the kernel's list: then the inode alone has to do.
+    pid = holders.get(device) or next(iter(holders.values()), None)
+    return "its process cannot be seen from here" if pid is None else _describe(pid)
 
 
 def _describe(pid: int) -> str:
+    ticks = start_ticks(pid)
     try:
         command = Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()
-        started = Path(f"/proc/{pid}").stat().st_mtime
     except OSError:
         return f"pid {pid}"
-    return f"pid {pid}, '{command[:80]}', started {datetime.fromtimestamp(started):%Y-%m-%d %H:%M:%S}"
+    if ticks is None:
+        return f"pid {pid}"
+    age_s = time.clock_gettime(time.CLOCK_BOOTTIME) - ticks / os.sysconf("SC_CLK_TCK")
+    return f"pid {pid}, '{command[:80]}', started {datetime.fromtimestamp(time.time() - age_s):%Y-%m-%d %H:%M:%S}"

@@ -11,53 +11,82 @@ import signal
 import time
 from pathlib import Path
 
-from cotenant.isolation.backend import RUN_VARIABLE, NotIsolatedError, RunName, start_ticks
+from cotenant.isolation.backend import RUN_VARIABLE, NotIsolatedError, RunName
 from cotenant.protocol.messages import TENANT_VARIABLE
 
 KILL_WAIT_S = 5.0
 
 
 def marked(run: str, tenant: int | None = None) -> list[int]:
-    """Return the living processes that carry the marker of `run`, or of one tenant of it."""
-    wanted = {f"{RUN_VARIABLE}={run}".encode()}
-    if tenant is not None:
-        wanted.add(f"{TENANT_VARIABLE}={tenant}".encode())
-    return [pid for pid, variables in _environments() if wanted <= variables and start_ticks(pid) is not None]
+    """Return the living processes, but not this one, that carry the marker of `run`, or of one tenant of it."""
+    markers = _markers(run, tenant)
+    return [pid for pid in _pids() if markers <= _environment(pid)]
 
 
 def kill_marked(run: str, tenant: int | None = None) -> None:
-    """Kill the marked processes until none is left. Raises NotIsolatedError if some outlive KILL_WAIT_S."""
+    """Kill the marked processes until none is left. Raises NotIsolatedError if some outlive KILL_WAIT_S.
+
+    In the middle of an exec a process has no environment for a moment, so nobody is found twice before it counts.
+    """
     deadline = time.monotonic() + KILL_WAIT_S
-    while pids := marked(run, tenant):
+    found: list[int] | None = None
+    while (pids := marked(run, tenant)) or found != []:
         for pid in pids:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
-        if time.monotonic() > deadline:
+            _kill(pid, _markers(run, tenant))
+        if pids and time.monotonic() > deadline:
             raise NotIsolatedError(f"processes {pids} of run {run} cannot be killed")
+        found = pids
         time.sleep(0.005)
 
 
 def sweep_marked() -> list[str]:
-    """Kill the processes of runs whose runner is dead; return those runs' names."""
+    """Kill the processes of runs whose runner is dead; return those runs' names. Raises NotIsolatedError."""
+    prefix = f"{RUN_VARIABLE}=".encode()
     dead = set()
-    for _, variables in _environments():
-        for variable in variables:
-            if variable.startswith(RUN_VARIABLE.encode() + b"="):
-                name = RunName.parse(variable.partition(b"=")[2].decode(errors="replace"))
-                if name is not None and not name.alive:
+    for pid in _pids():
+        for variable in _environment(pid):
+            if variable.startswith(prefix):
+                name = RunName.parse(variable.removeprefix(prefix).decode(errors="replace"))
+                if name is not None and not name.alive and not is_foreign(pid):
                     dead.add(str(name))
-    for run in dead:
+    for run in sorted(dead):
         kill_marked(run)
     return sorted(dead)
 
 
-def _environments() -> list[tuple[int, set[bytes]]]:
-    found = []
-    for entry in Path("/proc").iterdir():
-        if not entry.name.isdecimal():
-            continue
+def is_foreign(pid: int) -> bool:
+    """Whether a process lives in another PID namespace: the number of its runner means nothing to us."""
+    try:
+        return Path(f"/proc/{pid}/ns/pid").readlink() != Path("/proc/self/ns/pid").readlink()
+    except OSError:
+        return False
+
+
+def _markers(run: str, tenant: int | None) -> set[bytes]:
+    markers = {f"{RUN_VARIABLE}={run}".encode()}
+    return markers if tenant is None else markers | {f"{TENANT_VARIABLE}={tenant}".encode()}
+
+
+def _kill(pid: int, markers: set[bytes]) -> None:
+    """Kill a process that still carries the markers; its descriptor keeps the number from passing to another."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        descriptor = os.pidfd_open(pid)
         try:
-            found.append((int(entry.name), set((entry / "environ").read_bytes().split(b"\0"))))
-        except OSError:
-            continue
-    return found
+            if markers <= _environment(pid):
+                signal.pidfd_send_signal(descriptor, signal.SIGKILL)
+        finally:
+            os.close(descriptor)
+
+
+def _pids() -> list[int]:
+    """Return every process but this one: a runner that was started inside a tenant carries a marker too."""
+    own = os.getpid()
+    return [int(path.name) for path in Path("/proc").iterdir() if path.name.isdecimal() and int(path.name) != own]
+
+
+def _environment(pid: int) -> set[bytes]:
+    """Return a process's variables; none where it is gone, a zombie, or somebody else's."""
+    try:
+        return set(Path(f"/proc/{pid}/environ").read_bytes().split(b"\0"))
+    except OSError:
+        return set()

@@ -1,104 +1,110 @@
-"""The table at the end of a suite: every number with its n and its interval."""
+"""The table at the end of a suite: every number with its n and its interval.
+
+The same at every width from 80 columns on; only what is longer than that is folded.
+"""
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Sequence
+import contextlib
+import re
+from collections.abc import Iterator, Sequence
 from itertools import groupby
 
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
+from cotenant.report.numbers import ABSENT, at_most, interval, percent, rate
 from cotenant.results.record import Record
 from cotenant.stats.fairness import fairness
 
-ABSENT = "–"
+COLUMNS = ("tenant", "rate", "95 % interval", "n", "spread", "overlap", "outcome")
+PLACES = 4
+STYLES = {"PASSED": "green", "error": "bold red", "warning": "yellow", "info": "dim"}
+_ESCAPE = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")
 
 
 def print_suite(records: Sequence[Record], verbose: bool = False, console: Console | None = None) -> None:
     """Print a row per tenant and, below it, what is to be known about the numbers."""
-    # Off a terminal there is no width to fit: a file takes every column whole.
-    console = console or Console(width=None if sys.stdout.isatty() else 160)
-    console.print(suite_table(records))
-    for line in finding_lines(records, verbose):
-        console.print(line, soft_wrap=True)
+    console = console or Console()
+    # To a reader that has left (`| head`) rich writes nothing more, and exits: but nothing has failed.
+    with contextlib.suppress(SystemExit):
+        for line in [*table_lines(records, console.width), *finding_lines(records, verbose)]:
+            # Off a terminal there is no width to fit: a line of a file is as long as what it says.
+            console.print(line, soft_wrap=not console.is_terminal)
 
 
-def suite_table(records: Sequence[Record]) -> Table:
-    """Return the table: a launch's first row carries what belongs to all its tenants."""
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for name in ("job", "tenant"):
-        table.add_column(name, overflow="fold")
-    for name in ("rate", "95 % interval", "n", "spread", "fairness", "overlap"):
-        table.add_column(name, justify="right", overflow="fold")
-    table.add_column("isolation", overflow="fold")
-    table.add_column("outcome", overflow="fold")
-    for _, group in groupby(records, key=lambda record: (record.name, record.start_time)):
+def table_lines(records: Sequence[Record], width: int = 80) -> Iterator[Text]:
+    """Yield the header, and per launch its own line and a row per tenant."""
+    rows = [_row(record) for record in records]
+    widths = [max(map(len, column)) for column in zip(COLUMNS, *rows, strict=True)]
+    yield Text(_aligned(COLUMNS, widths), "bold")
+    for _, group in groupby(zip(records, rows, strict=True), key=lambda pair: (pair[0].name, pair[0].start_time)):
         launch = list(group)
-        for record in launch:
-            table.add_row(*_row(record, launch))
-    return table
+        yield _heading([record for record, _ in launch], width)
+        for _, row in launch:
+            line = _aligned(row, widths)
+            style = STYLES.get(row[-1], "bold red")
+            yield Text.assemble(line.removesuffix(row[-1]), (row[-1], style))
 
 
-def _row(record: Record, launch: Sequence[Record]) -> list[str | Text]:
-    numbers = record.statistics
-    first = record is launch[0]
-    row: list[str | Text] = [record.name if first else "", str(record.tenant)]
-    if numbers is None:
-        row += [ABSENT] * 4
-    else:
-        low_high = (
-            f"{_rate(numbers.interval[0])} .. {_rate(numbers.interval[1])}" if numbers.interval else "n too small"
-        )
-        row += [
-            f"{_rate(numbers.median)} {record.unit}/s",
-            low_high,
-            str(numbers.n),
-            f"{numbers.robust_spread:.1%}",
-        ]
-    row.append(_fairness(launch) if first else "")
-    row.append(f"{record.rendezvous.overlap:.3f}" if record.rendezvous else ABSENT)
-    row.append(record.isolation.backend)
-    row.append(_outcome(record))
-    return row
-
-
-def _outcome(record: Record) -> Text:
-    if record.invalid:
-        return Text("INVALID", style="bold red")
-    return Text("PASSED", style="green") if record.completed else Text(record.outcome, style="bold red")
-
-
-def _fairness(launch: Sequence[Record]) -> str:
-    """Return Jain's index over a launch's tenants; of fewer than two measured ones there is none."""
-    rates = [record.statistics.median for record in launch if record.statistics and record.completed]
-    return f"{fairness(rates).jain:.4f}" if len(rates) == len(launch) > 1 else ABSENT
-
-
-def _rate(value: float) -> str:
-    """Return four significant digits, without an exponent."""
-    if value >= 1000:
-        return f"{value:,.0f}"
-    digits = 1 if value >= 100 else 2 if value >= 10 else 3
-    return f"{value:.{digits}f}"
-
-
-def finding_lines(records: Sequence[Record], verbose: bool) -> list[Text]:
-    """Return failures with their messages and, once each, the findings; information only if asked for."""
-    lines = [
-        Text.assemble((f"{record.name} tenant {record.tenant}: ", "bold"), f"{record.outcome}: {record.message}")
-        for record in records
-        if not record.completed
-    ]
-    said: dict[tuple[str, str, str, str], list[str]] = {}
+def finding_lines(records: Sequence[Record], verbose: bool = False) -> Iterator[Text]:
+    """Yield failures with their messages and, once each, the findings; information only if asked for."""
+    for record in records:
+        if not record.completed:
+            where = f"{_printable(record.name)} tenant {record.tenant}: "
+            yield Text.assemble((where, "bold"), f"{record.outcome}: {_printable(record.message)}".removesuffix(": "))
+    said: dict[tuple[str, str, str], list[str]] = {}
     for record in records:
         for finding in record.findings:
             if verbose or finding.severity != "info":
-                key = (finding.severity, finding.rule, finding.sentence, finding.remedy)
-                said.setdefault(key, []).append(f"{record.name}/{record.tenant}")
-    for (severity, _, sentence, remedy), where in said.items():
-        style = {"error": "bold red", "warning": "yellow", "info": "dim"}[severity]
-        places = ", ".join(where[:4]) + (f" and {len(where) - 4} more" if len(where) > 4 else "")
-        lines.append(Text.assemble((f"{severity}: ", style), f"{sentence} {remedy}".strip(), (f"  [{places}]", "dim")))
-    return lines
+                key = (finding.severity, finding.sentence, finding.remedy)
+                said.setdefault(key, []).append(f"{_printable(record.name)}/{record.tenant}")
+    for (severity, sentence, remedy), places in sorted(said.items(), key=lambda item: list(STYLES).index(item[0][0])):
+        more = f" and {len(places) - PLACES} more" if len(places) > PLACES else ""
+        text = _printable(f"{sentence} {remedy}".strip())
+        where = f"  [{', '.join(places[:PLACES])}{more}]"
+        yield Text.assemble((f"{severity}: ", STYLES[severity]), text, (where, "dim"))
+
+
+def _row(record: Record) -> tuple[str, ...]:
+    numbers = record.statistics
+    outcome = "INVALID" if record.invalid else "PASSED" if record.completed else record.outcome
+    shown = (ABSENT,) * 4
+    if numbers is not None:
+        span = interval(*numbers.interval) if numbers.interval else "n too small"
+        shown = (rate(numbers.median), span, str(numbers.n), percent(numbers.robust_spread))
+    overlap = at_most(record.rendezvous.overlap) if record.rendezvous else ABSENT
+    return (str(record.tenant), *shown, overlap, outcome)
+
+
+def _aligned(cells: Sequence[str], widths: Sequence[int]) -> str:
+    """All to the right but the last, which is as long as it is."""
+    right = [cell.rjust(width) for cell, width in zip(cells[:-1], widths[:-1], strict=True)]
+    return "  ".join([*right, cells[-1]])
+
+
+def _heading(launch: Sequence[Record], width: int) -> Text:
+    """What belongs to all tenants of a launch; on a line of its own where the job's name leaves no room."""
+    first = launch[0]
+    name = _printable(first.name)
+    unit = next((f"  {_printable(record.unit)}/s" for record in launch if record.unit), "")
+    facts = f"{unit}  isolation {first.isolation.backend}{_fairness(launch)}"
+    return Text.assemble((name, "bold"), facts if len(name + facts) <= width else f"\n{facts}")
+
+
+def _fairness(launch: Sequence[Record]) -> str:
+    """Say how evenly two or more tenants were served, where each was measured beside all the others."""
+    if len(launch) < 2:
+        return ""
+    rates = [record.statistics.median for record in launch if record.statistics and not record.invalid]
+    if len(rates) < len(launch) or ABSENT in map(rate, rates):
+        return f"  fairness {ABSENT}"
+    found = fairness(rates)
+    slowest = launch[found.slowest].tenant
+    return f"  fairness {found.jain:.4f}  worst/best {found.worst_over_best:.3f} (tenant {slowest})"
+
+
+def _printable(text: str) -> str:
+    """Job names and messages come from files and logs: one line, without a terminal's control sequences."""
+    line = " ".join(_ESCAPE.sub("", text).split())
+    return "".join(char if char.isprintable() else "?" for char in line)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -12,8 +13,11 @@ from cotenant.findings.finding import Finding
 from cotenant.findings.rules import findings_of
 from cotenant.results.identity import unique_id
 from cotenant.results.measured import measured
-from cotenant.results.record import Enclosed, Meeting, Observed, Record
+from cotenant.results.record import Enclosed, Meeting, Observed, Record, known_outcome
+from cotenant.results.said import Said, said
 from cotenant.stats.overlap import Span, overlap
+
+LOSSES_KEPT = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +40,7 @@ class Place:
     isolation: Enclosed
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True)
 class Told:
     """What a tenant said of itself: its observations per rank, and its part of the record (may be empty)."""
 
@@ -47,12 +51,19 @@ class Told:
     rank_observations: dict[str, list[Observed]] = field(default_factory=dict)
     part: dict[str, Any] = field(default_factory=dict)
 
+    @functools.cached_property
+    def said(self) -> Said:
+        return said(self.part)
+
+    @property
+    def kept(self) -> list[Observed]:
+        return self.observations[max(0, self.skip) :]
+
     def load(self) -> Span:
         """Return when this tenant's load began and ended, as far as it is known."""
         if not self.observations:
             return (0, 0)
-        last_ns = self.observations[-1].end_ns
-        return self.observations[0].start_ns, max(last_ns, self.part.get("load_end_ns", last_ns))
+        return self.observations[0].start_ns, max(self.observations[-1].end_ns, self.said.load_end_ns)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,62 +80,69 @@ class Common:
 
 
 def build_record(place: Place, told: Told, common: Common, outcome: str, message: str, comparable: bool) -> Record:
-    """Return the record, its findings included."""
-    part = told.part
-    numbers = measured(told.observations, told.skip)
-    arguments = part.get("arguments", {})
-    version = part.get("version", "")
-    given = [Finding(**finding) for finding in part.get("findings", [])]
+    """Return the record, its findings included. One that did not complete has observations, and no numbers of them."""
+    part = told.said
+    ended, message = known_outcome(outcome, message)
+    completed = ended == "completed"
+    train, train_item, statistics = measured(told.kept) if completed else (None, None, None)
     record = Record(
-        arguments=arguments,
+        arguments=part.given_arguments(),
         suite=place.suite,
         name=place.name,
         run_id=place.run_id,
         jr_id=place.tenant,
         vcd=place.vcd,
         hostname=place.hostname,
-        gpu=part.get("gpu") or place.machine.get("model_name", ""),
+        gpu=_gpu(place, part),
         cpu_cores=place.cpu_cores,
         devices=place.devices,
-        version=version,
-        unique_id=unique_id(place.name, version, arguments),
+        version=part.version,
+        unique_id=unique_id(place.name, part.version, part.arguments),
         start_time=common.started.isoformat(),
         end_time=common.ended.isoformat(),
-        completed=outcome == "completed",
-        outcome=outcome,
+        completed=completed,
+        outcome=ended,
         message=message,
-        unit=part.get("item", ""),
-        train=numbers and numbers[0],
-        train_item=numbers and numbers[1],
-        batch_loss=part.get("batch_loss", []),
-        epoch_loss=part.get("epoch_loss", []),
-        losses_checked=part.get("losses_checked", 0),
-        losses_non_finite=part.get("losses_non_finite", 0),
-        metrics=part.get("metrics", {}),
-        ignored=part.get("ignored", []),
+        unit=part.item,
+        train=train,
+        train_item=train_item,
+        batch_loss=part.batch_loss[-LOSSES_KEPT:],
+        epoch_loss=part.epoch_loss,
+        losses_checked=part.losses_checked,
+        losses_non_finite=part.losses_non_finite,
+        metrics=part.metrics,
+        ignored=part.ignored,
         tenant=place.tenant,
         tenants=place.tenants,
         group=place.group,
-        skip=told.skip,
+        skip=max(0, told.skip),
         comparable=comparable,
         command=place.command,
         log=place.log,
         observations=told.observations,
         rank_observations=told.rank_observations,
-        statistics=numbers and numbers[2],
+        statistics=statistics,
         rendezvous=_meeting(told, common),
         isolation=place.isolation,
-        machine=place.machine | {"torch": part.get("torch", {})},
-        meters=common.meters | {"device_memory": part.get("device_memory", {})},
-        observed=part.get("observed", {}),
-        findings=[*common.findings, *given],
+        machine=place.machine | {"torch": part.torch},
+        meters=common.meters | {"device_memory": part.device_memory},
+        observed=part.observed,
+        findings=[*common.findings, *part.findings],
     )
     return msgspec.structs.replace(record, findings=[*record.findings, *findings_of(record)])
 
 
+def _gpu(place: Place, part: Said) -> str:
+    """Return what it ran on; of a tenant that cannot say, its slice's accelerator, else the host's processor."""
+    planned = place.isolation.planned.get("accelerators", [])
+    owned = [one["name"] for one in place.machine.get("accelerators", []) if one["uuid"] in planned]
+    if part.gpu or (owned and part.observed.get("device") != "cpu"):
+        return part.gpu or str(owned[0])
+    return str(place.machine.get("model_name", ""))
+
+
 def _meeting(told: Told, common: Common) -> Meeting | None:
-    kept = told.observations[told.skip :]
-    if not kept:
+    if not told.kept or not all(one.possible for one in told.kept):
         return None
     start_ns, end_ns = told.load()
     return Meeting(
@@ -132,7 +150,7 @@ def _meeting(told: Told, common: Common) -> Meeting | None:
         t0_ns=common.t0_ns,
         start_ns=start_ns,
         load_end_ns=end_ns,
-        overlap=overlap([(one.start_ns, one.end_ns) for one in kept], common.load),
+        overlap=overlap([(one.start_ns, one.end_ns) for one in told.kept], common.load),
         start_skew_ns=start_ns - common.first_start_ns,
         warm_up_ns=told.warm_up_ns,
     )

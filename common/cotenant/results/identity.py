@@ -15,9 +15,12 @@ def unique_id(name: str, version: str, arguments: Mapping[str, Any]) -> str:
     """Return a sha256 over the benchmark's name, its source's version and the arguments that change its work.
 
     Of `data` only counts whether the input is read from files: its path differs between machines.
+    Empty where no argument is known (a tenant that failed early, a foreign program): such work is equal to none.
     """
+    if not arguments:
+        return ""
     work = {key: value for key, value in arguments.items() if key not in NOT_WORK}
     if "data" in work:
         work["data"] = work["data"] is not None
-    text = json.dumps([name, version, work], sort_keys=True, default=str)
+    text = json.dumps([name, version, work], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()

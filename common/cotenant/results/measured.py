@@ -1,4 +1,4 @@
-"""From a tenant's observations to the numbers of its record. Imports scipy: only where numbers are made."""
+"""From a tenant's kept observations to the numbers of its record."""
 
 from __future__ import annotations
 
@@ -8,14 +8,15 @@ from cotenant.results.record import Observed, Train, TrainItem
 from cotenant.stats.describe import describe
 from cotenant.stats.description import Description
 
+Numbers = tuple[Train, TrainItem, Description] | tuple[None, None, None]
 
-def measured(observations: Sequence[Observed], skip: int) -> tuple[Train, TrainItem, Description] | None:
-    """Return train, train_item and statistics of the observations after the first `skip`; None where none is left."""
-    kept = observations[skip:]
-    if not kept:
-        return None
+
+def measured(kept: Sequence[Observed]) -> Numbers:
+    """Return train, train_item and statistics; none of them without observations, or with an impossible one."""
+    if not kept or not all(one.possible for one in kept):
+        return None, None, None
     seconds = [(one.end_ns - one.start_ns) / 1e9 for one in kept]
-    items = [one.items for one in kept]
+    items = [one.items for one in kept if one.items is not None]
     average = sum(seconds) / len(seconds)
     variance = sum((one - average) ** 2 for one in seconds) / len(seconds)
     train = Train(avg=average, count=len(kept), max=max(seconds), min=min(seconds), sd=variance**0.5)

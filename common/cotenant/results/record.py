@@ -6,14 +6,32 @@ The benchmark's arguments stand flat at the top, then the fields the original su
 
 from __future__ import annotations
 
-from typing import Any
+import math
+from typing import Any, Literal, get_args
 
 import msgspec
 
 from cotenant.findings.finding import Finding
 from cotenant.stats.description import Description
 
-SCHEMA = "cotenant-record-1"
+Outcome = Literal[
+    "completed",
+    "failed",
+    "out_of_memory",
+    "host_out_of_memory",
+    "device_out_of_memory",
+    "timeout",
+    "nan",
+    "not_isolated",
+    "interrupted",
+    "aborted",
+    "missing_data",
+    "missing_package",
+    "unsupported",
+]
+
+
+MOST = 1 << 63  # no clock and no count gets there
 
 
 class Train(msgspec.Struct, frozen=True):
@@ -38,18 +56,30 @@ class TrainItem(msgspec.Struct, frozen=True):
 
 
 class Observed(msgspec.Struct, frozen=True):
-    """One observation as it was made, kept or not. Times are of CLOCK_MONOTONIC."""
+    """One observation as it was made, kept or not. Times are of CLOCK_MONOTONIC; `items` is null where it was NaN."""
 
     start_ns: int
     end_ns: int
-    items: float
+    items: float | None
     data_wait_ns: int
     event_ns: int | None = None
 
     @classmethod
     def told(cls, fields: dict[str, Any]) -> Observed:
         """Return what an `observation` message says; its further fields are nothing to a record."""
-        return cls(**{name: value for name, value in fields.items() if name in cls.__struct_fields__})
+        items, event_ns = fields["items"], fields.get("event_ns")
+        return cls(
+            start_ns=fields["start_ns"],
+            end_ns=fields["end_ns"],
+            items=items if isinstance(items, int) or math.isfinite(items) else None,
+            data_wait_ns=fields["data_wait_ns"],
+            event_ns=event_ns if isinstance(event_ns, int) and 0 <= event_ns < MOST else None,
+        )
+
+    @property
+    def possible(self) -> bool:
+        """It took time and counted something: only of such observations a rate is a number."""
+        return 0 <= self.start_ns < self.end_ns < MOST and self.items is not None and 0 < self.items < MOST
 
 
 class Meeting(msgspec.Struct, frozen=True):
@@ -75,7 +105,7 @@ class Enclosed(msgspec.Struct, frozen=True):
 
 
 class Record(msgspec.Struct, kw_only=True, frozen=True):
-    """One tenant of one launch. `arguments` are written flat, before everything else."""
+    """One tenant of one launch. The benchmark's arguments stand flat, before everything else."""
 
     arguments: dict[str, Any]
     suite: str
@@ -92,17 +122,17 @@ class Record(msgspec.Struct, kw_only=True, frozen=True):
     start_time: str
     end_time: str
     completed: bool
-    outcome: str
+    outcome: Outcome
     message: str
-    schema: str = SCHEMA
+    schema: Literal["cotenant-record-1"] = "cotenant-record-1"
     unit: str
-    train: Train | None = None
-    train_item: TrainItem | None = None
+    train: Train | None
+    train_item: TrainItem | None
     batch_loss: list[float | None]
     epoch_loss: list[float | None]
     losses_checked: int
     losses_non_finite: int
-    metrics: dict[str, float]
+    metrics: dict[str, float | None]
     ignored: list[str]
     tenant: int
     tenants: int
@@ -113,8 +143,8 @@ class Record(msgspec.Struct, kw_only=True, frozen=True):
     log: str
     observations: list[Observed]
     rank_observations: dict[str, list[Observed]]
-    statistics: Description | None = None
-    rendezvous: Meeting | None = None
+    statistics: Description | None
+    rendezvous: Meeting | None
     isolation: Enclosed
     machine: dict[str, Any]
     meters: dict[str, Any]
@@ -127,12 +157,21 @@ class Record(msgspec.Struct, kw_only=True, frozen=True):
         return self.completed and any(finding.severity == "error" for finding in self.findings)
 
 
-def plain(record: Record) -> dict[str, Any]:
-    """Return the record as it is written: flat arguments first, non-finite numbers as null.
+def known_outcome(outcome: str, message: str) -> tuple[Outcome, str]:
+    """Return an outcome of the contract and its message: a foreign program's own word is a failure of that name."""
+    for known in get_args(Outcome):
+        if outcome == known:
+            return known, message
+    return "failed", f"{outcome}: {message}"
 
-    Where an argument has the name of a field, the field's observed value stands there.
+
+def plain(record: Record) -> dict[str, Any]:
+    """Return the record as it is written: flat arguments first, and only what JSON can hold.
+
+    Where an argument has the name of a field, the field's observed value stands there. A number that is not finite
+    becomes null; what no UTF-8 can hold, as undecodable bytes of a file's name, becomes an escape.
     """
-    fields: dict[str, Any] = msgspec.to_builtins(record)
+    fields: dict[str, Any] = _portable(msgspec.to_builtins(record))
     return {**fields.pop("arguments"), **fields}
 
 
@@ -141,10 +180,13 @@ def encode(record: Record) -> bytes:
     return msgspec.json.format(msgspec.json.encode(plain(record)), indent=1) + b"\n"
 
 
-def json_schema() -> dict[str, Any]:
-    """Return the JSON Schema every record obeys; arguments are additional properties."""
-    schema = msgspec.json.schema(Record)
-    body = schema["$defs"]["Record"]
-    body["properties"].pop("arguments")
-    body["required"].remove("arguments")
-    return schema
+def _portable(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {_portable(key): _portable(one) for key, one in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_portable(one) for one in value]
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, str):
+        return value.encode(errors="backslashreplace").decode()
+    return value

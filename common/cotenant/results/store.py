@@ -1,27 +1,44 @@
-"""Records on disk: written to a temporary name, synced, renamed, so that a record is whole or not there."""
+"""Records on disk: written to a temporary name, synced, then named, so that a record is whole or not there."""
 
 from __future__ import annotations
 
+import errno
 import os
-from datetime import datetime
+import tempfile
+from datetime import datetime, timedelta
 from pathlib import Path
 
 from cotenant.errors import CotenantError
 from cotenant.results.record import Record, encode
 
+NAME_BYTES = 255
+PROBE_BYTES = 65536
+
 
 def file_name(record: Record, time: datetime) -> str:
-    """Return `{suite}.{job}.R{uid}.D{vcd}[.FAIL].{time}.json`."""
+    """Return `{suite}.{job}.R{uid}.D{vcd}[.FAIL].{time}.json`, which any file system takes."""
     failed = "" if record.completed else ".FAIL"
-    stamp = time.strftime("%Y%m%d-%H%M%S-%f")
-    return f"{record.suite}.{record.name}.R{record.run_id}.D{record.vcd}{failed}.{stamp}.json"
+    end = f".R{record.run_id}.D{record.vcd}{failed}.{time.strftime('%Y%m%d-%H%M%S-%f')}.json"
+    each = (NAME_BYTES - len(end.encode()) - 1) // 2
+    return f"{_safe(record.suite, each)}.{_safe(record.name, each)}{end}"
 
 
 def write_record(directory: Path, record: Record, time: datetime) -> Path:
-    """Write one record into `directory` and return its path. Raises CotenantError where it cannot be kept."""
-    path = directory / file_name(record, time)
-    write_whole(path, encode(record))
-    return path
+    """Write one record into `directory` and return its path. Raises CotenantError where it cannot be kept.
+
+    Tenants that share a device end at the same time under the same name: the later one's time is a microsecond later.
+    """
+    content = encode(record)
+    while True:
+        path = directory / file_name(record, time)
+        try:
+            _write(path, content, replace=False)
+        except FileExistsError:
+            time += timedelta(microseconds=1)
+        except OSError as error:
+            raise cannot_write(directory, error) from error
+        else:
+            return path
 
 
 def keep_record(report: Path, record: Record, time: datetime) -> Path:
@@ -36,18 +53,8 @@ def keep_record(report: Path, record: Record, time: datetime) -> Path:
 
 def write_whole(path: Path, content: bytes) -> None:
     """Give `path` this content at once or not at all. Raises CotenantError, with a remedy for a full disk."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
-        try:
-            with temporary.open("wb") as file:
-                file.write(content)
-                file.flush()
-                os.fsync(file.fileno())
-            temporary.rename(path)
-        except BaseException:
-            temporary.unlink(missing_ok=True)
-            raise
-        _sync_directory(path.parent)
+        _write(path, content, replace=True)
     except OSError as error:
         raise cannot_write(path.parent, error) from error
 
@@ -56,20 +63,58 @@ def prepare_directory(directory: Path) -> None:
     """Make `directory` and prove that a file can be kept there. Raises CotenantError."""
     try:
         directory.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=directory) as probe:
+            probe.write(b"\0" * PROBE_BYTES)
+            probe.flush()
+            os.fsync(probe.fileno())
     except OSError as error:
         raise cannot_write(directory, error) from error
-    probe = directory / ".writable"
-    write_whole(probe, b"\0" * 65536)
-    probe.unlink()
 
 
 def cannot_write(directory: Path, error: OSError) -> CotenantError:
     """Return the sentence for a directory in which nothing can be kept."""
     reason = os.strerror(error.errno) if error.errno else str(error)
+    full = "Free some space there. " if error.errno in (errno.ENOSPC, errno.EDQUOT) else ""
     return CotenantError(
         f"Nothing can be written to {directory}: {reason}.",
-        "Name another directory with --outdir, or free some space.",
+        f"{full}--outdir names another directory; for a benchmark alone, --report does.",
     )
+
+
+def _write(path: Path, content: bytes, replace: bool) -> None:
+    # Not made from the name, which may be as long as a name can be.
+    temporary = path.with_name(f".{os.urandom(8).hex()}.tmp")
+    try:
+        with temporary.open("xb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        if replace:
+            temporary.rename(path)
+        else:
+            _name_new(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
+    _sync_directory(path.parent)
+
+
+def _name_new(temporary: Path, path: Path) -> None:
+    """Name a file unless the name is taken. Raises FileExistsError."""
+    try:
+        path.hardlink_to(temporary)
+    except FileExistsError:
+        raise
+    except OSError:
+        # A file system without hard links: between these two lines somebody else may take the name.
+        if path.exists():
+            raise FileExistsError(path) from None
+        temporary.rename(path)
+
+
+def _safe(text: str, limit_bytes: int) -> str:
+    """Return `text` for a part of a file's name: no separators, no control characters, not hidden, not too long."""
+    kept = "".join(char if char.isalnum() or char in "-_.+=@" else "_" for char in text)
+    return ("_" + kept[1:] if kept.startswith(".") else kept).encode()[:limit_bytes].decode(errors="ignore")
 
 
 def _sync_directory(directory: Path) -> None:

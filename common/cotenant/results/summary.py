@@ -11,7 +11,7 @@ def launch_line(position: int, launches: int, failed: int, tenants: int, minutes
     """Return the line of one launch, in the original's exact form."""
     count = f"{failed:2d}/{tenants:2d}" if failed else "  /  "
     verdict = "FAILED" if failed else "PASSED"
-    return f"[{position:2d}/{launches:2d}][{count}] {verdict} | {minutes:8.2f} MIN | {command}"
+    return f"[{position:2d}/{launches:2d}][{count}] {verdict} | {minutes:8.2f} MIN | {' '.join(command.splitlines())}"
 
 
 def total_line(seconds: float) -> str:
@@ -27,7 +27,7 @@ class Summary:
 
     def append(self, line: str) -> None:
         try:
-            with self._path.open("a") as file:
+            with self._path.open("a", encoding="utf-8", errors="backslashreplace") as file:
                 file.write(line + "\n")
         except OSError as error:
             raise cannot_write(self._path.parent, error) from error

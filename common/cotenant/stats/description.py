@@ -1,4 +1,4 @@
-"""The type of a description: apart from its making, so that records can be typed without scipy."""
+"""The type of a description: apart from its making, so that records can be typed without numpy."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Fairness:
-    """Jain's index (1 where all are equal, 1/n where one has all) and the worst rate over the best."""
+    """Jain's index (1 where all are equal, 1/n where one has all), the worst rate over the best, and whose it is."""
 
     jain: float
     worst_over_best: float
@@ -20,11 +20,10 @@ def fairness(rates: Sequence[float]) -> Fairness:
 
     Jain, Chiu, Hawe: A quantitative measure of fairness and discrimination (1984). Raises ValueError without rates.
     """
-    if not rates or min(rates) <= 0:
+    if not rates or not all(0 < rate < float("inf") for rate in rates):
         raise ValueError(f"fairness of {list(rates)}")
-    squares = sum(rate * rate for rate in rates)
-    return Fairness(
-        jain=sum(rates) ** 2 / (len(rates) * squares),
-        worst_over_best=min(rates) / max(rates),
-        slowest=min(range(len(rates)), key=rates.__getitem__),
-    )
+    # Of shares of the best, whose squares neither overflow nor vanish together; rounding may go a bit beyond 1.
+    best = max(rates)
+    shares = [rate / best for rate in rates]
+    jain = sum(shares) ** 2 / (len(shares) * sum(share * share for share in shares))
+    return Fairness(min(1.0, jain), min(shares), rates.index(min(rates)))

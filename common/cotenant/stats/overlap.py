@@ -14,9 +14,14 @@ def common_load(loads: Sequence[Span]) -> Span:
 
 
 def overlap(observations: Iterable[Span], common: Span) -> float:
-    """Return the share of the observations' time that lies inside `common`. Raises ValueError without any time."""
+    """Return the share of the observations' time that lies inside `common`.
+
+    Raises ValueError for an observation that ends before it starts, and where none took any time.
+    """
     inside_ns = total_ns = 0
     for start_ns, end_ns in observations:
+        if end_ns < start_ns:
+            raise ValueError(f"an observation from {start_ns} to {end_ns}")
         total_ns += end_ns - start_ns
         inside_ns += max(0, min(end_ns, common[1]) - max(start_ns, common[0]))
     if not total_ns:

@@ -35,7 +35,7 @@ def content(part: Part, seed: int) -> Iterator[bytes]:
 
     kind, count = part.arguments
     split = _SPLITS.index(part.split)
-    labels = np.random.default_rng([seed, split, _LABELS]).permutation(np.arange(count, dtype=np.uint8) % 10)
+    labels = np.random.default_rng([seed, split, _LABELS]).permutation(np.arange(count) % 10).astype(np.uint8)
     if kind == _LABELS:
         yield idx_header(labels.dtype, labels.shape)
         yield labels.tobytes()

@@ -8,9 +8,10 @@ from cotenant.findings.finding import Finding
 from cotenant.findings.rules import (
     clocks,
     few,
+    impossible,
     loss,
-    memory,
     neighbour,
+    not_enforced,
     overlap,
     precision,
     runner,
@@ -20,7 +21,7 @@ from cotenant.findings.rules import (
 if TYPE_CHECKING:
     from cotenant.results.record import Record
 
-RULES = (neighbour, overlap, precision, clocks, few, loss, memory, unsynchronised, runner)
+RULES = (neighbour, overlap, impossible, precision, clocks, few, loss, not_enforced, unsynchronised, runner)
 
 
 def findings_of(record: Record) -> list[Finding]:

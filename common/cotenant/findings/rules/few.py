@@ -16,6 +16,6 @@ def check(record: Record) -> Finding | None:
     return Finding(
         "few_observations",
         "warning",
-        f"{record.statistics.n} kept observations are too few for an interval of their median.",
+        f"Kept observations: {record.statistics.n}. That is too few for an interval of their median.",
         "Use a larger --repeat: six kept observations are the least.",
     )

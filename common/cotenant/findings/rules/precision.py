@@ -9,12 +9,10 @@ from cotenant.findings.finding import Finding
 if TYPE_CHECKING:
     from cotenant.results.record import Record
 
-_DTYPE = {"half": "fp16"}
-
 
 def check(record: Record) -> Finding | None:
     asked, seen = record.arguments.get("precision"), record.observed.get("dtype")
-    if asked is None or seen is None or _DTYPE.get(asked, asked) == seen:
+    if asked is None or seen is None or seen == ("fp16" if asked == "half" else asked):
         return None
     return Finding(
         "precision",

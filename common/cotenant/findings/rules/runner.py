@@ -19,6 +19,6 @@ def check(record: Record) -> Finding | None:
     return Finding(
         "runner_share",
         "warning",
-        f"The runner used {share:.1%} of a processor while tenants were timed.",
+        f"The runner used {100 * share:.1f} % of a processor while tenants were timed.",
         "Make observations longer (--number): each one sends the runner a message.",
     )

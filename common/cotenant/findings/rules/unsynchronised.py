@@ -1,4 +1,4 @@
-"""A benchmark that never joined the rendezvous."""
+"""A program that reported no observation, as one that never joined the rendezvous."""
 
 from __future__ import annotations
 
@@ -16,6 +16,6 @@ def check(record: Record) -> Finding | None:
     return Finding(
         "unsynchronised",
         "warning",
-        "This program never joined the rendezvous: it ran beside the others, but nothing was timed.",
-        "See docs/writing-a-benchmark.md for the page of code that joins it.",
+        "This program reported no observation: it ran unsynchronised beside the others, and nothing was timed.",
+        "See docs/writing-a-benchmark.md for the page of code that joins the rendezvous.",
     )

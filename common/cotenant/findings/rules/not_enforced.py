@@ -17,6 +17,6 @@ def check(record: Record) -> Finding | None:
     return Finding(
         "not_enforced",
         "warning",
-        f"Isolation by {record.isolation.backend} does not enforce: {missing}.",
+        f"These limits of the slice are not enforced (isolation: {record.isolation.backend}): {missing}.",
         "Run where cgroups are writable, or demand it with --isolation require.",
     )

@@ -1,0 +1,94 @@
+"""WikiText-2's layout: running text with headings, one paragraph per line, words separated by blanks.
+
+Words are invented and follow Zipf's law (Merity et al. 2016 describe the real set).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from itertools import chain, islice
+from typing import TYPE_CHECKING
+
+from cotenant.datasets.maker import Maker, Part, Recipe
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+# Without the end of a line, which readers count as a word of its own.
+VOCABULARY = 33_277
+# Measured on what is made, rounded up.
+BYTES_PER_TOKEN = 4.7
+_SPLITS = ("train", "valid", "test")
+_PIECE = 1 << 20
+_FREQUENT = ("the", ",", ".", "of", "<unk>", "and", "in", "to", "a", "=")
+_ONSETS = ("", "b", "c", "d", "f", "g", "h", "k", "l", "m", "n", "p", "r", "s", "t", "v")
+_ENDS = ("a", "an", "ar", "e", "el", "en", "er", "i", "in", "is", "o", "on", "or", "u", "un", "us")
+
+
+def recipe(train: int, valid: int, test: int) -> Recipe:
+    """Return the recipe of texts with this many tokens each."""
+    counts = (train, valid, test)
+    return Recipe(round(sum(counts) * BYTES_PER_TOKEN), partial(_parts, counts))
+
+
+def _parts(counts: tuple[int, ...]) -> list[Part]:
+    return [Part(f"wiki.{split}.tokens", split, n, (n,)) for split, n in zip(_SPLITS, counts, strict=True)]
+
+
+def content(part: Part, seed: int) -> Iterator[bytes]:
+    """Yield a text of as many tokens as the part says, each line's end counted as one."""
+    import numpy as np
+
+    (left,) = part.arguments
+    random = np.random.default_rng([seed, *part.path.encode()])
+    words = spelled(VOCABULARY, _FREQUENT)
+    while left > 0:
+        piece = min(left, _PIECE)
+        left -= piece
+        yield "".join(_lines(words, random, piece)).encode()
+
+
+def _lines(words: list[str], random: np.random.Generator, tokens: int) -> Iterator[str]:
+    """Yield lines of `tokens` tokens in all: headings of two words between blank lines, five paragraphs each."""
+    drawn = zipf_ranks(random, len(words), tokens).tolist()
+    while tokens >= 9:
+        heading = " ".join(words[rank] for rank in drawn[tokens - 2 : tokens])
+        yield f" \n = {heading} = \n \n"
+        tokens -= 7
+        for length in random.integers(20, 180, 5).tolist():
+            if tokens < 2:
+                break
+            first = max(tokens - 1 - length, 0)
+            yield f" {' '.join([words[rank] for rank in drawn[first : tokens - 1]])} \n"
+            tokens = first
+    yield " \n" * tokens
+
+
+def zipf_ranks(random: np.random.Generator, words: int, count: int) -> NDArray[np.int64]:
+    """Return `count` ranks below `words`, the rank r with a probability of about 1 / (r + 1.5), by inversion."""
+    return ((words + 1) ** random.random(count)).astype("i8") - 1
+
+
+def spelled(count: int, frequent: tuple[str, ...] = ()) -> list[str]:
+    """Return `count` different words: those of `frequent` first, then words of one syllable, then of two."""
+    syllables = [onset + end for onset in _ONSETS for end in _ENDS]
+    pairs = (first + second for first in syllables for second in syllables)
+    # The same letters can be split into syllables in two ways, so they are made unique.
+    words = list(islice(dict.fromkeys(chain(frequent, syllables, pairs)), count))
+    assert len(words) == count, f"there are no {count} words of two syllables"
+    return words
+
+
+WIKITEXT = Maker(
+    name="wikitext",
+    folder="wikitext-2",
+    about="running text of invented words",
+    version=1,
+    sizes={
+        "small": recipe(200_000, 20_000, 20_000),
+        "full": recipe(2_088_628, 217_646, 245_569),
+    },
+    content=content,
+)

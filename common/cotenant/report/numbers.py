@@ -1,0 +1,46 @@
+"""Numbers as a person reads them: four significant digits, a letter for thousands and more."""
+
+from __future__ import annotations
+
+import math
+
+ABSENT = "-"
+_SCALES = ((999.95e9, 1e12, "T"), (999.95e6, 1e9, "G"), (999.95e3, 1e6, "M"), (9999.5, 1e3, "k"), (0.0, 1.0, ""))
+
+
+def rate(value: float) -> str:
+    """Return `1.694M`; what is no positive number is absent, never a zero."""
+    if not _is_rate(value):
+        return ABSENT
+    scale, letter = _scale(value)
+    return f"{_digits(value / scale)}{letter}"
+
+
+def interval(low: float, high: float) -> str:
+    """Return `1.660-1.714M`: both ends at the scale of the upper one."""
+    if not (_is_rate(low) and _is_rate(high)):
+        return ABSENT
+    scale, letter = _scale(high)
+    return f"{_digits(low / scale)}-{_digits(high / scale)}{letter}"
+
+
+def percent(share: float) -> str:
+    """Return `1.2 %`."""
+    return f"{100 * share:.1f} %" if math.isfinite(share) else ABSENT
+
+
+def at_most(share: float) -> str:
+    """Return three digits, rounded down: what is below a limit must not read as the limit."""
+    return f"{math.floor(1000 * share) / 1000:.3f}" if math.isfinite(share) else ABSENT
+
+
+def _is_rate(value: float) -> bool:
+    return math.isfinite(value) and value > 0
+
+
+def _scale(value: float) -> tuple[float, str]:
+    return next((scale, letter) for least, scale, letter in _SCALES if value >= least)
+
+
+def _digits(value: float) -> str:
+    return f"{value:#.4g}".rstrip(".")

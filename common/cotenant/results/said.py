@@ -1,0 +1,50 @@
+"""What a tenant says of itself at its end, checked: any program may speak the rendezvous."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from cotenant.findings.finding import Finding
+
+
+class Said(msgspec.Struct, frozen=True):
+    """A tenant's part of its record. Whatever a program does not know it leaves out; further keys are dropped."""
+
+    arguments: dict[str, Any] = {}
+    ignored: list[str] = []
+    item: str = ""
+    version: str = ""
+    number: int | None = None
+    repeat: int | None = None
+    load_end_ns: int = 0
+    gpu: str = ""
+    batch_loss: list[float | None] = []
+    epoch_loss: list[float | None] = []
+    losses_checked: int = 0
+    losses_non_finite: int = 0
+    metrics: dict[str, float | None] = {}
+    device_memory: dict[str, Any] = {}
+    observed: dict[str, Any] = {}
+    torch: dict[str, Any] = {}
+    findings: list[Finding] = []
+
+    def given_arguments(self) -> dict[str, Any]:
+        """Return the arguments with the `number` and `repeat` that GO gave instead of those asked for."""
+        given = {"number": self.number, "repeat": self.repeat}
+        return self.arguments | {name: value for name, value in given.items() if value is not None}
+
+
+def said(part: dict[str, Any]) -> Said:
+    """Return what `part` says; of a malformed one nothing but an error finding that names the wrong field."""
+    try:
+        return msgspec.convert(part, Said)
+    except msgspec.ValidationError as error:
+        finding = Finding(
+            "malformed_part",
+            "error",
+            f"What this program said of its run cannot be kept: {error}.",
+            "Send a `record` message whose fields have the types of record.schema.json.",
+        )
+        return Said(findings=[finding])

@@ -1,0 +1,66 @@
+"""Tiny sets, and makers in processes of their own."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from cotenant.datasets.maker import Maker
+from cotenant.datasets.makers.imagenet import IMAGENET, Pictures, recipe
+
+SOURCE = Path(__file__).parents[2] / "common"
+OURS = ("BASE", "DATA_DIRECTORY", "DATASET_SIZE", "FAKE_DATASET", "VENV")
+PICTURES = """
+import sys
+from dataclasses import replace
+from pathlib import Path
+from cotenant.datasets.makers.imagenet import IMAGENET, Pictures, recipe
+from cotenant.datasets.making import ensure
+from cotenant.errors import CotenantError
+maker = replace(IMAGENET, sizes={"small": recipe(Pictures(10, int(sys.argv[2]), 10, 200, 150))})
+try:
+    ensure(Path(sys.argv[1]), maker, "small", processes=2)
+except CotenantError as error:
+    sys.exit(str(error))
+"""
+
+
+@pytest.fixture
+def tiny() -> Maker:
+    """ImageNet with 7 pictures as small and 9 as full."""
+    small = recipe(Pictures(classes=2, train=5, val=2, width=40, height=30, jitter=3))
+    full = recipe(Pictures(classes=3, train=6, val=3, width=48, height=48))
+    return replace(IMAGENET, sizes={"small": small, "full": full})
+
+
+@pytest.fixture
+def environment() -> dict[str, str]:
+    """The environment of a child that finds this source and none of the caller's settings."""
+    inherited = {name: value for name, value in os.environ.items() if name not in OURS}
+    return inherited | {"PYTHONPATH": str(SOURCE)}
+
+
+@pytest.fixture
+def command(environment: dict[str, str], tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
+    """Runs `python -m cotenant.datasets` with these words in an empty folder."""
+
+    def run(*words: object, **extra: str) -> subprocess.CompletedProcess[str]:
+        line = [sys.executable, "-m", "cotenant.datasets", *map(str, words)]
+        return subprocess.run(line, env=environment | extra, cwd=tmp_path, capture_output=True, text=True, timeout=60)
+
+    return run
+
+
+@pytest.fixture
+def start_pictures(environment: dict[str, str]) -> Callable[[Path, int], "subprocess.Popen[str]"]:
+    """Starts two workers on this many train pictures and 10 more, in a process of their own."""
+
+    def start(root: Path, train: int) -> "subprocess.Popen[str]":
+        line = [sys.executable, "-c", PICTURES, str(root), str(train)]
+        return subprocess.Popen(line, env=environment, stderr=subprocess.PIPE, text=True)
+
+    return start

@@ -1,0 +1,159 @@
+"""The command line: where the sets go, which size, what is said, and how little a second run costs."""
+
+import os
+import pty
+import subprocess
+import sys
+
+import pytest
+
+from cotenant.datasets.__main__ import main
+
+HEAVY = """
+import sys
+from cotenant.datasets.__main__ import main
+status = main(["mnist", "--root", sys.argv[1]])
+print(status, sorted({"numpy", "PIL", "rich", "torch", "multiprocessing"} & set(sys.modules)))
+"""
+
+
+@pytest.fixture(autouse=True)
+def bare(monkeypatch, tmp_path):
+    """No settings of the caller's, an empty working directory."""
+    for name in ("BASE", "DATA_DIRECTORY", "DATASET_SIZE", "FAKE_DATASET"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture
+def orders(monkeypatch):
+    """Records what would be made."""
+    seen = []
+    monkeypatch.setattr(
+        "cotenant.datasets.__main__.ensure", lambda root, maker, size: seen.append((str(root), maker.name, size))
+    )
+    return seen
+
+
+def test_a_second_run_imports_nothing_heavy(tmp_path, command, environment):
+    first = command("mnist", "--root", tmp_path / "data")
+    assert first.returncode == 0, first.stderr
+    line = [sys.executable, "-c", HEAVY, str(tmp_path / "data")]
+    second = subprocess.run(line, env=environment, capture_output=True, text=True, check=True)
+    assert second.stdout == "0 []\n"
+    assert second.stderr == f"mnist: present (small) in {tmp_path}/data/mnist\n"
+
+
+@pytest.mark.parametrize(
+    ("flags", "variables", "root"),
+    [
+        ([], {}, "workspace/data"),
+        ([], {"BASE": "/b"}, "/b/data"),
+        ([], {"BASE": "/b", "DATA_DIRECTORY": "/d"}, "/d"),
+        ([], {"BASE": "", "DATA_DIRECTORY": ""}, "workspace/data"),
+        (["--root", "/r"], {"BASE": "/b", "DATA_DIRECTORY": "/d"}, "/r"),
+    ],
+)
+def test_where_the_sets_go(orders, monkeypatch, flags, variables, root):
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    assert main(["mnist", *flags]) == 0
+    assert orders == [(root, "mnist", "small")]
+
+
+@pytest.mark.parametrize(
+    ("flags", "variable", "size"),
+    [
+        ([], None, "small"),
+        ([], "", "small"),
+        ([], "full", "full"),
+        (["--size", "small"], "full", "small"),
+        (["--size", "full"], None, "full"),
+    ],
+)
+def test_which_size(orders, monkeypatch, flags, variable, size):
+    if variable is not None:
+        monkeypatch.setenv("DATASET_SIZE", variable)
+    assert main(["mnist", "imagenet", "mnist", *flags]) == 0
+    assert orders == [("workspace/data", "mnist", size), ("workspace/data", "imagenet", size)]
+
+
+@pytest.mark.parametrize(
+    ("words", "variables", "sentence"),
+    [
+        (["mnits"], {}, "There is no data set 'mnits'. Did you mean 'mnist'? The sets: mnist, imagenet."),
+        (["mnist", "zzz"], {}, "There is no data set 'zzz'. The sets: mnist, imagenet."),
+        (
+            ["mnist", "--size", "ful"],
+            {},
+            "--size is 'ful', which is no size. Did you mean 'full'? The sizes: small, full.",
+        ),
+        (["mnist"], {"DATASET_SIZE": "9"}, "DATASET_SIZE is '9', which is no size. The sizes: small, full."),
+        (["mnist", "--root", ""], {}, "--root is empty. Give a folder, or leave the flag out."),
+        ([], {}, "No data set was named. Name some of: mnist, imagenet."),
+        (
+            ["mnist"],
+            {"FAKE_DATASET": "0"},
+            "FAKE_DATASET=0 asks for real sets, and only the fake ones can be made so far. Unset it.",
+        ),
+        (["mnist"], {"FAKE_DATASET": "no"}, "FAKE_DATASET is 'no'. Set it to 1 for fake sets, or unset it."),
+    ],
+)
+def test_wrong_usage_is_one_sentence(orders, capsys, monkeypatch, words, variables, sentence):
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    assert main(words) == 2
+    assert capsys.readouterr().err == f"error: {sentence}\n"
+    assert orders == []
+
+
+def test_an_unknown_flag_is_wrong_usage(command):
+    done = command("mnist", "--sizes", "small")
+    assert done.returncode == 2
+    assert "unrecognized arguments: --sizes" in done.stderr
+
+
+def test_the_root_is_a_file(tmp_path, command):
+    (tmp_path / "file").write_text("")
+    done = command("mnist", "--root", tmp_path / "file")
+    assert done.returncode == 2
+    assert done.stderr == (
+        f"error: {tmp_path}/file cannot be used as a folder: File exists."
+        " Move it away, or give another place with --root DIR or DATA_DIRECTORY.\n"
+    )
+
+
+def test_the_list_makes_nothing(tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv("FAKE_DATASET", "0")
+    assert main(["--list"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines] == ["set", "mnist", "imagenet"]
+    assert "5.5 MB" in lines[1]
+    assert "ImageNet: not there" in lines[2]
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_interrupt_is_130(capsys, monkeypatch):
+    def interrupted(root, maker, size):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("cotenant.datasets.__main__.ensure", interrupted)
+    assert main(["mnist"]) == 130
+    assert capsys.readouterr().err.startswith("Interrupted.")
+
+
+def test_a_terminal_gets_a_bar(tmp_path, environment):
+    ours, theirs = pty.openpty()
+    line = [sys.executable, "-m", "cotenant.datasets", "mnist", "--root", str(tmp_path / "data")]
+    maker = subprocess.Popen(line, env=environment | {"TERM": "xterm"}, stdout=theirs, stderr=theirs)
+    os.close(theirs)
+    shown = b""
+    try:
+        while piece := os.read(ours, 65536):
+            shown += piece
+    except OSError:  # The other end was closed.
+        pass
+    os.close(ours)
+    assert maker.wait(timeout=30) == 0
+    assert b"4/4" in shown
+    assert b"\x1b[" in shown

@@ -1,0 +1,151 @@
+"""The shell scripts: which are run, what they are told, how they fail, and that Ctrl-C ends them."""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+CHECKOUT = Path(__file__).parents[2]
+WALKER = CHECKOUT / "download_datasets.sh"
+VAE = CHECKOUT / "tasks/variational_auto_encoder/auto_encoding_variational_bayes/download_dataset.sh"
+LOADER = CHECKOUT / "tasks/image_loading/loader/download_dataset.sh"
+
+
+@pytest.fixture
+def walk(tmp_path, environment):
+    """Runs a copy of the walker over three tasks whose scripts are given by `script`."""
+    checkout = tmp_path / "check out"
+    checkout.mkdir()
+    shutil.copy(WALKER, checkout)
+    for model in ("image_loading/loader", "image_classification/convnets", "broken/model"):
+        script(checkout, model, 'echo "$0 got $*"; [[ $0 != */broken/* ]]')
+
+    def run(*words, **extra):
+        line = [str(checkout / WALKER.name), *words]
+        return subprocess.run(
+            line, env=environment | extra, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False
+        )
+
+    return run
+
+
+def script(checkout: Path, model: str, body: str) -> None:
+    path = checkout / "tasks" / model / "download_dataset.sh"
+    path.parent.mkdir(parents=True)
+    path.write_text(f"#!/usr/bin/env bash\n{body}\n")
+    path.chmod(0o755)
+
+
+def run_of(stderr: str) -> set[str]:
+    return {line.partition("]")[0][1:] for line in stderr.splitlines() if line.startswith("[")}
+
+
+@pytest.mark.parametrize(
+    ("names", "models"),
+    [
+        (["loader"], {"image_loading/loader"}),
+        (["image_*"], {"image_loading/loader", "image_classification/convnets"}),
+        (["convnets", "image_loading"], {"image_loading/loader", "image_classification/convnets"}),
+        (["image_loading/loader", "load*"], {"image_loading/loader"}),
+    ],
+)
+def test_names_choose(walk, names, models):
+    done = walk(*names)
+    assert done.returncode == 0, done.stderr
+    assert run_of(done.stderr) == models
+    assert len(done.stderr.splitlines()) == len(models)
+
+
+def test_flags_go_to_every_script(walk):
+    done = walk("image_*", "--size", "full", "--root", "a b")
+    assert [line.partition(" got ")[2] for line in done.stderr.splitlines()] == ["--size full --root a b"] * 2
+
+
+def test_a_failure_is_named_and_the_others_run(walk):
+    done = walk()
+    assert done.returncode == 1
+    assert run_of(done.stderr) == {"image_loading/loader", "image_classification/convnets", "broken/model"}
+    assert "error: The data could not be made for: broken/model. The lines above say why." in done.stderr
+
+
+def test_a_name_without_a_task_is_wrong_usage(walk):
+    done = walk("loader", "loadr")
+    assert done.returncode == 2
+    assert run_of(done.stderr) == set()
+    assert "'loadr'. The tasks: broken/model image_classification/convnets image_loading/loader." in done.stderr
+
+
+def test_help(walk):
+    done = walk("--help")
+    assert done.returncode == 0
+    assert "./download_datasets.sh [NAME-glob...]" in done.stdout
+    assert "set -e" not in done.stdout
+
+
+def test_an_interrupt_ends_every_script(tmp_path, environment):
+    shutil.copy(WALKER, tmp_path)
+    body = (
+        f"echo $$ > {tmp_path}/$(basename $(dirname $0)); trap 'echo bye; exit 130' INT; while :; do sleep 0.02; done"
+    )
+    for model in ("a/first", "b/second"):
+        script(tmp_path, model, body)
+    walker = subprocess.Popen([tmp_path / WALKER.name], env=environment, stderr=subprocess.PIPE, text=True)
+    pids = [tmp_path / "first", tmp_path / "second"]
+    while not all(path.exists() and path.read_text().endswith("\n") for path in pids):
+        time.sleep(0.01)
+    time.sleep(0.1)  # Their traps are set by then.
+    walker.send_signal(signal.SIGINT)
+    _, said = walker.communicate(timeout=20)
+    assert walker.returncode == 130
+    assert "[a/first] bye" in said
+    assert "[b/second] bye" in said
+    assert not any(Path(f"/proc/{path.read_text().strip()}").exists() for path in pids)
+
+
+@pytest.mark.parametrize("path", [WALKER, VAE, LOADER])
+def test_scripts_can_be_executed(path):
+    assert os.access(path, os.X_OK)
+    assert subprocess.run(["bash", "-n", path], check=True).returncode == 0
+
+
+@pytest.mark.parametrize(("path", "name"), [(VAE, "mnist"), (LOADER, "imagenet")])
+@pytest.mark.parametrize("place", ["VENV", "PATH"])
+def test_a_tasks_script_finds_its_python(tmp_path, environment, path, name, place):
+    if place == "VENV":
+        extra = {"VENV": sys.prefix}
+    else:
+        (tmp_path / "python").symlink_to(sys.executable)
+        extra = {"VENV": str(tmp_path / "none"), "PATH": f"{tmp_path}:/usr/bin:/bin"}
+    del environment["PYTHONPATH"]
+    done = subprocess.run(
+        [path, "--list"], env=environment | extra, cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.splitlines()[1].startswith(name)
+
+
+def test_the_real_walk_makes_mnist(tmp_path, environment):
+    extra = {"VENV": sys.prefix, "DATA_DIRECTORY": str(tmp_path / "data")}
+    done = subprocess.run(
+        [WALKER, "auto_encoding_*"], env=environment | extra, cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert sorted(path.name for path in (tmp_path / "data" / "mnist").iterdir()) == [
+        "manifest.json",
+        "t10k-images-idx3-ubyte",
+        "t10k-labels-idx1-ubyte",
+        "train-images-idx3-ubyte",
+        "train-labels-idx1-ubyte",
+    ]
+
+
+def test_real_sets_are_refused(tmp_path, environment):
+    extra = {"VENV": sys.prefix, "FAKE_DATASET": "0"}
+    done = subprocess.run([WALKER], env=environment | extra, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "[image_loading/loader] error: FAKE_DATASET=0 asks for real sets, and only the fake ones" in done.stderr
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,70 @@
+"""Real v1 cgroups, in a base of the tests' own that is gone afterwards; and a dead run's name."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from cotenant.isolation.backend import RunName, start_ticks
+from cotenant.isolation.v1 import NEEDED, WANTED
+from cotenant.machine.limits import cgroup_mounts
+from isolation.shim import eventually
+
+
+@pytest.fixture
+def v1_mounts() -> dict[str, Path]:
+    """Where each v1 controller is mounted. Without them the test is skipped, but in CI it fails."""
+    mounts = {name: path for name, path in cgroup_mounts().v1.items() if name in NEEDED + WANTED}
+    missing = [name for name in NEEDED + WANTED if name not in mounts or not os.access(mounts[name], os.W_OK)]
+    if missing:
+        reason = f"v1 cgroups cannot be made here: {', '.join(missing)} not mounted or not writable"
+        if os.environ.get("CI") == "true":
+            pytest.fail(reason)
+        pytest.skip(reason)
+    return mounts
+
+
+@pytest.fixture
+def v1_base(v1_mounts: dict[str, Path]) -> Iterator[str]:
+    """A base directly below each root; whatever a failed test leaves in it is ended and removed."""
+    base = f"cotenant-test.{os.getpid()}"
+    yield base
+    tops = [mount / base for mount in v1_mounts.values()]
+    eventually(lambda: not _kill(tops), "the end of what a test left in its cgroups")
+    for top in tops:
+        for level, _, _ in os.walk(top, topdown=False):
+            eventually(lambda level=Path(level): _removed(level), f"the removal of {level}")
+
+
+@pytest.fixture
+def dead_run() -> RunName:
+    """The name of a run whose runner has ended."""
+    with subprocess.Popen(["sleep", "1000"]) as process:
+        name = RunName(process.pid, start_ticks(process.pid) or 0)
+        process.kill()
+    return name
+
+
+def _kill(tops: list[Path]) -> set[int]:
+    pids: set[int] = set()
+    for level in [Path(path) for top in tops for path, _, _ in os.walk(top)]:
+        with contextlib.suppress(OSError):
+            pids.update(map(int, (level / "cgroup.procs").read_text().split()))
+        with contextlib.suppress(OSError):
+            (level / "freezer.state").write_text("THAWED")
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    return pids
+
+
+def _removed(level: Path) -> bool:
+    with contextlib.suppress(OSError):
+        level.rmdir()
+    return not level.exists()

@@ -1,0 +1,130 @@
+"""A tree of plain files that behaves as v1 cgroups do, and fails on the call it is told to."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+UNLIMITED = 9223372036854771712
+FILES: dict[str, dict[str, object]] = {
+    "cpuset": {
+        "cpuset.cpus": "",
+        "cpuset.mems": "",
+        "cpuset.effective_cpus": "",
+        "cpuset.effective_mems": "",
+    },
+    "memory": {
+        "memory.limit_in_bytes": UNLIMITED,
+        "memory.memsw.limit_in_bytes": UNLIMITED,
+        "memory.max_usage_in_bytes": 4096,
+        "memory.oom_control": "oom_kill_disable 0\nunder_oom 0\noom_kill 0",
+        "memory.stat": f"cache 0\nhierarchical_memory_limit {UNLIMITED}",
+    },
+    "cpuacct": {"cpuacct.usage": 7},
+    "freezer": {"freezer.state": "THAWED"},
+    "pids": {"pids.max": "max", "pids.current": 0},
+}
+
+
+REAL: dict[str, Callable[..., Any]] = {name: getattr(os, name) for name in ("mkdir", "rmdir", "open", "read", "write")}
+
+
+class FakeKernel:
+    """v1 hierarchies below `root`: a directory is born with its files, and goes with them."""
+
+    def __init__(self, root: Path, patch: pytest.MonkeyPatch, controllers: tuple[str, ...] = tuple(FILES)) -> None:
+        self.root = root
+        self.mounts = {name: root / name for name in controllers}
+        self.calls: list[str] = []
+        self.fail_at: int | None = None
+        self.error: OSError | None = None
+        self.without: set[str] = set()
+        self.answers: dict[str, str] = {}
+        """What a file says after it was written, whatever that was."""
+        for name in REAL:
+            patch.setattr(os, name, getattr(self, f"_{name}"))
+        for mount in self.mounts.values():
+            os.mkdir(mount)  # noqa: PTH102
+        for name in ("cpuset.cpus", "cpuset.effective_cpus"):
+            self._put(root / "cpuset" / name, "0-7")
+        for name in ("cpuset.mems", "cpuset.effective_mems"):
+            self._put(root / "cpuset" / name, "0-1")
+        self.calls.clear()
+
+    def fail(self, call: int, number: int) -> None:
+        """Fail on the call with this index, counted from now on, with this errno."""
+        self.calls.clear()
+        self.fail_at, self.error = call, OSError(number, os.strerror(number))
+
+    def lacks(self, *files: str) -> None:
+        """Be a kernel that does not know these files."""
+        self.without.update(files)
+        for name in files:
+            for path in self.root.rglob(name):
+                path.unlink()
+
+    def directories(self) -> list[Path]:
+        """Every cgroup below the roots."""
+        return [path for mount in self.mounts.values() for path in mount.rglob("*") if path.is_dir()]
+
+    def _mkdir(self, path: Any, mode: int = 0o777, **kwargs: Any) -> None:
+        self._call("mkdir", path)
+        REAL["mkdir"](path, mode, **kwargs)
+        if self._holds(path):
+            controller = Path(path).relative_to(self.root).parts[0]
+            for name, text in {"cgroup.procs": "", **FILES[controller]}.items():
+                if name not in self.without:
+                    self._put(Path(path) / name, text)
+
+    def _rmdir(self, path: Any, **kwargs: Any) -> None:
+        self._call("rmdir", path)
+        if self._holds(path):
+            for file in Path(path).iterdir():
+                if file.is_file():
+                    file.unlink()
+        REAL["rmdir"](path, **kwargs)
+
+    def _open(self, path: Any, flags: int, *args: Any, **kwargs: Any) -> int:
+        self._call("open", path)
+        return int(REAL["open"](path, flags, *args, **kwargs))
+
+    def _read(self, descriptor: int, size: int) -> bytes:
+        self._call("read", _path(descriptor))
+        return bytes(REAL["read"](descriptor, size))
+
+    def _write(self, descriptor: int, text: bytes) -> int:
+        path = _path(descriptor)
+        self._call("write", path)
+        if self._holds(path):
+            os.ftruncate(descriptor, 0)
+            effective = path.with_name(path.name.replace("cpuset.", "cpuset.effective_"))
+            if effective != path and effective.exists():
+                self._put(effective, text.decode())
+            text = self.answers.get(path.name, text.decode()).encode()
+        return int(REAL["write"](descriptor, text))
+
+    def _call(self, name: str, path: Any) -> None:
+        if not self._holds(path):
+            return
+        self.calls.append(f"{name} {path}")
+        if self.error is not None and len(self.calls) - 1 == self.fail_at:
+            raise OSError(self.error.errno, self.error.strerror, str(path))
+
+    def _holds(self, path: Any) -> bool:
+        return isinstance(path, str | Path) and self.root in Path(path).parents
+
+    def _put(self, path: Path, text: object) -> None:
+        descriptor = REAL["open"](path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
+        REAL["write"](descriptor, f"{text}\n".encode())
+        os.close(descriptor)
+
+
+def _path(descriptor: int) -> Path:
+    return Path(f"/proc/self/fd/{descriptor}").readlink()
+
+
+Make = Callable[..., FakeKernel]

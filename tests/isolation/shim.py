@@ -1,0 +1,115 @@
+"""The shim as the runner starts it, and small things that tests of processes need."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from cotenant.isolation import enter
+from cotenant.isolation.backend import Entry, start_ticks
+from cotenant.isolation.plan import Slice
+
+PATIENCE_S = 60.0
+MIB = 1 << 20
+
+
+def eventually(holds: Callable[[], object], what: str) -> None:
+    """Wait until something holds; a machine under load may take its time."""
+    deadline = time.monotonic() + PATIENCE_S
+    while not holds():
+        assert time.monotonic() < deadline, f"never came: {what}"
+        time.sleep(0.005)
+
+
+def is_dead(pid: int) -> bool:
+    return start_ticks(pid) is None
+
+
+def slice_of(
+    tenant: int, processors: Sequence[int], *, memory_bytes: int = 64 * MIB, nodes: Sequence[int] = (0,)
+) -> Slice:
+    return Slice(tenant, tuple(processors), tuple(nodes), memory_bytes, ())
+
+
+@dataclass
+class Shim:
+    """A shim that was started: its process and the runner's end of the channel."""
+
+    process: subprocess.Popen[str]
+    channel: socket.socket
+
+    def says(self) -> str:
+        """Return its next word; an empty one where it has become the benchmark, or is gone."""
+        return self.channel.recv(4096).decode().strip()
+
+    def release(self) -> None:
+        self.channel.send(b"1")
+
+    def result(self) -> tuple[int, str]:
+        """Return its exit status and everything it printed."""
+        printed, _ = self.process.communicate(timeout=PATIENCE_S)
+        return self.process.returncode, printed
+
+    def run(self) -> tuple[int, str]:
+        """Enter, be released, end."""
+        assert self.says() == "in"
+        self.release()
+        return self.result()
+
+
+def shim_line(entry: Entry, command: Sequence[object], channel: object, runner: object) -> list[str]:
+    """The words of the command line, as launch/tenant.py has them."""
+    mode = "FREE" if entry.processors is None else "SET" if entry.set_affinity else "CHECK"
+    processors = ",".join(map(str, entry.processors or ()))
+    words = [channel, runner, mode, processors, *entry.procs_files, "--", *command]
+    return [sys.executable, "-I", "-S", enter.__file__, *map(str, words)]
+
+
+@contextmanager
+def started(
+    entry: Entry,
+    *command: object,
+    runner: int | None = None,
+    environment: dict[str, str] | None = None,
+) -> Iterator[Shim]:
+    """A shim on its way to `command`; killed at the end if it still lives."""
+    ours, theirs = socket.socketpair()
+    ours.settimeout(PATIENCE_S)
+    with theirs:
+        process = subprocess.Popen(
+            shim_line(entry, command, theirs.fileno(), os.getpid() if runner is None else runner),
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            pass_fds=[theirs.fileno()],
+            start_new_session=True,
+            text=True,
+        )
+    with ours, process:
+        try:
+            yield Shim(process, ours)
+        finally:
+            process.kill()
+
+
+@contextmanager
+def sleeper(environment: dict[str, str] | None = None) -> Iterator[subprocess.Popen[bytes]]:
+    """A process that does nothing for long."""
+    with subprocess.Popen(["sleep", "1000"], env=environment) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def numbers(path: Path) -> list[int]:
+    """Return the numbers in a file that a tenant writes; none before it is there."""
+    return [int(word) for word in path.read_text().split()] if path.exists() else []

@@ -1,0 +1,108 @@
+"""Names of runs, and how a dead one is known."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cotenant.isolation import backend
+from cotenant.isolation.backend import RunName, expected, owner, start_ticks
+from isolation.shim import sleeper, slice_of
+
+
+@given(st.integers(1, 1 << 22), st.integers(0, 1 << 60))
+def test_a_name_reads_back(pid: int, ticks: int) -> None:
+    name = RunName(pid, ticks)
+    assert RunName.parse(str(name)) == name
+
+
+@given(st.text(alphabet="0123456789-+_ x٣²", max_size=12))
+def test_only_what_a_run_is_called_is_a_name(text: str) -> None:
+    name = RunName.parse(text)
+    assert name is None or str(name) == text
+
+
+@pytest.mark.parametrize(
+    "text", ["", "-", "1", "1-", "-1", "1-2-3", "01-2", "1-02", " 1-2", "1-2\n", "²-1", "٣-4", "t0"]
+)
+def test_no_name(text: str) -> None:
+    assert RunName.parse(text) is None
+
+
+def test_our_own_run_is_alive() -> None:
+    name = RunName()
+    assert name.pid == os.getpid()
+    assert name.alive
+    assert RunName() == name
+
+
+def test_a_number_that_another_process_has_now_is_dead() -> None:
+    own = RunName()
+    assert not RunName(own.pid, own.start_ticks + 1).alive
+
+
+def test_a_process_that_has_ended_is_dead(dead_run: RunName) -> None:
+    assert not dead_run.alive
+    assert start_ticks(dead_run.pid) is None
+
+
+def test_a_zombie_is_dead() -> None:
+    with sleeper() as process:
+        name = RunName(process.pid, start_ticks(process.pid) or 0)
+        assert name.alive
+        process.send_signal(signal.SIGKILL)
+        os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+        assert Path(f"/proc/{process.pid}").exists()
+        assert not name.alive
+
+
+def test_start_ticks_are_the_processs_start() -> None:
+    second = os.sysconf("SC_CLK_TCK")
+    before = int(time.clock_gettime(time.CLOCK_BOOTTIME) * second)
+    with sleeper() as process:
+        after = time.clock_gettime(time.CLOCK_BOOTTIME) * second
+        assert before - 1 <= (start_ticks(process.pid) or 0) <= after + 1
+
+
+def test_a_command_with_brackets_and_blanks_is_read_past(tmp_path: Path) -> None:
+    strange = tmp_path / ") Z 1 (\udcff"
+    strange.symlink_to("/bin/sleep")
+    with subprocess.Popen([strange, "1000"]) as process:
+        try:
+            assert (start_ticks(process.pid) or 0) > 0
+        finally:
+            process.kill()
+
+
+@pytest.mark.parametrize("error", [FileNotFoundError, ProcessLookupError, PermissionError])
+def test_a_process_that_is_hidden_or_just_gone(error: type[OSError], monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(path: Path) -> bytes:
+        raise error
+
+    monkeypatch.setattr(Path, "read_bytes", refuse)
+    assert start_ticks(os.getpid()) is None
+
+
+def test_owner_without_a_login(monkeypatch: pytest.MonkeyPatch) -> None:
+    def nobody(uid: int) -> None:
+        raise KeyError(uid)
+
+    assert owner()
+    monkeypatch.setattr(backend.pwd, "getpwuid", nobody)
+    assert owner() == str(os.getuid())
+
+
+def test_expected_is_what_records_keep() -> None:
+    assert expected(slice_of(0, [0, 1, 3], nodes=[0, 1], memory_bytes=4096)) == {
+        "processors": "0-1,3",
+        "nodes": "0-1",
+        "memory_bytes": 4096,
+        "accelerators": [],
+    }

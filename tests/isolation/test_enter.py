@@ -1,0 +1,213 @@
+"""The shim without cgroups: what it binds, checks and refuses, and what it hands on to the benchmark."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from cotenant.isolation import enter
+from cotenant.isolation.backend import Entry
+from isolation.shim import eventually, is_dead, numbers, shim_line, started
+
+FREE = Entry()
+AFFINITY = [sys.executable, "-c", "import os; print(sorted(os.sched_getaffinity(0)))"]
+OWN = tuple(sorted(os.sched_getaffinity(0)))
+
+
+def test_set_binds() -> None:
+    with started(Entry(processors=OWN[-1:], set_affinity=True), *AFFINITY) as shim:
+        assert shim.run() == (0, f"[{OWN[-1]}]\n")
+
+
+def test_set_refuses_a_processor_that_is_not_there(tmp_path: Path) -> None:
+    with started(Entry(processors=(4095,), set_affinity=True), "touch", tmp_path / "ran") as shim:
+        assert shim.says() == "processors [4095] cannot be had: Invalid argument"
+        assert shim.result() == (125, "")
+    assert not (tmp_path / "ran").exists()
+
+
+def test_set_refuses_processors_that_are_there_in_part(tmp_path: Path) -> None:
+    """The kernel takes such a mask, and drops what is not there without a word."""
+    with started(Entry(processors=(OWN[0], 4095), set_affinity=True), "touch", tmp_path / "ran") as shim:
+        assert shim.says() == f"planned on processors [{OWN[0]}, 4095], but finds itself on [{OWN[0]}]"
+        assert shim.result() == (125, "")
+    assert not (tmp_path / "ran").exists()
+
+
+def test_check_takes_what_is_planned() -> None:
+    with started(Entry(processors=OWN), *AFFINITY) as shim:
+        assert shim.run() == (0, f"{list(OWN)}\n")
+
+
+def test_check_refuses_and_binds_nothing(tmp_path: Path) -> None:
+    with started(Entry(processors=(*OWN, 4095)), "touch", tmp_path / "ran") as shim:
+        assert shim.says() == f"planned on processors {[*OWN, 4095]}, but finds itself on {list(OWN)}"
+        assert shim.result() == (125, "")
+    assert not (tmp_path / "ran").exists()
+
+
+def test_free_leaves_alone() -> None:
+    with started(FREE, *AFFINITY) as shim:
+        assert shim.run() == (0, f"{list(OWN)}\n")
+
+
+def test_every_procs_file_gets_a_zero(tmp_path: Path) -> None:
+    files = tuple(tmp_path / name for name in ("a", "b"))
+    for file in files:
+        file.write_text("x")
+    with started(Entry(procs_files=files), "true") as shim:
+        assert shim.run() == (0, "")
+    assert [file.read_text() for file in files] == ["0", "0"]
+
+
+@pytest.mark.parametrize(("place", "reason"), [("gone/cgroup.procs", "No such file or directory"), (".", "Is a dir")])
+def test_a_slice_that_cannot_be_entered(place: str, reason: str, tmp_path: Path) -> None:
+    file = tmp_path / place
+    with started(Entry(procs_files=(file,)), "touch", tmp_path / "ran") as shim:
+        assert shim.says().startswith(f"{file} cannot be entered: {reason}")
+        assert shim.result() == (125, "")
+    assert not (tmp_path / "ran").exists()
+
+
+def test_a_full_device_names_the_file() -> None:
+    """The kernel's refusal of the write, ENOSPC as for a cpuset without processors."""
+    with started(Entry(procs_files=(Path("/dev/full"),)), "true") as shim:
+        assert shim.says() == "/dev/full cannot be entered: No space left on device"
+        assert shim.result() == (125, "")
+
+
+def test_the_runner_is_gone(tmp_path: Path) -> None:
+    with started(FREE, "touch", tmp_path / "ran", runner=os.getpid() + 1) as shim:
+        assert shim.says() == "the runner is gone"
+        assert shim.result() == (125, "")
+    assert not (tmp_path / "ran").exists()
+
+
+def test_the_end_of_the_channel_is_no_word_to_start(tmp_path: Path) -> None:
+    with started(FREE, "touch", tmp_path / "ran") as shim:
+        assert shim.says() == "in"
+        shim.channel.close()
+        assert shim.result() == (125, "")
+    assert not (tmp_path / "ran").exists()
+
+
+def test_a_channel_that_was_never_read(tmp_path: Path) -> None:
+    """The other end closes with our word unread: the kernel says ECONNRESET, and no traceback may follow."""
+    with started(FREE, "touch", tmp_path / "ran") as shim:
+        eventually(lambda: shim.channel.recv(1, 2), "a word")  # MSG_PEEK
+        shim.channel.close()
+        assert shim.result() == (125, "")
+    assert not (tmp_path / "ran").exists()
+
+
+def test_a_channel_that_is_closed_from_the_start(tmp_path: Path) -> None:
+    with started(FREE, "touch", tmp_path / "ran") as shim:
+        shim.channel.close()
+        assert shim.result() == (125, "")
+    assert not (tmp_path / "ran").exists()
+
+
+def test_nothing_runs_before_the_word(tmp_path: Path) -> None:
+    with started(FREE, "touch", tmp_path / "ran") as shim:
+        assert shim.says() == "in"
+        command = Path(f"/proc/{shim.process.pid}/cmdline").read_text()
+        assert enter.__file__ in command
+        assert not (tmp_path / "ran").exists()
+        shim.release()
+        assert shim.says() == ""
+        assert shim.result() == (0, "")
+    assert (tmp_path / "ran").exists()
+
+
+@pytest.mark.parametrize("command", ["/none/such", "no-such-program"])
+def test_a_command_that_is_not_there(command: str) -> None:
+    with started(FREE, command) as shim:
+        assert shim.says() == "in"
+        shim.release()
+        assert shim.says() == "No such file or directory"
+        assert shim.result() == (127, "")
+
+
+@pytest.mark.parametrize(
+    ("mode", "text", "reason"), [(0o644, "#!/bin/sh\n", "Permission denied"), (0o755, "?", "Exec")]
+)
+def test_a_command_that_cannot_be_executed(mode: int, text: str, reason: str, tmp_path: Path) -> None:
+    command = tmp_path / "run.sh"
+    command.write_text(text)
+    command.chmod(mode)
+    with started(FREE, command) as shim:
+        assert shim.says() == "in"
+        shim.release()
+        assert shim.says().startswith(reason)
+        assert shim.result() == (126, "")
+
+
+def test_arguments_arrive_as_they_are() -> None:
+    with started(FREE, "printf", "%s|", "a b", "", "--", "$HOME", "*") as shim:
+        assert shim.run() == (0, "a b||--|$HOME|*|")
+
+
+def test_the_environment_is_the_runners_own() -> None:
+    given = {"PATH": os.environ["PATH"], "PYTHONPATH": "/none", "LC_ALL": "C.UTF-8"}
+    with started(FREE, "env", environment=given) as shim:
+        assert dict(line.split("=", 1) for line in shim.run()[1].splitlines()) == given
+
+
+def test_no_descriptor_leaks_into_the_benchmark() -> None:
+    with started(FREE, "ls", "/proc/self/fd") as shim:
+        # The fourth is the directory that ls reads.
+        assert shim.run() == (0, "0\n1\n2\n3\n")
+
+
+def test_a_broken_pipe_ends_the_benchmark_as_under_a_shell() -> None:
+    """Python ignores SIGPIPE, and what is ignored stays so across exec."""
+    with started(FREE, "grep", "^Sig\\(Ign\\|Blk\\)", "/proc/self/status") as shim:
+        assert shim.run() == (0, f"SigBlk:\t{0:016x}\nSigIgn:\t{0:016x}\n")
+
+
+RUNNER = """
+import os, socket, subprocess, sys, time
+ours, theirs = socket.socketpair()
+known = {"CHANNEL": str(theirs.fileno()), "RUNNER": str(os.getpid())}
+line = [known.get(word, word) for word in sys.argv[1:]]
+shim = subprocess.Popen(line, pass_fds=[theirs.fileno()], start_new_session=True)
+ours.recv(9)
+ours.send(b"1")
+time.sleep(1000)
+"""
+
+
+def test_the_tenant_dies_with_its_runner(tmp_path: Path) -> None:
+    """Also one that would not listen to SIGTERM, and without any word of the runner."""
+    noted = tmp_path / "pid"
+    tenant = ["sh", "-c", f"trap '' TERM; echo $$ > {noted}.part; mv {noted}.part {noted}; while :; do sleep 1; done"]
+    with subprocess.Popen([sys.executable, "-c", RUNNER, *shim_line(FREE, tenant, "CHANNEL", "RUNNER")]) as process:
+        eventually(lambda: numbers(noted), "the tenant's pid")
+        (pid,) = numbers(noted)
+        try:
+            assert not is_dead(pid)
+            process.send_signal(signal.SIGKILL)
+            eventually(lambda: is_dead(pid), "the tenant's death")
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+
+
+def test_it_imports_next_to_nothing() -> None:
+    """It starts once per tenant and launch: a module more is milliseconds more, every time."""
+    line = [sys.executable, "-I", "-S", "-X", "importtime", *shim_line(FREE, ["true"], 0, 0)[3:]]
+    # Descriptor 0 is no channel to speak on, and 0 no runner: it ends right after its imports.
+    said = subprocess.run(line, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60)
+    assert said.returncode == 125
+    modules = {row.rpartition("|")[2].strip().partition(".")[0] for row in said.stderr.splitlines()}
+    assert {"ctypes", "os", "signal"} <= modules
+    heavy = {"argparse", "asyncio", "contextlib", "dataclasses", "json", "pathlib", "re", "site", "socket"}
+    heavy |= {"subprocess", "tempfile", "threading", "traceback", "typing", "cotenant"}
+    assert not modules & heavy
+    assert len(modules) < 60

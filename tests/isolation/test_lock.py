@@ -1,0 +1,259 @@
+"""One suite at a time: who is kept out, what is said to them, and when the way is free."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from cotenant.errors import CotenantError
+from cotenant.isolation import lock
+from cotenant.isolation.lock import LOCK_VARIABLE, SuiteLock, lock_path
+
+SOURCE = str(Path(lock.__file__).parents[2])
+HOLDER = """
+import sys, time
+from pathlib import Path
+from cotenant.isolation.lock import SuiteLock
+SuiteLock(Path(sys.argv[1])).acquire() or print("held", flush=True) or time.sleep(1000)
+"""
+OTHER_USER = """
+import os, sys
+from pathlib import Path
+from cotenant.errors import CotenantError
+from cotenant.isolation.lock import SuiteLock
+if os.geteuid() == 0:
+    os.setgroups([]), os.setgid(65534), os.setuid(65534)
+path = Path(sys.argv[1])
+assert os.access(path, os.R_OK) and not os.access(path, os.W_OK)
+try:
+    SuiteLock(path).acquire()
+    print("held")
+except CotenantError as error:
+    print(error)
+"""
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "lock"
+
+
+@contextmanager
+def holder(path: Path) -> Iterator[subprocess.Popen[str]]:
+    """Another process that holds the lock."""
+    line = [sys.executable, "-c", HOLDER, str(path), "its suite"]
+    environment = os.environ | {"PYTHONPATH": SOURCE}
+    with subprocess.Popen(line, env=environment, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "held\n"
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def test_the_second_is_told_who_holds_it(path: Path) -> None:
+    before = datetime.now() - timedelta(seconds=2)
+    with holder(path) as process:
+        with pytest.raises(CotenantError) as caught:
+            SuiteLock(path).acquire()
+        words = re.fullmatch(
+            r"Another suite is running on this machine: pid (\d+), '(.*)', started (.*)\.", caught.value.sentence, re.S
+        )
+        assert words is not None
+        assert int(words[1]) == process.pid
+        assert words[2].startswith(f"{sys.executable} -c")
+        assert len(words[2]) <= 80
+        assert before <= datetime.fromisoformat(words[3]) <= datetime.now() + timedelta(seconds=2)
+        assert caught.value.remedy
+
+
+def test_the_start_is_the_processs_own(path: Path) -> None:
+    """Not the age of its entry in /proc, which is made anew whenever the kernel likes."""
+    started = "2001-02-03 04:05:06"
+    age_s = datetime.now().timestamp() - datetime.fromisoformat(started).timestamp()
+    with pytest.MonkeyPatch.context() as patch:
+        second = os.sysconf("SC_CLK_TCK")
+        patch.setattr("time.clock_gettime", lambda clock: age_s + 5000.0)
+        patch.setattr(lock, "start_ticks", lambda pid: 5000 * second)
+        assert f"started {started[:-2]}" in lock._describe(os.getpid())
+
+
+def test_a_holder_that_has_just_gone_is_a_number(dead_run: object) -> None:
+    pid = int(str(dead_run).partition("-")[0])
+    assert lock._describe(pid) == f"pid {pid}"
+
+
+def test_the_way_is_free_after_a_kill(path: Path) -> None:
+    with holder(path) as process:
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        mine = SuiteLock(path)
+        mine.acquire()
+        mine.release()
+
+
+def test_release_frees_and_may_be_repeated(path: Path) -> None:
+    first, second = SuiteLock(path), SuiteLock(path)
+    first.acquire()
+    with pytest.raises(CotenantError, match=f"pid {os.getpid()}, "):
+        second.acquire()
+    first.release()
+    first.release()
+    second.acquire()
+    second.release()
+
+
+def test_a_child_does_not_hold_it_on(path: Path) -> None:
+    mine = SuiteLock(path)
+    mine.acquire()
+    with subprocess.Popen(["sleep", "1000"], close_fds=False) as child:
+        mine.release()
+        other = SuiteLock(path)
+        other.acquire()
+        other.release()
+        child.kill()
+
+
+def test_a_failed_attempt_leaves_no_descriptor(path: Path) -> None:
+    with holder(path):
+        count = len(list(Path("/proc/self/fd").iterdir()))
+        with pytest.raises(CotenantError):
+            SuiteLock(path).acquire()
+        assert len(list(Path("/proc/self/fd").iterdir())) == count
+
+
+def test_a_symlink_is_refused(path: Path, tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").touch()
+    path.symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(CotenantError, match="cannot be taken: Too many levels of symbolic links") as caught:
+        SuiteLock(path).acquire()
+    assert LOCK_VARIABLE in caught.value.remedy
+
+
+def test_a_dangling_symlink_creates_nothing(path: Path, tmp_path: Path) -> None:
+    path.symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(CotenantError, match="Too many levels of symbolic links"):
+        SuiteLock(path).acquire()
+    assert not (tmp_path / "elsewhere").exists()
+
+
+@pytest.mark.parametrize(
+    ("place", "reason"), [("none/lock", "No such file or directory"), ("file/lock", "Not a directory")]
+)
+def test_a_place_that_cannot_be_opened(place: str, reason: str, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(
+        CotenantError, match=f"^The lock {tmp_path / place} cannot be taken: {reason}.* {LOCK_VARIABLE}"
+    ):
+        SuiteLock(tmp_path / place).acquire()
+
+
+def test_a_pipe_does_not_make_us_wait(path: Path) -> None:
+    os.mkfifo(path)
+    mine = SuiteLock(path)
+    mine.acquire()
+    mine.release()
+
+
+def test_everybody_may_read_what_we_make_whatever_our_umask(path: Path) -> None:
+    before = os.umask(0o077)
+    try:
+        mine = SuiteLock(path)
+        mine.acquire()
+        mine.release()
+    finally:
+        os.umask(before)
+    assert path.stat().st_mode & 0o777 == 0o644
+
+
+def test_what_was_there_keeps_its_mode(path: Path) -> None:
+    path.touch(0o600)
+    mine = SuiteLock(path)
+    mine.acquire()
+    mine.release()
+    assert path.stat().st_mode & 0o777 == 0o600
+
+
+def test_two_who_make_it_at_once_share_one_file(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    opens = os.open
+
+    def late(where: Path, flags: int, *mode: int) -> int:
+        if flags & os.O_CREAT and not path.exists():
+            os.close(opens(path, os.O_WRONLY | os.O_CREAT))
+        return opens(where, flags, *mode)
+
+    monkeypatch.setattr(os, "open", late)
+    mine = SuiteLock(path)
+    mine.acquire()
+    mine.release()
+
+
+@pytest.mark.parametrize("held", [True, False])
+def test_another_users_file_serves(held: bool, path: Path, tmp_path: Path) -> None:
+    """Readable, not writable: it is locked all the same, and its holder is seen."""
+    path.touch()
+    path.chmod(0o444 if os.geteuid() else 0o644)
+    for directory in (tmp_path, *tmp_path.parents[:2]):
+        directory.chmod(0o755)
+    mine = SuiteLock(path)
+    if held:
+        mine.acquire()
+    line = [sys.executable, "-c", OTHER_USER, str(path)]
+    said = subprocess.run(line, env=os.environ | {"PYTHONPATH": SOURCE}, capture_output=True, text=True, timeout=60)
+    mine.release()
+    assert (said.stderr, said.returncode) == ("", 0)
+    expected = f"Another suite is running on this machine: pid {os.getpid()}, " if held else "held\n"
+    assert said.stdout.startswith(expected)
+
+
+def test_the_holder_of_another_file_with_the_same_number_is_not_ours(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path.touch()
+    file = path.stat()
+    device = f"{os.major(file.st_dev):02x}:{os.minor(file.st_dev):02x}"
+    rows = [
+        f"1: FLOCK  ADVISORY  WRITE 4000001 ff:fe:{file.st_ino} 0 EOF",
+        f"2: FLOCK  ADVISORY  WRITE 4000002 {device}:{file.st_ino} 0 EOF",
+        f"2: -> FLOCK  ADVISORY  WRITE 4000003 {device}:{file.st_ino} 0 EOF",
+        f"3: POSIX  ADVISORY  WRITE 4000004 {device}:{file.st_ino} 0 EOF",
+        f"4: FLOCK  ADVISORY  WRITE 4000005 {device}:{file.st_ino}1 0 EOF",
+    ]
+    answers = [
+        (rows, "pid 4000002"),
+        (rows[:1], "pid 4000001"),
+        (rows[2:], "its process cannot be seen from here"),
+    ]
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        for listed, said in answers:
+            text = "\n".join(listed)
+            monkeypatch.setattr(Path, "read_text", lambda path, text=text: text)
+            assert lock._holder(descriptor) == said
+    finally:
+        os.close(descriptor)
+
+
+def test_the_path_is_the_same_for_every_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A place that only root may write to serves nobody, not even root."""
+    private, public = tmp_path / "private", tmp_path / "public"
+    for place, mode in ((private, 0o755), (public, 0o1777)):
+        place.mkdir()
+        place.chmod(mode)
+    monkeypatch.delenv(LOCK_VARIABLE, raising=False)
+    monkeypatch.setattr(lock, "PLACES", (tmp_path / "none", private, public))
+    assert lock_path() == public / "cotenant.lock"
+    monkeypatch.setattr(lock, "PLACES", (tmp_path / "none", private))
+    assert lock_path() == private / "cotenant.lock"
+    monkeypatch.setenv(LOCK_VARIABLE, "/else/where")
+    assert lock_path() == Path("/else/where")

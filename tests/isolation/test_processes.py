@@ -1,0 +1,183 @@
+"""Processes by their marker: who is found, who is killed, and whose runs are left alone."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from cotenant.isolation import processes
+from cotenant.isolation.backend import RUN_VARIABLE, NotIsolatedError, RunName, start_ticks
+from cotenant.isolation.processes import is_foreign, kill_marked, marked, sweep_marked
+from cotenant.protocol.messages import TENANT_VARIABLE
+from isolation.shim import PATIENCE_S, eventually, is_dead, numbers, sleeper
+
+FAMILY = """
+import os, sys, time
+notes = os.open(sys.argv[1], os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+if not os.fork():
+    os.setsid()
+    if os.fork():
+        sys.exit()
+    os.write(notes, f"{os.getpid()} ".encode())
+    time.sleep(1000)
+os.write(notes, f"{os.getpid()} ".encode())
+time.sleep(1000)
+"""
+
+
+def environment(run: object, tenant: int = 0) -> dict[str, str]:
+    return {**os.environ, RUN_VARIABLE: str(run), TENANT_VARIABLE: str(tenant)}
+
+
+@pytest.fixture
+def run() -> str:
+    """A run of this test's own: its runner lives, so that nobody else's sweep ends it."""
+    return str(RunName())
+
+
+def test_marked_finds_a_run_and_its_tenants(run: str) -> None:
+    with sleeper(environment(run, 0)) as first, sleeper(environment(run, 1)) as second, sleeper():
+        assert sorted(marked(run)) == sorted([first.pid, second.pid])
+        assert marked(run, 1) == [second.pid]
+        assert marked(run, 11) == []
+        assert marked(run[:-1]) == []
+        assert marked(f"{run}0") == []
+
+
+def test_marked_does_not_count_zombies(run: str) -> None:
+    with sleeper(environment(run)) as process:
+        process.send_signal(signal.SIGKILL)
+        os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+        assert Path(f"/proc/{process.pid}").exists()
+        assert marked(run) == []
+
+
+def test_kill_meets_grandchildren_that_have_another_parent(run: str, tmp_path: Path) -> None:
+    noted = tmp_path / "pids"
+    line = [sys.executable, "-c", FAMILY, str(noted)]
+    with subprocess.Popen(line, env=environment(run, 0)) as parent, sleeper(environment(run, 1)) as neighbour:
+        eventually(lambda: len(numbers(noted)) == 2, "parent and grandchild")
+        (grandchild,) = set(numbers(noted)) - {parent.pid}
+        kill_marked(run, 0)
+        eventually(lambda: is_dead(parent.pid) and is_dead(grandchild), "the death of both")
+        assert neighbour.poll() is None
+        kill_marked(run)
+        assert neighbour.wait(PATIENCE_S) == -signal.SIGKILL
+    assert marked(run) == []
+
+
+def test_a_process_that_was_unseen_for_a_moment_is_killed(run: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    with sleeper(environment(run)) as process:
+        blinks = [[]]
+        monkeypatch.setattr(processes, "marked", lambda *who: blinks.pop() if blinks else marked(*who))
+        kill_marked(run)
+        assert process.wait(PATIENCE_S) == -signal.SIGKILL
+
+
+def test_kill_of_nobody_is_nothing(run: str) -> None:
+    kill_marked(run)
+
+
+def test_what_cannot_be_killed_is_named(run: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(descriptor: int, number: int) -> None:
+        raise PermissionError
+
+    monkeypatch.setattr(processes, "KILL_WAIT_S", 0.01)
+    monkeypatch.setattr(signal, "pidfd_send_signal", refuse)
+    with (
+        sleeper(environment(run)) as process,
+        pytest.raises(NotIsolatedError, match=rf"processes \[{process.pid}\] of run {run} cannot be killed"),
+    ):
+        kill_marked(run)
+
+
+def test_a_number_that_has_passed_to_another_process_is_not_killed(run: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    with sleeper() as stranger:
+        found = [[stranger.pid], [], []]
+        monkeypatch.setattr(processes, "marked", lambda run, tenant=None: found.pop(0))
+        kill_marked(run)
+        assert found == []
+        assert stranger.poll() is None
+
+
+def test_sweep_ends_dead_runs_only(run: str, dead_run: RunName) -> None:
+    with sleeper(environment(dead_run)) as left, sleeper(environment(run)) as kept, sleeper() as stranger:
+        sweep_marked()
+        assert left.wait(PATIENCE_S) == -signal.SIGKILL
+        assert kept.poll() is None
+        assert stranger.poll() is None
+        assert str(dead_run) not in sweep_marked()
+
+
+def test_sweep_ends_the_run_of_a_zombie() -> None:
+    with sleeper() as runner:
+        name = RunName(runner.pid, start_ticks(runner.pid) or 0)
+        with sleeper(environment(name)) as left:
+            assert str(name) not in sweep_marked()
+            runner.send_signal(signal.SIGKILL)
+            os.waitid(os.P_PID, runner.pid, os.WEXITED | os.WNOWAIT)
+            sweep_marked()
+            assert left.wait(PATIENCE_S) == -signal.SIGKILL
+
+
+def test_sweep_leaves_other_words_alone() -> None:
+    with sleeper(environment("yesterday")) as one, sleeper(environment("1-2-3")) as two:
+        assert not {"yesterday", "1-2-3"} & set(sweep_marked())
+        assert one.poll() is two.poll() is None
+
+
+def test_a_runner_that_was_started_inside_a_tenant_does_not_end_itself(run: str) -> None:
+    program = f"from cotenant.isolation.processes import kill_marked; kill_marked('{run}')"
+    variables = environment(run) | {"PYTHONPATH": str(Path(processes.__file__).parents[2])}
+    said = subprocess.run([sys.executable, "-c", program], env=variables, capture_output=True, text=True, timeout=60)
+    assert (said.returncode, said.stderr) == (0, "")
+
+
+@contextmanager
+def in_its_own_namespace(variables: dict[str, str], noted: Path) -> Iterator[int]:
+    """A marked process, its pid outside, in a PID namespace that its parent made."""
+    line = ["unshare", "--pid", "--fork", "--kill-child", "env", *[f"{k}={v}" for k, v in variables.items()]]
+    with subprocess.Popen([*line, "sh", "-c", f"echo up > {noted}; exec sleep 1000"]) as outer:
+        eventually(lambda: noted.exists() or outer.poll() is not None, "a namespace")
+        if outer.poll() is not None:
+            pytest.skip("PID namespaces cannot be made here")
+        (inner,) = (int(word) for word in Path(f"/proc/{outer.pid}/task/{outer.pid}/children").read_text().split())
+        try:
+            yield inner
+        finally:
+            outer.kill()
+
+
+def test_sweep_leaves_another_pid_namespace_alone(dead_run: RunName, tmp_path: Path) -> None:
+    with in_its_own_namespace({RUN_VARIABLE: str(dead_run)}, tmp_path / "up") as inner:
+        assert marked(str(dead_run)) == [inner]
+        assert is_foreign(inner)
+        assert str(dead_run) not in sweep_marked()
+        assert not is_dead(inner)
+    assert not is_foreign(os.getpid())
+    assert not is_foreign(dead_run.pid)
+
+
+def test_processes_that_come_and_go_while_they_are_listed(run: str) -> None:
+    done = threading.Event()
+
+    def churn() -> None:
+        while not done.is_set():
+            subprocess.run(["true"])
+
+    thread = threading.Thread(target=churn)
+    thread.start()
+    try:
+        for _ in range(50):
+            assert marked(run) == []
+    finally:
+        done.set()
+        thread.join()

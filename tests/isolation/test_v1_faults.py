@@ -1,0 +1,313 @@
+"""Backend v1 against a kernel that refuses, lacks files, or answers otherwise than asked."""
+
+from __future__ import annotations
+
+import errno
+import os
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from cotenant.errors import CotenantError
+from cotenant.isolation.backend import NotIsolatedError, RunName
+from cotenant.isolation.v1 import V1
+from cotenant.isolation.v1slice import PIDS_MAX
+from isolation.fakekernel import FakeKernel, Make
+from isolation.shim import MIB, slice_of
+
+BASE = "cotenant-test"
+PLANNED = slice_of(0, [2, 3], nodes=[1])
+
+
+@pytest.fixture
+def make_kernel(monkeypatch: pytest.MonkeyPatch) -> Iterator[Make]:
+    """Makes a fake, in memory where there is such a place: thousands of directories come and go."""
+    monkeypatch.setattr("cotenant.isolation.cgroupfs.REMOVE_WAIT_S", 0.01)
+    memory = Path("/dev/shm")
+    with tempfile.TemporaryDirectory(dir=memory if os.access(memory, os.W_OK) else None) as root:
+        yield lambda *controllers: FakeKernel(Path(root), monkeypatch, *[controllers] if controllers else [])
+        monkeypatch.undo()
+
+
+@pytest.fixture
+def kernel(make_kernel: Make) -> FakeKernel:
+    return make_kernel()
+
+
+def opened(kernel: FakeKernel) -> V1:
+    backend = V1(kernel.mounts, BASE)
+    backend.open(RunName())
+    return backend
+
+
+def refusal(step: Callable[[], object]) -> str | None:
+    """Return why a step was refused, or None where it was not."""
+    try:
+        step()
+    except NotIsolatedError as error:
+        return str(error)
+    return None
+
+
+def test_the_fake_serves_as_the_kernel_does(kernel: FakeKernel) -> None:
+    backend = opened(kernel)
+    back = backend.create(PLANNED).verify()
+    assert (back.processors, back.nodes) == ("2-3", "1")
+    assert (back.memory_bytes, back.memory_and_swap_bytes) == (64 * MIB, 64 * MIB)
+    assert back.pids_max == str(PIDS_MAX)
+    assert len(kernel.directories()) == 15
+    backend.close()
+    assert kernel.directories() == []
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EBUSY, errno.EACCES, errno.ENOENT, errno.EINVAL])
+@pytest.mark.parametrize("phase", ["open", "create", "verify"])
+def test_every_refusal_is_a_sentence_and_leaves_nothing(phase: str, number: int, make_kernel: Make) -> None:
+    """Fail on the first call of a phase, then on the second, until a phase has no such call."""
+    survived = []
+    kernel = make_kernel()
+    for call in range(1000):
+        backend = V1(kernel.mounts, BASE)
+        steps = {"open": lambda b=backend: b.open(RunName()), "create": lambda b=backend: b.create(PLANNED)}
+        if phase != "open":
+            backend.open(RunName())
+        if phase == "verify":
+            steps["verify"] = backend.create(PLANNED).verify
+        before = kernel.directories()
+        kernel.fail(call, number)
+        sentence = refusal(steps[phase])
+        kernel.error = None
+        if call >= len(kernel.calls):
+            assert sentence is None
+            break
+        failed = kernel.calls[call]
+        if sentence is None:
+            survived.append(Path(failed.split()[1]).name)
+        else:
+            assert str(kernel.root) in sentence, failed
+            assert kernel.directories() == before, failed
+        backend.close()
+        assert kernel.directories() == []
+    assert call >= 10
+    # A missing file is no refusal where older kernels lack it, nor a base that has just gone with its last run.
+    tolerated = {"memory.memsw.limit_in_bytes", "cpuset.effective_cpus", "cpuset.effective_mems", "memory.stat"}
+    tolerated |= {BASE, str(RunName())}
+    assert set(survived) <= (tolerated if number == errno.ENOENT else set())
+
+
+@pytest.mark.parametrize("number", [errno.EBUSY, errno.EACCES])
+def test_what_cannot_be_removed_is_named_and_the_rest_goes(number: int, kernel: FakeKernel) -> None:
+    live = opened(kernel).create(PLANNED)
+    held = next(path for path in kernel.directories() if path.match("memory/*/*/t0"))
+    (held / "child").mkdir()
+    refused = kernel._rmdir
+    tries = []
+
+    def rmdir(path: Path) -> None:
+        if held in (path, path.parent):
+            tries.append(path)
+            raise OSError(number, "refused", str(path))
+        refused(path)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("os.rmdir", rmdir)
+        with pytest.raises(NotIsolatedError, match=f"{held} cannot be removed: ") as caught:
+            live.remove()
+    assert f"{held / 'child'} cannot be removed: " in str(caught.value)
+    # Only what is busy may be free in a moment.
+    assert (len(tries) > 2) == (number == errno.EBUSY)
+    assert [path for path in kernel.directories() if path.name == "t0"] == [held]
+    live.remove()
+    assert [path for path in kernel.directories() if path.name == "t0"] == []
+
+
+def test_a_slice_whose_processes_cannot_be_listed_is_a_sentence(kernel: FakeKernel) -> None:
+    live = opened(kernel).create(PLANNED)
+    kernel.fail(0, errno.EACCES)
+    with pytest.raises(NotIsolatedError, match=r"cannot be listed: .*Permission denied on reading: '.*cgroup.procs'"):
+        live.kill()
+
+
+def test_a_cgroup_that_goes_while_it_is_read_has_no_processes(kernel: FakeKernel) -> None:
+    live = opened(kernel).create(PLANNED)
+    kernel.fail(1, errno.ENODEV)
+    live.kill()
+    assert kernel.calls[1].startswith("read")
+
+
+def test_processes_that_survive_are_named(kernel: FakeKernel, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("cotenant.isolation.v1group.KILL_WAIT_S", 0.01)
+    killed: list[int] = []
+
+    def refuse(pid: int, number: int) -> None:
+        killed.append(pid)
+        raise PermissionError
+
+    monkeypatch.setattr("os.kill", refuse)
+    live = opened(kernel).create(PLANNED)
+    for file in live.entry.procs_files:
+        file.write_text("4000001\n4000002\n")
+    with pytest.raises(NotIsolatedError, match=r"processes \[4000001, 4000002\] in .*/memory/.*/t0 cannot be killed"):
+        live.kill()
+    assert set(killed) == {4000001, 4000002}
+    assert (kernel.root / "freezer" / BASE / str(RunName()) / "t0/freezer.state").read_text() == "THAWED"
+
+
+@pytest.mark.parametrize(
+    ("lacking", "unenforced"),
+    [
+        (("memory.memsw.limit_in_bytes",), ("swap",)),
+        (("cpuset.effective_cpus", "cpuset.effective_mems", "memory.stat", "memory.oom_control"), ()),
+    ],
+)
+def test_an_older_kernel(lacking: tuple[str, ...], unenforced: tuple[str, ...], kernel: FakeKernel) -> None:
+    kernel.lacks(*lacking)
+    backend = opened(kernel)
+    assert backend.unenforced == unenforced
+    back = backend.create(PLANNED).verify()
+    assert (back.processors, back.nodes, back.memory_bytes) == ("2-3", "1", 64 * MIB)
+    assert (back.memory_and_swap_bytes is None) == ("swap" in unenforced)
+    backend.close()
+
+
+def test_only_what_is_needed(make_kernel: Make) -> None:
+    kernel = make_kernel("cpuset", "memory")
+    backend = opened(kernel)
+    assert backend.unenforced == ("pids",)
+    live = backend.create(PLANNED)
+    assert live.verify().pids_max is None
+    counted = live.counters()
+    assert (counted.processor_ns, counted.pids, counted.memory_peak_bytes, counted.oom_kills) == (None, None, 4096, 0)
+    live.kill()
+    backend.close()
+
+
+def test_controllers_mounted_together_are_one_directory(make_kernel: Make) -> None:
+    kernel = make_kernel("cpuset", "memory", "freezer")
+    backend = V1({**kernel.mounts, "cpuacct": kernel.mounts["memory"]}, BASE)
+    backend.open(RunName())
+    live = backend.create(PLANNED)
+    live.verify()
+    assert len(live.entry.procs_files) == 3
+    backend.close()
+    assert kernel.directories() == []
+
+
+@pytest.mark.parametrize(
+    ("file", "answer", "sentence"),
+    [
+        ("cpuset/{}/cpuset.effective_cpus", "2", "processors 2-3, but {}/cpuset/.* holds 2"),
+        ("cpuset/{}/cpuset.effective_cpus", "", "processors 2-3, but {}/cpuset/.* holds $"),
+        ("cpuset/{}/cpuset.effective_mems", "0-1", "nodes 1, but {}/cpuset/.* holds 0-1"),
+        ("memory/{}/memory.limit_in_bytes", "4096", "bytes of memory 67108864, but {}/memory/.* holds 4096"),
+        ("memory/{}/memory.memsw.limit_in_bytes", "8192", "memory and swap 67108864, but {}/memory/.* holds 8192"),
+        ("memory/{}/memory.stat", "hierarchical_memory_limit 12288", "67108864, but {}/memory/.* holds 12288"),
+        ("memory/{}/memory.limit_in_bytes", "lots", "the slice of tenant 0 cannot be read back: .*'lots'"),
+        ("pids/{}/pids.max", "max", "processes 16384, but {}/pids/.* holds max"),
+    ],
+)
+def test_another_answer_than_planned(file: str, answer: str, sentence: str, kernel: FakeKernel) -> None:
+    live = opened(kernel).create(PLANNED)
+    live.verify()
+    (kernel.root / file.format(f"{BASE}/{RunName()}/t0")).write_text(f"{answer}\n")
+    with pytest.raises(NotIsolatedError, match=sentence.format(kernel.root)):
+        live.verify()
+
+
+def test_a_kernel_that_rounds_down_to_its_page(kernel: FakeKernel, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("os.sysconf", {"SC_PAGE_SIZE": 65536}.__getitem__)
+    for name in ("memory.limit_in_bytes", "memory.memsw.limit_in_bytes"):
+        kernel.answers[name] = str(64 * MIB)
+    backend = opened(kernel)
+    assert backend.create(slice_of(0, [2], memory_bytes=64 * MIB + 4096)).verify().memory_bytes == 64 * MIB
+    with pytest.raises(NotIsolatedError, match=f"{64 * MIB + 65536}, but"):
+        backend.create(slice_of(1, [2], memory_bytes=64 * MIB + 65536)).verify()
+
+
+def test_a_slice_that_is_there_already_is_not_fresh(kernel: FakeKernel) -> None:
+    backend = opened(kernel)
+    backend.create(PLANNED)
+    with pytest.raises(NotIsolatedError, match=r"the slice of tenant 0 cannot be made: .*File exists"):
+        backend.create(PLANNED)
+
+
+def test_counters_of_the_kernel(kernel: FakeKernel) -> None:
+    live = opened(kernel).create(PLANNED)
+    own = f"{BASE}/{RunName()}/t0"
+    (kernel.root / "memory" / own / "memory.oom_control").write_text("oom_kill_disable 0\nunder_oom 0\noom_kill 3\n")
+    counted = live.counters()
+    assert (counted.processor_ns, counted.memory_peak_bytes, counted.pids, counted.oom_kills) == (7, 4096, 0, 3)
+
+
+def test_probe_names_what_is_missing(make_kernel: Make) -> None:
+    kernel = make_kernel()
+    assert V1(kernel.mounts, BASE).probe() is None
+    assert V1({}, BASE).probe() == "the v1 controller cpuset is not mounted"
+    assert V1({"cpuset": kernel.mounts["cpuset"]}, BASE).probe() == "the v1 controller memory is not mounted"
+    assert V1(kernel.mounts, "system.slice").probe() == f"there is no cgroup {kernel.root}/cpuset/system.slice"
+    assert V1(kernel.mounts, f"none/{BASE}").probe() == f"there is no cgroup {kernel.root}/cpuset/none/{BASE}"
+
+
+def test_probe_asks_about_the_place_where_a_run_is_made(kernel: FakeKernel, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A delegated base needs no writable root, and a writable root does not help where the base is not ours."""
+    base = kernel.mounts["memory"] / BASE
+    refused = {kernel.mounts["memory"]}
+    monkeypatch.setattr("os.access", lambda path, mode: path not in refused)
+    assert V1(kernel.mounts, BASE).probe() == f"{kernel.mounts['memory']} is not writable"
+    base.mkdir()
+    assert V1(kernel.mounts, BASE).probe() is None
+    refused = {base}
+    assert V1(kernel.mounts, BASE).probe() == f"{base} is not writable"
+
+
+def test_a_wanted_controller_that_was_not_delegated_is_done_without(
+    kernel: FakeKernel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("os.access", lambda path, mode: path != kernel.mounts["pids"])
+    backend = V1(kernel.mounts, BASE)
+    assert backend.probe() is None
+    assert backend.unenforced == ("pids",)
+    backend.open(RunName())
+    backend.create(PLANNED).verify()
+    assert not (kernel.mounts["pids"] / BASE).exists()
+    backend.close()
+
+
+@pytest.mark.parametrize("base", ["", "/", "..", ".", "a/../b", "a//b", "/cotenant.me", "a/", "/sys/fs/cgroup", "a\nb"])
+def test_a_base_that_is_no_path_of_a_cgroup(base: str, kernel: FakeKernel) -> None:
+    with pytest.raises(
+        CotenantError, match=r"is no path of a cgroup below the root of its hierarchy.* such as cotenant"
+    ):
+        V1(kernel.mounts, base)
+
+
+def test_the_base_goes_with_its_last_run_while_another_opens(
+    kernel: FakeKernel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    base = kernel.mounts["memory"] / BASE
+    made = kernel._mkdir
+    gone = []
+
+    def mkdir(path: Path, mode: int = 0o777) -> None:
+        if path.parent == base and not gone:
+            base.rmdir()
+            gone.append(base)
+        made(path, mode)
+
+    monkeypatch.setattr("os.mkdir", mkdir)
+    backend = opened(kernel)
+    assert gone == [base]
+    backend.create(PLANNED).verify()
+    backend.close()
+
+
+def test_sweep_leaves_what_is_no_run_alone(kernel: FakeKernel, dead_run: RunName) -> None:
+    backend = opened(kernel)
+    for name in ("some-thing", f"0{dead_run}", f"{dead_run}-", str(dead_run)):
+        (kernel.mounts["memory"] / BASE / name).mkdir()
+    assert V1(kernel.mounts, BASE).sweep() == [str(dead_run)]
+    left = {path.name for path in (kernel.mounts["memory"] / BASE).iterdir() if path.is_dir()}
+    assert left == {"some-thing", f"0{dead_run}", f"{dead_run}-", str(RunName())}
+    backend.close()

@@ -1,0 +1,326 @@
+"""Backend v1 on the real kernel: what is planned holds, nobody is met outside, and nothing is left."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from cgroupspy.nodes import Node
+
+from cotenant.isolation.backend import NotIsolatedError, RunName, start_ticks
+from cotenant.isolation.plan import Slice
+from cotenant.isolation.v1 import V1
+from cotenant.isolation.v1slice import PIDS_MAX, V1Slice
+from cotenant.machine.cpulist import parse
+from isolation.adversaries import ADVERSARIES, MEMORY_HOG
+from isolation.shim import MIB, eventually, is_dead, numbers, sleeper, slice_of, started
+
+pytestmark = pytest.mark.v1
+Mounts = dict[str, Path]
+
+
+@pytest.fixture
+def opened(v1_mounts: Mounts, v1_base: str) -> Iterator[V1]:
+    backend = V1(v1_mounts, v1_base)
+    assert backend.probe() is None
+    backend.open(RunName())
+    yield backend
+    backend.close()
+
+
+@pytest.fixture
+def pair(v1_mounts: Mounts) -> tuple[Slice, Slice]:
+    """Two slices with a processor each."""
+    first, second, *_ = sorted(os.sched_getaffinity(0))
+    nodes = parse((v1_mounts["cpuset"] / "cpuset.mems").read_text())[:1]
+    return slice_of(0, [first], nodes=nodes), slice_of(1, [second], memory_bytes=96 * MIB, nodes=nodes)
+
+
+def directories(mounts: Mounts, path: str) -> list[Path]:
+    """The hierarchies' directories of a cgroup that are there."""
+    return [mount / path for mount in mounts.values() if (mount / path).exists()]
+
+
+def inside(live: V1Slice) -> set[int]:
+    """The processes directly in a slice, in any of its hierarchies."""
+    return {int(word) for file in live.entry.procs_files for word in file.read_text().split()}
+
+
+def test_two_slices_are_what_was_planned(opened: V1, pair: tuple[Slice, Slice]) -> None:
+    backs = [opened.create(planned).verify() for planned in pair]
+    assert [parse(back.processors or "") for back in backs] == [planned.processors for planned in pair]
+    assert [back.memory_bytes for back in backs] == [64 * MIB, 96 * MIB]
+    assert [back.memory_and_swap_bytes for back in backs] == [64 * MIB, 96 * MIB]
+    assert {back.pids_max for back in backs} == {str(PIDS_MAX)}
+    assert opened.unenforced == ()
+
+
+def test_an_independent_witness_reads_the_same(
+    opened: V1, pair: tuple[Slice, Slice], v1_mounts: Mounts, v1_base: str
+) -> None:
+    def controller(name: str, tenant: int) -> object:
+        node = Node(str(v1_mounts[name].parent))
+        for part in (v1_mounts[name].name, v1_base, str(RunName()), f"t{tenant}"):
+            node = Node(part, node)
+        return node.controller
+
+    for planned in pair:
+        live = opened.create(planned)
+        cpuset, memory = controller("cpuset", planned.tenant), controller("memory", planned.tenant)
+        assert cpuset.cpus == set(planned.processors)
+        assert cpuset.mems == set(planned.nodes)
+        assert memory.limit_in_bytes == planned.memory_bytes
+        assert memory.memsw_limit_in_bytes == planned.memory_bytes
+        with started(live.entry, "sleep", "1000") as shim:
+            assert shim.says() == "in"
+            assert cpuset.tasks == [shim.process.pid]
+            assert memory.tasks == [shim.process.pid]
+
+
+def test_the_benchmark_is_inside_from_its_first_instruction(
+    opened: V1, pair: tuple[Slice, Slice], v1_mounts: Mounts, v1_base: str
+) -> None:
+    live = opened.create(pair[1])
+    with started(live.entry, "cat", "/proc/self/cgroup", "/proc/self/status") as shim:
+        status, printed = shim.run()
+    assert status == 0
+    places = dict(line.split(":")[1:] for line in printed.splitlines() if line.count(":") == 2 and "/" in line)
+    for name in v1_mounts:
+        assert places[name] == f"/{v1_base}/{RunName()}/t1"
+    assert f"Cpus_allowed_list:\t{pair[1].processors[0]}\n" in printed
+
+
+def test_other_processors_than_planned_never_run(opened: V1, pair: tuple[Slice, Slice], tmp_path: Path) -> None:
+    live = opened.create(pair[0])
+    wrong = dataclasses.replace(live.entry, processors=pair[1].processors)
+    with started(wrong, "touch", tmp_path / "ran") as shim:
+        said = shim.says()
+        assert shim.result()[0] == 125
+    assert said == f"planned on processors [{wrong.processors[0]}], but finds itself on [{pair[0].processors[0]}]"
+    assert not (tmp_path / "ran").exists()
+
+
+def test_a_slice_that_is_gone_is_not_entered(opened: V1, pair: tuple[Slice, Slice], tmp_path: Path) -> None:
+    live = opened.create(pair[0])
+    live.remove()
+    with started(live.entry, "touch", tmp_path / "ran") as shim:
+        said = shim.says()
+        assert shim.result()[0] == 125
+    assert said == f"{live.entry.procs_files[0]} cannot be entered: No such file or directory"
+    assert not (tmp_path / "ran").exists()
+
+
+def test_processors_outside_the_parent_are_refused_with_the_file(
+    opened: V1, pair: tuple[Slice, Slice], v1_mounts: Mounts, v1_base: str
+) -> None:
+    parent = v1_mounts["cpuset"] / v1_base / str(RunName())
+    (parent / "cpuset.cpus").write_text(str(pair[0].processors[0]))
+    with pytest.raises(NotIsolatedError, match=r"on writing '\d+': '.*/t1/cpuset.cpus'"):
+        opened.create(pair[1])
+    assert directories(v1_mounts, f"{v1_base}/{RunName()}/t1") == []
+
+
+def test_a_smaller_limit_above_is_seen(opened: V1, pair: tuple[Slice, Slice], v1_mounts: Mounts, v1_base: str) -> None:
+    (v1_mounts["memory"] / v1_base / "memory.limit_in_bytes").write_text(str(32 * MIB))
+    live = opened.create(pair[0])
+    with pytest.raises(NotIsolatedError, match=f"bytes of memory {64 * MIB}, but .*/memory/.* holds {32 * MIB}"):
+        live.verify()
+
+
+def test_a_memory_hog_dies_alone(opened: V1, pair: tuple[Slice, Slice]) -> None:
+    hog, neighbour = (opened.create(planned) for planned in pair)
+    with (
+        started(neighbour.entry, "sleep", "1000") as quiet,
+        started(hog.entry, sys.executable, "-c", MEMORY_HOG) as hungry,
+    ):
+        assert quiet.says() == "in"
+        quiet.release()
+        assert hungry.run()[0] == -signal.SIGKILL
+        assert quiet.process.poll() is None
+    assert (hog.counters().oom_kills or 0) >= 1
+    assert (hog.counters().memory_peak_bytes or 0) <= 64 * MIB
+    assert neighbour.counters().oom_kills == 0
+
+
+def test_counters_count_what_ran_inside(opened: V1, pair: tuple[Slice, Slice]) -> None:
+    live = opened.create(pair[0])
+    assert live.counters().processor_ns == 0
+    burn = "import time, sys\nwhile time.process_time() < 0.3: pass\nprint(flush=True)\ntime.sleep(1000)"
+    with started(live.entry, sys.executable, "-c", burn) as shim:
+        assert shim.says() == "in"
+        shim.release()
+        assert shim.process.stdout is not None
+        shim.process.stdout.readline()
+        counted = live.counters()
+    assert (counted.processor_ns or 0) >= 200_000_000
+    assert (counted.memory_peak_bytes or 0) >= MIB
+    assert counted.pids == 1
+    assert counted.oom_kills == 0
+
+
+@pytest.mark.parametrize("adversary", ADVERSARIES)
+def test_kill_ends_everything(
+    adversary: str, opened: V1, pair: tuple[Slice, Slice], v1_mounts: Mounts, v1_base: str, tmp_path: Path
+) -> None:
+    count, program = ADVERSARIES[adversary]
+    live = opened.create(dataclasses.replace(pair[0], memory_bytes=1024 * MIB))
+    tops = [file.parent for file in live.entry.procs_files]
+    with started(live.entry, sys.executable, "-c", program, tmp_path / "pids", *tops) as shim:
+        assert shim.says() == "in"
+        shim.release()
+        eventually(lambda: len(numbers(tmp_path / "pids")) == count, f"{count} processes")
+        if adversary == "stopped":
+            os.waitid(os.P_PID, shim.process.pid, os.WSTOPPED | os.WNOWAIT)
+        if adversary == "frozen by itself":
+            frozen = v1_mounts["freezer"] / v1_base / str(RunName()) / "t0/a/freezer.state"
+            eventually(lambda: frozen.read_text() == "FROZEN\n", "a frozen process")
+        live.kill()
+        assert inside(live) == set()
+    eventually(lambda: all(map(is_dead, numbers(tmp_path / "pids"))), "the end of every process")
+    live.remove()
+    assert directories(v1_mounts, f"{v1_base}/{RunName()}/t0") == []
+
+
+def test_nothing_forks_while_it_is_killed(
+    opened: V1, pair: tuple[Slice, Slice], v1_mounts: Mounts, v1_base: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    live = opened.create(pair[0])
+    state = v1_mounts["freezer"] / v1_base / str(RunName()) / "t0/freezer.state"
+    seen = []
+    end = os.kill
+
+    def kill(pid: int, number: int) -> None:
+        seen.append(state.read_text())
+        end(pid, number)
+
+    with started(live.entry, "sleep", "1000") as shim:
+        assert shim.says() == "in"
+        monkeypatch.setattr(os, "kill", kill)
+        live.kill()
+        monkeypatch.undo()
+        assert shim.result()[0] == -signal.SIGKILL
+    assert set(seen) == {"FROZEN\n"}
+    assert state.read_text() == "THAWED\n"
+
+
+def test_kill_of_an_empty_or_removed_slice_is_nothing(opened: V1, pair: tuple[Slice, Slice]) -> None:
+    live = opened.create(pair[0])
+    live.kill()
+    live.remove()
+    live.kill()
+    live.remove()
+    assert live.counters().oom_kills is None
+
+
+def test_a_slice_in_use_is_not_removed(opened: V1, pair: tuple[Slice, Slice], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("cotenant.isolation.cgroupfs.REMOVE_WAIT_S", 0.01)
+    live = opened.create(pair[0])
+    with started(live.entry, "sleep", "1000") as shim:
+        assert shim.says() == "in"
+        with pytest.raises(NotIsolatedError) as caught:
+            live.remove()
+        assert shim.process.poll() is None
+        live.kill()
+    for file in live.entry.procs_files:
+        assert f"{file.parent} cannot be removed: Device or resource busy" in str(caught.value)
+
+
+def test_without_a_freezer(v1_mounts: Mounts, v1_base: str, pair: tuple[Slice, Slice]) -> None:
+    backend = V1({name: v1_mounts[name] for name in ("cpuset", "memory")}, v1_base)
+    assert backend.unenforced == ("pids",)
+    backend.open(RunName())
+    live = backend.create(pair[0])
+    assert live.verify().pids_max is None
+    with started(live.entry, "sh", "-c", "sleep 1000 & sleep 1000") as shim:
+        assert shim.says() == "in"
+        shim.release()
+        eventually(lambda: len(inside(live)) == 3, "three processes")
+        live.kill()
+        assert shim.result()[0] == -signal.SIGKILL
+    assert live.counters().processor_ns is None
+    backend.close()
+    assert directories(v1_mounts, v1_base) == []
+
+
+def test_close_leaves_nothing_and_may_be_repeated(v1_mounts: Mounts, v1_base: str, pair: tuple[Slice, Slice]) -> None:
+    backend = V1(v1_mounts, v1_base)
+    backend.close()
+    backend.open(RunName())
+    live = backend.create(pair[0])
+    with started(live.entry, "sleep", "1000") as shim:
+        assert shim.says() == "in"
+        backend.close()
+        assert shim.result()[0] == -signal.SIGKILL
+    assert directories(v1_mounts, v1_base) == []
+    backend.close()
+
+
+def test_open_sweeps_a_dead_run_and_leaves_a_live_one(
+    v1_mounts: Mounts, v1_base: str, pair: tuple[Slice, Slice], dead_run: RunName
+) -> None:
+    dead, living = V1(v1_mounts, v1_base), V1(v1_mounts, v1_base)
+    with sleeper() as other:
+        name = RunName(other.pid, start_ticks(other.pid) or 0)
+        living.open(name)
+        dead.open(dead_run)
+        left, kept = dead.create(pair[0]), living.create(pair[1])
+        # Half removed, as by a runner that was killed on its way out.
+        dead.create(pair[1])
+        (v1_mounts["memory"] / v1_base / str(dead_run) / "t1").rmdir()
+        with started(left.entry, "sleep", "1000") as lost, started(kept.entry, "sleep", "1000") as guest:
+            assert lost.says() == guest.says() == "in"
+            backend = V1(v1_mounts, v1_base)
+            backend.open(RunName())
+            assert lost.result()[0] == -signal.SIGKILL
+            assert guest.process.poll() is None
+            assert inside(kept) == {guest.process.pid}
+            assert directories(v1_mounts, f"{v1_base}/{dead_run}") == []
+            backend.close()
+            assert len(directories(v1_mounts, f"{v1_base}/{name}")) == len(v1_mounts)
+            living.close()
+    assert directories(v1_mounts, v1_base) == []
+
+
+def test_a_run_in_another_pid_namespace_is_not_swept(
+    v1_mounts: Mounts, v1_base: str, pair: tuple[Slice, Slice], dead_run: RunName
+) -> None:
+    dead = V1(v1_mounts, v1_base)
+    dead.open(dead_run)
+    live = dead.create(pair[0])
+    enter = "; ".join(f"echo 0 > {file}" for file in live.entry.procs_files)
+    line = ["unshare", "--pid", "--fork", "--kill-child", "sh", "-c", f"{enter}; sleep 1000 & wait"]
+    with subprocess.Popen(line) as outer:
+        eventually(lambda: len(inside(live)) == 2, "the two in a namespace of their own")
+        inner = inside(live)
+        assert outer.pid not in inner
+        assert dead.sweep() == []
+        assert inside(live) == inner
+        outer.kill()
+    dead.close()
+
+
+def test_a_base_by_another_name_has_to_be_there_and_stays(
+    v1_mounts: Mounts, v1_base: str, pair: tuple[Slice, Slice]
+) -> None:
+    backend = V1(v1_mounts, f"{v1_base}/theirs")
+    assert backend.probe() == f"there is no cgroup {v1_mounts['cpuset'] / v1_base / 'theirs'}"
+    for mount in v1_mounts.values():
+        (mount / v1_base / "theirs").mkdir(parents=True)
+    backend = V1(v1_mounts, f"{v1_base}/theirs")
+    assert backend.probe() is None
+    for name in ("cpuset.cpus", "cpuset.mems"):
+        text = (v1_mounts["cpuset"] / name).read_text()
+        for place in (v1_base, f"{v1_base}/theirs"):
+            (v1_mounts["cpuset"] / place / name).write_text(text)
+    backend.open(RunName())
+    backend.create(pair[0]).verify()
+    backend.close()
+    theirs = directories(v1_mounts, f"{v1_base}/theirs")
+    assert len(theirs) == len(v1_mounts)
+    assert not [path for directory in theirs for path in directory.iterdir() if path.is_dir()]

@@ -1,0 +1,230 @@
+"""What REPORTS asks of a record, from what a tenant said and what the runner saw."""
+
+from __future__ import annotations
+
+import math
+from statistics import mean, pstdev
+from typing import Any
+
+import pytest
+
+from cotenant.findings.finding import Finding
+from cotenant.results.record import Observed, encode, plain
+from results.made import (
+    ARGUMENTS,
+    ISOLATION,
+    NOON,
+    T0_NS,
+    a_lost_record,
+    a_part,
+    a_record,
+    check_schema,
+    observed,
+    rules,
+    steady,
+)
+
+
+def test_flat_fields_come_first_and_ours_after() -> None:
+    fields = list(plain(a_record()))
+    ours = ["observations", "statistics", "rendezvous", "isolation", "machine", "meters", "observed", "findings"]
+    theirs = ["suite", "name", "run_id", "jr_id", "vcd", "hostname", "gpu", "cpu_cores", "version", "unique_id"]
+    rest = ["start_time", "end_time", "completed", "outcome", "train", "train_item", "batch_loss", "epoch_loss"]
+    assert fields[: len(ARGUMENTS)] == list(ARGUMENTS)
+    after = fields[len(ARGUMENTS) :]
+    assert [name for name in after if name in theirs + rest] == theirs + rest
+    assert after.index("metrics") < min(map(after.index, set(ours) & set(after)))
+    assert [name for name in after if name in ours] == ours
+
+
+def test_identity_is_of_the_place() -> None:
+    place = {
+        "suite": "s",
+        "name": "n",
+        "run_id": 7,
+        "tenant": 3,
+        "tenants": 4,
+        "vcd": "2",
+        "cpu_cores": 5,
+        "devices": 1,
+    }
+    record = a_record(place=place)
+    assert (record.suite, record.name, record.run_id, record.tenants, record.vcd) == ("s", "n", 7, 4, "2")
+    assert (record.jr_id, record.tenant, record.cpu_cores, record.devices) == (3, 3, 5, 1)
+    assert record.start_time == NOON.isoformat() == "2026-03-14T12:00:00.123456+00:00"
+    assert record.isolation == ISOLATION
+    assert (record.unit, record.version) == ("example", "0123456789abcdef")
+
+
+@pytest.mark.parametrize("name", ["vcd", "devices", "completed", "outcome", "train", "schema", "findings", "skip"])
+def test_no_argument_overwrites_what_was_observed(name: str) -> None:
+    record = a_record(told={"part": a_part(arguments={"batch_size": 1, name: "claimed"})})
+    assert plain(record)[name] != "claimed"
+    assert plain(record)[name] == plain(a_record(told={"part": a_part(arguments={"batch_size": 1})}))[name]
+    assert plain(record)["batch_size"] == 1
+
+
+def test_the_originals_divisions_hold() -> None:
+    record = a_record()
+    train, train_item = record.train, record.train_item
+    assert train is not None
+    assert train_item is not None
+    items = ARGUMENTS["batch_size"] * ARGUMENTS["number"]
+    assert train_item.avg == items / train.avg
+    assert train_item.max == items / train.min
+    assert train_item.min == items / train.max
+    assert train_item.range == train_item.max - train_item.min
+    assert (train.unit, train_item.unit) == ("s", "items/sec")
+
+
+def test_train_is_of_the_kept_observations() -> None:
+    seconds = [(one.end_ns - one.start_ns) / 1e9 for one in steady()][5:]
+    train = a_record().train
+    assert train is not None
+    assert train.count == 20
+    assert (train.min, train.max) == (min(seconds), max(seconds))
+    assert train.avg == pytest.approx(mean(seconds), rel=1e-12)
+    assert train.sd == pytest.approx(pstdev(seconds), rel=1e-9)
+
+
+def test_partial_batches_count_what_was_processed() -> None:
+    rows = [*observed([100.0], items=300), *observed([300.0], items=100, start_ns=T0_NS + 10**9)]
+    record = a_record(told={"observations": rows, "skip": 0})
+    assert record.train_item is not None
+    assert record.train_item.avg == pytest.approx(400 / 0.4)
+
+
+def test_every_observation_is_kept_raw_and_the_given_steps_are_the_flat_ones() -> None:
+    record = a_record(told={"part": a_part(number=15, repeat=25)})
+    assert len(record.observations) == 25
+    assert record.skip == 5
+    assert record.arguments["number"] == 15
+    assert record.unique_id == a_record().unique_id
+
+
+def test_rendezvous_says_who_met_whom() -> None:
+    rows = steady()
+    end_ns = rows[-1].end_ns
+    told = {"observations": rows, "part": a_part(load_end_ns=end_ns + 7)}
+    common = {"first_start_ns": T0_NS - 40, "load": (T0_NS, rows[15].start_ns)}
+    meeting = a_record(told=told, common=common).rendezvous
+    assert meeting is not None
+    assert (meeting.t0_ns, meeting.start_ns, meeting.start_skew_ns) == (T0_NS, T0_NS, 40)
+    assert (meeting.ready_ns, meeting.load_end_ns, meeting.warm_up_ns) == (T0_NS - 50_000_000, end_ns + 7, [3, 2, 1])
+    inside = sum(one.end_ns - one.start_ns for one in rows[5:15])
+    assert meeting.overlap == inside / sum(one.end_ns - one.start_ns for one in rows[5:])
+
+
+def test_a_tenant_lost_before_its_first_word_has_a_whole_record() -> None:
+    record = a_lost_record("aborted", "Tenant 1 ended before GO (failed): it did.")
+    assert (record.completed, record.outcome, record.comparable) == (False, "aborted", False)
+    assert record.train is record.train_item is record.statistics is record.rendezvous is None
+    assert (record.observations, record.unique_id, record.findings) == ([], "", [])
+
+
+@pytest.mark.parametrize("outcome", ["nan", "timeout", "failed"])
+def test_what_did_not_complete_has_observations_and_no_numbers(outcome: str) -> None:
+    record = a_record(outcome=outcome, message="why")
+    assert (record.completed, record.outcome, record.message) == (False, outcome, "why")
+    assert record.train is record.train_item is record.statistics is None
+    assert len(record.observations) == 25
+    assert record.rendezvous is not None
+
+
+def test_an_unknown_outcome_is_a_failure_of_that_name() -> None:
+    record = a_record(outcome="exploded", message="Boom.")
+    assert (record.outcome, record.message, record.completed) == ("failed", "exploded: Boom.", False)
+
+
+def test_the_last_hundred_losses_are_kept() -> None:
+    part = a_part(batch_loss=[float(i) for i in range(250)], epoch_loss=[1.0] * 250)
+    record = a_record(told={"part": part})
+    assert record.batch_loss == [float(i) for i in range(150, 250)]
+    assert len(record.epoch_loss) == 250
+
+
+def test_findings_are_the_launches_the_tenants_and_the_rules() -> None:
+    degraded = Finding("degraded", "warning", "Slices are not enforced.", "Mend it.")
+    restarted = {"rule": "input_restarted", "severity": "warning", "sentence": "It ended.", "remedy": ""}
+    record = a_record(
+        told={"part": a_part(findings=[restarted], losses_checked=0)},
+        common={"findings": (degraded,)},
+    )
+    assert list(rules(record)) == ["degraded", "input_restarted", "no_loss"]
+
+
+GPU = {"uuid": "GPU-1", "name": "Some Accelerator"}
+OTHER = {"uuid": "GPU-0", "name": "Another"}
+
+
+@pytest.mark.parametrize(
+    ("part", "owned", "gpu"),
+    [
+        (a_part(gpu="Said Accelerator", observed={"device": "cuda:0"}), ["GPU-1"], "Said Accelerator"),
+        (a_part(), ["GPU-1"], "Some Processor"),  # --no-cuda: it ran beside its accelerator, not on it
+        ({}, ["GPU-1"], "Some Accelerator"),
+        ({}, [], "Some Processor"),
+    ],
+)
+def test_gpu_is_what_it_ran_on(part: dict[str, Any], owned: list[str], gpu: str) -> None:
+    isolation = type(ISOLATION)("v1", {"accelerators": owned}, {}, {}, [])
+    machine = {"model_name": "Some Processor", "accelerators": [OTHER, GPU]}
+    assert a_record(place={"isolation": isolation, "machine": machine}, told={"part": part}).gpu == gpu
+
+
+IMPOSSIBLE = [
+    Observed(T0_NS, T0_NS, 3840, 0),
+    Observed(T0_NS, T0_NS - 1, 3840, 0),
+    Observed(-5, T0_NS, 3840, 0),
+    Observed(T0_NS, 10**400, 3840, 0),
+    Observed(T0_NS, T0_NS + 1, 0, 0),
+    Observed(T0_NS, T0_NS + 1, -1, 0),
+    Observed(T0_NS, T0_NS + 1, None, 0),
+    Observed(T0_NS, T0_NS + 1, 1e300, 0),
+    Observed(T0_NS, T0_NS + 1, 10**400, 0),
+]
+
+
+@pytest.mark.parametrize("wrong", IMPOSSIBLE, ids=range(len(IMPOSSIBLE)))
+def test_an_impossible_observation_leaves_no_number(wrong: Observed) -> None:
+    record = a_record(told={"observations": [*steady(), wrong]})
+    assert record.train is record.train_item is record.statistics is record.rendezvous is None
+    assert record.invalid
+    assert rules(record)["impossible_observation"].sentence.startswith("Observation 25 counts")
+    check_schema(encode(record))
+    skipped = a_record(told={"observations": [wrong, *steady()[5:]], "skip": 1})
+    assert skipped.statistics is not None
+
+
+@pytest.mark.parametrize("skip", [25, 10**9])
+def test_skipping_everything_leaves_no_number(skip: int) -> None:
+    record = a_record(told={"skip": skip})
+    assert record.train is None
+    assert record.invalid
+
+
+def test_a_negative_skip_keeps_everything() -> None:
+    record = a_record(told={"skip": -3})
+    assert record.skip == 0
+    assert record.statistics is not None
+    assert record.statistics.n == 25
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("batch_loss", 3), ("findings", [{"rule": "x"}]), ("arguments", [1]), ("load_end_ns", "late"), ("item", None)],
+)
+def test_a_malformed_part_is_one_error_finding(field: str, value: object) -> None:
+    record = a_record(told={"part": a_part(**{field: value})})
+    assert record.invalid
+    assert f"$.{field}" in rules(record)["malformed_part"].sentence
+
+
+def test_an_observation_message_is_taken_as_it_was_checked() -> None:
+    fields = {"index": 3, "start_ns": 1, "end_ns": 5, "items": 2, "data_wait_ns": 1, "event_ns": 4, "more": "x"}
+    assert Observed.told(fields) == Observed(1, 5, 2, 1, 4)
+    for event_ns in ("4", None, -1, 10**30):
+        assert Observed.told(fields | {"event_ns": event_ns}).event_ns is None
+    for items, kept in ((math.nan, None), (math.inf, None), (10**400, 10**400), (0, 0)):
+        assert Observed.told(fields | {"items": items}).items == kept
+    assert Observed.told({key: fields[key] for key in ("start_ns", "end_ns", "items", "data_wait_ns")}).event_ns is None

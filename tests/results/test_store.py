@@ -1,0 +1,184 @@
+"""Records on disk: whole or not there, never over another one."""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cotenant.errors import CotenantError
+from cotenant.results import store
+from cotenant.results.record import plain
+from cotenant.results.store import file_name, keep_record, prepare_directory, write_record, write_whole
+from results.made import NOON, a_record, check_schema
+
+FORM = re.compile(r"(.*)\.R(\d+)\.D([\d,]+)(\.FAIL)?\.\d{8}-\d{6}-\d{6}\.json")
+
+
+def names_in(directory: Path) -> list[str]:
+    return sorted(path.name for path in directory.iterdir())
+
+
+def test_the_name_has_the_originals_form() -> None:
+    time = datetime(2026, 1, 2, 3, 4, 5, 67, UTC)
+    record = a_record(place={"run_id": 3, "vcd": "0,1"})
+    assert file_name(record, time) == "baselines.vae.R3.D0,1.20260102-030405-000067.json"
+    failed = a_record(outcome="nan")
+    assert file_name(failed, time) == "baselines.vae.R0.D0.FAIL.20260102-030405-000067.json"
+
+
+@pytest.mark.parametrize(
+    ("name", "part"),
+    [("../../etc", "_._.._etc"), ("a b", "a_b"), (".hidden", "_hidden"), ("a\nb\x1b", "a_b_"), ("né-1.c2", "né-1.c2")],
+)
+def test_odd_names_make_harmless_files(tmp_path: Path, name: str, part: str) -> None:
+    record = a_record(place={"suite": name, "name": name})
+    written = write_record(tmp_path, record, NOON)
+    assert written.name.startswith(f"{part}.{part}.R0.D0.")
+    assert names_in(tmp_path) == [written.name]
+    assert check_schema(written.read_bytes())["suite"] == name
+
+
+@given(
+    st.text(min_size=1, max_size=300),
+    st.text(alphabet=st.characters(codec=None, categories=["Cs", "Cc", "Po", "Zs", "Lo", "So"]), max_size=200),
+    st.integers(1, 16),
+)
+def test_every_name_can_be_a_file(suite: str, name: str, devices: int) -> None:
+    vcd = ",".join(map(str, range(devices)))
+    text = file_name(a_record(place={"suite": suite, "name": name, "vcd": vcd}), NOON)
+    match = FORM.fullmatch(text)
+    assert match is not None
+    assert match.group(3) == vcd
+    assert len(os.fsencode(text)) <= 255
+    assert not text.startswith(".")
+    assert not set(text) & set("/\0\n\\")
+
+
+def test_long_names_are_cut_between_characters_to_what_a_file_may_have() -> None:
+    text = file_name(a_record(place={"suite": "ä" * 300, "name": "x" + "ä" * 300}), NOON)
+    assert re.fullmatch(r"ä+\.xä+\.R0.*", text)
+    assert 252 <= len(text.encode()) <= 255
+
+
+def test_a_record_is_never_written_over_another(tmp_path: Path) -> None:
+    written = [write_record(tmp_path, a_record(place={"tenant": tenant}), NOON) for tenant in range(3)]
+    assert names_in(tmp_path) == sorted(path.name for path in written)
+    assert [msgspec.json.decode(path.read_bytes())["tenant"] for path in written] == [0, 1, 2]
+    assert written[2].name == file_name(a_record(), NOON + timedelta(microseconds=2))
+
+
+def test_without_hard_links_a_record_is_not_written_over_another_either(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(self: Path, target: Path) -> None:
+        raise PermissionError(errno.EPERM, "no hard links here")
+
+    monkeypatch.setattr(Path, "hardlink_to", refuse)
+    test_a_record_is_never_written_over_another(tmp_path)
+
+
+@pytest.mark.parametrize("call", ["fsync", "write"])
+def test_a_full_disk_is_a_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str) -> None:
+    earlier = write_record(tmp_path, a_record(), NOON)
+    before = earlier.read_bytes()
+    refuse(monkeypatch, call, errno.ENOSPC)
+    for write in (lambda: write_record(tmp_path, a_record(), NOON), lambda: write_whole(earlier, b"new")):
+        with pytest.raises(CotenantError) as caught:
+            write()
+        assert caught.value.sentence == f"Nothing can be written to {tmp_path}: No space left on device."
+        assert caught.value.remedy.startswith("Free some space there. --outdir names another directory")
+    assert names_in(tmp_path) == [earlier.name]
+    assert earlier.read_bytes() == before
+
+
+def refuse(monkeypatch: pytest.MonkeyPatch, call: str, number: int) -> None:
+    """From here on the disk refuses, at the write or only at the sync."""
+
+    def fail(*arguments: Any) -> None:
+        raise OSError(number, os.strerror(number))
+
+    if call == "fsync":
+        monkeypatch.setattr(store.os, "fsync", fail)
+    else:
+        opened = Path.open
+
+        def full(self: Path, mode: str = "r", *rest: Any, **named: Any) -> Any:
+            if "x" not in mode:
+                return opened(self, mode, *rest, **named)
+            self.touch()
+            return open("/dev/full", "wb")
+
+        monkeypatch.setattr(Path, "open", full)
+
+
+def test_an_interrupt_while_writing_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(*arguments: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(store.os, "fsync", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        write_record(tmp_path, a_record(), NOON)
+    assert names_in(tmp_path) == []
+
+
+def test_content_and_directory_are_synced_before_and_after_the_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[tuple[str, list[str]]] = []
+    fsync = os.fsync
+
+    def watch(descriptor: int) -> None:
+        what = Path(f"/proc/self/fd/{descriptor}").readlink()
+        finished = [name for name in names_in(tmp_path) if name.endswith(".json")]
+        seen.append(("directory" if what == tmp_path else what.suffix, finished))
+        fsync(descriptor)
+
+    monkeypatch.setattr(store.os, "fsync", watch)
+    written = write_record(tmp_path, a_record(), NOON)
+    assert seen == [(".tmp", []), ("directory", [written.name])]
+
+
+def test_a_report_is_a_file_or_a_directory(tmp_path: Path) -> None:
+    record = a_record()
+    exact = tmp_path / "new" / "mine.json"
+    assert keep_record(exact, record, NOON) == exact
+    assert keep_record(exact, record, NOON) == exact
+    folder = tmp_path / "deep" / "folder"
+    assert keep_record(folder, record, NOON) == folder / file_name(record, NOON)
+    assert names_in(exact.parent) == ["mine.json"]
+    assert check_schema(exact.read_bytes()) == plain(record)
+
+
+def test_others_may_read_a_record(tmp_path: Path) -> None:
+    mask = os.umask(0o022)
+    try:
+        assert write_record(tmp_path, a_record(), NOON).stat().st_mode & 0o777 == 0o644
+    finally:
+        os.umask(mask)
+
+
+def test_a_place_where_nothing_can_be_kept_is_a_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    occupied = tmp_path / "file"
+    occupied.write_text("")
+    for directory in (occupied, occupied / "below"):
+        with pytest.raises(CotenantError, match="Nothing can be written to") as caught:
+            prepare_directory(directory)
+        assert caught.value.remedy.startswith("--outdir names another directory")
+    folder = tmp_path / "folder.json"
+    folder.mkdir()
+    with pytest.raises(CotenantError, match="Is a directory"):
+        keep_record(folder, a_record(), NOON)
+    prepare_directory(tmp_path / "a" / "b")
+    assert names_in(tmp_path / "a" / "b") == []
+    refuse(monkeypatch, "fsync", errno.EDQUOT)
+    with pytest.raises(CotenantError, match="Free some space"):
+        prepare_directory(tmp_path)

@@ -1,0 +1,117 @@
+"""A description against independent calculations."""
+
+from __future__ import annotations
+
+import math
+import statistics
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats as independent
+
+from cotenant.stats.describe import describe, median_interval_ranks
+
+rates = st.lists(st.floats(1e-6, 1e9), min_size=1, max_size=60)
+
+
+def chance_inside(rank: int, n: int) -> float:
+    """P(X(rank) <= median <= X(n + 1 - rank)): from `rank` to n - `rank` of n observations lie below the median."""
+    return float(independent.binom.pmf(np.arange(rank, n - rank + 1), n, 0.5).sum())
+
+
+@pytest.mark.parametrize(
+    ("n", "ranks"),
+    # From printed tables of the sign test's interval.
+    [(0, None), (1, None), (5, None), (6, (1, 6)), (8, (1, 8)), (9, (2, 8)), (20, (6, 15)), (100, (40, 61))],
+)
+def test_ranks_are_those_of_the_tables(n: int, ranks: tuple[int, int] | None) -> None:
+    assert median_interval_ranks(n) == ranks
+
+
+@pytest.mark.parametrize("n", [*range(1, 300), 1000, 3001])
+def test_ranks_are_the_narrowest_that_hold_95_percent(n: int) -> None:
+    holding = [rank for rank in range(1, n // 2 + 1) if chance_inside(rank, n) >= 0.95] if n < 300 else None
+    ranks = median_interval_ranks(n)
+    if holding is not None:
+        assert ranks == ((max(holding), n + 1 - max(holding)) if holding else None)
+    else:
+        assert ranks is not None
+        assert ranks[0] + ranks[1] == n + 1
+        assert chance_inside(ranks[0], n) >= 0.95 > chance_inside(ranks[0] + 1, n)
+
+
+@given(rates)
+def test_a_description_agrees_with_others(values: list[float]) -> None:
+    found = describe([1.0] * len(values), [1 / value for value in values])
+    made = sorted(1.0 / (1 / value) for value in values)
+    median = statistics.median(made)
+    assert found.n == len(made)
+    assert found.median == pytest.approx(median)
+    assert (found.best, found.max, found.min) == (made[-1], made[-1], made[0])
+    assert found.mean == pytest.approx(statistics.fmean(made))
+    assert found.sd == pytest.approx(statistics.pstdev(made), abs=1e-6 * made[-1])
+    mad = independent.median_abs_deviation(made)
+    assert found.robust_spread == pytest.approx(1.4826 * mad / median)
+    assert found.iqr == pytest.approx(independent.iqr(made))
+    slow = sorted(1 / value for value in values)
+    place = 0.95 * (len(slow) - 1)
+    low, high = slow[math.floor(place)], slow[math.ceil(place)]
+    assert found.p95_s == pytest.approx(low + (high - low) * (place - math.floor(place)))
+
+
+@given(rates)
+def test_the_interval_holds_its_median_and_is_of_observed_rates(values: list[float]) -> None:
+    found = describe(values, [1.0] * len(values))
+    if found.interval is None:
+        assert len(values) < 6
+        return
+    low, high = found.interval
+    assert found.min <= low <= found.median <= high <= found.max
+    assert {low, high} <= set(values)
+
+
+def test_items_and_seconds_both_count() -> None:
+    found = describe([100, 300, 200], [1.0, 2.0, 4.0])
+    assert (found.min, found.median, found.max) == (50, 100, 150)
+
+
+def test_twenty_observations_have_ranks_6_and_15() -> None:
+    found = describe([float(rate) for rate in range(1, 21)], [1.0] * 20)
+    assert found.interval == (6, 15)
+    assert found.median == 10.5
+    # |rate - 10.5| is 0.5, 0.5, 1.5, 1.5 ... 9.5: its median is 5.
+    assert found.robust_spread == pytest.approx(1.4826 * 5 / 10.5)
+
+
+@pytest.mark.parametrize(
+    ("items", "seconds"),
+    [([], []), ([1], []), ([1], [0.0]), ([1], [-1.0]), ([0], [1.0]), ([math.nan], [1.0]), ([1], [math.inf])],
+)
+def test_what_has_no_rate_is_refused(items: list[float], seconds: list[float]) -> None:
+    with pytest.raises(ValueError):
+        describe(items, seconds)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("n", [6, 10, 20, 45])
+@pytest.mark.parametrize("spikes", [False, True])
+def test_the_interval_covers_what_it_says(n: int, spikes: bool) -> None:
+    """Of skewed times, also with 5 % of slow spikes: the true median is inside in 95 of 100 launches, or a bit more."""
+    generator = np.random.default_rng(20260314 + n)
+    launches = 4000
+    seconds = generator.lognormal(0.0, 0.05, (launches, n))
+    if spikes:
+        seconds = np.where(generator.random((launches, n)) < 0.05, 3 * seconds, seconds)
+    everything = generator.lognormal(0.0, 0.05, 4_000_000)
+    if spikes:
+        everything = np.where(generator.random(everything.size) < 0.05, 3 * everything, everything)
+    truth = 1 / np.median(everything)
+    intervals = [describe([1.0] * n, row.tolist()).interval for row in seconds]
+    covered = sum(pair is not None and pair[0] <= truth <= pair[1] for pair in intervals) / launches
+    ranks = median_interval_ranks(n)
+    assert ranks is not None
+    exact = chance_inside(ranks[0], n)
+    assert abs(covered - exact) < 4 * math.sqrt(exact * (1 - exact) / launches)
+    assert 0.93 <= covered <= 0.98
