@@ -6,6 +6,7 @@ import importlib
 import sys
 from collections.abc import Sequence
 
+from cotenant.commands.output import mute
 from cotenant.errors import EXIT_INTERRUPTED, EXIT_PASSED, EXIT_USAGE, CotenantError, did_you_mean
 
 COMMANDS = {"run": "launch the benchmarks of a job file and measure them side by side"}
@@ -18,6 +19,7 @@ def main(argv: Sequence[str]) -> int:
         print("\n".join(f"  {name:10} {what}" for name, what in COMMANDS.items()))
         return EXIT_PASSED if argv else EXIT_USAGE
     try:
+        _check_text(argv)
         if argv[0] not in COMMANDS:
             raise CotenantError(
                 f"There is no command '{argv[0]}'.",
@@ -29,13 +31,24 @@ def main(argv: Sequence[str]) -> int:
         print(f"cotenant: {error}", file=sys.stderr)
         return error.exit_status
     except BrokenPipeError:
+        mute()
         return EXIT_PASSED
     except OSError as error:
-        print(f"cotenant: {error.strerror}: {error.filename or 'no file named'}", file=sys.stderr)
+        where = f": {error.filename}" if error.filename else ""
+        print(f"cotenant: {error.strerror or error}{where}.", file=sys.stderr)
         return EXIT_USAGE
     except KeyboardInterrupt:
         print("cotenant: interrupted.", file=sys.stderr)
         return EXIT_INTERRUPTED
+
+
+def _check_text(argv: Sequence[str]) -> None:
+    """Raise CotenantError for arguments that could stand in no record."""
+    for word in argv:
+        try:
+            word.encode()
+        except UnicodeEncodeError:
+            raise CotenantError(f"The argument {word!r} is not UTF-8.", "Rename what it names.") from None
 
 
 def entry() -> None:

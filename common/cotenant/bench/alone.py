@@ -9,8 +9,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from cotenant.bench.chrono import clock_ns
 from cotenant.machine.facts import machine_facts
 from cotenant.machine.topology import discover
@@ -30,8 +28,12 @@ class Alone:
         self._observations: list[dict[str, Any]] = []
 
     def begin(self, arguments: dict[str, Any], report: Path | None) -> None:
-        """Take what a runner would know from the command line."""
+        """Take what a runner would know from the command line. Raises CotenantError for an impossible `report`."""
+        from cotenant.results.store import prepare_directory
+
         self._arguments, self._report = arguments, report
+        if report is not None:
+            prepare_directory(report.parent if report.suffix == ".json" else report)
 
     def ready(self, number: int, repeat: int, skip: int, warm_up_ns: list[int]) -> None:
         self._ready, self._ready_ns = (number, repeat, skip, warm_up_ns), clock_ns()
@@ -51,11 +53,15 @@ class Alone:
 
     def record(self, record: dict[str, Any]) -> dict[str, Any]:
         """Return the record of a finished run, written where `--report` says."""
-        return self._write("nan" if record["losses_non_finite"] else "completed", "", record)
+        bad, checked = record["losses_non_finite"], record["losses_checked"]
+        if bad:
+            return self._write("nan", f"{bad} of {checked} losses were not finite.", record)
+        return self._write("completed", "", record)
 
     def failed(self, outcome: str, message: str) -> None:
         """Keep the record of a run that ended otherwise, where `--report` says."""
-        self._write(outcome, message, {})
+        if self._report is not None:
+            self._write(outcome, message, {})
 
     def _write(self, outcome: str, message: str, part: dict[str, Any]) -> dict[str, Any]:
         # Imported here: scipy costs a second, and nothing of it belongs into a measured process before its end.
@@ -80,7 +86,7 @@ class Alone:
             vcd="0",
             hostname=socket.gethostname(),
             cpu_cores=len(os.sched_getaffinity(0)),
-            devices=torch.accelerator.device_count(),
+            devices=1 if part.get("gpu") else 0,
             command=sys.argv,
             log="",
             machine=machine_facts(discover(), Path(__file__).parent),
@@ -91,5 +97,5 @@ class Alone:
         common = Common(self._started, now, self._t0_ns, load[0], load, meters={})
         record = build_record(place, told, common, outcome, message, comparable=True)
         if self._report is not None:
-            print(f"Record: {keep_record(self._report, record, now)}")
+            print(f"Record: {keep_record(self._report, record, now)}", file=sys.stderr)
         return plain(record)

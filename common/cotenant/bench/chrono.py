@@ -46,6 +46,7 @@ def observe(work: Work, number: int) -> Observation:
     run, step, items, clock = work.run, work.step, work.items, clock_ns
     batches = work.batches
     losses: list[torch.Tensor] = []
+    keep = losses.append
     waited_ns, counted = 0, 0.0
     work.device.synchronize()
     opening = work.device.mark()
@@ -60,7 +61,7 @@ def observe(work: Work, number: int) -> Observation:
         waited_ns += clock() - asked_ns
         loss = step(run, batch)
         if loss is not None:
-            losses.append(loss.detach())
+            keep(loss.data)  # what loss.detach() returns, in half the time
         counted += items(batch)
     closing = work.device.mark()
     work.device.synchronize()

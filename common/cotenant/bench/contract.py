@@ -53,11 +53,10 @@ class Benchmark:
         for name, (_, how) in known.items():
             setattr(self, name, parameters.get(name, how.default))
         self.asked_precision = asked_precision(self.precision, self.half, self.fp16, self.opt_level)
-        for name in ("batch_size", "number", "repeat", "devices"):
-            if getattr(self, name) < 1:
-                raise CotenantError(f"--{name.replace('_', '-')} must be at least 1, not {getattr(self, name)}.")
-        if self.workers < 0:
-            raise CotenantError(f"--workers must not be negative, but is {self.workers}.")
+        for name, least in {"batch_size": 1, "number": 1, "repeat": 1, "devices": 1, "workers": 0, "seed": 0}.items():
+            if getattr(self, name) < least:
+                spelled = "--" + name.replace("_", "-")
+                raise CotenantError(f"{spelled} must be at least {least}, not {getattr(self, name)}.")
         if self.skip is None:
             self.skip = min(5, self.repeat // 3)
         if not 0 <= self.skip < self.repeat:
@@ -79,9 +78,8 @@ class Benchmark:
         raise NotImplementedError
 
     def items(self, batch: Any) -> float:
-        """Return how many items one step on `batch` counts: its rows, unless a task says otherwise."""
-        first = batch[0] if isinstance(batch, (tuple, list)) else batch
-        return len(first)
+        """Return how many items one step on `batch` counts: the rows of it or of its first part."""
+        return rows(batch)
 
     @classmethod
     def main(cls, argv: Sequence[str] | None = None) -> None:
@@ -89,3 +87,12 @@ class Benchmark:
         from cotenant.bench.session import main
 
         sys.exit(main(cls, sys.argv[1:] if argv is None else argv))
+
+
+def rows(batch: Any) -> int:
+    """Return the rows of a batch: of the tensor that it is, or of the first part of a tuple, list or dict."""
+    if isinstance(batch, dict):
+        batch = next(iter(batch.values()))
+    elif isinstance(batch, (tuple, list)):
+        batch = batch[0]
+    return len(batch)

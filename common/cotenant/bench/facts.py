@@ -45,11 +45,12 @@ def tenant_facts(run: Run, dtype: str | None) -> dict[str, Any]:
             "threads": torch.get_num_threads(),
         },
         "torch": {
-            "version": torch.__version__,
+            "version": str(torch.__version__),
             "cuda": torch.version.cuda,
             "hip": torch.version.hip,
             "cudnn": torch.backends.cudnn.version() if run.chosen.is_accelerator else None,
-            "fp32_precision": torch.backends.fp32_precision,  # type: ignore[attr-defined]
+            "float32_matmul_precision": torch.get_float32_matmul_precision(),
+            "cudnn_allow_tf32": torch.backends.cudnn.allow_tf32,
         },
         "findings": [
             {"rule": f.rule, "severity": f.severity, "sentence": f.sentence, "remedy": f.remedy} for f in run.findings

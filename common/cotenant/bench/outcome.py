@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import torch
 
-from cotenant.errors import EXIT_FAILED, EXIT_USAGE, CotenantError
+from cotenant.errors import EXIT_FAILED, EXIT_INTERRUPTED, CotenantError
+
+_NO_HOST_MEMORY = ("can't allocate memory",)
+_NO_DEVICE_MEMORY = ("CUDA error: out of memory", "HIP error: out of memory", "STATUS_ALLOC_FAILED")
+_WORKER = "Original Traceback"
 
 
 class BenchmarkError(CotenantError):
@@ -26,21 +30,33 @@ class MissingDataError(BenchmarkError):
     outcome = "missing_data"
 
 
-def outcome_of(error: BaseException) -> tuple[str, str, int]:
-    """Return (outcome, message, exit status) for what ended a benchmark."""
-    if isinstance(error, BenchmarkError):
-        return error.outcome, str(error), error.exit_status
+def outcome_of(error: BaseException, batch_size: int | None = None) -> tuple[str, str, int]:
+    """Return (outcome, message, exit status) for what ended a benchmark of this batch size, if it came so far."""
+    text = str(error)
     if isinstance(error, CotenantError):
-        return "failed", str(error), EXIT_USAGE
-    if isinstance(error, ModuleNotFoundError):
-        return (
-            "missing_package",
-            f"The package '{error.name}' is missing. pip install {error.name}",
-            EXIT_FAILED,
-        )
-    if isinstance(error, torch.OutOfMemoryError):
-        first = str(error).partition("\n")[0]
-        return "device_out_of_memory", f"{first} Use a smaller --batch-size.", EXIT_FAILED
+        outcome = error.outcome if isinstance(error, BenchmarkError) else "failed"
+        return outcome, _own_words(text), error.exit_status
     if isinstance(error, KeyboardInterrupt):
-        return "interrupted", "Interrupted.", 130
-    return "failed", f"{type(error).__name__}: {error}", EXIT_FAILED
+        return "interrupted", "Interrupted.", EXIT_INTERRUPTED
+    if isinstance(error, ModuleNotFoundError) and error.name:
+        package = error.name.partition(".")[0]
+        return "missing_package", f"The package '{package}' is missing. pip install {package}", EXIT_FAILED
+    if isinstance(error, torch.OutOfMemoryError) or any(sign in text for sign in _NO_DEVICE_MEMORY):
+        first = text.partition("\n")[0]
+        return "device_out_of_memory", f"{first} {_half_batch(batch_size)}", EXIT_FAILED
+    if isinstance(error, MemoryError) or any(sign in text for sign in _NO_HOST_MEMORY):
+        return "out_of_memory", f"The host gave it no more memory. {_half_batch(batch_size)}", EXIT_FAILED
+    return "failed", f"{type(error).__name__}: {text}", EXIT_FAILED
+
+
+def _half_batch(batch_size: int | None) -> str:
+    if batch_size is None or batch_size < 2:
+        return "Give it less to hold, or more memory."
+    return f"Try half the batch: --batch-size {batch_size // 2}"
+
+
+def _own_words(text: str) -> str:
+    """Return the sentence of an error that a data-loader process wrapped into its traceback, or `text` itself."""
+    if _WORKER not in text:
+        return text
+    return text.rstrip().rpartition("\n")[2].partition("Error: ")[2]

@@ -21,6 +21,7 @@ _NORMS = (
     torch.nn.modules.batchnorm._NormBase,
     torch.nn.LayerNorm,
     torch.nn.GroupNorm,
+    torch.nn.RMSNorm,
 )
 _BY_LEVEL = {"O0": "fp32", "O1": "fp16", "O2": "fp16", "O3": "half"}
 _DTYPES = {"bf16": torch.bfloat16, "fp16": torch.float16, "half": torch.float16}
@@ -45,15 +46,12 @@ def asked_precision(precision: str | None, half: bool, fp16: bool, opt_level: st
 
 @dataclass(frozen=True, slots=True)
 class Precision:
-    """One precision on one device."""
+    """One precision on one device. `autocast` is around a 16-bit step, `outside` around the backward within it."""
 
     name: str
-    device: Device
-    scaler: torch.amp.GradScaler | None
-
-    @property
-    def autocast_dtype(self) -> torch.dtype | None:
-        return _DTYPES.get(self.name)
+    autocast: torch.autocast | None = None
+    outside: torch.autocast | None = None
+    scaler: torch.amp.GradScaler | None = None
 
     def convert(self, module: torch.nn.Module) -> torch.nn.Module:
         """Return the module with the weights this precision trains: fp16 with fp32 norms for `half`."""
@@ -66,9 +64,9 @@ class Precision:
 
     def around(self, step: Callable[..., Any]) -> Callable[..., Any]:
         """Return `step` as it must be called: itself for fp32 and tf32, under autocast for 16 bit."""
-        if self.autocast_dtype is None:
+        autocast = self.autocast
+        if autocast is None:
             return step
-        autocast = torch.autocast(self.device.torch_device.type, self.autocast_dtype)
 
         def autocast_step(run: Any, batch: Any) -> Any:
             with autocast:
@@ -79,34 +77,34 @@ class Precision:
     def update(self, loss: torch.Tensor, optimizer: torch.optim.Optimizer, clip_norm: float | None = None) -> None:
         """zero_grad, backward, clip, step, in the way this precision needs."""
         optimizer.zero_grad()
-        if self.autocast_dtype is None:
+        if self.outside is None:
             loss.backward()
             _clip(optimizer, clip_norm)
             optimizer.step()
-        else:
+            return
+        with self.outside:
             self._update_16(loss, optimizer, clip_norm)
-
-    def _update_16(self, loss: torch.Tensor, optimizer: torch.optim.Optimizer, clip_norm: float | None) -> None:
-        with torch.autocast(self.device.torch_device.type, enabled=False):
-            if self.name == "half":
-                (loss.float() * STATIC_SCALE).backward()
-                grads = [p.grad for group in optimizer.param_groups for p in group["params"] if p.grad is not None]
-                torch._foreach_mul_(grads, 1 / STATIC_SCALE)
-            elif self.scaler is not None:
-                self.scaler.scale(loss).backward()
-                if clip_norm is not None:
-                    self.scaler.unscale_(optimizer)
-            else:
-                loss.backward()
-            _clip(optimizer, clip_norm)
-            if self.scaler is not None:
-                self.scaler.step(optimizer)
-                self.scaler.update()
-            else:
-                optimizer.step()
         # Autocast keeps 16-bit copies of the weights until its outermost context ends: a second forward in the
         # same step (a generator after its discriminator) must see the updated ones.
         torch.clear_autocast_cache()
+
+    def _update_16(self, loss: torch.Tensor, optimizer: torch.optim.Optimizer, clip_norm: float | None) -> None:
+        if self.scaler is not None:
+            self.scaler.scale(loss).backward()
+            if clip_norm is not None:
+                self.scaler.unscale_(optimizer)
+                _clip(optimizer, clip_norm)
+            self.scaler.step(optimizer)
+            # Once per update, not per step: every loss is scaled after the optimizer before it has stepped.
+            self.scaler.update()
+            return
+        if self.name == "half":
+            (loss.float() * STATIC_SCALE).backward()
+            torch._foreach_mul_([p.grad for p in _parameters(optimizer) if p.grad is not None], 1 / STATIC_SCALE)
+        else:
+            loss.backward()
+        _clip(optimizer, clip_norm)
+        optimizer.step()
 
 
 def set_precision(name: str, device: Device) -> Precision:
@@ -118,13 +116,19 @@ def set_precision(name: str, device: Device) -> Precision:
         )
     if name == "tf32" and not _has_tf32(device):
         raise UnsupportedError(f"{device.name} has no TF32.", "Use --precision fp32.")
-    mode = "tf32" if name == "tf32" else "ieee"
-    torch.backends.fp32_precision = mode  # type: ignore[attr-defined]
-    torch.backends.cuda.matmul.fp32_precision = mode
-    torch.backends.cudnn.conv.fp32_precision = mode  # type: ignore[attr-defined]
-    torch.backends.cudnn.rnn.fp32_precision = mode  # type: ignore[attr-defined]
-    scaler = torch.amp.GradScaler(device.torch_device.type) if name == "fp16" else None
-    return Precision(name, device, scaler)
+    # These two setters keep torch's older and newer switches in agreement. The newer alone would leave the older
+    # ones behind, and then reading those raises, as torch.compile does.
+    torch.set_float32_matmul_precision("high" if name == "tf32" else "highest")
+    torch.backends.cudnn.allow_tf32 = name == "tf32"
+    if name not in _DTYPES:
+        return Precision(name)
+    kind = device.torch_device.type
+    return Precision(
+        name,
+        autocast=torch.autocast(kind, _DTYPES[name]),
+        outside=torch.autocast(kind, enabled=False),
+        scaler=torch.amp.GradScaler(kind) if name == "fp16" else None,
+    )
 
 
 def _has_tf32(device: Device) -> bool:
@@ -135,4 +139,8 @@ def _has_tf32(device: Device) -> bool:
 
 def _clip(optimizer: torch.optim.Optimizer, norm: float | None) -> None:
     if norm is not None:
-        torch.nn.utils.clip_grad_norm_([p for group in optimizer.param_groups for p in group["params"]], norm)
+        torch.nn.utils.clip_grad_norm_(_parameters(optimizer), norm)
+
+
+def _parameters(optimizer: torch.optim.Optimizer) -> list[torch.Tensor]:
+    return [parameter for group in optimizer.param_groups for parameter in group["params"]]

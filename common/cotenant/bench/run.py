@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 
 from cotenant.bench.contract import Benchmark
@@ -31,6 +32,7 @@ class Run:
             self.findings.append(Finding("no_accelerator", "info", "No accelerator was found: it ran on the CPU."))
         self.precision: Precision = set_precision(benchmark.asked_precision, self.chosen)
         random.seed(benchmark.seed)
+        np.random.seed(benchmark.seed % 2**32)
         torch.manual_seed(benchmark.seed)
         self.update = self.precision.update
 
@@ -41,20 +43,30 @@ class Run:
             module = module.to(memory_format=torch.channels_last)
         return torch.compile(module) if self.benchmark.compile else module
 
+    def to_device(self, tensor: torch.Tensor) -> torch.Tensor:
+        """Return the tensor on the device, in the memory format asked for."""
+        placed = tensor.to(self.device, non_blocking=True)
+        if self.benchmark.channels_last and placed.dim() == 4:
+            return placed.contiguous(memory_format=torch.channels_last)
+        return placed
+
     def resident(self, *tensors: torch.Tensor) -> Iterator[Any]:
         """Return one batch without end: the tensors, placed once on the device (a single one stays bare)."""
-        placed = []
-        for tensor in tensors:
-            formatted = self.benchmark.channels_last and tensor.dim() == 4
-            placed.append(
-                tensor.to(self.device, memory_format=torch.channels_last if formatted else torch.preserve_format)
-            )
-        return itertools.repeat(placed[0] if len(placed) == 1 else tuple(placed))
+        placed = tuple(self.to_device(tensor) for tensor in tensors)
+        return itertools.repeat(placed[0] if len(placed) == 1 else placed)
 
     def loader(self, dataset: Any, collate: Any = None) -> Iterator[Any]:
         """Return full, shuffled batches of the dataset's samples on the device, from one iterator without end."""
-        benchmark = self.benchmark
-        return loader(dataset, benchmark.batch_size, benchmark.workers, benchmark.seed, self.chosen, collate)
+        benchmark, on_accelerator = self.benchmark, self.chosen.is_accelerator
+        return loader(
+            dataset,
+            benchmark.batch_size,
+            benchmark.workers,
+            benchmark.seed,
+            pin_memory=on_accelerator,
+            place=self.to_device if on_accelerator or benchmark.channels_last else None,
+            collate=collate,
+        )
 
     def files(self, *parts: str) -> Path:
         """Return a path below `--data`. Raises MissingDataError where nothing is there."""

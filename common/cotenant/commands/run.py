@@ -9,10 +9,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
 
+from cotenant.commands.output import tell
 from cotenant.commands.preview import dry_lines, show_lines
 from cotenant.errors import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_PASSED, CotenantError, did_you_mean
+from cotenant.isolation.backend import RunName
 from cotenant.isolation.choose import CHOICES
-from cotenant.launch.environment import SOURCE_ROOT, Places
+from cotenant.launch.environment import SOURCE_ROOT
+from cotenant.launch.places import Places
 from cotenant.launch.start import Options
 from cotenant.launch.suite import SuiteRun
 from cotenant.machine.topology import Machine, discover
@@ -35,14 +38,14 @@ def main(argv: Sequence[str]) -> int:
     given = _parse(words[:split])
     options = _options(given, tuple(words[split + 1 :]))
     if given.show:
-        print("\n".join(show_lines(options.jobs)))
+        tell("\n".join(show_lines(options.jobs)))
         return EXIT_PASSED
     run = SuiteRun(options)
     if given.dry:
-        print("\n".join(dry_lines(run.starts, run.chosen.backend.name)))
+        tell("\n".join(dry_lines(run.starts, run.chosen.backend.name)))
         return EXIT_PASSED
-    print("\n".join(run.heading()), flush=True)
-    report = run.run(lambda line: print(line, flush=True))
+    tell("\n".join(run.heading()))
+    report = run.run(tell)
     if report.records:
         from cotenant.report.terminal import print_suite
 
@@ -139,18 +142,20 @@ def _bytes(text: str) -> int:
 
 
 def _options(given: argparse.Namespace, extra: tuple[str, ...]) -> Options:
-    if given.uid < 0 or given.timeout <= 0:
+    if given.uid < 0 or not given.timeout > 0:
         raise CotenantError("--uid must not be negative and --timeout must be positive.")
     path = resolve_path(given.jobs, [Path.cwd(), CHECKOUT]) if given.jobs else default_jobs(discover())
     suite = load(path)
     base = Path(os.environ.get("BASE") or "workspace").absolute()
     output = (given.outdir or Path(os.environ.get("OUTPUT_DIRECTORY") or base / "output")).absolute()
     data = Path(os.environ.get("DATA_DIRECTORY") or base / "data").absolute()
+    run = RunName()
     return Options(
         suite=suite,
         jobs=select(suite.jobs, given.name, given.exclude),
         checkout=CHECKOUT,
-        places=Places(base, data, output, base / "tmp"),
+        run=run,
+        places=Places.of_run(base, data, output, run),
         uid=given.uid,
         users=given.users,
         isolation=given.isolation,

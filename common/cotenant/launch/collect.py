@@ -9,8 +9,8 @@ from typing import Any
 from cotenant.findings.finding import Finding
 from cotenant.isolation.backend import Backend, Counters, expected
 from cotenant.isolation.plan import Slice
-from cotenant.launch.launch import Ending, LaunchResult
-from cotenant.launch.tenant import Rank
+from cotenant.launch.ending import Ending, LaunchResult
+from cotenant.launch.rank import Rank
 from cotenant.results.build import Common, Place, Told, build_record
 from cotenant.results.record import Enclosed, Observed, Record
 from cotenant.stats.overlap import common_load

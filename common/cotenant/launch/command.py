@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from cotenant.errors import CotenantError, did_you_mean
-from cotenant.launch.environment import Places
+from cotenant.launch.places import Places
 from cotenant.machine.accelerators import Accelerator
 
 
@@ -19,7 +19,8 @@ def resolve_command(cmd: str, job: str, suite: Path, checkout: Path) -> Path:
     """
     places = [suite.parent, checkout / "tasks", checkout]
     for place in places:
-        path = (place / cmd).resolve()
+        # Not resolved: a linked interpreter is another program than what it links to.
+        path = (place / cmd).absolute()
         if path.is_file():
             if not os.access(path, os.X_OK):
                 raise CotenantError(f"Job '{job}': {path} is not executable.", f"chmod +x {path}")
@@ -37,7 +38,6 @@ def in_container(
     command: Sequence[str],
     accelerators: Sequence[Accelerator],
     places: Places,
-    socket: Path,
     checkout: Path,
 ) -> list[str]:
     """Return `command` as it runs inside a Singularity or Apptainer image. Raises CotenantError without either."""
@@ -50,12 +50,14 @@ def in_container(
         raise CotenantError(f"--singularity: there is no image {image}.", "Name an image file or directory.")
     vendors = {accelerator.vendor for accelerator in accelerators}
     devices = [flag for vendor, flag in (("nvidia", "--nv"), ("amd", "--rocm")) if vendor in vendors]
-    binds = sorted({str(places.base), str(places.output), str(socket.parent), str(checkout)})
+    needed = {places.base, places.output, places.meeting, checkout, Path(command[0]).parent}
+    # What is not there cannot be bound; the default is below the base.
+    binds = sorted(map(str, needed | {places.data} if places.data.is_dir() else needed))
     return [
         program,
         "exec",
         *devices,
         *(word for bind in binds for word in ("--bind", bind)),
-        image,
+        str(Path(image).absolute()),
         *command,
     ]

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import select
+import signal
 import subprocess
 import sys
-from collections.abc import Mapping
 from pathlib import Path
 
-from cotenant.launch.environment import SOURCE_ROOT, Places
+from cotenant.isolation.backend import RUN_VARIABLE, RunName
+from cotenant.isolation.processes import kill_marked
+from cotenant.launch.environment import SOURCE_ROOT
+from cotenant.launch.interruption import Interruption
+from cotenant.launch.places import Places
 from cotenant.suite.cells import Cell
 from cotenant.suite.variables import names_in
 from cotenant.suite.words import words
+
+END_WAIT_S = 5.0
 
 
 def needs_data(cell: Cell) -> bool:
@@ -26,19 +34,48 @@ def maker_of(command: Path) -> Path | None:
     return script if script.is_file() and os.access(script, os.X_OK) else None
 
 
-def prepare(script: Path, places: Places) -> str | None:
-    """Run a maker, which does nothing where its set is present; return why the data is missing, or None."""
-    added: Mapping[str, str] = {
+def prepare(script: Path, places: Places, run: RunName, interruption: Interruption) -> str | None:
+    """Run a maker, which does nothing where its set is present; return why the data is missing, or None.
+
+    An interruption ends it: politely first, so that it can clean up.
+    """
+    try:
+        maker = subprocess.Popen(
+            [str(script)], env=_environment(places, run), stdin=subprocess.DEVNULL, start_new_session=True
+        )
+    except OSError as error:
+        return f"{script} could not be run: {error.strerror}."
+    try:
+        if not _wait(maker, interruption):
+            os.killpg(maker.pid, signal.SIGTERM)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                maker.wait(END_WAIT_S)
+            return f"{script} was interrupted."
+    finally:
+        if maker.poll() is None:
+            os.killpg(maker.pid, signal.SIGKILL)
+        kill_marked(str(run))
+        status = maker.wait()
+    return f"{script} ended with exit status {status}; run it by hand to see why." if status else None
+
+
+def _wait(maker: subprocess.Popen[bytes], interruption: Interruption) -> bool:
+    """Wait for the maker's end; return False where an interruption comes first."""
+    with open(os.pidfd_open(maker.pid), "rb", buffering=0) as pidfd:
+        poll = select.poll()
+        for source in (pidfd, interruption):
+            poll.register(source, select.POLLIN)
+        poll.poll()
+    return not interruption.requested
+
+
+def _environment(places: Places, run: RunName) -> dict[str, str]:
+    """The caller's environment with ours on top, and the run's marker: a maker must not outlive its run."""
+    return os.environ | {
         "BASE": str(places.base),
         "DATA_DIRECTORY": str(places.data),
         "VENV": sys.prefix,
         "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)]),
         "PYTHONPATH": os.pathsep.join(filter(None, [str(SOURCE_ROOT), os.environ.get("PYTHONPATH")])),
+        RUN_VARIABLE: str(run),
     }
-    try:
-        ended = subprocess.run([str(script)], env=os.environ | added, stdin=subprocess.DEVNULL, check=False)
-    except OSError as error:
-        return f"{script} could not be run: {error.strerror}."
-    if ended.returncode:
-        return f"{script} ended with exit status {ended.returncode}; run it by hand to see why."
-    return None

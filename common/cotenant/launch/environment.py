@@ -6,11 +6,11 @@ import os
 import socket
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from cotenant.isolation.backend import RUN_VARIABLE, RunName
 from cotenant.isolation.plan import Slice
+from cotenant.launch.places import Places
 from cotenant.machine.accelerators import VISIBILITY, visible_variables
 from cotenant.machine.topology import Machine
 from cotenant.protocol.messages import SOCKET_VARIABLE, TENANT_VARIABLE
@@ -20,20 +20,6 @@ from cotenant.suite.variables import expand_variables
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS")
 FIRST_PORT = 29500
 SOURCE_ROOT = Path(__file__).resolve().parents[2]
-
-
-@dataclass(frozen=True, slots=True)
-class Places:
-    """The directories of a suite run; all absolute."""
-
-    base: Path
-    data: Path
-    output: Path
-    temporary: Path
-
-    @property
-    def logs(self) -> Path:
-        return self.output / "logs"
 
 
 def job_variables(

@@ -36,6 +36,6 @@ class Interruption:
         return self._reader
 
     def _note(self, number: int, frame: FrameType | None) -> None:
-        self.requested = signal.Signals(number).name
+        self.requested = self.requested or signal.Signals(number).name
         with contextlib.suppress(BlockingIOError):
             os.write(self._writer, b"!")

@@ -5,18 +5,18 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import enum
-import os
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
-from pathlib import Path
+from functools import partial
 from typing import Any
 
-from cotenant.isolation.backend import Backend, Counters, NotIsolatedError, ReadBack
+from cotenant.isolation.backend import Backend, NotIsolatedError
+from cotenant.launch.ending import Ending, LaunchResult, ending_of
 from cotenant.launch.interruption import Interruption
-from cotenant.launch.rendezvous import Events, Link, Listener
-from cotenant.launch.tenant import Order, Rank, Tenant, start_tenant
+from cotenant.launch.rank import Go, Rank
+from cotenant.launch.rendezvous import Events, Link
+from cotenant.launch.tenant import Order, Reason, Tenant, start_tenant
 from cotenant.launch.watch import host_oom_kills, outcome_of
 from cotenant.protocol.messages import Message, ProtocolError
 
@@ -24,7 +24,9 @@ GO_DELAY_NS = 50_000_000
 POLL_S = 1.0
 READING_S = 0.1
 READY_LIMIT_S = 600.0
-FAREWELL_LIMIT_S = 60.0
+STOP_LIMIT_S = 60.0
+FAREWELL_LIMIT_S = 5.0
+STRANGERS = 128
 
 
 class Phase(enum.IntEnum):
@@ -34,85 +36,64 @@ class Phase(enum.IntEnum):
     STOP = 3
 
 
-@dataclass(frozen=True, slots=True)
-class Ending:
-    """How one tenant ended: its order, outcome, what its ranks said, and what the kernel counted."""
-
-    order: Order
-    outcome: str
-    message: str
-    ranks: dict[int, Rank] = field(default_factory=dict)
-    read_back: ReadBack = field(default_factory=ReadBack)
-    before: Counters = field(default_factory=Counters)
-    after: Counters = field(default_factory=Counters)
-
-
-@dataclass(frozen=True, slots=True)
-class LaunchResult:
-    """All endings, in the tenants' order, and what they share."""
-
-    endings: tuple[Ending, ...]
-    started: datetime
-    ended: datetime
-    t0_ns: int
-    meters: dict[str, Any]
-
-
 class Launch:
-    """Starts the orders' tenants, brings them to one GO and one STOP, and leaves nothing behind."""
+    """Starts the orders' tenants, brings them to one GO and one STOP, and leaves nothing behind.
+
+    `upkeep` is called about once a second: what else has to be alive is looked after there.
+    """
 
     def __init__(
         self,
         orders: Sequence[Order],
         backend: Backend,
-        socket: Path,
         timeout_s: float,
         interruption: Interruption,
+        upkeep: Callable[[], None] = lambda: None,
     ) -> None:
         self._orders = orders
         self._backend = backend
-        self._socket = socket
         self._timeout_s = timeout_s
         self._interruption = interruption
+        self._upkeep = upkeep
         self._events = Events()
         self._tenants: list[Tenant] = []
         self._phase = Phase.ENTER
-        self._t0_ns = 0
+        self._go: Go | None = None
         self._cpu_at_go_ns = 0
+        self._start_s = self._poll_s = 0.0
         self._meters: dict[str, Any] = {}
 
     def run(self) -> LaunchResult:
         """Go through all phases. Whatever happens, no process and no slice of this launch is left."""
         started, kills_before = datetime.now(UTC), host_oom_kills()
-        listener = Listener(self._socket)
-        self._events.on_readable(listener, lambda: self._welcome(listener))
-        self._events.on_readable(self._interruption, self._interrupt)
-        try:
-            endings = self._start()
+        with contextlib.ExitStack() as leaving:
+            leaving.callback(self._events.close)
+            self._events.on_readable(self._interruption, self._interrupt)
+            endings = self._start(leaving)
             if endings is None:
-                self._live(time.monotonic())
-                host_kills = host_oom_kills() - kills_before
-                endings = tuple(self._ending(tenant, host_kills) for tenant in self._tenants)
-        finally:
-            self._leave(listener)
-        return LaunchResult(endings, started, datetime.now(UTC), self._t0_ns, self._meters)
+                self._live()
+                # The kernel's count holds those of the slices, too.
+                own_kills = sum(tenant.after.oom_kills or 0 for tenant in self._tenants)
+                host_kills = host_oom_kills() - kills_before - own_kills
+                endings = tuple(ending_of(tenant, host_kills) for tenant in self._tenants)
+        t0_ns = self._go.t0_ns if self._go else 0
+        return LaunchResult(endings, started, datetime.now(UTC), t0_ns, self._meters)
 
-    def _start(self) -> tuple[Ending, ...] | None:
+    def _start(self, leaving: contextlib.ExitStack) -> tuple[Ending, ...] | None:
         """Make every slice and start its shim; return the endings at once where a slice cannot be had."""
         for order in self._orders:
             try:
                 live = self._backend.create(order.slice)
-                try:
-                    read_back = live.verify()
-                except NotIsolatedError:
-                    live.remove()
-                    raise
+                leaving.callback(live.remove)
+                read_back = live.verify()
             except NotIsolatedError as error:
                 return self._not_isolated(order, str(error))
             tenant = start_tenant(order, live, read_back)
+            leaving.callback(tenant.leave)
             self._tenants.append(tenant)
-            self._events.on_readable(tenant.channel, _bound(self._entered, tenant))
-            self._events.on_readable(tenant.pidfd, _bound(self._exited, tenant))
+            self._events.on_readable(tenant.listener, partial(self._welcome, tenant))
+            self._events.on_readable(tenant.channel, partial(self._entered, tenant))
+            self._events.on_readable(tenant.pidfd, partial(self._exited, tenant))
         return None
 
     def _not_isolated(self, culprit: Order, message: str) -> tuple[Ending, ...]:
@@ -122,24 +103,25 @@ class Launch:
             for order in self._orders
         )
 
-    def _live(self, start_s: float) -> None:
-        poll_s = start_s
+    def _live(self) -> None:
+        self._start_s = self._poll_s = time.monotonic()
         while any(tenant.alive for tenant in self._tenants):
-            self._events.turn(self._rest_s(poll_s, start_s))
+            self._events.turn(self._rest_s())
             if self._phase is Phase.LOAD:
                 self._read_links()
             now_s = time.monotonic()
-            if now_s >= poll_s + POLL_S:
-                poll_s = now_s
+            if now_s >= self._poll_s + POLL_S:
+                self._poll_s = now_s
                 self._poll_memory()
-            self._check_limits(now_s, now_s - start_s)
+                self._upkeep()
+            self._check_limits(now_s)
 
-    def _rest_s(self, poll_s: float, start_s: float) -> float:
+    def _rest_s(self) -> float:
         """Return how long nothing but an event needs the runner."""
         if self._phase is Phase.LOAD:
             return READING_S
-        limits = [tenant.deadline_s for tenant in self._tenants if tenant.deadline_s is not None]
-        return min([poll_s + POLL_S, start_s + self._timeout_s, *limits]) - time.monotonic()
+        limits = [tenant.limit[0] for tenant in self._tenants if tenant.alive and tenant.limit is not None]
+        return min([self._poll_s + POLL_S, *limits]) - time.monotonic()
 
     # What tenants do
 
@@ -147,18 +129,18 @@ class Launch:
         """The shim says `in`, or why not; its end of the channel closes when it becomes the benchmark."""
         try:
             said = tenant.channel.recv(4096).decode(errors="replace").strip()
-        except ConnectionError:
+        except OSError:
             said = ""
         if said == "in":
             tenant.entered = True
-            if all(one.entered for one in self._tenants) and len(self._tenants) == len(self._orders):
+            if len(self._tenants) == len(self._orders) and all(one.entered for one in self._tenants):
                 self._release()
             return
         self._events.forget(tenant.channel)
         if said and self._phase is Phase.ENTER:
-            tenant.failure = ("not_isolated", f"It could not enter its slice: {said}.")
+            self._fails(tenant, ("not_isolated", f"It could not enter its slice: {said}."))
         elif said:
-            tenant.failure = ("failed", f"{tenant.order.command[0]} could not be executed: {said}.")
+            self._fails(tenant, ("failed", f"{tenant.order.command[0]} could not be executed: {said}."))
 
     def _release(self) -> None:
         self._phase = Phase.BUILD
@@ -166,181 +148,179 @@ class Launch:
             with contextlib.suppress(OSError):
                 tenant.channel.send(b"1")
 
-    def _welcome(self, listener: Listener) -> None:
-        for link in listener.accept():
-            self._events.on_readable(link, _bound(self._first_words, link))
+    def _welcome(self, tenant: Tenant) -> None:
+        for link in tenant.listener.accept():
+            tenant.strangers.append(link)
+            self._events.on_readable(link, partial(self._first_words, tenant, link))
+        if len(tenant.strangers) > STRANGERS:
+            self._events.forget(tenant.listener)
+            tenant.listener.close()
+            self._nonsense(tenant, f"more than {STRANGERS} connections without a hello")
 
-    def _first_words(self, link: Link) -> None:
-        """A connection belongs to nobody until its hello names a tenant and a rank that are still free."""
+    def _first_words(self, tenant: Tenant, link: Link) -> None:
+        """A connection belongs to no rank until its hello names one that is still free."""
         try:
-            messages, _ = link.receive()
-        except ProtocolError:
-            messages = []
+            messages = link.receive()
+            if not messages:
+                if not link.open:
+                    self._turn_away(tenant, link)
+                return
+            rank = tenant.join(link, messages[0])
+        except ProtocolError as error:
+            self._nonsense(tenant, error)
+            return
+        tenant.strangers.remove(link)
         self._events.forget(link)
-        hello = messages[0] if messages else None
-        if hello is None or hello.kind != "hello":
-            link.close()
-            return
-        index, number, world = (hello.fields[name] for name in ("tenant", "rank", "world"))
-        tenant = next((one for one in self._tenants if one.index == index and not one.lost), None)
-        if tenant is None or number in tenant.ranks or not 0 <= number < world:
-            link.close()
-            return
-        rank = tenant.ranks[number] = Rank(link, world)
-        self._events.on_readable(link, _bound(self._hear_out, (tenant, rank)))
+        self._events.on_readable(link, partial(self._listen, tenant, rank))
+        self._hear(tenant, rank, messages[1:])
         left = next((one for one in self._tenants if not one.alive), None)
         if left is not None and self._phase is Phase.BUILD:
-            left.failure = ("failed", "It ended without joining the rendezvous, while another tenant joined.")
+            left.reason = left.reason or (
+                "failed",
+                "It ended without joining the rendezvous, while another tenant joined.",
+            )
             self._abort_others(left)
-        self._hear(tenant, rank, messages[1:])
 
-    def _hear_out(self, whom: tuple[Tenant, Rank]) -> None:
-        self._listen(*whom)
+    def _turn_away(self, tenant: Tenant, link: Link) -> None:
+        self._events.forget(link)
+        link.close()
+        tenant.strangers.remove(link)
 
     def _listen(self, tenant: Tenant, rank: Rank) -> None:
         try:
-            messages, open_ = rank.link.receive()
+            self._hear(tenant, rank, rank.link.receive())
         except ProtocolError as error:
-            messages, open_ = [], False
-            self._fails(tenant, ("failed", f"It does not speak the protocol: {error}."))
-        if not open_:
+            self._nonsense(tenant, error)
+        if not rank.link.open:
             self._events.forget(rank.link)
-        self._hear(tenant, rank, messages)
+            if rank.record is None and tenant.limit is None:
+                gone = "One of its processes left the rendezvous before its record, and the rest did not end."
+                tenant.limit = (time.monotonic() + FAREWELL_LIMIT_S, ("failed", gone))
 
-    def _hear(self, tenant: Tenant, rank: Rank, messages: list[Message]) -> None:
+    def _hear(self, tenant: Tenant, rank: Rank, messages: Iterable[Message]) -> None:
         for message in messages:
-            fields = message.fields
-            if message.kind == "observation":
-                rank.observations.append(fields)
-            elif message.kind == "ready":
-                rank.ready, rank.ready_ns = fields, time.perf_counter_ns()
+            try:
+                rank.take(message, self._go)
+            except ProtocolError as error:
+                self._nonsense(tenant, error)
+                return
+            if message.kind == "ready":
                 self._go_if_ready()
             elif message.kind == "done":
-                rank.done = True
                 self._stop_if_done()
-            elif message.kind == "record":
-                rank.record = fields["record"]
             elif message.kind == "failed":
-                self._fails(tenant, (fields["outcome"], fields["message"]))
+                self._fails(tenant, (message.fields["outcome"], message.fields["message"]))
 
-    def _fails(self, tenant: Tenant, failure: tuple[str, str]) -> None:
-        tenant.failure = tenant.failure or failure
-        tenant.deadline_s = time.monotonic() + FAREWELL_LIMIT_S / 6
+    def _nonsense(self, tenant: Tenant, what: object) -> None:
+        for link in tenant.links():
+            self._events.forget(link)
+            link.close()
+        self._fails(tenant, ("failed", f"It does not speak the protocol: {what}."))
+
+    def _fails(self, tenant: Tenant, reason: Reason) -> None:
+        tenant.reason = tenant.reason or reason
+        tenant.limit = (time.monotonic() + FAREWELL_LIMIT_S, tenant.reason)
         self._stop_if_done()
 
     def _exited(self, tenant: Tenant) -> None:
-        """The direct child is gone: hear its last words, count, and clear what it left in its slice."""
+        """The direct child is gone: count, clear what it left in its slice, and hear the last words."""
         self._events.forget(tenant.pidfd)
-        for rank in list(tenant.ranks.values()):
-            self._listen(tenant, rank)
-        tenant.status = tenant.process.wait()
-        tenant.deadline_s = None
         final = tenant.live.counters()
         cpu_ns = tenant.after.processor_ns if tenant.after.processor_ns is not None else final.processor_ns
         tenant.after = dataclasses.replace(final, processor_ns=cpu_ns)
-        tenant.live.kill()
-        if self._phase < Phase.LOAD:
-            if tenant.status != 0 or any(one.joined for one in self._tenants):
-                self._abort_others(tenant)
-        else:
+        tenant.killed = True
+        tenant.kill()
+        self._entered(tenant)
+        self._welcome(tenant)
+        for link in list(tenant.strangers):
+            self._first_words(tenant, link)
+        for rank in list(tenant.ranks.values()):
+            self._listen(tenant, rank)
+        tenant.status = tenant.process.wait()
+        if self._phase >= Phase.LOAD:
             self._stop_if_done()
+        elif tenant.status != 0 or any(one.joined for one in self._tenants):
+            self._abort_others(tenant)
 
     # What the runner does
 
     def _go_if_ready(self) -> None:
         if self._phase is not Phase.BUILD or not all(not one.lost and one.all_ranks("ready") for one in self._tenants):
             return
-        plans = {
-            (rank.ready["number"], rank.ready["repeat"], rank.ready["skip"])
-            for one in self._tenants
-            for rank in one.ranks.values()
-            if rank.ready
-        }
+        ranks = [rank for tenant in self._tenants for rank in tenant.ranks.values()]
+        plans = {(rank.ready["number"], rank.ready["repeat"], rank.ready["skip"]) for rank in ranks if rank.ready}
         if len(plans) != 1:
-            self._kill(self._tenants, "failed", f"Tenants disagree on number, repeat and skip: {sorted(plans)}.")
+            self._kill(self._tenants, ("failed", f"Tenants disagree on number, repeat and skip: {sorted(plans)}."))
             return
         number, repeat, _ = plans.pop()
         self._phase = Phase.LOAD
         for tenant in self._tenants:
             tenant.before = tenant.live.counters()
         self._cpu_at_go_ns = time.process_time_ns()
-        self._t0_ns = time.perf_counter_ns() + GO_DELAY_NS
-        for tenant in self._tenants:
-            for rank in tenant.ranks.values():
-                # From here to STOP messages wait in the kernel and are read ten times a second: waking for each
-                # would take a percent of a processor from the tenants.
-                self._events.forget(rank.link)
-                rank.link.say("go", t0_ns=self._t0_ns, number=number, repeat=repeat)
+        self._go = Go(time.perf_counter_ns() + GO_DELAY_NS, number, repeat)
+        for rank in ranks:
+            # From here to STOP messages wait in the kernel and are read ten times a second: waking for each
+            # would take a percent of a processor from the tenants.
+            self._events.forget(rank.link)
+            rank.link.say("go", **dataclasses.asdict(self._go))
 
     def _read_links(self) -> None:
         for tenant in self._tenants:
             for rank in tenant.ranks.values():
-                self._listen(tenant, rank)
+                if rank.link.open:
+                    self._listen(tenant, rank)
 
     def _stop_if_done(self) -> None:
         survivors = [tenant for tenant in self._tenants if not tenant.lost]
         if self._phase is not Phase.LOAD or not survivors or not all(one.all_ranks("done") for one in survivors):
             return
         self._phase = Phase.STOP
-        self._meters["runner_processor_share"] = (time.process_time_ns() - self._cpu_at_go_ns) / (
-            time.perf_counter_ns() - self._t0_ns
-        )
+        assert self._go is not None
+        load_ns = time.perf_counter_ns() - (self._go.t0_ns - GO_DELAY_NS)
+        self._meters["runner_processor_share"] = (time.process_time_ns() - self._cpu_at_go_ns) / load_ns
+        late = ("timeout", f"It did not end within {STOP_LIMIT_S:g} s after STOP.")
         for tenant in survivors:
             tenant.after = tenant.live.counters()
-            tenant.deadline_s = time.monotonic() + FAREWELL_LIMIT_S
+            tenant.limit = (time.monotonic() + STOP_LIMIT_S, late)
+        for tenant in self._tenants:
             for rank in tenant.ranks.values():
-                self._events.on_readable(rank.link, _bound(self._hear_out, (tenant, rank)))
-                rank.link.say("stop")
+                if rank.link.open:
+                    self._events.on_readable(rank.link, partial(self._listen, tenant, rank))
+                    rank.link.say("stop")
 
     def _poll_memory(self) -> None:
         """A tenant of which a worker was killed may wait for it for ever: the counter ends it."""
         for tenant in self._tenants:
-            if tenant.alive and tenant.killed_for is None and tenant.live.counters().oom_kills:
-                tenant.live.kill()
+            if tenant.alive and not tenant.killed and tenant.live.counters().oom_kills:
+                self._kill([tenant])
 
-    def _check_limits(self, now_s: float, elapsed_s: float) -> None:
-        late = [one for one in self._tenants if one.alive and one.deadline_s is not None and now_s >= one.deadline_s]
-        self._kill(late, "timeout", f"It did not end within {FAREWELL_LIMIT_S:.0f} s after its last word.")
+    def _check_limits(self, now_s: float) -> None:
+        for tenant in self._tenants:
+            if tenant.limit is not None and now_s >= tenant.limit[0]:
+                self._kill([tenant], tenant.limit[1])
+        if self._phase is Phase.STOP:
+            return
+        elapsed_s, behind = now_s - self._start_s, "done" if self._phase is Phase.LOAD else "ready"
+        late = [tenant for tenant in self._tenants if not tenant.all_ranks(behind)]
         if elapsed_s >= self._timeout_s:
-            sentence = f"It was not finished after {self._timeout_s:g} s. Give it longer with --timeout."
-            self._kill(self._tenants, "timeout", sentence)
-        if self._phase is Phase.BUILD and elapsed_s >= READY_LIMIT_S and any(one.joined for one in self._tenants):
-            unready = [one for one in self._tenants if not one.all_ranks("ready")]
-            self._kill(unready, "timeout", f"It was not ready within {READY_LIMIT_S:.0f} s.")
+            # Those that are not behind end as their neighbours' deaths have it: aborted before GO, kept after it.
+            longer = f"It was not finished after {self._timeout_s:g} s. Give it longer with --timeout."
+            self._kill(late, ("timeout", longer))
+        elif self._phase is Phase.BUILD and elapsed_s >= READY_LIMIT_S and any(one.joined for one in self._tenants):
+            self._kill(late, ("timeout", f"It was not ready within {READY_LIMIT_S:g} s."))
 
     def _abort_others(self, culprit: Tenant) -> None:
         outcome, message = outcome_of(culprit, 0)
         sentence = f"Tenant {culprit.index} ended before GO ({outcome}): {message}"
-        self._kill([one for one in self._tenants if one is not culprit], "aborted", sentence)
+        self._kill([one for one in self._tenants if one is not culprit], ("aborted", sentence))
 
     def _interrupt(self) -> None:
         self._events.forget(self._interruption)
-        self._kill(self._tenants, "interrupted", f"Interrupted by {self._interruption.requested}.")
+        self._kill(self._tenants, ("interrupted", f"Interrupted by {self._interruption.requested}."))
 
-    def _kill(self, tenants: Sequence[Tenant], outcome: str, message: str) -> None:
+    def _kill(self, tenants: Sequence[Tenant], reason: Reason | None = None) -> None:
         for tenant in tenants:
-            if tenant.alive and tenant.killed_for is None:
-                tenant.killed_for = (outcome, message)
-                tenant.live.kill()
-
-    def _ending(self, tenant: Tenant, host_kills: int) -> Ending:
-        outcome, message = outcome_of(tenant, host_kills)
-        return Ending(tenant.order, outcome, message, tenant.ranks, tenant.read_back, tenant.before, tenant.after)
-
-    def _leave(self, listener: Listener) -> None:
-        """Kill what lives, remove every slice, close every descriptor."""
-        for tenant in self._tenants:
-            tenant.live.kill()
-            tenant.status = tenant.process.wait()
-            tenant.live.remove()
-            tenant.channel.close()
-            os.close(tenant.pidfd)
-            for rank in tenant.ranks.values():
-                rank.link.close()
-        listener.close()
-        self._events.close()
-        self._socket.unlink(missing_ok=True)
-
-
-def _bound(call: Callable[[Any], None], value: Any) -> Callable[[], None]:
-    return lambda: call(value)
+            if tenant.alive and not tenant.killed:
+                tenant.killed = True
+                tenant.reason = tenant.reason or reason
+                tenant.kill()

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import tempfile
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from cotenant.findings.finding import Finding
@@ -11,14 +10,8 @@ from cotenant.isolation.backend import RunName
 from cotenant.isolation.choose import Chosen
 from cotenant.isolation.plan import Plan, Policy, Slice, plan, plan_whole, tenants_by_default
 from cotenant.launch.command import in_container, resolve_command
-from cotenant.launch.environment import (
-    Places,
-    added_environment,
-    free_ports,
-    job_variables,
-    seed_of,
-    whole_environment,
-)
+from cotenant.launch.environment import added_environment, free_ports, job_variables, seed_of, whole_environment
+from cotenant.launch.places import Places
 from cotenant.launch.tenant import Order
 from cotenant.machine.topology import Machine
 from cotenant.suite.cells import Cell, arguments, expand
@@ -33,6 +26,7 @@ class Options:
     suite: Suite
     jobs: tuple[Job, ...]
     checkout: Path
+    run: RunName
     places: Places
     uid: int = 0
     users: int | None = None
@@ -58,26 +52,18 @@ class Start:
 
 
 class Resolver:
-    """Turns cells into starts, for one run on one machine. Raises CotenantError for what cannot be started."""
+    """Turns cells into starts, for one machine. Raises CotenantError for what cannot be started."""
 
-    def __init__(self, options: Options, machine: Machine, chosen: Chosen, run: RunName) -> None:
+    def __init__(self, options: Options, machine: Machine, chosen: Chosen) -> None:
         self._options = options
         self._machine = machine
         self._chosen = chosen
-        self._run = run
         self.tenants = tenants_by_default(machine, options.users)
         self.plans: dict[str, Plan] = {
             "student": plan(machine, self.tenants, policy=options.policy, reserve_bytes=options.reserve_bytes),
             "all": plan_whole(machine, options.reserve_bytes),
         }
-        # Short, and not below the base: the path of a Unix socket holds 107 bytes.
-        self.meeting = Path(tempfile.gettempdir()) / f"cotenant-{run}"
-        self.places = replace(options.places, temporary=options.places.temporary / str(run))
         self._port = free_ports(self.tenants)
-
-    @property
-    def socket(self) -> Path:
-        return self.meeting / "rendezvous"
 
     def starts(self) -> tuple[Start, ...]:
         """Return every cell of the chosen jobs, in the file's order."""
@@ -98,18 +84,17 @@ class Resolver:
         seed = seed_of(group, options.uid, self.tenants, slice_.tenant)
         words = [str(command), *arguments(cell, variables, options.extra, seed)]
         if options.singularity:
-            words = in_container(
-                options.singularity, words, slice_.accelerators, self.places, self.socket, options.checkout
-            )
-        added = added_environment(variables, cell, slice_, self._threads(group, slice_), self._run, self.socket)
-        log = self.places.logs / f"{cell.label}.R{options.uid}.T{slice_.tenant}.log"
+            words = in_container(options.singularity, words, slice_.accelerators, options.places, options.checkout)
+        socket = options.places.meeting / f"t{slice_.tenant}"
+        added = added_environment(variables, cell, slice_, self._threads(group, slice_), options.run, socket)
+        log = options.places.logs / f"{cell.label}.R{options.uid}.T{slice_.tenant}.log"
         environment = whole_environment(added, slice_)
-        return Order(slice_, words, environment, log, Path(variables["TEMP_DIRECTORY"])), added
+        return Order(slice_, words, environment, log, Path(variables["TEMP_DIRECTORY"]), socket), added
 
     def _variables(self, cell: Cell, slice_: Slice) -> dict[str, str]:
         options, port = self._options, self._port + slice_.tenant
         names = (options.suite.name, options.uid, self.tenants)
-        return job_variables(cell, *names, slice_, self._machine, self.places, port)
+        return job_variables(cell, *names, slice_, self._machine, options.places, port)
 
     def _threads(self, group: str, slice_: Slice) -> int | None:
         if self._chosen.backend.name == "none":

@@ -14,13 +14,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cotenant.errors import IsolationError
-from cotenant.isolation.backend import NotIsolatedError, RunName
+from cotenant.isolation.backend import NotIsolatedError
 from cotenant.isolation.choose import choose_backend
 from cotenant.isolation.lock import SuiteLock, lock_path
 from cotenant.isolation.processes import sweep_marked
 from cotenant.launch import data
+from cotenant.launch.ending import Ending, LaunchResult
 from cotenant.launch.interruption import Interruption
-from cotenant.launch.launch import Ending, Launch, LaunchResult
+from cotenant.launch.launch import Launch
 from cotenant.launch.reaper import Reaper
 from cotenant.launch.start import Options, Resolver, Start
 from cotenant.machine.cpulist import format_list
@@ -49,10 +50,9 @@ class SuiteRun:
         self._options = options
         self._machine = discover()
         self._mounts = cgroup_mounts()
-        self._name = RunName()
+        self._places = options.places
         self.chosen = choose_backend(options.isolation, self._mounts.v1, options.cgroup_base)
-        self._resolver = Resolver(options, self._machine, self.chosen, self._name)
-        self._places = self._resolver.places
+        self._resolver = Resolver(options, self._machine, self.chosen)
         self.starts = self._resolver.starts()
 
     def heading(self) -> list[str]:
@@ -60,9 +60,9 @@ class SuiteRun:
         slices = self._resolver.plans["student"].slices
         processors = " | ".join(format_list(slice_.processors) for slice_ in slices)
         memory_gib = slices[0].memory_bytes / 2**30
-        devices = len(self._machine.accelerators)
+        launches, devices = len(self.starts), len(self._machine.accelerators)
         return [
-            f"{self._options.suite.name} on {self._machine.hostname}: {len(self.starts)} launches, {devices} accelerators",
+            f"{self._options.suite.name} on {self._machine.hostname}: {launches} launches, {devices} accelerators",
             f"{len(slices)} tenants: processors {processors}, {memory_gib:.2f} GiB each, by {self.chosen.backend.name}",
             f"records: {self._places.output}",
         ]
@@ -96,20 +96,23 @@ class SuiteRun:
 
     def _open(self, stack: contextlib.ExitStack) -> Summary:
         """Make directories, reaper and backend; what is made is undone when `stack` closes."""
-        options, output = self._options, self._places.output
-        meeting, temporary = self._resolver.meeting, self._places.temporary
-        for directory in (output, self._places.logs, temporary):
+        options, output, run = self._options, self._places.output, self._options.run
+        for directory in (output, self._places.logs):
             prepare_directory(directory)
-        stack.callback(shutil.rmtree, temporary, ignore_errors=True)
-        write_whole(output / f"{options.suite.name}.R{options.uid}.resolved.json", self._resolved())
-        meeting.mkdir(mode=0o700)
-        stack.callback(shutil.rmtree, meeting, ignore_errors=True)
-        sweep_marked()
-        self._reaper = Reaper(str(self._name), self._mounts.v1, options.cgroup_base, [meeting, temporary])
-        self._reaper.ensure()
+        own = self._places.own
+        self._reaper = Reaper(str(run), self._mounts.v1, options.cgroup_base, own, output)
+        # First, and sent home last: from here on nothing is made that it does not know of.
         stack.callback(self._reaper.farewell)
+        self._reaper.ensure()
+        write_whole(output / f"{options.suite.name}.R{options.uid}.resolved.json", self._resolved())
+        for directory in own:
+            stack.callback(shutil.rmtree, directory, ignore_errors=True)
+        prepare_directory(self._places.temporary)
+        self._places.meeting.mkdir(mode=0o700)
         with _isolation_errors():
-            self.chosen.backend.open(self._name)
+            sweep_marked()
+            self._places.sweep()
+            self.chosen.backend.open(run)
         stack.callback(self._close)
         return Summary(output)
 
@@ -134,12 +137,12 @@ class SuiteRun:
     def _prepare_data(self, interruption: Interruption) -> dict[Path, str]:
         """Make what the chosen cells read; return why it is missing, per command."""
         missing: dict[Path, str] = {}
-        prepare = functools.cache(data.prepare)
+        prepare = functools.cache(lambda script: data.prepare(script, self._places, self._options.run, interruption))
         for command in sorted({start.command for start in self.starts if data.needs_data(start.cell)}):
             script = data.maker_of(command)
             if script is None or interruption.requested:
                 continue
-            if (reason := prepare(script, self._places)) is not None:
+            if (reason := prepare(script)) is not None:
                 missing[command] = reason
         return missing
 
@@ -155,7 +158,7 @@ class SuiteRun:
         self._reaper.ensure()
         if missing is None:
             timeout_s = start.cell.job.timeout_s or self._options.timeout_s
-            launch = Launch(start.orders, self.chosen.backend, self._resolver.socket, timeout_s, interruption)
+            launch = Launch(start.orders, self.chosen.backend, timeout_s, interruption, self._reaper.ensure)
             with _isolation_errors():
                 result = launch.run()
         else:

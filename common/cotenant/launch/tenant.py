@@ -1,52 +1,46 @@
-"""One tenant of one launch as the runner sees it: its process, what it said, how it ended."""
+"""One tenant of one launch as the runner sees it: its process, who of it joined, how it ended."""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import socket
 import subprocess
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from cotenant.isolation import enter
 from cotenant.isolation.backend import Counters, LiveSlice, ReadBack
 from cotenant.isolation.plan import Slice
-from cotenant.launch.rendezvous import Link
+from cotenant.launch.rank import Rank
+from cotenant.launch.rendezvous import Link, Listener
+from cotenant.protocol.messages import Message, ProtocolError
 
 LOG_TAIL_LINES = 5
 LOG_TAIL_BYTES = 8192
 
-
-@dataclass(slots=True)
-class Rank:
-    """One process of a tenant that joined the rendezvous."""
-
-    link: Link
-    world: int
-    ready: dict[str, Any] | None = None
-    ready_ns: int = 0
-    observations: list[dict[str, Any]] = field(default_factory=list)
-    done: bool = False
-    record: dict[str, Any] | None = None
+Reason = tuple[str, str]
+"""An outcome, and the sentence that explains it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """What a tenant is to be: its slice, command, whole environment, log and directory for temporary files."""
+    """What a tenant is to be: its slice, command, whole environment, and its own log, directory and socket."""
 
     slice: Slice
     command: list[str]
     environment: dict[str, str]
     log: Path
     temporary: Path
+    socket: Path
 
 
 @dataclass(slots=True)
 class Tenant:
-    """The state of one tenant; only the launch changes it."""
+    """The state of one tenant; only the launch changes it. `reason` is why it failed: the first that was known."""
 
     order: Order
     live: LiveSlice
@@ -54,15 +48,16 @@ class Tenant:
     process: subprocess.Popen[bytes]
     channel: socket.socket
     pidfd: int
+    listener: Listener
     entered: bool = False
-    released: bool = False
+    strangers: list[Link] = field(default_factory=list)
     ranks: dict[int, Rank] = field(default_factory=dict)
-    failure: tuple[str, str] | None = None
-    killed_for: tuple[str, str] | None = None
+    reason: Reason | None = None
+    killed: bool = False
+    limit: tuple[float, Reason] | None = None
     status: int | None = None
     before: Counters = field(default_factory=Counters)
     after: Counters = field(default_factory=Counters)
-    deadline_s: float | None = None
 
     @property
     def index(self) -> int:
@@ -74,8 +69,8 @@ class Tenant:
 
     @property
     def lost(self) -> bool:
-        """It will not finish: it has ended, said that it fails, or is being killed."""
-        return not self.alive or self.failure is not None or self.killed_for is not None
+        """It will not finish: it has ended, it fails, or it is being killed."""
+        return not self.alive or self.killed or self.reason is not None
 
     @property
     def joined(self) -> bool:
@@ -90,6 +85,41 @@ class Tenant:
             getattr(rank, what) not in (None, False) for rank in self.ranks.values()
         )
 
+    def join(self, link: Link, hello: Message) -> Rank:
+        """Return the rank that this connection's first message makes it. Raises ProtocolError."""
+        if hello.kind != "hello":
+            raise ProtocolError(f"'{hello.kind}' before hello")
+        index, number, world = (hello.fields[name] for name in ("tenant", "rank", "world"))
+        if index != self.index:
+            raise ProtocolError(f"hello as tenant {index}, which it is not")
+        if not 0 <= number < world or any(rank.world != world for rank in self.ranks.values()):
+            raise ProtocolError(f"hello as rank {number} of {world}, which does not fit its other ranks")
+        if number in self.ranks:
+            raise ProtocolError(f"a second hello as rank {number}: RANK and WORLD_SIZE tell processes apart")
+        self.ranks[number] = Rank(link, world)
+        return self.ranks[number]
+
+    def kill(self) -> None:
+        """Kill all of it, a shim outside its slice and a child without our marker included. Raises NotIsolatedError."""
+        if self.alive:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self.process.pid, signal.SIGKILL)
+        self.live.kill()
+
+    def links(self) -> Iterator[Link]:
+        yield from self.strangers
+        yield from (rank.link for rank in self.ranks.values())
+
+    def leave(self) -> None:
+        """Kill what is left of it and close every descriptor. Raises NotIsolatedError."""
+        self.listener.close()
+        for link in self.links():
+            link.close()
+        self.channel.close()
+        os.close(self.pidfd)
+        self.kill()
+        self.status = self.process.wait()
+
     def log_tail(self) -> str:
         """Return the last lines of its log, in one line."""
         try:
@@ -100,22 +130,40 @@ class Tenant:
             return ""
         return " | ".join([line.strip() for line in text.splitlines() if line.strip()][-LOG_TAIL_LINES:])
 
-    def reap(self) -> None:
-        """Take the exit status of a process that has ended."""
-        self.status = self.process.wait()
-
 
 def start_tenant(order: Order, live: LiveSlice, read_back: ReadBack) -> Tenant:
-    """Start the shim of one tenant; it enters the slice and waits for a byte on the channel."""
-    ours, theirs = socket.socketpair()
+    """Start the shim of one tenant; it enters the slice and waits for a byte on the channel. Raises OSError."""
+    order.temporary.mkdir(parents=True, exist_ok=True)
+    order.log.unlink(missing_ok=True)
+    with contextlib.ExitStack() as undo:
+        listener = Listener(order.socket)
+        undo.callback(listener.close)
+        ours, theirs = socket.socketpair()
+        undo.callback(ours.close)
+        with theirs, order.log.open("wb") as log:
+            process = subprocess.Popen(
+                _shim(order, live, theirs.fileno()),
+                env=order.environment,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                pass_fds=[theirs.fileno()],
+                start_new_session=True,
+            )
+        ours.setblocking(False)
+        undo.pop_all()
+    return Tenant(order, live, read_back, process, ours, os.pidfd_open(process.pid), listener)
+
+
+def _shim(order: Order, live: LiveSlice, channel: int) -> list[str]:
     entry = live.entry
     mode = "FREE" if entry.processors is None else "SET" if entry.set_affinity else "CHECK"
-    shim = [
+    return [
         sys.executable,
         "-I",
         "-S",
         enter.__file__,
-        str(theirs.fileno()),
+        str(channel),
         str(os.getpid()),
         mode,
         ",".join(map(str, entry.processors or ())),
@@ -123,22 +171,13 @@ def start_tenant(order: Order, live: LiveSlice, read_back: ReadBack) -> Tenant:
         "--",
         *order.command,
     ]
-    order.temporary.mkdir(parents=True, exist_ok=True)
-    order.log.unlink(missing_ok=True)
-    with theirs, order.log.open("wb") as log:
-        process = subprocess.Popen(
-            shim,
-            env=order.environment,
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=subprocess.STDOUT,
-            pass_fds=[theirs.fileno()],
-            start_new_session=True,
-        )
-    ours.setblocking(False)
-    return Tenant(order, live, read_back, process, ours, os.pidfd_open(process.pid))
 
 
 def signal_name(status: int) -> str:
     """Say an exit status as a person would."""
-    return f"killed by {signal.Signals(-status).name}" if status < 0 else f"exit status {status}"
+    if status >= 0:
+        return f"exit status {status}"
+    try:
+        return f"killed by {signal.Signals(-status).name}"
+    except ValueError:
+        return f"killed by signal {-status}"

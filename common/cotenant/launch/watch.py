@@ -5,22 +5,23 @@ from __future__ import annotations
 from pathlib import Path
 
 from cotenant.launch.tenant import Tenant, signal_name
+from cotenant.results.said import said
 
 NEAR_LIMIT = 0.99
+MESSAGE_LIMIT = 2000
 
 
 def outcome_of(tenant: Tenant, host_oom_kills: int) -> tuple[str, str]:
     """Return (outcome, message) of a tenant that has ended. The first that applies counts:
 
-    the slice's out-of-memory counter (a killed data-loader worker leaves its parent exiting with 0), why the runner
-    killed it, what it said itself, its exit status, and at last its losses.
+    the slice's out-of-memory counter (a killed data-loader worker leaves its parent exiting with 0), the first reason
+    it gave or the runner had to kill it, its exit status, and at last its losses.
     """
     if tenant.after.oom_kills:
         return _out_of_memory(tenant)
-    if tenant.killed_for is not None:
-        return tenant.killed_for
-    if tenant.failure is not None:
-        return tenant.failure
+    if tenant.reason is not None:
+        outcome, message = tenant.reason
+        return outcome, message[:MESSAGE_LIMIT]
     if tenant.status == 0 and (not tenant.joined or tenant.all_ranks("record")):
         return _finished(tenant)
     return _died(tenant, host_oom_kills)
@@ -50,9 +51,9 @@ def _half_batch(tenant: Tenant) -> str:
 
 
 def _finished(tenant: Tenant) -> tuple[str, str]:
-    bad = sum(rank.record.get("losses_non_finite", 0) for rank in tenant.ranks.values() if rank.record)
-    if bad:
-        checked = sum(rank.record.get("losses_checked", 0) for rank in tenant.ranks.values() if rank.record)
+    parts = [said(rank.record) for rank in tenant.ranks.values() if rank.record]
+    if bad := sum(part.losses_non_finite for part in parts):
+        checked = sum(part.losses_checked for part in parts)
         return "nan", f"{bad} of {checked} losses were not finite."
     return "completed", ""
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
-import select
 import socket
 import time
 from collections.abc import Mapping
@@ -12,10 +12,11 @@ from typing import Any
 from cotenant.protocol.messages import SOCKET_VARIABLE, TENANT_VARIABLE, Lines, Message, encode
 
 SPIN_NS = 2_000_000
+CHUNK_BYTES = 1 << 16
 
 
 class RunnerGoneError(ConnectionError):
-    """The runner closed the rendezvous before it said STOP."""
+    """The runner closed the rendezvous before it said STOP, or was not there at all."""
 
 
 class Rendezvous:
@@ -26,8 +27,13 @@ class Rendezvous:
     """
 
     def __init__(self, path: str, tenant: int, rank: int = 0, world: int = 1) -> None:
+        """Connect and say hello. Raises RunnerGoneError where nobody listens at `path`."""
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        self._socket.connect(path)
+        try:
+            self._socket.connect(path)
+        except OSError as error:
+            self._socket.close()
+            raise RunnerGoneError(f"no runner listens at {path}: {error.strerror or error}") from error
         self._lines = Lines()
         self._inbox: list[Message] = []
         self._say("hello", tenant=tenant, rank=rank, world=world, pid=os.getpid())
@@ -50,14 +56,15 @@ class Rendezvous:
 
     def await_go(self) -> tuple[int, int, int]:
         """Block until GO, and return its (t0_ns, number, repeat). Raises RunnerGoneError."""
-        message = self._next()
-        while message.kind != "go":
-            message = self._next()
-        fields = message.fields
-        return fields["t0_ns"], fields["number"], fields["repeat"]
+        while True:
+            while self._inbox:
+                message = self._inbox.pop(0)
+                if message.kind == "go":
+                    return message.fields["t0_ns"], message.fields["number"], message.fields["repeat"]
+            self._receive()
 
     def observation(self, **fields: Any) -> None:
-        """Report one observation: index, start_ns, end_ns, items, data_wait_ns."""
+        """Report one observation: index, start_ns, end_ns, items, data_wait_ns; times of `time.perf_counter_ns`."""
         self._say("observation", **fields)
 
     def done(self) -> None:
@@ -66,8 +73,8 @@ class Rendezvous:
 
     def stopped(self) -> bool:
         """Has the runner said STOP? Never blocks. Raises RunnerGoneError."""
-        while not self._inbox and select.select([self._socket], [], [], 0)[0]:
-            self._receive()
+        with contextlib.suppress(BlockingIOError):
+            self._receive(socket.MSG_DONTWAIT)
         return any(message.kind == "stop" for message in self._inbox)
 
     def record(self, record: dict[str, Any]) -> dict[str, Any]:
@@ -79,19 +86,21 @@ class Rendezvous:
         """Say why this tenant ends without a record."""
         self._say("failed", outcome=outcome, message=message)
 
+    def close(self) -> None:
+        """Leave; a process that ends has no need to."""
+        self._socket.close()
+
     def _say(self, kind: str, **fields: Any) -> None:
         try:
             self._socket.sendall(encode(kind, **fields))
         except (BrokenPipeError, ConnectionResetError) as error:
             raise RunnerGoneError("the runner has closed the rendezvous") from error
 
-    def _next(self) -> Message:
-        while not self._inbox:
-            self._receive()
-        return self._inbox.pop(0)
-
-    def _receive(self) -> None:
-        data = self._socket.recv(65536)
+    def _receive(self, flags: int = 0) -> None:
+        try:
+            data = self._socket.recv(CHUNK_BYTES, flags)
+        except ConnectionResetError:  # It closed without having read all that was said.
+            data = b""
         if not data:
             raise RunnerGoneError("the runner has closed the rendezvous")
         self._inbox += self._lines.feed(data)

@@ -12,6 +12,7 @@ from typing import Any
 SOCKET_VARIABLE = "COTENANT_SOCKET"
 TENANT_VARIABLE = "COTENANT_TENANT"
 LINE_LIMIT_BYTES = 16 << 20
+INTEGER_LIMIT = 1 << 63
 
 FIELDS: dict[str, dict[str, type | tuple[type, ...]]] = {
     "hello": {"tenant": int, "rank": int, "world": int, "pid": int},
@@ -32,7 +33,7 @@ FIELDS: dict[str, dict[str, type | tuple[type, ...]]] = {
 
 
 class ProtocolError(ValueError):
-    """A line that is no message of this protocol."""
+    """A line that is no message of this protocol, or a message that has no meaning where it was said."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,9 +51,13 @@ def encode(kind: str, **fields: Any) -> bytes:
 
 
 def decode(line: bytes) -> Message:
-    """Return the message a line holds. Raises ProtocolError."""
+    """Return the message a line holds: its integers fit 64 bits, its texts can be encoded. Raises ProtocolError."""
     try:
-        fields = json.loads(line)
+        text = line.decode()
+        fields = json.loads(text, parse_int=_integer)
+        if "\\ud" in text.lower():
+            # Half a surrogate pair (an argument that is not UTF-8, say) could be written to no file.
+            fields = json.loads(json.dumps(fields, ensure_ascii=False).encode(errors="replace"))
     except (ValueError, RecursionError) as error:
         raise ProtocolError(f"not JSON: {line[:80]!r}") from error
     if not isinstance(fields, dict) or not isinstance(fields.get("kind"), str):
@@ -67,6 +72,13 @@ def decode(line: bytes) -> Message:
     return Message(kind, fields)
 
 
+def _integer(digits: str) -> int:
+    number = int(digits)
+    if not -INTEGER_LIMIT <= number < INTEGER_LIMIT:
+        raise ValueError(f"an integer of {len(digits)} digits")
+    return number
+
+
 class Lines:
     """Bytes in, whole messages out; what is not yet a line waits."""
 
@@ -75,9 +87,12 @@ class Lines:
 
     def feed(self, data: bytes) -> list[Message]:
         """Return the messages that `data` completes. Raises ProtocolError, also for a line without end."""
-        self._pending += data
-        *whole, rest = self._pending.split(b"\n")
-        if len(rest) > LINE_LIMIT_BYTES:
+        whole, newline, rest = data.rpartition(b"\n")
+        if len(self._pending) + len(data) > LINE_LIMIT_BYTES:
             raise ProtocolError(f"a line of more than {LINE_LIMIT_BYTES} bytes")
+        if not newline:
+            self._pending += data
+            return []
+        lines = bytes(self._pending + whole).split(b"\n")
         self._pending = bytearray(rest)
-        return [decode(bytes(line)) for line in whole]
+        return [decode(line) for line in lines]

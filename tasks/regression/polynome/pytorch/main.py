@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import torch
 from torch import nn
 
-from cotenant.bench import Benchmark, Run
+from cotenant.bench import Benchmark, Run, flag
 
 DEGREE = 4
 
@@ -19,7 +19,7 @@ class PolynomialRegression(Benchmark):
     item = "example"
 
     batch_size: int = 256
-    lr: float = 0.01
+    lr: float = flag(0.01, help="learning rate")
 
     def build(self, run: Run) -> None:
         self.coefficients = torch.randn(DEGREE, 1) * 5

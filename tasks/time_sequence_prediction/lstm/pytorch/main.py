@@ -38,15 +38,15 @@ class Sequence(nn.Module):
 
 
 class TimeSequence(Benchmark):
-    """One step = one optimizer step on all training waves (a full batch), each predicted one value ahead."""
+    """One step = one optimizer step on all 97 training waves (a full batch), each predicted one value ahead."""
 
     item = "optimizer step"
 
     batch_size: int = 1
-    lr: float = 0.01
-    waves: int = flag(100, "--waves", help="sine waves, of which 3 are kept for testing")
-    length: int = flag(1000, "--length", help="points of one wave")
-    dtype: Literal["float32", "float64"] = "float32"
+    lr: float = flag(0.01, help="learning rate")
+    waves: int = flag(100, help="sine waves, of which 3 are kept for testing")
+    length: int = flag(1000, help="points of one wave")
+    dtype: Literal["float32", "float64"] = flag("float32", help="of the waves and the weights")
 
     def build(self, run: Run) -> None:
         self.model = run.place(Sequence().to(getattr(torch, self.dtype)))
@@ -54,9 +54,9 @@ class TimeSequence(Benchmark):
         self.loss = nn.MSELoss()
 
     def batches(self, run: Run) -> Iterator[torch.Tensor]:
-        shifts = torch.randint(-4 * PERIOD, 4 * PERIOD, (self.waves, 1))
-        times = torch.arange(self.length) + shifts
-        return run.resident(torch.sin(times / PERIOD)[TEST_WAVES:].to(getattr(torch, self.dtype)))
+        shifts = PERIOD * torch.rand(self.waves, 1, dtype=torch.float64)
+        waves = torch.sin(2 * torch.pi * (torch.arange(self.length) + shifts) / PERIOD)
+        return run.resident(waves[TEST_WAVES:].to(getattr(torch, self.dtype)))
 
     def step(self, run: Run, batch: torch.Tensor) -> torch.Tensor:
         loss = self.loss(self.model(batch[:, :-1]), batch[:, 1:])

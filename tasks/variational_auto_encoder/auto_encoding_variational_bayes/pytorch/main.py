@@ -9,7 +9,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from cotenant.bench import Benchmark, Run
+from cotenant.bench import Benchmark, Run, flag
 from cotenant.datasets.idx import read_idx
 
 PIXELS = 28 * 28
@@ -40,9 +40,9 @@ class AutoEncoder(Benchmark):
     item = "image"
 
     batch_size: int = 128
-    lr: float = 1e-3
-    hidden: int = 400
-    latent: int = 20
+    lr: float = flag(1e-3, help="learning rate")
+    hidden: int = flag(400, help="units of the encoder and of the decoder")
+    latent: int = flag(20, help="dimensions of the code")
 
     def build(self, run: Run) -> None:
         self.model = run.place(VAE(self.hidden, self.latent))

@@ -1,0 +1,42 @@
+"""How a launch ended: the immutable result of all that happened in it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from cotenant.isolation.backend import Counters, ReadBack
+from cotenant.launch.rank import Rank
+from cotenant.launch.tenant import Order, Tenant
+from cotenant.launch.watch import outcome_of
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """How one tenant ended: its order, outcome, what its ranks said, and what the kernel counted."""
+
+    order: Order
+    outcome: str
+    message: str
+    ranks: dict[int, Rank] = field(default_factory=dict)
+    read_back: ReadBack = field(default_factory=ReadBack)
+    before: Counters = field(default_factory=Counters)
+    after: Counters = field(default_factory=Counters)
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchResult:
+    """All endings, in the tenants' order, and what they share."""
+
+    endings: tuple[Ending, ...]
+    started: datetime
+    ended: datetime
+    t0_ns: int
+    meters: dict[str, Any]
+
+
+def ending_of(tenant: Tenant, host_kills: int) -> Ending:
+    """Return the ending of a tenant that has ended; `host_kills` is the number the host itself killed for memory."""
+    outcome, message = outcome_of(tenant, host_kills)
+    return Ending(tenant.order, outcome, message, tenant.ranks, tenant.read_back, tenant.before, tenant.after)

@@ -1,0 +1,59 @@
+"""The directories of a suite run: those of the caller, and two of the run's own that end with it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from cotenant.isolation.backend import RunName
+
+SOCKET_PATH_BYTES = 107
+SOCKET_ROOM_BYTES = len("/4194304-99999999999/t1023")
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """The directories of a suite run; all absolute. `meeting` holds the tenants' sockets."""
+
+    base: Path
+    data: Path
+    output: Path
+    temporary: Path
+    meeting: Path
+
+    @classmethod
+    def of_run(cls, base: Path, data: Path, output: Path, run: RunName) -> Places:
+        """Return the places of one run. Nothing is made."""
+        return cls(base, data, output, base / "tmp" / f"{_prefix()}{run}", _meeting_root() / f"{_prefix()}{run}")
+
+    @property
+    def logs(self) -> Path:
+        return self.output / "logs"
+
+    @property
+    def own(self) -> tuple[Path, Path]:
+        """The directories that are this run's alone."""
+        return self.temporary, self.meeting
+
+    def sweep(self) -> None:
+        """Remove the own directories of runs that are dead, of this user and on this host."""
+        for path in [path for own in self.own for path in own.parent.glob(f"{_prefix()}*")]:
+            run = RunName.parse(path.name.removeprefix(_prefix()))
+            if run is not None and not run.alive and path.lstat().st_uid == os.getuid():
+                shutil.rmtree(path, ignore_errors=True)
+
+
+def _prefix() -> str:
+    """Hosts may share a base: the pid of another host's run says nothing here."""
+    return f"cotenant-{socket.gethostname()[:16]}-"
+
+
+def _meeting_root() -> Path:
+    """Where a socket's path stays short enough for the kernel."""
+    place = tempfile.gettempdir()
+    fits = len(os.fsencode(place)) + len(_prefix()) + SOCKET_ROOM_BYTES <= SOCKET_PATH_BYTES
+    return Path(place if fits else "/tmp")

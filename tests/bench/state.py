@@ -1,0 +1,25 @@
+"""What a benchmark changes in its own process, put back for the next test."""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+from collections.abc import Iterator
+
+import pytest
+import torch
+from torch import clear_autocast_cache
+
+from cotenant.protocol.messages import SOCKET_VARIABLE
+
+
+@contextlib.contextmanager
+def unchanged(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.delenv(SOCKET_VARIABLE, raising=False)
+    products, convolutions = torch.get_float32_matmul_precision(), torch.backends.cudnn.allow_tf32
+    yield
+    clear_autocast_cache()
+    gc.unfreeze()
+    gc.enable()
+    torch.set_float32_matmul_precision(products)
+    torch.backends.cudnn.allow_tf32 = convolutions

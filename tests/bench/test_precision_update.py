@@ -1,0 +1,280 @@
+from __future__ import annotations
+
+import itertools
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import nn
+
+from bench.small import Small
+from cotenant.bench import Run, UnsupportedError
+from cotenant.bench.device import Device
+from cotenant.bench.observed import observed_dtype
+from cotenant.bench.precision import STATIC_SCALE, Precision, asked_precision, set_precision
+from cotenant.errors import CotenantError
+
+CPU = Device(torch.device("cpu"))
+CUDA = Device(torch.device("cuda", 0))
+
+
+def scaled(scale: float = 1024.0) -> Precision:
+    """fp16's way of updating, with the dtype that a CPU can train."""
+    return Precision(
+        "fp16",
+        autocast=torch.autocast("cpu", torch.bfloat16),
+        outside=torch.autocast("cpu", enabled=False),
+        scaler=torch.amp.GradScaler("cpu", init_scale=scale),
+    )
+
+
+def half() -> Precision:
+    return Precision(
+        "half", autocast=torch.autocast("cpu", torch.float16), outside=torch.autocast("cpu", enabled=False)
+    )
+
+
+SPELLINGS = {
+    "fp32": [{}, {"precision": "fp32"}, {"opt_level": "O0"}],
+    "tf32": [{"precision": "tf32"}],
+    "bf16": [{"precision": "bf16"}],
+    "fp16": [{"precision": "fp16"}, {"fp16": True}, {"opt_level": "O1"}, {"opt_level": "O2"}],
+    "half": [{"half": True}, {"opt_level": "O3"}],
+}
+
+
+def asked(**said: Any) -> str:
+    return asked_precision(**({"precision": None, "half": False, "fp16": False, "opt_level": None} | said))
+
+
+@pytest.mark.parametrize("name, said", [(name, said) for name, all_ in SPELLINGS.items() for said in all_])
+def test_every_spelling(name: str, said: dict[str, Any]) -> None:
+    assert asked(**said) == name
+
+
+@given(
+    st.sampled_from([None, "fp32", "tf32", "bf16", "fp16"]),
+    st.booleans(),
+    st.booleans(),
+    st.sampled_from([None, "O0", "O1", "O2", "O3"]),
+)
+def test_spellings_agree_or_are_refused(precision: str | None, half: bool, fp16: bool, level: str | None) -> None:
+    meant = {asked(precision=precision)} if precision else set()
+    meant |= {"half"} if half else set()
+    meant |= {"fp16"} if fp16 else set()
+    meant |= {asked(opt_level=level)} if level else set()
+    if len(meant) < 2:
+        assert asked_precision(precision, half, fp16, level) == next(iter(meant), "fp32")
+    else:
+        with pytest.raises(CotenantError, match=r"Two precisions are asked for: .* means .* means .*\. Keep one"):
+            asked_precision(precision, half, fp16, level)
+
+
+def test_fp32_is_bit_equal_to_a_loop_by_hand() -> None:
+    benchmark = Small(seed=3)
+    run = Run(benchmark)
+    benchmark.build(run)
+    batch = next(iter(benchmark.batches(run)))
+    step = run.precision.around(benchmark.step)
+    assert step == benchmark.step
+    ours = [step(run, batch).item() for _ in range(20)]
+
+    torch.manual_seed(3)
+    model = nn.Linear(3, 2)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    batch, by_hand = torch.randn(4, 3), []
+    for _ in range(20):
+        optimizer.zero_grad()
+        loss = model(batch).square().mean()
+        loss.backward()
+        optimizer.step()
+        by_hand.append(loss.item())
+    assert ours == by_hand
+
+
+@pytest.mark.parametrize("name, products, convolutions", [("fp32", "highest", False), ("tf32", "high", True)])
+def test_torchs_switches(name: str, products: str, convolutions: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: (9, 0))
+    assert set_precision(name, CUDA) == Precision(name)
+    # Read in the older and in the newer way: torch raises where the two disagree.
+    assert torch.get_float32_matmul_precision() == products
+    assert torch.backends.cuda.matmul.allow_tf32 is torch.backends.cudnn.allow_tf32 is convolutions
+    assert (torch.backends.cuda.matmul.fp32_precision == "tf32") is convolutions
+    assert (torch.backends.cudnn.conv.fp32_precision == "tf32") is convolutions
+    assert (torch.backends.cudnn.rnn.fp32_precision == "tf32") is convolutions
+
+
+def test_switches_follow_the_last_asked() -> None:
+    torch.set_float32_matmul_precision("high")
+    torch.backends.cudnn.allow_tf32 = True
+    set_precision("bf16", CPU)
+    assert torch.get_float32_matmul_precision() == "highest"
+    assert torch.backends.cudnn.allow_tf32 is False
+
+
+@pytest.mark.parametrize("name", ["fp16", "half"])
+def test_fp16_on_a_processor_is_refused(name: str) -> None:
+    with pytest.raises(UnsupportedError, match=r"fp16 training on a CPU is emulated.*Use --precision bf16\."):
+        set_precision(name, CPU)
+
+
+def test_tf32_is_refused_where_it_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(UnsupportedError, match=r"CPU has no TF32\. Use --precision fp32"):
+        set_precision("tf32", CPU)
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: (7, 0))
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda device: "V100")
+    with pytest.raises(UnsupportedError, match="V100 has no TF32"):
+        set_precision("tf32", CUDA)
+
+
+@pytest.mark.parametrize("name, dtype, scales", [("bf16", torch.bfloat16, False), ("fp16", torch.float16, True)])
+def test_what_16_bit_is_made_of(name: str, dtype: torch.dtype, scales: bool) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # torch says that there is no CUDA here
+        made = set_precision(name, CUDA)
+    assert made.autocast is not None
+    assert made.outside is not None
+    assert (made.autocast.device, made.autocast.fast_dtype) == ("cuda", dtype)
+    assert (made.scaler is not None) is scales
+
+
+def test_bf16_runs_in_bf16_and_its_backward_outside_autocast() -> None:
+    seen: list[tuple[str, bool]] = []
+
+    class Watching(Small):
+        def step(self, run: Run, batch: Any) -> torch.Tensor | None:
+            seen.append(("step", torch.is_autocast_enabled("cpu")))
+            out = self.model(batch)
+            assert out.dtype == torch.bfloat16
+            out.register_hook(lambda grad: seen.append(("backward", torch.is_autocast_enabled("cpu"))))
+            loss = out.float().square().mean()
+            run.update(loss, self.optimizer)
+            return loss
+
+    benchmark = Watching(precision="bf16")
+    run = Run(benchmark)
+    benchmark.build(run)
+    batch = next(iter(benchmark.batches(run)))
+    step = run.precision.around(benchmark.step)
+    loss, dtype = observed_dtype(lambda: step(run, batch))
+    assert dtype == "bf16"
+    assert loss.dtype == torch.float32
+    assert seen == [("step", True), ("backward", False)]
+    assert benchmark.model.weight.dtype == benchmark.model.weight.grad.dtype == torch.float32
+    assert not torch.is_autocast_enabled("cpu")
+
+
+def second_forward(precision: Precision) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return what a second forward in one step says, and what it must say."""
+    model = nn.Linear(4, 4)
+    optimizer = torch.optim.SGD(model.parameters(), lr=1.0)
+    x = torch.randn(8, 4)
+
+    def step(run: Any, batch: torch.Tensor) -> torch.Tensor:
+        precision.update(model(batch).float().square().sum(), optimizer)
+        return model(batch)
+
+    second = precision.around(step)(None, x)
+    return second, nn.functional.linear(*(tensor.bfloat16() for tensor in (x, model.weight, model.bias)))
+
+
+@pytest.mark.parametrize("make", [lambda: set_precision("bf16", CPU), scaled])
+def test_a_second_forward_in_one_step_sees_the_updated_weights(make: Callable[[], Precision]) -> None:
+    second, expected = second_forward(make())
+    assert torch.equal(second, expected)
+
+
+def test_without_clearing_the_cache_it_would_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch, "clear_autocast_cache", lambda: None)
+    second, expected = second_forward(set_precision("bf16", CPU))
+    assert not torch.equal(second, expected)
+
+
+def weights_after(
+    precision: Precision, clip_norm: float | None, loss_of: Callable[[Any], torch.Tensor]
+) -> torch.Tensor:
+    torch.manual_seed(0)
+    model = nn.Linear(4, 1)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    precision.update(loss_of(model(torch.ones(2, 4))), optimizer, clip_norm)
+    return model.weight.detach()
+
+
+@pytest.mark.parametrize("clip_norm", [None, 0.01, 1e6])
+@pytest.mark.parametrize("make", [scaled, lambda: set_precision("bf16", CPU), half])
+def test_scaling_and_clipping_update_as_fp32_does(make: Callable[[], Precision], clip_norm: float | None) -> None:
+    def loss_of(out: torch.Tensor) -> torch.Tensor:
+        return (out - 3).square().sum()
+
+    plain = weights_after(Precision("fp32"), clip_norm, loss_of)
+    torch.testing.assert_close(weights_after(make(), clip_norm, loss_of), plain)
+
+
+def test_an_overflow_skips_the_step_and_halves_the_scale() -> None:
+    precision = scaled(scale=1024.0)
+    torch.manual_seed(0)
+    before = nn.Linear(4, 1).weight.detach()
+    after = weights_after(precision, None, lambda out: out.sum() * float("inf"))
+    assert torch.equal(before, after)
+    assert precision.scaler is not None
+    assert precision.scaler.get_scale() == 512.0
+
+
+def test_two_optimizers_in_one_step_share_a_scaler() -> None:
+    precision = scaled(scale=2.0)
+    assert precision.scaler is not None
+    one, two = nn.Linear(2, 2), nn.Linear(2, 2)
+    first, second = (torch.optim.SGD(model.parameters(), lr=0.1) for model in (one, two))
+    kept = two.weight.detach().clone()
+
+    def step(run: Any, batch: torch.Tensor) -> torch.Tensor:
+        precision.update(one(batch).float().sum() * float("inf"), first)
+        loss = two(one(batch)).float().square().sum()
+        precision.update(loss, second)
+        return loss
+
+    precision.around(step)(None, torch.ones(3, 2))
+    assert precision.scaler.get_scale() == 1.0
+    assert not torch.equal(two.weight, kept)
+    assert two.weight.isfinite().all()
+
+
+def test_half_has_fp16_weights_and_fp32_norms() -> None:
+    norms = [nn.BatchNorm2d(4), nn.InstanceNorm1d(4, affine=True), nn.LayerNorm(4), nn.GroupNorm(2, 4), nn.RMSNorm(4)]
+    others = [nn.Conv2d(1, 4, 3), nn.Linear(4, 4), nn.Embedding(3, 4), nn.GRU(4, 4)]
+    Precision("half").convert(nn.ModuleList([*norms, *others]))
+    for norm in norms:
+        assert {tensor.dtype for tensor in itertools.chain(norm.parameters(), norm.buffers())} <= {
+            torch.float32,
+            torch.int64,
+        }
+    for other in others:
+        assert {parameter.dtype for parameter in other.parameters()} == {torch.float16}
+
+
+@pytest.mark.parametrize("name", ["fp32", "tf32", "bf16", "fp16"])
+def test_the_others_leave_weights_in_fp32(name: str) -> None:
+    assert Precision(name).convert(nn.Linear(2, 2)).weight.dtype == torch.float32
+
+
+def test_half_scales_its_loss_within_the_backward_only() -> None:
+    precision, grads = half(), []
+    model = precision.convert(nn.Sequential(nn.Linear(4, 4), nn.LayerNorm(4)))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+
+    def step(run: Any, batch: torch.Tensor) -> torch.Tensor:
+        out = model(batch)
+        out.register_hook(grads.append)
+        loss = out.float().sum()
+        precision.update(loss, optimizer)
+        return loss
+
+    loss = precision.around(step)(None, torch.randn(2, 4))
+    assert (grads[0] == STATIC_SCALE).all()
+    torch.testing.assert_close(model[1].bias.grad, torch.full((4,), 2.0))
+    assert model[0].weight.dtype == model[0].weight.grad.dtype == torch.float16
+    assert abs(loss) < STATIC_SCALE

@@ -1,0 +1,158 @@
+from __future__ import annotations
+
+import gc
+import weakref
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+import torch
+
+from bench.small import Small
+from cotenant.bench import MissingDataError, Run
+from cotenant.bench.loop import WARM_UP_STEPS, Loop
+from cotenant.errors import CotenantError
+
+
+def loop_of(benchmark: Small) -> Loop:
+    return Loop(benchmark, Run(benchmark))
+
+
+class Knot:
+    """Garbage that only the collector can find."""
+
+    def __init__(self) -> None:
+        self.itself = self
+
+
+class Littering(Small):
+    """Makes garbage in every step, and writes down whether the collector ran."""
+
+    def build(self, run: Run) -> None:
+        super().build(run)
+        self.states: list[tuple[bool, bool]] = []
+        self.knots: list[weakref.ref[Knot]] = []
+
+    def step(self, run: Run, batch: Any) -> torch.Tensor | None:
+        self.states.append((gc.isenabled(), all(knot() is not None for knot in self.knots[-2:])))
+        self.knots.append(weakref.ref(Knot()))
+        return super().step(run, batch)
+
+
+def test_the_collector_is_off_inside_and_collects_between() -> None:
+    benchmark = Littering()
+    loop = loop_of(benchmark)
+    loop.warm_up()
+    assert gc.get_freeze_count() > 1000
+    assert not any(knot() for knot in benchmark.knots)
+    for _ in range(2):
+        benchmark.states.clear()
+        benchmark.knots.clear()
+        loop.observe(5)
+        assert benchmark.states == [(False, True)] * 5
+        assert not any(knot() for knot in benchmark.knots)
+
+
+def test_the_collector_is_on_in_the_cool_down() -> None:
+    benchmark = Littering()
+    loop = loop_of(benchmark)
+    loop.warm_up()
+    answers = iter([False, False, True])
+    benchmark.states.clear()
+    before_ns = loop.observe(1).end_ns
+    assert loop.load_until(lambda: next(answers)) > before_ns
+    assert [enabled for enabled, _ in benchmark.states] == [False, True, True]
+
+
+def test_warm_up_does_real_steps() -> None:
+    benchmark = Littering()
+    loop = loop_of(benchmark)
+    assert len(loop.warm_up()) == len(benchmark.states) == WARM_UP_STEPS
+    assert loop.observed_dtype == "fp32"
+
+
+class Ending(Small):
+    """Its input ends after two batches."""
+
+    def batches(self, run: Run) -> Iterable[Any]:
+        return [torch.ones(4, 3), torch.ones(5, 3)]
+
+
+def test_input_that_ends_is_one_finding() -> None:
+    benchmark = Ending()
+    run = Run(benchmark)
+    loop = Loop(benchmark, run)
+    assert run.findings == []
+    loop.warm_up()
+    # Three batches went to the warm-up: 4, 5, 4.
+    assert loop.observe(4).items == 5 + 4 + 5 + 4
+    loop.observe(4)
+    assert [finding.rule for finding in run.findings] == ["input_restarted"]
+    assert "without end" in run.findings[0].remedy
+
+
+def test_no_input_is_missing_data() -> None:
+    class Empty(Small):
+        def batches(self, run: Run) -> Iterable[Any]:
+            return []
+
+    with pytest.raises(MissingDataError, match="holds no batch"):
+        loop_of(Empty())
+
+
+def test_a_loss_is_a_scalar() -> None:
+    class Wide(Small):
+        def step(self, run: Run, batch: Any) -> torch.Tensor:
+            return torch.ones(2, 3)
+
+    with pytest.raises(CotenantError, match=r"a loss of shape \(2, 3\), not a scalar"):
+        loop_of(Wide()).warm_up()
+
+
+@pytest.mark.parametrize(
+    "batch, items",
+    [
+        (torch.ones(7, 3), 7),
+        ((torch.ones(6, 3), torch.ones(2)), 6),
+        ([torch.ones(5, 3)], 5),
+        ({"x": torch.ones(4, 3), "y": torch.ones(1)}, 4),
+        (([torch.ones(3), torch.ones(4)], ["a", "b"]), 2),
+    ],
+)
+def test_items_are_the_rows_of_the_first_part(batch: Any, items: int) -> None:
+    class Given(Small):
+        def batches(self, run: Run) -> Iterable[Any]:
+            while True:
+                yield batch
+
+        def step(self, run: Run, batch: Any) -> None:
+            return None
+
+    benchmark = Given()
+    assert benchmark.items(batch) == items
+    assert loop_of(benchmark).observe(3).items == 3 * items
+
+
+def test_items_of_its_own() -> None:
+    class Tokens(Small):
+        def items(self, batch: Any) -> float:
+            return batch.numel() / 2
+
+    assert loop_of(Tokens()).observe(3).items == 3 * 6
+
+
+@pytest.mark.parametrize(
+    "counted, sentence",
+    [(None, "cannot be counted.*Define `items"), (torch.tensor(3), "plain number, known on the host")],
+)
+def test_items_that_are_no_number(counted: Any, sentence: str) -> None:
+    class Odd(Small):
+        def batches(self, run: Run) -> Iterable[Any]:
+            while True:
+                yield None
+
+        def items(self, batch: Any) -> float:
+            return super().items(batch) if counted is None else counted
+
+    with pytest.raises(CotenantError, match=sentence):
+        loop_of(Odd())

@@ -1,0 +1,176 @@
+"""What the flags and variables of `run` change."""
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cotenant.machine.topology import discover
+from tenants.suites import ROOT, TENANTS, Suites, job
+
+THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS")
+
+
+def echoed(suites: Suites, *flags: object, users: int = 2, **more: Any) -> list[dict[str, Any]]:
+    """Run echo.py, and return what each tenant found: argv, env, processors."""
+    env = more.pop("env_of_caller", {})
+    ended = suites.run([job("echo.py", **more)], "--users", users, *flags, **env)
+    assert ended.returncode == 0, ended.stderr
+    tenants = 1 if more.get("group") == "all" else users
+    return [json.loads(suites.log(tenant=tenant)) for tenant in range(tenants)]
+
+
+def seen(folder: Path) -> list[Path]:
+    return sorted(folder.rglob("*"))
+
+
+@pytest.mark.v1
+def test_dry_says_exactly_what_a_run_does_and_makes_nothing(v1: Suites) -> None:
+    jobs = [job("echo.py", args={"--x": "$JOB_ID 'a b'", "--y": [1, 2]}, env={"MINE": "$TEMP_DIRECTORY"})]
+    v1.jobs(jobs)
+    before = seen(v1.folder), seen(v1.short)
+    dry = v1.run(jobs, "--users", 2, "--dry")
+    assert dry.returncode == 0, dry.stderr
+    assert (seen(v1.folder), seen(v1.short)) == before
+    assert not v1.cgroups()
+    lines = dry.stdout.splitlines()
+    assert [line for line in lines if line.startswith("job")] == [
+        f"job.c{cell}, tenant {tenant} of 2" for cell in (1, 2) for tenant in (0, 1)
+    ]
+    assert f"  command  {TENANTS}/echo.py --x 1 'a b' --y 2 --seed 200" in lines
+    assert [line.split()[2] for line in lines if line.startswith("  slice")] == ["0", "1"] * 2
+    assert all(line.endswith("by v1") for line in lines if line.startswith("  slice"))
+    assert v1.run(jobs, "--users", 2).returncode == 0
+    told = json.loads(v1.log("job.c2", 1))
+    assert told["argv"] == ["--x", "1", "a b", "--y", "2", "--seed", "200"]
+    shown = dict(line.split()[1].split("=", 1) for line in lines[-60:] if line.startswith("  env"))
+    changing = {"TEMP_DIRECTORY", "TMPDIR", "MINE", "COTENANT_RUN", "COTENANT_SOCKET", "MASTER_PORT"}
+    assert {name: told["env"][name] for name in shown.keys() - changing} == {
+        name: shown[name] for name in shown.keys() - changing
+    }
+
+
+def test_show_lists_the_chosen_jobs(loose: Suites) -> None:
+    jobs = [job("echo.py", name="a", args={"--x": [1, 2, 3]}), job("echo.py", name="b", group="all"), job(name="c")]
+    ended = loose.run(jobs, "--show", "--exclude", "c")
+    assert ended.returncode == 0, ended.stderr
+    assert [line.split() for line in ended.stdout.splitlines()] == [
+        ["a", "student", "3", "cells", f"{TENANTS}/echo.py"],
+        ["b", "all", "1", "cell", f"{TENANTS}/echo.py"],
+    ]
+    assert not loose.base.exists()
+
+
+def test_what_stands_behind_two_dashes_overrides_every_cell(loose: Suites) -> None:
+    (told,) = echoed(loose, "--", "--repeat", 5, "--new", "x y", users=1, args={"--repeat": 9, "--keep": 1})
+    assert told["argv"] == ["--keep", "1", "--repeat", "5", "--new", "x y", "--seed", "100"]
+
+
+@pytest.mark.v1
+def test_the_environment_of_a_tenant_in_its_slice(v1: Suites) -> None:
+    machine = discover()
+    caller = {"OMP_NUM_THREADS": "77", "MINE": "kept", "DATA_DIRECTORY": str(v1.folder / "sets")}
+    first, second = echoed(v1, "--uid", 3, env={"EXTRA": "$JOB_ID of $DEVICE_TOTAL"}, env_of_caller=caller)
+    for number, told in enumerate((first, second)):
+        env = told["env"]
+        assert {env[name] for name in THREADS} == {str(len(told["processors"]))}
+        assert env["CPU_COUNT"] == str(len(told["processors"]))
+        assert env["MINE"] == "kept"
+        assert env["EXTRA"] == f"{number} of 2"
+        assert env["JOB_ID"] == str(number)
+        assert told["argv"] == ["--seed", str(3 + (number + 1) * 100)]
+    env = first["env"]
+    assert env["JOB_RUNNER"] == "cotenant"
+    assert env["JOB_FILE"] == env["SUITE_NAME"] == "jobs"
+    assert env["BENCH_NAME"] == "job"
+    assert env["RUN_ID"] == "3"
+    assert env["DEVICE_TOTAL"] == "2"
+    assert env["CPU_TOTAL"] == str(len(machine.processors))
+    assert env["RAM_TOTAL"] == str(machine.memory_bytes // 1024)
+    assert 0 < int(env["RAM_CONSTRAINT"]) < machine.memory_bytes // 1024 // 2
+    assert env["USE_CUDA"] == str(int(bool(machine.accelerators)))
+    assert env["BASE"] == str(v1.base)
+    assert env["DATA_DIRECTORY"] == str(v1.folder / "sets")
+    assert env["OUTPUT_DIRECTORY"] == str(v1.output)
+    assert Path(env["TEMP_DIRECTORY"]).parents[1] == v1.base / "tmp"
+    assert env["TMPDIR"] == env["TEMP_DIRECTORY"] != second["env"]["TEMP_DIRECTORY"]
+    assert env["MASTER_ADDR"] == "127.0.0.1"
+    assert env["MASTER_PORT"] != second["env"]["MASTER_PORT"]
+    assert env["PATH"].startswith(str(Path(sys.executable).parent))
+    assert set(first["processors"]).isdisjoint(second["processors"])
+
+
+@pytest.mark.v1
+def test_a_launch_that_owns_the_machine_shares_threads_among_its_ranks(v1: Suites) -> None:
+    (told,) = echoed(v1, "--uid", 3, group="all")
+    assert told["processors"] == sorted(os.sched_getaffinity(0))
+    assert told["env"]["OMP_NUM_THREADS"] == str(max(1, len(told["processors"]) // 2))
+    assert told["argv"] == ["--seed", str(3 + 2)]
+
+
+@pytest.mark.parametrize("flags", [["--no-cgexec"], ["--isolation", "none"]])
+def test_without_isolation_thread_counts_stay_the_callers(loose: Suites, flags: list[str]) -> None:
+    caller = {"OMP_NUM_THREADS": "77"}
+    for name in THREADS[1:]:
+        loose.environment.pop(name, None)
+    for told in echoed(loose, *flags, env_of_caller=caller):
+        assert told["env"]["OMP_NUM_THREADS"] == "77"
+        assert not set(THREADS[1:]) & told["env"].keys()
+        assert told["processors"] == sorted(os.sched_getaffinity(0))
+    assert {record["isolation"]["backend"] for record in loose.records()} == {"none"}
+
+
+def test_places_come_from_the_environment_and_from_flags(loose: Suites) -> None:
+    jobs = [job("plain.sh", "0")]
+    spaced = loose.folder / "a base with spaces"
+    assert loose.run(jobs, "--users", 1, BASE=str(spaced)).returncode == 0
+    assert (spaced / "output/summary.txt").exists()
+    assert loose.run(jobs, "--users", 1, OUTPUT_DIRECTORY=str(loose.folder / "named")).returncode == 0
+    assert (loose.folder / "named/summary.txt").exists()
+    relative = loose.run(jobs, "--users", 1, "--outdir", "here and there", OUTPUT_DIRECTORY=str(loose.folder / "not"))
+    assert relative.returncode == 0
+    assert (loose.folder / "here and there/summary.txt").exists()
+    assert not (loose.folder / "not").exists()
+    del loose.environment["BASE"]
+    assert loose.run(jobs, "--users", 1).returncode == 0
+    assert (loose.folder / "workspace/output/summary.txt").exists()
+
+
+def test_accepted_for_the_sake_of_old_scripts(loose: Suites) -> None:
+    assert loose.run([job("plain.sh", "0")], "--users", 1, "--no-nocache", "--verbose").returncode == 0
+
+
+def test_a_container_is_given_what_it_needs(loose: Suites) -> None:
+    """A program of that name which executes the command, as an image would."""
+    programs = loose.folder / "bin"
+    programs.mkdir()
+    (programs / "apptainer").write_text(
+        '#!/bin/sh\necho "$@" >"$BASE/../called"\nwhile [ "$1" != "$IMAGE" ]; do shift; done\nshift\nexec "$@"\n'
+    )
+    (programs / "apptainer").chmod(0o755)
+    image = loose.folder / "image.sif"
+    sets = loose.folder / "sets"
+    caller = {"PATH": f"{programs}:{os.environ['PATH']}", "IMAGE": str(image), "DATA_DIRECTORY": str(sets)}
+    missing = loose.run([job()], "--users", 1, "--singularity", image, **caller)
+    assert missing.returncode == 2
+    assert f"there is no image {image}" in missing.stderr
+    image.write_text("")
+    sets.mkdir()
+    ended = loose.run([job(args={"--repeat": 3})], "--users", 1, "--singularity", "image.sif", **caller)
+    assert ended.returncode == 0, ended.stderr + loose.log()
+    assert loose.outcomes() == ["completed"]
+    words = (loose.folder / "called").read_text().split()
+    assert words[0] == "exec"
+    bound = [words[at + 1] for at, word in enumerate(words) if word == "--bind"]
+    assert {str(loose.base), str(loose.output), str(sets), str(ROOT), str(TENANTS)} < set(bound)
+    assert words[words.index(str(image)) + 1 :] == [f"{TENANTS}/sums.py", "--repeat", "3", "--seed", "100"]
+
+
+def test_the_resolved_suite_lies_beside_its_results(loose: Suites) -> None:
+    assert loose.run([job("plain.sh", "0", weight=2)], "--users", 2, "--uid", 4).returncode == 0
+    (resolved,) = json.loads((loose.output / "jobs.R4.resolved.json").read_text())
+    assert (resolved["name"], resolved["weight"], resolved["cgroup"]) == ("job", 2.0, "student")
+    assert resolved["tenants"] == [[f"{TENANTS}/plain.sh", "0", "--seed", seed] for seed in ("104", "204")]

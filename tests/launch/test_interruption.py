@@ -1,0 +1,116 @@
+"""Ctrl-C and SIGTERM in every phase: 130, records, and nothing left."""
+
+import os
+import signal
+import subprocess
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from cotenant.launch.interruption import Interruption
+from cotenant.launch.launch import Launch
+from tenants.fakes import FakeBackend, orders
+from tenants.suites import Suites, job, until, with_data
+
+LIMIT_S = 20
+
+
+def held(suites: Suites, place: str, *flags: object) -> "subprocess.Popen[str]":
+    """Start two tenants that hang at `place` (`observed`: that go on), and wait until both are there."""
+    places = suites.folder / "places"
+    deed = [] if place == "observed" else ["--at", place, "--do", "hang"]
+    words = [*deed, "--pid-file", str(places), "--repeat", 1_000_000]
+    runner = suites.start([job("rogue.py", *words)], "--users", 2, *flags)
+    until(lambda: places.exists() and places.read_text().split().count(place) == 2, f"both at {place}")
+    return runner
+
+
+@pytest.mark.parametrize("place", ["hello", "observed"])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.v1
+def test_a_signal_leaves_records_and_nothing_else(v1: Suites, place: str, number: signal.Signals) -> None:
+    runner = held(v1, place)
+    runner.send_signal(number)
+    assert runner.wait(LIMIT_S) == 130
+    assert v1.outcomes() == ["interrupted", "interrupted"]
+    assert {record["message"] for record in v1.records()} == {f"Interrupted by {number.name}."}
+    assert f"Interrupted by {number.name}" in v1.said()
+    assert "[ 1/ 1][ 2/ 2] FAILED" in (v1.output / "summary.txt").read_text()
+    assert not v1.leftovers()
+
+
+@pytest.mark.v1
+def test_a_signal_while_tenants_are_stopping(v1: Suites) -> None:
+    places = v1.folder / "places"
+    words = ["--at", "done", "--do", "hang", "--pid-file", str(places), "--repeat", 3]
+    runner = v1.start([job("rogue.py", *words)], "--users", 2)
+    until(lambda: places.exists() and places.read_text().split().count("done") == 2, "both done")
+    time.sleep(0.3)  # The runner reads ten times a second: now it has said STOP.
+    runner.send_signal(signal.SIGTERM)
+    assert runner.wait(LIMIT_S) == 130
+    assert v1.outcomes() == ["interrupted", "interrupted"]
+    assert [len(record["observations"]) for record in v1.records()] == [3, 3]
+    assert not v1.leftovers()
+
+
+@pytest.mark.v1
+def test_more_signals_harm_nothing(v1: Suites) -> None:
+    runner = held(v1, "observed")
+    for number in (signal.SIGINT, signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
+        runner.send_signal(number)
+        time.sleep(0.002)
+    assert runner.wait(LIMIT_S) == 130
+    assert v1.outcomes() == ["interrupted", "interrupted"]
+    assert "Interrupted by SIGINT;" in v1.said()
+    assert "Traceback" not in v1.said()
+    assert not v1.leftovers()
+
+
+def test_the_launches_that_were_to_come_are_not_made(loose: Suites) -> None:
+    words = ["--at", "go", "--do", "hang", "--pid-file", str(loose.folder / "places")]
+    runner = loose.start([job("sums.py", name="a"), job("rogue.py", *words, name="b"), job(name="c")], "--users", 1)
+    until(lambda: "go" in (loose.folder / "places").read_text() if (loose.folder / "places").exists() else False, "b")
+    runner.send_signal(signal.SIGTERM)
+    assert runner.wait(LIMIT_S) == 130
+    assert [(record["name"], record["outcome"]) for record in loose.records()] == [
+        ("a", "completed"),
+        ("b", "interrupted"),
+    ]
+
+
+def test_the_first_reason_for_an_end_is_the_one_that_counts(loose: Suites) -> None:
+    places = loose.folder / "places"
+    words = ["--who", 0, "--at", "hello", "--do", "fail", "missing_package", "first", "--pid-file", str(places)]
+    runner = loose.start([job("rogue.py", *words)], "--users", 2)
+    until(lambda: places.exists() and places.read_text().split().count("hello") == 2, "both there")
+    time.sleep(0.5)  # Its word is under way; it hangs, and its neighbour waits for GO.
+    runner.send_signal(signal.SIGTERM)
+    assert runner.wait(LIMIT_S) == 130
+    assert loose.outcomes() == ["missing_package", "interrupted"]
+    assert loose.records()[0]["message"] == "first"
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_a_signal_while_data_is_prepared(loose: Suites, number: signal.Signals) -> None:
+    jobs = with_data(loose.folder, "setsid sleep 1000 &", 'touch "$BASE/preparing"', "sleep 1000")
+    loose.base.mkdir()
+    runner = loose.start(jobs, "--users", 1)
+    until((loose.base / "preparing").exists, "the maker runs")
+    runner.send_signal(number)
+    assert runner.wait(LIMIT_S) == (-9 if number == signal.SIGKILL else 130)
+    loose.gone(10)
+    assert not loose.records()
+
+
+def test_a_signal_while_tenants_enter_their_slices(tmp_path: Path) -> None:
+    """Their slices hold nobody yet, so that only the runner's own children can be killed."""
+    os.mkfifo(tmp_path / "procs")
+    backend = FakeBackend(tmp_path / "procs")
+    with Interruption() as interruption:
+        threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGTERM)).start()
+        begin_s = time.monotonic()
+        result = Launch(orders(tmp_path, "/bin/sleep", "1000"), backend, 60.0, interruption).run()
+    assert time.monotonic() - begin_s < 10
+    assert [ending.outcome for ending in result.endings] == ["interrupted", "interrupted"]

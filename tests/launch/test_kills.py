@@ -1,0 +1,126 @@
+"""Promise 6: whoever is killed, whenever: no finished record is lost, and nothing is left behind."""
+
+import contextlib
+import os
+import random
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from tenants.suites import Suites, command, job, until
+
+pytestmark = pytest.mark.v1
+LIMIT_S = 10.0
+"""Generous: the promise is 2 s, on a machine that is not busy with tests."""
+
+
+def kill(pid: int, number: int = signal.SIGKILL) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, number)
+
+
+def reapers(suites: Suites) -> list[int]:
+    return [pid for pid in suites.processes() if "reaper.py" in command(pid)]
+
+
+def busy(suites: Suites, place: str = "observed") -> "subprocess.Popen[str]":
+    """Start two tenants with children, one of them without any marker, and wait until they are measured."""
+    places = suites.folder / "places"
+    words = ["--at", "hello", "--do", "children", "--pid-file", str(places), "--repeat", 1_000_000]
+    runner = suites.start([job("rogue.py", *words)], "--users", 2)
+    until(lambda: places.exists() and places.read_text().split().count(place) == 2, f"both at {place}")
+    assert suites.isolation == "none" or len(suites.inhabitants()) >= 2 * 4
+    return runner
+
+
+@pytest.mark.parametrize("place", ["start", "observed"])
+def test_the_reaper_clears_up_after_a_killed_runner(v1: Suites, place: str) -> None:
+    runner = busy(v1, "observed") if place == "observed" else v1.start([job("plain.sh", "1000")], "--users", 2)
+    until(lambda: len(v1.inhabitants()) >= 2, "tenants are in")
+    inside = v1.inhabitants()
+    assert len(reapers(v1)) == 1
+    runner.kill()
+    runner.wait()
+    begin_s = time.monotonic()
+    v1.gone(LIMIT_S)
+    until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in inside), "the unmarked ones too", LIMIT_S)
+    assert time.monotonic() - begin_s < LIMIT_S
+
+
+def test_a_killed_reaper_is_replaced_during_a_launch(v1: Suites) -> None:
+    runner = busy(v1)
+    (old,) = reapers(v1)
+    kill(old)
+    (new,) = until(lambda: [pid for pid in reapers(v1) if pid != old], "another reaper")
+    assert runner.poll() is None
+    runner.kill()
+    runner.wait()
+    v1.gone(LIMIT_S)
+    assert new != old
+
+
+def test_the_next_start_clears_up_after_runner_and_reaper(v1: Suites) -> None:
+    die_together(v1)
+    assert v1.cgroups()
+    assert v1.directories()
+    ended = v1.run([job("plain.sh", "0", name="next")], "--users", 1)
+    assert ended.returncode == 0, ended.stderr
+    assert not v1.leftovers()
+    assert [record["name"] for record in v1.records()] == ["next"]
+
+
+def test_the_next_start_clears_up_also_without_cgroups(loose: Suites) -> None:
+    """What left its session as well is known from the run's marker."""
+    die_together(loose)
+    assert loose.processes()
+    assert loose.run([job("plain.sh", "0", name="next")], "--users", 1).returncode == 0
+    assert not loose.processes()
+    assert not loose.leftovers()
+
+
+def die_together(suites: Suites) -> None:
+    """Kill a runner and its reaper at once."""
+    runner = busy(suites)
+    (reaper,) = reapers(suites)
+    kill(runner.pid, signal.SIGSTOP)
+    kill(reaper)
+    kill(runner.pid)
+    runner.wait()
+
+
+def test_finished_records_survive_the_runner(v1: Suites) -> None:
+    places = v1.folder / "places"
+    second = job("rogue.py", "--at", "go", "--do", "hang", "--pid-file", str(places), name="second")
+    runner = v1.start([job(name="first"), second], "--users", 2)
+    until(lambda: places.exists() and places.read_text().split().count("go") == 2, "the second launch")
+    runner.kill()
+    runner.wait()
+    v1.gone(LIMIT_S)
+    assert [(record["name"], record["outcome"]) for record in v1.records()] == [("first", "completed")] * 2
+
+
+def kill_at_random(suites: Suites, seed: int) -> None:
+    """One suite, one kill of anything but the reaper, at any moment from its start to its end."""
+    chance = random.Random(seed)
+    words = ["--at", "hello", "--do", "children", "--repeat", 20]
+    runner = suites.start([job("rogue.py", *words), job("sums.py", name="next")], "--users", 2)
+    time.sleep(chance.uniform(0.0, 1.5))
+    victims = sorted(pid for pid in suites.processes() if "reaper.py" not in command(pid))
+    kill(chance.choice([runner.pid, *victims]))
+    runner.wait(60)
+    suites.gone(LIMIT_S)
+    assert "Traceback" not in suites.said()
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_kill_at_a_random_moment(v1: Suites, seed: int) -> None:
+    kill_at_random(v1, seed)
+
+
+@pytest.mark.slow
+def test_a_hundred_kills_at_random_moments(v1: Suites) -> None:
+    for seed in range(100, 200):
+        kill_at_random(v1, seed)

@@ -1,0 +1,149 @@
+"""A launch in this process: slices that cannot be had, limits, words in pieces, and what it leaves open."""
+
+import socket
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from cotenant.launch import launch
+from cotenant.launch.ending import LaunchResult
+from cotenant.launch.interruption import Interruption
+from cotenant.launch.rendezvous import Events
+from tenants.fakes import FakeBackend, orders
+
+SLOW_SPEAKER = """
+import os, socket, time
+s = socket.socket(socket.AF_UNIX)
+s.connect(os.environ["COTENANT_SOCKET"])
+hello = b'{"kind":"hello","tenant":%s,"rank":0,"world":1,"pid":1}\\n' % os.environ["COTENANT_TENANT"].encode()
+ready = b'{"kind":"ready","number":1,"repeat":1,"skip":0,"warm_up_ns":[]}\\n'
+for piece in (hello[:7], hello[7:] + ready[:9], ready[9:]):
+    s.sendall(piece)
+    time.sleep(0.1)
+print(s.recv(4096).decode())
+"""
+LAST_WORDS = """
+import os, socket, time
+time.sleep(1.3)
+s = socket.socket(socket.AF_UNIX)
+s.connect(os.environ["COTENANT_SOCKET"])
+s.sendall(b'{"kind":"hello","tenant":%s,"rank":0,"world":1,"pid":1}\\n' % os.environ["COTENANT_TENANT"].encode())
+s.sendall(b'{"kind":"failed","outcome":"missing_package","message":"pip install it"}\\n')
+os._exit(1)
+"""
+
+
+@pytest.fixture
+def interruption() -> Iterator[Interruption]:
+    with Interruption() as entered:
+        yield entered
+
+
+@pytest.fixture
+def descriptors() -> Iterator[None]:
+    """Fails a test that leaves a descriptor open."""
+    before = len(list(Path("/proc/self/fd").iterdir()))
+    yield
+    assert len(list(Path("/proc/self/fd").iterdir())) == before
+
+
+def live(folder: Path, interruption: Interruption, *command: str, tenants: int = 2) -> LaunchResult:
+    run = launch.Launch(orders(folder, *command, tenants=tenants), FakeBackend(), 30.0, interruption)
+    return run.run()
+
+
+def outcomes(result: LaunchResult) -> list[str]:
+    return [ending.outcome for ending in result.endings]
+
+
+@pytest.mark.usefixtures("descriptors")
+def test_a_slice_that_cannot_be_had_ends_the_launch_at_once(tmp_path: Path, interruption: Interruption) -> None:
+    backend = FakeBackend(refused=1)
+    result = launch.Launch(orders(tmp_path, "/bin/sleep", "1000", tenants=3), backend, 30.0, interruption).run()
+    assert outcomes(result) == ["aborted", "not_isolated", "aborted"]
+    assert result.endings[1].message == "the kernel says no."
+    assert "Tenant 1 could not be isolated" in result.endings[0].message
+    assert backend.deeds == ["removed 0"]
+
+
+@pytest.mark.usefixtures("descriptors")
+def test_a_slice_that_cannot_be_entered_is_not_isolated(tmp_path: Path, interruption: Interruption) -> None:
+    backend = FakeBackend(tmp_path / "no/procs")
+    result = launch.Launch(orders(tmp_path, "/bin/sleep", "1000", tenants=1), backend, 30.0, interruption).run()
+    assert outcomes(result) == ["not_isolated"]
+    assert str(tmp_path / "no/procs") in result.endings[0].message
+    assert backend.deeds == ["removed 0"]
+
+
+@pytest.mark.usefixtures("descriptors")
+def test_an_error_in_the_middle_of_starting_undoes_what_was_begun(tmp_path: Path, interruption: Interruption) -> None:
+    backend, planned = FakeBackend(), orders(tmp_path, "/bin/sleep", "1000")
+    (tmp_path / "log1").mkdir()
+    with pytest.raises(IsADirectoryError):
+        launch.Launch(planned, backend, 30.0, interruption).run()
+    assert backend.deeds == ["removed 1", "removed 0"]
+    assert not list(tmp_path.glob("t?"))
+
+
+@pytest.mark.usefixtures("descriptors")
+def test_words_in_pieces_are_words(tmp_path: Path, interruption: Interruption) -> None:
+    result = live(tmp_path, interruption, sys.executable, "-c", SLOW_SPEAKER)
+    assert outcomes(result) == ["failed", "failed"]
+    assert result.t0_ns
+    for tenant in range(2):
+        assert '"kind":"go"' in (tmp_path / f"log{tenant}").read_text()
+
+
+@pytest.mark.usefixtures("descriptors")
+def test_last_words_are_heard(tmp_path: Path, interruption: Interruption) -> None:
+    """Its connection, its words and its end all lie there before the runner looks."""
+    (order,) = orders(tmp_path, sys.executable, "-I", "-S", "-c", LAST_WORDS, tenants=1)
+    run = launch.Launch([order], FakeBackend(), 30.0, interruption, upkeep=lambda: time.sleep(1.5))
+    (ending,) = run.run().endings
+    assert (ending.outcome, ending.message) == ("missing_package", "pip install it")
+
+
+def test_what_joined_has_to_be_ready_in_time(
+    tmp_path: Path, interruption: Interruption, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(launch, "READY_LIMIT_S", 0.5)
+    hello = SLOW_SPEAKER.replace("hello[7:] + ready[:9], ready[9:]", "hello[7:]")
+    result = live(tmp_path, interruption, sys.executable, "-c", hello, tenants=1)
+    assert outcomes(result) == ["timeout"]
+    assert "not ready within 0.5 s" in result.endings[0].message
+
+
+def test_what_never_joined_has_no_such_limit(
+    tmp_path: Path, interruption: Interruption, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(launch, "READY_LIMIT_S", 0.2)
+    assert outcomes(live(tmp_path, interruption, "/bin/sleep", "1")) == ["completed", "completed"]
+
+
+def test_a_forgotten_descriptor_is_not_called_for_another_of_its_number() -> None:
+    events, called = Events(), []
+    pairs = [socket.socketpair() for _ in range(2)]
+    fresh: list[socket.socket] = []
+
+    def first(own: int) -> None:
+        called.append(own)
+        other = pairs[1 - own][0]
+        number = other.fileno()
+        events.forget(other)
+        other.close()
+        fresh.extend(socket.socketpair())
+        assert number in {one.fileno() for one in fresh}
+        for one in fresh:
+            events.on_readable(one, lambda: called.append(9))
+
+    for own in range(2):
+        pairs[own][1].send(b"x")
+        events.on_readable(pairs[own][0], lambda own=own: first(own))
+    events.turn(1.0)
+    assert len(called) == 1
+    events.close()
+    for one in [*fresh, *pairs[0], *pairs[1]]:
+        one.close()

@@ -1,0 +1,137 @@
+"""What one process may say, and when; and how an end is judged."""
+
+import socket
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from cotenant.launch.rank import MAY_SAY, Go, Rank
+from cotenant.launch.rendezvous import Link
+from cotenant.launch.tenant import signal_name
+from cotenant.protocol.messages import Message, ProtocolError
+
+READY = Message("ready", {"number": 2, "repeat": 2, "skip": 0, "warm_up_ns": [1]})
+DONE = Message("done", {})
+RECORD = Message("record", {"record": {}})
+
+
+@pytest.fixture
+def rank() -> Iterator[Rank]:
+    ours, theirs = socket.socketpair()
+    with theirs:
+        link = Link(ours)
+        yield Rank(link, 1)
+        link.close()
+
+
+@pytest.fixture
+def go() -> Go:
+    """A GO that lies a second back."""
+    return Go(time.perf_counter_ns() - 1_000_000_000, 2, 2)
+
+
+def seen(go: Go, index: int, /, **other: Any) -> Message:
+    """An observation of a millisecond, the `index`-th after GO."""
+    start_ns = go.t0_ns + index * 1_000_000
+    fields = {"index": index, "start_ns": start_ns, "end_ns": start_ns + 1_000_000, "items": 4, "data_wait_ns": 0}
+    return Message("observation", fields | other)
+
+
+def test_the_order_of_a_whole_run(rank: Rank, go: Go) -> None:
+    rank.take(READY, None)
+    for message in (seen(go, 0), seen(go, 1), DONE, RECORD):
+        rank.take(message, go)
+    assert [fields["index"] for fields in rank.observations] == [0, 1]
+    assert rank.done
+    assert rank.record == {}
+
+
+@pytest.mark.parametrize("kind", ["observation", "done", "record"])
+def test_what_needs_go_is_nothing_before_it(rank: Rank, go: Go, kind: str) -> None:
+    rank.take(READY, None)
+    with pytest.raises(ProtocolError):
+        rank.take({"observation": seen(go, 0), "done": DONE, "record": RECORD}[kind], None)
+
+
+def test_nothing_is_said_twice(rank: Rank, go: Go) -> None:
+    rank.take(READY, None)
+    with pytest.raises(ProtocolError):
+        rank.take(READY, None)
+    for message in (seen(go, 0), seen(go, 1), DONE):
+        rank.take(message, go)
+    with pytest.raises(ProtocolError):
+        rank.take(DONE, go)
+    rank.take(RECORD, go)
+    with pytest.raises(ProtocolError):
+        rank.take(RECORD, go)
+
+
+def test_a_record_is_of_all_observations(rank: Rank, go: Go) -> None:
+    rank.take(READY, None)
+    rank.take(seen(go, 0), go)
+    for message in (DONE, RECORD):
+        with pytest.raises(ProtocolError):
+            rank.take(message, go)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"index": 1},
+        {"index": -1},
+        {"start_ns": 0},
+        {"end_ns": 0},
+        {"end_ns": 1 << 62},
+        {"items": float("nan")},
+        {"items": float("inf")},
+        {"items": -1},
+    ],
+)
+def test_an_impossible_observation(rank: Rank, go: Go, other: dict[str, Any]) -> None:
+    with pytest.raises(ProtocolError):
+        rank.take(seen(go, 0, **other), go)
+    assert rank.observations == []
+
+
+def test_observations_do_not_overlap_and_are_not_too_many(rank: Rank, go: Go) -> None:
+    rank.take(seen(go, 0), go)
+    with pytest.raises(ProtocolError):
+        rank.take(seen(go, 1, start_ns=go.t0_ns + 999_999), go)
+    rank.take(seen(go, 1), go)
+    with pytest.raises(ProtocolError):
+        rank.take(seen(go, 2), go)
+
+
+def test_the_wall_clock_is_no_clock(rank: Rank, go: Go) -> None:
+    now_ns = time.time_ns()
+    with pytest.raises(ProtocolError, match="CLOCK_MONOTONIC"):
+        rank.take(seen(go, 0, start_ns=now_ns - 10, end_ns=now_ns), go)
+
+
+@pytest.mark.parametrize(
+    "other", [{"number": 0}, {"repeat": 0}, {"skip": -1}, {"skip": 2}, {"warm_up_ns": ["x"]}, {"warm_up_ns": [1.5]}]
+)
+def test_ready_for_nothing(rank: Rank, other: dict[str, Any]) -> None:
+    with pytest.raises(ProtocolError):
+        rank.take(Message("ready", READY.fields | other), None)
+
+
+@pytest.mark.parametrize("outcome", ["completed", "aborted", "out_of_memory", "", "fine"])
+def test_outcomes_that_are_not_a_tenants_to_say(rank: Rank, outcome: str) -> None:
+    with pytest.raises(ProtocolError):
+        rank.take(Message("failed", {"outcome": outcome, "message": ""}), None)
+
+
+@pytest.mark.parametrize("outcome", sorted(MAY_SAY))
+def test_outcomes_that_are(rank: Rank, outcome: str) -> None:
+    rank.take(Message("failed", {"outcome": outcome, "message": ""}), None)
+
+
+@pytest.mark.parametrize(
+    ("status", "said"),
+    [(0, "exit status 0"), (3, "exit status 3"), (-9, "killed by SIGKILL"), (-40, "killed by signal 40")],
+)
+def test_an_exit_status_in_words(status: int, said: str) -> None:
+    assert signal_name(status) == said

@@ -1,0 +1,123 @@
+"""The tenant's side against a scripted runner, and its wait for t0."""
+
+import socket
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from cotenant.protocol.client import Rendezvous, RunnerGoneError, wait_until
+from cotenant.protocol.messages import SOCKET_VARIABLE, TENANT_VARIABLE, Lines, Message, encode
+
+
+class Runner:
+    """The other end: one connection, and the lines that came over it."""
+
+    def __init__(self, listener: socket.socket) -> None:
+        self.connection = listener.accept()[0]
+        self.connection.settimeout(5)
+        self._lines = Lines()
+
+    def say(self, *pieces: bytes) -> None:
+        for piece in pieces:
+            self.connection.sendall(piece)
+
+    def hear(self, count: int) -> list[Message]:
+        heard: list[Message] = []
+        while len(heard) < count:
+            heard += self._lines.feed(self.connection.recv(65536))
+        return heard
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> str:
+    return str(tmp_path / "s")
+
+
+@pytest.fixture
+def both(path: str) -> Iterator[tuple[Rendezvous, Runner]]:
+    """A tenant that has said hello, and its runner."""
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(path)
+        listener.listen()
+        environ = {SOCKET_VARIABLE: path, TENANT_VARIABLE: "3", "RANK": "1", "WORLD_SIZE": "2"}
+        tenant = Rendezvous.from_environment(environ)
+        assert tenant is not None
+        runner = Runner(listener)
+        yield tenant, runner
+        tenant.close()
+        runner.connection.close()
+
+
+def test_without_the_variable_there_is_no_rendezvous() -> None:
+    assert Rendezvous.from_environment({TENANT_VARIABLE: "0"}) is None
+
+
+def test_a_runner_that_is_not_there_is_said_so(path: str) -> None:
+    with pytest.raises(RunnerGoneError, match=f"no runner listens at {path}"):
+        Rendezvous(path, 0)
+
+
+def test_a_whole_run_in_its_order(both: tuple[Rendezvous, Runner]) -> None:
+    tenant, runner = both
+    (hello,) = runner.hear(1)
+    assert (hello.fields["tenant"], hello.fields["rank"], hello.fields["world"]) == (3, 1, 2)
+    tenant.ready(5, 4, 1, [7])
+    assert runner.hear(1) == [Message("ready", {"number": 5, "repeat": 4, "skip": 1, "warm_up_ns": [7]})]
+    go = encode("go", t0_ns=11, number=6, repeat=2)
+    runner.say(go[:9], go[9:])
+    assert tenant.await_go() == (11, 6, 2)
+    assert not tenant.stopped()
+    tenant.observation(index=0, start_ns=1, end_ns=2, items=3, data_wait_ns=0)
+    tenant.done()
+    runner.say(encode("stop")[:5])
+    assert not tenant.stopped()
+    runner.say(encode("stop")[5:])
+    assert tenant.stopped()
+    assert tenant.stopped()
+    assert tenant.record({"item": "x"}) == {"item": "x"}
+    assert [message.kind for message in runner.hear(3)] == ["observation", "done", "record"]
+
+
+def test_stop_beside_go_in_one_piece_is_not_lost(both: tuple[Rendezvous, Runner]) -> None:
+    tenant, runner = both
+    runner.say(encode("go", t0_ns=1, number=1, repeat=1) + encode("stop"))
+    tenant.await_go()
+    assert tenant.stopped()
+
+
+def test_a_runner_that_dies_before_go_is_noticed(both: tuple[Rendezvous, Runner]) -> None:
+    tenant, runner = both
+    runner.connection.close()
+    with pytest.raises(RunnerGoneError):
+        tenant.await_go()
+
+
+def test_a_runner_that_dies_later_is_noticed_wherever(both: tuple[Rendezvous, Runner]) -> None:
+    tenant, runner = both
+    runner.hear(1)
+    runner.connection.close()
+    with pytest.raises(RunnerGoneError):
+        tenant.stopped()
+    with pytest.raises(RunnerGoneError):
+        tenant.done()
+
+
+def test_the_wait_ends_at_its_moment_and_not_before() -> None:
+    for _ in range(5):
+        t0_ns = time.perf_counter_ns() + 10_000_000
+        wait_until(t0_ns)
+        assert t0_ns <= time.perf_counter_ns()
+    late_ns = []
+    for _ in range(20):
+        t0_ns = time.perf_counter_ns() + 5_000_000
+        wait_until(t0_ns)
+        late_ns.append(time.perf_counter_ns() - t0_ns)
+    assert min(late_ns) < 1_000_000
+
+
+def test_a_moment_that_has_passed_is_not_waited_for() -> None:
+    begin_ns = time.perf_counter_ns()
+    wait_until(begin_ns - 1_000_000_000)
+    assert time.perf_counter_ns() - begin_ns < 100_000_000

@@ -1,0 +1,137 @@
+"""Messages there and back, in pieces of any size, and bytes of any kind."""
+
+import json
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cotenant.protocol.messages import FIELDS, LINE_LIMIT_BYTES, Lines, Message, ProtocolError, decode, encode
+
+integers = st.integers(-(2**63), 2**63 - 1)
+values = st.recursive(
+    st.none()
+    | st.booleans()
+    | integers
+    | st.floats(allow_nan=False)
+    | st.text(st.characters(exclude_categories=["Cs"])),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=8,
+)
+OF_TYPE = {
+    int: integers,
+    list: st.lists(integers, max_size=5),
+    str: st.text(max_size=20),
+    (int, float): st.floats(0, 1e9),
+}
+texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
+
+
+@st.composite
+def messages(draw: st.DrawFn) -> Message:
+    kind = draw(st.sampled_from(sorted(FIELDS)))
+    fields = {}
+    for name, wanted in FIELDS[kind].items():
+        if wanted is dict:
+            fields[name] = draw(st.dictionaries(texts, values, max_size=3))
+        elif wanted is str:
+            fields[name] = draw(texts)
+        else:
+            fields[name] = draw(OF_TYPE[wanted])
+    return Message(kind, fields)
+
+
+def line(message: Message) -> bytes:
+    return encode(message.kind, **message.fields)
+
+
+@given(messages())
+def test_what_is_said_is_what_is_heard(message: Message) -> None:
+    assert line(message).count(b"\n") == 1
+    assert decode(line(message)) == message
+
+
+@given(st.lists(messages(), max_size=4), st.data())
+def test_any_pieces_make_the_same_messages(said: list[Message], data: st.DataObject) -> None:
+    stream = b"".join(map(line, said))
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(stream)), max_size=6)))
+    lines, heard = Lines(), []
+    for begin, end in zip([0, *cuts], [*cuts, len(stream)], strict=True):
+        heard += lines.feed(stream[begin:end])
+    assert heard == said
+
+
+@given(st.binary(max_size=200))
+def test_bytes_of_any_kind_are_messages_or_a_protocol_error(data: bytes) -> None:
+    try:
+        heard = Lines().feed(data + b"\n")
+    except ProtocolError:
+        return
+    assert all(message.kind in FIELDS for message in heard)
+
+
+@given(st.sampled_from(sorted(FIELDS)), st.dictionaries(st.sampled_from(["number", "tenant", "record", "x"]), values))
+def test_any_fields_are_a_message_or_a_protocol_error(kind: str, fields: dict[str, object]) -> None:
+    try:
+        message = decode(json.dumps({**fields, "kind": kind}).encode())
+    except ProtocolError:
+        return
+    assert message.fields.keys() >= FIELDS[kind].keys()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "null",
+        "[]",
+        "{}",
+        '{"kind":null}',
+        '{"kind":["done"]}',
+        '{"kind":"Done"}',
+        '{"kind":"go","t0_ns":1,"number":true,"repeat":1}',
+        '{"kind":"go","t0_ns":1.0,"number":1,"repeat":1}',
+        '{"kind":"go","t0_ns":9223372036854775808,"number":1,"repeat":1}',
+        '{"kind":"record","record":[]}',
+        '{"kind":"done"',
+        "[" * 100_000,
+    ],
+)
+def test_what_is_no_message(text: str) -> None:
+    with pytest.raises(ProtocolError):
+        decode(text.encode())
+
+
+def test_an_integer_of_any_length_is_refused_as_fast() -> None:
+    with pytest.raises(ProtocolError):
+        decode(b'{"kind":"failed","outcome":"failed","message":"","x":' + b"9" * 100_000 + b"}")
+
+
+def test_losses_that_are_not_finite_pass() -> None:
+    record = decode(encode("record", record={"batch_loss": [math.nan, math.inf]})).fields["record"]
+    assert math.isnan(record["batch_loss"][0])
+    assert record["batch_loss"][1] == math.inf
+
+
+def test_half_a_surrogate_pair_becomes_a_text_that_can_be_written() -> None:
+    heard = decode(encode("failed", outcome="failed", message="a\udcffb \U0001f600"))
+    assert heard.fields["message"] == "a?b \U0001f600"
+
+
+def test_a_line_without_end_is_refused() -> None:
+    lines = Lines()
+    for _ in range(LINE_LIMIT_BYTES >> 20):
+        assert lines.feed(b"x" * (1 << 20)) == []
+    with pytest.raises(ProtocolError, match="more than"):
+        lines.feed(b"x")
+
+
+def test_a_long_line_in_small_pieces_takes_time_in_proportion() -> None:
+    """Every byte is looked at once: 4 MiB in 64 KiB pieces is quick."""
+    lines, piece = Lines(), b"x" * (1 << 16)
+    assert lines.feed(b'{"kind":"record","record":{"x":"') == []
+    for _ in range(64):
+        assert lines.feed(piece) == []
+    (message,) = lines.feed(b'"}}\n')
+    assert len(message.fields["record"]["x"]) == 64 << 16

@@ -1,0 +1,75 @@
+"""Each task as the reference suite starts it: all its flags, sized small, from another directory."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+from cotenant.bench.arguments import parse
+from cotenant.results.schema import record_schema
+from tasks.loading import PLACES, ROOT, TASKS, benchmark_of, draw_pictures
+
+SUITE = json.loads((ROOT / "baselines.json").read_text())
+JOBS = {job["name"]: job for job in SUITE if job["name"] in PLACES}
+SMALLER = {
+    "toy_reg": "--repeat 6 --number 2",
+    "toy_lstm": "--repeat 3 --number 1 --waves 6 --length 20",
+    "vae": "--repeat 3 --number 2 --batch-size 8",
+    "loader": "--repeat 3 --number 2 --batch-size 4 --workers 1 --size 32",
+    "cart": "--repeat 3 --number 40",
+}
+
+
+def words_of(job: dict[str, Any], **variables: str) -> list[str]:
+    words = []
+    for flag, value in job["args"].items():
+        words += [flag, *shlex.split(str(value))]
+    for name, value in variables.items():
+        words = [word.replace(f"${name}", value) for word in words]
+    return words
+
+
+def test_every_task_is_here() -> None:
+    assert JOBS.keys() == PLACES.keys()
+
+
+@pytest.mark.parametrize("suite", ["baselines.json", "profiles/cpu.json"])
+def test_every_flag_of_the_suites_is_known(suite: str) -> None:
+    for job in json.loads((ROOT / suite).read_text()):
+        if job["name"] in PLACES:
+            assert job["cmd"] == f"./{PLACES[job['name']]}/pytorch/run.sh"
+            found = parse(benchmark_of(job["name"]), [*words_of(job), "--seed", "100"])
+            assert found.values["repeat"] == job["args"]["--repeat"]
+            assert found.ignored == (["--log-interval"] if job["name"] == "cart" else [])
+
+
+@pytest.mark.parametrize("name", PLACES)
+def test_a_task_runs_from_any_directory(name: str, tmp_path: Path) -> None:
+    elsewhere = tmp_path / "else where"
+    elsewhere.mkdir()
+    draw_pictures(tmp_path / "ImageNet" / "train")
+    arguments = words_of(JOBS[name], OUTPUT_DIRECTORY=str(tmp_path / "output"), DATA_DIRECTORY=str(tmp_path))
+    search = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    ended = subprocess.run(
+        [TASKS / PLACES[name] / "pytorch" / "run.sh", *arguments, *shlex.split(SMALLER[name]), "--seed", "100"],
+        cwd=elsewhere,
+        env=os.environ | {"PATH": search, "PYTHONPATH": str(ROOT / "common"), "OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert ended.returncode == 0, ended.stderr
+    (path,) = (tmp_path / "output").glob("*.json")
+    record = json.loads(path.read_text())
+    jsonschema.validate(record, record_schema())
+    assert (record["outcome"], record["seed"], record["unit"]) == ("completed", 100, benchmark_of(name).item)
+    assert "Traceback" not in ended.stderr
+    assert list(elsewhere.iterdir()) == []

@@ -1,0 +1,282 @@
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from cotenant.bench import Benchmark, MissingDataError, Run
+from cotenant.bench.loop import Loop
+from cotenant.datasets.idx import write_idx
+from tasks.loading import benchmark_of, draw_pictures, task
+
+# torchvision announces that its decoders will move to another package, after every version that we run on.
+decodes = pytest.mark.filterwarnings("ignore:The image decoding:DeprecationWarning")
+
+SMALL: dict[str, dict[str, Any]] = {
+    "toy_reg": {"batch_size": 64},
+    "toy_lstm": {"waves": 8, "length": 40},
+    "vae": {"batch_size": 16},
+    "cart": {},
+}
+
+
+def built(name: str, **parameters: Any) -> tuple[Benchmark, Run]:
+    benchmark = benchmark_of(name)(cuda=False, **parameters)
+    run = Run(benchmark)
+    benchmark.build(run)
+    return benchmark, run
+
+
+def model_of(benchmark: Any) -> nn.Module:
+    model: nn.Module = benchmark.policy if hasattr(benchmark, "policy") else benchmark.model
+    return model
+
+
+def losses(name: str, steps: int, **parameters: Any) -> list[float]:
+    benchmark, run = built(name, **SMALL[name], **parameters)
+    batches, step = iter(benchmark.batches(run)), run.precision.around(benchmark.step)
+    seen = [step(run, next(batches)) for _ in range(steps)]
+    return [loss.item() for loss in seen if loss is not None]
+
+
+@pytest.mark.parametrize("name, parameters", [("toy_reg", 5), ("toy_lstm", 32_284), ("vae", 652_824), ("cart", 898)])
+def test_exact_parameter_counts(name: str, parameters: int) -> None:
+    benchmark, _ = built(name)
+    assert sum(parameter.numel() for parameter in model_of(benchmark).parameters()) == parameters
+
+
+@pytest.mark.parametrize("name, steps, to", [("toy_reg", 300, 0.9), ("toy_lstm", 30, 0.999), ("vae", 30, 0.9)])
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+def test_the_loss_falls_on_a_fixed_batch(name: str, steps: int, to: float, precision: str) -> None:
+    benchmark, run = built(name, **SMALL[name], precision=precision)
+    batch, step = next(iter(benchmark.batches(run))), run.precision.around(benchmark.step)
+    seen = [step(run, batch) for _ in range(steps)]
+    assert all(loss.dim() == 0 and loss.requires_grad for loss in seen)
+    assert seen[-1] < to * seen[0]
+
+
+@pytest.mark.parametrize("name, steps", [("toy_reg", 20), ("toy_lstm", 3), ("vae", 5), ("cart", 150)])
+def test_the_seed_decides_the_losses(name: str, steps: int) -> None:
+    first = losses(name, steps, seed=5)
+    assert first == losses(name, steps, seed=5)
+    assert first != losses(name, steps, seed=6)
+
+
+@pytest.mark.parametrize(
+    "name, items, dtype",
+    [("toy_reg", 64, "fp32"), ("toy_lstm", 1, "fp32"), ("vae", 16, "fp32"), ("cart", 1, "fp32")],
+)
+def test_items_are_what_the_data_yielded(name: str, items: int, dtype: str) -> None:
+    benchmark = benchmark_of(name)(cuda=False, **SMALL[name])
+    loop = Loop(benchmark, Run(benchmark))
+    loop.warm_up()
+    assert loop.observe(4).items == 4 * items
+    assert loop.observed_dtype == dtype
+
+
+@pytest.mark.parametrize("name", ["toy_reg", "toy_lstm", "vae"])
+def test_bf16_is_what_ran(name: str) -> None:
+    benchmark = benchmark_of(name)(cuda=False, precision="bf16", **SMALL[name])
+    loop = Loop(benchmark, Run(benchmark))
+    loop.warm_up()
+    assert loop.observed_dtype == "bf16"
+
+
+@pytest.mark.parametrize("name", ["toy_reg", "toy_lstm", "vae", "cart"])
+def test_half_is_fp16_with_an_update(name: str) -> None:
+    """Its weights and its casts, on a CPU that would refuse to measure it."""
+    from cotenant.bench.precision import Precision
+
+    benchmark = benchmark_of(name)(cuda=False, **SMALL[name])
+    run = Run(benchmark)
+    run.precision = Precision("half", torch.autocast("cpu", torch.float16), torch.autocast("cpu", enabled=False))
+    run.update = run.precision.update
+    benchmark.build(run)
+    batches, step = iter(benchmark.batches(run)), run.precision.around(benchmark.step)
+    for _ in range(2):
+        step(run, next(batches))
+    assert {parameter.dtype for parameter in model_of(benchmark).parameters()} == {torch.float16}
+
+
+def test_toy_reg_learns_a_polynomial_of_four_powers() -> None:
+    benchmark, run = built("toy_reg", batch_size=32)
+    batches = iter(benchmark.batches(run))
+    (x, y), (other, _) = next(batches), next(batches)
+    assert (x.shape, y.shape) == ((32, 4), (32, 1))
+    torch.testing.assert_close(x, torch.stack([x[:, 0] ** power for power in (1, 2, 3, 4)], dim=1))
+    assert not torch.equal(x, other)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_toy_lstm_sees_97_waves_of_period_20(dtype: str) -> None:
+    benchmark, run = built("toy_lstm", dtype=dtype)
+    waves = next(iter(benchmark.batches(run)))
+    assert (waves.shape, waves.dtype) == ((97, 1000), getattr(torch, dtype))
+    torch.testing.assert_close(waves[:, 20:], waves[:, :-20], atol=1e-4, rtol=0)
+    assert not torch.allclose(waves[:, 10:], waves[:, :-10], atol=0.1)
+    assert len(waves[:, 0].unique()) == 97
+    assert waves.max() <= 1
+    seen: list[torch.Size] = []
+    benchmark.model = lambda x: seen.append(x.shape) or torch.zeros_like(x).requires_grad_()  # type: ignore[attr-defined]
+    benchmark.step(run, waves)
+    assert seen == [(97, 999)]
+
+
+def test_toy_lstm_in_float64_is_seen_as_such() -> None:
+    benchmark = benchmark_of("toy_lstm")(cuda=False, dtype="float64", **SMALL["toy_lstm"])
+    loop = Loop(benchmark, Run(benchmark))
+    loop.warm_up()
+    assert loop.observed_dtype == "fp64"
+
+
+def test_vae_reads_mnists_own_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pixels = np.arange(10 * 28 * 28, dtype=np.uint32).reshape(10, 28, 28).astype(np.uint8)
+    pixels[:, 0, 0] = np.arange(10)
+    write_idx(tmp_path / "train-images-idx3-ubyte", pixels)
+    benchmark, run = built("vae", data=tmp_path, batch_size=10)
+    batches = iter(benchmark.batches(run))
+    gathered: list[Any] = []
+    gather = torch.Tensor.index_select
+    monkeypatch.setattr(torch.Tensor, "index_select", lambda *a: gathered.append(a) or gather(*a))
+    for count, batch in enumerate(itertools.islice(batches, 3), 1):
+        assert (batch.shape, batch.dtype) == ((10, 784), torch.float32)
+        order = (batch[:, 0] * 255).round().long()
+        assert sorted(order.tolist()) == list(range(10))
+        torch.testing.assert_close(batch, torch.from_numpy(pixels).view(10, 784)[order] / 255)
+        assert len(gathered) == count
+    assert benchmark.step(run, batch).isfinite()  # type: ignore[union-attr]
+
+
+def test_vae_without_its_files(tmp_path: Path) -> None:
+    benchmark, run = built("vae", data=tmp_path / "mnist")
+    with pytest.raises(MissingDataError, match=r"There is no .*train-images-idx3-ubyte\. Make the data"):
+        benchmark.batches(run)
+
+
+def test_vae_codes_vary_and_reconstruct_784_pixels() -> None:
+    vae = task("vae").VAE(400, 20)
+    x = torch.rand(3, 784)
+    (first, mean, log_variance), (second, *_) = vae(x), vae(x)
+    assert (first.shape, mean.shape, log_variance.shape) == ((3, 784), (3, 20), (3, 20))
+    assert not torch.equal(first, second)
+
+
+def test_cart_updates_exactly_where_episodes_end() -> None:
+    benchmark, run = built("cart")
+    environment, ended = benchmark.environment, []  # type: ignore[attr-defined]
+    move = environment.step
+
+    def step(action: int) -> Any:
+        assert type(action) is int
+        result = move(action)
+        ended.append(result[2] or result[3])
+        return result
+
+    environment.step = step
+    updates: list[bool] = []
+    for _ in range(300):
+        before = [parameter.detach().clone() for parameter in model_of(benchmark).parameters()]
+        loss = benchmark.step(run, None)
+        changed = not all(map(torch.equal, before, model_of(benchmark).parameters()))
+        assert changed is (loss is not None)
+        updates.append(changed)
+    assert updates == ended
+    assert sum(updates) >= 5
+
+
+def test_cart_learns() -> None:
+    benchmark, run = built("cart", seed=0)
+    lengths, length = [], 0
+    for _ in range(9000):
+        length += 1
+        if benchmark.step(run, None) is not None:
+            lengths.append(length)
+            length = 0
+    quarter = len(lengths) // 4
+    assert sum(lengths[-quarter:]) > 2 * sum(lengths[:quarter])
+
+
+def test_cart_discounts_the_rewards_of_an_episode() -> None:
+    benchmark, run = built("cart", gamma=0.5)
+    kept: list[torch.Tensor] = []
+    run.update = lambda loss, optimizer: kept.append(loss)
+    benchmark.rewards = [1.0, 1.0, 1.0]  # type: ignore[attr-defined]
+    benchmark.log_probabilities = [torch.tensor(value) for value in (-1.0, -2.0, -4.0)]  # type: ignore[attr-defined]
+    returns = torch.tensor([1.75, 1.5, 1.0])
+    weights = (returns - returns.mean()) / returns.std(unbiased=False)
+    expected = -(torch.tensor([-1.0, -2.0, -4.0]) * weights).sum()
+    torch.testing.assert_close(benchmark.learn(run), expected)  # type: ignore[attr-defined]
+    assert benchmark.rewards == benchmark.log_probabilities == []  # type: ignore[attr-defined]
+
+
+@decodes
+@pytest.mark.parametrize("workers", [0, 1])
+def test_loader_reads_decodes_and_normalises(workers: int, tmp_path: Path) -> None:
+    benchmark = benchmark_of("loader")(
+        cuda=False, data=draw_pictures(tmp_path / "train"), batch_size=6, workers=workers, size=32
+    )
+    loop = Loop(benchmark, run := Run(benchmark))
+    loop.warm_up()
+    assert loop.observe(3).items == 18
+    assert (loop.observed_dtype, run.findings) == (None, [])
+    images, labels = next(iter(benchmark.batches(run)))
+    assert (images.shape, images.dtype) == ((6, 3, 32, 32), torch.float32)
+    assert set(labels.tolist()) <= {0, 1}
+    assert -2.2 < images.min() < -1
+    assert 1 < images.max() < 2.7
+    assert not hasattr(benchmark, "model")
+
+
+def broken(folder: Path) -> None:
+    (folder / "class0" / "0.jpg").write_bytes(b"\xff\xd8\xff no picture")
+    (folder / "class1" / "1.jpg").write_bytes(b"")
+
+
+def emptied(folder: Path) -> None:
+    for picture in folder.rglob("*.jpg"):
+        picture.unlink()
+
+
+def without_classes(folder: Path) -> None:
+    emptied(folder)
+    for one in folder.iterdir():
+        one.rmdir()
+
+
+def gone(folder: Path) -> None:
+    folder.rename(folder.with_name("elsewhere"))
+
+
+def a_file(folder: Path) -> None:
+    gone(folder)
+    folder.touch()
+
+
+@decodes
+@pytest.mark.parametrize(
+    "spoil, sentence",
+    [
+        (broken, r"class\d/\d.jpg cannot be decoded: .*Remove it, or make the images again"),
+        (emptied, "Found no valid file.*Make the images"),
+        (without_classes, "Couldn't find any class folder.*Make the images"),
+        (gone, r"There is no .*train\. Make the data"),
+        (a_file, "Not a directory.*Make the images"),
+    ],
+)
+def test_loader_without_its_images(spoil: Callable[[Path], None], sentence: str, tmp_path: Path) -> None:
+    spoil(draw_pictures(tmp_path / "train"))
+    benchmark, run = built("loader", data=tmp_path / "train", batch_size=8)
+    with pytest.raises(MissingDataError, match=f"(?s){sentence}"):
+        next(iter(benchmark.batches(run)))
+
+
+def test_loader_needs_data() -> None:
+    benchmark, run = built("loader")
+    with pytest.raises(MissingDataError, match="Name a folder of images with --data"):
+        benchmark.batches(run)

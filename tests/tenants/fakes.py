@@ -1,0 +1,71 @@
+"""A backend without a kernel behind it, for launches in the test's own process."""
+
+import os
+from pathlib import Path
+
+from cotenant.isolation.backend import Counters, Entry, NotIsolatedError, ReadBack, RunName
+from cotenant.isolation.plan import Slice
+from cotenant.launch.tenant import Order
+
+
+class FakeSlice:
+    """Holds nobody, whoever writes himself into `procs`; remembers what was done to it."""
+
+    def __init__(self, tenant: int, procs: tuple[Path, ...], counters: Counters, deeds: list[str]) -> None:
+        self.entry = Entry(procs, None)
+        self._tenant, self._counters, self._deeds = tenant, counters, deeds
+
+    def verify(self) -> ReadBack:
+        return ReadBack()
+
+    def counters(self) -> Counters:
+        return self._counters
+
+    def kill(self) -> None:
+        """As with a cgroup that nobody has entered."""
+
+    def remove(self) -> None:
+        self._deeds.append(f"removed {self._tenant}")
+
+
+class FakeBackend:
+    name = "fake"
+    unenforced: tuple[str, ...] = ()
+
+    def __init__(self, *procs: Path, refused: int | None = None) -> None:
+        """Slices that are entered through `procs`; that of the tenant `refused` cannot be had."""
+        self._procs, self._refused = procs, refused
+        self.deeds: list[str] = []
+
+    def probe(self) -> str | None:
+        return None
+
+    def open(self, run: RunName) -> None:
+        """Nothing is made."""
+
+    def create(self, slice_: Slice) -> FakeSlice:
+        if slice_.tenant == self._refused:
+            raise NotIsolatedError("the kernel says no")
+        return FakeSlice(slice_.tenant, self._procs, Counters(), self.deeds)
+
+    def close(self) -> None:
+        """Nothing was made."""
+
+
+def orders(folder: Path, *command: str, tenants: int = 2) -> list[Order]:
+    """Orders of tenants that run `command`."""
+    return [
+        Order(
+            slice=Slice(tenant, (0,), (0,), 1 << 20, ()),
+            command=list(command),
+            environment={
+                "PATH": os.environ["PATH"],
+                "COTENANT_TENANT": str(tenant),
+                "COTENANT_SOCKET": str(folder / f"t{tenant}"),
+            },
+            log=folder / f"log{tenant}",
+            temporary=folder / "temporary",
+            socket=folder / f"t{tenant}",
+        )
+        for tenant in range(tenants)
+    ]

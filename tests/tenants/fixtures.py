@@ -1,0 +1,39 @@
+"""Fixtures for conftest files: a place for suites on real v1 cgroups, or without any; nothing may be left."""
+
+import itertools
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tenants.suites import Suites, has_v1
+
+_NUMBERS = itertools.count()
+
+
+def _suites(folder: Path, isolation: str) -> Iterator[Suites]:
+    short = Path(tempfile.mkdtemp(prefix="ct", dir="/tmp"))
+    suites = Suites(folder, short, f"cotenant-test.{os.getpid()}.{next(_NUMBERS)}", isolation)
+    yield suites
+    left = suites.leftovers()
+    if left:
+        suites.destroy()
+    shutil.rmtree(short)
+    assert not left
+
+
+@pytest.fixture
+def v1(tmp_path: Path) -> Iterator[Suites]:
+    """Suites on v1 cgroups below a base of their own."""
+    if not has_v1():
+        pytest.skip("needs writable v1 cgroups as root")
+    yield from _suites(tmp_path, "v1")
+
+
+@pytest.fixture
+def loose(tmp_path: Path) -> Iterator[Suites]:
+    """Suites without cgroups."""
+    yield from _suites(tmp_path, "none")

@@ -1,0 +1,156 @@
+#!/usr/bin/env python3
+"""The benchmark of sums.py with bad manners: `--at PLACE --do DEED...`, for tenant `--who` alone where that is given.
+
+Places, in their order: start (before hello), hello, ready, go, observed (after observation 1), done, record.
+"""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, ClassVar
+
+import sums
+from garbage import GARBAGE
+
+from cotenant.protocol.client import Rendezvous
+
+
+class Rogue(Rendezvous):
+    """Does its deed after the word whose place it is."""
+
+    deed: ClassVar[Callable[["Rogue", str], None]]
+    lie: ClassVar[dict[str, Any]] = {}
+
+    def ready(self, number: int, repeat: int, skip: int, warm_up_ns: list[int]) -> None:
+        self.deed("hello")
+        super().ready(number, self.lie.get("repeat", repeat), skip, warm_up_ns)
+        self.deed("ready")
+
+    def await_go(self) -> tuple[int, int, int]:
+        word = super().await_go()
+        self.deed("go")
+        return word
+
+    def observation(self, **fields: Any) -> None:
+        super().observation(**fields)
+        if fields["index"] == 1:
+            self.deed("observed")
+
+    def done(self) -> None:
+        super().done()
+        self.deed("done")
+
+    def record(self, record: dict[str, Any]) -> dict[str, Any]:
+        super().record(record | self.lie.get("record", {}))
+        self.deed("record")
+        return record
+
+
+def do(words: list[str], runner: Rogue | None) -> None:
+    """Do one deed: a word and what it needs."""
+    deed, *rest = words
+    if deed == "exit":
+        print("last words of the log", flush=True)
+        os._exit(int(rest[0]))
+    elif deed == "die":
+        os.kill(os.getpid(), signal.SIGKILL if not rest else int(rest[0]))
+    elif deed == "hang":
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        time.sleep(3600)
+    elif deed == "hog":
+        held = []
+        while True:
+            held.append(bytearray(os.urandom(1 << 20) * 16))
+    elif deed == "worker-hog":
+        # A worker is killed for memory; its parent waits for ever.
+        if os.fork() == 0:
+            do(["hog"], None)
+        time.sleep(3600)
+    elif deed == "children":
+        leave_children()
+    elif deed == "say":
+        assert runner is not None
+        runner._socket.sendall(GARBAGE[rest[0]])
+    elif deed == "say-for-ever":
+        assert runner is not None
+        while True:
+            runner._socket.sendall(GARBAGE[rest[0]] * 4096)
+    elif deed == "endless-line":
+        assert runner is not None
+        while True:
+            runner._socket.sendall(b"x" * 65536)
+    elif deed == "connections":
+        held = [socket.socket(socket.AF_UNIX) for _ in range(int(rest[0]))]
+        for one in held:
+            one.connect(os.environ["COTENANT_SOCKET"])
+    elif deed == "twice":
+        Rendezvous.from_environment()
+    elif deed == "hang-up":
+        assert runner is not None
+        runner.close()
+        time.sleep(3600)
+    elif deed == "fail":
+        assert runner is not None
+        runner.failed(rest[0], " ".join(rest[1:]))
+        time.sleep(3600)
+    else:
+        raise SystemExit(f"rogue.py: there is no deed '{deed}'")
+
+
+def leave_children() -> None:
+    """A child in our group, a daemon that left session and parent, and one that left the run's marker as well."""
+    subprocess.Popen(["sleep", "1000"])
+    if os.fork() == 0:
+        os.setsid()
+        if os.fork() == 0:
+            os.execvp("sleep", ["sleep", "1001"])
+        os._exit(0)
+    os.wait()
+    if os.environ["COTENANT_LEAVE_UNMARKED"] == "yes":
+        subprocess.Popen(["sleep", "1002"], env={"PATH": os.environ["PATH"]})
+
+
+def main() -> int:
+    parser = sums.flags()
+    parser.add_argument("--at", default="never")
+    parser.add_argument("--do", nargs="+", default=[])
+    parser.add_argument("--who")
+    parser.add_argument("--others-late", type=float, default=0.0)
+    parser.add_argument("--as-tenant", type=int)
+    parser.add_argument("--repeat-of-mine", type=int)
+    parser.add_argument("--nan", action="store_true")
+    parser.add_argument("--malformed", action="store_true")
+    parser.add_argument("--pid-file", type=Path)
+    given = parser.parse_args()
+    chosen = given.who in (None, os.environ["JOB_ID"])
+
+    def deed(runner: Rogue | None, place: str) -> None:
+        if given.pid_file is not None:
+            with given.pid_file.open("a") as file:
+                file.write(f"{place} {os.getpid()}\n")
+        if chosen and place == given.at:
+            do(given.do, runner)
+
+    Rogue.deed = deed
+    if chosen and given.repeat_of_mine:
+        Rogue.lie = {"repeat": given.repeat_of_mine}
+    if chosen and given.nan:
+        Rogue.lie = {"record": {"losses_checked": 9, "losses_non_finite": 2, "batch_loss": [1.0, float("nan")]}}
+    if chosen and given.malformed:
+        Rogue.lie = {"record": {"arguments": 5, "batch_loss": "none", "losses_non_finite": "many"}}
+    if not chosen:
+        time.sleep(given.others_late)
+    deed(None, "start")
+    tenant = given.as_tenant if chosen and given.as_tenant is not None else int(os.environ["COTENANT_TENANT"])
+    rank, world = int(os.environ.get("RANK", "0")), int(os.environ.get("WORLD_SIZE", "1"))
+    sums.measure(Rogue(os.environ["COTENANT_SOCKET"], tenant, rank, world), given)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,199 @@
+"""Suites of torch-free tenants through the real runner, and what they may not leave behind."""
+
+import json
+import os
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+TENANTS = Path(__file__).resolve().parent
+ROOT = TENANTS.parents[1]
+MARK = "COTENANT_TEST"
+CGROUPS = Path("/sys/fs/cgroup")
+OURS = ("BASE", "DATA_DIRECTORY", "OUTPUT_DIRECTORY", "VENV")
+
+
+def has_v1() -> bool:
+    return os.geteuid() == 0 and all(os.access(CGROUPS / name, os.W_OK) for name in ("cpuset", "memory"))
+
+
+def until(true: Callable[[], Any], what: str, limit_s: float = 20.0, seen: Callable[[], object] = lambda: "") -> Any:
+    """Poll until `true()`, and return its value."""
+    deadline = time.monotonic() + limit_s
+    while not (value := true()):
+        assert time.monotonic() < deadline, f"not within {limit_s} s: {what} {seen()}"
+        time.sleep(0.01)
+    return value
+
+
+def job(
+    program: str = "sums.py", *words: str | int, name: str = "job", group: str = "student", **more: Any
+) -> dict[str, Any]:
+    """A job of one of the programs beside this file, with these words for arguments."""
+    args: dict[str, Any] = {}
+    flag = None
+    for word in map(str, words):
+        if word.startswith("--"):
+            flag = word
+            args[flag] = ""
+        elif flag is None:
+            args[word] = ""
+        else:
+            args[flag] = f"{args[flag]} {shlex.quote(word)}".strip()
+    return {"name": name, "cmd": str(TENANTS / program), "args": args | more.pop("args", {}), "cgroup": group, **more}
+
+
+class Suites:
+    """One folder, base and lock: whatever runs in it, `leftovers()` says what it left."""
+
+    def __init__(self, folder: Path, short: Path, name: str, isolation: str) -> None:
+        self.folder, self.short, self.name, self.isolation = folder, short, name, isolation
+        self.base = folder / "base"
+        self.output = self.base / "output"
+        self.environment = {name: value for name, value in os.environ.items() if name not in OURS} | {
+            "BASE": str(self.base),
+            "COTENANT_LOCK": str(folder / "lock"),
+            "TMPDIR": str(short),
+            MARK: name,
+            # Without cgroups nothing could find a process without a marker again.
+            "COTENANT_LEAVE_UNMARKED": "yes" if isolation == "v1" else "no",
+        }
+
+    def jobs(self, jobs: list[dict[str, Any]], stem: str = "jobs") -> Path:
+        path = self.folder / f"{stem}.json"
+        path.write_text(json.dumps(jobs))
+        return path
+
+    def line(self, jobs: list[dict[str, Any]] | None, *flags: object) -> list[str]:
+        line = [sys.executable, str(ROOT / "run.py"), "--cgroup-base", self.name, "--isolation", self.isolation]
+        return [*line, *(["--jobs", str(self.jobs(jobs))] if jobs is not None else []), *map(str, flags)]
+
+    def run(
+        self, jobs: list[dict[str, Any]] | None, *flags: object, limit_s: float = 60, **env: str
+    ) -> subprocess.CompletedProcess[str]:
+        """Run a suite to its end."""
+        return subprocess.run(
+            self.line(jobs, *flags),
+            env=self.environment | env,
+            cwd=self.folder,
+            capture_output=True,
+            text=True,
+            timeout=limit_s,
+        )
+
+    def start(self, jobs: list[dict[str, Any]], *flags: object, **env: str) -> "subprocess.Popen[str]":
+        """Start a suite; its output goes to files, so that nobody waits for a pipe."""
+        with (self.folder / "stdout").open("w") as out, (self.folder / "stderr").open("w") as err:
+            return subprocess.Popen(
+                self.line(jobs, *flags), env=self.environment | env, cwd=self.folder, stdout=out, stderr=err, text=True
+            )
+
+    def said(self) -> str:
+        return (self.folder / "stdout").read_text() + (self.folder / "stderr").read_text()
+
+    def records(self) -> list[dict[str, Any]]:
+        """Every record, by launch and tenant."""
+        paths = [path for path in self.output.glob("*.json") if not path.name.endswith(".resolved.json")]
+        records = [json.loads(path.read_text()) for path in paths]
+        return sorted(records, key=lambda record: (record["end_time"], record["tenant"]))
+
+    def outcomes(self) -> list[str]:
+        return [record["outcome"] for record in self.records()]
+
+    def log(self, stem: str = "job", tenant: int = 0) -> str:
+        """The log of a tenant of the only repetition there is."""
+        (path,) = (self.output / "logs").glob(f"{stem}.R*.T{tenant}.log")
+        return path.read_text()
+
+    def processes(self) -> list[int]:
+        """Living processes that were started from here, whatever they became."""
+        marker = f"{MARK}={self.name}".encode()
+        return [pid for pid in _pids() if marker in _environment(pid) and _alive(pid)]
+
+    def cgroups(self) -> list[Path]:
+        return [path for path in CGROUPS.glob(f"*/{self.name}") if path.is_dir()]
+
+    def inhabitants(self) -> set[int]:
+        """The processes in our cgroups: also those without any of our variables."""
+        found: set[int] = set()
+        for path in CGROUPS.glob(f"memory/{self.name}/*/*/cgroup.procs"):
+            try:
+                found |= {int(line) for line in path.read_text().split()}
+            except OSError:
+                continue
+        return found
+
+    def directories(self) -> list[Path]:
+        return [*self.short.iterdir(), *self.base.glob("tmp/*")]
+
+    def half_written(self) -> list[Path]:
+        """Temporary files, and records that are not JSON."""
+        bad = list(self.output.glob(".*"))
+        for path in self.output.glob("*.json"):
+            try:
+                json.loads(path.read_text())
+            except ValueError:
+                bad.append(path)
+        return bad
+
+    def gone(self, limit_s: float) -> None:
+        """Wait until nothing is left."""
+        until(lambda: not self.leftovers(), "nothing is left", limit_s, self.leftovers)
+
+    def destroy(self) -> None:
+        """Remove by force what a failed test has left."""
+        for pid in {*self.processes(), *self.inhabitants()}:
+            os.kill(pid, signal.SIGKILL)
+        for base in self.cgroups():
+            until(lambda: not self.inhabitants(), "the cgroups are empty")
+            for directory in sorted([base, *base.glob("*"), *base.glob("*/*")], reverse=True):
+                if directory.is_dir():
+                    directory.rmdir()
+
+    def leftovers(self) -> list[object]:
+        return [*map(command, self.processes()), *self.cgroups(), *self.directories(), *self.half_written()]
+
+
+def _pids() -> list[int]:
+    return [int(path.name) for path in Path("/proc").iterdir() if path.name.isdecimal()]
+
+
+def _environment(pid: int) -> set[bytes]:
+    try:
+        return set(Path(f"/proc/{pid}/environ").read_bytes().split(b"\0"))
+    except OSError:
+        return set()
+
+
+def _alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[0] not in (b"Z", b"X")
+    except OSError:
+        return False
+
+
+def script(path: Path, *lines: str) -> Path:
+    """Write an executable shell script."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("\n".join(["#!/bin/sh", *lines, ""]))
+    path.chmod(0o755)
+    return path
+
+
+def with_data(folder: Path, *lines: str, then: str = "exit 9") -> list[dict[str, Any]]:
+    """A job that reads the data directory, with a maker of these lines."""
+    script(folder / "bench/pytorch/run.sh", then)
+    script(folder / "bench/download_dataset.sh", *lines)
+    return [{"name": "d", "cmd": "bench/pytorch/run.sh", "args": {"--data": "$DATA_DIRECTORY/x"}, "cgroup": "student"}]
+
+
+def command(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode()
+    except OSError:
+        return ""
