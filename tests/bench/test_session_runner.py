@@ -60,7 +60,7 @@ def test_the_whole_conversation(start: Start, tmp_path: Path, capsys: pytest.Cap
 
     def script(runner: Runner) -> None:
         runner.hear("ready")
-        assert runner.kinds() == ["hello", "ready"]
+        assert runner.kinds() == ["hello", "begin", "ready"]
         t0_ns.append(runner.go(number=2, repeat=4, delay_ns=100_000_000))
         runner.hear("done")
         at_done = Counted.steps
@@ -72,8 +72,8 @@ def test_the_whole_conversation(start: Start, tmp_path: Path, capsys: pytest.Cap
     runner = start(script)
     assert session.main(Counted, ["--repeat", "9", "-b", "5", "--report", str(tmp_path / "mine.json")]) == 0
     runner.join()
-    assert runner.kinds() == ["hello", "ready", *["observation"] * 4, "done", "record"]
-    hello, ready, *observations, _, last = (message.fields for message in runner.heard)
+    assert runner.kinds() == ["hello", "begin", "ready", *["observation"] * 4, "done", "record"]
+    hello, begin, ready, *observations, _, last = (message.fields for message in runner.heard)
     assert (hello["tenant"], hello["rank"], hello["world"]) == (1, 0, 1)
     assert (ready["number"], ready["repeat"], ready["skip"], len(ready["warm_up_ns"])) == (3, 9, 3, 3)
     assert [one["index"] for one in observations] == [0, 1, 2, 3]
@@ -84,7 +84,7 @@ def test_the_whole_conversation(start: Start, tmp_path: Path, capsys: pytest.Cap
         assert 0 < one["data_wait_ns"] < one["end_ns"] - one["start_ns"]
         assert one["event_ns"] is None
     record = last["record"]
-    assert (record["number"], record["repeat"], record["arguments"]["repeat"]) == (2, 4, 9)
+    assert (record["number"], record["repeat"], begin["work"]["arguments"]["repeat"]) == (2, 4, 9)
     assert record["load_end_ns"] > observations[-1]["end_ns"]
     assert (record["losses_checked"], record["losses_non_finite"]) == (8, 0)
     assert (len(record["batch_loss"]), len(record["epoch_loss"])) == (8, 4)
@@ -187,7 +187,8 @@ def test_failures_are_told(start: Start, error: BaseException, outcome: str, sta
     runner = start(hear_the_failure)
     assert session.main(Failing, []) == status
     runner.join()
-    assert runner.kinds() == ["hello", "failed"]
+    assert runner.kinds() == ["hello", "begin", "failed"]
+    assert "batch_size" in runner.heard[1].fields["work"]["arguments"]
     assert runner.heard[-1].fields["outcome"] == outcome
 
 

@@ -8,6 +8,9 @@ import sys
 import pytest
 
 from cotenant.datasets.__main__ import main
+from cotenant.datasets.makers import MAKERS
+
+SETS = ", ".join(MAKERS)
 
 HEAVY = """
 import sys
@@ -81,8 +84,8 @@ def test_which_size(orders, monkeypatch, flags, variable, size):
 @pytest.mark.parametrize(
     ("words", "variables", "sentence"),
     [
-        (["mnits"], {}, "There is no data set 'mnits'. Did you mean 'mnist'? The sets: mnist, imagenet."),
-        (["mnist", "zzz"], {}, "There is no data set 'zzz'. The sets: mnist, imagenet."),
+        (["mnits"], {}, f"There is no data set 'mnits'. Did you mean 'mnist'? The sets: {SETS}."),
+        (["mnist", "zzz"], {}, f"There is no data set 'zzz'. The sets: {SETS}."),
         (
             ["mnist", "--size", "ful"],
             {},
@@ -90,7 +93,7 @@ def test_which_size(orders, monkeypatch, flags, variable, size):
         ),
         (["mnist"], {"DATASET_SIZE": "9"}, "DATASET_SIZE is '9', which is no size. The sizes: small, full."),
         (["mnist", "--root", ""], {}, "--root is empty. Give a folder, or leave the flag out."),
-        ([], {}, "No data set was named. Name some of: mnist, imagenet."),
+        ([], {}, f"No data set was named. Name some of: {SETS}."),
         (
             ["mnist"],
             {"FAKE_DATASET": "0"},
@@ -127,7 +130,7 @@ def test_the_list_makes_nothing(tmp_path, capsys, monkeypatch):
     monkeypatch.setenv("FAKE_DATASET", "0")
     assert main(["--list"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert [line.split()[0] for line in lines] == ["set", "mnist", "imagenet"]
+    assert [line.split()[0] for line in lines] == ["set", *MAKERS]
     assert "5.5 MB" in lines[1]
     assert "ImageNet: not there" in lines[2]
     assert list(tmp_path.iterdir()) == []

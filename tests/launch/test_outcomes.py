@@ -205,3 +205,13 @@ def test_children_do_not_outlive_their_tenant(v1: Suites, place: str) -> None:
     assert v1.run([rogue("--at", place, "--do", "children", who=None)], "--users", 2).returncode == 0
     assert v1.outcomes() == ["completed", "completed"]
     assert not v1.leftovers()
+
+
+def test_a_package_missing_at_the_top_of_a_program_is_named(loose: Suites) -> None:
+    program = loose.folder / "needy.sh"
+    script(program, "exec python -c 'import torchvision_of_another_world.ops'")
+    ended = loose.run([{"name": "needy", "cmd": str(program), "cgroup": "student"}], "--users", 1)
+    assert ended.returncode == 1
+    (record,) = loose.records()
+    assert record["outcome"] == "missing_package"
+    assert record["message"].endswith("pip install torchvision_of_another_world")

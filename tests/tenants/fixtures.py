@@ -29,6 +29,8 @@ def _suites(folder: Path, isolation: str) -> Iterator[Suites]:
 def v1(tmp_path: Path) -> Iterator[Suites]:
     """Suites on v1 cgroups below a base of their own."""
     if not has_v1():
+        if os.environ.get("CI") == "true":
+            pytest.fail("CI has no writable v1 cgroups: these tests are never skipped there")
         pytest.skip("needs writable v1 cgroups as root")
     yield from _suites(tmp_path, "v1")
 

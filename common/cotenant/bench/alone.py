@@ -17,23 +17,26 @@ from cotenant.machine.topology import discover
 class Alone:
     """Answers where a runner would: GO at once, STOP at once, and the record goes where `--report` says."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, rank: int = 0) -> None:
         self._name = name
+        self._rank = rank
         self._started = datetime.now(UTC)
-        self._arguments: dict[str, Any] = {}
+        self._work: dict[str, Any] = {}
         self._report: Path | None = None
         self._ready: tuple[int, int, int, list[int]] = (1, 1, 0, [])
         self._ready_ns = 0
         self._t0_ns = 0
         self._observations: list[dict[str, Any]] = []
 
-    def begin(self, arguments: dict[str, Any], report: Path | None) -> None:
-        """Take what a runner would know from the command line. Raises CotenantError for an impossible `report`."""
+    def begin(self, work: dict[str, Any]) -> None:
+        """Take what will be done. Raises CotenantError where its `--report` cannot be written."""
         from cotenant.results.store import prepare_directory
 
-        self._arguments, self._report = arguments, report
-        if report is not None:
-            prepare_directory(report.parent if report.suffix == ".json" else report)
+        self._work = work
+        named = work["arguments"]["report"]
+        if named and self._rank == 0:
+            self._report = Path(named)
+            prepare_directory(self._report.parent if self._report.suffix == ".json" else self._report)
 
     def ready(self, number: int, repeat: int, skip: int, warm_up_ns: list[int]) -> None:
         self._ready, self._ready_ns = (number, repeat, skip, warm_up_ns), clock_ns()
@@ -64,7 +67,7 @@ class Alone:
             self._write(outcome, message, {})
 
     def _write(self, outcome: str, message: str, part: dict[str, Any]) -> dict[str, Any]:
-        # Imported here: scipy costs a second, and nothing of it belongs into a measured process before its end.
+        # Imported here: nothing of it belongs into a measured process before its end.
         from cotenant.results.build import Common, Place, Told, build_record
         from cotenant.results.record import Enclosed, Observed, plain
         from cotenant.results.store import keep_record
@@ -74,7 +77,7 @@ class Alone:
             skip=self._ready[2],
             warm_up_ns=self._ready[3],
             observations=[Observed.told(fields) for fields in self._observations],
-            part={"arguments": self._arguments} | part,
+            part=self._work | part,
         )
         place = Place(
             suite="alone",

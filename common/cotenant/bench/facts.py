@@ -40,7 +40,7 @@ def tenant_facts(run: Run, dtype: str | None) -> dict[str, Any]:
         "observed": {
             "dtype": dtype,
             "device": str(run.device),
-            "world_size": 1,
+            "world_size": run.world.size,
             "compiled": benchmark.compile,
             "threads": torch.get_num_threads(),
         },

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import itertools
 import operator
+import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -19,6 +20,7 @@ from cotenant.errors import CotenantError
 from cotenant.findings.finding import Finding
 
 WARM_UP_STEPS = 3
+WAIT_S = 0.01
 
 
 class Loop:
@@ -64,14 +66,22 @@ class Loop:
         return seen
 
     def load_until(self, stopped: Callable[[], bool]) -> int:
-        """Go on stepping, unmeasured, until `stopped()`; return the clock at the end of the last whole step."""
+        """Go on stepping, unmeasured, until `stopped()`; return the clock at the end of the last whole step.
+
+        Several ranks only wait: one more step on some of them would hang their collectives.
+        """
         # Nobody knows how long: without its collector this tenant might outgrow its slice.
         gc.enable()
         end_ns = clock_ns()
         while not stopped():
+            if self._run.world.size > 1:
+                time.sleep(WAIT_S)
+                continue
             self._step()
             self._run.chosen.synchronize()
             end_ns = clock_ns()
+        # What is frozen is never destroyed, and C++ extensions complain of leaks at exit.
+        gc.unfreeze()
         return end_ns
 
     def _step(self, watched: bool = False) -> torch.Tensor | None:

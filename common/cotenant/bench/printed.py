@@ -28,16 +28,16 @@ def record_block(record: Mapping[str, Any]) -> str:
 
 
 class Progress:
-    """Prints observation lines; the time left follows from the observations so far."""
+    """Makes observation lines; the time left follows from the observations so far."""
 
     def __init__(self, repeat: int) -> None:
         self._repeat = repeat
         self._start_s = time.monotonic()
 
-    def show(self, index: int, loss: float | None) -> None:
+    def line(self, index: int, loss: float | None) -> str:
         elapsed_s = time.monotonic() - self._start_s
         eta_s = elapsed_s / (index + 1) * (self._repeat - index - 1)
-        print(observation_line(index, self._repeat, eta_s, loss), flush=True)
+        return observation_line(index, self._repeat, eta_s, loss)
 
 
 def _plain(value: Any) -> str:

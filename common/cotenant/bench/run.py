@@ -16,31 +16,37 @@ from cotenant.bench.device import Device, choose_device
 from cotenant.bench.loader import loader
 from cotenant.bench.outcome import MissingDataError
 from cotenant.bench.precision import Precision, set_precision
+from cotenant.bench.world import World
 from cotenant.findings.finding import Finding
 
 
 class Run:
-    """One start of one benchmark on one device in one precision."""
+    """One start of one benchmark on one device in one precision; `seed` is the benchmark's plus the rank."""
 
     def __init__(self, benchmark: Benchmark) -> None:
         self.benchmark = benchmark
         self.findings: list[Finding] = []
         self.metrics: dict[str, float] = {}
-        self.chosen: Device = choose_device(benchmark.cuda)
+        self.world = World.from_environment()
+        self.world.settle()
+        self.chosen: Device = choose_device(benchmark.cuda, self.world.local_rank)
         self.device: torch.device = self.chosen.torch_device
         if benchmark.cuda and not self.chosen.is_accelerator:
             self.findings.append(Finding("no_accelerator", "info", "No accelerator was found: it ran on the CPU."))
         self.precision: Precision = set_precision(benchmark.asked_precision, self.chosen)
-        random.seed(benchmark.seed)
-        np.random.seed(benchmark.seed % 2**32)
-        torch.manual_seed(benchmark.seed)
+        self.world.join(self.chosen)
+        self.seed = benchmark.seed + self.world.rank
+        random.seed(self.seed)
+        np.random.seed(self.seed % 2**32)
+        torch.manual_seed(self.seed)
         self.update = self.precision.update
 
     def place(self, module: torch.nn.Module) -> Any:
-        """Return the module on the device, in this precision's weights, memory format and compiled if asked."""
+        """Return the module on the device, in this precision's weights and memory format, over all ranks, compiled."""
         module = self.precision.convert(module.to(self.device))
         if self.benchmark.channels_last:
             module = module.to(memory_format=torch.channels_last)
+        module = self.world.spread(module, self.chosen)
         return torch.compile(module) if self.benchmark.compile else module
 
     def to_device(self, tensor: torch.Tensor) -> torch.Tensor:
@@ -61,8 +67,8 @@ class Run:
         return loader(
             dataset,
             benchmark.batch_size,
-            benchmark.workers,
-            benchmark.seed,
+            self.world.share(benchmark.workers),
+            self.seed,
             pin_memory=on_accelerator,
             place=self.to_device if on_accelerator or benchmark.channels_last else None,
             collate=collate,

@@ -16,6 +16,7 @@ from cotenant.bench.losses import Losses
 from cotenant.bench.outcome import outcome_of
 from cotenant.bench.printed import Progress, argument_table, record_block
 from cotenant.bench.run import Run
+from cotenant.bench.world import World
 from cotenant.errors import EXIT_FAILED, EXIT_PASSED, CotenantError
 from cotenant.protocol.client import Rendezvous, wait_until
 
@@ -26,7 +27,8 @@ def main(cls: type[Benchmark], argv: Sequence[str]) -> int:
     """Run `cls` with the flags in `argv`; return 0, 1 (failed), 2 (wrong usage) or 130 (interrupted)."""
     batch_size = None
     try:
-        conductor: Conductor = Rendezvous.from_environment() or Alone(cls.__name__.lower())
+        world = World.from_environment()
+        conductor: Conductor = Rendezvous.from_environment() or Alone(cls.__name__.lower(), world.rank)
     except OSError as error:
         return _runner_gone(cls, error)
     try:
@@ -53,11 +55,17 @@ def _runner_gone(cls: type[Benchmark], error: OSError) -> int:
     return EXIT_FAILED
 
 
+def _nothing(*words: object, flush: bool = False) -> None:
+    """What the other ranks print."""
+
+
 def _measure(benchmark: Benchmark, ignored: list[str], conductor: Conductor) -> int:
     arguments = arguments_of(benchmark)
-    if isinstance(conductor, Alone):
-        conductor.begin(arguments, benchmark.report)
-    print(argument_table(arguments), flush=True)
+    version = source_version(type(benchmark))
+    conductor.begin({"arguments": arguments, "ignored": ignored, "item": benchmark.item, "version": version})
+    # Ranks do the same and would say the same: one of them talks.
+    say = print if World.from_environment().rank == 0 else _nothing
+    say(argument_table(arguments), flush=True)
     run = Run(benchmark)
     for finding in run.findings:
         print(finding.sentence, file=sys.stderr)
@@ -79,20 +87,17 @@ def _measure(benchmark: Benchmark, ignored: list[str], conductor: Conductor) -> 
             data_wait_ns=seen.data_wait_ns,
             event_ns=seen.event_ns,
         )
-        progress.show(index, losses.last)
+        say(progress.line(index, losses.last), flush=True)
     conductor.done()
     load_end_ns = loop.load_until(conductor.stopped)
     record: dict[str, Any] = {
-        "arguments": arguments,
-        "ignored": ignored,
-        "item": benchmark.item,
-        "version": source_version(type(benchmark)),
         "number": number,
         "repeat": repeat,
         "load_end_ns": load_end_ns,
         **losses.summary(),
         **tenant_facts(run, loop.observed_dtype),
     }
-    print(record_block(conductor.record(record)), flush=True)
+    say(record_block(conductor.record(record)), flush=True)
+    run.world.leave()
     # A runner takes the outcome `nan` from the record itself.
     return EXIT_FAILED if isinstance(conductor, Alone) and record["losses_non_finite"] else EXIT_PASSED

@@ -1,10 +1,12 @@
-"""From a launch's result to its records. Imported after the first launch: scipy and msgspec take their time."""
+"""From a launch's result to its records."""
 
 from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from cotenant.findings.finding import Finding
 from cotenant.isolation.backend import Backend, Counters, expected
@@ -56,7 +58,7 @@ def records_of(result: LaunchResult, cell: Cell, facts: SuiteFacts) -> list[Reco
 
 
 def _told(ranks: dict[int, Rank]) -> Told:
-    """Rank 0 speaks for its tenant; the observations of every rank are kept."""
+    """Rank 0 speaks for its tenant, and its clock counts; the items are those of all ranks, whose rows are kept too."""
     seen = {number: [Observed.told(fields) for fields in rank.observations] for number, rank in sorted(ranks.items())}
     first = ranks.get(0)
     if first is None:
@@ -66,17 +68,25 @@ def _told(ranks: dict[int, Rank]) -> Told:
         ready_ns=first.ready_ns,
         skip=ready.get("skip", 0),
         warm_up_ns=ready.get("warm_up_ns", []),
-        observations=seen[0],
+        observations=_summed(list(seen.values())),
         rank_observations={str(number): rows for number, rows in seen.items()} if len(seen) > 1 else {},
-        part=first.record or {},
+        part=first.work | (first.record or {}),
     )
+
+
+def _summed(ranks: list[list[Observed]]) -> list[Observed]:
+    """Return the first rank's observations with the items of all: as many as every rank has made."""
+    if len(ranks) == 1:
+        return ranks[0]
+    rows = zip(*ranks, strict=False)
+    return [msgspec.structs.replace(row[0], items=sum(one.items or 0 for one in row)) for row in rows]
 
 
 def _place(ending: Ending, tenants: int, cell: Cell, facts: SuiteFacts) -> Place:
     slice_ = ending.order.slice
     return Place(
         suite=facts.suite,
-        name=cell.job.stem,
+        name=cell.label,
         run_id=facts.uid,
         tenant=slice_.tenant,
         tenants=tenants,

@@ -5,15 +5,16 @@ from __future__ import annotations
 import os
 import socket
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from cotenant.isolation.backend import RUN_VARIABLE, RunName
 from cotenant.isolation.plan import Slice
 from cotenant.launch.places import Places
 from cotenant.machine.accelerators import VISIBILITY, visible_variables
+from cotenant.machine.cpulist import format_list
 from cotenant.machine.topology import Machine
-from cotenant.protocol.messages import SOCKET_VARIABLE, TENANT_VARIABLE
+from cotenant.protocol.messages import RANKS_VARIABLE, SOCKET_VARIABLE, TENANT_VARIABLE
 from cotenant.suite.cells import Cell
 from cotenant.suite.variables import expand_variables
 
@@ -53,11 +54,13 @@ def added_environment(
     cell: Cell,
     slice_: Slice,
     threads: int | None,
+    ranks: Sequence[Sequence[int]],
     run: RunName,
     socket_path: Path,
 ) -> dict[str, str]:
     """Return what is set on top of the caller's environment: variables, devices, threads, and the rendezvous.
 
+    `ranks` are the processors of each rank of an `all` launch.
     `threads` is None without isolation: counts stay as the caller has them, so that the naive effect shows.
     """
     added = dict(variables)
@@ -66,6 +69,8 @@ def added_environment(
     added["PYTHONPATH"] = os.pathsep.join(filter(None, [str(SOURCE_ROOT), os.environ.get("PYTHONPATH")]))
     if threads is not None:
         added |= dict.fromkeys(THREAD_VARIABLES, str(threads))
+    if ranks:
+        added[RANKS_VARIABLE] = ";".join(map(format_list, ranks))
     added |= visible_variables(slice_.accelerators)
     added |= {name: expand_variables(value, variables) for name, value in cell.job.env}
     added[RUN_VARIABLE] = str(run)

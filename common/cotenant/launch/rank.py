@@ -31,6 +31,7 @@ class Rank:
 
     link: Link
     world: int
+    work: dict[str, Any] = field(default_factory=dict)
     ready: dict[str, Any] | None = None
     ready_ns: int = 0
     observations: list[dict[str, Any]] = field(default_factory=list)
@@ -40,7 +41,9 @@ class Rank:
     def take(self, message: Message, go: Go | None) -> None:
         """Keep what it says after its hello. Raises ProtocolError for what has no meaning at this point."""
         kind, fields = message.kind, message.fields
-        if kind == "ready" and self.ready is None:
+        if kind == "begin" and not self.work and self.ready is None:
+            self.work = fields["work"]
+        elif kind == "ready" and self.ready is None:
             _check_ready(fields)
             self.ready, self.ready_ns = fields, time.perf_counter_ns()
         elif kind == "observation" and go is not None and not self.done:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from cotenant.findings.finding import Finding
 from cotenant.isolation.backend import RunName
 from cotenant.isolation.choose import Chosen
-from cotenant.isolation.plan import Plan, Policy, Slice, plan, plan_whole, tenants_by_default
+from cotenant.isolation.plan import Plan, Policy, Slice, plan, plan_whole, split_ranks, tenants_by_default
 from cotenant.launch.command import in_container, resolve_command
 from cotenant.launch.environment import added_environment, free_ports, job_variables, seed_of, whole_environment
 from cotenant.launch.places import Places
@@ -86,7 +87,8 @@ class Resolver:
         if options.singularity:
             words = in_container(options.singularity, words, slice_.accelerators, options.places, options.checkout)
         socket = options.places.meeting / f"t{slice_.tenant}"
-        added = added_environment(variables, cell, slice_, self._threads(group, slice_), options.run, socket)
+        ranks = self._ranks(group, slice_)
+        added = added_environment(variables, cell, slice_, self._threads(ranks, slice_), ranks, options.run, socket)
         log = options.places.logs / f"{cell.label}.R{options.uid}.T{slice_.tenant}.log"
         environment = whole_environment(added, slice_)
         return Order(slice_, words, environment, log, Path(variables["TEMP_DIRECTORY"]), socket), added
@@ -96,7 +98,13 @@ class Resolver:
         names = (options.suite.name, options.uid, self.tenants)
         return job_variables(cell, *names, slice_, self._machine, options.places, port)
 
-    def _threads(self, group: str, slice_: Slice) -> int | None:
+    def _ranks(self, group: str, slice_: Slice) -> tuple[tuple[int, ...], ...]:
+        """Return the processors of each rank of an `all` launch; without isolation nobody is bound."""
+        if group == "student" or self._chosen.backend.name == "none":
+            return ()
+        return split_ranks(self._machine, slice_, self.tenants)
+
+    def _threads(self, ranks: Sequence[Sequence[int]], slice_: Slice) -> int | None:
         if self._chosen.backend.name == "none":
             return None
-        return max(1, len(slice_.processors) // (self.tenants if group == "all" else 1))
+        return len(ranks[0]) if ranks else len(slice_.processors)

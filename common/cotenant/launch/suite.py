@@ -172,7 +172,7 @@ class SuiteRun:
         return records
 
     def _keep(self, start: Start, result: LaunchResult) -> list[Record]:
-        # Not before: what makes numbers imports scipy, and until now nothing needed any.
+        # Not before: what makes numbers takes its time to import, and until now nothing needed any.
         from cotenant.launch.collect import SuiteFacts, records_of
         from cotenant.results.store import write_record
 

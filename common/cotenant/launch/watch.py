@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from cotenant.launch.tenant import Tenant, signal_name
@@ -9,6 +10,8 @@ from cotenant.results.said import said
 
 NEAR_LIMIT = 0.99
 MESSAGE_LIMIT = 2000
+# What Python says of an import at the top of a program, before that could say anything itself.
+_MISSING = re.compile(r"ModuleNotFoundError: No module named '(?P<name>[\w.]+)'$")
 
 
 def outcome_of(tenant: Tenant, host_oom_kills: int) -> tuple[str, str]:
@@ -63,8 +66,12 @@ def _died(tenant: Tenant, host_oom_kills: int) -> tuple[str, str]:
     assert status is not None
     if status == -9 and host_oom_kills:
         return "host_out_of_memory", "It was killed while the host ran out of memory. Use a larger --reserve."
+    tail = tenant.log_tail()
+    if missing := _MISSING.search(tail):
+        package = missing["name"].partition(".")[0]
+        return "missing_package", f"The package '{package}' is missing. pip install {package}"
     left = "before its record was complete, " if status == 0 else ""
-    return "failed", f"It ended {left}with {signal_name(status)}. Its log ends: {tenant.log_tail()}"
+    return "failed", f"It ended {left}with {signal_name(status)}. Its log ends: {tail}"
 
 
 def _gib(size: int) -> str:

@@ -22,8 +22,8 @@ class RunnerGoneError(ConnectionError):
 class Rendezvous:
     """A connection to the runner for one process of one tenant.
 
-    Use: `ready(...)`, then `await_go()`, `observation(...)` after each stopped clock, `done()`, work on until
-    `stopped()`, then `record(...)`. `failed(...)` may be said at any time instead.
+    Use: `begin(...)` if there is something to say, `ready(...)`, then `await_go()`, `observation(...)` after each
+    stopped clock, `done()`, work on until `stopped()`, then `record(...)`. `failed(...)` may be said at any time instead.
     """
 
     def __init__(self, path: str, tenant: int, rank: int = 0, world: int = 1) -> None:
@@ -49,6 +49,10 @@ class Rendezvous:
             int(environ.get("RANK", "0")),
             int(environ.get("WORLD_SIZE", "1")),
         )
+
+    def begin(self, work: dict[str, Any]) -> None:
+        """Say what will be done (arguments, version, item ...), so that a record names it whatever happens later."""
+        self._say("begin", work=work)
 
     def ready(self, number: int, repeat: int, skip: int, warm_up_ns: list[int]) -> None:
         """Say that build, first batch and warm-up lie behind; `warm_up_ns` is the time of each warm-up step."""

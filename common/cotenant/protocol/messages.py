@@ -1,6 +1,6 @@
 """The rendezvous' messages and their codec: one JSON object a line, standard library only.
 
-A tenant says `hello`, `ready`, `observation`, `done`, `record` or `failed`; the runner says `go` and `stop`.
+A tenant says `hello`, `begin`, `ready`, `observation`, `done`, `record` or `failed`; the runner says `go` and `stop`.
 """
 
 from __future__ import annotations
@@ -11,11 +11,13 @@ from typing import Any
 
 SOCKET_VARIABLE = "COTENANT_SOCKET"
 TENANT_VARIABLE = "COTENANT_TENANT"
+RANKS_VARIABLE = "COTENANT_RANKS"
 LINE_LIMIT_BYTES = 16 << 20
 INTEGER_LIMIT = 1 << 63
 
 FIELDS: dict[str, dict[str, type | tuple[type, ...]]] = {
     "hello": {"tenant": int, "rank": int, "world": int, "pid": int},
+    "begin": {"work": dict},
     "ready": {"number": int, "repeat": int, "skip": int, "warm_up_ns": list},
     "observation": {
         "index": int,

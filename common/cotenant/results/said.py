@@ -31,8 +31,14 @@ class Said(msgspec.Struct, frozen=True):
     findings: list[Finding] = []
 
     def given_arguments(self) -> dict[str, Any]:
-        """Return the arguments with the `number` and `repeat` that GO gave instead of those asked for."""
+        """Return the arguments with what was given instead of asked for: `number` and `repeat` by GO.
+
+        Of several ranks `batch_size` is that of all, and `batch_size_per_device` stands beside it.
+        """
         given = {"number": self.number, "repeat": self.repeat}
+        world, batch_size = self.observed.get("world_size"), self.arguments.get("batch_size")
+        if isinstance(world, int) and isinstance(batch_size, int) and world > 1:
+            given |= {"batch_size": batch_size * world, "batch_size_per_device": batch_size}
         return self.arguments | {name: value for name, value in given.items() if value is not None}
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from cotenant.datasets.maker import Maker
+from cotenant.datasets.makers.bsds500 import BSDS500
 from cotenant.datasets.makers.coco import COCO
 from cotenant.datasets.makers.imagenet import IMAGENET
 from cotenant.datasets.makers.ml_20m import ML_20M
@@ -13,7 +14,7 @@ from cotenant.datasets.makers.wikitext import WIKITEXT
 from cotenant.datasets.makers.wmt16 import WMT16
 from cotenant.errors import CotenantError, did_you_mean
 
-MAKERS: Mapping[str, Maker] = {maker.name: maker for maker in (MNIST, IMAGENET, COCO, ML_20M, WMT16, WIKITEXT)}
+MAKERS: Mapping[str, Maker] = {maker.name: maker for maker in (MNIST, IMAGENET, COCO, ML_20M, WMT16, WIKITEXT, BSDS500)}
 
 
 def find_maker(name: str) -> Maker:

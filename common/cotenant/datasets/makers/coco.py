@@ -102,10 +102,11 @@ def _file_name(identity: int) -> str:
 
 def content(part: Part, seed: int) -> Iterator[bytes]:
     """Yield one JPEG file, or the annotations of a split."""
-    kind, *arguments = part.arguments
-    if kind == _FILE:
-        return _annotations(*arguments, seed)
-    return _picture(*arguments, seed)
+    if part.arguments[0] == _FILE:
+        _, split, count = part.arguments
+        return _annotations(split, count, seed)
+    _, identity = part.arguments
+    return _picture(identity, seed)
 
 
 def scene(identity: int, seed: int) -> Scene:

@@ -5,6 +5,7 @@ Source of the format and of the numbers: https://files.grouplens.org/datasets/mo
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -49,7 +50,7 @@ def content(part: Part, seed: int) -> Iterator[bytes]:
     yield HEADER
     pieces = np.searchsorted(counts.cumsum(), np.arange(RATINGS_PER_PIECE, part.items, RATINGS_PER_PIECE))
     bounds = np.unique([0, *pieces, users])
-    for start, stop in zip(bounds[:-1], bounds[1:], strict=True):
+    for start, stop in itertools.pairwise(bounds):
         yield _rows(random, np.arange(start, stop), counts[start:stop], identities)
 
 
@@ -58,7 +59,9 @@ def _ratings_per_user(random: np.random.Generator, ratings: int, least: int, use
     import numpy as np
 
     eagerness = np.exp(random.normal(0.0, 1.15, users))
-    return least + random.multinomial(ratings - least * users, eagerness / eagerness.sum())
+    counts: NDArray[Any] = least + random.multinomial(ratings - least * users, eagerness / eagerness.sum())
+    assert counts.sum() == ratings
+    return counts
 
 
 def _movie_ids(random: np.random.Generator, movies: int) -> NDArray[Any]:
@@ -69,9 +72,7 @@ def _movie_ids(random: np.random.Generator, movies: int) -> NDArray[Any]:
     return random.permutation(np.append(others, LARGEST_MOVIE_ID))
 
 
-def _rows(
-    random: np.random.Generator, users: NDArray[Any], counts: NDArray[Any], identities: NDArray[Any]
-) -> bytes:
+def _rows(random: np.random.Generator, users: NDArray[Any], counts: NDArray[Any], identities: NDArray[Any]) -> bytes:
     """Return the lines of these users."""
     import numpy as np
 
@@ -86,7 +87,8 @@ def _rows(
     stars = [_digits(halves // 2, 1), point, _digits(halves % 2 * 5, 1)]
     fields = [_digits(owner + 1, 6), comma, _digits(movie, 6), comma, *stars, comma, _digits(when, 10), line]
     text = np.concatenate(fields, axis=1)
-    return text[text != 0].tobytes()
+    lines: bytes = text[text != 0].tobytes()
+    return lines
 
 
 def _ranks(random: np.random.Generator, users: NDArray[Any], counts: NDArray[Any], movies: int) -> NDArray[Any]:
@@ -104,7 +106,8 @@ def _ranks(random: np.random.Generator, users: NDArray[Any], counts: NDArray[Any
     rank = np.sort(owner * 2**18 + rank) - place
     # Sorted ranks become distinct where each is more than the one before it, and ends early enough for those behind.
     rank = np.maximum.accumulate(rank) + place - owner * 2**18
-    return np.minimum(rank, movies - np.repeat(counts, counts) + place)
+    distinct: NDArray[Any] = np.minimum(rank, movies - np.repeat(counts, counts) + place)
+    return distinct
 
 
 def _digits(values: NDArray[Any], width: int) -> NDArray[np.uint8]:

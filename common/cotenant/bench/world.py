@@ -1,0 +1,64 @@
+"""The processes of one benchmark that torch.distributed.run started: one trains alone, several train one model.
+
+The launcher says RANK, LOCAL_RANK and WORLD_SIZE; a runner adds which processors each rank may use.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import torch
+from torch import distributed
+from torch.nn.parallel import DistributedDataParallel
+
+from cotenant.bench.device import Device
+from cotenant.machine.cpulist import parse
+from cotenant.protocol.messages import RANKS_VARIABLE
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """Which of how many processes this one is; `local_rank` also picks its device."""
+
+    rank: int = 0
+    local_rank: int = 0
+    size: int = 1
+
+    @classmethod
+    def from_environment(cls, environ: Mapping[str, str] = os.environ) -> World:
+        """Return what the launcher has said; a world of one where nobody launched."""
+        return cls(*(int(environ.get(name, default)) for name, default in _VARIABLES))
+
+    def settle(self, environ: Mapping[str, str] = os.environ) -> None:
+        """Keep to this rank's own processors, where a runner has dealt them."""
+        shares = environ.get(RANKS_VARIABLE, "").split(";")
+        if self.size > 1 and self.local_rank < len(shares) and shares[self.local_rank]:
+            processors = parse(shares[self.local_rank])
+            os.sched_setaffinity(0, processors)
+            torch.set_num_threads(len(processors))
+
+    def join(self, device: Device) -> None:
+        """Meet the other ranks: nccl or rccl between accelerators, gloo between CPUs."""
+        if self.size > 1:
+            backend = distributed.get_default_backend_for_device(device.torch_device)
+            distributed.init_process_group(backend, device_id=device.torch_device if device.is_accelerator else None)
+
+    def spread(self, module: torch.nn.Module, device: Device) -> torch.nn.Module:
+        """Return the module with its gradients averaged over all ranks; one without gradients as it is."""
+        if self.size == 1 or not any(parameter.requires_grad for parameter in module.parameters()):
+            return module
+        return DistributedDataParallel(module, device_ids=[device.torch_device] if device.is_accelerator else None)
+
+    def share(self, workers: int) -> int:
+        """Return this rank's part of `workers` processes, at least one where there are any."""
+        return max(1, workers // self.size) if workers else 0
+
+    def leave(self) -> None:
+        """Part from the other ranks, where they were met."""
+        if self.size > 1 and distributed.is_initialized():
+            distributed.destroy_process_group()
+
+
+_VARIABLES = (("RANK", "0"), ("LOCAL_RANK", "0"), ("WORLD_SIZE", "1"))

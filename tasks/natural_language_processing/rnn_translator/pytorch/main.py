@@ -1,0 +1,164 @@
+"""English to German with GNMT version 2 (Wu et al. 2016): LSTM layers and attention over sentences of all lengths.
+
+python main.py --batch-size 64 --number 10 [--dataset-dir workspace/data/wmt16]
+"""
+
+import itertools
+from collections.abc import Iterator
+from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
+import torch
+from model import BOS, EOS, GNMT, PAD, UNK
+from torch.nn import functional as F
+
+from cotenant.bench import Benchmark, MissingDataError, Run, flag
+
+SPECIALS = 4
+LONGEST, BUCKET = 50, 10
+SMOOTHING, CLIP_NORM = 0.1, 5.0
+PIECE_BYTES = 1 << 24
+
+Batch = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
+
+
+class Translator(Benchmark):
+    """One step = one Adam update on sentence pairs of similar length, every target word predicted from those before."""
+
+    item = "sentence pair"
+    ignored: ClassVar[dict[str, int]] = {"--target-bleu": 1, "--epochs": 1}
+
+    number: int = 10
+    data: Path | None = flag(None, "--data", "--dataset-dir", help="read WMT16's tokenised files here")
+    words: int = flag(32_320, help="size of the vocabulary, special words included; the model's is a multiple of 8")
+    hidden: int = flag(1024, help="units of every layer")
+    dropout: float = flag(0.2, help="share of every layer's input that is dropped")
+    lr: float = flag(1e-3, help="learning rate")
+
+    def build(self, run: Run) -> None:
+        self.model = run.place(GNMT(-(-self.words // 8) * 8, self.hidden, self.dropout))
+        # Fused: one pass over the weights, and fp16's scaler need not read on the host whether to skip a step.
+        self.optimizer = torch.optim.Adam(self.model.parameters(), lr=self.lr, fused=True)
+
+    def batches(self, run: Run) -> Iterator[Batch]:
+        rng = np.random.default_rng(self.seed)
+        if self.data is None:
+            # The middle bucket: its sentences are as long as those of all buckets on average.
+            sides = [
+                (zipf(rng, self.words, (30, self.batch_size)), rng.integers(21, 31, self.batch_size)) for _ in "st"
+            ]
+            run.metrics["tokens_per_item"] = sum(float(length_b.mean()) + 1 for _, length_b in sides)
+            return itertools.repeat(self.place(run, *sides))
+        corpus = read_corpus(run, self.words)
+        run.metrics["tokens_per_item"] = sum(float(length_n.mean()) + 1 for _, _, length_n in corpus)
+        longest_n = np.maximum(corpus[0][2], corpus[1][2])
+        drawn = bucketed((longest_n - 1) // BUCKET, self.batch_size, rng)
+        return (self.place(run, *(sentences(side, chosen_b) for side in corpus)) for chosen_b in drawn)
+
+    def place(self, run: Run, source, target) -> Batch:
+        """Return the source, its lengths and the target, longest source first; the lengths stay on the host."""
+        order_b = np.argsort(-source[1], kind="stable")
+        source_sb, target_tb = (
+            framed(words_tb[:, order_b], length_b[order_b]) for words_tb, length_b in (source, target)
+        )
+        target_tb = np.pad(target_tb, ((1, 0), (0, 0)), constant_values=BOS)
+        return on_device(run, source_sb), torch.from_numpy(source[1][order_b] + 1), on_device(run, target_tb)
+
+    def items(self, batch: Batch) -> int:
+        return batch[0].size(1)
+
+    def step(self, run: Run, batch: Batch) -> torch.Tensor:
+        source_sb, length_b, target_tb = batch
+        logits_tbv = self.model(source_sb, length_b, target_tb[:-1])
+        loss = F.cross_entropy(
+            logits_tbv.flatten(0, 1), target_tb[1:].flatten(), ignore_index=PAD, label_smoothing=SMOOTHING
+        )
+        run.update(loss, self.optimizer, clip_norm=CLIP_NORM)
+        return loss
+
+
+def on_device(run: Run, array: np.ndarray) -> torch.Tensor:
+    tensor = torch.from_numpy(array)
+    # A copy from memory that is not pinned may wait for the steps before it.
+    return run.to_device(tensor.pin_memory() if run.chosen.is_accelerator else tensor)
+
+
+def zipf(rng, words, shape):
+    """Return random words; the one of rank r is about 1/r as frequent as the first."""
+    return SPECIALS - 1 + ((words - SPECIALS + 1) ** rng.random(shape)).astype(np.int64)
+
+
+def framed(words_tb, length_b):
+    """Return each sentence's words, EOS behind the last of them, and padding to the length of the longest."""
+    position_t = np.arange(length_b.max() + 1)[:, None]
+    words_tb = np.pad(words_tb, ((0, 1), (0, 0)))[: len(position_t)]
+    return np.where(position_t < length_b, words_tb, np.where(position_t == length_b, EOS, PAD)).astype(np.int64)
+
+
+def sentences(side, chosen_b):
+    """Return these sentences of one language, (t, b) words and (b) lengths."""
+    number_w, begin_n, length_n = side
+    # Beyond its end a sentence runs on into the next one, which `framed` cuts off.
+    position_tb = begin_n[chosen_b] + np.arange(LONGEST)[:, None]
+    return number_w.take(position_tb, mode="clip"), length_n[chosen_b]
+
+
+def bucketed(bucket_n, batch_size, rng) -> Iterator[np.ndarray]:
+    """Return the sentences of one batch after the other, each from one bucket, shuffled, full and without end."""
+    members = [np.flatnonzero(bucket_n == bucket) for bucket in np.unique(bucket_n)]
+    share = np.array([len(numbers) for numbers in members]) / len(bucket_n)
+    left = [numbers[:0] for numbers in members]
+    credit = np.zeros(len(members))
+    while True:
+        # Buckets take turns as often as their share says, so that few batches already have the corpus's mean length.
+        credit += share
+        turn = credit.argmax()
+        credit[turn] -= 1
+        while len(left[turn]) < batch_size:
+            left[turn] = np.concatenate([left[turn], rng.permutation(members[turn])])
+        yield left[turn][:batch_size]
+        left[turn] = left[turn][batch_size:]
+
+
+class Vocabulary(dict):
+    """A word's number, UNK for any other word."""
+
+    def __missing__(self, word: bytes) -> int:
+        return UNK
+
+
+def read_corpus(run: Run, words: int):
+    """Return for English and German the numbers of all words, where each kept sentence begins, and its length."""
+    listed = run.files("vocab.bpe.32000").read_bytes().split()
+    vocabulary = Vocabulary(zip(listed, range(SPECIALS, words), strict=False))
+    sides = [
+        read_sentences(run.files(f"train.tok.clean.bpe.32000.{language}"), vocabulary) for language in ("en", "de")
+    ]
+    if len(sides[0][1]) != len(sides[1][1]):
+        raise MissingDataError(
+            f"{run.files()} has {len(sides[0][1])} English and {len(sides[1][1])} German lines.",
+            "Make it again with ./download_datasets.sh.",
+        )
+    kept = np.logical_and.reduce([(length_n > 0) & (length_n <= LONGEST) for _, _, length_n in sides])
+    if not kept.any():
+        raise MissingDataError(f"{run.files()} has no sentence pair.", "Make it again with ./download_datasets.sh.")
+    return [(number_w, begin_n[kept], length_n[kept]) for number_w, begin_n, length_n in sides]
+
+
+def read_sentences(path: Path, vocabulary: Vocabulary):
+    """Return the numbers of all words of a file, where each line's begin, and how many it has."""
+    vocabulary[b"</s>"] = EOS
+    dtype, number_w = np.min_scalar_type(max(vocabulary.values())), []
+    with path.open("rb") as file:
+        while piece := file.read(PIECE_BYTES) + file.readline():
+            words = piece.replace(b"\n", b" </s> ").split()
+            number_w.append(np.fromiter(map(vocabulary.__getitem__, words), dtype, len(words)))
+    number_w = np.concatenate([np.zeros(0, dtype), *number_w])
+    end_n = np.flatnonzero(number_w == EOS)
+    begin_n = np.concatenate([[0], end_n + 1])[:-1]
+    return number_w, begin_n, end_n - begin_n
+
+
+if __name__ == "__main__":
+    Translator.main()

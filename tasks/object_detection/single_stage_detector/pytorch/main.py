@@ -1,0 +1,150 @@
+"""SSD300 on ResNet-34: detecting objects in COCO (Liu et al. 2016, arXiv:1512.02325).
+
+python main.py --batch-size 128 --workers 8 [--data workspace/data/coco]
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import ClassVar
+
+import msgspec
+import torch
+from boxes import SIDE, Matcher
+from model import SSD300, multibox_loss
+from torch.nn.utils.rnn import pad_sequence
+from torchvision.io import ImageReadMode, decode_image
+from torchvision.transforms.v2.functional import resize
+
+from cotenant.bench import Benchmark, MissingDataError, Run, flag
+
+CLASSES = 1 + 80  # class 0 is background
+MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
+OBJECTS, MOST_OBJECTS = 7.3, 40  # in one image
+REMEDY = "Make the set again with ./download_datasets.sh."
+
+Sample = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
+
+
+class SingleStageDetector(Benchmark):
+    """One step = one SGD update on a batch of 300 x 300 images whose objects are matched to the default boxes."""
+
+    item = "image"
+    ignored: ClassVar[dict[str, int]] = {"--no-save": 0, "--threshold": 1}
+
+    batch_size: int = 128
+    workers: int = 8
+    lr: float = flag(2.6e-3, help="learning rate")
+    momentum: float = flag(0.9, help="of SGD")
+    decay: float = flag(5e-4, "--weight-decay", help="of SGD")
+
+    def build(self, run: Run) -> None:
+        self.model = run.place(SSD300(CLASSES))
+        self.optimizer = torch.optim.SGD(self.model.parameters(), self.lr, self.momentum, weight_decay=self.decay)
+
+    def batches(self, run: Run) -> Iterator[Sample]:
+        """Return normalised images (b, 3, 300, 300), offsets (b, 4, 8732) and classes (b, 8732)."""
+        matcher = Matcher(run.device)
+        if self.data is None:
+            boxes, labels = (part.to(run.device) for part in random_objects(self.batch_size))
+            return run.resident(torch.randn(self.batch_size, 3, SIDE, SIDE), *matcher(boxes, labels))
+        images = Coco(run.files("annotations", "instances_train2017.json"), run.files("train2017"))
+        mean, std = (torch.tensor(values, device=run.device).view(3, 1, 1) * 255 for values in (MEAN, STD))
+        # Images travel as bytes and objects as they are: on the device they become larger.
+        return (
+            ((images_b3hw - mean) / std, *matcher(boxes, labels))
+            for images_b3hw, boxes, labels in run.loader(images, collate=padded)
+        )
+
+    def step(self, run: Run, batch: Sample) -> torch.Tensor:
+        images, targets, classes = batch
+        loss = multibox_loss(*self.model(images), targets, classes)
+        run.update(loss, self.optimizer)
+        return loss
+
+
+def random_objects(count: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return boxes (count, 40, 4) and labels (count, 40), as many and as large as COCO's, padded with zeros."""
+    sizes = (torch.randn(count, MOST_OBJECTS, 1) + 0.25 * torch.randn(count, MOST_OBJECTS, 2)).exp() * 0.08
+    sizes.clamp_(0.01, 0.99)
+    corners = torch.rand(count, MOST_OBJECTS, 2) * (1 - sizes)
+    there = torch.arange(MOST_OBJECTS) < torch.empty(count, 1).geometric_(1 / OBJECTS)
+    labels = torch.randint(1, CLASSES, (count, MOST_OBJECTS))
+    return torch.cat([corners, corners + sizes], dim=2) * there[..., None], labels * there
+
+
+class Category(msgspec.Struct):
+    id: int
+
+
+class Picture(msgspec.Struct):
+    id: int
+    file_name: str
+    width: int
+    height: int
+
+
+class Thing(msgspec.Struct):
+    image_id: int
+    category_id: int
+    bbox: tuple[float, float, float, float]
+    iscrowd: int = 0
+
+
+class Annotations(msgspec.Struct):
+    """What is needed of COCO's annotation file; the outlines, most of its bytes, are skipped."""
+
+    images: list[Picture]
+    annotations: list[Thing]
+    categories: list[Category]
+
+
+class Coco(torch.utils.data.Dataset[Sample]):
+    """Images as (3, 300, 300) bytes, flipped at random, their boxes as fractions (o, 4), their labels 1 to 80 (o)."""
+
+    def __init__(self, annotations: Path, folder: Path) -> None:
+        try:
+            found = msgspec.json.decode(annotations.read_bytes(), type=Annotations)
+        except msgspec.DecodeError as error:
+            raise MissingDataError(f"{annotations}: {error}.", REMEDY) from error
+        self.folder = folder
+        # The ids of the 80 categories have gaps.
+        label_of = {identity: 1 + n for n, identity in enumerate(sorted(one.id for one in found.categories))}
+        objects: dict[int, list[tuple[float, ...]]] = {}
+        for thing in found.annotations:
+            x, y, width, height = thing.bbox
+            if not thing.iscrowd and width > 0 and height > 0:
+                row = (x, y, x + width, y + height, label_of[thing.category_id])
+                objects.setdefault(thing.image_id, []).append(row)
+        seen = [one for one in found.images if one.id in objects]
+        self.names = [one.file_name for one in seen]
+        self.extents = torch.tensor([(one.width, one.height) * 2 for one in seen])
+        # One tensor: of many objects each loader process would come to own a copy, by counting references to them.
+        self.objects = torch.tensor([row for one in seen for row in objects[one.id]])
+        self.bounds = torch.tensor([0, *(len(objects[one.id]) for one in seen)]).cumsum(0)
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def __getitem__(self, index: int) -> Sample:
+        path = self.folder / self.names[index]
+        try:
+            image = decode_image(str(path), ImageReadMode.RGB)
+        except RuntimeError as error:
+            raise MissingDataError(f"{path} cannot be decoded: {error}.", REMEDY) from error
+        image = resize(image, [SIDE, SIDE], antialias=True)
+        objects = self.objects[self.bounds[index] : self.bounds[index + 1]]
+        boxes, labels = objects[:, :4] / self.extents[index], objects[:, 4].long()
+        if torch.rand(()) < 0.5:
+            image, boxes = image.flip(2), boxes[:, [2, 1, 0, 3]]
+            boxes[:, ::2] = 1 - boxes[:, ::2]
+        return image, boxes, labels
+
+
+def padded(samples: list[Sample]) -> Sample:
+    """Return a batch whose images all have as many objects as the richest, those added with the label 0."""
+    images, boxes, labels = zip(*samples, strict=True)
+    return torch.stack(images), pad_sequence(boxes, batch_first=True), pad_sequence(labels, batch_first=True)
+
+
+if __name__ == "__main__":
+    SingleStageDetector.main()

@@ -1,0 +1,150 @@
+"""NeuMF: neural collaborative filtering on MovieLens 20M (He et al. 2017, arXiv:1708.05031).
+
+python main.py --batch-size 2048 --repeat 25 --number 100 [workspace/data/ml-20m]
+"""
+
+import itertools
+from collections.abc import Iterator
+from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+from cotenant.bench import Benchmark, MissingDataError, Run, flag, positional
+
+USERS, ITEMS = 138_493, 26_744
+NEGATIVES = 4  # items drawn for each one that its user rated
+POPULAR = 300  # half of all ratings go to so many items
+DRAWN_AT_ONCE = 2**17  # samples
+PIECE_BYTES, LARGEST_ID = 2**25, 10**7  # of the file
+
+Batch = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
+
+
+class NeuMF(nn.Module):
+    """A product of factors (GMF) beside a network of dense layers (MLP), both on their own embeddings."""
+
+    def __init__(self, factors: int, layers: tuple[int, ...]) -> None:
+        super().__init__()
+        self.widths = (factors, layers[0] // 2)
+        # One table holds a user's (an item's) embeddings of both parts: half the look-ups, the same numbers.
+        self.user = nn.Embedding(USERS, sum(self.widths))
+        self.item = nn.Embedding(ITEMS, sum(self.widths))
+        dense = [(nn.Linear(*ends), nn.ReLU(inplace=True)) for ends in itertools.pairwise(layers)]
+        self.mlp = nn.Sequential(*itertools.chain(*dense))
+        self.score = nn.Linear(factors + layers[-1], 1)
+        for table in (self.user, self.item):
+            nn.init.normal_(table.weight, std=0.01)
+
+    def forward(self, user_b: torch.Tensor, item_b: torch.Tensor) -> torch.Tensor:
+        """Return the logit of each user and item, (b)."""
+        user_bf, user_bm = self.user(user_b).split(self.widths, dim=1)
+        item_bf, item_bm = self.item(item_b).split(self.widths, dim=1)
+        h_bh = self.mlp(torch.cat([user_bm, item_bm], dim=1))
+        return self.score(torch.cat([user_bf * item_bf, h_bh], dim=1)).squeeze(1)
+
+
+class NeuralCollaborativeFiltering(Benchmark):
+    """One step = one Adam update on a batch of (user, item) samples, one in five of them a real rating."""
+
+    item = "(user, item) sample"
+    ignored: ClassVar[dict[str, int]] = {"--threshold": 1, "--processes": 1}
+
+    batch_size: int = 2048
+    repeat: int = 25
+    number: int = 100
+    workers: int = 8
+    data: Path | None = positional(None, "read ratings.csv here, not a random batch", "--data")
+    lr: float = flag(0.0005, "--learning-rate", "-l", help="learning rate")
+    layers: tuple[int, ...] = flag((256, 256, 128, 64), "--layers", help="widths of the MLP")
+    factors: int = flag(64, "--factors", "-f", help="width of the GMF")
+
+    def build(self, run: Run) -> None:
+        self.model = run.place(NeuMF(self.factors, self.layers))
+        # Dense gradients, in one fused pass over the weights. Sparse ones would need SparseAdam: another algorithm
+        # (it forgets to decay the moments of rows not seen) which counts distinct rows on the host each step.
+        self.optimizer = torch.optim.Adam(self.model.parameters(), lr=self.lr, fused=True)
+
+    def batches(self, run: Run) -> Iterator[Batch]:
+        if self.data is None:
+            user = torch.randint(USERS, (self.batch_size,))
+            share = torch.empty(self.batch_size).uniform_(POPULAR / (POPULAR + ITEMS), 1)
+            rated = (POPULAR / share - POPULAR).long().clamp(0, ITEMS - 1)
+            positive = torch.rand(self.batch_size) < 1 / (1 + NEGATIVES)
+            item = torch.where(positive, rated, torch.randint(ITEMS, (self.batch_size,)))
+            return run.resident(user, item, positive.float())
+        user_r, item_r = read_ratings(run.files("ratings.csv"))
+        return samples(user_r.to(run.device), item_r.to(run.device), self.batch_size)
+
+    def step(self, run: Run, batch: Batch) -> torch.Tensor:
+        user, item, label = batch
+        loss = F.binary_cross_entropy_with_logits(self.model(user, item), label)
+        run.update(loss, self.optimizer)
+        return loss
+
+
+def samples(user_r: torch.Tensor, item_r: torch.Tensor, batch_size: int) -> Iterator[Batch]:
+    """Yield users, items and labels, (b) each, without end, drawn on the device where the ratings lie.
+
+    An epoch would have five samples of each rating: the rated item, labelled 1, and four items drawn uniformly for
+    its user, labelled 0. Each row of a batch is one of these, chosen uniformly, so no order of them all is made.
+    """
+    # Small batches are drawn many at once: else the launches of the drawing would cost as much as those of a layer.
+    size = (max(1, DRAWN_AT_ONCE // batch_size) * batch_size,)
+    while True:
+        chosen = torch.randint(len(user_r) * (1 + NEGATIVES), size, device=user_r.device)
+        rating = chosen // (1 + NEGATIVES)
+        positive = chosen % (1 + NEGATIVES) == 0
+        drawn = torch.randint(ITEMS, size, dtype=item_r.dtype, device=item_r.device)
+        item = torch.where(positive, item_r.index_select(0, rating), drawn)
+        parts = (user_r.index_select(0, rating), item, positive.float())
+        yield from zip(*(part.split(batch_size) for part in parts), strict=True)
+
+
+def read_ratings(path: Path) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return user and item of each rating, counted from 0 in the order of their ids.
+
+    Raises MissingDataError for a file without ratings, or with more users or items than ML-20M's.
+    """
+    pieces = []
+    with path.open("rb") as file:
+        file.readline()
+        while lines := file.read(PIECE_BYTES) + file.readline():
+            pieces.append(users_and_items(np.frombuffer(lines.rstrip() + b"\n", np.uint8)))
+    if not pieces or any(piece is None for piece in pieces):
+        raise MissingDataError(f"{path} is no list of ratings.", "Make it again with ./download_datasets.sh.")
+    counted: list[torch.Tensor] = []
+    for ids, most, name in zip(np.concatenate(pieces, axis=1), (USERS, ITEMS), ("users", "items"), strict=True):
+        known = np.bincount(ids) > 0
+        if known.sum() > most:
+            raise MissingDataError(f"{path} has more than ML-20M's {most:,} {name}.", "Use a smaller set.")
+        counted.append(torch.from_numpy((known.cumsum(dtype=np.int32) - 1)[ids]))
+    return counted[0], counted[1]
+
+
+def users_and_items(text: np.ndarray) -> np.ndarray | None:
+    """Return the first two of the four numbers of each line, (2, lines); None where these are not four, or no ids."""
+    commas, ends = (np.flatnonzero(text == ord(character)) for character in ",\n")
+    if len(commas) != 3 * len(ends):
+        return None
+    starts = np.append(0, ends[:-1] + 1)
+    stops = commas.reshape(-1, 3)[:, :2].T
+    ids = np.stack([numbers(text, starts, stops[0]), numbers(text, stops[0] + 1, stops[1])])
+    return ids if ids.min() >= 0 and ids.max() <= LARGEST_ID else None
+
+
+def numbers(text: np.ndarray, starts: np.ndarray, stops: np.ndarray) -> np.ndarray:
+    """Return the decimal numbers between these places, digit by digit of all at once."""
+    values = np.zeros(len(starts), np.int32)
+    lengths = stops - starts
+    for place in range(min(lengths.max(), 1 + len(str(LARGEST_ID)))):
+        digit = text[np.minimum(starts + place, stops)].astype(np.int32) - ord("0")
+        values = np.where(place < lengths, 10 * values + digit, values)
+    return values
+
+
+if __name__ == "__main__":
+    NeuralCollaborativeFiltering.main()

@@ -1,0 +1,225 @@
+from __future__ import annotations
+
+import importlib.util
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from cotenant.bench import Run
+from cotenant.bench.arguments import parse
+from cotenant.bench.loop import Loop
+from cotenant.bench.outcome import outcome_of
+from cotenant.errors import CotenantError
+from tasks.loading import TASKS
+
+PLACE = TASKS / "reinforcement" / "atari" / "pytorch"
+SMALL: dict[str, Any] = {"cuda": False, "batch_size": 2, "num_steps": 8}
+
+
+@pytest.fixture(scope="module")
+def atari() -> Iterator[Any]:
+    """The task's module; `model`, which stands beside it, is another one in other tasks."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(PLACE)
+        patch.delitem(sys.modules, "model", raising=False)
+        spec = importlib.util.spec_from_file_location("main_of_atari_alone", PLACE / "main.py")
+        assert spec is not None
+        assert spec.loader is not None
+        module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        del sys.modules["model"]
+    yield module
+    del sys.modules[spec.name]
+
+
+def built(atari: Any, **parameters: Any) -> tuple[Any, Run]:
+    benchmark = atari.Atari(**SMALL | parameters)
+    run = Run(benchmark)
+    benchmark.build(run)
+    return benchmark, run
+
+
+def losses(atari: Any, steps: int, **parameters: Any) -> list[float]:
+    benchmark, run = built(atari, **parameters)
+    step = run.precision.around(benchmark.step)
+    return [step(run, None).item() for _ in range(steps)]
+
+
+def test_the_policy_has_its_parameters(atari: Any) -> None:
+    benchmark, _ = built(atari)
+    assert sum(parameter.numel() for parameter in benchmark.policy.parameters()) == 866_439
+
+
+def test_the_loss_falls_on_a_fixed_rollout(atari: Any) -> None:
+    benchmark, run = built(atari, ppo_epoch=1, num_mini_batch=1)
+    rollout = benchmark.play(run)
+    seen = [benchmark.learn(run, rollout).item() for _ in range(15)]
+    assert seen[-1] < seen[0] - 0.01
+
+
+def test_the_seed_decides_the_losses(atari: Any) -> None:
+    first = losses(atari, 2, seed=5)
+    assert first == losses(atari, 2, seed=5)
+    assert first != losses(atari, 2, seed=6)
+
+
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+def test_what_was_asked_is_what_ran(atari: Any, precision: str) -> None:
+    benchmark = atari.Atari(**SMALL, precision=precision, channels_last=True)
+    run = Run(benchmark)
+    loop = Loop(benchmark, run)
+    loop.warm_up()
+    assert loop.observed_dtype == precision
+    seen = loop.observe(2)
+    assert seen.items == 2 * 2
+    assert all(loss.isfinite() for loss in seen.losses)
+    assert run.metrics == {"env_steps_per_item": 8}
+
+
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+def test_a_step_moves_every_weight(atari: Any, precision: str) -> None:
+    benchmark, run = built(atari, precision=precision, ppo_epoch=1, num_mini_batch=1)
+    before = {name: weight.detach().clone() for name, weight in benchmark.policy.named_parameters()}
+    run.precision.around(benchmark.step)(run, None)
+    for name, weight in benchmark.policy.named_parameters():
+        assert not torch.equal(weight, before[name]), name
+
+
+def test_the_reference_job_is_the_default_and_accepted(atari: Any) -> None:
+    words = (
+        "--repeat 15 --number 5 --env-name PongNoFrameskip-v4 --num-steps 128 --num-processes 16 --algo ppo --use-gae "
+        "--clip-param 0.1 --value-loss-coef 0.5 --num-mini-batch 4 --use-linear-lr-decay --entropy-coef 0.01 "
+        "--report out --cuda"
+    )
+    parsed = parse(atari.Atari, words.split())
+    assert parsed.ignored == []
+    given, default = vars(atari.Atari(**parsed.values)), vars(atari.Atari())
+    assert {name for name in given if given[name] != default[name]} == {"report"}
+    assert parse(atari.Atari, ["--batch-size", "4"]).values["batch_size"] == 4
+
+
+@pytest.mark.parametrize(
+    ("name", "actions", "sticky"),
+    [("PongNoFrameskip-v4", 6, 0.0), ("Pong-v0", 6, 0.25), ("ALE/Breakout-v5", 4, 0.25)],
+)
+def test_games_go_by_all_their_names(
+    atari: Any, monkeypatch: pytest.MonkeyPatch, name: str, actions: int, sticky: float
+) -> None:
+    from ale_py import vector_env
+
+    asked: dict[str, Any] = {}
+    real = vector_env.AtariVectorEnv
+    monkeypatch.setattr(
+        vector_env, "AtariVectorEnv", lambda *args, **named: asked.update(named) or real(*args, **named)
+    )
+    benchmark, _ = built(atari, env_name=name)
+    assert benchmark.policy.actor.out_features == actions
+    assert asked["repeat_action_probability"] == sticky
+
+
+@pytest.mark.parametrize("name", ["PongNoFramskip-v4", "CartPole-v1"])
+def test_what_is_no_game_is_named(atari: Any, name: str) -> None:
+    with pytest.raises(CotenantError, match=f"ale-py has no game {name}"):
+        built(atari, env_name=name)
+
+
+@pytest.mark.parametrize("package", ["ale_py", "gymnasium"])
+def test_a_missing_package_is_told_as_such(atari: Any, monkeypatch: pytest.MonkeyPatch, package: str) -> None:
+    class Nowhere:
+        def find_spec(self, name: str, *_: Any) -> None:
+            if name.partition(".")[0] == package:
+                raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+    for name in [name for name in sys.modules if name.partition(".")[0] == package]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setattr(sys, "meta_path", [Nowhere(), *sys.meta_path])
+    with pytest.raises(ModuleNotFoundError) as raised:
+        built(atari)
+    outcome, message, _ = outcome_of(raised.value)
+    assert outcome == "missing_package"
+    assert package in message
+
+
+def test_a_rollout_is_what_was_played(atari: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    benchmark, run = built(atari)
+    played: list[tuple[np.ndarray, np.ndarray]] = []
+    real = benchmark.games.step
+
+    def step(actions: np.ndarray) -> Any:
+        played.append((benchmark.seen_nfhw.copy(), actions))
+        return real(actions)
+
+    monkeypatch.setattr(benchmark.games, "step", step)
+    rollout = benchmark.play(run)
+    assert len(played) == 8
+    frames, actions = (torch.from_numpy(np.concatenate(part)) for part in zip(*played, strict=True))
+    assert frames.shape == (16, 4, 84, 84)
+    assert torch.equal(rollout.frames_bfhw, frames)
+    assert torch.equal(rollout.actions_b, actions)
+    log_probabilities, values = benchmark.policy(frames)
+    torch.testing.assert_close(rollout.log_probabilities_b, log_probabilities.gather(1, actions[:, None]).squeeze(1))
+    torch.testing.assert_close(rollout.values_b, values)
+    assert abs(rollout.advantages_b.mean()) < 1e-5
+    assert not any(part.requires_grad for part in rollout)
+
+
+def test_the_ratio_is_one_before_the_first_update(atari: Any) -> None:
+    """So the first loss is that of value and entropy: normalised advantages add up to nothing."""
+    benchmark, run = built(atari, ppo_epoch=1, num_mini_batch=1)
+    rollout = benchmark.play(run)
+    loss = benchmark.learn(run, rollout)
+    value = (rollout.values_b - rollout.returns_b).square().mean() / 2
+    entropy = torch.tensor(6.0).log()
+    torch.testing.assert_close(loss.detach(), 0.5 * value - 0.01 * entropy, atol=1e-3, rtol=1e-3)
+
+
+@pytest.mark.parametrize("decay", [0.95, 1.0])
+def test_advantages_are_sums_of_discounted_surprises(atari: Any, decay: float) -> None:
+    random = np.random.default_rng(0)
+    rewards, values = random.normal(size=(6, 3)), random.normal(size=(7, 3))
+    goes_on = (random.random((6, 3)) < 0.7).astype(float)
+    gamma = 0.99
+    expected = np.zeros((6, 3))
+    for n in range(3):
+        for t in range(6):
+            weight = 1.0
+            for later in range(t, 6):
+                surprise = rewards[later, n] + gamma * goes_on[later, n] * values[later + 1, n] - values[later, n]
+                expected[t, n] += weight * surprise
+                weight *= gamma * decay * goes_on[later, n]
+    np.testing.assert_allclose(atari.advantages_of(rewards, goes_on, values, gamma, decay), expected)
+
+
+def test_without_gae_returns_are_discounted_rewards(atari: Any) -> None:
+    rewards, goes_on, values = np.ones((3, 1)), np.array([[1.0], [0.0], [1.0]]), np.zeros((4, 1))
+    values[3] = 10
+    returns = atari.advantages_of(rewards, goes_on, values, 0.5, 1.0) + values[:-1]
+    np.testing.assert_allclose(returns[:, 0], [1.5, 1.0, 6.0])
+
+
+def test_actions_are_drawn_by_their_probability(atari: Any) -> None:
+    torch.manual_seed(0)
+    probabilities = torch.tensor([0.5, 0.3, 0.15, 0.05])
+    drawn = atari.sample(probabilities.log().expand(20_000, 4))
+    assert drawn.shape == (20_000, 1)
+    torch.testing.assert_close(drawn.flatten().bincount() / 20_000, probabilities, atol=0.02, rtol=0)
+
+
+@pytest.mark.parametrize("decays", [True, False])
+def test_the_learning_rate_falls_to_zero(atari: Any, decays: bool) -> None:
+    benchmark, run = built(atari, use_linear_lr_decay=decays, num_env_steps=2 * 8 * 2)
+    rates = []
+    for _ in range(4):
+        benchmark.step(run, None)
+        rates.append(benchmark.optimizer.param_groups[0]["lr"])
+    expected = [1.0, 0.5, 0.0, 0.0] if decays else [1.0] * 4
+    assert rates == pytest.approx([2.5e-4 * part for part in expected])
+
+
+def test_fewer_rows_than_minibatches(atari: Any) -> None:
+    benchmark, run = built(atari, batch_size=1, num_steps=3)
+    assert benchmark.step(run, None).isfinite()

@@ -1,0 +1,215 @@
+from __future__ import annotations
+
+import importlib.util
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from PIL import Image
+from torch import nn
+
+from cotenant.bench import MissingDataError, Run, UnsupportedError
+from cotenant.bench.arguments import parse
+from cotenant.bench.loop import Loop
+from cotenant.errors import CotenantError
+from tasks.loading import TASKS, draw_pictures
+
+PLACE = TASKS / "image_classification" / "convnets"
+SMALL: dict[str, Any] = {"cuda": False, "arch": "resnet18", "size": 32, "batch_size": 4, "workers": 0}
+
+# torchvision announces that its decoders will move to another package, after every version that we run on.
+decodes = pytest.mark.filterwarnings("ignore:The image decoding:DeprecationWarning")
+
+
+@pytest.fixture(scope="module")
+def convnet() -> Any:
+    spec = importlib.util.spec_from_file_location("main_of_convnet_alone", PLACE / "pytorch" / "main.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def losses(convnet: Any, steps: int, **parameters: Any) -> list[float]:
+    benchmark = convnet.ConvNet(**SMALL | parameters)
+    run = Run(benchmark)
+    benchmark.build(run)
+    batches, step = iter(benchmark.batches(run)), run.precision.around(benchmark.step)
+    return [step(run, next(batches)).item() for _ in range(steps)]
+
+
+def test_resnet101_has_its_parameters(convnet: Any) -> None:
+    with torch.device("meta"):
+        model = convnet.classifier(convnet.ConvNet().arch)
+    assert sum(parameter.numel() for parameter in model.parameters()) == 44_549_160
+
+
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+def test_the_loss_falls_on_a_fixed_batch(convnet: Any, precision: str) -> None:
+    seen = losses(convnet, 8, precision=precision)
+    assert 5 < seen[0] < 9
+    assert seen[-1] < 0.5 * seen[0]
+
+
+def test_the_seed_decides_the_losses(convnet: Any) -> None:
+    first = losses(convnet, 2, seed=5)
+    assert first == losses(convnet, 2, seed=5)
+    assert first != losses(convnet, 2, seed=6)
+
+
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+def test_what_was_asked_is_what_ran(convnet: Any, precision: str) -> None:
+    benchmark = convnet.ConvNet(**SMALL, precision=precision, channels_last=True)
+    loop = Loop(benchmark, Run(benchmark))
+    loop.warm_up()
+    assert loop.observed_dtype == precision
+    assert loop.observe(3).items == 3 * 4
+    images, labels = next(iter(benchmark.batches(Run(benchmark))))
+    assert (images.shape, labels.shape) == ((4, 3, 32, 32), (4,))
+    assert images.is_contiguous(memory_format=torch.channels_last)
+
+
+def test_every_flag_of_the_reference_jobs_is_accepted(convnet: Any) -> None:
+    common = ["--repeat", "15", "--number", "5", "--batch-size", "64", "--report", "out", "--cuda", "--seed", "100"]
+    own = ["data/ImageNet/train", "--arch", "resnet101", "--workers", "8"]
+    for more in ([], ["--half"], ["--parallel", "dp"], ["--parallel", "ddp", "--half"]):
+        parsed = parse(convnet.ConvNet, [*common, *own, *more])
+        assert parsed.values["data"] == Path("data/ImageNet/train")
+        assert (parsed.values["arch"], parsed.values["workers"]) == ("resnet101", 8)
+        assert parsed.ignored == []
+
+
+def test_defaults_are_the_reference_jobs(convnet: Any) -> None:
+    benchmark = convnet.ConvNet()
+    assert (benchmark.arch, benchmark.batch_size, benchmark.workers) == ("resnet101", 64, 8)
+    assert (benchmark.repeat, benchmark.number, benchmark.data) == (15, 5, None)
+
+
+@decodes
+@pytest.mark.parametrize("workers", [0, 1])
+def test_pictures_are_read_and_normalised(convnet: Any, tmp_path: Path, workers: int) -> None:
+    for label, value in enumerate([0, 255]):
+        (tmp_path / f"class{label}").mkdir()
+        Image.new("RGB", (50, 40), (value,) * 3).save(tmp_path / f"class{label}" / "one.jpg", quality=95)
+    benchmark = convnet.ConvNet(**SMALL | {"workers": workers}, data=tmp_path)
+    run = Run(benchmark)
+    benchmark.build(run)
+    images, labels = next(iter(benchmark.batches(run)))
+    assert (images.shape, images.dtype, labels.dtype) == ((4, 3, 32, 32), torch.float32, torch.int64)
+    mean, std = (torch.tensor(of_rgb).view(3, 1, 1) for of_rgb in (convnet.MEAN, convnet.STD))
+    expected = (labels.view(4, 1, 1, 1) - mean) / std
+    torch.testing.assert_close(images, expected.expand_as(images), atol=0.03, rtol=0)
+
+
+@decodes
+def test_it_learns_from_files_and_counts_them(convnet: Any, tmp_path: Path) -> None:
+    benchmark = convnet.ConvNet(**SMALL, data=draw_pictures(tmp_path / "train"))
+    loop = Loop(benchmark, Run(benchmark))
+    loop.warm_up()
+    seen = loop.observe(2)
+    assert seen.items == 8
+    assert all(loss.isfinite() for loss in seen.losses)
+
+
+@decodes
+@pytest.mark.parametrize("fault", ["nowhere", "no classes", "no pictures", "not a picture"])
+def test_data_that_is_not_there(convnet: Any, tmp_path: Path, fault: str) -> None:
+    folder = tmp_path / "train"
+    if fault != "nowhere":
+        folder.mkdir()
+    if fault == "no pictures":
+        (folder / "class0").mkdir()
+    if fault == "not a picture":
+        (folder / "class0").mkdir()
+        (folder / "class0" / "0.jpg").write_text("no picture")
+    benchmark = convnet.ConvNet(**SMALL, data=folder)
+    run = Run(benchmark)
+    benchmark.build(run)
+    with pytest.raises(MissingDataError, match="train"):
+        next(iter(benchmark.batches(run)))
+
+
+def test_more_classes_than_the_model_knows(convnet: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(convnet, "CLASSES", 2)
+    benchmark = convnet.ConvNet(**SMALL, data=draw_pictures(tmp_path / "train", classes=3, each=1))
+    run = Run(benchmark)
+    benchmark.build(run)
+    with pytest.raises(CotenantError, match="holds 3 classes"):
+        benchmark.batches(run)
+
+
+def test_an_unknown_classifier_is_named(convnet: Any) -> None:
+    with pytest.raises(CotenantError, match=r"resnet51: torchvision has no such classifier\. Did you mean 'resnet50'"):
+        convnet.classifier("resnet51")
+    with pytest.raises(CotenantError, match="no such classifier"):
+        convnet.classifier("maskrcnn_resnet50_fpn")
+
+
+@pytest.mark.parametrize("name", ["googlenet", "inception_v3"])
+def test_auxiliary_classifiers_are_left_out(convnet: Any, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Their truncated normal takes seconds, and tests nothing of ours.
+    monkeypatch.setattr(nn.init, "trunc_normal_", lambda tensor, **_: tensor)
+    model = convnet.classifier(name)
+    assert model(torch.randn(2, 3, 80, 80)).shape == (2, 1000)
+
+
+@pytest.mark.parametrize("name", ["alexnet", "densenet121", "efficientnet_b0", "mobilenet_v3_small", "vit_b_32"])
+def test_classifiers_of_other_families_are_built(convnet: Any, name: str) -> None:
+    with torch.device("meta"):
+        model = convnet.classifier(name)
+        assert model.eval()(torch.empty(2, 3, 224, 224)).shape == (2, 1000)
+
+
+def test_data_parallel_wraps_the_same_model(convnet: Any) -> None:
+    assert losses(convnet, 2, parallel="dp") == losses(convnet, 2, parallel="ddp")
+    benchmark = convnet.ConvNet(**SMALL, parallel="dp")
+    benchmark.build(Run(benchmark))
+    assert isinstance(benchmark.model, nn.DataParallel)
+
+
+def test_data_parallel_has_a_batch_per_device(convnet: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.accelerator, "device_count", lambda: 4)
+    assert convnet.ConvNet(batch_size=8, parallel="dp").batch_size == 32
+    assert convnet.ConvNet(batch_size=8, parallel="ddp").batch_size == 8
+    assert convnet.ConvNet(batch_size=8, parallel="dp", cuda=False).batch_size == 8
+
+
+@pytest.mark.parametrize("parameters", [{"precision": "bf16"}, {"compile": True}])
+def test_what_data_parallel_cannot_do(convnet: Any, parameters: dict[str, Any]) -> None:
+    benchmark = convnet.ConvNet(**SMALL, parallel="dp", **parameters)
+    with pytest.raises(UnsupportedError, match="--parallel ddp"):
+        benchmark.data_parallel(nn.Linear(1, 1))
+
+
+def test_data_parallel_is_one_process(convnet: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.distributed, "is_initialized", lambda: True)
+    with pytest.raises(CotenantError, match=r"run\.sh"):
+        convnet.ConvNet(**SMALL, parallel="dp").data_parallel(nn.Linear(1, 1))
+
+
+def test_the_distributed_script_starts_a_process_per_device(tmp_path: Path) -> None:
+    python = tmp_path / "python"
+    python.write_text('#!/bin/sh\nprintf "%s\\n" "$@"\n')
+    python.chmod(0o755)
+    ours = {"DEVICE_TOTAL": "8", "MASTER_ADDR": "10.0.0.1", "MASTER_PORT": "29512"}
+    said = subprocess.run(
+        [PLACE / "pytorch" / "run_distributed.sh", "--half", "a b"],
+        env=os.environ | {"PATH": f"{tmp_path}:{os.environ['PATH']}"} | ours,
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.splitlines()
+    assert said[:5] == [
+        "-m",
+        "torch.distributed.run",
+        "--nproc_per_node=8",
+        "--master_addr=10.0.0.1",
+        "--master_port=29512",
+    ]
+    assert Path(said[5]).samefile(PLACE / "pytorch" / "main.py")
+    assert said[6:] == ["--half", "a b"]

@@ -1,0 +1,184 @@
+"""NeuMF: its size, its samples, and MovieLens's ratings read from their file."""
+
+from __future__ import annotations
+
+import importlib.util
+import itertools
+import shlex
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from cotenant.bench import MissingDataError, Run
+from cotenant.bench.arguments import parse
+from cotenant.bench.loop import Loop
+from cotenant.datasets.makers import ml_20m
+
+MAIN = Path(__file__).parents[2] / "tasks/recommendation/neural_collaborative_filtering/pytorch/main.py"
+HEADER = "userId,movieId,rating,timestamp\n"
+
+
+@pytest.fixture(scope="module")
+def ncf() -> Any:
+    spec = importlib.util.spec_from_file_location("main_of_recom", MAIN)
+    assert spec is not None
+    assert spec.loader is not None
+    module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture
+def few(ncf: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The module with small tables."""
+    monkeypatch.setattr(ncf, "USERS", 300)
+    monkeypatch.setattr(ncf, "ITEMS", 200)
+    return ncf
+
+
+@pytest.fixture(scope="module")
+def ratings(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("ml-20m")
+    (part,) = ml_20m.recipe(5_000, 3, 300, 200).parts()
+    (folder / "ratings.csv").write_bytes(b"".join(ml_20m.content(part, 0)))
+    return folder
+
+
+def losses(ncf: Any, steps: int, **parameters: Any) -> list[float]:
+    benchmark = ncf.NeuralCollaborativeFiltering(cuda=False, **parameters)
+    run = Run(benchmark)
+    benchmark.build(run)
+    batches, step = iter(benchmark.batches(run)), run.precision.around(benchmark.step)
+    return [step(run, batch).item() for batch in itertools.islice(batches, steps)]
+
+
+def test_the_model_has_the_published_size(ncf: Any) -> None:
+    net = ncf.NeuMF(64, (256, 256, 128, 64))
+    assert sum(parameter.numel() for parameter in net.parameters()) == 31_832_577
+    assert (net.user.weight.shape, net.item.weight.shape) == ((138_493, 192), (26_744, 192))
+    assert [tuple(layer.weight.shape) for layer in net.mlp[::2]] == [(256, 256), (128, 256), (64, 128)]
+    assert net.score.weight.shape == (1, 128)
+    assert net(torch.tensor([0, 138_492]), torch.tensor([0, 26_743])).shape == (2,)
+
+
+def test_one_table_serves_both_parts(few: Any) -> None:
+    """The score is that of a product of the first factors beside the layers on the rest."""
+    net = few.NeuMF(3, (8, 4))
+    user, item = net.user.weight[[5, 6]], net.item.weight[[7, 9]]
+    h = torch.relu(net.mlp[0](torch.cat([user[:, 3:], item[:, 3:]], dim=1)))
+    expected = net.score(torch.cat([user[:, :3] * item[:, :3], h], dim=1))[:, 0]
+    torch.testing.assert_close(net(torch.tensor([5, 6]), torch.tensor([7, 9])), expected)
+
+
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+def test_the_loss_falls_on_a_fixed_batch(few: Any, precision: str) -> None:
+    seen = losses(few, 80, batch_size=128, precision=precision)
+    assert seen[-1] < 0.8 * seen[0]
+
+
+def test_the_seed_decides_the_losses(few: Any, ratings: Path) -> None:
+    for data in (None, ratings):
+        first = losses(few, 4, seed=5, batch_size=64, data=data)
+        assert first == losses(few, 4, seed=5, batch_size=64, data=data)
+        assert first != losses(few, 4, seed=6, batch_size=64, data=data)
+
+
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+def test_items_are_samples_and_the_precision_is_what_ran(few: Any, ratings: Path, precision: str) -> None:
+    benchmark = few.NeuralCollaborativeFiltering(cuda=False, batch_size=96, precision=precision, data=ratings)
+    loop = Loop(benchmark, run := Run(benchmark))
+    loop.warm_up()
+    assert loop.observe(4).items == 4 * 96
+    assert (loop.observed_dtype, run.findings) == (precision, [])
+
+
+def test_every_flag_of_the_reference_is_known(ncf: Any) -> None:
+    words = shlex.split(
+        '--repeat 25 --number 100 --batch-size 2048 data/ml-20m -l 0.0005 --layers "256 256 128 64" -f 64'
+        " --threshold 0.635 --processes 4 --workers 8 --report output --cuda --seed 100"
+    )
+    found = parse(ncf.NeuralCollaborativeFiltering, words)
+    assert found.ignored == ["--threshold", "--processes"]
+    assert (found.values["data"], found.values["layers"]) == (Path("data/ml-20m"), (256, 256, 128, 64))
+    plain = parse(ncf.NeuralCollaborativeFiltering, []).values
+    assert {name for name in plain if plain[name] != found.values[name]} == {"data", "report", "seed"}
+    assert parse(ncf.NeuralCollaborativeFiltering, ["--data", "data/ml-20m"]).values["data"] == Path("data/ml-20m")
+    split = parse(ncf.NeuralCollaborativeFiltering, shlex.split("data/ml-20m --layers 256 256 128 64 -f 64")).values
+    assert (split["data"], split["layers"]) == (Path("data/ml-20m"), (256, 256, 128, 64))
+
+
+def test_the_resident_batch_has_one_rating_in_five_and_popular_items(ncf: Any) -> None:
+    benchmark = ncf.NeuralCollaborativeFiltering(cuda=False, batch_size=20_000)
+    user, item, label = next(iter(benchmark.batches(Run(benchmark))))
+    assert (user.shape, item.shape, label.dtype) == ((20_000,), (20_000,), torch.float32)
+    assert 0.18 < label.mean() < 0.22
+    assert 0.4 < (item[label == 1] < 300).float().mean() < 0.6
+    assert (item[label == 0] < 300).float().mean() < 0.03
+    assert item.min() >= 0
+    assert user.max() < 138_493
+
+
+@pytest.mark.parametrize("batch_size", [1, 700, 2**18])
+def test_samples_are_ratings_and_drawn_items_of_their_users(few: Any, batch_size: int) -> None:
+    user_r, item_r = torch.tensor([3, 3, 8], dtype=torch.int32), torch.tensor([150, 151, 152], dtype=torch.int32)
+    batches = list(itertools.islice(few.samples(user_r, item_r, batch_size), 3))
+    assert all(part.shape == (batch_size,) and part.is_contiguous() for batch in batches for part in batch)
+    user, item, label = (torch.cat(parts) for parts in zip(*batches, strict=True))
+    positive = label == 1
+    pairs = set(zip(user[positive].tolist(), item[positive].tolist(), strict=True))
+    assert pairs <= {(3, 150), (3, 151), (8, 152)}
+    assert set(label.tolist()) <= {0.0, 1.0}
+    if batch_size > 1:
+        assert 0.15 < label.mean() < 0.25
+        assert 0.6 < (user == 3).float().mean() < 0.73
+        assert len(pairs) == 3
+    if batch_size > 10_000:
+        counts = torch.bincount(item[~positive], minlength=200)
+        assert counts.max() < 1.2 * counts.min()
+
+
+def test_the_file_is_read_as_a_slow_reader_would(few: Any, ratings: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lines = (ratings / "ratings.csv").read_text().splitlines()[1:]
+    slow = np.array([[int(word) for word in line.split(",")[:2]] for line in lines])
+    expected = [torch.from_numpy(np.unique(column, return_inverse=True)[1]) for column in slow.T]
+    for piece_bytes in (2**25, 1000, 1):
+        monkeypatch.setattr(few, "PIECE_BYTES", piece_bytes)
+        found = few.read_ratings(ratings / "ratings.csv")
+        assert [part.dtype for part in found] == [torch.int32] * 2
+        assert all(map(torch.equal, (part.long() for part in found), expected))
+
+
+@pytest.mark.parametrize("ending", ["", "\n", "\r\n"])
+def test_ends_of_lines(few: Any, tmp_path: Path, ending: str) -> None:
+    between = ending or "\n"
+    text = HEADER + between.join(["1,131262,3.5,1112486027", "138493,7,0.5,789652009", "12,7,5.0,1"]) + ending
+    (tmp_path / "ratings.csv").write_text(text, newline="")
+    user, item = few.read_ratings(tmp_path / "ratings.csv")
+    assert (user.tolist(), item.tolist()) == ([0, 2, 1], [1, 0, 0])
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", HEADER, HEADER + "1,2,3.5\n", HEADER + "1,2,3.5,4,5\n", HEADER + "1::2::3::4\n", HEADER + "1,-2,3.5,4\n"]
+    + [HEADER + f"1,{10**width},3.5,4\n" for width in (8, 12, 30)],
+)
+def test_what_is_no_list_of_ratings(few: Any, tmp_path: Path, text: str) -> None:
+    (tmp_path / "ratings.csv").write_text(text)
+    with pytest.raises(MissingDataError, match=r"ratings\.csv is no list of ratings\. Make it again"):
+        few.read_ratings(tmp_path / "ratings.csv")
+
+
+def test_a_larger_set_is_refused(few: Any, tmp_path: Path) -> None:
+    (tmp_path / "ratings.csv").write_text(HEADER + "".join(f"{user},1,3.5,4\n" for user in range(301)))
+    with pytest.raises(MissingDataError, match="more than ML-20M's 300 users"):
+        few.read_ratings(tmp_path / "ratings.csv")
+
+
+def test_without_its_file(few: Any, tmp_path: Path) -> None:
+    benchmark = few.NeuralCollaborativeFiltering(cuda=False, data=tmp_path)
+    with pytest.raises(MissingDataError, match=r"There is no .*ratings\.csv\. Make the data"):
+        benchmark.batches(Run(benchmark))

@@ -1,0 +1,149 @@
+from __future__ import annotations
+
+import importlib.util
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from cotenant.bench import Run
+from cotenant.bench.arguments import parse
+from cotenant.bench.loop import Loop
+from cotenant.errors import CotenantError
+from tasks.loading import TASKS
+
+PLACE = TASKS / "image_classification" / "scaling" / "pytorch"
+SMALL: dict[str, Any] = {"cuda": False, "network": "resnet18", "size": 32, "batch_size": 4}
+
+
+@pytest.fixture(autouse=True)
+def _one_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("WORLD_SIZE", raising=False)
+
+
+@pytest.fixture(scope="module")
+def scaling() -> Any:
+    spec = importlib.util.spec_from_file_location("main_of_scaling_alone", PLACE / "main.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def losses(scaling: Any, steps: int, **parameters: Any) -> list[float]:
+    benchmark = scaling.Scaling(**SMALL | parameters)
+    run = Run(benchmark)
+    benchmark.build(run)
+    batches, step = iter(benchmark.batches(run)), run.precision.around(benchmark.step)
+    return [step(run, next(batches)).item() for _ in range(steps)]
+
+
+def test_resnet101_has_its_parameters(scaling: Any) -> None:
+    benchmark = scaling.Scaling(cuda=False)
+    benchmark.build(Run(benchmark))
+    assert sum(parameter.numel() for parameter in benchmark.model.parameters()) == 44_549_160
+
+
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+def test_the_loss_falls_on_a_fixed_batch(scaling: Any, precision: str) -> None:
+    seen = losses(scaling, 8, precision=precision)
+    assert seen[-1] < 0.5 * seen[0]
+
+
+def test_the_seed_decides_the_losses(scaling: Any) -> None:
+    first = losses(scaling, 2, seed=5)
+    assert first == losses(scaling, 2, seed=5)
+    assert first != losses(scaling, 2, seed=6)
+
+
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+def test_what_was_asked_is_what_ran(scaling: Any, precision: str) -> None:
+    benchmark = scaling.Scaling(**SMALL, precision=precision, channels_last=True)
+    loop = Loop(benchmark, Run(benchmark))
+    loop.warm_up()
+    assert loop.observed_dtype == precision
+    assert loop.observe(3).items == 3 * 4
+
+
+def test_the_reference_job_is_the_default_and_accepted(scaling: Any) -> None:
+    words = "--network resnet101 --devices 0 --batch-size 128 --repeat 10 --number 10 --report out --cuda --seed 100"
+    parsed = parse(scaling.Scaling, words.split())
+    assert parsed.ignored == []
+    given, default = scaling.Scaling(**parsed.values), scaling.Scaling()
+    for name in ("network", "devices", "batch_size", "repeat", "number"):
+        assert getattr(given, name) == getattr(default, name)
+
+
+@pytest.mark.parametrize(("asked", "started"), [(0, 3), (3, 3)])
+def test_devices_are_the_processes_that_were_started(
+    scaling: Any, monkeypatch: pytest.MonkeyPatch, asked: int, started: int
+) -> None:
+    monkeypatch.setenv("WORLD_SIZE", str(started))
+    assert scaling.Scaling(devices=asked).devices == started
+
+
+def test_devices_without_their_processes_are_an_error(scaling: Any) -> None:
+    with pytest.raises(CotenantError, match=r"--devices 4 takes as many processes, not 1\. Start it with run\.sh\."):
+        scaling.Scaling(devices=4)
+
+
+def test_an_unknown_network_is_named(scaling: Any) -> None:
+    benchmark = scaling.Scaling(cuda=False, network="resnet51")
+    with pytest.raises(CotenantError, match="Did you mean 'resnet50'"):
+        benchmark.build(Run(benchmark))
+
+
+def test_input_is_random(scaling: Any) -> None:
+    benchmark = scaling.Scaling(**SMALL)
+    images, labels = next(iter(benchmark.batches(Run(benchmark))))
+    assert (images.shape, labels.dtype) == ((4, 3, 32, 32), torch.int64)
+    assert 0.8 < images.std() < 1.2
+
+
+def started_with(tmp_path: Path, *words: str, **variables: str) -> tuple[list[str], str]:
+    """Return what run.sh starts `python` with, and what it says about it."""
+    python = tmp_path / "python"
+    python.write_text('#!/bin/sh\nprintf "%s\\n" "$@"\n')
+    python.chmod(0o755)
+    ended = subprocess.run(
+        [PLACE / "run.sh", *words],
+        env={"PATH": f"{tmp_path}:{os.environ['PATH']}"} | variables,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return ended.stdout.splitlines(), ended.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "total", "processes"),
+    [
+        ([], "4", 4),
+        (["--devices", "0"], "4", 4),
+        (["--devices", "3"], "4", 3),
+        (["--devices=2"], "4", 2),
+        (["--devices", "1", "--devices", "2"], "4", 2),
+        (["--devices", "9"], "4", 4),
+        ([], None, 1),
+    ],
+)
+def test_the_script_starts_a_process_per_device(
+    tmp_path: Path, words: list[str], total: str | None, processes: int
+) -> None:
+    variables = {"MASTER_PORT": "29512"} | ({} if total is None else {"DEVICE_TOTAL": total})
+    said, heard = started_with(tmp_path, *words, "--network", "resnet18", **variables)
+    assert said[:3] == ["-m", "torch.distributed.run", f"--nproc_per_node={processes}"]
+    assert said[3:5] == ["--master_addr=127.0.0.1", "--master_port=29512"]
+    assert said[-2:] == ["--devices", str(processes)]
+    assert ("those are used" in heard) == (words == ["--devices", "9"])
+
+
+def test_devices_that_are_no_number_are_left_to_the_benchmark(tmp_path: Path) -> None:
+    said, _ = started_with(tmp_path, "--devices", "many", DEVICE_TOTAL="4")
+    assert Path(said[0]).samefile(PLACE / "main.py")
+    assert said[1:] == ["--devices", "many"]

@@ -1,0 +1,238 @@
+"""SSD300: its boxes, their matching, its loss, and COCO read from files. A step takes a second, so steps are few."""
+
+from __future__ import annotations
+
+import importlib.util
+import itertools
+import json
+import shlex
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch.nn import functional
+from torchvision.ops import box_convert, box_iou
+
+from cotenant.bench import MissingDataError, Run
+from cotenant.bench.arguments import parse
+from cotenant.bench.loop import Loop
+from cotenant.datasets.makers.coco import COCO, recipe
+from cotenant.datasets.making import ensure
+
+PLACE = Path(__file__).parents[2] / "tasks" / "object_detection" / "single_stage_detector" / "pytorch"
+PARTS = ("boxes", "model")
+CPU = torch.device("cpu")
+
+decodes = pytest.mark.filterwarnings("ignore:The image decoding:DeprecationWarning")
+
+
+@pytest.fixture(scope="module")
+def ssd() -> Any:
+    """The module of the task, which imports its neighbours by their plain names; other tasks have the same ones."""
+    before = {name: sys.modules.pop(name, None) for name in PARTS}
+    sys.path.insert(0, str(PLACE))
+    try:
+        spec = importlib.util.spec_from_file_location("main_of_ssd", PLACE / "main.py")
+        assert spec is not None
+        assert spec.loader is not None
+        module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        module.boxes, module.model = (sys.modules[name] for name in PARTS)  # type: ignore[attr-defined]
+    finally:
+        sys.path.remove(str(PLACE))
+        for name, one in before.items():
+            del sys.modules[name]
+            if one is not None:
+                sys.modules[name] = one
+    return module
+
+
+@pytest.fixture(scope="module")
+def coco(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("data")
+    ensure(root, replace(COCO, sizes={"small": recipe(6, 1)}), "small", processes=1)
+    return root / "coco"
+
+
+def losses(ssd: Any, steps: int, seed: int = 0) -> list[float]:
+    benchmark = ssd.SingleStageDetector(cuda=False, batch_size=1, precision="bf16", lr=1e-3, seed=seed)
+    run = Run(benchmark)
+    benchmark.build(run)
+    batches, step = iter(benchmark.batches(run)), run.precision.around(benchmark.step)
+    return [step(run, batch).item() for batch in itertools.islice(batches, steps)]
+
+
+def test_the_model_has_the_published_size(ssd: Any) -> None:
+    net = ssd.SSD300(81)
+    assert sum(parameter.numel() for parameter in net.parameters()) == 19_972_534
+    shapes: list[Any] = []
+    for part in [net.backbone, *net.extra]:
+        part.register_forward_hook(lambda *seen: shapes.append(tuple(seen[2].shape[1:])))
+    with torch.no_grad():
+        offsets, scores = net.eval()(torch.rand(1, 3, 300, 300))
+    assert (offsets.shape, scores.shape) == ((1, 4, 8732), (1, 81, 8732))
+    assert shapes == [(256, 38, 38), (512, 19, 19), (512, 10, 10), (256, 5, 5), (256, 3, 3), (256, 1, 1)]
+
+
+def test_a_box_is_predicted_where_it_lies(ssd: Any) -> None:
+    """A head's output is flattened in the order of the default boxes: shape, row, column."""
+    boxes = ssd.boxes.default_boxes()[:, : 4 * 38 * 38].view(4, 4, 38, 38)
+    centre_x, centre_y, width, _ = boxes
+    assert (centre_x.diff(dim=2) > 0).all()
+    assert (centre_y.diff(dim=1) > 0).all()
+    assert width.flatten(1).std(dim=1).max() < 1e-6
+    torch.testing.assert_close(boxes[:, 0, 1, 2], torch.tensor([2.5 * 8, 1.5 * 8, 21, 21]) / 300)
+    torch.testing.assert_close(boxes[2:, 2, 0, 0], torch.tensor([21 * 2**0.5, 21 / 2**0.5]) / 300)
+
+
+def test_matching_is_that_of_a_loop_over_objects(ssd: Any) -> None:
+    matcher = ssd.Matcher(CPU)
+    boxes_bo4, labels_bo = ssd.random_objects(6)
+    offsets_b4a, classes_ba = matcher(boxes_bo4, labels_bo)
+    for boxes, labels, offsets, classes in zip(boxes_bo4, labels_bo, offsets_b4a, classes_ba, strict=True):
+        boxes, labels = boxes[labels > 0], labels[labels > 0]
+        overlap = box_iou(boxes, matcher.corners_4a.T)
+        best, of = overlap.max(0)
+        for number, one in enumerate(overlap):
+            best[one.argmax()], of[one.argmax()] = 2, number
+        positive = best > 0.5
+        assert torch.equal(classes, torch.where(positive, labels[of], 0))
+        centre, size = offsets.split(2)
+        ours = matcher.defaults_4a
+        decoded = torch.cat([centre * 0.1 * ours[2:] + ours[:2], (size * 0.2).exp() * ours[2:]])
+        expected = box_convert(boxes[of], "xyxy", "cxcywh").T
+        torch.testing.assert_close(decoded[:, positive], expected[:, positive])
+        assert offsets[:, ~positive].abs().max() < 1e-3
+
+
+def test_objects_with_the_same_best_box_and_images_with_none(ssd: Any) -> None:
+    boxes = torch.tensor([[[0.1, 0.1, 0.12, 0.12], [0.1, 0.1, 0.12, 0.12]], [[0.0] * 4] * 2])
+    _, classes_ba = ssd.Matcher(CPU)(boxes, torch.tensor([[3, 7], [0, 0]]))
+    assert classes_ba[0].unique().tolist() == [0, 7]
+    assert (classes_ba[0] == 7).sum() == 1
+    assert classes_ba[1].max() == 0
+
+
+def test_the_loss_takes_three_hard_negatives_for_each_positive(ssd: Any) -> None:
+    torch.manual_seed(0)
+    offsets, scores, targets = torch.randn(3, 4, 50), torch.randn(3, 5, 50), torch.randn(3, 4, 50)
+    classes = torch.zeros(3, 50, dtype=torch.int64)
+    classes[0, :4], classes[1, :20] = torch.tensor([1, 2, 3, 4]), 1  # 12 negatives; more than the 30 there are; none
+    expected = 0.0
+    for image in range(3):
+        positive = classes[image] > 0
+        entropy = functional.cross_entropy(scores[image].T, classes[image], reduction="none")
+        hard = entropy[~positive].sort(descending=True).values[: 3 * int(positive.sum())]
+        moved = functional.smooth_l1_loss(offsets[image, :, positive], targets[image, :, positive], reduction="sum")
+        expected += (moved + entropy[positive].sum() + hard.sum()) / max(1, int(positive.sum())) / 3
+    torch.testing.assert_close(ssd.multibox_loss(offsets, scores, targets, classes), expected)
+
+
+def test_the_loss_falls_on_a_fixed_batch_and_follows_the_seed(ssd: Any) -> None:
+    seen = losses(ssd, 5)
+    assert seen[-1] < 0.85 * seen[0]
+    assert losses(ssd, 2) == seen[:2]
+    assert losses(ssd, 1, seed=1) != seen[:1]
+
+
+def test_items_are_images_and_bf16_is_what_ran(ssd: Any) -> None:
+    benchmark = ssd.SingleStageDetector(cuda=False, batch_size=1, precision="bf16", channels_last=True)
+    loop = Loop(benchmark, Run(benchmark))
+    loop.warm_up()
+    assert loop.observe(1).items == 1
+    assert loop.observed_dtype == "bf16"
+
+
+def test_every_flag_of_the_reference_is_known(ssd: Any) -> None:
+    words = shlex.split(
+        "--repeat 15 --number 5 --batch-size 128 --data data/coco --workers 8 --no-save --threshold 0.212"
+        " --report output --cuda --seed 100"
+    )
+    found = parse(ssd.SingleStageDetector, words)
+    assert found.ignored == ["--no-save", "--threshold"]
+    assert (found.values["batch_size"], found.values["workers"]) == (128, 8)
+    plain = parse(ssd.SingleStageDetector, []).values
+    assert {name for name in plain if plain[name] != found.values[name]} == {"data", "report", "seed"}
+
+
+def test_random_objects_are_as_cocos(ssd: Any) -> None:
+    boxes, labels = ssd.random_objects(500)
+    left, top, right, bottom = boxes[labels > 0].T
+    assert min(left.min(), top.min()) >= 0
+    assert max(right.max(), bottom.max()) <= 1.0001
+    assert min((right - left).min(), (bottom - top).min()) > 0
+    assert 6.3 < (labels > 0).sum() / 500 < 8.3
+    assert (labels > 0).any(1).all()
+    assert labels.unique().tolist() == list(range(81))
+    assert boxes[labels == 0].abs().max() == 0
+
+
+@decodes
+@pytest.mark.parametrize("workers", [0, 1])
+def test_batches_come_from_cocos_files(ssd: Any, coco: Path, workers: int) -> None:
+    benchmark = ssd.SingleStageDetector(cuda=False, batch_size=4, workers=workers, data=coco)
+    run = Run(benchmark)
+    images, offsets, classes = next(iter(benchmark.batches(run)))
+    assert (images.shape, images.dtype) == ((4, 3, 300, 300), torch.float32)
+    assert (offsets.shape, classes.shape) == ((4, 4, 8732), (4, 8732))
+    assert -2.2 < images.min() < images.max() < 2.7
+    assert (classes > 0).any(1).all()
+    assert offsets.isfinite().all()
+    assert benchmark.items((images, offsets, classes)) == 4
+
+
+@decodes
+def test_a_sample_is_its_picture_flipped_or_not(ssd: Any, coco: Path) -> None:
+    file = json.loads((coco / "annotations" / "instances_train2017.json").read_text())
+    dataset = ssd.Coco(coco / "annotations" / "instances_train2017.json", coco / "train2017")
+    assert len(dataset) == len({thing["image_id"] for thing in file["annotations"]})
+    ids = [category["id"] for category in file["categories"]]
+    picture = next(one for one in file["images"] if one["file_name"] == dataset.names[0])
+    things = [one for one in file["annotations"] if one["image_id"] == picture["id"] and not one["iscrowd"]]
+    labels = [ids.index(thing["category_id"]) + 1 for thing in things]
+    corners = box_convert(torch.tensor([thing["bbox"] for thing in things]), "xywh", "xyxy")
+    corners /= torch.tensor([picture["width"], picture["height"]] * 2)
+    seen = {}
+    for _ in range(30):
+        image, boxes, found = dataset[0]
+        assert (image.shape, image.dtype) == ((3, 300, 300), torch.uint8)
+        assert found.tolist() == labels
+        seen[torch.allclose(boxes, corners, atol=1e-5)] = image, boxes
+    (plain, _), (flipped, boxes) = seen[True], seen[False]
+    torch.testing.assert_close(plain.flip(2), flipped)
+    torch.testing.assert_close(boxes[:, [1, 3]], corners[:, [1, 3]])
+    torch.testing.assert_close(1 - boxes[:, [2, 0]], corners[:, [0, 2]])
+
+
+def test_crowds_empty_boxes_and_pictures_without_objects_are_left_out(ssd: Any, tmp_path: Path) -> None:
+    def thing(image: int, crowd: int, width: float) -> dict[str, Any]:
+        return {"image_id": image, "category_id": 90, "bbox": [1, 2, width, 5.5], "iscrowd": crowd, "id": 1}
+
+    file = {
+        "images": [{"id": i, "file_name": f"{i}.jpg", "width": 10, "height": 10} for i in range(4)],
+        "annotations": [thing(0, 1, 4), thing(1, 0, 0), thing(2, 0, 4), thing(2, 1, 4)],
+        "categories": [{"id": 90}, {"id": 3}],
+    }
+    (tmp_path / "a.json").write_text(json.dumps(file))
+    dataset = ssd.Coco(tmp_path / "a.json", tmp_path)
+    assert dataset.names == ["2.jpg"]
+    assert dataset.objects.tolist() == [[1, 2, 5, 7.5, 2]]
+
+
+@decodes
+def test_without_its_files(ssd: Any, tmp_path: Path) -> None:
+    benchmark = ssd.SingleStageDetector(cuda=False, data=tmp_path / "coco", workers=0, batch_size=1)
+    run = Run(benchmark)
+    with pytest.raises(MissingDataError, match=r"There is no .*instances_train2017\.json\. Make the data"):
+        benchmark.batches(run)
+    ensure(tmp_path, replace(COCO, sizes={"small": recipe(2, 0)}), "small", processes=1)
+    for path in (tmp_path / "coco" / "train2017").iterdir():
+        path.write_bytes(b"\xff\xd8\xff no picture")
+    with pytest.raises(MissingDataError, match=r"\.jpg cannot be decoded: (?s:.*)Make the set again"):
+        next(iter(benchmark.batches(run)))
+    (tmp_path / "coco" / "annotations" / "instances_train2017.json").write_text('{"images": [')
+    with pytest.raises(MissingDataError, match=r"instances_train2017\.json: .*Make the set again"):
+        benchmark.batches(run)

@@ -1,0 +1,233 @@
+from __future__ import annotations
+
+import importlib.util
+import itertools
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from cotenant.bench import MissingDataError, Run
+from cotenant.bench.arguments import parse
+from cotenant.bench.loop import Loop
+from cotenant.datasets.maker import Part
+from cotenant.datasets.makers.wikitext import content
+
+FOLDER = Path(__file__).parents[2] / "tasks/natural_language_processing/word_language_model"
+REFERENCE = (
+    "--repeat 15 --number 5 --batch-size 64 --emsize 656 --nhid 656 --dropout 0.5 --epochs 5 --model GRU"
+    " --report output --cuda --seed 100"
+)
+MODELS = ["GRU", "LSTM", "RNN_TANH", "RNN_RELU", "Transformer"]
+SMALL: dict[str, Any] = {"batch_size": 3, "words": 100, "emsize": 12, "nhid": 12, "dropout": 0.0, "bptt": 7, "lr": 2.0}
+
+
+@pytest.fixture(autouse=True)
+def _one_thread() -> Iterator[None]:
+    """Two threads on so little work wait for each other more than they work."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
+@pytest.fixture(scope="module")
+def main() -> Iterator[Any]:
+    """The task's main.py, with the model.py beside it."""
+    before = sys.modules.pop("model", None)
+    sys.path.insert(0, str(FOLDER / "pytorch"))
+    spec = importlib.util.spec_from_file_location("main_under_test_wlm", FOLDER / "pytorch" / "main.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+        yield module
+    finally:
+        sys.path.remove(str(FOLDER / "pytorch"))
+        del sys.modules[spec.name]
+        sys.modules.pop("model", None)
+        if before is not None:
+            sys.modules["model"] = before
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Path:
+    """A text as its maker makes it."""
+    part = Part("wiki.train.tokens", "train", 1200, (1200,))
+    (tmp_path / part.path).write_bytes(b"".join(content(part, 0)))
+    return tmp_path
+
+
+def built(main: Any, **parameters: Any) -> tuple[Any, Run]:
+    benchmark = main.WordLanguageModel(cuda=False, **SMALL | parameters)
+    run = Run(benchmark)
+    benchmark.build(run)
+    return benchmark, run
+
+
+def losses(main: Any, steps: int, **parameters: Any) -> list[float]:
+    benchmark, run = built(main, **parameters)
+    batches, step = iter(benchmark.batches(run)), run.precision.around(benchmark.step)
+    return [step(run, next(batches)).item() for _ in range(steps)]
+
+
+@pytest.mark.parametrize("words, parameters", [(33_278, 48_865_918), (33_280, 48_868_544)])
+def test_the_model_has_as_many_parameters_as_published(main: Any, words: int, parameters: int) -> None:
+    with torch.device("meta"):
+        model = main.Recurrent("GRU", words, 656, 656, 2, 0.5)
+    assert sum(parameter.numel() for parameter in model.parameters()) == parameters
+
+
+@pytest.mark.parametrize("precision, rows", [("fp32", 102), ("bf16", 104)])
+def test_words_are_a_multiple_of_8_in_16_bit(main: Any, precision: str, rows: int) -> None:
+    benchmark, _ = built(main, words=102, precision=precision)
+    assert benchmark.network.embedding.num_embeddings == benchmark.network.words.out_features == rows
+
+
+@pytest.mark.parametrize("asked", ["fp16", "half"])
+def test_fp16_pads_as_bf16_does(main: Any, asked: str) -> None:
+    class Asked:
+        place = staticmethod(lambda module: module)
+
+    with torch.device("meta"):
+        benchmark = main.WordLanguageModel(cuda=False, **{asked: True})
+        benchmark.build(Asked())
+    assert sum(parameter.numel() for parameter in benchmark.network.parameters()) == 48_868_544
+
+
+def test_every_flag_of_the_reference_jobs(main: Any) -> None:
+    for extra, precision in (("", "fp32"), ("--batch-size 128 --fp16 --fp16", "fp16")):
+        found = parse(main.WordLanguageModel, [*REFERENCE.split(), *extra.split()])
+        assert found.ignored == ["--epochs"]
+        assert main.WordLanguageModel(**found.values).asked_precision == precision
+    defaults = parse(main.WordLanguageModel, []).values
+    reference = {
+        "model": "GRU",
+        "emsize": 656,
+        "nhid": 656,
+        "dropout": 0.5,
+        "batch_size": 64,
+        "number": 5,
+        "repeat": 15,
+    }
+    assert {name: defaults[name] for name in reference} == reference
+    assert (defaults["words"], defaults["bptt"], defaults["lr"]) == (33_278, 35, 20.0)
+
+
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+@pytest.mark.parametrize("model", MODELS)
+def test_the_loss_falls_on_a_fixed_batch(main: Any, model: str, precision: str) -> None:
+    seen = losses(main, 60, model=model, precision=precision)
+    assert abs(seen[0] - np.log(100)) < 1
+    assert seen[-1] < 0.8 * seen[0]
+
+
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("real", [False, True])
+def test_items_and_dtype_are_what_ran(main: Any, files: Path, model: str, precision: str, real: bool) -> None:
+    data = files if real else None
+    benchmark = main.WordLanguageModel(cuda=False, model=model, precision=precision, data=data, **SMALL)
+    loop = Loop(benchmark, run := Run(benchmark))
+    loop.warm_up()
+    seen = loop.observe(3)
+    assert (seen.items, loop.observed_dtype, run.findings) == (9, precision, [])
+    assert all(loss.isfinite() for loss in seen.losses)
+    assert run.metrics == {"tokens_per_item": 7.0}
+
+
+def test_the_same_seed_gives_the_same_losses(main: Any, files: Path) -> None:
+    for data in (None, files):
+        first = losses(main, 3, dropout=0.5, data=data)
+        assert first == losses(main, 3, dropout=0.5, data=data) != losses(main, 3, dropout=0.5, data=data, seed=1)
+
+
+@pytest.mark.parametrize("model", ["GRU", "LSTM", "RNN_TANH"])
+def test_the_state_goes_on_without_its_history(main: Any, files: Path, model: str) -> None:
+    benchmark, run = built(main, model=model, data=files)
+    run.update = lambda loss, optimizer, clip_norm: loss.backward()  # type: ignore[assignment]
+    batches = iter(benchmark.batches(run))
+    first, second = next(batches), next(batches)
+    assert torch.equal(first[-1], second[0])
+    benchmark.step(run, first)
+    parts = benchmark.state if isinstance(benchmark.state, tuple) else (benchmark.state,)
+    assert not any(part.requires_grad for part in parts)
+    assert all(part.abs().sum() > 0 for part in parts)
+    together, _ = benchmark.network(torch.cat([first[:-1], second[:-1]]), None)
+    apart, _ = benchmark.network(second[:-1], benchmark.state)
+    torch.testing.assert_close(together[7:], apart)
+
+
+def test_a_transformer_looks_back_only(main: Any) -> None:
+    benchmark, _ = built(main, model="Transformer")
+    text = torch.randint(0, 100, (7, 2))
+    before, _ = benchmark.network(text, None)
+    text[4] = (text[4] + 1) % 100
+    after, _ = benchmark.network(text, None)
+    torch.testing.assert_close(before[:4], after[:4])
+    assert not torch.allclose(before[4:], after[4:])
+
+
+def test_the_resident_batch_follows_zipfs_law(main: Any) -> None:
+    benchmark, run = built(main, batch_size=64, words=33_278, bptt=35)
+    batches = iter(benchmark.batches(run))
+    text = next(batches)
+    assert next(batches) is text
+    assert (text.shape, benchmark.items(text)) == ((36, 64), 64)
+    assert 0 <= text.min() <= text.max() < 33_278
+    assert 100 < text.float().median() < 300
+    assert 0.04 < (text == 0).float().mean() < 0.1
+
+
+def test_batches_are_the_text_in_columns(main: Any, tmp_path: Path) -> None:
+    lines = ["", "= b =", "", "a b c a b a", "<unk> c d d a b a b", "b a"]
+    (tmp_path / "wiki.train.tokens").write_text("".join(f" {line} \n" for line in lines))
+    words = [word for line in lines for word in [*line.split(), "<eos>"]]
+    # <unk> comes first, whatever its count, then the others by theirs and as they first stand in the text.
+    rank = {word: rank for rank, word in enumerate(["<unk>", "<eos>", "b", "a", "=", "c", "d"])}
+    numbers = torch.tensor([rank[word] for word in words])
+    assert len(numbers) == 25
+    benchmark, run = built(main, data=tmp_path, batch_size=2, bptt=3)
+    batches = list(itertools.islice(benchmark.batches(run), 6))
+    columns = numbers[:24].view(2, 12).T
+    for batch, start in zip(batches, [0, 3, 6, 0, 3, 6], strict=True):
+        assert torch.equal(batch, columns[start : start + 4])
+    assert batches[0].untyped_storage().data_ptr() == batches[5].untyped_storage().data_ptr()
+
+
+def test_words_beyond_the_vocabulary_are_unknown(main: Any, tmp_path: Path) -> None:
+    path = tmp_path / "wiki.train.tokens"
+    path.write_text("a a a b b c\n")
+    assert main.read_words(path, 3).tolist() == [1, 1, 1, 2, 2, 0, 0]
+    assert main.read_words(path, 100).tolist() == [1, 1, 1, 2, 2, 3, 4]
+
+
+def test_pieces_of_a_file_join_without_a_seam(main: Any, files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = main.read_words(files / "wiki.train.tokens", 100)
+    monkeypatch.setattr(main, "PIECE_BYTES", 50)
+    assert np.array_equal(main.read_words(files / "wiki.train.tokens", 100), whole)
+    assert len(whole) == 1200
+
+
+@pytest.mark.parametrize(
+    "text, sentence",
+    [(None, r"There is no .*wiki\.train\.tokens\. Make the data"), ("", "is empty"), ("a b\n", "has 3 words: too few")],
+)
+def test_without_enough_text(main: Any, tmp_path: Path, text: str | None, sentence: str) -> None:
+    if text is not None:
+        (tmp_path / "wiki.train.tokens").write_text(text)
+    benchmark, run = built(main, data=tmp_path)
+    with pytest.raises(MissingDataError, match=sentence):
+        benchmark.batches(run)
+
+
+def test_the_scripts_can_be_executed() -> None:
+    scripts = ["download_dataset.sh", "pytorch/run.sh", "pytorch/run_fp16.sh"]
+    assert all(os.access(FOLDER / script, os.X_OK) for script in scripts)
+    assert (FOLDER / "pytorch/run_fp16.sh").read_text().endswith('/main.py" --fp16 "$@"\n')
