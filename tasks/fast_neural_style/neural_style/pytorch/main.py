@@ -1,0 +1,87 @@
+"""Fast neural style (Johnson, Alahi and Fei-Fei 2016): a network learns to repaint pictures in the style of one.
+
+python main.py --batch-size 128 --repeat 25 --number 5 [--data workspace/data/ImageNet/train --workers 8]
+"""
+
+from collections.abc import Iterator
+from functools import partial
+
+import torch
+from model import LossNetwork, gram, transformer_net
+from PIL import Image
+from torch.nn import functional as F
+from torchvision.datasets import ImageFolder
+from torchvision.transforms.v2.functional import pil_to_tensor
+
+from cotenant.bench import Benchmark, MissingDataError, Run, flag
+from cotenant.errors import CotenantError
+
+CONTENT = 2  # The content is compared at the end of the loss network's second slice, relu2_2.
+MEAN, SPREAD = 0.45, 0.27  # Of a photograph's pixels.
+
+
+class FastStyle(Benchmark):
+    """One step = one Adam update of the transformer network by the content and style of what it painted."""
+
+    item = "image"
+
+    batch_size: int = 128
+    repeat: int = 25
+    lr: float = flag(1e-3, help="learning rate")
+    image_size: int = flag(64, "--image-size", help="pixels of a picture's side, a multiple of 4")
+    # Small ones: Adam sees their ratio alone, and larger gradients overflow in fp16 from the first step on.
+    content_weight: float = flag(1e-4, help="of the content loss")
+    style_weight: float = flag(10.0, help="of the style loss")
+
+    def build(self, run: Run) -> None:
+        if self.image_size < 8 or self.image_size % 4:
+            raise CotenantError(f"--image-size {self.image_size} cannot be halved twice.", "Give a multiple of 4.")
+        self.model = run.place(transformer_net())
+        self.optimizer = torch.optim.Adam(self.model.parameters(), lr=self.lr, fused=True)
+        judge = LossNetwork()
+        strokes = torch.rand(1, 3, self.image_size // 4, self.image_size // 4)
+        with torch.no_grad():
+            style = F.interpolate(strokes, scale_factor=4, mode="bicubic")
+            self.style = [run.to_device(gram(features)) for features in judge(style)]
+        self.judge = run.place(judge)
+
+    def batches(self, run: Run) -> Iterator[torch.Tensor]:
+        if self.data is None:
+            pixels = MEAN + SPREAD * torch.randn(self.batch_size, 3, self.image_size, self.image_size)
+            return run.resident(pixels.clamp(0, 1))
+        try:
+            pictures = ImageFolder(run.files(), loader=partial(middle_square, size=self.image_size))
+        except OSError as error:
+            raise MissingDataError(f"{self.data}: {error}.", "Make the images with ./download_datasets.sh.") from error
+        # They travel as bytes and become numbers on the device.
+        return (pixels.float() / 255 for pixels, _ in run.loader(pictures))
+
+    def step(self, run: Run, batch: torch.Tensor) -> torch.Tensor:
+        painted = self.judge(self.model(batch))
+        with torch.no_grad():
+            wanted = self.judge(batch, depth=CONTENT)[-1]
+        content = F.mse_loss(painted[CONTENT - 1], wanted)
+        style = sum(
+            (gram(features) - target).square().mean() for features, target in zip(painted, self.style, strict=True)
+        )
+        loss = self.content_weight * content + self.style_weight * style
+        run.update(loss, self.optimizer)
+        return loss
+
+
+def middle_square(path: str, size: int) -> torch.Tensor:
+    """Return the middle of a JPEG file as (3, size, size) bytes."""
+    try:
+        with Image.open(path) as picture:
+            # The decoder leaves out frequencies too high for this size: half the time of a full decoding.
+            picture.draft("RGB", (size, size))
+            side, (width, height) = min(picture.size), picture.size
+            left, upper = (width - side) / 2, (height - side) / 2
+            square = (left, upper, left + side, upper + side)
+            return pil_to_tensor(picture.convert("RGB").resize((size, size), Image.Resampling.BILINEAR, square))
+    except OSError as error:
+        raise MissingDataError(f"{path} cannot be decoded: {error}.", "Remove it, or make the images again.") from error
+
+
+if __name__ == "__main__":
+    FastStyle.main()

@@ -1,0 +1,133 @@
+"""DCGAN (Radford, Metz and Chintala 2015): two convolutional networks that train against each other.
+
+python main.py --batch-size 128 --repeat 25 --number 5 [--dataroot workspace/data/ImageNet/train --workers 8]
+"""
+
+import math
+from collections.abc import Iterator
+from functools import partial
+from itertools import pairwise
+from typing import ClassVar, Literal
+
+import torch
+from PIL import Image
+from torch import nn
+from torch.nn import functional as F
+from torchvision.datasets import ImageFolder
+from torchvision.transforms.v2.functional import pil_to_tensor
+
+from cotenant.bench import Benchmark, MissingDataError, Run, flag
+
+
+def generator(size: int, latent: int, width: int) -> nn.Sequential:
+    """Return the network from (batch, latent, 1, 1) to images (batch, 3, size, size) within -1 and 1."""
+    channels = [width * 2**stage for stage in reversed(range(stages(size)))]
+    layers = [nn.ConvTranspose2d(latent, channels[0], 4, 1, 0, bias=False), nn.BatchNorm2d(channels[0]), nn.ReLU(True)]
+    for inputs, outputs in pairwise(channels):
+        layers += [nn.ConvTranspose2d(inputs, outputs, 4, 2, 1, bias=False), nn.BatchNorm2d(outputs), nn.ReLU(True)]
+    layers += [nn.ConvTranspose2d(channels[-1], 3, 4, 2, 1, bias=False), nn.Tanh()]
+    return nn.Sequential(*layers).apply(initialise)
+
+
+class Discriminator(nn.Module):
+    """The mirror image of the generator, with leaky units: an image becomes the logit of its being real."""
+
+    def __init__(self, size: int, width: int) -> None:
+        super().__init__()
+        channels = [width * 2**stage for stage in range(stages(size))]
+        layers: list[nn.Module] = [nn.Conv2d(3, channels[0], 4, 2, 1, bias=False), nn.LeakyReLU(0.2, True)]
+        for inputs, outputs in pairwise(channels):
+            layers += [nn.Conv2d(inputs, outputs, 4, 2, 1, bias=False), nn.BatchNorm2d(outputs)]
+            layers += [nn.LeakyReLU(0.2, True)]
+        self.layers = nn.Sequential(*layers, nn.Conv2d(channels[-1], 1, 4, 1, 0, bias=False)).apply(initialise)
+
+    def forward(self, *batches_b3hw: torch.Tensor) -> list[torch.Tensor]:
+        """Return the logits (batch,) of each batch; each is normalised by its own statistics."""
+        return [self.layers(images_b3hw).flatten() for images_b3hw in batches_b3hw]
+
+
+def stages(size: int) -> int:
+    """Return how often an image is halved before 4 x 4 pixels are left."""
+    return round(math.log2(size)) - 2
+
+
+def initialise(layer: nn.Module) -> None:
+    """Draw the weights as the paper does."""
+    if isinstance(layer, (nn.Conv2d, nn.ConvTranspose2d)):
+        nn.init.normal_(layer.weight, 0.0, 0.02)
+    elif isinstance(layer, nn.BatchNorm2d):
+        nn.init.normal_(layer.weight, 1.0, 0.02)
+
+
+class DCGAN(Benchmark):
+    """One step = one discriminator update on real and generated images, and one generator update."""
+
+    item = "real image"
+    # Under torch.distributed.run every process has one device; how many there are is not said by a flag.
+    ignored: ClassVar[dict[str, int]] = {"--ngpu": 1}
+
+    batch_size: int = 128
+    repeat: int = 25
+    data = flag(None, "--data", "--dataroot", help="read the images from one folder per class here")
+    dataset: Literal["imagenet", "folder", "fake"] = flag(
+        "imagenet", help="of images in one folder per class; fake never reads one"
+    )
+    image_size: Literal[32, 64, 128] = flag(64, "--imageSize", "--image-size", help="pixels of an image's side")
+    nz: int = flag(100, help="size of the latent vector")
+    ngf: int = flag(64, help="channels of the generator's last hidden layer")
+    ndf: int = flag(64, help="channels of the discriminator's first layer")
+    lr: float = flag(2e-4, help="learning rate of both")
+    beta1: float = flag(0.5, help="of both Adams")
+
+    def build(self, run: Run) -> None:
+        self.generator = run.place(generator(self.image_size, self.nz, self.ngf))
+        self.discriminator = run.place(Discriminator(self.image_size, self.ndf))
+        # Without DistributedDataParallel around it, which would wait for gradients of weights that are frozen.
+        self.judge = getattr(self.discriminator, "module", self.discriminator)
+        self.optimizer_g, self.optimizer_d = (
+            torch.optim.Adam(network.parameters(), self.lr, (self.beta1, 0.999), fused=True)
+            for network in (self.generator, self.discriminator)
+        )
+
+    def batches(self, run: Run) -> Iterator[torch.Tensor]:
+        if self.data is None or self.dataset == "fake":
+            pixels = torch.randn(self.batch_size, 3, self.image_size, self.image_size) * 0.5
+            return run.resident(pixels.clamp(-1, 1))
+        try:
+            images = ImageFolder(run.files(), loader=partial(middle_square, size=self.image_size))
+        except OSError as error:
+            raise MissingDataError(f"{self.data}: {error}.", "Make the images with ./download_datasets.sh.") from error
+        # They travel as bytes and become numbers within -1 and 1 on the device.
+        return (pixels.float() / 127.5 - 1 for pixels, _ in run.loader(images))
+
+    def step(self, run: Run, batch: torch.Tensor) -> torch.Tensor:
+        fakes = self.generator(torch.randn(len(batch), self.nz, 1, 1, device=run.device))
+        real_b, fake_b = self.discriminator(batch, fakes.detach())
+        # softplus(-x) is the cross entropy of the logit x with the label "real", softplus(x) that with "fake".
+        loss = F.softplus(-real_b.float()).mean() + F.softplus(fake_b.float()).mean()
+        run.update(loss, self.optimizer_d)
+
+        # The generator learns through the discriminator, whose own weights need no gradient here.
+        self.judge.requires_grad_(False)
+        (fake_b,) = self.judge(fakes)
+        run.update(F.softplus(-fake_b.float()).mean(), self.optimizer_g)
+        self.judge.requires_grad_(True)
+        return loss
+
+
+def middle_square(path: str, size: int) -> torch.Tensor:
+    """Return the middle of a JPEG file as (3, size, size) bytes."""
+    try:
+        with Image.open(path) as image:
+            # The decoder leaves out frequencies too high for this size: half the time of a full decoding.
+            image.draft("RGB", (size, size))
+            side, (width, height) = min(image.size), image.size
+            left, upper = (width - side) / 2, (height - side) / 2
+            square = (left, upper, left + side, upper + side)
+            return pil_to_tensor(image.convert("RGB").resize((size, size), Image.Resampling.BILINEAR, square))
+    except OSError as error:
+        raise MissingDataError(f"{path} cannot be decoded: {error}.", "Remove it, or make the images again.") from error
+
+
+if __name__ == "__main__":
+    DCGAN.main()

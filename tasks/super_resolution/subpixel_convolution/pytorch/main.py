@@ -1,0 +1,116 @@
+"""Super-resolution by sub-pixel convolution, ESPCN (Shi et al. 2016): four convolutions on the small picture.
+
+python main.py --batch-size 64 --repeat 25 --number 5 [--data workspace/data/BSDS500/data/images/train --workers 8]
+"""
+
+import random
+from collections.abc import Iterator
+from pathlib import Path
+from typing import ClassVar
+
+import torch
+from PIL import Image
+from torch import nn
+from torch.nn import functional as F
+from torch.utils.data import Dataset
+from torchvision.transforms.v2.functional import pil_to_tensor
+
+from cotenant.bench import Benchmark, MissingDataError, Run, flag
+from cotenant.errors import CotenantError
+
+MEAN, SPREAD = 0.43, 0.24  # Of a photograph's luminance.
+
+
+def espcn(factor: int) -> nn.Sequential:
+    """Return the network from (batch, 1, height, width) to (batch, 1, factor * height, factor * width).
+
+    Its units are the paper's tanh: rectified ones are all dead after three steps of Adam at the rate of 0.1, and a
+    device multiplies zeros faster than numbers.
+    """
+    return nn.Sequential(
+        nn.Conv2d(1, 64, 5, padding=2),
+        nn.Tanh(),
+        nn.Conv2d(64, 64, 3, padding=1),
+        nn.Tanh(),
+        nn.Conv2d(64, 32, 3, padding=1),
+        nn.Tanh(),
+        nn.Conv2d(32, factor**2, 3, padding=1),
+        nn.PixelShuffle(factor),
+    ).apply(initialise)
+
+
+def initialise(layer: nn.Module) -> None:
+    if isinstance(layer, nn.Conv2d):
+        nn.init.orthogonal_(layer.weight)
+
+
+class Luminance(Dataset[torch.Tensor]):
+    """Random crops (1, side, side) of the luminance of the JPEG files in a folder, as bytes."""
+
+    def __init__(self, folder: Path, side: int) -> None:
+        self.paths = sorted(path for path in folder.rglob("*") if path.suffix.lower() in (".jpg", ".jpeg"))
+        self.side = side
+
+    def __len__(self) -> int:
+        return len(self.paths)
+
+    def __getitem__(self, index: int) -> torch.Tensor:
+        path, side = self.paths[index], self.side
+        try:
+            with Image.open(path) as picture:
+                # The decoder leaves the colours out: a JPEG file holds luminance (Y of YCbCr) as a plane of its own.
+                picture.draft("L", picture.size)
+                width, height = picture.size
+                if min(width, height) < side:
+                    raise MissingDataError(f"{path} is {width} x {height}.", f"Give a --crop smaller than {side}.")
+                left, upper = random.randint(0, width - side), random.randint(0, height - side)
+                return pil_to_tensor(picture.convert("L").crop((left, upper, left + side, upper + side)))
+        except OSError as error:
+            raise MissingDataError(
+                f"{path} cannot be decoded: {error}.", "Remove it, or make the pictures again."
+            ) from error
+
+
+class SuperResolution(Benchmark):
+    """One step = one Adam update of ESPCN on luminance crops and their bicubic reductions."""
+
+    item = "image"
+    ignored: ClassVar[dict[str, int]] = {"--testBatchSize": 1, "--no-checks": 0}
+
+    repeat: int = 25
+    upscale_factor: int = flag(2, "--upscale_factor", "--upscale-factor", help="of both sides of a picture")
+    crop: int = flag(256, help="pixels of a target's side, rounded down to a multiple of the factor")
+    lr: float = flag(0.1, help="learning rate")
+
+    def build(self, run: Run) -> None:
+        if not 1 <= self.upscale_factor <= self.crop:
+            raise CotenantError(
+                f"--upscale_factor {self.upscale_factor} does not fit a crop of {self.crop}.", "Give one from 1 on."
+            )
+        self.model = run.place(espcn(self.upscale_factor))
+        self.optimizer = torch.optim.Adam(self.model.parameters(), lr=self.lr, fused=True)
+
+    def batches(self, run: Run) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
+        small = self.crop // self.upscale_factor
+        side = small * self.upscale_factor
+
+        def pair(target_b1hw: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+            reduced = F.interpolate(target_b1hw, (small, small), mode="bicubic", antialias=True)
+            return reduced.clamp(0, 1), target_b1hw
+
+        if self.data is None:
+            luminance = MEAN + SPREAD * torch.randn(self.batch_size, 1, side, side)
+            return run.resident(*pair(luminance.clamp(0, 1)))
+        crops = Luminance(run.files(), side)
+        # They travel as bytes; numbers and reductions are made on the device.
+        return (pair(pixels.float() / 255) for pixels in run.loader(crops))
+
+    def step(self, run: Run, batch: tuple[torch.Tensor, torch.Tensor]) -> torch.Tensor:
+        reduced, target = batch
+        loss = F.mse_loss(self.model(reduced), target)
+        run.update(loss, self.optimizer)
+        return loss
+
+
+if __name__ == "__main__":
+    SuperResolution.main()

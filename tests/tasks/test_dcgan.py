@@ -1,0 +1,251 @@
+"""DCGAN: its two networks, its two updates, its files."""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+import itertools
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from PIL import Image
+from torch import nn
+
+from cotenant.bench import MissingDataError, Run, session
+from cotenant.bench.arguments import parse
+from cotenant.bench.loop import Loop
+from cotenant.bench.precision import Precision
+from tasks.loading import draw_pictures
+
+FOLDER = Path(__file__).parents[2] / "tasks/generative_adversarial_networks/dcgan/pytorch"
+TINY = {"batch_size": 4, "image_size": 32, "ngf": 8, "ndf": 8}
+REFERENCE = (
+    "--repeat 25 --number 5 --batch-size 128 --dataset imagenet --dataroot data/ImageNet/train --imageSize 64"
+    " --workers 8 --report output --cuda --ngpu 2 --seed 100"
+)
+
+
+@functools.cache
+def dcgan() -> Any:
+    spec = importlib.util.spec_from_file_location("dcgan_main", FOLDER / "main.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def built(**parameters: Any) -> tuple[Any, Run]:
+    benchmark = dcgan().DCGAN(cuda=False, **parameters)
+    run = Run(benchmark)
+    benchmark.build(run)
+    return benchmark, run
+
+
+def losses(benchmark: Any, run: Run, steps: int) -> list[float]:
+    batches, step = iter(benchmark.batches(run)), run.precision.around(benchmark.step)
+    return [step(run, next(batches)).item() for _ in range(steps)]
+
+
+def weights(network: nn.Module) -> list[torch.Tensor]:
+    return [parameter.detach().clone() for parameter in network.parameters()]
+
+
+def test_exact_parameter_counts() -> None:
+    benchmark, run = built(batch_size=2)
+    assert sum(parameter.numel() for parameter in benchmark.generator.parameters()) == 3_576_704
+    assert sum(parameter.numel() for parameter in benchmark.discriminator.parameters()) == 2_765_568
+    assert benchmark.generator(torch.randn(2, 100, 1, 1)).shape == (2, 3, 64, 64)
+    real = next(iter(benchmark.batches(run)))
+    assert (real.shape, real.dtype) == ((2, 3, 64, 64), torch.float32)
+    assert real.abs().max() <= 1
+    assert 0.4 < real.std() < 0.55
+
+
+@pytest.mark.parametrize("size", [32, 64, 128])
+def test_both_networks_fit_every_size(size: int) -> None:
+    benchmark, _ = built(batch_size=2, image_size=size, ngf=4, ndf=4)
+    images = benchmark.generator(torch.randn(2, 100, 1, 1))
+    assert images.shape == (2, 3, size, size)
+    assert [logits.shape for logits in benchmark.discriminator(images, images)] == [(2,), (2,)]
+
+
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+def test_the_loss_falls_on_a_fixed_batch(precision: str) -> None:
+    seen = losses(*built(**TINY, precision=precision), 20)
+    assert seen[-1] < 0.7 * seen[0]
+
+
+def test_the_seed_decides_the_losses() -> None:
+    first = losses(*built(**TINY, seed=5), 4)
+    assert first == losses(*built(**TINY, seed=5), 4)
+    assert first != losses(*built(**TINY, seed=6), 4)
+
+
+def test_a_step_is_the_textbooks() -> None:
+    """Its weights are those of the plain loop: sigmoid, BCE against labels, two backwards for the discriminator."""
+    benchmark, run = built(**TINY)
+    textbook, _ = built(**TINY)
+    real = next(iter(benchmark.batches(run)))
+    torch.manual_seed(1)
+    benchmark.step(run, real)
+
+    torch.manual_seed(1)
+    generator, discriminator = textbook.generator, textbook.discriminator
+    fake = generator(torch.randn(4, 100, 1, 1))
+    for images, label in ((real, torch.ones(4)), (fake.detach(), torch.zeros(4))):
+        nn.functional.binary_cross_entropy(discriminator(images)[0].sigmoid(), label).backward()
+    torch.optim.Adam(discriminator.parameters(), 2e-4, (0.5, 0.999)).step()
+    nn.functional.binary_cross_entropy(discriminator(fake)[0].sigmoid(), torch.ones(4)).backward()
+    torch.optim.Adam(generator.parameters(), 2e-4, (0.5, 0.999)).step()
+
+    for name in ("generator", "discriminator"):
+        for ours, theirs in zip(weights(getattr(benchmark, name)), weights(getattr(textbook, name)), strict=True):
+            torch.testing.assert_close(ours, theirs, atol=2e-5, rtol=0)
+
+
+def test_the_generators_update_leaves_the_discriminator_alone() -> None:
+    benchmark, run = built(**TINY)
+    update, seen = run.update, []
+
+    def watched(loss: torch.Tensor, optimizer: Any) -> None:
+        before = weights(benchmark.generator), weights(benchmark.discriminator)
+        gradients = [parameter.grad for parameter in benchmark.discriminator.parameters()]
+        kept = [None if gradient is None else gradient.clone() for gradient in gradients]
+        update(loss, optimizer)
+        changed = [
+            not all(map(torch.equal, old, weights(network)))
+            for old, network in zip(before, (benchmark.generator, benchmark.discriminator), strict=True)
+        ]
+        untouched = all(
+            old is not None and torch.equal(old, parameter.grad)
+            for old, parameter in zip(kept, benchmark.discriminator.parameters(), strict=True)
+        )
+        seen.append((*changed, untouched))
+
+    run.update = watched
+    benchmark.step(run, next(iter(benchmark.batches(run))))
+    assert seen == [(False, True, False), (True, False, True)]
+    assert all(parameter.requires_grad for parameter in benchmark.discriminator.parameters())
+
+
+def test_ranks_step_like_a_lone_process(tmp_path: Path) -> None:
+    alone = losses(*built(**TINY), 3)
+    store = f"file://{tmp_path / 'store'}"
+    torch.distributed.init_process_group("gloo", init_method=store, rank=0, world_size=1)
+    try:
+        benchmark = dcgan().DCGAN(cuda=False, **TINY)
+        run = Run(benchmark)
+        run.place = nn.parallel.DistributedDataParallel  # type: ignore[method-assign]
+        benchmark.build(run)
+        assert losses(benchmark, run, 3) == alone
+    finally:
+        torch.distributed.destroy_process_group()
+
+
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+def test_what_ran_is_what_was_asked(precision: str) -> None:
+    benchmark = dcgan().DCGAN(cuda=False, precision=precision, **TINY)
+    loop = Loop(benchmark, Run(benchmark))
+    loop.warm_up()
+    assert loop.observe(3).items == 12
+    assert loop.observed_dtype == precision
+
+
+def test_half_has_fp16_weights_with_fp32_norms() -> None:
+    benchmark = dcgan().DCGAN(cuda=False, **TINY)
+    run = Run(benchmark)
+    run.precision = Precision("half", torch.autocast("cpu", torch.float16), torch.autocast("cpu", enabled=False))
+    run.update = run.precision.update
+    benchmark.build(run)
+    assert torch.tensor(losses(benchmark, run, 3)).isfinite().all()
+    assert {parameter.dtype for parameter in benchmark.generator.parameters()} == {torch.float16, torch.float32}
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_files_are_read(workers: int, tmp_path: Path) -> None:
+    benchmark = dcgan().DCGAN(cuda=False, data=draw_pictures(tmp_path / "train"), workers=workers, **TINY)
+    loop = Loop(benchmark, run := Run(benchmark))
+    loop.warm_up()
+    assert loop.observe(3).items == 12
+    assert run.findings == []
+    real = next(iter(benchmark.batches(run)))
+    assert (real.shape, real.dtype) == ((4, 3, 32, 32), torch.float32)
+    assert -1 <= real.min() < -0.1
+    assert 0.1 < real.max() <= 1
+    first, second = itertools.islice(benchmark.batches(run), 2)
+    assert not torch.equal(first, second)
+
+
+def test_an_image_becomes_its_middle_square(tmp_path: Path) -> None:
+    picture = Image.new("L", (600, 200), 255)
+    picture.paste(0, (200, 0, 400, 200))
+    picture.save(tmp_path / "one.jpg", quality=95)
+    square = dcgan().middle_square(str(tmp_path / "one.jpg"), 64)
+    assert (square.shape, square.dtype) == ((3, 64, 64), torch.uint8)
+    assert square[:, :, 4:-4].max() < 20
+
+
+def test_fake_reads_no_file(tmp_path: Path) -> None:
+    benchmark, run = built(**TINY, dataset="fake", data=tmp_path / "nowhere")
+    assert next(iter(benchmark.batches(run))).shape == (4, 3, 32, 32)
+
+
+def gone(folder: Path) -> None:
+    folder.rename(folder.with_name("elsewhere"))
+
+
+def emptied(folder: Path) -> None:
+    for picture in folder.rglob("*.jpg"):
+        picture.unlink()
+
+
+def broken(folder: Path) -> None:
+    for picture in folder.rglob("*.jpg"):
+        picture.write_bytes(b"\xff\xd8\xff no picture")
+
+
+@pytest.mark.parametrize(
+    "spoil, sentence",
+    [
+        (gone, r"There is no .*train\. Make the data"),
+        (emptied, "Found no valid file.*Make the images"),
+        (broken, r"class\d/\d.jpg cannot be decoded: .*Remove it, or make the images again"),
+    ],
+)
+def test_missing_images_are_told(spoil: Any, sentence: str, tmp_path: Path) -> None:
+    spoil(draw_pictures(tmp_path / "train"))
+    benchmark, run = built(**TINY, data=tmp_path / "train")
+    with pytest.raises(MissingDataError, match=f"(?s){sentence}"):
+        next(iter(benchmark.batches(run)))
+
+
+def test_every_flag_of_the_reference_is_known() -> None:
+    found = parse(dcgan().DCGAN, REFERENCE.split())
+    assert found.ignored == ["--ngpu"]
+    chosen = {name: found.values[name] for name in ("data", "dataset", "image_size", "workers", "batch_size")}
+    assert chosen == {
+        "data": Path("data/ImageNet/train"),
+        "dataset": "imagenet",
+        "image_size": 64,
+        "workers": 8,
+        "batch_size": 128,
+    }
+    plain = dcgan().DCGAN()
+    assert (plain.batch_size, plain.repeat, plain.number, plain.image_size) == (128, 25, 5, 64)
+
+
+def test_it_runs_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = draw_pictures(tmp_path / "train")
+    words = f"--no-cuda --dataroot {folder} --imageSize 32 --ngf 4 --ndf 4 -b 2 --repeat 3 --number 2 --ngpu 1"
+    assert session.main(dcgan().DCGAN, words.split()) == 0
+    assert '"outcome": "completed"' in capsys.readouterr().out
+
+
+def test_the_distributed_script_starts_torchrun() -> None:
+    _, line = (FOLDER / "run_distributed.sh").read_text().splitlines()
+    assert line.startswith('exec python -m torch.distributed.run --nproc_per_node="${DEVICE_TOTAL:-1}" ')
+    assert line.endswith('/main.py" "$@"')

@@ -1,0 +1,222 @@
+"""Fast neural style: the trained network, the frozen one, the two losses, the files."""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+from torchvision.models import vgg16
+
+from cotenant.bench import MissingDataError, Run, session
+from cotenant.bench.arguments import parse
+from cotenant.bench.loop import Loop
+from cotenant.bench.precision import Precision
+from cotenant.errors import CotenantError
+from tasks.loading import draw_pictures
+
+FOLDER = Path(__file__).parents[2] / "tasks/fast_neural_style/neural_style/pytorch"
+TINY = {"batch_size": 2, "image_size": 16}
+REFERENCE = "--repeat 25 --number 5 --batch-size 128 --workers 8 --report output --cuda --seed 100"
+
+
+@functools.cache
+def style() -> Any:
+    """Return the module of main.py, which finds its model.py beside it, as a script does."""
+    spec = importlib.util.spec_from_file_location("fast_style_main", FOLDER / "main.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
+    another = sys.modules.pop("model", None)
+    sys.path.insert(0, str(FOLDER))
+    try:
+        spec.loader.exec_module(module)
+    finally:
+        sys.path.remove(str(FOLDER))
+        sys.modules.pop("model", None)
+        if another is not None:
+            sys.modules["model"] = another
+    return module
+
+
+def built(**parameters: Any) -> tuple[Any, Run]:
+    benchmark = style().FastStyle(cuda=False, **parameters)
+    run = Run(benchmark)
+    benchmark.build(run)
+    return benchmark, run
+
+
+def losses(benchmark: Any, run: Run, steps: int) -> list[float]:
+    batches, step = iter(benchmark.batches(run)), run.precision.around(benchmark.step)
+    return [step(run, next(batches)).item() for _ in range(steps)]
+
+
+def test_exact_parameter_count() -> None:
+    benchmark, run = built(batch_size=2)
+    assert sum(parameter.numel() for parameter in benchmark.model.parameters()) == 1_679_235
+    pictures = next(iter(benchmark.batches(run)))
+    assert (pictures.shape, pictures.dtype) == ((2, 3, 64, 64), torch.float32)
+    assert (pictures.min(), pictures.max()) == (0, 1)
+    assert benchmark.model(pictures).shape == pictures.shape
+
+
+def test_the_loss_network_is_vgg16_to_relu4_3() -> None:
+    network = style().LossNetwork()
+    wanted = vgg16(weights=None, init_weights=False).features[:23]
+    found = [layer for layers in network.slices for layer in layers]
+    assert [type(layer) for layer in found] == [type(layer) for layer in wanted]
+    assert [parameter.shape for parameter in network.parameters()] == [p.shape for p in wanted.parameters()]
+    assert not any(parameter.requires_grad for parameter in network.parameters())
+    features = network(torch.rand(1, 3, 16, 16))
+    assert [one.shape for one in features] == [(1, 64, 16, 16), (1, 128, 8, 8), (1, 256, 4, 4), (1, 512, 2, 2)]
+    assert all(one.min() == 0 for one in features)
+    assert all(0.3 < one.square().mean() < 3 for one in features)
+    assert len(network(torch.rand(1, 3, 16, 16), depth=2)) == 2
+
+
+def test_the_loss_network_is_the_same_for_everybody() -> None:
+    torch.manual_seed(1)
+    first = style().LossNetwork().state_dict()
+    torch.manual_seed(2)
+    second = style().LossNetwork().state_dict()
+    assert all(torch.equal(first[name], second[name]) for name in first)
+
+
+def test_inputs_are_normalised_inside() -> None:
+    network = style().LossNetwork()
+    mean, std = (torch.tensor(values).view(3, 1, 1) for values in ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225)))
+    pictures = torch.rand(2, 3, 8, 8)
+    torch.testing.assert_close(network(pictures, depth=1)[0], network.slices[0]((pictures - mean) / std))
+
+
+def test_gram_matrices_and_their_gradient() -> None:
+    features = torch.randn(2, 3, 4, 5, requires_grad=True)
+    rows = features.flatten(2)
+    weights = torch.randn(2, 3, 3)
+    ours, plain = style().gram(features), rows @ rows.mT / 60
+    torch.testing.assert_close(ours, plain)
+    (ours_gradient,) = torch.autograd.grad((ours * weights).sum(), features)
+    (gradient,) = torch.autograd.grad((plain * weights).sum(), features)
+    torch.testing.assert_close(ours_gradient, gradient)
+
+
+def test_gram_matrices_of_large_pictures_fit_fp16() -> None:
+    features = torch.full((1, 2, 300, 300), 3.0, dtype=torch.float16, requires_grad=True)
+    grams = style().gram(features)
+    torch.testing.assert_close(grams, torch.full((1, 2, 2), 4.5))
+    (gradient,) = torch.autograd.grad(grams.sum() * 1e6, features)
+    torch.testing.assert_close(gradient, torch.full_like(gradient, 1e6 * 4 * 3 / 180_000))
+
+
+def test_the_style_is_looked_at_once() -> None:
+    benchmark, run = built(**TINY)
+    assert [target.shape for target in benchmark.style] == [(1, c, c) for c in (64, 128, 256, 512)]
+    assert not any(target.requires_grad for target in benchmark.style)
+    seen: list[int] = []
+    benchmark.judge.register_forward_hook(lambda module, inputs, features: seen.append(len(features)))
+    losses(benchmark, run, 1)
+    assert seen == [4, 2]
+
+
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+def test_the_loss_falls_on_a_fixed_batch(precision: str) -> None:
+    seen = losses(*built(**TINY, precision=precision), 12)
+    assert seen[-1] < 0.5 * seen[0]
+
+
+def test_the_seed_decides_the_losses() -> None:
+    first = losses(*built(**TINY, seed=5), 3)
+    assert first == losses(*built(**TINY, seed=5), 3)
+    assert first != losses(*built(**TINY, seed=6), 3)
+
+
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+def test_what_ran_is_what_was_asked(precision: str) -> None:
+    benchmark = style().FastStyle(cuda=False, precision=precision, **TINY)
+    loop = Loop(benchmark, Run(benchmark))
+    loop.warm_up()
+    assert loop.observe(2).items == 4
+    assert loop.observed_dtype == precision
+
+
+def test_fp16_trains_under_its_scaler() -> None:
+    benchmark = style().FastStyle(cuda=False, **TINY)
+    run = Run(benchmark)
+    autocast, outside = torch.autocast("cpu", torch.float16), torch.autocast("cpu", enabled=False)
+    scaler = torch.amp.GradScaler("cpu")
+    run.precision = Precision("fp16", autocast, outside, scaler)
+    run.update = run.precision.update
+    benchmark.build(run)
+    before = [parameter.detach().clone() for parameter in benchmark.model.parameters()]
+    assert torch.tensor(losses(benchmark, run, 3)).isfinite().all()
+    assert not all(map(torch.equal, before, benchmark.model.parameters()))
+    assert scaler.get_scale() == 2.0**16
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_files_are_read(workers: int, tmp_path: Path) -> None:
+    benchmark = style().FastStyle(cuda=False, data=draw_pictures(tmp_path / "train"), workers=workers, **TINY)
+    loop = Loop(benchmark, run := Run(benchmark))
+    loop.warm_up()
+    assert loop.observe(2).items == 4
+    assert run.findings == []
+    pictures = next(iter(benchmark.batches(run)))
+    assert (pictures.shape, pictures.dtype) == ((2, 3, 16, 16), torch.float32)
+    assert 0 <= pictures.min() < 0.45 < 0.55 < pictures.max() <= 1
+
+
+def emptied(folder: Path) -> None:
+    for picture in folder.rglob("*.jpg"):
+        picture.unlink()
+
+
+def broken(folder: Path) -> None:
+    for picture in folder.rglob("*.jpg"):
+        picture.write_bytes(b"")
+
+
+@pytest.mark.parametrize(
+    "spoil, sentence",
+    [
+        (lambda folder: folder.rename(folder.with_name("elsewhere")), r"There is no .*train\. Make the data"),
+        (emptied, "Found no valid file.*Make the images"),
+        (broken, r"class\d/\d.jpg cannot be decoded: .*Remove it, or make the images again"),
+    ],
+)
+def test_missing_pictures_are_told(spoil: Any, sentence: str, tmp_path: Path) -> None:
+    spoil(draw_pictures(tmp_path / "train"))
+    benchmark, run = built(**TINY, data=tmp_path / "train")
+    with pytest.raises(MissingDataError, match=f"(?s){sentence}"):
+        next(iter(benchmark.batches(run)))
+
+
+@pytest.mark.parametrize("size", [4, 18])
+def test_a_size_that_cannot_be_halved_twice_is_refused(size: int) -> None:
+    with pytest.raises(CotenantError, match=f"--image-size {size} .*multiple of 4"):
+        built(image_size=size)
+
+
+def test_every_flag_of_the_reference_is_known() -> None:
+    found = parse(style().FastStyle, REFERENCE.split())
+    assert found.ignored == []
+    assert (found.values["batch_size"], found.values["workers"]) == (128, 8)
+    plain = style().FastStyle()
+    assert (plain.batch_size, plain.repeat, plain.number, plain.image_size, plain.data) == (128, 25, 5, 64, None)
+
+
+def test_it_runs_alone(capsys: pytest.CaptureFixture[str]) -> None:
+    words = "--no-cuda --workers 1 --image-size 8 -b 1 --repeat 3 --number 1"
+    assert session.main(style().FastStyle, words.split()) == 0
+    assert '"outcome": "completed"' in capsys.readouterr().out
+
+
+def test_residual_blocks_begin_with_their_input() -> None:
+    (block, *_) = (layer for layer in style().transformer_net() if type(layer).__name__ == "Residual")
+    nn.init.zeros_(block.layers[-1].weight)
+    x = torch.randn(1, 128, 4, 4)
+    torch.testing.assert_close(block(x), x)

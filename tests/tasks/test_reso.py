@@ -1,0 +1,204 @@
+"""Super-resolution: the network, its pairs of pictures, its files."""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+import itertools
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+from torch import nn
+
+from cotenant.bench import MissingDataError, Run, session
+from cotenant.bench.arguments import parse
+from cotenant.bench.loop import Loop
+from cotenant.bench.precision import Precision
+from cotenant.datasets.makers.bsds500 import BSDS500
+from cotenant.errors import CotenantError
+
+FOLDER = Path(__file__).parents[2] / "tasks/super_resolution/subpixel_convolution/pytorch"
+TINY = {"batch_size": 3, "crop": 16}
+REFERENCE = (
+    "--repeat 25 --number 5 --batch-size 64 --upscale_factor 2 --testBatchSize 8 --workers 8 --lr 0.1 --no-checks"
+    " --report output --cuda --seed 100"
+)
+
+
+@functools.cache
+def reso() -> Any:
+    spec = importlib.util.spec_from_file_location("reso_main", FOLDER / "main.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def built(**parameters: Any) -> tuple[Any, Run]:
+    benchmark = reso().SuperResolution(cuda=False, **parameters)
+    run = Run(benchmark)
+    benchmark.build(run)
+    return benchmark, run
+
+
+def losses(benchmark: Any, run: Run, steps: int) -> list[float]:
+    batches, step = iter(benchmark.batches(run)), run.precision.around(benchmark.step)
+    return [step(run, next(batches)).item() for _ in range(steps)]
+
+
+@pytest.fixture
+def pictures(tmp_path: Path) -> Path:
+    """Four files as the maker of the set makes them."""
+    folder = tmp_path / "BSDS500" / "data" / "images" / "train"
+    folder.mkdir(parents=True)
+    for part in itertools.islice(BSDS500.sizes["small"].parts(), 4):
+        (tmp_path / "BSDS500" / part.path).write_bytes(b"".join(BSDS500.content(part, 0)))
+    return folder
+
+
+@pytest.mark.parametrize("factor, parameters", [(2, 58_212), (3, 59_657), (4, 61_680)])
+def test_exact_parameter_counts(factor: int, parameters: int) -> None:
+    benchmark, _ = built(upscale_factor=factor)
+    assert sum(parameter.numel() for parameter in benchmark.model.parameters()) == parameters
+    assert benchmark.model(torch.rand(2, 1, 5, 7)).shape == (2, 1, 5 * factor, 7 * factor)
+
+
+def test_kernels_are_orthogonal() -> None:
+    benchmark, _ = built()
+    for layer in benchmark.model:
+        if isinstance(layer, nn.Conv2d):
+            rows = layer.weight.flatten(1)
+            product = rows @ rows.T if rows.size(0) <= rows.size(1) else rows.T @ rows
+            torch.testing.assert_close(product, torch.eye(len(product)), atol=1e-5, rtol=0)
+
+
+@pytest.mark.parametrize("factor, small, side", [(2, 128, 256), (3, 85, 255)])
+def test_pairs_have_the_shapes_of_the_paper(factor: int, small: int, side: int) -> None:
+    benchmark, run = built(batch_size=2, upscale_factor=factor)
+    reduced, target = next(iter(benchmark.batches(run)))
+    assert (reduced.shape, target.shape) == ((2, 1, small, small), (2, 1, side, side))
+    assert 0 <= reduced.min() < reduced.max() <= 1
+    assert (target.min(), target.max()) == (0, 1)
+    assert 0.4 < target.mean() < 0.47
+
+
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+def test_the_loss_falls_on_a_fixed_batch(precision: str) -> None:
+    seen = losses(*built(**TINY, lr=1e-3, precision=precision), 20)
+    assert seen[-1] < 0.5 * seen[0]
+
+
+def test_its_units_live_at_the_references_rate() -> None:
+    benchmark, run = built(**TINY)
+    assert benchmark.lr == 0.1
+    seen = losses(benchmark, run, 150)
+    assert all(map(np.isfinite, seen))
+    assert seen[-1] < max(seen) / 100
+    reduced, _ = next(iter(benchmark.batches(run)))
+    assert benchmark.model[:6](reduced).abs().mean() > 0.5
+
+
+def test_the_seed_decides_the_losses() -> None:
+    first = losses(*built(**TINY, seed=5), 4)
+    assert first == losses(*built(**TINY, seed=5), 4)
+    assert first != losses(*built(**TINY, seed=6), 4)
+
+
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+def test_what_ran_is_what_was_asked(precision: str) -> None:
+    benchmark = reso().SuperResolution(cuda=False, precision=precision, **TINY)
+    loop = Loop(benchmark, Run(benchmark))
+    loop.warm_up()
+    assert loop.observe(3).items == 9
+    assert loop.observed_dtype == precision
+
+
+def test_fp16_stays_finite_at_the_references_rate() -> None:
+    benchmark = reso().SuperResolution(cuda=False, **TINY)
+    run = Run(benchmark)
+    autocast, outside = torch.autocast("cpu", torch.float16), torch.autocast("cpu", enabled=False)
+    run.precision = Precision("fp16", autocast, outside, torch.amp.GradScaler("cpu"))
+    run.update = run.precision.update
+    benchmark.build(run)
+    assert torch.tensor(losses(benchmark, run, 12)).isfinite().all()
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_files_are_read(workers: int, pictures: Path) -> None:
+    benchmark = reso().SuperResolution(cuda=False, data=pictures, workers=workers, batch_size=6, crop=32)
+    loop = Loop(benchmark, run := Run(benchmark))
+    loop.warm_up()
+    assert loop.observe(3).items == 18
+    assert run.findings == []
+    reduced, target = next(iter(benchmark.batches(run)))
+    assert (reduced.shape, target.shape, target.dtype) == ((6, 1, 16, 16), (6, 1, 32, 32), torch.float32)
+    assert 0 <= target.min() < target.max() <= 1
+    assert target.std() > 0.02
+
+
+def test_a_crop_is_the_luminance_of_its_picture(pictures: Path) -> None:
+    path = sorted(pictures.iterdir())[0]
+    luminance = np.asarray(Image.open(path).convert("YCbCr"))[..., 0].astype(int)
+    crops = reso().Luminance(pictures, 32)
+    assert len(crops) == 4
+    first, second = crops[0], crops[0]
+    assert (first.shape, first.dtype) == ((1, 32, 32), torch.uint8)
+    assert not torch.equal(first, second)
+    assert any(same(luminance[y : y + 32, x : x + 32], first[0].numpy()) for y, x in np.ndindex(449, 449))
+
+
+def same(window: np.ndarray, crop: np.ndarray) -> bool:
+    return window.shape == crop.shape and abs(window[0, 0] - int(crop[0, 0])) <= 2 and np.abs(window - crop).max() <= 2
+
+
+def test_inputs_are_bicubic_reductions(pictures: Path) -> None:
+    benchmark, run = built(data=pictures, batch_size=2, crop=64)
+    reduced, target = next(iter(benchmark.batches(run)))
+    for small, large in zip(reduced, target, strict=True):
+        picture = Image.fromarray((large[0] * 255).round().to(torch.uint8).numpy())
+        wanted = np.asarray(picture.resize((32, 32), Image.Resampling.BICUBIC)) / 255
+        assert np.abs(small[0].numpy() - wanted).max() < 0.01
+
+
+def test_missing_pictures_are_told(tmp_path: Path, pictures: Path) -> None:
+    benchmark, run = built(data=tmp_path / "nowhere")
+    with pytest.raises(MissingDataError, match=r"There is no .*nowhere\. Make the data"):
+        benchmark.batches(run)
+    (tmp_path / "empty").mkdir()
+    benchmark, run = built(data=tmp_path / "empty")
+    with pytest.raises(MissingDataError, match="The data set is empty"):
+        next(iter(benchmark.batches(run)))
+    benchmark, run = built(data=pictures, crop=400)
+    with pytest.raises(MissingDataError, match=r"\.jpg is (481 x 321|321 x 481)\..*--crop smaller than 400"):
+        next(iter(benchmark.batches(run)))
+    for path in pictures.iterdir():
+        path.write_bytes(b"\xff\xd8\xff no picture")
+    benchmark, run = built(data=pictures)
+    with pytest.raises(MissingDataError, match=r"\d.jpg cannot be decoded: .*Remove it, or make the pictures again"):
+        next(iter(benchmark.batches(run)))
+
+
+def test_a_factor_beyond_the_crop_is_refused() -> None:
+    with pytest.raises(CotenantError, match="--upscale_factor 20 does not fit a crop of 16"):
+        built(upscale_factor=20, crop=16)
+
+
+def test_every_flag_of_the_reference_is_known() -> None:
+    found = parse(reso().SuperResolution, REFERENCE.split())
+    assert found.ignored == ["--testBatchSize", "--no-checks"]
+    chosen = {name: found.values[name] for name in ("upscale_factor", "lr", "workers", "batch_size")}
+    assert chosen == {"upscale_factor": 2, "lr": 0.1, "workers": 8, "batch_size": 64}
+    plain = reso().SuperResolution()
+    assert (plain.batch_size, plain.repeat, plain.number, plain.crop, plain.lr) == (64, 25, 5, 256, 0.1)
+
+
+def test_it_runs_alone(pictures: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = f"--no-cuda --data {pictures} --crop 16 -b 2 --repeat 3 --number 2 --no-checks --testBatchSize 8"
+    assert session.main(reso().SuperResolution, words.split()) == 0
+    assert '"outcome": "completed"' in capsys.readouterr().out
