@@ -66,9 +66,7 @@ def work(journal: Journal, batches: Iterator[Any], accelerator: bool = True, **p
     device = SimpleNamespace(
         synchronize=lambda: journal.note("sync"), mark=lambda: Event(journal) if accelerator else None
     )
-    return Work(
-        **{"batches": batches, "restart": None, "step": step, "items": items, "run": None, "device": device} | parts
-    )
+    return Work(**{"batches": batches, "step": step, "items": items, "run": None, "device": device} | parts)
 
 
 def feed(journal: Journal, *batches: Any) -> Iterator[Any]:
@@ -82,7 +80,7 @@ def test_the_order_of_everything(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(chrono, "clock_ns", journal.clock)
     observe(work(journal, feed(journal, 1, 2)), 2)
     batch = ["clock", "next", "clock", "step", "detach", "items"]
-    assert journal == ["sync", "mark", "clock", *batch, *batch, "mark", "sync", "clock", "elapsed"]
+    assert journal == ["sync", "mark", "clock", *batch, *batch, "mark", "sync", "clock", "elapsed", "items"]
 
 
 def test_times_items_and_waits_add_up(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -109,19 +107,22 @@ def test_a_step_without_a_loss() -> None:
     assert observe(work(journal, feed(journal, 1), step=lambda run, batch: None), 1).losses == []
 
 
-def test_input_that_ends_is_started_again_within_the_wait(monkeypatch: pytest.MonkeyPatch) -> None:
-    journal = Journal(next=7, restart=50)
+def test_one_of_every_few_batches_is_booked_for_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    journal = Journal(next=7, step=100)
     monkeypatch.setattr(chrono, "clock_ns", journal.clock)
+    seen = observe(work(journal, feed(journal, *[5] * 8), every=3), 8)
+    bare, booked = ["next", "step"], ["clock", "next", "clock", "step", "detach", "items"]
+    group = [*bare, *bare, *booked]
+    # The last `items` is asked after the clock has stopped.
+    assert journal[2:-3] == ["clock", *group, *group, *bare, *booked, "mark", "sync"]
+    assert (seen.items, seen.data_wait_ns, len(seen.losses), seen.even) == (40, 8 * 7, 3, True)
+    assert seen.end_ns - seen.start_ns == 8 * 107
 
-    def restart() -> Iterator[int]:
-        journal.note("restart")
-        return feed(journal, 10, 20)
 
-    one = work(journal, feed(journal, 1), restart=restart)
-    seen = observe(one, 3)
-    assert (seen.items, seen.data_wait_ns) == (31, 50 + 3 * 7)
-    assert observe(one, 2).items == 30
-    assert journal.count("restart") == 2
+def test_batches_that_do_not_count_equally_are_seen() -> None:
+    journal = Journal()
+    assert not observe(work(journal, feed(journal, 1, 2, 3, 4), every=2), 4).even
+    assert not observe(work(journal, feed(journal, 1, 2)), 2).even
 
 
 def test_the_kept_loss_has_no_graph() -> None:

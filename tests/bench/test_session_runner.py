@@ -92,6 +92,7 @@ def test_the_whole_conversation(start: Start, tmp_path: Path, capsys: pytest.Cap
         "dtype": "fp32",
         "device": "cpu",
         "world_size": 1,
+        "books_every": 1,
         "compiled": False,
         "threads": 0,
     }

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import gc
+import itertools
 import weakref
 from collections.abc import Iterable
 from typing import Any
@@ -10,7 +11,7 @@ import torch
 
 from bench.small import Small
 from cotenant.bench import MissingDataError, Run
-from cotenant.bench.loop import WARM_UP_STEPS, Loop
+from cotenant.bench.loop import BOOKED_OF_SHORT, WARM_UP_STEPS, Loop
 from cotenant.errors import CotenantError
 
 
@@ -89,6 +90,47 @@ def test_input_that_ends_is_one_finding() -> None:
     loop.observe(4)
     assert [finding.rule for finding in run.findings] == ["input_restarted"]
     assert "without end" in run.findings[0].remedy
+
+
+class Quick(Small):
+    """A step of no time at all, on batches that grow after the warm-up where it is told to."""
+
+    grow: bool = False
+
+    def batches(self, run: Run) -> Iterable[Any]:
+        for index in itertools.count():
+            yield torch.ones(4 + (index > 30 if self.grow else 0), 3)
+
+    def step(self, run: Run, batch: Any) -> torch.Tensor | None:
+        return torch.zeros(())
+
+
+def test_books_of_short_steps_are_kept_on_some_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("cotenant.bench.loop.SHORT_STEP_NS", 10**9)
+    benchmark = Quick()
+    loop = loop_of(benchmark)
+    loop.warm_up()
+    assert loop.books_every == BOOKED_OF_SHORT
+    seen = loop.observe(25)
+    assert (seen.items, len(seen.losses)) == (100, 3)
+
+
+def test_books_are_kept_on_every_batch_once_they_count_unequally(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("cotenant.bench.loop.SHORT_STEP_NS", 10**9)
+    benchmark = Quick(grow=True)
+    run = Run(benchmark)
+    loop = Loop(benchmark, run)
+    loop.warm_up()
+    loop.observe(40)
+    assert loop.books_every == 1
+    assert [finding.rule for finding in run.findings] == ["items_estimated"]
+    assert loop.observe(7).items == 35
+
+
+def test_books_of_longer_steps_are_kept_on_every_batch() -> None:
+    loop = loop_of(Quick())
+    loop.warm_up()
+    assert loop.books_every == 1
 
 
 def test_no_input_is_missing_data() -> None:

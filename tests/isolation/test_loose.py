@@ -9,10 +9,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from cotenant.isolation.backend import RUN_VARIABLE, Backend, Counters, Entry, ReadBack, RunName
+from cotenant.isolation.backend import Backend, Counters, Entry, ReadBack, RunName
 from cotenant.isolation.loose import Affinity, NoIsolation
 from cotenant.isolation.processes import marked
-from cotenant.protocol.messages import TENANT_VARIABLE
+from cotenant.protocol.messages import RUN_VARIABLE, TENANT_VARIABLE
 from isolation.shim import eventually, slice_of, started
 
 OWN = tuple(sorted(os.sched_getaffinity(0)))

@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 
 from cotenant.isolation import processes
-from cotenant.isolation.backend import RUN_VARIABLE, NotIsolatedError, RunName, start_ticks
+from cotenant.isolation.backend import NotIsolatedError, RunName, start_ticks
 from cotenant.isolation.processes import is_foreign, kill_marked, marked, sweep_marked
-from cotenant.protocol.messages import TENANT_VARIABLE
+from cotenant.protocol.messages import RUN_VARIABLE, TENANT_VARIABLE
 from isolation.shim import PATIENCE_S, eventually, is_dead, numbers, sleeper
 
 FAMILY = """

@@ -27,44 +27,48 @@ class Observation:
     data_wait_ns: int
     losses: list[torch.Tensor]
     event_ns: int | None
+    even: bool
+    """Did the batches count equally, as far as books were kept?"""
 
 
 @dataclass(slots=True)
 class Work:
-    """What one batch takes: where it comes from, the step on it, and how its items are counted."""
+    """What one batch takes: where it comes from (without end), the step on it, and how its items are counted.
+
+    Of `every` batches the last one is booked for all of them: its wait, its items, its loss.
+    """
 
     batches: Iterator[Any]
-    restart: Callable[[], Iterator[Any]]
     step: Callable[[Any, Any], torch.Tensor | None]
     items: Callable[[Any], float]
     run: Any
     device: Device
+    every: int = 1
 
 
 def observe(work: Work, number: int) -> Observation:
     """Time `number` batches: the wait for data, the step, and the synchronisation that closes them."""
-    run, step, items, clock = work.run, work.step, work.items, clock_ns
-    batches = work.batches
+    run, step, items, batches, clock = work.run, work.step, work.items, work.batches, clock_ns
+    groups = [range(1, min(work.every, number - first)) for first in range(0, number, work.every)]
     losses: list[torch.Tensor] = []
     keep = losses.append
     waited_ns, counted = 0, 0.0
     work.device.synchronize()
     opening = work.device.mark()
     start_ns = clock()
-    for _ in range(number):
+    for unbooked in groups:
+        for _ in unbooked:
+            step(run, next(batches))
         asked_ns = clock()
-        try:
-            batch = next(batches)
-        except StopIteration:
-            batches = work.batches = work.restart()
-            batch = next(batches)
-        waited_ns += clock() - asked_ns
+        batch = next(batches)
+        waited_ns += (clock() - asked_ns) * unbooked.stop
         loss = step(run, batch)
         if loss is not None:
             keep(loss.data)  # what loss.detach() returns, in half the time
-        counted += items(batch)
+        counted += items(batch) * unbooked.stop
     closing = work.device.mark()
     work.device.synchronize()
     end_ns = clock()
     event_ns = None if opening is None else round(opening.elapsed_time(closing) * 1e6)
-    return Observation(start_ns, end_ns, counted, waited_ns, losses, event_ns)
+    even = counted == items(batch) * number
+    return Observation(start_ns, end_ns, counted, waited_ns, losses, event_ns, even)

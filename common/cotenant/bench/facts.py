@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from cotenant.bench.contract import Benchmark
+from cotenant.bench.loop import Loop
 from cotenant.bench.parameters import declared
 from cotenant.bench.run import Run
 
@@ -30,7 +31,7 @@ def source_version(cls: type) -> str:
     return digest.hexdigest()[:16]
 
 
-def tenant_facts(run: Run, dtype: str | None) -> dict[str, Any]:
+def tenant_facts(run: Run, loop: Loop) -> dict[str, Any]:
     """Return device, metrics, what was observed, torch's settings and the findings of one run."""
     benchmark = run.benchmark
     return {
@@ -38,11 +39,12 @@ def tenant_facts(run: Run, dtype: str | None) -> dict[str, Any]:
         "metrics": run.metrics,
         "device_memory": run.chosen.peak_memory_bytes(),
         "observed": {
-            "dtype": dtype,
+            "dtype": loop.observed_dtype,
             "device": str(run.device),
             "world_size": run.world.size,
             "compiled": benchmark.compile,
             "threads": torch.get_num_threads(),
+            "books_every": loop.books_every,
         },
         "torch": {
             "version": str(torch.__version__),

@@ -21,6 +21,9 @@ from cotenant.findings.finding import Finding
 
 WARM_UP_STEPS = 3
 WAIT_S = 0.01
+SHORT_STEP_NS = 1_000_000
+BOOKED_OF_SHORT = 10
+"""Books on a batch cost some microseconds in the midst of real work: half a percent of a step of a millisecond."""
 
 
 class Loop:
@@ -31,10 +34,10 @@ class Loop:
         self._run = run
         self.observed_dtype: str | None = None
         benchmark.build(run)
-        first, batches = self._start()
+        batches = itertools.chain.from_iterable(self._inputs())
+        first = next(batches)
         self._work = Work(
             batches=itertools.chain([first], batches),
-            restart=self._restart,
             step=run.precision.around(benchmark.step),
             items=_counter(benchmark, first),
             run=run,
@@ -46,14 +49,18 @@ class Loop:
 
         Returns the nanoseconds of each step. Raises CotenantError for a loss that is not a scalar.
         """
-        times_ns = []
+        work, times_ns, counts = self._work, [], set()
         for index in range(WARM_UP_STEPS):
             start_ns = clock_ns()
-            loss = self._step(watched=index == 0)
+            batch = next(work.batches)
+            loss = self._watched(batch) if index == 0 else work.step(self._run, batch)
+            counts.add(work.items(batch))
             if loss is not None and loss.dim() != 0:
                 raise CotenantError(f"The step returned a loss of shape {tuple(loss.shape)}, not a scalar.")
             self._run.chosen.synchronize()
             times_ns.append(clock_ns() - start_ns)
+        if min(times_ns) < SHORT_STEP_NS and len(counts) == 1:
+            work.every = BOOKED_OF_SHORT
         gc.collect()
         gc.freeze()
         gc.disable()
@@ -61,9 +68,25 @@ class Loop:
 
     def observe(self, number: int) -> Observation:
         """Make one observation; what became garbage in it is collected after its clock has stopped."""
-        seen = observe(self._work, number)
+        work = self._work
+        seen = observe(work, number)
         gc.collect()
+        if work.every > 1 and not seen.even:
+            work.every = 1
+            self._run.findings.append(
+                Finding(
+                    "items_estimated",
+                    "warning",
+                    "Batches did not count equally while books were kept on some of them only.",
+                    "Let every batch hold as many items, or make steps longer than a millisecond.",
+                )
+            )
         return seen
+
+    @property
+    def books_every(self) -> int:
+        """Of how many batches one is booked for all."""
+        return self._work.every
 
     def load_until(self, stopped: Callable[[], bool]) -> int:
         """Go on stepping, unmeasured, until `stopped()`; return the clock at the end of the last whole step.
@@ -77,43 +100,35 @@ class Loop:
             if self._run.world.size > 1:
                 time.sleep(WAIT_S)
                 continue
-            self._step()
+            self._work.step(self._run, next(self._work.batches))
             self._run.chosen.synchronize()
             end_ns = clock_ns()
         # What is frozen is never destroyed, and C++ extensions complain of leaks at exit.
         gc.unfreeze()
         return end_ns
 
-    def _step(self, watched: bool = False) -> torch.Tensor | None:
-        work = self._work
-        try:
-            batch = next(work.batches)
-        except StopIteration:
-            work.batches = work.restart()
-            batch = next(work.batches)
-        if not watched:
-            return work.step(self._run, batch)
-        loss, self.observed_dtype = observed_dtype(lambda: work.step(self._run, batch))
+    def _watched(self, batch: Any) -> torch.Tensor | None:
+        loss, self.observed_dtype = observed_dtype(lambda: self._work.step(self._run, batch))
         return loss
 
-    def _start(self) -> tuple[Any, Iterator[Any]]:
-        batches = iter(self._benchmark.batches(self._run))
-        for first in batches:
-            return first, batches
-        raise MissingDataError("The benchmark's input holds no batch.")
-
-    def _restart(self) -> Iterator[Any]:
-        if not any(finding.rule == "input_restarted" for finding in self._run.findings):
-            self._run.findings.append(
-                Finding(
-                    "input_restarted",
-                    "warning",
-                    "The input ended and was started again inside the measured loop.",
-                    "Let `batches` go on without end, as run.loader does.",
+    def _inputs(self) -> Iterator[Iterator[Any]]:
+        """Yield the benchmark's batches, and once more wherever they end, which is a finding."""
+        for start in itertools.count():
+            if start == 1:
+                self._run.findings.append(
+                    Finding(
+                        "input_restarted",
+                        "warning",
+                        "The input ended and was started again inside the measured loop.",
+                        "Let `batches` go on without end, as run.loader does.",
+                    )
                 )
-            )
-        first, batches = self._start()
-        return itertools.chain([first], batches)
+            batches = iter(self._benchmark.batches(self._run))
+            for first in batches:
+                yield itertools.chain([first], batches)
+                break
+            else:
+                raise MissingDataError("The benchmark's input holds no batch.")
 
 
 def _counter(benchmark: Benchmark, batch: Any) -> Callable[[Any], float]:

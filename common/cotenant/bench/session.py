@@ -95,7 +95,7 @@ def _measure(benchmark: Benchmark, ignored: list[str], conductor: Conductor) -> 
         "repeat": repeat,
         "load_end_ns": load_end_ns,
         **losses.summary(),
-        **tenant_facts(run, loop.observed_dtype),
+        **tenant_facts(run, loop),
     }
     say(record_block(conductor.record(record)), flush=True)
     run.world.leave()

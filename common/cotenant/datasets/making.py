@@ -23,6 +23,7 @@ from cotenant.datasets.manifest import FAKE, Manifest, read_manifest, write_mani
 from cotenant.datasets.order import Order
 from cotenant.datasets.problems import check_space, explained, refuse_foreign, size_words
 from cotenant.datasets.progress import say, shown
+from cotenant.protocol.messages import RUN_VARIABLE
 
 
 def ensure(root: Path, maker: Maker, size: str, *, seed: int = 0, processes: int | None = None) -> None:
@@ -49,7 +50,9 @@ def _standing(order: Order) -> Manifest | None:
     manifest = read_manifest(order.folder)
     if manifest is None or not manifest.satisfies(order.maker, order.size):
         return None
-    say(f"{order.maker.name}: present ({manifest.size}) in {order.folder}")
+    # A runner asks once per benchmark, and several read the same set: that it is there is no news then.
+    if RUN_VARIABLE not in os.environ:
+        say(f"{order.maker.name}: present ({manifest.size}) in {order.folder}")
     if order.leftovers(manifest.size):
         # Not ours to insist on: another process may be at them, or the disk may be read-only.
         with suppress(OSError), locked(order.lock, _give_up):

@@ -11,8 +11,6 @@ from typing import Protocol
 from cotenant.isolation.plan import Slice
 from cotenant.machine.cpulist import format_list
 
-RUN_VARIABLE = "COTENANT_RUN"
-
 
 class NotIsolatedError(OSError):
     """A slice that is not what was planned. The text says what was asked, and what the kernel answered."""

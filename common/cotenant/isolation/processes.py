@@ -11,8 +11,8 @@ import signal
 import time
 from pathlib import Path
 
-from cotenant.isolation.backend import RUN_VARIABLE, NotIsolatedError, RunName
-from cotenant.protocol.messages import TENANT_VARIABLE
+from cotenant.isolation.backend import NotIsolatedError, RunName
+from cotenant.protocol.messages import RUN_VARIABLE, TENANT_VARIABLE
 
 KILL_WAIT_S = 5.0
 

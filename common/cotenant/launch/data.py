@@ -10,11 +10,12 @@ import subprocess
 import sys
 from pathlib import Path
 
-from cotenant.isolation.backend import RUN_VARIABLE, RunName
+from cotenant.isolation.backend import RunName
 from cotenant.isolation.processes import kill_marked
 from cotenant.launch.environment import SOURCE_ROOT
 from cotenant.launch.interruption import Interruption
 from cotenant.launch.places import Places
+from cotenant.protocol.messages import RUN_VARIABLE
 from cotenant.suite.cells import Cell
 from cotenant.suite.variables import names_in
 from cotenant.suite.words import words

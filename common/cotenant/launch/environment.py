@@ -8,13 +8,13 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from cotenant.isolation.backend import RUN_VARIABLE, RunName
+from cotenant.isolation.backend import RunName
 from cotenant.isolation.plan import Slice
 from cotenant.launch.places import Places
 from cotenant.machine.accelerators import VISIBILITY, visible_variables
 from cotenant.machine.cpulist import format_list
 from cotenant.machine.topology import Machine
-from cotenant.protocol.messages import RANKS_VARIABLE, SOCKET_VARIABLE, TENANT_VARIABLE
+from cotenant.protocol.messages import RANKS_VARIABLE, RUN_VARIABLE, SOCKET_VARIABLE, TENANT_VARIABLE
 from cotenant.suite.cells import Cell
 from cotenant.suite.variables import expand_variables
 

@@ -23,7 +23,7 @@ class Rendezvous:
     """A connection to the runner for one process of one tenant.
 
     Use: `begin(...)` if there is something to say, `ready(...)`, then `await_go()`, `observation(...)` after each
-    stopped clock, `done()`, work on until `stopped()`, then `record(...)`. `failed(...)` may be said at any time instead.
+    stopped clock, `done()`, work on until `stopped()`, then `record(...)`. `failed(...)` may be said at any time.
     """
 
     def __init__(self, path: str, tenant: int, rank: int = 0, world: int = 1) -> None:
