@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 from suites import LSTM, TOY_REG, VAE, job, run_suite
 
-ROUNDS = 5
+ROUNDS = 3
 JOBS = {"toy_reg": TOY_REG, "toy_lstm": LSTM, "vae": VAE}
 
 

@@ -53,6 +53,7 @@ def tenant_facts(run: Run, loop: Loop) -> dict[str, Any]:
             "cudnn": torch.backends.cudnn.version() if run.chosen.is_accelerator else None,
             "float32_matmul_precision": torch.get_float32_matmul_precision(),
             "cudnn_allow_tf32": torch.backends.cudnn.allow_tf32,
+            "flush_denormal": not run.chosen.is_accelerator,
         },
         "findings": [
             {"rule": f.rule, "severity": f.severity, "sentence": f.sentence, "remedy": f.remedy} for f in run.findings
