@@ -14,7 +14,6 @@ REPORT = {"--report": "$OUTPUT_DIRECTORY", "--cuda": ""}
 
 TOY_REG = {"--repeat": 20, "--number": 100, "--batch-size": 256, **REPORT}
 VAE = {"--repeat": 20, "--number": 30, "--batch-size": 128, **REPORT}
-LSTM = {"--repeat": 6, "--number": 1, **REPORT}
 COMMANDS = {
     "toy_reg": "./regression/polynome/pytorch/run.sh",
     "toy_lstm": "./time_sequence_prediction/lstm/pytorch/run.sh",

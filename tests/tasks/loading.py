@@ -25,19 +25,42 @@ PLACES = {
 
 
 @functools.cache
-def task(name: str) -> Any:
-    """Return the module of a task's main.py."""
-    spec = importlib.util.spec_from_file_location(f"main_of_{name}", TASKS / PLACES[name] / "pytorch" / "main.py")
+def main_of(place: str) -> Any:
+    """Return the module of a place's main.py, which finds the modules beside it, as a script does.
+
+    They are its attributes afterwards, and of no other task's `model` or `boxes`.
+    """
+    folder = TASKS / place / "pytorch"
+    siblings = [path.stem for path in folder.glob("*.py")]
+    before = {name: sys.modules.pop(name) for name in siblings if name in sys.modules}
+    spec = importlib.util.spec_from_file_location(f"main_of_{place.replace('/', '_')}", folder / "main.py")
     assert spec is not None
     assert spec.loader is not None
     module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    sys.path.insert(0, str(folder))
+    try:
+        spec.loader.exec_module(module)
+    finally:
+        sys.path.remove(str(folder))
+        for name in siblings:
+            if name in sys.modules:
+                vars(module).setdefault(name, sys.modules.pop(name))
+        sys.modules.update(before)
     return module
+
+
+def task(name: str) -> Any:
+    """Return the module of a task's main.py."""
+    return main_of(PLACES[name])
 
 
 def benchmark_of(name: str) -> type[Benchmark]:
     """Return the one benchmark that a task's main.py defines."""
-    module = task(name)
+    return benchmark_in(task(name))
+
+
+def benchmark_in(module: Any) -> type[Benchmark]:
+    """Return the one benchmark that a module defines."""
     (found,) = (
         one
         for one in vars(module).values()

@@ -1,8 +1,6 @@
 from __future__ import annotations
 
-import importlib.util
 import sys
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -14,26 +12,14 @@ from cotenant.bench.arguments import parse
 from cotenant.bench.loop import Loop
 from cotenant.bench.outcome import outcome_of
 from cotenant.errors import CotenantError
-from tasks.loading import TASKS
+from tasks.loading import main_of
 
-PLACE = TASKS / "reinforcement" / "atari" / "pytorch"
 SMALL: dict[str, Any] = {"cuda": False, "batch_size": 2, "num_steps": 8}
 
 
 @pytest.fixture(scope="module")
-def atari() -> Iterator[Any]:
-    """The task's module; `model`, which stands beside it, is another one in other tasks."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(PLACE)
-        patch.delitem(sys.modules, "model", raising=False)
-        spec = importlib.util.spec_from_file_location("main_of_atari_alone", PLACE / "main.py")
-        assert spec is not None
-        assert spec.loader is not None
-        module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(module)
-        del sys.modules["model"]
-    yield module
-    del sys.modules[spec.name]
+def atari() -> Any:
+    return main_of("reinforcement/atari")
 
 
 def built(atari: Any, **parameters: Any) -> tuple[Any, Run]:

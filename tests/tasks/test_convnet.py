@@ -1,9 +1,7 @@
 from __future__ import annotations
 
-import importlib.util
 import os
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +14,7 @@ from cotenant.bench import MissingDataError, Run, UnsupportedError
 from cotenant.bench.arguments import parse
 from cotenant.bench.loop import Loop
 from cotenant.errors import CotenantError
-from tasks.loading import TASKS, draw_pictures
+from tasks.loading import TASKS, draw_pictures, main_of
 
 PLACE = TASKS / "image_classification" / "convnets"
 SMALL: dict[str, Any] = {"cuda": False, "arch": "resnet18", "size": 32, "batch_size": 4, "workers": 0}
@@ -27,12 +25,7 @@ decodes = pytest.mark.filterwarnings("ignore:The image decoding:DeprecationWarni
 
 @pytest.fixture(scope="module")
 def convnet() -> Any:
-    spec = importlib.util.spec_from_file_location("main_of_convnet_alone", PLACE / "pytorch" / "main.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return main_of("image_classification/convnets")
 
 
 def losses(convnet: Any, steps: int, **parameters: Any) -> list[float]:

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import functools
-import importlib.util
 import itertools
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +15,7 @@ from cotenant.bench import MissingDataError, Run, session
 from cotenant.bench.arguments import parse
 from cotenant.bench.loop import Loop
 from cotenant.bench.precision import Precision
-from tasks.loading import draw_pictures
+from tasks.loading import draw_pictures, main_of
 
 FOLDER = Path(__file__).parents[2] / "tasks/generative_adversarial_networks/dcgan/pytorch"
 TINY = {"batch_size": 4, "image_size": 32, "ngf": 8, "ndf": 8}
@@ -28,14 +25,8 @@ REFERENCE = (
 )
 
 
-@functools.cache
 def dcgan() -> Any:
-    spec = importlib.util.spec_from_file_location("dcgan_main", FOLDER / "main.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return main_of("generative_adversarial_networks/dcgan")
 
 
 def built(**parameters: Any) -> tuple[Any, Run]:

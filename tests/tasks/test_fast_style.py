@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import functools
-import importlib.util
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -18,30 +15,14 @@ from cotenant.bench.arguments import parse
 from cotenant.bench.loop import Loop
 from cotenant.bench.precision import Precision
 from cotenant.errors import CotenantError
-from tasks.loading import draw_pictures
+from tasks.loading import draw_pictures, main_of
 
-FOLDER = Path(__file__).parents[2] / "tasks/fast_neural_style/neural_style/pytorch"
 TINY = {"batch_size": 2, "image_size": 16}
 REFERENCE = "--repeat 25 --number 5 --batch-size 128 --workers 8 --report output --cuda --seed 100"
 
 
-@functools.cache
 def style() -> Any:
-    """Return the module of main.py, which finds its model.py beside it, as a script does."""
-    spec = importlib.util.spec_from_file_location("fast_style_main", FOLDER / "main.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
-    another = sys.modules.pop("model", None)
-    sys.path.insert(0, str(FOLDER))
-    try:
-        spec.loader.exec_module(module)
-    finally:
-        sys.path.remove(str(FOLDER))
-        sys.modules.pop("model", None)
-        if another is not None:
-            sys.modules["model"] = another
-    return module
+    return main_of("fast_neural_style/neural_style")
 
 
 def built(**parameters: Any) -> tuple[Any, Run]:

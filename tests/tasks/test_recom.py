@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import importlib.util
 import itertools
 import shlex
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -17,19 +15,14 @@ from cotenant.bench import MissingDataError, Run
 from cotenant.bench.arguments import parse
 from cotenant.bench.loop import Loop
 from cotenant.datasets.makers import ml_20m
+from tasks.loading import main_of
 
-MAIN = Path(__file__).parents[2] / "tasks/recommendation/neural_collaborative_filtering/pytorch/main.py"
 HEADER = "userId,movieId,rating,timestamp\n"
 
 
 @pytest.fixture(scope="module")
 def ncf() -> Any:
-    spec = importlib.util.spec_from_file_location("main_of_recom", MAIN)
-    assert spec is not None
-    assert spec.loader is not None
-    module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return main_of("recommendation/neural_collaborative_filtering")
 
 
 @pytest.fixture

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import functools
-import importlib.util
 import itertools
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +18,8 @@ from cotenant.bench.loop import Loop
 from cotenant.bench.precision import Precision
 from cotenant.datasets.makers.bsds500 import BSDS500
 from cotenant.errors import CotenantError
+from tasks.loading import main_of
 
-FOLDER = Path(__file__).parents[2] / "tasks/super_resolution/subpixel_convolution/pytorch"
 TINY = {"batch_size": 3, "crop": 16}
 REFERENCE = (
     "--repeat 25 --number 5 --batch-size 64 --upscale_factor 2 --testBatchSize 8 --workers 8 --lr 0.1 --no-checks"
@@ -30,14 +27,8 @@ REFERENCE = (
 )
 
 
-@functools.cache
 def reso() -> Any:
-    spec = importlib.util.spec_from_file_location("reso_main", FOLDER / "main.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return main_of("super_resolution/subpixel_convolution")
 
 
 def built(**parameters: Any) -> tuple[Any, Run]:

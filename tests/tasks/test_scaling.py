@@ -1,9 +1,7 @@
 from __future__ import annotations
 
-import importlib.util
 import os
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +12,7 @@ from cotenant.bench import Run
 from cotenant.bench.arguments import parse
 from cotenant.bench.loop import Loop
 from cotenant.errors import CotenantError
-from tasks.loading import TASKS
+from tasks.loading import TASKS, main_of
 
 PLACE = TASKS / "image_classification" / "scaling" / "pytorch"
 SMALL: dict[str, Any] = {"cuda": False, "network": "resnet18", "size": 32, "batch_size": 4}
@@ -27,12 +25,7 @@ def _one_process(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="module")
 def scaling() -> Any:
-    spec = importlib.util.spec_from_file_location("main_of_scaling_alone", PLACE / "main.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return main_of("image_classification/scaling")
 
 
 def losses(scaling: Any, steps: int, **parameters: Any) -> list[float]:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import importlib.util
 import itertools
 import json
 import shlex
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -21,9 +19,8 @@ from cotenant.bench.arguments import parse
 from cotenant.bench.loop import Loop
 from cotenant.datasets.makers.coco import COCO, recipe
 from cotenant.datasets.making import ensure
+from tasks.loading import main_of
 
-PLACE = Path(__file__).parents[2] / "tasks" / "object_detection" / "single_stage_detector" / "pytorch"
-PARTS = ("boxes", "model")
 CPU = torch.device("cpu")
 
 decodes = pytest.mark.filterwarnings("ignore:The image decoding:DeprecationWarning")
@@ -31,23 +28,7 @@ decodes = pytest.mark.filterwarnings("ignore:The image decoding:DeprecationWarni
 
 @pytest.fixture(scope="module")
 def ssd() -> Any:
-    """The module of the task, which imports its neighbours by their plain names; other tasks have the same ones."""
-    before = {name: sys.modules.pop(name, None) for name in PARTS}
-    sys.path.insert(0, str(PLACE))
-    try:
-        spec = importlib.util.spec_from_file_location("main_of_ssd", PLACE / "main.py")
-        assert spec is not None
-        assert spec.loader is not None
-        module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(module)
-        module.boxes, module.model = (sys.modules[name] for name in PARTS)  # type: ignore[attr-defined]
-    finally:
-        sys.path.remove(str(PLACE))
-        for name, one in before.items():
-            del sys.modules[name]
-            if one is not None:
-                sys.modules[name] = one
-    return module
+    return main_of("object_detection/single_stage_detector")
 
 
 @pytest.fixture(scope="module")

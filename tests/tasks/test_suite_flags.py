@@ -1,19 +1,13 @@
 """Every job of the shipped job files: its command is there, and its benchmark understands every flag."""
 
-import importlib.util
-import sys
-from functools import cache
-from pathlib import Path
-
 import pytest
 
-from cotenant.bench import Benchmark
 from cotenant.bench.arguments import parse
 from cotenant.suite.cells import Cell, arguments, expand
 from cotenant.suite.jobfile import load
 from cotenant.suite.variables import VARIABLES
+from tasks.loading import ROOT, TASKS, benchmark_in, main_of
 
-ROOT = Path(__file__).parents[2]
 ORDER = [
     "toy_reg",
     "toy_lstm",
@@ -54,39 +48,13 @@ def test_the_16_gb_profile_is_the_reference_suite_with_half_the_batches() -> Non
 
 @pytest.mark.parametrize("cell", CELLS, ids=lambda cell: cell.label)
 def test_a_job_is_understood(cell: Cell, monkeypatch: pytest.MonkeyPatch) -> None:
-    command = (ROOT / "tasks" / cell.job.cmd).resolve()
+    command = (TASKS / cell.job.cmd).resolve()
     assert command.is_file()
     preset = ["--fp16"] if command.name == "run_fp16.sh" else []
     words = [*preset, *arguments(cell, VALUES, seed=100)]
-    parsed = parse(benchmark_at(command.parent), words)
+    parsed = parse(benchmark_in(main_of(str(command.parents[1].relative_to(TASKS)))), words)
     given = dict(cell.args)
     assert parsed.values["repeat"] == given["--repeat"]
     assert parsed.values["batch_size"] == given.get("--batch-size", given.get("--num-processes"))
     distributed = cell.job.group == "all"
     assert ("torch.distributed.run" in command.read_text()) == distributed
-
-
-@cache
-def benchmark_at(directory: Path) -> type[Benchmark]:
-    """Return the benchmark of a main.py, which may import the modules beside it."""
-    before = dict(sys.modules)
-    sys.path.insert(0, str(directory))
-    try:
-        spec = importlib.util.spec_from_file_location(f"main_at_{directory.parts[-2]}", directory / "main.py")
-        assert spec is not None
-        assert spec.loader is not None
-        module = importlib.util.module_from_spec(spec)
-        sys.modules[spec.name] = module
-        spec.loader.exec_module(module)
-    finally:
-        sys.path.remove(str(directory))
-        for name in ("model", "boxes"):
-            sys.modules.pop(name, None)
-            if name in before:
-                sys.modules[name] = before[name]
-    (found,) = (
-        one
-        for one in vars(module).values()
-        if isinstance(one, type) and issubclass(one, Benchmark) and one.__module__ == spec.name
-    )
-    return found

@@ -1,9 +1,7 @@
 from __future__ import annotations
 
-import importlib.util
 import itertools
 import os
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,6 +15,7 @@ from cotenant.bench.arguments import parse
 from cotenant.bench.loop import Loop
 from cotenant.datasets.maker import Part
 from cotenant.datasets.makers.wikitext import content
+from tasks.loading import main_of
 
 FOLDER = Path(__file__).parents[2] / "tasks/natural_language_processing/word_language_model"
 REFERENCE = (
@@ -37,23 +36,8 @@ def _one_thread() -> Iterator[None]:
 
 
 @pytest.fixture(scope="module")
-def main() -> Iterator[Any]:
-    """The task's main.py, with the model.py beside it."""
-    before = sys.modules.pop("model", None)
-    sys.path.insert(0, str(FOLDER / "pytorch"))
-    spec = importlib.util.spec_from_file_location("main_under_test_wlm", FOLDER / "pytorch" / "main.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
-    try:
-        spec.loader.exec_module(module)
-        yield module
-    finally:
-        sys.path.remove(str(FOLDER / "pytorch"))
-        del sys.modules[spec.name]
-        sys.modules.pop("model", None)
-        if before is not None:
-            sys.modules["model"] = before
+def main() -> Any:
+    return main_of("natural_language_processing/word_language_model")
 
 
 @pytest.fixture
