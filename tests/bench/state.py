@@ -23,3 +23,4 @@ def unchanged(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     gc.enable()
     torch.set_float32_matmul_precision(products)
     torch.backends.cudnn.allow_tf32 = convolutions
+    torch.set_flush_denormal(False)

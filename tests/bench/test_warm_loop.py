@@ -198,3 +198,10 @@ def test_items_that_are_no_number(counted: Any, sentence: str) -> None:
 
     with pytest.raises(CotenantError, match=sentence):
         loop_of(Odd())
+
+
+def test_denormals_are_flushed_on_a_processor() -> None:
+    faint = torch.tensor([1e-40])
+    assert (faint * 0.5).item() > 0
+    Run(Small())
+    assert (faint * 0.5).item() == 0
