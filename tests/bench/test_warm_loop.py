@@ -115,6 +115,17 @@ def test_books_of_short_steps_are_kept_on_some_batches(monkeypatch: pytest.Monke
     assert (seen.items, len(seen.losses)) == (100, 3)
 
 
+def test_books_of_loaded_input_are_kept_on_every_batch(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Loaded(Quick):
+        def batches(self, run: Run) -> Iterable[Any]:
+            return run.loader(torch.utils.data.TensorDataset(torch.ones(9, 3)))
+
+    monkeypatch.setattr("cotenant.bench.loop.SHORT_STEP_NS", 10**9)
+    loop = loop_of(Loaded())
+    loop.warm_up()
+    assert loop.books_every == 1
+
+
 def test_books_are_kept_on_every_batch_once_they_count_unequally(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("cotenant.bench.loop.SHORT_STEP_NS", 10**9)
     benchmark = Quick(grow=True)

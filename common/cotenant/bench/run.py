@@ -27,6 +27,7 @@ class Run:
         self.benchmark = benchmark
         self.findings: list[Finding] = []
         self.metrics: dict[str, float] = {}
+        self.loads = False
         self.world = World.from_environment()
         self.world.settle()
         self.chosen: Device = choose_device(benchmark.cuda, self.world.local_rank)
@@ -66,6 +67,7 @@ class Run:
 
     def loader(self, dataset: Any, collate: Any = None) -> Iterator[Any]:
         """Return full, shuffled batches of the dataset's samples on the device, from one iterator without end."""
+        self.loads = True
         benchmark, on_accelerator = self.benchmark, self.chosen.is_accelerator
         return loader(
             dataset,
