@@ -3,6 +3,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+import torch
 
 from bench.state import unchanged
 
@@ -11,3 +12,12 @@ from bench.state import unchanged
 def _unchanged(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     with unchanged(monkeypatch):
         yield
+
+
+@pytest.fixture
+def one_thread() -> Iterator[None]:
+    """Two threads on so little work wait for each other more than they work."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from cotenant.bench import Benchmark
+from cotenant.bench import Benchmark, Run
 
 ROOT = Path(__file__).parents[2]
 TASKS = ROOT / "tasks"
@@ -67,6 +67,20 @@ def benchmark_in(module: Any) -> type[Benchmark]:
         if isinstance(one, type) and issubclass(one, Benchmark) and one.__module__ == module.__name__
     )
     return found
+
+
+def built(cls: type[Benchmark], **parameters: Any) -> tuple[Any, Run]:
+    """Return a benchmark on the CPU, built, and its run."""
+    benchmark = cls(cuda=False, **parameters)
+    run = Run(benchmark)
+    benchmark.build(run)
+    return benchmark, run
+
+
+def losses(benchmark: Any, run: Run, steps: int) -> list[float]:
+    """Return the losses of so many steps."""
+    batches, step = iter(benchmark.batches(run)), run.precision.around(benchmark.step)
+    return [step(run, next(batches)).item() for _ in range(steps)]
 
 
 def draw_pictures(folder: Path, classes: int = 2, each: int = 4) -> Path:

@@ -15,7 +15,8 @@ from cotenant.bench import MissingDataError, Run, session
 from cotenant.bench.arguments import parse
 from cotenant.bench.loop import Loop
 from cotenant.bench.precision import Precision
-from tasks.loading import draw_pictures, main_of
+from tasks import loading
+from tasks.loading import draw_pictures, losses, main_of
 
 FOLDER = Path(__file__).parents[2] / "tasks/generative_adversarial_networks/dcgan/pytorch"
 TINY = {"batch_size": 4, "image_size": 32, "ngf": 8, "ndf": 8}
@@ -30,15 +31,7 @@ def dcgan() -> Any:
 
 
 def built(**parameters: Any) -> tuple[Any, Run]:
-    benchmark = dcgan().DCGAN(cuda=False, **parameters)
-    run = Run(benchmark)
-    benchmark.build(run)
-    return benchmark, run
-
-
-def losses(benchmark: Any, run: Run, steps: int) -> list[float]:
-    batches, step = iter(benchmark.batches(run)), run.precision.around(benchmark.step)
-    return [step(run, next(batches)).item() for _ in range(steps)]
+    return loading.built(dcgan().DCGAN, **parameters)
 
 
 def weights(network: nn.Module) -> list[torch.Tensor]:

@@ -15,7 +15,8 @@ from cotenant.bench.arguments import parse
 from cotenant.bench.loop import Loop
 from cotenant.bench.precision import Precision
 from cotenant.errors import CotenantError
-from tasks.loading import draw_pictures, main_of
+from tasks import loading
+from tasks.loading import draw_pictures, losses, main_of
 
 TINY = {"batch_size": 2, "image_size": 16}
 REFERENCE = "--repeat 25 --number 5 --batch-size 128 --workers 8 --report output --cuda --seed 100"
@@ -26,15 +27,7 @@ def style() -> Any:
 
 
 def built(**parameters: Any) -> tuple[Any, Run]:
-    benchmark = style().FastStyle(cuda=False, **parameters)
-    run = Run(benchmark)
-    benchmark.build(run)
-    return benchmark, run
-
-
-def losses(benchmark: Any, run: Run, steps: int) -> list[float]:
-    batches, step = iter(benchmark.batches(run)), run.precision.around(benchmark.step)
-    return [step(run, next(batches)).item() for _ in range(steps)]
+    return loading.built(style().FastStyle, **parameters)
 
 
 def test_exact_parameter_count() -> None:

@@ -18,7 +18,8 @@ from cotenant.bench.loop import Loop
 from cotenant.bench.precision import Precision
 from cotenant.datasets.makers.bsds500 import BSDS500
 from cotenant.errors import CotenantError
-from tasks.loading import main_of
+from tasks import loading
+from tasks.loading import losses, main_of
 
 TINY = {"batch_size": 3, "crop": 16}
 REFERENCE = (
@@ -32,15 +33,7 @@ def reso() -> Any:
 
 
 def built(**parameters: Any) -> tuple[Any, Run]:
-    benchmark = reso().SuperResolution(cuda=False, **parameters)
-    run = Run(benchmark)
-    benchmark.build(run)
-    return benchmark, run
-
-
-def losses(benchmark: Any, run: Run, steps: int) -> list[float]:
-    batches, step = iter(benchmark.batches(run)), run.precision.around(benchmark.step)
-    return [step(run, next(batches)).item() for _ in range(steps)]
+    return loading.built(reso().SuperResolution, **parameters)
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,8 @@ from cotenant.bench.loop import Loop
 from cotenant.datasets.makers.wmt16 import content, recipe
 from tasks.loading import main_of
 
+pytestmark = pytest.mark.usefixtures("one_thread")
+
 FOLDER = Path(__file__).parents[2] / "tasks/natural_language_processing/rnn_translator"
 REFERENCE = (
     "--repeat 15 --number 10 --batch-size 64 --dataset-dir data/wmt16 --target-bleu 21.8 --epochs 8"
@@ -23,15 +24,6 @@ REFERENCE = (
 )
 SMALL: dict[str, Any] = {"batch_size": 4, "hidden": 16, "words": 200, "dropout": 0.0, "lr": 0.01}
 EN, DE, LISTED = "train.tok.clean.bpe.32000.en", "train.tok.clean.bpe.32000.de", "vocab.bpe.32000"
-
-
-@pytest.fixture(autouse=True)
-def _one_thread() -> Iterator[None]:
-    """Two threads on so little work wait for each other more than they work."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
 
 
 @pytest.fixture(scope="module")

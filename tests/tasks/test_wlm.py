@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,8 @@ from cotenant.datasets.maker import Part
 from cotenant.datasets.makers.wikitext import content
 from tasks.loading import main_of
 
+pytestmark = pytest.mark.usefixtures("one_thread")
+
 FOLDER = Path(__file__).parents[2] / "tasks/natural_language_processing/word_language_model"
 REFERENCE = (
     "--repeat 15 --number 5 --batch-size 64 --emsize 656 --nhid 656 --dropout 0.5 --epochs 5 --model GRU"
@@ -24,15 +25,6 @@ REFERENCE = (
 )
 MODELS = ["GRU", "LSTM", "RNN_TANH", "RNN_RELU", "Transformer"]
 SMALL: dict[str, Any] = {"batch_size": 3, "words": 100, "emsize": 12, "nhid": 12, "dropout": 0.0, "bptt": 7, "lr": 2.0}
-
-
-@pytest.fixture(autouse=True)
-def _one_thread() -> Iterator[None]:
-    """Two threads on so little work wait for each other more than they work."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
 
 
 @pytest.fixture(scope="module")

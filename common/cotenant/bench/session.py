@@ -35,7 +35,7 @@ def main(cls: type[Benchmark], argv: Sequence[str]) -> int:
         parsed = parse(cls, argv)
         benchmark = cls(**parsed.values)
         batch_size = benchmark.batch_size
-        return _measure(benchmark, parsed.ignored, conductor)
+        return _measure(benchmark, parsed.ignored, conductor, world)
     except ConnectionError as error:
         return _runner_gone(cls, error)
     except (Exception, KeyboardInterrupt) as error:
@@ -59,12 +59,12 @@ def _nothing(*words: object, flush: bool = False) -> None:
     """What the other ranks print."""
 
 
-def _measure(benchmark: Benchmark, ignored: list[str], conductor: Conductor) -> int:
+def _measure(benchmark: Benchmark, ignored: list[str], conductor: Conductor, world: World) -> int:
     arguments = arguments_of(benchmark)
     version = source_version(type(benchmark))
     conductor.begin({"arguments": arguments, "ignored": ignored, "item": benchmark.item, "version": version})
     # Ranks do the same and would say the same: one of them talks.
-    say = print if World.from_environment().rank == 0 else _nothing
+    say = print if world.rank == 0 else _nothing
     say(argument_table(arguments), flush=True)
     run = Run(benchmark)
     for finding in run.findings:
