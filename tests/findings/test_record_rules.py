@@ -52,6 +52,12 @@ def runner(share: float) -> Record:
     return a_record(common={"meters": {"runner_processor_share": share}})
 
 
+def treated(policy: str, cached_bytes: int | None, size_bytes: int = 1 << 30) -> Record:
+    isolation = replace(ISOLATION, policies={"cache": policy})
+    seen = {"files": 4, "size_bytes": size_bytes, "cached_bytes": cached_bytes}
+    return a_record(place={"isolation": isolation}, common={"meters": {"input": seen}})
+
+
 def durations(*durations_ms: float, **told: Any) -> Record:
     return a_record(told={"observations": observed(durations_ms), "skip": 0, **told})
 
@@ -148,6 +154,24 @@ FIRES: list[tuple[str, str, Made, str]] = [
         lambda: runner(0.0104),
         "The runner used 1.0 % of a processor while tenants were timed.",
     ),
+    (
+        "shm_left",
+        "warning",
+        lambda: a_record(common={"meters": {"shm_left": {"files": 2, "memory_bytes": 3 << 20}}}),
+        "The tenants of this launch left 2 files (3.0 MiB) in /dev/shm; they were removed.",
+    ),
+    (
+        "cache_policy",
+        "warning",
+        lambda: treated("warm", 1 << 29),
+        "Only 50 % of the 1.00 GiB of input lay in the page cache.",
+    ),
+    (
+        "cache_policy",
+        "warning",
+        lambda: treated("drop", 1 << 28),
+        "25 % of the input were still in the page cache: other processes have it mapped.",
+    ),
 ]
 
 SILENT: list[tuple[str, Made]] = [
@@ -175,6 +199,11 @@ SILENT: list[tuple[str, Made]] = [
     ("unsynchronised", lambda: a_lost_record("failed", "x")),
     ("runner_share", lambda: runner(0.0099)),
     ("runner_share", lambda: a_record(common={"meters": {}})),
+    ("shm_left", lambda: a_record(common={"meters": {}})),
+    ("cache_policy", lambda: treated("warm", 1 << 30)),
+    ("cache_policy", lambda: treated("drop", 0)),
+    ("cache_policy", lambda: treated("drop", None)),
+    ("cache_policy", lambda: treated("warm", 0, size_bytes=0)),
 ]
 
 

@@ -1,5 +1,6 @@
 """Every way a tenant can end, through the real runner."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -165,6 +166,36 @@ def test_who_needs_too_much_after_go_dies_alone(v1: Suites, deed: str) -> None:
     assert neighbour["outcome"] == "completed"
     assert len(neighbour["observations"]) == 20
     assert not neighbour["comparable"]
+
+
+@pytest.mark.v1
+def test_on_request_the_rest_of_a_tenant_goes_on_without_the_process_that_was_killed(v1: Suites) -> None:
+    """It is out of memory all the same: its number is not that of the work that was asked for."""
+    jobs = [rogue("--at", "observed", "--do", "worker-hog-and-go-on")]
+    assert v1.run(jobs, "--on-oom", "process", *small_slices(128)).returncode == 1
+    hog, neighbour = v1.records()
+    assert hog["outcome"] == "out_of_memory"
+    assert len(hog["observations"]) == 6
+    assert hog["isolation"]["policies"]["on_oom"] == "process"
+    assert neighbour["outcome"] == "completed"
+
+
+def test_shared_memory_left_behind_is_cleared_and_said(loose: Suites) -> None:
+    assert loose.run([rogue("--at", "go", "--do", "fill-shm", 3 << 20)], "--users", 2).returncode == 0
+    assert not list(Path("/dev/shm").glob("cotenant-test-*"))
+    for record in loose.records():
+        assert record["meters"]["shm_left"] == {"files": 1, "memory_bytes": 3 << 20}
+        assert "shm_left" in [one["rule"] for one in record["findings"]]
+
+
+def test_the_input_is_brought_into_the_state_that_was_asked_for(loose: Suites) -> None:
+    jobs = with_data(loose.folder, 'mkdir -p "$BASE/data/x"; head -c 5000 /dev/zero >"$BASE/data/x/one"', then="exit 0")
+    assert loose.run(jobs, "--users", 1, "--cache", "warm").returncode == 0
+    (record,) = loose.records()
+    assert record["isolation"]["policies"]["cache"] == "warm"
+    treated = record["meters"]["input"]
+    assert (treated["files"], treated["size_bytes"]) == (1, 5000)
+    assert treated["cached_bytes"] in (8192, None)
 
 
 @pytest.mark.v1

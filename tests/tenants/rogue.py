@@ -71,6 +71,12 @@ def do(words: list[str], runner: Rogue | None) -> None:
         if os.fork() == 0:
             do(["hog"], None)
         time.sleep(3600)
+    elif deed == "worker-hog-and-go-on":
+        if (worker := os.fork()) == 0:
+            do(["hog"], None)
+        os.waitpid(worker, 0)
+    elif deed == "fill-shm":
+        Path("/dev/shm", f"cotenant-test-{os.getpid()}").write_bytes(bytes(int(rest[0])))
     elif deed == "children":
         leave_children()
     elif deed == "say":

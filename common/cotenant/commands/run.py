@@ -14,6 +14,7 @@ from cotenant.commands.preview import dry_lines, show_lines
 from cotenant.errors import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_PASSED, CotenantError, did_you_mean
 from cotenant.isolation.backend import RunName
 from cotenant.isolation.choose import CHOICES
+from cotenant.launch.cache import CACHE_POLICIES
 from cotenant.launch.environment import SOURCE_ROOT
 from cotenant.launch.places import Places
 from cotenant.launch.start import Options
@@ -93,6 +94,18 @@ def _parse(words: Sequence[str]) -> argparse.Namespace:
     add("--no-cgexec", action="store_const", const="none", dest="isolation", help="as --isolation none")
     add("--no-nocache", action="store_true", help="accepted: no page-cache policy is the default")
     add(
+        "--cache",
+        choices=CACHE_POLICIES,
+        default="none",
+        help="page cache of a launch's input: left alone, bypassed, dropped or read before it (default none)",
+    )
+    add(
+        "--on-oom",
+        choices=("group", "process"),
+        default="group",
+        help="when the kernel kills a process for memory: end its tenant, or that process alone (default group)",
+    )
+    add(
         "--cgroup-base",
         metavar="PATH",
         help="parent of our cgroups in each hierarchy (default cotenant.<login>)",
@@ -164,6 +177,8 @@ def _options(given: argparse.Namespace, extra: tuple[str, ...]) -> Options:
         reserve_bytes=given.reserve,
         timeout_s=given.timeout,
         singularity=given.singularity,
+        cache=given.cache,
+        on_oom=given.on_oom,
         raise_error=given.raise_error,
         extra=extra,
     )

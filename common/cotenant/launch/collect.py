@@ -27,6 +27,7 @@ class SuiteFacts:
     uid: int
     machine: dict[str, Any]
     backend: Backend
+    policies: dict[str, Any]
     findings: tuple[Finding, ...]
 
 
@@ -104,6 +105,7 @@ def _place(ending: Ending, tenants: int, cell: Cell, facts: SuiteFacts) -> Place
             read_back=dataclasses.asdict(ending.read_back),
             counters=_difference(ending.before, ending.after),
             unenforced=list(facts.backend.unenforced),
+            policies=facts.policies,
         ),
     )
 

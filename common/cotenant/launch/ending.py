@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from cotenant.isolation.backend import Counters, ReadBack
+from cotenant.launch.memory import HostKills
 from cotenant.launch.rank import Rank
 from cotenant.launch.tenant import Order, Tenant
 from cotenant.launch.watch import outcome_of
@@ -36,7 +37,7 @@ class LaunchResult:
     meters: dict[str, Any]
 
 
-def ending_of(tenant: Tenant, host_kills: int) -> Ending:
-    """Return the ending of a tenant that has ended; `host_kills` is the number the host itself killed for memory."""
-    outcome, message = outcome_of(tenant, host_kills)
+def ending_of(tenant: Tenant, host: HostKills) -> Ending:
+    """Return the ending of a tenant that has ended."""
+    outcome, message = outcome_of(tenant, host)
     return Ending(tenant.order, outcome, message, tenant.ranks, tenant.read_back, tenant.before, tenant.after)

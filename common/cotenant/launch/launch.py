@@ -14,10 +14,12 @@ from typing import Any
 from cotenant.isolation.backend import Backend, NotIsolatedError
 from cotenant.launch.ending import Ending, LaunchResult, ending_of
 from cotenant.launch.interruption import Interruption
+from cotenant.launch.memory import HostKills, OnOom
 from cotenant.launch.rank import Go, Rank
 from cotenant.launch.rendezvous import Events, Link
 from cotenant.launch.tenant import Order, Reason, Tenant, start_tenant
 from cotenant.launch.watch import host_oom_kills, outcome_of
+from cotenant.machine.kernel_log import KernelLog, MemoryKill
 from cotenant.protocol.messages import Message, ProtocolError
 
 GO_DELAY_NS = 50_000_000
@@ -49,13 +51,17 @@ class Launch:
         timeout_s: float,
         interruption: Interruption,
         upkeep: Callable[[], None] = lambda: None,
+        on_oom: OnOom = "group",
     ) -> None:
         self._orders = orders
         self._backend = backend
         self._timeout_s = timeout_s
         self._interruption = interruption
         self._upkeep = upkeep
+        self._on_oom = on_oom
         self._events = Events()
+        self._log, self._logged = KernelLog(), list[MemoryKill]()
+        self._kills_before = host_oom_kills()
         self._tenants: list[Tenant] = []
         self._phase = Phase.ENTER
         self._go: Go | None = None
@@ -65,17 +71,16 @@ class Launch:
 
     def run(self) -> LaunchResult:
         """Go through all phases. Whatever happens, no process and no slice of this launch is left."""
-        started, kills_before = datetime.now(UTC), host_oom_kills()
+        started = datetime.now(UTC)
         with contextlib.ExitStack() as leaving:
             leaving.callback(self._events.close)
+            leaving.callback(self._log.close)
             self._events.on_readable(self._interruption, self._interrupt)
             endings = self._start(leaving)
             if endings is None:
                 self._live()
-                # The kernel's count holds those of the slices, too.
-                own_kills = sum(tenant.after.oom_kills or 0 for tenant in self._tenants)
-                host_kills = host_oom_kills() - kills_before - own_kills
-                endings = tuple(ending_of(tenant, host_kills) for tenant in self._tenants)
+                host = self._host_kills()
+                endings = tuple(ending_of(tenant, host) for tenant in self._tenants)
         t0_ns = self._go.t0_ns if self._go else 0
         return LaunchResult(endings, started, datetime.now(UTC), t0_ns, self._meters)
 
@@ -289,7 +294,9 @@ class Launch:
                     rank.link.say("stop")
 
     def _poll_memory(self) -> None:
-        """A tenant of which a worker was killed may wait for it for ever: the counter ends it."""
+        """A tenant of which a worker was killed may wait for it for ever: the counter ends it, unless told otherwise."""
+        if self._on_oom == "process":
+            return
         for tenant in self._tenants:
             if tenant.alive and not tenant.killed and tenant.live.counters().oom_kills:
                 self._kill([tenant])
@@ -310,9 +317,15 @@ class Launch:
             self._kill(late, ("timeout", f"It was not ready within {READY_LIMIT_S:g} s."))
 
     def _abort_others(self, culprit: Tenant) -> None:
-        outcome, message = outcome_of(culprit, 0)
+        outcome, message = outcome_of(culprit, self._host_kills())
         sentence = f"Tenant {culprit.index} ended before GO ({outcome}): {message}"
         self._kill([one for one in self._tenants if one is not culprit], ("aborted", sentence))
+
+    def _host_kills(self) -> HostKills:
+        """Return what was killed for memory since the start; the kernel's count holds those of the slices, too."""
+        self._logged += self._log.kills()
+        own = sum(tenant.after.oom_kills or 0 for tenant in self._tenants)
+        return HostKills(host_oom_kills() - self._kills_before - own, tuple(self._logged))
 
     def _interrupt(self) -> None:
         self._events.forget(self._interruption)

@@ -29,7 +29,13 @@ class Reaper:
     """The runner's end: starts the process, starts it anew if somebody killed it, and says farewell."""
 
     def __init__(
-        self, run: str, mounts: dict[str, Path], base: str | None, directories: tuple[Path, ...], output: Path
+        self,
+        run: str,
+        mounts: dict[str, Path],
+        base: str | None,
+        directories: tuple[Path, ...],
+        output: Path,
+        shm_before: frozenset[tuple[int, int]],
     ) -> None:
         self._estate = {
             "run": run,
@@ -37,6 +43,7 @@ class Reaper:
             "base": base,
             "directories": [str(path) for path in directories],
             "output": str(output),
+            "shm": sorted(shm_before),
         }
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -75,6 +82,7 @@ class Reaper:
 def reap(estate: dict[str, Any]) -> None:
     """Kill every process of a run and remove its cgroups and directories. What fails does not stop the rest."""
     from cotenant.isolation.processes import kill_marked
+    from cotenant.isolation.shm import clear_leavings
     from cotenant.isolation.v1 import NEEDED, V1
 
     run, mounts = estate["run"], {name: Path(path) for name, path in estate["mounts"].items()}
@@ -85,6 +93,7 @@ def reap(estate: dict[str, Any]) -> None:
     for step in (*steps, steps[0]):
         with contextlib.suppress(OSError):
             step()
+    clear_leavings(frozenset((device, inode) for device, inode in estate["shm"]))
     for directory in estate["directories"]:
         shutil.rmtree(directory, ignore_errors=True)
     for path in Path(estate["output"]).glob(".*"):
@@ -97,7 +106,8 @@ def main() -> int:
         signal.signal(number, signal.SIG_IGN)
     sys.path.insert(0, str(SOURCE_ROOT))
     # Now, not when they are needed: the checkout may change while a suite runs.
-    importlib.import_module("cotenant.isolation.v1")
+    for name in ("processes", "shm", "v1"):
+        importlib.import_module(f"cotenant.isolation.{name}")
     # A runner that dies before its first line has made nothing yet.
     will = sys.stdin.readline()
     if will.endswith("\n") and sys.stdin.readline() != "farewell\n":

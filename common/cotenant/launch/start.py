@@ -10,8 +10,10 @@ from cotenant.findings.finding import Finding
 from cotenant.isolation.backend import RunName
 from cotenant.isolation.choose import Chosen
 from cotenant.isolation.plan import Plan, Policy, Slice, plan, plan_whole, split_ranks, tenants_by_default
+from cotenant.launch.cache import CachePolicy, nocache_prefix
 from cotenant.launch.command import in_container, resolve_command
 from cotenant.launch.environment import added_environment, free_ports, job_variables, seed_of, whole_environment
+from cotenant.launch.memory import OnOom
 from cotenant.launch.places import Places
 from cotenant.launch.tenant import Order
 from cotenant.machine.topology import Machine
@@ -37,6 +39,8 @@ class Options:
     reserve_bytes: int | None = None
     timeout_s: float = 3600.0
     singularity: str | None = None
+    cache: CachePolicy = "none"
+    on_oom: OnOom = "group"
     raise_error: bool = False
     extra: tuple[str, ...] = ()
 
@@ -86,6 +90,7 @@ class Resolver:
         words = [str(command), *arguments(cell, variables, options.extra, seed)]
         if options.singularity:
             words = in_container(options.singularity, words, slice_.accelerators, options.places, options.checkout)
+        words = [*nocache_prefix(options.cache), *words]
         socket = options.places.meeting / f"t{slice_.tenant}"
         ranks = self._ranks(group, slice_)
         added = added_environment(variables, cell, slice_, self._threads(ranks, slice_), ranks, options.run, socket)

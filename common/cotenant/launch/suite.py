@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import functools
 import json
 import shutil
@@ -18,12 +19,14 @@ from cotenant.isolation.backend import NotIsolatedError
 from cotenant.isolation.choose import choose_backend
 from cotenant.isolation.lock import SuiteLock, lock_path
 from cotenant.isolation.processes import sweep_marked
+from cotenant.isolation.shm import present
 from cotenant.launch import data
 from cotenant.launch.ending import Ending, LaunchResult
 from cotenant.launch.interruption import Interruption
 from cotenant.launch.launch import Launch
 from cotenant.launch.reaper import Reaper
 from cotenant.launch.start import Options, Resolver, Start
+from cotenant.launch.surroundings import surroundings
 from cotenant.machine.cpulist import format_list
 from cotenant.machine.limits import cgroup_mounts
 from cotenant.machine.topology import discover
@@ -100,7 +103,7 @@ class SuiteRun:
         for directory in (output, self._places.logs):
             prepare_directory(directory)
         own = self._places.own
-        self._reaper = Reaper(str(run), self._mounts.v1, options.cgroup_base, own, output)
+        self._reaper = Reaper(str(run), self._mounts.v1, options.cgroup_base, own, output, present())
         # First, and sent home last: from here on nothing is made that it does not know of.
         stack.callback(self._reaper.farewell)
         self._reaper.ensure()
@@ -158,9 +161,12 @@ class SuiteRun:
         self._reaper.ensure()
         if missing is None:
             timeout_s = start.cell.job.timeout_s or self._options.timeout_s
-            launch = Launch(start.orders, self.chosen.backend, timeout_s, interruption, self._reaper.ensure)
-            with _isolation_errors():
+            upkeep, on_oom = self._reaper.ensure, self._options.on_oom
+            launch = Launch(start.orders, self.chosen.backend, timeout_s, interruption, upkeep, on_oom)
+            around = surroundings(start.orders, self._places, self._options.cache, lambda: bool(interruption.requested))
+            with around as meters, _isolation_errors():
                 result = launch.run()
+            result = dataclasses.replace(result, meters=result.meters | meters)
         else:
             result = _without_data(start, missing)
         for order in start.orders:
@@ -177,7 +183,9 @@ class SuiteRun:
         from cotenant.results.store import write_record
 
         options = self._options
-        facts = SuiteFacts(options.suite.name, options.uid, self._facts, self.chosen.backend, start.findings)
+        policies = {"cache": options.cache, "on_oom": options.on_oom}
+        backend, findings = self.chosen.backend, start.findings
+        facts = SuiteFacts(options.suite.name, options.uid, self._facts, backend, policies, findings)
         records = records_of(result, start.cell, facts)
         for record in records:
             write_record(self._places.output, record, result.ended)

@@ -95,13 +95,17 @@ class Meeting(msgspec.Struct, frozen=True):
 
 
 class Enclosed(msgspec.Struct, frozen=True):
-    """What was planned for the slice, what the kernel said of it, its counters, and what could not be enforced."""
+    """What was planned for the slice, what the kernel said of it, its counters, and what could not be enforced.
+
+    `policies` are those that hold for all tenants alike: `cache`, `on_oom`.
+    """
 
     backend: str
     planned: dict[str, Any]
     read_back: dict[str, Any]
     counters: dict[str, Any]
     unenforced: list[str]
+    policies: dict[str, str] = {}
 
 
 class Record(msgspec.Struct, kw_only=True, frozen=True):

@@ -13,15 +13,30 @@ from cotenant.findings.rules import (
     neighbour,
     not_enforced,
     overlap,
+    page_cache,
     precision,
     runner,
+    shared_memory,
     unsynchronised,
 )
 
 if TYPE_CHECKING:
     from cotenant.results.record import Record
 
-RULES = (neighbour, overlap, impossible, precision, clocks, few, loss, not_enforced, unsynchronised, runner)
+RULES = (
+    neighbour,
+    overlap,
+    impossible,
+    precision,
+    clocks,
+    few,
+    loss,
+    not_enforced,
+    unsynchronised,
+    runner,
+    shared_memory,
+    page_cache,
+)
 
 
 def findings_of(record: Record) -> list[Finding]:

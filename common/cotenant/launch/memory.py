@@ -1,0 +1,105 @@
+"""Whose memory was full when the kernel killed a process of a tenant: its slice's, a limit's above it, or the host's."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from cotenant.isolation.backend import Counters, ReadBack
+from cotenant.launch.tenant import Tenant
+from cotenant.machine.cpulist import format_list
+from cotenant.machine.kernel_log import MemoryKill
+from cotenant.protocol.messages import RUN_VARIABLE
+
+OnOom = Literal["group", "process"]
+"""What ends when the kernel kills one process of a tenant for memory: all of it, or that process alone."""
+
+NEAR_LIMIT = 0.99
+
+OWN, HOST = "out_of_memory", "host_out_of_memory"
+
+
+@dataclass(frozen=True, slots=True)
+class HostKills:
+    """What the kernel killed for memory during a launch: how many outside the slices, and what its log says of whom."""
+
+    outside: int = 0
+    logged: tuple[MemoryKill, ...] = ()
+
+
+def out_of_memory(tenant: Tenant, host: HostKills) -> tuple[str, str] | None:
+    """Return (outcome, message) where the kernel killed a process of the tenant for memory, else None.
+
+    The counter says that it happened, whatever the exit status; the kernel's log says for whose limit. Where that
+    cannot be read, the slice's own count of having reached its limit decides, and where the kernel has none, its peak.
+    """
+    kills = _logged(tenant, host.logged)
+    if not tenant.after.oom_kills and not any(kill.pid == tenant.process.pid for kill in kills):
+        if tenant.reason is None and tenant.status == -9 and host.outside:
+            return HOST, "It was killed while the host ran out of memory. Use a larger --reserve."
+        return None
+    if kills:
+        return _by_the_log(tenant, kills[0])
+    if _at_own_limit(tenant.read_back, tenant.after):
+        return _own(tenant)
+    return HOST, (
+        f"The kernel killed a process of it while its slice used at most "
+        f"{_gib(tenant.after.memory_peak_bytes)} of {_gib(tenant.read_back.memory_bytes)}: "
+        "the host or a NUMA node of it was out of memory. Use a larger --reserve."
+    )
+
+
+def _logged(tenant: Tenant, kills: Sequence[MemoryKill]) -> list[MemoryKill]:
+    """Return the kills of this tenant's processes: those of its slice, or its direct child where it has no cgroup."""
+    place = _place(tenant)
+    return [kill for kill in kills if place in f"{kill.victim}/" or kill.pid == tenant.process.pid]
+
+
+def _place(tenant: Tenant) -> str:
+    """Return how the path of its slice ends, wherever our base is: `/<run>/t<i>/`."""
+    return f"/{tenant.order.environment[RUN_VARIABLE]}/t{tenant.index}/"
+
+
+def _by_the_log(tenant: Tenant, kill: MemoryKill) -> tuple[str, str]:
+    if kill.limited is not None and _place(tenant) in f"{kill.limited}/":
+        return _own(tenant)
+    if kill.limited is not None:
+        return HOST, (
+            f"The kernel killed a process of it for the limit of the cgroup {kill.limited}, above its slice. "
+            "Raise that limit, or use a larger --reserve."
+        )
+    if kill.nodes:
+        return HOST, (
+            f"The kernel killed a process of it because NUMA node {format_list(kill.nodes)} was full, not its slice. "
+            "Use a larger --reserve, or --mems all."
+        )
+    return HOST, (
+        "The kernel killed a process of it because the host itself was out of memory. Use a larger --reserve."
+    )
+
+
+def _at_own_limit(limits: ReadBack, counted: Counters) -> bool:
+    if limits.memory_bytes is None or counted.memory_peak_bytes is None:
+        return True
+    return counted.memory_peak_bytes >= NEAR_LIMIT * limits.memory_bytes
+
+
+def _own(tenant: Tenant) -> tuple[str, str]:
+    return OWN, (
+        f"It needed more than the {_gib(tenant.read_back.memory_bytes)} of its slice, and the kernel killed a "
+        f"process of it. {_half_batch(tenant.order.command)}"
+    )
+
+
+def _half_batch(words: Sequence[str]) -> str:
+    for flag in ("--batch-size", "-b"):
+        if flag in words[:-1] and words[words.index(flag) + 1].isdecimal():
+            asked = int(words[words.index(flag) + 1])
+            if asked > 1:
+                return f"Try half the batch: -- {flag} {asked // 2}"
+    return "Give it less to hold, or fewer tenants with --users."
+
+
+def _gib(size: int | None) -> str:
+    return f"{(size or 0) / 2**30:.2f} GiB"

@@ -1,0 +1,98 @@
+"""Whose memory was full: the kernel's log before its counters, its counters before the exit status."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from cotenant.isolation.backend import Counters, ReadBack
+from cotenant.launch.memory import HostKills, out_of_memory
+from cotenant.launch.tenant import Order, Tenant
+from cotenant.machine.kernel_log import MemoryKill
+from cotenant.protocol.messages import RUN_VARIABLE
+
+GIB = 1 << 30
+OWN = "/cotenant.root/41-7/t1"
+
+
+def tenant(killed: int = 1, peak_bytes: int | None = GIB, **state: Any) -> Tenant:
+    """Tenant 1 of run 41-7 with a slice of 1 GiB, direct child 900, of which so many were killed."""
+    order = Order(
+        slice=cast("Any", SimpleNamespace(tenant=1)),
+        command=["x", "--batch-size", "64"],
+        environment={RUN_VARIABLE: "41-7"},
+        log=Path("/none"),
+        temporary=Path("/none"),
+        socket=Path("/none"),
+    )
+    one = SimpleNamespace(
+        order=order,
+        index=1,
+        read_back=ReadBack(memory_bytes=GIB),
+        process=SimpleNamespace(pid=900),
+        after=Counters(oom_kills=killed, memory_peak_bytes=peak_bytes),
+        status=0,
+        reason=None,
+    )
+    return cast("Tenant", SimpleNamespace(**vars(one) | state))
+
+
+def logged(limited: str | None, nodes: tuple[int, ...] = (), victim: str = OWN, pid: int = 5) -> HostKills:
+    return HostKills(1, (MemoryKill(pid, victim, limited, nodes),))
+
+
+@pytest.mark.parametrize(
+    ("host", "outcome", "words"),
+    [
+        (logged(OWN), "out_of_memory", "more than the 1.00 GiB of its slice"),
+        (logged(f"{OWN}/inner", victim=f"{OWN}/inner"), "out_of_memory", "-- --batch-size 32"),
+        (logged("/docker/4af", victim=f"/docker/4af{OWN}"), "host_out_of_memory", "the cgroup /docker/4af, above"),
+        (logged(None, (1,)), "host_out_of_memory", "NUMA node 1 was full"),
+        (logged(None), "host_out_of_memory", "the host itself was out of memory"),
+    ],
+    ids=["its slice", "a cgroup it made itself", "a container around us", "a node", "the host"],
+)
+def test_the_log_says_whose_memory_it_was(host: HostKills, outcome: str, words: str) -> None:
+    """Whatever the peak is: one at the limit is also what reading a large file leaves."""
+    for peak_bytes in (GIB, GIB // 2):
+        ended = out_of_memory(tenant(peak_bytes=peak_bytes), host)
+        assert ended is not None
+        assert ended[0] == outcome
+        assert words in ended[1]
+
+
+def test_anothers_kill_is_not_ours() -> None:
+    assert out_of_memory(tenant(killed=0), logged(None, victim="/cotenant.root/41-7/t11")) is None
+    assert out_of_memory(tenant(killed=0), logged(None, victim="/system.slice/cron.service")) is None
+
+
+@pytest.mark.parametrize(
+    ("counters", "outcome"),
+    [
+        (Counters(oom_kills=1, memory_peak_bytes=GIB), "out_of_memory"),
+        (Counters(oom_kills=1, memory_peak_bytes=GIB // 2), "host_out_of_memory"),
+        (Counters(oom_kills=1), "out_of_memory"),
+    ],
+)
+def test_without_a_line_in_the_log_the_counters_decide(counters: Counters, outcome: str) -> None:
+    ended = out_of_memory(tenant(after=counters), HostKills())
+    assert ended is not None
+    assert ended[0] == outcome
+
+
+def test_without_a_slice_the_direct_child_is_known_by_its_pid() -> None:
+    bare = tenant(after=Counters(), status=-9, read_back=ReadBack())
+    ended = out_of_memory(bare, logged(None, victim="/user.slice", pid=900))
+    assert ended is not None
+    assert ended[0] == "host_out_of_memory"
+    assert out_of_memory(bare, HostKills()) is None
+    assert out_of_memory(bare, HostKills(outside=2)) is not None
+
+
+def test_one_that_the_runner_killed_was_not_killed_by_the_host() -> None:
+    ended = tenant(after=Counters(), status=-9, reason=("timeout", "It was late."))
+    assert out_of_memory(ended, HostKills(outside=2)) is None
+

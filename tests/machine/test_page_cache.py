@@ -1,0 +1,55 @@
+"""What is warmed is in the page cache and what is dropped is not, by the kernel's own count."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from cotenant.machine import page_cache
+from cotenant.machine.page_cache import Cached, drop, treat, warm
+
+SIZE = 3 << 20
+
+
+def never() -> bool:
+    return False
+
+
+@pytest.fixture
+def data() -> Path:
+    """A folder on a real file system: on tmpfs the page cache is the file. Removed by the test run's own cleaning."""
+    here = Path(__file__).resolve().parents[2] / ".pytest_cache" / "page_cache"
+    (here / "deep").mkdir(parents=True, exist_ok=True)
+    for path in (here / "one", here / "deep" / "two"):
+        path.write_bytes(os.urandom(SIZE))
+    kind = subprocess.run(["stat", "-f", "-c", "%T", here], capture_output=True, text=True, check=True).stdout.strip()
+    if kind in ("tmpfs", "ramfs"):
+        pytest.skip("the checkout lies on tmpfs, which is page cache only")
+    if treat([here], None, never).cached_bytes is None:
+        pytest.skip("this kernel has no cachestat (Linux 6.5)")
+    return here
+
+
+def test_dropped_files_are_out_of_the_cache_and_warmed_ones_are_in_it(data: Path) -> None:
+    assert treat([data], drop, never) == Cached(2, 2 * SIZE, 0)
+    assert treat([data / "one"], warm, never) == Cached(1, SIZE, SIZE)
+    assert treat([data], None, never) == Cached(2, 2 * SIZE, SIZE)
+
+
+def test_what_is_not_there_or_not_a_file_is_left_out(data: Path, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "gone").symlink_to(tmp_path / "nowhere")
+    assert treat([tmp_path, tmp_path / "absent"], warm, never).files == 0
+
+
+def test_it_ends_when_told(data: Path) -> None:
+    assert treat([data], warm, lambda: True).files == 0
+
+
+def test_an_older_kernel_says_nothing_of_what_is_cached(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "one").write_bytes(b"x")
+    monkeypatch.setattr(page_cache, "SYS_CACHESTAT", 100_000)
+    assert treat([tmp_path], warm, never) == Cached(1, 1, None)
