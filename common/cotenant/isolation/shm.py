@@ -75,9 +75,9 @@ def _held(devices: set[int]) -> set[FileId]:
 def _open_files(process: Path, devices: set[int]) -> set[FileId]:
     found: set[FileId] = set()
     with contextlib.suppress(OSError):
-        for descriptor in os.listdir(process / "fd"):
+        for descriptor in (process / "fd").iterdir():
             with contextlib.suppress(OSError):
-                status = os.stat(process / "fd" / descriptor)
+                status = descriptor.stat()
                 if status.st_dev in devices:
                     found.add((status.st_dev, status.st_ino))
     return found

@@ -294,7 +294,7 @@ class Launch:
                     rank.link.say("stop")
 
     def _poll_memory(self) -> None:
-        """A tenant of which a worker was killed may wait for it for ever: the counter ends it, unless told otherwise."""
+        """A tenant of which a worker was killed may wait for it for ever: the counter ends it, or is told not to."""
         if self._on_oom == "process":
             return
         for tenant in self._tenants:

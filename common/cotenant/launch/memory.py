@@ -1,4 +1,4 @@
-"""Whose memory was full when the kernel killed a process of a tenant: its slice's, a limit's above it, or the host's."""
+"""Whose memory was full when the kernel killed a process of a tenant: its slice's, a cgroup above it, or the host."""
 
 from __future__ import annotations
 
