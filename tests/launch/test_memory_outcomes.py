@@ -95,4 +95,3 @@ def test_without_a_slice_the_direct_child_is_known_by_its_pid() -> None:
 def test_one_that_the_runner_killed_was_not_killed_by_the_host() -> None:
     ended = tenant(after=Counters(), status=-9, reason=("timeout", "It was late."))
     assert out_of_memory(ended, HostKills(outside=2)) is None
-

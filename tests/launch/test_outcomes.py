@@ -238,6 +238,14 @@ def test_children_do_not_outlive_their_tenant(v1: Suites, place: str) -> None:
     assert not v1.leftovers()
 
 
+def test_nor_without_cgroups(loose: Suites) -> None:
+    """A daemon that has dropped the run's marker becomes a child of the runner when its parent ends."""
+    jobs = [rogue("--at", "record", "--do", "children", who=None)]
+    assert loose.run(jobs, "--users", 2, COTENANT_LEAVE_UNMARKED="yes").returncode == 0
+    assert not loose.leftovers()
+    assert not loose.here()
+
+
 def test_a_package_missing_at_the_top_of_a_program_is_named(loose: Suites) -> None:
     program = loose.folder / "needy.sh"
     script(program, "exec python -c 'import torchvision_of_another_world.ops'")

@@ -115,6 +115,10 @@ class Suites:
         marker = f"{MARK}={self.name}".encode()
         return [pid for pid in _pids() if marker in _environment(pid) and _alive(pid)]
 
+    def here(self) -> list[int]:
+        """Processes that work in our folder, whatever variables they have dropped."""
+        return [pid for pid in _pids() if _directory(pid) == self.folder]
+
     def cgroups(self) -> list[Path]:
         return [path for path in CGROUPS.glob(f"*/{self.name}") if path.is_dir()]
 
@@ -168,6 +172,13 @@ def _environment(pid: int) -> set[bytes]:
         return set(Path(f"/proc/{pid}/environ").read_bytes().split(b"\0"))
     except OSError:
         return set()
+
+
+def _directory(pid: int) -> Path | None:
+    try:
+        return Path(f"/proc/{pid}/cwd").readlink()
+    except OSError:
+        return None
 
 
 def _alive(pid: int) -> bool:

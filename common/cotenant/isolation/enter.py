@@ -3,12 +3,13 @@
 Run as `python -I -S enter.py SOCKET RUNNER SET|CHECK|FREE PROCESSORS PROCS_FILE... -- COMMAND...`. It says one line on
 the descriptor SOCKET, `in` or what went wrong, and execs after a byte has come back. No thread, no race: the
 benchmark is inside from its first instruction, and it never runs outside. Exit 125: could not isolate; 126, 127: could
-not execute. Nothing but the standard library is imported, and little of that: this runs once per tenant and launch.
+not execute. Nothing but the standard library is imported, and little of that: this runs once per tenant and launch,
+and `ctypes` and `signal` would take as long to import as all the rest takes; what they are made of does not.
 """
 
-import ctypes
+import _ctypes
+import _signal  # type: ignore[import-not-found] # no stub has it
 import os
-import signal
 import sys
 
 NOT_ISOLATED, NOT_EXECUTABLE, NOT_FOUND = 125, 126, 127
@@ -35,7 +36,8 @@ def main(argv: list[str]) -> int:
 
 def _end_with(runner: int) -> None:
     """Have the kernel kill us with the runner, which may be gone before the kernel knows."""
-    if ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL):
+    libc = _ctypes.dlopen(None, 0)  # type: ignore[arg-type] # None is this very process
+    if _ctypes.call_function(_ctypes.dlsym(libc, "prctl"), (PR_SET_PDEATHSIG, _signal.SIGKILL)):
         raise OSError("the kernel does not end a process with its parent")
     if os.getppid() != runner:
         raise OSError("the runner is gone")
@@ -82,8 +84,8 @@ def _released(channel: int) -> bool:
 
 
 def _become(command: list[str], channel: int) -> int:
-    for number in (signal.SIGPIPE, signal.SIGXFSZ):
-        signal.signal(number, signal.SIG_DFL)  # Python ignores them, and an ignored signal stays so across exec.
+    for number in (_signal.SIGPIPE, _signal.SIGXFSZ):
+        _signal.signal(number, _signal.SIG_DFL)  # Python ignores them, and an ignored signal stays so across exec.
     try:
         os.execvp(command[0], command)
     except OSError as error:

@@ -60,6 +60,11 @@ class Reaper:
         )
         self._say(json.dumps(self._estate))
 
+    @property
+    def pids(self) -> set[int]:
+        """The process, where there is one."""
+        return set() if self._process is None else {self._process.pid}
+
     def farewell(self) -> None:
         """Send the reaper home: the runner has cleaned up by itself."""
         self._say("farewell")

@@ -18,6 +18,7 @@ from cotenant.errors import IsolationError
 from cotenant.isolation.backend import NotIsolatedError
 from cotenant.isolation.choose import choose_backend
 from cotenant.isolation.lock import SuiteLock, lock_path
+from cotenant.isolation.orphans import adopt_orphans, end_orphans
 from cotenant.isolation.processes import sweep_marked
 from cotenant.isolation.shm import present
 from cotenant.launch import data
@@ -112,6 +113,7 @@ class SuiteRun:
             stack.callback(shutil.rmtree, directory, ignore_errors=True)
         prepare_directory(self._places.temporary)
         self._places.meeting.mkdir(mode=0o700)
+        adopt_orphans()
         with _isolation_errors():
             sweep_marked()
             self._places.sweep()
@@ -166,6 +168,7 @@ class SuiteRun:
             around = surroundings(start.orders, self._places, self._options.cache, lambda: bool(interruption.requested))
             with around as meters, _isolation_errors():
                 result = launch.run()
+                end_orphans(self._reaper.pids)
             result = dataclasses.replace(result, meters=result.meters | meters)
         else:
             result = _without_data(start, missing)

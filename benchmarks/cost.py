@@ -1,0 +1,90 @@
+"""What isolating one tenant costs: the cgroup work of its slice, and entering it over a plain process start."""
+
+from __future__ import annotations
+
+import subprocess
+import tempfile
+from pathlib import Path
+from time import perf_counter_ns
+
+from pairs import Median, interleaved, median_of
+from rich.console import Console
+from rich.table import Table
+
+from cotenant.isolation.backend import Backend, RunName
+from cotenant.isolation.choose import choose_backend
+from cotenant.isolation.plan import plan
+from cotenant.launch.tenant import Order, start_tenant
+from cotenant.machine.limits import cgroup_mounts
+from cotenant.machine.topology import discover
+
+TENANTS = 200
+COMMAND = ["/bin/true"]
+
+
+class Slices:
+    """One slice after another in one run of a backend, timed in nanoseconds."""
+
+    def __init__(self, backend: Backend, directory: Path) -> None:
+        self._backend = backend
+        self._slice = plan(discover(), 1).slices[0]
+        self._order = Order(self._slice, COMMAND, {}, directory / "log", directory / "tmp", directory / "socket")
+
+    def cgroup_work(self) -> int:
+        """Create, verify, count, kill and remove one slice; return how long that took."""
+        start_ns = perf_counter_ns()
+        live = self._backend.create(self._slice)
+        live.verify()
+        live.counters()
+        live.kill()
+        live.remove()
+        return perf_counter_ns() - start_ns
+
+    def entered(self) -> int:
+        """Start a tenant through the shim, in a slice that is there; return the time from start to end."""
+        live = self._backend.create(self._slice)
+        read_back = live.verify()
+        start_ns = perf_counter_ns()
+        tenant = start_tenant(self._order, live, read_back)
+        tenant.channel.setblocking(True)
+        assert tenant.channel.recv(4096) == b"in\n"
+        tenant.channel.send(b"1")
+        status = tenant.process.wait()
+        end_ns = perf_counter_ns()
+        assert status == 0
+        tenant.leave()
+        live.remove()
+        return end_ns - start_ns
+
+    def plain(self) -> int:
+        """Start the same command as it is."""
+        start_ns = perf_counter_ns()
+        subprocess.run(COMMAND, env={}, stdin=subprocess.DEVNULL, check=True)
+        return perf_counter_ns() - start_ns
+
+
+def main() -> None:
+    chosen = choose_backend("auto", cgroup_mounts().v1, "cotenant-bench")
+    backend = chosen.backend
+    backend.open(RunName())
+    try:
+        with tempfile.TemporaryDirectory() as scratch:
+            slices = Slices(backend, Path(scratch))
+            work = [slices.cgroup_work() for _ in range(TENANTS)]
+            entered, plain = interleaved(slices.entered, slices.plain, TENANTS)
+    finally:
+        backend.close()
+    over = [ours - bare for ours, bare in zip(entered, plain, strict=True)]
+    table = Table("per tenant", "median", "95 % interval", "tenants", "promise", title=f"Isolation by {backend.name}")
+    for what, values, promise in (
+        ("cgroup work: create, verify, count, kill, remove", work, "<= 3 ms"),
+        ("a plain process start", plain, ""),
+        ("start through the shim, over a plain one", over, "<= 10 ms"),
+    ):
+        one: Median = median_of([value / 1e6 for value in values])
+        table.add_row(what, f"{one.value:.2f} ms", f"{one.low:.2f} .. {one.high:.2f}", str(one.n), promise)
+    Console(width=120).print(table)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,51 @@
+"""Children of tenants whose parents are gone: with the runner as their subreaper none of them is lost to init.
+
+Where no cgroup holds a tenant, a daemon that has dropped the run's marker could not be found otherwise.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import signal
+import time
+from pathlib import Path
+
+from cotenant.isolation.backend import NotIsolatedError
+
+PR_SET_CHILD_SUBREAPER = 36
+END_WAIT_S = 5.0
+
+
+def adopt_orphans() -> None:
+    """Have the kernel make every orphan below this process its child (prctl(2)); Linux has had it since 3.4."""
+    ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1)
+
+
+def end_orphans(own: set[int]) -> None:
+    """Kill this process's children but those of `own`, and theirs, which become ours with that.
+
+    Raises NotIsolatedError if some outlive END_WAIT_S.
+    """
+    deadline = time.monotonic() + END_WAIT_S
+    while orphans := children() - own:
+        for pid in orphans:
+            with contextlib.suppress(ProcessLookupError, ChildProcessError):
+                os.kill(pid, signal.SIGKILL)
+                os.waitpid(pid, os.WNOHANG)
+        if time.monotonic() > deadline:
+            raise NotIsolatedError(f"processes {sorted(orphans)}, which tenants left, cannot be killed")
+        time.sleep(0.002)
+
+
+def children() -> set[int]:
+    """Return this process's children, the dead ones that nobody has waited for included."""
+    found = set()
+    for path in Path("/proc").iterdir():
+        if path.name.isdecimal():
+            with contextlib.suppress(OSError):
+                state = (path / "stat").read_bytes().rpartition(b")")[2].split()
+                if int(state[1]) == os.getpid():
+                    found.add(int(path.name))
+    return found
