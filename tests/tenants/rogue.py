@@ -109,7 +109,7 @@ def do(words: list[str], runner: Rogue | None) -> None:
 
 
 def leave_children() -> None:
-    """A child in our group, a daemon that left session and parent, and one that left the run's marker as well."""
+    """A child in our group, a daemon that left session and parent, and one that left session and the run's marker."""
     subprocess.Popen(["sleep", "1000"])
     if os.fork() == 0:
         os.setsid()
@@ -118,7 +118,7 @@ def leave_children() -> None:
         os._exit(0)
     os.wait()
     if os.environ["COTENANT_LEAVE_UNMARKED"] == "yes":
-        subprocess.Popen(["sleep", "1002"], env={"PATH": os.environ["PATH"]})
+        subprocess.Popen(["sleep", "1002"], env={"PATH": os.environ["PATH"]}, start_new_session=True)
 
 
 def main() -> int:
