@@ -13,8 +13,9 @@ import pytest
 from tenants.suites import Suites, command, job, until
 
 pytestmark = pytest.mark.v1
+PROMISED_S = 2.0
 LIMIT_S = 10.0
-"""Generous: the promise is 2 s, on a machine that is not busy with tests."""
+"""Generous, for a machine that is busy with other things as well."""
 
 
 def kill(pid: int, number: int = signal.SIGKILL) -> None:
@@ -102,17 +103,28 @@ def test_finished_records_survive_the_runner(v1: Suites) -> None:
     assert [(record["name"], record["outcome"]) for record in v1.records()] == [("first", "completed")] * 2
 
 
-def kill_at_random(suites: Suites, seed: int) -> None:
-    """One suite, one kill of anything but the reaper, at any moment from its start to its end."""
+def kill_at_random(suites: Suites, seed: int) -> float:
+    """One suite, one kill of anything but the reaper, at any moment from its start to its end.
+
+    Runner, shim, tenant, worker or rank: return after how many seconds nothing was left of it.
+    """
     chance = random.Random(seed)
     words = ["--at", "hello", "--do", "children", "--repeat", 20]
-    runner = suites.start([job("rogue.py", *words), job("sums.py", name="next")], "--users", 2)
-    time.sleep(chance.uniform(0.0, 1.5))
+    jobs = [
+        job("rogue.py", *words),
+        job("ranks.sh", 3, *words, group="all", name="ranks"),
+        job("sums.py", name="next"),
+    ]
+    chance.shuffle(jobs)
+    runner = suites.start(jobs, "--users", 2)
+    time.sleep(chance.uniform(0.0, 2.0))
     victims = sorted(pid for pid in suites.processes() if "reaper.py" not in command(pid))
     kill(chance.choice([runner.pid, *victims]))
     runner.wait(60)
+    begin_s = time.monotonic()
     suites.gone(LIMIT_S)
     assert "Traceback" not in suites.said()
+    return time.monotonic() - begin_s
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -122,5 +134,5 @@ def test_a_kill_at_a_random_moment(v1: Suites, seed: int) -> None:
 
 @pytest.mark.slow
 def test_a_hundred_kills_at_random_moments(v1: Suites) -> None:
-    for seed in range(100, 200):
-        kill_at_random(v1, seed)
+    """With nothing else on the machine, the promise itself."""
+    assert max(kill_at_random(v1, seed) for seed in range(100, 200)) < PROMISED_S
