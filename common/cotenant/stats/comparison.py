@@ -1,0 +1,135 @@
+"""A against B: a verdict from an interval and a margin, and how many launches an unclear one would need."""
+
+from __future__ import annotations
+
+import enum
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from scipy import stats
+
+from cotenant.stats.launches import COMPARISON_LAUNCHES, CONFIDENCE, logarithms
+
+LEAST_MARGIN = 0.02
+ALPHA = 0.05
+MOST_LAUNCHES = 1000
+
+
+class Verdict(enum.StrEnum):
+    """What an interval says against the margin; INVALID is for what could not be compared at all."""
+
+    FASTER = "FASTER"
+    SLOWER = "SLOWER"
+    SAME = "SAME"
+    UNCLEAR = "UNCLEAR"
+    INVALID = "INVALID"
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """B over A: the ratio of rates, its 95 % Welch interval, and the verdict at a margin.
+
+    `p_slower` is the chance of such a ratio where B is not slower than the margin allows; `p_rank` that of Mann and
+    Whitney's exact test of no difference, None where so few launches could not reach 0.05. `launches_needed` on each
+    side would settle an UNCLEAR verdict at this spread; None where it is settled, or a thousand would not do.
+    """
+
+    ratio: float
+    interval: tuple[float, float] | None
+    verdict: Verdict
+    margin: float
+    n: tuple[int, int]
+    p_slower: float | None
+    p_rank: float | None
+    launches_needed: int | None
+
+
+def margin_of(noise: float | None) -> float:
+    """Return the margin: 2 %, or twice the noise of an A/A run (`aa_noise`) where that is more."""
+    return LEAST_MARGIN if noise is None else max(LEAST_MARGIN, 2 * noise)
+
+
+def aa_noise(rates: Sequence[float]) -> float:
+    """Return the noise of launches of the same thing: the standard deviation of the logarithms of their rates.
+
+    Raises ValueError for fewer than two.
+    """
+    logs = logarithms(rates)
+    if len(logs) < 2:
+        raise ValueError("the noise of one launch")
+    return float(logs.std(ddof=1))
+
+
+def compare(a: Sequence[float], b: Sequence[float], margin: float = LEAST_MARGIN) -> Comparison:
+    """Compare the launches' rates of A and B, in items per second. Raises ValueError where one has none.
+
+    Fewer than five launches on a side are UNCLEAR, whatever they look like. Welch's interval: Welch (1947).
+    """
+    log_a, log_b = logarithms(a), logarithms(b)
+    n, difference = (len(log_a), len(log_b)), float(log_b.mean() - log_a.mean())
+    border = math.log1p(margin)
+    ratio = math.exp(difference)
+    if min(n) < 2:
+        return Comparison(ratio, None, Verdict.UNCLEAR, margin, n, None, None, COMPARISON_LAUNCHES)
+    error, freedom = _welch(log_a, log_b)
+    half = float(stats.t.ppf((1 + CONFIDENCE) / 2, freedom)) * error
+    verdict, needed = Verdict.UNCLEAR, None
+    if min(n) >= COMPARISON_LAUNCHES:
+        verdict = _verdict(difference - half, difference + half, border)
+    if verdict is Verdict.UNCLEAR:
+        spread = math.sqrt((float(log_a.var(ddof=1)) + float(log_b.var(ddof=1))) / 2)
+        needed = _launches_needed(difference, spread, border, least=max(COMPARISON_LAUNCHES, min(n) + 1))
+    return Comparison(
+        ratio=ratio,
+        interval=(math.exp(difference - half), math.exp(difference + half)),
+        verdict=verdict,
+        margin=margin,
+        n=n,
+        p_slower=_p_slower(difference, error, freedom, border),
+        p_rank=_p_rank(log_a, log_b),
+        launches_needed=needed,
+    )
+
+
+def _welch(a: npt.NDArray[np.float64], b: npt.NDArray[np.float64]) -> tuple[float, float]:
+    """Return the standard error of the difference of means, and its degrees of freedom."""
+    parts = [float(one.var(ddof=1)) / len(one) for one in (a, b)]
+    total = sum(parts)
+    if not total:
+        return 0.0, float(len(a) + len(b) - 2)
+    freedom = total**2 / sum(part**2 / (len(one) - 1) for part, one in zip(parts, (a, b), strict=True))
+    return math.sqrt(total), freedom
+
+
+def _verdict(low: float, high: float, border: float) -> Verdict:
+    if low > border:
+        return Verdict.FASTER
+    if high < -border:
+        return Verdict.SLOWER
+    if -border < low and high < border:
+        return Verdict.SAME
+    return Verdict.UNCLEAR
+
+
+def _p_slower(difference: float, error: float, freedom: float, border: float) -> float:
+    if not error:
+        return 0.0 if difference < -border else 1.0
+    return float(stats.t.cdf((difference + border) / error, freedom))
+
+
+def _p_rank(a: npt.NDArray[np.float64], b: npt.NDArray[np.float64]) -> float | None:
+    if 2 / math.comb(len(a) + len(b), len(a)) > ALPHA or len(np.unique(np.concatenate((a, b)))) < len(a) + len(b):
+        return None
+    return float(stats.mannwhitneyu(a, b, method="exact").pvalue)
+
+
+def _launches_needed(difference: float, spread: float, border: float, least: int) -> int | None:
+    """Return how many launches a side bring the interval's half-width below the distance to the nearer border."""
+    room = abs(border - abs(difference))
+    for n in range(least, MOST_LAUNCHES + 1):
+        if float(stats.t.ppf((1 + CONFIDENCE) / 2, 2 * n - 2)) * spread * math.sqrt(2 / n) < room:
+            return n
+    return None

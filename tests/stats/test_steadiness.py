@@ -1,0 +1,76 @@
+"""Drift and outliers: against brute force and scipy, and what they say of planted ones."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from cotenant.stats.steadiness import drift, mann_kendall, outliers, theil_sen
+
+values = st.lists(st.floats(0.1, 100).map(lambda one: round(one, 1)), min_size=2, max_size=30)
+
+
+@given(values)
+def test_the_slope_is_the_median_of_all_pairs(series: list[float]) -> None:
+    slopes = [(b - a) / (j - i) for (i, a), (j, b) in itertools.combinations(enumerate(series), 2)]
+    assert theil_sen(series) == pytest.approx(float(np.median(slopes)))
+    assert theil_sen(series) == pytest.approx(float(stats.theilslopes(series).slope))
+
+
+@given(st.lists(st.floats(0.1, 100), min_size=11, max_size=40, unique=True))
+def test_without_ties_it_is_kendalls_tau(series: list[float]) -> None:
+    """scipy's normal approximation has no continuity correction: with the score one nearer to 0 it is ours."""
+    n = len(series)
+    tau = float(stats.kendalltau(range(n), series).statistic)
+    score = max(0.0, abs(tau * n * (n - 1) / 2) - 1)
+    z = score / math.sqrt(n * (n - 1) * (2 * n + 5) / 18)
+    assert mann_kendall(series) == pytest.approx(2 * stats.norm.sf(z), rel=1e-6)
+
+
+@given(values)
+def test_order_alone_counts(series: list[float]) -> None:
+    p = mann_kendall(series)
+    assert 0 <= p <= 1
+    assert mann_kendall(series[::-1]) == pytest.approx(p)
+    assert mann_kendall([one * 7 for one in series]) == pytest.approx(p)
+
+
+def test_a_planted_drift_is_found_and_a_constant_has_none() -> None:
+    noise = np.random.default_rng(4).normal(0, 0.002, 20)
+    found = drift((100 * (1 + np.linspace(0, 0.05, 20) + noise)).tolist())
+    assert found.p < 0.01
+    assert found.change == pytest.approx(0.05, abs=0.01)
+    assert drift([3.0] * 20) == drift([3.0] * 20)
+    assert mann_kendall([3.0] * 20) == 1
+
+
+def test_two_values_are_no_trend() -> None:
+    assert mann_kendall([1, 2]) == 1
+    with pytest.raises(ValueError, match="1 values"):
+        theil_sen([1])
+
+
+@pytest.mark.slow
+def test_without_a_trend_it_speaks_as_seldom_as_it_says() -> None:
+    generator = np.random.default_rng(7)
+    for n in (10, 20, 50):
+        said = sum(mann_kendall(generator.lognormal(0, 0.05, n).tolist()) < 0.01 for _ in range(5000)) / 5000
+        assert said <= 0.014
+
+
+def test_far_values_are_outliers_and_jitter_is_none() -> None:
+    steady = [100.0, 101, 99, 100.5, 99.5, 100.2, 99.8]
+    assert outliers(steady) == ()
+    assert outliers([*steady, 10.0]) == (7,)
+    assert outliers([150.0, *steady]) == (0,)
+
+
+def test_where_most_are_equal_there_is_no_scale() -> None:
+    assert outliers([1.0] * 5 + [9.0]) == ()
+    assert outliers([]) == ()
