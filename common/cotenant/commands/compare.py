@@ -1,0 +1,100 @@
+"""`cotenant compare A B`: is B slower? One verdict per job, for people and for pipelines."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from cotenant.commands.flags import Parser
+from cotenant.commands.output import tell
+from cotenant.errors import EXIT_PASSED, EXIT_SLOWER, CotenantError
+from cotenant.report.comparison import (
+    DIFFERENCES,
+    Lines,
+    as_json,
+    as_junit,
+    as_markdown,
+    as_table,
+    compare_launches,
+)
+from cotenant.results.launches import Launches, launches_of
+from cotenant.results.read import read_records
+from cotenant.stats.comparison import LEAST_MARGIN, Verdict, aa_noise, margin_of
+
+FORMATS = {"md": as_markdown, "json": as_json, "junit": as_junit}
+
+
+def main(argv: Sequence[str]) -> int:
+    """Compare two sets of records. Returns 0, or 3 with --fail-on where a job has that verdict; 2 for wrong input."""
+    parser = Parser(
+        prog="cotenant compare",
+        allow_abbrev=False,
+        description="Compare two sets of records: B over A per job, from at least five launches (uids) on each side.",
+        epilog="A verdict comes from the 95 % interval against the margin: FASTER, SLOWER, SAME, UNCLEAR, or INVALID.",
+    )
+    add = parser.add_argument
+    add("a", metavar="A", type=Path, help="a directory of records, or a record: the reference")
+    add("b", metavar="B", type=Path, help="what is compared to it")
+    add("--format", choices=("text", *FORMATS), default="text", help="how to say it (default text)")
+    add("--fail-on", choices=("slower",), help="exit 3 if a job is SLOWER")
+    add("--allow", action="append", default=[], metavar="WHAT", help=f"compare all the same: {', '.join(DIFFERENCES)}")
+    add("--margin", type=float, metavar="SHARE", help=f"what counts as no difference (default {LEAST_MARGIN})")
+    add("--noise", type=Path, metavar="DIR", help="records of equal launches: the margin is twice their noise, or 2 %%")
+    given = parser.parse_words(argv)
+    _check(given.allow, given.margin, given.noise)
+    a, b = _launches(given.a), _launches(given.b)
+    margin = given.margin if given.margin is not None else margin_of(_noise(given.noise))
+    lines = compare_launches(a, b, margin, given.allow)
+    _say(lines, given.format, margin)
+    slower = any(line.verdict is Verdict.SLOWER for line in lines.lines)
+    return EXIT_SLOWER if given.fail_on and slower else EXIT_PASSED
+
+
+def _check(allowed: Sequence[str], margin: float | None, noise: Path | None) -> None:
+    for name in allowed:
+        if name not in DIFFERENCES:
+            raise CotenantError(
+                f"There is no difference '{name}' to allow.", f"--allow takes {', '.join(DIFFERENCES)}."
+            )
+    if margin is not None and not 0 < margin < 1:
+        raise CotenantError(f"A margin of {margin:g} makes no sense.", "--margin 0.02 is two percent.")
+    if margin is not None and noise is not None:
+        raise CotenantError("--margin and --noise both say the margin.", "Give one of them.")
+
+
+def _launches(place: Path) -> Launches:
+    """Read the launches of a place; what is left out is said on standard error. Raises CotenantError for none."""
+    records = read_records([place])
+    found = launches_of(records.rows)
+    said = [*(f"{one.path}: {one.reason}; skipped." for one in records.skipped), *found.left_out]
+    for line in said:
+        print(f"cotenant: {line}", file=sys.stderr)
+    if not records.rows:
+        raise CotenantError(f"There is no record in {place}.", "Name a directory that a suite wrote its records to.")
+    return found
+
+
+def _noise(place: Path | None) -> float | None:
+    """Return the largest noise of any job among the records of equal launches."""
+    if place is None:
+        return None
+    jobs = [[one.rate for one in launches] for launches in _launches(place).of.values()]
+    noises = [aa_noise(rates) for rates in jobs if len(rates) > 1]
+    if not noises:
+        raise CotenantError(f"{place} has no job with two launches.", "Noise is the difference between equal launches.")
+    return max(noises)
+
+
+def _say(lines: Lines, form: str, margin: float) -> None:
+    if form in FORMATS:
+        tell(FORMATS[form](lines).removesuffix("\n"))
+        return
+    from rich.console import Console
+
+    console = Console()
+    if not console.is_terminal:
+        console = Console(width=160)
+    console.print(as_table(lines))
+    whole = {True: "slower by more than chance (Holm, 0.05)", False: "not slower beyond chance", None: "not compared"}
+    console.print(f"margin {100 * margin:.1f} %; the suite as a whole: {whole[lines.suite_slower]}", highlight=False)

@@ -1,0 +1,137 @@
+"""Two sets of records side by side: a verdict per job, or the reason why there is none."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, fields
+from xml.etree import ElementTree
+
+from rich.table import Table
+
+from cotenant.report.numbers import ABSENT, rate
+from cotenant.results.launches import Launches, LaunchRate, Work
+from cotenant.stats.comparison import Comparison, Verdict, compare
+from cotenant.stats.holm import holm
+
+DIFFERENCES = tuple(one.name for one in fields(Work))
+ALARM = 0.05
+STYLES = {Verdict.FASTER: "green", Verdict.SLOWER: "bold red", Verdict.SAME: "dim", Verdict.UNCLEAR: "yellow"}
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One job: the median launch of each side, and what the comparison says; `note` says what it cannot."""
+
+    job: str
+    verdict: Verdict
+    a: float | None
+    b: float | None
+    comparison: Comparison | None
+    note: str
+
+
+@dataclass(frozen=True, slots=True)
+class Lines:
+    """Every job of either side, and whether the suite as a whole got slower (Holm over its jobs, 0.05).
+
+    `suite_slower` is None where no job has the two launches a side that a chance needs.
+    """
+
+    lines: tuple[Line, ...]
+    suite_slower: bool | None
+
+
+def compare_launches(a: Launches, b: Launches, margin: float, allowed: Sequence[str] = ()) -> Lines:
+    """Compare job by job; work that differs in something not `allowed` is INVALID, and the difference is named."""
+    jobs = [*a.of, *(name for name in b.of if name not in a.of)]
+    lines = tuple(_line(job, a.of.get(job, []), b.of.get(job, []), margin, allowed) for job in jobs)
+    chances = [line.comparison.p_slower for line in lines if line.comparison is not None]
+    adjusted = holm([p for p in chances if p is not None])
+    return Lines(lines, any(p < ALARM for p in adjusted) if adjusted else None)
+
+
+def _line(job: str, a: list[LaunchRate], b: list[LaunchRate], margin: float, allowed: Sequence[str]) -> Line:
+    side_a, side_b = _middle(a), _middle(b)
+    if not a or not b:
+        where = "both sides" if not a and not b else "A" if not a else "B"
+        return Line(job, Verdict.INVALID, side_a, side_b, None, f"no launch with a rate in {where}")
+    if (difference := _difference([*a, *b], allowed)) is not None:
+        return Line(job, Verdict.INVALID, side_a, side_b, None, difference)
+    found = compare([one.rate for one in a], [one.rate for one in b], margin)
+    note = ""
+    if found.verdict is Verdict.UNCLEAR:
+        more = found.launches_needed
+        note = f"{more} launches a side would tell" if more else "too close to the margin to tell with 1000 launches"
+    return Line(job, found.verdict, side_a, side_b, found, note)
+
+
+def _difference(launches: Sequence[LaunchRate], allowed: Sequence[str]) -> str | None:
+    """Say in what the launches' work differs; what a record does not know differs from nothing."""
+    for name in DIFFERENCES:
+        seen = {str(getattr(one.work, name)) for one in launches if getattr(one.work, name) not in ("", None)}
+        if len(seen) > 1 and name not in allowed:
+            shown = "" if name == "benchmark" else f": {' and '.join(sorted(seen))}"
+            what = "source or arguments of the benchmark" if name == "benchmark" else name.replace("_", " ")
+            return f"different {what}{shown} (--allow {name})"
+    return None
+
+
+def _middle(launches: Sequence[LaunchRate]) -> float | None:
+    ordered = sorted(one.rate for one in launches)
+    middle = len(ordered) // 2
+    return (ordered[middle] if len(ordered) % 2 else sum(ordered[middle - 1 : middle + 1]) / 2) if ordered else None
+
+
+# Views of the same lines
+
+HEADER = ("job", "A", "B", "B / A", "95 % interval", "n", "verdict", "")
+
+
+def cells(line: Line) -> tuple[str, ...]:
+    """Return a line as text, in the order of HEADER."""
+    found = line.comparison
+    sides = [ABSENT if one is None else rate(one) for one in (line.a, line.b)]
+    if found is None:
+        return (line.job, *sides, ABSENT, ABSENT, ABSENT, line.verdict, line.note)
+    span = "n too small" if found.interval is None else f"{found.interval[0]:.4f} .. {found.interval[1]:.4f}"
+    return (line.job, *sides, f"{found.ratio:.4f}", span, f"{found.n[0]}, {found.n[1]}", line.verdict, line.note)
+
+
+def as_table(lines: Lines) -> Table:
+    table = Table(box=None, pad_edge=False)
+    for name in HEADER:
+        table.add_column(name, justify="left" if name in ("job", "verdict", "") else "right", overflow="fold")
+    for line in lines.lines:
+        *row, verdict, note = (one.replace("[", r"\[") for one in cells(line))
+        style = STYLES.get(line.verdict, "bold red")
+        table.add_row(*row, f"[{style}]{verdict}[/]", note)
+    return table
+
+
+def as_markdown(lines: Lines) -> str:
+    rows = [HEADER, ("---", *["---:"] * 5, "---", "---"), *map(cells, lines.lines)]
+    return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in rows) + "\n"
+
+
+def as_json(lines: Lines) -> str:
+    return json.dumps(asdict(lines), indent=1, allow_nan=False) + "\n"
+
+
+def as_junit(lines: Lines) -> str:
+    """A test case per job: SLOWER is a failure, INVALID an error, UNCLEAR skipped."""
+    suite = ElementTree.Element("testsuite", name="cotenant compare", tests=str(len(lines.lines)))
+    tags = {Verdict.SLOWER: "failure", Verdict.INVALID: "error", Verdict.UNCLEAR: "skipped"}
+    for tag, attribute in (("failure", "failures"), ("error", "errors"), ("skipped", "skipped")):
+        suite.set(attribute, str(sum(tags.get(line.verdict) == tag for line in lines.lines)))
+    for line in lines.lines:
+        case = ElementTree.SubElement(suite, "testcase", name=_xml(line.job), classname="cotenant")
+        if line.verdict in tags:
+            said = "  ".join(cells(line)[1:])
+            ElementTree.SubElement(case, tags[line.verdict], message=_xml(said))
+    return ElementTree.tostring(suite, encoding="unicode", xml_declaration=True) + "\n"
+
+
+def _xml(text: str) -> str:
+    """XML 1.0 has no place for control characters, not even escaped."""
+    return "".join(char if char.isprintable() else "?" for char in text)

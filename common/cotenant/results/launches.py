@@ -1,0 +1,108 @@
+"""From rows to launches, the unit of repetition: a node's rate is the sum over the tenants of one launch."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from cotenant.results.row import Row
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What has to be equal where rates are compared. A field of the original's records that is not known is empty."""
+
+    benchmark: str
+    batch_size: int | None
+    precision: str
+    devices: int | None
+    tenants: int | None
+    isolation: str
+    software: str
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchRate:
+    """One launch of a job: the items per second of all its tenants together."""
+
+    job: str
+    group: str
+    run_id: int
+    start_time: str
+    rate: float
+    work: Work
+
+
+@dataclass(slots=True)
+class Launches:
+    """Launches with a rate, per job in the order of first sight; and sentences on those that have none."""
+
+    of: dict[str, list[LaunchRate]] = field(default_factory=dict)
+    left_out: list[str] = field(default_factory=list)
+
+
+def launches_of(rows: Iterable[Row]) -> Launches:
+    """Group rows into launches. A launch with a failed, invalid or missing tenant has no rate, and is said.
+
+    The same device of the same repetition twice counts once, as the newest, and that is said as well.
+    """
+    groups: dict[tuple[str, str, int], list[Row]] = defaultdict(list)
+    jobs: dict[str, list[LaunchRate]] = {}
+    found = Launches(jobs)
+    for row in rows:
+        groups[row.suite, row.name, row.run_id].append(row)
+    for (_, name, run_id), members in groups.items():
+        of_job = jobs.setdefault(name, [])
+        newest = _newest(members)
+        if len(newest) < len(members):
+            found.left_out.append(
+                f"{name}, repetition {run_id}: {len(members)} records of {len(newest)} tenants; the newest count."
+            )
+        if (reason := _flaw(newest)) is not None:
+            found.left_out.append(f"{name}, repetition {run_id}: {reason}")
+            continue
+        of_job.append(_launch(newest))
+    return found
+
+
+def _newest(rows: Sequence[Row]) -> list[Row]:
+    """Return the newest row of each tenant (of each device where a record does not number its tenant)."""
+    by_tenant: dict[object, Row] = {}
+    for row in sorted(rows, key=lambda row: (row.start_time, row.path)):
+        by_tenant[row.vcd if row.tenant is None else row.tenant] = row
+    return list(by_tenant.values())
+
+
+def _flaw(rows: Sequence[Row]) -> str | None:
+    for row in rows:
+        if not row.completed:
+            return f"tenant {row.vcd} {row.outcome}."
+        if row.invalid:
+            return f"tenant {row.vcd} is INVALID ({', '.join(row.findings)})."
+        if row.rate is None:
+            return f"tenant {row.vcd} has no rate."
+    expected = rows[0].tenants
+    if expected is not None and len(rows) != expected:
+        return f"{len(rows)} of {expected} tenants have a record."
+    return None
+
+
+def _launch(rows: Sequence[Row]) -> LaunchRate:
+    first = rows[0]
+    return LaunchRate(
+        job=first.name,
+        group=first.group,
+        run_id=first.run_id,
+        start_time=first.start_time,
+        rate=sum(row.rate or 0.0 for row in rows),
+        work=Work(
+            benchmark=first.unique_id,
+            batch_size=first.batch_size,
+            precision=first.precision,
+            devices=first.devices,
+            tenants=first.tenants,
+            isolation=first.isolation,
+            software=first.software,
+        ),
+    )

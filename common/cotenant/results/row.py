@@ -1,0 +1,146 @@
+"""One record as comparisons and reports see it: flat, typed, and the same for every format that can be read."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+_UID = re.compile(r"\.R(\d+)\.D")
+
+
+class ForeignError(ValueError):
+    """This is no record of ours, nor of the original suite. The text says what is missing."""
+
+
+class Row(msgspec.Struct, frozen=True, kw_only=True):
+    """One tenant of one launch. Rates are items per second over the kept observations; None is what is not known.
+
+    `rate` is the median where the record has one, else the mean: the original suite kept no observations.
+    """
+
+    suite: str
+    name: str
+    run_id: int
+    vcd: str
+    group: str
+    tenant: int | None = None
+    tenants: int | None = None
+    hostname: str = ""
+    gpu: str = ""
+    devices: int | None = None
+    start_time: str = ""
+    completed: bool
+    outcome: str
+    message: str = ""
+    invalid: bool = False
+    comparable: bool = True
+    unit: str = ""
+    rate: float | None = None
+    rate_mean: float | None = None
+    rate_min: float | None = None
+    rate_max: float | None = None
+    n: int | None = None
+    mean_s: float | None = None
+    sd_s: float | None = None
+    batch_size: int | None = None
+    precision: str = ""
+    isolation: str = ""
+    software: str = ""
+    version: str = ""
+    unique_id: str = ""
+    losses_non_finite: int = 0
+    findings: tuple[str, ...] = ()
+    ours: bool = False
+    path: str = ""
+
+
+def row_of(fields: Any, path: str) -> Row:
+    """Return the row of one decoded JSON object. Raises ForeignError where it is no record."""
+    if not isinstance(fields, Mapping):
+        raise ForeignError("it is no JSON object")
+    train = fields.get("train")
+    if not isinstance(fields.get("name"), str) or not fields["name"]:
+        raise ForeignError("it has no `name`")
+    if "train_item" not in fields and "outcome" not in fields:
+        raise ForeignError("it has neither `train_item` nor `outcome`")
+    train, items = _mapping(train), _mapping(fields.get("train_item"))
+    statistics, isolation = _mapping(fields.get("statistics")), _mapping(fields.get("isolation"))
+    mean = _positive(items.get("avg"))
+    completed = bool(fields.get("completed", mean is not None)) and not path.endswith(".FAIL.json")
+    findings = [_mapping(one) for one in _list(fields.get("findings"))]
+    vcd = ",".join(map(str, fields["vcd"])) if isinstance(fields.get("vcd"), list) else _text(fields.get("vcd"))
+    found = _UID.search(path)
+    return Row(
+        suite=_text(fields.get("suite")),
+        name=fields["name"],
+        run_id=_whole(fields.get("run_id", fields.get("uid"))) or (int(found[1]) if found else 0),
+        vcd=vcd,
+        group=_text(fields.get("group")) or ("all" if "," in vcd else "student"),
+        tenant=_whole(fields.get("tenant", fields.get("jr_id"))),
+        tenants=_whole(fields.get("tenants")),
+        hostname=_text(fields.get("hostname")),
+        gpu=_text(fields.get("gpu")),
+        devices=_whole(fields.get("devices")),
+        start_time=_text(fields.get("start_time")),
+        completed=completed,
+        outcome=_text(fields.get("outcome")) or ("completed" if completed else "failed"),
+        message=_text(fields.get("message")),
+        invalid=completed and any(one.get("severity") == "error" for one in findings),
+        comparable=bool(fields.get("comparable", True)),
+        unit=_text(fields.get("unit")),
+        rate=(_positive(statistics.get("median")) or mean) if completed else None,
+        rate_mean=mean if completed else None,
+        rate_min=_positive(items.get("min")) if completed else None,
+        rate_max=_positive(items.get("max")) if completed else None,
+        n=_whole(statistics.get("n", train.get("count"))),
+        mean_s=_positive(train.get("avg")),
+        sd_s=_finite(train.get("sd")),
+        batch_size=_whole(fields.get("batch_size")),
+        precision=_text(fields.get("precision")),
+        isolation=_text(isolation.get("backend")),
+        software=_text(_mapping(_mapping(fields.get("machine")).get("torch")).get("version")),
+        version=_text(fields.get("version")),
+        unique_id=_text(fields.get("unique_id")),
+        losses_non_finite=_whole(fields.get("losses_non_finite")) or _bad_losses(fields.get("batch_loss")),
+        findings=tuple(_text(one.get("rule")) for one in findings),
+        ours="schema" in fields,
+        path=path,
+    )
+
+
+def _bad_losses(losses: Any) -> int:
+    """Count what is no finite number among the losses a record kept; a null is what JSON makes of NaN."""
+    return sum(_finite(loss) is None for loss in _list(losses))
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else str(value) if isinstance(value, int) else ""
+
+
+def _whole(value: Any) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def _finite(value: Any) -> float | None:
+    number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    try:
+        return float(value) if number and math.isfinite(value) else None
+    except OverflowError:
+        return None
+
+
+def _positive(value: Any) -> float | None:
+    found = _finite(value)
+    return found if found is not None and found > 0 else None

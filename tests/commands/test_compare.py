@@ -1,0 +1,136 @@
+"""`cotenant compare` as a person and a pipeline use it."""
+
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+from msgspec.structs import replace
+
+from cotenant.cli import main
+from cotenant.results.store import write_record
+from results.made import ISOLATION, NOON, a_lost_record, a_record, steady
+
+FACTORS = (1.0, 1.004, 0.996, 1.002, 0.998)
+
+
+def place(directory: Path, slower: float = 1.0, factors: tuple[float, ...] = FACTORS, **fields: Any) -> Path:
+    """Write launches of two tenants each, `slower` times as slow."""
+    directory.mkdir(exist_ok=True)
+    for uid, factor in enumerate(factors):
+        for tenant in (0, 1):
+            where = {"run_id": uid, "tenant": tenant, "vcd": str(tenant)}
+            record = a_record(told={"observations": steady(mean_ms=500 * factor * slower)}, place=where)
+            write_record(directory, replace(record, **fields), NOON + timedelta(seconds=uid))
+    return directory
+
+
+def run(capsys: pytest.CaptureFixture[str], *words: object) -> tuple[int, str, str]:
+    status = main(["compare", *map(str, words)])
+    said = capsys.readouterr()
+    return status, said.out, said.err
+
+
+@pytest.fixture
+def a(tmp_path: Path) -> Path:
+    return place(tmp_path / "a")
+
+
+@pytest.mark.parametrize(
+    ("slower", "verdict", "status"), [(1.06, "SLOWER", 3), (0.94, "FASTER", 0), (1.001, "SAME", 0)]
+)
+def test_a_verdict_and_an_exit_status(
+    a: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], slower: float, verdict: str, status: int
+) -> None:
+    found, said, errors = run(capsys, a, place(tmp_path / "b", slower), "--fail-on", "slower")
+    assert (found, errors) == (status, "")
+    assert f" {verdict} " in said.splitlines()[1] + " "
+    assert "5, 5" in said
+    assert ("slower by more than chance" in said) == (verdict == "SLOWER")
+    assert run(capsys, a, tmp_path / "b")[0] == 0
+
+
+def test_few_launches_are_unclear_and_say_how_many_more(
+    a: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    status, said, _ = run(capsys, a, place(tmp_path / "b", 2.0, FACTORS[:2]), "--fail-on", "slower")
+    assert status == 0
+    assert "UNCLEAR  5 launches a side would tell" in said
+
+
+def test_different_work_is_refused_until_it_is_allowed(
+    a: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    b = place(tmp_path / "b", isolation=replace(ISOLATION, backend="none"))
+    assert "INVALID  different isolation: none and v1 (--allow isolation)" in run(capsys, a, b)[1]
+    assert "SAME" in run(capsys, a, b, "--allow", "isolation")[1]
+    other = place(tmp_path / "c", unique_id="another")
+    assert "different source or arguments of the benchmark (--allow benchmark)" in run(capsys, a, other)[1]
+
+
+def test_a_launch_that_failed_or_is_foreign_is_said_and_left_out(
+    a: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    b = place(tmp_path / "b")
+    lost = replace(a_lost_record("timeout", "Late."), run_id=9, name=a_record().name)
+    write_record(b, lost, NOON)
+    (b / "foreign.json").write_text("{}")
+    status, said, errors = run(capsys, a, b)
+    assert status == 0
+    assert "SAME" in said
+    assert "foreign.json: it has no `name`; skipped." in errors
+    assert "repetition 9: tenant 0 timeout." in errors
+
+
+def test_a_job_of_one_side_only_is_invalid(a: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    said = run(capsys, a, place(tmp_path / "b", name="other"))[1]
+    assert "no launch with a rate in B" in said
+    assert "no launch with a rate in A" in said
+
+
+def test_other_formats(a: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    b = place(tmp_path / "b", 1.06)
+    lines = json.loads(run(capsys, a, b, "--format", "json")[1])
+    assert lines["lines"][0]["verdict"] == "SLOWER"
+    assert lines["lines"][0]["comparison"]["ratio"] == pytest.approx(1 / 1.06, rel=0.01)
+    suite = ElementTree.fromstring(run(capsys, a, b, "--format", "junit")[1])
+    assert (suite.get("tests"), suite.get("failures")) == ("1", "1")
+    assert suite.find("testcase/failure") is not None
+    table = run(capsys, a, b, "--format", "md")[1].splitlines()
+    assert table[0].startswith("| job | A | B | B / A |")
+    assert len({line.count("|") for line in table}) == 1
+
+
+def test_the_noise_of_equal_launches_widens_the_margin(
+    a: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    noisy = place(tmp_path / "noise", factors=(1.0, 1.05, 0.95, 1.02))
+    status, said, _ = run(capsys, a, place(tmp_path / "b", 1.05), "--noise", noisy, "--fail-on", "slower")
+    assert status == 0
+    assert "margin 8." in said
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["--allow", "speed"], "There is no difference 'speed' to allow."),
+        (["--margin", "2"], "A margin of 2 makes no sense."),
+        (["--margin", "0.1", "--noise", "."], "both say the margin"),
+        (["--fail-on", "faster"], "invalid choice"),
+        (["--formatt", "md"], "Did you mean '--format'?"),
+    ],
+)
+def test_wrong_usage(a: Path, capsys: pytest.CaptureFixture[str], words: list[str], sentence: str) -> None:
+    status, said, errors = run(capsys, a, a, *words)
+    assert (status, said) == (2, "")
+    assert sentence in errors
+
+
+def test_places_without_records(a: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "empty").mkdir()
+    assert "There is no record in" in run(capsys, a, tmp_path / "empty")[2]
+    assert run(capsys, a, tmp_path / "absent")[0] == 2

@@ -1,0 +1,170 @@
+"""Reading: our records, both older formats, and a great deal of rubbish."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from cotenant.errors import CotenantError
+from cotenant.results.read import Skipped, read_file, read_records
+from cotenant.results.record import encode
+from cotenant.results.row import Row
+from cotenant.results.store import write_record
+from results.made import NOON, a_lost_record, a_record
+
+OLD: dict[str, Any] = {
+    "name": "vae",
+    "batch_size": 128,
+    "number": 30,
+    "repeat": 50,
+    "vcd": "0",
+    "gpu": "V100",
+    "hostname": "node1",
+    "train": {"avg": 0.5, "count": 45, "max": 0.6, "min": 0.4, "sd": 0.01, "unit": "s"},
+    "train_item": {"avg": 7680.0, "max": 9600.0, "min": 6400.0, "range": 3200.0, "unit": "items/sec"},
+    "batch_loss": [1.0, 0.5],
+}
+
+
+def write(path: Path, text: str) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    return path
+
+
+def test_our_own_record_keeps_what_a_report_needs(tmp_path: Path) -> None:
+    record = a_record()
+    path = write_record(tmp_path, record, NOON)
+    (row,) = read_file(path)
+    assert isinstance(row, Row)
+    assert record.statistics is not None
+    assert record.train is not None
+    assert (row.suite, row.name, row.run_id, row.vcd) == (record.suite, record.name, record.run_id, record.vcd)
+    assert row.rate == record.statistics.median
+    assert row.n == record.statistics.n
+    assert row.sd_s == record.train.sd
+    assert row.isolation == "v1"
+    assert row.ours
+    assert row.completed
+
+
+def test_a_lost_record_has_an_outcome_and_no_rate(tmp_path: Path) -> None:
+    path = write_record(tmp_path, a_lost_record("out_of_memory", "It needed more."), NOON)
+    (row,) = read_file(path)
+    assert isinstance(row, Row)
+    assert (row.completed, row.outcome, row.message, row.rate) == (False, "out_of_memory", "It needed more.", None)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        json.dumps(OLD),
+        "[" + json.dumps(OLD) + ",",
+        "[" + json.dumps(OLD) + "]",
+        json.dumps([OLD], indent=2),
+        json.dumps(OLD) + "\n" + json.dumps(OLD) + "\n",
+        "\ufeff" + json.dumps(OLD),
+    ],
+    ids=["one object", "appended", "closed list", "indented", "lines", "byte order mark"],
+)
+def test_the_older_formats_are_read(tmp_path: Path, text: str) -> None:
+    for row in read_file(write(tmp_path / "baselines.vae.R3.D0.json", text)):
+        assert isinstance(row, Row)
+        assert (row.name, row.run_id, row.rate, row.rate_mean, row.sd_s) == ("vae", 3, 7680.0, 7680.0, 0.01)
+        assert (row.group, row.outcome, row.completed, row.ours) == ("student", "completed", True, False)
+
+
+def test_a_list_of_devices_is_a_row_of_the_whole_machine(tmp_path: Path) -> None:
+    for vcd in ("0,1", [0, 1]):
+        (row,) = read_file(write(tmp_path / "one.json", json.dumps(OLD | {"vcd": vcd})))
+        assert isinstance(row, Row)
+        assert (row.vcd, row.group) == ("0,1", "all")
+
+
+def test_what_comes_before_the_damage_is_kept_and_the_rest_is_said(tmp_path: Path) -> None:
+    text = "[" + json.dumps(OLD) + "," + json.dumps(OLD) + "," + json.dumps(OLD)[:40]
+    first, second, skipped = read_file(write(tmp_path / "x.json", text))
+    assert isinstance(first, Row)
+    assert isinstance(second, Row)
+    assert skipped == Skipped(str(tmp_path / "x.json"), "it is cut off or damaged after 2 records")
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("", "it is empty"),
+        ("[]", "it is empty"),
+        ("\x00\x01", "it is not JSON, or cut off"),
+        ('{"name": "vae"', "it is not JSON, or cut off"),
+        ('{"name": "vae"}', "it has neither `train_item` nor `outcome`"),
+        ('{"train_item": {}}', "it has no `name`"),
+        ('"text"', "it is no JSON object"),
+        ("[" * 100_000, "it is empty"),
+        ('{"a":' * 100_000, "it is not JSON, or cut off"),
+        ("9" * 10_000, "it holds a number that is none"),
+    ],
+)
+def test_what_is_no_record_is_named_with_its_reason(tmp_path: Path, text: str, reason: str) -> None:
+    path = write(tmp_path / "x.json", text)
+    assert list(read_file(path)) == [Skipped(str(path), reason)]
+
+
+def test_nan_and_infinite_rates_are_no_rates(tmp_path: Path) -> None:
+    broken = OLD | {
+        "train_item": {"avg": float("nan"), "max": float("inf"), "min": -1},
+        "batch_loss": [float("nan"), 1],
+    }
+    (row,) = read_file(write(tmp_path / "x.json", json.dumps(broken)))
+    assert isinstance(row, Row)
+    assert (row.rate, row.rate_max, row.rate_min, row.completed) == (None, None, None, False)
+    assert row.losses_non_finite == 1
+
+
+def test_a_tree_is_read_as_it_is_named_and_foreign_files_are_counted(tmp_path: Path) -> None:
+    for uid in (1, 0):
+        write(tmp_path / f"output{uid}" / f"s.vae.R{uid}.D0.json", json.dumps(OLD))
+    write(tmp_path / "output0" / "s.R0.resolved.json", "[]")
+    write(tmp_path / "output0" / ".half.json", "{")
+    write(tmp_path / "output0" / "summary.txt", "x")
+    write(tmp_path / "output1" / "foreign.json", '{"a": 1}')
+    found = read_records([tmp_path])
+    assert [row.run_id for row in found.rows] == [0, 1]
+    assert [Path(one.path).name for one in found.skipped] == ["foreign.json"]
+
+
+def test_a_place_that_is_not_there_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(CotenantError, match="There is no"):
+        read_records([tmp_path / "absent"])
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4),
+    max_leaves=12,
+)
+FIELDS = sorted({*OLD, "outcome", "completed", "statistics", "isolation", "findings", "run_id", "machine", "tenant"})
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=300)
+@given(st.dictionaries(st.sampled_from(FIELDS), json_values))
+def test_any_fields_give_a_row_or_a_reason(tmp_path: Path, fields: dict[str, Any]) -> None:
+    (found,) = read_file(write(tmp_path / "x.json", json.dumps({"name": "x", "outcome": "failed"} | fields)))
+    assert isinstance(found, (Row, Skipped))
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=300)
+@given(st.data())
+def test_a_damaged_record_gives_no_traceback(tmp_path: Path, data: st.DataObject) -> None:
+    content = bytearray(encode(a_record()))
+    for _ in range(data.draw(st.integers(1, 4))):
+        at = data.draw(st.integers(0, len(content) - 1))
+        content[at : at + data.draw(st.integers(0, 40))] = data.draw(st.binary(max_size=8))
+    path = tmp_path / "x.json"
+    path.write_bytes(content)
+    for found in read_file(path):
+        assert isinstance(found, (Row, Skipped))
