@@ -43,35 +43,37 @@ class Launches:
 
 
 def launches_of(rows: Iterable[Row]) -> Launches:
-    """Group rows into launches. A launch with a failed, invalid or missing tenant has no rate, and is said.
-
-    The same device of the same repetition twice counts once, as the newest, and that is said as well.
-    """
+    """Group rows into launches. A launch with a failed, invalid or missing tenant has no rate, and is said."""
+    newest, twice = newest_of_each(rows)
     groups: dict[tuple[str, str, int], list[Row]] = defaultdict(list)
-    jobs: dict[str, list[LaunchRate]] = {}
-    found = Launches(jobs)
-    for row in rows:
+    for row in newest:
         groups[row.suite, row.name, row.run_id].append(row)
+    found = Launches(left_out=twice)
     for (_, name, run_id), members in groups.items():
-        of_job = jobs.setdefault(name, [])
-        newest = _newest(members)
-        if len(newest) < len(members):
-            found.left_out.append(
-                f"{name}, repetition {run_id}: {len(members)} records of {len(newest)} tenants; the newest count."
-            )
-        if (reason := _flaw(newest)) is not None:
+        of_job = found.of.setdefault(name, [])
+        if (reason := _flaw(members)) is not None:
             found.left_out.append(f"{name}, repetition {run_id}: {reason}")
-            continue
-        of_job.append(_launch(newest))
+        else:
+            of_job.append(_launch(members))
     return found
 
 
-def _newest(rows: Sequence[Row]) -> list[Row]:
-    """Return the newest row of each tenant (of each device where a record does not number its tenant)."""
-    by_tenant: dict[object, Row] = {}
-    for row in sorted(rows, key=lambda row: (row.start_time, row.path)):
-        by_tenant[row.vcd if row.tenant is None else row.tenant] = row
-    return list(by_tenant.values())
+def newest_of_each(rows: Iterable[Row]) -> tuple[list[Row], list[str]]:
+    """Return the newest row of each tenant of each repetition of a job, and a sentence where there were several.
+
+    A tenant is known by its number, in the original's records by its device and host.
+    """
+    found: dict[tuple[object, ...], list[Row]] = defaultdict(list)
+    for row in rows:
+        tenant = (row.hostname, row.vcd) if row.tenant is None else row.tenant
+        found[row.suite, row.name, row.run_id, tenant].append(row)
+    newest = [max(same, key=lambda row: (row.start_time, row.path)) for same in found.values()]
+    several = [same for same in found.values() if len(same) > 1]
+    said = {
+        f"{same[0].name}, repetition {same[0].run_id}: there are records of several runs; the newest count."
+        for same in several
+    }
+    return newest, sorted(said)
 
 
 def _flaw(rows: Sequence[Row]) -> str | None:

@@ -1,0 +1,152 @@
+"""`mlbench-report`: the original suite's report, of its records and of ours."""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import io
+import math
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from cotenant.commands.flags import Parser
+from cotenant.errors import EXIT_PASSED, CotenantError
+from cotenant.launch.environment import SOURCE_ROOT
+from cotenant.report import mlbench
+from cotenant.report import mlbench_text as text
+from cotenant.report.mlbench_html import Page, mlbench_html
+from cotenant.results.launches import newest_of_each
+from cotenant.results.read import Records, read_records
+from cotenant.results.row import Row
+from cotenant.results.store import write_whole
+from cotenant.results.targets import Target, targets_named
+from cotenant.suite.jobfile import load, resolve_path
+
+CHECKOUT = SOURCE_ROOT.parent
+WIDTH = 160
+
+
+def main(argv: Sequence[str]) -> int:
+    """Report on records. Returns 0, or raises CotenantError for wrong input."""
+    parser = Parser(
+        prog="mlbench-report",
+        allow_abbrev=False,
+        description="Results against targets, failures, one score, and how devices compare.",
+    )
+    add = parser.add_argument
+    add("--reports", type=Path, required=True, metavar="DIR", help="where records are; searched recursively")
+    add("--name", metavar="SUITE", help="only records of this suite (its job file's stem)")
+    add("--jobs", metavar="FILE", help="the job file whose jobs are expected (default: those that have a target)")
+    add("--gpu-model", default="V100", metavar="MODEL", help="V100, MI50, RTX, or a CSV file of targets (default V100)")
+    add("--html", type=Path, metavar="FILE", help="write a page as well")
+    add("--csv", type=Path, metavar="FILE", help="write the results per job as well")
+    add("--title", metavar="TEXT", help="the page's title")
+    add("--price", type=float, metavar="P", help="price of the machine, for RPP = price / score")
+    add("--classic", action="store_true", help="the older table: trimmed means, sd, sd%%, diff")
+    given = parser.parse_words(argv)
+    if given.price is not None and not 0 < given.price < math.inf:
+        raise CotenantError("--price has to be a positive number.")
+    targets = targets_named(given.gpu_model, CHECKOUT / "targets")
+    records = read_records([given.reports])
+    rows = _of_suite(records, given.name)
+    jobs = None if given.jobs is None else _expected(given.jobs, targets)
+    notes = [f"{one.path}: {one.reason}; skipped." for one in records.skipped]
+    rows, twice = newest_of_each(rows)
+    for note in (*notes, *twice):
+        print(f"mlbench-report: {note}", file=sys.stderr)
+    page = _page(given, rows, targets, jobs, [*notes, *twice])
+    _print(page, rows, targets, given.classic)
+    if given.html is not None:
+        write_whole(given.html, mlbench_html(page).encode())
+    if given.csv is not None:
+        write_whole(given.csv, _csv(page).encode())
+    return EXIT_PASSED
+
+
+def _of_suite(records: Records, name: str | None) -> list[Row]:
+    rows = [row for row in records.rows if name is None or row.suite in (name, "")]
+    if not rows:
+        suites = sorted({row.suite for row in records.rows if row.suite})
+        known = f"There are records of: {', '.join(suites)}." if suites else "Is it the directory of --outdir?"
+        raise CotenantError(f"There are no records{f' of {name}' if name else ''} there.", known)
+    return rows
+
+
+def _expected(name: str, targets: dict[str, Target]) -> list[str]:
+    jobs = [job.name for job in load(resolve_path(name, [Path.cwd(), CHECKOUT])).jobs]
+    if without := [job for job in jobs if job not in targets]:
+        print(f"mlbench-report: no target for {', '.join(without)}.", file=sys.stderr)
+    return jobs
+
+
+def _page(
+    given: argparse.Namespace,
+    rows: list[Row],
+    targets: dict[str, Target],
+    jobs: list[str] | None,
+    notes: list[str],
+) -> Page:
+    lines = mlbench.results(rows, targets, jobs)
+    if not lines:
+        raise CotenantError("None of the expected jobs has a target.", "--gpu-model names a file that has them.")
+    failed = mlbench.failures(rows)
+    passed = mlbench.failures_pass(len(failed), len(rows))
+    devices, matrix = mlbench.matrix(rows)
+    hosts = sorted({row.hostname for row in rows if row.hostname})
+    gpus = sorted({row.gpu for row in rows if row.gpu})
+    launches = len({row.run_id for row in rows})
+    subtitle = (
+        f"{len(rows)} records, {launches} repetitions, on {', '.join(hosts) or 'an unnamed host'}: {', '.join(gpus)}"
+    )
+    return Page(
+        title=given.title or f"{given.name or rows[0].suite or 'suite'} against {given.gpu_model}",
+        subtitle=subtitle.removesuffix(": "),
+        results=lines,
+        failed=failed,
+        total=len(rows),
+        score=mlbench.score(lines, passed),
+        price=given.price,
+        devices=devices,
+        matrix=matrix,
+        skipped=notes,
+    )
+
+
+def _print(page: Page, rows: list[Row], targets: dict[str, Target], classic: bool) -> None:
+    from rich.console import Console
+
+    console = Console()
+    if not console.is_terminal:
+        console = Console(width=WIDTH)
+    console.print(page.title, page.subtitle, "", sep="\n", markup=False, highlight=False)
+    if classic:
+        expected = {line.job: targets[line.job] for line in page.results}
+        lines, short = mlbench.classic(rows, expected)
+        console.print(text.classic_table(lines))
+        complete = not page.score.missing and page.score.failures_pass
+        for line in text.classic_lines(mlbench.classic_total(lines, complete), short):
+            console.print(line, markup=False, highlight=False)
+    else:
+        console.print(text.results_table(page.results))
+    sections = (
+        ("Failures", text.failure_lines(page.failed, page.total, page.score.failures_pass)),
+        ("Score", text.score_lines(page.score, page.price)),
+    )
+    for title, section in sections:
+        console.print("", title, *section, sep="\n", markup=False, highlight=False)
+    if page.matrix:
+        console.print("")
+        console.print(text.matrix_table(page.devices, page.matrix))
+
+
+def _csv(page: Page) -> str:
+    table = io.StringIO()
+    writer = csv.writer(table, lineterminator="\n")
+    writer.writerow(text.RESULT_COLUMNS)
+    for line in page.results:
+        spread = None if line.spread is None else 100 * line.spread
+        numbers = [line.mean, line.perf, int(line.perf_pass), spread, int(line.spread_pass)]
+        target = [line.target.rate, line.target.least_share, 100 * line.target.most_spread]
+        writer.writerow([line.job, line.n, *target, *("" if one is None else one for one in numbers)])
+    return table.getvalue()

@@ -1,0 +1,229 @@
+"""The original suite's report: results per job against targets, failures, one score, and the device matrix.
+
+    score = BF (2 PM + ST + 5 PG)
+
+BF: failures pass (1 or 0). PM: share of jobs with perf >= perf_tgt. ST: share with sd / mean <= sd_tgt. PG: geometric
+mean of perf = mean / target. Jobs that report an efficiency (`scaling`) are left out of PG.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean, stdev
+
+from cotenant.results.row import Row
+from cotenant.results.targets import Target
+
+MOST_FAILURES = 0.01
+NOT_IN_PG = frozenset({"scaling"})
+CLASSIC_RUNS = 4
+CLASSIC_SPREAD = 0.05
+CLASSIC_QUANTILE = 0.8
+MATRIX_STEPS = ((0.9, "green"), (0.8, "yellow"), (0.7, "dark_orange"), (0.0, "red"))
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """One job against its target. `spread` is sd / mean over records (n - 1 below the root); None for one record."""
+
+    job: str
+    n: int
+    target: Target
+    mean: float | None
+    spread: float | None
+
+    @property
+    def perf(self) -> float | None:
+        return None if self.mean is None else self.mean / self.target.rate
+
+    @property
+    def perf_pass(self) -> bool:
+        return self.perf is not None and self.perf >= self.target.least_share
+
+    @property
+    def spread_pass(self) -> bool:
+        return self.spread is not None and self.spread <= self.target.most_spread
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A record without a number, or with losses that are none."""
+
+    job: str
+    run_id: int
+    vcd: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """`value` is None where a job of the suite is missing; `present_only`, of the others, is no score of the suite."""
+
+    failures_pass: bool
+    pm: float
+    st: float
+    pg: float | None
+    value: float | None
+    present_only: float | None
+    missing: tuple[str, ...]
+
+    def price_per_score(self, price: float) -> float | None:
+        """Return RPP = price / score; None where there is no score, or it is 0."""
+        return price / self.value if self.value else None
+
+
+@dataclass(frozen=True, slots=True)
+class Classic:
+    """A line of the older table: `result` is the mean without the best and the worst, `sd` that of the same values."""
+
+    job: str
+    target: float
+    result: float
+    sd: float
+
+    @property
+    def spread(self) -> float:
+        return self.sd / self.result
+
+    @property
+    def share(self) -> float:
+        return self.result / self.target
+
+
+@dataclass(frozen=True, slots=True)
+class ClassicTotal:
+    """The older table's last lines: the 80 % quantile of sd %, the mean of result / target, and whether all passes."""
+
+    quantile: float
+    performance: float
+    passes: bool
+
+
+@dataclass(frozen=True, slots=True)
+class MatrixRow:
+    """One job over devices: mean, min and max rate of each as a share of the best device's."""
+
+    job: str
+    shares: Mapping[str, tuple[float, float, float]]
+
+
+def results(rows: Iterable[Row], targets: Mapping[str, Target], jobs: Sequence[str] | None = None) -> list[Result]:
+    """Return a line per expected job, in order: those of `jobs` that have a target, or all that have one."""
+    rates = _rates(rows)
+    expected = [job for job in (targets if jobs is None else jobs) if job in targets]
+    return [_result(job, rates.get(job, []), targets[job]) for job in expected]
+
+
+def _result(job: str, values: list[float], target: Target) -> Result:
+    mean = fmean(values) if values else None
+    spread = stdev(values) / mean if mean is not None and len(values) > 1 else None
+    return Result(job, len(values), target, mean, spread)
+
+
+def failures(rows: Iterable[Row]) -> list[Failure]:
+    """Return every record that failed, is INVALID, or whose losses are not finite."""
+    found = []
+    for row in rows:
+        if not row.completed:
+            reason = f"{row.outcome}: {row.message}".removesuffix(": ")
+        elif row.losses_non_finite:
+            reason = f"{row.losses_non_finite} losses are not finite"
+        elif row.invalid:
+            reason = f"INVALID: {', '.join(row.findings)}"
+        elif row.rate_mean is None:
+            reason = "no rate"
+        else:
+            continue
+        found.append(Failure(row.name, row.run_id, row.vcd, reason))
+    return found
+
+
+def failures_pass(failed: int, total: int) -> bool:
+    """At most one record in a hundred."""
+    return total > 0 and failed <= MOST_FAILURES * total
+
+
+def score(lines: Sequence[Result], failures_passed: bool) -> Score:
+    """Return the score of the results. Raises ValueError for none at all."""
+    if not lines:
+        raise ValueError("the score of no jobs")
+    pm, st = (sum(getattr(line, name) for line in lines) / len(lines) for name in ("perf_pass", "spread_pass"))
+    perfs = [line.perf for line in lines if line.perf is not None and line.job not in NOT_IN_PG]
+    pg = math.exp(fmean(map(math.log, perfs))) if perfs else None
+    present_only = None if pg is None else failures_passed * (2 * pm + st + 5 * pg)
+    missing = tuple(line.job for line in lines if line.mean is None)
+    return Score(failures_passed, pm, st, pg, None if missing else present_only, present_only, missing)
+
+
+def classic(rows: Iterable[Row], targets: Mapping[str, Target]) -> tuple[list[Classic], list[str]]:
+    """Return the older table, and the jobs that have fewer than four records and so no line in it."""
+    lines, short = [], []
+    rates = _rates(rows)
+    for job, target in targets.items():
+        values = sorted(rates.get(job, []))
+        if len(values) < CLASSIC_RUNS:
+            short.append(job)
+            continue
+        kept = values[1:-1]
+        lines.append(Classic(job, target.rate, fmean(kept), stdev(kept)))
+    return lines, short
+
+
+def classic_total(lines: Sequence[Classic], complete: bool) -> ClassicTotal | None:
+    """Return the older table's last lines; None without a line. `complete`: no job failed or is missing."""
+    if not lines:
+        return None
+    quantile = _quantile([line.spread for line in lines], CLASSIC_QUANTILE)
+    performance = fmean([line.share for line in lines])
+    return ClassicTotal(quantile, performance, complete and quantile < CLASSIC_SPREAD)
+
+
+def matrix(rows: Iterable[Row]) -> tuple[list[str], list[MatrixRow]]:
+    """Return the devices, and a row per job that ran on single devices; records of the whole machine are left out."""
+    by_job: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+    single = [row for row in rows if row.rate_mean is not None and row.group != "all" and _counts(row)]
+    several_hosts = len({row.hostname for row in single}) > 1
+    for row in single:
+        by_job[row.name][f"{row.hostname}:{row.vcd}" if several_hosts else row.vcd].append(row.rate_mean or 0.0)
+    devices = sorted({device for values in by_job.values() for device in values}, key=_natural)
+    table = []
+    for job, values in by_job.items():
+        best = max(fmean(one) for one in values.values())
+        shares = {device: (fmean(one) / best, min(one) / best, max(one) / best) for device, one in values.items()}
+        table.append(MatrixRow(job, shares))
+    return devices, table
+
+
+def colour(share: float) -> str:
+    """Return the colour of a share of the best: at 90, 80 and 70 %."""
+    return next(name for least, name in MATRIX_STEPS if share >= least)
+
+
+def _counts(row: Row) -> bool:
+    return row.completed and not row.invalid and not row.losses_non_finite
+
+
+def _rates(rows: Iterable[Row]) -> dict[str, list[float]]:
+    """Return the mean rate of every record that counts, per job."""
+    found: dict[str, list[float]] = defaultdict(list)
+    for row in rows:
+        if _counts(row) and row.rate_mean is not None:
+            found[row.name].append(row.rate_mean)
+    return found
+
+
+def _quantile(values: Sequence[float], share: float) -> float:
+    """Return a quantile, linear between neighbours (as numpy and pandas have it)."""
+    ordered = sorted(values)
+    place = share * (len(ordered) - 1)
+    low = math.floor(place)
+    high = min(low + 1, len(ordered) - 1)
+    return ordered[low] + (ordered[high] - ordered[low]) * (place - low)
+
+
+def _natural(device: str) -> tuple[str, int, str]:
+    host, _, index = device.rpartition(":")
+    return host, int(index) if index.isdecimal() else 1 << 30, index

@@ -1,0 +1,74 @@
+"""Target rates per job, of a device model: a CSV file in `targets/`, or anybody's own."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from cotenant.errors import CotenantError, did_you_mean
+from cotenant.results.store import write_whole
+
+COLUMNS = ("job", "target", "perf_target", "sd_target")
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What a job should reach: items per second, the least share of it, and the most spread (sd / mean)."""
+
+    rate: float
+    least_share: float = 0.5
+    most_spread: float = 0.05
+
+
+def targets_named(name: str, directory: Path) -> dict[str, Target]:
+    """Return the targets of a device model in `directory` (`V100`), or of a file. Raises CotenantError."""
+    path = Path(name)
+    if not path.is_file():
+        path = directory / f"{name.lower()}.csv"
+    if "/" in name and not Path(name).is_file():
+        raise CotenantError(f"There is no file {name}.", "A target file is CSV: " + ",".join(COLUMNS))
+    if not path.is_file():
+        known = sorted(one.stem.upper() for one in directory.glob("*.csv"))
+        raise CotenantError(
+            f"There are no targets for '{name}'.",
+            did_you_mean(name.upper(), known) or f"Known: {', '.join(known)}; or name a CSV file.",
+        )
+    return _read(path)
+
+
+def save_targets(path: Path, targets: Mapping[str, Target]) -> None:
+    """Write a target file whole. Raises CotenantError where it cannot be kept."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(COLUMNS)
+    for job, one in targets.items():
+        writer.writerow([job, f"{one.rate:.6g}", f"{one.least_share:g}", f"{one.most_spread:g}"])
+    write_whole(path, text.getvalue().encode())
+
+
+def _read(path: Path) -> dict[str, Target]:
+    try:
+        lines = list(csv.reader(path.read_text(encoding="utf-8-sig").splitlines()))
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise CotenantError(f"{path} cannot be read: {error}.", "A target file is CSV: " + ",".join(COLUMNS)) from None
+    if not lines or tuple(lines[0]) != COLUMNS:
+        raise CotenantError(f"{path} does not begin with {','.join(COLUMNS)}.", "See targets/v100.csv.")
+    targets: dict[str, Target] = {}
+    for number, cells in enumerate(lines[1:], 2):
+        if not cells:
+            continue
+        try:
+            job, *numbers = cells
+            rate, share, spread = map(float, numbers)
+        except ValueError:
+            raise CotenantError(f"{path}, line {number}: {cells} is no job with three numbers.") from None
+        if not all(0 < one < math.inf for one in (rate, share, spread)):
+            raise CotenantError(f"{path}, line {number}: the numbers of {job} have to be positive.")
+        if job in targets:
+            raise CotenantError(f"{path}, line {number}: {job} stands there twice.")
+        targets[job] = Target(rate, share, spread)
+    return targets

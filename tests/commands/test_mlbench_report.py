@@ -1,0 +1,135 @@
+"""`mlbench-report` as people call it, on records of all three formats."""
+
+from __future__ import annotations
+
+import csv
+import json
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from cotenant.cli import main
+from cotenant.results.store import write_record
+from results.made import NOON, a_lost_record, a_record, steady
+
+JOBS = ("vae", "toy_reg")
+
+
+@pytest.fixture
+def reports(tmp_path: Path) -> Path:
+    """Five repetitions of two jobs on two devices, in output0 .. output4."""
+    for uid in range(5):
+        output = tmp_path / f"output{uid}"
+        output.mkdir()
+        for tenant in (0, 1):
+            for job in JOBS:
+                observations = steady(seed=uid, mean_ms=500 + 20 * tenant)
+                where = {"run_id": uid, "tenant": tenant, "vcd": str(tenant), "name": job}
+                write_record(output, a_record(told={"observations": observations}, place=where), NOON)
+    return tmp_path
+
+
+def run(capsys: pytest.CaptureFixture[str], *words: object) -> tuple[int, str, str]:
+    status = main(["mlbench-report", *map(str, words)])
+    said = capsys.readouterr()
+    return status, said.out, said.err
+
+
+def suite(directory: Path, *names: str) -> Path:
+    path = directory / "two.json"
+    path.write_text(json.dumps([{"name": name, "cmd": "true", "args": {}} for name in names]))
+    return path
+
+
+def test_without_html_and_without_a_model(reports: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The original crashed here."""
+    status, said, errors = run(capsys, "--reports", reports, "--name", "baselines")
+    assert (status, errors) == (0, "")
+    assert "20 records, 5 repetitions, on node1: Some Processor" in said
+    assert "0 of 20 records failed (0.0 %); at most 1 % may: yes" in said
+    assert "Score -: without toy_lstm, loader" in said
+
+
+def test_a_whole_suite_has_a_score_and_a_price(reports: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["--reports", reports, "--jobs", suite(reports, *JOBS), "--price", 1000]
+    said = run(capsys, *words)[1]
+    (line,) = [line for line in said.splitlines() if line.startswith("Score = ")]
+    value = float(line.rpartition("= ")[2])
+    (rpp,) = [line for line in said.splitlines() if line.startswith("RPP")]
+    assert float(rpp.rpartition("= ")[2]) == pytest.approx(1000 / value, rel=1e-4)
+    assert "D0" in said
+    assert "100.0 (" in said
+
+
+def test_the_page_and_the_table_hold_the_same_numbers(reports: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    page, table = reports / "page.html", reports / "table.csv"
+    run(capsys, "--reports", reports, "--gpu-model", "RTX", "--html", page, "--csv", table, "--title", "<script>")
+    lines = list(csv.DictReader(table.read_text().splitlines()))
+    vae = next(line for line in lines if line["job"] == "vae")
+    assert vae["n"] == "10"
+    assert float(vae["perf"]) == pytest.approx(float(vae["mean"]) / 7500)
+    text = page.read_text()
+    assert "<title>&lt;script&gt;</title>" in text
+    assert "<script>" not in text
+    assert f"{float(vae['mean']):,.6g}" in text
+    assert "http" not in text
+
+
+def test_the_classic_table(reports: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    said = run(capsys, "--reports", reports, "--classic", "--jobs", suite(reports, *JOBS))[1]
+    assert "diff" in said
+    assert "Bench Passes              : True" in said
+    assert "Deviation Quantile (80%)" in said
+    assert said.count("%") >= 3
+
+
+def test_failures_are_listed_with_their_reasons(reports: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    lost = replace(a_lost_record("out_of_memory", "It needed\nmore."), run_id=7)
+    write_record(reports, lost, NOON)
+    said = run(capsys, "--reports", reports)[1]
+    assert "1 of 21 records failed (4.8 %); at most 1 % may: NO" in said
+    assert "  vae R7 D0: out_of_memory: It needed more." in said
+    assert "BF 0 " in said
+
+
+def test_older_foreign_truncated_and_repeated_records(reports: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    old: dict[str, Any] = {
+        "name": "cart",
+        "vcd": "0",
+        "train": {"avg": 1.0, "count": 5, "sd": 0.1},
+        "train_item": {"avg": 2100.0, "max": 2200.0, "min": 2000.0},
+    }
+    text = "[" + ",".join(json.dumps(old | {"uid": uid}) for uid in range(4)) + "," + json.dumps(old)[:30]
+    (reports / "cart_0.json").write_text(text)
+    (reports / "foreign.json").write_text('{"hello": 1}')
+    again = replace(a_record(told={"observations": steady(mean_ms=250)}), start_time=(NOON + timedelta(1)).isoformat())
+    write_record(reports, again, NOON + timedelta(1))
+    status, said, errors = run(capsys, "--reports", reports, "--name", "baselines")
+    assert status == 0
+    assert "cart_0.json: it is cut off or damaged after 4 records; skipped." in errors
+    assert "foreign.json: it has no `name`; skipped." in errors
+    assert "vae, repetition 0: there are records of several runs; the newest count." in errors
+    cart = next(line.split() for line in said.splitlines() if line.startswith("cart "))
+    assert cart[1:3] == ["4", "2,000"]
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["--name", "nothing"], "There are no records of nothing there. There are records of: baselines."),
+        (["--gpu-model", "V10"], "Did you mean 'V100'?"),
+        (["--price", "-1"], "--price has to be a positive number."),
+        (["--jobs", "no-such-file"], "no-such-file"),
+        (["--htm", "x"], "Did you mean '--html'?"),
+        (["--html", "/proc/none/x.html"], "Nothing can be written to /proc/none"),
+    ],
+)
+def test_wrong_usage_is_a_sentence(
+    reports: Path, capsys: pytest.CaptureFixture[str], words: list[str], sentence: str
+) -> None:
+    status, _, errors = run(capsys, "--reports", reports, *words)
+    assert status == 2
+    assert sentence in errors

@@ -1,0 +1,157 @@
+"""mlbench-report against an independent calculation with pandas, by the formulas of the original."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cotenant.report import mlbench
+from cotenant.results.row import Row
+from cotenant.results.targets import Target
+
+TARGETS = {"a": Target(100.0), "b": Target(50.0, 0.5, 0.1), "scaling": Target(1.0, 0.85, 0.02)}
+JOBS = st.sampled_from(sorted(TARGETS))
+
+
+def row(job: str, rate: float | None, run_id: int = 0, vcd: str = "0", **more: Any) -> Row:
+    fields: dict[str, Any] = {"suite": "s", "group": "student", "completed": rate is not None, "outcome": "completed"}
+    if rate is None:
+        fields["outcome"] = "failed"
+    return Row(**fields | {"name": job, "run_id": run_id, "vcd": vcd, "rate": rate, "rate_mean": rate} | more)
+
+
+records = st.lists(
+    st.builds(row, JOBS, st.none() | st.floats(0.5, 500), st.integers(0, 9), st.sampled_from("01")), max_size=40
+)
+
+
+def frame(rows: list[Row]) -> pd.DataFrame:
+    table = pd.DataFrame([(one.name, one.vcd, one.rate_mean) for one in rows], columns=["job", "vcd", "rate"])
+    return table.astype({"rate": float})
+
+
+@settings(max_examples=40)
+@given(records)
+def test_every_column_is_what_pandas_says(rows: list[Row]) -> None:
+    rates = frame(rows).dropna().groupby("job")["rate"]
+    means, sds, counts = rates.mean(), rates.std(), rates.count()
+    for line in mlbench.results(rows, TARGETS):
+        assert line.n == counts.get(line.job, 0)
+        if line.n == 0:
+            assert (line.mean, line.perf, line.spread) == (None, None, None)
+            assert not line.perf_pass
+            continue
+        target = TARGETS[line.job]
+        assert line.mean == pytest.approx(means[line.job])
+        assert line.perf == pytest.approx(means[line.job] / target.rate)
+        if line.n == 1:
+            assert line.spread is None
+            assert not line.spread_pass
+        else:
+            assert line.spread == pytest.approx(sds[line.job] / means[line.job], abs=1e-12)
+
+
+@settings(max_examples=40)
+@given(records)
+def test_the_score_is_what_the_formula_says(rows: list[Row]) -> None:
+    lines = mlbench.results(rows, TARGETS)
+    table = frame(rows)
+    failed = int(table["rate"].isna().sum())
+    passed = mlbench.failures_pass(len(mlbench.failures(rows)), len(rows))
+    assert passed == (len(rows) > 0 and failed / len(rows) <= 0.01)
+    stats = table.dropna().groupby("job")["rate"].agg(["mean", "std"]).reindex(list(TARGETS))
+    targets = pd.DataFrame({job: vars_of(one) for job, one in TARGETS.items()}).T
+    perf = stats["mean"] / targets["rate"]
+    pm = float((perf >= targets["share"]).mean())
+    spread = stats["std"] / stats["mean"]
+    st_share = float((spread <= targets["spread"]).mean())
+    pg = float(np.exp(np.log(perf.drop("scaling").dropna()).mean()))
+    found = mlbench.score(lines, passed)
+    assert found.pm == pytest.approx(pm)
+    assert found.st == pytest.approx(st_share)
+    assert found.missing == tuple(perf.index[perf.isna()])
+    if math.isnan(pg):
+        assert found.pg is None
+    else:
+        assert found.pg == pytest.approx(pg)
+        assert found.present_only == pytest.approx(passed * (2 * pm + st_share + 5 * pg))
+    assert (found.value is None) == bool(found.missing or found.pg is None)
+
+
+def vars_of(one: Target) -> dict[str, float]:
+    return {"rate": one.rate, "share": one.least_share, "spread": one.most_spread}
+
+
+@settings(max_examples=40)
+@given(st.lists(st.floats(1, 100), min_size=1, max_size=12), st.lists(st.floats(1, 100), min_size=4, max_size=12))
+def test_the_classic_table_is_trimmed(a: list[float], b: list[float]) -> None:
+    rows = [*(row("a", rate, uid) for uid, rate in enumerate(a)), *(row("b", rate, uid) for uid, rate in enumerate(b))]
+    lines, short = mlbench.classic(rows, {"a": TARGETS["a"], "b": TARGETS["b"]})
+    assert ("a" in short) == (len(a) < 4)
+    for line in lines:
+        kept = pd.Series(sorted(a if line.job == "a" else b)[1:-1])
+        assert line.result == pytest.approx(kept.mean())
+        assert line.sd == pytest.approx(kept.std(), abs=1e-9)
+    spreads, shares = pd.Series([line.spread for line in lines]), pd.Series([line.share for line in lines])
+    total = mlbench.classic_total(lines, complete=True)
+    assert total is not None
+    assert total.quantile == pytest.approx(spreads.quantile(0.8))
+    assert total.performance == pytest.approx(shares.mean())
+    assert total.passes == (total.quantile < 0.05)
+    incomplete = mlbench.classic_total(lines, complete=False)
+    assert incomplete is not None
+    assert not incomplete.passes
+
+
+@settings(max_examples=40)
+@given(records)
+def test_the_matrix_is_relative_to_the_best_device(rows: list[Row]) -> None:
+    devices, table = mlbench.matrix(rows)
+    stats = frame(rows).dropna().groupby(["job", "vcd"])["rate"].agg(["mean", "min", "max"])
+    assert {one.job for one in table} == set(stats.index.get_level_values("job"))
+    for line in table:
+        of_job = stats.loc[line.job]
+        for device, shares in line.shares.items():
+            assert device in devices
+            assert shares == pytest.approx(tuple(of_job.loc[device] / of_job["mean"].max()))
+        assert max(mean for mean, _, _ in line.shares.values()) == pytest.approx(1)
+
+
+def test_rows_of_the_whole_machine_are_not_mixed_with_devices() -> None:
+    devices, table = mlbench.matrix([row("a", 1.0, vcd="0,1", group="all"), row("b", 2.0)])
+    assert devices == ["0"]
+    assert [one.job for one in table] == ["b"]
+
+
+def test_what_is_no_number_is_a_failure_and_in_no_mean() -> None:
+    rows = [
+        row("a", 100.0),
+        row("a", 1e9, losses_non_finite=3),
+        row("a", 1e9, invalid=True, findings=("overlap",)),
+        row("a", None, message="It died."),
+    ]
+    assert mlbench.results(rows, {"a": TARGETS["a"]})[0].mean == 100
+    reasons = [one.reason for one in mlbench.failures(rows)]
+    assert reasons == ["3 losses are not finite", "INVALID: overlap", "failed: It died."]
+
+
+def test_zero_variance_and_one_launch() -> None:
+    constant = mlbench.results([row("a", 100.0, uid) for uid in range(3)], {"a": TARGETS["a"]})[0]
+    assert constant.spread == 0
+    assert constant.spread_pass
+    assert mlbench.score([constant], failures_passed=True).value == pytest.approx(2 + 1 + 5)
+    assert mlbench.score([constant], failures_passed=True).price_per_score(1600) == pytest.approx(200)
+    assert mlbench.score([constant], failures_passed=False).price_per_score(1600) is None
+
+
+@pytest.mark.parametrize(
+    ("share", "name"), [(1.0, "green"), (0.9, "green"), (0.89, "yellow"), (0.79, "dark_orange"), (0.1, "red")]
+)
+def test_the_colours_step_at_90_80_and_70(share: float, name: str) -> None:
+    assert mlbench.colour(share) == name
