@@ -1,10 +1,12 @@
 #!/usr/bin/env bash
-# Makes the data of the tasks: runs every tasks/*/*/download_dataset.sh, all at once, each line with its task's name.
+# Makes, or gets, the data of the tasks: runs every tasks/*/*/download_dataset.sh, all at once, each line with its task's name.
 #
-#   ./download_datasets.sh [NAME-glob...] [--root DIR] [--size small|full]
+#   ./download_datasets.sh [NAME-glob...] [--root DIR] [--size small|full] [--mirror URL] [--from DIR]
 #
 # A NAME is a task, a model, or task/model, such as image_loading, loader or 'image_*'. Flags go to every script.
-# Environment: DATA_DIRECTORY, BASE, DATASET_SIZE, FAKE_DATASET, VENV. Exit status: 0; 1 a script failed; 2 wrong usage.
+# FAKE_DATASET=0 gets the real sets instead of making fake ones; --mirror and --from are for these (docs/datasets.md).
+# Environment: DATA_DIRECTORY, BASE, DATASET_SIZE, FAKE_DATASET, USE_VALIDATION, COTENANT_MIRROR, COTENANT_DATA_FROM,
+# VENV. Exit status: 0; 1 a script failed; 2 wrong usage.
 set -euo pipefail
 checkout=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")" && pwd)
 

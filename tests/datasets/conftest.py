@@ -13,7 +13,16 @@ from cotenant.datasets.maker import Maker
 from cotenant.datasets.makers.imagenet import IMAGENET, Pictures, recipe
 
 SOURCE = Path(__file__).parents[2] / "common"
-OURS = ("BASE", "DATA_DIRECTORY", "DATASET_SIZE", "FAKE_DATASET", "VENV")
+OURS = (
+    "BASE",
+    "COTENANT_DATA_FROM",
+    "COTENANT_MIRROR",
+    "DATA_DIRECTORY",
+    "DATASET_SIZE",
+    "FAKE_DATASET",
+    "USE_VALIDATION",
+    "VENV",
+)
 PICTURES = """
 import sys
 from dataclasses import replace

@@ -9,6 +9,8 @@ import pytest
 
 from cotenant.datasets.__main__ import main
 from cotenant.datasets.makers import MAKERS
+from cotenant.datasets.real import REAL_SETS
+from datasets.conftest import OURS
 
 SETS = ", ".join(MAKERS)
 
@@ -23,7 +25,7 @@ print(status, sorted({"numpy", "PIL", "rich", "torch", "multiprocessing"} & set(
 @pytest.fixture(autouse=True)
 def bare(monkeypatch, tmp_path):
     """No settings of the caller's, an empty working directory."""
-    for name in ("BASE", "DATA_DIRECTORY", "DATASET_SIZE", "FAKE_DATASET"):
+    for name in OURS:
         monkeypatch.delenv(name, raising=False)
     monkeypatch.chdir(tmp_path)
 
@@ -96,10 +98,35 @@ def test_which_size(orders, monkeypatch, flags, variable, size):
         ([], {}, f"No data set was named. Name some of: {SETS}."),
         (
             ["mnist"],
-            {"FAKE_DATASET": "0"},
-            "FAKE_DATASET=0 asks for real sets, and only the fake ones can be made so far. Unset it.",
+            {"FAKE_DATASET": "no"},
+            "FAKE_DATASET is 'no'. Set it to 1 for fake sets, 0 for real ones, or unset it.",
         ),
-        (["mnist"], {"FAKE_DATASET": "no"}, "FAKE_DATASET is 'no'. Set it to 1 for fake sets, or unset it."),
+        (
+            ["mnist"],
+            {"FAKE_DATASET": "0", "USE_VALIDATION": "yes"},
+            "USE_VALIDATION is 'yes'. Set it to 1 for the smaller halves, or unset it.",
+        ),
+        (["squad"], {}, "There is no fake set 'squad'. FAKE_DATASET=0 gets the real one."),
+        (
+            ["ljspech"],
+            {"FAKE_DATASET": "0"},
+            f"There is no real data set 'ljspech'. Did you mean 'ljspeech'? The sets: {', '.join(REAL_SETS)}.",
+        ),
+        ([], {"FAKE_DATASET": "0"}, f"No data set was named. Name some of: {', '.join(REAL_SETS)}."),
+        (
+            ["mnist", "--mirror", "https://mirror"],
+            {},
+            "--mirror is of use for real sets only. Set FAKE_DATASET=0, or leave it out.",
+        ),
+        (["mnist", "--from", "x"], {}, "--from is of use for real sets only. Set FAKE_DATASET=0, or leave it out."),
+        (
+            ["mnist"],
+            {"FAKE_DATASET": "0", "COTENANT_MIRROR": "mirror"},
+            (
+                "COTENANT_MIRROR is 'mirror': only http, https, file can be read."
+                " Give a base URL such as https://mirror.example/data or file:///mnt/data."
+            ),
+        ),
     ],
 )
 def test_wrong_usage_is_one_sentence(orders, capsys, monkeypatch, words, variables, sentence):
@@ -126,8 +153,44 @@ def test_the_root_is_a_file(tmp_path, command):
     )
 
 
-def test_the_list_makes_nothing(tmp_path, capsys, monkeypatch):
+@pytest.mark.parametrize(
+    ("words", "variables", "order"),
+    [
+        ([], {}, ("all", False, None, None)),
+        (["--size", "full"], {"USE_VALIDATION": "0"}, ("all", True, None, None)),
+        (["--mirror", "https://m/"], {"COTENANT_MIRROR": "ftp://x"}, ("all", False, "https://m", None)),
+        ([], {"USE_VALIDATION": "1", "COTENANT_DATA_FROM": "/mine"}, ("validation", False, None, "/mine")),
+        (["--from", "/mine"], {"DATASET_SIZE": "full", "COTENANT_MIRROR": ""}, ("all", True, None, "/mine")),
+    ],
+)
+def test_which_real_set(monkeypatch, words, variables, order):
+    seen = []
+    monkeypatch.setattr("cotenant.datasets.obtaining.obtain", seen.append)
+    for name, value in (variables | {"FAKE_DATASET": "0"}).items():
+        monkeypatch.setenv(name, value)
+    assert main(["mnist", "ml_20m", "--root", "/r", *words]) == 0
+    mnist, ml_20m = seen
+    assert (mnist.half, mnist.large, mnist.mirror, str(mnist.local) if mnist.local else None) == order
+    assert str(mnist.folder) == "/r/mnist"
+    assert ml_20m.half == "all"  # It has no smaller half.
+
+
+def test_the_list_of_real_sets(tmp_path, capsys, monkeypatch):
     monkeypatch.setenv("FAKE_DATASET", "0")
+    assert main(["--list"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines] == ["set", *REAL_SETS]
+    assert lines[1].split()[1:6] == ["all", "12", "MB", "55", "MB"]
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_fake_set_imports_nothing_of_the_real_ones(environment):
+    code = "import sys, cotenant.datasets.__main__; print([m for m in sys.modules if m == 'tarfile' or '.real' in m])"
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
+
+
+def test_the_list_makes_nothing(tmp_path, capsys):
     assert main(["--list"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert [line.split()[0] for line in lines] == ["set", *MAKERS]

@@ -13,6 +13,7 @@ from cotenant.datasets import files, makers, manifest, problems
 from cotenant.datasets.maker import Part, Recipe
 from cotenant.datasets.making import ensure
 from cotenant.datasets.manifest import present, read_manifest
+from cotenant.datasets.words import size_words
 from cotenant.errors import CotenantError
 
 
@@ -54,6 +55,9 @@ def test_a_made_set_is_present(tmp_path, tiny, capsys):
         "files": 7,
         "bytes": sum(pictures),
         "splits": {"train": 5, "val": 2},
+        "half": "all",
+        "sources": [],
+        "taken_from": None,
     }
     assert sorted(path.name for path in root.iterdir()) == [".locks", "ImageNet"]
     assert "7 files, about" in capsys.readouterr().err
@@ -314,7 +318,7 @@ def test_the_root_is_a_file(tmp_path, tiny, below):
     ],
 )
 def test_size_words(size_bytes, words):
-    assert problems.size_words(size_bytes) == words
+    assert size_words(size_bytes) == words
 
 
 def test_every_maker_can_be_found():

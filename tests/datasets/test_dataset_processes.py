@@ -64,7 +64,7 @@ def test_an_interrupted_maker_goes_quietly(tmp_path, environment):
     os.killpg(maker.pid, signal.SIGINT)  # As a terminal does: to the workers, too.
     _, said = maker.communicate(timeout=20)
     assert maker.returncode == 130
-    assert said.splitlines()[-1].startswith("Interrupted. Complete files are kept")
+    assert said.splitlines()[-1].startswith("Interrupted. What is complete or has arrived is kept")
     assert "Traceback" not in said
     assert gone(workers)
     assert read_manifest(tmp_path / "ImageNet") is None

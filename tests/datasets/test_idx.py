@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cotenant.datasets.idx import idx_header, read_idx, write_idx
@@ -24,6 +24,7 @@ def read_bytes(data: bytes):
         return read_idx(path)
 
 
+@settings(deadline=None)
 @given(st.sampled_from(DTYPES), st.lists(st.integers(1, 5), min_size=1, max_size=4), st.booleans())
 def test_what_is_written_is_read(dtype, shape, big_endian):
     array = np.arange(np.prod(shape)).reshape(shape).astype(np.dtype(dtype).newbyteorder(">" if big_endian else "="))
@@ -36,11 +37,13 @@ def test_what_is_written_is_read(dtype, shape, big_endian):
     assert back.flags.writeable
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=64))
 def test_any_bytes_are_an_array_or_a_sentence(data):
     check(data)
 
 
+@settings(deadline=None)
 @given(st.integers(0, len(VALID)), st.binary(max_size=8), st.integers(0, 8), st.booleans())
 def test_damaged_files_are_an_array_or_a_sentence(place, inserted, removed, zipped):
     data = gzip.compress(VALID) if zipped else VALID

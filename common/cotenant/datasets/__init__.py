@@ -1,1 +1,1 @@
-"""Makers of fake data sets in their true formats, and their manifests. Never imports torch."""
+"""Makers of fake data sets in their true formats, the real sets, and the manifests of both. Never imports torch."""

@@ -9,6 +9,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 
+def give_up() -> None:
+    """Do not wait for the process that holds a lock: `locked` then raises BlockingIOError."""
+    raise BlockingIOError
+
+
 @contextmanager
 def locked(path: Path, waiting: Callable[[], None]) -> Iterator[None]:
     """Hold the lock file `path`, calling `waiting` once where another process has it; a dead one has none.

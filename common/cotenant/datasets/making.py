@@ -17,12 +17,13 @@ from cotenant.datasets.files import (
     swap_in,
     sync_folder,
 )
-from cotenant.datasets.lock import locked
+from cotenant.datasets.lock import give_up, locked
 from cotenant.datasets.maker import Maker, Part
 from cotenant.datasets.manifest import FAKE, Manifest, read_manifest, write_manifest
 from cotenant.datasets.order import Order
-from cotenant.datasets.problems import check_space, explained, refuse_foreign, size_words
+from cotenant.datasets.problems import check_space, explained, refuse_foreign
 from cotenant.datasets.progress import say, shown
+from cotenant.datasets.words import size_words
 from cotenant.protocol.messages import RUN_VARIABLE
 
 
@@ -36,7 +37,7 @@ def ensure(root: Path, maker: Maker, size: str, *, seed: int = 0, processes: int
         return
     with explained(maker.name, order.root):
         if not os.path.lexists(order.staging):
-            check_space(order.root, maker.name, size, maker.sizes[size].estimated_bytes)
+            _check_space(order, maker.sizes[size].estimated_bytes)
         order.root.mkdir(parents=True, exist_ok=True)
         make_folder(order.lock.parent)
         with locked(order.lock, lambda: say(f"{maker.name}: another process is making it, waiting ...")):
@@ -55,13 +56,14 @@ def _standing(order: Order) -> Manifest | None:
         say(f"{order.maker.name}: present ({manifest.size}) in {order.folder}")
     if order.leftovers(manifest.size):
         # Not ours to insist on: another process may be at them, or the disk may be read-only.
-        with suppress(OSError), locked(order.lock, _give_up):
+        with suppress(OSError), locked(order.lock, give_up):
             _clear(order, manifest.size)
     return manifest
 
 
-def _give_up() -> None:
-    raise BlockingIOError
+def _check_space(order: Order, needed_bytes: int) -> int:
+    smaller = None if order.size == "small" else "--size small"
+    return check_space(order.root, f"{order.maker.name} ({order.size})", needed_bytes, smaller)
 
 
 def _clear(order: Order, size: str, spare: Path | None = None) -> None:
@@ -75,7 +77,7 @@ def _clear(order: Order, size: str, spare: Path | None = None) -> None:
 def _make(order: Order, processes: int) -> None:
     """Make what is missing in the staging folder, complete it with its manifest, and swap it in."""
     start_s = time.monotonic()
-    refuse_foreign(order.folder, order.maker.name, read_manifest(order.folder))
+    refuse_foreign(order.folder, order.maker.name, read_manifest(order.folder), FAKE)
     _clear(order, order.size, spare=order.staging)
     recipe = order.maker.sizes[order.size]
     parts = tuple(recipe.parts())
@@ -84,7 +86,7 @@ def _make(order: Order, processes: int) -> None:
     sizes = {part.path: complete_size(order.staging / part.path) for part in parts}
     missing = [part for part in parts if sizes[part.path] is None]
     bytes_before = sum(size or 0 for size in sizes.values())
-    free_bytes = check_space(order.root, order.maker.name, order.size, recipe.estimated_bytes - bytes_before)
+    free_bytes = _check_space(order, recipe.estimated_bytes - bytes_before)
     say(
         f"{order.maker.name}: making {order.size}, {len(parts):,} files,"
         f" about {size_words(recipe.estimated_bytes)} in {order.folder} ({size_words(free_bytes)} free)"

@@ -8,17 +8,23 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from cotenant.datasets.archive import Received
 from cotenant.datasets.files import write_file
 from cotenant.datasets.maker import SIZES, Maker
 from cotenant.datasets.makers import find_maker
 
 FILE_NAME = "manifest.json"
-FAKE = "fake"
+FAKE, REAL = "fake", "real"
 
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """What stands in a set's folder: `files` and `bytes` without the manifest itself, `splits` in items."""
+    """What stands in a set's folder: `files` and `bytes` without the manifest itself, `splits` in items.
+
+    `kind` is `fake` or `real`; `half` is `all`, or `validation` for the smaller half of a real set. `sources` are the
+    files that a real set was made from, also those of an earlier one in its place: later runs compare with them.
+    `taken_from` is the folder in which it lay unpacked, so that nothing was compared.
+    """
 
     name: str
     size: str
@@ -28,6 +34,9 @@ class Manifest:
     files: int
     bytes: int
     splits: Mapping[str, int]
+    half: str = "all"
+    sources: tuple[Received, ...] = ()
+    taken_from: str | None = None
 
     def satisfies(self, maker: Maker, size: str) -> bool:
         """Tell whether this set serves who asks `maker` for `size`: full serves small as well."""
@@ -51,8 +60,10 @@ def read_manifest(folder: Path) -> Manifest | None:
         if folder.is_symlink():
             return None
         with open(os.open(folder / FILE_NAME, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC), encoding="utf-8") as file:
-            manifest = Manifest(**json.load(file))
-    except (OSError, ValueError, TypeError):
+            values = json.load(file)
+        sources = tuple(Received(**entry) for entry in values.pop("sources", ()))
+        manifest = Manifest(**values, sources=sources)
+    except (OSError, ValueError, TypeError, AttributeError):
         return None
     return manifest if manifest.size in SIZES else None
 

@@ -9,25 +9,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from cotenant.datasets.manifest import FAKE, Manifest
+from cotenant.datasets.manifest import FAKE, REAL, Manifest
+from cotenant.datasets.words import size_words
 from cotenant.errors import CotenantError
 
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 _FORBIDDEN = (errno.EACCES, errno.EPERM, errno.EROFS)
 _NO_FOLDER = (errno.ENOTDIR, errno.EEXIST, errno.ELOOP)
-_ELSEWHERE = "give another place with --root DIR or DATA_DIRECTORY"
+ELSEWHERE = "give another place with --root DIR or DATA_DIRECTORY"
 _PACKAGES = {"PIL": "pillow"}
-
-
-def size_words(size_bytes: int) -> str:
-    """Return bytes as people read them, in decimal units: `31 MB`, `9.6 GB`."""
-    size = float(size_bytes)
-    units = ["bytes", "kB", "MB", "GB", "TB"]
-    while size >= 999.5 and len(units) > 1:
-        size /= 1000
-        del units[0]
-    unit = units[0]
-    return f"{size:.1f} {unit}" if size < 9.95 and unit != "bytes" else f"{size:.0f} {unit}"
 
 
 def free_disk_bytes(path: Path) -> int:
@@ -37,28 +27,40 @@ def free_disk_bytes(path: Path) -> int:
     return shutil.disk_usage(path).free
 
 
-def check_space(root: Path, name: str, size: str, needed_bytes: int) -> int:
-    """Return the free bytes at `root`; raises CotenantError where they are fewer than needed."""
+def check_space(root: Path, what: str, needed_bytes: int, smaller: str | None = None) -> int:
+    """Return the free bytes at `root`; raises CotenantError where they are fewer than `what` needs.
+
+    `smaller` is how less would be asked for.
+    """
     free_bytes = free_disk_bytes(root)
     if free_bytes < needed_bytes:
-        smaller = "" if size == "small" else ", or ask for --size small"
+        instead = f", or ask for {smaller}" if smaller else ""
         raise CotenantError(
-            f"{name} ({size}) needs {size_words(needed_bytes)} and {root} has {size_words(free_bytes)} free.",
-            f"Free some space, {_ELSEWHERE}{smaller}.",
+            f"{what} needs {size_words(needed_bytes)} and {root} has {size_words(free_bytes)} free.",
+            f"Free some space, {ELSEWHERE}{instead}.",
         )
     return free_bytes
 
 
-def refuse_foreign(folder: Path, name: str, manifest: Manifest | None) -> None:
-    """Raise CotenantError where `folder` holds what no maker made: it may be a person's own."""
+def refuse_foreign(folder: Path, name: str, manifest: Manifest | None, kind: str) -> None:
+    """Raise CotenantError where `folder` holds what a set of `kind` must not replace.
+
+    That is what nobody here made, since it may be a person's own, and a real set, where a fake one is asked for.
+    """
     if folder.is_symlink():
         raise NotADirectoryError(errno.ENOTDIR, "It is a symbolic link", str(folder))
-    if manifest is not None and (manifest.name, manifest.kind) == (name, FAKE):
+    if manifest is not None and manifest.name == name and (manifest.kind == FAKE or kind == REAL):
         return
-    if folder.exists() and any(folder.iterdir()):
+    if manifest is not None and manifest.name == name:
         raise CotenantError(
-            f"{folder} holds files without the manifest of a fake set, so they may be your own.",
-            f"Move the folder away, or {_ELSEWHERE}.",
+            f"{folder} holds the real set, which a fake one never replaces.",
+            f"Use it with FAKE_DATASET=0, or {ELSEWHERE} for fake sets.",
+        )
+    if folder.exists() and any(folder.iterdir()):
+        ready = ", then name it with --from DIR if it is the set" if kind == REAL else ""
+        raise CotenantError(
+            f"{folder} holds files without a manifest of this set, so they may be your own.",
+            f"Move the folder away{ready}, or {ELSEWHERE}.",
         )
 
 
@@ -78,11 +80,11 @@ def _explanation(error: OSError, name: str, root: Path) -> tuple[str, str]:
     """Return the sentence and the remedy."""
     place = error.filename or root
     if error.errno in _FULL:
-        again = f"Free some space, or {_ELSEWHERE}, and start again: complete files are kept."
+        again = f"Free some space, or {ELSEWHERE}, and start again: complete files are kept."
         return f"The disk of {root} became full while {name} was made.", again
     if error.errno in _FORBIDDEN:
-        return f"{place} cannot be written: {error.strerror}.", f"Change its permissions, or {_ELSEWHERE}."
+        return f"{place} cannot be written: {error.strerror}.", f"Change its permissions, or {ELSEWHERE}."
     if error.errno in _NO_FOLDER:
-        return f"{place} cannot be used as a folder: {error.strerror}.", f"Move it away, or {_ELSEWHERE}."
+        return f"{place} cannot be used as a folder: {error.strerror}.", f"Move it away, or {ELSEWHERE}."
     again = "Mend that and start again: complete files are kept."
     return f"Making {name} ended at {place}: {error.strerror or error}.", again

@@ -7,6 +7,8 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from cotenant.datasets.words import size_words
+
 SECONDS_PER_LINE = 10.0
 
 Advance = Callable[[], None]
@@ -24,21 +26,38 @@ def shown(title: str, done: int, total: int) -> Iterator[Advance]:
         with _bar(title, done, total) as advance:
             yield advance
     else:
-        yield _lines(title, done, total)
+        count, line = done, _now_and_then()
+
+        def advance() -> None:
+            nonlocal count
+            count += 1
+            line(lambda: f"{title}: {count:,} of {total:,} files")
+
+        yield advance
 
 
-def _lines(title: str, done: int, total: int) -> Advance:
-    count = done
+@contextmanager
+def shown_bytes(title: str, total: int) -> Iterator[Callable[[int], None]]:
+    """Yield what to call with the number of bytes that are done, of `total`."""
+    if sys.stderr.isatty():
+        with _byte_bar(title, total) as reach:
+            yield reach
+    else:
+        line = _now_and_then()
+        yield lambda done: line(lambda: f"{title}: {size_words(done)} of {size_words(total)}")
+
+
+def _now_and_then() -> Callable[[Callable[[], str]], None]:
+    """Return what says a line where the last one, or the beginning, is long enough ago."""
     next_line_s = time.monotonic() + SECONDS_PER_LINE
 
-    def advance() -> None:
-        nonlocal count, next_line_s
-        count += 1
+    def say_if_due(line: Callable[[], str]) -> None:
+        nonlocal next_line_s
         if time.monotonic() >= next_line_s:
             next_line_s = time.monotonic() + SECONDS_PER_LINE
-            say(f"{title}: {count:,} of {total:,} files")
+            say(line())
 
-    return advance
+    return say_if_due
 
 
 @contextmanager
@@ -50,3 +69,25 @@ def _bar(title: str, done: int, total: int) -> Iterator[Advance]:
     with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
         task = progress.add_task(title, total=total, completed=done)
         yield lambda: progress.advance(task)
+
+
+@contextmanager
+def _byte_bar(title: str, total: int) -> Iterator[Callable[[int], None]]:
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        DownloadColumn,
+        Progress,
+        TextColumn,
+        TimeRemainingColumn,
+        TransferSpeedColumn,
+    )
+
+    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
+    with Progress(*columns, TimeRemainingColumn(), console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task(title, total=total)
+
+        def reach(done: int) -> None:
+            progress.update(task, completed=done)
+
+        yield reach

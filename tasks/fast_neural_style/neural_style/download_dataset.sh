@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Makes the fake ImageNet below $DATA_DIRECTORY, else $BASE/data, else ./workspace/data. Flags: --root DIR --size small|full
+# Makes the fake ImageNet, or gets the real one (FAKE_DATASET=0), below $DATA_DIRECTORY, else $BASE/data, else ./workspace/data.
+# Flags: --root DIR --size small|full --mirror URL --from DIR (docs/datasets.md)
 set -euo pipefail
 checkout=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/../../.." && pwd)
 export PYTHONPATH="$checkout/common${PYTHONPATH:+:$PYTHONPATH}"

@@ -1,0 +1,1 @@
+"""Files from HTTP servers and local folders: resumed, retried over several sources, verified. Standard library only."""
