@@ -6,14 +6,17 @@ import contextlib
 import os
 import signal
 import subprocess
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from cotenant.isolation import delegation
 from cotenant.isolation.backend import RunName, start_ticks
 from cotenant.isolation.v1 import NEEDED, WANTED
 from cotenant.machine.limits import cgroup_mounts
+from isolation.fakev2 import FakeV2, MakeV2
 from isolation.shim import eventually
 
 
@@ -49,6 +52,22 @@ def dead_run() -> RunName:
         name = RunName(process.pid, start_ticks(process.pid) or 0)
         process.kill()
     return name
+
+
+@pytest.fixture
+def make_v2(monkeypatch: pytest.MonkeyPatch) -> Iterator[MakeV2]:
+    """Makes a fake of cgroup v2. Not in /dev/shm: a suite elsewhere on this machine clears what is new there."""
+    monkeypatch.setattr("cotenant.isolation.cgroupfs.REMOVE_WAIT_S", 0.01)
+    monkeypatch.setattr(delegation, "SYSTEMD", Path("/"))
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: set(range(8)))
+    with tempfile.TemporaryDirectory() as root:
+        yield lambda *own: FakeV2(Path(root), monkeypatch, *own)
+        monkeypatch.undo()
+
+
+@pytest.fixture
+def v2_kernel(make_v2: MakeV2) -> FakeV2:
+    return make_v2()
 
 
 def _kill(tops: list[Path]) -> set[int]:

@@ -1,4 +1,4 @@
-"""A tree of plain files that behaves as v1 cgroups do, and fails on the call it is told to."""
+"""Trees of plain files that behave as v1 cgroups do, and fail on the call they are told to; v2 is in fakev2.py."""
 
 from __future__ import annotations
 
@@ -33,27 +33,17 @@ FILES: dict[str, dict[str, object]] = {
 REAL: dict[str, Callable[..., Any]] = {name: getattr(os, name) for name in ("mkdir", "rmdir", "open", "read", "write")}
 
 
-class FakeKernel:
-    """v1 hierarchies below `root`: a directory is born with its files, and goes with them."""
+class FaultyFiles:
+    """Plain files below `root`, of which one call fails; what a kernel would make of the others, subclasses say."""
 
-    def __init__(self, root: Path, patch: pytest.MonkeyPatch, controllers: tuple[str, ...] = tuple(FILES)) -> None:
+    def __init__(self, root: Path, patch: pytest.MonkeyPatch) -> None:
         self.root = root
-        self.mounts = {name: root / name for name in controllers}
         self.calls: list[str] = []
         self.fail_at: int | None = None
         self.error: OSError | None = None
         self.without: set[str] = set()
-        self.answers: dict[str, str] = {}
-        """What a file says after it was written, whatever that was."""
         for name in REAL:
             patch.setattr(os, name, getattr(self, f"_{name}"))
-        for mount in self.mounts.values():
-            os.mkdir(mount)  # noqa: PTH102
-        for name in ("cpuset.cpus", "cpuset.effective_cpus"):
-            self._put(root / "cpuset" / name, "0-7")
-        for name in ("cpuset.mems", "cpuset.effective_mems"):
-            self._put(root / "cpuset" / name, "0-1")
-        self.calls.clear()
 
     def fail(self, call: int, number: int) -> None:
         """Fail on the call with this index, counted from now on, with this errno."""
@@ -69,23 +59,29 @@ class FakeKernel:
 
     def directories(self) -> list[Path]:
         """Every cgroup below the roots."""
-        return [path for mount in self.mounts.values() for path in mount.rglob("*") if path.is_dir()]
+        raise NotImplementedError
+
+    def born(self, directory: Path) -> dict[str, object]:
+        """Return the files of a directory that has just been made, and what they say."""
+        raise NotImplementedError
+
+    def written(self, path: Path, text: str) -> str:
+        """Return what a file says after `text` was written to it. Raises OSError where the kernel takes it not."""
+        raise NotImplementedError
 
     def _mkdir(self, path: Any, mode: int = 0o777, **kwargs: Any) -> None:
         self._call("mkdir", path)
         REAL["mkdir"](path, mode, **kwargs)
         if self._holds(path):
-            controller = Path(path).relative_to(self.root).parts[0]
-            for name, text in {"cgroup.procs": "", **FILES[controller]}.items():
+            for name, text in self.born(Path(path)).items():
                 if name not in self.without:
-                    self._put(Path(path) / name, text)
+                    self.put(Path(path) / name, text)
 
     def _rmdir(self, path: Any, **kwargs: Any) -> None:
         self._call("rmdir", path)
-        if self._holds(path):
+        if self._holds(path) and not any(child.is_dir() for child in Path(path).iterdir()):
             for file in Path(path).iterdir():
-                if file.is_file():
-                    file.unlink()
+                file.unlink()
         REAL["rmdir"](path, **kwargs)
 
     def _open(self, path: Any, flags: int, *args: Any, **kwargs: Any) -> int:
@@ -100,11 +96,8 @@ class FakeKernel:
         path = _path(descriptor)
         self._call("write", path)
         if self._holds(path):
-            os.ftruncate(descriptor, 0)
-            effective = path.with_name(path.name.replace("cpuset.", "cpuset.effective_"))
-            if effective != path and effective.exists():
-                self._put(effective, text.decode())
-            text = self.answers.get(path.name, text.decode()).encode()
+            self.put(path, self.written(path, text.decode()))
+            return len(text)
         return int(REAL["write"](descriptor, text))
 
     def _call(self, name: str, path: Any) -> None:
@@ -117,10 +110,42 @@ class FakeKernel:
     def _holds(self, path: Any) -> bool:
         return isinstance(path, str | Path) and self.root in Path(path).parents
 
-    def _put(self, path: Path, text: object) -> None:
-        descriptor = REAL["open"](path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
-        REAL["write"](descriptor, f"{text}\n".encode())
+    def put(self, path: Path, text: object) -> None:
+        """Have a file say something, as the kernel would: no call of anybody's."""
+        # Not emptied first: closing such a file makes some file systems write it to the disk.
+        descriptor = REAL["open"](path, os.O_WRONLY | os.O_CREAT, 0o644)
+        os.ftruncate(descriptor, REAL["write"](descriptor, f"{text}\n".encode()))
         os.close(descriptor)
+
+
+class FakeKernel(FaultyFiles):
+    """v1 hierarchies below `root`: a directory is born with its files, and goes with them."""
+
+    def __init__(self, root: Path, patch: pytest.MonkeyPatch, controllers: tuple[str, ...] = tuple(FILES)) -> None:
+        super().__init__(root, patch)
+        self.mounts = {name: root / name for name in controllers}
+        self.answers: dict[str, str] = {}
+        """What a file says after it was written, whatever that was."""
+        for mount in self.mounts.values():
+            os.mkdir(mount)  # noqa: PTH102
+        for name in ("cpuset.cpus", "cpuset.effective_cpus"):
+            self.put(root / "cpuset" / name, "0-7")
+        for name in ("cpuset.mems", "cpuset.effective_mems"):
+            self.put(root / "cpuset" / name, "0-1")
+        self.calls.clear()
+
+    def directories(self) -> list[Path]:
+        return [path for mount in self.mounts.values() for path in mount.rglob("*") if path.is_dir()]
+
+    def born(self, directory: Path) -> dict[str, object]:
+        controller = directory.relative_to(self.root).parts[0]
+        return {"cgroup.procs": "", **FILES.get(controller, {})}
+
+    def written(self, path: Path, text: str) -> str:
+        effective = path.with_name(path.name.replace("cpuset.", "cpuset.effective_"))
+        if effective != path and effective.exists():
+            self.put(effective, text)
+        return self.answers.get(path.name, text)
 
 
 def _path(descriptor: int) -> Path:

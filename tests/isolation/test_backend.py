@@ -13,7 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cotenant.isolation import backend
-from cotenant.isolation.backend import RunName, expected, owner, start_ticks
+from cotenant.isolation.backend import FLOWS, Counters, RunName, expected, owner, start_ticks
+from cotenant.isolation.enabling import enabled_by
 from isolation.shim import sleeper, slice_of
 
 
@@ -106,3 +107,40 @@ def test_expected_is_what_records_keep() -> None:
         "memory_bytes": 4096,
         "accelerators": [],
     }
+
+
+FILLED = Counters(*range(100, 100 + len(Counters().uncounted())))
+TIMES = st.builds(Counters, *[st.none() | st.integers(0, 1 << 40) for _ in Counters().uncounted()])
+
+
+@given(TIMES, TIMES)
+def test_what_flows_is_a_difference_and_the_rest_is_as_it_is(before: Counters, after: Counters) -> None:
+    since = after.since(before)
+    for name in Counters().uncounted():
+        first, then, said = (getattr(one, name) for one in (before, after, since))
+        assert said == (then - first if name in FLOWS and None not in (first, then) else then)
+    assert since.uncounted() == after.uncounted()
+
+
+def test_at_the_end_what_flows_is_of_the_last_done() -> None:
+    done = Counters(processor_ns=1, stalled_io_some_us=2, pids=3, memory_peak_bytes=4, oom_kills=5)
+    ended = FILLED.at_end(done)
+    assert (ended.processor_ns, ended.stalled_io_some_us, ended.pids) == (1, 2, 3)
+    assert (ended.memory_peak_bytes, ended.oom_kills) == (FILLED.memory_peak_bytes, FILLED.oom_kills)
+    assert ended.throttled_ns == FILLED.throttled_ns
+    assert FILLED.at_end(Counters()) == FILLED
+    assert Counters().at_end(done).memory_peak_bytes is None
+
+
+@pytest.mark.parametrize("backend_name", ["v2", "systemd", "affinity", "none"])
+def test_whatever_can_be_missing_has_something_that_enables_it(backend_name: str) -> None:
+    missing = ["processors", "nodes", "swap", "pids", "throttled_ns", "stalled_io_full_us", "memory_peak_bytes"]
+    missing += ["pids_peak", "pids_refused", "oom_group_kills"]
+    assert list(enabled_by(backend_name, missing)) == missing
+
+
+def test_what_v1_may_not_count_has_something_that_enables_it() -> None:
+    always = {"memory_peak_bytes"}
+    missing = ["swap", *(name for name in Counters().uncounted() if name not in always)]
+    assert list(enabled_by("v1", missing)) == missing
+    assert "psi=1" in enabled_by("v1", ["stalled_cpu_some_us"])["stalled_cpu_some_us"]

@@ -2,60 +2,151 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
 
 from cotenant.errors import EXIT_NOT_ISOLATED, CotenantError, IsolationError
+from cotenant.isolation import choose, delegation
+from cotenant.isolation.backend import Refusal
 from cotenant.isolation.choose import CHOICES, choose_backend
-from cotenant.isolation.v1 import NEEDED
+from cotenant.isolation.systemd import SCOPE_VARIABLE, Systemd
+from cotenant.isolation.v1 import NEEDED, V1
+from cotenant.isolation.v2 import V2
+from cotenant.machine.batch import BATCH_SYSTEMS
+from cotenant.machine.limits import Mounts
+
+Refuse = Callable[..., None]
+NO, PART = Refusal("it is not there", "Mend it."), Refusal("half is there", "Mend the rest.", partial=True)
+NOTHING = Mounts({}, None, {}, {})
+
+
+@pytest.fixture(autouse=True)
+def quiet(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """No systemd, no batch system, and no scope, whatever surrounds the tests."""
+    monkeypatch.setattr(delegation, "SYSTEMD", tmp_path / "nowhere")
+    for variable in (*BATCH_SYSTEMS, SCOPE_VARIABLE):
+        monkeypatch.delenv(variable, raising=False)
 
 
 @pytest.fixture
-def mounts(tmp_path: Path) -> dict[str, Path]:
+def mounts(tmp_path: Path) -> Mounts:
     for name in NEEDED:
         (tmp_path / name).mkdir()
-    return {name: tmp_path / name for name in NEEDED}
+    return Mounts({name: tmp_path / name for name in NEEDED}, None, {}, {})
+
+
+@pytest.fixture
+def refuse(monkeypatch: pytest.MonkeyPatch) -> Refuse:
+    """Sets what v1, v2 and systemd answer to a probe."""
+
+    def refuse(*answers: Refusal | None) -> None:
+        for backend, answer in zip((V1, V2, Systemd), answers, strict=True):
+            monkeypatch.setattr(backend, "probe", lambda self, answer=answer: answer)
+
+    return refuse
 
 
 @pytest.mark.parametrize(
     ("asked", "name"),
     [("auto", "v1"), ("require", "v1"), ("v1", "v1"), ("affinity", "affinity"), ("none", "none")],
 )
-def test_where_v1_can_be_had(asked: str, name: str, mounts: dict[str, Path]) -> None:
+def test_where_v1_can_be_had(asked: str, name: str, mounts: Mounts) -> None:
     chosen = choose_backend(asked, mounts, None)
     assert chosen.backend.name == name
     assert chosen.findings == ()
+    chosen.settle()
 
 
 @pytest.mark.parametrize(("asked", "name"), [("affinity", "affinity"), ("none", "none")])
 def test_what_needs_no_cgroups(asked: str, name: str) -> None:
-    chosen = choose_backend(asked, {}, None)
+    chosen = choose_backend(asked, NOTHING, None)
     assert (chosen.backend.name, chosen.findings) == (name, ())
 
 
-def test_auto_degrades_and_says_why(mounts: dict[str, Path]) -> None:
-    del mounts["memory"]
-    chosen = choose_backend("auto", mounts, None)
-    assert chosen.backend.name == "affinity"
-    (finding,) = chosen.findings
-    assert finding.rule == "degraded"
-    assert finding.sentence.endswith("by cgroups here: the v1 controller memory is not mounted.")
-    assert "--isolation require" in finding.remedy
+@pytest.mark.parametrize("asked", ["auto", "require"])
+@pytest.mark.parametrize(
+    ("answers", "name"),
+    [
+        ((None, None, None), "v1"),
+        ((NO, None, None), "v2"),
+        ((NO, NO, None), "systemd"),
+        ((NO, PART, None), "systemd"),
+    ],
+)
+def test_the_first_that_can_be_had_whole(
+    asked: str, answers: Sequence[Refusal | None], name: str, refuse: Refuse
+) -> None:
+    refuse(*answers)
+    chosen = choose_backend(asked, NOTHING, None)
+    assert (chosen.backend.name, chosen.findings) == (name, ())
 
 
 @pytest.mark.parametrize(
-    ("asked", "words"), [("require", "Isolation is required, but"), ("v1", "Isolation by v1 was asked for, but")]
+    ("answers", "name", "remedy"),
+    [((NO, NO, NO), "affinity", "Mend it."), ((NO, PART, NO), "v2", "Mend the rest."), ((NO, NO, PART), "systemd", "")],
 )
-def test_what_was_required_is_had_or_an_error(asked: str, words: str) -> None:
-    with pytest.raises(
-        IsolationError, match=f"^{words} the v1 controller cpuset is not mounted. Run as root"
-    ) as caught:
-        choose_backend(asked, {}, None)
+def test_auto_degrades_to_a_part_or_to_affinity(
+    answers: Sequence[Refusal], name: str, remedy: str, refuse: Refuse
+) -> None:
+    refuse(*answers)
+    chosen = choose_backend("auto", NOTHING, None)
+    assert chosen.backend.name == name
+    (finding,) = chosen.findings
+    assert (finding.rule, finding.severity) == ("degraded", "warning")
+    assert ("in part" in finding.sentence) == (name != "affinity")
+    assert finding.sentence.count("is there") + finding.sentence.count("not there") == 3
+    assert finding.remedy.startswith(remedy)
+    assert "--isolation require" in finding.remedy
+
+
+@pytest.mark.parametrize("asked", ["require", "v1", "v2", "systemd"])
+@pytest.mark.parametrize("answer", [NO, PART])
+def test_what_was_required_is_had_whole_or_an_error(asked: str, answer: Refusal, refuse: Refuse) -> None:
+    refuse(answer, answer, answer)
+    with pytest.raises(IsolationError) as caught:
+        choose_backend(asked, NOTHING, None)
     assert caught.value.exit_status == EXIT_NOT_ISOLATED
+    assert answer.reason in caught.value.sentence
+    assert caught.value.remedy == f"{answer.remedy} Or let it degrade with --isolation auto."
+
+
+def test_a_reason_stands_alone_where_one_backend_was_asked_for() -> None:
+    with pytest.raises(IsolationError, match=r"^Isolation by v1 was asked for, but the v1 controller cpuset is not"):
+        choose_backend("v1", NOTHING, None)
+    with pytest.raises(IsolationError, match=r"^Isolation is required, but v1: the v1 .*; v2: no cgroup .*; systemd: "):
+        choose_backend("require", NOTHING, None)
+
+
+def test_auto_with_a_part_of_the_v1_controllers(mounts: Mounts) -> None:
+    del mounts.v1["memory"]
+    (finding,) = choose_backend("auto", mounts, None).findings
+    assert "v1: the v1 controller memory is not mounted; v2: " in finding.sentence
+
+
+def test_inside_its_scope_nothing_else_is_asked(monkeypatch: pytest.MonkeyPatch, refuse: Refuse) -> None:
+    monkeypatch.setattr(choose.Systemd, "inside", True, raising=False)
+    monkeypatch.setattr(Systemd, "__init__", lambda self, *given: None)
+    refuse(None, None, None)
+    assert choose_backend("auto", NOTHING, None).backend.name == "systemd"
+
+
+@pytest.mark.parametrize("variable", BATCH_SYSTEMS)
+def test_in_a_batch_job_v1_stays_in_the_jobs_cgroup(
+    variable: str, mounts: Mounts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, mount in mounts.v1.items():
+        mounts.own[name] = mount / "job"
+        (mount / "job").mkdir()
+    places = choose_backend("v1", mounts, None).backend.estate()["v1"]["mounts"]
+    assert places == {name: str(mount) for name, mount in mounts.v1.items()}
+    monkeypatch.setenv(variable, "7")
+    places = choose_backend("v1", mounts, None).backend.estate()["v1"]["mounts"]
+    assert places == {name: str(mount / "job") for name, mount in mounts.v1.items()}
 
 
 @pytest.mark.parametrize("asked", CHOICES)
-def test_a_bad_base_is_an_error_whatever_was_asked(asked: str, mounts: dict[str, Path]) -> None:
+def test_a_bad_base_is_an_error_whatever_was_asked(asked: str, mounts: Mounts) -> None:
     with pytest.raises(CotenantError, match=r"^--cgroup-base '\.\./x' is no path"):
         choose_backend(asked, mounts, "../x")

@@ -1,24 +1,12 @@
-"""The planner on invented machines, and its laws on random ones."""
+"""The planner on invented machines."""
 
 from __future__ import annotations
 
-from collections import defaultdict
-
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from cotenant.errors import CotenantError
-from cotenant.isolation.plan import (
-    PAGE_BYTES,
-    Plan,
-    Policy,
-    plan,
-    plan_whole,
-    split_ranks,
-    tenants_by_default,
-)
-from cotenant.machine.topology import Machine
+from cotenant.isolation.memory_shares import PAGE_BYTES
+from cotenant.isolation.plan import Plan, plan, plan_whole, split_ranks, tenants_by_default
 from machine.invented import GIB, device, machine, of_cores
 
 EIGHT = tuple(device(i, node=i // 4) for i in range(8))
@@ -283,101 +271,3 @@ def test_ranks_are_pinned_near_their_devices() -> None:
     for ranks in (0, 9):
         with pytest.raises(CotenantError, match="Use --users 8 or fewer"):
             split_ranks(host, whole, ranks)
-
-
-@st.composite
-def machines(draw: st.DrawFn) -> Machine:
-    nodes, cores, threads = (
-        draw(st.integers(1, 4)),
-        draw(st.integers(1, 9)),
-        draw(st.sampled_from((1, 2, 2, 4))),
-    )
-    total = nodes * cores * threads
-    devices = draw(st.lists(st.integers(-1, nodes), max_size=8))
-    missing = draw(st.sets(st.integers(0, total - 1), max_size=total - 1) if draw(st.booleans()) else st.just(set()))
-    return machine(
-        nodes,
-        cores,
-        threads,
-        memory_bytes=draw(st.integers(8, 2048)) * GIB + draw(st.integers(0, 9999)),
-        devices=tuple(device(i, node) for i, node in enumerate(devices)),
-        quota=draw(st.none() | st.floats(0.1, 2.0 * total)),
-        without=tuple(missing),
-    )
-
-
-def fitting(host: Machine) -> int:
-    usable = len(host.processors)
-    return usable if host.quota_processors is None else max(1, min(usable, int(host.quota_processors)))
-
-
-@given(st.data(), machines())
-@settings(max_examples=300, deadline=None)
-def test_laws(data: st.DataObject, host: Machine) -> None:
-    limit = fitting(host)
-    tenants = data.draw(st.integers(1, limit))
-    policy: Policy = data.draw(st.sampled_from(("cores", "contiguous")))
-    made = plan(host, tenants, policy=policy)
-    given_out = [number for hand in processors(made) for number in hand]
-    assert len(given_out) == len(set(given_out)) <= limit
-    assert sorted((*given_out, *made.unused_processors)) == [p.id for p in host.processors]
-    assert len({len(hand) for hand in processors(made)}) == 1
-    assert len(processors(made)[0]) >= 1
-    assert all(hand == tuple(sorted(hand)) for hand in processors(made))
-    assert len({piece.memory_bytes for piece in made.slices}) == 1
-    memory = made.slices[0].memory_bytes
-    assert memory % PAGE_BYTES == 0
-    assert 0 < memory * tenants <= host.memory_bytes - made.reserve_bytes
-    for node in host.nodes:
-        assert sum(piece.memory_bytes for piece in made.slices if piece.nodes == (node.id,)) <= node.memory_bytes
-    shares = {len(piece.accelerators) for piece in made.slices}
-    assert shares == {max(len(host.accelerators) // tenants, 1 if host.accelerators else 0)}
-    assert made == plan(host, tenants, policy=policy)
-
-
-@given(st.data(), machines())
-@settings(max_examples=300, deadline=None)
-def test_laws_of_cores(data: st.DataObject, host: Machine) -> None:
-    tenants = data.draw(st.integers(1, fitting(host)))
-    made = plan(host, tenants)
-    core_of = {p.id: p.core for p in host.processors}
-    members: defaultdict[int, set[int]] = defaultdict(set)
-    for processor in host.processors:
-        members[processor.core].add(processor.id)
-    sharers: defaultdict[int, set[int]] = defaultdict(set)
-    for piece in made.slices:
-        for number in piece.processors:
-            sharers[core_of[number]].add(piece.tenant)
-    if len(members) >= tenants:
-        assert all(len(tenants_of) == 1 for tenants_of in sharers.values())
-        assert "siblings_split" not in rules(made)
-    complete = len({len(core) for core in members.values()}) == 1 and fitting(host) == len(host.processors)
-    if complete and len(members) >= tenants:
-        assert all(members[core_of[n]] <= set(hand) for hand in processors(made) for n in hand)
-        largest = len(members) // tenants * len(members[core_of[made.slices[0].processors[0]]])
-        assert largest * 7 / 8 <= len(made.slices[0].processors) <= largest
-
-
-@given(st.integers(1, 4), st.integers(1, 8), st.integers(1, 8), st.sampled_from((1, 2)))
-def test_equal_nodes_are_never_straddled_by_a_multiple_of_them(
-    nodes: int, cores: int, per_node: int, threads: int
-) -> None:
-    if per_node > cores:
-        return
-    devices = tuple(device(i, node=i % nodes) for i in range(nodes * per_node))
-    made = plan(machine(nodes, cores, threads, devices=devices), nodes * per_node)
-    assert [piece.nodes for piece in made.slices] == [(i % nodes,) for i in range(nodes * per_node)]
-    assert set(rules(made)) <= {"processors_unused"}
-
-
-@given(st.data(), machines())
-@settings(deadline=None)
-def test_laws_of_ranks(data: st.DataObject, host: Machine) -> None:
-    whole = plan_whole(host).slices[0]
-    ranks = data.draw(st.integers(1, len(whole.processors)))
-    hands = split_ranks(host, whole, ranks)
-    pinned = [number for hand in hands for number in hand]
-    assert len(hands) == ranks
-    assert len(pinned) == len(set(pinned))
-    assert set(pinned) <= set(whole.processors)
-    assert len({len(hand) for hand in hands}) == 1

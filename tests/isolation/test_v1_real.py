@@ -16,8 +16,10 @@ from cgroupspy.nodes import Node
 from cotenant.isolation.backend import NotIsolatedError, RunName, start_ticks
 from cotenant.isolation.plan import Slice
 from cotenant.isolation.v1 import V1
+from cotenant.isolation.v1group import Group
 from cotenant.isolation.v1slice import PIDS_MAX, V1Slice
 from cotenant.machine.cpulist import parse
+from cotenant.machine.limits import V2, cgroup_mounts
 from isolation.adversaries import ADVERSARIES, MEMORY_HOG
 from isolation.shim import MIB, eventually, is_dead, numbers, sleeper, slice_of, started
 
@@ -231,6 +233,49 @@ def test_a_slice_in_use_is_not_removed(opened: V1, pair: tuple[Slice, Slice], mo
         assert f"{file.parent} cannot be removed: Device or resource busy" in str(caught.value)
 
 
+@pytest.fixture
+def twinned(v1_mounts: Mounts, v1_base: str) -> Iterator[V1]:
+    """A backend whose slices have a twin in the v2 hierarchy, on a hybrid host."""
+    unified = cgroup_mounts().v2
+    if unified is None or not os.access(unified / "cgroup.procs", os.W_OK):
+        pytest.skip("no v2 hierarchy is mounted beside v1, or it is not writable")
+    backend = V1({**v1_mounts, V2: unified}, v1_base)
+    backend.open(RunName())
+    yield backend
+    backend.close()
+    assert not (unified / v1_base).exists()
+
+
+def test_a_twin_kills_at_once_and_counts_stalls(
+    twinned: V1, pair: tuple[Slice, Slice], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    live = twinned.create(pair[0])
+    live.verify()
+    assert len(live.entry.procs_files) == 6
+    forks = "for i in 1 2 3 4 5 6 7 8; do sleep 1000 & done; wait"
+    with started(live.entry, "sh", "-c", forks) as shim:
+        assert shim.says() == "in"
+        shim.release()
+        eventually(lambda: len(inside(live)) == 9, "nine processes")
+        monkeypatch.setattr(Group, "_kill_frozen", lambda self: pytest.fail("one by one"))
+        live.kill()
+        assert shim.result()[0] == -signal.SIGKILL
+    counted = live.counters()
+    assert counted.stalled_cpu_some_us is not None
+    assert counted.stalled_memory_full_us is not None
+    assert counted.pids_peak is None or counted.pids_peak >= 9
+    assert set(counted.uncounted()) <= {"throttled_ns", "throttled_times", "pids_peak", "oom_events", "oom_group_kills"}
+
+
+def test_who_lives_outside_the_twin_dies_too(twinned: V1, pair: tuple[Slice, Slice]) -> None:
+    live = twinned.create(pair[0])
+    half = dataclasses.replace(live.entry, procs_files=live.entry.procs_files[:3])
+    with started(half, "sleep", "1000") as shim:
+        assert shim.says() == "in"
+        live.kill()
+        assert shim.result()[0] == -signal.SIGKILL
+
+
 def test_without_a_freezer(v1_mounts: Mounts, v1_base: str, pair: tuple[Slice, Slice]) -> None:
     backend = V1({name: v1_mounts[name] for name in ("cpuset", "memory")}, v1_base)
     assert backend.unenforced == ("pids",)
@@ -309,7 +354,9 @@ def test_a_base_by_another_name_has_to_be_there_and_stays(
     v1_mounts: Mounts, v1_base: str, pair: tuple[Slice, Slice]
 ) -> None:
     backend = V1(v1_mounts, f"{v1_base}/theirs")
-    assert backend.probe() == f"there is no cgroup {v1_mounts['cpuset'] / v1_base / 'theirs'}"
+    refused = backend.probe()
+    assert refused is not None
+    assert refused.reason == f"there is no cgroup {v1_mounts['cpuset'] / v1_base / 'theirs'}"
     for mount in v1_mounts.values():
         (mount / v1_base / "theirs").mkdir(parents=True)
     backend = V1(v1_mounts, f"{v1_base}/theirs")

@@ -6,9 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, TypeVar
 
 from cotenant.machine.cpulist import format_list
+
+_T = TypeVar("_T")
 
 
 def write(root: Path, files: dict[str, object]) -> Path:
@@ -57,6 +59,21 @@ class Board:
     parts: tuple[Board, ...] = ()
     mig: bool = False
     lost: bool = False
+    mig_pending: bool | None = None
+    persistent: bool = True
+    ecc: bool | None = True
+    errors: int | None = 0
+    repair_pending: bool = False
+    mode: int = 0
+    limit_mw: int | None = 700_000
+    default_mw: int = 700_000
+    reasons: int = 0
+    running: tuple[tuple[int, int | None], ...] = ()
+    """Process ids and the bytes of device memory that they use."""
+    served: tuple[tuple[int, int | None], ...] = ()
+    """The same of clients of MPS."""
+    slowed_ns: tuple[int, int] | None = (0, 0)
+    """By the power limit, by heat."""
 
 
 @dataclass
@@ -102,9 +119,10 @@ class FakeNvml:
         return SimpleNamespace(total=board.memory)
 
     def nvmlDeviceGetMigMode(self, board: Board) -> list[int]:  # noqa: N802
-        if not board.mig:
+        if not board.mig and board.mig_pending is None:
             raise NVMLError("Not Supported")
-        return [1, 1]
+        pending = board.mig if board.mig_pending is None else board.mig_pending
+        return [int(board.mig), int(pending)]
 
     def nvmlDeviceGetMaxMigDeviceCount(self, board: Board) -> int:  # noqa: N802
         return 7
@@ -113,3 +131,50 @@ class FakeNvml:
         if number >= len(board.parts):
             raise NVMLError("Not Found")
         return board.parts[number]
+
+    def nvmlDeviceGetPersistenceMode(self, board: Board) -> int:  # noqa: N802
+        return int(board.persistent)
+
+    def nvmlDeviceGetEccMode(self, board: Board) -> list[int]:  # noqa: N802
+        return [int(told(board.ecc))] * 2
+
+    def nvmlDeviceGetTotalEccErrors(self, board: Board, kind: int, counter: int) -> int:  # noqa: N802
+        assert (kind, counter) == (1, 0), "uncorrected errors since the last reboot"
+        return told(board.errors)
+
+    def nvmlDeviceGetRemappedRows(self, board: Board) -> list[int]:  # noqa: N802
+        return [0, 0, int(board.repair_pending), 0]
+
+    def nvmlDeviceGetRetiredPagesPendingStatus(self, board: Board) -> int:  # noqa: N802
+        raise NVMLError("Not Supported")
+
+    def nvmlDeviceGetComputeMode(self, board: Board) -> int:  # noqa: N802
+        return board.mode
+
+    def nvmlDeviceGetPowerManagementLimit(self, board: Board) -> int:  # noqa: N802
+        return told(board.limit_mw)
+
+    def nvmlDeviceGetPowerManagementDefaultLimit(self, board: Board) -> int:  # noqa: N802
+        return board.default_mw
+
+    def nvmlDeviceGetCurrentClocksThrottleReasons(self, board: Board) -> int:  # noqa: N802
+        return board.reasons
+
+    def nvmlDeviceGetComputeRunningProcesses(self, board: Board) -> list[SimpleNamespace]:  # noqa: N802
+        return [SimpleNamespace(pid=pid, usedGpuMemory=memory) for pid, memory in board.running]
+
+    def nvmlDeviceGetMPSComputeRunningProcesses(self, board: Board) -> list[SimpleNamespace]:  # noqa: N802
+        return [SimpleNamespace(pid=pid, usedGpuMemory=memory) for pid, memory in board.served]
+
+    def nvmlDeviceGetGraphicsRunningProcesses(self, board: Board) -> list[SimpleNamespace]:  # noqa: N802
+        raise NVMLError("Not Supported")
+
+    def nvmlDeviceGetViolationStatus(self, board: Board, policy: int) -> SimpleNamespace:  # noqa: N802
+        return SimpleNamespace(referenceTime=0, violationTime=told(board.slowed_ns)[policy])
+
+
+def told(value: _T | None) -> _T:
+    """What a board that knows it says, and an error of one that does not."""
+    if value is None:
+        raise NVMLError("Not Supported")
+    return value

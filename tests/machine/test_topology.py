@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 
 from cotenant.machine.topology import Node, Processor, discover
+from machine import fleet
 from machine.fakehost import Board, FakeNvml, mount, node, processors, write
 
 CG = "sys/fs/cgroup"
@@ -121,6 +122,19 @@ def test_limits_above_us_bound_memory_and_processors(tmp_path: Path) -> None:
 def test_other_architectures_name_their_processor_otherwise(tmp_path: Path) -> None:
     write(tmp_path, {"proc/cpuinfo": "processor\t: 0\ncpu\t\t: POWER9, altivec supported"})
     assert discover(tmp_path, {0}, {}).model_name == "POWER9, altivec supported"
+
+
+def test_kinds_of_core_where_there_are_several(tmp_path: Path) -> None:
+    laptop = fleet.laptop(tmp_path)
+    assert [processor.kind for processor in laptop.processors] == ["core"] * 12 + ["atom"] * 8
+    # Who may run on one kind only has a machine of like cores.
+    assert {processor.kind for processor in discover(tmp_path, {0, 1, 2, 3}, {}).processors} == {""}
+
+
+def test_capacities_stand_in_for_kinds(tmp_path: Path) -> None:
+    assert [processor.kind for processor in fleet.big_little(tmp_path).processors] == ["capacity 446"] * 4 + [
+        "capacity 1024"
+    ] * 4
 
 
 def test_accelerators_of_one_vendor_only(tmp_path: Path) -> None:

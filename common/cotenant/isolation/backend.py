@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import pwd
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from cotenant.isolation.plan import Slice
 from cotenant.machine.cpulist import format_list
+
+PIDS_MAX = 16384
+"""Far above what training needs, and half of what a small host can hold: a fork bomb ends in its own slice."""
+
+OURS = "cotenant"
+"""A base whose name begins so is made and removed with its runs; any other has to be there, and stays."""
 
 
 class NotIsolatedError(OSError):
@@ -38,12 +45,66 @@ class ReadBack:
 
 @dataclass(frozen=True, slots=True)
 class Counters:
-    """Cumulative counters of a slice; None is what this backend or kernel does not count."""
+    """Cumulative counters of a slice; None is what this backend or kernel does not count.
+
+    `throttled_*` count what a quota of the slice or of a cgroup above it held back. `stalled_*` are the totals of
+    pressure stall information, in microseconds: `some` of its tasks waited, or all that could run (`full`).
+    """
 
     processor_ns: int | None = None
+    throttled_ns: int | None = None
+    throttled_times: int | None = None
+    stalled_cpu_some_us: int | None = None
+    stalled_cpu_full_us: int | None = None
+    stalled_memory_some_us: int | None = None
+    stalled_memory_full_us: int | None = None
+    stalled_io_some_us: int | None = None
+    stalled_io_full_us: int | None = None
     memory_peak_bytes: int | None = None
     pids: int | None = None
+    pids_peak: int | None = None
+    pids_refused: int | None = None
+    oom_events: int | None = None
+    """How often the slice's own limit left no memory to be had, whether that killed somebody or not."""
     oom_kills: int | None = None
+    oom_group_kills: int | None = None
+
+    def at_end(self, done: Counters) -> Counters:
+        """Return these with what flows as it was at the last DONE, if that was read; peaks and events as they are."""
+        then = {name: getattr(done, name) for name in (*FLOWS, "pids")}
+        return dataclasses.replace(self, **{name: value for name, value in then.items() if value is not None})
+
+    def since(self, before: Counters) -> Counters:
+        """Return what has flowed since `before`, where that was read; peaks and events as they are."""
+        pairs = {name: (getattr(before, name), getattr(self, name)) for name in FLOWS}
+        return dataclasses.replace(
+            self,
+            **{name: then - first for name, (first, then) in pairs.items() if None not in (first, then)},
+        )
+
+    def uncounted(self) -> list[str]:
+        """Return the names of what was not counted."""
+        return [one.name for one in dataclasses.fields(self) if getattr(self, one.name) is None]
+
+
+FLOWS = tuple(
+    one.name
+    for one in dataclasses.fields(Counters)
+    if one.name == "processor_ns" or one.name.startswith(("throttled_", "stalled_"))
+)
+"""What is of interest as a difference between GO and the last DONE."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why a backend cannot be had, as the rest of a sentence, and the remedy, which may be empty.
+
+    `partial`: it would serve all the same, without the essential part of a slice that its `unenforced` names.
+    """
+
+    reason: str
+    remedy: str = ""
+    partial: bool = False
 
 
 class LiveSlice(Protocol):
@@ -55,7 +116,10 @@ class LiveSlice(Protocol):
         """Compare the kernel's word with the plan. Raises NotIsolatedError."""
 
     def counters(self) -> Counters:
-        """Return the counters now."""
+        """Return the counters now; never raises: what cannot be read is not counted."""
+
+    def oom_kills(self) -> int | None:
+        """Return that counter alone, which is cheap enough to be asked for while tenants are timed."""
 
     def kill(self) -> None:
         """Kill every process inside and wait until none is left. Raises NotIsolatedError if some survive."""
@@ -70,8 +134,8 @@ class Backend(Protocol):
     name: str
     unenforced: tuple[str, ...]
 
-    def probe(self) -> str | None:
-        """Return why this backend cannot be had here, or None where it can."""
+    def probe(self) -> Refusal | None:
+        """Return why this backend cannot be had here as it should be, or None where it can."""
 
     def open(self, run: RunName) -> None:
         """Make the parent of this run's slices, after sweeping what dead runs of the same owner left."""
@@ -80,7 +144,10 @@ class Backend(Protocol):
         """Make a fresh slice. Raises NotIsolatedError."""
 
     def close(self) -> None:
-        """Kill and remove whatever is left of this run."""
+        """Kill and remove whatever is left of this run. Raises NotIsolatedError."""
+
+    def estate(self) -> dict[str, Any]:
+        """Return what `estate.clear` has to know to do the same after our death, as JSON can hold it."""
 
 
 @dataclass(frozen=True, slots=True)

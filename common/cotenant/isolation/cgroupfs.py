@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 REMOVE_WAIT_S = 2.0
@@ -61,8 +62,23 @@ def field(path: Path, name: str) -> int | None:
 
 
 def pids(directory: Path) -> list[int]:
-    """Return the processes directly in a cgroup; none where it does not exist."""
-    return [int(line) for line in (read_or_none(directory / "cgroup.procs") or "").split()]
+    """Return the processes directly in a cgroup; none where it does not exist.
+
+    A threaded v2 cgroup does not list processes: the domain above it has them all.
+    """
+    try:
+        return [int(line) for line in (read_or_none(directory / "cgroup.procs") or "").split()]
+    except OSError as error:
+        if error.errno == errno.EOPNOTSUPP:
+            return []
+        raise
+
+
+def above(directory: Path, name: str) -> Iterator[Path]:
+    """Yield this file of a cgroup and of each cgroup above it that has one: the root of a hierarchy has no limits."""
+    while (directory / name).exists():
+        yield directory / name
+        directory = directory.parent
 
 
 def subtree(directory: Path) -> list[Path]:

@@ -8,11 +8,17 @@ from pathlib import Path
 
 from cotenant.errors import IsolationError
 from cotenant.findings.finding import Finding
-from cotenant.isolation.backend import Backend
+from cotenant.isolation.backend import Backend, Refusal
 from cotenant.isolation.loose import Affinity, NoIsolation
+from cotenant.isolation.names import checked_base
+from cotenant.isolation.systemd import Systemd
 from cotenant.isolation.v1 import V1
+from cotenant.isolation.v2 import V2
+from cotenant.machine.batch import batch_system
+from cotenant.machine.limits import V2 as V2_HIERARCHY
+from cotenant.machine.limits import Mounts
 
-CHOICES = ("auto", "require", "v1", "affinity", "none")
+CHOICES = ("auto", "require", "v1", "v2", "systemd", "affinity", "none")
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,30 +28,85 @@ class Chosen:
     backend: Backend
     findings: tuple[Finding, ...] = ()
 
+    def settle(self) -> None:
+        """Have the runner live where the backend needs it: it may begin anew, once, and not return.
 
-def choose_backend(asked: str, mounts: Mapping[str, Path], base: str | None) -> Chosen:
+        Raises NotIsolatedError.
+        """
+        if isinstance(self.backend, Systemd) and not self.backend.inside:
+            self.backend.begin_anew()
+
+
+def choose_backend(asked: str, mounts: Mounts, base: str | None, on_oom: str = "group") -> Chosen:
     """Return the backend that serves.
 
-    `auto` takes `v1`, else `affinity`; `require` refuses to degrade; a backend asked for by name is had or is an error.
-    Raises IsolationError.
+    `auto` takes the first of `v1`, `v2` and `systemd` that can be had whole; else one that holds memory while
+    processors are bound by affinity; else `affinity`. `require` refuses to degrade; a backend by name is had whole or
+    is an error.
+    `on_oom`: whether memory that is full ends a tenant (`group`) or a process of it (`process`). Raises IsolationError.
     """
-    v1 = V1(mounts, base)
+    if base is not None:
+        checked_base(base)
     if asked == "none":
         return Chosen(NoIsolation())
     if asked == "affinity":
         return Chosen(Affinity())
-    reason = v1.probe()
-    if reason is None:
-        return Chosen(v1)
+    refusals: dict[str, Refusal] = {}
+    partial: Backend | None = None
+    for backend in _candidates(asked, mounts, base, on_oom):
+        refusal = backend.probe()
+        if refusal is None:
+            return Chosen(backend)
+        refusals[backend.name] = refusal
+        partial = partial or (backend if refusal.partial else None)
     if asked == "auto":
-        finding = Finding(
-            "degraded",
-            "warning",
-            f"Slices are not enforced by cgroups here: {reason}.",
-            "Run as root where cgroups are mounted; --isolation require refuses to run without them.",
-        )
-        return Chosen(Affinity(), (finding,))
+        return _degraded(partial, refusals)
     raise IsolationError(
-        f"Isolation {'is required' if asked == 'require' else 'by v1 was asked for'}, but {reason}.",
-        "Run as root where cgroups are mounted, or let it degrade with --isolation auto.",
+        f"Isolation {'is required' if asked == 'require' else f'by {asked} was asked for'}, but {_reasons(refusals)}.",
+        f"{_remedy(refusals)} Or let it degrade with --isolation auto.".strip(),
     )
+
+
+def _candidates(asked: str, mounts: Mounts, base: str | None, on_oom: str) -> list[Backend]:
+    """Return the backends to ask, the best first."""
+    systemd = Systemd(mounts, base, on_oom)
+    if systemd.inside:
+        return [systemd]
+    every: list[Backend] = [
+        V1(_v1_places(mounts), base, mounts.chain("cpu")),
+        V2(mounts, base, on_oom),
+        systemd,
+    ]
+    return [backend for backend in every if asked in ("auto", "require", backend.name)]
+
+
+def _v1_places(mounts: Mounts) -> Mapping[str, Path]:
+    """Return below what our v1 base lies: the hierarchies' roots, but our own cgroups in a batch system's job."""
+    places = mounts.own if batch_system() else {**mounts.v1, V2_HIERARCHY: mounts.v2}
+    return {name: place for name, place in places.items() if place is not None}
+
+
+def _degraded(partial: Backend | None, refusals: Mapping[str, Refusal]) -> Chosen:
+    held = "Slices are not enforced by cgroups here"
+    if partial is not None:
+        held = f"Slices are enforced by cgroups only in part here (by {partial.name}; processors by affinity)"
+    finding = Finding(
+        "degraded",
+        "warning",
+        f"{held}: {_reasons(refusals)}.",
+        f"{_remedy(refusals)} --isolation require refuses to run without them.".strip(),
+    )
+    return Chosen(partial or Affinity(), (finding,))
+
+
+def _reasons(refusals: Mapping[str, Refusal]) -> str:
+    if len(refusals) == 1:
+        return next(iter(refusals.values())).reason
+    return "; ".join(f"{name}: {refusal.reason}" for name, refusal in refusals.items())
+
+
+def _remedy(refusals: Mapping[str, Refusal]) -> str:
+    """Return the remedy that brings most: of the backend that comes nearest, else of the last that was asked."""
+    known = [refusal for refusal in refusals.values() if refusal.remedy]
+    partial = [refusal for refusal in known if refusal.partial]
+    return next((refusal.remedy for refusal in (*partial, *reversed(known))), "")

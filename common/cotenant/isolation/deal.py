@@ -2,18 +2,36 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from itertools import chain
+from typing import NamedTuple
 
 from cotenant.machine.topology import Processor
 
-Core = tuple[int, ...]
-"""The usable processors of one physical core, ascending. No core serves two hands while cores suffice."""
-Cores = dict[int, list[Core]]
-"""The cores of each node."""
+Hand = tuple[int, ...]
+"""The processors of one tenant, ascending."""
 
 _WORTH = 8
-"""For one node, and for whole cores, a hand gives up at most one in so many of its processors."""
+"""For one node, whole cores and one mixture of them, a hand gives up at most one in so many of its processors."""
+_WORTH_ALIKE = 4
+"""So many where nothing but the mixture is gained: tenants of unlike cores cannot be compared at all."""
+
+
+@dataclass(frozen=True, slots=True)
+class Core:
+    """The usable processors of one physical core, ascending. No core serves two hands while cores suffice."""
+
+    processors: tuple[int, ...]
+    kind: str
+
+    def __len__(self) -> int:
+        return len(self.processors)
+
+
+Cores = dict[int, list[Core]]
+"""The cores of each node."""
 
 
 def cores_by_node(processors: Iterable[Processor]) -> Cores:
@@ -23,50 +41,79 @@ def cores_by_node(processors: Iterable[Processor]) -> Cores:
         members.setdefault(processor.core, []).append(processor)
     by_node: Cores = {}
     for core in members.values():
-        by_node.setdefault(core[0].node, []).append(tuple(processor.id for processor in core))
+        by_node.setdefault(core[0].node, []).append(Core(tuple(processor.id for processor in core), core[0].kind))
     return dict(sorted(by_node.items()))
 
 
-def deal(processors: Sequence[Processor], limit: int, wanted: Sequence[int | None]) -> list[Core]:
+def mixtures(processors: Iterable[Processor], hands: Sequence[Hand]) -> list[Counter[tuple[int, str]]]:
+    """Return of each hand how many cores it has by how much of a core that is, in processors, and by kind."""
+    core_of = {processor.id: (processor.core, processor.kind) for processor in processors}
+    found: list[Counter[tuple[int, str]]] = []
+    for hand in hands:
+        threads = Counter(core_of[number] for number in hand)
+        found.append(Counter((count, kind) for (_, kind), count in threads.items()))
+    return found
+
+
+def deal(processors: Sequence[Processor], limit: int, wanted: Sequence[int | None]) -> list[Hand]:
     """Return a hand for each entry of `wanted`, the node it should lie on: equally many, ascending.
 
     At most `limit` are dealt and at least one for each hand: `len(wanted) <= limit` is the caller's care. The
     hands are the largest that come out, or a little smaller (1/8) where that makes them of one node each, or
-    of whole cores.
+    of whole cores, or of the same mixture of cores; for the mixture alone even smaller (1/4).
     """
     assert 1 <= len(wanted) <= limit <= len(processors)
     cores = cores_by_node(processors)
     if sum(map(len, cores.values())) < len(wanted):
         # Fewer than one core each: the logical processors, siblings next to each other.
-        cores = {node: [(p,) for core in group for p in core] for node, group in cores.items()}
-    best: list[Core] = []
-    best_merit = (False, False)
+        cores = {
+            node: [Core((p,), core.kind) for core in group for p in core.processors] for node, group in cores.items()
+        }
+    best: list[Hand] = []
+    best_merit = _Merit(False, False, False)
     largest = 0
     for size in range(limit // len(wanted), 0, -1):
-        if size * _WORTH < largest * (_WORTH - 1):
+        worth = _WORTH if best_merit.alike else _WORTH_ALIKE
+        if all(best_merit) or size * worth < largest * (worth - 1):
             break
+        little = size * _WORTH >= largest * (_WORTH - 1)
         for whole in (True, False):
-            hands, local = _place(cores, size, wanted, whole)
+            hands = _place(cores, size, wanted, whole)
             if not hands:
                 continue
             largest = largest or size
-            if not best or (local, whole) > best_merit:
-                best, best_merit = hands, (local, whole)
-        if best_merit == (True, True):
-            break
+            merit = _merit(processors, hands, whole)
+            evened = merit.alike and not best_merit.alike
+            if not best or (merit > best_merit and (little or evened)):
+                best, best_merit = hands, merit
     return best
 
 
-def _place(cores: Cores, size: int, wanted: Sequence[int | None], whole: bool) -> tuple[list[Core] | None, bool]:
-    """Return `size` processors for each tenant, if that many come out, and whether each lies on one node."""
+class _Merit(NamedTuple):
+    """What is good about hands, the weightiest first."""
+
+    local: bool
+    whole: bool
+    alike: bool
+
+
+def _merit(processors: Iterable[Processor], hands: Sequence[Hand], whole: bool) -> _Merit:
+    node_of = {processor.id: processor.node for processor in processors}
+    local = all(len({node_of[number] for number in hand}) == 1 for hand in hands)
+    first, *others = mixtures(processors, hands)
+    return _Merit(local, whole, all(other == first for other in others))
+
+
+def _place(cores: Cores, size: int, wanted: Sequence[int | None], whole: bool) -> list[Hand] | None:
+    """Return `size` processors for each tenant, None where they do not come out."""
     homes = _homes(cores, size, wanted, whole)
-    hands: dict[int, Core] = {}
+    hands: dict[int, Hand] = {}
     free: Cores = {}
     for node, group in cores.items():
         local = [tenant for tenant, home in enumerate(homes) if home == node]
         dealt = _fill(group, len(local), size, whole)
         if dealt is None:
-            return None, False
+            return None
         hands |= dict(zip(local, dealt, strict=True))
         free[node] = _left(group, dealt)
     straddlers = [tenant for tenant, home in enumerate(homes) if home is None]
@@ -74,10 +121,10 @@ def _place(cores: Cores, size: int, wanted: Sequence[int | None], whole: bool) -
         near = sorted(free, key=lambda node: (node != wanted[tenant], -sum(map(len, free[node])), node))
         dealt = _fill([core for node in near for core in free[node]], 1, size, whole)
         if dealt is None:
-            return None, False
+            return None
         hands[tenant] = dealt[0]
         free = {node: _left(group, dealt) for node, group in free.items()}
-    return [hands[tenant] for tenant in range(len(wanted))], not straddlers
+    return [hands[tenant] for tenant in range(len(wanted))]
 
 
 def _homes(cores: Cores, size: int, wanted: Sequence[int | None], whole: bool) -> list[int | None]:
@@ -107,36 +154,45 @@ def _capacity(cores: list[Core], tenants: int, size: int, whole: bool) -> int:
     return next((count for count in range(most, 0, -1) if _fill(cores, count, size, whole) is not None), 0)
 
 
-def _fill(cores: list[Core], count: int, size: int, whole: bool) -> list[Core] | None:
+def _fill(cores: list[Core], count: int, size: int, whole: bool) -> list[Hand] | None:
     """Return `count` hands of `size` processors from cores of their own, None where they do not come out.
 
-    Every hand gets the same mixture of wide and narrow cores as far as that divides, neighbours together.
-    Unless `whole`, the last core of a hand may be wider than what is missing; the rest of it stays unused.
+    Every hand gets the same mixture of wide and narrow cores and of kinds as far as that divides, neighbours
+    together. Unless `whole`, the last core of a hand may be wider than what is missing; the rest of it stays
+    unused.
     """
     if not count:
         return []
     hands: list[list[int]] = [[] for _ in range(count)]
     rest: list[Core] = []
-    for width in sorted({len(core) for core in cores}, reverse=True):
-        group = [core for core in cores if len(core) == width]
+    for width, kind in _sorts(cores):
+        group = [core for core in cores if (len(core), core.kind) == (width, kind)]
         each = min(len(group) // count, (size - len(hands[0])) // width)
         for i, hand in enumerate(hands):
-            hand.extend(chain.from_iterable(group[i * each : (i + 1) * each]))
+            hand.extend(chain.from_iterable(core.processors for core in group[i * each : (i + 1) * each]))
         rest += group[each * count :]
     for hand in hands:
         for core in tuple(rest):
             if len(core) <= size - len(hand):
-                hand.extend(core)
+                hand.extend(core.processors)
                 rest.remove(core)
         if len(hand) < size and not whole and rest:
-            core = min(rest, key=lambda core: (len(core), core))
-            hand.extend(core[: size - len(hand)])
+            core = min(rest, key=lambda core: (len(core), core.processors))
+            hand.extend(core.processors[: size - len(hand)])
             rest.remove(core)
         if len(hand) < size:
             return None
     return [tuple(sorted(hand)) for hand in hands]
 
 
-def _left(cores: list[Core], hands: Iterable[Core]) -> list[Core]:
+def _sorts(cores: Iterable[Core]) -> list[tuple[int, str]]:
+    """Return the widths and kinds of core there are, the widest first, then as the numbering has them."""
+    first: dict[tuple[int, str], tuple[int, ...]] = {}
+    for core in cores:
+        first.setdefault((len(core), core.kind), core.processors)
+    return sorted(first, key=lambda sort: (-sort[0], first[sort]))
+
+
+def _left(cores: list[Core], hands: Iterable[Hand]) -> list[Core]:
     taken = set(chain.from_iterable(hands))
-    return [core for core in cores if taken.isdisjoint(core)]
+    return [core for core in cores if taken.isdisjoint(core.processors)]

@@ -5,7 +5,9 @@ Neither limits memory, and both find a tenant's processes by the marker in their
 
 from __future__ import annotations
 
-from cotenant.isolation.backend import Counters, Entry, ReadBack, RunName
+from typing import Any
+
+from cotenant.isolation.backend import Counters, Entry, ReadBack, Refusal, RunName
 from cotenant.isolation.plan import Slice
 from cotenant.isolation.processes import kill_marked
 
@@ -24,6 +26,9 @@ class LooseSlice:
     def counters(self) -> Counters:
         return Counters()
 
+    def oom_kills(self) -> None:
+        """Nobody counts them."""
+
     def kill(self) -> None:
         kill_marked(self._run, self._tenant)
 
@@ -40,7 +45,7 @@ class NoIsolation:
     def __init__(self) -> None:
         self._run: RunName | None = None
 
-    def probe(self) -> str | None:
+    def probe(self) -> Refusal | None:
         return None
 
     def open(self, run: RunName) -> None:
@@ -53,6 +58,9 @@ class NoIsolation:
     def close(self) -> None:
         if self._run is not None:
             kill_marked(str(self._run))
+
+    def estate(self) -> dict[str, Any]:
+        return {}
 
     def _entry(self, slice_: Slice) -> Entry:
         return Entry()

@@ -41,11 +41,13 @@ def end_orphans(own: set[int]) -> None:
 
 def children() -> set[int]:
     """Return this process's children, the dead ones that nobody has waited for included."""
-    found = set()
-    for path in Path("/proc").iterdir():
-        if path.name.isdecimal():
-            with contextlib.suppress(OSError):
-                state = (path / "stat").read_bytes().rpartition(b")")[2].split()
-                if int(state[1]) == os.getpid():
-                    found.add(int(path.name))
-    return found
+    pids = {int(path.name) for path in Path("/proc").iterdir() if path.name.isdecimal()}
+    return {pid for pid in pids if parent_of(pid) == os.getpid()}
+
+
+def parent_of(pid: int) -> int | None:
+    """Return the parent of a process, dead ones included; None where it is gone or hidden (proc_pid_stat(5))."""
+    try:
+        return int(Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[1])
+    except OSError:
+        return None

@@ -1,51 +1,60 @@
 """Backend `v1`: one directory per controller, direct writes. Small on purpose: v2 is where hosts are.
 
-A run lives in `/cotenant.<login>/<pid>-<start>` of each hierarchy, a tenant's slice in `t<i>` below that.
+A run lives in `/cotenant.<login>/<pid>-<start>` of each hierarchy, a tenant's slice in `t<i>` below that. On a hybrid
+host the v2 hierarchy, which has no controllers then, gets a twin of each: it kills all at once and counts stalls.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
-from cotenant.errors import CotenantError
 from cotenant.isolation import cgroupfs
-from cotenant.isolation.backend import NotIsolatedError, RunName, owner
+from cotenant.isolation.backend import OURS, NotIsolatedError, Refusal, RunName
+from cotenant.isolation.names import checked_base, default_base
 from cotenant.isolation.plan import Slice
 from cotenant.isolation.processes import is_foreign
 from cotenant.isolation.v1group import Group
 from cotenant.isolation.v1slice import V1Slice
+from cotenant.machine.limits import V2
 
 NEEDED = ("cpuset", "memory")
 WANTED = ("cpuacct", "freezer", "pids")
-OURS = "cotenant"
-"""A base whose name begins so is made and removed with its runs; any other has to be there, and stays."""
+SETUP = "Run as root, or let ./cgroup_setup.sh make a base for you."
 
 
 class V1:
-    """Slices in the v1 hierarchies mounted at `mounts` (controller -> mount point)."""
+    """Slices in the v1 hierarchies at `mounts`: controller -> where our base lies, the mount point as a rule."""
 
     name = "v1"
 
-    def __init__(self, mounts: Mapping[str, Path], base: str | None = None) -> None:
-        """`base` is the parent of our runs, a path below each hierarchy. Raises CotenantError for any other."""
-        self._base = _checked(f"{OURS}.{owner()}" if base is None else base)
+    def __init__(self, mounts: Mapping[str, Path], base: str | None = None, quotas: Sequence[Path] = ()) -> None:
+        """`base` is the parent of our runs, a path below each of `mounts`; V2 is the key of the twins' hierarchy.
+
+        `quotas` are the cgroups of the controller `cpu` whose quotas hold tenants back. Raises CotenantError for a base
+        that is no path of a cgroup.
+        """
+        self._base = checked_base(default_base() if base is None else base)
+        self._quotas = tuple(quotas)
         self._mounts = {name: mounts[name] for name in NEEDED if name in mounts}
         self._mounts |= {
             name: mounts[name] for name in WANTED if name in mounts and self._refusal(mounts[name]) is None
         }
+        if V2 in mounts and self._admits_twins(mounts[V2]):
+            self._mounts[V2] = mounts[V2]
         self._run: RunName | None = None
         held = {"swap": self._holds_swap(), "pids": self._has("pids")}
         self.unenforced: tuple[str, ...] = tuple(what for what, holds in held.items() if not holds)
 
-    def probe(self) -> str | None:
+    def probe(self) -> Refusal | None:
         for name in NEEDED:
             if not self._has(name):
-                return f"the v1 controller {name} is not mounted"
+                return Refusal(f"the v1 controller {name} is not mounted")
             if reason := self._refusal(self._mounts[name]):
-                return reason
+                return Refusal(reason, SETUP)
         return None
 
     def open(self, run: RunName) -> None:
@@ -69,10 +78,10 @@ class V1:
     def create(self, slice_: Slice) -> V1Slice:
         assert self._run is not None
         group = self._group(f"{self._run}/t{slice_.tenant}")
-        live = V1Slice(group, slice_)
+        live = V1Slice(group, slice_, self._quotas)
         try:
             live.make()
-        except OSError as error:
+        except (OSError, ValueError) as error:
             # What cannot be removed now is close's business; the reason is what counts.
             with contextlib.suppress(NotIsolatedError):
                 group.remove()
@@ -83,6 +92,9 @@ class V1:
         if self._run is not None:
             self.clear(str(self._run))
             self._run = None
+
+    def estate(self) -> dict[str, Any]:
+        return {"v1": {"mounts": {name: str(path) for name, path in self._mounts.items()}, "base": self._base}}
 
     def sweep(self) -> list[str]:
         """Kill and remove the runs below our base whose runner is dead; return their names.
@@ -138,20 +150,15 @@ class V1:
             base = base.parent
         return None if os.access(base, os.W_OK | os.X_OK) else f"{base} is not writable"
 
+    def _admits_twins(self, mount: Path) -> bool:
+        """Whether a shim from anywhere may join a twin: in v2 that takes the right to write above both places."""
+        return self._refusal(mount) is None and os.access(mount / "cgroup.procs", os.W_OK)
+
     def _has(self, controller: str) -> bool:
         return controller in self._mounts
 
     def _holds_swap(self) -> bool:
         return self._has("memory") and (self._mounts["memory"] / "memory.memsw.limit_in_bytes").exists()
-
-
-def _checked(base: str) -> str:
-    if all(part not in ("", ".", "..") and part.isprintable() for part in base.split("/")):
-        return base
-    raise CotenantError(
-        f"--cgroup-base '{base}' is no path of a cgroup below the root of its hierarchy.",
-        f"Name one without a leading slash, such as {OURS}.{owner()}.",
-    )
 
 
 def _inherit_cpuset(level: Path) -> None:

@@ -3,30 +3,34 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable, Sequence
+from pathlib import Path
 
-from cotenant.isolation import cgroupfs
-from cotenant.isolation.backend import Counters, Entry, NotIsolatedError, ReadBack
+from cotenant.isolation import cgroupfs, counting
+from cotenant.isolation.backend import PIDS_MAX, Counters, Entry, NotIsolatedError, ReadBack
 from cotenant.isolation.plan import Slice
+from cotenant.isolation.shares import pids_share
 from cotenant.isolation.v1group import Group
 from cotenant.machine.cpulist import format_list
-
-PIDS_MAX = 16384
-"""Far above what training needs, and half of what a small host can hold: a fork bomb ends in its own slice."""
+from cotenant.machine.limits import V2
 
 
 class V1Slice:
     """One tenant of one launch lives here. Made whole by `make`, or not at all."""
 
-    def __init__(self, group: Group, slice_: Slice) -> None:
+    def __init__(self, group: Group, slice_: Slice, quotas: Sequence[Path] = ()) -> None:
+        """`quotas`: the cgroups of the controller `cpu` that hold back what lives in the slice, if it has none."""
         self._group = group
         self._slice = slice_
+        self._quotas = quotas
+        self._pids_max = PIDS_MAX
         self.entry = Entry(
             procs_files=tuple(directory / "cgroup.procs" for directory in group.directories),
             processors=slice_.processors,
         )
 
     def make(self) -> None:
-        """Make the directories and set every limit before anything can enter. Raises OSError."""
+        """Make the directories and set every limit before anything can enter. Raises OSError, or ValueError."""
         self._group.make()
         at = self._group.at
         cgroupfs.write(at["cpuset"] / "cpuset.cpus", format_list(self._slice.processors))
@@ -36,7 +40,8 @@ class V1Slice:
         if self._swap() is not None:
             cgroupfs.write(at["memory"] / "memory.memsw.limit_in_bytes", str(self._slice.memory_bytes))
         if "pids" in at:
-            cgroupfs.write(at["pids"] / "pids.max", str(PIDS_MAX))
+            self._pids_max = pids_share(at["pids"].parent, self._slice)
+            cgroupfs.write(at["pids"] / "pids.max", str(self._pids_max))
 
     def verify(self) -> ReadBack:
         try:
@@ -51,16 +56,25 @@ class V1Slice:
         if back.memory_and_swap_bytes is not None:
             self._compare("memory", "bytes of memory and swap", back.memory_and_swap_bytes, memory_bytes)
         if back.pids_max is not None:
-            self._compare("pids", "processes", back.pids_max, str(PIDS_MAX))
+            self._compare("pids", "processes", back.pids_max, str(self._pids_max))
         return back
 
     def counters(self) -> Counters:
+        throttled_ns, throttled_times = counting.throttled(self._throttles(), "throttled_time", 1)
         return Counters(
-            processor_ns=self._number("cpuacct", "cpuacct.usage"),
-            memory_peak_bytes=self._number("memory", "memory.max_usage_in_bytes"),
-            pids=self._number("pids", "pids.current"),
-            oom_kills=cgroupfs.field(self._group.at["memory"] / "memory.oom_control", "oom_kill"),
+            processor_ns=self._counted("cpuacct", "cpuacct.usage"),
+            throttled_ns=throttled_ns,
+            throttled_times=throttled_times,
+            **(counting.stalls(self._group.at[V2]) if V2 in self._group.at else {}),
+            memory_peak_bytes=self._counted("memory", "memory.max_usage_in_bytes"),
+            pids=self._counted("pids", "pids.current"),
+            pids_peak=self._counted("pids", "pids.peak"),
+            pids_refused=self._counted("pids", "pids.events", "max"),
+            oom_kills=self.oom_kills(),
         )
+
+    def oom_kills(self) -> int | None:
+        return self._counted("memory", "memory.oom_control", "oom_kill")
 
     def kill(self) -> None:
         self._group.kill()
@@ -87,7 +101,8 @@ class V1Slice:
         return cgroupfs.read(cpuset / f"cpuset.{what}") if effective is None else effective
 
     def _swap(self) -> int | None:
-        return self._number("memory", "memory.memsw.limit_in_bytes")
+        text = cgroupfs.read_or_none(self._group.at["memory"] / "memory.memsw.limit_in_bytes")
+        return int(text) if text is not None else None
 
     def _compare(self, controller: str, what: str, got: object, planned: object) -> None:
         if got != planned:
@@ -96,8 +111,16 @@ class V1Slice:
                 f"but {self._group.at[controller]} holds {got}"
             )
 
-    def _number(self, controller: str, file: str) -> int | None:
+    def _counted(self, controller: str, file: str, name: str | None = None) -> int | None:
+        """Return the number in a file, or that beside `name`; None where it is not counted here."""
         if controller not in self._group.at:
             return None
-        text = cgroupfs.read_or_none(self._group.at[controller] / file)
-        return int(text) if text is not None else None
+        path = self._group.at[controller] / file
+        return counting.number(path) if name is None else counting.field(path, name)
+
+    def _throttles(self) -> Iterable[Path]:
+        """Return the `cpu.stat` of every quota on the slice: `cpu` and `cpuacct` may be mounted together."""
+        own = self._group.at.get("cpuacct")
+        if own is not None and (own / "cpu.stat").exists():
+            return cgroupfs.above(own, "cpu.stat")
+        return [directory / "cpu.stat" for directory in self._quotas]

@@ -38,6 +38,11 @@ class Accelerator:
     """0 where the driver does not say."""
     driver: str
 
+    @property
+    def is_partition(self) -> bool:
+        """Is this a part of a device (MIG), not a whole one?"""
+        return self.uuid.startswith("MIG-")
+
 
 def visible_variables(accelerators: Sequence[Accelerator]) -> dict[str, str]:
     """Return the environment that shows one slice's accelerators only; nothing for a slice without one."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from cotenant.machine.nvidia import nvidia_accelerators
 
 _CPU = "sys/devices/system/cpu"
 _NODE = "sys/devices/system/node"
+_HYBRID = ("core", "atom", "lowpower")  # the counters that x86 kernels keep apart where cores differ
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +28,8 @@ class Processor:
     core: int
     package: int
     node: int
+    kind: str = ""
+    """What sort of core, where this host has several: `core` and `atom` (Intel's names), or `capacity 446`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +96,7 @@ def _accelerators(root: Path, environ: Mapping[str, str], nvml: Any) -> tuple[Ac
     )
 
 
-def _processors(root: Path, usable: Iterable[int], node_of: Mapping[int, int]) -> tuple[Processor, ...]:
+def _processors(root: Path, usable: Sequence[int], node_of: Mapping[int, int]) -> tuple[Processor, ...]:
     core_of: dict[int, tuple[int, int]] = {}
     first_of: dict[tuple[int, int], int] = {}
     for number in usable:
@@ -108,7 +111,18 @@ def _processors(root: Path, usable: Iterable[int], node_of: Mapping[int, int]) -
             first = number if core is None or core < 0 else first_of.setdefault((package, core), number)
             siblings = (first, number)
         core_of |= dict.fromkeys(siblings, (min(siblings), package))
-    return tuple(Processor(number, *core_of[number], node_of.get(number, 0)) for number in usable)
+    kind_of = _kinds(root, usable)
+    return tuple(
+        Processor(number, *core_of[number], node_of.get(number, 0), kind_of.get(number, "")) for number in usable
+    )
+
+
+def _kinds(root: Path, usable: Sequence[int]) -> dict[int, str]:
+    """Return the kind of each processor's core; nothing where all that are usable are of one kind."""
+    kinds = {number: name for name in _HYBRID for number in read_list(root / f"sys/devices/cpu_{name}/cpus")}
+    if not kinds and read_text(root / _CPU / f"cpu{usable[0]}/cpu_capacity"):
+        kinds = {number: f"capacity {read_text(root / _CPU / f'cpu{number}/cpu_capacity')}" for number in usable}
+    return kinds if len({kinds.get(number, "") for number in usable}) > 1 else {}
 
 
 def _nodes(root: Path, host_bytes: int) -> tuple[dict[int, int], tuple[Node, ...], bool]:

@@ -1,0 +1,77 @@
+"""What the commands' flags have in common: one sentence for a wrong one, sizes, and the flags that shape slices."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from typing import NoReturn
+
+from cotenant.errors import CotenantError, did_you_mean
+from cotenant.isolation.choose import CHOICES
+
+_UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser whose errors are CotenantErrors."""
+
+    def error(self, message: str) -> NoReturn:
+        raise CotenantError(f"{message[0].upper()}{message[1:]}.", "--help lists the flags.")
+
+    def parse_words(self, words: Sequence[str], hint: str = "--help lists the flags.") -> argparse.Namespace:
+        """Return what `words` give. An unknown flag is a CotenantError, with the one that was meant or with `hint`."""
+        given, unknown = self.parse_known_args(list(words))
+        if unknown:
+            known = [name for action in self._actions for name in action.option_strings]
+            raise CotenantError(
+                f"There is no flag '{unknown[0]}'.", did_you_mean(unknown[0].partition("=")[0], known) or hint
+            )
+        return given
+
+
+def size(text: str) -> int:
+    """Return the bytes that `512M` or `2G` stand for."""
+    unit = text[-1:].upper() if text[-1:].isalpha() else ""
+    try:
+        found = int(float(text.removesuffix(text[-1:]) if unit else text) * _UNITS[unit])
+    except (ValueError, KeyError, OverflowError):
+        raise argparse.ArgumentTypeError(f"'{text}' is no size such as 512M or 2G") from None
+    if found < 0:
+        raise argparse.ArgumentTypeError("a size cannot be negative")
+    return found
+
+
+def add_slice_flags(parser: argparse.ArgumentParser) -> None:
+    """Add the flags that say how many slices there are, of what, and who enforces them."""
+    add = parser.add_argument
+    add("--users", type=int, help="tenants (default: one per accelerator, else at most two)")
+    add(
+        "--isolation",
+        choices=CHOICES,
+        default="auto",
+        help="how slices are enforced; `require` refuses to degrade",
+    )
+    add("--no-cgexec", action="store_const", const="none", dest="isolation", help="as --isolation none")
+    add(
+        "--cgroup-base",
+        metavar="PATH",
+        help="parent of our cgroups in each hierarchy (default cotenant.<login>)",
+    )
+    add(
+        "--plan",
+        choices=("cores", "contiguous"),
+        default="cores",
+        help="whole cores first, or consecutive ids",
+    )
+    add(
+        "--mems",
+        choices=("local", "all"),
+        default="local",
+        help="a slice's memory comes from its processors' NUMA nodes, or from all (default local)",
+    )
+    add(
+        "--reserve",
+        type=size,
+        metavar="BYTES",
+        help="memory kept from tenants, K/M/G allowed (default max(1G, 3%%))",
+    )

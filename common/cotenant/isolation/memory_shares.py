@@ -1,0 +1,80 @@
+"""The plan's memory: what stays with the host, the nodes of a slice, and equal bytes for all. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Literal
+
+from cotenant.errors import CotenantError
+from cotenant.machine.topology import Machine
+
+Mems = Literal["local", "all"]
+Nodes = tuple[int, ...]
+
+PAGE_BYTES = 4096
+_RESERVE_BYTES = 1 << 30
+_RESERVE_PERCENT = 3
+
+
+def reserve_of(machine: Machine, asked: int | None) -> int:
+    """Return the bytes kept from tenants: as asked, else 3 % and at least 1 GiB. Raises CotenantError."""
+    reserve = max(_RESERVE_BYTES, machine.memory_bytes * _RESERVE_PERCENT // 100) if asked is None else asked
+    if not 0 <= reserve < machine.memory_bytes:
+        raise CotenantError(
+            f"A reserve of {gib(reserve)} does not fit {gib(machine.memory_bytes)} of memory.",
+            "Raise the memory limit of the surrounding cgroup, or ask for a smaller reserve.",
+        )
+    return reserve
+
+
+def memory_nodes(machine: Machine, processors: Sequence[int], mems: Mems = "local") -> Nodes:
+    """Return the nodes a slice's memory comes from: those of its processors, or all that have memory.
+
+    Local ones that have none leave all; `mems` says which are wanted.
+    """
+    ids = set(processors)
+    own = {processor.node for processor in machine.processors if processor.id in ids}
+    filled = {node.id for node in machine.nodes if node.memory_bytes}
+    local = own & filled if mems == "local" else set()
+    return tuple(sorted(local or filled or own))
+
+
+def equal_share(machine: Machine, nodes_of: Sequence[Nodes], reserve: int) -> int:
+    """Return the bytes of every slice, in whole pages: what RAM and the scarcest nodes leave.
+
+    `nodes_of` are each slice's nodes; each node bears its part of the reserve. The slices fit if those inside any
+    set of nodes fit that set (Hall, "On Representatives of Subsets", 1935); only unions of overlapping slices' nodes
+    can be tighter than their parts. Raises CotenantError where not even a page is left.
+    """
+    shares = [(machine.memory_bytes - reserve) // len(nodes_of)]
+    bytes_of = {node.id: node.memory_bytes for node in machine.nodes}
+    everything = sum(bytes_of.values())
+    for union in _unions(nodes_of):
+        local = sum(bytes_of.get(node, 0) for node in union)
+        # Nodes that do not say their size, or are all there are, limit no more than the machine does.
+        if 0 < local < everything:
+            inside = sum(union.issuperset(nodes) for nodes in nodes_of)
+            shares.append((local - reserve * local // max(everything, machine.memory_bytes)) // inside)
+    memory = min(shares) // PAGE_BYTES * PAGE_BYTES
+    if memory < PAGE_BYTES:
+        raise CotenantError(
+            f"{gib(machine.memory_bytes)} of memory, {gib(reserve)} of it in reserve, leave no page "
+            f"for each tenant ({len(nodes_of)} in all).",
+            "Use fewer --users, or a smaller reserve.",
+        )
+    return memory
+
+
+def gib(size_bytes: int) -> str:
+    """Return `11.27 GiB`."""
+    return f"{size_bytes / (1 << 30):.2f} GiB"
+
+
+def _unions(nodes_of: Iterable[Nodes]) -> set[frozenset[int]]:
+    """Return the sets of nodes, and every union of some that overlap one another."""
+    sets = {frozenset(nodes) for nodes in nodes_of}
+    found, new = set(sets), set(sets)
+    while new:
+        new = {one | other for one in new for other in sets if one & other} - found
+        found |= new
+    return found

@@ -1,0 +1,167 @@
+"""Backend `v2`: one directory a slice, below our own delegated cgroup. `systemd` builds on it.
+
+A run lives in `cotenant.<login>/<pid>-<start>` below the cgroup that we were started in, a slice in `t<i>` below that.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from cotenant.isolation.backend import OURS, NotIsolatedError, Refusal, RunName, owner
+from cotenant.isolation.delegation import described, is_marked, systemd_runs
+from cotenant.isolation.names import checked_base
+from cotenant.isolation.plan import Slice
+from cotenant.isolation.processes import is_foreign
+from cotenant.isolation.v2group import Group
+from cotenant.isolation.v2slice import V2Slice
+from cotenant.isolation.v2tree import ESSENTIAL, NEEDED, Tree, controllers, homes
+from cotenant.machine.limits import Mounts
+
+SETUP = "Run as root, or let ./cgroup_setup.sh make a cgroup for you, and start the suite in it."
+BY_SYSTEMD = "--isolation systemd asks it for one that is."
+CPUSETS = (
+    "systemctl edit user@.service, write the two lines [Service] and Delegate=cpu cpuset io memory pids, "
+    "log out everywhere and in again. (./cgroup_setup.sh --install-drop-in does it.)"
+)
+
+
+class V2:
+    """Slices in the v2 hierarchy, below our own cgroup, or below `base`, a path below its mount point."""
+
+    name = "v2"
+
+    def __init__(self, mounts: Mounts, base: str | None = None, on_oom: str = "group") -> None:
+        """Raises CotenantError for a base that is no path of a cgroup."""
+        self._named = base is not None
+        self._mount = mounts.v2
+        self._tree = _tree(mounts, base if base is None else checked_base(base))
+        self._oom_group = on_oom == "group"
+        self._run: RunName | None = None
+        self._controllers: frozenset[str] = frozenset()
+        self.unenforced: tuple[str, ...] = ()
+        if self._tree is not None:
+            with contextlib.suppress(OSError):  # The probe says so.
+                self._hold(self._tree.top, controllers(self._tree.top / "cgroup.controllers"))
+
+    def probe(self) -> Refusal | None:
+        if self._tree is None:
+            return Refusal("no cgroup v2 hierarchy shows our own cgroup")
+        try:
+            return self._refusal(self._tree)
+        except OSError as error:
+            return Refusal(f"our own cgroup cannot be read: {error}", SETUP)
+
+    def open(self, run: RunName) -> None:
+        """Make the run's cgroup and sweep dead runs. Raises NotIsolatedError."""
+        assert self._tree is not None
+        self.sweep()
+        self._run = run
+        try:
+            handed = self._tree.raise_run(str(run))
+            if lost := self._controllers & set(NEEDED) - handed:
+                raise NotIsolatedError(f"{self._tree.top} no longer hands down the controller {min(lost)}")
+            self._hold(self._tree.run(str(run)), handed)
+        except OSError as error:
+            with contextlib.suppress(NotIsolatedError):
+                self.close()
+            raise NotIsolatedError(f"the parent of this run's slices cannot be made: {error}") from error
+
+    def create(self, slice_: Slice) -> V2Slice:
+        assert self._run is not None
+        assert self._tree is not None
+        directory = self._tree.run(str(self._run)) / f"t{slice_.tenant}"
+        live = V2Slice(directory, slice_, self._controllers, self._oom_group)
+        try:
+            live.make()
+        except (OSError, ValueError) as error:
+            # What cannot be removed now is close's business; the reason is what counts.
+            if not isinstance(error, FileExistsError):
+                with contextlib.suppress(NotIsolatedError):
+                    live.remove()
+            raise NotIsolatedError(f"the slice of tenant {slice_.tenant} cannot be made: {error}") from error
+        return live
+
+    def close(self) -> None:
+        if self._run is not None and self._tree is not None:
+            self._tree.clear_run(str(self._run))
+            self._run = None
+
+    def sweep(self) -> list[str]:
+        """Kill and remove the runs of this owner whose runner is dead; return their names.
+
+        A scope of systemd's has its own home, so all are looked for. A run that lives in another PID namespace is left
+        alone: so does its runner, under another number. Raises NotIsolatedError.
+        """
+        swept = []
+        for tree in self._trees():
+            names = sorted(path.name for path in tree.home.glob("*-*") if path.is_dir())
+            for name in [name for name in names if (run := RunName.parse(name)) and not run.alive]:
+                pids = Group(tree.run(name)).pids()
+                if not pids or not (0 in pids or all(map(is_foreign, pids))):
+                    tree.clear_run(name)
+                    swept.append(name)
+        return swept
+
+    def estate(self) -> dict[str, Any]:
+        assert self._tree is not None
+        return {"v2": {"top": str(self._tree.top), "home": str(self._tree.home)}}
+
+    def _trees(self) -> Iterator[Tree]:
+        assert self._tree is not None
+        yield self._tree
+        if not self._named and self._mount is not None:
+            for home in homes(self._mount, self._tree.home.name):
+                if home != self._tree.home and os.access(home, os.W_OK):
+                    yield Tree(home.parent, home)
+
+    def _hold(self, level: Path, handed: frozenset[str]) -> None:
+        """Know what slices get, and say what they do not. The root of all has no files that could say it of swap."""
+        self._controllers = handed
+        no_swap = (level / "memory.max").exists() and not (level / "memory.swap.max").exists()
+        lacking = {"processors": "cpuset", "nodes": "cpuset", "memory": "memory", "pids": "pids"}
+        unenforced = [what for what, controller in lacking.items() if controller not in handed]
+        self.unenforced = (*unenforced, *(["swap"] if no_swap else []))
+
+    def _refusal(self, tree: Tree) -> Refusal | None:
+        if not tree.top.is_dir():
+            return Refusal(f"there is no cgroup {tree.top}", SETUP)
+        offered = controllers(tree.top / "cgroup.controllers")
+        if missing := [name for name in ESSENTIAL if name not in offered]:
+            return Refusal(f"{tree.top} has no controller {missing[0]}", BY_SYSTEMD if systemd_runs() else "")
+        if not self._is_delegated(tree.top):
+            return Refusal(f"the cgroup {tree.top} is not delegated to us", BY_SYSTEMD if systemd_runs() else SETUP)
+        for place in (tree.top, tree.top / "cgroup.procs", tree.top / "cgroup.subtree_control"):
+            if not os.access(place, os.W_OK):
+                return Refusal(f"{place} is not writable", SETUP)
+        if strangers := tree.strangers():
+            others = described(strangers[0])
+            return Refusal(f"others live in {tree.top}, which could not be divided then: {others}", _alone())
+        if "cpuset" not in offered:
+            return Refusal(f"{tree.top} has no controller cpuset", CPUSETS if systemd_runs() else SETUP, partial=True)
+        return None
+
+    def _is_delegated(self, top: Path) -> bool:
+        """A base by name is its namer's business; without systemd, root and whoever ./cgroup_setup.sh served decide."""
+        if self._named or is_marked(top):
+            return True
+        return not systemd_runs() and (os.geteuid() == 0 or top.name.startswith(OURS))
+
+
+def _tree(mounts: Mounts, base: str | None) -> Tree | None:
+    own = mounts.own_path()
+    if base is None:
+        return None if own is None else Tree(own, own / f"{OURS}.{owner()}")
+    if mounts.v2 is None:
+        return None
+    home = mounts.v2 / base
+    # One that is there may have been made for us, and what is above it is not ours to divide.
+    is_made_by_us = home.name.startswith(OURS) and not home.is_dir()
+    return Tree(home.parent if is_made_by_us else home, home)
+
+
+def _alone() -> str:
+    return BY_SYSTEMD if systemd_runs() else "Start the suite alone in a cgroup: ./cgroup_setup.sh makes one."

@@ -1,0 +1,163 @@
+"""Where runs live in the v2 hierarchy: the levels that hand controllers down, and the leaf for the runner itself.
+
+A v2 cgroup that hands controllers to its children may hold no process itself (EBUSY). So a runner that lives in the
+cgroup that it is to divide first moves into a leaf of its run, with its own children and nobody else, and back at the
+end. The order is: move, enable from the top down; disable from the bottom up, move back.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import signal
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from cotenant.isolation import cgroupfs
+from cotenant.isolation.backend import OURS, NotIsolatedError
+from cotenant.isolation.delegation import described, divided, is_root
+from cotenant.isolation.v2group import Group
+
+ESSENTIAL = ("memory",)
+"""Without it there is no slice."""
+NEEDED = (*ESSENTIAL, "cpuset")
+"""Without a cpuset there is part of one: where it is offered, it has to be had."""
+WANTED = ("pids", "cpu", "io")
+LEAF = "runner"
+MOVES = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Tree:
+    """`home` is the parent of runs; `top`, it or its parent, is the highest cgroup that is divided for them."""
+
+    top: Path
+    home: Path
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether the home is made and removed with its runs."""
+        return self.home.name.startswith(OURS)
+
+    def run(self, name: str) -> Path:
+        return self.home / name
+
+    def levels(self, name: str) -> list[Path]:
+        """Return the cgroups that hand controllers down to slices, the top first."""
+        return list(dict.fromkeys([self.top, self.home, self.run(name)]))
+
+    def strangers(self) -> list[int]:
+        """Return the processes in our way, which are not ours to move. Raises OSError."""
+        levels = dict.fromkeys([self.top, self.home])
+        return [pid for level in levels if not is_root(level) for pid in divided(level, ours=False)]
+
+    def raise_run(self, name: str) -> frozenset[str]:
+        """Make a run's cgroup with all that is above it; return the controllers that its slices get. Raises OSError."""
+        if self.is_ours:
+            with contextlib.suppress(FileExistsError):
+                cgroupfs.make(self.home)
+        cgroupfs.make(self.run(name))
+        levels = self.levels(name)
+        for level in levels:
+            if not is_root(level):
+                self._clear_level(level, self.run(name) / LEAF)
+        for level in levels:
+            _enable(level)
+        return controllers(levels[-1] / "cgroup.subtree_control")
+
+    def clear_run(self, name: str) -> None:
+        """Kill everything in a run but us, move us back where we came from, remove it. Raises NotIsolatedError."""
+        run = self.run(name)
+        try:
+            inside = [path for path in run.iterdir() if path.is_dir()] if run.is_dir() else []
+            for path in inside:
+                if path.name != LEAF:
+                    Group(path).kill()
+            if run / LEAF in inside:
+                self._leave(name)
+        except OSError as error:
+            raise NotIsolatedError(f"what is left in {run} cannot be cleared: {error}") from error
+        Group(run).remove()
+        if self.is_ours:
+            # Not empty, or not ours to remove: another run lives there, or it was made for us.
+            with contextlib.suppress(OSError):
+                self.home.rmdir()
+
+    def _clear_level(self, level: Path, leaf: Path) -> None:
+        """Move what is ours from a level into the leaf, until nothing is forked behind our back."""
+        for _ in range(MOVES):
+            if strangers := divided(level, ours=False):
+                raise NotIsolatedError(f"{_named(strangers)} live in {level}, and are not ours to move")
+            own = divided(level, ours=True)
+            if not own:
+                return
+            with contextlib.suppress(FileExistsError):
+                cgroupfs.make(leaf)
+            _move(own, leaf)
+        raise NotIsolatedError(f"processes keep appearing in {level}")
+
+    def _leave(self, name: str) -> None:
+        """Empty a run's leaf: who is ours goes back to the top, who is not ends."""
+        leaf = self.run(name) / LEAF
+        for pid in divided(leaf, ours=False):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        own = divided(leaf, ours=True)
+        # Where nobody of us is inside, another run may live on what the top hands down.
+        with contextlib.nullcontext() if own else contextlib.suppress(OSError):
+            for level in reversed(self.levels(name)):
+                _disable(level)
+        for _ in range(MOVES):
+            if not own:
+                return
+            _move(own, self.top)
+            own = divided(leaf, ours=True)
+        raise NotIsolatedError(f"processes keep appearing in {leaf}")
+
+
+def controllers(file: Path) -> frozenset[str]:
+    """Return the names in a list of controllers; none where there is no such cgroup. Raises OSError."""
+    return frozenset((cgroupfs.read_or_none(file) or "").split())
+
+
+def homes(top: Path, name: str) -> Iterator[Path]:
+    """Yield every cgroup of this name at or below `top`."""
+    for directory, below, _ in os.walk(top):
+        if name in below:
+            below.remove(name)
+            yield Path(directory, name)
+
+
+def _enable(level: Path) -> None:
+    """Hand the controllers down one by one, so that a refusal names its own; a wanted one is done without."""
+    offered = controllers(level / "cgroup.controllers")
+    handed = controllers(level / "cgroup.subtree_control")
+    for name in (*NEEDED, *WANTED):
+        if name in handed or (name not in ESSENTIAL and name not in offered):
+            continue
+        try:
+            cgroupfs.write(level / "cgroup.subtree_control", f"+{name}")
+        except OSError:
+            if name in NEEDED:
+                raise
+
+
+def _disable(level: Path) -> None:
+    for name in sorted(controllers(level / "cgroup.subtree_control")):
+        cgroupfs.write(level / "cgroup.subtree_control", f"-{name}")
+
+
+def _move(pids: list[int], target: Path) -> None:
+    for pid in pids:
+        try:
+            cgroupfs.write(target / "cgroup.procs", str(pid))
+        except OSError as error:
+            if error.errno != errno.ESRCH:  # It has ended by itself.
+                raise
+
+
+def _named(pids: list[int]) -> str:
+    names = [described(pid) for pid in pids[:3]]
+    return ", ".join(names) + (f" and {len(pids) - 3} more" if len(pids) > 3 else "")

@@ -1,0 +1,128 @@
+"""What else keeps the processors busy: the kernel's averages, and a look at who runs."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from cotenant.machine.kernel_files import numbered, read_text, to_int
+
+_LOOKS, _LOOK_S = 5, 0.002
+_WORTH_NAMING = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class Spender:
+    """A process and the share of one processor that it used."""
+
+    pid: int
+    name: str
+    share: float
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """What others do. `busy` is in processors, `busiest` names who did it; both only of a window of time."""
+
+    average: float | None
+    """Over the last minute; our own past work is in it."""
+    running: int | None
+    """The threads that were runnable at each of several looks, the one that looked left out."""
+    busy: float | None = None
+    busiest: tuple[Spender, ...] = ()
+
+
+def load_now(root: Path = Path("/")) -> Load:
+    """Return averages and what is runnable throughout 8 ms: a thread that only wakes up now and then does not count."""
+    counts: list[int] = []
+    average: float | None = None
+    for look in range(_LOOKS):
+        if look:
+            time.sleep(_LOOK_S)
+        words = read_text(root / "proc/loadavg").split()
+        with contextlib.suppress(ValueError, IndexError):
+            counts.append(int(words[3].partition("/")[0]))
+            average = float(words[0])
+    return Load(average, max(0, min(counts) - 1) if counts else None)
+
+
+def load_over(window_s: float, root: Path = Path("/")) -> Load:
+    """Return the load as `load_now` does, and who used the processors in a window that we sleep through."""
+    before, begin_s = _used(root), time.monotonic()
+    now = load_now(root)
+    time.sleep(window_s)
+    after, elapsed_s = _used(root), time.monotonic() - begin_s
+    return Load(now.average, now.running, *spent(before, after, elapsed_s * os.sysconf("SC_CLK_TCK")))
+
+
+Used = tuple[int, dict[int, tuple[str, int]]]
+"""Clock ticks that the host was busy since boot, and name and ticks of each process but our own."""
+
+
+def spent(before: Used, after: Used, elapsed_ticks: float) -> tuple[float, tuple[Spender, ...]]:
+    """Return how many processors were busy between two readings, and the processes behind most of it."""
+    busy = max(0, after[0] - before[0]) / elapsed_ticks
+    spenders = [
+        Spender(pid, name, share)
+        for pid, (name, ticks) in after[1].items()
+        if pid in before[1] and (share := (ticks - before[1][pid][1]) / elapsed_ticks) >= _WORTH_NAMING
+    ]
+    return busy, tuple(sorted(spenders, key=lambda one: (-one.share, one.pid))[:3])
+
+
+def processor_ticks(root: Path = Path("/")) -> tuple[int, int, int]:
+    """Return the clock ticks since boot of all processors: in all, busy, and stolen by the host of a guest.
+
+    proc(5): user nice system idle iowait irq softirq steal; guest times are inside user and nice.
+    """
+    words = read_text(root / "proc/stat", limit_bytes=4096).partition("\n")[0].split()[1:9]
+    ticks = [to_int(word) or 0 for word in words] + [0] * (8 - len(words))
+    idle, stolen = ticks[3] + ticks[4], ticks[7]
+    return sum(ticks), sum(ticks) - idle - stolen, stolen
+
+
+@dataclass(frozen=True, slots=True)
+class Process:
+    """A process, and the clock ticks that it has used; `waited_ticks` are of its children that it has waited for."""
+
+    name: str
+    parent: int
+    ticks: int
+    waited_ticks: int
+
+
+def processes(root: Path = Path("/")) -> dict[int, Process]:
+    """Return every process that can be seen, by its pid (proc_pid_stat(5))."""
+    found: dict[int, Process] = {}
+    for pid in numbered(root / "proc"):
+        head, _, tail = read_text(root / f"proc/{pid}/stat").rpartition(")")
+        words = tail.split()
+        if len(words) > 14:
+            user, system, waited_user, waited_system = (to_int(word) or 0 for word in words[11:15])
+            name, parent = head.partition("(")[2], to_int(words[1]) or 0
+            found[pid] = Process(name, parent, user + system, waited_user + waited_system)
+    return found
+
+
+def descendants(found: Mapping[int, Process], of: int) -> set[int]:
+    """Return `of`, where it is among these processes, and all below it."""
+    below: dict[int, list[int]] = {}
+    for pid, process in found.items():
+        below.setdefault(process.parent, []).append(pid)
+    family, ahead = set[int](), [of] if of in found else []
+    while ahead:
+        pid = ahead.pop()
+        if pid not in family:
+            family.add(pid)
+            ahead += below.get(pid, [])
+    return family
+
+
+def _used(root: Path) -> Used:
+    ours = os.getpid()
+    found = {pid: (one.name, one.ticks) for pid, one in processes(root).items() if pid != ours}
+    return processor_ticks(root)[1], found

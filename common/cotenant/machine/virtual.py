@@ -1,0 +1,48 @@
+"""Is this host a guest of another one, or a container on it?"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from cotenant.machine.kernel_files import fields, read_text
+
+_CONTAINERS = (
+    (".dockerenv", "Docker"),
+    ("run/.containerenv", "Podman"),
+    (".singularity.d", "Apptainer"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Virtual:
+    """The hypervisor below and the container around us; "" where there is none to be seen."""
+
+    hypervisor: str
+    container: str
+
+
+def virtual(root: Path = Path("/"), environ: Mapping[str, str] | None = None) -> Virtual:
+    """Return what can be seen of both from inside."""
+    return Virtual(_hypervisor(root), _container(root, os.environ if environ is None else environ))
+
+
+def _hypervisor(root: Path) -> str:
+    # Every processor says the same, and the kernel makes this file slowly.
+    flags = fields(read_text(root / "proc/cpuinfo", limit_bytes=8192), ":").get("flags", "")
+    kind = read_text(root / "sys/hypervisor/type")
+    # Without the processor's flag (other architectures) the device tree says it.
+    compatible = read_text(root / "proc/device-tree/hypervisor/compatible").rstrip("\0")
+    if "hypervisor" not in flags.split() and not kind and not compatible:
+        return ""
+    words = [read_text(root / "sys/class/dmi/id" / name) for name in ("sys_vendor", "product_name")]
+    return " ".join(word for word in words if word) or kind or compatible or "unnamed"
+
+
+def _container(root: Path, environ: Mapping[str, str]) -> str:
+    for sign, name in _CONTAINERS:
+        if (root / sign).exists():
+            return "Kubernetes" if "KUBERNETES_SERVICE_HOST" in environ else name
+    return read_text(root / "run/systemd/container") or environ.get("container", "")

@@ -1,0 +1,208 @@
+"""The picture of a plan: sockets and nodes as boxes, cores as cells, and below it what each tenant has.
+
+Readable without colour, and in a file: tenants are letters, colours only repeat them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from itertools import chain, groupby
+
+from rich.box import ROUNDED, SIMPLE_HEAD
+from rich.console import Console, Group, RenderableType
+from rich.panel import Panel
+from rich.table import Table
+from rich.text import Text
+
+from cotenant.report.numbers import ABSENT
+from cotenant.report.plan_cells import Names, core_rows, device_cells, style_of
+from cotenant.report.plan_shape import BoxShape, DeviceShape, PlanShape
+from cotenant.report.terminal import STYLES
+
+WIDEST = 120
+_FRAME = 4  # a box's two borders and the spaces inside them
+_GAP = 2
+_RESERVE, _UNUSED = "=", "."
+
+
+def print_plan(shape: PlanShape, console: Console | None = None) -> None:
+    """Print the machine, the slices and the findings, at most 120 columns wide."""
+    console = console or Console()
+    # To a reader that has left (`| head`) rich writes nothing more, and exits: but nothing has failed.
+    with contextlib.suppress(SystemExit):
+        for part in plan_lines(shape, min(console.width, WIDEST)):
+            # Off a terminal there is no width to fit: a finding in a file is one line, as long as it is.
+            unbound = isinstance(part, Text) and not console.is_terminal
+            console.print(part, highlight=False, soft_wrap=unbound, width=min(console.width, WIDEST))
+
+
+def plan_lines(shape: PlanShape, width: int) -> Iterator[RenderableType]:
+    """Yield the parts of the picture, for `width` columns."""
+    names = Names(len(shape.tenants))
+    yield from _heading(shape)
+    yield ""
+    yield from _sockets(shape, names, width)
+    yield _key(shape)
+    yield ""
+    yield _table(shape, names)
+    yield ""
+    yield from _memory(shape, names, width)
+    if shape.findings:
+        yield ""
+    for finding in sorted(shape.findings, key=lambda finding: list(STYLES).index(finding.severity)):
+        text = f"{finding.sentence} {finding.remedy}".rstrip()
+        yield Text.assemble((f"{finding.severity}: ", STYLES[finding.severity]), text)
+
+
+def _heading(shape: PlanShape) -> Iterator[Text]:
+    cores = sum(len(box.cores) for box in shape.boxes)
+    sockets = len({box.package for box in shape.boxes if box.package is not None})
+    nodes = len({box.node for box in shape.boxes})
+    online, usable = shape.processors_online, shape.processors_usable
+    counted = [
+        f"{usable} of {_many(online, 'processor')}" if usable < online else _many(usable, "processor"),
+        _many(cores, "core"),
+        _many(sockets, "socket"),
+        _many(nodes, "node"),
+        _size(shape.memory_bytes),
+    ]
+    yield Text.assemble((shape.hostname, "bold"), f": {shape.model_name}")
+    yield Text(", ".join(counted))
+    first, total = shape.tenants[0], len(shape.tenants)
+    given = f"{_many(first.processor_total, 'processor')} and {_size(first.memory_bytes)}"
+    how = "whole cores first" if shape.policy == "cores" else "consecutive ids"
+    yield Text(f"{_many(total, 'tenant')} with {given}{' each' if total > 1 else ''}, {how}")
+    yield Text(f"isolation {shape.backend}{'; not held: ' if shape.unenforced else ''}{', '.join(shape.unenforced)}")
+
+
+def _sockets(shape: PlanShape, names: Names, width: int) -> Iterator[RenderableType]:
+    """Yield the boxes, those of a socket with several nodes inside one of their own."""
+    several = len({box.node for box in shape.boxes}) > 1
+    ids = max(len(str(core.processors[0])) for box in shape.boxes for core in box.cores)
+    plain: list[Panel] = []
+    for package, group in groupby(shape.boxes, key=lambda box: box.package):
+        boxes = list(group)
+        nested = len(boxes) > 1 and package is not None
+        room = _nested_room(boxes, names, ids, width - _FRAME) if nested else width - _FRAME
+        made = [_box(box, names, room, nested, several, ids) for box in boxes]
+        if nested:
+            yield Panel.fit(
+                _side_by_side(made, width - _FRAME), title=f"socket {package}", title_align="left", box=ROUNDED
+            )
+        else:
+            plain += made
+    if shape.homeless_devices:
+        plain.append(_framed("on an unknown node", _device_lines(shape.homeless_devices, names, width - _FRAME)))
+    if plain:
+        yield _side_by_side(plain, width)
+
+
+def _nested_room(boxes: Sequence[BoxShape], names: Names, ids: int, width: int) -> int:
+    """Return the columns inside a box: two boxes stand in a line where that leaves room for eight cores in each."""
+    cell = max(len(core.processors) for box in boxes for core in box.cores) * names.width + 1
+    half = width // 2 - _FRAME
+    return half if half - ids - 2 * _GAP >= 8 * cell - 1 else width - _FRAME
+
+
+def _box(box: BoxShape, names: Names, room: int, nested: bool, several: bool, ids: int) -> Panel:
+    """Return the box of a socket's part of a node. One node's memory is the machine's, which the heading says.
+
+    `ids` is the width of a row's first processor, the same in all boxes.
+    """
+    kinds = max((len(core.kind) for core in box.cores), default=0)
+    rows = [
+        Text.assemble((first.rjust(ids), "dim"), " " * _GAP, cells, (f"{' ' * _GAP}{kind}" if kind else "", "dim"))
+        for first, cells, kind in core_rows(box.cores, names, room - ids - kinds - 2 * _GAP)
+    ]
+    where = [] if nested or box.package is None else [f"socket {box.package}"]
+    if several or nested:
+        where += [f"node {box.node}", _size(box.memory_bytes)]
+    rows = rows or [Text("no processors", "dim")]
+    return _framed(", ".join(where), [*rows, *_device_lines(box.devices, names, room)])
+
+
+def _device_lines(devices: Sequence[DeviceShape], names: Names, room: int) -> list[Text]:
+    lines: list[Text] = []
+    for name, cells in device_cells(devices, names):
+        fits = len(name) + _GAP + cells.cell_len <= room
+        lines += [Text.assemble((name, "italic"), " " * _GAP, cells)] if fits else [Text(name, "italic"), cells]
+    return lines
+
+
+def _framed(title: str, lines: Sequence[Text]) -> Panel:
+    width = max([len(title) + 2, *(line.cell_len for line in lines)]) + _FRAME
+    return Panel(Group(*lines), title=title, title_align="left", box=ROUNDED, width=width)
+
+
+def _side_by_side(panels: Sequence[Panel], width: int) -> Table:
+    """Return the panels, as many in a line as fit, all as wide as the widest."""
+    widest = min(width, max(panel.width or 0 for panel in panels))
+    for panel in panels:
+        panel.width = widest
+    grid = Table.grid()
+    per_line = width // widest
+    for start in range(0, len(panels), per_line):
+        grid.add_row(*panels[start : start + per_line])
+    return grid
+
+
+def _key(shape: PlanShape) -> Text:
+    """Return what a cell means, as far as this picture has it."""
+    threads = max((len(core.processors) for box in shape.boxes for core in box.cores), default=1)
+    parts = ["a cell is a core" + (", a letter one of its processors" if threads > 1 else "")]
+    if shape.processors_unused:
+        parts.append("- is nobody's")
+    return Text("; ".join(parts), "dim")
+
+
+def _table(shape: PlanShape, names: Names) -> Table:
+    table = Table(box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1), show_edge=False)
+    table.add_column("tenant", no_wrap=True)
+    table.add_column("processors", overflow="fold")
+    for title in ("cores", "nodes", "devices", "memory"):
+        table.add_column(title, justify="right", no_wrap=title == "memory", overflow="fold")
+    for tenant in shape.tenants:
+        table.add_row(
+            Text.assemble(names.cell(tenant.tenant), f"  {tenant.tenant}"),
+            tenant.processors,
+            str(tenant.core_total),
+            tenant.nodes,
+            ",".join(tenant.devices) or ABSENT,
+            _size(tenant.memory_bytes),
+        )
+    devices = chain(shape.homeless_devices, *(box.devices for box in shape.boxes))
+    idle = ",".join(device.label for device in devices if not device.tenants)
+    if shape.processors_unused or idle:
+        table.add_row("nobody", shape.processors_unused or ABSENT, ABSENT, ABSENT, idle or ABSENT, ABSENT, style="dim")
+    return table
+
+
+def _memory(shape: PlanShape, names: Names, width: int) -> Iterator[Text]:
+    """Yield a bar of the machine's memory, where its tenants fit one, and its sum."""
+    each, total = shape.tenants[0].memory_bytes, len(shape.tenants)
+    parts = [(each, names.of(tenant.tenant)[0], style_of(tenant.tenant)) for tenant in shape.tenants]
+    parts += [(shape.memory_unused_bytes, _UNUSED, style_of(None)), (shape.reserve_bytes, _RESERVE, style_of(None))]
+    title = "memory  "
+    room = width - len(title)
+    bar, done = Text(title), 0
+    for size, letter, style in parts:
+        done += size
+        end = (2 * room * done + shape.memory_bytes) // (2 * shape.memory_bytes)
+        bar.append(letter * (end + len(title) - len(bar)), style)
+    if total * 2 <= room:
+        yield bar
+    summands = [f"{total} x {_size(each)}", f"{_size(shape.reserve_bytes)} in reserve ({_RESERVE})"]
+    if shape.memory_unused_bytes >> 20:
+        summands.append(f"{_size(shape.memory_unused_bytes)} unused{f' ({_UNUSED})' if _UNUSED in bar.plain else ''}")
+    yield Text(f"{_size(shape.memory_bytes)} = {' + '.join(summands)}")
+
+
+def _many(count: int, noun: str) -> str:
+    return f"{count} {noun}{'' if count == 1 else 's'}"
+
+
+def _size(size_bytes: int) -> str:
+    """Return `122.1 GiB`: four digits, in MiB below one GiB."""
+    scale, unit = (1 << 30, "GiB") if size_bytes >= 1 << 30 else (1 << 20, "MiB")
+    return f"{f'{size_bytes / scale:#.4g}'.rstrip('.')} {unit}"

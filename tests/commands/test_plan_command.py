@@ -1,0 +1,128 @@
+"""`plan` as a person or a program calls it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cotenant import cli
+from cotenant.commands import plan as command
+from cotenant.machine.cpulist import parse
+from machine import fleet
+from tenants.suites import ROOT
+
+
+def called(*words: str, flags: tuple[str, ...] = ()) -> subprocess.CompletedProcess[str]:
+    line = [sys.executable, *flags, str(ROOT / "run.py"), "plan", *words]
+    return subprocess.run(line, capture_output=True, text=True, timeout=30)
+
+
+def document(capsys: pytest.CaptureFixture[str], *words: str) -> dict[str, Any]:
+    assert cli.main(["plan", "--json", "--isolation", "affinity", *words]) == 0
+    found: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return found
+
+
+def test_this_host_as_a_person_sees_it() -> None:
+    ended = called("--users", "1", "--isolation", "none")
+    assert ended.returncode == 0, ended.stderr
+    lines = ended.stdout.splitlines()
+    assert lines[2].startswith(f"1 tenant with {len(os.sched_getaffinity(0))} processor")
+    assert lines[3] == "isolation none; not held: processors, memory, swap, pids"
+    assert any(line.startswith("A  0 ") for line in lines)
+    assert "\x1b" not in ended.stdout
+
+
+def test_json_needs_the_standard_library_only() -> None:
+    ended = called("--json", "--users", "1", "--isolation", "none", flags=("-I", "-S"))
+    assert ended.returncode == 0, ended.stderr
+    found = json.loads(ended.stdout)
+    assert (found["version"], found["backend"]) == (1, "none")
+    assert set(parse(found["tenants"][0]["processors"])) == os.sched_getaffinity(0)
+
+
+def test_the_document(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    machine = fleet.mig(tmp_path)
+    monkeypatch.setattr(command, "discover", lambda: machine)
+    found = document(capsys, "--users", "3", "--reserve", "2G")
+    assert found["tenants"][1] == {
+        "tenant": 1,
+        "processors": "5-9,21-25",
+        "processor_total": 10,
+        "core_total": 5,
+        "nodes": "0",
+        "memory_bytes": (250 << 30) // 3 // 4096 * 4096,
+        "devices": ["0.2", "0.3"],
+        "environment": {"CUDA_DEVICE_ORDER": "PCI_BUS_ID", "CUDA_VISIBLE_DEVICES": "MIG-2,MIG-3"},
+    }
+    (box,) = found["boxes"]
+    assert box["cores"][5] == {"processors": [5, 21], "tenants": [1, 1], "kind": ""}
+    assert box["cores"][15]["tenants"] == [None, None]
+    assert [(device["label"], device["tenants"]) for device in box["devices"]] == [
+        ("0.0", [0]),
+        ("0.1", [0]),
+        ("0.2", [1]),
+        ("0.3", [1]),
+        ("0.4", [2]),
+        ("0.5", [2]),
+        ("0.6", []),
+    ]
+    assert found["processors_unused"] == "15,31"
+    assert found["reserve_bytes"] == 2 << 30
+    total = 3 * found["tenants"][0]["memory_bytes"] + found["reserve_bytes"] + found["memory_unused_bytes"]
+    assert total == found["memory_bytes"] == 252 << 30
+    assert found["unenforced"] == ["memory", "swap", "pids"]
+    assert [finding["rule"] for finding in found["findings"]] == [
+        "processors_unused",
+        "devices_idle",
+        "partitions_unused",
+    ]
+
+
+def test_the_flags_shape_the_slices(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    machine = fleet.far_memory(tmp_path)
+    monkeypatch.setattr(command, "discover", lambda: machine)
+    assert [tenant["nodes"] for tenant in document(capsys)["tenants"]] == ["0", "1"]
+    assert [tenant["nodes"] for tenant in document(capsys, "--mems", "all")["tenants"]] == ["0-2", "0-2"]
+    contiguous = document(capsys, "--plan", "contiguous", "--users", "3")
+    assert [tenant["processors"] for tenant in contiguous["tenants"]] == ["0-1", "2-3", "4-5"]
+    assert (contiguous["policy"], contiguous["mems"]) == ("contiguous", "local")
+    bare = document(capsys)["boxes"][2]
+    assert (bare["package"], bare["node"], bare["memory_bytes"], bare["cores"]) == (None, 2, 128 << 30, [])
+
+
+def test_a_reader_that_leaves_is_no_error() -> None:
+    line = [sys.executable, str(ROOT / "run.py"), "plan", "--json", "--isolation", "none"]
+    reader, writer = os.pipe()
+    os.close(reader)
+    ended = subprocess.run(line, stdout=writer, stderr=subprocess.PIPE, text=True, timeout=30)
+    os.close(writer)
+    assert (ended.returncode, ended.stderr) == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        (["--usres", "2"], "Did you mean '--users'?"),
+        (["--mems", "some"], "'some'"),
+        (["--users", "0"], "Use --users 1 or more."),
+        (["--users", "100000"], "or fewer."),
+        (["--reserve", "900T"], "reserve"),
+        (["extra"], "extra"),
+    ],
+)
+def test_a_wrong_flag_is_one_sentence(words: list[str], text: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["plan", "--isolation", "none", *words]) == 2
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err.startswith("cotenant: ")
+    assert said.err.count("\n") == 1
+    assert text in said.err

@@ -1,0 +1,170 @@
+"""The planner's laws, on random machines: equal, apart, whole, near, within every limit, and always the same."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import replace
+from itertools import chain, combinations
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cotenant.isolation.deal import mixtures
+from cotenant.isolation.memory_shares import PAGE_BYTES, Mems
+from cotenant.isolation.plan import Plan, Policy, plan, plan_whole, split_ranks
+from cotenant.machine.topology import Machine
+from machine.invented import GIB, device, machine
+
+
+def processors(made: Plan) -> list[tuple[int, ...]]:
+    return [piece.processors for piece in made.slices]
+
+
+def rules(made: Plan) -> list[str]:
+    return [finding.rule for finding in made.findings]
+
+
+@st.composite
+def machines(draw: st.DrawFn) -> Machine:
+    nodes, cores, threads = (
+        draw(st.integers(1, 4)),
+        draw(st.integers(1, 9)),
+        draw(st.sampled_from((1, 2, 2, 4))),
+    )
+    total = nodes * cores * threads
+    devices = draw(st.lists(st.integers(-1, nodes), max_size=8))
+    missing = draw(st.sets(st.integers(0, total - 1), max_size=total - 1) if draw(st.booleans()) else st.just(set()))
+    made = machine(
+        nodes,
+        cores,
+        threads,
+        memory_bytes=draw(st.integers(8, 2048)) * GIB + draw(st.integers(0, 9999)),
+        node_bytes=tuple(draw(st.lists(st.integers(2, 512), min_size=nodes, max_size=nodes).map(in_gib))),
+        devices=tuple(device(i, node) for i, node in enumerate(devices)),
+        quota=draw(st.none() | st.floats(0.1, 2.0 * total)),
+        without=tuple(missing),
+    )
+    kinds = draw(st.sets(st.integers(0, nodes * cores - 1)))
+    marked = tuple(replace(p, kind="atom") if p.core in kinds else p for p in made.processors)
+    return replace(made, processors=marked)
+
+
+def in_gib(sizes: list[int]) -> list[int]:
+    return [size * GIB for size in sizes]
+
+
+def fitting(host: Machine) -> int:
+    usable = len(host.processors)
+    return usable if host.quota_processors is None else max(1, min(usable, int(host.quota_processors)))
+
+
+@given(st.data(), machines())
+@settings(max_examples=100, deadline=None)
+def test_laws(data: st.DataObject, host: Machine) -> None:
+    limit = fitting(host)
+    tenants = data.draw(st.integers(1, limit))
+    policy: Policy = data.draw(st.sampled_from(("cores", "contiguous")))
+    mems: Mems = data.draw(st.sampled_from(("local", "all")))
+    made = plan(host, tenants, policy=policy, mems=mems)
+    given_out = [number for hand in processors(made) for number in hand]
+    assert len(given_out) == len(set(given_out)) <= limit
+    assert sorted((*given_out, *made.unused_processors)) == [p.id for p in host.processors]
+    assert len({len(hand) for hand in processors(made)}) == 1
+    assert len(processors(made)[0]) >= 1
+    assert all(hand == tuple(sorted(hand)) for hand in processors(made))
+    assert len({piece.memory_bytes for piece in made.slices}) == 1
+    memory = made.slices[0].memory_bytes
+    assert memory % PAGE_BYTES == 0
+    assert 0 < memory * tenants <= host.memory_bytes - made.reserve_bytes
+    sharing = [sum(d in piece.accelerators for piece in made.slices) for d in host.accelerators]
+    assert max(sharing, default=0) <= -(-tenants // max(len(host.accelerators), 1))
+    shares = {len(piece.accelerators) for piece in made.slices}
+    assert shares == {max(len(host.accelerators) // tenants, 1 if host.accelerators else 0)}
+    shuffled = data.draw(st.permutations(host.processors))
+    assert made == plan(replace(host, processors=tuple(shuffled)), tenants, policy=policy, mems=mems)
+
+
+@given(st.data(), machines())
+@settings(max_examples=100, deadline=None)
+def test_laws_of_memory(data: st.DataObject, host: Machine) -> None:
+    """However slices overlap, those inside any set of nodes fit that set without its part of the reserve."""
+    tenants = data.draw(st.integers(1, fitting(host)))
+    mems: Mems = data.draw(st.sampled_from(("local", "all")))
+    made = plan(host, tenants, mems=mems)
+    everything = max(host.memory_bytes, sum(node.memory_bytes for node in host.nodes))
+    ids = [node.id for node in host.nodes]
+    for some in chain.from_iterable(combinations(host.nodes, count) for count in range(1, len(ids))):
+        local = sum(node.memory_bytes for node in some)
+        inside = [piece for piece in made.slices if {node.id for node in some}.issuperset(piece.nodes)]
+        assert sum(piece.memory_bytes for piece in inside) <= local - made.reserve_bytes * local // everything
+    homes = {p.id: p.node for p in host.processors}
+    for piece in made.slices:
+        assert set(piece.nodes) == ({homes[number] for number in piece.processors} if mems == "local" else set(ids))
+
+
+@given(st.data(), machines())
+@settings(max_examples=100, deadline=None)
+def test_laws_of_cores(data: st.DataObject, host: Machine) -> None:
+    tenants = data.draw(st.integers(1, fitting(host)))
+    made = plan(host, tenants)
+    core_of = {p.id: p.core for p in host.processors}
+    members: defaultdict[int, set[int]] = defaultdict(set)
+    for processor in host.processors:
+        members[processor.core].add(processor.id)
+    sharers: defaultdict[int, set[int]] = defaultdict(set)
+    for piece in made.slices:
+        for number in piece.processors:
+            sharers[core_of[number]].add(piece.tenant)
+    if len(members) >= tenants:
+        assert all(len(tenants_of) == 1 for tenants_of in sharers.values())
+        assert "siblings_split" not in rules(made)
+    alike = len({len(core) for core in members.values()}) == len({p.kind for p in host.processors}) == 1
+    complete = alike and fitting(host) == len(host.processors)
+    if complete and len(members) >= tenants:
+        assert all(members[core_of[n]] <= set(hand) for hand in processors(made) for n in hand)
+        largest = len(members) // tenants * len(members[core_of[made.slices[0].processors[0]]])
+        assert largest * 7 / 8 <= len(made.slices[0].processors) <= largest
+
+
+@given(st.data(), machines())
+@settings(max_examples=100, deadline=None)
+def test_unlike_hands_are_said(data: st.DataObject, host: Machine) -> None:
+    made = plan(host, data.draw(st.integers(1, fitting(host))))
+    first, *others = mixtures(host.processors, processors(made))
+    assert any(other != first for other in others) == ("cores_uneven" in rules(made))
+
+
+@given(st.integers(1, 4), st.integers(0, 5), st.integers(0, 5))
+def test_kinds_that_divide_are_dealt_alike(tenants: int, wide: int, narrow: int) -> None:
+    if not wide + narrow:
+        return
+    host = machine(cores=tenants * (wide + narrow))
+    marked = tuple(replace(p, kind="core" if p.id < tenants * wide else "atom") for p in host.processors)
+    made = plan(replace(host, processors=marked), tenants)
+    assert made.unused_processors == ()
+    assert made.findings == ()
+
+
+@given(st.integers(1, 4), st.integers(1, 8), st.integers(1, 8), st.sampled_from((1, 2)))
+def test_equal_nodes_are_never_straddled_by_a_multiple_of_them(
+    nodes: int, cores: int, per_node: int, threads: int
+) -> None:
+    if per_node > cores:
+        return
+    devices = tuple(device(i, node=i % nodes) for i in range(nodes * per_node))
+    made = plan(machine(nodes, cores, threads, devices=devices), nodes * per_node)
+    assert [piece.nodes for piece in made.slices] == [(i % nodes,) for i in range(nodes * per_node)]
+    assert set(rules(made)) <= {"processors_unused"}
+
+
+@given(st.data(), machines())
+@settings(deadline=None)
+def test_laws_of_ranks(data: st.DataObject, host: Machine) -> None:
+    whole = plan_whole(host).slices[0]
+    ranks = data.draw(st.integers(1, len(whole.processors)))
+    hands = split_ranks(host, whole, ranks)
+    pinned = [number for hand in hands for number in hand]
+    assert len(hands) == ranks
+    assert len(pinned) == len(set(pinned))
+    assert set(pinned) <= set(whole.processors)
+    assert len({len(hand) for hand in hands}) == 1

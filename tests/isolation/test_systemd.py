@@ -1,0 +1,219 @@
+"""Backend systemd against a systemd-run of the tests' own: asked once, begun anew once, its words passed on."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from cotenant.isolation import delegation, systemd
+from cotenant.isolation.backend import NotIsolatedError, Refusal, RunName
+from cotenant.isolation.systemd import SCOPE_VARIABLE, Systemd
+from cotenant.machine.batch import BATCH_SYSTEMS
+from cotenant.machine.limits import V2, Mounts
+from isolation.shim import PATIENCE_S
+
+SOURCE = Path(systemd.__file__).resolve().parents[2]
+ALL = ["cpu", "cpuset", "io", "memory", "pids"]
+Serve = Callable[..., None]
+
+
+@pytest.fixture
+def mounts(tmp_path: Path) -> Mounts:
+    """A service's cgroup, without limits as yet."""
+    own = tmp_path / "cgroup/system.slice/some.service"
+    own.mkdir(parents=True)
+    return Mounts({}, tmp_path / "cgroup", {V2: own}, {V2: (own, own.parent, tmp_path / "cgroup")})
+
+
+@pytest.fixture
+def serve(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Serve:
+    """Puts a systemd-run on PATH that notes its words and does what the given line of sh says."""
+    monkeypatch.setattr(delegation, "SYSTEMD", tmp_path)
+    monkeypatch.setattr(systemd, "systemd_runs", delegation.systemd_runs)
+    for variable in (*BATCH_SYSTEMS, SCOPE_VARIABLE):
+        monkeypatch.delenv(variable, raising=False)
+    place = tmp_path / "bin"
+    place.mkdir()
+    monkeypatch.setenv("PATH", f"{place}:{os.environ['PATH']}")
+
+    def serve(line: str) -> None:
+        program = place / "systemd-run"
+        program.write_text(f'#!/bin/sh\necho "$@" >> {tmp_path}/words\n{line}\n')
+        program.chmod(0o755)
+
+    return serve
+
+
+def offer(**changed: object) -> str:
+    said = {
+        "controllers": ALL,
+        "processors": sorted(os.sched_getaffinity(0)),
+        "memory_bytes": None,
+        "quota_processors": None,
+    }
+    return f"echo '{json.dumps(said | changed)}'"
+
+
+def refusal(backend: Systemd) -> Refusal:
+    refused = backend.probe()
+    assert refused is not None
+    return refused
+
+
+def test_it_is_asked_for_what_a_slice_needs(serve: Serve, mounts: Mounts, tmp_path: Path) -> None:
+    serve(offer())
+    backend = Systemd(mounts)
+    assert backend.probe() is None
+    assert backend.unenforced == ()
+    (words,) = (tmp_path / "words").read_text().splitlines()
+    whose = "--user " if os.geteuid() else ""
+    asked = f"{whose}--scope --property=Delegate=yes --property=TasksMax=infinity --quiet --collect -- {sys.executable}"
+    assert words.startswith(asked)
+
+
+def test_users_ask_their_own_manager(
+    serve: Serve, mounts: Mounts, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    serve(offer(controllers=["cpu", "memory", "pids"]))
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    backend = Systemd(mounts)
+    refused = refusal(backend)
+    assert refused.partial
+    assert refused.reason == "systemd delegates memory, but no cpusets to us"
+    assert "systemctl edit user@.service" in refused.remedy
+    assert "Delegate=cpu cpuset io memory pids" in refused.remedy
+    assert backend.unenforced == ("processors", "nodes")
+    assert (tmp_path / "words").read_text().startswith("--user --scope ")
+
+
+def test_a_failing_systemd_run_is_a_sentence_with_what_it_said(serve: Serve, mounts: Mounts) -> None:
+    serve("echo 'Failed to connect to bus:' >&2; echo '  No medium found' >&2; exit 1")
+    refused = refusal(Systemd(mounts))
+    assert refused.reason == "systemd-run failed with exit status 1: Failed to connect to bus: No medium found"
+    assert not refused.partial
+    serve("echo nonsense")
+    assert refusal(Systemd(mounts)).reason == "systemd-run failed with exit status 0: "
+
+
+def test_one_that_does_not_answer(serve: Serve) -> None:
+    serve("exec sleep 1000")
+    with pytest.raises(NotIsolatedError, match=r"^systemd-run did not answer within 0.1 s$"):
+        systemd._offer(limit_s=0.1)
+
+
+def test_one_that_is_not_there(serve: Serve, mounts: Mounts, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    assert refusal(Systemd(mounts)).reason == "systemd-run is not on PATH"
+    with pytest.raises(NotIsolatedError, match="systemd-run is not on PATH"):
+        Systemd(mounts).begin_anew()
+
+
+def test_one_that_cannot_be_executed(serve: Serve, mounts: Mounts, tmp_path: Path) -> None:
+    serve("true")
+    (tmp_path / "bin/systemd-run").write_text("#!/nowhere/sh\n")
+    assert refusal(Systemd(mounts)).reason.endswith("bin/systemd-run cannot be executed: No such file or directory")
+    with pytest.raises(NotIsolatedError, match="systemd-run cannot be executed: No such file or directory"):
+        Systemd(mounts).begin_anew()
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "offered", "lost"),
+    [
+        ("memory.max", "1048576", {}, "memory"),
+        ("memory.max", "1048576", {"memory_bytes": 1048577}, "memory"),
+        ("cpu.max", "50000 100000", {}, "processor time"),
+        ("cpu.max", "50000 100000", {"quota_processors": 0.6}, "processor time"),
+        ("none", "", {"processors": [0, 100_000]}, "processors"),
+    ],
+)
+def test_the_limits_that_we_are_under_are_not_left(
+    file: str, text: str, offered: dict[str, object], lost: str, serve: Serve, mounts: Mounts
+) -> None:
+    serve(offer(**offered))
+    (mounts.own[V2] / file).write_text(text)
+    assert refusal(Systemd(mounts)).reason == f"a scope of systemd's would leave the limits that we are under ({lost})"
+
+
+def test_limits_that_a_scope_has_too_are_none_to_lose(serve: Serve, mounts: Mounts) -> None:
+    serve(offer(memory_bytes=1048576, quota_processors=0.5))
+    (mounts.own[V2].parent / "memory.max").write_text("1048576")
+    (mounts.own[V2].parent / "cpu.max").write_text("50000 100000")
+    assert Systemd(mounts).probe() is None
+
+
+def test_where_it_is_not_asked_at_all(
+    serve: Serve, mounts: Mounts, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    serve(offer())
+    assert refusal(Systemd(mounts, "theirs")).remedy == "Leave --cgroup-base out."
+    monkeypatch.setenv("SLURM_JOB_ID", "7")
+    assert refusal(Systemd(mounts)).reason == "a scope of systemd's would leave the job that Slurm gave us"
+    monkeypatch.setattr(delegation, "SYSTEMD", tmp_path / "nowhere")
+    assert refusal(Systemd(mounts)).reason == "systemd is not this host's init"
+    assert not (tmp_path / "words").exists()
+
+
+def test_it_is_inside_by_its_own_name_alone(mounts: Mounts, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A tenant that starts a suite of its own inherits the variable, not the process."""
+    monkeypatch.setenv(SCOPE_VARIABLE, str(RunName()))
+    assert Systemd(mounts).inside
+    monkeypatch.setenv(SCOPE_VARIABLE, "1-1")
+    assert not Systemd(mounts).inside
+
+
+PROGRAM = f"""
+    import sys, signal
+    sys.path.insert(0, {str(SOURCE)!r})
+    from cotenant.isolation.systemd import Systemd
+    from cotenant.machine.limits import Mounts
+    print("begun", flush=True)
+    backend = Systemd(Mounts({{}}, None, {{}}, {{}}))
+    if not backend.inside:
+        backend.begin_anew()
+    print("inside", *sys.argv[1:], flush=True)
+    if sys.argv[1] == "wait":
+        signal.pause()
+    sys.exit(int(sys.argv[1]))
+"""
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> Path:
+    path = tmp_path / "program.py"
+    path.write_text(textwrap.dedent(PROGRAM))
+    return path
+
+
+def test_the_same_command_line_begins_anew_once(serve: Serve, program: Path, tmp_path: Path) -> None:
+    serve('while [ "$1" != -- ]; do shift; done; shift; exec "$@"')
+    ended = subprocess.run([sys.executable, "-S", program, "7", "two words"], capture_output=True, text=True)
+    assert (ended.stdout, ended.stderr) == ("begun\nbegun\ninside 7 two words\n", "")
+    assert ended.returncode == 7
+    (words,) = (tmp_path / "words").read_text().splitlines()
+    assert words.endswith(f"{sys.executable} -S {program} 7 two words")
+
+
+def test_signals_reach_it_inside(serve: Serve, program: Path) -> None:
+    serve('while [ "$1" != -- ]; do shift; done; shift; exec "$@"')
+    with subprocess.Popen([sys.executable, program, "wait"], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        while "inside" not in process.stdout.readline():
+            pass
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(PATIENCE_S) == -signal.SIGTERM
+
+
+def test_what_a_scope_says_of_itself_is_read(serve: Serve) -> None:
+    """The real program, run where we are: it needs the standard library only."""
+    serve('while [ "$1" != -- ]; do shift; done; shift; exec "$@"')
+    said = systemd._offer()
+    assert said.processors == frozenset(os.sched_getaffinity(0))
+    assert said.memory_bytes is None or said.memory_bytes > 0

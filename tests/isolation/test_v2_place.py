@@ -1,0 +1,175 @@
+"""Where backend v2 divides the tree, who is moved for it, and who clears up."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from cotenant.errors import CotenantError
+from cotenant.isolation import delegation, v2tree
+from cotenant.isolation.backend import NotIsolatedError, RunName
+from cotenant.isolation.estate import clear
+from cotenant.isolation.v2 import V2
+from cotenant.isolation.v2tree import LEAF
+from cotenant.machine.limits import Mounts
+from isolation.fakev2 import HOME, FakeV2, MakeV2, opened, run_of
+from isolation.shim import slice_of
+
+PLANNED = slice_of(0, [2, 3], nodes=[1])
+STRANGER = 1
+
+
+def reason(kernel: FakeV2, base: str | None = None) -> str | None:
+    refused = V2(kernel.mounts, base).probe()
+    return refused.reason if refused else None
+
+
+def test_probe_names_what_is_missing(v2_kernel: FakeV2) -> None:
+    assert reason(v2_kernel) is None
+    v2_kernel.hand_down(v2_kernel.own.parent, ("cpuset",))
+    assert reason(v2_kernel) == f"{v2_kernel.own} has no controller memory"
+    v2_kernel.delegated.clear()
+    v2_kernel.hand_down(v2_kernel.own.parent, ("memory",))
+    assert reason(v2_kernel) == f"the cgroup {v2_kernel.own} is not delegated to us"
+    assert reason(v2_kernel, "none/theirs") == f"there is no cgroup {v2_kernel.mount}/none/theirs"
+    hidden = V2(Mounts({}, v2_kernel.mount, {}, {})).probe()
+    assert hidden is not None
+    assert hidden.reason == "no cgroup v2 hierarchy shows our own cgroup"
+
+
+def test_nobody_but_us_is_moved(v2_kernel: FakeV2) -> None:
+    v2_kernel.enter(v2_kernel.own, os.getpid(), STRANGER)
+    said = reason(v2_kernel)
+    assert said is not None
+    assert said.startswith(f"others live in {v2_kernel.own}, which could not be divided then: pid 1 (")
+    backend = V2(v2_kernel.mounts)
+    with pytest.raises(NotIsolatedError, match=r"pid 1 \(.*\) live in .* and are not ours to move"):
+        backend.open(RunName())
+    assert v2_kernel.place_of(STRANGER) == v2_kernel.place_of(os.getpid()) == [v2_kernel.own]
+    assert v2_kernel.directories() == []
+    v2_kernel.enter(v2_kernel.own, 0)
+    assert "a process of another PID namespace" in str(reason(v2_kernel))
+
+
+def test_our_children_move_with_us_and_come_back(v2_kernel: FakeV2) -> None:
+    child = os.posix_spawn("/bin/sleep", ["sleep", "1000"], os.environ)
+    try:
+        v2_kernel.enter(v2_kernel.own, os.getpid(), child)
+        backend = opened(v2_kernel)
+        assert v2_kernel.place_of(child) == [run_of(v2_kernel) / LEAF]
+        backend.close()
+        assert v2_kernel.place_of(child) == [v2_kernel.own]
+    finally:
+        os.kill(child, 9)
+        os.waitpid(child, 0)
+
+
+def test_without_systemd_root_divides_what_it_is_alone_in(v2_kernel: FakeV2, monkeypatch: pytest.MonkeyPatch) -> None:
+    v2_kernel.delegated.clear()
+    monkeypatch.setattr(delegation, "SYSTEMD", v2_kernel.root / "nowhere")
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    assert reason(v2_kernel) is None
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    refused = V2(v2_kernel.mounts).probe()
+    assert refused is not None
+    assert refused.reason == f"the cgroup {v2_kernel.own} is not delegated to us"
+    assert "./cgroup_setup.sh" in refused.remedy
+
+
+def test_a_user_divides_what_the_setup_script_made(make_v2: MakeV2, monkeypatch: pytest.MonkeyPatch) -> None:
+    kernel = make_v2("cotenant.someone")
+    kernel.delegated.clear()
+    monkeypatch.setattr(delegation, "SYSTEMD", kernel.root / "nowhere")
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    assert reason(kernel) is None
+    monkeypatch.setattr(os, "access", lambda path, mode: Path(path).name != "cgroup.subtree_control")
+    assert reason(kernel) == f"{kernel.own}/cgroup.subtree_control is not writable"
+
+
+def test_in_the_root_nobody_has_to_move(make_v2: MakeV2, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A hierarchy's root may have processes and children at once, foreign ones included."""
+    kernel = make_v2("")
+    kernel.enter(kernel.mount, os.getpid(), STRANGER)
+    monkeypatch.setattr(delegation, "SYSTEMD", kernel.root / "nowhere")
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    assert reason(kernel) is None
+    backend = opened(kernel)
+    assert backend.unenforced == ()
+    backend.create(PLANNED).verify()
+    assert kernel.place_of(os.getpid()) == [kernel.mount]
+    backend.close()
+    assert kernel.directories() == []
+
+
+def test_a_base_by_name(v2_kernel: FakeV2) -> None:
+    theirs = v2_kernel.mount / "theirs"
+    theirs.mkdir()
+    v2_kernel.delegated.clear()
+    assert reason(v2_kernel, "theirs") is None
+    backend = V2(v2_kernel.mounts, "theirs")
+    backend.open(RunName())
+    assert v2_kernel.place_of(os.getpid()) == [v2_kernel.own]
+    backend.create(PLANNED).verify()
+    backend.close()
+    assert theirs.is_dir()
+    assert [path for path in theirs.iterdir() if path.is_dir()] == []
+    backend = V2(v2_kernel.mounts, "theirs/cotenant-mine")
+    backend.open(RunName())
+    backend.create(PLANNED).verify()
+    backend.close()
+    assert not (theirs / "cotenant-mine").exists()
+    with pytest.raises(CotenantError, match="is no path of a cgroup"):
+        V2(v2_kernel.mounts, "../x")
+
+
+def test_a_dead_run_is_swept_wherever_it_lived(v2_kernel: FakeV2, dead_run: RunName) -> None:
+    gone = v2_kernel.own.parent / "other.scope"
+    gone.mkdir()
+    for place in (v2_kernel.own / HOME, gone / HOME):
+        for directory in (place, place / str(dead_run), place / str(dead_run) / "t0", place / "some-thing"):
+            directory.mkdir()
+    assert V2(v2_kernel.mounts).sweep() == [str(dead_run)] * 2
+    for place in (v2_kernel.own / HOME, gone / HOME):
+        assert [path.name for path in place.iterdir() if path.is_dir()] == ["some-thing"]
+
+
+def test_a_run_of_another_pid_namespace_is_left_alone(
+    v2_kernel: FakeV2, dead_run: RunName, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    inside = v2_kernel.own / HOME / str(dead_run) / "t0"
+    inside.mkdir(parents=True)
+    v2_kernel.enter(inside, 0)
+    assert V2(v2_kernel.mounts).sweep() == []
+    v2_kernel.enter(inside, STRANGER)
+    monkeypatch.setattr("cotenant.isolation.v2.is_foreign", lambda pid: True)
+    assert V2(v2_kernel.mounts).sweep() == []
+    assert inside.is_dir()
+
+
+def test_the_reaper_clears_what_the_runner_left(v2_kernel: FakeV2) -> None:
+    """The reaper lives in the leaf of the run that it clears: it goes back to where the run began."""
+    backend = opened(v2_kernel)
+    backend.create(PLANNED)
+    estate = backend.estate()
+    clear(estate, str(RunName()))
+    assert v2_kernel.directories() == []
+    assert v2_kernel.place_of(os.getpid()) == [v2_kernel.own]
+    assert v2_kernel.handed(v2_kernel.own) == []
+    clear(estate, str(RunName()))
+
+
+def test_whoever_else_is_in_the_leaf_ends(v2_kernel: FakeV2, monkeypatch: pytest.MonkeyPatch) -> None:
+    backend = opened(v2_kernel)
+    killed: list[int] = []
+    monkeypatch.setattr(os, "kill", lambda pid, number: killed.append(pid))
+    monkeypatch.setattr(v2tree, "divided", lambda level, ours: _divided(level, ours, killed))
+    backend.close()
+    assert killed == [4000001]
+
+
+def _divided(level: Path, ours: bool, killed: list[int]) -> list[int]:
+    if ours or level.name != LEAF:
+        return delegation.divided(level, ours)
+    return [] if killed else [4000001]

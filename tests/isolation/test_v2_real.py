@@ -1,0 +1,34 @@
+"""Backend v2 on the real kernel, where systemd gives us a cgroup: what is planned holds, and nothing is left."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from cotenant.isolation import systemd
+from cotenant.isolation.systemd import Systemd
+from cotenant.machine.limits import cgroup_mounts
+
+CHECKS = Path(__file__).with_name("v2_checks.py")
+NOT_HERE = 77
+
+
+def test_every_check_holds_in_a_scope_of_its_own() -> None:
+    refusal = Systemd(cgroup_mounts()).probe()
+    if refusal is not None:
+        pytest.skip(f"no delegated v2 cgroup can be had: {refusal.reason}; tests/vm has one")
+    line = [*systemd._systemd_run(), sys.executable, str(CHECKS), "--scope"]
+    ended = subprocess.run(line, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    if ended.returncode == NOT_HERE:
+        pytest.skip(ended.stdout)
+    assert ended.returncode == 0, ended.stdout
+
+
+def test_the_program_says_why_it_cannot_run() -> None:
+    """Where the tests themselves live nobody has delegated anything, or others live there, too."""
+    ended = subprocess.run([sys.executable, "-S", CHECKS], capture_output=True, text=True)
+    assert ended.returncode == NOT_HERE, ended.stdout + ended.stderr
+    assert ended.stdout.startswith("not here: ")

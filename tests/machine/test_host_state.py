@@ -1,0 +1,174 @@
+"""Memory, disks, load, what is below and around us, and what the kernel counts of all of it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from cotenant.machine.counts import HostCounts, host_counts, memory_kills, since
+from cotenant.machine.device_state import Slowed
+from cotenant.machine.disk import disks
+from cotenant.machine.load import Load, load_now, load_over, processor_ticks, spent
+from cotenant.machine.memory import HostMemory, host_memory, shared_memory
+from cotenant.machine.virtual import Virtual, virtual
+from machine.fakehost import Board, FakeNvml, write
+
+PAGE = os.sysconf("SC_PAGE_SIZE")
+
+
+def test_memory_and_swap(tmp_path: Path) -> None:
+    assert host_memory(tmp_path) == HostMemory(0, 0, 0, 0)
+    assert shared_memory(tmp_path) is None
+    meminfo = "MemTotal:  8 kB\nMemFree:  1 kB\nMemAvailable:  4 kB\nSwapTotal:  3 kB\nSwapFree:  2 kB"
+    write(tmp_path, {"proc/meminfo": meminfo, "dev/shm/x": ""})
+    assert host_memory(tmp_path) == HostMemory(8192, 4096, 3072, 2048)
+    shared = shared_memory(tmp_path)
+    assert shared is not None
+    assert 0 <= shared.free_bytes <= shared.size_bytes
+
+
+def test_directories_of_one_file_system_are_one_disk(tmp_path: Path) -> None:
+    (disk,) = disks({"records": tmp_path / "a/b/c", "data": tmp_path})
+    assert disk.purposes == ("records", "data")
+    assert disk.path == tmp_path
+    assert disk.writable
+    assert disk.free_bytes > 0
+
+
+def test_places_that_cannot_be_written_stand_by_themselves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "closed").mkdir()
+    monkeypatch.setattr("cotenant.machine.disk.os.access", lambda path, mode: path.name != "closed")
+    one, other = disks({"records": tmp_path / "closed/a", "data": tmp_path})
+    assert (one.purposes, one.path, one.writable) == (("records",), tmp_path / "closed", False)
+    assert (other.purposes, other.writable) == (("data",), True)
+
+
+def test_what_is_a_file_on_the_way_is_not_gone_into(tmp_path: Path) -> None:
+    write(tmp_path, {"file": ""})
+    (disk,) = disks({"records": tmp_path / "file/below"})
+    assert disk.path == tmp_path
+
+
+def test_the_short_look_at_the_load(tmp_path: Path) -> None:
+    assert load_now(tmp_path) == Load(None, None)
+    write(tmp_path, {"proc/loadavg": "4.30 5.81 3.83 3/103 14066"})
+    assert load_now(tmp_path) == Load(4.3, 2)
+    write(tmp_path, {"proc/loadavg": "0.00 0.00 0.00 0/103 14066"})
+    assert load_now(tmp_path) == Load(0.0, 0)
+    write(tmp_path, {"proc/loadavg": "what"})
+    assert load_now(tmp_path).running is None
+
+
+def test_who_was_busy_between_two_readings() -> None:
+    before = 1000, {1: ("init", 5), 2: ("spinner", 100), 4: ("gone", 7), 5: ("idler", 9)}
+    after = 1150, {1: ("init", 6), 2: ("spinner", 200), 3: ("new", 50), 5: ("idler", 9)}
+    busy, busiest = spent(before, after, elapsed_ticks=100)
+    assert busy == 1.5
+    assert [(one.pid, one.name, one.share) for one in busiest] == [(2, "spinner", 1.0)]
+
+
+def test_a_spinner_on_this_host_is_seen_and_named() -> None:
+    with subprocess.Popen([sys.executable, "-c", "print(1, flush=True)\nwhile True: pass"], stdout=-1) as spinner:
+        assert spinner.stdout is not None
+        spinner.stdout.readline()
+        load = load_over(0.3)
+        spinner.kill()
+    assert load.busy is not None
+    assert load.busy > 0.1
+    assert os.getpid() not in {one.pid for one in load.busiest}
+
+
+def test_ticks_of_a_guest(tmp_path: Path) -> None:
+    write(tmp_path, {"proc/stat": "cpu  10 1 20 300 40 5 6 18 7 0\ncpu0 1 1 1 1"})
+    assert processor_ticks(tmp_path) == (400, 42, 18)
+    write(tmp_path, {"proc/stat": "cpu  10 1 20 300"})
+    assert processor_ticks(tmp_path) == (331, 31, 0)
+    assert processor_ticks(tmp_path / "nothing") == (0, 0, 0)
+
+
+GUEST = "processor : 0\nflags\t\t: fpu vme hypervisor lahf_lm"
+METAL = "processor : 0\nflags\t\t: fpu vme lahf_lm"
+
+
+@pytest.mark.parametrize(
+    ("files", "hypervisor"),
+    [
+        ({"proc/cpuinfo": METAL, "sys/class/dmi/id/sys_vendor": "Dell Inc."}, ""),
+        ({"proc/cpuinfo": GUEST}, "unnamed"),
+        (
+            {
+                "proc/cpuinfo": GUEST,
+                "sys/class/dmi/id/sys_vendor": "Amazon EC2",
+                "sys/class/dmi/id/product_name": "p5.4xlarge",
+            },
+            "Amazon EC2 p5.4xlarge",
+        ),
+        ({"proc/cpuinfo": METAL, "sys/hypervisor/type": "xen"}, "xen"),
+        ({"proc/device-tree/hypervisor/compatible": "linux,kvm\0"}, "linux,kvm"),
+    ],
+)
+def test_the_hypervisor(tmp_path: Path, files: dict[str, object], hypervisor: str) -> None:
+    assert virtual(write(tmp_path, files), {}) == Virtual(hypervisor, "")
+
+
+@pytest.mark.parametrize(
+    ("files", "environ", "container"),
+    [
+        ({}, {}, ""),
+        ({".dockerenv": ""}, {}, "Docker"),
+        ({".dockerenv": ""}, {"KUBERNETES_SERVICE_HOST": "10.0.0.1"}, "Kubernetes"),
+        ({"run/.containerenv": ""}, {}, "Podman"),
+        ({"run/systemd/container": "lxc"}, {}, "lxc"),
+        ({}, {"container": "oci"}, "oci"),
+    ],
+)
+def test_the_container(tmp_path: Path, files: dict[str, object], environ: dict[str, str], container: str) -> None:
+    assert virtual(write(tmp_path, files), environ).container == container
+
+
+def test_what_the_kernel_counts(tmp_path: Path) -> None:
+    assert host_counts([0], (), tmp_path) == HostCounts(0, 0, 0, 0, 0, None, ())
+    write(
+        tmp_path,
+        {
+            "proc/vmstat": "nr_free_pages 7\npswpin 3\npswpout 5\noom_kill 2",
+            "proc/stat": "cpu  10 0 20 300 40 5 6 19 0 0",
+            "sys/devices/system/cpu/cpu0/thermal_throttle/core_throttle_count": 4,
+        },
+    )
+    nvml = FakeNvml([Board("GPU-0", "00000000:01:00.0", slowed_ns=(10, 20)), Board("GPU-1", "00000000:02:00.0")])
+    counts = host_counts([0], {"0000:01:00.0"}, tmp_path, nvml)
+    assert counts == HostCounts(3 * PAGE, 5 * PAGE, 2, 400, 19, 4, (Slowed(0, 10, 20),))
+    assert memory_kills(tmp_path) == 2
+
+
+def test_what_happened_between_two_readings() -> None:
+    before = HostCounts(0, 100, 5, 1000, 10, 7, (Slowed(0, 1, None), Slowed(1, 5, 5)))
+    after = HostCounts(50, 100, 9, 1200, 30, 8, (Slowed(0, 11, 4), Slowed(1, 5, 6)))
+    assert since(before, after, own_kills=3) == {
+        "swapped_in_bytes": 50,
+        "swapped_out_bytes": 0,
+        "memory_kills_outside": 1,
+        "stolen_share": 0.1,
+        "processor_throttles": 1,
+        "devices": [
+            {"index": 0, "power_ns": 10, "thermal_ns": None},
+            {"index": 1, "power_ns": 0, "thermal_ns": 1},
+        ],
+    }
+
+
+def test_nothing_happened_in_no_time() -> None:
+    counts = HostCounts(0, 0, 5, 1000, 10, None, ())
+    assert since(counts, counts, own_kills=2) == {
+        "swapped_in_bytes": 0,
+        "swapped_out_bytes": 0,
+        "memory_kills_outside": 0,
+        "stolen_share": 0.0,
+        "processor_throttles": None,
+        "devices": [],
+    }

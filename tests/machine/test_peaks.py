@@ -1,0 +1,61 @@
+"""Peaks by the names that drivers give."""
+
+from __future__ import annotations
+
+import pytest
+
+from cotenant.machine.peaks import peak_of, peaks
+
+
+@pytest.mark.parametrize(
+    ("device", "precision", "tflops"),
+    [
+        ("Tesla V100-SXM2-16GB", "fp16", 125),
+        ("Tesla V100-PCIE-32GB", "fp32", 14),
+        ("Tesla T4", "fp16", 65),
+        ("NVIDIA A100-SXM4-80GB", "bf16", 312),
+        ("NVIDIA A10", "bf16", 125),
+        ("NVIDIA H100 80GB HBM3", "tf32", 494.5),
+        ("NVIDIA H100 PCIe", "bf16", 756.5),
+        ("NVIDIA H200", "bf16", 989.5),
+        ("NVIDIA H200 NVL", "bf16", 835.5),
+        ("NVIDIA GeForce RTX 4090", "fp32", 82.6),
+        ("AMD Instinct MI250X / MI250", "fp16", 191.5),
+        ("AMD Instinct MI60 / MI50", "fp32", 14.7),
+        ("AMD Instinct MI300X", "bf16", 1307.4),
+    ],
+)
+def test_devices_that_are_known(device: str, precision: str, tflops: float) -> None:
+    peak = peak_of(device, precision)
+    assert peak is not None
+    assert peak.tflops == tflops
+    assert peak.source
+
+
+@pytest.mark.parametrize(
+    ("device", "precision"),
+    [
+        ("NVIDIA A10G", "fp32"),
+        ("NVIDIA GH200 480GB", "bf16"),
+        ("NVIDIA GeForce RTX 3090 Ti", "fp32"),
+        ("NVIDIA GeForce RTX 4090 Laptop GPU", "fp32"),
+        ("NVIDIA GeForce RTX 4090 D", "fp32"),
+        ("NVIDIA A100-SXM4-80GB MIG 1g.10gb", "bf16"),
+        ("NVIDIA A40-48Q", "fp32"),
+        ("Tesla V100-SXM2-16GB", "bf16"),
+        ("AMD EPYC 7452 32-Core Processor", "fp32"),
+        ("NVIDIA H200", "fp64"),
+        ("", "fp32"),
+    ],
+)
+def test_devices_that_are_not_guessed(device: str, precision: str) -> None:
+    assert peak_of(device, precision) is None
+
+
+def test_the_table_holds_each_peak_once_and_faster_formats_are_faster() -> None:
+    table = {(one.pattern, one.precision): one.tflops for one in peaks()}
+    assert len(table) == len(peaks())
+    for pattern in {one.pattern for one in peaks()}:
+        known = [table[pattern, name] for name in ("fp32", "tf32", "bf16", "fp16") if (pattern, name) in table]
+        assert known == sorted(known)
+        assert (pattern, "fp32") in table
