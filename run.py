@@ -1,12 +1,16 @@
 #!/usr/bin/env python3
-"""The job runner: `python run.py --jobs baselines.json`. ./run.sh also makes the environment it needs."""
+"""The job runner: `python run.py --jobs baselines.json`; `python run.py doctor` and the like for other commands.
+
+./run.sh also makes the environment it needs.
+"""
 
 import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent / "common"))
 
-from cotenant.cli import main
+from cotenant.cli import COMMANDS, main
 
 if __name__ == "__main__":
-    sys.exit(main(["run", *sys.argv[1:]]))
+    words = sys.argv[1:]
+    sys.exit(main(words if words[:1] and words[0] in COMMANDS else ["run", *words]))

@@ -9,14 +9,21 @@ from collections.abc import Sequence
 from cotenant.commands.output import mute
 from cotenant.errors import EXIT_INTERRUPTED, EXIT_PASSED, EXIT_USAGE, CotenantError, did_you_mean
 
-COMMANDS = {"run": "launch the benchmarks of a job file and measure them side by side"}
+COMMANDS = {
+    "run": "launch the benchmarks of a job file and measure them side by side",
+    "plan": "show this machine and what each tenant would get of it",
+    "doctor": "ask what stands in the way of good numbers on this host",
+    "compare": "say per job whether a second set of records is faster or slower",
+    "report": "say what records hold: in the terminal, as a page, as tables",
+    "mlbench-report": "the original suite's report: results against targets, failures, one score",
+}
 
 
 def main(argv: Sequence[str]) -> int:
     """Run one command and return its exit status (docs: 0, 1, 2, 3, 4, 130); bad input never shows a traceback."""
     if not argv or argv[0] in ("-h", "--help"):
         print("usage: cotenant COMMAND [arguments]\n")
-        print("\n".join(f"  {name:10} {what}" for name, what in COMMANDS.items()))
+        print("\n".join(f"  {name:14} {what}" for name, what in COMMANDS.items()))
         return EXIT_PASSED if argv else EXIT_USAGE
     try:
         _check_text(argv)
@@ -25,11 +32,19 @@ def main(argv: Sequence[str]) -> int:
                 f"There is no command '{argv[0]}'.",
                 did_you_mean(argv[0], COMMANDS) or f"Commands: {', '.join(COMMANDS)}.",
             )
-        module = importlib.import_module(f"cotenant.commands.{argv[0]}")
+        module = importlib.import_module(f"cotenant.commands.{argv[0].replace('-', '_')}")
         return int(module.main(argv[1:]))
     except CotenantError as error:
         print(f"cotenant: {error}", file=sys.stderr)
         return error.exit_status
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.partition(".")[0] == "cotenant":
+            raise
+        print(
+            f"cotenant: The package '{error.name}' is missing. pip install -r requirements.txt, or use ./run.sh.",
+            file=sys.stderr,
+        )
+        return EXIT_USAGE
     except BrokenPipeError:
         mute()
         return EXIT_PASSED
@@ -54,3 +69,8 @@ def _check_text(argv: Sequence[str]) -> None:
 def entry() -> None:
     """The `cotenant` command."""
     sys.exit(main(sys.argv[1:]))
+
+
+def mlbench_entry() -> None:
+    """The `mlbench-report` command, by its old name."""
+    sys.exit(main(["mlbench-report", *sys.argv[1:]]))

@@ -63,7 +63,66 @@ def durations(*durations_ms: float, **told: Any) -> Record:
 
 
 Made = Callable[[], Record]
+
+
+def on_host(**changes: Any) -> Record:
+    """A record of a launch during which this happened on the host."""
+    quiet: dict[str, Any] = {
+        "swapped_in_bytes": 0,
+        "swapped_out_bytes": 0,
+        "memory_kills_outside": 0,
+        "stolen_share": 0.0,
+        "processor_throttles": None,
+        "devices": [],
+    }
+    return a_record(common={"meters": {"host": quiet | changes}})
+
+
+def slowed(power_ns: int | None, thermal_ns: int | None) -> dict[str, Any]:
+    return {"devices": [{"index": 3, "power_ns": power_ns, "thermal_ns": thermal_ns}]}
+
+
+def beside(busy: float, window_s: float = 12.0, total: int = 8, **changes: Any) -> Record:
+    """A record of a launch beside which others kept `busy` of `total` processors at work."""
+    foreign = {"processors": busy, "host_processors": total, "busiest": [], **changes}
+    return a_record(common={"meters": {"foreign": foreign, "sampling": {"window_s": window_s}}})
+
+
+def computed(flops_per_step: float, **seen: Any) -> Record:
+    """A record of half-second observations of 30 steps in fp32 on a T4, whose peak is 8.1 TFLOP/s."""
+    part = a_part(gpu="Tesla T4", observed={"dtype": "fp32", "device": "cuda", "flops_per_step": flops_per_step} | seen)
+    return a_record(told={"part": part, "observations": observed([500.0] * 20)})
+
+
+def on_devices(
+    own: list[str],
+    users: dict[str, list[tuple[int, str]]] | None = None,
+    slowed: dict[str, dict[str, int] | None] | None = None,
+) -> Record:
+    """A record of the tenant of `own` of two devices, with these foreign processes and reasons per device."""
+    devices = {
+        uuid: {
+            "index": index,
+            "foreign_processes": [{"pid": pid, "name": name} for pid, name in (users or {}).get(uuid, [])],
+            "slowed_samples": (slowed or {}).get(uuid, {}),
+        }
+        for index, uuid in enumerate(("GPU-a", "GPU-b"))
+    }
+    isolation = replace(ISOLATION, planned={"accelerators": own})
+    return a_record(place={"isolation": isolation}, common={"meters": {"devices": devices}})
+
+
+def scaled(devices: int, efficiency: float) -> Record:
+    return a_record(common={"meters": {"scaling": {"devices": devices, "efficiency": efficiency}}})
+
+
 FIRES: list[tuple[str, str, Made, str]] = [
+    (
+        "scaling",
+        "warning",
+        lambda: scaled(8, 1.0503),
+        "8 devices ran 8.40 times as fast as one: an efficiency of 1.05.",
+    ),
     (
         "neighbour_lost",
         "error",
@@ -172,6 +231,84 @@ FIRES: list[tuple[str, str, Made, str]] = [
         lambda: treated("drop", 1 << 28),
         "25 % of the input were still in the page cache: other processes have it mapped.",
     ),
+    (
+        "swapped",
+        "warning",
+        lambda: on_host(swapped_in_bytes=5 << 20, swapped_out_bytes=2 << 20),
+        "During this launch the host swapped 5 MiB in and 2 MiB out.",
+    ),
+    (
+        "stolen",
+        "warning",
+        lambda: on_host(stolen_share=0.034),
+        "During this launch the host below took away 3.4 % of all processor time.",
+    ),
+    (
+        "throttled",
+        "warning",
+        lambda: on_host(processor_throttles=7, **slowed(20_000_000, 10_000_000)),
+        "During this launch heat slowed processor cores 7 times, the power limit slowed devices 3.",
+    ),
+    (
+        "throttled",
+        "warning",
+        lambda: a_record(place={"isolation": replace(ISOLATION, counters={"throttled_ns": 1_500_000_000})}),
+        "During this launch a quota of processor time held this slice back for 1.50 s.",
+    ),
+    (
+        "throttled",
+        "info",
+        lambda: on_host(**slowed(20_000_000, None)),
+        "During this launch the power limit slowed devices 3.",
+    ),
+    (
+        "memory_kills",
+        "warning",
+        lambda: on_host(memory_kills_outside=2),
+        "During this launch the kernel killed 2 processes outside of the slices for memory.",
+    ),
+    (
+        "throttled",
+        "warning",
+        lambda: on_devices(["GPU-a"], slowed={"GPU-a": {"heat": 1}, "GPU-b": {"power brake": 2}}),
+        "During this launch heat slowed devices 0, the power supply's brake slowed devices 1.",
+    ),
+    (
+        "throttled",
+        "info",
+        lambda: on_devices(["GPU-a"], slowed={"GPU-b": {"power limit": 1}}),
+        "During this launch the power limit slowed devices 1.",
+    ),
+    (
+        "mfu_impossible",
+        "error",
+        lambda: computed(2e11),
+        "This rate takes 12.0 TFLOP/s, 1.48 times the peak of Tesla T4 in fp32 (8.1 TFLOP/s).",
+    ),
+    (
+        "foreign_load",
+        "warning",
+        lambda: beside(1.25, busiest=[{"pid": 7, "name": "backup", "share": 0.98}]),
+        "While tenants were timed other work kept 1.2 of 8 processors busy: backup (pid 7, 98 %).",
+    ),
+    (
+        "foreign_load",
+        "warning",
+        lambda: beside(1.3, total=128),
+        "While tenants were timed other work kept 1.3 of 128 processors busy.",
+    ),
+    (
+        "device_in_use",
+        "warning",
+        lambda: on_devices(["GPU-b"], {"GPU-a": [(4, "theirs")], "GPU-b": [(5, "python")]}),
+        "While tenants were timed other processes used their devices: python (pid 5) on device 1.",
+    ),
+    (
+        "device_in_use",
+        "warning",
+        lambda: on_devices(["MIG-1"], {"GPU-a": [(4, "theirs")]}),
+        "While tenants were timed other processes used their devices: theirs (pid 4) on device 0.",
+    ),
 ]
 
 SILENT: list[tuple[str, Made]] = [
@@ -204,6 +341,25 @@ SILENT: list[tuple[str, Made]] = [
     ("cache_policy", lambda: treated("drop", 0)),
     ("cache_policy", lambda: treated("drop", None)),
     ("cache_policy", lambda: treated("warm", 0, size_bytes=0)),
+    ("swapped", lambda: on_host(swapped_in_bytes=1 << 19, swapped_out_bytes=1 << 19)),
+    ("stolen", lambda: on_host(stolen_share=0.01)),
+    ("throttled", lambda: on_host(processor_throttles=0, **slowed(10_000_000, None))),
+    ("throttled", lambda: a_record(place={"isolation": replace(ISOLATION, counters={"throttled_ns": None})})),
+    ("memory_kills", lambda: on_host()),
+    ("scaling", lambda: scaled(8, 1.05)),
+    ("scaling", lambda: a_record()),
+    ("memory_kills", lambda: a_record(common={"meters": {}})),
+    ("throttled", lambda: on_devices(["GPU-a"], slowed={"GPU-a": None, "GPU-b": {}})),
+    ("mfu_impossible", lambda: computed(1.3e11)),
+    ("mfu_impossible", lambda: computed(2e11, device="cpu")),
+    ("mfu_impossible", lambda: a_record(common={"meters": {}})),
+    ("foreign_load", lambda: beside(0.1)),
+    ("foreign_load", lambda: beside(1.28, total=128)),
+    ("foreign_load", lambda: beside(2.0, window_s=0.9)),
+    ("foreign_load", lambda: a_record(common={"meters": {}})),
+    ("device_in_use", lambda: on_devices(["GPU-b"], {"GPU-a": [(4, "theirs")]})),
+    ("device_in_use", lambda: on_devices(["GPU-a"], {"GPU-a": [(4, "nvidia-cuda-mps-server")]})),
+    ("device_in_use", lambda: a_record(common={"meters": {}})),
 ]
 
 

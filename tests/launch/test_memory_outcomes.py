@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
-from cotenant.isolation.backend import Counters, ReadBack
+from cotenant.isolation.backend import Counters, Entry, ReadBack
 from cotenant.launch.memory import HostKills, out_of_memory
 from cotenant.launch.tenant import Order, Tenant
 from cotenant.machine.kernel_log import MemoryKill
-from cotenant.protocol.messages import RUN_VARIABLE
 
 GIB = 1 << 30
 OWN = "/cotenant.root/41-7/t1"
@@ -23,19 +23,20 @@ def tenant(killed: int = 1, peak_bytes: int | None = GIB, **state: Any) -> Tenan
     order = Order(
         slice=cast("Any", SimpleNamespace(tenant=1)),
         command=["x", "--batch-size", "64"],
-        environment={RUN_VARIABLE: "41-7"},
+        environment={},
         log=Path("/none"),
         temporary=Path("/none"),
         socket=Path("/none"),
     )
     one = SimpleNamespace(
         order=order,
-        index=1,
+        live=SimpleNamespace(entry=Entry(procs_files=(Path(f"/sys/fs/cgroup/memory{OWN}/cgroup.procs"),))),
         read_back=ReadBack(memory_bytes=GIB),
         process=SimpleNamespace(pid=900),
         after=Counters(oom_kills=killed, memory_peak_bytes=peak_bytes),
         status=0,
         reason=None,
+        ranks={},
     )
     return cast("Tenant", SimpleNamespace(**vars(one) | state))
 
@@ -75,6 +76,8 @@ def test_anothers_kill_is_not_ours() -> None:
         (Counters(oom_kills=1, memory_peak_bytes=GIB), "out_of_memory"),
         (Counters(oom_kills=1, memory_peak_bytes=GIB // 2), "host_out_of_memory"),
         (Counters(oom_kills=1), "out_of_memory"),
+        (Counters(oom_kills=1, oom_events=2, memory_peak_bytes=GIB // 2), "out_of_memory"),
+        (Counters(oom_kills=1, oom_events=0, memory_peak_bytes=GIB), "host_out_of_memory"),
     ],
 )
 def test_without_a_line_in_the_log_the_counters_decide(counters: Counters, outcome: str) -> None:
@@ -84,7 +87,8 @@ def test_without_a_line_in_the_log_the_counters_decide(counters: Counters, outco
 
 
 def test_without_a_slice_the_direct_child_is_known_by_its_pid() -> None:
-    bare = tenant(after=Counters(), status=-9, read_back=ReadBack())
+    no_cgroup = SimpleNamespace(entry=Entry())
+    bare = tenant(after=Counters(), status=-9, read_back=ReadBack(), live=no_cgroup)
     ended = out_of_memory(bare, logged(None, victim="/user.slice", pid=900))
     assert ended is not None
     assert ended[0] == "host_out_of_memory"
@@ -95,3 +99,23 @@ def test_without_a_slice_the_direct_child_is_known_by_its_pid() -> None:
 def test_one_that_the_runner_killed_was_not_killed_by_the_host() -> None:
     ended = tenant(after=Counters(), status=-9, reason=("timeout", "It was late."))
     assert out_of_memory(ended, HostKills(outside=2)) is None
+
+
+@pytest.mark.parametrize(
+    ("command", "told", "remedy"),
+    [
+        (["x", "--batch-size", "64"], {"batch_size": 8}, "-- --batch-size 32"),
+        (["x", "--batch-size=64", "-b", "48"], {}, "-- --batch-size 24"),
+        (["x", "--batch-size"], {"batch_size": 64}, "-- --batch-size 32"),
+        (["x"], {"batch_size": 64}, "-- --batch-size 32"),
+        (["x"], {"batch_size": 1}, "Give it less to hold, or fewer tenants with --users."),
+        (["x"], {"batch_size": "64"}, "Give it less to hold, or fewer tenants with --users."),
+        (["x"], 7, "Give it less to hold, or fewer tenants with --users."),
+    ],
+)
+def test_half_the_batch_is_of_what_was_asked_or_else_of_the_default(command: list[str], told: Any, remedy: str) -> None:
+    full = tenant(ranks={0: SimpleNamespace(work={"arguments": told})})
+    full = cast("Tenant", SimpleNamespace(**vars(full) | {"order": replace(full.order, command=command)}))
+    ended = out_of_memory(full, logged(OWN))
+    assert ended is not None
+    assert ended[1].endswith(remedy)

@@ -22,7 +22,7 @@ def rank() -> Iterator[Rank]:
     ours, theirs = socket.socketpair()
     with theirs:
         link = Link(ours)
-        yield Rank(link, 1)
+        yield Rank(link, 0, 1)
         link.close()
 
 
@@ -118,7 +118,7 @@ def test_ready_for_nothing(rank: Rank, other: dict[str, Any]) -> None:
         rank.take(Message("ready", READY.fields | other), None)
 
 
-@pytest.mark.parametrize("outcome", ["completed", "aborted", "out_of_memory", "", "fine"])
+@pytest.mark.parametrize("outcome", ["completed", "aborted", "host_out_of_memory", "", "fine"])
 def test_outcomes_that_are_not_a_tenants_to_say(rank: Rank, outcome: str) -> None:
     with pytest.raises(ProtocolError):
         rank.take(Message("failed", {"outcome": outcome, "message": ""}), None)

@@ -1,6 +1,7 @@
 """A launch that owns the machine: ranks started by torch.distributed.run, one model, gloo on the CPU."""
 
-import time
+import re
+from datetime import datetime
 
 import pytest
 
@@ -24,11 +25,26 @@ def test_ranks_train_one_model_and_are_one_tenant(v1: Suites) -> None:
     assert v1.log().count("Batch Loss") == 6
 
 
+DEATHS = {
+    "kill": "was killed by SIGKILL before its record was complete. Its log ends: ",
+    "raise": ": ValueError: an odd batch. Its log ends: ",
+    "leave": "ended with exit status 0 before its record was complete. Its log ends: ",
+}
+
+
 @pytest.mark.v1
-def test_a_ranks_death_ends_the_launch(v1: Suites) -> None:
-    begin = time.monotonic()
-    ended = v1.run([job("ddp.sh", *WORDS, "--die-at", 8, group="all")], "--users", 2, limit_s=120)
+@pytest.mark.parametrize(
+    ("how", "who", "step"),
+    [("kill", 1, 8), ("raise", 1, 8), ("leave", 1, 8), ("kill", 0, 2)],
+    ids=["killed", "raised", "left", "killed before GO"],
+)
+def test_a_ranks_death_ends_the_launch_within_5_s_with_its_log(v1: Suites, how: str, who: int, step: int) -> None:
+    words = ("--die-at", step, "--die-how", how, "--die-who", who)
+    ended = v1.run([job("ddp.sh", *WORDS, *words, group="all")], "--users", 2, limit_s=120)
     assert ended.returncode == 1
     (record,) = v1.records()
     assert record["outcome"] == "failed"
-    assert time.monotonic() - begin < 60
+    assert re.match(f"Rank {who} of 2 ?" + re.escape(DEATHS[how]) + ".*(last words|ValueError)", record["message"])
+    assert (died := re.search(r"last words at (\d+)", v1.log("job", f"0.rank{who}" if who else 0)))
+    end_s = datetime.fromisoformat(record["end_time"]).timestamp()
+    assert 0 < end_s - int(died[1]) / 1e9 < 5

@@ -7,13 +7,12 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NoReturn
 
+from cotenant.commands.flags import Parser, add_slice_flags
 from cotenant.commands.output import tell
 from cotenant.commands.preview import dry_lines, show_lines
-from cotenant.errors import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_PASSED, CotenantError, did_you_mean
+from cotenant.errors import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_PASSED, CotenantError
 from cotenant.isolation.backend import RunName
-from cotenant.isolation.choose import CHOICES
 from cotenant.launch.cache import CACHE_POLICIES
 from cotenant.launch.environment import SOURCE_ROOT
 from cotenant.launch.places import Places
@@ -24,12 +23,6 @@ from cotenant.suite.jobfile import load, resolve_path
 from cotenant.suite.select import select
 
 CHECKOUT = SOURCE_ROOT.parent
-_UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
-
-
-class _Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> NoReturn:
-        raise CotenantError(f"{message[0].upper()}{message[1:]}.", "--help lists the flags.")
 
 
 def main(argv: Sequence[str]) -> int:
@@ -37,7 +30,7 @@ def main(argv: Sequence[str]) -> int:
     words = list(argv)
     split = words.index("--") if "--" in words else len(words)
     given = _parse(words[:split])
-    options = _options(given, tuple(words[split + 1 :]))
+    options = options_of(given, tuple(words[split + 1 :]))
     if given.show:
         tell("\n".join(show_lines(options.jobs)))
         return EXIT_PASSED
@@ -45,12 +38,13 @@ def main(argv: Sequence[str]) -> int:
     if given.dry:
         tell("\n".join(dry_lines(run.starts, run.chosen.backend.name)))
         return EXIT_PASSED
+    run.settle()
     tell("\n".join(run.heading()))
     report = run.run(tell)
     if report.records:
         from cotenant.report.terminal import print_suite
 
-        print_suite(report.records, verbose=given.verbose)
+        print_suite(report.records, verbose=given.verbose, told=run.before)
     if report.interrupted:
         print(
             f"Interrupted by {report.interrupted}; the records so far are in {options.places.output}.",
@@ -63,12 +57,22 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _parse(words: Sequence[str]) -> argparse.Namespace:
-    parser = _Parser(
-        prog="run.sh",
-        allow_abbrev=False,
-        description="Launch every benchmark of a job file once per accelerator, all copies at once, each in its slice.",
-        epilog="Arguments after -- override or extend every chosen cell's own: ./run.sh --name vae -- --repeat 5",
+    parser = suite_parser(
+        "run.sh",
+        "Launch every benchmark of a job file once per accelerator, all copies at once, each in its slice.",
+        "Arguments after -- override or extend every chosen cell's own: ./run.sh --name vae -- --repeat 5",
     )
+    add = parser.add_argument
+    add("--show", action="store_true", help="list the chosen jobs and stop")
+    add("--dry", action="store_true", help="print each tenant's command, environment and slice, and stop")
+    add("--verbose", action="store_true", help="say more: every finding of every record")
+    add("--strict", action="store_true", help="an INVALID launch counts as failed")
+    return parse(parser, words)
+
+
+def suite_parser(prog: str, description: str, epilog: str) -> Parser:
+    """Return a parser with the flags that say what is to run, and how: `options_of` reads what it gives."""
+    parser = Parser(prog=prog, allow_abbrev=False, description=description, epilog=epilog)
     add = parser.add_argument
     add("--jobs", metavar="FILE", help="a job file, or the name of one in profiles/")
     add(
@@ -79,19 +83,9 @@ def _parse(words: Sequence[str]) -> argparse.Namespace:
         help="only these jobs: names, globs, comma lists",
     )
     add("--exclude", action="append", default=[], metavar="NAMES", help="not these jobs")
-    add("--show", action="store_true", help="list the chosen jobs and stop")
-    add("--dry", action="store_true", help="print each tenant's command, environment and slice, and stop")
-    add("--verbose", action="store_true", help="say more: every finding of every record")
     add("--uid", type=int, default=0, help="number of this repetition of the suite (default 0)")
     add("--outdir", type=Path, help="where records go (default $BASE/output)")
-    add("--users", type=int, help="tenants (default: one per accelerator, else at most two)")
-    add(
-        "--isolation",
-        choices=CHOICES,
-        default="auto",
-        help="how slices are enforced; `require` refuses to degrade",
-    )
-    add("--no-cgexec", action="store_const", const="none", dest="isolation", help="as --isolation none")
+    add_slice_flags(parser)
     add("--no-nocache", action="store_true", help="accepted: no page-cache policy is the default")
     add(
         "--cache",
@@ -106,23 +100,6 @@ def _parse(words: Sequence[str]) -> argparse.Namespace:
         help="when the kernel kills a process for memory: end its tenant, or that process alone (default group)",
     )
     add(
-        "--cgroup-base",
-        metavar="PATH",
-        help="parent of our cgroups in each hierarchy (default cotenant.<login>)",
-    )
-    add(
-        "--plan",
-        choices=("cores", "contiguous"),
-        default="cores",
-        help="whole cores first, or consecutive ids",
-    )
-    add(
-        "--reserve",
-        type=_bytes,
-        metavar="BYTES",
-        help="memory kept from tenants, K/M/G allowed (default max(1G, 3%%))",
-    )
-    add(
         "--timeout",
         type=float,
         default=3600.0,
@@ -131,30 +108,16 @@ def _parse(words: Sequence[str]) -> argparse.Namespace:
     )
     add("--singularity", metavar="IMG", help="run every command inside this image")
     add("--raise-error", action="store_true", help="stop after the first launch that fails")
-    add("--strict", action="store_true", help="an INVALID launch counts as failed")
-    given, unknown = parser.parse_known_args(list(words))
-    if unknown:
-        known = [name for action in parser._actions for name in action.option_strings]
-        raise CotenantError(
-            f"There is no flag '{unknown[0]}'.",
-            did_you_mean(unknown[0].partition("=")[0], known)
-            or "--help lists the flags; a benchmark's own stand after --.",
-        )
-    return given
+    return parser
 
 
-def _bytes(text: str) -> int:
-    unit = text[-1:].upper() if text[-1:].isalpha() else ""
-    try:
-        size = int(float(text.removesuffix(text[-1:]) if unit else text) * _UNITS[unit])
-    except (ValueError, KeyError, OverflowError):
-        raise argparse.ArgumentTypeError(f"'{text}' is no size such as 512M or 2G") from None
-    if size < 0:
-        raise argparse.ArgumentTypeError("a size cannot be negative")
-    return size
+def parse(parser: Parser, words: Sequence[str]) -> argparse.Namespace:
+    """Return what `words` give. Raises CotenantError for an unknown flag, naming the one that was meant."""
+    return parser.parse_words(words, "--help lists the flags; a benchmark's own stand after --.")
 
 
-def _options(given: argparse.Namespace, extra: tuple[str, ...]) -> Options:
+def options_of(given: argparse.Namespace, extra: tuple[str, ...]) -> Options:
+    """Return what is asked for. Raises CotenantError for what makes no sense, and for a wrong job file."""
     if given.uid < 0 or not given.timeout > 0:
         raise CotenantError("--uid must not be negative and --timeout must be positive.")
     path = resolve_path(given.jobs, [Path.cwd(), CHECKOUT]) if given.jobs else default_jobs(discover())
@@ -174,6 +137,7 @@ def _options(given: argparse.Namespace, extra: tuple[str, ...]) -> Options:
         isolation=given.isolation,
         cgroup_base=given.cgroup_base,
         policy=given.plan,
+        mems=given.mems,
         reserve_bytes=given.reserve,
         timeout_s=given.timeout,
         singularity=given.singularity,

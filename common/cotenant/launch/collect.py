@@ -9,7 +9,8 @@ from typing import Any
 import msgspec
 
 from cotenant.findings.finding import Finding
-from cotenant.isolation.backend import Backend, Counters, expected
+from cotenant.isolation.backend import Backend, expected
+from cotenant.isolation.enabling import enabled_by
 from cotenant.isolation.plan import Slice
 from cotenant.launch.ending import Ending, LaunchResult
 from cotenant.launch.rank import Rank
@@ -85,6 +86,7 @@ def _summed(ranks: list[list[Observed]]) -> list[Observed]:
 
 def _place(ending: Ending, tenants: int, cell: Cell, facts: SuiteFacts) -> Place:
     slice_ = ending.order.slice
+    unenforced, uncounted = list(facts.backend.unenforced), ending.after.uncounted()
     return Place(
         suite=facts.suite,
         name=cell.label,
@@ -103,8 +105,10 @@ def _place(ending: Ending, tenants: int, cell: Cell, facts: SuiteFacts) -> Place
             backend=facts.backend.name,
             planned=expected(slice_),
             read_back=dataclasses.asdict(ending.read_back),
-            counters=_difference(ending.before, ending.after),
-            unenforced=list(facts.backend.unenforced),
+            counters=dataclasses.asdict(ending.after.since(ending.before)),
+            unenforced=unenforced,
+            uncounted=uncounted,
+            enabled_by=enabled_by(facts.backend.name, [*unenforced, *uncounted]),
             policies=facts.policies,
         ),
     )
@@ -113,11 +117,3 @@ def _place(ending: Ending, tenants: int, cell: Cell, facts: SuiteFacts) -> Place
 def visible_devices(slice_: Slice) -> str:
     """Return the indices of a slice's devices, `0,1`; without any, the tenant's number."""
     return ",".join(str(accelerator.index) for accelerator in slice_.accelerators) or str(slice_.tenant)
-
-
-def _difference(before: Counters, after: Counters) -> dict[str, Any]:
-    """Processor time is what was used since GO; the rest are peaks and counts of the slice's life."""
-    counted = dataclasses.asdict(after)
-    if before.processor_ns is not None and after.processor_ns is not None:
-        counted["processor_ns"] = after.processor_ns - before.processor_ns
-    return counted

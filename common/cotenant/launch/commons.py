@@ -1,4 +1,4 @@
-"""What a launch shares with the host around it: the page cache of its input before, /dev/shm after."""
+"""What the tenants of a launch have in common beside their slices: the page cache of their input, and /dev/shm."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from cotenant.launch.tenant import Order
 
 
 @contextlib.contextmanager
-def surroundings(
+def commons(
     orders: Sequence[Order], places: Places, policy: CachePolicy, stop: Callable[[], bool]
 ) -> Iterator[dict[str, Any]]:
     """Yield meters that are whole after the launch: what lay in the cache before it, what was cleared after it."""

@@ -14,7 +14,7 @@ from cotenant.launch.places import Places
 from cotenant.machine.accelerators import VISIBILITY, visible_variables
 from cotenant.machine.cpulist import format_list
 from cotenant.machine.topology import Machine
-from cotenant.protocol.messages import RANKS_VARIABLE, RUN_VARIABLE, SOCKET_VARIABLE, TENANT_VARIABLE
+from cotenant.protocol.messages import LOG_VARIABLE, RANKS_VARIABLE, RUN_VARIABLE, SOCKET_VARIABLE, TENANT_VARIABLE
 from cotenant.suite.cells import Cell
 from cotenant.suite.variables import expand_variables
 
@@ -57,10 +57,11 @@ def added_environment(
     ranks: Sequence[Sequence[int]],
     run: RunName,
     socket_path: Path,
+    log: Path,
 ) -> dict[str, str]:
     """Return what is set on top of the caller's environment: variables, devices, threads, and the rendezvous.
 
-    `ranks` are the processors of each rank of an `all` launch.
+    `ranks` are the processors of each rank of an `all` launch; they write beside `log`.
     `threads` is None without isolation: counts stay as the caller has them, so that the naive effect shows.
     """
     added = dict(variables)
@@ -76,6 +77,7 @@ def added_environment(
     added[RUN_VARIABLE] = str(run)
     added[TENANT_VARIABLE] = str(slice_.tenant)
     added[SOCKET_VARIABLE] = str(socket_path)
+    added[LOG_VARIABLE] = str(log)
     return added
 
 

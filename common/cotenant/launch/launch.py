@@ -18,7 +18,8 @@ from cotenant.launch.memory import HostKills, OnOom
 from cotenant.launch.rank import Go, Rank
 from cotenant.launch.rendezvous import Events, Link
 from cotenant.launch.tenant import Order, Reason, Tenant, start_tenant
-from cotenant.launch.watch import host_oom_kills, outcome_of
+from cotenant.launch.watch import outcome_of, rank_death, said_of_failure
+from cotenant.machine.counts import memory_kills
 from cotenant.machine.kernel_log import KernelLog, MemoryKill
 from cotenant.protocol.messages import Message, ProtocolError
 
@@ -28,6 +29,8 @@ READING_S = 0.1
 READY_LIMIT_S = 600.0
 STOP_LIMIT_S = 60.0
 FAREWELL_LIMIT_S = 5.0
+RANKS_LIMIT_S = 2.0
+"""Of several ranks the others wait for the one that failed: nothing is lost when they are not waited for."""
 STRANGERS = 128
 
 
@@ -61,7 +64,7 @@ class Launch:
         self._on_oom = on_oom
         self._events = Events()
         self._log, self._logged = KernelLog(), list[MemoryKill]()
-        self._kills_before = host_oom_kills()
+        self._kills_before = memory_kills()
         self._tenants: list[Tenant] = []
         self._phase = Phase.ENTER
         self._go: Go | None = None
@@ -177,6 +180,8 @@ class Launch:
         tenant.strangers.remove(link)
         self._events.forget(link)
         self._events.on_readable(link, partial(self._listen, tenant, rank))
+        if rank.life is not None:
+            self._events.on_readable(rank.life, partial(self._rank_ended, tenant, rank))
         self._hear(tenant, rank, messages[1:])
         left = next((one for one in self._tenants if not one.alive), None)
         if left is not None and self._phase is Phase.BUILD:
@@ -200,7 +205,7 @@ class Launch:
             self._events.forget(rank.link)
             if rank.record is None and tenant.limit is None:
                 gone = "One of its processes left the rendezvous before its record, and the rest did not end."
-                tenant.limit = (time.monotonic() + FAREWELL_LIMIT_S, ("failed", gone))
+                tenant.limit = (_farewell_s(tenant), ("failed", gone))
 
     def _hear(self, tenant: Tenant, rank: Rank, messages: Iterable[Message]) -> None:
         for message in messages:
@@ -214,7 +219,7 @@ class Launch:
             elif message.kind == "done":
                 self._stop_if_done()
             elif message.kind == "failed":
-                self._fails(tenant, (message.fields["outcome"], message.fields["message"]))
+                self._fails(tenant, said_of_failure(tenant, rank, message.fields["outcome"], message.fields["message"]))
 
     def _nonsense(self, tenant: Tenant, what: object) -> None:
         for link in tenant.links():
@@ -224,15 +229,33 @@ class Launch:
 
     def _fails(self, tenant: Tenant, reason: Reason) -> None:
         tenant.reason = tenant.reason or reason
-        tenant.limit = (time.monotonic() + FAREWELL_LIMIT_S, tenant.reason)
+        # What other ranks say of it later gives nobody more time.
+        until_s = _farewell_s(tenant) if tenant.limit is None else min(_farewell_s(tenant), tenant.limit[0])
+        tenant.limit = (until_s, tenant.reason)
         self._stop_if_done()
+
+    def _rank_ended(self, tenant: Tenant, rank: Rank) -> None:
+        """One of several processes is gone. Before its record the others would wait for it in vain."""
+        assert rank.life is not None
+        self._events.forget(rank.life)
+        status = rank.life.status()
+        if rank.link.open:
+            self._listen(tenant, rank)
+        reason = rank_death(tenant, rank, status)
+        if reason is None or rank.failed or tenant.killed or not tenant.alive:
+            return
+        if any(other.complains for other in tenant.ranks.values()):
+            # Of a connection that this one has left without a word.
+            tenant.reason = None
+        self._fails(tenant, reason)
 
     def _exited(self, tenant: Tenant) -> None:
         """The direct child is gone: count, clear what it left in its slice, and hear the last words."""
         self._events.forget(tenant.pidfd)
-        final = tenant.live.counters()
-        cpu_ns = tenant.after.processor_ns if tenant.after.processor_ns is not None else final.processor_ns
-        tenant.after = dataclasses.replace(final, processor_ns=cpu_ns)
+        for rank in tenant.ranks.values():
+            if rank.life is not None and rank.life.ended:
+                self._rank_ended(tenant, rank)
+        tenant.after = tenant.live.counters().at_end(tenant.after)
         tenant.killed = True
         tenant.kill()
         self._entered(tenant)
@@ -298,7 +321,7 @@ class Launch:
         if self._on_oom == "process":
             return
         for tenant in self._tenants:
-            if tenant.alive and not tenant.killed and tenant.live.counters().oom_kills:
+            if tenant.alive and not tenant.killed and tenant.live.oom_kills():
                 self._kill([tenant])
 
     def _check_limits(self, now_s: float) -> None:
@@ -325,7 +348,7 @@ class Launch:
         """Return what was killed for memory since the start; the kernel's count holds those of the slices, too."""
         self._logged += self._log.kills()
         own = sum(tenant.after.oom_kills or 0 for tenant in self._tenants)
-        return HostKills(host_oom_kills() - self._kills_before - own, tuple(self._logged))
+        return HostKills(memory_kills() - self._kills_before - own, tuple(self._logged))
 
     def _interrupt(self) -> None:
         self._events.forget(self._interruption)
@@ -337,3 +360,8 @@ class Launch:
                 tenant.killed = True
                 tenant.reason = tenant.reason or reason
                 tenant.kill()
+
+
+def _farewell_s(tenant: Tenant) -> float:
+    """Return until when what is left of a failed tenant may end by itself."""
+    return time.monotonic() + (RANKS_LIMIT_S if tenant.several else FAREWELL_LIMIT_S)

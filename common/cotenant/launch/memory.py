@@ -10,7 +10,7 @@ from cotenant.isolation.backend import Counters, ReadBack
 from cotenant.launch.tenant import Tenant
 from cotenant.machine.cpulist import format_list
 from cotenant.machine.kernel_log import MemoryKill
-from cotenant.protocol.messages import RUN_VARIABLE
+from cotenant.results.said import said
 
 OnOom = Literal["group", "process"]
 """What ends when the kernel kills one process of a tenant for memory: all of it, or that process alone."""
@@ -52,17 +52,19 @@ def out_of_memory(tenant: Tenant, host: HostKills) -> tuple[str, str] | None:
 
 def _logged(tenant: Tenant, kills: Sequence[MemoryKill]) -> list[MemoryKill]:
     """Return the kills of this tenant's processes: those of its slice, or its direct child where it has no cgroup."""
-    place = _place(tenant)
-    return [kill for kill in kills if place in f"{kill.victim}/" or kill.pid == tenant.process.pid]
+    return [kill for kill in kills if _inside(kill.victim, tenant) or kill.pid == tenant.process.pid]
 
 
-def _place(tenant: Tenant) -> str:
-    """Return how the path of its slice ends, wherever our base is: `/<run>/t<i>/`."""
-    return f"/{tenant.order.environment[RUN_VARIABLE]}/t{tenant.index}/"
+def _inside(cgroup: str, tenant: Tenant) -> bool:
+    """Whether a cgroup, named from the kernel's root, is the tenant's slice or below it.
+
+    Only the path's end is compared, `<run>/t<i>`: from inside a container our paths begin elsewhere.
+    """
+    return any(f"/{'/'.join(file.parts[-3:-1])}/" in f"{cgroup}/" for file in tenant.live.entry.procs_files[:1])
 
 
 def _by_the_log(tenant: Tenant, kill: MemoryKill) -> tuple[str, str]:
-    if kill.limited is not None and _place(tenant) in f"{kill.limited}/":
+    if kill.limited is not None and _inside(kill.limited, tenant):
         return _own(tenant)
     if kill.limited is not None:
         return HOST, (
@@ -80,6 +82,8 @@ def _by_the_log(tenant: Tenant, kill: MemoryKill) -> tuple[str, str]:
 
 
 def _at_own_limit(limits: ReadBack, counted: Counters) -> bool:
+    if counted.oom_events is not None:
+        return counted.oom_events > 0
     if limits.memory_bytes is None or counted.memory_peak_bytes is None:
         return True
     return counted.memory_peak_bytes >= NEAR_LIMIT * limits.memory_bytes
@@ -88,17 +92,27 @@ def _at_own_limit(limits: ReadBack, counted: Counters) -> bool:
 def _own(tenant: Tenant) -> tuple[str, str]:
     return OWN, (
         f"It needed more than the {_gib(tenant.read_back.memory_bytes)} of its slice, and the kernel killed a "
-        f"process of it. {_half_batch(tenant.order.command)}"
+        f"process of it. {_half_batch(tenant)}"
     )
 
 
-def _half_batch(words: Sequence[str]) -> str:
-    for flag in ("--batch-size", "-b"):
-        if flag in words[:-1] and words[words.index(flag) + 1].isdecimal():
-            asked = int(words[words.index(flag) + 1])
-            if asked > 1:
-                return f"Try half the batch: -- {flag} {asked // 2}"
+def _half_batch(tenant: Tenant) -> str:
+    told = (said(rank.work).arguments.get("batch_size") for rank in tenant.ranks.values())
+    asked = _batch_in(tenant.order.command) or next((size for size in told if isinstance(size, int)), 0)
+    if asked > 1:
+        return f"Try half the batch: -- --batch-size {asked // 2}"
     return "Give it less to hold, or fewer tenants with --users."
+
+
+def _batch_in(words: Sequence[str]) -> int:
+    """Return the batch size that a command line asks for, 0 where it leaves that to the benchmark."""
+    found = 0
+    for index, word in enumerate(words):
+        flag, _, value = word.partition("=")
+        value = value or next(iter(words[index + 1 : index + 2]), "")
+        if flag in ("--batch-size", "-b") and value.isdecimal():
+            found = int(value)
+    return found
 
 
 def _gib(size: int | None) -> str:

@@ -35,6 +35,11 @@ class Places:
         return self.output / "logs"
 
     @property
+    def purposes(self) -> dict[str, Path]:
+        """What goes into which directory: where there has to be room."""
+        return {"records": self.output, "data": self.data, "temporary files": self.temporary}
+
+    @property
     def own(self) -> tuple[Path, Path]:
         """The directories that are this run's alone."""
         return self.temporary, self.meeting

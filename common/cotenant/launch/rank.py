@@ -7,13 +7,23 @@ import time
 from dataclasses import dataclass, field
 from typing import Any
 
+from cotenant.launch.life import Life
 from cotenant.launch.rendezvous import Link
 from cotenant.protocol.messages import Message, ProtocolError
 
 MAY_SAY = frozenset(
-    ("failed", "device_out_of_memory", "interrupted", "missing_data", "missing_package", "nan", "unsupported")
+    (
+        "failed",
+        "device_out_of_memory",
+        "interrupted",
+        "missing_data",
+        "missing_package",
+        "nan",
+        "out_of_memory",
+        "unsupported",
+    )
 )
-"""The outcomes a tenant knows best itself; all others are the runner's to see."""
+"""The outcomes a tenant knows itself, as memory that was refused; all others are the runner's to see."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,13 +40,31 @@ class Rank:
     """What one process has said so far."""
 
     link: Link
+    number: int
     world: int
+    life: Life | None = None
     work: dict[str, Any] = field(default_factory=dict)
     ready: dict[str, Any] | None = None
     ready_ns: int = 0
     observations: list[dict[str, Any]] = field(default_factory=list)
     done: bool = False
     record: dict[str, Any] | None = None
+    failed: bool = False
+
+    @property
+    def name(self) -> str:
+        return f"Rank {self.number} of {self.world}"
+
+    @property
+    def complains(self) -> bool:
+        """It has said that it fails, and still lives."""
+        return self.failed and self.life is not None and not self.life.ended
+
+    def close(self) -> None:
+        self.link.close()
+        if self.life is not None:
+            self.life.close()
+            self.life = None
 
     def take(self, message: Message, go: Go | None) -> None:
         """Keep what it says after its hello. Raises ProtocolError for what has no meaning at this point."""
@@ -58,6 +86,7 @@ class Rank:
         elif kind == "failed":
             if fields["outcome"] not in MAY_SAY:
                 raise ProtocolError(f"failed with the unknown outcome '{fields['outcome'][:40]}'")
+            self.failed = True
         else:
             raise ProtocolError(f"'{kind}' is not what may be said at this point")
 

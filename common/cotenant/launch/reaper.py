@@ -1,7 +1,8 @@
 """The reaper: one small process per suite that outlives a killed runner and leaves nothing of its run behind.
 
-Run as `python -I -S reaper.py`. Its standard input is a pipe from the runner: first a line of JSON that says what the
-run consists of, then silence, then `farewell` - or the end of the pipe, which means the runner died.
+Run as `python -I -S reaper.py WILL`, where WILL is the descriptor of a file that says in JSON what the run consists of:
+it is whole before the reaper starts, so that a runner may die at any moment. Standard input is a pipe from the runner:
+silence, then `farewell` - or the end of the pipe, which means the runner died.
 PR_SET_PDEATHSIG is not enough: it reaches the runner's direct children, while torchrun's ranks and the data
 loader's workers live on.
 """
@@ -12,6 +13,7 @@ import contextlib
 import functools
 import importlib
 import json
+import os
 import re
 import shutil
 import signal
@@ -31,16 +33,15 @@ class Reaper:
     def __init__(
         self,
         run: str,
-        mounts: dict[str, Path],
-        base: str | None,
+        slices: dict[str, Any],
         directories: tuple[Path, ...],
         output: Path,
         shm_before: frozenset[tuple[int, int]],
     ) -> None:
+        """`slices` is what the backend's `estate` says."""
         self._estate = {
             "run": run,
-            "mounts": {name: str(path) for name, path in mounts.items()},
-            "base": base,
+            "slices": slices,
             "directories": [str(path) for path in directories],
             "output": str(output),
             "shm": sorted(shm_before),
@@ -52,13 +53,16 @@ class Reaper:
         if self._process is not None and self._process.poll() is None:
             return
         self._hang_up()
-        self._process = subprocess.Popen(
-            [sys.executable, "-I", "-S", __file__],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.DEVNULL,
-            start_new_session=True,
-        )
-        self._say(json.dumps(self._estate))
+        with os.fdopen(os.memfd_create("will"), "w+") as will:
+            json.dump(self._estate, will)
+            will.seek(0)
+            self._process = subprocess.Popen(
+                [sys.executable, "-I", "-S", __file__, str(will.fileno())],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.DEVNULL,
+                pass_fds=[will.fileno()],
+                start_new_session=True,
+            )
 
     @property
     def pids(self) -> set[int]:
@@ -67,16 +71,13 @@ class Reaper:
 
     def farewell(self) -> None:
         """Send the reaper home: the runner has cleaned up by itself."""
-        self._say("farewell")
+        if self._process is not None and self._process.stdin is not None:
+            with contextlib.suppress(BrokenPipeError):
+                self._process.stdin.write(b"farewell\n")
+                self._process.stdin.flush()
         self._hang_up()
         if self._process is not None:
             self._process.wait()
-
-    def _say(self, line: str) -> None:
-        if self._process is not None and self._process.stdin is not None:
-            with contextlib.suppress(BrokenPipeError):
-                self._process.stdin.write(line.encode() + b"\n")
-                self._process.stdin.flush()
 
     def _hang_up(self) -> None:
         if self._process is not None and self._process.stdin is not None:
@@ -86,16 +87,14 @@ class Reaper:
 
 def reap(estate: dict[str, Any]) -> None:
     """Kill every process of a run and remove its cgroups and directories. What fails does not stop the rest."""
+    from cotenant.isolation.estate import clear
     from cotenant.isolation.processes import kill_marked
     from cotenant.isolation.shm import clear_leavings
-    from cotenant.isolation.v1 import NEEDED, V1
 
-    run, mounts = estate["run"], {name: Path(path) for name, path in estate["mounts"].items()}
-    steps = [functools.partial(kill_marked, run)]
-    if set(NEEDED) <= mounts.keys():
-        steps.append(functools.partial(V1(mounts, estate["base"]).clear, run))
+    run = estate["run"]
+    marked, slices = functools.partial(kill_marked, run), functools.partial(clear, estate["slices"], run)
     # A process forked while the first look was on its way: its cgroup is gone, its marker is not.
-    for step in (*steps, steps[0]):
+    for step in (marked, slices, marked):
         with contextlib.suppress(OSError):
             step()
     clear_leavings(frozenset((device, inode) for device, inode in estate["shm"]))
@@ -106,19 +105,19 @@ def reap(estate: dict[str, Any]) -> None:
             path.unlink(missing_ok=True)
 
 
-def main() -> int:
+def main(argv: list[str]) -> int:
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     sys.path.insert(0, str(SOURCE_ROOT))
     # Now, not when they are needed: the checkout may change while a suite runs.
-    for name in ("processes", "shm", "v1"):
+    for name in ("estate", "processes", "shm"):
         importlib.import_module(f"cotenant.isolation.{name}")
-    # A runner that dies before its first line has made nothing yet.
-    will = sys.stdin.readline()
-    if will.endswith("\n") and sys.stdin.readline() != "farewell\n":
-        reap(json.loads(will))
+    with os.fdopen(int(argv[0])) as will:
+        estate = json.load(will)
+    if sys.stdin.readline() != "farewell\n":
+        reap(estate)
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from cotenant.launch.life import Life
 from cotenant.protocol.messages import Lines, Message, encode
 
 CHUNK_BYTES = 1 << 16
@@ -52,6 +53,10 @@ class Link:
 
     def fileno(self) -> int:
         return self._connection.fileno()
+
+    def life(self) -> Life | None:
+        """Return the process that connected, to see its end; None where it cannot be seen."""
+        return Life.at_the_other_end(self._connection)
 
     def receive(self) -> list[Message]:
         """Return what can be read now, within limits. Raises ProtocolError, and then the link is closed."""

@@ -9,6 +9,7 @@ from pathlib import Path
 from cotenant.findings.finding import Finding
 from cotenant.isolation.backend import RunName
 from cotenant.isolation.choose import Chosen
+from cotenant.isolation.memory_shares import Mems
 from cotenant.isolation.plan import Plan, Policy, Slice, plan, plan_whole, split_ranks, tenants_by_default
 from cotenant.launch.cache import CachePolicy, nocache_prefix
 from cotenant.launch.command import in_container, resolve_command
@@ -36,6 +37,7 @@ class Options:
     isolation: str = "auto"
     cgroup_base: str | None = None
     policy: Policy = "cores"
+    mems: Mems = "local"
     reserve_bytes: int | None = None
     timeout_s: float = 3600.0
     singularity: str | None = None
@@ -65,7 +67,13 @@ class Resolver:
         self._chosen = chosen
         self.tenants = tenants_by_default(machine, options.users)
         self.plans: dict[str, Plan] = {
-            "student": plan(machine, self.tenants, policy=options.policy, reserve_bytes=options.reserve_bytes),
+            "student": plan(
+                machine,
+                self.tenants,
+                policy=options.policy,
+                mems=options.mems,
+                reserve_bytes=options.reserve_bytes,
+            ),
             "all": plan_whole(machine, options.reserve_bytes),
         }
         self._port = free_ports(self.tenants)
@@ -93,8 +101,9 @@ class Resolver:
         words = [*nocache_prefix(options.cache), *words]
         socket = options.places.meeting / f"t{slice_.tenant}"
         ranks = self._ranks(group, slice_)
-        added = added_environment(variables, cell, slice_, self._threads(ranks, slice_), ranks, options.run, socket)
         log = options.places.logs / f"{cell.label}.R{options.uid}.T{slice_.tenant}.log"
+        threads = self._threads(ranks, slice_)
+        added = added_environment(variables, cell, slice_, threads, ranks, options.run, socket, log)
         environment = whole_environment(added, slice_)
         return Order(slice_, words, environment, log, Path(variables["TEMP_DIRECTORY"]), socket), added
 

@@ -15,6 +15,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cotenant.errors import IsolationError
+from cotenant.findings.check import ask_all
+from cotenant.findings.facts import Isolation
+from cotenant.findings.finding import Finding
+from cotenant.findings.gather import gather, nvidia_places
+from cotenant.findings.surroundings import SURROUNDINGS
 from cotenant.isolation.backend import NotIsolatedError
 from cotenant.isolation.choose import choose_backend
 from cotenant.isolation.lock import SuiteLock, lock_path
@@ -22,12 +27,14 @@ from cotenant.isolation.orphans import adopt_orphans, end_orphans
 from cotenant.isolation.processes import sweep_marked
 from cotenant.isolation.shm import present
 from cotenant.launch import data
+from cotenant.launch.commons import commons
 from cotenant.launch.ending import Ending, LaunchResult
 from cotenant.launch.interruption import Interruption
 from cotenant.launch.launch import Launch
+from cotenant.launch.loaders import loader_bytes
 from cotenant.launch.reaper import Reaper
 from cotenant.launch.start import Options, Resolver, Start
-from cotenant.launch.surroundings import surroundings
+from cotenant.machine.counts import HostCounts, host_counts, since
 from cotenant.machine.cpulist import format_list
 from cotenant.machine.limits import cgroup_mounts
 from cotenant.machine.topology import discover
@@ -53,11 +60,16 @@ class SuiteRun:
         """Raises CotenantError for everything that can be known to be wrong before anything runs."""
         self._options = options
         self._machine = discover()
-        self._mounts = cgroup_mounts()
         self._places = options.places
-        self.chosen = choose_backend(options.isolation, self._mounts.v1, options.cgroup_base)
+        self.chosen = choose_backend(options.isolation, cgroup_mounts(), options.cgroup_base, options.on_oom)
         self._resolver = Resolver(options, self._machine, self.chosen)
+        self._earlier: list[Record] = []
         self.starts = self._resolver.starts()
+
+    def settle(self) -> None:
+        """Go where the backend needs us: this program may begin anew, once, and not return. Raises CotenantError."""
+        with _isolation_errors():
+            self.chosen.settle()
 
     def heading(self) -> list[str]:
         """Return what is about to happen, in a few lines."""
@@ -69,7 +81,20 @@ class SuiteRun:
             f"{self._options.suite.name} on {self._machine.hostname}: {launches} launches, {devices} accelerators",
             f"{len(slices)} tenants: processors {processors}, {memory_gib:.2f} GiB each, by {self.chosen.backend.name}",
             f"records: {self._places.output}",
+            *(f"{one.severity}: {one.sentence} {one.remedy}".rstrip() for one in self.before if one.severity != "info"),
         ]
+
+    @functools.cached_property
+    def before(self) -> tuple[Finding, ...]:
+        """What is to be said of this host before anything runs on it; asked once, and kept in every record."""
+        backend, plan = self.chosen.backend, self._resolver.plans["student"]
+        facts = dataclasses.replace(
+            gather(self._machine, self._places.purposes),
+            isolation=Isolation(backend.name, backend.unenforced),
+            plan=plan,
+            loader_bytes=loader_bytes(self.starts),
+        )
+        return tuple(finding for _, answer in ask_all(SURROUNDINGS, facts) for finding in answer.findings)
 
     def run(self, tell: Callable[[str], None]) -> Report:
         """Launch every cell; `tell` is given a line per launch. Raises CotenantError; leaves nothing behind."""
@@ -104,7 +129,7 @@ class SuiteRun:
         for directory in (output, self._places.logs):
             prepare_directory(directory)
         own = self._places.own
-        self._reaper = Reaper(str(run), self._mounts.v1, options.cgroup_base, own, output, present())
+        self._reaper = Reaper(str(run), self.chosen.backend.estate(), own, output, present())
         # First, and sent home last: from here on nothing is made that it does not know of.
         stack.callback(self._reaper.farewell)
         self._reaper.ensure()
@@ -165,9 +190,12 @@ class SuiteRun:
             timeout_s = start.cell.job.timeout_s or self._options.timeout_s
             upkeep, on_oom = self._reaper.ensure, self._options.on_oom
             launch = Launch(start.orders, self.chosen.backend, timeout_s, interruption, upkeep, on_oom)
-            around = surroundings(start.orders, self._places, self._options.cache, lambda: bool(interruption.requested))
+            around = commons(start.orders, self._places, self._options.cache, lambda: bool(interruption.requested))
             with around as meters, _isolation_errors():
+                counted = self._counts()
                 result = launch.run()
+                own_kills = sum(ending.after.oom_kills or 0 for ending in result.endings)
+                meters["host"] = since(counted, self._counts(), own_kills)
                 end_orphans(self._reaper.pids)
             result = dataclasses.replace(result, meters=result.meters | meters)
         else:
@@ -183,16 +211,21 @@ class SuiteRun:
     def _keep(self, start: Start, result: LaunchResult) -> list[Record]:
         # Not before: what makes numbers takes its time to import, and until now nothing needed any.
         from cotenant.launch.collect import SuiteFacts, records_of
+        from cotenant.results.scaled import with_efficiency
         from cotenant.results.store import write_record
 
         options = self._options
         policies = {"cache": options.cache, "on_oom": options.on_oom}
-        backend, findings = self.chosen.backend, start.findings
+        backend, findings = self.chosen.backend, tuple(dict.fromkeys((*start.findings, *self.before)))
         facts = SuiteFacts(options.suite.name, options.uid, self._facts, backend, policies, findings)
-        records = records_of(result, start.cell, facts)
+        records = [with_efficiency(record, self._earlier) for record in records_of(result, start.cell, facts)]
+        self._earlier += records
         for record in records:
             write_record(self._places.output, record, result.ended)
         return records
+
+    def _counts(self) -> HostCounts:
+        return host_counts([one.id for one in self._machine.processors], nvidia_places(self._machine))
 
     @functools.cached_property
     def _facts(self) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from cotenant.isolation.backend import Counters, LiveSlice, ReadBack
 from cotenant.isolation.plan import Slice
 from cotenant.launch.rank import Rank
 from cotenant.launch.rendezvous import Link, Listener
+from cotenant.protocol.logs import rank_log
 from cotenant.protocol.messages import Message, ProtocolError
 
 LOG_TAIL_LINES = 5
@@ -76,6 +77,11 @@ class Tenant:
     def joined(self) -> bool:
         return bool(self.ranks)
 
+    @property
+    def several(self) -> bool:
+        """It is of several processes, which wait for each other."""
+        return any(rank.world > 1 for rank in self.ranks.values())
+
     def all_ranks(self, what: str) -> bool:
         """Have all ranks of its world said `what` (ready, done, record)?"""
         if not self.ranks:
@@ -96,7 +102,8 @@ class Tenant:
             raise ProtocolError(f"hello as rank {number} of {world}, which does not fit its other ranks")
         if number in self.ranks:
             raise ProtocolError(f"a second hello as rank {number}: RANK and WORLD_SIZE tell processes apart")
-        self.ranks[number] = Rank(link, world)
+        # A tenant of one process ends with it, which is seen on our own child.
+        self.ranks[number] = Rank(link, number, world, link.life() if world > 1 else None)
         return self.ranks[number]
 
     def kill(self) -> None:
@@ -113,18 +120,22 @@ class Tenant:
     def leave(self) -> None:
         """Kill what is left of it and close every descriptor. Raises NotIsolatedError."""
         self.listener.close()
-        for link in self.links():
+        for link in self.strangers:
             link.close()
+        for rank in self.ranks.values():
+            rank.close()
         self.channel.close()
         os.close(self.pidfd)
         self.kill()
         self.status = self.process.wait()
 
-    def log_tail(self) -> str:
-        """Return the last lines of its log, in one line."""
+    def log_tail(self, rank: int = 0) -> str:
+        """Return the last lines of its log, or of the log of one of its ranks that writes its own, in one line."""
+        own = rank_log(self.order.log, rank)
+        log = own if own.exists() else self.order.log
         try:
-            with self.order.log.open("rb") as file:
-                file.seek(max(0, self.order.log.stat().st_size - LOG_TAIL_BYTES))
+            with log.open("rb") as file:
+                file.seek(max(0, log.stat().st_size - LOG_TAIL_BYTES))
                 text = file.read().decode(errors="replace")
         except OSError:
             return ""
@@ -134,7 +145,8 @@ class Tenant:
 def start_tenant(order: Order, live: LiveSlice, read_back: ReadBack) -> Tenant:
     """Start the shim of one tenant; it enters the slice and waits for a byte on the channel. Raises OSError."""
     order.temporary.mkdir(parents=True, exist_ok=True)
-    order.log.unlink(missing_ok=True)
+    for old in (order.log, *_rank_logs(order.log)):
+        old.unlink(missing_ok=True)
     with contextlib.ExitStack() as undo:
         listener = Listener(order.socket)
         undo.callback(listener.close)
@@ -153,6 +165,12 @@ def start_tenant(order: Order, live: LiveSlice, read_back: ReadBack) -> Tenant:
         ours.setblocking(False)
         undo.pop_all()
     return Tenant(order, live, read_back, process, ours, os.pidfd_open(process.pid), listener)
+
+
+def _rank_logs(log: Path) -> list[Path]:
+    """Return the logs that the ranks of an earlier repetition of the same number have left."""
+    beginning, _, end = rank_log(log, 1).name.rpartition("1")
+    return [path for path in log.parent.iterdir() if path.name.startswith(beginning) and path.name.endswith(end)]
 
 
 def _shim(order: Order, live: LiveSlice, channel: int) -> list[str]:

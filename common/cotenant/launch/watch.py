@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
+import signal
 
 from cotenant.launch.memory import HostKills, out_of_memory
-from cotenant.launch.tenant import Tenant, signal_name
+from cotenant.launch.rank import Rank
+from cotenant.launch.tenant import Reason, Tenant, signal_name
 from cotenant.results.said import said
 
 MESSAGE_LIMIT = 2000
@@ -49,10 +50,26 @@ def _died(tenant: Tenant) -> tuple[str, str]:
     return "failed", f"It ended {left}with {signal_name(status)}. Its log ends: {tail}"
 
 
-def host_oom_kills() -> int:
-    """Return how many processes the kernel has killed for memory since boot, anywhere on this host."""
-    for line in Path("/proc/vmstat").read_text().splitlines():
-        name, _, count = line.partition(" ")
-        if name == "oom_kill":
-            return int(count)
-    return 0
+def said_of_failure(tenant: Tenant, rank: Rank, outcome: str, message: str) -> Reason:
+    """Return what one process says of its failure; of several it is named, and its log speaks where it has no word."""
+    if rank.world == 1:
+        return outcome, message
+    log = f". {_log_of(tenant, rank)}" if outcome == "failed" else ""
+    return outcome, f"{rank.name}: {message.removesuffix('.') if log else message}{log}"
+
+
+def rank_death(tenant: Tenant, rank: Rank, status: int | None) -> Reason | None:
+    """Return why the end of one of several processes fails its tenant, or None where it has a record and is content.
+
+    `status` is None where it is not known. A launcher ends those that are left by SIGTERM: that is no cause.
+    """
+    if status == -signal.SIGTERM or (rank.record is not None and not status):
+        return None
+    how = "ended" if status is None else f"{'was' if status < 0 else 'ended with'} {signal_name(status)}"
+    when = " before its record was complete" if rank.record is None else ""
+    return "failed", f"{rank.name} {how}{when}. {_log_of(tenant, rank)}"
+
+
+def _log_of(tenant: Tenant, rank: Rank) -> str:
+    tail = tenant.log_tail(rank.number)
+    return f"Its log ends: {tail}" if tail else "Its log is empty."

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from itertools import groupby
 
 from rich.console import Console
 from rich.text import Text
 
+from cotenant.findings.finding import Finding
+from cotenant.report.efficiency import efficiency_lines
 from cotenant.report.numbers import ABSENT, at_most, interval, percent, rate
 from cotenant.results.record import Record
 from cotenant.stats.fairness import fairness
@@ -23,12 +25,18 @@ STYLES = {"PASSED": "green", "error": "bold red", "warning": "yellow", "info": "
 _ESCAPE = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")
 
 
-def print_suite(records: Sequence[Record], verbose: bool = False, console: Console | None = None) -> None:
-    """Print a row per tenant and, below it, what is to be known about the numbers."""
+def print_suite(
+    records: Sequence[Record],
+    verbose: bool = False,
+    console: Console | None = None,
+    told: Collection[Finding] = (),
+) -> None:
+    """Print a row per tenant and, below it, what is to be known about the numbers and has not been `told` before."""
     console = console or Console()
     # To a reader that has left (`| head`) rich writes nothing more, and exits: but nothing has failed.
     with contextlib.suppress(SystemExit):
-        for line in [*table_lines(records, console.width), *finding_lines(records, verbose)]:
+        below = [*efficiency_lines(records), *finding_lines(records, verbose, told)]
+        for line in [*table_lines(records, console.width), *below]:
             # Off a terminal there is no width to fit: a line of a file is as long as what it says.
             console.print(line, soft_wrap=not console.is_terminal)
 
@@ -47,21 +55,21 @@ def table_lines(records: Sequence[Record], width: int = 80) -> Iterator[Text]:
             yield Text.assemble(line.removesuffix(row[-1]), (row[-1], style))
 
 
-def finding_lines(records: Sequence[Record], verbose: bool = False) -> Iterator[Text]:
-    """Yield failures with their messages and, once each, the findings; information only if asked for."""
+def finding_lines(records: Sequence[Record], verbose: bool = False, told: Collection[Finding] = ()) -> Iterator[Text]:
+    """Yield failures with their messages and, once each, the findings; information and the `told` only if asked for."""
     for record in records:
         if not record.completed:
-            where = f"{_printable(record.name)} tenant {record.tenant}: "
-            yield Text.assemble((where, "bold"), f"{record.outcome}: {_printable(record.message)}".removesuffix(": "))
+            where = f"{printable(record.name)} tenant {record.tenant}: "
+            yield Text.assemble((where, "bold"), f"{record.outcome}: {printable(record.message)}".removesuffix(": "))
     said: dict[tuple[str, str, str], list[str]] = {}
     for record in records:
         for finding in record.findings:
-            if verbose or finding.severity != "info":
+            if verbose or (finding.severity != "info" and finding not in told):
                 key = (finding.severity, finding.sentence, finding.remedy)
-                said.setdefault(key, []).append(f"{_printable(record.name)}/{record.tenant}")
+                said.setdefault(key, []).append(f"{printable(record.name)}/{record.tenant}")
     for (severity, sentence, remedy), places in sorted(said.items(), key=lambda item: list(STYLES).index(item[0][0])):
         more = f" and {len(places) - PLACES} more" if len(places) > PLACES else ""
-        text = _printable(f"{sentence} {remedy}".strip())
+        text = printable(f"{sentence} {remedy}".strip())
         where = f"  [{', '.join(places[:PLACES])}{more}]"
         yield Text.assemble((f"{severity}: ", STYLES[severity]), text, (where, "dim"))
 
@@ -86,8 +94,8 @@ def _aligned(cells: Sequence[str], widths: Sequence[int]) -> str:
 def _heading(launch: Sequence[Record], width: int) -> Text:
     """What belongs to all tenants of a launch; on a line of its own where the job's name leaves no room."""
     first = launch[0]
-    name = _printable(first.name)
-    unit = next((f"  {_printable(record.unit)}/s" for record in launch if record.unit), "")
+    name = printable(first.name)
+    unit = next((f"  {printable(record.unit)}/s" for record in launch if record.unit), "")
     facts = f"{unit}  isolation {first.isolation.backend}{_fairness(launch)}"
     return Text.assemble((name, "bold"), facts if len(name + facts) <= width else f"\n{facts}")
 
@@ -104,7 +112,7 @@ def _fairness(launch: Sequence[Record]) -> str:
     return f"  fairness {found.jain:.4f}  worst/best {found.worst_over_best:.3f} (tenant {slowest})"
 
 
-def _printable(text: str) -> str:
+def printable(text: str) -> str:
     """Job names and messages come from files and logs: one line, without a terminal's control sequences."""
     line = " ".join(_ESCAPE.sub("", text).split())
     return "".join(char if char.isprintable() else "?" for char in line)

@@ -15,6 +15,7 @@ from cotenant.results.identity import unique_id
 from cotenant.results.measured import measured
 from cotenant.results.record import Enclosed, Meeting, Observed, Record, known_outcome
 from cotenant.results.said import Said, said
+from cotenant.results.utilisation import utilisation
 from cotenant.stats.overlap import Span, overlap
 
 LOSSES_KEPT = 100
@@ -85,6 +86,8 @@ def build_record(place: Place, told: Told, common: Common, outcome: str, message
     ended, message = known_outcome(outcome, message)
     completed = ended == "completed"
     train, train_item, statistics = measured(told.kept) if completed else (None, None, None)
+    gpu = _gpu(place, part)
+    compute = utilisation(part, told.kept, gpu) if completed else {}
     record = Record(
         arguments=part.given_arguments(),
         suite=place.suite,
@@ -93,7 +96,7 @@ def build_record(place: Place, told: Told, common: Common, outcome: str, message
         jr_id=place.tenant,
         vcd=place.vcd,
         hostname=place.hostname,
-        gpu=_gpu(place, part),
+        gpu=gpu,
         cpu_cores=place.cpu_cores,
         devices=place.devices,
         version=part.version,
@@ -125,7 +128,7 @@ def build_record(place: Place, told: Told, common: Common, outcome: str, message
         rendezvous=_meeting(told, common),
         isolation=place.isolation,
         machine=place.machine | {"torch": part.torch},
-        meters=common.meters | {"device_memory": part.device_memory},
+        meters=common.meters | {"device_memory": part.device_memory} | ({"compute": compute} if compute else {}),
         observed=part.observed,
         findings=[*common.findings, *part.findings],
     )

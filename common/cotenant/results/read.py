@@ -7,14 +7,18 @@ never closed; the newer is one object a file.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from cotenant.errors import CotenantError
 from cotenant.results.row import ForeignError, Row, row_of
 
+if TYPE_CHECKING:
+    from cotenant.results.detail import Detail
+
+T = TypeVar("T")
 SUFFIXES = (".json", ".jsonl", ".report")
 NOT_RECORDS = ".resolved.json"
 MOST_BYTES = 1 << 30
@@ -52,8 +56,23 @@ def read_records(places: list[Path]) -> Records:
     return found
 
 
+def read_details(places: list[Path]) -> Iterator[Detail | Skipped]:
+    """Yield every record with what can be drawn of it, file by file: no more than one file's text is held.
+
+    Raises CotenantError where a place does not exist.
+    """
+    from cotenant.results.detail import detail_of  # needs numpy, rows do not
+
+    for path in _files(places):
+        yield from _read(path, detail_of)
+
+
 def read_file(path: Path) -> Iterator[Row | Skipped]:
     """Yield what one file holds, record by record."""
+    yield from _read(path, row_of)
+
+
+def _read(path: Path, made_of: Callable[[Any, str], T]) -> Iterator[T | Skipped]:
     try:
         if path.stat().st_size > MOST_BYTES:
             yield Skipped(str(path), f"it is larger than {MOST_BYTES >> 30} GiB")
@@ -70,7 +89,7 @@ def read_file(path: Path) -> Iterator[Row | Skipped]:
             yield Skipped(str(path), value)
             continue
         try:
-            yield row_of(value, str(path))
+            yield made_of(value, str(path))
         except ForeignError as error:
             yield Skipped(str(path), str(error))
 

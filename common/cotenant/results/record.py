@@ -95,9 +95,11 @@ class Meeting(msgspec.Struct, frozen=True):
 
 
 class Enclosed(msgspec.Struct, frozen=True):
-    """What was planned for the slice, what the kernel said of it, its counters, and what could not be enforced.
+    """What was planned for the slice, what the kernel said of it, its counters, and what could not be had.
 
-    `policies` are those that hold for all tenants alike: `cache`, `on_oom`.
+    Counters of time are of GO to the last DONE, the rest of the slice's life. `unenforced` are limits, `uncounted`
+    counters, and `enabled_by` says for each of them what would make it be had. `policies` hold for all tenants alike:
+    `cache`, `on_oom`.
     """
 
     backend: str
@@ -106,6 +108,8 @@ class Enclosed(msgspec.Struct, frozen=True):
     counters: dict[str, Any]
     unenforced: list[str]
     policies: dict[str, str] = {}
+    uncounted: list[str] = []
+    enabled_by: dict[str, str] = {}
 
 
 class Record(msgspec.Struct, kw_only=True, frozen=True):

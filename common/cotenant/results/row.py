@@ -67,24 +67,24 @@ def row_of(fields: Any, path: str) -> Row:
         raise ForeignError("it has no `name`")
     if "train_item" not in fields and "outcome" not in fields:
         raise ForeignError("it has neither `train_item` nor `outcome`")
-    train, items = _mapping(train), _mapping(fields.get("train_item"))
-    statistics, isolation = _mapping(fields.get("statistics")), _mapping(fields.get("isolation"))
+    train, items = mapping_of(train), mapping_of(fields.get("train_item"))
+    statistics, isolation = mapping_of(fields.get("statistics")), mapping_of(fields.get("isolation"))
     mean = _positive(items.get("avg"))
     completed = bool(fields.get("completed", mean is not None)) and not path.endswith(".FAIL.json")
-    findings = [_mapping(one) for one in _list(fields.get("findings"))]
+    findings = [mapping_of(one) for one in list_of(fields.get("findings"))]
     vcd = ",".join(map(str, fields["vcd"])) if isinstance(fields.get("vcd"), list) else _text(fields.get("vcd"))
     found = _UID.search(path)
     return Row(
         suite=_text(fields.get("suite")),
         name=fields["name"],
-        run_id=_whole(fields.get("run_id", fields.get("uid"))) or (int(found[1]) if found else 0),
+        run_id=whole_of(fields.get("run_id", fields.get("uid"))) or (int(found[1]) if found else 0),
         vcd=vcd,
         group=_text(fields.get("group")) or ("all" if "," in vcd else "student"),
-        tenant=_whole(fields.get("tenant", fields.get("jr_id"))),
-        tenants=_whole(fields.get("tenants")),
+        tenant=whole_of(fields.get("tenant", fields.get("jr_id"))),
+        tenants=whole_of(fields.get("tenants")),
         hostname=_text(fields.get("hostname")),
         gpu=_text(fields.get("gpu")),
-        devices=_whole(fields.get("devices")),
+        devices=whole_of(fields.get("devices")),
         start_time=_text(fields.get("start_time")),
         completed=completed,
         outcome=_text(fields.get("outcome")) or ("completed" if completed else "failed"),
@@ -96,16 +96,16 @@ def row_of(fields: Any, path: str) -> Row:
         rate_mean=mean if completed else None,
         rate_min=_positive(items.get("min")) if completed else None,
         rate_max=_positive(items.get("max")) if completed else None,
-        n=_whole(statistics.get("n", train.get("count"))),
+        n=whole_of(statistics.get("n", train.get("count"))),
         mean_s=_positive(train.get("avg")),
         sd_s=_finite(train.get("sd")),
-        batch_size=_whole(fields.get("batch_size")),
+        batch_size=whole_of(fields.get("batch_size")),
         precision=_text(fields.get("precision")),
         isolation=_text(isolation.get("backend")),
-        software=_text(_mapping(_mapping(fields.get("machine")).get("torch")).get("version")),
+        software=_text(mapping_of(mapping_of(fields.get("machine")).get("torch")).get("version")),
         version=_text(fields.get("version")),
         unique_id=_text(fields.get("unique_id")),
-        losses_non_finite=_whole(fields.get("losses_non_finite")) or _bad_losses(fields.get("batch_loss")),
+        losses_non_finite=whole_of(fields.get("losses_non_finite")) or _bad_losses(fields.get("batch_loss")),
         findings=tuple(_text(one.get("rule")) for one in findings),
         ours="schema" in fields,
         path=path,
@@ -114,14 +114,16 @@ def row_of(fields: Any, path: str) -> Row:
 
 def _bad_losses(losses: Any) -> int:
     """Count what is no finite number among the losses a record kept; a null is what JSON makes of NaN."""
-    return sum(_finite(loss) is None for loss in _list(losses))
+    return sum(_finite(loss) is None for loss in list_of(losses))
 
 
-def _mapping(value: Any) -> Mapping[str, Any]:
+def mapping_of(value: Any) -> Mapping[str, Any]:
+    """Return the value if it is a mapping, else an empty one."""
     return value if isinstance(value, Mapping) else {}
 
 
-def _list(value: Any) -> list[Any]:
+def list_of(value: Any) -> list[Any]:
+    """Return the value if it is a list, else an empty one."""
     return value if isinstance(value, list) else []
 
 
@@ -129,7 +131,8 @@ def _text(value: Any) -> str:
     return value if isinstance(value, str) else str(value) if isinstance(value, int) else ""
 
 
-def _whole(value: Any) -> int | None:
+def whole_of(value: Any) -> int | None:
+    """Return the value if it is a whole number, which true and false are not."""
     return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 

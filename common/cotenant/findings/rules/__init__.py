@@ -7,16 +7,24 @@ from typing import TYPE_CHECKING
 from cotenant.findings.finding import Finding
 from cotenant.findings.rules import (
     clocks,
+    device_in_use,
     few,
+    foreign_load,
     impossible,
     loss,
+    memory_kills,
+    mfu,
     neighbour,
     not_enforced,
     overlap,
     page_cache,
     precision,
     runner,
+    scaling,
     shared_memory,
+    stolen,
+    swapped,
+    throttled,
     unsynchronised,
 )
 
@@ -28,6 +36,7 @@ RULES = (
     overlap,
     impossible,
     precision,
+    mfu,
     clocks,
     few,
     loss,
@@ -36,6 +45,13 @@ RULES = (
     runner,
     shared_memory,
     page_cache,
+    swapped,
+    stolen,
+    throttled,
+    memory_kills,
+    foreign_load,
+    device_in_use,
+    scaling,
 )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from cotenant.findings.finding import Finding
@@ -13,10 +14,14 @@ if TYPE_CHECKING:
 def check(record: Record) -> Finding | None:
     if not record.isolation.unenforced:
         return None
-    missing = ", ".join(record.isolation.unenforced)
+    return not_enforced(record.isolation.backend, record.isolation.unenforced)
+
+
+def not_enforced(backend: str, unenforced: Sequence[str]) -> Finding:
+    """Return what is to be said of a backend that does not hold these limits; `doctor` says it beforehand."""
     return Finding(
         "not_enforced",
         "warning",
-        f"These limits of the slice are not enforced (isolation: {record.isolation.backend}): {missing}.",
+        f"These limits of the slice are not enforced (isolation: {backend}): {', '.join(unenforced)}.",
         "Run where cgroups are writable, or demand it with --isolation require.",
     )

@@ -1,0 +1,88 @@
+"""Does torch work here? A program of its own: what it imports may be broken in ways that end a process.
+
+`python -P selftest.py` prints one JSON object, the fields of `findings.facts.SelfTest`. It imports nothing of cotenant,
+whose benchmarks' package would import torch before anything could be said about that.
+"""
+
+import json
+from importlib import metadata
+from typing import Any
+
+SIZE = 64
+TOLERANCE = 1e-3
+
+
+def main() -> None:
+    """Print what was found out."""
+    print(json.dumps(examined()))
+
+
+def examined() -> dict[str, Any]:
+    """Return what works of torch, torchvision, LAPACK and each device."""
+    found: dict[str, Any] = {"vision": _version("torchvision")}
+    try:
+        import torch
+    except Exception as error:
+        return found | {"torch": _version("torch"), "torch_error": said(error)}
+    found |= {"torch": str(torch.__version__), "built_for": _built_for(torch), "vision_error": _vision_error(found)}
+    return found | {"lapack_error": _lapack_error(torch), "devices": _device_errors(torch)}
+
+
+def said(error: BaseException) -> str:
+    """Return an error in one line."""
+    first = str(error).strip().partition("\n")[0].rstrip(".")
+    return f"{type(error).__name__}: {first}" if first else type(error).__name__
+
+
+def _version(package: str) -> str:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return ""
+
+
+def _built_for(torch: Any) -> str:
+    """Name the build as torch's package index does."""
+    if torch.version.cuda:
+        return f"cu{torch.version.cuda.replace('.', '')}"
+    hip = getattr(torch.version, "hip", None)
+    return f"rocm{'.'.join(hip.split('.')[:2])}" if hip else "cpu"
+
+
+def _vision_error(found: dict[str, Any]) -> str:
+    if not found["vision"]:
+        return ""
+    try:
+        import torchvision  # noqa: F401 # a mismatched pair fails here, as its operators are registered
+    except Exception as error:
+        return said(error)
+    return ""
+
+
+def _lapack_error(torch: Any) -> str:
+    try:
+        matrix = torch.eye(SIZE) + torch.rand(SIZE, SIZE, generator=torch.Generator().manual_seed(0))
+        q, r = torch.linalg.qr(matrix)
+        error = float(max((q @ r - matrix).abs().max(), (q.T @ q - torch.eye(SIZE)).abs().max()))
+    except Exception as refused:
+        return said(refused)
+    return "" if error <= TOLERANCE else f"the product of its factors is off by {error:.2g}"
+
+
+def _device_errors(torch: Any) -> list[str]:
+    count = torch.cuda.device_count() if torch.cuda.is_available() else 0
+    return [_product_error(torch, f"cuda:{index}") for index in range(count)]
+
+
+def _product_error(torch: Any, device: str) -> str:
+    """Compare a product of whole numbers, which every device has to get exactly right, with the processor's."""
+    try:
+        generator = torch.Generator().manual_seed(0)
+        left, right = torch.randint(-8, 8, (2, SIZE, SIZE), generator=generator).float()
+        return "" if torch.equal((left.to(device) @ right.to(device)).cpu(), left @ right) else "its product is wrong"
+    except Exception as error:
+        return said(error)
+
+
+if __name__ == "__main__":
+    main()

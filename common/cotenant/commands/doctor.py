@@ -1,0 +1,106 @@
+"""`cotenant doctor`: what of this host, and of what is to run on it, stands in the way of good numbers."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from cotenant.commands.output import tell
+from cotenant.commands.run import options_of, parse, suite_parser
+from cotenant.errors import EXIT_FAILED, EXIT_PASSED, CotenantError, IsolationError
+from cotenant.findings.check import Answer, Check, ask_all
+from cotenant.findings.checkup import CHECKS
+from cotenant.findings.facts import Facts, Isolation
+from cotenant.findings.finding import Finding
+from cotenant.findings.gather import gather
+from cotenant.isolation.choose import Chosen, choose_backend
+from cotenant.isolation.loose import NoIsolation
+from cotenant.launch.loaders import loader_bytes
+from cotenant.launch.needs import needs_of
+from cotenant.launch.selftest import self_test
+from cotenant.launch.start import Options, Resolver
+from cotenant.machine.limits import cgroup_mounts
+from cotenant.machine.load import load_over
+from cotenant.machine.topology import Machine, discover
+
+if TYPE_CHECKING:
+    from cotenant.isolation.plan import Plan
+
+WINDOW_S = 0.25
+
+
+def main(argv: Sequence[str]) -> int:
+    """Print every check's answer. Returns 0, or 1 where a finding is an error; raises CotenantError for wrong usage."""
+    words = list(argv)
+    split = words.index("--") if "--" in words else len(words)
+    given = _parse(words[:split])
+    answers = list(ask_all(CHECKS, examine(options_of(given, tuple(words[split + 1 :])), quick=given.quick)))
+    if given.json:
+        tell(json.dumps([_plain(check, answer) for check, answer in answers], indent=1))
+    else:
+        from cotenant.report.checkup import print_checkup
+
+        print_checkup(answers)
+    return EXIT_FAILED if any(answer.severity == "error" for _, answer in answers) else EXIT_PASSED
+
+
+def examine(options: Options, quick: bool) -> Facts:
+    """Return the facts about this host and about what `options` would run on it; `quick` leaves the self-test out."""
+    # First, while nothing of our own runs.
+    load = load_over(WINDOW_S)
+    machine = discover()
+    facts = gather(machine, options.places.purposes, load)
+    isolation, chosen = _isolation(options)
+    plan, refusal = _plan(options, machine, chosen)
+    facts = dataclasses.replace(
+        facts,
+        isolation=isolation,
+        plan=plan,
+        plan_refusal=refusal,
+        self_test=None if quick else self_test(),
+    )
+    if plan is None:
+        return facts
+    needs, starts = needs_of(options, machine, chosen)
+    return dataclasses.replace(facts, jobs=needs, loader_bytes=loader_bytes(starts))
+
+
+def _isolation(options: Options) -> tuple[Isolation, Chosen]:
+    """Return the backend that would serve; where none does, what is still to be planned is planned without."""
+    try:
+        chosen = choose_backend(options.isolation, cgroup_mounts(), options.cgroup_base, options.on_oom)
+    except IsolationError as error:
+        refusal = Finding("not_isolated", "error", error.sentence, error.remedy)
+        return Isolation("", NoIsolation.unenforced, (refusal,)), Chosen(NoIsolation())
+    return Isolation(chosen.backend.name, chosen.backend.unenforced, chosen.findings), chosen
+
+
+def _plan(options: Options, machine: Machine, chosen: Chosen) -> tuple[Plan | None, Finding | None]:
+    try:
+        return Resolver(options, machine, chosen).plans["student"], None
+    except CotenantError as error:
+        return None, Finding("no_plan", "error", error.sentence, error.remedy)
+
+
+def _plain(check: Check, answer: Answer) -> dict[str, Any]:
+    return {
+        "group": check.group,
+        "check": check.name,
+        "severity": answer.severity,
+        "answer": answer.text,
+        "findings": [dataclasses.asdict(finding) for finding in answer.findings],
+    }
+
+
+def _parse(words: Sequence[str]) -> argparse.Namespace:
+    parser = suite_parser(
+        "run.sh doctor",
+        "Ask what stands in the way of good numbers, on this host and for what these flags would run.",
+        "Exit status: 0, or 1 where a finding is an error. Every check: docs/doctor.md",
+    )
+    parser.add_argument("--json", action="store_true", help="a JSON list of all checks with their findings")
+    parser.add_argument("--quick", action="store_true", help="leave out the self-test of torch (some seconds)")
+    return parse(parser, words)

@@ -1,0 +1,81 @@
+"""What checks are asked about: a host, and what somebody means to run on it. Nothing is read here."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from cotenant.findings.finding import Finding
+from cotenant.isolation.plan import Plan
+from cotenant.machine.cpu import Clocking
+from cotenant.machine.device_state import DeviceState
+from cotenant.machine.disk import Disk
+from cotenant.machine.load import Load
+from cotenant.machine.memory import HostMemory, SharedMemory
+from cotenant.machine.topology import Machine
+from cotenant.machine.virtual import Virtual
+
+
+@dataclass(frozen=True, slots=True)
+class Isolation:
+    """The backend that would serve, what it does not hold, and what is to be said of it; `name` "": none serves."""
+
+    name: str
+    unenforced: tuple[str, ...] = ()
+    findings: tuple[Finding, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SelfTest:
+    """What a child with torch found out. Errors are "" where all went well; `died` says how the child itself ended."""
+
+    died: str = ""
+    torch: str = ""
+    torch_error: str = ""
+    built_for: str = ""
+    """`cpu`, or as torch's package index names it: `cu128`, `rocm6.4`."""
+    vision: str = ""
+    vision_error: str = ""
+    lapack_error: str = ""
+    devices: tuple[str, ...] = ()
+    """Per device that torch sees: what went wrong with a small product on it, or ""."""
+
+
+@dataclass(frozen=True, slots=True)
+class JobNeeds:
+    """What one job lacks here: a reason that it cannot start, packages, input."""
+
+    name: str
+    refusal: Finding | None = None
+    packages: tuple[str, ...] = ()
+    missing: tuple[Path, ...] = ()
+    reads: int = 0
+    """How many inputs it reads, missing ones included."""
+    made: bool = False
+    """Whether its input is made at the start of a suite."""
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """A host; and, where somebody has asked for it, the slices, the software and the jobs of what is to run.
+
+    `driver`: there is a sign of NVIDIA's driver. `loader_bytes`: what the loaders of the hungriest launch may hold in
+    shared memory at once, by the job file's numbers, 0 where unknown. `stolen_share`: of all time since boot.
+    """
+
+    machine: Machine
+    clocking: Clocking
+    memory: HostMemory
+    shared: SharedMemory | None
+    disks: tuple[Disk, ...]
+    load: Load
+    virtual: Virtual
+    stolen_share: float
+    devices: tuple[DeviceState, ...]
+    driver: bool = False
+    loader_bytes: int = 0
+    isolation: Isolation | None = None
+    plan: Plan | None = None
+    plan_refusal: Finding | None = None
+    self_test: SelfTest | None = None
+    jobs: tuple[JobNeeds, ...] | None = None

@@ -1,0 +1,56 @@
+"""The process at the other end of a connection: that it ends is seen at once, and how, although it is not our child."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import signal
+import socket
+import struct
+from pathlib import Path
+
+_CREDENTIALS = struct.Struct("3i")
+# Of /proc/PID/stat behind the name in brackets: the state, and the status as waitpid(2) gives it (proc_pid_stat(5)).
+_STATE, _EXIT_CODE = 0, 49
+
+
+class Life:
+    """A pidfd on a process that somebody else waits for; readable when the process has ended."""
+
+    def __init__(self, pid: int) -> None:
+        """Raises OSError where there is no such process."""
+        self.pid = pid
+        self._pidfd = os.pidfd_open(pid)
+
+    @classmethod
+    def at_the_other_end(cls, connection: socket.socket) -> Life | None:
+        """Return the process that connected; None where it is gone, or lives where we cannot see it."""
+        told = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
+        pid = int(_CREDENTIALS.unpack(told)[0])
+        with contextlib.suppress(OSError):
+            return cls(pid) if pid > 0 else None
+        return None
+
+    def fileno(self) -> int:
+        return self._pidfd
+
+    @property
+    def ended(self) -> bool:
+        return bool(select.select([self._pidfd], [], [], 0)[0])
+
+    def status(self) -> int | None:
+        """Return how it ended, as subprocess would: the exit status, or a signal's number below zero.
+
+        None while it lives, and as soon as its parent has waited for it.
+        """
+        try:
+            fields = Path(f"/proc/{self.pid}/stat").read_text(errors="replace").rpartition(")")[2].split()
+            # Still there: so what was read was not of another process of the same number.
+            signal.pidfd_send_signal(self._pidfd, 0)
+        except OSError:
+            return None
+        return os.waitstatus_to_exitcode(int(fields[_EXIT_CODE])) if fields[_STATE] == "Z" else None
+
+    def close(self) -> None:
+        os.close(self._pidfd)

@@ -1,0 +1,158 @@
+"""One record as pictures and cross-device tables see it: its row, and what can be drawn of the rest.
+
+Each part is checked by itself: a foreign or damaged one is absent; the row says what the record is worth without it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from cotenant.findings.finding import Finding
+from cotenant.results.record import MOST, Meeting, Observed
+from cotenant.results.row import Row, list_of, mapping_of, row_of, whole_of
+from cotenant.stats.description import Description
+
+T = TypeVar("T")
+
+
+class Series(msgspec.Struct, frozen=True):
+    """One meter over time, `meters.series` of a record: its name ends with its unit (`power_w`), `of` is a device.
+
+    `time_ns` are stamps of CLOCK_MONOTONIC, as long as `values`; a null is a sample that could not be had.
+    """
+
+    meter: str
+    of: str
+    time_ns: list[int]
+    values: list[float | None]
+
+
+class Cell(msgspec.Struct, frozen=True):
+    """What identifies a scaling cell beyond its row; empty or None is what the record does not know."""
+
+    model: str = ""
+    nodes: int = 1
+    world_size: int | None = None
+    batch_size_per_device: int | None = None
+    parallelism: str = ""
+    input: str = ""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Spans:
+    """Observations in the order they were made: `start_ns`, `end_ns`, `items`, and whether each was `kept`."""
+
+    start_ns: npt.NDArray[np.int64]
+    end_ns: npt.NDArray[np.int64]
+    items: npt.NDArray[np.float64]
+    kept: npt.NDArray[np.bool_]
+
+    @property
+    def rates(self) -> npt.NDArray[np.float64]:
+        """Items per second of the kept ones."""
+        rates: npt.NDArray[np.float64] = self.items / (self.end_ns - self.start_ns) * 1e9
+        return rates[self.kept]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Detail:
+    """One tenant of one launch, as far as its record can say."""
+
+    row: Row
+    statistics: Description | None
+    rendezvous: Meeting | None
+    spans: Spans
+    findings: tuple[Finding, ...]
+    series: tuple[Series, ...]
+    cell: Cell
+    machine: Mapping[str, Any]
+    end_time: str
+
+
+def detail_of(fields: Any, path: str) -> Detail:
+    """Return the detail of one decoded JSON object. Raises ForeignError where it is no record."""
+    row = row_of(fields, path)
+    meters = mapping_of(fields.get("meters"))
+    findings = (_part(one, Finding) for one in list_of(fields.get("findings")))
+    series = (_part(one, Series) for one in list_of(meters.get("series")))
+    return Detail(
+        row=row,
+        statistics=_statistics(fields.get("statistics")) if row.rate is not None else None,
+        rendezvous=_meeting(fields.get("rendezvous")),
+        spans=_spans(fields),
+        findings=tuple(one for one in findings if one is not None),
+        series=tuple(one for one in series if one is not None and _drawable(one)),
+        cell=_cell(fields),
+        machine=mapping_of(fields.get("machine")),
+        end_time=fields["end_time"] if isinstance(fields.get("end_time"), str) else "",
+    )
+
+
+def _spans(fields: Mapping[str, Any]) -> Spans:
+    observed = _part(fields.get("observations"), list[Observed]) or []
+    skip = fields.get("skip")
+    first_kept = skip if isinstance(skip, int) else 0
+    possible = [(index, one) for index, one in enumerate(observed) if one.possible]
+    return Spans(
+        start_ns=np.array([one.start_ns for _, one in possible], np.int64),
+        end_ns=np.array([one.end_ns for _, one in possible], np.int64),
+        items=np.array([one.items for _, one in possible], np.float64),
+        kept=np.array([index >= first_kept for index, _ in possible], np.bool_),
+    )
+
+
+def _statistics(value: Any) -> Description | None:
+    found = _part(value, Description)
+    if found is None:
+        return None
+    numbers = (found.median, *(found.interval or ()))
+    possible = found.n > 0 and all(0 < one < math.inf for one in numbers) and 0 <= found.robust_spread < math.inf
+    return found if possible else None
+
+
+def _meeting(value: Any) -> Meeting | None:
+    found = _part(value, Meeting)
+    if found is None:
+        return None
+    stamps = (found.ready_ns, found.t0_ns, found.start_ns, found.load_end_ns, *found.warm_up_ns)
+    return found if all(0 <= one < MOST for one in stamps) and 0 <= found.overlap <= 1 else None
+
+
+def _drawable(series: Series) -> bool:
+    numbers = [one for one in series.values if one is not None]
+    stamps = all(0 <= one < MOST for one in series.time_ns)
+    return len(series.time_ns) == len(series.values) > 1 and stamps and all(abs(one) < MOST for one in numbers)
+
+
+def _cell(fields: Mapping[str, Any]) -> Cell:
+    """The model is the argument that names one (`--network`, `--arch`, `--model`); input is read where `data` is."""
+    observed = mapping_of(fields.get("observed"))
+    models = (fields.get(name) for name in ("network", "arch", "model"))
+    batch_size = fields.get("batch_size_per_device")
+    return Cell(
+        model=next((one for one in models if isinstance(one, str) and one), ""),
+        nodes=_count(observed.get("nodes")) or 1,
+        world_size=_count(observed.get("world_size")),
+        batch_size_per_device=_count(fields.get("batch_size") if batch_size is None else batch_size),
+        parallelism=next((str(one) for one in (observed.get("parallel"), fields.get("parallel")) if one), ""),
+        input="files" if fields.get("data") else "resident" if "data" in fields else "",
+    )
+
+
+def _part(value: Any, kind: type[T]) -> T | None:
+    try:
+        return msgspec.convert(value, kind)
+    except (msgspec.ValidationError, RecursionError):
+        return None
+
+
+def _count(value: Any) -> int | None:
+    found = whole_of(value)
+    return found if found is not None and found > 0 else None

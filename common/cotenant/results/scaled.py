@@ -1,0 +1,58 @@
+"""Records of one job over several numbers of devices: which belong together, and what each is worth beside one."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from cotenant.findings.rules import scaling as rule
+from cotenant.results.identity import NOT_WORK
+from cotenant.results.record import Record
+from cotenant.stats.scaling import scaling
+
+_CELL = re.compile(r"\.c\d+$")
+# What follows from the number of devices.
+_GROWS = ("devices", "batch_size", "batch_size_per_device")
+
+Curve = dict[int, list[float]]
+"""The rates of launches, in items per second over all devices, per number of these."""
+
+
+def curves(records: Iterable[Record]) -> dict[tuple[str, str], Curve]:
+    """Return a curve per job and work: of launches of the whole machine that count, whatever their cell."""
+    found: dict[tuple[str, str], Curve] = defaultdict(lambda: defaultdict(list))
+    for record in records:
+        devices = record.observed.get("world_size")
+        if record.group != "all" or record.statistics is None or record.invalid or not isinstance(devices, int):
+            continue
+        if devices >= 1 and record.statistics.median > 0:
+            found[key(record)][devices].append(record.statistics.median)
+    return {one: dict(curve) for one, curve in found.items()}
+
+
+def key(record: Record) -> tuple[str, str]:
+    """Return the name of a record's job, and what is equal in records that differ in their number of devices alone."""
+    arguments = {name: one for name, one in record.arguments.items() if name not in NOT_WORK and name not in _GROWS}
+    each = record.arguments.get("batch_size_per_device", record.arguments.get("batch_size"))
+    work = [record.suite, record.hostname, record.version, each, arguments]
+    return _CELL.sub("", record.name), json.dumps(work, sort_keys=True, default=str)
+
+
+def with_efficiency(record: Record, earlier: Sequence[Record]) -> Record:
+    """Return the record with its efficiency among its meters, and the finding of one that cannot be.
+
+    The record itself where nothing earlier ran the same work on one device.
+    """
+    of_this = curves([record]).get(key(record))
+    alone = curves(earlier).get(key(record), {}).get(1)
+    if of_this is None or alone is None or 1 in of_this:
+        return record
+    (single, several) = scaling({1: alone} | of_this)
+    met = {"devices": several.devices, "rate_of_one": single.rate, "efficiency": several.efficiency}
+    record = msgspec.structs.replace(record, meters=record.meters | {"scaling": met})
+    finding = rule.check(record)
+    return record if finding is None else msgspec.structs.replace(record, findings=[*record.findings, finding])

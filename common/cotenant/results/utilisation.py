@@ -1,0 +1,33 @@
+"""From the operations of a step to their share of the device's peak: MFU (Chowdhery et al. 2022, PaLM, appendix B)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from statistics import median
+from typing import Any
+
+from cotenant.machine.peaks import peak_of
+from cotenant.results.record import Observed
+from cotenant.results.said import Said
+
+
+def utilisation(part: Said, kept: Sequence[Observed], device: str) -> dict[str, Any]:
+    """Return `compute` for a record's meters, of one device; empty where operations were not counted, or no time was.
+
+    `mfu` is null for a device without a known peak in the precision that was observed. Of several ranks it is the
+    first one's operations on its own device.
+    """
+    flops, number = part.observed.get("flops_per_step"), part.given_arguments().get("number")
+    if not kept or not all(one.possible for one in kept):
+        return {}
+    if not isinstance(flops, (int, float)) or not isinstance(number, int) or flops <= 0 or number <= 0:
+        return {}
+    tflops = flops * number / median(one.end_ns - one.start_ns for one in kept) / 1e3
+    precision, on_processor = part.observed.get("dtype"), part.observed.get("device") == "cpu"
+    peak = None if on_processor or not isinstance(precision, str) else peak_of(device, precision)
+    return {
+        "tflops": tflops,
+        "peak_tflops": peak and peak.tflops,
+        "peak_source": peak and peak.source,
+        "mfu": peak and tflops / peak.tflops,
+    }

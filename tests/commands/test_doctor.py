@@ -1,0 +1,134 @@
+"""`doctor` as a person calls it: what it prints, what it returns, and that a suite says the same."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cotenant.commands import doctor
+from cotenant.findings.facts import SelfTest
+from cotenant.machine.load import Load
+from tenants.suites import ROOT, Suites, job, script
+
+
+def examined(
+    suites: Suites, jobs: list[dict[str, Any]], *flags: object, entry: str = "run.py"
+) -> "subprocess.CompletedProcess[str]":
+    """Call it without its self-test, which has tests of its own."""
+    words = ["doctor", "--quick", "--jobs", str(suites.jobs(jobs)), "--cgroup-base", suites.name]
+    return subprocess.run(
+        [sys.executable, str(ROOT / entry), *words, "--isolation", suites.isolation, *map(str, flags)],
+        env=suites.environment | {"NO_COLOR": "1"},
+        cwd=suites.folder,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+
+
+def as_json(ended: "subprocess.CompletedProcess[str]") -> dict[str, Any]:
+    answers = json.loads(ended.stdout)
+    assert all(answer.keys() == {"group", "check", "severity", "answer", "findings"} for answer in answers)
+    return {answer["check"]: answer for answer in answers}
+
+
+def test_a_table_by_group_without_escapes(loose: Suites) -> None:
+    ended = examined(loose, [job()])
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    lines = ended.stdout.splitlines()
+    groups = [line for line in lines if not line.startswith(" ")]
+    assert groups[:-1] == ["isolation", "processors", "memory", "devices", "disk", "software", "data"]
+    assert groups[-1].split(":")[0].endswith("checks")
+    assert "\x1b" not in ended.stdout
+    assert not loose.base.exists()
+    assert not loose.leftovers()
+
+
+def test_what_cannot_run_is_an_error(loose: Suites) -> None:
+    script(loose.folder / "odd/pytorch/run.sh").with_name("main.py").write_text("import no_such_package")
+    jobs = [
+        {"name": "odd", "cmd": "odd/pytorch/run.sh", "args": {"--data": "$DATA_DIRECTORY/x"}, "cgroup": "student"},
+        {"name": "gone", "cmd": "gone.sh", "args": {}},
+    ]
+    ended = examined(loose, jobs, "--json")
+    assert ended.returncode == 1
+    answers = as_json(ended)
+    assert [finding["rule"] for finding in answers["packages"]["findings"]] == ["job_not_startable", "missing_package"]
+    assert [finding["rule"] for finding in answers["input"]["findings"]] == ["missing_data"]
+    assert answers["input"]["severity"] == "error"
+    assert examined(loose, jobs, "--name", "none*").returncode == 2
+
+
+def test_flags_of_a_run_say_what_is_asked_about(loose: Suites) -> None:
+    answers = as_json(examined(loose, [job()], "--json", "--users", 1))
+    assert answers["slices"]["answer"].startswith("1 tenant: ")
+    assert loose.isolation in answers["backend"]["answer"]
+    crowded = examined(loose, [job()], "--json", "--users", 100_000)
+    assert crowded.returncode == 1
+    assert [finding["rule"] for finding in as_json(crowded)["slices"]["findings"]] == ["no_plan"]
+    assert "packages" not in as_json(crowded)
+
+
+def test_a_wrong_flag_is_one_sentence(loose: Suites) -> None:
+    ended = examined(loose, [job()], "--jsno")
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert "Did you mean '--json'?" in ended.stderr
+    assert "Traceback" not in ended.stderr
+
+
+def test_the_self_test_is_asked_unless_it_is_to_be_quick(
+    loose: Suites, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("BASE", "DATA_DIRECTORY", "OUTPUT_DIRECTORY"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.chdir(loose.folder)
+    monkeypatch.setattr(doctor, "self_test", lambda: SelfTest(torch="2.14.1", lapack_error="RuntimeError: no LAPACK"))
+    monkeypatch.setattr(doctor, "load_over", lambda window_s: Load(0.0, 0, 0.0))
+    words = ["--jobs", str(loose.jobs([job()])), "--isolation", loose.isolation, "--json"]
+    assert doctor.main(words) == 1
+    answers = {answer["check"]: answer for answer in json.loads(capsys.readouterr().out)}
+    assert [finding["rule"] for finding in answers["LAPACK"]["findings"]] == ["lapack"]
+    assert doctor.main([*words, "--quick"]) == 0
+    assert "LAPACK" not in capsys.readouterr().out
+
+
+def test_isolation_that_is_required_and_cannot_be_had(
+    loose: Suites, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(loose.folder)
+    words = ["--jobs", str(loose.jobs([job()])), "--quick", "--json", "--isolation", "require"]
+    assert doctor.main([*words, "--cgroup-base", "no/such/base"]) == 1
+    answers = {answer["check"]: answer for answer in json.loads(capsys.readouterr().out)}
+    assert [finding["rule"] for finding in answers["backend"]["findings"]] == ["not_isolated"]
+    assert answers["slices"]["severity"] != "error"
+
+
+def test_a_missing_package_of_our_own_is_one_sentence(tmp_path: Path) -> None:
+    (tmp_path / "msgspec.py").write_text("raise ModuleNotFoundError(\"No module named 'msgspec'\", name='msgspec')")
+    line = [sys.executable, str(ROOT / "run.py"), "doctor", "--quick"]
+    environment = os.environ | {"PYTHONPATH": str(tmp_path)}
+    ended = subprocess.run(line, env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert ended.returncode == 2
+    assert ended.stderr.startswith("cotenant: The package 'msgspec' is missing. pip install")
+
+
+def test_a_suite_says_it_once_and_keeps_it_in_every_record(loose: Suites) -> None:
+    tight = ["--jobs", str(loose.jobs([job(args={"--repeat": 8})])), "--reserve", "0", "--users", "2"]
+    ended = loose.run(None, *tight)
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    records = loose.records()
+    assert len(records) == 2
+    warnings = [line for line in ended.stdout.splitlines() if line.startswith("warning: ")]
+    heading = ended.stdout.partition("[ 1/ 1]")[0]
+    # Without a reserve the slices promise all memory, more than any host has free.
+    (promised,) = [line for line in warnings if "The slices promise" in line]
+    assert promised in heading
+    for record in records:
+        kept = [finding["rule"] for finding in record["findings"]]
+        assert kept.count("memory_taken") == 1
+        assert len(kept) == len(set(kept))
+        assert record["meters"]["host"].keys() >= {"stolen_share", "swapped_in_bytes", "memory_kills_outside"}

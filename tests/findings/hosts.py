@@ -1,0 +1,84 @@
+"""Hosts that exist nowhere, in good order unless they are told otherwise."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from cotenant.findings.check import Answer, Check
+from cotenant.findings.facts import Facts, Isolation, SelfTest
+from cotenant.findings.finding import Finding
+from cotenant.isolation.plan import plan
+from cotenant.machine.cpu import Clocking
+from cotenant.machine.device_state import DeviceState
+from cotenant.machine.disk import Disk
+from cotenant.machine.load import Load
+from cotenant.machine.memory import HostMemory, SharedMemory
+from cotenant.machine.topology import Machine
+from cotenant.machine.virtual import Virtual
+from machine.invented import GIB, device, machine
+
+HOLDS_ALL = Isolation("v1")
+LOOSE = Isolation("affinity", ("memory", "swap", "pids"))
+TESTED = SelfTest(torch="2.14.1+cu130", built_for="cu130", vision="0.29.2", devices=("", ""))
+DISK = Disk(("records", "data"), Path("/home/me/cotenant"), 500 * GIB, True)
+
+
+def host(**changes: Any) -> Facts:
+    """A quiet server with two devices on two nodes and a plan for two tenants; `changes` to its facts."""
+    fields: dict[str, Any] = {
+        "machine": server(),
+        "clocking": Clocking("acpi-cpufreq", ("performance",), (), (), False),
+        "memory": HostMemory(64 * GIB, 63 * GIB, 0, 0),
+        "shared": SharedMemory(32 * GIB, 32 * GIB),
+        "disks": (DISK,),
+        "load": Load(0.1, 0),
+        "virtual": Virtual("", ""),
+        "stolen_share": 0.0,
+        "devices": (board(0), board(1)),
+        "driver": True,
+        "isolation": HOLDS_ALL,
+        "self_test": TESTED,
+        "jobs": (),
+    }
+    fields |= changes
+    fields.setdefault("plan", plan(fields["machine"], 2))
+    return Facts(**fields)
+
+
+def server(**changes: Any) -> Machine:
+    return machine(**{"nodes": 2, "cores": 4, "threads": 2, "devices": (device(0, 0), device(1, 1))} | changes)
+
+
+def board(index: int, **changes: Any) -> DeviceState:
+    """One device's state, in good order."""
+    fields: dict[str, Any] = {
+        "index": index,
+        "pci": device(index).pci,
+        "name": "V100",
+        "processes": (),
+        "mps": False,
+        "mig": False,
+        "mig_pending": False,
+        "persistent": True,
+        "ecc": True,
+        "uncorrected_errors": 0,
+        "repair_pending": False,
+        "compute_mode": "default",
+        "power_limit_w": 300.0,
+        "power_default_w": 300.0,
+        "slowed_by": (),
+    }
+    return DeviceState(**fields | changes)
+
+
+def asked(check: Check, **changes: Any) -> Answer:
+    """What the check answers of such a host."""
+    answer = check.ask(host(**changes))
+    assert answer is not None
+    return answer
+
+
+def said(check: Check, **changes: Any) -> dict[str, Finding]:
+    """The findings of the check on such a host, by their rule."""
+    return {finding.rule: finding for finding in asked(check, **changes).findings}

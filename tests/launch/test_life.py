@@ -1,0 +1,121 @@
+"""How a process ended that is not our child: by its kernel's own word, while nobody has waited for it."""
+
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from cotenant.launch.life import Life
+from cotenant.launch.rank import Rank
+from cotenant.launch.tenant import Tenant
+from cotenant.launch.watch import rank_death, said_of_failure
+from cotenant.protocol.logs import rank_log
+from tenants.suites import until
+
+
+@pytest.fixture
+def sleeper() -> Iterator["subprocess.Popen[bytes]"]:
+    with subprocess.Popen(["sleep", "1000"]) as process:
+        yield process
+        process.kill()
+
+
+def test_its_end_is_seen_and_how(sleeper: "subprocess.Popen[bytes]") -> None:
+    life = Life(sleeper.pid)
+    assert (life.ended, life.status()) == (False, None)
+    sleeper.kill()
+    until(lambda: life.ended, "it has ended")
+    assert life.status() == -signal.SIGKILL
+    sleeper.wait()
+    assert (life.ended, life.status()) == (True, None)
+    life.close()
+
+
+@pytest.mark.parametrize("status", [0, 7])
+def test_an_exit_status_is_told(status: int) -> None:
+    process = subprocess.Popen([sys.executable, "-S", "-c", f"import os, time; time.sleep(0.3); os._exit({status})"])
+    life = Life(process.pid)
+    until(lambda: life.ended, "it has ended")
+    assert life.status() == status
+    process.wait()
+    life.close()
+
+
+def test_who_has_connected_is_known(tmp_path: Path) -> None:
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(tmp_path / "s"))
+        listener.listen()
+        code = "import socket, sys, time; s = socket.socket(socket.AF_UNIX); s.connect(sys.argv[1]); time.sleep(1000)"
+        with subprocess.Popen([sys.executable, "-S", "-c", code, str(tmp_path / "s")]) as process:
+            connection, _ = listener.accept()
+            life = Life.at_the_other_end(connection)
+            process.kill()
+        connection.close()
+    assert life is not None
+    assert life.pid == process.pid
+    life.close()
+
+
+def test_who_is_gone_has_no_life() -> None:
+    process = subprocess.Popen(["true"])
+    process.wait()
+    with pytest.raises(OSError):
+        Life(process.pid)
+
+
+def test_a_rank_complains_only_while_it_lives(sleeper: "subprocess.Popen[bytes]") -> None:
+    rank = Rank(cast("Any", None), 1, 2, Life(sleeper.pid))
+    assert not rank.complains
+    rank.failed = True
+    assert rank.complains
+    sleeper.kill()
+    until(lambda: not rank.complains, "it has ended")
+    assert rank.life is not None
+    rank.life.close()
+
+
+@pytest.fixture
+def tenant(tmp_path: Path) -> Tenant:
+    """A tenant whose rank 1 writes its own log, and rank 2 none."""
+    log = tmp_path / "job.R0.T0.log"
+    log.write_text("of all\n")
+    rank_log(log, 1).write_text("of one\nagain\n")
+    one = SimpleNamespace(order=SimpleNamespace(log=log))
+    one.log_tail = partial(Tenant.log_tail, one)
+    return cast("Tenant", one)
+
+
+@pytest.mark.parametrize(
+    ("number", "status", "record", "said"),
+    [
+        (1, -9, None, "Rank 1 of 3 was killed by SIGKILL before its record was complete. Its log ends: of one | again"),
+        (0, 0, None, "Rank 0 of 3 ended with exit status 0 before its record was complete. Its log ends: of all"),
+        (2, None, None, "Rank 2 of 3 ended before its record was complete. Its log ends: of all"),
+        (1, -11, {}, "Rank 1 of 3 was killed by SIGSEGV. Its log ends: of one | again"),
+        (1, 0, {}, None),
+        (1, None, {}, None),
+        (1, -15, None, None),
+    ],
+)
+def test_what_a_death_is_to_a_tenant(
+    tenant: Tenant, number: int, status: int | None, record: dict[str, Any] | None, said: str | None
+) -> None:
+    rank = Rank(cast("Any", None), number, 3, record=record)
+    assert rank_death(tenant, rank, status) == (None if said is None else ("failed", said))
+
+
+def test_what_a_rank_says_names_it(tenant: Tenant) -> None:
+    rank = Rank(cast("Any", None), 1, 3)
+    assert said_of_failure(tenant, rank, "unsupported", "No fp16. Use bf16.")[1] == "Rank 1 of 3: No fp16. Use bf16."
+    assert said_of_failure(tenant, rank, "failed", "KeyError: 1") == (
+        "failed",
+        "Rank 1 of 3: KeyError: 1. Its log ends: of one | again",
+    )
+    assert said_of_failure(tenant, Rank(cast("Any", None), 0, 1), "failed", "KeyError: 1") == ("failed", "KeyError: 1")

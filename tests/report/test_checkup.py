@@ -1,0 +1,47 @@
+"""The answers of `doctor` on a terminal and off it."""
+
+from __future__ import annotations
+
+import io
+
+from rich.console import Console
+
+from cotenant.findings.check import Answer, Check
+from cotenant.findings.finding import Finding
+from cotenant.report.checkup import print_checkup
+
+SWAP = Finding("swap", "warning", "There are 2 GiB of swap that tenants may use.", "swapoff -a")
+ODD = Finding("device_in_use", "error", "Other processes use it: \x1b[2Jevil\nname.", "End them.")
+ANSWERS = [
+    (Check("memory", "free memory", lambda facts: None), Answer("63 of 64 GiB")),
+    (Check("memory", "swap", lambda facts: None), Answer("2 GiB", (SWAP,))),
+    (Check("devices", "foreign processes", lambda facts: None), Answer("[red]1[/red] foreign", (ODD,))),
+]
+
+
+def printed(width: int = 80, terminal: bool = False) -> str:
+    out = io.StringIO()
+    print_checkup(ANSWERS, Console(file=out, width=width, force_terminal=terminal, color_system=None, no_color=True))
+    return out.getvalue()
+
+
+def test_every_check_has_a_line_and_every_finding_too() -> None:
+    assert printed().splitlines() == [
+        "memory",
+        "  ok       free memory        63 of 64 GiB",
+        "  warning  swap               2 GiB",
+        "           There are 2 GiB of swap that tenants may use. swapoff -a",
+        "devices",
+        "  error    foreign processes  [red]1[/red] foreign",
+        "           Other processes use it: evil name. End them.",
+        "3 checks: 1 ok, 1 warning, 1 error",
+    ]
+
+
+def test_lines_are_folded_to_a_terminal_with_their_indent_and_to_nothing_else() -> None:
+    assert max(map(len, printed(width=40).splitlines())) > 40
+    folded = printed(width=40, terminal=True).splitlines()
+    assert max(len(line.rstrip()) for line in folded) <= 40
+    at = next(i for i, line in enumerate(folded) if "There are" in line)
+    assert folded[at + 1].startswith(" " * 11)
+    assert "\x1b[2J" not in printed(terminal=True)

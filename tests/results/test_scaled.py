@@ -1,0 +1,83 @@
+"""Which records are points of one curve, and what a record is told of its efficiency."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from cotenant.results.record import Record
+from cotenant.results.scaled import curves, with_efficiency
+from results.made import ARGUMENTS, a_lost_record, a_part, a_record, observed, rules
+
+
+def point(devices: int, rate: float, cell: int | None = None, arguments: dict[str, Any] | None = None) -> Record:
+    """A launch of the whole machine over so many devices, at this rate."""
+    part = a_part(
+        arguments=ARGUMENTS | {"devices": devices, "batch_size": 128} | (arguments or {}),
+        observed={"dtype": "fp32", "world_size": devices},
+    )
+    name = f"scaling.c{devices if cell is None else cell}"
+    return a_record(
+        place={"name": name, "group": "all", "tenants": 1, "vcd": "0,1"},
+        told={"observations": observed([1000.0] * 25, items=rate), "part": part},
+    )
+
+
+def rates(*records: Record) -> list[dict[int, list[float]]]:
+    return [{k: [round(one) for one in of_k] for k, of_k in curve.items()} for curve in curves(records).values()]
+
+
+def test_cells_of_one_job_are_a_curve_and_launches_its_points() -> None:
+    assert rates(point(1, 100), point(2, 190), point(1, 102), point(4, 300)) == [{1: [100, 102], 2: [190], 4: [300]}]
+
+
+@pytest.mark.parametrize("argument", [{"batch_size": 64}, {"network": "resnet18"}, {"size": 64}])
+def test_other_work_is_another_curve(argument: dict[str, Any]) -> None:
+    assert rates(point(1, 100), point(2, 190, arguments=argument)) == [{1: [100]}, {2: [190]}]
+
+
+@pytest.mark.parametrize("argument", [{"seed": 7}, {"report": "elsewhere"}, {"repeat": 9}])
+def test_what_changes_no_work_makes_no_other_curve(argument: dict[str, Any]) -> None:
+    assert rates(point(1, 100), point(2, 190, arguments=argument)) == [{1: [100], 2: [190]}]
+
+
+def test_another_job_is_another_curve() -> None:
+    other = a_record(place={"name": "other", "group": "all"}, told={"observations": observed([1000.0] * 25, items=7)})
+    assert len(curves([point(2, 190), other])) == 2
+
+
+def test_what_does_not_count_is_left_out() -> None:
+    student = a_record(place={"name": "vae"})
+    lost = a_lost_record("failed", "x", {"name": "scaling.c2", "group": "all"})
+    invalid = a_record(place={"name": "scaling.c2", "group": "all"}, comparable=False)
+    assert curves([student, lost, invalid]) == {}
+
+
+def test_a_record_is_told_its_efficiency() -> None:
+    told = with_efficiency(point(4, 300), [point(2, 190), point(1, 100), point(1, 98), point(1, 104)])
+    assert told.meters["scaling"] == {
+        "devices": 4,
+        "rate_of_one": pytest.approx(100),
+        "efficiency": pytest.approx(0.75),
+    }
+    assert rules(told) == {}
+
+
+def test_more_than_as_many_single_devices_is_a_finding() -> None:
+    told = with_efficiency(point(8, 840.8), [point(1, 100)])
+    assert rules(told)["scaling"].sentence.startswith("8 devices ran 8.41 times as fast as one")
+
+
+@pytest.mark.parametrize(
+    ("record", "earlier"),
+    [
+        (point(2, 190), []),
+        (point(2, 190), [point(4, 300)]),
+        (point(1, 100), [point(1, 100)]),
+        (point(2, 190), [point(1, 100, arguments={"batch_size": 64})]),
+        (a_lost_record("failed", "x", {"name": "scaling.c2", "group": "all"}), [point(1, 100)]),
+    ],
+)
+def test_nothing_is_told_where_nothing_is_known(record: Record, earlier: list[Record]) -> None:
+    assert with_efficiency(record, earlier) is record

@@ -1,0 +1,61 @@
+"""From counted operations to a share of the device's peak."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from cotenant.results.record import Record
+from results.made import ARGUMENTS, a_part, a_record, observed, rules
+
+H200 = {"gpu": "NVIDIA H200"}
+
+
+def stepped(flops: object, seen: dict[str, Any] | None = None, number: object = 30, **told: Any) -> Record:
+    """A record of 500 ms observations of 30 steps, each of so many operations."""
+    seen = {"dtype": "bf16", "device": "cuda", "flops_per_step": flops} | (seen or {})
+    part = a_part(observed=seen, arguments=ARGUMENTS | {"number": number}, **H200)
+    return a_record(told={"part": part, "observations": observed([500.0] * 20), **told})
+
+
+def test_operations_per_second_and_their_share_of_the_peak() -> None:
+    compute = stepped(10**12).meters["compute"]
+    assert compute["tflops"] == pytest.approx(60)
+    assert compute["peak_tflops"] == 989.5
+    assert compute["mfu"] == pytest.approx(60 / 989.5)
+    assert "datasheet" in compute["peak_source"]
+
+
+def test_skipped_observations_and_slow_ones_do_not_weigh() -> None:
+    rows = observed([5000.0] * 5 + [500.0] * 9 + [2000.0])
+    assert stepped(10**12, observations=rows).meters["compute"]["tflops"] == pytest.approx(60)
+
+
+@pytest.mark.parametrize("seen", [{"device": "cpu"}, {"dtype": None}, {"dtype": "fp64"}, {"dtype": ["bf16"]}])
+def test_without_a_known_peak_there_is_no_share(seen: dict[str, Any]) -> None:
+    compute = stepped(10**12, seen).meters["compute"]
+    assert compute["tflops"] == pytest.approx(60)
+    assert (compute["peak_tflops"], compute["mfu"]) == (None, None)
+
+
+@pytest.mark.parametrize("flops", [None, 0, -3, "many"])
+def test_what_was_not_counted_is_not_said(flops: object) -> None:
+    assert "compute" not in stepped(flops).meters
+
+
+@pytest.mark.parametrize("number", [None, 0, "30"])
+def test_without_a_number_of_steps_there_is_no_rate_of_them(number: object) -> None:
+    assert "compute" not in stepped(10**12, number=number).meters
+
+
+def test_a_record_that_did_not_complete_or_kept_nothing_has_none() -> None:
+    assert "compute" not in stepped(10**12, skip=20).meters
+    part = a_part(observed={"flops_per_step": 1, "device": "cuda"}, **H200)
+    assert "compute" not in a_record(told={"part": part}, outcome="failed").meters
+
+
+def test_more_than_the_peak_is_no_number() -> None:
+    record = stepped(2 * 10**13)
+    assert "mfu_impossible" in rules(record)
+    assert record.invalid
