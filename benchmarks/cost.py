@@ -64,7 +64,7 @@ class Slices:
 
 
 def main() -> None:
-    chosen = choose_backend("auto", cgroup_mounts().v1, "cotenant-bench")
+    chosen = choose_backend("auto", cgroup_mounts(), "cotenant-bench")
     backend = chosen.backend
     backend.open(RunName())
     try:

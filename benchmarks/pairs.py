@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+import torch
 
 from cotenant.stats.describe import median_interval_ranks
 
@@ -28,17 +29,16 @@ def median_of(values: list[float]) -> Median:
 
 
 def interleaved(a: Callable[[], int], b: Callable[[], int], pairs: int) -> tuple[list[int], list[int]]:
-    """Return the nanoseconds of `a()` and `b()` over so many pairs; who comes first alternates."""
-    a_ns, b_ns = [], []
-    a(), b()
+    """Return the nanoseconds of `a()` and `b()` over so many pairs; who comes first alternates.
+
+    Both draw the same random numbers in a pair, and one more pair comes before the first.
+    """
+    turns: tuple[list[int], list[int]] = ([], [])
     gc.collect()
     gc.disable()
-    for pair in range(pairs):
-        if pair % 2:
-            b_ns.append(b())
-            a_ns.append(a())
-        else:
-            a_ns.append(a())
-            b_ns.append(b())
+    for pair in range(pairs + 1):
+        for side in (pair % 2, 1 - pair % 2):
+            torch.manual_seed(pair)
+            turns[side].append((a, b)[side]())
     gc.enable()
-    return a_ns, b_ns
+    return turns[0][1:], turns[1][1:]

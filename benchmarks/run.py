@@ -1,26 +1,34 @@
-"""Everything the harness itself costs, side by side, in one run: `make bench`."""
+"""Everything the harness itself costs, side by side, in one run: `make bench`.
+
+python benchmarks/run.py [PART ...] [what the last of them takes]     such as: run.py tasks vae --pairs 40
+"""
 
 from __future__ import annotations
 
+import itertools
 import os
 import subprocess
 import sys
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-PARTS = ("harness", "meeting", "start", "slices")
+PARTS = ("harness", "tasks", "meeting", "start", "slices")
+NAMED = ("forms", "inputs")
+"""Only where they are asked for: compiling takes long, and limits are no cost of the harness."""
 
 
 def main() -> int:
-    names = sys.argv[1:] or PARTS
+    given = sys.argv[1:]
+    rest = list(itertools.dropwhile((*PARTS, *NAMED).__contains__, given))
+    names = given[: len(given) - len(rest)] or PARTS
     source = os.pathsep.join(filter(None, [str(HERE.parent / "common"), os.environ.get("PYTHONPATH")]))
     print(f"{os.cpu_count()} processors, load average before: {os.getloadavg()[0]:.2f}", flush=True)
+    status = 0
     for name in names:
-        command = [sys.executable, str(HERE / f"{name}.py")]
+        command = [sys.executable, str(HERE / f"{name}.py"), *(rest if name == names[-1] else [])]
         ended = subprocess.run(command, env=os.environ | {"PYTHONPATH": source}, check=False)
-        if ended.returncode:
-            return ended.returncode
-    return 0
+        status = status or ended.returncode
+    return status
 
 
 if __name__ == "__main__":

@@ -25,9 +25,7 @@ def job(name: str, args: dict[str, Any]) -> dict[str, Any]:
     return {"name": name, "cmd": COMMANDS[name], "args": args, "cgroup": "student"}
 
 
-def run_suite(
-    directory: Path, jobs: list[dict[str, Any]], *flags: str, may_fail: bool = False
-) -> list[dict[str, Any]]:
+def run_suite(directory: Path, jobs: list[dict[str, Any]], *flags: str, may_fail: bool = False) -> list[dict[str, Any]]:
     """Run the jobs in `directory` and return their records. Raises RuntimeError where one did not pass."""
     directory.mkdir(parents=True)
     (directory / "jobs.json").write_text(json.dumps(jobs))

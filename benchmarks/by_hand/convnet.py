@@ -1,0 +1,28 @@
+"""A classifier of torchvision as a plain script trains it, alone or as one of several ranks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from torch import distributed, nn
+from torch.nn.parallel import DistributedDataParallel
+from torchvision.models import resnet101
+
+
+def script(batch_size: int, size: int, precision: str = "fp32") -> Iterator[Any]:
+    """Yield the model, then the loss of one step after the other."""
+    model, criterion = resnet101(), nn.CrossEntropyLoss()
+    if distributed.is_initialized():
+        model = DistributedDataParallel(model)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9, weight_decay=1e-4, fused=True)
+    images, labels = torch.randn(batch_size, 3, size, size), torch.randint(1000, (batch_size,))
+    yield model
+    while True:
+        with torch.autocast("cpu", torch.bfloat16, enabled=precision == "bf16"):
+            loss = criterion(model(images), labels)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        yield loss

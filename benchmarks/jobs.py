@@ -1,0 +1,107 @@
+"""The reference suite's jobs at a size that one processor steps through: as in profiles/cpu.json, or smaller."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+PICTURES = 64
+
+
+@dataclass(frozen=True)
+class Job:
+    """A task under tasks/, its page in by_hand/, the arguments of both, and how they are put side by side.
+
+    A turn is `number` steps; the pairs of turns are spread over so many fresh `starts`. Of a job of several `ranks`
+    each has a processor, and they step together.
+    """
+
+    task: str
+    page: str
+    arguments: dict[str, Any] = field(default_factory=dict)
+    number: int = 1
+    pairs: int = 24
+    starts: int = 2
+    ranks: int = 1
+    reads_pictures: bool = False
+    forms: dict[str, Any] = field(default_factory=dict)
+    """Arguments that differ where forms are compared."""
+
+
+_REGRESSION = "regression/polynome"
+_WAVES = "time_sequence_prediction/lstm"
+_AUTO_ENCODER = "variational_auto_encoder/auto_encoding_variational_bayes"
+_WORDS = "natural_language_processing/word_language_model"
+_CONVNET = "image_classification/convnets"
+_DCGAN = "generative_adversarial_networks/dcgan"
+_GRU = {"words": 10_000, "emsize": 200, "nhid": 200}
+_IMAGES = {"batch_size": 4, "size": 64}
+_BF16 = {"precision": "bf16"}
+_SHORT: dict[str, int] = {"pairs": 400, "starts": 4}
+
+JOBS = {
+    "toy_reg": Job(_REGRESSION, "toy_reg", {"batch_size": 256}, number=100, **_SHORT),
+    # Compiling unrolls the waves, and 199 steps of two cells take it longer than all other tasks together.
+    "toy_lstm": Job(_WAVES, "toy_lstm", {"length": 200}, pairs=40, forms={"length": 20}),
+    "vae": Job(_AUTO_ENCODER, "vae", {"batch_size": 128}, number=4, **_SHORT),
+    "loader": Job("image_loading/loader", "loader", {"batch_size": 16, "workers": 0}, pairs=60, reads_pictures=True),
+    "reso": Job("super_resolution/subpixel_convolution", "reso", {"batch_size": 4}),
+    "translator": Job(
+        "natural_language_processing/rnn_translator",
+        "translator",
+        {"batch_size": 8, "hidden": 128, "words": 8000},
+        pairs=60,
+    ),
+    "wlm": Job(_WORDS, "wlm", {"batch_size": 8, **_GRU}, pairs=60),
+    "wlmfp16": Job(_WORDS, "wlm", {"batch_size": 16, **_GRU, **_BF16}, pairs=40),
+    "cart": Job("reinforcement/cart_pole", "cart", number=100, **_SHORT),
+    "atari": Job("reinforcement/atari", "atari", {"batch_size": 4, "num_steps": 32}),
+    "ssd": Job("object_detection/single_stage_detector", "ssd", {"batch_size": 1}, pairs=12),
+    "fast_style": Job("fast_neural_style/neural_style", "fast_style", {"batch_size": 2}),
+    "dcgan": Job(_DCGAN, "dcgan", {"batch_size": 8}),
+    "convnet": Job(_CONVNET, "convnet", _IMAGES),
+    "convnet_fp16": Job(_CONVNET, "convnet", _IMAGES | _BF16),
+    "recom": Job("recommendation/neural_collaborative_filtering", "recom", {"batch_size": 2048}, pairs=60),
+    "convnet_distributed": Job(_CONVNET, "convnet", _IMAGES, ranks=2),
+    "convnet_distributed_fp16": Job(_CONVNET, "convnet", _IMAGES | _BF16, ranks=2),
+    "dcgan_all": Job(_DCGAN, "dcgan", {"batch_size": 8}, ranks=2),
+    "scaling": Job("image_classification/scaling", "convnet", _IMAGES, ranks=2),
+}
+
+FORMS: dict[str, dict[str, Any]] = {
+    "channels_last": {"channels_last": True},
+    "bf16": {"precision": "bf16"},
+    "compile": {"compile": True},
+}
+_WITHOUT_IMAGES = ("toy_reg", "toy_lstm", "vae", "translator", "wlm", "cart", "recom")
+
+
+def why_not(name: str, form: str) -> str:
+    """Return why a form does not apply to a job, or nothing where it does."""
+    if form == "channels_last":
+        return "no images" if name in _WITHOUT_IMAGES else ""
+    return "nothing is trained" if name == "loader" else ""
+
+
+def size(arguments: dict[str, Any], ranks: int = 1) -> str:
+    """Return the size of a job in words."""
+    words = [f"{name} {value}" for name, value in arguments.items()]
+    return ", ".join(words + [f"{ranks} ranks"] * (ranks > 1)).replace("_", " ") or "1 environment"
+
+
+@contextmanager
+def pictures() -> Iterator[Path]:
+    """Give a folder of JPEG files in class folders, drawn as the small fake ImageNet's are."""
+    from cotenant.datasets.makers.imagenet import IMAGENET
+
+    with TemporaryDirectory() as folder:
+        for part in itertools.islice(IMAGENET.sizes["small"].parts(), PICTURES):
+            path = Path(folder, part.path)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(b"".join(IMAGENET.content(part, 0)))
+        yield Path(folder, "train")
