@@ -15,6 +15,9 @@ from cotenant.protocol.messages import SOCKET_VARIABLE
 
 @contextlib.contextmanager
 def unchanged(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    # How often torch looks whether a loader process has ended after an error: at its 5 s, that is what a test takes.
+    for place in ("_utils", "_utils.worker"):
+        monkeypatch.setattr(f"torch.utils.data.{place}.MP_STATUS_CHECK_INTERVAL", 0.1)
     monkeypatch.delenv(SOCKET_VARIABLE, raising=False)
     products, convolutions = torch.get_float32_matmul_precision(), torch.backends.cudnn.allow_tf32
     yield

@@ -1,8 +1,11 @@
 from __future__ import annotations
 
 import itertools
+import os
 import random
+import tempfile
 from collections import Counter, namedtuple
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,6 +18,7 @@ from torch.utils.data import Dataset, TensorDataset
 from bench.small import Small
 from cotenant.bench import MissingDataError, Run
 from cotenant.bench.loader import CHUNK, EndlessSampler, loader
+from cotenant.bench.world import World
 
 Pair = namedtuple("Pair", "x y")
 
@@ -77,6 +81,18 @@ def test_a_process_loads_the_same_batches() -> None:
     assert labels(loader(Numbers(7), 4, 1, 5), 6) == labels(loader(Numbers(7), 4, 0, 5), 6)
 
 
+def test_a_process_loads_also_where_the_temporary_directory_has_a_long_path(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = tmp_path / ("x" * 80)
+    place.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(place))
+    assert labels(loader(Numbers(7), 4, 1, 5), 3) == labels(loader(Numbers(7), 4, 0, 5), 3)
+    assert len(tempfile.gettempdir()) < 40
+    with tempfile.NamedTemporaryFile() as file:
+        assert Path(file.name).resolve().parent == place
+
+
 def test_the_generators_of_a_process_follow_the_seed() -> None:
     def drawn(seed: int) -> torch.Tensor:
         return torch.cat(list(itertools.islice(loader(Drawn(8), 4, 1, seed), 3)))
@@ -135,3 +151,28 @@ def test_a_run_seeds_every_generator() -> None:
     assert drawn(4) == drawn(4)
     assert all(one != other for one, other in zip(drawn(4), drawn(5), strict=True))
     assert drawn(2**40) == drawn(2**40)
+
+
+@pytest.mark.parametrize("processors, workers", [(1, 0), (2, 2), (16, 16)])
+def test_unsaid_a_process_loads_for_each_processor(
+    processors: int, workers: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: range(processors))
+    assert Small().workers == workers
+    assert Small(workers=5).workers == 5
+
+
+@pytest.mark.parametrize("asked, ranks, ran", [(8, 2, 8), (0, 2, 0), (8, 3, 6), (1, 2, 2)])
+def test_the_processes_that_load_are_told(asked: int, ranks: int, ran: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("cotenant.bench.run.loader", lambda dataset, batch_size, workers, *_, **__: [workers])
+    run = Run(Small(workers=asked))
+    run.world = World(0, 0, ranks)
+    assert run.loader(Numbers(9)) == [ran // ranks]
+    assert run.observed == {"workers": ran}
+    assert [finding.rule for finding in run.findings] == (["workers_shared"] if ran != asked else [])
+
+
+def test_what_is_in_memory_needs_no_process() -> None:
+    run = Run(Small(workers=3))
+    next(run.loader(TensorDataset(torch.ones(9, 3))))
+    assert (run.observed, run.findings) == ({"workers": 0}, [])

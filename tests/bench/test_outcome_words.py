@@ -48,6 +48,10 @@ def test_every_error_has_its_outcome(error: BaseException, expected: tuple[str, 
     assert outcome_of(error, 64) == expected
 
 
+def test_under_a_runner_the_flag_goes_behind_its_own() -> None:
+    assert outcome_of(MemoryError(), 64, under_runner=True)[1].endswith("Try half the batch: -- --batch-size 32")
+
+
 @pytest.mark.parametrize("batch_size", [None, 1])
 def test_where_no_batch_can_be_halved(batch_size: int | None) -> None:
     assert outcome_of(MemoryError(), batch_size)[1].endswith("Give it less to hold, or more memory.")

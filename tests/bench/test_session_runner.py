@@ -90,9 +90,12 @@ def test_the_whole_conversation(start: Start, tmp_path: Path, capsys: pytest.Cap
     assert (len(record["batch_loss"]), len(record["epoch_loss"])) == (8, 4)
     assert record["observed"] | {"threads": 0} == {
         "dtype": "fp32",
+        "optimizers": [{"name": "SGD", "package": "torch", "fused": False, "weights": "fp32", "stepped": "fp32"}],
         "device": "cpu",
         "world_size": 1,
         "books_every": 1,
+        "flops_per_step": 2 * 2 * 5 * 3 * 2,
+        "flops_uncounted": [],
         "compiled": False,
         "threads": 0,
     }

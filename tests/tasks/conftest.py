@@ -6,6 +6,9 @@ import pytest
 import torch
 
 from bench.state import unchanged
+from tenants.fixtures import loose
+
+__all__ = ["loose"]
 
 
 @pytest.fixture(autouse=True)

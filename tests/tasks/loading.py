@@ -9,9 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 from PIL import Image
 
 from cotenant.bench import Benchmark, Run
+from cotenant.bench.precision import Precision
 
 ROOT = Path(__file__).parents[2]
 TASKS = ROOT / "tasks"
@@ -73,6 +75,17 @@ def built(cls: type[Benchmark], **parameters: Any) -> tuple[Any, Run]:
     """Return a benchmark on the CPU, built, and its run."""
     benchmark = cls(cuda=False, **parameters)
     run = Run(benchmark)
+    benchmark.build(run)
+    return benchmark, run
+
+
+def in_fp16(cls: type[Benchmark], name: str, scale: float = 2.0**16, **parameters: Any) -> tuple[Any, Run]:
+    """Return a benchmark built in `fp16` or `half` on the CPU, which would refuse to measure it, and its run."""
+    benchmark = cls(cuda=False, **parameters)
+    run = Run(benchmark)
+    autocast, outside = torch.autocast("cpu", torch.float16), torch.autocast("cpu", enabled=False)
+    run.precision = Precision(name, autocast, outside, torch.amp.GradScaler("cpu", init_scale=scale))
+    run.update = run.precision.update
     benchmark.build(run)
     return benchmark, run
 

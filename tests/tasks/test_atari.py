@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import os
 import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -105,6 +107,25 @@ def test_games_go_by_all_their_names(
     benchmark, _ = built(atari, env_name=name)
     assert benchmark.policy.actor.out_features == actions
     assert asked["repeat_action_probability"] == sticky
+
+
+@pytest.mark.parametrize("processors", [1, 3])
+def test_threads_are_as_many_as_the_slices_processors(
+    atari: Any, monkeypatch: pytest.MonkeyPatch, processors: int
+) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: range(processors))
+    before = sum(1 for _ in Path("/proc/self/task").iterdir())
+    benchmark, _ = built(atari, batch_size=2)
+    assert benchmark.games.num_envs == 2
+    assert sum(1 for _ in Path("/proc/self/task").iterdir()) - before == min(processors, 2)
+
+
+def test_no_time_is_booked_as_waiting_for_data(atari: Any) -> None:
+    benchmark = atari.Atari(**SMALL)
+    loop = Loop(benchmark, Run(benchmark))
+    loop.warm_up()
+    seen = loop.observe(2)
+    assert seen.data_wait_ns < 0.01 * (seen.end_ns - seen.start_ns)
 
 
 @pytest.mark.parametrize("name", ["PongNoFramskip-v4", "CartPole-v1"])

@@ -10,8 +10,9 @@ import torch
 from PIL import Image
 from torch import nn
 
-from cotenant.bench import MissingDataError, Run, UnsupportedError
+from cotenant.bench import Run, UnsupportedError
 from cotenant.bench.arguments import parse
+from cotenant.bench.decoders import MEAN, STD
 from cotenant.bench.loop import Loop
 from cotenant.errors import CotenantError
 from tasks.loading import TASKS, draw_pictures, main_of
@@ -79,7 +80,7 @@ def test_every_flag_of_the_reference_jobs_is_accepted(convnet: Any) -> None:
 
 def test_defaults_are_the_reference_jobs(convnet: Any) -> None:
     benchmark = convnet.ConvNet()
-    assert (benchmark.arch, benchmark.batch_size, benchmark.workers) == ("resnet101", 64, 8)
+    assert (benchmark.arch, benchmark.batch_size) == ("resnet101", 64)
     assert (benchmark.repeat, benchmark.number, benchmark.data) == (15, 5, None)
 
 
@@ -94,7 +95,7 @@ def test_pictures_are_read_and_normalised(convnet: Any, tmp_path: Path, workers:
     benchmark.build(run)
     images, labels = next(iter(benchmark.batches(run)))
     assert (images.shape, images.dtype, labels.dtype) == ((4, 3, 32, 32), torch.float32, torch.int64)
-    mean, std = (torch.tensor(of_rgb).view(3, 1, 1) for of_rgb in (convnet.MEAN, convnet.STD))
+    mean, std = (torch.tensor(of_rgb).view(3, 1, 1) for of_rgb in (MEAN, STD))
     expected = (labels.view(4, 1, 1, 1) - mean) / std
     torch.testing.assert_close(images, expected.expand_as(images), atol=0.03, rtol=0)
 
@@ -107,24 +108,6 @@ def test_it_learns_from_files_and_counts_them(convnet: Any, tmp_path: Path) -> N
     seen = loop.observe(2)
     assert seen.items == 8
     assert all(loss.isfinite() for loss in seen.losses)
-
-
-@decodes
-@pytest.mark.parametrize("fault", ["nowhere", "no classes", "no pictures", "not a picture"])
-def test_data_that_is_not_there(convnet: Any, tmp_path: Path, fault: str) -> None:
-    folder = tmp_path / "train"
-    if fault != "nowhere":
-        folder.mkdir()
-    if fault == "no pictures":
-        (folder / "class0").mkdir()
-    if fault == "not a picture":
-        (folder / "class0").mkdir()
-        (folder / "class0" / "0.jpg").write_text("no picture")
-    benchmark = convnet.ConvNet(**SMALL, data=folder)
-    run = Run(benchmark)
-    benchmark.build(run)
-    with pytest.raises(MissingDataError, match="train"):
-        next(iter(benchmark.batches(run)))
 
 
 def test_more_classes_than_the_model_knows(convnet: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -158,11 +141,13 @@ def test_classifiers_of_other_families_are_built(convnet: Any, name: str) -> Non
         assert model.eval()(torch.empty(2, 3, 224, 224)).shape == (2, 1000)
 
 
-def test_data_parallel_wraps_the_same_model(convnet: Any) -> None:
+def test_data_parallel_on_one_device_is_the_model_alone_and_says_so(convnet: Any) -> None:
     assert losses(convnet, 2, parallel="dp") == losses(convnet, 2, parallel="ddp")
     benchmark = convnet.ConvNet(**SMALL, parallel="dp")
-    benchmark.build(Run(benchmark))
-    assert isinstance(benchmark.model, nn.DataParallel)
+    benchmark.build(run := Run(benchmark))
+    assert not isinstance(benchmark.model, nn.DataParallel)
+    assert run.observed == {"replicas": 1}
+    assert [one.rule for one in run.findings] == ["not_parallel"]
 
 
 def test_data_parallel_has_a_batch_per_device(convnet: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -176,13 +161,7 @@ def test_data_parallel_has_a_batch_per_device(convnet: Any, monkeypatch: pytest.
 def test_what_data_parallel_cannot_do(convnet: Any, parameters: dict[str, Any]) -> None:
     benchmark = convnet.ConvNet(**SMALL, parallel="dp", **parameters)
     with pytest.raises(UnsupportedError, match="--parallel ddp"):
-        benchmark.data_parallel(nn.Linear(1, 1))
-
-
-def test_data_parallel_is_one_process(convnet: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(torch.distributed, "is_initialized", lambda: True)
-    with pytest.raises(CotenantError, match=r"run\.sh"):
-        convnet.ConvNet(**SMALL, parallel="dp").data_parallel(nn.Linear(1, 1))
+        benchmark.build(Run(benchmark))
 
 
 def test_the_distributed_script_starts_a_process_per_device(tmp_path: Path) -> None:

@@ -8,13 +8,11 @@ from typing import Any
 
 import pytest
 import torch
-from PIL import Image
 from torch import nn
 
-from cotenant.bench import MissingDataError, Run, session
+from cotenant.bench import Run, session
 from cotenant.bench.arguments import parse
 from cotenant.bench.loop import Loop
-from cotenant.bench.precision import Precision
 from tasks import loading
 from tasks.loading import draw_pictures, losses, main_of
 
@@ -140,11 +138,7 @@ def test_what_ran_is_what_was_asked(precision: str) -> None:
 
 
 def test_half_has_fp16_weights_with_fp32_norms() -> None:
-    benchmark = dcgan().DCGAN(cuda=False, **TINY)
-    run = Run(benchmark)
-    run.precision = Precision("half", torch.autocast("cpu", torch.float16), torch.autocast("cpu", enabled=False))
-    run.update = run.precision.update
-    benchmark.build(run)
+    benchmark, run = loading.in_fp16(dcgan().DCGAN, "half", **TINY)
     assert torch.tensor(losses(benchmark, run, 3)).isfinite().all()
     assert {parameter.dtype for parameter in benchmark.generator.parameters()} == {torch.float16, torch.float32}
 
@@ -164,47 +158,9 @@ def test_files_are_read(workers: int, tmp_path: Path) -> None:
     assert not torch.equal(first, second)
 
 
-def test_an_image_becomes_its_middle_square(tmp_path: Path) -> None:
-    picture = Image.new("L", (600, 200), 255)
-    picture.paste(0, (200, 0, 400, 200))
-    picture.save(tmp_path / "one.jpg", quality=95)
-    square = dcgan().middle_square(str(tmp_path / "one.jpg"), 64)
-    assert (square.shape, square.dtype) == ((3, 64, 64), torch.uint8)
-    assert square[:, :, 4:-4].max() < 20
-
-
 def test_fake_reads_no_file(tmp_path: Path) -> None:
     benchmark, run = built(**TINY, dataset="fake", data=tmp_path / "nowhere")
     assert next(iter(benchmark.batches(run))).shape == (4, 3, 32, 32)
-
-
-def gone(folder: Path) -> None:
-    folder.rename(folder.with_name("elsewhere"))
-
-
-def emptied(folder: Path) -> None:
-    for picture in folder.rglob("*.jpg"):
-        picture.unlink()
-
-
-def broken(folder: Path) -> None:
-    for picture in folder.rglob("*.jpg"):
-        picture.write_bytes(b"\xff\xd8\xff no picture")
-
-
-@pytest.mark.parametrize(
-    "spoil, sentence",
-    [
-        (gone, r"There is no .*train\. Make the data"),
-        (emptied, "Found no valid file.*Make the images"),
-        (broken, r"class\d/\d.jpg cannot be decoded: .*Remove it, or make the images again"),
-    ],
-)
-def test_missing_images_are_told(spoil: Any, sentence: str, tmp_path: Path) -> None:
-    spoil(draw_pictures(tmp_path / "train"))
-    benchmark, run = built(**TINY, data=tmp_path / "train")
-    with pytest.raises(MissingDataError, match=f"(?s){sentence}"):
-        next(iter(benchmark.batches(run)))
 
 
 def test_every_flag_of_the_reference_is_known() -> None:

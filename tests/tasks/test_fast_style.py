@@ -10,7 +10,7 @@ import torch
 from torch import nn
 from torchvision.models import vgg16
 
-from cotenant.bench import MissingDataError, Run, session
+from cotenant.bench import Run, session
 from cotenant.bench.arguments import parse
 from cotenant.bench.loop import Loop
 from cotenant.bench.precision import Precision
@@ -142,31 +142,6 @@ def test_files_are_read(workers: int, tmp_path: Path) -> None:
     pictures = next(iter(benchmark.batches(run)))
     assert (pictures.shape, pictures.dtype) == ((2, 3, 16, 16), torch.float32)
     assert 0 <= pictures.min() < 0.45 < 0.55 < pictures.max() <= 1
-
-
-def emptied(folder: Path) -> None:
-    for picture in folder.rglob("*.jpg"):
-        picture.unlink()
-
-
-def broken(folder: Path) -> None:
-    for picture in folder.rglob("*.jpg"):
-        picture.write_bytes(b"")
-
-
-@pytest.mark.parametrize(
-    "spoil, sentence",
-    [
-        (lambda folder: folder.rename(folder.with_name("elsewhere")), r"There is no .*train\. Make the data"),
-        (emptied, "Found no valid file.*Make the images"),
-        (broken, r"class\d/\d.jpg cannot be decoded: .*Remove it, or make the images again"),
-    ],
-)
-def test_missing_pictures_are_told(spoil: Any, sentence: str, tmp_path: Path) -> None:
-    spoil(draw_pictures(tmp_path / "train"))
-    benchmark, run = built(**TINY, data=tmp_path / "train")
-    with pytest.raises(MissingDataError, match=f"(?s){sentence}"):
-        next(iter(benchmark.batches(run)))
 
 
 @pytest.mark.parametrize("size", [4, 18])

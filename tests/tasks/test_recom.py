@@ -13,7 +13,7 @@ import torch
 
 from cotenant.bench import MissingDataError, Run
 from cotenant.bench.arguments import parse
-from cotenant.bench.loop import Loop
+from cotenant.bench.loop import BOOKED_OF_SHORT, Loop
 from cotenant.datasets.makers import ml_20m
 from tasks.loading import main_of
 
@@ -113,6 +113,20 @@ def test_the_resident_batch_has_one_rating_in_five_and_popular_items(ncf: Any) -
     assert (item[label == 0] < 300).float().mean() < 0.03
     assert item.min() >= 0
     assert user.max() < 138_493
+
+
+def test_every_wait_for_the_drawing_is_booked(few: Any, ratings: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("cotenant.bench.loop.SHORT_STEP_NS", 10**12)
+    for data, every in ((ratings, 1), (None, BOOKED_OF_SHORT)):
+        benchmark = few.NeuralCollaborativeFiltering(cuda=False, data=data, batch_size=8)
+        loop = Loop(benchmark, Run(benchmark))
+        loop.warm_up()
+        assert loop.books_every == every
+
+
+def test_negatives_are_drawn_where_the_ratings_lie(few: Any) -> None:
+    ratings_r = torch.zeros(9, dtype=torch.int32, device="meta")
+    assert {part.device.type for part in next(few.samples(ratings_r, ratings_r, 8))} == {"meta"}
 
 
 @pytest.mark.parametrize("batch_size", [1, 700, 2**18])

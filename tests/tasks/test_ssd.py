@@ -136,7 +136,7 @@ def test_every_flag_of_the_reference_is_known(ssd: Any) -> None:
     assert found.ignored == ["--no-save", "--threshold"]
     assert (found.values["batch_size"], found.values["workers"]) == (128, 8)
     plain = parse(ssd.SingleStageDetector, []).values
-    assert {name for name in plain if plain[name] != found.values[name]} == {"data", "report", "seed"}
+    assert {name for name in plain if plain[name] != found.values[name]} == {"data", "report", "seed", "workers"}
 
 
 def test_random_objects_are_as_cocos(ssd: Any) -> None:
@@ -168,10 +168,10 @@ def test_batches_come_from_cocos_files(ssd: Any, coco: Path, workers: int) -> No
 @decodes
 def test_a_sample_is_its_picture_flipped_or_not(ssd: Any, coco: Path) -> None:
     file = json.loads((coco / "annotations" / "instances_train2017.json").read_text())
-    dataset = ssd.Coco(coco / "annotations" / "instances_train2017.json", coco / "train2017")
+    dataset = ssd.Coco(coco / "annotations" / "instances_train2017.json", coco / "train2017", "")
     assert len(dataset) == len({thing["image_id"] for thing in file["annotations"]})
     ids = [category["id"] for category in file["categories"]]
-    picture = next(one for one in file["images"] if one["file_name"] == dataset.names[0])
+    picture = next(one for one in file["images"] if one["file_name"] == Path(dataset.images.paths[0]).name)
     things = [one for one in file["annotations"] if one["image_id"] == picture["id"] and not one["iscrowd"]]
     labels = [ids.index(thing["category_id"]) + 1 for thing in things]
     corners = box_convert(torch.tensor([thing["bbox"] for thing in things]), "xywh", "xyxy")
@@ -198,22 +198,15 @@ def test_crowds_empty_boxes_and_pictures_without_objects_are_left_out(ssd: Any, 
         "categories": [{"id": 90}, {"id": 3}],
     }
     (tmp_path / "a.json").write_text(json.dumps(file))
-    dataset = ssd.Coco(tmp_path / "a.json", tmp_path)
-    assert dataset.names == ["2.jpg"]
+    dataset = ssd.Coco(tmp_path / "a.json", tmp_path, "")
+    assert [dataset.images.paths[n] for n in range(len(dataset))] == [f"{tmp_path}/2.jpg"]
     assert dataset.objects.tolist() == [[1, 2, 5, 7.5, 2]]
 
 
-@decodes
-def test_without_its_files(ssd: Any, tmp_path: Path) -> None:
-    benchmark = ssd.SingleStageDetector(cuda=False, data=tmp_path / "coco", workers=0, batch_size=1)
-    run = Run(benchmark)
-    with pytest.raises(MissingDataError, match=r"There is no .*instances_train2017\.json\. Make the data"):
-        benchmark.batches(run)
+def test_annotations_that_are_cut_off(ssd: Any, tmp_path: Path) -> None:
     ensure(tmp_path, replace(COCO, sizes={"small": recipe(2, 0)}), "small", processes=1)
-    for path in (tmp_path / "coco" / "train2017").iterdir():
-        path.write_bytes(b"\xff\xd8\xff no picture")
-    with pytest.raises(MissingDataError, match=r"\.jpg cannot be decoded: (?s:.*)Make the set again"):
-        next(iter(benchmark.batches(run)))
+    benchmark = ssd.SingleStageDetector(cuda=False, data=tmp_path / "coco")
+    run = Run(benchmark)
     (tmp_path / "coco" / "annotations" / "instances_train2017.json").write_text('{"images": [')
-    with pytest.raises(MissingDataError, match=r"instances_train2017\.json: .*Make the set again"):
+    with pytest.raises(MissingDataError, match=r"instances_train2017\.json cannot be read: .*Make the data"):
         benchmark.batches(run)

@@ -1,8 +1,15 @@
 """Every job of the shipped job files: its command is there, and its benchmark understands every flag."""
 
+import ast
+import itertools
+from pathlib import Path
+
 import pytest
 
+from cotenant.bench import Benchmark
 from cotenant.bench.arguments import parse
+from cotenant.bench.facts import arguments_of
+from cotenant.bench.parameters import Flag, declared
 from cotenant.suite.cells import Cell, arguments, expand
 from cotenant.suite.jobfile import load
 from cotenant.suite.variables import VARIABLES
@@ -58,3 +65,94 @@ def test_a_job_is_understood(cell: Cell, monkeypatch: pytest.MonkeyPatch) -> Non
     assert parsed.values["batch_size"] == given.get("--batch-size", given.get("--num-processes"))
     distributed = cell.job.group == "all"
     assert ("torch.distributed.run" in command.read_text()) == distributed
+
+
+IGNORED = {
+    "reso": ["--testBatchSize", "--no-checks"],
+    "translator": ["--target-bleu", "--epochs"],
+    "wlm": ["--epochs"],
+    "wlmfp16": ["--epochs"],
+    "cart": ["--log-interval"],
+    "ssd": ["--no-save", "--threshold"],
+    "recom": ["--threshold", "--processes"],
+    "dcgan_all": ["--ngpu"],
+}
+REFERENCE = {job.name: expand(job)[0] for job in load(ROOT / "baselines.json").jobs}
+BENCH = ROOT / "common/cotenant/bench"
+# `report` is read from the arguments of a record to be; of `algo` there is one, and another is refused.
+READ_ELSEWHERE = {"report", "algo"}
+ONE_ARGUMENT = {"half", "fp16", "opt_level"}  # All are kept as the precision they mean.
+
+
+def read_of_itself(folder: Path) -> set[str]:
+    """Return the attributes that the programs in a folder read of `self` or `benchmark`."""
+    owners = ("self", "benchmark")
+    return {
+        node.attr
+        for path in folder.glob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Attribute)
+        and isinstance(node.ctx, ast.Load)
+        and (getattr(node.value, "id", "") in owners or getattr(node.value, "attr", "") in owners)
+    }
+
+
+def given_to(cell: Cell) -> tuple[type[Benchmark], list[str], Path]:
+    """Return a job's benchmark, the words it is started with, and the folder of its programs."""
+    folder = (TASKS / cell.job.cmd).resolve().parent
+    return benchmark_in(main_of(str(folder.parent.relative_to(TASKS)))), arguments(cell, VALUES, seed=100), folder
+
+
+@pytest.mark.parametrize("name", ORDER)
+def test_what_is_accepted_without_effect_is_listed(name: str) -> None:
+    cls, words, _ = given_to(REFERENCE[name])
+    assert sorted(parse(cls, words).ignored) == sorted(IGNORED.get(name, []))
+
+
+@pytest.mark.parametrize("name", ORDER)
+def test_every_other_flag_of_a_job_is_kept_in_its_record_and_used(name: str) -> None:
+    """Each leaves its value, and the task or the harness reads it."""
+    cls, words, folder = given_to(REFERENCE[name])
+    used = read_of_itself(folder) | read_of_itself(BENCH) | READ_ELSEWHERE
+    ignored = parse(cls, words).ignored
+    set_by = {flag: name for name, (_, how) in declared(cls).items() for flag in spellings(name, how)}
+    positional = [name for name, (_, how) in declared(cls).items() if how.positional]
+    for flag, _ in REFERENCE[name].args:
+        if flag in ignored:
+            continue
+        (parameter,) = [set_by[flag]] if flag.startswith("-") else positional
+        assert parameter in used, f"nothing reads {flag}"
+        if parameter not in ONE_ARGUMENT:
+            assert parameter in arguments_of(cls(**parse(cls, words).values))
+
+
+def spellings(name: str, how: Flag) -> list[str]:
+    """Return the flags of a parameter, the negative one of a switch included."""
+    names = how.names or ("--" + name.replace("_", "-"),)
+    return [*names, *(f"--no-{one[2:]}" for one in names if one.startswith("--"))]
+
+
+@pytest.mark.parametrize("name", ORDER)
+def test_another_value_is_another_record(name: str) -> None:
+    """Of every flag with a number; a switch is told by being given."""
+    cls, words, _ = given_to(REFERENCE[name])
+    for index, (flag, value) in enumerate(itertools.pairwise(words)):
+        if flag.startswith("-") and value.replace(".", "", 1).isdecimal() and flag not in IGNORED.get(name, []):
+            double = str(2 * (int(value) if value.isdecimal() else float(value)))
+            changed = [*words[: index + 1], double, *words[index + 2 :]]
+            before, after = (arguments_of(cls(**parse(cls, one).values)) for one in (words, changed))
+            assert before != after, flag
+
+
+@pytest.mark.parametrize("path", sorted(TASKS.glob("*/*/pytorch")), ids=lambda path: path.parent.name)
+def test_no_flag_of_any_benchmark_is_swallowed(path: Path) -> None:
+    """Whether a job of the suite gives it or not: somebody reads it."""
+    cls = benchmark_in(main_of(str(path.parent.relative_to(TASKS))))
+    assert set(declared(cls)) - read_of_itself(path) - read_of_itself(BENCH) <= READ_ELSEWHERE
+
+
+@pytest.mark.parametrize("name", ["convnet_fp16", "convnet_distributed_fp16", "wlmfp16"])
+def test_fp16_jobs_ask_for_what_their_name_says(name: str) -> None:
+    cls, words, _ = given_to(REFERENCE[name])
+    asked = arguments_of(cls(**parse(cls, words).values))["precision"]
+    assert asked == ("fp16" if name == "wlmfp16" else "half")

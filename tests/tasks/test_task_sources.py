@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import ast
 import os
 import re
 import sys
@@ -31,6 +32,60 @@ def test_no_task_reads_prints_waits_or_looks_at_a_clock(path: Path) -> None:
 )
 def test_the_search_finds(line: str) -> None:
     assert NOT_A_TASKS_BUSINESS.search(line)
+
+
+TO_THE_HOST = frozenset(("item", "cpu", "tolist", "numpy", "to_list"))
+NUMBERS = frozenset(("float", "int", "bool"))
+# Games are played on the host: their actions have to be read there, and what they answer is a host's number.
+PLAYED_ON_THE_HOST = {
+    "reinforcement/atari/pytorch/main.py": {"cpu"},
+    "reinforcement/cart_pole/pytorch/main.py": {"int", "float"},
+}
+
+
+def host_reads(source: str) -> set[str]:
+    """Return the names of calls that wait for the device, in every `step` and in what it calls of its own module."""
+    functions = {one.name: one for one in ast.walk(ast.parse(source)) if isinstance(one, ast.FunctionDef)}
+    found, reached, ahead = set[str](), set[str](), ["step"]
+    while ahead:
+        name = ahead.pop()
+        if name in reached or name not in functions:
+            continue
+        reached.add(name)
+        for call in (node for node in ast.walk(functions[name]) if isinstance(node, ast.Call)):
+            called = call.func
+            if isinstance(called, ast.Attribute):
+                found |= {called.attr} & TO_THE_HOST
+                ahead.append(called.attr)
+            elif isinstance(called, ast.Name):
+                found |= {called.id} & NUMBERS
+                ahead.append(called.id)
+    return found
+
+
+@pytest.mark.parametrize("path", [path for path in SOURCES if path.name == "main.py"], ids=named)
+def test_no_step_waits_for_its_device(path: Path) -> None:
+    assert host_reads(path.read_text()) == PLAYED_ON_THE_HOST.get(named(path), set())
+
+
+@pytest.mark.parametrize(
+    ("body", "found"),
+    [
+        ("loss.cpu()", {"cpu"}),
+        ("self.seen.append(loss.tolist())", {"tolist"}),
+        ("float(loss)", {"float"}),
+        ("self.helped(loss)", {"item"}),
+        ("helped(loss)", {"item"}),
+        ("bool(loss > 3)", {"bool"}),
+        ("loss.detach().numpy()", {"numpy"}),
+        ("loss.float()", set()),
+        ("loss.to(run.device, int)", set()),
+    ],
+)
+def test_the_search_of_steps_finds(body: str, found: set[str]) -> None:
+    source = f"class B:\n  def step(self, run, batch):\n    {body}\n  def helped(self, x):\n    x.item()\n"
+    assert host_reads(source) == found
+    assert host_reads(source.replace("step", "batches")) == set()
 
 
 @pytest.mark.parametrize("path", SOURCES, ids=named)

@@ -70,6 +70,7 @@ def test_words_are_a_multiple_of_8_in_16_bit(main: Any, precision: str, rows: in
 def test_fp16_pads_as_bf16_does(main: Any, asked: str) -> None:
     class Asked:
         place = staticmethod(lambda module: module)
+        sgd = staticmethod(torch.optim.SGD)
 
     with torch.device("meta"):
         benchmark = main.WordLanguageModel(cuda=False, **{asked: True})

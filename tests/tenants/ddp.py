@@ -1,6 +1,11 @@
 """A tiny benchmark for several ranks: `python -m torch.distributed.run --nproc_per_node=2 ddp.py`."""
 
+import os
+import signal
+import sys
+import time
 from collections.abc import Iterator
+from typing import Literal
 
 import torch
 
@@ -8,10 +13,12 @@ from cotenant.bench import Benchmark, Run, flag
 
 
 class Parallel(Benchmark):
-    """One step = one data-parallel update of a small linear model; `--die-at` ends one rank in that step."""
+    """One step = one data-parallel update of a small linear model; `--die-at` ends a rank in that step."""
 
     item = "row"
-    die_at: int = flag(-1, "--die-at", help="step at which the last rank dies")
+    die_at: int = flag(-1, "--die-at", help="step at which a rank dies")
+    die_how: Literal["kill", "raise", "leave"] = flag("leave", "--die-how", help="by a signal, an error, or in peace")
+    die_who: int = flag(-1, "--die-who", help="which rank, counted from the last where negative")
 
     def build(self, run: Run) -> None:
         self.model = run.place(torch.nn.Linear(8, 1))
@@ -26,11 +33,19 @@ class Parallel(Benchmark):
 
     def step(self, run: Run, batch: torch.Tensor) -> torch.Tensor:
         self.steps += 1
-        if self.steps == self.die_at and run.world.rank == run.world.size - 1:
-            raise SystemExit(7)
+        if self.steps == self.die_at and run.world.rank == self.die_who % run.world.size:
+            self.die()
         loss = self.model(batch).square().mean()
         run.update(loss, self.optimizer)
         return loss
+
+    def die(self) -> None:
+        print(f"last words at {time.time_ns()}", file=sys.stderr, flush=True)
+        if self.die_how == "kill":
+            os.kill(os.getpid(), signal.SIGKILL)
+        elif self.die_how == "raise":
+            raise ValueError("an odd batch")
+        os._exit(0)
 
 
 if __name__ == "__main__":

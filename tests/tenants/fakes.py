@@ -21,6 +21,9 @@ class FakeSlice:
     def counters(self) -> Counters:
         return self._counters
 
+    def oom_kills(self) -> int | None:
+        return self._counters.oom_kills
+
     def kill(self) -> None:
         """As with a cgroup that nobody has entered."""
 
@@ -37,8 +40,8 @@ class FakeBackend:
         self._procs, self._refused = procs, refused
         self.deeds: list[str] = []
 
-    def probe(self) -> str | None:
-        return None
+    def probe(self) -> None:
+        """It can be had anywhere."""
 
     def open(self, run: RunName) -> None:
         """Nothing is made."""
@@ -50,6 +53,9 @@ class FakeBackend:
 
     def close(self) -> None:
         """Nothing was made."""
+
+    def estate(self) -> dict[str, object]:
+        return {}
 
 
 def orders(folder: Path, *command: str, tenants: int = 2) -> list[Order]:

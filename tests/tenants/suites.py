@@ -105,8 +105,8 @@ class Suites:
     def outcomes(self) -> list[str]:
         return [record["outcome"] for record in self.records()]
 
-    def log(self, stem: str = "job", tenant: int = 0) -> str:
-        """The log of a tenant of the only repetition there is."""
+    def log(self, stem: str = "job", tenant: int | str = 0) -> str:
+        """The log of a tenant of the only repetition there is; `0.rank1` is that of one of its ranks."""
         (path,) = (self.output / "logs").glob(f"{stem}.R*.T{tenant}.log")
         return path.read_text()
 

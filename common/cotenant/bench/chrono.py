@@ -58,7 +58,9 @@ def observe(work: Work, number: int) -> Observation:
     start_ns = clock()
     for unbooked in groups:
         for _ in unbooked:
-            step(run, next(batches))
+            # Kept until the next ones are there, as in a plain loop: freed at once they cost half a percent of a step.
+            batch = next(batches)
+            loss = step(run, batch)
         asked_ns = clock()
         batch = next(batches)
         waited_ns += (clock() - asked_ns) * unbooked.stop

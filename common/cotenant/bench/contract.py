@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
+from cotenant.bench.loader import usual_workers
 from cotenant.bench.parameters import declared, flag
 from cotenant.bench.precision import asked_precision
 from cotenant.errors import CotenantError
@@ -29,9 +30,9 @@ class Benchmark:
 
     batch_size: int = flag(64, "--batch-size", "-b", help="rows in one batch")
     cuda: bool = flag(True, "--cuda", help="use an accelerator where there is one")
-    workers: int = flag(0, "--workers", "-j", help="data-loader processes")
+    workers: int | None = flag(None, "--workers", "-j", help="data-loader processes; unsaid: one per processor")
     seed: int = flag(0, "--seed", "-s", help="seed of every generator")
-    devices: int = flag(1, "--devices", help="devices this process may use")
+    devices: int = flag(1, "--devices", help="over how many devices, each with a process of its own")
     repeat: int = flag(15, "--repeat", help="observations")
     number: int = flag(5, "--number", help="batches in one observation")
     skip: int | None = flag(None, "--skip", help="first observations left out of statistics")
@@ -53,6 +54,8 @@ class Benchmark:
         for name, (_, how) in known.items():
             setattr(self, name, parameters.get(name, how.default))
         self.asked_precision = asked_precision(self.precision, self.half, self.fp16, self.opt_level)
+        if self.workers is None:
+            self.workers = usual_workers()
         for name, least in {"batch_size": 1, "number": 1, "repeat": 1, "devices": 1, "workers": 0, "seed": 0}.items():
             if getattr(self, name) < least:
                 spelled = "--" + name.replace("_", "-")

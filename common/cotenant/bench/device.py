@@ -25,6 +25,11 @@ class Device:
             return str(torch.get_device_module(self.torch_device).get_device_name(self.torch_device))
         return "CPU"
 
+    @property
+    def alike(self) -> int:
+        """How many devices of this kind this process may see, itself included."""
+        return torch.accelerator.device_count() if self.is_accelerator else 1
+
     def synchronize(self) -> None:
         """Wait until all work on the device is done; on a CPU nothing is ever pending."""
         if self.is_accelerator:

@@ -40,11 +40,15 @@ def tenant_facts(run: Run, loop: Loop) -> dict[str, Any]:
         "device_memory": run.chosen.peak_memory_bytes(),
         "observed": {
             "dtype": loop.observed_dtype,
+            "optimizers": loop.observed_optimizers,
+            "flops_per_step": loop.counted.told,
+            "flops_uncounted": sorted(loop.counted.uncounted),
             "device": str(run.device),
             "world_size": run.world.size,
             "compiled": benchmark.compile,
             "threads": torch.get_num_threads(),
             "books_every": loop.books_every,
+            **run.observed,
         },
         "torch": {
             "version": str(torch.__version__),

@@ -6,6 +6,8 @@ cross the border of two shufflings, and every batch is full, also of a dataset s
 
 from __future__ import annotations
 
+import os
+import tempfile
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -16,6 +18,8 @@ from cotenant.bench.outcome import MissingDataError
 
 Place = Callable[[torch.Tensor], torch.Tensor]
 CHUNK = 4096
+LONGEST_SOCKET_PATH = 107
+_SOCKET = "/pymp-12345678/listener-12345678"
 
 
 class EndlessSampler(Sampler[int]):
@@ -38,6 +42,15 @@ class EndlessSampler(Sampler[int]):
                 yield from chunk.tolist()
 
 
+def usual_workers() -> int:
+    """Return how many loader processes there are where nobody says: one for each processor this process may use.
+
+    Of one processor none: decoding there or in a process beside is the same, but for the way between them.
+    """
+    processors = len(os.sched_getaffinity(0))
+    return processors if processors > 1 else 0
+
+
 def loader(
     dataset: Dataset[Any],
     batch_size: int,
@@ -53,6 +66,8 @@ def loader(
     with `workers` processes. Raises MissingDataError for an empty dataset.
     """
     sampler = EndlessSampler(len(dataset), seed)  # type: ignore[arg-type]
+    if workers:
+        _let_sockets_fit()
     if isinstance(dataset, TensorDataset):
         batches = _gathered(dataset.tensors, sampler, batch_size)
     else:
@@ -67,6 +82,17 @@ def loader(
             )
         )
     return batches if place is None else (_placed(batch, place) for batch in batches)
+
+
+def _let_sockets_fit() -> None:
+    """See to a temporary directory whose path is short enough for the sockets over which processes pass tensors.
+
+    Where it is not, a process that loads drops its batches, and this one would wait for them for ever.
+    """
+    place = tempfile.gettempdir()
+    if len(os.fsencode(place + _SOCKET)) > LONGEST_SOCKET_PATH:
+        descriptor = os.open(place, os.O_PATH | os.O_DIRECTORY)
+        tempfile.tempdir = f"/proc/{os.getpid()}/fd/{descriptor}"
 
 
 def _gathered(tensors: tuple[torch.Tensor, ...], sampler: EndlessSampler, batch_size: int) -> Iterator[Any]:

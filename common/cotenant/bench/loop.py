@@ -13,7 +13,8 @@ import torch
 
 from cotenant.bench.chrono import Observation, Work, clock_ns, observe
 from cotenant.bench.contract import Benchmark, rows
-from cotenant.bench.observed import observed_dtype
+from cotenant.bench.flops import FlopCount
+from cotenant.bench.observed import described, observed_dtype, watched_updates
 from cotenant.bench.outcome import MissingDataError
 from cotenant.bench.run import Run
 from cotenant.errors import CotenantError
@@ -33,6 +34,8 @@ class Loop:
         self._benchmark = benchmark
         self._run = run
         self.observed_dtype: str | None = None
+        self.observed_optimizers: list[dict[str, Any]] = []
+        self.counted = FlopCount()
         benchmark.build(run)
         batches = itertools.chain.from_iterable(self._inputs())
         first = next(batches)
@@ -45,7 +48,7 @@ class Loop:
         )
 
     def warm_up(self) -> list[int]:
-        """Do the first steps, watch the first one's dtypes, and switch the garbage collector off.
+        """Do the first steps, watch what the first one does, and switch the garbage collector off.
 
         Returns the nanoseconds of each step. Raises CotenantError for a loss that is not a scalar.
         """
@@ -109,7 +112,9 @@ class Loop:
         return end_ns
 
     def _watched(self, batch: Any) -> torch.Tensor | None:
-        loss, self.observed_dtype = observed_dtype(lambda: self._work.step(self._run, batch))
+        with watched_updates(self._run) as optimizers, self.counted:
+            loss, self.observed_dtype = observed_dtype(lambda: self._work.step(self._run, batch))
+        self.observed_optimizers = [described(one, self._run.precision) for one in optimizers]
         return loss
 
     def _inputs(self) -> Iterator[Iterator[Any]]:

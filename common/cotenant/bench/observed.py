@@ -1,13 +1,18 @@
-"""What really ran: the dtype of the heaviest products of one step, seen by torch's dispatcher."""
+"""What really ran: the dtype of the heaviest products of one step, seen by torch's dispatcher, and who stepped what."""
 
 from __future__ import annotations
 
+import contextlib
 from collections import Counter
-from collections.abc import Callable
-from typing import Any, TypeVar
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
+
+if TYPE_CHECKING:
+    from cotenant.bench.precision import Precision
+    from cotenant.bench.run import Run
 
 T = TypeVar("T")
 
@@ -57,8 +62,45 @@ def observed_dtype(step: Callable[[], T]) -> tuple[T, str | None]:
         result = step()
     if not watch.weight:
         return result, None
-    dtype = watch.weight.most_common(1)[0][0]
-    name = _SHORT.get(dtype, str(dtype).removeprefix("torch."))
+    name = _short(watch.weight.most_common(1)[0][0])
     if name == "fp32" and torch.backends.cuda.matmul.fp32_precision == "tf32":
         name = "tf32"
     return result, name
+
+
+@contextlib.contextmanager
+def watched_updates(run: Run) -> Iterator[list[torch.optim.Optimizer]]:
+    """Yield a list that holds, in the end, every optimizer that was given to `run.update` in this context."""
+    update, seen = run.update, list[torch.optim.Optimizer]()
+
+    def noting(loss: torch.Tensor, optimizer: torch.optim.Optimizer, clip_norm: float | None = None) -> None:
+        if optimizer not in seen:
+            seen.append(optimizer)
+        update(loss, optimizer, clip_norm)
+
+    run.update = noting
+    try:
+        yield seen
+    finally:
+        run.update = update
+
+
+def described(optimizer: torch.optim.Optimizer, precision: Precision) -> dict[str, Any]:
+    """Return what an optimizer is, the dtype of the model's weights, and of what it steps: these, or copies."""
+    sizes: Counter[torch.dtype] = Counter()
+    for group in optimizer.param_groups:
+        for parameter in group["params"]:
+            sizes[parameter.dtype] += parameter.numel()
+    stepped, masters = sizes.most_common(1)[0][0], precision.masters.get(optimizer)
+    package = type(optimizer).__module__.partition(".")[0]
+    return {
+        "name": type(optimizer).__name__,
+        "package": package,
+        "fused": package == "apex" or bool(optimizer.defaults.get("fused")),
+        "weights": _short((masters and masters.dtype) or stepped),
+        "stepped": _short(stepped),
+    }
+
+
+def _short(dtype: torch.dtype) -> str:
+    return _SHORT.get(dtype, str(dtype).removeprefix("torch."))

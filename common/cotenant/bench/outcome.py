@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
 import torch
 
 from cotenant.errors import EXIT_FAILED, EXIT_INTERRUPTED, CotenantError
@@ -9,6 +14,14 @@ from cotenant.errors import EXIT_FAILED, EXIT_INTERRUPTED, CotenantError
 _NO_HOST_MEMORY = ("can't allocate memory",)
 _NO_DEVICE_MEMORY = ("CUDA error: out of memory", "HIP error: out of memory", "STATUS_ALLOC_FAILED")
 _WORKER = "Original Traceback"
+
+
+def remedy_for(batches: Callable[..., Any]) -> str:
+    """Return how the data of a benchmark's `batches` is made: by the script beside its folder, where it has one."""
+    model = Path(inspect.getfile(batches)).resolve().parents[1]
+    if (model / "download_dataset.sh").exists():
+        return f"Make the data with ./download_datasets.sh {model.name}, or give its place with --data."
+    return "Give the place of the data with --data."
 
 
 class BenchmarkError(CotenantError):
@@ -30,7 +43,7 @@ class MissingDataError(BenchmarkError):
     outcome = "missing_data"
 
 
-def outcome_of(error: BaseException, batch_size: int | None = None) -> tuple[str, str, int]:
+def outcome_of(error: BaseException, batch_size: int | None = None, under_runner: bool = False) -> tuple[str, str, int]:
     """Return (outcome, message, exit status) for what ended a benchmark of this batch size, if it came so far."""
     text = str(error)
     if isinstance(error, CotenantError):
@@ -43,16 +56,17 @@ def outcome_of(error: BaseException, batch_size: int | None = None) -> tuple[str
         return "missing_package", f"The package '{package}' is missing. pip install {package}", EXIT_FAILED
     if isinstance(error, torch.OutOfMemoryError) or any(sign in text for sign in _NO_DEVICE_MEMORY):
         first = text.partition("\n")[0]
-        return "device_out_of_memory", f"{first} {_half_batch(batch_size)}", EXIT_FAILED
+        return "device_out_of_memory", f"{first} {_half_batch(batch_size, under_runner)}", EXIT_FAILED
     if isinstance(error, MemoryError) or any(sign in text for sign in _NO_HOST_MEMORY):
-        return "out_of_memory", f"The host gave it no more memory. {_half_batch(batch_size)}", EXIT_FAILED
+        return "out_of_memory", f"The host gave it no more memory. {_half_batch(batch_size, under_runner)}", EXIT_FAILED
     return "failed", f"{type(error).__name__}: {text}", EXIT_FAILED
 
 
-def _half_batch(batch_size: int | None) -> str:
+def _half_batch(batch_size: int | None, under_runner: bool) -> str:
     if batch_size is None or batch_size < 2:
         return "Give it less to hold, or more memory."
-    return f"Try half the batch: --batch-size {batch_size // 2}"
+    # A runner gives its tenants what stands behind a -- of its own.
+    return f"Try half the batch: {'-- ' if under_runner else ''}--batch-size {batch_size // 2}"
 
 
 def _own_words(text: str) -> str:

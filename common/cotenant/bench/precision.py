@@ -1,22 +1,24 @@
 """Precisions: what was asked by any spelling becomes one setting, applied in one place.
 
 fp32 is fp32: TF32, which torch leaves on in convolutions, is switched off for it. bf16 and fp16 are torch.amp's
-autocast around the step, fp16 with a gradient scaler; `half` has fp16 weights with fp32 norms and a static scale.
+autocast around the step, fp16 with a gradient scaler. `half` has fp16 weights with fp32 norms as well, as apex's O3
+with `keep_batchnorm_fp32` has, and steps fp32 copies of them, as apex's FP16_Optimizer did: without those a GPU's
+Adam divides zero by zero.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 
 from cotenant.bench.device import Device
+from cotenant.bench.masters import MasterWeights
 from cotenant.bench.outcome import UnsupportedError
 from cotenant.errors import CotenantError
 
-STATIC_SCALE = 128.0
 _NORMS = (
     torch.nn.modules.batchnorm._NormBase,
     torch.nn.LayerNorm,
@@ -52,6 +54,7 @@ class Precision:
     autocast: torch.autocast | None = None
     outside: torch.autocast | None = None
     scaler: torch.amp.GradScaler | None = None
+    masters: dict[torch.optim.Optimizer, MasterWeights] = field(default_factory=dict, compare=False)
 
     def convert(self, module: torch.nn.Module) -> torch.nn.Module:
         """Return the module with the weights this precision trains: fp16 with fp32 norms for `half`."""
@@ -76,35 +79,50 @@ class Precision:
 
     def update(self, loss: torch.Tensor, optimizer: torch.optim.Optimizer, clip_norm: float | None = None) -> None:
         """zero_grad, backward, clip, step, in the way this precision needs."""
-        optimizer.zero_grad()
         if self.outside is None:
+            optimizer.zero_grad()
             loss.backward()
-            _clip(optimizer, clip_norm)
+            if clip_norm is not None:
+                _clip(optimizer, clip_norm)
             optimizer.step()
             return
         with self.outside:
-            self._update_16(loss, optimizer, clip_norm)
+            if self.name == "half":
+                self._update_half(loss, optimizer, clip_norm)
+            else:
+                optimizer.zero_grad()
+                self._backward(loss)
+                self._step(optimizer, clip_norm)
         # Autocast keeps 16-bit copies of the weights until its outermost context ends: a second forward in the
         # same step (a generator after its discriminator) must see the updated ones.
         torch.clear_autocast_cache()
 
-    def _update_16(self, loss: torch.Tensor, optimizer: torch.optim.Optimizer, clip_norm: float | None) -> None:
-        if self.scaler is not None:
-            self.scaler.scale(loss).backward()
+    def _update_half(self, loss: torch.Tensor, optimizer: torch.optim.Optimizer, clip_norm: float | None) -> None:
+        masters = self.masters.get(optimizer)
+        if masters is None:
+            masters = self.masters[optimizer] = MasterWeights(optimizer)
+        optimizer.zero_grad()
+        masters.forget_gradients()
+        self._backward(loss.float())
+        masters.take_gradients()
+        self._step(optimizer, clip_norm)
+        masters.give_weights()
+
+    def _backward(self, loss: torch.Tensor) -> None:
+        (loss if self.scaler is None else self.scaler.scale(loss)).backward()
+
+    def _step(self, optimizer: torch.optim.Optimizer, clip_norm: float | None) -> None:
+        if self.scaler is None:
             if clip_norm is not None:
-                self.scaler.unscale_(optimizer)
                 _clip(optimizer, clip_norm)
-            self.scaler.step(optimizer)
-            # Once per update, not per step: every loss is scaled after the optimizer before it has stepped.
-            self.scaler.update()
+            optimizer.step()
             return
-        if self.name == "half":
-            (loss.float() * STATIC_SCALE).backward()
-            torch._foreach_mul_([p.grad for p in _parameters(optimizer) if p.grad is not None], 1 / STATIC_SCALE)
-        else:
-            loss.backward()
-        _clip(optimizer, clip_norm)
-        optimizer.step()
+        if clip_norm is not None:
+            self.scaler.unscale_(optimizer)
+            _clip(optimizer, clip_norm)
+        self.scaler.step(optimizer)
+        # Once per update, not per step: every loss is scaled after the optimizer before it has stepped.
+        self.scaler.update()
 
 
 def set_precision(name: str, device: Device) -> Precision:
@@ -127,7 +145,7 @@ def set_precision(name: str, device: Device) -> Precision:
         name,
         autocast=torch.autocast(kind, _DTYPES[name]),
         outside=torch.autocast(kind, enabled=False),
-        scaler=torch.amp.GradScaler(kind) if name == "fp16" else None,
+        scaler=torch.amp.GradScaler(kind) if name in ("fp16", "half") else None,
     )
 
 
@@ -137,9 +155,8 @@ def _has_tf32(device: Device) -> bool:
     return torch.cuda.get_device_capability(device.torch_device) >= (8, 0)
 
 
-def _clip(optimizer: torch.optim.Optimizer, norm: float | None) -> None:
-    if norm is not None:
-        torch.nn.utils.clip_grad_norm_(_parameters(optimizer), norm)
+def _clip(optimizer: torch.optim.Optimizer, norm: float) -> None:
+    torch.nn.utils.clip_grad_norm_(_parameters(optimizer), norm)
 
 
 def _parameters(optimizer: torch.optim.Optimizer) -> list[torch.Tensor]:

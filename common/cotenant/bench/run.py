@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import itertools
 import random
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
+from torch.utils.data import TensorDataset
 
+from cotenant.bench import optimizers
 from cotenant.bench.contract import Benchmark
 from cotenant.bench.device import Device, choose_device
 from cotenant.bench.loader import loader
-from cotenant.bench.outcome import MissingDataError
+from cotenant.bench.outcome import MissingDataError, UnsupportedError, remedy_for
 from cotenant.bench.precision import Precision, set_precision
 from cotenant.bench.world import World
+from cotenant.errors import CotenantError
 from cotenant.findings.finding import Finding
 
 
@@ -27,6 +30,7 @@ class Run:
         self.benchmark = benchmark
         self.findings: list[Finding] = []
         self.metrics: dict[str, float] = {}
+        self.observed: dict[str, Any] = {}
         self.loads = False
         self.world = World.from_environment()
         self.world.settle()
@@ -37,6 +41,11 @@ class Run:
         if not self.chosen.is_accelerator:
             # A resident batch is learned by heart, and gradients that fade into denormals slow a processor by a fifth.
             torch.set_flush_denormal(True)
+        if benchmark.devices not in (1, self.world.size):
+            raise CotenantError(
+                f"--devices {benchmark.devices} takes as many processes, and there is {self.world.size}.",
+                f"Start it with python -m torch.distributed.run --nproc_per_node={benchmark.devices}.",
+            )
         self.precision: Precision = set_precision(benchmark.asked_precision, self.chosen)
         self.world.join(self.chosen)
         self.seed = benchmark.seed + self.world.rank
@@ -50,8 +59,38 @@ class Run:
         module = self.precision.convert(module.to(self.device))
         if self.benchmark.channels_last:
             module = module.to(memory_format=torch.channels_last)
-        module = self.world.spread(module, self.chosen)
-        return torch.compile(module) if self.benchmark.compile else module
+        spread = self.world.spread(module, self.chosen)
+        if spread is not module:
+            self.observed["parallel"] = "ddp"
+        return torch.compile(spread) if self.benchmark.compile else spread
+
+    def replicate(self, module: torch.nn.Module) -> Any:
+        """Return the module placed and, in every step, copied to all visible devices, as was done before DDP.
+
+        A batch on the first device is dealt out to them. Where there is one device the module is only placed, which
+        is a finding. Raises CotenantError with several ranks, and UnsupportedError for what replicas cannot do.
+        """
+        if self.world.size > 1:
+            raise CotenantError("--parallel dp is one process for all devices.", "Start it with run.sh.")
+        if self.benchmark.compile or self.precision.name == "bf16":
+            # Its threads neither run compiled modules nor inherit autocast's dtype: bf16 would become fp16.
+            raise UnsupportedError("DataParallel can neither compile nor autocast to bf16.", "Use --parallel ddp.")
+        module, replicas = self.place(module), self.chosen.alike
+        self.observed["replicas"] = replicas
+        if replicas == 1:
+            sentence = f"DataParallel has one device here ({self.chosen.name}), so the model ran without it."
+            self.findings.append(Finding("not_parallel", "info", sentence))
+            return module
+        self.observed["parallel"] = "dp"
+        return torch.nn.DataParallel(module, device_ids=list(range(replicas)))
+
+    def adam(self, parameters: Iterable[torch.Tensor], **options: Any) -> torch.optim.Optimizer:
+        """Return torch.optim.Adam with these options, or its equal that is fastest here."""
+        return optimizers.adam(parameters, self.chosen, self.precision, **options)
+
+    def sgd(self, parameters: Iterable[torch.Tensor], **options: Any) -> torch.optim.Optimizer:
+        """Return torch.optim.SGD with these options, or its equal that is fastest here."""
+        return optimizers.sgd(parameters, self.chosen, self.precision, **options)
 
     def to_device(self, tensor: torch.Tensor) -> torch.Tensor:
         """Return the tensor on the device, in the memory format asked for."""
@@ -69,23 +108,47 @@ class Run:
         """Return full, shuffled batches of the dataset's samples on the device, from one iterator without end."""
         self.loads = True
         benchmark, on_accelerator = self.benchmark, self.chosen.is_accelerator
+        workers = 0 if isinstance(dataset, TensorDataset) else self._workers()
+        self.observed["workers"] = workers * self.world.size
         return loader(
             dataset,
             benchmark.batch_size,
-            self.world.share(benchmark.workers),
+            workers,
             self.seed,
             pin_memory=on_accelerator,
             place=self.to_device if on_accelerator or benchmark.channels_last else None,
             collate=collate,
         )
 
+    def _workers(self) -> int:
+        """Return how many loader processes this rank has; that they are not as many as asked for is a finding."""
+        asked, ranks = self.benchmark.workers, self.world.size
+        assert asked is not None
+        each = self.world.share(asked)
+        if each * ranks != asked:
+            self.findings.append(
+                Finding(
+                    "workers_shared",
+                    "info",
+                    f"{asked} loader processes were asked for, and each of {ranks} ranks has {each}.",
+                    "Let --workers be a multiple of the ranks.",
+                )
+            )
+        return each
+
     def files(self, *parts: str) -> Path:
-        """Return a path below `--data`. Raises MissingDataError where nothing is there."""
+        """Return a path below `--data`. Raises MissingDataError where nothing is there, or nothing to be read."""
         assert self.benchmark.data is not None
         path = self.benchmark.data.joinpath(*parts)
-        if not path.exists():
-            raise MissingDataError(
-                f"There is no {path}.",
-                "Make the data with ./download_datasets.sh, or give its place with --data.",
-            )
+        try:
+            path.stat()
+        except (FileNotFoundError, NotADirectoryError) as error:
+            raise MissingDataError(f"There is no {path}.", self.remedy) from error
+        except OSError as error:
+            raise MissingDataError(f"{path} cannot be read: {error.strerror}.", self.remedy) from error
         return path
+
+    @property
+    def remedy(self) -> str:
+        """How this benchmark's data is made, for a sentence about what is missing."""
+        return remedy_for(self.benchmark.batches)

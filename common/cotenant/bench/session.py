@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 import traceback
 from collections.abc import Sequence
 from typing import Any
@@ -22,29 +23,37 @@ from cotenant.protocol.client import Rendezvous, wait_until
 
 Conductor = Rendezvous | Alone
 
+HEARD_S = 0.3
+"""A runner reads what is said to it ten times a second."""
+
 
 def main(cls: type[Benchmark], argv: Sequence[str]) -> int:
     """Run `cls` with the flags in `argv`; return 0, 1 (failed), 2 (wrong usage) or 130 (interrupted)."""
     batch_size = None
     try:
         world = World.from_environment()
+        world.write_apart()
         conductor: Conductor = Rendezvous.from_environment() or Alone(cls.__name__.lower(), world.rank)
     except OSError as error:
         return _runner_gone(cls, error)
     try:
         parsed = parse(cls, argv)
         benchmark = cls(**parsed.values)
-        batch_size = benchmark.batch_size
+        # As it was asked for: DataParallel makes one large batch of it.
+        batch_size = parsed.values["batch_size"]
         return _measure(benchmark, parsed.ignored, conductor, world)
     except ConnectionError as error:
         return _runner_gone(cls, error)
     except (Exception, KeyboardInterrupt) as error:
-        outcome, message, status = outcome_of(error, batch_size)
+        outcome, message, status = outcome_of(error, batch_size, under_runner=isinstance(conductor, Rendezvous))
         if outcome == "failed" and not isinstance(error, CotenantError):
             traceback.print_exc()
         print(f"{cls.__name__}: {message}", file=sys.stderr, flush=True)
     try:
         conductor.failed(outcome, message)
+        if world.size > 1:
+            # The other ranks fail of its leaving, and the runner has to hear who was first.
+            time.sleep(HEARD_S)
     except (ConnectionError, CotenantError) as error:
         print(f"{cls.__name__}: {error}", file=sys.stderr)
     return status

@@ -6,8 +6,10 @@ The launcher says RANK, LOCAL_RANK and WORLD_SIZE; a runner adds which processor
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 import torch
 from torch import distributed
@@ -15,7 +17,8 @@ from torch.nn.parallel import DistributedDataParallel
 
 from cotenant.bench.device import Device
 from cotenant.machine.cpulist import parse
-from cotenant.protocol.messages import RANKS_VARIABLE
+from cotenant.protocol.logs import rank_log
+from cotenant.protocol.messages import LOG_VARIABLE, RANKS_VARIABLE
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +41,16 @@ class World:
             processors = parse(shares[self.local_rank])
             os.sched_setaffinity(0, processors)
             torch.set_num_threads(len(processors))
+
+    def write_apart(self, environ: Mapping[str, str] = os.environ) -> None:
+        """Print into a log of this rank's own, where a runner keeps logs: so it is known whose last words they are."""
+        if self.rank == 0 or LOG_VARIABLE not in environ:
+            return
+        with rank_log(Path(environ[LOG_VARIABLE]), self.rank).open("wb") as log:
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os.dup2(log.fileno(), 1)
+            os.dup2(log.fileno(), 2)
 
     def join(self, device: Device) -> None:
         """Meet the other ranks: nccl or rccl between accelerators, gloo between CPUs."""

@@ -8,12 +8,11 @@ from functools import partial
 
 import torch
 from model import LossNetwork, gram, transformer_net
-from PIL import Image
 from torch.nn import functional as F
-from torchvision.datasets import ImageFolder
-from torchvision.transforms.v2.functional import pil_to_tensor
 
-from cotenant.bench import Benchmark, MissingDataError, Run, flag
+from cotenant.bench import Benchmark, Run, flag
+from cotenant.bench.decoders import middle_square
+from cotenant.bench.images import Images, class_folders
 from cotenant.errors import CotenantError
 
 CONTENT = 2  # The content is compared at the end of the loss network's second slice, relu2_2.
@@ -37,7 +36,7 @@ class FastStyle(Benchmark):
         if self.image_size < 8 or self.image_size % 4:
             raise CotenantError(f"--image-size {self.image_size} cannot be halved twice.", "Give a multiple of 4.")
         self.model = run.place(transformer_net())
-        self.optimizer = torch.optim.Adam(self.model.parameters(), lr=self.lr, fused=True)
+        self.optimizer = run.adam(self.model.parameters(), lr=self.lr)
         judge = LossNetwork()
         strokes = torch.rand(1, 3, self.image_size // 4, self.image_size // 4)
         with torch.no_grad():
@@ -49,12 +48,10 @@ class FastStyle(Benchmark):
         if self.data is None:
             pixels = MEAN + SPREAD * torch.randn(self.batch_size, 3, self.image_size, self.image_size)
             return run.resident(pixels.clamp(0, 1))
-        try:
-            pictures = ImageFolder(run.files(), loader=partial(middle_square, size=self.image_size))
-        except OSError as error:
-            raise MissingDataError(f"{self.data}: {error}.", "Make the images with ./download_datasets.sh.") from error
+        found = class_folders(run.files(), run.remedy)
+        pictures = Images(found.paths, partial(middle_square, size=self.image_size), run.remedy)
         # They travel as bytes and become numbers on the device.
-        return (pixels.float() / 255 for pixels, _ in run.loader(pictures))
+        return (pixels.float() / 255 for pixels in run.loader(pictures))
 
     def step(self, run: Run, batch: torch.Tensor) -> torch.Tensor:
         painted = self.judge(self.model(batch))
@@ -67,20 +64,6 @@ class FastStyle(Benchmark):
         loss = self.content_weight * content + self.style_weight * style
         run.update(loss, self.optimizer)
         return loss
-
-
-def middle_square(path: str, size: int) -> torch.Tensor:
-    """Return the middle of a JPEG file as (3, size, size) bytes."""
-    try:
-        with Image.open(path) as picture:
-            # The decoder leaves out frequencies too high for this size: half the time of a full decoding.
-            picture.draft("RGB", (size, size))
-            side, (width, height) = min(picture.size), picture.size
-            left, upper = (width - side) / 2, (height - side) / 2
-            square = (left, upper, left + side, upper + side)
-            return pil_to_tensor(picture.convert("RGB").resize((size, size), Image.Resampling.BILINEAR, square))
-    except OSError as error:
-        raise MissingDataError(f"{path} cannot be decoded: {error}.", "Remove it, or make the images again.") from error
 
 
 if __name__ == "__main__":

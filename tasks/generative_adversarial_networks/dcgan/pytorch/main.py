@@ -10,13 +10,12 @@ from itertools import pairwise
 from typing import ClassVar, Literal
 
 import torch
-from PIL import Image
 from torch import nn
 from torch.nn import functional as F
-from torchvision.datasets import ImageFolder
-from torchvision.transforms.v2.functional import pil_to_tensor
 
-from cotenant.bench import Benchmark, MissingDataError, Run, flag
+from cotenant.bench import Benchmark, Run, flag
+from cotenant.bench.decoders import middle_square
+from cotenant.bench.images import Images, class_folders
 
 
 def generator(size: int, latent: int, width: int) -> nn.Sequential:
@@ -85,7 +84,7 @@ class DCGAN(Benchmark):
         # Without DistributedDataParallel around it, which would wait for gradients of weights that are frozen.
         self.judge = getattr(self.discriminator, "module", self.discriminator)
         self.optimizer_g, self.optimizer_d = (
-            torch.optim.Adam(network.parameters(), self.lr, (self.beta1, 0.999), fused=True)
+            run.adam(network.parameters(), lr=self.lr, betas=(self.beta1, 0.999))
             for network in (self.generator, self.discriminator)
         )
 
@@ -93,12 +92,10 @@ class DCGAN(Benchmark):
         if self.data is None or self.dataset == "fake":
             pixels = torch.randn(self.batch_size, 3, self.image_size, self.image_size) * 0.5
             return run.resident(pixels.clamp(-1, 1))
-        try:
-            images = ImageFolder(run.files(), loader=partial(middle_square, size=self.image_size))
-        except OSError as error:
-            raise MissingDataError(f"{self.data}: {error}.", "Make the images with ./download_datasets.sh.") from error
+        found = class_folders(run.files(), run.remedy)
+        images = Images(found.paths, partial(middle_square, size=self.image_size), run.remedy)
         # They travel as bytes and become numbers within -1 and 1 on the device.
-        return (pixels.float() / 127.5 - 1 for pixels, _ in run.loader(images))
+        return (pixels.float() / 127.5 - 1 for pixels in run.loader(images))
 
     def step(self, run: Run, batch: torch.Tensor) -> torch.Tensor:
         fakes = self.generator(torch.randn(len(batch), self.nz, 1, 1, device=run.device))
@@ -113,20 +110,6 @@ class DCGAN(Benchmark):
         run.update(F.softplus(-fake_b.float()).mean(), self.optimizer_g)
         self.judge.requires_grad_(True)
         return loss
-
-
-def middle_square(path: str, size: int) -> torch.Tensor:
-    """Return the middle of a JPEG file as (3, size, size) bytes."""
-    try:
-        with Image.open(path) as image:
-            # The decoder leaves out frequencies too high for this size: half the time of a full decoding.
-            image.draft("RGB", (size, size))
-            side, (width, height) = min(image.size), image.size
-            left, upper = (width - side) / 2, (height - side) / 2
-            square = (left, upper, left + side, upper + side)
-            return pil_to_tensor(image.convert("RGB").resize((size, size), Image.Resampling.BILINEAR, square))
-    except OSError as error:
-        raise MissingDataError(f"{path} cannot be decoded: {error}.", "Remove it, or make the images again.") from error
 
 
 if __name__ == "__main__":

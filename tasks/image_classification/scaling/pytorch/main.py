@@ -48,7 +48,7 @@ class Scaling(Benchmark):
             )
         self.model = run.place(torchvision.models.get_model(self.network, weights=None, num_classes=CLASSES))
         self.loss = nn.CrossEntropyLoss()
-        self.optimizer = torch.optim.SGD(self.model.parameters(), self.lr, momentum=0.9, weight_decay=1e-4, fused=True)
+        self.optimizer = run.sgd(self.model.parameters(), lr=self.lr, momentum=0.9, weight_decay=1e-4)
 
     def batches(self, run: Run) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
         images = torch.randn(self.batch_size, 3, self.size, self.size)

@@ -38,8 +38,7 @@ class Translator(Benchmark):
 
     def build(self, run: Run) -> None:
         self.model = run.place(GNMT(-(-self.words // 8) * 8, self.hidden, self.dropout))
-        # Fused: one pass over the weights, and fp16's scaler need not read on the host whether to skip a step.
-        self.optimizer = torch.optim.Adam(self.model.parameters(), lr=self.lr, fused=True)
+        self.optimizer = run.adam(self.model.parameters(), lr=self.lr)
 
     def batches(self, run: Run) -> Iterator[Batch]:
         rng = np.random.default_rng(self.seed)

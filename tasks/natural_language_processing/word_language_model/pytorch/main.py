@@ -44,8 +44,7 @@ class WordLanguageModel(Benchmark):
         else:
             network = Recurrent(self.model, words, self.emsize, self.nhid, self.nlayers, self.dropout)
         self.network = run.place(network)
-        # Fused: one pass over the weights, and fp16's scaler need not read on the host whether to skip a step.
-        self.optimizer = torch.optim.SGD(self.network.parameters(), lr=self.lr, fused=True)
+        self.optimizer = run.sgd(self.network.parameters(), lr=self.lr)
         self.state: Any = None
 
     def batches(self, run: Run) -> Iterator[torch.Tensor]:

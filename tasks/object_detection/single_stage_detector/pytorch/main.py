@@ -12,15 +12,14 @@ import torch
 from boxes import SIDE, Matcher
 from model import SSD300, multibox_loss
 from torch.nn.utils.rnn import pad_sequence
-from torchvision.io import ImageReadMode, decode_image
 from torchvision.transforms.v2.functional import resize
 
 from cotenant.bench import Benchmark, MissingDataError, Run, flag
+from cotenant.bench.decoders import Normalise, decode
+from cotenant.bench.images import Images, Paths
 
 CLASSES = 1 + 80  # class 0 is background
-MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 OBJECTS, MOST_OBJECTS = 7.3, 40  # in one image
-REMEDY = "Make the set again with ./download_datasets.sh."
 
 Sample = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
 
@@ -32,14 +31,13 @@ class SingleStageDetector(Benchmark):
     ignored: ClassVar[dict[str, int]] = {"--no-save": 0, "--threshold": 1}
 
     batch_size: int = 128
-    workers: int = 8
     lr: float = flag(2.6e-3, help="learning rate")
     momentum: float = flag(0.9, help="of SGD")
     decay: float = flag(5e-4, "--weight-decay", help="of SGD")
 
     def build(self, run: Run) -> None:
         self.model = run.place(SSD300(CLASSES))
-        self.optimizer = torch.optim.SGD(self.model.parameters(), self.lr, self.momentum, weight_decay=self.decay)
+        self.optimizer = run.sgd(self.model.parameters(), lr=self.lr, momentum=self.momentum, weight_decay=self.decay)
 
     def batches(self, run: Run) -> Iterator[Sample]:
         """Return normalised images (b, 3, 300, 300), offsets (b, 4, 8732) and classes (b, 8732)."""
@@ -47,11 +45,11 @@ class SingleStageDetector(Benchmark):
         if self.data is None:
             boxes, labels = (part.to(run.device) for part in random_objects(self.batch_size))
             return run.resident(torch.randn(self.batch_size, 3, SIDE, SIDE), *matcher(boxes, labels))
-        images = Coco(run.files("annotations", "instances_train2017.json"), run.files("train2017"))
-        mean, std = (torch.tensor(values, device=run.device).view(3, 1, 1) * 255 for values in (MEAN, STD))
+        images = Coco(run.files("annotations", "instances_train2017.json"), run.files("train2017"), run.remedy)
+        normalise = Normalise(run.device)
         # Images travel as bytes and objects as they are: on the device they become larger.
         return (
-            ((images_b3hw - mean) / std, *matcher(boxes, labels))
+            (normalise(images_b3hw), *matcher(boxes, labels))
             for images_b3hw, boxes, labels in run.loader(images, collate=padded)
         )
 
@@ -101,12 +99,11 @@ class Annotations(msgspec.Struct):
 class Coco(torch.utils.data.Dataset[Sample]):
     """Images as (3, 300, 300) bytes, flipped at random, their boxes as fractions (o, 4), their labels 1 to 80 (o)."""
 
-    def __init__(self, annotations: Path, folder: Path) -> None:
+    def __init__(self, annotations: Path, folder: Path, remedy: str) -> None:
         try:
             found = msgspec.json.decode(annotations.read_bytes(), type=Annotations)
-        except msgspec.DecodeError as error:
-            raise MissingDataError(f"{annotations}: {error}.", REMEDY) from error
-        self.folder = folder
+        except (msgspec.DecodeError, OSError) as error:
+            raise MissingDataError(f"{annotations} cannot be read: {error}.", remedy) from error
         # The ids of the 80 categories have gaps.
         label_of = {identity: 1 + n for n, identity in enumerate(sorted(one.id for one in found.categories))}
         objects: dict[int, list[tuple[float, ...]]] = {}
@@ -116,22 +113,17 @@ class Coco(torch.utils.data.Dataset[Sample]):
                 row = (x, y, x + width, y + height, label_of[thing.category_id])
                 objects.setdefault(thing.image_id, []).append(row)
         seen = [one for one in found.images if one.id in objects]
-        self.names = [one.file_name for one in seen]
+        self.images = Images(Paths(str(folder / one.file_name) for one in seen), decode, remedy)
         self.extents = torch.tensor([(one.width, one.height) * 2 for one in seen])
         # One tensor: of many objects each loader process would come to own a copy, by counting references to them.
         self.objects = torch.tensor([row for one in seen for row in objects[one.id]])
         self.bounds = torch.tensor([0, *(len(objects[one.id]) for one in seen)]).cumsum(0)
 
     def __len__(self) -> int:
-        return len(self.names)
+        return len(self.images)
 
     def __getitem__(self, index: int) -> Sample:
-        path = self.folder / self.names[index]
-        try:
-            image = decode_image(str(path), ImageReadMode.RGB)
-        except RuntimeError as error:
-            raise MissingDataError(f"{path} cannot be decoded: {error}.", REMEDY) from error
-        image = resize(image, [SIDE, SIDE], antialias=True)
+        image = resize(self.images[index], [SIDE, SIDE], antialias=True)
         objects = self.objects[self.bounds[index] : self.bounds[index + 1]]
         boxes, labels = objects[:, :4] / self.extents[index], objects[:, 4].long()
         if torch.rand(()) < 0.5:

@@ -66,7 +66,7 @@ class NeuralCollaborativeFiltering(Benchmark):
         self.model = run.place(NeuMF(self.factors, self.layers))
         # Dense gradients, in one fused pass over the weights. Sparse ones would need SparseAdam: another algorithm
         # (it forgets to decay the moments of rows not seen) which counts distinct rows on the host each step.
-        self.optimizer = torch.optim.Adam(self.model.parameters(), lr=self.lr, fused=True)
+        self.optimizer = run.adam(self.model.parameters(), lr=self.lr)
 
     def batches(self, run: Run) -> Iterator[Batch]:
         if self.data is None:
@@ -77,6 +77,8 @@ class NeuralCollaborativeFiltering(Benchmark):
             item = torch.where(positive, rated, torch.randint(ITEMS, (self.batch_size,)))
             return run.resident(user, item, positive.float())
         user_r, item_r = read_ratings(run.files("ratings.csv"))
+        # One batch in many waits for the drawing: every wait is booked.
+        run.loads = True
         return samples(user_r.to(run.device), item_r.to(run.device), self.batch_size)
 
     def step(self, run: Run, batch: Batch) -> torch.Tensor:

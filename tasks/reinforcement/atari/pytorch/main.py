@@ -4,6 +4,7 @@ python main.py --env-name PongNoFrameskip-v4 --num-processes 16 --num-steps 128
 """
 
 import itertools
+import os
 from collections.abc import Iterator
 from typing import Literal, NamedTuple
 
@@ -57,10 +58,12 @@ class Atari(Benchmark):
         games = {name: spec.kwargs for name, spec in gymnasium.registry.items() if "game" in spec.kwargs}
         if self.env_name not in games:
             raise CotenantError(f"ale-py has no game {self.env_name}.", did_you_mean(self.env_name, games))
-        # Threads in C++, as many as the slice has processors: nothing is pickled and no step enters Python.
+        # Threads in C++: nothing is pickled and no step enters Python. Unsaid they would be as many as the machine has
+        # processors, also in a smaller slice.
         self.games = AtariVectorEnv(
             games[self.env_name]["game"],
             self.batch_size,
+            num_threads=min(self.batch_size, len(os.sched_getaffinity(0))),
             repeat_action_probability=games[self.env_name]["repeat_action_probability"],
             stack_num=STACK,
             img_height=SIDE,
@@ -69,7 +72,7 @@ class Atari(Benchmark):
         )
         self.seen_nfhw, _ = self.games.reset(seed=self.seed)
         self.policy = run.place(ActorCritic(self.games.single_action_space.n))
-        self.optimizer = torch.optim.Adam(self.policy.parameters(), lr=self.lr, eps=self.eps, fused=True)
+        self.optimizer = run.adam(self.policy.parameters(), lr=self.lr, eps=self.eps)
         self.frames_tnfhw = torch.empty(self.num_steps, *self.seen_nfhw.shape, dtype=torch.uint8, device=run.device)
         self.env_steps = 0
         run.metrics["env_steps_per_item"] = self.num_steps

@@ -5,17 +5,17 @@ python main.py --batch-size 64 --repeat 25 --number 5 [--data workspace/data/BSD
 
 import random
 from collections.abc import Iterator
-from pathlib import Path
+from functools import partial
 from typing import ClassVar
 
 import torch
 from PIL import Image
 from torch import nn
 from torch.nn import functional as F
-from torch.utils.data import Dataset
 from torchvision.transforms.v2.functional import pil_to_tensor
 
 from cotenant.bench import Benchmark, MissingDataError, Run, flag
+from cotenant.bench.images import Images, Paths, images_below
 from cotenant.errors import CotenantError
 
 MEAN, SPREAD = 0.43, 0.24  # Of a photograph's luminance.
@@ -44,31 +44,16 @@ def initialise(layer: nn.Module) -> None:
         nn.init.orthogonal_(layer.weight)
 
 
-class Luminance(Dataset[torch.Tensor]):
-    """Random crops (1, side, side) of the luminance of the JPEG files in a folder, as bytes."""
-
-    def __init__(self, folder: Path, side: int) -> None:
-        self.paths = sorted(path for path in folder.rglob("*") if path.suffix.lower() in (".jpg", ".jpeg"))
-        self.side = side
-
-    def __len__(self) -> int:
-        return len(self.paths)
-
-    def __getitem__(self, index: int) -> torch.Tensor:
-        path, side = self.paths[index], self.side
-        try:
-            with Image.open(path) as picture:
-                # The decoder leaves the colours out: a JPEG file holds luminance (Y of YCbCr) as a plane of its own.
-                picture.draft("L", picture.size)
-                width, height = picture.size
-                if min(width, height) < side:
-                    raise MissingDataError(f"{path} is {width} x {height}.", f"Give a --crop smaller than {side}.")
-                left, upper = random.randint(0, width - side), random.randint(0, height - side)
-                return pil_to_tensor(picture.convert("L").crop((left, upper, left + side, upper + side)))
-        except OSError as error:
-            raise MissingDataError(
-                f"{path} cannot be decoded: {error}.", "Remove it, or make the pictures again."
-            ) from error
+def luminance(path: str, side: int) -> torch.Tensor:
+    """Return a random crop (1, side, side) of a picture's luminance, as bytes."""
+    with Image.open(path) as picture:
+        # The decoder leaves the colours out: a JPEG file holds luminance (Y of YCbCr) as a plane of its own.
+        picture.draft("L", picture.size)
+        width, height = picture.size
+        if min(width, height) < side:
+            raise MissingDataError(f"{path} is {width} x {height}.", f"Give a --crop smaller than {side}.")
+        left, upper = random.randint(0, width - side), random.randint(0, height - side)
+        return pil_to_tensor(picture.convert("L").crop((left, upper, left + side, upper + side)))
 
 
 class SuperResolution(Benchmark):
@@ -88,7 +73,7 @@ class SuperResolution(Benchmark):
                 f"--upscale_factor {self.upscale_factor} does not fit a crop of {self.crop}.", "Give one from 1 on."
             )
         self.model = run.place(espcn(self.upscale_factor))
-        self.optimizer = torch.optim.Adam(self.model.parameters(), lr=self.lr, fused=True)
+        self.optimizer = run.adam(self.model.parameters(), lr=self.lr)
 
     def batches(self, run: Run) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
         small = self.crop // self.upscale_factor
@@ -99,9 +84,9 @@ class SuperResolution(Benchmark):
             return reduced.clamp(0, 1), target_b1hw
 
         if self.data is None:
-            luminance = MEAN + SPREAD * torch.randn(self.batch_size, 1, side, side)
-            return run.resident(*pair(luminance.clamp(0, 1)))
-        crops = Luminance(run.files(), side)
+            pixels = MEAN + SPREAD * torch.randn(self.batch_size, 1, side, side)
+            return run.resident(*pair(pixels.clamp(0, 1)))
+        crops = Images(Paths(images_below(run.files(), run.remedy)), partial(luminance, side=side), run.remedy)
         # They travel as bytes; numbers and reductions are made on the device.
         return (pair(pixels.float() / 255) for pixels in run.loader(crops))
 

@@ -46,7 +46,7 @@ class AutoEncoder(Benchmark):
 
     def build(self, run: Run) -> None:
         self.model = run.place(VAE(self.hidden, self.latent))
-        self.optimizer = torch.optim.Adam(self.model.parameters(), lr=self.lr)
+        self.optimizer = run.adam(self.model.parameters(), lr=self.lr)
 
     def batches(self, run: Run) -> Iterator[torch.Tensor]:
         if self.data is None:

@@ -1,0 +1,48 @@
+"""Optimizers that pass over all weights in a few kernels: NVIDIA apex's where it is installed, else torch's own.
+
+torch's take a gradient scaler's verdict without reading it on the host and apex's do not: with a scaler it is torch's.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterable
+from types import ModuleType
+from typing import Any
+
+import torch
+
+from cotenant.bench.device import Device
+from cotenant.bench.precision import Precision
+
+
+def adam(
+    parameters: Iterable[torch.Tensor], device: Device, precision: Precision, **options: Any
+) -> torch.optim.Optimizer:
+    """Return Adam (Kingma and Ba 2015) with torch.optim.Adam's `lr`, `betas`, `eps` and `weight_decay`."""
+    if (apex := _apex(device, precision)) is not None:
+        made: torch.optim.Optimizer = apex.FusedAdam(parameters, adam_w_mode=False, **options)
+        return made
+    return torch.optim.Adam(parameters, fused=True, **options)
+
+
+def sgd(
+    parameters: Iterable[torch.Tensor], device: Device, precision: Precision, **options: Any
+) -> torch.optim.Optimizer:
+    """Return stochastic gradient descent with torch.optim.SGD's `lr`, `momentum` and `weight_decay`."""
+    if (apex := _apex(device, precision)) is not None:
+        made: torch.optim.Optimizer = apex.FusedSGD(parameters, **options)
+        return made
+    return torch.optim.SGD(parameters, fused=True, **options)
+
+
+def _apex(device: Device, precision: Precision) -> ModuleType | None:
+    """Return apex's optimizers where they can run: on CUDA, without a scaler, and with their kernels built."""
+    if device.torch_device.type != "cuda" or precision.scaler is not None:
+        return None
+    try:
+        applying = importlib.import_module("apex.multi_tensor_apply")
+        optimizers = importlib.import_module("apex.optimizers")
+    except ImportError:  # The index has another package of this name, too.
+        return None
+    return optimizers if applying.multi_tensor_applier.available else None

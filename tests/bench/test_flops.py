@@ -1,0 +1,148 @@
+"""Operations of a step against closed forms: what is counted is what the model's definition says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+import torchvision
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import nn
+
+from bench.small import Small
+from cotenant.bench import Run, flops
+from cotenant.bench.facts import tenant_facts
+from cotenant.bench.flops import FlopCount
+from cotenant.bench.loop import Loop
+
+
+def counted(work: Callable[[], Any]) -> int:
+    with FlopCount() as count:
+        work()
+    assert not count.uncounted
+    return count.flops
+
+
+def forward_and_backward(module: nn.Module, *inputs: torch.Tensor) -> tuple[int, int]:
+    """Return the operations of a module's forward, and those of the whole step with every gradient."""
+    with FlopCount() as count:
+        out = module(*(one.requires_grad_() for one in inputs))
+        forward = count.flops
+        (out[0] if isinstance(out, tuple) else out).sum().backward()
+    assert not count.uncounted
+    return forward, count.flops
+
+
+def test_a_linear_layer_is_three_products() -> None:
+    forward, step = forward_and_backward(nn.Linear(7, 5), torch.randn(3, 7))
+    assert (forward, step) == (2 * 3 * 7 * 5, 3 * 2 * 3 * 7 * 5)
+
+
+def test_what_needs_no_gradient_costs_none() -> None:
+    layer = nn.Linear(7, 5)
+    assert counted(lambda: layer(torch.randn(3, 7)).sum().backward()) == 2 * 2 * 3 * 7 * 5
+    assert counted(lambda: torch.randn(9).exp().sum()) == 0
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    groups=st.integers(1, 4),
+    inward=st.integers(1, 3),
+    outward=st.integers(1, 3),
+    kernel=st.integers(1, 3),
+    stride=st.integers(1, 2),
+    dilation=st.integers(1, 2),
+    transposed=st.booleans(),
+)
+def test_a_grouped_convolution_is_its_groups_side_by_side(
+    groups: int, inward: int, outward: int, kernel: int, stride: int, dilation: int, transposed: bool
+) -> None:
+    made = nn.ConvTranspose2d if transposed else nn.Conv2d
+    how = {"stride": stride, "dilation": dilation}
+    with torch.device("meta"):
+        whole = made(groups * inward, groups * outward, kernel, groups=groups, **how)
+        part = made(inward, outward, kernel, **how)
+        image = (2, inward, 9, 8)
+        together = forward_and_backward(whole, torch.randn(2, groups * inward, 9, 8))
+        alone = forward_and_backward(part, torch.randn(image))
+        rows, columns = part(torch.randn(image)).shape[2:]
+    places = 9 * 8 if transposed else rows * columns
+    assert alone == (2 * 2 * places * inward * outward * kernel**2, 3 * alone[0])
+    assert together == (groups * alone[0], groups * alone[1])
+
+
+@pytest.mark.parametrize("bidirectional", [False, True])
+@pytest.mark.parametrize("batch_first", [False, True])
+def test_a_recurrent_layer_uses_every_weight_once_a_token(batch_first: bool, bidirectional: bool) -> None:
+    layer = nn.LSTM(6, 5, num_layers=2, batch_first=batch_first, bidirectional=bidirectional)
+    matrices = sum(one.numel() for one in layer.parameters() if one.dim() == 2)
+    forward, step = forward_and_backward(layer, torch.randn(4, 3, 6))
+    assert (forward, step) == (2 * 4 * 3 * matrices, 3 * forward)
+
+
+def test_attention_counts_on_a_processor_as_it_does_elsewhere() -> None:
+    def attend(device: str) -> tuple[int, int]:
+        made = [torch.randn(2, 3, length, 8, device=device) for length in (6, 10, 10)]
+        return forward_and_backward(_Attention(), *made)
+
+    products = 2 * 2 * 3 * 6 * 10 * 8
+    forward, step = attend("cpu")
+    assert forward == 2 * products
+    # Four gradients, and the scores once more: they are not kept.
+    assert step == 7 * products
+    # On the meta device it is made of its products, whose scores are kept.
+    assert attend("meta")[0] == forward
+
+
+class _Attention(nn.Module):
+    def forward(self, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
+        return nn.functional.scaled_dot_product_attention(query, key, value)
+
+
+def test_resnet50_by_the_book() -> None:
+    with torch.device("meta"):
+        model, images = torchvision.models.resnet50(), torch.randn(64, 3, 224, 224)
+        with FlopCount() as count:
+            out = model(images)
+            forward = count.flops
+            out.sum().backward()
+    assert forward / 64 == pytest.approx(8.18e9, rel=0.001)
+    assert count.flops == pytest.approx(1555e9, rel=0.001)
+
+
+@pytest.mark.parametrize("error", [AssertionError, IndexError, TypeError, ValueError])
+def test_a_formula_that_does_not_fit_leaves_the_count_unsaid(
+    monkeypatch: pytest.MonkeyPatch, error: type[Exception]
+) -> None:
+    def misfit(*_args: Any, **_kwargs: Any) -> int:
+        raise error("shapes")
+
+    monkeypatch.setitem(flops._FORMULAS, torch.ops.aten.bmm, misfit)
+    with FlopCount() as count:
+        torch.randn(2, 2) @ torch.randn(2, 2)
+        product = torch.randn(1, 2, 2) @ torch.randn(1, 2, 2)
+    assert product.shape == (1, 2, 2)
+    assert count.flops == 16
+    assert count.uncounted == {"bmm"}
+    assert count.told is None
+
+
+def test_a_step_without_products_has_no_count() -> None:
+    with FlopCount() as count:
+        torch.randn(4).sum()
+    assert count.told is None
+
+
+def test_a_tenant_tells_what_one_step_takes() -> None:
+    benchmark = Small()
+    run = Run(benchmark)
+    loop = Loop(benchmark, run)
+    loop.warm_up()
+    # One linear layer (3, 2) on 4 rows, forward and by the weights; the input needs no gradient.
+    observed = tenant_facts(run, loop)["observed"]
+    assert observed["flops_per_step"] == 2 * 2 * 4 * 3 * 2
+    assert observed["flops_uncounted"] == []
+    loop.load_until(lambda: True)

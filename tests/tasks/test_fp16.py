@@ -1,0 +1,84 @@
+"""Every task in fp16 and in half: it trains in fp16 products, and what its optimizers step is fp32."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import torch
+
+from cotenant.bench.observed import described, observed_dtype, watched_updates
+from tasks.loading import TASKS, benchmark_in, in_fp16, main_of
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+SMALL: dict[str, dict[str, Any]] = {
+    "fast_neural_style/neural_style": {"batch_size": 1, "image_size": 16},
+    "generative_adversarial_networks/dcgan": {"batch_size": 2, "image_size": 32, "ngf": 8, "ndf": 8},
+    "image_classification/convnets": {"arch": "squeezenet1_1", "size": 32, "batch_size": 2, "workers": 0},
+    "image_classification/scaling": {"network": "squeezenet1_1", "size": 32, "batch_size": 2},
+    "natural_language_processing/rnn_translator": {"batch_size": 2, "hidden": 16, "words": 200},
+    "natural_language_processing/word_language_model": {
+        "batch_size": 3,
+        "words": 96,
+        "emsize": 8,
+        "nhid": 8,
+        "bptt": 5,
+    },
+    "object_detection/single_stage_detector": {"batch_size": 1},
+    "recommendation/neural_collaborative_filtering": {"batch_size": 8},
+    "regression/polynome": {"batch_size": 64},
+    "reinforcement/atari": {"batch_size": 2, "num_steps": 2, "num_mini_batch": 1, "ppo_epoch": 1},
+    "reinforcement/cart_pole": {},
+    "super_resolution/subpixel_convolution": {"batch_size": 2, "crop": 16},
+    "time_sequence_prediction/lstm": {"waves": 8, "length": 20},
+    "variational_auto_encoder/auto_encoding_variational_bayes": {"batch_size": 16},
+}
+SLOW = ("object_detection/single_stage_detector",)
+SCALE = 64.0  # Small enough that no gradient overflows: a few steps have to do.
+STEPS = {"reinforcement/cart_pole": 60, "object_detection/single_stage_detector": 0}
+PLACES = [pytest.param(place, marks=pytest.mark.slow) if place in SLOW else place for place in SMALL]
+
+
+def test_every_task_that_trains_is_here() -> None:
+    trains = {str(path.parents[1].relative_to(TASKS)) for path in TASKS.glob("*/*/pytorch/main.py")}
+    nothing = {"image_loading/loader", *(f"ceilings/{what}" for what in ("product", "triad", "reading"))}
+    assert trains - SMALL.keys() == nothing
+
+
+@pytest.fixture
+def small_tables(monkeypatch: pytest.MonkeyPatch) -> None:
+    ncf = main_of("recommendation/neural_collaborative_filtering")
+    monkeypatch.setattr(ncf, "USERS", 300)
+    monkeypatch.setattr(ncf, "ITEMS", 200)
+
+
+@pytest.fixture
+def without_onednn() -> Iterator[None]:
+    """On many processors it has no LSTM in fp16."""
+    torch.backends.mkldnn.set_flags(_enabled=False)
+    yield
+    torch.backends.mkldnn.set_flags(_enabled=True)
+
+
+@pytest.mark.usefixtures("small_tables", "without_onednn")
+@pytest.mark.parametrize("name", ["fp16", "half"])
+@pytest.mark.parametrize("place", PLACES)
+def test_a_task_trains(place: str, name: str) -> None:
+    benchmark, run = in_fp16(benchmark_in(main_of(place)), name, SCALE, **SMALL[place])
+    batches, step = iter(benchmark.batches(run)), run.precision.around(benchmark.step)
+    with watched_updates(run) as optimizers:
+        first, dtype = observed_dtype(lambda: step(run, next(batches)))
+        steps = [first, *(step(run, next(batches)) for _ in range(STEPS.get(place, 2)))]
+    assert dtype == "fp16"
+    assert torch.stack([loss.detach().float() for loss in steps if loss is not None]).isfinite().all()
+    assert optimizers
+    for optimizer in optimizers:
+        told = described(optimizer, run.precision)
+        assert (told["weights"], told["stepped"]) == ("fp16" if name == "half" else "fp32", "fp32")
+        parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
+        assert all(parameter.isfinite().all() for parameter in parameters)
+        assert {parameter.dtype for parameter in parameters} == {torch.float32}
+    assert run.precision.scaler is not None
+    assert run.precision.scaler.get_scale() == SCALE

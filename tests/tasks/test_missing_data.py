@@ -1,0 +1,162 @@
+"""Every task with --data where its data is not, or one image of it is broken."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import shlex
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cotenant.bench import MissingDataError, Run, session
+from cotenant.bench.loader import EndlessSampler
+from cotenant.bench.outcome import outcome_of
+from tasks.loading import TASKS, benchmark_in, draw_pictures, main_of
+from tenants.suites import Suites, job
+
+CONVNETS = "image_classification/convnets"
+OF_CLASSES = {
+    "image_loading/loader": {"size": 16, "decoder": "torchvision"},
+    CONVNETS: {"size": 16},
+    "generative_adversarial_networks/dcgan": {"image_size": 32},
+    "fast_neural_style/neural_style": {"image_size": 16},
+}
+IMAGES = OF_CLASSES | {
+    "super_resolution/subpixel_convolution": {"crop": 16},
+    "object_detection/single_stage_detector": {},
+}
+OTHERS = (
+    "recommendation/neural_collaborative_filtering",
+    "variational_auto_encoder/auto_encoding_variational_bayes",
+    "natural_language_processing/word_language_model",
+    "natural_language_processing/rnn_translator",
+)
+
+# torchvision announces that its decoders will move to another package, after every version that we run on.
+decodes = pytest.mark.filterwarnings("ignore:The image decoding:DeprecationWarning")
+
+
+def batches(place: str, folder: Path, **parameters: Any) -> Any:
+    """Return a task's batches without its model, which none of them needs but the normalising loader."""
+    benchmark = benchmark_in(main_of(place))(cuda=False, data=folder, batch_size=2, **parameters)
+    run = Run(benchmark)
+    if place == "image_loading/loader":
+        benchmark.build(run)
+    return iter(benchmark.batches(run))
+
+
+def told(error: MissingDataError, place: str) -> str:
+    """Return what a record would say, having seen that it says how the data is made."""
+    outcome, message, status = outcome_of(error, 2)
+    assert (outcome, status) == ("missing_data", 1)
+    assert f"./download_datasets.sh {Path(place).name}, or give its place with --data." in message
+    assert "\n" not in message
+    return message
+
+
+def missing(folder: Path) -> None:
+    """There is none."""
+
+
+def a_file(folder: Path) -> None:
+    folder.write_text("no folder")
+
+
+@pytest.mark.parametrize("place", [*IMAGES, *OTHERS])
+@pytest.mark.parametrize("fault", [missing, Path.mkdir, a_file])
+def test_a_wrong_folder_is_named(place: str, fault: Callable[[Path], None], tmp_path: Path) -> None:
+    folder = tmp_path / "set"
+    fault(folder)
+    with pytest.raises(MissingDataError) as raised:
+        next(batches(place, folder, workers=0))
+    assert str(folder) in told(raised.value, place)
+
+
+@pytest.mark.parametrize("place", OF_CLASSES)
+def test_an_empty_class_is_named(place: str, tmp_path: Path) -> None:
+    folder = draw_pictures(tmp_path / "set")
+    for picture in (folder / "class1").iterdir():
+        picture.unlink()
+    with pytest.raises(MissingDataError) as raised:
+        next(batches(place, folder, workers=0))
+    assert f"{folder}/class1 holds no JPEG or PNG files." in told(raised.value, place)
+
+
+def coco(folder: Path) -> None:
+    """Make what the detector reads of these pictures: one object in each."""
+    names = sorted(str(path.relative_to(folder / "train2017")) for path in folder.rglob("*.jpg"))
+    images = [{"id": n, "file_name": name, "width": 60, "height": 40} for n, name in enumerate(names)]
+    things = [{"image_id": n, "category_id": 1, "bbox": [1, 1, 9, 9], "iscrowd": 0} for n in range(len(names))]
+    (folder / "annotations").mkdir()
+    (folder / "annotations" / "instances_train2017.json").write_text(
+        json.dumps({"images": images, "annotations": things, "categories": [{"id": 1}]})
+    )
+
+
+@decodes
+@pytest.mark.parametrize("workers", [0, 1])
+@pytest.mark.parametrize("place", IMAGES)
+def test_a_broken_image_among_whole_ones_is_named(place: str, workers: int, tmp_path: Path) -> None:
+    draw_pictures(tmp_path / "set" / "train2017")
+    folder = tmp_path / "set"
+    if place.startswith("object_detection"):
+        coco(folder)
+    else:
+        folder = folder / "train2017"
+    whole = batches(place, folder, workers=workers, **IMAGES[place])
+    next(whole)
+    (broken,) = folder.rglob("class1/2.jpg")
+    broken.write_bytes(broken.read_bytes()[:200])
+    seen = batches(place, folder, workers=workers, **IMAGES[place])
+    with pytest.raises(MissingDataError) as raised:
+        for _ in itertools.islice(seen, 5):
+            pass
+    assert told(raised.value, place).startswith(f"{broken} cannot be decoded: ")
+
+
+def test_annotations_that_cannot_be_read_are_named(tmp_path: Path) -> None:
+    place = "object_detection/single_stage_detector"
+    (tmp_path / "train2017").mkdir()
+    (tmp_path / "annotations" / "instances_train2017.json").mkdir(parents=True)
+    with pytest.raises(MissingDataError) as raised:
+        batches(place, tmp_path)
+    assert "instances_train2017.json cannot be read: " in told(raised.value, place)
+
+
+def test_it_is_said_without_a_traceback(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    words = f"--no-cuda --data {tmp_path / 'nowhere'} --report {tmp_path / 'record.json'}"
+    assert session.main(benchmark_in(main_of("image_loading/loader")), shlex.split(words)) == 1
+    shown = capfd.readouterr()
+    assert f"There is no {tmp_path}/nowhere. Make the data with ./download_datasets.sh loader," in shown.err
+    assert "Traceback" not in shown.err
+    assert json.loads((tmp_path / "record.json").read_text())["outcome"] == "missing_data"
+
+
+def read_late(size: int, seeds: list[int]) -> int:
+    """Return an image that a loader reads neither before GO nor in a second round, with any of these seeds."""
+    orders = [list(itertools.islice(EndlessSampler(size, seed), size)) for seed in seeds]
+    return next(index for index in range(size) if all(size // 3 < order.index(index) < size - 9 for order in orders))
+
+
+def test_the_rest_of_a_suite_goes_on(loose: Suites) -> None:
+    folder = draw_pictures(loose.folder / "set", classes=4, each=50)
+    number = read_late(200, [100, 200])
+    broken = folder / f"class{number // 50}" / sorted(f"{n}.jpg" for n in range(50))[number % 50]
+    broken.write_bytes(b"")
+    words = {"--data": str(folder), "--decoder": "torchvision", "--workers": 1, "--size": 16, "--batch-size": 2}
+    reading = {
+        "name": "reading",
+        "cmd": str(TASKS / "image_loading/loader/pytorch/run.sh"),
+        "args": words | {"--repeat": 100, "--number": 1, "--no-cuda": ""},
+        "cgroup": "student",
+    }
+    ended = loose.run([reading, job(name="sums")], "--users", 2, limit_s=180)
+    assert ended.returncode == 1
+    assert loose.outcomes() == ["missing_data"] * 2 + ["completed"] * 2
+    for record in loose.records()[:2]:
+        assert record["message"].startswith(f"{broken} cannot be decoded: ")
+        assert record["message"].endswith("./download_datasets.sh loader, or give its place with --data.")
+        assert len(record["observations"]) > 10
