@@ -1,16 +1,17 @@
-#!/bin/sh
-# `ranks.sh N ...`: one launch of N processes, as torchrun starts them. The status is that of the first that fails.
+#!/bin/bash
+# `ranks.sh N ...`: one launch of N processes, as torchrun starts them: the first that fails ends the others.
 world=$1
 shift
-pids=""
-rank=0
-while [ "$rank" -lt "$world" ]; do
+for ((rank = 0; rank < world; rank++)); do
     RANK=$rank WORLD_SIZE=$world "$(dirname "$0")/rogue.py" "$@" &
-    pids="$pids $!"
-    rank=$((rank + 1))
 done
 status=0
-for pid in $pids; do
-    wait "$pid" || status=$?
+for ((rank = 0; rank < world; rank++)); do
+    wait -n && continue
+    status=$?
+    # shellcheck disable=SC2046  # one word a process
+    kill $(jobs -p) 2>/dev/null
+    break
 done
+wait
 exit "$status"

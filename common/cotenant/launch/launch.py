@@ -21,6 +21,7 @@ from cotenant.launch.tenant import Order, Reason, Tenant, start_tenant
 from cotenant.launch.watch import outcome_of, rank_death, said_of_failure
 from cotenant.machine.counts import memory_kills
 from cotenant.machine.kernel_log import KernelLog, MemoryKill
+from cotenant.meters.meters import Meters
 from cotenant.protocol.messages import Message, ProtocolError
 
 GO_DELAY_NS = 50_000_000
@@ -44,7 +45,8 @@ class Phase(enum.IntEnum):
 class Launch:
     """Starts the orders' tenants, brings them to one GO and one STOP, and leaves nothing behind.
 
-    `upkeep` is called about once a second: what else has to be alive is looked after there.
+    `upkeep` is called about once a second: what else has to be alive is looked after there. `sampling` looks at the
+    host as often, between GO and the last DONE.
     """
 
     def __init__(
@@ -55,6 +57,7 @@ class Launch:
         interruption: Interruption,
         upkeep: Callable[[], None] = lambda: None,
         on_oom: OnOom = "group",
+        sampling: Meters | None = None,
     ) -> None:
         self._orders = orders
         self._backend = backend
@@ -62,6 +65,7 @@ class Launch:
         self._interruption = interruption
         self._upkeep = upkeep
         self._on_oom = on_oom
+        self._sampling = sampling or Meters(())
         self._events = Events()
         self._log, self._logged = KernelLog(), list[MemoryKill]()
         self._kills_before = memory_kills()
@@ -122,6 +126,8 @@ class Launch:
                 self._poll_s = now_s
                 self._poll_memory()
                 self._upkeep()
+                if self._phase is Phase.LOAD:
+                    self._sampling.sample()
             self._check_limits(now_s)
 
     def _rest_s(self) -> float:
@@ -282,6 +288,7 @@ class Launch:
             return
         number, repeat, _ = plans.pop()
         self._phase = Phase.LOAD
+        self._sampling.start([tenant.live for tenant in self._tenants])
         for tenant in self._tenants:
             tenant.before = tenant.live.counters()
         self._cpu_at_go_ns = time.process_time_ns()
@@ -310,6 +317,7 @@ class Launch:
         for tenant in survivors:
             tenant.after = tenant.live.counters()
             tenant.limit = (time.monotonic() + STOP_LIMIT_S, late)
+        self._meters |= self._sampling.result()
         for tenant in self._tenants:
             for rank in tenant.ranks.values():
                 if rank.link.open:

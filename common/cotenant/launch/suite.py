@@ -38,6 +38,7 @@ from cotenant.machine.counts import HostCounts, host_counts, since
 from cotenant.machine.cpulist import format_list
 from cotenant.machine.limits import cgroup_mounts
 from cotenant.machine.topology import discover
+from cotenant.meters.choose import meters_of
 from cotenant.results.store import prepare_directory, write_whole
 from cotenant.results.summary import Summary, launch_line, total_line
 
@@ -189,9 +190,10 @@ class SuiteRun:
         if missing is None:
             timeout_s = start.cell.job.timeout_s or self._options.timeout_s
             upkeep, on_oom = self._reaper.ensure, self._options.on_oom
-            launch = Launch(start.orders, self.chosen.backend, timeout_s, interruption, upkeep, on_oom)
             around = commons(start.orders, self._places, self._options.cache, lambda: bool(interruption.requested))
-            with around as meters, _isolation_errors():
+            metered = meters_of(self._machine, [order.slice for order in start.orders])
+            with around as meters, metered as sampling, _isolation_errors():
+                launch = Launch(start.orders, self.chosen.backend, timeout_s, interruption, upkeep, on_oom, sampling)
                 counted = self._counts()
                 result = launch.run()
                 own_kills = sum(ending.after.oom_kills or 0 for ending in result.endings)

@@ -1,0 +1,169 @@
+"""Load, clocks, heat, power and users of accelerators, whichever library tells them."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any, Protocol
+
+from cotenant.isolation.orphans import parent_of
+from cotenant.machine.device_state import DeviceProcess
+from cotenant.meters.sampler import Counted, Spread
+
+ENERGY_WINDOW_S = 10.0
+"""A device's energy counter moves in steps of up to 0.1 s: over 10 s that is one percent."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What one device says now; None is what it does not tell. `energy_j` counts since its driver was loaded."""
+
+    index: int
+    load_percent: float | None = None
+    memory_load_percent: float | None = None
+    memory_used_bytes: float | None = None
+    clock_mhz: float | None = None
+    memory_clock_mhz: float | None = None
+    temperature_c: float | None = None
+    power_w: float | None = None
+    energy_j: float | None = None
+    slowed_by: tuple[str, ...] | None = None
+    processes: tuple[DeviceProcess, ...] = ()
+
+
+QUANTITIES = (
+    "load_percent",
+    "memory_load_percent",
+    "memory_used_bytes",
+    "clock_mhz",
+    "memory_clock_mhz",
+    "temperature_c",
+    "power_w",
+)
+
+
+class DeviceSource(Protocol):
+    """A library that knows one vendor's devices."""
+
+    def read(self) -> dict[str, Reading]:
+        """Return a reading of each device by its uuid; never raises."""
+
+
+@dataclass(slots=True)
+class _Device:
+    index: int
+    energy_from: tuple[float, float] | None
+    """Joules, and when they were read in seconds."""
+    spreads: dict[str, Spread] = field(default_factory=lambda: {name: Spread() for name in QUANTITIES})
+    samples: int = 0
+    idle_samples: int = 0
+    slowed: dict[str, int] = field(default_factory=dict)
+    told_slow: bool = False
+    energy_to: tuple[float, float] | None = None
+    foreign: dict[int, DeviceProcess] = field(default_factory=dict)
+    unseen: int = 0
+
+    def take(self, reading: Reading, at_s: float, is_foreign: Callable[[int], bool]) -> None:
+        self.samples += 1
+        # An idle device is part of the mean: a tenant that starves it has to be seen.
+        self.idle_samples += reading.load_percent == 0
+        for name, spread in self.spreads.items():
+            if (value := getattr(reading, name)) is not None:
+                spread.add(value)
+        self.told_slow = self.told_slow or reading.slowed_by is not None
+        for reason in reading.slowed_by or ():
+            self.slowed[reason] = self.slowed.get(reason, 0) + 1
+        if reading.energy_j is not None:
+            self.energy_to = reading.energy_j, at_s
+        self.foreign |= {one.pid: one for one in reading.processes if one.name and is_foreign(one.pid)}
+        self.unseen = max(self.unseen, sum(not one.name for one in reading.processes))
+
+    def told(self) -> dict[str, Any]:
+        return {
+            "index": self.index,
+            "samples": self.samples,
+            "idle_samples": self.idle_samples,
+            **{name: spread.told() for name, spread in self.spreads.items()},
+            "slowed_samples": dict(sorted(self.slowed.items())) if self.told_slow else None,
+            **self._energy(),
+            "foreign_processes": [asdict(self.foreign[pid]) for pid in sorted(self.foreign)],
+            "unseen_processes": self.unseen,
+        }
+
+    def _energy(self) -> dict[str, Any]:
+        if self.energy_from is None or self.energy_to is None:
+            return {"energy_j": None, "energy_window_s": None, "energy_lacks": "an energy counter of the device"}
+        window_s = self.energy_to[1] - self.energy_from[1]
+        if window_s < ENERGY_WINDOW_S:
+            lacks = f"a window of {ENERGY_WINDOW_S:g} s, which more observations (--repeat, --number) make"
+            return {"energy_j": None, "energy_window_s": window_s, "energy_lacks": lacks}
+        used_j = self.energy_to[0] - self.energy_from[0]
+        if used_j < 0:
+            return {"energy_j": None, "energy_window_s": window_s, "energy_lacks": "a counter that was not set back"}
+        return {"energy_j": used_j, "energy_window_s": window_s, "energy_lacks": ""}
+
+
+class DeviceLoad:
+    """Samples every device of the launch; what is said of each is keyed by its uuid, so that tenants find theirs."""
+
+    name = "devices"
+
+    def __init__(
+        self,
+        source: DeviceSource,
+        is_foreign: Callable[[int], bool] | None = None,
+        clock_s: Callable[[], float] = time.perf_counter,
+    ) -> None:
+        self._source = source
+        self._is_foreign = Strangers() if is_foreign is None else is_foreign
+        self._clock_s = clock_s
+        self._devices: dict[str, _Device] = {}
+
+    def start(self, slices: Sequence[Counted]) -> None:
+        # Before GO tenants wait, and devices idle: of this reading only what counts is kept.
+        self._devices = {}
+        for uuid, reading in self._source.read().items():
+            since = None if reading.energy_j is None else (reading.energy_j, self._clock_s())
+            self._devices[uuid] = _Device(reading.index, since)
+
+    def sample(self) -> None:
+        for uuid, reading in self._source.read().items():
+            if uuid in self._devices:
+                self._devices[uuid].take(reading, self._clock_s(), self._is_foreign)
+
+    def result(self) -> dict[str, Any]:
+        return {uuid: device.told() for uuid, device in self._devices.items()}
+
+    def absent(self) -> dict[str, str]:
+        untold = [
+            name for name in QUANTITIES if self._devices and not any(d.spreads[name].n for d in self._devices.values())
+        ]
+        absent = {f"devices.{name}": "a device and a driver that tell it" for name in untold}
+        if self._devices and not any(device.told_slow for device in self._devices.values()):
+            absent["devices.slowed_samples"] = "a device and a driver that tell it"
+        return absent
+
+
+class Strangers:
+    """Whether a process is none of ours: not this one, and not below it. Asked of the kernel once a process.
+
+    Orphans of tenants stay below us, because we are their subreaper (isolation/orphans.py).
+    """
+
+    def __init__(self, parent: Callable[[int], int | None] = parent_of, own: int | None = None) -> None:
+        self._parent = parent
+        self._own = os.getpid() if own is None else own
+        self._known: dict[int, bool] = {}
+
+    def __call__(self, pid: int) -> bool:
+        if pid not in self._known:
+            self._known[pid] = not self._is_ours(pid)
+        return self._known[pid]
+
+    def _is_ours(self, pid: int) -> bool:
+        above: int | None = pid
+        while above is not None and above > 1 and above != self._own:
+            above = self._parent(above)
+        return above == self._own

@@ -1,0 +1,83 @@
+"""All meters of one launch as one, which paces and measures itself: looking must not disturb what is looked at."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from cotenant.meters.sampler import Counted, Sampler, Spread
+
+LEAST_INTERVAL_NS = 500_000_000
+"""Devices are never looked at more than twice a second."""
+MOST_SHARE = 0.005
+"""Of one processor: half of what the runner may use. Where a pass costs more than 5 ms, passes become rarer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Clocks:
+    """Nanoseconds that go by, and those that this thread works; tests have their own."""
+
+    wall_ns: Callable[[], int] = time.perf_counter_ns
+    processor_ns: Callable[[], int] = time.thread_time_ns
+
+
+class Meters:
+    """`start` before GO, `sample` about once a second, `result` at the last DONE.
+
+    `sampling` in the result holds what the passes cost: their number, the processor time and the wall time of one.
+    """
+
+    def __init__(self, samplers: Iterable[Sampler], absent: dict[str, str] | None = None, clocks: Clocks | None = None):
+        """`absent`: what there is no sampler for, and what would enable it."""
+        self._samplers = tuple(samplers)
+        self._absent = absent or {}
+        self._clocks = clocks or Clocks()
+        self._processor, self._wall = Spread(), Spread()
+        self._start_ns = self._due_ns = 0
+
+    def start(self, slices: Sequence[Counted]) -> None:
+        """Take the first snapshot: before t0, so that its cost is nobody's."""
+        for sampler in self._samplers:
+            sampler.start(slices)
+        self._start_ns = self._clocks.wall_ns()
+        self._due_ns = self._start_ns + LEAST_INTERVAL_NS
+
+    def sample(self) -> None:
+        """Look once, unless the last look was too short ago for what it had cost."""
+        if self._clocks.wall_ns() >= self._due_ns:
+            self._look()
+
+    def result(self) -> dict[str, Any]:
+        """Look for the last time; return what every sampler saw, by its name, the passes' own cost and what is absent.
+
+        Ending a reading may be dear (who was busy?): it lies behind the last DONE, and is not part of `sampling`.
+        """
+        self._look()
+        results = {sampler.name: sampler.result() for sampler in self._samplers}
+        absent = self._absent | {name: how for sampler in self._samplers for name, how in sampler.absent().items()}
+        return {
+            **{name: seen for name, seen in results.items() if seen},
+            "sampling": {
+                "window_s": (self._clocks.wall_ns() - self._start_ns) / 1e9,
+                "processor_ns": self._processor.told(),
+                "wall_ns": self._wall.told(),
+            },
+            "absent": absent,
+        }
+
+    def _look(self) -> None:
+        with self._measured():
+            for sampler in self._samplers:
+                sampler.sample()
+
+    @contextmanager
+    def _measured(self) -> Iterator[None]:
+        wall_ns, processor_ns = self._clocks.wall_ns(), self._clocks.processor_ns()
+        yield
+        used_ns = self._clocks.processor_ns() - processor_ns
+        self._processor.add(used_ns)
+        self._wall.add(self._clocks.wall_ns() - wall_ns)
+        self._due_ns = wall_ns + max(LEAST_INTERVAL_NS, round(used_ns / MOST_SHARE))

@@ -1,0 +1,110 @@
+"""Devices that exist nowhere, and slices that only count."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Any
+
+from cotenant.isolation.backend import Counters
+from cotenant.meters.devices import Reading
+from machine.fakehost import Board, FakeNvml, told
+
+
+@dataclass
+class CountedSlice:
+    """A slice whose processor time a test sets; None: it does not count."""
+
+    processor_ns: int | None = 0
+
+    def counters(self) -> Counters:
+        return Counters(processor_ns=self.processor_ns)
+
+
+class Script:
+    """A source that says one prepared reading of `GPU-0` after the other."""
+
+    def __init__(self, readings: Iterable[Reading]) -> None:
+        self._readings = iter(readings)
+
+    def read(self) -> dict[str, Reading]:
+        return {"GPU-0": next(self._readings)}
+
+
+@dataclass
+class MeteredBoard(Board):
+    """A board that tells its load, in NVML's units; None is what it does not support."""
+
+    load: tuple[int, int] | None = (87, 41)
+    clocks: tuple[int, int] | None = (1755, 2619)
+    temperature: int | None = 61
+    power_mw: int | None = 512_250
+    energy_mj: int | None = 9_000_000
+    used: int = 3 << 30
+
+
+@dataclass
+class MeteredNvml(FakeNvml):
+    """pynvml's readings for such boards."""
+
+    def nvmlDeviceGetUtilizationRates(self, board: MeteredBoard) -> SimpleNamespace:  # noqa: N802
+        gpu, memory = told(board.load)
+        return SimpleNamespace(gpu=gpu, memory=memory)
+
+    def nvmlDeviceGetClockInfo(self, board: MeteredBoard, kind: int) -> int:  # noqa: N802
+        return told(board.clocks)[{1: 0, 2: 1}[kind]]
+
+    def nvmlDeviceGetTemperature(self, board: MeteredBoard, sensor: int) -> int:  # noqa: N802
+        assert sensor == 0
+        return told(board.temperature)
+
+    def nvmlDeviceGetPowerUsage(self, board: MeteredBoard) -> int:  # noqa: N802
+        return told(board.power_mw)
+
+    def nvmlDeviceGetTotalEnergyConsumption(self, board: MeteredBoard) -> int:  # noqa: N802
+        return told(board.energy_mj)
+
+    def nvmlDeviceGetMemoryInfo(self, board: Board) -> SimpleNamespace:  # noqa: N802
+        assert isinstance(board, MeteredBoard)
+        return SimpleNamespace(total=told(board.memory), used=board.used)
+
+
+class SmiError(Exception):
+    pass
+
+
+class FakeSmi:
+    """The functions of amdsmi that are asked, for one invented device; what is not in `says` raises its exception."""
+
+    AmdSmiException = SmiError
+    AmdSmiTemperatureType = SimpleNamespace(HOTSPOT="hotspot")
+    AmdSmiTemperatureMetric = SimpleNamespace(CURRENT="current")
+    AmdSmiMemoryType = SimpleNamespace(VRAM="vram")
+    AmdSmiClkType = SimpleNamespace(GFX="gfx", MEM="mem")
+
+    def __init__(self, says: dict[str, Any], starts: bool = True) -> None:
+        self.says, self.starts, self.calls = says, starts, list[str]()
+
+    def amdsmi_init(self) -> None:
+        self.calls.append("init")
+        if not self.starts:
+            raise SmiError
+
+    def amdsmi_shut_down(self) -> None:
+        self.calls.append("shut down")
+
+    def amdsmi_get_processor_handles(self) -> list[str]:
+        return ["one"]
+
+    def __getattr__(self, name: str) -> Any:
+        if not name.startswith("amdsmi_get_"):
+            raise AttributeError(name)
+
+        def answer(_handle: str, *kinds: str) -> Any:
+            key = " ".join((name.removeprefix("amdsmi_get_"), *kinds))
+            if key not in self.says:
+                raise SmiError
+            return self.says[key]
+
+        return answer

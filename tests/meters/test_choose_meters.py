@@ -1,0 +1,84 @@
+"""Which meters a launch has, on hosts that exist and on those that do not."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import time
+from pathlib import Path
+
+import pytest
+
+from cotenant.isolation.plan import plan, plan_whole
+from cotenant.machine.accelerators import Accelerator
+from cotenant.machine.topology import Machine, discover
+from cotenant.meters.choose import LIBRARIES, WHOLE, meters_of
+from cotenant.meters.packages import READABLE
+from machine.invented import device, machine
+from meters.seen import CountedSlice, FakeSmi, MeteredBoard, MeteredNvml
+from meters.test_sources import INSTINCT, SAYS
+
+PAIR = machine(cores=4, devices=(device(0), device(1)))
+BOARDS = [MeteredBoard(f"GPU-{n:08x}", f"00000000:{n + 16:02X}:00.0") for n in range(2)]
+
+
+def test_each_device_is_found_by_the_uuid_that_its_slice_has(tmp_path: Path) -> None:
+    slices, nvml = plan(PAIR, 2).slices, MeteredNvml(BOARDS)
+    with meters_of(PAIR, slices, tmp_path, nvml) as meters:
+        meters.start([CountedSlice(), CountedSlice()])
+        result = meters.result()
+    assert list(result["devices"]) == [one.uuid for slice_ in slices for one in slice_.accelerators]
+    assert [one["index"] for one in result["devices"].values()] == [0, 1]
+    assert nvml.calls == ["init", "shutdown"]
+    assert result["absent"]["packages"] == WHOLE
+    assert json.loads(json.dumps(result)) == result
+
+
+@pytest.mark.parametrize(
+    "accelerator", [device(0), INSTINCT, dataclasses.replace(INSTINCT, vendor="intel")], ids=["nvidia", "amd", "intel"]
+)
+def test_devices_that_nobody_can_ask_are_named(tmp_path: Path, accelerator: Accelerator) -> None:
+    host = machine(devices=(accelerator,))
+    with meters_of(host, plan(host, 1).slices, tmp_path, smi=FakeSmi({}, starts=False)) as meters:
+        meters.start([CountedSlice()])
+        result = meters.result()
+    assert result["absent"]["devices"] == LIBRARIES[accelerator.vendor]
+    assert "devices" not in result
+
+
+def test_amd_devices(tmp_path: Path) -> None:
+    host = machine(devices=(INSTINCT,))
+    with meters_of(host, plan(host, 1).slices, tmp_path, smi=FakeSmi(SAYS)) as meters:
+        meters.start([CountedSlice()])
+        assert list(meters.result()["devices"]) == [INSTINCT.uuid]
+
+
+@pytest.mark.parametrize(
+    ("host", "users", "owns"),
+    [
+        (machine(cores=4), 1, True),
+        (machine(cores=4), 2, False),
+        (machine(cores=4, without=(3,)), 1, False),
+    ],
+)
+def test_packages_are_metered_for_who_owns_them(tmp_path: Path, host: Machine, users: int, owns: bool) -> None:
+    with meters_of(host, plan(host, users).slices, tmp_path) as meters:
+        meters.start([CountedSlice()])
+        assert meters.result()["absent"]["packages"] == (READABLE if owns else WHOLE)
+
+
+def test_a_job_of_the_group_all_owns_the_packages(tmp_path: Path) -> None:
+    with meters_of(PAIR, plan_whole(PAIR).slices, tmp_path, MeteredNvml(BOARDS)) as meters:
+        meters.start([CountedSlice()])
+        assert meters.result()["absent"]["packages"] == READABLE
+
+
+def test_on_this_host_a_look_is_cheap() -> None:
+    host = discover()
+    with meters_of(host, plan(host, 1).slices) as meters:
+        meters.start([CountedSlice()])
+        time.sleep(0.05)
+        result = meters.result()
+    assert result.keys() >= {"foreign", "memory", "sampling", "absent"}
+    # Half a percent of a processor, at one look a second.
+    assert result["sampling"]["processor_ns"]["min"] < 5_000_000

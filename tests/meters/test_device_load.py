@@ -1,0 +1,93 @@
+"""What is said of devices that were sampled, whoever told it."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from cotenant.machine.device_state import DeviceProcess
+from cotenant.meters.devices import QUANTITIES, DeviceLoad, Reading, Strangers
+from meters.seen import Script
+
+FULL = dict.fromkeys(QUANTITIES, 1.0)
+
+
+def sampled(readings: Sequence[Reading], every_s: float = 1.0, foreign: Sequence[int] = ()) -> tuple[Any, DeviceLoad]:
+    """Return what is said of the one device after these readings, of which the first is that of the start."""
+    clock = itertools.count(0.0, every_s)
+    meter = DeviceLoad(Script(readings), lambda pid: pid in foreign, lambda: next(clock))
+    meter.start([])
+    for _ in readings[1:]:
+        meter.sample()
+    return meter.result()["GPU-0"], meter
+
+
+def test_samples_of_an_idle_device_count() -> None:
+    told, _ = sampled([Reading(3, load_percent=load) for load in (77, 0, 90, 0)])
+    assert (told["index"], told["samples"], told["idle_samples"]) == (3, 3, 2)
+    assert told["load_percent"] == {"n": 3, "min": 0, "mean": 30, "max": 90}
+
+
+def test_energy_is_a_difference_over_ten_seconds_at_least() -> None:
+    readings = [Reading(0, energy_j=1e6 + 500 * second) for second in range(12)]
+    told, _ = sampled(readings[:11])
+    assert (told["energy_j"], told["energy_window_s"], told["energy_lacks"]) == (5000, 10, "")
+    told, _ = sampled(readings[:10])
+    assert (told["energy_j"], told["energy_window_s"]) == (None, 9)
+    assert "10 s" in told["energy_lacks"]
+
+
+def test_energy_without_a_counter_or_with_one_that_was_set_back() -> None:
+    told, _ = sampled([Reading(0)] * 12)
+    assert told["energy_j"] is None
+    assert told["energy_lacks"] == "an energy counter of the device"
+    told, _ = sampled([Reading(0, energy_j=10.0 - second) for second in range(12)])
+    assert told["energy_j"] is None
+    assert "set back" in told["energy_lacks"]
+
+
+def test_reasons_are_counted_per_sample() -> None:
+    told, _ = sampled([Reading(0, slowed_by=words) for words in (("x",), ("heat",), (), ("heat", "power limit"))])
+    assert told["slowed_samples"] == {"heat": 2, "power limit": 1}
+    told, _ = sampled([Reading(0, slowed_by=())] * 2)
+    assert told["slowed_samples"] == {}
+    told, _ = sampled([Reading(0)] * 2)
+    assert told["slowed_samples"] is None
+
+
+def test_strangers_on_a_device_are_named_and_the_unseen_counted() -> None:
+    ours, theirs, unseen = DeviceProcess(5, "python", 7), DeviceProcess(6, "other", None), DeviceProcess(9, "", 8)
+    readings = [Reading(0), Reading(0, processes=(ours, unseen)), Reading(0, processes=(ours, theirs))]
+    told, _ = sampled(readings, foreign=(6, 9))
+    assert told["foreign_processes"] == [{"pid": 6, "name": "other", "memory_bytes": None}]
+    assert told["unseen_processes"] == 1
+
+
+def test_what_no_device_tells_is_absent() -> None:
+    _, meter = sampled([Reading(0, **FULL, slowed_by=())] * 2)
+    assert meter.absent() == {}
+    _, meter = sampled([Reading(0, **FULL | {"power_w": None})] * 2)
+    assert meter.absent().keys() == {"devices.power_w", "devices.slowed_samples"}
+
+
+def test_a_stranger_is_who_has_not_us_above() -> None:
+    parents = {40: 30, 30: 20, 20: 1, 50: 1, 60: None}
+    asked: list[int] = []
+
+    def parent(pid: int) -> int | None:
+        asked.append(pid)
+        return parents[pid]
+
+    is_foreign = Strangers(parent, own=30)
+    assert [is_foreign(pid) for pid in (30, 40, 20, 50, 60)] == [False, False, True, True, True]
+    before = len(asked)
+    assert is_foreign(50)
+    assert len(asked) == before, "the kernel is asked once a process"
+
+
+@pytest.mark.parametrize("pid", [1, 0])
+def test_init_is_a_stranger(pid: int) -> None:
+    assert Strangers(lambda _pid: None, own=30)(pid)

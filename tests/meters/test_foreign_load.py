@@ -1,0 +1,148 @@
+"""Whose processor time it was: the slices', the runner's, or somebody else's."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cotenant.machine.load import Process, descendants, processes
+from cotenant.meters import foreign
+from cotenant.meters.foreign import TICK_NS, ForeignLoad, _foreign, _Reading
+from machine.fakehost import write
+from meters.seen import CountedSlice
+
+SECOND = 1_000_000_000
+
+
+class Host:
+    """A root with a /proc, and the clocks that go with it."""
+
+    def __init__(self, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.root, self.now_ns, self.own_ns = root, 0, 0
+        monkeypatch.setattr(foreign.time, "perf_counter_ns", lambda: self.now_ns)
+        monkeypatch.setattr(foreign.time, "process_time_ns", lambda: self.own_ns)
+        self.at(0, busy_ns=0)
+
+    def at(self, now_ns: int, busy_ns: int, stolen: int = 0) -> None:
+        """From here on it is now, and two processors were busy for so long since boot."""
+        self.now_ns = now_ns
+        idle = (2 * now_ns - busy_ns) // TICK_NS
+        write(self.root, {"proc/stat": f"cpu  {busy_ns // TICK_NS} 0 0 {idle} 0 0 0 {stolen} 0 0"})
+
+    def process(self, pid: int, name: str, parent: int, ticks: int, waited: int = 0) -> None:
+        words = f"S {parent} 0 0 0 0 0 0 0 0 0 {ticks} 0 {waited} 0 20"
+        write(self.root, {f"proc/{pid}/stat": f"{pid} ({name}) {words}"})
+
+
+@pytest.fixture
+def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Host:
+    return Host(tmp_path, monkeypatch)
+
+
+def test_what_slices_and_runner_did_not_use_is_foreign(host: Host) -> None:
+    slices = [CountedSlice(5), CountedSlice(7)]
+    meter = ForeignLoad(2, host.root)
+    meter.start(slices)
+    host.at(SECOND, busy_ns=SECOND)
+    slices[0].processor_ns, host.own_ns = 5 + SECOND // 2, SECOND // 4
+    meter.sample()
+    host.at(4 * SECOND, busy_ns=SECOND, stolen=40)
+    meter.sample()
+    assert meter.result() == {
+        "processors": pytest.approx(0.25 / 4),
+        "most_processors": pytest.approx(0.25),
+        "busy_processors": pytest.approx(0.25),
+        "host_processors": 2,
+        "stolen_share": pytest.approx(40 / 840),
+        "busiest": [],
+        "own_time_by": "slices",
+    }
+    assert meter.absent() == {}
+
+
+def test_slices_that_do_not_count_are_stood_for_by_the_processes_below_us(host: Host) -> None:
+    own = os.getpid()
+    host.process(1, "init", 0, ticks=50)
+    host.process(own, "runner", 1, ticks=10, waited=3)
+    host.process(101, "tenant) odd", own, ticks=100)
+    host.process(102, "worker", 101, ticks=5)
+    host.process(200, "backup", 1, ticks=7)
+    meter = ForeignLoad(2, host.root)
+    meter.start([CountedSlice(None)])
+    # A worker has ended, and its parent has waited for it; another process has worked for 40 ticks.
+    host.process(101, "tenant) odd", own, ticks=180, waited=25)
+    (host.root / "proc/102/stat").unlink()
+    host.process(200, "backup", 1, ticks=47)
+    host.at(SECOND, busy_ns=140 * TICK_NS)
+    meter.sample()
+    result = meter.result()
+    assert result["processors"] == pytest.approx((140 - 100) * TICK_NS / SECOND)
+    assert result["most_processors"] is None
+    assert result["busiest"] == [{"pid": 200, "name": "backup", "share": pytest.approx(40 * TICK_NS / SECOND)}]
+    assert result["own_time_by"] == "processes"
+
+
+def test_a_host_that_hides_its_ticks(tmp_path: Path) -> None:
+    meter = ForeignLoad(2, tmp_path)
+    meter.start([CountedSlice()])
+    meter.sample()
+    assert meter.result() == {}
+    assert meter.absent() == {"foreign": "/proc/stat, which this host hides"}
+
+
+readings = st.tuples(st.integers(0, 10**6), st.integers(0, 10**12))
+
+
+@settings(deadline=None)
+@given(readings, readings, st.integers(1, 10**12))
+def test_foreign_load_is_never_negative_and_adds_up(first: Any, step: Any, elapsed_ns: int) -> None:
+    before = _Reading(7, 0, first[0], 0, first[1])
+    after = _Reading(7 + elapsed_ns, 1, first[0] + step[0], 0, first[1] + step[1])
+    load = _foreign(before, after)
+    assert load is not None
+    assert load >= 0
+    rest_ns = step[0] * TICK_NS - step[1]
+    assert load * elapsed_ns == pytest.approx(max(0, rest_ns), abs=1)
+
+
+@settings(deadline=None)
+@given(st.dictionaries(st.integers(1, 12), st.integers(0, 12), min_size=1))
+def test_a_family_is_who_has_us_above_itself_even_in_a_ring(parents: dict[int, int]) -> None:
+    found = {pid: Process("x", parent, 0, 0) for pid, parent in parents.items()}
+    for top in found:
+        family = descendants(found, top)
+        for pid in found:
+            above, seen = pid, set()
+            while above != top and above in found and above not in seen:
+                seen.add(above)
+                above = found[above].parent
+            assert (pid in family) == (above == top)
+
+
+def test_a_child_of_ours_is_not_foreign_on_this_host() -> None:
+    with subprocess.Popen([sys.executable, "-c", "print(1, flush=True)\nwhile True: pass"], stdout=-1) as spinner:
+        assert spinner.stdout is not None
+        spinner.stdout.readline()
+        meter = ForeignLoad(os.cpu_count() or 1)
+        counting = ForeignLoad(os.cpu_count() or 1)
+        meter.start([CountedSlice(None)])
+        counting.start([CountedSlice(0)])
+        time.sleep(0.4)
+        meter.sample()
+        counting.sample()
+        loose, counted = meter.result(), counting.result()
+        family = descendants(processes(), os.getpid())
+        spinner.kill()
+    assert spinner.pid in family
+    assert not {one["pid"] for one in loose["busiest"]} & family
+    # To slices that counted nothing the spinner is a stranger.
+    assert counted["processors"] > loose["processors"]
+    assert counted["processors"] > 0.03

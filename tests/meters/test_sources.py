@@ -1,0 +1,119 @@
+"""The vendors' libraries, by stand-ins: what they say becomes readings, and what they do not say None."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cotenant.machine.accelerators import Accelerator
+from cotenant.machine.device_state import DeviceProcess
+from cotenant.meters import amd
+from cotenant.meters.amd import amd_source
+from cotenant.meters.devices import Reading
+from cotenant.meters.nvidia import nvidia_source
+from machine.fakehost import Board, write
+from meters.seen import FakeSmi, MeteredBoard, MeteredNvml
+
+BUS, PCI = "00000000:3B:00.0", "0000:3b:00.0"
+INSTINCT = Accelerator(1, "amd", "MI300X", "GPU-00ff", "0000:c1:00.0", 0, 192 << 30, "amdgpu")
+SAYS: dict[str, Any] = {
+    "gpu_device_bdf": INSTINCT.pci,
+    "gpu_activity": {"gfx_activity": 93, "umc_activity": "N/A"},
+    "power_info": {"current_socket_power": "N/A", "average_socket_power": 641},
+    "energy_count": {"energy_accumulator": 2_000_000, "counter_resolution": 15.3},
+    "gpu_memory_usage vram": 5 << 30,
+    "clock_info gfx": {"clk": 2100},
+    "clock_info mem": {"cur_clk": 1300},
+    "temp_metric hotspot current": 71,
+    "gpu_process_list": [{"pid": 8, "name": "python", "mem": 77}],
+}
+
+
+def test_nvidia_devices_are_read_in_one_session(tmp_path: Path) -> None:
+    write(tmp_path, {"proc/41/comm": "python"})
+    board = MeteredBoard("GPU-0", BUS, reasons=0x4 | 0x40 | 0x1, running=((41, 9),))
+    nvml = MeteredNvml([board, MeteredBoard("GPU-1", "00000000:5E:00.0")])
+    with nvidia_source([PCI], tmp_path, nvml) as source:
+        assert source is not None
+        source.read()
+        assert source.read() == {
+            "GPU-0": Reading(
+                index=0,
+                load_percent=87,
+                memory_load_percent=41,
+                memory_used_bytes=3 << 30,
+                clock_mhz=1755,
+                memory_clock_mhz=2619,
+                temperature_c=61,
+                power_w=512.25,
+                energy_j=9000.0,
+                slowed_by=("heat", "power limit"),
+                processes=(DeviceProcess(41, "python", 9),),
+            )
+        }
+        assert nvml.calls == ["init"]
+    assert nvml.calls == ["init", "shutdown"]
+
+
+def test_what_an_nvidia_device_does_not_tell(tmp_path: Path) -> None:
+    silent = MeteredBoard("", BUS, memory=None, load=None, clocks=None, temperature=None, power_mw=None, energy_mj=None)
+    with nvidia_source([PCI], tmp_path, MeteredNvml([silent])) as source:
+        assert source is not None
+        assert source.read() == {"": Reading(0, slowed_by=())}
+
+
+def test_without_a_driver_there_is_no_nvidia_source(tmp_path: Path) -> None:
+    with nvidia_source([PCI], tmp_path) as source:
+        assert source is None
+    with nvidia_source([PCI], tmp_path, MeteredNvml([Board("", BUS)], starts=False)) as source:
+        assert source is None
+
+
+def test_an_amd_device_is_found_by_its_place() -> None:
+    smi = FakeSmi(SAYS)
+    with amd_source([INSTINCT], smi) as source:
+        assert source is not None
+        assert source.read() == {
+            "GPU-00ff": Reading(
+                index=1,
+                load_percent=93,
+                memory_used_bytes=5 << 30,
+                clock_mhz=2100,
+                memory_clock_mhz=1300,
+                temperature_c=71,
+                power_w=641,
+                energy_j=pytest.approx(30.6),
+                processes=(DeviceProcess(8, "python", 77),),
+            )
+        }
+    assert smi.calls == ["init", "shut down"]
+
+
+def test_what_an_amd_device_does_not_tell() -> None:
+    with amd_source([INSTINCT], FakeSmi({"gpu_device_bdf": INSTINCT.pci})) as source:
+        assert source is not None
+        assert source.read() == {"GPU-00ff": Reading(1)}
+    with amd_source([INSTINCT], FakeSmi({})) as source:
+        assert source is not None
+        assert source.read() == {}
+
+
+def test_without_its_driver_there_is_no_amd_source() -> None:
+    smi = FakeSmi(SAYS, starts=False)
+    with amd_source([INSTINCT], smi) as source:
+        assert source is None
+    assert smi.calls == ["init"]
+
+
+@pytest.mark.parametrize("error", [ImportError, KeyError, OSError])
+def test_an_import_that_fails_in_any_of_its_ways_is_no_library(
+    monkeypatch: pytest.MonkeyPatch, error: type[Exception]
+) -> None:
+    def fail(_name: str) -> None:
+        raise error("ROCM_HOME")
+
+    monkeypatch.setattr(amd.importlib, "import_module", fail)
+    with amd_source([INSTINCT]) as source:
+        assert source is None
