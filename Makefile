@@ -1,7 +1,7 @@
 # Targets for those who work on Cotenant; those who use it need ./run.sh alone.
 VENV ?= .venv
 
-.PHONY: check test test-all bench
+.PHONY: check test test-all vm-test bench
 
 check: ## format, lint, types
 	$(VENV)/bin/ruff format --check .
@@ -13,6 +13,9 @@ test: ## the checks and the fast tier, on a machine that has only Python
 
 test-all: ## the fast tier and the long loops: kills, fuzzing, simulations
 	./test.sh -m "slow or not slow"
+
+vm-test: ## isolation on cgroup v2 and systemd, in a virtual machine (docs/testing.md)
+	VENV=$(VENV) tests/vm/test.sh
 
 bench: ## what the harness itself costs, side by side (docs/benchmarks.md)
 	$(VENV)/bin/python benchmarks/run.py

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import fmean, stdev
 
 from cotenant.results.row import Row
@@ -121,6 +121,12 @@ def _result(job: str, values: list[float], target: Target) -> Result:
     mean = fmean(values) if values else None
     spread = stdev(values) / mean if mean is not None and len(values) > 1 else None
     return Result(job, len(values), target, mean, spread)
+
+
+def measured_targets(rows: Iterable[Row], limits: Mapping[str, Target]) -> dict[str, Target]:
+    """Return the mean rate of every job that has one as a target, with the share and spread that `limits` ask of it."""
+    plain = Target(1.0)
+    return {job: replace(limits.get(job, plain), rate=fmean(values)) for job, values in _rates(rows).items()}
 
 
 def failures(rows: Iterable[Row]) -> list[Failure]:

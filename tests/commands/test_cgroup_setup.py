@@ -1,0 +1,185 @@
+"""cgroup_setup.sh on invented hosts: what it says it would do, what it asks sudo for, and that twice is as once."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from commands.fakehosts import FakeHost, cgroup_setup
+
+GOLDEN = Path(__file__).parent / "golden"
+PRIVILEGED = {"mkdir", "chown", "tee", "rmdir", "rm", "systemctl"}
+HOSTS = {
+    "v1": (FakeHost.v1, []),
+    "v1-remove": (FakeHost.v1, ["--remove"]),
+    "v2": (FakeHost.v2, []),
+    "systemd": (FakeHost.systemd, []),
+    "systemd-install": (FakeHost.systemd, ["--install-drop-in"]),
+}
+
+
+@pytest.fixture
+def host(tmp_path: Path) -> FakeHost:
+    return FakeHost(tmp_path / "host")
+
+
+@pytest.mark.parametrize("name", HOSTS)
+def test_a_dry_run_says_every_step_and_does_none(name: str, host: FakeHost) -> None:
+    make, words = HOSTS[name]
+    make(host)
+    before = host.files()
+    said = host.setup("--dry-run", *words)
+    assert (said.returncode, said.stderr) == (0, "")
+    assert said.stdout == (GOLDEN / f"{name}.txt").read_text()
+    assert host.requests() == []
+    assert host.files() == before
+
+
+@pytest.mark.parametrize("name", HOSTS)
+def test_nothing_privileged_but_what_was_said(name: str, host: FakeHost) -> None:
+    make, words = HOSTS[name]
+    make(host)
+    would = host.setup("--dry-run", *words).stdout
+    did = host.setup(*words)
+    assert did.returncode == 0, did.stderr
+    assert did.stdout == would.replace("would: ", "done: ")
+    asked = host.requests()
+    assert {line.split()[0] for line in asked} <= PRIVILEGED
+    # What is piped into tee stands behind the pipe.
+    said = [line.rpartition("sudo ")[2] for line in did.stdout.splitlines() if line.startswith("done: ")]
+    assert asked == said
+
+
+def test_the_cpuset_gets_what_its_parent_has(host: FakeHost) -> None:
+    host.v1()
+    host.setup()
+    base = host.cgroups / "cpuset/cotenant.nobody"
+    assert (base / "cpuset.cpus").read_text() == "0-3,8\n"
+    assert (base / "cpuset.mems").read_text() == "0-1\n"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="gives files to another user")
+def test_twice_is_as_good_as_once(host: FakeHost) -> None:
+    host.v1()
+    assert "done: mkdir" in host.setup(SUDO="").stdout
+    again = host.setup(SUDO="").stdout
+    assert again.count("kept: ") == 5
+    assert "done: " not in again
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="gives files to another user")
+def test_on_v2_the_user_owns_what_delegation_needs_and_no_limit(host: FakeHost) -> None:
+    host.v2(enabled="cpuset cpu io memory pids")
+    base = host.cgroups / "cotenant.nobody"
+    base.mkdir()
+    for name in ("cgroup.procs", "cgroup.threads", "cgroup.subtree_control", "memory.max", "cpuset.cpus"):
+        (base / name).write_text("")
+    assert host.setup(SUDO="").returncode == 0
+    owned = {path.name for path in [base, *base.iterdir()] if path.stat().st_uid == 65534}
+    assert owned == {"cotenant.nobody", "cgroup.procs", "cgroup.threads", "cgroup.subtree_control"}
+    assert host.setup(SUDO="").stdout.count("kept: ") == 4
+
+
+def test_a_controller_that_the_kernel_lacks_is_named(host: FakeHost) -> None:
+    host.v2()
+    (host.cgroups / "cgroup.controllers").write_text("cpu memory pids\n")
+    said = host.setup()
+    assert said.returncode == 1
+    assert said.stderr == "cgroup_setup.sh: The kernel offers no cpuset controller in /sys/fs/cgroup.\n"
+    assert host.requests() == []
+
+
+def test_of_two_mounts_of_one_hierarchy_the_whole_one_is_taken(host: FakeHost) -> None:
+    host.mount("cgroup", "/part", "cpuset", shown="/docker/abc")
+    host.v1()
+    assert "/sys/fs/cgroup/cpuset/cotenant.nobody" in host.setup("--dry-run").stdout
+    assert "/part" not in host.setup("--dry-run").stdout
+
+
+def test_the_drop_in_is_written_kept_and_removed(host: FakeHost) -> None:
+    host.systemd()
+    folder = host.root / "etc/systemd/system/user@65534.service.d"
+    assert host.setup("--install-drop-in").returncode == 0
+    assert (folder / "cotenant.conf").read_text() == "[Service]\nDelegate=cpu cpuset io memory pids\n"
+    asked = host.requests()
+    assert asked[-1] == "systemctl daemon-reload"
+    assert "kept: /etc/systemd/system/user@65534.service.d/cotenant.conf" in host.setup("--install-drop-in").stdout
+    assert host.requests() == asked
+    host.setup("--remove")
+    assert not folder.exists()
+    assert host.requests()[-1] == "systemctl daemon-reload"
+    assert host.setup("--remove").stdout.startswith("kept: there is no ")
+
+
+def test_somebody_elses_drop_in_stays(host: FakeHost) -> None:
+    host.systemd()
+    folder = host.root / "etc/systemd/system/user@65534.service.d"
+    folder.mkdir(parents=True)
+    (folder / "theirs.conf").write_text("[Service]\nTasksMax=9\n")
+    host.setup("--install-drop-in")
+    host.setup("--remove")
+    assert [path.name for path in folder.iterdir()] == ["theirs.conf"]
+
+
+def test_root_needs_no_drop_in(host: FakeHost) -> None:
+    host.systemd()
+    said = cgroup_setup("--user", "root", "--install-drop-in", host=host.root, SUDO=host.sudo)
+    assert said.stdout == "kept: under systemd root needs no delegation\n"
+    assert host.requests() == []
+
+
+def test_a_step_that_fails_ends_it_and_is_named(host: FakeHost) -> None:
+    host.v1()
+    said = host.setup(SUDO="false")
+    assert said.returncode == 1
+    failed = "false mkdir -m 755 /sys/fs/cgroup/cpuset/cotenant.nobody"
+    assert said.stderr == f"cgroup_setup.sh: This failed, and nothing after it was done: {failed}\n"
+    assert said.stdout == ""
+
+
+@pytest.mark.parametrize(("sudo", "shown"), [({}, "sudo "), ({"SUDO": ""}, ""), ({"SUDO": "doas -n"}, "doas -n ")])
+def test_the_prefix_of_privileged_steps(sudo: dict[str, str], shown: str, host: FakeHost) -> None:
+    host.v1()
+    shown = "" if not sudo and os.geteuid() == 0 else shown
+    said = cgroup_setup("--dry-run", "--user", "nobody", host=host.root, **sudo).stdout
+    assert said.startswith(f"would: {shown}mkdir ")
+    assert f" | {shown}tee " in said
+
+
+def test_who_called_sudo_is_meant(host: FakeHost) -> None:
+    host.v1()
+    assert "chown nobody " in cgroup_setup("--dry-run", host=host.root, SUDO_UID="65534").stdout
+
+
+def test_without_cgroups_it_says_so(host: FakeHost) -> None:
+    (host.root / "proc/self/mountinfo").write_text("21 1 8:1 / / rw - ext4 /dev/x rw\n")
+    said = host.setup()
+    assert (said.returncode, said.stderr) == (1, "cgroup_setup.sh: No cgroups are mounted here.\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["--bad"], "There is no argument '--bad'; --help lists them."),
+        (["nobody"], "There is no argument 'nobody'; --help lists them."),
+        (["--user"], "--user needs a login name."),
+        (["--user", ""], "--user needs a login name."),
+        (["--user", "no-such-login"], "There is no user 'no-such-login' on this machine; --user names one."),
+        (["--user", "--remove"], "There is no user '--remove' on this machine; --user names one."),
+        (["--remove", "--install-drop-in"], "--install-drop-in and --remove contradict each other."),
+    ],
+)
+def test_wrong_usage_is_a_sentence(words: list[str], sentence: str, host: FakeHost) -> None:
+    host.v1()
+    said = cgroup_setup(*words, host=host.root, SUDO=host.sudo)
+    assert (said.returncode, said.stdout, said.stderr) == (2, "", f"cgroup_setup.sh: {sentence}\n")
+    assert host.requests() == []
+
+
+def test_help_is_the_head_of_the_script() -> None:
+    said = cgroup_setup("--help")
+    assert said.returncode == 0
+    assert said.stdout.startswith("cgroup_setup.sh - ")
+    assert "#" not in said.stdout

@@ -1,0 +1,124 @@
+"""cgroup_setup.sh on real v1 cgroups, as root for another user; and a suite that this user then runs."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from commands.fakehosts import cgroup_setup
+from cotenant.isolation.backend import start_ticks
+from isolation.conftest import v1_mounts
+from tenants.suites import ROOT, Suites, job
+
+__all__ = ["v1_mounts"]
+pytestmark = pytest.mark.v1
+NOBODY = pwd.getpwnam("nobody")
+BASE = "cotenant.nobody"
+
+
+@pytest.fixture
+def bases(v1_mounts: dict[str, Path]) -> Iterator[list[Path]]:
+    """Where the user's directories belong; they are not there before, and gone afterwards."""
+    places = [mount / BASE for mount in v1_mounts.values()]
+    assert not any(place.exists() for place in places)
+    yield places
+    cgroup_setup("--remove", "--user", "nobody")
+    assert not any(place.exists() for place in places)
+
+
+def test_the_user_gets_the_directories_and_nothing_in_them(bases: list[Path]) -> None:
+    assert cgroup_setup("--user", "nobody").returncode == 0
+    assert {place.stat().st_uid for place in bases} == {NOBODY.pw_uid}
+    assert {oct(place.stat().st_mode & 0o7777) for place in bases} == {"0o755"}
+    assert {path.stat().st_uid for place in bases for path in place.iterdir()} == {0}
+
+
+def test_the_cpuset_admits_processes(bases: list[Path], v1_mounts: dict[str, Path]) -> None:
+    cgroup_setup("--user", "nobody")
+    for name in ("cpuset.cpus", "cpuset.mems"):
+        top = v1_mounts["cpuset"]
+        assert (top / BASE / name).read_text() == (top / name).read_text() != "\n"
+
+
+def test_twice_changes_nothing_and_remove_undoes_it(bases: list[Path]) -> None:
+    cgroup_setup("--user", "nobody")
+    again = cgroup_setup("--user", "nobody").stdout
+    assert again.count("kept: ") == len(bases)
+    assert "done: " not in again
+    removed = cgroup_setup("--remove", "--user", "nobody")
+    assert removed.returncode == 0
+    assert removed.stdout.count("done: rmdir ") == len(bases)
+    assert not any(place.exists() for place in bases)
+    assert cgroup_setup("--remove", "--user", "nobody").stdout.count("kept: there is no ") == len(bases)
+
+
+def test_remove_takes_what_dead_runs_left(bases: list[Path]) -> None:
+    cgroup_setup("--user", "nobody")
+    for place in bases:
+        (place / "4194303-1/t0").mkdir(parents=True)
+    assert cgroup_setup("--remove", "--user", "nobody").returncode == 0
+    assert not any(place.exists() for place in bases)
+
+
+def test_remove_refuses_while_a_suite_runs(bases: list[Path]) -> None:
+    cgroup_setup("--user", "nobody")
+    run = bases[0] / f"{os.getpid()}-{start_ticks(os.getpid())}"
+    run.mkdir()
+    said = cgroup_setup("--remove", "--user", "nobody")
+    assert said.returncode == 1
+    assert said.stderr == f"cgroup_setup.sh: A suite of nobody runs in {run}; end it first.\n"
+    assert run.is_dir()
+    run.rmdir()
+
+
+def test_remove_refuses_while_a_process_lives_there(bases: list[Path], v1_mounts: dict[str, Path]) -> None:
+    cgroup_setup("--user", "nobody")
+    place = v1_mounts["pids"] / BASE
+    with subprocess.Popen(
+        ["sh", "-c", f"echo 0 > {place}/cgroup.procs && echo in && exec sleep 1000"], stdout=-1
+    ) as one:
+        assert one.stdout is not None
+        assert one.stdout.readline() == b"in\n"
+        said = cgroup_setup("--remove", "--user", "nobody")
+        assert said.returncode == 1
+        assert said.stderr == f"cgroup_setup.sh: Processes live in {place}: {one.pid}; end them first.\n"
+        one.kill()
+
+
+def test_that_user_runs_a_suite_in_slices(bases: list[Path]) -> None:
+    cgroup_setup("--user", "nobody")
+    with tempfile.TemporaryDirectory(prefix="ct", dir="/tmp") as name:
+        folder = Path(name)
+        os.chown(folder, NOBODY.pw_uid, NOBODY.pw_gid)
+        (folder / "tmp").mkdir()
+        os.chown(folder / "tmp", NOBODY.pw_uid, NOBODY.pw_gid)
+        suites = Suites(folder, folder / "tmp", BASE, "v1")
+        jobs = suites.jobs([job()])
+        # The checkout or the interpreter may lie in root's home: reading is not what is tested here.
+        user = f"setpriv --reuid {NOBODY.pw_uid} --regid {NOBODY.pw_gid} --clear-groups"
+        reading = "--inh-caps +dac_read_search --ambient-caps +dac_read_search"
+        line = [*user.split(), *reading.split(), sys.executable, str(ROOT / "run.py"), "--jobs", str(jobs)]
+        environment = suites.environment | {"HOME": name}
+        ended = subprocess.run(
+            [*line, "--isolation", "v1"], env=environment, cwd=folder, capture_output=True, text=True, timeout=60
+        )
+        assert ended.returncode == 0, ended.stderr
+        records = suites.records()
+        assert [record["outcome"] for record in records] == ["completed", "completed"]
+        for record in records:
+            isolation = record["isolation"]
+            assert isolation["backend"] == "v1"
+            assert isolation["unenforced"] == []
+            for what in ("processors", "nodes", "memory_bytes"):
+                assert isolation["read_back"][what] == isolation["planned"][what]
+        assert suites.processes() == []
+        assert list((folder / "tmp").iterdir()) == []
+    assert {place.stat().st_uid for place in bases} == {NOBODY.pw_uid}
+    assert not [path for place in bases for path in place.iterdir() if path.is_dir()]

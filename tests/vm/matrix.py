@@ -1,0 +1,170 @@
+"""The rows of isolation on cgroup v2: where a suite is started, and what has to come of it. Root in the guest runs it.
+
+    python3 matrix.py delegated|undelegated [NAMES...]
+
+The first word says which image this is. Exit status: 0 if every row holds.
+"""
+
+from __future__ import annotations
+
+import pwd
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import guest
+from checks import Check, bomb_was_stopped, degraded, hog_died_alone, in_part, refused, seen_in_slices, sliced, within
+from guest import (
+    ROOT,
+    USER,
+    Start,
+    Suite,
+    as_cgroup_setup_says,
+    as_user,
+    in_allocation,
+    in_container,
+    in_service,
+    until,
+    without_session,
+    without_systemd,
+)
+
+GONE_S = {"kvm": 2.0, "qemu": 5.0}
+"""Nothing may be left after 2 s; an emulated processor is 12 to 20 times slower. What it took is printed."""
+DELEGATED = in_service("Delegate=yes", "TasksMax=infinity")
+FEW_TASKS = in_service("Delegate=yes", "TasksMax=600")
+HOG = {"--deed": "hog", "--who": 0}
+BOMB = {"--deed": "bomb", "--who": 0}
+NEVER_ENDING = {"--number": 1000, "--repeat": 1000}
+
+
+@dataclass(frozen=True)
+class Row:
+    name: str
+    start: Start
+    check: Check
+    """Of a row whose runner is killed: what holds just before that."""
+    flags: tuple[str, ...] = ()
+    words: dict[str, Any] = field(default_factory=dict)
+    before: Callable[[], object] = lambda: None
+    kill: bool = False
+
+
+def delegate_cpusets() -> None:
+    """What the remedy says, by the script that it names; then the user logs in again."""
+    cgroup_setup("--install-drop-in")
+    uid = pwd.getpwnam(USER).pw_uid
+    subprocess.run(["systemctl", "restart", f"user@{uid}.service"], check=True)
+    guest.add_user()
+
+
+def make_subtree() -> None:
+    """What the script does where systemd is not to be seen."""
+    cgroup_setup("", before=f"{guest.HIDE} && ")
+
+
+def cgroup_setup(words: str, before: str = "") -> None:
+    line = f"{before}{ROOT}/cgroup_setup.sh --user {USER} {words}"
+    subprocess.run(["unshare", "--mount", "sh", "-c", line], stdout=subprocess.DEVNULL, check=True)
+
+
+ROOT_ROWS = (
+    Row("root, delegated service", DELEGATED, sliced("v2")),
+    Row("root, four tenants", DELEGATED, sliced("v2", [[0], [1], [2], [3]], ("completed",) * 4), ("--users", "4")),
+    Row("root, memory hog", DELEGATED, hog_died_alone("v2"), words=HOG),
+    Row("root, fork bomb", FEW_TASKS, bomb_was_stopped("v2"), words=BOMB),
+    Row("root, fork bomb that fills memory", DELEGATED, hog_died_alone("v2"), words=BOMB),
+    Row("root, runner killed", DELEGATED, seen_in_slices, words=NEVER_ENDING, kill=True),
+    Row("root, any service", in_service(), sliced("systemd")),
+    Row("root, any service, hog", in_service(), hog_died_alone("systemd"), words=HOG),
+    Row("root, any service, runner killed", in_service(), seen_in_slices, words=NEVER_ENDING, kill=True),
+    Row("root, no systemd", without_systemd, sliced("v2")),
+    Row("root, container, cgroups writable", in_container("rw"), sliced("v2")),
+    Row("root, container, cgroups read-only", in_container("ro"), degraded("writable")),
+    Row("root, container, required", in_container("ro"), refused(4, "writable"), ("--isolation", "require")),
+    Row("root, no systemd, runner killed", without_systemd, seen_in_slices, words=NEVER_ENDING, kill=True),
+)
+USER_ROWS = (
+    Row("user, cpusets delegated", as_user, sliced("systemd"), ("--isolation", "require")),
+    Row("user, memory hog", as_user, hog_died_alone("systemd"), words=HOG),
+    Row("user, runner killed", as_user, seen_in_slices, words=NEVER_ENDING, kill=True),
+    Row("user in a batch allocation", in_allocation, within("/plain", [0, 1])),
+    Row("user, no systemd, cgroup_setup.sh", as_cgroup_setup_says, sliced("v2"), before=make_subtree),
+    Row("user without a session", without_session, refused(4, "Log in as this user"), ("--isolation", "require")),
+)
+UNDELEGATED_ROWS = (
+    Row("user, required", as_user, refused(4, "Delegate=", "systemctl edit user@"), ("--isolation", "require")),
+    Row("user, systemd", as_user, refused(4, "Delegate=", "systemctl edit user@"), ("--isolation", "systemd")),
+    Row("user, auto", as_user, in_part("Delegate=")),
+    Row("user, after cgroup_setup.sh", as_user, sliced("systemd"), ("--isolation", "require"), before=delegate_cpusets),
+)
+ROWS = {"delegated": ROOT_ROWS + USER_ROWS, "undelegated": UNDELEGATED_ROWS}
+
+
+def main(argv: list[str]) -> int:
+    image, *names = argv
+    guest.add_user()
+    failed = 0
+    for number, row in enumerate(ROWS[image]):
+        if names and row.name not in names:
+            continue
+        begin_s = time.monotonic()
+        row.before()
+        suite = Suite(f"row{number}", row.start, row.flags, dict(row.words))
+        problems = attempted(row, suite)
+        gone = "" if suite.gone_s is None else f"{suite.gone_s:6.2f} s"
+        took = f"{time.monotonic() - begin_s:6.1f} s"
+        print(f"{'FAILED' if problems else 'ok':7}{took}{gone:>10}  {row.name}", flush=True)
+        if problems:
+            failed += 1
+            print("\n".join(f"    {problem}" for problem in problems))
+            print("\n".join(f"    | {line}" for line in suite.said.splitlines()[-25:]), flush=True)
+        suite.destroy()
+    print(f"{failed} rows failed" if failed else "every row holds", flush=True)
+    return int(failed > 0)
+
+
+def attempted(row: Row, suite: Suite) -> list[str]:
+    """Return every problem of a row; what a record or a note lacks is one as well."""
+    problems: list[str] = []
+    try:
+        problems += attempt(row, suite)
+    except (LookupError, TypeError, ValueError, OSError, subprocess.SubprocessError) as error:
+        problems.append(f"{type(error).__name__}: {error}")
+    return problems
+
+
+def attempt(row: Row, suite: Suite) -> Iterator[str]:
+    """Run the suite; yield what is wrong with it, and with what it left."""
+    guest.make_plain()
+    before = guest.cgroups()
+    with suite.started() as process:
+        if row.kill:
+            until(lambda: len(suite.notes()) == 2 or process.poll() is not None, 200)
+            yield from row.check(suite)
+            suite.kill_runner()
+            yield from nothing_left(suite, before)
+    if not row.kill:
+        yield from row.check(suite)
+        yield from nothing_left(suite, before)
+
+
+def nothing_left(suite: Suite, before: set[Path]) -> Iterator[str]:
+    """Within the time that the reaper has."""
+
+    def left() -> list[object]:
+        return [*suite.processes(), *suite.temporaries(), *sorted(map(str, guest.cgroups() - before))]
+
+    kind = subprocess.run(["systemd-detect-virt"], capture_output=True, text=True).stdout.strip()
+    limit_s = GONE_S.get(kind, 2.0)
+    suite.gone_s = until(lambda: not left(), limit_s)
+    if suite.gone_s is None:
+        yield f"after {limit_s} s there is left: {left()}"
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,31 @@
+"""What is packed for the guest is enough: nobody there could fetch what is missing."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+from vm.pack import needed, pack
+
+
+def test_the_runner_imports_nothing_that_is_not_packed(tmp_path: Path) -> None:
+    pack(tmp_path)
+    modules = ("cotenant.commands.run", "cotenant.launch.collect", "cotenant.report.terminal", "cotenant.machine.facts")
+    path = f"import sys; sys.path[:0] = {[str(tmp_path / 'packages'), str(tmp_path / 'cotenant/common')]}"
+    # -S: without the environment's own packages.
+    line = [
+        sys.executable,
+        "-I",
+        "-S",
+        "-c",
+        f"{path}; import {', '.join(modules)}; print(sys.modules['numpy'].__file__)",
+    ]
+    ended = subprocess.run(line, capture_output=True, text=True)
+    assert ended.returncode == 0, ended.stderr
+    assert ended.stdout.startswith(str(tmp_path))
+
+
+def test_requirements_of_requirements_are_found() -> None:
+    names = {distribution.name.lower() for distribution in needed(("rich",))}
+    assert {"rich", "markdown-it-py", "mdurl", "pygments"} <= names

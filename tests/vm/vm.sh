@@ -1,0 +1,161 @@
+#!/usr/bin/env bash
+# vm.sh - run a command inside a throw-away Debian 12 VM: systemd as PID 1, pure cgroup v2, 2 NUMA nodes, SMT siblings.
+#   vm.sh setup                       install what this script needs: qemu-system-x86, mmdebstrap, e2fsprogs     (once; root)
+#   vm.sh build                       build $VMDIR/{vmlinuz,initrd,root.img} from Debian packages                (once; root)
+#   vm.sh run [-i DIR] [-o DIR] [-u USER] [-t SEC] -- CMD...
+#       -i DIR  packed into the guest at /guest (cwd of CMD)      -o DIR  receives what CMD leaves in $OUT
+#       -u USER run CMD through a lingering user session (user@1000.service, tests --user delegation)
+#   exit status = CMD's (124: guest timed out, 125: VM did not report).
+# env: VMDIR  SMP="4,sockets=2,cores=1,threads=2"  MEM=4096 (MiB, split over 2 nodes)  ACCEL=auto|kvm|tcg  CMDLINE="..."
+#      at build: DELEGATE=yes|no (users get cpusets or not), MIRROR (default: this host's own), SUITE, KPKG, PKGS
+set -euo pipefail
+VMDIR=${VMDIR:-${XDG_CACHE_HOME:-$HOME/.cache}/cotenant-vm}
+MEM=${MEM:-4096}
+SMP=${SMP:-4,sockets=2,cores=1,threads=2}
+ACCEL=${ACCEL:-auto}
+SUITE=${SUITE:-bookworm}
+KPKG=${KPKG:-linux-image-cloud-amd64}
+PKGS=${PKGS:-systemd-sysv,dbus,dbus-user-session,libpam-systemd,udev,kmod,procps,python3,util-linux,numactl,$KPKG}
+MASKED=(getty@tty1.service serial-getty@ttyS0.service apt-daily.timer apt-daily-upgrade.timer dpkg-db-backup.timer
+    e2scrub_all.timer e2scrub_reap.service fstrim.timer systemd-timesyncd.service)
+
+setup() {
+    apt-get update -q
+    apt-get install -y -q --no-install-recommends qemu-system-x86 mmdebstrap e2fsprogs
+}
+
+build() {
+    local d=$VMDIR/rootfs begin=$SECONDS mirror=${MIRROR:-}
+    mirror=${mirror:-$(apt-get indextargets --format '$(SITE) $(RELEASE)' | awk -v s="$SUITE" '$2 == s { print $1; exit }')}
+    [ -n "$mirror" ] || { echo "vm.sh: apt knows no mirror of Debian $SUITE; name one in MIRROR." >&2 && exit 2; }
+    mkdir -p "$VMDIR"
+    rm -rf "$d"
+    mmdebstrap --quiet --variant=minbase --include="$PKGS" --dpkgopt=force-unsafe-io \
+        --dpkgopt='path-exclude=/usr/share/doc/*' --dpkgopt='path-exclude=/usr/share/locale/*' \
+        --dpkgopt='path-exclude=/usr/share/man/*' "$SUITE" "$d" "$mirror" "deb $mirror $SUITE-updates main"
+    install_guest "$d"
+    cp "$d"/boot/vmlinuz-* "$VMDIR/vmlinuz"
+    cp "$d"/boot/initrd.img-* "$VMDIR/initrd"
+    rm -rf "$d"/boot/* "$d"/var/cache/apt/* "$d"/var/lib/apt/lists/* "$VMDIR/root.img"
+    truncate -s 2G "$VMDIR/root.img"
+    mke2fs -q -t ext4 -O ^has_journal -E lazy_itable_init=1,root_owner=0:0 -d "$d" "$VMDIR/root.img"
+    rm -rf "$d"
+    echo "image: $((SECONDS - begin)) s, $(du -h "$VMDIR/root.img" | cut -f1) on disk"
+}
+
+install_guest() { # ROOTFS
+    local d=$1 units=$1/etc/systemd/system unit
+    cat >"$d/usr/local/sbin/vmrun" <<'G'
+#!/bin/bash
+# guest side: unpack input tar (vdb), run /guest/.vmcmd, write result tar (vdc), power off
+exec </dev/null >/dev/console 2>&1
+mkdir -p /guest /out; chmod 1777 /out
+for a in $(cat /proc/cmdline); do case $a in vmin=*) IN=${a#*=};; vmout=*) OUTD=${a#*=};; esac; done
+tar -xf "$IN" -C /guest
+export OUT=/out HOME=/root; cd /guest
+U=$(cat .vmuser); T=$(cat .vmtimeout)
+echo "VM-READY $(cut -d' ' -f1 /proc/uptime)"
+if [ -n "$U" ]; then
+  id "$U" >/dev/null 2>&1 || useradd -m -s /bin/bash "$U"; chown -R "$U" /guest /out
+  loginctl enable-linger "$U"; uid=$(id -u "$U")
+  for i in $(seq 100); do [ -S /run/user/$uid/bus ] && break; sleep .2; done
+  timeout -k 5 "$T" setpriv --reuid "$uid" --regid "$uid" --init-groups env HOME=/home/$U USER=$U XDG_RUNTIME_DIR=/run/user/$uid \
+     DBUS_SESSION_BUS_ADDRESS=unix:path=/run/user/$uid/bus bash /guest/.vmcmd; rc=$?
+else timeout -k 5 "$T" bash /guest/.vmcmd; rc=$?; fi
+echo $rc > /out/.vmrc; tar -cf "$OUTD" -C /out . ; sync
+echo "VM-EXIT $rc"; systemctl poweroff --force --force
+G
+    chmod 755 "$d/usr/local/sbin/vmrun"
+    cat >"$units/vmrun.service" <<'G'
+[Unit]
+Description=run the command given on vdb
+After=basic.target dbus.service systemd-logind.service
+[Service]
+Type=exec
+ExecStart=/usr/local/sbin/vmrun
+Delegate=yes
+[Install]
+WantedBy=multi-user.target
+G
+    mkdir -p "$units/multi-user.target.wants" "$units/user@.service.d"
+    ln -sf ../vmrun.service "$units/multi-user.target.wants/vmrun.service"
+    if [ "${DELEGATE:-yes}" = yes ]; then
+        printf '[Service]\nDelegate=cpu cpuset io memory pids\n' >"$units/user@.service.d/delegate.conf"
+    fi
+    for unit in "${MASKED[@]}"; do ln -sf /dev/null "$units/$unit"; done
+    echo vm >"$d/etc/hostname"
+    : >"$d/etc/fstab"
+}
+
+kvm_ok() { # /dev/kvm may exist and still be unusable (nested/PVM): believe only a boot that prints within 10 s
+    [ -w /dev/kvm ] || return 1
+    [ -f "$VMDIR/.kvm" ] && return "$(cat "$VMDIR/.kvm")"
+    local rc=1
+    timeout 10 qemu-system-x86_64 -accel kvm -cpu host -m 512 -nodefaults -display none -no-reboot -serial stdio \
+        -kernel "$VMDIR/vmlinuz" -append 'console=ttyS0 panic=-1' </dev/null 2>/dev/null |
+        grep -q 'Run /init\|Unable to mount root\|VFS:' && rc=0
+    echo $rc >"$VMDIR/.kvm"
+    return $rc
+}
+
+run() {
+    local in='' out='' user='' to=600
+    while [ $# -gt 0 ]; do
+        case $1 in
+            -i) in=$2 && shift 2 ;;
+            -o) out=$2 && shift 2 ;;
+            -u) user=$2 && shift 2 ;;
+            -t) to=$2 && shift 2 ;;
+            --) shift && break ;;
+            *) break ;;
+        esac
+    done
+    work=$(mktemp -d "$VMDIR/run.XXXX")
+    trap 'rm -rf "$work"' EXIT
+    mkdir "$work/x"
+    printf 'cd /guest\n%s\n' "$*" >"$work/x/.vmcmd"
+    echo "$user" >"$work/x/.vmuser"
+    echo "$to" >"$work/x/.vmtimeout"
+    tar -cf "$work/in.tar" -C "$work/x" .vmcmd .vmuser .vmtimeout
+    [ -z "$in" ] || tar -rf "$work/in.tar" -C "$in" .
+    truncate -s 256M "$work/out.tar"
+    boot "$to"
+    collect "$out"
+}
+
+boot() { # SECONDS
+    local accel=(-accel "tcg,thread=multi,tb-size=512" -cpu "max,vendor=GenuineIntel")
+    if [ "$ACCEL" = kvm ] || { [ "$ACCEL" = auto ] && kvm_ok; }; then accel=(-accel kvm -cpu host); fi
+    local processors=${SMP%%,*} half=$((MEM / 2))
+    timeout $(($1 + 180)) qemu-system-x86_64 "${accel[@]}" -M q35 -smp "$SMP" -m "${MEM}M" \
+        -object "memory-backend-ram,id=m0,size=${half}M" -object "memory-backend-ram,id=m1,size=${half}M" \
+        -numa "node,nodeid=0,memdev=m0,cpus=0-$((processors / 2 - 1))" \
+        -numa "node,nodeid=1,memdev=m1,cpus=$((processors / 2))-$((processors - 1))" \
+        -nodefaults -no-user-config -display none -no-reboot -serial stdio -device virtio-rng-pci \
+        -drive "file=$VMDIR/root.img,format=raw,if=virtio,snapshot=on,cache=unsafe" \
+        -drive "file=$work/in.tar,format=raw,if=virtio,readonly=on" \
+        -drive "file=$work/out.tar,format=raw,if=virtio,cache=unsafe" \
+        -kernel "$VMDIR/vmlinuz" -initrd "$VMDIR/initrd" \
+        -append "root=/dev/vda rw console=ttyS0 quiet panic=-1 mitigations=off audit=0 nowatchdog \
+systemd.unified_cgroup_hierarchy=1 psi=1 vmin=/dev/vdb vmout=/dev/vdc ${CMDLINE:-}" </dev/null || true
+}
+
+collect() { # OUT -> guest exit status
+    local status
+    mkdir "$work/o"
+    tar -xf "$work/out.tar" -C "$work/o" 2>/dev/null || return 125
+    [ -f "$work/o/.vmrc" ] || return 125
+    status=$(cat "$work/o/.vmrc")
+    if [ -n "$1" ]; then
+        mkdir -p "$1"
+        cp -a "$work/o/." "$1/"
+    fi
+    return "$status"
+}
+
+case ${1:-} in
+    setup) setup ;;
+    build) build ;;
+    run) shift && run "$@" ;;
+    *) sed -n '2,/^set /{/^set /d;s/^# \{0,1\}//;p}' "$0" && exit 2 ;;
+esac
