@@ -35,6 +35,21 @@ s.sendall(b'{"kind":"failed","outcome":"missing_package","message":"pip install 
 os._exit(1)
 """
 
+SLOW_STEPS = """
+import os, time
+from cotenant.protocol.client import Rendezvous, wait_until
+runner = Rendezvous.from_environment()
+runner.ready(1, 1, 0, [])
+t0_ns, number, repeat = runner.await_go()
+wait_until(t0_ns)
+start_ns = time.perf_counter_ns()
+time.sleep(0.5)
+runner.observation(index=0, start_ns=start_ns, end_ns=time.perf_counter_ns(), items=1, data_wait_ns=0)
+runner.done()
+time.sleep(0.9)
+runner.record({})
+"""
+
 
 @pytest.fixture
 def interruption() -> Iterator[Interruption]:
@@ -147,3 +162,12 @@ def test_a_forgotten_descriptor_is_not_called_for_another_of_its_number() -> Non
     events.close()
     for one in [*fresh, *pairs[0], *pairs[1]]:
         one.close()
+
+
+@pytest.mark.usefixtures("descriptors")
+def test_who_is_in_the_midst_of_a_long_step_is_given_the_time_to_end_it(
+    tmp_path: Path, interruption: Interruption, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A batch may take longer than any fixed limit: what it has shown counts."""
+    monkeypatch.setattr(launch, "STOP_LIMIT_S", 0.1)
+    assert outcomes(live(tmp_path, interruption, sys.executable, "-c", SLOW_STEPS, tenants=1)) == ["completed"]

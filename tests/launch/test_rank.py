@@ -48,6 +48,14 @@ def test_the_order_of_a_whole_run(rank: Rank, go: Go) -> None:
     assert rank.record == {}
 
 
+def test_the_longest_batch_is_that_of_the_slowest_observation(rank: Rank, go: Go) -> None:
+    assert rank.longest_batch_s(2) == 0
+    rank.take(READY, None)
+    rank.take(seen(go, 0), go)
+    rank.take(seen(go, 1, end_ns=go.t0_ns + 5_000_000), go)
+    assert rank.longest_batch_s(2) == 0.002
+
+
 @pytest.mark.parametrize("kind", ["observation", "done", "record"])
 def test_what_needs_go_is_nothing_before_it(rank: Rank, go: Go, kind: str) -> None:
     rank.take(READY, None)

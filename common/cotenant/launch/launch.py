@@ -313,10 +313,12 @@ class Launch:
         assert self._go is not None
         load_ns = time.perf_counter_ns() - (self._go.t0_ns - GO_DELAY_NS)
         self._meters["runner_processor_share"] = (time.process_time_ns() - self._cpu_at_go_ns) / load_ns
-        late = ("timeout", f"It did not end within {STOP_LIMIT_S:g} s after STOP.")
         for tenant in survivors:
             tenant.after = tenant.live.counters()
-            tenant.limit = (time.monotonic() + STOP_LIMIT_S, late)
+            # It may be in the midst of a batch, and of its last one after that.
+            limit_s = STOP_LIMIT_S + 3 * max(rank.longest_batch_s(self._go.number) for rank in tenant.ranks.values())
+            late = ("timeout", f"It did not end within {limit_s:.0f} s after STOP.")
+            tenant.limit = (time.monotonic() + limit_s, late)
         self._meters |= self._sampling.result()
         for tenant in self._tenants:
             for rank in tenant.ranks.values():

@@ -66,6 +66,11 @@ class Rank:
             self.life.close()
             self.life = None
 
+    def longest_batch_s(self, number: int) -> float:
+        """Return the mean seconds of a batch in its slowest observation of `number` batches; 0 without any."""
+        times_ns = [fields["end_ns"] - fields["start_ns"] for fields in self.observations]
+        return max(times_ns, default=0) / number / 1e9
+
     def take(self, message: Message, go: Go | None) -> None:
         """Keep what it says after its hello. Raises ProtocolError for what has no meaning at this point."""
         kind, fields = message.kind, message.fields
