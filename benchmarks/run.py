@@ -12,15 +12,18 @@ import sys
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-PARTS = ("harness", "tasks", "meeting", "start", "slices")
-NAMED = ("forms", "inputs")
-"""Only where they are asked for: compiling takes long, and limits are no cost of the harness."""
+PARTS = ("harness", "tasks", "meeting", "start", "cost", "slices")
+NAMED = ("forms", "inputs", "adversaries")
+"""Only where they are asked for: they take long, and are no cost of the harness."""
 
 
 def main() -> int:
     given = sys.argv[1:]
     rest = list(itertools.dropwhile((*PARTS, *NAMED).__contains__, given))
     names = given[: len(given) - len(rest)] or PARTS
+    if given and names is PARTS:
+        print(f"There is no part '{given[0]}'. Parts: {', '.join((*PARTS, *NAMED))}.", file=sys.stderr)
+        return 2
     source = os.pathsep.join(filter(None, [str(HERE.parent / "common"), os.environ.get("PYTHONPATH")]))
     print(f"{os.cpu_count()} processors, load average before: {os.getloadavg()[0]:.2f}", flush=True)
     status = 0

@@ -5,16 +5,15 @@ from __future__ import annotations
 import os
 import socket
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from cotenant.isolation import enter
 from cotenant.isolation.backend import Entry, start_ticks
 from cotenant.isolation.plan import Slice
+from cotenant.isolation.shim import shim_command
 
 PATIENCE_S = 60.0
 MIB = 1 << 20
@@ -64,14 +63,6 @@ class Shim:
         return self.result()
 
 
-def shim_line(entry: Entry, command: Sequence[object], channel: object, runner: object) -> list[str]:
-    """The words of the command line, as launch/tenant.py has them."""
-    mode = "FREE" if entry.processors is None else "SET" if entry.set_affinity else "CHECK"
-    processors = ",".join(map(str, entry.processors or ()))
-    words = [channel, runner, mode, processors, *entry.procs_files, "--", *command]
-    return [sys.executable, "-I", "-S", enter.__file__, *map(str, words)]
-
-
 @contextmanager
 def started(
     entry: Entry,
@@ -84,7 +75,7 @@ def started(
     ours.settimeout(PATIENCE_S)
     with theirs:
         process = subprocess.Popen(
-            shim_line(entry, command, theirs.fileno(), os.getpid() if runner is None else runner),
+            shim_command(entry, theirs.fileno(), os.getpid() if runner is None else runner, [*map(str, command)]),
             env=environment,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from cotenant.isolation import enter
 from cotenant.isolation.backend import Entry
-from isolation.shim import eventually, is_dead, numbers, shim_line, started
+from cotenant.isolation.shim import START, shim_command
+from isolation.shim import eventually, is_dead, numbers, started
 
 FREE = Entry()
 AFFINITY = [sys.executable, "-c", "import os; print(sorted(os.sched_getaffinity(0)))"]
@@ -117,7 +117,7 @@ def test_nothing_runs_before_the_word(tmp_path: Path) -> None:
     with started(FREE, "touch", tmp_path / "ran") as shim:
         assert shim.says() == "in"
         command = Path(f"/proc/{shim.process.pid}/cmdline").read_text()
-        assert enter.__file__ in command
+        assert START in command
         assert not (tmp_path / "ran").exists()
         shim.release()
         assert shim.says() == ""
@@ -174,7 +174,7 @@ def test_a_broken_pipe_ends_the_benchmark_as_under_a_shell() -> None:
 RUNNER = """
 import os, socket, subprocess, sys, time
 ours, theirs = socket.socketpair()
-known = {"CHANNEL": str(theirs.fileno()), "RUNNER": str(os.getpid())}
+known = {"-7": str(theirs.fileno()), "-8": str(os.getpid())}
 line = [known.get(word, word) for word in sys.argv[1:]]
 shim = subprocess.Popen(line, pass_fds=[theirs.fileno()], start_new_session=True)
 ours.recv(9)
@@ -187,7 +187,7 @@ def test_the_tenant_dies_with_its_runner(tmp_path: Path) -> None:
     """Also one that would not listen to SIGTERM, and without any word of the runner."""
     noted = tmp_path / "pid"
     tenant = ["sh", "-c", f"trap '' TERM; echo $$ > {noted}.part; mv {noted}.part {noted}; while :; do sleep 1; done"]
-    with subprocess.Popen([sys.executable, "-c", RUNNER, *shim_line(FREE, tenant, "CHANNEL", "RUNNER")]) as process:
+    with subprocess.Popen([sys.executable, "-c", RUNNER, *shim_command(FREE, -7, -8, tenant)]) as process:
         eventually(lambda: numbers(noted), "the tenant's pid")
         (pid,) = numbers(noted)
         try:
@@ -201,7 +201,7 @@ def test_the_tenant_dies_with_its_runner(tmp_path: Path) -> None:
 
 def test_it_imports_next_to_nothing() -> None:
     """It starts once per tenant and launch: a module more is milliseconds more, every time."""
-    line = [sys.executable, "-I", "-S", "-X", "importtime", *shim_line(FREE, ["true"], 0, 0)[3:]]
+    line = [sys.executable, "-I", "-S", "-X", "importtime", *shim_command(FREE, 0, 0, ["true"])[3:]]
     # Descriptor 0 is no channel to speak on, and 0 no runner: it ends right after its imports.
     said = subprocess.run(line, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60)
     assert said.returncode == 125

@@ -1,6 +1,6 @@
 """The shim: enter a slice, prove it, wait for the word, and become the benchmark.
 
-Run as `python -I -S enter.py SOCKET RUNNER SET|CHECK|FREE PROCESSORS PROCS_FILE... -- COMMAND...`. It says one line on
+Its arguments are SOCKET RUNNER SET|CHECK|FREE PROCESSORS PROCS_FILE... -- COMMAND...: it says one line on
 the descriptor SOCKET, `in` or what went wrong, and execs after a byte has come back. No thread, no race: the
 benchmark is inside from its first instruction, and it never runs outside. Exit 125: could not isolate; 126, 127: could
 not execute. Nothing but the standard library is imported, and little of that: this runs once per tenant and launch,
@@ -10,7 +10,6 @@ and `ctypes` and `signal` would take as long to import as all the rest takes; wh
 import _ctypes
 import _signal  # type: ignore[import-not-found] # no stub has it
 import os
-import sys
 
 NOT_ISOLATED, NOT_EXECUTABLE, NOT_FOUND = 125, 126, 127
 PR_SET_PDEATHSIG = 1
@@ -91,7 +90,3 @@ def _become(command: list[str], channel: int) -> int:
     except OSError as error:
         _say(channel, f"{error.strerror}")
         return NOT_FOUND if isinstance(error, FileNotFoundError) else NOT_EXECUTABLE
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

@@ -7,14 +7,13 @@ import os
 import signal
 import socket
 import subprocess
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from cotenant.isolation import enter
 from cotenant.isolation.backend import Counters, LiveSlice, ReadBack
 from cotenant.isolation.plan import Slice
+from cotenant.isolation.shim import shim_command
 from cotenant.launch.rank import Rank
 from cotenant.launch.rendezvous import Link, Listener
 from cotenant.protocol.logs import rank_log
@@ -154,7 +153,7 @@ def start_tenant(order: Order, live: LiveSlice, read_back: ReadBack) -> Tenant:
         undo.callback(ours.close)
         with theirs, order.log.open("wb") as log:
             process = subprocess.Popen(
-                _shim(order, live, theirs.fileno()),
+                shim_command(live.entry, theirs.fileno(), os.getpid(), order.command),
                 env=order.environment,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
@@ -171,24 +170,6 @@ def _rank_logs(log: Path) -> list[Path]:
     """Return the logs that the ranks of an earlier repetition of the same number have left."""
     beginning, _, end = rank_log(log, 1).name.rpartition("1")
     return [path for path in log.parent.iterdir() if path.name.startswith(beginning) and path.name.endswith(end)]
-
-
-def _shim(order: Order, live: LiveSlice, channel: int) -> list[str]:
-    entry = live.entry
-    mode = "FREE" if entry.processors is None else "SET" if entry.set_affinity else "CHECK"
-    return [
-        sys.executable,
-        "-I",
-        "-S",
-        enter.__file__,
-        str(channel),
-        str(os.getpid()),
-        mode,
-        ",".join(map(str, entry.processors or ())),
-        *map(str, entry.procs_files),
-        "--",
-        *order.command,
-    ]
 
 
 def signal_name(status: int) -> str:
