@@ -1,0 +1,232 @@
+"""`cotenant report DIR`: what a directory of records says, for people and for other programs."""
+
+from __future__ import annotations
+
+import argparse
+import fnmatch
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from cotenant.commands.flags import Parser
+from cotenant.commands.output import tell
+from cotenant.errors import EXIT_PASSED, CotenantError, did_you_mean
+from cotenant.launch.environment import SOURCE_ROOT
+from cotenant.report import mlbench, scaling, scaling_text, summary_files, summary_text, tables
+from cotenant.report.summary import Job, Summary, scores, summarise
+from cotenant.results.detail import Detail
+from cotenant.results.read import Skipped, read_details
+from cotenant.results.store import prepare_directory, write_whole
+from cotenant.results.systems import read_systems
+from cotenant.results.targets import Target, save_targets, targets_named
+from cotenant.suite.jobfile import load, resolve_path
+
+CHECKOUT = SOURCE_ROOT.parent
+TARGETS = CHECKOUT / "targets"
+LIMITS = "V100"
+"""Whose least shares and most spreads new targets take over, where --targets names nobody's."""
+WIDTH = 160
+FORMATS = {"md": summary_files.as_markdown, "csv": summary_files.as_csv, "json": summary_files.as_json}
+SCALING = {
+    "md": scaling_text.as_markdown,
+    "csv": scaling_text.as_csv,
+    "json": scaling_text.as_json,
+    "text": scaling_text.as_text,
+}
+TABLES = ("throughput", "batch-size", "scaling")
+
+
+def main(argv: Sequence[str]) -> int:
+    """Report on records. Returns 0, or raises CotenantError for wrong input."""
+    given = _parse(argv)
+    found, skipped = _read(given)
+    summary = summarise(found)
+    for line in (*skipped, *([] if _says_notes(given) else summary.notes)):
+        print(f"cotenant: {line}", file=sys.stderr)
+    if given.save_target is not None:
+        _save(summary, given.save_target, given.targets)
+    if given.html is not None:
+        _write_page(summary, skipped, given)
+    if given.table == "scaling":
+        _say_scaling(summary.jobs, given.format)
+    elif given.table is not None:
+        _say_table(summary.jobs, given)
+    elif given.format != "text":
+        tell(FORMATS[given.format](summary).removesuffix("\n"))
+    elif given.save_target is None:
+        _print(summary)
+    return EXIT_PASSED
+
+
+def _parse(argv: Sequence[str]) -> argparse.Namespace:
+    parser = Parser(
+        prog="cotenant report",
+        allow_abbrev=False,
+        description="Rates with their intervals, per job and tenant; findings with their remedies.",
+        epilog="See docs/reports.md for every column, and for the tables other suites' readers know.",
+    )
+    add = parser.add_argument
+    add("places", metavar="DIR", type=Path, nargs="+", help="where records are; searched recursively")
+    add("--name", metavar="SUITE", help="only records of this suite (its job file's stem)")
+    add("--job", metavar="NAME", action="append", default=[], help="only these jobs: a name, a glob; may be repeated")
+    add("--format", choices=("text", *FORMATS), default=None, help="how to say it (default text)")
+    add("--html", type=Path, metavar="FILE", help="write one page that works offline")
+    add("--title", metavar="TEXT", help="the page's title")
+    add("--targets", metavar="MODEL", help="score against V100, MI50, RTX, or a CSV file of targets")
+    add("--jobs", metavar="FILE", help="the job file whose jobs the score expects (default: those that have a target)")
+    add("--save-target", metavar="NAME", help="write targets/NAME.csv, or a .csv file, from the measured rates")
+    add("--table", choices=TABLES, help="systems side by side, or how one model scales")
+    add("--precision", metavar="P", help="for throughput and batch-size: print this precision only")
+    add("--outdir", type=Path, metavar="DIR", help="for throughput and batch-size: a file per precision in here")
+    add("--systems", type=Path, metavar="FILE", default=TARGETS / "systems.json", help="descriptions of the systems")
+    add("--reference", metavar="SYSTEM", help="throughput relative to this row")
+    add("--per", choices=("watt", "price"), help="throughput per watt, or per price")
+    given = parser.parse_words(argv)
+    _check(given)
+    return given
+
+
+def _check(given: argparse.Namespace) -> None:
+    """Raise CotenantError for flags that say nothing beside the others."""
+    crossing = given.table in ("throughput", "batch-size")
+    for name in ("precision", "outdir", "reference", "per"):
+        if getattr(given, name) is not None and not crossing:
+            raise CotenantError(f"--{name} is of --table throughput and batch-size.", "Add one of them.")
+    if given.table == "batch-size" and (given.reference or given.per):
+        raise CotenantError("Batch sizes are not relative to anything.", "--reference and --per are of throughput.")
+    if crossing and given.format not in (None, "csv"):
+        raise CotenantError(f"--table {given.table} is CSV only.", "Leave out --format.")
+    if given.jobs is not None and given.targets is None:
+        raise CotenantError("--jobs says what a score expects.", "Add --targets.")
+    if given.targets is not None and given.html is None and given.save_target is None:
+        raise CotenantError("--targets is what a page's score is against.", "Add --html FILE, or use mlbench-report.")
+    if given.title is not None and given.html is None:
+        raise CotenantError("--title is the title of a page.", "Add --html FILE.")
+    given.format = given.format or "text"
+
+
+def _read(given: argparse.Namespace) -> tuple[list[Detail], list[str]]:
+    """Return the chosen records, and a sentence for each file that holds none. Raises CotenantError for no record."""
+    details: list[Detail] = []
+    skipped: list[str] = []
+    for one in read_details(given.places):
+        if isinstance(one, Skipped):
+            skipped.append(f"{one.path}: {one.reason}; skipped.")
+        else:
+            details.append(one)
+    if not details:
+        for line in skipped:
+            print(f"cotenant: {line}", file=sys.stderr)
+        places = ", ".join(map(str, given.places))
+        raise CotenantError(f"There is no record in {places}.", "Name a directory that a suite wrote its records to.")
+    chosen = [one for one in details if given.name is None or one.row.suite in (given.name, "")]
+    if not chosen:
+        suites = sorted({one.row.suite for one in details})
+        hint = did_you_mean(given.name, suites) or f"There are records of: {', '.join(suites)}."
+        raise CotenantError(f"There are no records of {given.name} there.", hint)
+    return _of_jobs(chosen, given.job), skipped
+
+
+def _of_jobs(details: list[Detail], patterns: Sequence[str]) -> list[Detail]:
+    names = list(dict.fromkeys(one.row.name for one in details))
+    chosen: set[str] = set()
+    for pattern in patterns:
+        found = {name for name in names if name == pattern or fnmatch.fnmatchcase(name, pattern)}
+        if not found:
+            hint = did_you_mean(pattern, names) or f"There are {', '.join(names)}."
+            raise CotenantError(f"There is no job '{pattern}' there.", hint)
+        chosen |= found
+    return [one for one in details if one.row.name in chosen] if patterns else details
+
+
+def _says_notes(given: argparse.Namespace) -> bool:
+    """Whether the output itself says what was left out."""
+    return given.table is None and given.format in ("text", "json") and given.save_target is None
+
+
+def _save(summary: Summary, name: str, limits: str | None) -> None:
+    path = Path(name) if name.endswith(".csv") else TARGETS / f"{name.lower()}.csv"
+    if not name.endswith(".csv") and not name.replace("-", "").replace("_", "").isalnum():
+        raise CotenantError(f"'{name}' is no name for a device model.", "Use letters, digits, - and _, or FILE.csv.")
+    known = targets_named(limits or LIMITS, TARGETS)
+    measured = mlbench.measured_targets(summary.rows, known)
+    if not measured:
+        raise CotenantError("No record has a rate to save.", "The failures stand in `cotenant report`.")
+    save_targets(path, measured)
+    print(f"cotenant: {len(measured)} targets in {path}.", file=sys.stderr)
+
+
+def _write_page(summary: Summary, skipped: Sequence[str], given: argparse.Namespace) -> None:
+    from cotenant.report.page import Against, page  # matplotlib takes a second to import
+
+    against = None
+    if given.targets is not None:
+        targets = targets_named(given.targets, TARGETS)
+        expected = list(targets) if given.jobs is None else _expected(given.jobs, targets)
+        against = Against(
+            given.targets, targets, scores(summary, targets, expected), _older(summary, targets, expected)
+        )
+    try:
+        curves = scaling.curves(summary.jobs)
+    except CotenantError as error:
+        curves, skipped = {}, [*skipped, f"No scaling curves: {error}"]
+    suites = ", ".join(dict.fromkeys(job.suite for job in summary.jobs if job.suite)) or "Records"
+    title = given.title or (f"{suites} against {given.targets}" if given.targets else suites)
+    write_whole(given.html, page(title, summary, curves, against, skipped).encode(errors="replace"))
+
+
+def _older(summary: Summary, targets: dict[str, Target], expected: Sequence[str]) -> mlbench.Score | None:
+    rows = summary.rows
+    lines = mlbench.results(rows, targets, expected)
+    if not lines:
+        return None
+    return mlbench.score(lines, mlbench.failures_pass(len(mlbench.failures(rows)), len(rows)))
+
+
+def _expected(name: str, targets: dict[str, Target]) -> list[str]:
+    names = [job.name for job in load(resolve_path(name, [Path.cwd(), CHECKOUT])).jobs]
+    if without := [one for one in names if one not in targets]:
+        print(f"cotenant: no target for {', '.join(without)}.", file=sys.stderr)
+    return names
+
+
+def _say_scaling(jobs: Sequence[Job], form: str) -> None:
+    found = scaling.curves(jobs)
+    for line in scaling.few(found):
+        print(f"cotenant: {line}", file=sys.stderr)
+    if not found:
+        scaling.of_one_series(found)
+    tell(SCALING[form](found).removesuffix("\n"))
+
+
+def _say_table(jobs: Sequence[Job], given: argparse.Namespace) -> None:
+    found = tables.tables(jobs, read_systems(given.systems))
+    if not found:
+        raise CotenantError("No record has a rate to compare.", "The failures stand in `cotenant report`.")
+    if given.precision is not None:
+        if given.precision not in found:
+            raise CotenantError(f"There are no records of {given.precision}.", f"There are {', '.join(found)}.")
+        found = {given.precision: found[given.precision]}
+    texts = {name: tables.as_csv(lines, given.table, given.per, given.reference) for name, lines in found.items()}
+    if given.table == "throughput":
+        for line in dict.fromkeys(line for lines in found.values() for line in tables.sources_of_watt(lines)):
+            print(f"cotenant: {line}", file=sys.stderr)
+    if given.outdir is not None:
+        prepare_directory(given.outdir)
+        for name, text in texts.items():
+            write_whole(given.outdir / f"{given.table}-{name}.csv", text.encode())
+    elif len(texts) > 1:
+        raise CotenantError(
+            f"There are tables of {', '.join(texts)}.", "--precision prints one, --outdir writes a file for each."
+        )
+    else:
+        tell(next(iter(texts.values())).removesuffix("\n"))
+
+
+def _print(summary: Summary) -> None:
+    from rich.console import Console
+
+    console = Console()
+    if not console.is_terminal:
+        console = Console(width=WIDTH)
+    summary_text.print_summary(summary, console)

@@ -1,0 +1,169 @@
+"""The report as one HTML file: offline, light, dark and in print, everything from files escaped."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from jinja2 import Environment, PackageLoader
+from markupsafe import Markup
+
+from cotenant.report import mlbench
+from cotenant.report.mlbench_text import number
+from cotenant.report.numbers import ABSENT, rate
+from cotenant.report.page_cards import Card, cards
+from cotenant.report.page_jobs import job_cards
+from cotenant.report.page_machine import machines
+from cotenant.report.pictures import curves as picture
+from cotenant.report.scaling import Curves
+from cotenant.report.summary import PASSED, Job, Summary
+from cotenant.report.summary_text import cells, facts, finding_counts
+from cotenant.results.targets import Target
+from cotenant.stats.score import SuiteScore
+
+COLUMNS = ("rate", "95 % interval", "n", "spread", "fairness", "worst/best", "overlap")
+POINTS = 8000
+"""How many observations a page draws at most: each takes some 30 bytes."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Against:
+    """What the suite is held against: targets by their name, and what came of it, per host and by the older formula."""
+
+    name: str
+    targets: Mapping[str, Target]
+    scores: Mapping[str, SuiteScore]
+    older: mlbench.Score | None
+
+
+def page(
+    title: str,
+    summary: Summary,
+    scaling: Curves,
+    against: Against | None = None,
+    skipped: Sequence[str] = (),
+) -> str:
+    """Return the page. `skipped` are sentences on files that are no records."""
+    environment = Environment(
+        loader=PackageLoader("cotenant.report"), autoescape=True, trim_blocks=True, lstrip_blocks=True
+    )
+    devices, matrix = mlbench.matrix([one.row for job in summary.jobs for one in job.members])
+    return environment.get_template("report.html.j2").render(
+        title=title,
+        subtitle=_subtitle(summary),
+        cards=[*_score_cards(against), *cards(summary)],
+        missing=_missing(against),
+        columns=COLUMNS,
+        suites=_suites(summary, against),
+        jobs=job_cards(summary, POINTS),
+        targets=against is not None,
+        devices=[_device(name, summary) for name in devices] if len(devices) > 1 else [],
+        matrix=[(row.job, [_share(row, device) for device in devices]) for row in matrix],
+        curves=_curves(scaling),
+        machines=machines(summary),
+        findings=summary.findings,
+        losses=summary.losses,
+        notes=[*summary.notes, *skipped],
+        failed=sum(not row.completed for row in summary.rows),
+        total=len(summary.details),
+    )
+
+
+def _subtitle(summary: Summary) -> str:
+    rows = summary.rows
+    launches = len({(row.suite, row.hostname, row.name, row.run_id) for row in rows})
+    days = sorted({row.start_time[:10] for row in rows if row.start_time})
+    when = f", {days[0]}" if len(days) == 1 else f", {days[0]} to {days[-1]}" if days else ""
+    return f"{len(rows):,} records of {launches:,} launches{when}"
+
+
+def _score_cards(against: Against | None) -> list[Card]:
+    if against is None:
+        return []
+    found = []
+    for host, one in against.scores.items():
+        name = f"Score, {host}" if len(against.scores) > 1 else "Score"
+        span = "no interval: a job has fewer than 3 launches"
+        if one.interval is not None:
+            span = f"95 %: {one.interval[0]:.3f} .. {one.interval[1]:.3f}"
+        of = f"{len(one.present)} of {len(one.present) + len(one.missing)} jobs"
+        value = ABSENT if one.value is None else f"{one.value:.3f}"
+        title = name if not one.missing else f"{name} of what ran"
+        found.append(Card(title, value, f"geometric mean of rate / {against.name}, {of}; {span}", lead=True))
+    if (older := against.older) is not None:
+        parts = f"BF (2 PM + ST + 5 PG): PM {older.pm:.2f}, ST {older.st:.2f}, PG {number(older.pg)}"
+        parts += f", BF {int(older.failures_pass)}"
+        found.append(Card("Original's score", number(older.value), parts))
+    return found
+
+
+def _missing(against: Against | None) -> list[str]:
+    if against is None:
+        return []
+    return list(dict.fromkeys(name for one in against.scores.values() for name in one.missing))
+
+
+def _suites(summary: Summary, against: Against | None) -> list[dict[str, Any]]:
+    groups: dict[tuple[str, str], list[Job]] = defaultdict(list)
+    for job in summary.jobs:
+        groups[job.suite, job.host].append(job)
+    found = []
+    for (suite, host), jobs in groups.items():
+        rows = [_row(job, index, against) for job, index in ((job, summary.jobs.index(job)) for job in jobs)]
+        found.append({"name": suite or "suite", "facts": facts(jobs, host), "rows": rows})
+    return found
+
+
+def _row(job: Job, index: int, against: Against | None) -> dict[str, Any]:
+    shown = cells(job)
+    target = against.targets.get(job.name) if against is not None else None
+    share = None
+    if target is not None and job.node is not None and job.name not in mlbench.NOT_IN_PG:
+        share = job.node.rate / max(1, len(job.tenants)) / target.rate
+    return {
+        "label": job.label,
+        "anchor": f"job{index}" if job.rates else "",
+        "group": job.group,
+        "unit": shown["unit"],
+        "cells": [shown[name] for name in COLUMNS],
+        "tenants": shown["tenants"],
+        "share": ABSENT if share is None else f"{share:.2f}",
+        "verdict": job.verdict,
+        "mark": "good" if job.verdict == PASSED else "some" if job.rates else "bad",
+        "findings": finding_counts(job.findings).replace(ABSENT, ""),
+    }
+
+
+def _device(name: str, summary: Summary) -> str:
+    """Without accelerators it is a slice that the tenants of this number had."""
+    return f"D{name}" if any(row.devices != 0 for row in summary.rows) else f"slice {name}"
+
+
+def _share(row: mlbench.MatrixRow, device: str) -> tuple[str, str, int]:
+    """Return a cell's mean, its range, and how strongly it is coloured: 0 for the best, 100 at 70 % and below."""
+    if device not in row.shares:
+        return ABSENT, "", 0
+    mean, low, high = row.shares[device]
+    strength = round(100 * min(1.0, max(0.0, (1 - mean) / 0.3)))
+    return f"{100 * mean:.1f}", f"{100 * low:.0f}..{100 * high:.0f}", strength
+
+
+def _curves(found: Curves) -> list[dict[str, Any]]:
+    shown = []
+    for number_, (series, points) in enumerate(found.items()):
+        drawn = picture.scaling(points, f"s{number_}")
+        if drawn is None:
+            continue
+        rows = [
+            (
+                point.key,
+                rate(point.median),
+                f"{point.across.n}L",
+                ABSENT if point.speedup is None else f"{point.speedup:.2f}x",
+            )
+            for point in points
+        ]
+        shown.append({"title": str(series), "svg": Markup(drawn), "rows": rows})
+    return shown

@@ -1,0 +1,144 @@
+"""One card per job: its node's rate, the strips of its tenants, the timeline and the meters of its newest launch."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from markupsafe import Markup
+
+from cotenant.report.numbers import at_most, interval, rate
+from cotenant.report.pictures.curves import meter
+from cotenant.report.pictures.strips import Strip, strips
+from cotenant.report.pictures.timeline import timeline
+from cotenant.report.said import tenant_of
+from cotenant.report.summary import Estimate, Job, Summary
+from cotenant.report.terminal import printable
+from cotenant.results.detail import Detail, Series
+from cotenant.stats.overlap import common_load
+
+LEAST_POINTS = 20
+UNITS = {"w": "W", "gib": "GiB", "mhz": "MHz", "c": "°C"}
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """An SVG element and the words below it."""
+
+    svg: Markup
+    title: str
+    caption: str
+
+
+@dataclass(frozen=True, slots=True)
+class JobCard:
+    """What the page shows of one job."""
+
+    anchor: str
+    label: str
+    facts: str
+    rate: str
+    unit: str
+    span: str
+    verdict: str
+    pictures: tuple[Picture, ...]
+
+
+def job_cards(summary: Summary, points: int) -> list[JobCard]:
+    """Return a card per job that has a rate; all of them together draw about `points` observations."""
+    arrays = sum(len(job.members) for job in summary.jobs)
+    most = max(LEAST_POINTS, points // max(1, arrays))
+    return [_card(job, index, most) for index, job in enumerate(summary.jobs) if job.node is not None]
+
+
+def _card(job: Job, index: int, most: int) -> JobCard:
+    assert job.node is not None
+    name = f"j{index}"
+    newest = max(job.rates, key=lambda one: one.start_time).run_id
+    launch = [one for one in job.members if one.row.run_id == newest]
+    found = [_strips(job, most, f"{name}s"), _timeline(launch, f"{name}t"), *_meters(launch, f"{name}m")]
+    return JobCard(
+        anchor=f"job{index}",
+        label=job.label,
+        facts=_facts(job),
+        rate=rate(job.node.rate),
+        unit=f"{job.unit}/s" if job.unit else "items/s",
+        span=span_of(job.node),
+        verdict=job.verdict,
+        pictures=tuple(one for one in found if one is not None),
+    )
+
+
+def span_of(found: Estimate) -> str:
+    """Return the interval and n in words."""
+    of = f"{found.launches} launch{'es' if found.launches > 1 else ''}"
+    if found.observations is not None:
+        of = f"{found.observations} observations of 1 launch"
+    return f"95 %: {interval(*found.interval)}, {of}" if found.interval else f"{of}: too few for an interval"
+
+
+def _facts(job: Job) -> str:
+    row = job.members[0].row
+    batch = f"batch {row.batch_size}" if row.batch_size is not None else ""
+    tenants = f"{len(job.tenants)} tenant{'s' if len(job.tenants) > 1 else ''}"
+    return " · ".join(part for part in (job.group, tenants, batch, row.precision) if part)
+
+
+def _strips(job: Job, most: int, name: str) -> Picture | None:
+    tenants: dict[str, list[Detail]] = defaultdict(list)
+    for one in job.members:
+        if one.spans.kept.any():
+            tenants[tenant_of(one.row)].append(one)
+    if not tenants:
+        return None
+    shown = [
+        Strip(f"tenant {printable(who)}", [one.spans.rates for one in tenants[who]], found)
+        for who, found in job.tenants.items()
+        if who in tenants
+    ]
+    drawn, thinning = strips(shown, most, name)
+    kept = sum(int(one.spans.kept.sum()) for one in job.members)
+    n = f"n = {kept:,} observations, {len(job.rates)} launch{'es' if len(job.rates) > 1 else ''}."
+    return Picture(Markup(drawn), "Observations", f"{n} {thinning}".strip())
+
+
+def _timeline(launch: Sequence[Detail], name: str) -> Picture | None:
+    drawn = timeline(launch, name)
+    if drawn is None:
+        return None
+    picture, merged = drawn
+    overlaps = [one.rendezvous.overlap for one in launch if one.rendezvous is not None]
+    skews = [one.rendezvous.start_skew_ns for one in launch if one.rendezvous is not None]
+    row = launch[0].row
+    took = _seconds(row.start_time, launch[0].end_time)
+    parts = [f"overlap {at_most(min(overlaps))}", f"start skew {max(skews) / 1e6:.2f} ms", took, merged]
+    return Picture(Markup(picture), f"Newest launch (R{row.run_id})", "; ".join(part for part in parts if part))
+
+
+def _seconds(start: str, end: str) -> str:
+    try:
+        took = (datetime.fromisoformat(end) - datetime.fromisoformat(start)).total_seconds()
+    except (ValueError, TypeError):
+        return ""
+    return f"{took:.1f} s with build and end"
+
+
+def _meters(launch: Sequence[Detail], name: str) -> list[Picture]:
+    """A picture per meter that the newest launch has; every tenant's record holds those of all devices."""
+    meters: dict[str, dict[str, Series]] = defaultdict(dict)
+    for one in launch:
+        for series in one.series:
+            meters[series.meter].setdefault(series.of, series)
+    met = [one.rendezvous for one in launch if one.rendezvous is not None]
+    if not met:
+        return []
+    load = common_load([(one.start_ns, one.load_end_ns) for one in met])
+    found = []
+    for number, (name_and_unit, of) in enumerate(meters.items()):
+        drawn, said = meter([of[key] for key in sorted(of)], met[0].t0_ns, load, f"{name}{number}")
+        quantity, _, unit = name_and_unit.replace("_", " ").rpartition(" ")
+        title = f"{quantity.capitalize()}, {UNITS.get(unit, unit)}" if quantity else unit
+        found.append(Picture(Markup(drawn), title, said))
+    return found

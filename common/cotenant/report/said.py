@@ -1,0 +1,87 @@
+"""What records say besides their rates: findings with their remedies, and tenants that did not finish."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from cotenant.findings.finding import Severity
+from cotenant.results.detail import Detail
+from cotenant.results.row import Row
+
+ABORTED = "aborted"
+SEVERITIES: tuple[Severity, ...] = ("error", "warning", "info")
+_NUMBERS = re.compile(r"\d[\d.,]*")
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """A finding of `count` records, its numbers aside; `sentence` is the first of them."""
+
+    severity: Severity
+    rule: str
+    sentence: str
+    remedy: str
+    count: int
+    alike: bool
+    jobs: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """A tenant that did not finish, and why; `aborted` others of its launch were ended by its fault."""
+
+    job: str
+    run_id: int
+    tenant: str
+    outcome: str
+    message: str
+    aborted: int = 0
+
+
+def tenant_of(row: Row) -> str:
+    """Return how a tenant is called: by its number, in the original's records by its device."""
+    return row.vcd if row.tenant is None else str(row.tenant)
+
+
+def said(details: Iterable[Detail]) -> list[Said]:
+    """Return the findings, the worst first; sentences that differ in their numbers only are one."""
+    places: dict[tuple[Severity, str, str, str], list[str]] = defaultdict(list)
+    sentences: dict[tuple[Severity, str, str, str], list[str]] = defaultdict(list)
+    for detail in details:
+        for one in detail.findings:
+            key = (one.severity, one.rule, _NUMBERS.sub("#", one.sentence), one.remedy)
+            places[key].append(detail.row.name)
+            sentences[key].append(one.sentence)
+    found = [
+        Said(
+            severity,
+            rule,
+            sentences[key][0],
+            remedy,
+            len(jobs),
+            len(set(sentences[key])) == 1,
+            tuple(dict.fromkeys(jobs)),
+        )
+        for key, jobs in places.items()
+        for severity, rule, _, remedy in (key,)
+    ]
+    return sorted(found, key=lambda one: SEVERITIES.index(one.severity))
+
+
+def losses(details: Iterable[Detail]) -> list[Loss]:
+    """Return the tenants that did not finish; those that another's fault ended are counted with its first."""
+    launches: dict[tuple[str, str, str, int], list[Row]] = defaultdict(list)
+    for one in details:
+        if not one.row.completed:
+            launches[one.row.suite, one.row.hostname, one.row.name, one.row.run_id].append(one.row)
+    found = []
+    for rows in launches.values():
+        culprits = [row for row in rows if row.outcome != ABORTED] or rows
+        aborted = len(rows) - len(culprits)
+        for row in culprits:
+            found.append(Loss(row.name, row.run_id, tenant_of(row), row.outcome, row.message, aborted))
+            aborted = 0
+    return found

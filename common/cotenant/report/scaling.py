@@ -1,0 +1,151 @@
+"""How a model's training grows over devices and nodes: launches of equal cells, their speed, and the speed-up."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, fields
+from statistics import fmean, median
+
+from cotenant.errors import CotenantError
+from cotenant.report.summary import Job
+from cotenant.report.tables import family
+from cotenant.results.detail import Detail
+from cotenant.results.launches import Work
+from cotenant.stats.launches import AcrossLaunches, across_launches
+
+ASKED_LAUNCHES = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """What all points of one curve have in common."""
+
+    model: str
+    batch_size_per_device: int | None
+    precision: str
+    parallelism: str
+    input: str
+    unit: str
+
+    def __str__(self) -> str:
+        batch = f"batch {self.batch_size_per_device} per device" if self.batch_size_per_device else ""
+        known = (self.model, batch, self.precision, self.parallelism, self.input)
+        return ", ".join(part for part in known if part)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Point:
+    """One cell of a series: `rates` in items per second over all ranks, one a launch; `speedup` over one device."""
+
+    series: Series
+    nodes: int
+    devices: int
+    job: str
+    rates: tuple[float, ...]
+    across: AcrossLaunches
+    speedup: float | None
+    newest: Detail
+
+    @property
+    def key(self) -> str:
+        """`1n8g`: nodes, and devices of each."""
+        return f"{self.nodes}n{self.devices}g"
+
+    @property
+    def total_devices(self) -> int:
+        return self.nodes * self.devices
+
+    @property
+    def mean(self) -> float:
+        return fmean(self.rates)
+
+    @property
+    def median(self) -> float:
+        return median(self.rates)
+
+
+Curves = dict[Series, list[Point]]
+
+
+def curves(jobs: Iterable[Job]) -> Curves:
+    """Return the points of each series that owns its whole machine, smallest first.
+
+    Where any series has several points those of one point are left out: they do not scale. Raises CotenantError for
+    two different configurations under one key.
+    """
+    cells: dict[tuple[Series, int, int], list[Job]] = defaultdict(list)
+    for job in jobs:
+        if job.group == "all" and job.rates and (place := _place(job.members[0])) is not None:
+            cells[place].append(job)
+    found: Curves = defaultdict(list)
+    for (series, nodes, devices), members in sorted(
+        cells.items(), key=lambda item: (item[0][1] * item[0][2], item[0][1])
+    ):
+        _check_equal(f"{nodes}n{devices}g of {series}", members)
+        rates = tuple(one.rate for job in members for one in job.rates)
+        alone = next((point for point in found[series] if point.total_devices == 1), None)
+        middle = median(rates)
+        speedup = 1.0 if nodes * devices == 1 else None if alone is None else middle / alone.median
+        newest = max((one for job in members for one in job.members), key=lambda one: one.row.start_time)
+        point = Point(series, nodes, devices, members[0].name, rates, across_launches(rates), speedup, newest)
+        found[series].append(point)
+    several = {series: points for series, points in found.items() if len(points) > 1}
+    return several or dict(found)
+
+
+def of_one_series(found: Curves) -> list[Point]:
+    """Return the points of the only series. Raises CotenantError for none or several, which would share their keys."""
+    if not found:
+        raise CotenantError(
+            "There are no scaling cells there.", 'They are jobs with "cgroup": "all", such as profiles with --devices.'
+        )
+    if len(found) > 1:
+        listed = "; ".join(str(one) for one in found)
+        key = next(iter(found.values()))[0].key
+        raise CotenantError(
+            f"{key} is the key of {len(found)} configurations: {listed}.", "--job NAME picks one's jobs."
+        )
+    (points,) = found.values()
+    return points
+
+
+def few(found: Curves) -> list[str]:
+    """Return a sentence for each point of fewer than five launches."""
+    points = [point for of_series in found.values() for point in of_series if point.across.n < ASKED_LAUNCHES]
+    return [f"{point.job}, {point.key}: {point.across.n} of {ASKED_LAUNCHES} launches." for point in points]
+
+
+def _place(detail: Detail) -> tuple[Series, int, int] | None:
+    """Return a cell's series, nodes and devices per node; None where its record does not know how many took part."""
+    row, cell = detail.row, detail.cell
+    owned = len(row.vcd.split(","))
+    total = owned if cell.parallelism == "dp" else cell.world_size or (owned if not row.ours else None)
+    if total is None or total % cell.nodes:
+        return None
+    per_device = cell.batch_size_per_device
+    if cell.parallelism == "dp" and per_device is not None:
+        per_device //= owned
+    parallelism = cell.parallelism or "ddp"
+    series = Series(cell.model or family(row.name), per_device, row.precision, parallelism, cell.input, row.unit)
+    return series, cell.nodes, total // cell.nodes
+
+
+def _check_equal(key: str, members: Sequence[Job]) -> None:
+    works = [job.work for job in members if job.work is not None]
+    for name in (one.name for one in fields(Work)):
+        values = sorted({str(getattr(work, name)) for work in works if getattr(work, name) not in (None, "")})
+        if len(values) > 1:
+            jobs = ", ".join(dict.fromkeys(job.label for job in members))
+            what = (
+                "benchmarks or arguments" if name == "benchmark" else f"{name.replace('_', ' ')} {' and '.join(values)}"
+            )
+            raise CotenantError(
+                f"Two configurations stand under {key}: different {what} ({jobs}).",
+                "--job NAME picks one, or name a directory that holds one of them only.",
+            )
+    hosts = sorted({job.host for job in members})
+    if len(hosts) > 1:
+        raise CotenantError(
+            f"Two machines stand under {key}: {' and '.join(hosts)}.", "Name a directory that holds one of them only."
+        )

@@ -1,0 +1,102 @@
+"""Scaling in the forms that other suites' readers know, and with everything as CSV."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+from collections.abc import Iterator, Sequence
+from statistics import fmean
+
+from cotenant.report.numbers import ABSENT
+from cotenant.report.scaling import Curves, Point, of_one_series
+from cotenant.stats.interval import half_width
+from cotenant.stats.launches import INTERVAL_LAUNCHES
+
+MARKDOWN = ("node_num", "gpu_num_per_node", "batch_size_per_device", "samples/s", "speedup")
+CSV = (
+    *("model", "precision", "parallelism", "input", "batch_size_per_device", "nodes", "devices", "unit"),
+    *("launches", "median", "mean", "low", "high", "spread", "speedup", "efficiency"),
+)
+
+
+def as_json(found: Curves) -> str:
+    """Return one series by key, `1n8g`. Raises CotenantError where several would share their keys."""
+    content = {
+        point.key: {
+            "average_speed": point.mean,
+            "batch_size_per_device": point.series.batch_size_per_device,
+            "median_speed": point.median,
+            "speedup": point.speedup,
+        }
+        for point in of_one_series(found)
+    }
+    return json.dumps(content, indent=4, allow_nan=False) + "\n"
+
+
+def as_markdown(found: Curves) -> str:
+    """Return the median rates of one series. Raises CotenantError where several would share their rows."""
+    lines = [MARKDOWN, ("---:",) * len(MARKDOWN)]
+    for point in of_one_series(found):
+        batch = point.series.batch_size_per_device
+        speedup = ABSENT if point.speedup is None else f"{point.speedup:.2f}"
+        lines.append((str(point.nodes), str(point.devices), str(batch or ABSENT), f"{point.median:.2f}", speedup))
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines) + "\n"
+
+
+def as_csv(found: Curves) -> str:
+    """Return all series, each point with its n, interval and spread."""
+    table = io.StringIO()
+    writer = csv.writer(table, lineterminator="\n")
+    writer.writerow(CSV)
+    for series, points in found.items():
+        for point in points:
+            low, high = point.across.interval or (None, None)
+            efficiency = None if point.speedup is None else point.speedup / point.total_devices
+            what = (series.model, series.precision, series.parallelism, series.input, series.batch_size_per_device)
+            numbers = (
+                point.across.n,
+                point.median,
+                point.mean,
+                low,
+                high,
+                point.across.spread,
+                point.speedup,
+                efficiency,
+            )
+            writer.writerow(
+                "" if one is None else one for one in (*what, point.nodes, point.devices, series.unit, *numbers)
+            )
+    return table.getvalue()
+
+
+def as_text(found: Curves) -> str:
+    """Return a block per point: a line for each launch, or, of fewer than three, for each observation of the newest.
+
+    `+-` is the half-width of a 95 % t interval of the mean of these lines.
+    """
+    return "\n".join("\n".join(_block(point)) + "\n" for points in found.values() for point in points)
+
+
+def _block(point: Point) -> Iterator[str]:
+    item = "img" if point.series.unit in ("image", "") else point.series.unit
+    devices, rates = point.total_devices, rates_of(point)
+    yield f"Model: {point.series.model}"
+    yield f"Batch size: {point.series.batch_size_per_device or ABSENT}"
+    yield f"Number of GPUs: {devices}"
+    for index, one in enumerate(rates):
+        yield f"Iter #{index}: {one / devices:.1f} {item}/sec per GPU"
+    mean, half = fmean(rates), half_width(rates)
+    around = "n too small" if half is None else f"{half / devices:.1f}"
+    total = "n too small" if half is None else f"{half:.1f}"
+    yield f"{item.capitalize()}/sec per GPU: {mean / devices:.1f} +-{around}"
+    yield f"Total {item}/sec on {devices} GPU(s): {mean:.1f} +-{total}"
+
+
+def rates_of(point: Point) -> Sequence[float]:
+    """Return the rates that `Iter` lines are of, in items per second over all ranks."""
+    if point.across.n >= INTERVAL_LAUNCHES:
+        return point.rates
+    observed = [float(one) for one in point.newest.spans.rates if math.isfinite(one)]
+    return observed or point.rates

@@ -1,0 +1,102 @@
+"""The summary for other programs: Markdown, CSV, JSON. An absent number is a dash, empty or null, never 0."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Iterator
+from dataclasses import asdict
+from typing import Any
+
+from cotenant.report.summary import Estimate, Job, Summary
+from cotenant.report.summary_text import HEADER, LEFT, cells, finding_counts
+from cotenant.report.terminal import printable
+
+_COLUMNS = (
+    *("suite", "host", "job", "group", "tenant", "unit", "rate", "low", "high", "launches", "observations", "spread"),
+    *("fairness", "worst_over_best", "slowest", "overlap", "verdict", "errors", "warnings"),
+)
+
+
+def as_markdown(summary: Summary) -> str:
+    """Return one table of all jobs, findings counted."""
+    header = ("suite", "host", *HEADER, "findings")
+    left = LEFT | {"suite", "host", "findings"}
+    rows = [header, tuple("---" if name in left else "---:" for name in header)]
+    for job in summary.jobs:
+        shown = {"suite": job.suite, "host": job.host, **cells(job), "findings": finding_counts(job.findings)}
+        rows.append(tuple(printable(shown[name]).replace("|", "\\|") for name in header))
+    return "\n".join("| " + " | ".join(row) + " |" for row in rows) + "\n"
+
+
+def as_csv(summary: Summary) -> str:
+    """Return a row per job and one per tenant of it; `tenant` is empty for the node. Numbers have all digits."""
+    table = io.StringIO()
+    writer = csv.DictWriter(table, _COLUMNS, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(_flat(summary))
+    return table.getvalue()
+
+
+def as_json(summary: Summary) -> str:
+    """Return everything the report says; rates are items per second."""
+    content = {
+        "schema": "cotenant-report-1",
+        "jobs": [_job(job) for job in summary.jobs],
+        "findings": [asdict(one) for one in summary.findings],
+        "failures": [asdict(one) for one in summary.losses],
+        "notes": list(summary.notes),
+    }
+    return json.dumps(content, indent=1, allow_nan=False) + "\n"
+
+
+def _flat(summary: Summary) -> Iterator[dict[str, Any]]:
+    for job in summary.jobs:
+        even = job.evenness
+        yield (
+            _named(job)
+            | _numbers(job.node)
+            | {
+                "fairness": even and even.jain,
+                "worst_over_best": even and even.worst_over_best,
+                "slowest": even and even.slowest,
+                "overlap": job.overlap,
+                "errors": job.findings.get("error", 0),
+                "warnings": job.findings.get("warning", 0),
+            }
+        )
+        for tenant, found in job.tenants.items():
+            yield _named(job) | _numbers(found) | {"tenant": printable(tenant)}
+
+
+def _named(job: Job) -> dict[str, Any]:
+    names = {
+        "suite": job.suite,
+        "host": job.host,
+        "job": job.label,
+        "group": job.group,
+        "unit": job.unit,
+        "verdict": job.verdict,
+    }
+    return {column: printable(name) for column, name in names.items()}
+
+
+def _numbers(found: Estimate | None) -> dict[str, Any]:
+    if found is None:
+        return {}
+    low, high = found.interval or (None, None)
+    counts = {"launches": found.launches, "observations": found.observations}
+    return {"rate": found.rate, "low": low, "high": high, "spread": found.spread} | counts
+
+
+def _job(job: Job) -> dict[str, Any]:
+    return _named(job) | {
+        "launches": job.launches,
+        "overlap": job.overlap,
+        "node": None if job.node is None else asdict(job.node),
+        "tenants": {name: asdict(found) for name, found in job.tenants.items()},
+        "evenness": None if job.evenness is None else asdict(job.evenness),
+        "work": None if job.work is None else asdict(job.work),
+        "findings": dict(job.findings),
+    }

@@ -1,0 +1,195 @@
+"""The summary in a terminal: an absent number is a dash, never 0."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
+
+from rich.console import Console
+from rich.text import Text
+
+from cotenant.report.numbers import ABSENT, at_most, interval, percent, rate
+from cotenant.report.said import SEVERITIES, Said
+from cotenant.report.summary import INVALID, PASSED, Estimate, Job, Summary
+from cotenant.report.terminal import STYLES, printable
+
+HEADER = (
+    "job",
+    "group",
+    "unit",
+    "rate",
+    "95 % interval",
+    "n",
+    "spread",
+    "tenants",
+    "fairness",
+    "worst/best",
+    "overlap",
+    "verdict",
+)
+ABOVE = ("job", "rate", "95 % interval", "n", "spread", "overlap", "verdict")
+LEFT = frozenset({"job", "group", "unit", "tenants", "verdict"})
+SHOWN_TENANTS = 4
+LEGEND = (
+    "n: L launches, with the 95 % t interval of their mean (3 and more) and the spread between them; "
+    "o observations of a single launch's only tenant, with the interval of their median. "
+    "worst/best (the tenant that was slowest in most launches)."
+)
+
+
+def print_summary(summary: Summary, console: Console) -> None:
+    """Print a table per suite and host, and below them what is to be known about the numbers."""
+    # To a reader that has left (`| head`) rich writes nothing more, and exits: but nothing has failed.
+    with contextlib.suppress(SystemExit):
+        for line in summary_lines(summary, console.width):
+            console.print(line, soft_wrap=not console.is_terminal)
+
+
+def summary_lines(summary: Summary, width: int) -> Iterator[Text]:
+    """Yield the report's lines: one per job where `width` has room for all columns, else two."""
+    for (suite, host), group in groupby(summary.jobs, key=lambda job: (job.suite, job.host)):
+        jobs = list(group)
+        yield Text.assemble((printable(suite) or "suite", "bold"), f"  {printable(facts(jobs, host))}")
+        rows = [cells(job) for job in jobs]
+        wide = [[row[name] for name in HEADER] for row in rows]
+        if _total([HEADER, *wide]) <= width:
+            yield from _table(HEADER, wide)
+        else:
+            yield from _narrow(rows, width)
+        yield Text("")
+    if summary.jobs:
+        yield Text(LEGEND, "dim")
+    yield from _below(summary)
+
+
+def facts(jobs: Sequence[Job], host: str) -> str:
+    """Return what holds for all jobs of a suite on one host: `node1: Some Processor; 2 tenants, isolation v1`."""
+    members = [one.row for job in jobs for one in job.members]
+    gpus = ", ".join(sorted({row.gpu for row in members if row.gpu}))
+    parts = {
+        "isolation": sorted({row.isolation for row in members if row.isolation}),
+        "torch": sorted({row.software for row in members if row.software}),
+    }
+    said = [f"{name} {', '.join(values)}" for name, values in parts.items() if values]
+    return "; ".join(part for part in (f"{host or 'an unnamed host'}{f': {gpus}' if gpus else ''}", *said) if part)
+
+
+def cells(job: Job) -> dict[str, str]:
+    """Return a job's line as text, by column."""
+    even = job.evenness
+    slowest = f" ({even.slowest})" if even is not None and even.slowest is not None else ""
+    return {
+        "job": printable(job.label),
+        "group": printable(job.group),
+        "unit": f"{printable(job.unit)}/s" if job.unit else ABSENT,
+        **estimate_cells(job.node),
+        "tenants": _rates(job),
+        "fairness": ABSENT if even is None else f"{even.jain:.4f}",
+        "worst/best": ABSENT if even is None else f"{even.worst_over_best:.3f}{slowest}",
+        "overlap": ABSENT if job.overlap is None else at_most(job.overlap),
+        "verdict": printable(job.verdict),
+    }
+
+
+def estimate_cells(found: Estimate | None) -> dict[str, str]:
+    """Return rate, interval, n and spread as text."""
+    if found is None:
+        return dict.fromkeys(("rate", "95 % interval", "n", "spread"), ABSENT)
+    return {
+        "rate": rate(found.rate),
+        "95 % interval": interval(*found.interval) if found.interval else "n too small",
+        "n": f"{found.launches}L" if found.observations is None else f"{found.observations}o",
+        "spread": ABSENT if found.spread is None else percent(found.spread),
+    }
+
+
+def finding_counts(counts: Mapping[str, int]) -> str:
+    """Return `2 errors, 1 warning`; information is no reason to look."""
+    shown = ((counts.get(name, 0), name) for name in SEVERITIES if name != "info")
+    return ", ".join(f"{n} {name}{'s' if n > 1 else ''}" for n, name in shown if n) or ABSENT
+
+
+def style_of(verdict: str) -> str:
+    """Return the colour of a verdict."""
+    return "green" if verdict == PASSED else "yellow" if verdict.endswith(PASSED) or verdict == INVALID else "bold red"
+
+
+def _rates(job: Job) -> str:
+    """Every tenant's rate; of many the slowest and the fastest."""
+    if len(job.tenants) < 2:
+        return ABSENT
+    shown = [rate(one.rate) for one in job.tenants.values()]
+    if len(shown) > SHOWN_TENANTS:
+        ordered = sorted(one.rate for one in job.tenants.values())
+        return f"{len(shown)}: {rate(ordered[0])}..{rate(ordered[-1])}"
+    return " ".join(shown)
+
+
+def _narrow(rows: Sequence[dict[str, str]], width: int) -> Iterator[Text]:
+    """Two lines a job; one more where its name leaves no room."""
+    names = max(len(row["job"]) for row in rows)
+    above = [[row[name] for name in ABOVE] for row in rows]
+    if _total([ABOVE, *above]) > width:
+        names = 8
+        above = [
+            [row["job"] if len(row["job"]) <= names else "", *line[1:]] for row, line in zip(rows, above, strict=True)
+        ]
+    lines = list(_table(ABOVE, above))
+    yield lines[0]
+    for row, line in zip(rows, lines[1:], strict=True):
+        if len(row["job"]) > names:
+            yield Text(row["job"])
+        yield line
+        shared = f": {row['tenants']}; fairness {row['fairness']}, worst/best {row['worst/best']}"
+        yield Text(f"  {row['group']}, {row['unit']}{shared if row['fairness'] != ABSENT else ''}", "dim")
+
+
+def _table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[Text]:
+    widths = [max(map(len, column)) for column in zip(header, *rows, strict=True)]
+    yield Text(_aligned(header, header, widths), "bold")
+    for row in rows:
+        line = _aligned(header, row, widths)
+        yield Text.assemble(line.removesuffix(row[-1]), (row[-1], style_of(row[-1])))
+
+
+def _aligned(header: Sequence[str], row: Sequence[str], widths: Sequence[int]) -> str:
+    padded = [
+        cell.ljust(width) if name in LEFT else cell.rjust(width)
+        for name, cell, width in zip(header, row, widths, strict=True)
+    ]
+    return "  ".join(padded).rstrip()
+
+
+def _total(rows: Sequence[Sequence[str]]) -> int:
+    return sum(max(map(len, column)) for column in zip(*rows, strict=True)) + 2 * (len(rows[0]) - 1)
+
+
+def _below(summary: Summary) -> Iterator[Text]:
+    for loss in summary.losses:
+        where = f"{printable(loss.job)} R{loss.run_id} tenant {printable(loss.tenant)}: "
+        more = f"  [{loss.aborted} more aborted with it]" if loss.aborted else ""
+        text = f"{loss.outcome}: {printable(loss.message)}".removesuffix(": ")
+        yield Text.assemble((where, "bold"), text, (more, "dim"))
+    for note in summary.notes:
+        yield Text(printable(note), "dim")
+    for one in summary.findings:
+        if one.severity != "info":
+            yield Text.assemble(
+                (f"{one.severity}: ", STYLES[one.severity]), printable(sentence(one)), (where_of(one), "dim")
+            )
+    infos = sum(one.severity == "info" for one in summary.findings)
+    if infos:
+        yield Text(f"{infos} more for information: they stand in --html and --format json.", "dim")
+
+
+def sentence(one: Said) -> str:
+    """Return the first sentence of a finding with its remedy."""
+    return f"{one.sentence} {one.remedy}".strip()
+
+
+def where_of(one: Said) -> str:
+    """Return how many records say so, and of which jobs."""
+    more = f" and {len(one.jobs) - SHOWN_TENANTS} more" if len(one.jobs) > SHOWN_TENANTS else ""
+    alike = "" if one.alike else ", each with its own numbers"
+    return f"  [{one.count} records{alike}: {', '.join(map(printable, one.jobs[:SHOWN_TENANTS]))}{more}]"

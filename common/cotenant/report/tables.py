@@ -1,0 +1,197 @@
+"""Systems side by side: each benchmark family's rate on each, or its batch size, one table per precision."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from statistics import fmean
+from typing import Literal
+
+import numpy as np
+
+from cotenant.errors import CotenantError, did_you_mean
+from cotenant.report.summary import Job
+from cotenant.report.terminal import printable
+from cotenant.results.detail import Detail
+from cotenant.results.systems import System, system_of
+from cotenant.stats.launches import across_launches
+
+Kind = Literal["throughput", "batch-size"]
+Per = Literal["watt", "price"]
+POWER = "power_w"
+INDEX = "name_gpu"
+FIRST = "ssd"
+UNKNOWN = "unknown"
+_CELL = re.compile(r"\.c\d+$")
+_PRECISION = re.compile(r"_?(fp32|tf32|bf16|fp16|half|amp(_?(bf16|fp16))?)$")
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One family on one system: items per second of all devices, the batch size, and the watt measured meanwhile."""
+
+    rate: float
+    batch_size: int | None
+    watt: float | None
+
+
+@dataclass(slots=True)
+class Line:
+    """One system. `watt` and `price` are of all its devices; None is what nobody knows."""
+
+    name: str
+    devices: int
+    watt: float | None
+    price: float | None
+    entries: dict[str, Entry] = field(default_factory=dict)
+
+    @property
+    def measured_watt(self) -> float | None:
+        """The mean over families of the watt measured; None where no record has any."""
+        known = [one.watt for one in self.entries.values() if one.watt is not None]
+        return fmean(known) if known else None
+
+
+Tables = dict[str, list[Line]]
+
+
+def tables(jobs: Iterable[Job], systems: Sequence[System]) -> Tables:
+    """Return the lines of each precision, in the order of first sight.
+
+    Where a family ran in several cells on a system, the fastest counts. Two hosts of one system are two lines.
+    """
+    found: dict[str, dict[tuple[str, str], Line]] = defaultdict(dict)
+    for job in jobs:
+        if not job.rates:
+            continue
+        first = job.members[0].row
+        line = _line(job, systems)
+        of_system = found[first.precision or UNKNOWN].setdefault((line.name, job.host), line)
+        entry = Entry(across_launches([one.rate for one in job.rates]).rate, first.batch_size, _watt(job))
+        name = family(job.name)
+        if name not in of_system.entries or entry.rate > of_system.entries[name].rate:
+            of_system.entries[name] = entry
+    return {precision: _named(lines) for precision, lines in found.items()}
+
+
+def family(job: str) -> str:
+    """Return a job's benchmark without cell and precision: `resnet50` of `resnet50_fp16.c2`."""
+    name = _CELL.sub("", job)
+    return _PRECISION.sub("", name) or name
+
+
+def families(lines: Iterable[Line]) -> list[str]:
+    """Return the columns: in alphabetical order, `ssd` first."""
+    return sorted({name for line in lines for name in line.entries}, key=lambda name: (name != FIRST, name))
+
+
+def as_csv(lines: Sequence[Line], kind: Kind, per: Per | None = None, reference: str | None = None) -> str:
+    """Return one precision's table; rates may be per watt or price, and relative to a reference line.
+
+    A cell that is not known is empty. Raises CotenantError where the reference is no line.
+    """
+    columns = families(lines)
+    values = {line.name: [_value(line, name, kind, per) for name in columns] for line in lines}
+    if reference is not None:
+        base = _reference(values, reference)
+        values = {name: [_over(one, of) for one, of in zip(row, base, strict=True)] for name, row in values.items()}
+    table = io.StringIO()
+    writer = csv.writer(table, lineterminator="\n")
+    writer.writerow([INDEX, "num_gpu", "watt", "price", *map(printable, columns)])
+    for line in lines:
+        row = (line.measured_watt or line.watt, line.price, *values[line.name])
+        writer.writerow([printable(line.name), line.devices, *("" if one is None else one for one in row)])
+    return table.getvalue()
+
+
+def sources_of_watt(lines: Iterable[Line]) -> list[str]:
+    """Say for each line where its watt comes from."""
+    said = []
+    for line in lines:
+        measured = [name for name, one in line.entries.items() if one.watt is not None]
+        if len(measured) == len(line.entries):
+            said.append(f"{line.name}: watt is measured.")
+        elif line.watt is not None:
+            part = f"; measured for {', '.join(measured)}" if measured else ""
+            said.append(f"{line.name}: watt is the constant {line.watt:g} of its description{part}.")
+        elif measured:
+            said.append(f"{line.name}: watt is measured for {', '.join(measured)}, else unknown.")
+        else:
+            said.append(f"{line.name}: watt is unknown.")
+    return said
+
+
+def _line(job: Job, systems: Sequence[System]) -> Line:
+    rows = [one.row for one in job.members if one.row.run_id == job.rates[0].run_id]
+    indices = {index for row in rows for index in row.vcd.split(",") if row.devices != 0}
+    found = system_of(systems, rows[0].gpu, len(indices))
+    if found is None:
+        model = rows[0].gpu or job.host or UNKNOWN
+        return Line(f"{len(indices)}x {model}" if len(indices) > 1 else model, len(indices), None, None)
+    return Line(found.name, len(indices), found.watt, found.price)
+
+
+def _named(lines: Mapping[tuple[str, str], Line]) -> list[Line]:
+    """Return the lines; those of one system on several hosts are named by their host, too."""
+    names = [name for name, _ in lines]
+    for (name, host), line in lines.items():
+        if names.count(name) > 1:
+            line.name = f"{name} ({host})"
+    return list(lines.values())
+
+
+def _watt(job: Job) -> float | None:
+    """Return the mean power of all devices while the launches that count were timed; None where one has no samples."""
+    launches: dict[int, list[Detail]] = defaultdict(list)
+    for one in job.members:
+        launches[one.row.run_id].append(one)
+    found = [_watt_of_launch(members) for members in launches.values()]
+    known = [one for one in found if one is not None]
+    return fmean(known) if len(known) == len(found) else None
+
+
+def _watt_of_launch(members: Sequence[Detail]) -> float | None:
+    """The runner samples all devices and every tenant's record holds all: a device is counted once, if it is used."""
+    used = {index for one in members for index in one.row.vcd.split(",")}
+    of_device: dict[str, float] = {}
+    for one in members:
+        if one.rendezvous is None:
+            return None
+        for series in one.series:
+            if series.meter != POWER or series.of not in used:
+                continue
+            inside = [
+                value
+                for time_ns, value in zip(series.time_ns, series.values, strict=True)
+                if value is not None and one.rendezvous.start_ns <= time_ns <= one.rendezvous.load_end_ns
+            ]
+            if inside:
+                of_device[series.of] = float(np.mean(inside))
+    return sum(of_device.values()) if of_device.keys() == used else None
+
+
+def _value(line: Line, name: str, kind: Kind, per: Per | None) -> float | None:
+    entry = line.entries.get(name)
+    if entry is None:
+        return None
+    if kind == "batch-size":
+        return entry.batch_size
+    if per is None:
+        return entry.rate
+    return _over(entry.rate, line.price if per == "price" else entry.watt or line.watt)
+
+
+def _reference(values: Mapping[str, list[float | None]], name: str) -> list[float | None]:
+    if name not in values:
+        raise CotenantError(
+            f"There is no system '{name}'.", did_you_mean(name, values) or f"There are {', '.join(values)}."
+        )
+    return values[name]
+
+
+def _over(value: float | None, of: float | None) -> float | None:
+    return None if value is None or not of else value / of

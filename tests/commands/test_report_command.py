@@ -1,0 +1,185 @@
+"""`cotenant report` as people call it."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cotenant.cli import main
+from cotenant.commands import report
+from cotenant.results.record import Record
+from cotenant.results.store import write_record
+from cotenant.results.targets import Target, save_targets, targets_named
+from report.making import launch, lost, scaling
+
+
+def write(directory: Path, records: list[Record]) -> Path:
+    directory.mkdir(exist_ok=True)
+    for one in records:
+        write_record(directory, one, datetime.fromisoformat(one.start_time))
+    return directory
+
+
+@pytest.fixture
+def reports(tmp_path: Path) -> Path:
+    return write(tmp_path / "out", [one for uid in range(3) for name in ("vae", "cart") for one in launch(name, uid)])
+
+
+@pytest.fixture
+def targets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A directory of targets instead of the checkout's."""
+    directory = tmp_path / "targets"
+    directory.mkdir()
+    save_targets(directory / "v100.csv", {"vae": Target(7500, 0.6, 0.1), "dcgan": Target(250)})
+    monkeypatch.setattr(report, "TARGETS", directory)
+    return directory
+
+
+def run(capsys: pytest.CaptureFixture[str], *words: object) -> tuple[int, str, str]:
+    status = main(["report", *map(str, words)])
+    said = capsys.readouterr()
+    return status, said.out, said.err
+
+
+def test_the_table(reports: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    status, said, errors = run(capsys, reports)
+    assert (status, errors) == (0, "")
+    lines = {line.split()[0]: line.split() for line in said.splitlines() if line}
+    assert lines["vae"][-1] == "PASSED"
+    assert "3L" in lines["cart"]
+    assert "\x1b" not in said
+
+
+@pytest.mark.parametrize("words", [["--job", "vae"], ["--job", "v*"]])
+def test_only_some_jobs(reports: Path, capsys: pytest.CaptureFixture[str], words: list[str]) -> None:
+    content = json.loads(run(capsys, reports, "--format", "json", *words)[1])
+    assert [job["job"] for job in content["jobs"]] == ["vae"]
+
+
+def test_other_programs_read_standard_output_and_people_standard_error(
+    reports: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write(reports, lost("vae", 3))
+    (reports / "torn.json").write_text('{"name": ')
+    _, said, errors = run(capsys, reports, "--format", "csv")
+    assert {row["job"] for row in csv.DictReader(io.StringIO(said))} == {"vae", "cart"}
+    assert "torn.json: it is not JSON, or cut off; skipped." in errors
+    assert "vae, repetition 3: tenant 0 aborted." in errors
+    assert run(capsys, reports, "--format", "md")[1].startswith("| suite |")
+
+
+def test_the_page_and_its_score(
+    reports: Path, targets: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "page.html"
+    (reports / "foreign.json").write_text('{"hello": "<b>"}')
+    status, said, _ = run(capsys, reports, "--html", path, "--targets", "V100", "--title", "A <title>")
+    text = path.read_text()
+    assert status == 0
+    assert "vae" in said
+    assert "<title>A &lt;title&gt;</title>" in text
+    assert "1 of 2 jobs" in text
+    assert "foreign.json: it has no `name`; skipped." in text
+
+
+def test_two_configurations_of_one_cell_leave_the_page_whole(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cells = [scaling(1), scaling(2)]
+    other = [scaling(1, 1, workers=3), scaling(2, 1, workers=3)]
+    place = write(tmp_path / "out", [*cells, *other])
+    status, _, errors = run(capsys, place, "--table", "scaling", "--format", "json")
+    assert status == 2
+    assert "Two configurations stand under 1n1g" in errors
+    assert run(capsys, place, "--html", tmp_path / "x.html")[0] == 0
+    assert "No scaling curves: Two configurations" in (tmp_path / "x.html").read_text()
+
+
+def test_targets_are_saved_and_read_back(reports: Path, targets: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    status, said, errors = run(capsys, reports, "--save-target", "Mine-2")
+    assert (status, said) == (0, "")
+    assert f"2 targets in {targets / 'mine-2.csv'}." in errors
+    content = json.loads(run(capsys, reports, "--format", "json")[1])
+    saved = targets_named("MINE-2", targets)
+    assert saved.keys() == {"vae", "cart"}
+    assert (saved["vae"].least_share, saved["vae"].most_spread) == (0.6, 0.1)  # the shipped limits of this job
+    assert (saved["cart"].least_share, saved["cart"].most_spread) == (0.5, 0.05)
+    (vae,) = [job for job in content["jobs"] if job["job"] == "vae"]
+    assert saved["vae"].rate == pytest.approx(vae["node"]["rate"] / 2, rel=0.02)  # of one device
+
+
+def test_targets_go_where_a_csv_file_is_named(
+    reports: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "own.csv"
+    assert run(capsys, reports, "--save-target", path)[0] == 0
+    assert targets_named(str(path), tmp_path).keys() == {"vae", "cart"}
+
+
+@pytest.mark.parametrize("form", ["json", "md", "text", "csv"])
+def test_scaling_in_every_form(tmp_path: Path, capsys: pytest.CaptureFixture[str], form: str) -> None:
+    place = write(tmp_path / "out", [scaling(k, uid) for k in (1, 4) for uid in range(3)])
+    status, said, errors = run(capsys, place, "--table", "scaling", "--format", form)
+    assert status == 0
+    marks: dict[str, Any] = {
+        "json": '"1n4g": {',
+        "md": "| 1 | 4 | 64 |",
+        "text": "Number of GPUs: 4",
+        "csv": ",1,4,image,3,",
+    }
+    assert marks[form] in said
+    assert "scaling.c4, 1n4g: 3 of 5 launches." in errors
+
+
+def test_tables_of_systems(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    place = write(tmp_path / "out", [one for name in ("ssd_a", "ssd_b") for one in launch(name, place={"devices": 1})])
+    _, said, errors = run(capsys, place, "--table", "throughput")
+    (row,) = csv.DictReader(io.StringIO(said))
+    assert (row["name_gpu"], row["num_gpu"], row["watt"]) == ("2x Some Processor", "2", "")
+    assert "2x Some Processor: watt is unknown." in errors
+    status, said, _ = run(capsys, place, "--table", "batch-size", "--outdir", tmp_path / "tables")
+    assert (status, said) == (0, "")
+    assert (tmp_path / "tables/batch-size-fp32.csv").read_text().splitlines()[1] == "2x Some Processor,2,,,128,128"
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["--job", "vea"], "There is no job 'vea' there. Did you mean 'vae'?"),
+        (["--name", "baseline"], "There are no records of baseline there. Did you mean 'baselines'?"),
+        (["--targets", "V10"], None),
+        (["--html", "x.html", "--targets", "V10"], "Did you mean 'V100'?"),
+        (["--table", "scaling"], "There are no scaling cells there."),
+        (["--table", "throughput", "--format", "json"], "--table throughput is CSV only."),
+        (["--table", "throughput", "--precision", "fp8"], "There are no records of fp8. There are fp32."),
+        (["--table", "throughput", "--reference", "H100"], "There is no system 'H100'."),
+        (["--table", "batch-size", "--per", "watt"], "Batch sizes are not relative to anything."),
+        (["--per", "watt"], "--per is of --table throughput and batch-size."),
+        (["--title", "x"], "--title is the title of a page."),
+        (["--jobs", "cpu"], "--jobs says what a score expects."),
+        (["--save-target", "../x"], "'../x' is no name for a device model."),
+        (["--htm", "x"], "Did you mean '--html'?"),
+        (["--systems", "none.json", "--table", "throughput"], "none.json cannot be read"),
+        (["--html", "/proc/none/x.html"], "Nothing can be written to /proc/none"),
+    ],
+)
+def test_wrong_usage_is_a_sentence(
+    reports: Path, capsys: pytest.CaptureFixture[str], words: list[str], sentence: str | None
+) -> None:
+    status, _, errors = run(capsys, reports, *words)
+    assert status == 2
+    assert (sentence or "--targets is what a page's score is against.") in errors
+
+
+def test_a_directory_without_records(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "x.json").write_text("{")
+    status, said, errors = run(capsys, tmp_path)
+    assert (status, said) == (2, "")
+    assert "x.json: it is not JSON, or cut off; skipped." in errors
+    assert f"There is no record in {tmp_path}." in errors

@@ -1,0 +1,102 @@
+"""Records of invented suites as a report reads them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any
+
+import msgspec
+
+from cotenant.findings.finding import Finding
+from cotenant.report.summary import Summary, summarise
+from cotenant.results.detail import Detail, detail_of
+from cotenant.results.record import Record, encode
+from results.made import ARGUMENTS, ISOLATION, NOON, T0_NS, a_lost_record, a_part, a_record, steady
+
+BUSY = Finding("foreign_load", "warning", "Other work keeps 3 of 8 processors busy.", "End it, or wait for it.")
+
+
+def detail(record: Record, path: str = "x.json") -> Detail:
+    """What is read back of a record's file."""
+    return detail_of(msgspec.json.decode(encode(record)), path)
+
+
+def launch(
+    name: str,
+    uid: int = 0,
+    tenants: int = 2,
+    mean_ms: float = 500.0,
+    place: dict[str, Any] | None = None,
+    part: dict[str, Any] | None = None,
+    **common: Any,
+) -> list[Record]:
+    """A launch of a job: tenant i is 1 % slower than tenant i - 1, launch u 2 % than launch u - 1."""
+    started = NOON + timedelta(minutes=uid)
+    found = []
+    for tenant in range(tenants):
+        slower = 1 + 0.01 * tenant + 0.02 * uid
+        where = {"name": name, "tenant": tenant, "tenants": tenants, "vcd": str(tenant), "run_id": uid}
+        found.append(
+            a_record(
+                place=where | (place or {}),
+                told={"observations": steady(tenant + uid, mean_ms * slower), "part": part or a_part(item="image")},
+                common={"started": started, "ended": started + timedelta(seconds=30)} | common,
+            )
+        )
+    return found
+
+
+def scaling(devices: int, uid: int = 0, batch_size: int = 64, mean_ms: float | None = None, **arguments: Any) -> Record:
+    """A launch of one scaling cell: over k devices k times the work in a bit more than the time of one."""
+    part = a_part(
+        item="image",
+        arguments=ARGUMENTS | {"batch_size": batch_size, "network": "resnet50"} | arguments,
+        observed={"dtype": "fp32", "device": "cuda:0", "world_size": devices, "compiled": False},
+    )
+    duration_ms = (500 + 5 * devices if mean_ms is None else mean_ms) * (1 + 0.01 * uid)
+    rows = [msgspec.structs.replace(one, items=one.items * devices) for one in steady(uid, duration_ms) if one.items]
+    place = {
+        "name": f"scaling.c{devices}", "run_id": uid, "tenant": 0, "tenants": 1, "group": "all",
+        "vcd": ",".join(map(str, range(8))), "devices": 8,
+    }
+    started = NOON + timedelta(minutes=uid)
+    return a_record(place=place, told={"observations": rows, "part": part}, common={"started": started})
+
+
+def power(watt: float, device: str) -> dict[str, Any]:
+    """A meter of one device: idle before GO, `watt` while all ran (steady() runs for more than 10 s)."""
+    stamps = [T0_NS + second * 1_000_000_000 for second in range(-5, 10)]
+    return {
+        "meter": "power_w", "of": device, "time_ns": stamps,
+        "values": [50.0 if stamp < T0_NS else watt for stamp in stamps],
+    }
+
+
+def everything() -> list[Detail]:
+    """Five launches of two jobs, one job once, one lost, one INVALID, one out of memory among others."""
+    records: list[Record] = []
+    for uid in range(5):
+        records += launch("vae", uid, findings=(BUSY,) if uid == 1 else ())
+        records += launch("convnet_distributed_fp16_on_all", uid, 8, 90_000)
+    records += launch("toy_reg", 0, 1, 2.267)
+    records += launch("wlm", 0, 2, load=(T0_NS, T0_NS + 10**10))
+    records += [*launch("ssd", 0, 2), *lost("ssd", 1)]
+    records += lost("[red]odd[/red] | job", 0)
+    return [detail(one) for one in records]
+
+
+def lost(name: str, uid: int) -> list[Record]:
+    """A launch whose second tenant ran out of memory."""
+    outcomes = [("aborted", "Tenant 1 ended."), ("out_of_memory", "It needed more.")]
+    return [
+        a_lost_record(outcome, message, {"name": name, "tenant": tenant, "vcd": str(tenant), "run_id": uid})
+        for tenant, (outcome, message) in enumerate(outcomes)
+    ]
+
+
+def summary_of(records: Sequence[Record]) -> Summary:
+    return summarise(detail(one) for one in records)
+
+
+__all__ = ["BUSY", "ISOLATION", "detail", "everything", "launch", "lost", "power", "scaling", "summary_of"]

@@ -1,0 +1,186 @@
+"""The page: offline, escaped, reproducible, and of a bounded size whatever it shows."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+
+from cotenant.report import mlbench
+from cotenant.report.page import POINTS, Against, page
+from cotenant.report.scaling import curves
+from cotenant.report.summary import Summary, scores, summarise
+from cotenant.results.detail import Detail, Spans, detail_of
+from cotenant.results.record import Record
+from cotenant.results.targets import Target
+from report.making import detail, everything, launch, lost, power, scaling, summary_of
+from results.made import T0_NS, a_part
+
+SCRIPT = "<script>alert('x')</script>"
+VOID = frozenset({"meta", "br"})
+
+
+class Reader(HTMLParser):
+    """Elements, ids, references and the text of a page; every element has to be closed."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.ids: list[str] = []
+        self.links: list[str] = []
+        self.text = ""
+        self.open: list[str] = []
+        self.feed(text)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        fields = dict(attrs)
+        self.ids += [value for name, value in attrs if name == "id" and value]
+        self.links += [value for name in ("href", "src", "xlink:href") if (value := fields.get(name))]
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.handle_starttag(tag, attrs)
+        self.handle_endtag(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+def page_of(summary: Summary, **more: Any) -> str:
+    return page("A title", summary, curves(summary.jobs), **more)
+
+
+def of_records(records: list[Record]) -> str:
+    return page_of(summary_of(records))
+
+
+def test_everything_stands_in_one_file_and_nothing_is_fetched() -> None:
+    text = page_of(summarise(everything()))
+    seen = Reader(text)
+    assert all(link.startswith("#") for link in seen.links)
+    assert {link.removeprefix("#") for link in seen.links} <= set(seen.ids)
+    assert not {"script", "link", "img", "iframe", "object"} & set(seen.tags)
+    assert "@import" not in text
+    assert set(re.findall(r"url\(([^)]*)\)", text)) == {f"#{name}" for name in re.findall(r"url\(#([^)]*)\)", text)}
+    assert set(re.findall(r"""https?://[^"'\s<]+""", text)) <= {"http://www.w3.org/2000/svg"}
+
+
+def test_ids_are_unique_and_every_reference_inside_a_picture_is_there() -> None:
+    text = page_of(summarise(everything()))
+    seen = Reader(text)
+    assert len(seen.ids) == len(set(seen.ids))
+    assert set(re.findall(r"url\(#([^)]*)\)", text)) <= set(seen.ids)
+
+
+def test_what_comes_from_files_is_text() -> None:
+    records = [
+        *launch(SCRIPT, 0, place={"hostname": SCRIPT, "vcd": SCRIPT, "suite": SCRIPT}, part=a_part(item=SCRIPT)),
+        *lost(SCRIPT, 1),
+    ]
+    seen = Reader(page(SCRIPT, summary_of(records), {}, skipped=[SCRIPT]))
+    assert "script" not in seen.tags
+    assert seen.text.count(SCRIPT) > 6
+
+
+@pytest.mark.parametrize("name", ["$x_1$", "\x00\x1b[31m", "\ud800", "日本語", "a&b\"'", "$\\frac$"])
+def test_odd_names_make_a_page(name: str) -> None:
+    one = detail(launch("vae", 0, 1)[0])
+    row = msgspec.structs.replace(one.row, name=name, tenant=None, vcd=name, hostname=name)
+    text = page_of(summarise([replace(one, row=row)]))
+    assert "Observations" in Reader(text).text
+    assert text.encode(errors="replace")
+
+
+def test_it_is_the_same_at_every_run() -> None:
+    assert page_of(summarise(everything())) == page_of(summarise(everything()))
+
+
+def test_colours_are_the_pages_own() -> None:
+    pictures = re.findall(r"<svg.*?</svg>", page_of(summarise(everything())), re.DOTALL)
+    assert len(pictures) >= 6
+    assert [colour for picture in pictures for colour in re.findall(r"#[0-9a-f]{6}\b", picture)] == []
+    assert all("<style" not in picture for picture in pictures)
+    assert all("var(--accent)" in picture for picture in pictures)
+
+
+def with_observations(one: Detail, n: int) -> Detail:
+    rng = np.random.default_rng(1)
+    ends = T0_NS + np.cumsum(rng.integers(900_000, 1_100_000, n))
+    starts = np.concatenate([[T0_NS], ends[:-1]])
+    return replace(one, spans=Spans(starts, ends, np.full(n, 10.0), np.ones(n, np.bool_)))
+
+
+def test_a_million_observations_are_thinned_and_it_says_so() -> None:
+    details = [with_observations(detail(one), 250_000) for one in launch("vae", 0, 4)]
+    text = page_of(summarise(details))
+    assert len(text) < 600_000
+    drawn = re.search(r"n = 1,000,000 observations, 1 launch\. ([\d,]+) of 1,000,000 observations drawn", text)
+    assert drawn is not None
+    assert int(drawn[1].replace(",", "")) <= POINTS
+    assert "Each box holds up to 1667 observations." in text
+
+
+@pytest.mark.parametrize("tenants", [2, pytest.param(8, marks=pytest.mark.slow)])
+def test_twenty_jobs_of_five_launches_are_below_two_megabytes(tenants: int) -> None:
+    records = [one for uid in range(5) for job in range(20) for one in launch(f"job{job}", uid, tenants)]
+    assert len(of_records(records)) < 2_000_000
+
+
+def test_a_picture_that_says_nothing_is_not_there() -> None:
+    bare = of_records(launch("toy_reg", 0, 1))
+    assert 'id="devices"' not in bare  # one device is 100 % of itself
+    assert 'id="scaling"' not in bare
+    assert 'id="failures"' not in bare
+    assert "Power, W" not in bare
+    (one,) = launch("toy_reg", 0, 1)
+    unmet = replace(detail(one), rendezvous=None)
+    assert "Newest launch" not in page_of(summarise([unmet]))
+
+
+def test_meters_are_drawn_where_records_have_them() -> None:
+    meters = {"series": [power(300, "0"), power(250, "1")]}
+    text = of_records(launch("vae", 0, meters=meters))
+    assert text.count("Power, W") == 2  # its title, and its label for those who cannot see it
+    many = {"series": [power(300 + device, str(device)) for device in range(8)]}
+    assert "Median of 8 devices, and from the lowest to the highest." in of_records(launch("vae", 0, meters=many))
+
+
+def test_scaling_is_drawn_beside_its_numbers() -> None:
+    text = of_records([scaling(k, uid) for uid in range(3) for k in (1, 2, 4)])
+    assert 'id="scaling"' in text
+    assert "resnet50, batch 64 per device, fp32, ddp, resident" in text
+    assert ">1n4g<" in text
+
+
+def test_the_score_card() -> None:
+    summary = summarise(everything())
+    targets = {"vae": Target(7000.0), "toy_reg": Target(1e6), "dcgan": Target(1.0)}
+    older = mlbench.score(mlbench.results(summary.rows, targets), failures_passed=False)
+    against = Against("MINE", targets, scores(summary, targets, list(targets)), older)
+    text = Reader(page_of(summary, against=against)).text
+    score = against.scores["node1"].value
+    assert score is not None
+    assert f"{score:.3f}" in text
+    assert "Score of what ran" in text
+    assert "geometric mean of rate / MINE, 2 of 3 jobs" in text
+    assert "Not in the score, so it is none of the whole suite: dcgan." in text
+    assert "Original's score" in text
+
+
+def test_an_older_record_has_a_line_and_no_picture() -> None:
+    old = {"name": "vae", "vcd": "0", "uid": 1, "train": {"avg": 0.5, "count": 45}, "train_item": {"avg": 7680.0}}
+    text = page_of(summarise([detail_of(old, "vae.json")]))
+    assert "7680" in Reader(text).text
+    assert "<svg" not in text

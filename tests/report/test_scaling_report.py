@@ -1,0 +1,159 @@
+"""Scaling from records, in the three forms that other suites' readers know."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+
+import numpy as np
+import pytest
+from msgspec.structs import replace
+from scipy import stats
+
+from cotenant.errors import CotenantError
+from cotenant.report.scaling import Curves, curves, few
+from cotenant.report.scaling_text import as_csv, as_json, as_markdown, as_text
+from cotenant.results.record import Record
+from report.making import launch, scaling, summary_of
+
+
+def curves_of(records: list[Record]) -> Curves:
+    return curves(summary_of(records).jobs)
+
+
+def of_five() -> list[Record]:
+    return [scaling(devices, uid) for uid in range(5) for devices in (1, 2, 8)]
+
+
+def medians(records: list[Record]) -> dict[int, list[float]]:
+    found: dict[int, list[float]] = {}
+    for one in records:
+        kept = one.observations[one.skip :]
+        rates = [(o.items or 0) / (o.end_ns - o.start_ns) * 1e9 for o in kept]
+        found.setdefault(one.observed["world_size"], []).append(float(np.median(rates)))
+    return found
+
+
+def test_json_has_the_key_and_the_fields_other_readers_know() -> None:
+    records = of_five()
+    expected = medians(records)
+    content = json.loads(as_json(curves_of(records)))
+    assert list(content) == ["1n1g", "1n2g", "1n8g"]
+    for devices, rates in expected.items():
+        point = content[f"1n{devices}g"]
+        assert set(point) == {"average_speed", "batch_size_per_device", "median_speed", "speedup"}
+        assert point["average_speed"] == pytest.approx(np.mean(rates))
+        assert point["median_speed"] == pytest.approx(np.median(rates))
+        assert point["speedup"] == pytest.approx(np.median(rates) / np.median(expected[1]))
+        assert point["batch_size_per_device"] == 64
+
+
+def test_markdown_to_the_letter() -> None:
+    records = of_five()
+    middle = {devices: float(np.median(rates)) for devices, rates in medians(records).items()}
+    assert as_markdown(curves_of(records)).splitlines() == [
+        "| node_num | gpu_num_per_node | batch_size_per_device | samples/s | speedup |",
+        "| ---: | ---: | ---: | ---: | ---: |",
+        *(f"| 1 | {k} | 64 | {middle[k]:.2f} | {middle[k] / middle[1]:.2f} |" for k in (1, 2, 8)),
+    ]
+
+
+def test_text_to_the_letter() -> None:
+    records = [scaling(2, uid) for uid in range(5)]
+    rates = np.array(medians(records)[2])
+    half = stats.t.ppf(0.975, 4) * stats.sem(rates)
+    assert as_text(curves_of(records)).splitlines() == [
+        "Model: resnet50",
+        "Batch size: 64",
+        "Number of GPUs: 2",
+        *(f"Iter #{index}: {rate / 2:.1f} img/sec per GPU" for index, rate in enumerate(rates)),
+        f"Img/sec per GPU: {rates.mean() / 2:.1f} +-{half / 2:.1f}",
+        f"Total img/sec on 2 GPU(s): {rates.mean():.1f} +-{half:.1f}",
+    ]
+
+
+def test_of_a_single_launch_the_lines_are_its_observations() -> None:
+    record = scaling(2)
+    lines = as_text(curves_of([record])).splitlines()
+    kept = record.observations[record.skip :]
+    first = (kept[0].items or 0) / (kept[0].end_ns - kept[0].start_ns) * 1e9
+    assert lines[3] == f"Iter #0: {first / 2:.1f} img/sec per GPU"
+    assert sum(line.startswith("Iter") for line in lines) == len(kept)
+
+
+def test_csv_has_n_interval_and_efficiency() -> None:
+    rows = list(csv.DictReader(io.StringIO(as_csv(curves_of(of_five())))))
+    assert [(row["nodes"], row["devices"], row["launches"]) for row in rows] == [
+        (n, d, "5") for n, d in ("11", "12", "18")
+    ]
+    for row in rows:
+        assert float(row["low"]) < float(row["median"]) < float(row["high"])
+        assert float(row["efficiency"]) == pytest.approx(float(row["speedup"]) / int(row["devices"]))
+
+
+def test_without_one_device_there_is_no_speedup() -> None:
+    found = curves_of([scaling(2), scaling(4)])
+    assert [point.speedup for points in found.values() for point in points] == [None, None]
+    assert "null" in as_json(found)
+    assert as_markdown(found).splitlines()[2].endswith("| - |")
+
+
+def test_two_configurations_under_one_key_are_an_error() -> None:
+    other = [replace(one, unique_id="another") for one in [scaling(1), scaling(2)]]
+    records = [*of_five(), *(replace(one, name=f"again.c{one.observed['world_size']}") for one in other)]
+    with pytest.raises(CotenantError, match=r"Two configurations stand under 1n1g .*different benchmarks or arguments"):
+        curves_of(records)
+
+
+def test_software_that_changed_between_launches_is_an_error() -> None:
+    changed = replace(scaling(1, 1), machine={"torch": {"version": "2.99"}})
+    with pytest.raises(CotenantError, match="software"):
+        curves_of([replace(scaling(1), machine={"torch": {"version": "2.14"}}), changed])
+
+
+def test_two_machines_under_one_key_are_an_error() -> None:
+    with pytest.raises(CotenantError, match="Two machines"):
+        curves_of([scaling(1), replace(scaling(1), hostname="node2")])
+
+
+def test_two_batch_sizes_are_two_curves_and_share_no_key() -> None:
+    found = curves_of(
+        [*of_five(), *(replace(scaling(k, 0, 128), name=f"large.c{k}") for k in (1, 2))],
+    )
+    assert [str(series) for series in found] == [
+        "resnet50, batch 64 per device, fp32, ddp, resident",
+        "resnet50, batch 128 per device, fp32, ddp, resident",
+    ]
+    with pytest.raises(CotenantError, match="1n1g is the key of 2 configurations"):
+        as_json(found)
+    assert as_text(found).count("Model: resnet50") == 5
+
+
+def test_a_job_of_one_size_is_no_curve_where_others_grow() -> None:
+    lone = replace(scaling(8, 0, 256), name="dcgan_all")
+    assert len(curves_of([*of_five(), lone])) == 1
+    assert len(curves_of([lone])) == 1
+
+
+def test_tenants_that_share_a_machine_do_not_scale() -> None:
+    found = curves_of(launch("vae", 0, 2))
+    assert found == {}
+    with pytest.raises(CotenantError, match="no scaling cells"):
+        as_json(found)
+
+
+def test_data_parallel_is_one_process_over_all_devices() -> None:
+    arguments = {"parallel": "dp"}
+    whole = scaling(1, 0, 512, **arguments)
+    (series,) = found = curves_of([whole])
+    ((point,),) = found.values()
+    assert (point.key, series.parallelism, series.batch_size_per_device) == ("1n8g", "dp", 64)
+
+
+def test_fewer_than_five_launches_are_said() -> None:
+    assert few(curves_of([scaling(1), scaling(2)])) == [
+        "scaling.c1, 1n1g: 1 of 5 launches.",
+        "scaling.c2, 1n2g: 1 of 5 launches.",
+    ]
+    assert few(curves_of(of_five())) == []

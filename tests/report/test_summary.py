@@ -1,0 +1,218 @@
+"""A directory's jobs against an independent calculation, and their views against golden files.
+
+After a wanted change: GOLDEN=write python -m pytest tests/report, and read the difference.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from msgspec.structs import replace
+from rich.console import Console
+from scipy import stats
+
+from cotenant.report.summary import Job, Summary, per_tenant, scores, summarise
+from cotenant.report.summary_files import as_csv, as_json, as_markdown
+from cotenant.report.summary_text import print_summary
+from cotenant.results.record import Record
+from cotenant.results.targets import Target
+from report.making import BUSY, detail, everything, launch, lost, summary_of
+
+GOLDEN = Path(__file__).with_name("golden")
+
+
+def check_golden(name: str, text: str) -> None:
+    path = GOLDEN / name
+    if os.environ.get("GOLDEN") == "write":
+        path.write_text(text)
+    assert text == path.read_text()
+
+
+def printed(summary: Summary, width: int, terminal: bool = True) -> str:
+    stream = io.StringIO()
+    print_summary(summary, Console(file=stream, width=width, force_terminal=terminal, color_system=None))
+    return stream.getvalue()
+
+
+def job_of(summary: Summary, name: str) -> Job:
+    (found,) = [job for job in summary.jobs if job.name == name]
+    return found
+
+
+def frame(records: list[Record]) -> pd.DataFrame:
+    """The median rate of each tenant of each launch, from the raw observations."""
+    rows = []
+    for one in records:
+        kept = pd.DataFrame([(o.items, o.end_ns - o.start_ns) for o in one.observations[one.skip :]])
+        rows.append((one.name, one.run_id, one.tenant, float((kept[0] / kept[1] * 1e9).median())))
+    return pd.DataFrame(rows, columns=["job", "uid", "tenant", "rate"])
+
+
+def test_every_number_is_what_pandas_and_scipy_say() -> None:
+    records = [one for uid in range(5) for name in ("vae", "ssd") for one in launch(name, uid, 3)]
+    rates = frame(records)
+    for job in summary_of(records).jobs:
+        of_job = rates[rates["job"] == job.name]
+        logs = np.log(of_job.groupby("uid")["rate"].sum())
+        assert job.node is not None
+        assert job.node.rate == pytest.approx(np.exp(logs.mean()))
+        assert job.node.spread == pytest.approx(logs.std())
+        assert job.node.interval == pytest.approx(np.exp(stats.t.interval(0.95, 4, logs.mean(), logs.sem())))
+        assert (job.node.launches, job.node.observations) == (5, None)
+        for tenant, found in job.tenants.items():
+            own = np.log(of_job[of_job["tenant"] == int(tenant)]["rate"])
+            assert found.rate == pytest.approx(np.exp(own.mean()))
+            assert found.interval == pytest.approx(np.exp(stats.t.interval(0.95, 4, own.mean(), own.sem())))
+        wide = of_job.pivot_table(index="uid", columns="tenant", values="rate")
+        assert job.evenness is not None
+        assert job.evenness.worst_over_best == pytest.approx((wide.min(axis=1) / wide.max(axis=1)).median())
+        jain = wide.sum(axis=1) ** 2 / (3 * (wide**2).sum(axis=1))
+        assert job.evenness.jain == pytest.approx(jain.median())
+        assert job.evenness.slowest == str(wide.mean().idxmin())
+        assert per_tenant(job) == pytest.approx(list(wide.mean(axis=1)))
+
+
+def test_of_one_launch_a_lone_tenants_own_interval_is_given_and_a_node_has_none() -> None:
+    alone, shared = summary_of([*launch("toy_reg", 0, 1), *launch("vae", 0, 2)]).jobs
+    own = alone.members[0].statistics
+    assert own is not None
+    assert alone.node is not None
+    assert (alone.node.rate, alone.node.interval) == (own.median, own.interval)
+    assert (alone.node.launches, alone.node.observations, alone.evenness) == (1, 20, None)
+    assert shared.node is not None
+    assert (shared.node.interval, shared.node.spread, shared.node.observations) == (None, None, None)
+    assert [found.observations for found in shared.tenants.values()] == [20, 20]
+
+
+def test_two_launches_have_a_spread_and_no_interval() -> None:
+    (job,) = summary_of([*launch("vae", 0), *launch("vae", 1)]).jobs
+    assert job.node is not None
+    assert job.node.launches == 2
+    assert job.node.interval is None
+    assert job.node.spread is not None
+
+
+def test_verdicts_say_what_happened() -> None:
+    summary = summarise(everything())
+    verdicts = {job.name: job.verdict for job in summary.jobs}
+    assert verdicts == {
+        "vae": "PASSED",
+        "convnet_distributed_fp16_on_all": "PASSED",
+        "toy_reg": "PASSED",
+        "wlm": "INVALID",
+        "ssd": "1/2 PASSED",
+        "[red]odd[/red] | job": "out_of_memory",
+    }
+    assert job_of(summary, "wlm").node is None
+    assert [(one.job, one.tenant, one.aborted) for one in summary.losses] == [
+        ("ssd", "1", 1),
+        ("[red]odd[/red] | job", "1", 1),
+    ]
+
+
+def test_a_missing_tenant_is_incomplete() -> None:
+    (job,) = summary_of(launch("vae")[:1]).jobs
+    assert (job.verdict, job.node) == ("incomplete", None)
+
+
+def test_different_work_is_never_averaged() -> None:
+    other = [replace(one, isolation=replace(one.isolation, backend="none")) for one in launch("vae", 1)]
+    first, second = summary_of([*launch("vae", 0), *other]).jobs
+    assert [first.label, second.label] == ["vae (isolation v1)", "vae (isolation none)"]
+    assert first.node is not None
+    assert first.node.launches == 1
+
+
+def test_two_hosts_are_two_lines_though_their_launches_have_one_number() -> None:
+    summary = summary_of([*launch("vae"), *launch("vae", place={"hostname": "node2"})])
+    assert [(job.host, job.launches) for job in summary.jobs] == [("node1", 1), ("node2", 1)]
+    assert summary.notes == ()
+
+
+def test_of_two_runs_under_one_number_the_newest_counts_and_is_said() -> None:
+    again = [replace(one, start_time="2026-05-01T00:00:00+00:00") for one in launch("vae", 0, mean_ms=250)]
+    summary = summary_of([*launch("vae"), *again])
+    (job,) = summary.jobs
+    assert {one.row.start_time for one in job.members} == {"2026-05-01T00:00:00+00:00"}
+    assert summary.notes == ("vae, repetition 0: there are records of several runs; the newest count.",)
+
+
+def test_findings_that_differ_in_numbers_only_are_one() -> None:
+    more = type(BUSY)(BUSY.rule, BUSY.severity, BUSY.sentence.replace("3", "11"), BUSY.remedy)
+    summary = summary_of([*launch("vae", 0, findings=(BUSY,)), *launch("ssd", 0, findings=(more,))])
+    (found,) = [one for one in summary.findings if one.rule == "foreign_load"]
+    assert (found.sentence, found.count, found.alike, found.jobs) == (BUSY.sentence, 4, False, ("vae", "ssd"))
+
+
+def test_the_score_is_the_geometric_mean_over_targets_of_one_device() -> None:
+    records = [one for uid in range(3) for name in ("vae", "ssd") for one in launch(name, uid)]
+    summary = summary_of(records)
+    targets = {"vae": Target(4000.0), "ssd": Target(9000.0), "dcgan": Target(1.0), "scaling": Target(1.0)}
+    found = scores(summary, targets, list(targets))["node1"]
+    means = frame(records).groupby(["job", "uid"])["rate"].mean().map(np.log).groupby("job").mean()
+    expected = np.exp((means["vae"] - np.log(4000) + means["ssd"] - np.log(9000)) / 2)
+    assert found.value == pytest.approx(expected)
+    assert found.missing == ("dcgan",)
+
+
+@pytest.mark.parametrize("width", [80, 120, 160])
+def test_in_a_terminal(width: int) -> None:
+    text = printed(summarise(everything()), width)
+    check_golden(f"summary-{width}.txt", text)
+    assert all(len(line) <= width for line in text.splitlines())
+
+
+def test_off_a_terminal_lines_are_as_long_as_what_they_say() -> None:
+    text = printed(summarise(everything()), 160, terminal=False)
+    assert "foreign_load" not in text
+    assert f"warning: {BUSY.sentence} {BUSY.remedy}  [2 records: vae]" in text
+
+
+def test_markdown() -> None:
+    text = as_markdown(summarise(everything()))
+    check_golden("summary.md", text)
+    columns = {line.replace("\\|", "").count("|") for line in text.splitlines()}
+    assert len(columns) == 1
+
+
+def test_csv_has_every_digit_and_empty_cells() -> None:
+    summary = summarise(everything())
+    rows = list(csv.DictReader(io.StringIO(as_csv(summary))))
+    vae = job_of(summary, "vae")
+    (node,) = [row for row in rows if row["job"] == "vae" and not row["tenant"]]
+    assert vae.node is not None
+    assert vae.node.interval is not None
+    assert float(node["rate"]) == vae.node.rate
+    assert (float(node["low"]), float(node["high"])) == vae.node.interval
+    assert [row["tenant"] for row in rows if row["job"] == "vae"] == ["", "0", "1"]
+    (wlm,) = [row for row in rows if row["job"] == "wlm"]
+    assert (wlm["rate"], wlm["low"], wlm["spread"], wlm["verdict"]) == ("", "", "", "INVALID")
+
+
+def test_json_says_everything() -> None:
+    summary = summarise(everything())
+    content = json.loads(as_json(summary))
+    assert [job["job"] for job in content["jobs"]] == [job.label for job in summary.jobs]
+    assert content["jobs"][0]["work"]["isolation"] == "v1"
+    assert content["failures"][0] == {
+        "job": "ssd", "run_id": 1, "tenant": "1", "outcome": "out_of_memory",
+        "message": "It needed more.", "aborted": 1,
+    }
+    assert {one["rule"] for one in content["findings"]} >= {"foreign_load", "overlap"}
+
+
+def test_nothing_at_all_is_no_line() -> None:
+    assert printed(summarise([]), 80) == ""
+
+
+def test_only_failures_are_a_table_of_dashes() -> None:
+    text = printed(summary_of(lost("vae", 0)), 80)
+    assert "out_of_memory: It needed more.  [1 more aborted with it]" in text
+    assert detail(lost("vae", 0)[0]).statistics is None

@@ -1,0 +1,161 @@
+"""Systems side by side."""
+
+from __future__ import annotations
+
+import csv
+import io
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from cotenant.errors import CotenantError
+from cotenant.report.tables import Tables, as_csv, family, sources_of_watt, tables
+from cotenant.results.record import Record
+from cotenant.results.systems import System
+from report.making import launch, power, summary_of
+from results.made import ARGUMENTS, a_part
+
+SYSTEMS = [
+    System("V100", "*V100*", 1, 250, 8000),
+    System("2x V100", "*V100*", 2, 500),
+    System("T4", "*T4*", 2, 140, 4000),
+]
+
+
+def on(host: str, gpu: str, name: str, mean_ms: float, batch_size: int = 32, **common: Any) -> list[Record]:
+    """One launch of a job on a host with two devices."""
+    precision = "fp16" if name.endswith("fp16") else "fp32"
+    part = a_part(
+        item="image",
+        gpu=gpu,
+        arguments=ARGUMENTS | {"batch_size": batch_size, "precision": precision},
+        observed={"dtype": precision, "device": "cuda:0", "world_size": 1, "compiled": False},
+    )
+    return launch(name, 0, 2, mean_ms, place={"hostname": host, "devices": 1}, part=part, **common)
+
+
+def two_systems() -> list[Record]:
+    return [
+        *on("dgx", "Tesla V100", "resnet50_fp32", 500),
+        *on("dgx", "Tesla V100", "ssd_fp32", 250, 8),
+        *on("dgx", "Tesla V100", "bert_fp32", 800),
+        *on("dgx", "Tesla V100", "resnet50_fp16", 200, 64),
+        *on("small", "Tesla T4", "resnet50_fp32", 1000, 16),
+    ]
+
+
+def tables_of(records: list[Record]) -> Tables:
+    return tables(summary_of(records).jobs, SYSTEMS)
+
+
+def read(text: str) -> dict[str, dict[str, str]]:
+    return {row.pop("name_gpu"): row for row in csv.DictReader(io.StringIO(text))}
+
+
+def rate_of(records: list[Record]) -> float:
+    return sum(one.statistics.median for one in records if one.statistics is not None)
+
+
+def test_the_header_is_that_of_the_other_suite() -> None:
+    found = tables_of(two_systems())
+    assert list(found) == ["fp32", "fp16"]
+    assert as_csv(found["fp32"], "throughput").splitlines()[0] == "name_gpu,num_gpu,watt,price,ssd,bert,resnet50"
+    assert as_csv(found["fp16"], "throughput").splitlines()[0] == "name_gpu,num_gpu,watt,price,resnet50"
+
+
+def test_rates_are_of_all_devices_with_every_digit_and_missing_cells_are_empty() -> None:
+    rows = read(as_csv(tables_of(two_systems())["fp32"], "throughput"))
+    assert list(rows) == ["2x V100", "T4"]
+    assert float(rows["2x V100"]["ssd"]) == pytest.approx(
+        rate_of(on("dgx", "Tesla V100", "ssd_fp32", 250, 8)), rel=1e-12
+    )
+    assert rows["T4"] == {
+        "num_gpu": "2", "watt": "140", "price": "4000", "ssd": "", "bert": "",
+        "resnet50": rows["T4"]["resnet50"],
+    }
+    assert rows["2x V100"]["price"] == ""
+
+
+def test_batch_sizes() -> None:
+    rows = read(as_csv(tables_of(two_systems())["fp32"], "batch-size"))
+    assert {name: (row["ssd"], row["resnet50"]) for name, row in rows.items()} == {
+        "2x V100": ("8", "32"),
+        "T4": ("", "16"),
+    }
+
+
+def test_of_several_cells_the_fastest_counts_in_both_tables() -> None:
+    slow = on("dgx", "Tesla V100", "resnet50_fp32.c1", 500, 16)
+    fast = on("dgx", "Tesla V100", "resnet50_fp32.c2", 100, 48)
+    (line,) = tables_of([*slow, *fast])["fp32"]
+    assert line.entries.keys() == {"resnet50"}
+    assert line.entries["resnet50"].batch_size == 48
+
+
+def test_relative_to_a_reference() -> None:
+    lines = tables_of(two_systems())["fp32"]
+    rows = read(as_csv(lines, "throughput", reference="T4"))
+    assert float(rows["T4"]["resnet50"]) == 1
+    assert float(rows["2x V100"]["resnet50"]) == pytest.approx(2, rel=1e-6)
+    assert rows["2x V100"]["ssd"] == ""  # the reference has none
+    with pytest.raises(CotenantError, match="There are 2x V100, T4"):
+        as_csv(lines, "throughput", reference="A100")
+
+
+def test_per_watt_and_per_price() -> None:
+    lines = tables_of(two_systems())["fp32"]
+    plain = read(as_csv(lines, "throughput"))
+    watt, price = (read(as_csv(lines, "throughput", per)) for per in ("watt", "price"))
+    assert float(watt["T4"]["resnet50"]) == pytest.approx(float(plain["T4"]["resnet50"]) / 140)
+    assert float(price["T4"]["resnet50"]) == pytest.approx(float(plain["T4"]["resnet50"]) / 4000)
+    assert price["2x V100"]["resnet50"] == ""
+    assert sources_of_watt(lines) == [
+        "2x V100: watt is the constant 500 of its description.",
+        "T4: watt is the constant 140 of its description.",
+    ]
+
+
+def test_measured_power_counts_before_the_constant() -> None:
+    meters = {"series": [power(300, "0"), power(200, "1"), power(999, "7")]}
+    lines = tables_of(on("dgx", "Tesla V100", "ssd_fp32", 500, meters=meters))["fp32"]
+    assert lines[0].measured_watt == pytest.approx(500)
+    rows = read(as_csv(lines, "throughput", "watt"))
+    assert float(rows["2x V100"]["ssd"]) == pytest.approx(rate_of(on("dgx", "Tesla V100", "ssd_fp32", 500)) / 500)
+    assert float(rows["2x V100"]["watt"]) == pytest.approx(500)
+    assert sources_of_watt(lines) == ["2x V100: watt is measured."]
+
+
+def test_power_of_one_device_only_is_not_the_systems() -> None:
+    lines = tables_of(on("dgx", "Tesla V100", "ssd_fp32", 500, meters={"series": [power(300, "0")]}))["fp32"]
+    assert lines[0].measured_watt is None
+
+
+def test_an_undescribed_system_is_called_by_its_devices() -> None:
+    (line,) = tables_of(on("x", "Some GPU", "ssd_fp32", 500))["fp32"]
+    assert (line.name, line.devices, line.watt) == ("2x Some GPU", 2, None)
+
+
+def test_two_hosts_of_one_system_are_two_lines() -> None:
+    records = [*on("a", "Tesla T4", "ssd_fp32", 500), *on("b", "Tesla T4", "ssd_fp32", 600)]
+    assert [line.name for line in tables_of(records)["fp32"]] == ["T4 (a)", "T4 (b)"]
+
+
+def test_a_host_without_accelerators_has_none() -> None:
+    (line,) = tables_of([replace(one, devices=0) for one in on("x", "", "ssd_fp32", 500)])["fp32"]
+    assert (line.name, line.devices) == ("Some Processor", 0)
+
+
+@pytest.mark.parametrize(
+    ("job", "name"),
+    [
+        ("resnet50_fp16", "resnet50"),
+        ("resnet50_amp_bf16.c3", "resnet50"),
+        ("wlmfp16", "wlm"),
+        ("bert_base_squad_tf32", "bert_base_squad"),
+        ("scaling.c2", "scaling"),
+        ("fp16", "fp16"),
+    ],
+)
+def test_a_family_is_a_job_without_cell_and_precision(job: str, name: str) -> None:
+    assert family(job) == name
