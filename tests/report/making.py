@@ -57,8 +57,13 @@ def scaling(devices: int, uid: int = 0, batch_size: int = 64, mean_ms: float | N
     duration_ms = (500 + 5 * devices if mean_ms is None else mean_ms) * (1 + 0.01 * uid)
     rows = [msgspec.structs.replace(one, items=one.items * devices) for one in steady(uid, duration_ms) if one.items]
     place = {
-        "name": f"scaling.c{devices}", "run_id": uid, "tenant": 0, "tenants": 1, "group": "all",
-        "vcd": ",".join(map(str, range(8))), "devices": 8,
+        "name": f"scaling.c{devices}",
+        "run_id": uid,
+        "tenant": 0,
+        "tenants": 1,
+        "group": "all",
+        "vcd": ",".join(map(str, range(8))),
+        "devices": 8,
     }
     started = NOON + timedelta(minutes=uid)
     return a_record(place=place, told={"observations": rows, "part": part}, common={"started": started})
@@ -68,7 +73,9 @@ def power(watt: float, device: str) -> dict[str, Any]:
     """A meter of one device: idle before GO, `watt` while all ran (steady() runs for more than 10 s)."""
     stamps = [T0_NS + second * 1_000_000_000 for second in range(-5, 10)]
     return {
-        "meter": "power_w", "of": device, "time_ns": stamps,
+        "meter": "power_w",
+        "of": device,
+        "time_ns": stamps,
         "values": [50.0 if stamp < T0_NS else watt for stamp in stamps],
     }
 

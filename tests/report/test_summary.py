@@ -202,8 +202,12 @@ def test_json_says_everything() -> None:
     assert [job["job"] for job in content["jobs"]] == [job.label for job in summary.jobs]
     assert content["jobs"][0]["work"]["isolation"] == "v1"
     assert content["failures"][0] == {
-        "job": "ssd", "run_id": 1, "tenant": "1", "outcome": "out_of_memory",
-        "message": "It needed more.", "aborted": 1,
+        "job": "ssd",
+        "run_id": 1,
+        "tenant": "1",
+        "outcome": "out_of_memory",
+        "message": "It needed more.",
+        "aborted": 1,
     }
     assert {one["rule"] for one in content["findings"]} >= {"foreign_load", "overlap"}
 

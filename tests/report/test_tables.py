@@ -71,7 +71,11 @@ def test_rates_are_of_all_devices_with_every_digit_and_missing_cells_are_empty()
         rate_of(on("dgx", "Tesla V100", "ssd_fp32", 250, 8)), rel=1e-12
     )
     assert rows["T4"] == {
-        "num_gpu": "2", "watt": "140", "price": "4000", "ssd": "", "bert": "",
+        "num_gpu": "2",
+        "watt": "140",
+        "price": "4000",
+        "ssd": "",
+        "bert": "",
         "resnet50": rows["T4"]["resnet50"],
     }
     assert rows["2x V100"]["price"] == ""
