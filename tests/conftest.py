@@ -1,0 +1,7 @@
+"""What all tests share."""
+
+from hypothesis import settings
+
+# A property is no benchmark: how long an example takes says nothing on a machine that is busy with others.
+settings.register_profile("cotenant", deadline=None)
+settings.load_profile("cotenant")
