@@ -14,6 +14,7 @@ from cotenant.results.detail import Detail, detail_of
 from cotenant.results.record import Record, encode
 from results.made import ARGUMENTS, ISOLATION, NOON, T0_NS, a_lost_record, a_part, a_record, steady
 
+SEEN: dict[str, Any] = {"slowed_samples": None, "foreign_processes": [], "unseen_processes": 0}
 BUSY = Finding("foreign_load", "warning", "Other work keeps 3 of 8 processors busy.", "End it, or wait for it.")
 
 
@@ -69,15 +70,13 @@ def scaling(devices: int, uid: int = 0, batch_size: int = 64, mean_ms: float | N
     return a_record(place=place, told={"observations": rows, "part": part}, common={"started": started})
 
 
-def power(watt: float, device: str) -> dict[str, Any]:
-    """A meter of one device: idle before GO, `watt` while all ran (steady() runs for more than 10 s)."""
-    stamps = [T0_NS + second * 1_000_000_000 for second in range(-5, 10)]
-    return {
-        "meter": "power_w",
-        "of": device,
-        "time_ns": stamps,
-        "values": [50.0 if stamp < T0_NS else watt for stamp in stamps],
+def power(watts: Sequence[float]) -> dict[str, Any]:
+    """The meters of a launch whose devices took so many watts on average."""
+    devices = {
+        f"GPU-{index}": SEEN | {"index": index, "power_w": {"n": 10, "min": watt - 20, "mean": watt, "max": watt + 10}}
+        for index, watt in enumerate(watts)
     }
+    return {"devices": devices, "memory": {"available_bytes": {"n": 3, "min": 2**30, "mean": 2**31, "max": 2**32}}}
 
 
 def everything() -> list[Detail]:

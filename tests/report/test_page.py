@@ -143,18 +143,19 @@ def test_a_picture_that_says_nothing_is_not_there() -> None:
     assert 'id="devices"' not in bare  # one device is 100 % of itself
     assert 'id="scaling"' not in bare
     assert 'id="failures"' not in bare
-    assert "Power, W" not in bare
+    assert 'id="meters"' not in bare
     (one,) = launch("toy_reg", 0, 1)
     unmet = replace(detail(one), rendezvous=None)
     assert "Newest launch" not in page_of(summarise([unmet]))
 
 
 def test_meters_are_drawn_where_records_have_them() -> None:
-    meters = {"series": [power(300, "0"), power(250, "1")]}
-    text = of_records(launch("vae", 0, meters=meters))
-    assert text.count("Power, W") == 2  # its title, and its label for those who cannot see it
-    many = {"series": [power(300 + device, str(device)) for device in range(8)]}
-    assert "Median of 8 devices, and from the lowest to the highest." in of_records(launch("vae", 0, meters=many))
+    records = [one for uid in range(3) for one in launch("vae", uid, meters=power([300, 250 + 10 * uid]))]
+    text = of_records(records)
+    assert "mean 280 W over 3 launches" in text
+    assert "mean 2 GiB over 3 launches" in text  # what the host had left
+    assert "per device: power 280 W" in text
+    assert 'id="meters"' not in of_records(launch("vae", 0, meters=power([300])))  # one launch is no course
 
 
 def test_scaling_is_drawn_beside_its_numbers() -> None:

@@ -11,12 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cotenant.report.pictures.canvas import ACCENT, axes_of, dots, svg
-from cotenant.report.pictures.curves import meter
+from cotenant.report.pictures.curves import over_launches
 from cotenant.report.pictures.strips import thinned
 from cotenant.report.pictures.timeline import timeline
-from cotenant.results.detail import Series
+from cotenant.results.meters import Meter
 from report.making import detail, launch
-from results.made import T0_NS
 
 
 @given(st.lists(st.floats(1, 1e6), min_size=1, max_size=200), st.integers(2, 50))
@@ -67,18 +66,10 @@ def test_every_observation_of_every_tenant_has_its_box_in_the_timeline() -> None
     assert [text.count(f">{word}<") for word in ("GO", "STOP", "tenant 2")] == [1, 1, 1]
 
 
-def test_a_meter_with_gaps_is_drawn_without_them() -> None:
-    stamps = [T0_NS + i * 10**9 for i in range(6)]
-    series = [Series("power_w", "0", stamps, [None, 100.0, None, 110.0, 120.0, None])]
-    text, said = meter(series, T0_NS, (T0_NS, T0_NS + 5 * 10**9), "m")
-    assert said == ""
-    assert ">0<" in text
-    assert "nan" not in text.lower()
-
-
-def test_a_meter_of_many_samples_is_thinned_and_it_says_so() -> None:
-    n = 10_000
-    series = [Series("power_w", "0", [T0_NS + i * 10**8 for i in range(n)], [100.0] * n)]
-    text, said = meter(series, T0_NS, (T0_NS, T0_NS + n * 10**8), "m")
-    assert said == "Every 25th of 10,000 samples drawn."
-    assert len(text) < 40_000
+def test_meters_over_launches_have_a_box_and_a_line_each() -> None:
+    course = [[Meter("power_w", str(i), 5, 200.0, 250.0 + i, 300.0) for i in range(4)] for _ in range(6)]
+    text = over_launches(course, "m")
+    (boxes,) = re.findall(r'd="([^"]*)"[^>]*style="fill: var\(--accent\)', text)[:1]
+    assert boxes.count("M") == 1
+    assert text.count("fill: var(--accent)") == 6
+    assert len(re.findall(r"stroke: currentColor", text)) == 6

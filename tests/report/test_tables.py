@@ -121,8 +121,7 @@ def test_per_watt_and_per_price() -> None:
 
 
 def test_measured_power_counts_before_the_constant() -> None:
-    meters = {"series": [power(300, "0"), power(200, "1"), power(999, "7")]}
-    lines = tables_of(on("dgx", "Tesla V100", "ssd_fp32", 500, meters=meters))["fp32"]
+    lines = tables_of(on("dgx", "Tesla V100", "ssd_fp32", 500, meters=power([300, 200, 999])))["fp32"]
     assert lines[0].measured_watt == pytest.approx(500)
     rows = read(as_csv(lines, "throughput", "watt"))
     assert float(rows["2x V100"]["ssd"]) == pytest.approx(rate_of(on("dgx", "Tesla V100", "ssd_fp32", 500)) / 500)
@@ -131,7 +130,7 @@ def test_measured_power_counts_before_the_constant() -> None:
 
 
 def test_power_of_one_device_only_is_not_the_systems() -> None:
-    lines = tables_of(on("dgx", "Tesla V100", "ssd_fp32", 500, meters={"series": [power(300, "0")]}))["fp32"]
+    lines = tables_of(on("dgx", "Tesla V100", "ssd_fp32", 500, meters=power([300])))["fp32"]
     assert lines[0].measured_watt is None
 
 

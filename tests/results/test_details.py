@@ -15,13 +15,14 @@ from hypothesis import strategies as st
 
 from cotenant.errors import CotenantError
 from cotenant.findings.finding import Finding
-from cotenant.results.detail import Detail, Series, detail_of
+from cotenant.results.detail import Detail, detail_of
+from cotenant.results.meters import Meter
 from cotenant.results.read import Skipped, read_details
 from cotenant.results.record import encode
 from cotenant.results.store import write_record
 from results.made import NOON, a_lost_record, a_part, a_record, observed
 
-SERIES = {"meter": "power_w", "of": "0", "time_ns": [1, 2], "values": [100.0, None]}
+POWER = {"n": 4, "min": 200.0, "mean": 250.0, "max": 300.0}
 
 
 def fields_of(**changes: Any) -> dict[str, Any]:
@@ -37,13 +38,14 @@ def only(details: Iterator[Detail | Skipped]) -> Detail:
 
 def test_our_own_record_keeps_what_can_be_drawn(tmp_path: Path) -> None:
     finding = Finding("power_cap", "warning", "Low.", "Raise it.")
-    record = a_record(common={"findings": (finding,), "meters": {"series": [SERIES]}})
+    device = {"index": 3, "power_w": POWER, "slowed_samples": None, "foreign_processes": []}
+    record = a_record(common={"findings": (finding,), "meters": {"devices": {"GPU-3": device}}})
     write_record(tmp_path, record, NOON)
     found = only(read_details([tmp_path]))
     assert found.statistics == record.statistics
     assert found.rendezvous == record.rendezvous
     assert finding in found.findings
-    assert found.series == (Series("power_w", "0", [1, 2], [100.0, None]),)
+    assert found.meters == (Meter("power_w", "3", 4, 200.0, 250.0, 300.0),)
     assert list(found.spans.start_ns) == [one.start_ns for one in record.observations]
     assert found.spans.kept.sum() == len(record.observations) - record.skip
     assert record.statistics is not None
@@ -66,19 +68,20 @@ def test_impossible_observations_are_not_drawn_and_the_others_keep_their_places(
 
 
 @pytest.mark.parametrize(
-    "series",
+    "device",
     [
-        {**SERIES, "values": [1.0]},
-        {**SERIES, "time_ns": [1, -2]},
-        {**SERIES, "values": ["a", "b"]},
-        {**SERIES, "values": [1e300, 1.0]},
-        {**SERIES, "time_ns": [1], "values": [1.0]},
+        {"power_w": POWER},
+        {"index": 0, "power_w": {**POWER, "mean": None}},
+        {"index": 0, "power_w": {**POWER, "max": 1e300}},
+        {"index": 0, "power_w": {**POWER, "mean": 1.0}},
+        {"index": 0, "power_w": {**POWER, "n": 0}},
+        {"index": 0, "power_w": [1, 2]},
         "power",
     ],
-    ids=["unequal", "before time", "words", "absurd", "one sample", "no object"],
+    ids=["no index", "no mean", "absurd", "mean below min", "no samples", "no spread", "no object"],
 )
-def test_a_meter_that_cannot_be_drawn_is_left_out(series: Any) -> None:
-    assert detail_of(fields_of(meters={"series": [series]}), "x.json").series == ()
+def test_a_meter_that_makes_no_sense_is_left_out(device: Any) -> None:
+    assert detail_of(fields_of(meters={"devices": {"GPU-0": device}}), "x.json").meters == ()
 
 
 def test_a_scaling_cell_is_known_by_what_ran() -> None:
@@ -119,3 +122,17 @@ def test_any_part_may_be_anything(fields: dict[str, Any]) -> None:
     found = detail_of(json.loads(text), "x.json")
     assert found.row.name == "vae"
     assert found.spans.kept.shape == found.spans.items.shape
+
+
+@pytest.mark.parametrize("rate", [1e308, 5e-324, 2.0**63])
+def test_a_rate_that_no_machine_has_is_none(rate: float) -> None:
+    statistics = fields_of()["statistics"] | {"median": rate}
+    found = detail_of(fields_of(statistics=statistics), "x.json")
+    assert (found.row.rate, found.row.rate_mean, found.statistics) == (None, None, None)
+
+
+def test_text_that_no_file_can_hold_costs_its_part_only() -> None:
+    finding = {"rule": "x", "severity": "\ud800", "sentence": "x"}
+    found = detail_of(fields_of(findings=[finding]), "x.json")
+    assert found.findings == ()
+    assert found.row.rate is not None

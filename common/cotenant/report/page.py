@@ -11,6 +11,7 @@ from jinja2 import Environment, PackageLoader
 from markupsafe import Markup
 
 from cotenant.report import mlbench
+from cotenant.report.meters import NAMES, courses, mean_of
 from cotenant.report.mlbench_text import number
 from cotenant.report.numbers import ABSENT, rate
 from cotenant.report.page_cards import Card, cards
@@ -62,6 +63,7 @@ def page(
         devices=[_device(name, summary) for name in devices] if len(devices) > 1 else [],
         matrix=[(row.job, [_share(row, device) for device in devices]) for row in matrix],
         curves=_curves(scaling),
+        meters=_meters(summary),
         machines=machines(summary),
         findings=summary.findings,
         losses=summary.losses,
@@ -148,6 +150,18 @@ def _share(row: mlbench.MatrixRow, device: str) -> tuple[str, str, int]:
     mean, low, high = row.shares[device]
     strength = round(100 * min(1.0, max(0.0, (1 - mean) / 0.3)))
     return f"{100 * mean:.1f}", f"{100 * low:.0f}..{100 * high:.0f}", strength
+
+
+def _meters(summary: Summary) -> list[dict[str, Any]]:
+    shown = []
+    found = courses(summary.details)
+    several = len({host for host, _, _ in found}) > 1
+    for index, (host, quantity, course) in enumerate(found):
+        name, unit, _ = NAMES[quantity]
+        title = f"{name}, {unit}{f' ({host})' if several else ''}"
+        caption = f"mean {mean_of(course):.4g} {unit} over {len(course)} launches"
+        shown.append({"title": title, "caption": caption, "svg": Markup(picture.over_launches(course, f"m{index}"))})
+    return shown
 
 
 def _curves(found: Curves) -> list[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""One card per job: its node's rate, the strips of its tenants, the timeline and the meters of its newest launch."""
+"""One card per job: its node's rate, what its devices did, its tenants' strips, its newest launch's timeline."""
 
 from __future__ import annotations
 
@@ -6,21 +6,21 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from statistics import fmean
 
 from markupsafe import Markup
 
+from cotenant.report.meters import NAMES
 from cotenant.report.numbers import at_most, interval, rate
-from cotenant.report.pictures.curves import meter
 from cotenant.report.pictures.strips import Strip, strips
 from cotenant.report.pictures.timeline import timeline
 from cotenant.report.said import tenant_of
 from cotenant.report.summary import Estimate, Job, Summary
 from cotenant.report.terminal import printable
-from cotenant.results.detail import Detail, Series
-from cotenant.stats.overlap import common_load
+from cotenant.results.detail import Detail
+from cotenant.results.meters import DEVICE_QUANTITIES
 
 LEAST_POINTS = 20
-UNITS = {"w": "W", "gib": "GiB", "mhz": "MHz", "c": "°C"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class JobCard:
     rate: str
     unit: str
     span: str
-    verdict: str
+    meters: str
     pictures: tuple[Picture, ...]
 
 
@@ -58,7 +58,7 @@ def _card(job: Job, index: int, most: int) -> JobCard:
     name = f"j{index}"
     newest = max(job.rates, key=lambda one: one.start_time).run_id
     launch = [one for one in job.members if one.row.run_id == newest]
-    found = [_strips(job, most, f"{name}s"), _timeline(launch, f"{name}t"), *_meters(launch, f"{name}m")]
+    found = [_strips(job, most, f"{name}s"), _timeline(launch, f"{name}t")]
     return JobCard(
         anchor=f"job{index}",
         label=job.label,
@@ -66,7 +66,7 @@ def _card(job: Job, index: int, most: int) -> JobCard:
         rate=rate(job.node.rate),
         unit=f"{job.unit}/s" if job.unit else "items/s",
         span=span_of(job.node),
-        verdict=job.verdict,
+        meters=_meters(job),
         pictures=tuple(one for one in found if one is not None),
     )
 
@@ -84,6 +84,17 @@ def _facts(job: Job) -> str:
     batch = f"batch {row.batch_size}" if row.batch_size is not None else ""
     tenants = f"{len(job.tenants)} tenant{'s' if len(job.tenants) > 1 else ''}"
     return " · ".join(part for part in (job.group, tenants, batch, row.precision) if part)
+
+
+def _meters(job: Job) -> str:
+    """Return what a device did on average while the launches that count were timed."""
+    said = []
+    for quantity in DEVICE_QUANTITIES:
+        found = [meter.mean for one in job.members for meter in one.meters if meter.quantity == quantity]
+        if found:
+            name, unit, scale = NAMES[quantity]
+            said.append(f"{name.lower()} {fmean(found) / scale:.4g} {unit}")
+    return f"per device: {', '.join(said)}" if said else ""
 
 
 def _strips(job: Job, most: int, name: str) -> Picture | None:
@@ -123,22 +134,3 @@ def _seconds(start: str, end: str) -> str:
     except (ValueError, TypeError):
         return ""
     return f"{took:.1f} s with build and end"
-
-
-def _meters(launch: Sequence[Detail], name: str) -> list[Picture]:
-    """A picture per meter that the newest launch has; every tenant's record holds those of all devices."""
-    meters: dict[str, dict[str, Series]] = defaultdict(dict)
-    for one in launch:
-        for series in one.series:
-            meters[series.meter].setdefault(series.of, series)
-    met = [one.rendezvous for one in launch if one.rendezvous is not None]
-    if not met:
-        return []
-    load = common_load([(one.start_ns, one.load_end_ns) for one in met])
-    found = []
-    for number, (name_and_unit, of) in enumerate(meters.items()):
-        drawn, said = meter([of[key] for key in sorted(of)], met[0].t0_ns, load, f"{name}{number}")
-        quantity, _, unit = name_and_unit.replace("_", " ").rpartition(" ")
-        title = f"{quantity.capitalize()}, {UNITS.get(unit, unit)}" if quantity else unit
-        found.append(Picture(Markup(drawn), title, said))
-    return found

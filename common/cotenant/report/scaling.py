@@ -13,6 +13,7 @@ from cotenant.report.tables import family
 from cotenant.results.detail import Detail
 from cotenant.results.launches import Work
 from cotenant.stats.launches import AcrossLaunches, across_launches
+from cotenant.stats.scaling import Scaled, scaling
 
 ASKED_LAUNCHES = 5
 
@@ -36,7 +37,7 @@ class Series:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Point:
-    """One cell of a series: `rates` in items per second over all ranks, one a launch; `speedup` over one device."""
+    """One cell of a series: `rates` in items per second over all ranks, one a launch; what it is `worth`."""
 
     series: Series
     nodes: int
@@ -44,7 +45,7 @@ class Point:
     job: str
     rates: tuple[float, ...]
     across: AcrossLaunches
-    speedup: float | None
+    worth: Scaled
     newest: Detail
 
     @property
@@ -55,6 +56,17 @@ class Point:
     @property
     def total_devices(self) -> int:
         return self.nodes * self.devices
+
+    @property
+    def speedup(self) -> float | None:
+        """The median over that of one node and one device; None where nothing ran there."""
+        return None if self.worth.efficiency is None else self.worth.efficiency * self.total_devices
+
+    @property
+    def speedup_interval(self) -> tuple[float, float] | None:
+        """Its 95 % Welch interval, None below three launches of each."""
+        found = self.worth.interval
+        return None if found is None else (found[0] * self.total_devices, found[1] * self.total_devices)
 
     @property
     def mean(self) -> float:
@@ -84,11 +96,10 @@ def curves(jobs: Iterable[Job]) -> Curves:
     ):
         _check_equal(f"{nodes}n{devices}g of {series}", members)
         rates = tuple(one.rate for job in members for one in job.rates)
-        alone = next((point for point in found[series] if point.total_devices == 1), None)
-        middle = median(rates)
-        speedup = 1.0 if nodes * devices == 1 else None if alone is None else middle / alone.median
+        alone = next(({1: point.rates} for point in found[series] if point.total_devices == 1), {})
+        worth = scaling(alone | {nodes * devices: rates})[-1]
         newest = max((one for job in members for one in job.members), key=lambda one: one.row.start_time)
-        point = Point(series, nodes, devices, members[0].name, rates, across_launches(rates), speedup, newest)
+        point = Point(series, nodes, devices, members[0].name, rates, across_launches(rates), worth, newest)
         found[series].append(point)
     several = {series: points for series, points in found.items() if len(points) > 1}
     return several or dict(found)

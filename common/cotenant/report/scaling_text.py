@@ -53,7 +53,6 @@ def as_csv(found: Curves) -> str:
     for series, points in found.items():
         for point in points:
             low, high = point.across.interval or (None, None)
-            efficiency = None if point.speedup is None else point.speedup / point.total_devices
             what = (series.model, series.precision, series.parallelism, series.input, series.batch_size_per_device)
             numbers = (
                 point.across.n,
@@ -63,7 +62,7 @@ def as_csv(found: Curves) -> str:
                 high,
                 point.across.spread,
                 point.speedup,
-                efficiency,
+                point.worth.efficiency,
             )
             writer.writerow(
                 "" if one is None else one for one in (*what, point.nodes, point.devices, series.unit, *numbers)

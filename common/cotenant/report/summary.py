@@ -146,8 +146,7 @@ def _jobs(suite: str, host: str, details: Sequence[Detail], found: Launches) -> 
         works: list[Work | None] = list(dict.fromkeys(one.work for one in launches)) or [None]
         lost = {one.row.run_id for one in members} - {one.run_id for one in launches}
         for index, work in enumerate(works):
-            # A sum of damaged numbers may be infinite.
-            rates = [one for one in launches if one.work == work and math.isfinite(one.rate)]
+            rates = [one for one in launches if one.work == work]
             counted = {one.run_id for one in rates}
             # Launches without a rate have no work to be told apart by: they stand with the first.
             shown = counted | lost if index == 0 else counted

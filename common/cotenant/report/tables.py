@@ -11,8 +11,6 @@ from dataclasses import dataclass, field
 from statistics import fmean
 from typing import Literal
 
-import numpy as np
-
 from cotenant.errors import CotenantError, did_you_mean
 from cotenant.report.summary import Job
 from cotenant.report.terminal import printable
@@ -157,21 +155,8 @@ def _watt(job: Job) -> float | None:
 def _watt_of_launch(members: Sequence[Detail]) -> float | None:
     """The runner samples all devices and every tenant's record holds all: a device is counted once, if it is used."""
     used = {index for one in members for index in one.row.vcd.split(",")}
-    of_device: dict[str, float] = {}
-    for one in members:
-        if one.rendezvous is None:
-            return None
-        for series in one.series:
-            if series.meter != POWER or series.of not in used:
-                continue
-            inside = [
-                value
-                for time_ns, value in zip(series.time_ns, series.values, strict=True)
-                if value is not None and one.rendezvous.start_ns <= time_ns <= one.rendezvous.load_end_ns
-            ]
-            if inside:
-                of_device[series.of] = float(np.mean(inside))
-    return sum(of_device.values()) if of_device.keys() == used else None
+    power = {meter.of: meter.mean for one in members for meter in one.meters if meter.quantity == POWER}
+    return sum(power[device] for device in used) if used <= power.keys() else None
 
 
 def _value(line: Line, name: str, kind: Kind, per: Per | None) -> float | None:

@@ -5,7 +5,6 @@ Each part is checked by itself: a foreign or damaged one is absent; the row says
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -15,23 +14,12 @@ import numpy as np
 import numpy.typing as npt
 
 from cotenant.findings.finding import Finding
+from cotenant.results.meters import Meter, meters_of
 from cotenant.results.record import MOST, Meeting, Observed
 from cotenant.results.row import Row, list_of, mapping_of, row_of, whole_of
 from cotenant.stats.description import Description
 
 T = TypeVar("T")
-
-
-class Series(msgspec.Struct, frozen=True):
-    """One meter over time, `meters.series` of a record: its name ends with its unit (`power_w`), `of` is a device.
-
-    `time_ns` are stamps of CLOCK_MONOTONIC, as long as `values`; a null is a sample that could not be had.
-    """
-
-    meter: str
-    of: str
-    time_ns: list[int]
-    values: list[float | None]
 
 
 class Cell(msgspec.Struct, frozen=True):
@@ -70,7 +58,7 @@ class Detail:
     rendezvous: Meeting | None
     spans: Spans
     findings: tuple[Finding, ...]
-    series: tuple[Series, ...]
+    meters: tuple[Meter, ...]
     cell: Cell
     machine: Mapping[str, Any]
     end_time: str
@@ -79,16 +67,16 @@ class Detail:
 def detail_of(fields: Any, path: str) -> Detail:
     """Return the detail of one decoded JSON object. Raises ForeignError where it is no record."""
     row = row_of(fields, path)
-    meters = mapping_of(fields.get("meters"))
+    if not all(_is_rate(one) for one in (row.rate, row.rate_mean) if one is not None):
+        row = msgspec.structs.replace(row, rate=None, rate_mean=None)
     findings = (_part(one, Finding) for one in list_of(fields.get("findings")))
-    series = (_part(one, Series) for one in list_of(meters.get("series")))
     return Detail(
         row=row,
         statistics=_statistics(fields.get("statistics")) if row.rate is not None else None,
         rendezvous=_meeting(fields.get("rendezvous")),
         spans=_spans(fields),
         findings=tuple(one for one in findings if one is not None),
-        series=tuple(one for one in series if one is not None and _drawable(one)),
+        meters=meters_of(fields),
         cell=_cell(fields),
         machine=mapping_of(fields.get("machine")),
         end_time=fields["end_time"] if isinstance(fields.get("end_time"), str) else "",
@@ -113,8 +101,13 @@ def _statistics(value: Any) -> Description | None:
     if found is None:
         return None
     numbers = (found.median, *(found.interval or ()))
-    possible = found.n > 0 and all(0 < one < math.inf for one in numbers) and 0 <= found.robust_spread < math.inf
+    possible = found.n > 0 and all(map(_is_rate, numbers)) and 0 <= found.robust_spread < MOST
     return found if possible else None
+
+
+def _is_rate(value: float) -> bool:
+    """Whether a machine could have it, in items per second; what could not would overflow in sums and ratios."""
+    return 1 / MOST < value < MOST
 
 
 def _meeting(value: Any) -> Meeting | None:
@@ -123,12 +116,6 @@ def _meeting(value: Any) -> Meeting | None:
         return None
     stamps = (found.ready_ns, found.t0_ns, found.start_ns, found.load_end_ns, *found.warm_up_ns)
     return found if all(0 <= one < MOST for one in stamps) and 0 <= found.overlap <= 1 else None
-
-
-def _drawable(series: Series) -> bool:
-    numbers = [one for one in series.values if one is not None]
-    stamps = all(0 <= one < MOST for one in series.time_ns)
-    return len(series.time_ns) == len(series.values) > 1 and stamps and all(abs(one) < MOST for one in numbers)
 
 
 def _cell(fields: Mapping[str, Any]) -> Cell:
@@ -149,7 +136,7 @@ def _cell(fields: Mapping[str, Any]) -> Cell:
 def _part(value: Any, kind: type[T]) -> T | None:
     try:
         return msgspec.convert(value, kind)
-    except (msgspec.ValidationError, RecursionError):
+    except (msgspec.ValidationError, UnicodeEncodeError, RecursionError):
         return None
 
 

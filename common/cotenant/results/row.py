@@ -98,7 +98,7 @@ def row_of(fields: Any, path: str) -> Row:
         rate_max=_positive(items.get("max")) if completed else None,
         n=whole_of(statistics.get("n", train.get("count"))),
         mean_s=_positive(train.get("avg")),
-        sd_s=_finite(train.get("sd")),
+        sd_s=finite_of(train.get("sd")),
         batch_size=whole_of(fields.get("batch_size")),
         precision=_text(fields.get("precision")),
         isolation=_text(isolation.get("backend")),
@@ -114,7 +114,7 @@ def row_of(fields: Any, path: str) -> Row:
 
 def _bad_losses(losses: Any) -> int:
     """Count what is no finite number among the losses a record kept; a null is what JSON makes of NaN."""
-    return sum(_finite(loss) is None for loss in list_of(losses))
+    return sum(finite_of(loss) is None for loss in list_of(losses))
 
 
 def mapping_of(value: Any) -> Mapping[str, Any]:
@@ -136,7 +136,8 @@ def whole_of(value: Any) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
-def _finite(value: Any) -> float | None:
+def finite_of(value: Any) -> float | None:
+    """Return the value if it is a finite number, which true and false are not."""
     number = isinstance(value, (int, float)) and not isinstance(value, bool)
     try:
         return float(value) if number and math.isfinite(value) else None
@@ -145,5 +146,5 @@ def _finite(value: Any) -> float | None:
 
 
 def _positive(value: Any) -> float | None:
-    found = _finite(value)
+    found = finite_of(value)
     return found if found is not None and found > 0 else None

@@ -1,22 +1,15 @@
-"""Scaling curves and meters over time."""
+"""Scaling curves, and meters over launches."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from statistics import fmean
 
-import numpy as np
-import numpy.typing as npt
-from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator, NullLocator
 
-from cotenant.report.pictures.canvas import ACCENT, INK, LINE, SOFT, WASH, Margins, axes_of, svg
+from cotenant.report.pictures.canvas import ACCENT, INK, LINE, SOFT, Margins, axes_of, boxes, svg
 from cotenant.report.scaling import Point
-from cotenant.report.terminal import printable
-from cotenant.results.detail import Series
-
-Numbers = npt.NDArray[np.float64]
-SAMPLES = 400
-LINES = ("-", (0, (5, 2)), (0, (1, 1.2)), (0, (6, 1.5, 1, 1.5)))
+from cotenant.results.meters import Meter
 
 
 def scaling(points: Sequence[Point], name: str) -> str | None:
@@ -24,17 +17,14 @@ def scaling(points: Sequence[Point], name: str) -> str | None:
     known = [point for point in points if point.speedup is not None]
     if len(known) < 2:
         return None
-    alone = known[0].median
     axes = axes_of(2.6, margins=Margins(left=0.62, right=0.3, top=0.15, bottom=0.42))
     devices = [point.total_devices for point in known]
     axes.plot(devices, devices, color=SOFT, linewidth=0.9, linestyle=(0, (4, 3)))
     axes.annotate("ideal", (devices[-1], devices[-1]), (-4, 0), textcoords="offset points", ha="right", size=7)
     axes.plot(devices, [point.speedup or 0.0 for point in known], color=ACCENT, linewidth=1.6, marker="o", markersize=5)
     for point in known:
-        if point.across.interval is not None:
-            axes.plot(
-                [point.total_devices] * 2, [end / alone for end in point.across.interval], color=INK, linewidth=1.1
-            )
+        if point.speedup_interval is not None:
+            axes.plot([point.total_devices] * 2, point.speedup_interval, color=INK, linewidth=1.1)
         label = f"{point.speedup:.2f}x  {100 * (point.speedup or 0) / point.total_devices:.0f} %"
         axes.annotate(
             label, (point.total_devices, point.speedup or 0), (5, -11), textcoords="offset points", color=INK, size=7
@@ -53,42 +43,22 @@ def scaling(points: Sequence[Point], name: str) -> str | None:
     return svg(axes, name)
 
 
-def meter(series: Sequence[Series], t0_ns: int, load: tuple[int, int], name: str) -> tuple[str, str]:
-    """Return one meter of all devices over seconds from GO, the load shaded, and a sentence on what is not drawn."""
-    axes = axes_of(1.5, margins=Margins(left=0.62, right=0.5, top=0.12, bottom=0.3))
-    axes.axvspan(*((one - t0_ns) / 1e9 for one in load), facecolor=WASH, linewidth=0)
-    longest = max(len(one.values) for one in series)
-    drawn = [_samples(one, t0_ns) for one in series]
-    said = f"Every {-(-longest // SAMPLES)}th of {longest:,} samples drawn." if longest > SAMPLES else ""
-    if len(series) > len(LINES) and all(np.array_equal(seconds, drawn[0][0]) for seconds, _ in drawn):
-        _envelope(axes, drawn)
-        said = f"Median of {len(series)} devices, and from the lowest to the highest. {said}".strip()
-    else:
-        for number, (one, (seconds, values)) in enumerate(zip(series, drawn, strict=True)):
-            axes.plot(seconds, values, color=ACCENT, linewidth=1.3, linestyle=LINES[number % len(LINES)])
-            if len(seen := np.flatnonzero(np.isfinite(values))):
-                at = (seconds[seen[-1]], values[seen[-1]])
-                axes.annotate(printable(one.of), at, (4, 0), textcoords="offset points", va="center", size=7)
-    axes.set_ylim(bottom=0)
+def over_launches(launches: Sequence[Sequence[Meter]], name: str) -> str:
+    """Return one quantity over launches, in the order they ran: boxes from the lowest to the highest sample of any
+    device, and lines at the mean over devices."""
+    axes = axes_of(1.6, margins=Margins(left=0.62, right=0.12, top=0.12, bottom=0.3))
+    lows, highs = (
+        [fold(getattr(one, end) for one in of) for of in launches] for end, fold in (("min", min), ("max", max))
+    )
+    edges = [(index + 0.6, index + 1.4) for index in range(len(launches))]
+    for (start, end), low, high in zip(edges, lows, highs, strict=True):
+        boxes(axes, [(start, end)], (low + high) / 2, high - low, facecolor=ACCENT, alpha=0.28)
+    for (start, end), of in zip(edges, launches, strict=True):
+        mean = fmean(one.mean for one in of)
+        axes.plot([start, end], [mean, mean], color=INK, linewidth=1.3, solid_capstyle="butt")
+    axes.set_xlim(0.4, len(launches) + 0.6)
+    axes.set_ylim(0, 1.08 * max(highs) or 1)
     axes.grid(axis="y", color=LINE, linewidth=0.6)
     axes.yaxis.set_major_locator(MaxNLocator(4))
-    axes.xaxis.set_major_formatter(lambda value, _: f"{value:g} s")
-    return svg(axes, name), said
-
-
-def _samples(series: Series, t0_ns: int) -> tuple[Numbers, Numbers]:
-    """Return seconds from GO and values, thinned; a missing sample is NaN, which leaves a gap."""
-    step = max(1, -(-len(series.values) // SAMPLES))
-    seconds = (np.array(series.time_ns[::step], float) - t0_ns) / 1e9
-    return seconds, np.array([np.nan if value is None else value for value in series.values[::step]], float)
-
-
-def _envelope(axes: Axes, drawn: Sequence[tuple[Numbers, Numbers]]) -> None:
-    """More lines than can be told apart: their median, and the room between the lowest and the highest."""
-    seconds, values = drawn[0][0], np.vstack([one for _, one in drawn])
-    known = np.isfinite(values).any(axis=0)
-    seconds, values = seconds[known], values[:, known]
-    axes.fill_between(
-        seconds, np.nanmin(values, axis=0), np.nanmax(values, axis=0), facecolor=ACCENT, alpha=0.25, linewidth=0
-    )
-    axes.plot(seconds, np.nanmedian(values, axis=0), color=ACCENT, linewidth=1.3)
+    axes.xaxis.set_major_locator(MaxNLocator(8, integer=True))
+    return svg(axes, name)

@@ -1,0 +1,52 @@
+"""Meters over the launches of each host, in the order they ran."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from statistics import fmean
+
+from cotenant.results.detail import Detail
+from cotenant.results.meters import Meter
+
+NAMES = {
+    "load_percent": ("Load", "%", 1.0),
+    "power_w": ("Power", "W", 1.0),
+    "memory_used_bytes": ("Memory in use", "GiB", 2.0**30),
+    "temperature_c": ("Temperature", "°C", 1.0),
+    "clock_mhz": ("Clock", "MHz", 1.0),
+    "available_bytes": ("Memory left on the host", "GiB", 2.0**30),
+}
+"""Of a quantity what a reader calls it, its unit, and how much of the record's unit that is."""
+
+Course = tuple[str, str, list[list[Meter]]]
+"""A host, a quantity, and per launch the meters of all devices, in the unit of NAMES."""
+
+
+def courses(details: Sequence[Detail]) -> list[Course]:
+    """Return what was sampled in two launches and more; the records of one launch hold the same samples."""
+    launches: dict[tuple[str, str, str, int], dict[tuple[str, str], Meter]] = defaultdict(dict)
+    hosts: dict[str, None] = {}
+    for one in sorted(details, key=lambda one: one.row.start_time):
+        row = one.row
+        hosts[row.hostname] = None
+        for meter in one.meters:
+            launches[row.hostname, row.suite, row.name, row.run_id].setdefault((meter.quantity, meter.of), meter)
+    found = []
+    for host in hosts:
+        for quantity, (_, _, scale) in NAMES.items():
+            of_host = [meters for (where, *_), meters in launches.items() if where == host]
+            course = [[_scaled(one, scale) for (name, _), one in of.items() if name == quantity] for of in of_host]
+            if len(seen := [of for of in course if of]) > 1:
+                found.append((host, quantity, seen))
+    return found
+
+
+def mean_of(course: Sequence[Sequence[Meter]]) -> float:
+    """Return the mean over launches of the mean over devices."""
+    return fmean(fmean(one.mean for one in of) for of in course)
+
+
+def _scaled(meter: Meter, scale: float) -> Meter:
+    ends = (meter.min / scale, meter.mean / scale, meter.max / scale)
+    return Meter(meter.quantity, meter.of, meter.n, *ends)

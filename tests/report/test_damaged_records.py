@@ -1,0 +1,68 @@
+"""Records damaged in any place give every view, or a sentence: never a traceback, never a number that is none."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import random
+from typing import Any
+
+import msgspec
+import pytest
+from rich.console import Console
+
+from cotenant.errors import CotenantError
+from cotenant.report import scaling as scaled
+from cotenant.report import scaling_text, summary_files, tables
+from cotenant.report.page import page
+from cotenant.report.summary import summarise
+from cotenant.report.summary_text import print_summary
+from cotenant.results.detail import Detail, detail_of
+from cotenant.results.record import encode
+from cotenant.results.row import ForeignError
+from report.making import launch, lost, power, scaling
+
+ODD: list[Any] = [None, True, -1, 0, 1, 1e308, 5e-324, 2**62, 2**70, float("nan"), float("inf")]
+ODD += ["", "\ud800", "\x00<b>", "$x$", [], {}, [1, 2], {"a": 1}, "0,1,2", [0, 1]]
+
+
+def damage(value: Any, chance: random.Random) -> None:
+    """Replace something in a tree of JSON values."""
+    while isinstance(value, (dict, list)) and value:
+        key = chance.choice(list(value) if isinstance(value, dict) else range(len(value)))
+        if chance.random() < 0.45:
+            value[key] = chance.choice(ODD)
+            return
+        value = value[key]
+
+
+def views(details: list[Detail]) -> None:
+    summary = summarise(details)
+    for width in (40, 200):
+        print_summary(summary, Console(file=io.StringIO(), width=width))
+    for text in (summary_files.as_markdown(summary), summary_files.as_csv(summary), summary_files.as_json(summary)):
+        text.encode()
+    for lines in tables.tables(summary.jobs, []).values():
+        tables.as_csv(lines, "throughput").encode()
+    found: scaled.Curves = {}
+    with contextlib.suppress(CotenantError):
+        found = scaled.curves(summary.jobs)
+        scaling_text.as_text(found)
+        scaling_text.as_json(found)
+    page("title", summary, found).encode(errors="replace")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(100))
+def test_any_damage_is_borne(seed: int) -> None:
+    chance = random.Random(seed)
+    records = [*launch("vae", 0, meters=power([300, 200])), *launch("vae", 1), *lost("vae", 2), scaling(1), scaling(2)]
+    trees = [json.loads(msgspec.json.encode(msgspec.json.decode(encode(one)))) for one in records]
+    details = []
+    for tree in trees:
+        for _ in range(chance.randrange(7)):
+            damage(tree, chance)
+        with contextlib.suppress(ForeignError):
+            details.append(detail_of(tree, "x.json"))
+    views(details)
