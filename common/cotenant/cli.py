@@ -15,6 +15,7 @@ COMMANDS = {
     "doctor": "ask what stands in the way of good numbers on this host",
     "compare": "say per job whether a second set of records is faster or slower",
     "report": "say what records hold: in the terminal, as a page, as tables",
+    "export": "write a row per record, or per observation, as Parquet, CSV or JSON lines",
     "mlbench-report": "the original suite's report: results against targets, failures, one score",
 }
 

@@ -10,12 +10,16 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from statistics import median
+from typing import Any
+
+import polars as pl
 
 from cotenant.report.mlbench import NOT_IN_PG
-from cotenant.report.said import ABORTED, Loss, Said, losses, said, tenant_of
+from cotenant.report.said import ABORTED, SEVERITIES, Loss, Said, losses, said
 from cotenant.results.detail import Detail
-from cotenant.results.launches import Launches, LaunchRate, Work, launches_of, newest_of_each
+from cotenant.results.launches import AT, Launch, LaunchRate, Work, launches_in, left_out, newest_in
 from cotenant.results.row import Row
+from cotenant.results.table import Details, Table
 from cotenant.results.targets import Target
 from cotenant.stats.fairness import fairness
 from cotenant.stats.launches import across_launches
@@ -67,9 +71,10 @@ class Job:
     launches: int
     verdict: str
     findings: Mapping[str, int]
+    gpus: tuple[str, ...]
     work: Work | None
     rates: tuple[LaunchRate, ...]
-    members: tuple[Detail, ...]
+    members: Details
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -80,42 +85,41 @@ class Summary:
     findings: tuple[Said, ...]
     losses: tuple[Loss, ...]
     notes: tuple[str, ...]
-    details: tuple[Detail, ...]
+    details: Details
 
     @property
     def rows(self) -> list[Row]:
-        return [one.row for one in self.details]
+        return self.details.rows
 
 
 def summarise(details: Iterable[Detail]) -> Summary:
     """Return the lines of all jobs, in the order of their first record; the newest record of each tenant counts."""
-    by_host: dict[tuple[str, str], list[Detail]] = defaultdict(list)
-    for detail in details:
-        by_host[detail.row.suite, detail.row.hostname].append(detail)
+    table = details.table if isinstance(details, Details) else Table.of(details)
+    at = pl.Series(AT, details.at if isinstance(details, Details) else range(table.frame.height), pl.UInt32)
+    chosen = table.frame if len(at) == table.frame.height else table.frame[at]
+    newest, notes = newest_in(chosen, apart=["hostname"])
+    kept = Details(table, at.gather(newest[AT]).to_list())
+    by_host: dict[tuple[str, str], list[Launch]] = defaultdict(list)
+    for launch in launches_in(newest.with_columns(at.gather(newest[AT])), apart=["hostname"]):
+        by_host[launch.suite, launch.host].append(launch)
     jobs: list[Job] = []
-    newest: list[Detail] = []
-    notes: list[str] = []
-    for (suite, host), members in by_host.items():
-        of_row = {id(one.row): one for one in members}
-        rows, twice = newest_of_each(one.row for one in members)
-        kept = [of_row[id(row)] for row in rows]
-        found = launches_of(rows)
-        notes += [*twice, *found.left_out]
-        newest += kept
-        jobs += _jobs(suite, host, kept, found)
-    return Summary(tuple(jobs), tuple(said(newest)), tuple(losses(newest)), tuple(notes), tuple(newest))
+    for launches in by_host.values():
+        notes += [left_out(one) for one in launches if one.flaw is not None]
+        jobs += _jobs(table, launches)
+    lost = Details(table, [kept.at[i] for i in newest.select((~pl.col("completed")).arg_true()).to_series()])
+    return Summary(tuple(jobs), tuple(said(kept)), tuple(losses(lost)), tuple(notes), kept)
 
 
-def estimate(rates: Sequence[float], only: Detail | None = None) -> Estimate:
-    """Return the estimate from one rate a launch; `only` is the tenant whose single launch it was, if it was one's."""
+def estimate(rates: Sequence[float], only: Mapping[str, Any] | None = None) -> Estimate:
+    """Return the estimate from one rate a launch; `only` is the row of a single launch's tenant, if it was one's."""
     found = across_launches(rates)
     if found.n > 1 or only is None:
         return Estimate(found.rate, found.interval, found.spread, found.n)
-    row, numbers = only.row, only.statistics
-    if numbers is not None:
-        return Estimate(numbers.median, numbers.interval, numbers.robust_spread, 1, numbers.n)
-    spread = row.sd_s / row.mean_s if row.sd_s is not None and row.mean_s else math.nan
-    return Estimate(found.rate, None, spread if math.isfinite(spread) else None, 1, row.n)
+    low, high = only["interval_low_items_s"], only["interval_high_items_s"]
+    if only["robust_spread"] is not None:
+        return Estimate(rates[0], None if low is None else (low, high), only["robust_spread"], 1, only["n"])
+    spread = only["sd_s"] / only["mean_s"] if only["sd_s"] is not None and only["mean_s"] else math.nan
+    return Estimate(rates[0], None, spread if math.isfinite(spread) else None, 1, only["n"])
 
 
 def scores(summary: Summary, targets: Mapping[str, Target], expected: Sequence[str]) -> dict[str, SuiteScore]:
@@ -135,74 +139,72 @@ def scores(summary: Summary, targets: Mapping[str, Target], expected: Sequence[s
 
 def per_tenant(job: Job) -> list[float]:
     """Return per launch the mean rate of a tenant."""
-    tenants = Counter(one.row.run_id for one in job.members)
-    return [one.rate / tenants[one.run_id] for one in job.rates]
+    return [one.rate / one.members for one in job.rates]
 
 
-def _jobs(suite: str, host: str, details: Sequence[Detail], found: Launches) -> list[Job]:
+def _jobs(table: Table, launches: Sequence[Launch]) -> list[Job]:
+    by_name: dict[str, list[Launch]] = defaultdict(list)
+    for one in launches:
+        by_name[one.job].append(one)
     lines: list[tuple[str, Job]] = []
-    for name, launches in found.of.items():
-        members = [one for one in details if one.row.name == name]
-        works: list[Work | None] = list(dict.fromkeys(one.work for one in launches)) or [None]
-        lost = {one.row.run_id for one in members} - {one.run_id for one in launches}
+    for name, of_job in by_name.items():
+        works: list[Work | None] = list(dict.fromkeys(one.rate.work for one in of_job if one.rate)) or [None]
         for index, work in enumerate(works):
-            rates = [one for one in launches if one.work == work]
-            counted = {one.run_id for one in rates}
             # Launches without a rate have no work to be told apart by: they stand with the first.
-            shown = counted | lost if index == 0 else counted
-            of_line = [one for one in members if one.row.run_id in shown]
+            of_line = [one for one in of_job if (one.rate.work == work if one.rate else index == 0)]
             label = name if work is None or len(works) == 1 else f"{name} ({_difference(work, works)})"
-            lines.append((_first_start(of_line), _job(suite, host, name, label, of_line, rates, work)))
+            lines.append((min(one.start_time for one in of_line), _job(table, label, work, of_line)))
     return [line for _, line in sorted(lines, key=lambda pair: pair[0])]
 
 
-def _first_start(details: Sequence[Detail]) -> str:
-    return min(one.row.start_time for one in details)
-
-
-def _job(
-    suite: str, host: str, name: str, label: str, details: list[Detail], rates: list[LaunchRate], work: Work | None
-) -> Job:
-    counted = {one.run_id for one in rates}
-    members = [one for one in details if one.row.run_id in counted]
-    tenants: dict[str, list[Detail]] = defaultdict(list)
-    for one in sorted(members, key=lambda one: (one.row.run_id, _natural(tenant_of(one.row)))):
-        tenants[tenant_of(one.row)].append(one)
-    overlaps = [one.rendezvous.overlap for one in members if one.rendezvous is not None]
+def _job(table: Table, label: str, work: Work | None, launches: Sequence[Launch]) -> Job:
+    counted = sorted((one for one in launches if one.rate is not None), key=lambda one: one.run_id)
+    tenants: dict[str, list[tuple[float, int]]] = defaultdict(list)
+    for one in counted:
+        for tenant, rate, at in zip(one.tenants, one.rates, one.at, strict=True):
+            tenants[tenant].append((rate or 0.0, at))
+    rates = [one.rate for one in launches if one.rate is not None]
+    members = [at for one in counted for _, at in sorted(zip(map(_natural, one.tenants), one.at, strict=True))]
+    overlaps = [one.overlap for one in counted if one.overlap is not None]
+    first = launches[0]
     return Job(
-        suite=suite,
-        host=host,
-        name=name,
+        suite=first.suite,
+        host=first.host,
+        name=first.job,
         label=label,
-        group=details[0].row.group,
-        unit=next((one.row.unit for one in details if one.row.unit), ""),
-        node=estimate([one.rate for one in rates], members[0] if len(members) == 1 else None) if rates else None,
-        tenants={key: _tenant(tenants[key]) for key in sorted(tenants, key=_natural)},
-        evenness=_evenness(members),
+        group=first.group,
+        unit=next((one.unit for one in launches if one.unit), ""),
+        node=_estimate(table, [one.rate for one in rates], members) if rates else None,
+        tenants={key: _estimate(table, *zip(*tenants[key], strict=True)) for key in sorted(tenants, key=_natural)},
+        evenness=_evenness(counted),
         overlap=min(overlaps, default=None),
-        launches=len({one.row.run_id for one in details}),
-        verdict=_verdict(details, counted),
-        findings=Counter(finding.severity for one in details for finding in one.findings),
+        launches=len(launches),
+        verdict=_verdict(launches, counted),
+        findings=_findings(launches),
+        gpus=tuple(dict.fromkeys(gpu for one in counted for gpu in one.gpus if gpu)),
         work=work,
         rates=tuple(rates),
-        members=tuple(members),
+        members=Details(table, members),
     )
 
 
-def _tenant(launches: Sequence[Detail]) -> Estimate:
-    return estimate([one.row.rate or 0.0 for one in launches], launches[0] if len(launches) == 1 else None)
+def _estimate(table: Table, rates: Sequence[float], at: Sequence[int]) -> Estimate:
+    """Return the estimate from the rates of launches, whose rows these are."""
+    return estimate(rates, table.frame.row(at[0], named=True) if len(at) == 1 else None)
 
 
-def _evenness(members: Sequence[Detail]) -> Evenness | None:
+def _findings(launches: Sequence[Launch]) -> Counter[str]:
+    errors, warnings, whole = (sum(counts) for counts in zip(*(one.findings for one in launches), strict=True))
+    return +Counter(dict(zip(SEVERITIES, (errors, warnings, whole - errors - warnings), strict=True)))
+
+
+def _evenness(launches: Sequence[Launch]) -> Evenness | None:
     """None where a launch has a single tenant: it shared with nobody."""
-    launches: dict[int, list[Row]] = defaultdict(list)
-    for one in members:
-        launches[one.row.run_id].append(one.row)
-    shared = [rows for rows in launches.values() if len(rows) > 1]
+    shared = [one for one in launches if len(one.rates) > 1]
     if not shared:
         return None
-    found = [fairness([row.rate or 0.0 for row in rows]) for rows in shared]
-    slowest = Counter(tenant_of(rows[one.slowest]) for rows, one in zip(shared, found, strict=True))
+    found = [fairness([rate or 0.0 for rate in one.rates]) for one in shared]
+    slowest = Counter(one.tenants[even.slowest] for one, even in zip(shared, found, strict=True))
     (who, times), *_ = slowest.most_common(1)
     return Evenness(
         median(one.jain for one in found),
@@ -211,18 +213,17 @@ def _evenness(members: Sequence[Detail]) -> Evenness | None:
     )
 
 
-def _verdict(details: Sequence[Detail], counted: set[int]) -> str:
+def _verdict(launches: Sequence[Launch], counted: Sequence[Launch]) -> str:
     """PASSED, how many launches of how many did, or what happened instead where none did."""
-    total = {one.row.run_id for one in details}
-    if counted == total:
+    if len(counted) == len(launches):
         return PASSED
     if counted:
-        return f"{len(counted)}/{len(total)} {PASSED}"
-    outcomes = [one.row.outcome for one in details if not one.row.completed]
+        return f"{len(counted)}/{len(launches)} {PASSED}"
+    outcomes = [outcome for one in launches for outcome in one.outcomes]
     if outcomes:
         # An aborted tenant ended by another's fault, which says more.
         return min(outcomes, key=lambda outcome: outcome == ABORTED)
-    return INVALID if any(one.row.invalid for one in details) else "incomplete"
+    return INVALID if any(one.invalid for one in launches) else "incomplete"
 
 
 def _difference(work: Work, works: Sequence[Work | None]) -> str:
