@@ -101,7 +101,13 @@ def test_a_report_of_an_export_is_the_report_of_its_records(
     reports: Path, capsys: pytest.CaptureFixture[str], form: str
 ) -> None:
     path = exported(capsys, reports, form)
-    for words in (["--format", "csv"], ["--format", "md"], ["--table", "scaling"], ["--format", "csv", "--job", "vae"]):
+    for words in (
+        ["--format", "csv"],
+        ["--format", "md"],
+        ["--table", "scaling", "--format", "csv"],
+        ["--table", "throughput"],
+        ["--format", "csv", "--job", "vae"],
+    ):
         of_records, of_export = (run(capsys, "report", place, *words) for place in (reports, path))
         assert of_export[:2] == of_records[:2], words
         assert f"{path}: {OF_EXPORTS}" in of_export[2]

@@ -34,7 +34,7 @@ RECORDS = st.lists(
 )
 ONE_LAUNCH: list[Record] = [("a", 0, 0, 80.0, "completed"), ("b", 0, 0, 50.0, "completed")]
 NO_VARIANCE: list[Record] = [(job, uid, 0, 40.0, "completed") for job in ("a", "b", "scaling") for uid in range(5)]
-ALL_FAIL: list[Record] = [("a", uid, 0, 1.0, "failed") for uid in range(4)]
+ALL_FAIL: list[Record] = [("a", uid, 0, 1.0, "failed") for uid in range(10, 14)]
 
 
 def fields(one: Record) -> dict[str, Any]:

@@ -195,7 +195,7 @@ def test_what_cannot_be_is_not_known(place: Path) -> None:
     frame.with_columns(name=pl.when(pl.col("run_id") == 1).then("name")).write_parquet(path)
     found = read_records([path])
     assert reasons(found) == ["5 rows lack one of name, run_id, completed, outcome, path"]
-    assert found.frame.select(odd).row(0) == (None,) * len(odd)
+    assert found.frame.select(*odd).row(0) == (None,) * len(odd)
     assert found.rows[0].rate is None
 
 

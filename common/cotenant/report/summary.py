@@ -9,6 +9,7 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
+from itertools import groupby
 from statistics import median
 from typing import Any
 
@@ -159,12 +160,8 @@ def _jobs(table: Table, launches: Sequence[Launch]) -> list[Job]:
 
 def _job(table: Table, label: str, work: Work | None, launches: Sequence[Launch]) -> Job:
     counted = sorted((one for one in launches if one.rate is not None), key=lambda one: one.run_id)
-    tenants: dict[str, list[tuple[float, int]]] = defaultdict(list)
-    for one in counted:
-        for tenant, rate, at in zip(one.tenants, one.rates, one.at, strict=True):
-            tenants[tenant].append((rate or 0.0, at))
     rates = [one.rate for one in launches if one.rate is not None]
-    members = [at for one in counted for _, at in sorted(zip(map(_natural, one.tenants), one.at, strict=True))]
+    tenants, members = _by_tenant(counted)
     overlaps = [one.overlap for one in counted if one.overlap is not None]
     first = launches[0]
     return Job(
@@ -175,17 +172,36 @@ def _job(table: Table, label: str, work: Work | None, launches: Sequence[Launch]
         group=first.group,
         unit=next((one.unit for one in launches if one.unit), ""),
         node=_estimate(table, [one.rate for one in rates], members) if rates else None,
-        tenants={key: _estimate(table, *zip(*tenants[key], strict=True)) for key in sorted(tenants, key=_natural)},
+        tenants={key: _estimate(table, *tenants[key]) for key in sorted(tenants, key=_natural)},
         evenness=_evenness(counted),
         overlap=min(overlaps, default=None),
         launches=len(launches),
         verdict=_verdict(launches, counted),
         findings=_findings(launches),
-        gpus=tuple(dict.fromkeys(gpu for one in counted for gpu in one.gpus if gpu)),
+        gpus=tuple(gpu for gpu in table.frame["gpu"].gather(members).unique(maintain_order=True) if gpu),
         work=work,
         rates=tuple(rates),
         members=Details(table, members),
     )
+
+
+def _by_tenant(launches: Sequence[Launch]) -> tuple[dict[str, tuple[list[float], list[int]]], list[int]]:
+    """Return each tenant's rates and rows, and the rows of all, launch by launch in the order of the tenants."""
+    found: dict[str, tuple[list[float], list[int]]] = defaultdict(lambda: ([], []))
+    members: list[int] = []
+    for names, group in groupby(launches, key=lambda one: one.tenants):
+        alike = list(group)
+        order = sorted(range(len(names)), key=lambda index: _natural(names[index]))
+        for name, rates, at in zip(
+            names,
+            zip(*(one.rates for one in alike), strict=True),
+            zip(*(one.at for one in alike), strict=True),
+            strict=True,
+        ):
+            found[name][0].extend(rate for rate in rates if rate is not None)
+            found[name][1].extend(at)
+        members += [one.at[index] for one in alike for index in order]
+    return found, members
 
 
 def _estimate(table: Table, rates: Sequence[float], at: Sequence[int]) -> Estimate:

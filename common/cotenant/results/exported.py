@@ -86,7 +86,7 @@ def _lines(path: Path) -> Iterator[pl.DataFrame | Skipped]:
                     if damaged <= NAMED:
                         yield Skipped(str(path), f"line {number}: {str(error) or 'nested too deeply'}")
             if rows:
-                yield plausible(_frame(rows))
+                yield plausible(_frame(rows).lazy()).collect()
     if damaged > NAMED:
         yield Skipped(str(path), f"{damaged - NAMED} more lines are damaged")
 
@@ -108,14 +108,14 @@ def _parquet(path: Path) -> Iterator[pl.DataFrame | Skipped]:
         known = [
             pl.col(name).cast(of) if name in schema else pl.lit(None, of).alias(name) for name, of in SCHEMA.items()
         ]
-        frame = lazy.select(known).collect()
+        whole = plausible(lazy.select(known).drop_nulls(_NEEDED)).collect(engine="streaming")
+        lost = lazy.select(pl.len()).collect().item() - whole.height
     except (pl.exceptions.PolarsError, OSError) as error:
         yield Skipped(str(path), f"it is no Parquet file of exported rows, or damaged ({_first_line(error)})")
         return
-    whole = frame.drop_nulls(_NEEDED)
-    if lost := frame.height - whole.height:
+    if lost:
         yield Skipped(str(path), f"{lost} rows lack one of {', '.join(_NEEDED)}")
-    yield plausible(whole)
+    yield whole
 
 
 def _first_line(error: Exception) -> str:

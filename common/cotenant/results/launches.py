@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
 import polars as pl
 
 from cotenant.results.row import Row
@@ -41,9 +42,8 @@ class LaunchRate:
     members: int
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Launch:
-    """The records of one launch of a job on a host: `tenants` and their `rates`, the rows they are.
+class Launch(msgspec.Struct, frozen=True):
+    """The records of one launch of a job on a host: `tenants` and their `rates`, and the rows they are.
 
     `flaw` is the reason why it has no `rate`; `overlap` the least of its tenants'. `outcomes` are of tenants that did
     not complete, `findings` counts of errors, warnings and all.
@@ -52,20 +52,19 @@ class Launch:
     suite: str
     host: str
     job: str
+    group: str
+    unit: str
     run_id: int
     start_time: str
     flaw: str | None
     rate: LaunchRate | None
-    tenants: Sequence[str]
-    rates: Sequence[float | None]
-    at: Sequence[int]
+    tenants: list[str]
+    rates: list[float | None]
+    at: list[int]
     overlap: float | None
-    outcomes: Sequence[str]
+    outcomes: list[str]
     invalid: bool
     findings: tuple[int, int, int]
-    gpus: Sequence[str]
-    unit: str
-    group: str
 
 
 @dataclass(slots=True)
@@ -120,34 +119,86 @@ def newest_in(frame: pl.DataFrame, apart: Sequence[str] = ()) -> tuple[pl.DataFr
 
 def launches_in(frame: pl.DataFrame, apart: Sequence[str] = ()) -> list[Launch]:
     """Return the launches of the newest rows, in the order of their first rows."""
-    launch = pl.col("tenants").first().is_not_null() & (pl.col("tenants").first() != pl.len())
-    incomplete = pl.format("{} of {} tenants have a record.", pl.len(), pl.col("tenants").first())
-    found = frame.group_by("suite", *apart, "name", "run_id", maintain_order=True).agg(
-        pl.col(_OF_FIRST).first(),
-        pl.col("hostname").first().alias("host"),
-        earliest=pl.col("start_time").min(),
-        flaw=pl.coalesce(_flaw().drop_nulls().first(), pl.when(launch).then(incomplete)),
-        rate=pl.col("rate_items_s").sum(),
-        rates=pl.col("rate_items_s"),
-        tenant_labels=pl.coalesce(pl.col("tenant").cast(pl.String), "vcd"),
-        at=AT,
-        overlap=pl.col("overlap").min(),
-        outcomes=pl.col("outcome").filter(~pl.col("completed")),
-        invalid=pl.col("invalid").any(),
-        errors=_count("error_findings"),
-        warnings=_count("warning_findings"),
-        findings=_count("findings"),
-        gpus=pl.col("gpu").unique(maintain_order=True),
-        unit=pl.col("unit").filter(pl.col("unit") != "").first(),
+    key = ["suite", *apart, "name", "run_id"]
+    counts = {name: _count(name) for name in ("error_findings", "warning_findings", "findings")}
+    found = (
+        frame.with_columns(**counts, label=pl.coalesce(pl.col("tenant").cast(pl.String), "vcd"))
+        .group_by(key, maintain_order=True)
+        .agg(
+            pl.col("group", "start_time", *_WORK).first(),
+            *(() if "hostname" in key else (pl.col("hostname").first(),)),
+            pl.col("unit").max(),
+            pl.col("overlap").min(),
+            pl.col(*counts).sum(),
+            pl.col("label", "rate_items_s", AT),
+            pl.col("start_time").min().alias("earliest"),
+            pl.col("rate_items_s").sum().alias("rate"),
+            pl.len().alias("members"),
+        )
     )
-    works: dict[Any, Work] = {}
-    return [_launch(values, works) for values in found.iter_rows(named=True)]
+    return list(_launches(found, key, _flawed(frame, key)))
 
 
-_WORK = {"benchmark": "unique_id"} | {
-    name: name for name in ("batch_size", "precision", "devices", "tenants", "isolation", "software")
-}
-_OF_FIRST = ["group", "start_time", *_WORK.values()]
+_WORK = ("unique_id", "batch_size", "precision", "devices", "tenants", "isolation", "software")
+"""The columns of Work, in its order."""
+
+Flaw = tuple[str | None, list[str], bool]
+
+
+def _flawed(frame: pl.DataFrame, key: Sequence[str]) -> dict[tuple[Any, ...], Flaw]:
+    """Return the first flaw, the outcomes that are none, and whether one is invalid, of each launch that has any."""
+    rows = frame.with_columns(flaw=_flaw()).filter(pl.col("flaw").is_not_null())
+    outcomes = pl.col("outcome").filter(~pl.col("completed"))
+    found = rows.group_by(key).agg(pl.col("flaw").first(), outcomes, pl.col("invalid").any())
+    return {values[:-3]: (values[-3], values[-2], values[-1]) for values in found.iter_rows()}
+
+
+def _launches(found: pl.DataFrame, key: Sequence[str], flawed: Mapping[tuple[Any, ...], Flaw]) -> Iterator[Launch]:
+    # Of lists in a table one flat list is taken: a million small ones from polars take longer than all the rest.
+    tenants, rates, at = (found[name].explode().to_list() for name in ("label", "rate_items_s", AT))
+    names = [name for name in found.columns if name not in ("label", "rate_items_s", AT)]
+    columns = {name: found[name].to_list() for name in names}
+    works: dict[tuple[Any, ...], Work] = {}
+    end = 0
+    for index, (of, work) in enumerate(zip(_tuples(columns, key), _tuples(columns, _WORK), strict=True)):
+        members = columns["members"][index]
+        begin, end = end, end + members
+        flaw, outcomes, invalid = flawed.get(of, (None, [], False))
+        expected = columns["tenants"][index]
+        if flaw is None and expected is not None and expected != members:
+            flaw = f"{members} of {expected} tenants have a record."
+        job, group, run_id = columns["name"][index], columns["group"][index], columns["run_id"][index]
+        rate = None
+        if flaw is None:
+            known = works.get(work) or works.setdefault(work, Work(*work))
+            started = columns["start_time"][index]
+            rate = LaunchRate(job, group, run_id, started, columns["rate"][index], known, members)
+        yield Launch(
+            suite=columns["suite"][index],
+            host=columns["hostname"][index],
+            job=job,
+            group=group,
+            unit=columns["unit"][index],
+            run_id=run_id,
+            start_time=columns["earliest"][index],
+            flaw=flaw,
+            rate=rate,
+            tenants=tenants[begin:end],
+            rates=rates[begin:end],
+            at=at[begin:end],
+            overlap=columns["overlap"][index],
+            outcomes=outcomes,
+            invalid=invalid,
+            findings=(
+                columns["error_findings"][index],
+                columns["warning_findings"][index],
+                columns["findings"][index],
+            ),
+        )
+
+
+def _tuples(columns: Mapping[str, list[Any]], names: Sequence[str]) -> Iterator[tuple[Any, ...]]:
+    return zip(*(columns[name] for name in names), strict=True)
 
 
 def _frame(rows: Iterable[Row] | pl.DataFrame) -> pl.DataFrame:
@@ -168,35 +219,5 @@ def _flaw() -> pl.Expr:
 
 def _count(column: str) -> pl.Expr:
     """Count the rules in texts of them."""
-    rules = pl.when(pl.col(column) != "").then(pl.col(column).str.count_matches(",", literal=True) + 1)
-    return rules.sum()
-
-
-def _launch(values: dict[str, Any], works: dict[Any, Work]) -> Launch:
-    rate = None
-    if values["flaw"] is None:
-        key = tuple(values[column] for column in _WORK.values())
-        work = works.get(key) or works.setdefault(key, Work(*key))
-        members = len(values["at"])
-        rate = LaunchRate(
-            values["name"], values["group"], values["run_id"], values["start_time"], values["rate"], work, members
-        )
-    return Launch(
-        suite=values["suite"],
-        host=values["host"],
-        job=values["name"],
-        run_id=values["run_id"],
-        start_time=values["earliest"],
-        flaw=values["flaw"],
-        rate=rate,
-        tenants=values["tenant_labels"],
-        rates=values["rates"],
-        at=values["at"],
-        overlap=values["overlap"],
-        outcomes=values["outcomes"],
-        invalid=values["invalid"],
-        findings=(values["errors"], values["warnings"], values["findings"]),
-        gpus=values["gpus"],
-        unit=values["unit"] or "",
-        group=values["group"],
-    )
+    rules = pl.col(column).str.count_matches(",", literal=True) + 1
+    return pl.when(pl.col(column) != "").then(rules).otherwise(0)

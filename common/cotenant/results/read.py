@@ -61,7 +61,7 @@ def read_records(places: list[Path]) -> Records:
     for path in exports:
         for part in frames(path):
             skipped.append(part) if isinstance(part, Skipped) else found.append(part)
-    table = Table(pl.concat([frame_of(own), *found], rechunk=True), own)
+    table = Table(pl.concat([frame_of(own), *found]), own)
     return Records(Details(table), tuple(skipped), tuple(map(str, exports)))
 
 

@@ -85,7 +85,7 @@ def rules_in(text: str) -> tuple[str, ...]:
     return tuple(text.split(",")) if text else ()
 
 
-def plausible(frame: pl.DataFrame) -> pl.DataFrame:
+def plausible(frame: pl.LazyFrame) -> pl.LazyFrame:
     """Return a table from a file as if its records had been read: what cannot be is not known."""
     rates = [name for name in SCHEMA if name.endswith("_items_s")]
     lengths = ["robust_spread", "mean_s", "sd_s"]
@@ -155,7 +155,9 @@ class Details(Sequence[Detail]):
         for i in self.at:
             if i < len(own):
                 yield from ((one, own[i].row.name, 1) for one in own[i].findings)
-        exported = self.table.frame[[i for i in self.at if i >= len(own)]]
-        counted = exported.group_by(*RULES.values(), "findings", "name", maintain_order=True).len()
-        for errors, warnings, whole, job, count in counted.filter(pl.col("findings") != "").iter_rows():
+        at = pl.Series(self.at, dtype=pl.UInt32)
+        texts = self.table.frame.select(*RULES.values(), "findings", "name")[at.filter(at >= len(own))]
+        found = texts.filter(pl.col("findings") != "")
+        counted = found.group_by(texts.columns, maintain_order=True).len()
+        for errors, warnings, whole, job, count in counted.iter_rows():
             yield from ((one, job, count) for one in _findings(errors, warnings, whole))
