@@ -54,12 +54,12 @@ def main(argv: Sequence[str]) -> int:
         raise CotenantError("--price has to be a positive number.")
     targets = targets_named(given.gpu_model, CHECKOUT / "targets")
     records = read_records([given.reports])
+    notes = [f"{one.path}: {one.reason}; skipped." for one in records.skipped]
+    _say(notes)
     newest, twice = newest_in(_of_suite(records.frame, given.name))
+    _say(twice)
     rows = rows_of(newest)
     jobs = None if given.jobs is None else _expected(given.jobs, targets)
-    notes = [f"{one.path}: {one.reason}; skipped." for one in records.skipped]
-    for note in (*notes, *twice):
-        print(f"mlbench-report: {note}", file=sys.stderr)
     page = _page(given, rows, targets, jobs, [*notes, *twice])
     _print(page, rows, targets, given.classic)
     if given.html is not None:
@@ -67,6 +67,11 @@ def main(argv: Sequence[str]) -> int:
     if given.csv is not None:
         write_whole(given.csv, _csv(page).encode())
     return EXIT_PASSED
+
+
+def _say(notes: Sequence[str]) -> None:
+    for note in notes:
+        print(f"mlbench-report: {note}", file=sys.stderr)
 
 
 def _of_suite(frame: pl.DataFrame, name: str | None) -> pl.DataFrame:
