@@ -48,9 +48,9 @@ memory. Null is what is not known. A repetition that was run twice has both rows
 would compute (it begins with `=`, `+`, `-`, `@`, a tab or a carriage return) has an apostrophe before it.
 
 ```python
-polars.read_parquet("rows.parquet")                 # pandas.read_parquet needs pyarrow
-polars.read_csv("rows.csv", infer_schema=False)     # pandas.read_csv("rows.csv", dtype={"vcd": str})
-polars.read_ndjson("rows.jsonl", infer_schema_length=None)     # pandas.read_json("rows.jsonl", lines=True)
+polars.read_parquet("rows.parquet")  # pandas.read_parquet needs pyarrow
+polars.read_csv("rows.csv", infer_schema=False)  # pandas.read_csv("rows.csv", dtype={"vcd": str})
+polars.read_ndjson("rows.jsonl", infer_schema_length=None)  # pandas.read_json("rows.jsonl", lines=True)
 ```
 
 `cotenant report`, `compare` and `mlbench-report` take a Parquet file or JSON lines of rows in the place of a
