@@ -110,7 +110,7 @@ def _parquet(path: Path) -> Iterator[pl.DataFrame | Skipped]:
         ]
         whole = plausible(lazy.select(known).drop_nulls(_NEEDED)).collect(engine="streaming")
         lost = lazy.select(pl.len()).collect().item() - whole.height
-    except (pl.exceptions.PolarsError, OSError) as error:
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
         yield Skipped(str(path), f"it is no Parquet file of exported rows, or damaged ({_first_line(error)})")
         return
     if lost:
@@ -118,5 +118,5 @@ def _parquet(path: Path) -> Iterator[pl.DataFrame | Skipped]:
     yield whole
 
 
-def _first_line(error: Exception) -> str:
+def _first_line(error: BaseException) -> str:
     return next(iter(str(error).splitlines()), type(error).__name__)
