@@ -107,9 +107,8 @@ def _kind(field: dict[str, Any]) -> str:
     if field.get("type") == "object":
         inner = field.get("additionalProperties")
         return f"object of {_kind(inner)}" if isinstance(inner, dict) and inner else "object"
-    return {"integer": "whole number", "boolean": "true or false", "string": "text"}.get(
-        field.get("type", ""), field.get("type", "text")
-    )
+    kind = str(field.get("type", "text"))
+    return {"integer": "whole number", "boolean": "true or false", "string": "text"}.get(kind, kind)
 
 
 if __name__ == "__main__":
