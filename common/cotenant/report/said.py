@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from cotenant.findings.finding import Severity
 from cotenant.results.detail import Detail
 from cotenant.results.row import Row
-from cotenant.results.table import Details
+from cotenant.results.table import Details, portable
 
 ABORTED = "aborted"
 SEVERITIES: tuple[Severity, ...] = ("error", "warning", "info")
@@ -44,7 +44,7 @@ class Loss:
 
 def tenant_of(row: Row) -> str:
     """Return how a tenant is called: by its number, in the original's records by its device."""
-    return row.vcd if row.tenant is None else str(row.tenant)
+    return str(portable(row.vcd)) if row.tenant is None else str(row.tenant)
 
 
 def said(details: Details) -> list[Said]:
