@@ -75,7 +75,7 @@ def test_what_was_planted_is_found_and_nothing_else(words: list[str], expected: 
 
 def test_a_planted_drift_is_said_with_its_size() -> None:
     (finding,) = scripted(["--drift", "0.1"])[0].findings
-    assert finding.sentence.startswith("The rate drifted by +9.")
+    assert finding.sentence.startswith("The rate drifted by +8.6 % over the launch")
 
 
 def test_a_slow_tenant_is_named() -> None:

@@ -30,20 +30,19 @@ LEAST_ELEMENTS = 16
 
 
 def constant_input(batch: Any) -> Finding | None:
-    """Return what is to be said of a batch whose largest tensor holds one value only; labels may well do."""
+    """Return what is to be said of a batch whose largest tensors all hold one value; labels may well do."""
     tensors = list(_tensors(batch))
-    # Where there are numbers, integers are labels or indices.
-    told = [one for one in tensors if one.is_floating_point()] or tensors
-    largest = max(told, key=torch.Tensor.numel, default=None)
-    if largest is None or largest.numel() < LEAST_ELEMENTS:
+    elements = max((one.numel() for one in tensors), default=0)
+    if elements < LEAST_ELEMENTS:
         return None
-    low, high = torch.aminmax(largest)
-    if low != high:
+    ends = [torch.aminmax(one) for one in tensors if one.numel() == elements]
+    if any(low != high for low, high in ends):
         return None
+    low = ends[0][0]
     return Finding(
         "constant_input",
         "error" if low == 0 else "warning",
-        f"The first batch holds nothing but {low.item():g}, in all {largest.numel()} elements of its largest tensor.",
+        f"The first batch holds nothing but {low.item():g}, in all {elements} elements of its largest tensor.",
         "Fill batches with random or real data: devices compute with constants faster than with numbers.",
     )
 

@@ -19,20 +19,28 @@ SEVERITIES = get_args(Severity)
 UNKNOWN = "…"
 
 SECTIONS = (
-    ("Of one record", "Asked of every record when its launch has ended.", ("findings/rules", "results")),
-    ("Of several records", "Asked of the tenants of a launch, and of it beside earlier ones.", ("findings/launch_rules",)),
+    ("Of one record", "Asked of every record when its launch has ended.", ("findings/rules", "results", "launch")),
+    (
+        "Of several records",
+        "Asked of the tenants of a launch, and of it beside earlier ones.",
+        ("findings/launch_rules",),
+    ),
     ("By the tenant itself", "Seen where it trains, outside of the clock.", ("bench",)),
     ("Before a suite", "Asked by `cotenant doctor`, and cheap ones at every suite's start.", ("findings/checks",)),
-    ("Of plans and isolation", "What slices cannot be, and what could not be had.", ("isolation", "launch", "commands")),
+    (
+        "Of plans and isolation",
+        "What slices cannot be, and what could not be had.",
+        ("isolation", "commands"),
+    ),
 )
 
 HEAD = """# Findings
 
-What Cotenant says of a number's validity. Every finding has a severity, a sentence and a remedy; all stand in the record, in `cotenant report`
-and on the page.
+What Cotenant says of a number's validity. Every finding has a severity, a sentence and a remedy; all stand in the
+record, in `cotenant report` and on its page.
 
-- **error**: the number is none. A completed launch with one is INVALID: it has no rate, no reader averages it, and `--strict` makes the suite's
-  exit status 1.
+- **error**: the number is none. A completed launch with one is INVALID: it has no rate, no reader averages it, and
+  `--strict` makes the suite's exit status 1.
 - **warning**: look before quoting it.
 - **info**: good to know. On the terminal only with `--verbose`.
 
@@ -75,9 +83,10 @@ def _made_in(tree: ast.Module) -> Iterator[Entry]:
     summary = (ast.get_docstring(tree) or "").partition("\n")[0]
     for function in functions:
         for call in ast.walk(function):
-            if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id == "Finding":
-                if (entry := _entry(function, call, summary)) is not None:
-                    yield entry
+            if not isinstance(call, ast.Call) or not _is(call.func, "Finding"):
+                continue
+            if (entry := _entry(function, call, summary)) is not None:
+                yield entry
 
 
 def _entry(function: ast.FunctionDef, call: ast.Call, summary: str) -> Entry | None:
@@ -86,7 +95,8 @@ def _entry(function: ast.FunctionDef, call: ast.Call, summary: str) -> Entry | N
         return None
     severities = {text for text in _texts(function, call.args[1]) if text in SEVERITIES}
     sentences = _texts(function, call.args[2])
-    remedies = _texts(function, call.args[3]) if len(call.args) > 3 else []
+    # Without a fourth argument there is none; of one that is made elsewhere nothing can be shown here.
+    remedies = [""] if len(call.args) == 3 else _texts(function, call.args[3]) or [UNKNOWN]
     return Entry(
         str(rule.value),
         tuple(one for one in SEVERITIES[::-1] if one in severities),
@@ -100,7 +110,7 @@ def _texts(function: ast.FunctionDef, node: ast.expr) -> list[str]:
     if isinstance(node, ast.Constant):
         return [node.value] if isinstance(node.value, str) else []
     if isinstance(node, ast.JoinedStr):
-        return ["".join(one.value if isinstance(one, ast.Constant) else UNKNOWN for one in node.values)]
+        return ["".join(str(one.value) if isinstance(one, ast.Constant) else UNKNOWN for one in node.values)]
     if isinstance(node, ast.IfExp):
         return [*_texts(function, node.body), *_texts(function, node.orelse)]
     if isinstance(node, ast.Name):
@@ -119,7 +129,7 @@ def _is(node: ast.expr, name: str) -> bool:
 
 
 def _cell(text: str) -> str:
-    return text.replace("|", "\\|") or UNKNOWN
+    return text.replace("|", "\\|")
 
 
 if __name__ == "__main__":

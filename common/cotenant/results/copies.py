@@ -15,7 +15,7 @@ def without_copies(rows: Iterable[Row]) -> tuple[list[Row], list[str]]:
     given = list(rows)
     first: dict[tuple[object, ...], int] = {}
     for row in given:
-        if row.ours and row.start_time:
+        if row.ours and row.start_time and row.rate is not None:
             known = first.setdefault(_moment(row), row.run_id)
             first[_moment(row)] = min(known, row.run_id)
     kept = [row for row in given if first.get(_moment(row), row.run_id) == row.run_id]

@@ -26,7 +26,7 @@ def check(record: Record) -> Finding | None:
     return Finding(
         "outliers",
         severity,
-        f"{len(far)} of {len(times)} kept observations stand far off (modified z above 14.8): "
+        f"{len(far)} of {len(times)} kept observations stand far off (modified z > 14.8): "
         f"the farthest took {farthest:.2f} times the median time.",
         "See what else ran at that moment: the observations' times are in the record.",
     )

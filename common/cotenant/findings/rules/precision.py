@@ -14,7 +14,7 @@ PLAIN = "fp32"
 
 def check(record: Record) -> Finding | None:
     asked, seen = record.arguments.get("precision"), record.observed.get("dtype")
-    if seen is None and asked not in (None, PLAIN) and record.statistics is not None:
+    if seen is None and isinstance(asked, str) and asked != PLAIN and record.statistics is not None:
         return Finding(
             "precision",
             "warning",
