@@ -68,7 +68,7 @@ def rates(capsys: pytest.CaptureFixture[str], reports: Path) -> list[float]:
     said(capsys, "mlbench-report", "--reports", reports, "--csv", table)
     (row,) = [one.split(",") for one in table.read_text().splitlines() if one.startswith("vae,")]
     table.unlink()
-    return [line["rate"], compared["a"], compared["b"], float(row[5])]
+    return [line["node"]["rate"], compared["a"], compared["b"], float(row[5])]
 
 
 @pytest.mark.parametrize("name", FRAUDS)
@@ -128,7 +128,7 @@ def test_two_configurations_under_one_name_are_not_merged(reports: Path, capsys:
         stale = replace(stale, start_time=(NOON - timedelta(days=9 + uid)).isoformat())
         write_record(reports, stale, NOON - timedelta(days=9 + uid))
     lines = json.loads(said(capsys, "report", reports, "--format", "json")[0])["jobs"]
-    assert sorted(line["label"].rpartition(", ")[2] for line in lines) == ["batch size 128)", "batch size 64)"]
+    assert sorted(line["job"].rpartition(", ")[2] for line in lines) == ["batch size 128)", "batch size 64)"]
     (compared,) = json.loads(said(capsys, "compare", reports, reports, "--format", "json")[0])["lines"]
     assert (compared["verdict"], compared["note"]) == (
         "INVALID",

@@ -17,7 +17,8 @@ def newest_work(rows: Sequence[Row]) -> tuple[list[Row], list[str]]:
     """
     works: dict[tuple[str, str], list[Row]] = defaultdict(list)
     for row in rows:
-        if row.ours and row.completed and row.rate is not None:
+        # What has no number decides nothing: an INVALID record would else drive out the good ones.
+        if row.ours and row.completed and not row.invalid and row.rate is not None:
             works[row.hostname, row.name].append(row)
     current = {job: work_of(max(members, key=lambda row: row.start_time)) for job, members in works.items()}
     older = [row for members in works.values() for row in members if work_of(row) != current[row.hostname, row.name]]
