@@ -12,8 +12,8 @@ from cotenant.findings.finding import Finding
 from cotenant.isolation.backend import Backend, expected
 from cotenant.isolation.enabling import enabled_by
 from cotenant.isolation.plan import Slice
+from cotenant.launch.crashed import crashed
 from cotenant.launch.ending import Ending, LaunchResult
-from cotenant.launch.rank import Rank
 from cotenant.results.build import Common, Place, Told, build_record
 from cotenant.results.record import Enclosed, Observed, Record
 from cotenant.stats.overlap import common_load
@@ -34,7 +34,7 @@ class SuiteFacts:
 
 def records_of(result: LaunchResult, cell: Cell, facts: SuiteFacts) -> list[Record]:
     """Return a record per tenant of the launch."""
-    told = [_told(ending.ranks) for ending in result.endings]
+    told = [_told(ending) for ending in result.endings]
     loads = [one.load() for one in told if one.observations]
     common = Common(
         started=result.started,
@@ -59,12 +59,17 @@ def records_of(result: LaunchResult, cell: Cell, facts: SuiteFacts) -> list[Reco
     ]
 
 
-def _told(ranks: dict[int, Rank]) -> Told:
-    """Rank 0 speaks for its tenant, and its clock counts; the items are those of all ranks, whose rows are kept too."""
+def _told(ending: Ending) -> Told:
+    """Rank 0 speaks for its tenant, and its clock counts; the items are those of all ranks, whose rows are kept too.
+
+    For a program that never joined its log speaks.
+    """
+    ranks = ending.ranks
     seen = {number: [Observed.told(fields) for fields in rank.observations] for number, rank in sorted(ranks.items())}
     first = ranks.get(0)
     if first is None:
-        return Told()
+        found = crashed(ending.order.log) if ending.outcome == "completed" else None
+        return Told(part={"findings": [dataclasses.asdict(found)]} if found else {})
     ready = first.ready or {}
     return Told(
         ready_ns=first.ready_ns,

@@ -213,14 +213,14 @@ class SuiteRun:
     def _keep(self, start: Start, result: LaunchResult) -> list[Record]:
         # Not before: what makes numbers takes its time to import, and until now nothing needed any.
         from cotenant.launch.collect import SuiteFacts, records_of
-        from cotenant.results.scaled import with_efficiency
+        from cotenant.results.judged import judged
         from cotenant.results.store import write_record
 
         options = self._options
         policies = {"cache": options.cache, "on_oom": options.on_oom}
         backend, findings = self.chosen.backend, tuple(dict.fromkeys((*start.findings, *self.before)))
         facts = SuiteFacts(options.suite.name, options.uid, self._facts, backend, policies, findings)
-        records = [with_efficiency(record, self._earlier) for record in records_of(result, start.cell, facts)]
+        records = judged(records_of(result, start.cell, facts), self._earlier)
         self._earlier += records
         for record in records:
             write_record(self._places.output, record, result.ended)

@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
+from cotenant.results.copies import without_copies
 from cotenant.results.row import Row
 
 
@@ -61,19 +62,28 @@ def launches_of(rows: Iterable[Row]) -> Launches:
 def newest_of_each(rows: Iterable[Row]) -> tuple[list[Row], list[str]]:
     """Return the newest row of each tenant of each repetition of a job, and a sentence where there were several.
 
-    A tenant is known by its number, in the original's records by its device and host.
+    A tenant is known by its number, in the original's records by its device and host. Of our own records those of the
+    newest launch count alone: what is left of an earlier one with more tenants was not measured beside these.
     """
+    kept, said = without_copies(rows)
     found: dict[tuple[object, ...], list[Row]] = defaultdict(list)
-    for row in rows:
+    for row in kept:
         tenant = (row.hostname, row.vcd) if row.tenant is None else row.tenant
         found[row.suite, row.name, row.run_id, tenant].append(row)
     newest = [max(same, key=lambda row: (row.start_time, row.path)) for same in found.values()]
-    several = [same for same in found.values() if len(same) > 1]
-    said = {
-        f"{same[0].name}, repetition {same[0].run_id}: there are records of several runs; the newest count."
-        for same in several
+    began: dict[tuple[object, ...], str] = {}
+    for row in newest:
+        if row.ours:
+            launch = (row.suite, row.name, row.run_id)
+            began[launch] = max(began.get(launch, ""), row.start_time)
+    counted = [row for row in newest if not row.ours or row.start_time == began[row.suite, row.name, row.run_id]]
+    several = [same[0] for same in found.values() if len(same) > 1]
+    older = {id(row) for row in newest} - {id(row) for row in counted}
+    told = {
+        f"{row.name}, repetition {row.run_id}: there are records of several runs; the newest count."
+        for row in (*several, *(row for row in newest if id(row) in older))
     }
-    return newest, sorted(said)
+    return counted, [*said, *sorted(told)]
 
 
 def _flaw(rows: Sequence[Row]) -> str | None:
@@ -84,6 +94,9 @@ def _flaw(rows: Sequence[Row]) -> str | None:
             return f"tenant {row.vcd} is INVALID ({', '.join(row.findings)})."
         if row.rate is None:
             return f"tenant {row.vcd} has no rate."
+    for name in ("unit", "version", "batch_size", "precision"):
+        if len(values := dict.fromkeys(str(getattr(row, name)) for row in rows)) > 1:
+            return f"its tenants did different work ({name.replace('_', ' ')} {' and '.join(values)})."
     expected = rows[0].tenants
     if expected is not None and len(rows) != expected:
         return f"{len(rows)} of {expected} tenants have a record."
@@ -98,13 +111,18 @@ def _launch(rows: Sequence[Row]) -> LaunchRate:
         run_id=first.run_id,
         start_time=first.start_time,
         rate=sum(row.rate or 0.0 for row in rows),
-        work=Work(
-            benchmark=first.unique_id,
-            batch_size=first.batch_size,
-            precision=first.precision,
-            devices=first.devices,
-            tenants=first.tenants,
-            isolation=first.isolation,
-            software=first.software,
-        ),
+        work=work_of(first),
+    )
+
+
+def work_of(row: Row) -> Work:
+    """Return what has to be equal in the launch that this row is of, and in what it is compared to."""
+    return Work(
+        benchmark=row.unique_id,
+        batch_size=row.batch_size,
+        precision=row.precision,
+        devices=row.devices,
+        tenants=row.tenants,
+        isolation=row.isolation,
+        software=row.software,
     )
