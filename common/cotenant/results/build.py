@@ -16,6 +16,7 @@ from cotenant.results.measured import measured
 from cotenant.results.record import Enclosed, Meeting, Observed, Record, known_outcome
 from cotenant.results.said import Said, said
 from cotenant.results.utilisation import utilisation
+from cotenant.stats.budget import Amount
 from cotenant.stats.overlap import Span, overlap
 
 LOSSES_KEPT = 100
@@ -47,6 +48,8 @@ class Told:
 
     ready_ns: int = 0
     skip: int = 0
+    asked: Amount | None = None
+    given: Amount | None = None
     warm_up_ns: list[int] = field(default_factory=list)
     observations: list[Observed] = field(default_factory=list)
     rank_observations: dict[str, list[Observed]] = field(default_factory=dict)
@@ -89,7 +92,7 @@ def build_record(place: Place, told: Told, common: Common, outcome: str, message
     gpu = _gpu(place, part)
     compute = utilisation(part, told.kept, gpu) if completed else {}
     record = Record(
-        arguments=part.given_arguments(),
+        arguments=part.given_arguments(told.given),
         suite=place.suite,
         name=place.name,
         run_id=place.run_id,
@@ -119,6 +122,8 @@ def build_record(place: Place, told: Told, common: Common, outcome: str, message
         tenants=place.tenants,
         group=place.group,
         skip=max(0, told.skip),
+        asked=told.asked,
+        given=told.given,
         comparable=comparable,
         command=place.command,
         log=place.log,

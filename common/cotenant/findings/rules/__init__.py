@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from cotenant.findings.finding import Finding
 from cotenant.findings.rules import (
+    budget,
     clocks,
     device_in_use,
     few,
@@ -26,6 +27,7 @@ from cotenant.findings.rules import (
     swapped,
     throttled,
     unsynchronised,
+    until_interval,
 )
 
 if TYPE_CHECKING:
@@ -52,6 +54,8 @@ RULES = (
     foreign_load,
     device_in_use,
     scaling,
+    budget,
+    until_interval,
 )
 
 
