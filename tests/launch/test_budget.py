@@ -46,7 +46,7 @@ def test_a_batch_longer_than_the_budget_is_one_observation_and_a_finding(loose: 
     )
     assert (len(record["observations"]), record["statistics"]["n"]) == (1, 1)
     assert rules(record)["budget"]["severity"] == "warning"
-    assert "1 of 27 batches, and one batch alone took 1." in rules(record)["budget"]["sentence"]
+    assert "1 of 27 batches. One batch alone took 1." in rules(record)["budget"]["sentence"]
     assert rules(record)["few_observations"]["remedy"].startswith("Use a larger --budget")
 
 
@@ -94,7 +94,7 @@ def test_done_too_early_stays_nonsense_where_nobody_said_enough(loose: Suites) -
 
 
 def test_ranks_stay_in_step_whatever_their_intervals(loose: Suites) -> None:
-    jobs = [job("ranks.sh", "--repeat", 12, "--number", 2, group="all")]
+    jobs = [job("ranks.sh", 2, "--repeat", 12, "--number", 2, group="all")]
     assert loose.run(jobs, "--users", 2, "--until-interval", "90%").returncode == 0
     (record,) = loose.records()
     assert {len(rows) for rows in record["rank_observations"].values()} == {12}

@@ -23,11 +23,11 @@ def check(record: Record) -> Finding | None:
     )
     if took_s > LATE * budget_s:
         kept = cut if given != asked else f"A budget of {budget_s:g} s cut nothing"
-        alone = "one batch alone" if given.batches == 1 else "they"
+        what = "One batch alone" if given.batches == 1 else "They"
         return Finding(
             "budget",
             "warning",
-            f"{kept}, and {alone} took {took_s:.1f} s all the same.",
+            f"{kept}. {what} took {took_s:.1f} s.",
             "Give a larger --budget, or a smaller batch.",
         )
     return Finding("budget", "info", f"{cut}.") if given != asked else None

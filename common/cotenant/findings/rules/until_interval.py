@@ -24,6 +24,5 @@ def check(record: Record) -> Finding | None:
     return Finding(
         RULE,
         "info",
-        f"{asked} ended its observations after {made} of {given.repeat}: an interval that was waited for holds the "
-        "median less often than the 95 % it says.",
+        f"{asked} ended its observations after {made} of {given.repeat}: such an interval covers less than it says.",
     )
