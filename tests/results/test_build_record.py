@@ -123,6 +123,12 @@ def test_what_a_program_says_it_did_counts_more_than_what_it_was_given() -> None
     assert a_record(told={"part": part, "given": Amount(15, 25, 5)}).arguments["repeat"] == 9
 
 
+def test_observations_that_were_enough_are_the_flat_repeat() -> None:
+    told = {"part": a_part(), "given": Amount(30, 25, 5), "observations": observed([500.0] * 14)}
+    assert a_record(told=told).arguments["repeat"] == 14
+    assert a_record(told=told, outcome="failed").arguments["repeat"] == 25
+
+
 def test_no_argument_is_invented() -> None:
     part = a_part(arguments={"batch_size": 1})
     assert a_record(told={"part": part, "given": Amount(15, 25, 5)}).arguments == {"batch_size": 1}

@@ -124,7 +124,8 @@ def suite_parser(prog: str, description: str, epilog: str) -> Parser:
         "--until-interval",
         type=share,
         metavar="SHARE",
-        help="end a launch's observations once every tenant's 95%% interval lies within 1%% (or 0.01) of its median",
+        help="end a launch once half of every tenant's 95 %% interval is at most this share of its median, "
+        "as 1%% or 0.01",
     )
     add("--singularity", metavar="IMG", help="run every command inside this image")
     add("--raise-error", action="store_true", help="stop after the first launch that fails")

@@ -344,18 +344,14 @@ class Launch:
         if self._phase is Phase.STOP:
             return
         elapsed_s, behind = now_s - self._start_s, "done" if self._phase is Phase.LOAD else "ready"
-        late = [tenant for tenant in self._tenants if not tenant.all_ranks(behind)]
+        late, ready_limit_s = [one for one in self._tenants if not one.all_ranks(behind)], self._terms.ready_limit_s
         if elapsed_s >= self._timeout_s:
             # Those that are not behind end as their neighbours' deaths have it: aborted before GO, kept after it.
             longer = f"It was not finished after {self._timeout_s:g} s. Give it longer with --timeout."
             self._kill(late, ("timeout", longer))
-        elif (
-            self._phase is Phase.BUILD
-            and elapsed_s >= self._terms.ready_limit_s
-            and any(t.joined for t in self._tenants)
-        ):
-            limit = f"It was not ready within {self._terms.ready_limit_s:g} s. Give it longer with --ready-timeout."
-            self._kill(late, ("timeout", limit))
+        elif self._phase is Phase.BUILD and elapsed_s >= ready_limit_s and any(one.joined for one in self._tenants):
+            longer = f"It was not ready within {ready_limit_s:g} s. Give it longer with --ready-timeout."
+            self._kill(late, ("timeout", longer))
 
     def _abort_others(self, culprit: Tenant) -> None:
         outcome, message = outcome_of(culprit, self._kills.so_far(self._tenants))

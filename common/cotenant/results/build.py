@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
@@ -63,6 +63,11 @@ class Told:
     def kept(self) -> list[Observed]:
         return self.observations[max(0, self.skip) :]
 
+    @property
+    def done(self) -> Amount | None:
+        """What was given, with the observations that were made of it: they may have been enough before the last."""
+        return self.given and replace(self.given, repeat=len(self.observations))
+
     def load(self) -> Span:
         """Return when this tenant's load began and ended, as far as it is known."""
         if not self.observations:
@@ -92,7 +97,7 @@ def build_record(place: Place, told: Told, common: Common, outcome: str, message
     gpu = _gpu(place, part)
     compute = utilisation(part, told.kept, gpu) if completed else {}
     record = Record(
-        arguments=part.given_arguments(told.given),
+        arguments=part.given_arguments(told.done if completed else told.given),
         suite=place.suite,
         name=place.name,
         run_id=place.run_id,

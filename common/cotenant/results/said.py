@@ -31,16 +31,16 @@ class Said(msgspec.Struct, frozen=True):
     torch: dict[str, Any] = {}
     findings: list[Finding] = []
 
-    def given_arguments(self, given: Amount | None = None) -> dict[str, Any]:
+    def given_arguments(self, seen: Amount | None = None) -> dict[str, Any]:
         """Return the arguments with what was done instead of asked for: `number` and `repeat` as this program says.
 
-        Where it only names them among its arguments, they are what was `given` by GO. Of several ranks `batch_size` is
-        that of all, and `batch_size_per_device` stands beside it.
+        Where it only names them among its arguments, they are what its runner has `seen`. Of several ranks `batch_size`
+        is that of all, and `batch_size_per_device` stands beside it.
         """
-        by_go = {"number": given.number, "repeat": given.repeat} if given else {}
-        said = {"number": self.number, "repeat": self.repeat}
-        done = {name: value for name, value in by_go.items() if name in self.arguments}
-        done |= {name: value for name, value in said.items() if value is not None}
+        by_runner = {"number": seen.number, "repeat": seen.repeat} if seen else {}
+        by_itself = {"number": self.number, "repeat": self.repeat}
+        done = {name: value for name, value in by_runner.items() if name in self.arguments}
+        done |= {name: value for name, value in by_itself.items() if value is not None}
         world, batch_size = self.observed.get("world_size"), self.arguments.get("batch_size")
         if isinstance(world, int) and isinstance(batch_size, int) and world > 1:
             done |= {"batch_size": batch_size * world, "batch_size_per_device": batch_size}

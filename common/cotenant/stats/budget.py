@@ -7,8 +7,6 @@ from dataclasses import dataclass
 
 LEAST_STEP_NS = 1_000
 """A clock read takes some 50 ns: what is said to be shorter than this was not timed."""
-KEPT_PER_SKIPPED = 2
-"""`skip` is at most a third of `repeat`, wherever nobody has asked for that very `repeat`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,12 +26,12 @@ def within(asked: Amount, batch_ns: int, budget_ns: int) -> Amount:
     """Return what of `asked` fits into `budget_ns`, where a batch takes `batch_ns`: never more than was asked.
 
     `number` is lowered first, so that as many observations are kept as were asked for; only where single batches are
-    still too many, `repeat` is. One batch is made in any case.
+    still too many, `repeat` is, and then at most a third of them is not kept. One batch is made in any case.
     """
     batches = max(1, budget_ns // batch_ns)
     number = min(asked.number, max(1, batches // asked.repeat))
     repeat = min(asked.repeat, batches // number)
-    skip = asked.skip if repeat == asked.repeat else min(asked.skip, repeat // (KEPT_PER_SKIPPED + 1))
+    skip = asked.skip if repeat == asked.repeat else min(asked.skip, repeat // 3)
     return Amount(number, repeat, skip)
 
 
