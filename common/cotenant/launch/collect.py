@@ -66,11 +66,11 @@ def _told(ranks: dict[int, Rank], given: Amount | None) -> Told:
     first = ranks.get(0)
     if first is None:
         return Told()
-    asked, amount = first.asked, given or first.asked
+    amount = given or first.asked
     return Told(
         ready_ns=first.ready_ns,
         skip=amount.skip if amount else 0,
-        asked=asked,
+        asked=first.asked,
         given=given,
         warm_up_ns=first.ready["warm_up_ns"] if first.ready else [],
         observations=_summed(list(seen.values())),
