@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from cotenant.findings.rules import RULES, findings_of
 from cotenant.results.record import Observed, Record
+from cotenant.stats.budget import Amount
 from results.made import (
     ARGUMENTS,
     ISOLATION,
@@ -156,6 +157,22 @@ def with_pauses(pause_ms: float) -> Record:
     return a_record(told={"observations": rows})
 
 
+def budgeted(budget_s: float, asked: Amount, given: Amount, each_ms: float, **more: Any) -> Record:
+    """A record of a launch with this budget, of observations of `each_ms`."""
+    isolation = replace(ISOLATION, policies={"cache": "none", "budget_s": budget_s})
+    rows = observed([each_ms] * given.repeat)
+    told = {"observations": rows, "asked": asked, "given": given, "skip": given.skip, **more}
+    return a_record(place={"isolation": isolation}, told=told)
+
+
+def until(share: float, made: int, repeat: int, **more: Any) -> Record:
+    """A record of a launch that was to end at such an interval, after `made` of `repeat` observations."""
+    isolation = replace(ISOLATION, policies={"until_interval": share})
+    amount = Amount(30, repeat, 5)
+    told = {"observations": observed([100.0] * made), "asked": amount, "given": amount, **more}
+    return a_record(place={"isolation": isolation}, told=told)
+
+
 FIRES: list[tuple[str, str, Made, str]] = [
     (
         "drift",
@@ -255,6 +272,42 @@ FIRES: list[tuple[str, str, Made, str]] = [
         "warning",
         lambda: scaled(8, 0.375),
         "8 devices ran 3.00 times as fast as one: an efficiency of 0.38.",
+    ),
+    (
+        "budget",
+        "info",
+        lambda: budgeted(60.0, Amount(30, 20, 5), Amount(15, 20, 5), 2990.0),
+        "A budget of 60 s cut 20 observations of 30 batches to 20 of 15: 300 of 600 batches.",
+    ),
+    (
+        "budget",
+        "warning",
+        lambda: budgeted(60.0, Amount(30, 20, 5), Amount(1, 12, 4), 6000.0),
+        "A budget of 60 s cut 20 observations of 30 batches to 12 of 1: 12 of 600 batches. They took 72.0 s.",
+    ),
+    (
+        "budget",
+        "warning",
+        lambda: budgeted(2.5, Amount(30, 20, 5), Amount(30, 20, 5), 1000.0),
+        "A budget of 2.5 s cut nothing. They took 20.0 s.",
+    ),
+    (
+        "until_interval",
+        "info",
+        lambda: until(0.01, 14, 50),
+        "--until-interval 1% ended its observations after 14 of 50: such an interval covers less than it says.",
+    ),
+    (
+        "until_interval",
+        "info",
+        lambda: until(0.005, 50, 50),
+        "--until-interval 0.5% did not end its observations before the last of 50.",
+    ),
+    (
+        "until_interval",
+        "info",
+        lambda: until(0.01, 20, 20, rank_observations={"0": steady()[:20], "1": steady()[:20]}),
+        "--until-interval 1% has no effect here: ranks that stopped at different times would hang.",
     ),
     (
         "scaling",
@@ -451,6 +504,10 @@ FIRES: list[tuple[str, str, Made, str]] = [
 ]
 
 SILENT: list[tuple[str, Made]] = [
+    ("budget", lambda: budgeted(60.0, Amount(30, 20, 5), Amount(30, 20, 5), 3290.0)),
+    ("budget", lambda: a_record(told={"asked": Amount(30, 25, 5), "given": Amount(1, 25, 5)})),
+    ("until_interval", lambda: a_record(told={"asked": Amount(30, 50, 5), "given": Amount(30, 50, 5)})),
+    ("until_interval", lambda: a_lost_record("failed", "x")),
     ("neighbour_lost", lambda: a_record(comparable=False, outcome="failed")),
     ("overlap", lambda: inside(0.99)),
     ("overlap", lambda: a_lost_record("aborted", "x")),
@@ -545,6 +602,18 @@ def test_a_rule_speaks(rule: str, severity: str, made: Made, sentence: str) -> N
 @pytest.mark.parametrize(("rule", "made"), SILENT, ids=[row[0] for row in SILENT])
 def test_a_rule_is_silent(rule: str, made: Made) -> None:
     assert rule not in rules(made())
+
+
+def test_too_few_for_a_budget_is_mended_by_the_budget() -> None:
+    record = budgeted(60.0, Amount(30, 20, 5), Amount(1, 5, 1), 10_000.0)
+    assert rules(record)["few_observations"].remedy == "Use a larger --budget: six kept observations are the least."
+    assert rules(durations(1, 1))["few_observations"].remedy.startswith("Use a larger --repeat")
+
+
+def test_a_batch_longer_than_the_budget_is_said_alone() -> None:
+    record = budgeted(5.0, Amount(30, 20, 5), Amount(1, 1, 0), 7300.0)
+    assert rules(record)["budget"].severity == "warning"
+    assert rules(record)["budget"].sentence.endswith("1 of 600 batches. One batch alone took 7.3 s.")
 
 
 def test_a_good_record_has_no_finding() -> None:

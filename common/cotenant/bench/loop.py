@@ -23,6 +23,8 @@ from cotenant.errors import CotenantError
 from cotenant.findings.finding import Finding
 
 WARM_UP_STEPS = 3
+LONG_WARM_UP_NS = 60_000_000_000
+"""What has warmed up for so long makes no further step: a batch of minutes would keep its launch from READY."""
 WAIT_S = 0.01
 SHORT_STEP_NS = 1_000_000
 BOOKED_OF_SHORT = 10
@@ -76,7 +78,8 @@ class Loop:
     def warm_up(self) -> list[int]:
         """Do the first steps, watch what the first one does, and switch the garbage collector off.
 
-        Returns the nanoseconds of each step. Raises CotenantError for a loss that is not a scalar.
+        Returns the nanoseconds of each step: of fewer than WARM_UP_STEPS where they were long, which is a finding.
+        Raises CotenantError for a loss that is not a scalar.
         """
         work, times_ns, counts, updates = self._work, [], set(), set()
         for index in range(WARM_UP_STEPS):
@@ -90,9 +93,21 @@ class Loop:
             self._run.chosen.synchronize()
             times_ns.append(clock_ns() - start_ns)
             updates.add(self._run.updates - updated)
+            # All ranks or none: one step more on some of them would hang their collectives.
+            if self._run.world.any_says(sum(times_ns) > LONG_WARM_UP_NS, self._run.chosen):
+                break
         self.credited = Credit(updates.pop() if len(updates) == 1 else None)
+        if len(times_ns) < WARM_UP_STEPS:
+            self._run.findings.append(
+                Finding(
+                    "short_warm_up",
+                    "warning",
+                    f"Warm-up ended after {len(times_ns)} of {WARM_UP_STEPS} steps and {sum(times_ns) / 1e9:.0f} s.",
+                    "Use a smaller batch, or give it the time to skip its first observations.",
+                )
+            )
         # Of loaded input every wait counts: what was fetched ahead would make its steps look short.
-        if max(times_ns[1:]) < SHORT_STEP_NS and len(counts) == 1 and not self._run.loads:
+        if max(times_ns[1:] or times_ns) < SHORT_STEP_NS and len(counts) == 1 and not self._run.loads:
             work.every = BOOKED_OF_SHORT
         gc.collect()
         gc.freeze()

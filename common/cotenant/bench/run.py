@@ -32,7 +32,6 @@ class Run:
         self.metrics: dict[str, float] = {}
         self.observed: dict[str, Any] = {}
         self.loads = False
-        self.updates = 0
         self.world = World.from_environment()
         self.world.settle()
         self.chosen: Device = choose_device(benchmark.cuda, self.world.local_rank)
@@ -53,12 +52,12 @@ class Run:
         random.seed(self.seed)
         np.random.seed(self.seed % 2**32)
         torch.manual_seed(self.seed)
-        self.update = self._update
+        self.update = self.precision.update
 
-    def _update(self, loss: torch.Tensor, optimizer: torch.optim.Optimizer, clip_norm: float | None = None) -> None:
-        # Counted here, as `credited` needs it: that a step returned says nothing of whether it trained.
-        self.updates += 1
-        self.precision.update(loss, optimizer, clip_norm)
+    @property
+    def updates(self) -> int:
+        """How often `update` was called: that a step returned says nothing of whether it trained."""
+        return self.precision.updates
 
     def place(self, module: torch.nn.Module) -> Any:
         """Return the module on the device, in this precision's weights and memory format, over all ranks, compiled."""

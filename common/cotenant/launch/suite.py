@@ -189,11 +189,12 @@ class SuiteRun:
         self._reaper.ensure()
         if missing is None:
             timeout_s = start.cell.job.timeout_s or self._options.timeout_s
-            upkeep, on_oom = self._reaper.ensure, self._options.on_oom
+            upkeep, on_oom, terms = self._reaper.ensure, self._options.on_oom, self._options.terms
             around = commons(start.orders, self._places, self._options.cache, lambda: bool(interruption.requested))
             metered = meters_of(self._machine, [order.slice for order in start.orders])
             with around as meters, metered as sampling, _isolation_errors():
-                launch = Launch(start.orders, self.chosen.backend, timeout_s, interruption, upkeep, on_oom, sampling)
+                backend = self.chosen.backend
+                launch = Launch(start.orders, backend, timeout_s, interruption, upkeep, on_oom, sampling, terms)
                 counted = self._counts()
                 result = launch.run()
                 own_kills = sum(ending.after.oom_kills or 0 for ending in result.endings)
@@ -217,7 +218,7 @@ class SuiteRun:
         from cotenant.results.store import write_record
 
         options = self._options
-        policies = {"cache": options.cache, "on_oom": options.on_oom}
+        policies = {"cache": options.cache, "on_oom": options.on_oom, **options.terms.policies()}
         backend, findings = self.chosen.backend, tuple(dict.fromkeys((*start.findings, *self.before)))
         facts = SuiteFacts(options.suite.name, options.uid, self._facts, backend, policies, findings)
         records = judged(records_of(result, start.cell, facts), self._earlier)

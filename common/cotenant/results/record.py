@@ -12,6 +12,7 @@ from typing import Any, Literal, get_args
 import msgspec
 
 from cotenant.findings.finding import Finding
+from cotenant.stats.budget import Amount
 from cotenant.stats.description import Description
 
 Outcome = Literal[
@@ -99,7 +100,7 @@ class Enclosed(msgspec.Struct, frozen=True):
 
     Counters of time are of GO to the last DONE, the rest of the slice's life. `unenforced` are limits, `uncounted`
     counters, and `enabled_by` says for each of them what would make it be had. `policies` hold for all tenants alike:
-    `cache`, `on_oom`.
+    `cache`, `on_oom`, and where they were asked for `budget_s` and `until_interval`.
     """
 
     backend: str
@@ -107,13 +108,17 @@ class Enclosed(msgspec.Struct, frozen=True):
     read_back: dict[str, Any]
     counters: dict[str, Any]
     unenforced: list[str]
-    policies: dict[str, str] = {}
+    policies: dict[str, str | float] = {}
     uncounted: list[str] = []
     enabled_by: dict[str, str] = {}
 
 
 class Record(msgspec.Struct, kw_only=True, frozen=True):
-    """One tenant of one launch. The benchmark's arguments stand flat, before everything else."""
+    """One tenant of one launch. The benchmark's arguments stand flat, before everything else.
+
+    `asked` is the work it was ready for, `given` what GO told it to do; the flat `number` and `repeat` are what it did.
+    Without a runner both are null.
+    """
 
     arguments: dict[str, Any]
     suite: str
@@ -146,6 +151,8 @@ class Record(msgspec.Struct, kw_only=True, frozen=True):
     tenants: int
     group: str
     skip: int
+    asked: Amount | None
+    given: Amount | None
     comparable: bool
     command: list[str]
     log: str

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from cotenant.findings.finding import Finding
 from cotenant.findings.rules import (
     batch_rows,
+    budget,
     clocks,
     credited,
     data_bound,
@@ -35,6 +36,7 @@ from cotenant.findings.rules import (
     swapped,
     throttled,
     unsynchronised,
+    until_interval,
     untimed,
 )
 
@@ -72,6 +74,8 @@ RULES = (
     foreign_load,
     device_in_use,
     scaling,
+    budget,
+    until_interval,
 )
 
 

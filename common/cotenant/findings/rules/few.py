@@ -14,9 +14,10 @@ def check(record: Record) -> Finding | None:
     if record.statistics is None or record.statistics.interval is not None:
         return None
     severity: Severity = "error" if record.statistics.n == 1 else "warning"
+    cut = record.asked is not None and record.given is not None and record.given.repeat < record.asked.repeat
     return Finding(
         "few_observations",
         severity,
         f"Kept observations: {record.statistics.n}. That is too few for an interval of their median.",
-        "Use a larger --repeat: six kept observations are the least.",
+        f"Use a larger {'--budget' if cut else '--repeat'}: six kept observations are the least.",
     )
