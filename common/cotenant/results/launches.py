@@ -51,7 +51,7 @@ def launches_of(rows: Iterable[Row]) -> Launches:
     found = Launches(left_out=twice)
     for (_, name, run_id), members in groups.items():
         of_job = found.of.setdefault(name, [])
-        if (reason := _flaw(members)) is not None:
+        if (reason := flaw(members)) is not None:
             found.left_out.append(f"{name}, repetition {run_id}: {reason}")
         else:
             of_job.append(_launch(members))
@@ -76,7 +76,8 @@ def newest_of_each(rows: Iterable[Row]) -> tuple[list[Row], list[str]]:
     return newest, sorted(said)
 
 
-def _flaw(rows: Sequence[Row]) -> str | None:
+def flaw(rows: Sequence[Row]) -> str | None:
+    """Return why the rows of a launch have no rate, or None where they have one."""
     for row in rows:
         if not row.completed:
             return f"tenant {row.vcd} {row.outcome}."
@@ -90,6 +91,19 @@ def _flaw(rows: Sequence[Row]) -> str | None:
     return None
 
 
+def work_of(row: Row) -> Work:
+    """Return what has to be equal where this row's rate is compared."""
+    return Work(
+        benchmark=row.unique_id,
+        batch_size=row.batch_size,
+        precision=row.precision,
+        devices=row.devices,
+        tenants=row.tenants,
+        isolation=row.isolation,
+        software=row.software,
+    )
+
+
 def _launch(rows: Sequence[Row]) -> LaunchRate:
     first = rows[0]
     return LaunchRate(
@@ -98,13 +112,5 @@ def _launch(rows: Sequence[Row]) -> LaunchRate:
         run_id=first.run_id,
         start_time=first.start_time,
         rate=sum(row.rate or 0.0 for row in rows),
-        work=Work(
-            benchmark=first.unique_id,
-            batch_size=first.batch_size,
-            precision=first.precision,
-            devices=first.devices,
-            tenants=first.tenants,
-            isolation=first.isolation,
-            software=first.software,
-        ),
+        work=work_of(first),
     )
