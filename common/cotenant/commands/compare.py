@@ -8,7 +8,7 @@ from pathlib import Path
 
 from cotenant.commands.flags import Parser
 from cotenant.commands.output import tell
-from cotenant.errors import EXIT_PASSED, EXIT_SLOWER, CotenantError
+from cotenant.errors import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_PASSED, EXIT_SLOWER, CotenantError
 from cotenant.report.comparison import (
     DIFFERENCES,
     Lines,
@@ -17,6 +17,8 @@ from cotenant.report.comparison import (
     as_markdown,
     as_table,
     compare_launches,
+    confirmed,
+    flagged,
 )
 from cotenant.results.launches import Launches, launches_of
 from cotenant.results.read import read_records
@@ -41,14 +43,34 @@ def main(argv: Sequence[str]) -> int:
     add("--allow", action="append", default=[], metavar="WHAT", help=f"compare all the same: {', '.join(DIFFERENCES)}")
     add("--margin", type=float, metavar="SHARE", help=f"what counts as no difference (default {LEAST_MARGIN})")
     add("--noise", type=Path, metavar="DIR", help="records of equal launches: the margin is twice their noise, or 2 %%")
-    given = parser.parse_words(argv)
+    add(
+        "--confirm",
+        action="store_true",
+        help="launch what is FASTER or SLOWER again as B was, with run's flags after --",
+    )
+    words = list(argv)
+    split = words.index("--") if "--" in words else len(words)
+    given = parser.parse_words(words[:split])
+    if split < len(words) and not given.confirm:
+        raise CotenantError("What stands after -- is for the runs of --confirm.", "Add --confirm, or leave it out.")
     _check(given.allow, given.margin, given.noise)
     a, b = _launches(given.a), _launches(given.b)
     margin = given.margin if given.margin is not None else margin_of(_noise(given.noise))
-    lines = compare_launches(a, b, margin, given.allow)
+    lines, status = compare_launches(a, b, margin, given.allow), EXIT_PASSED
+    if given.confirm and (cells := flagged(lines)):
+        from cotenant.commands.confirm import launch_again  # a comparison alone needs nothing of what launches
+
+        again, cut_by = launch_again(given.b, b, cells, words[split + 1 :])
+        if cut_by is not None:
+            print(f"Interrupted by {cut_by}: nothing is confirmed.", file=sys.stderr)
+            return EXIT_INTERRUPTED
+        side_a = Launches({cell: a.of[cell] for cell in cells})
+        side_b = Launches({cell: again.of.get(cell, []) for cell in cells})
+        lines = confirmed(lines, compare_launches(side_a, side_b, margin, given.allow))
+        status = EXIT_FAILED if again.left_out else EXIT_PASSED
     _say(lines, given.format, margin)
     slower = any(line.verdict is Verdict.SLOWER for line in lines.lines)
-    return EXIT_SLOWER if given.fail_on and slower else EXIT_PASSED
+    return EXIT_SLOWER if given.fail_on and slower else status
 
 
 def _check(allowed: Sequence[str], margin: float | None, noise: Path | None) -> None:

@@ -146,28 +146,19 @@ def as_csv(found: Sequence[Series]) -> str:
     return table.getvalue()
 
 
-def _row(one: Series) -> dict[str, str | float | None]:
-    level, moved = one.level, one.trend
-    level_low, level_high = (level and level.interval) or (None, None)
-    trend_low, trend_high = moved.interval if moved else (None, None)
-    return {
-        **{column: printable(getattr(one, column)) for column in _COLUMNS[:6]},
-        "n": one.n,
-        "older": one.older,
-        "first": one.starts[0].isoformat() if one.starts else None,
-        "last": one.starts[-1].isoformat() if one.starts else None,
-        "last_rate": one.rates[-1] if one.rates else None,
-        "level": level and level.rate,
-        "level_low": level_low,
-        "level_high": level_high,
-        "level_n": level and level.n,
-        "trend_ratio": moved and moved.ratio,
-        "trend_low": trend_low,
-        "trend_high": trend_high,
-        "trend_p": moved and moved.p,
-        "changes": "; ".join(f"{change.start.isoformat()} {change.ratio:.4f}" for change in one.changes),
-        "lost": lost_words(one),
-    }
+def _row(one: Series) -> dict[str, str | float]:
+    row: dict[str, str | float] = {column: printable(getattr(one, column)) for column in _COLUMNS[:6]}
+    row |= {"n": one.n, "older": one.older, "lost": lost_words(one)}
+    row["changes"] = "; ".join(f"{change.start.isoformat()} {change.ratio:.4f}" for change in one.changes)
+    if one.rates:
+        row |= {"first": one.starts[0].isoformat(), "last": one.starts[-1].isoformat(), "last_rate": one.rates[-1]}
+    if one.level is not None:
+        row |= {"level": one.level.rate, "level_n": one.level.n}
+        row |= dict(zip(("level_low", "level_high"), one.level.interval or (), strict=False))
+    if one.trend is not None:
+        row |= {"trend_ratio": one.trend.ratio, "trend_p": one.trend.p}
+        row |= dict(zip(("trend_low", "trend_high"), one.trend.interval, strict=True))
+    return row
 
 
 def as_json(found: Sequence[Series]) -> str:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, field, fields
 
 from cotenant.results.row import Row
 
@@ -32,6 +32,24 @@ class LaunchRate:
     start_time: str
     rate: float
     work: Work
+
+
+def difference_of(works: Collection[Work], beside: Collection[str] = ()) -> tuple[str, str] | None:
+    """Return the first field in which works differ, none of those `beside`, and its values: empty for `benchmark`.
+
+    What a record does not know differs from nothing.
+    """
+    for name in (one.name for one in fields(Work) if one.name not in beside):
+        seen = {str(value) for work in works if (value := getattr(work, name)) not in ("", None)}
+        if len(seen) > 1:
+            return name, "" if name == "benchmark" else " and ".join(sorted(seen))
+    return None
+
+
+def said_of_difference(name: str, values: str) -> str:
+    """Return a difference as a person reads it: `different batch size: 32 and 64`."""
+    what = "source or arguments of the benchmark" if name == "benchmark" else name.replace("_", " ")
+    return f"different {what}{f': {values}' if values else ''}"
 
 
 @dataclass(slots=True)
