@@ -15,11 +15,11 @@ from results.made import NOON, a_lost_record, a_part, a_record, steady
 
 @pytest.fixture
 def records(tmp_path: Path) -> Path:
-    """Twelve days of a launch of two tenants each: from the seventh on a tenth slower, with another torch."""
+    """Twenty days of a launch of two tenants each: from the eleventh on a tenth slower, with another torch."""
     place = tmp_path / "records"
     place.mkdir()
-    for day in range(12):
-        later, started = day >= 6, NOON + timedelta(days=day)
+    for day in range(20):
+        later, started = day >= 10, NOON + timedelta(days=day)
         version = "2.14.1" if later else "2.14.0"
         for tenant in (0, 1):
             told = {
@@ -45,14 +45,14 @@ def history(capsys: pytest.CaptureFixture[str], *words: object) -> tuple[int, st
 def test_add_and_show(capsys: pytest.CaptureFixture[str], records: Path, store: Path) -> None:
     status, said, errors = history(capsys, "add", records, "--store", store)
     assert (status, errors) == (0, "")
-    assert said == f"12 launches added to {store}, 0 were there; 12 in all.\n"
+    assert said == f"20 launches added to {store}, 0 were there; 20 in all.\n"
     assert "0 launches added" in history(capsys, "add", records, records, "--store", store)[1]
     status, said, errors = history(capsys, "show", "--store", store)
     assert (status, errors) == (0, "")
-    assert "vae: 2026-03-20 -9." in said
+    assert "vae: 2026-03-24 -9." in said
     assert "torch 2.14.0 -> 2.14.1" in said
     series = json.loads(history(capsys, "show", "--store", store, "--format", "json")[1])["series"]
-    assert [one["n"] for one in series] == [12]
+    assert [one["n"] for one in series] == [20]
 
 
 def test_the_history_lies_in_the_base(
@@ -60,8 +60,8 @@ def test_the_history_lies_in_the_base(
 ) -> None:
     monkeypatch.setenv("BASE", str(tmp_path / "base"))
     assert history(capsys, "add", records)[0] == 0
-    assert (tmp_path / "base/history.jsonl").read_bytes().count(b"\n") == 12
-    assert "12" in history(capsys, "show")[1]
+    assert (tmp_path / "base/history.jsonl").read_bytes().count(b"\n") == 20
+    assert " 20 " in history(capsys, "show")[1]
 
 
 def test_jobs_and_devices_are_chosen(capsys: pytest.CaptureFixture[str], records: Path, store: Path) -> None:
@@ -76,7 +76,7 @@ def test_damage_is_named_and_counted(capsys: pytest.CaptureFixture[str], records
     store.write_text("not JSON\n" * 7)
     status, said, errors = history(capsys, "add", records, "--store", store)
     assert status == 0
-    assert "12 in all" in said
+    assert "20 in all" in said
     assert f"{store}:1: " in errors
     assert "2 more of its lines are damaged; skipped." in errors
     assert history(capsys, "show", "--store", store)[0] == 0

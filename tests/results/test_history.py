@@ -69,8 +69,8 @@ def test_a_line_of_version_1_stays_readable() -> None:
         (b"123456Z", b"123456", "start"),
         (b'"job":"vae",', b"", "job"),
         (b'"vae"', b"7", "job"),
-        (b'"vae"', b'"\xff"', ""),
-        (b"{}}", b"{", ""),
+        (b'"vae"', b'"\xff"', "."),
+        (b"{}}", b"{", "."),
     ],
 )
 def test_what_is_no_entry_says_why(old: bytes, new: bytes, sentence: str) -> None:

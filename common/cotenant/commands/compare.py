@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -28,7 +29,35 @@ FORMATS = {"md": as_markdown, "json": as_json, "junit": as_junit}
 
 
 def main(argv: Sequence[str]) -> int:
-    """Compare two sets of records. Returns 0, or 3 with --fail-on where a job has that verdict; 2 for wrong input."""
+    """Compare two sets of records. Returns 0, or 3 with --fail-on where a job has that verdict; 2 for wrong input.
+
+    With --confirm also what runs return: 1 where a new launch has no rate, 130 where one was interrupted.
+    """
+    words = list(argv)
+    split = words.index("--") if "--" in words else len(words)
+    given = _parse(words[:split])
+    _check(given.allow, given.margin, given.noise)
+    if split < len(words) and not given.confirm:
+        raise CotenantError("What stands after -- is for the runs of --confirm.", "Add --confirm, or leave it out.")
+    a, b = _launches(given.a), _launches(given.b)
+    margin = given.margin if given.margin is not None else margin_of(_noise(given.noise))
+    lines, status = compare_launches(a, b, margin, given.allow), EXIT_PASSED
+    if given.confirm and (cells := flagged(lines)):
+        from cotenant.commands.confirm import launch_again  # a comparison alone needs nothing of what launches
+
+        again, cut_by = launch_again(given.b, b, cells, words[split + 1 :])
+        if cut_by is not None:
+            print(f"Interrupted by {cut_by}: nothing is confirmed.", file=sys.stderr)
+            return EXIT_INTERRUPTED
+        sides = [Launches({cell: side.of.get(cell, []) for cell in cells}) for side in (a, again)]
+        lines = confirmed(lines, compare_launches(*sides, margin, given.allow))
+        status = EXIT_FAILED if again.left_out else EXIT_PASSED
+    _say(lines, given.format, margin)
+    slower = any(line.verdict is Verdict.SLOWER for line in lines.lines)
+    return EXIT_SLOWER if given.fail_on and slower else status
+
+
+def _parse(words: Sequence[str]) -> argparse.Namespace:
     parser = Parser(
         prog="cotenant compare",
         allow_abbrev=False,
@@ -48,29 +77,7 @@ def main(argv: Sequence[str]) -> int:
         action="store_true",
         help="launch what is FASTER or SLOWER again as B was, with run's flags after --",
     )
-    words = list(argv)
-    split = words.index("--") if "--" in words else len(words)
-    given = parser.parse_words(words[:split])
-    if split < len(words) and not given.confirm:
-        raise CotenantError("What stands after -- is for the runs of --confirm.", "Add --confirm, or leave it out.")
-    _check(given.allow, given.margin, given.noise)
-    a, b = _launches(given.a), _launches(given.b)
-    margin = given.margin if given.margin is not None else margin_of(_noise(given.noise))
-    lines, status = compare_launches(a, b, margin, given.allow), EXIT_PASSED
-    if given.confirm and (cells := flagged(lines)):
-        from cotenant.commands.confirm import launch_again  # a comparison alone needs nothing of what launches
-
-        again, cut_by = launch_again(given.b, b, cells, words[split + 1 :])
-        if cut_by is not None:
-            print(f"Interrupted by {cut_by}: nothing is confirmed.", file=sys.stderr)
-            return EXIT_INTERRUPTED
-        side_a = Launches({cell: a.of[cell] for cell in cells})
-        side_b = Launches({cell: again.of.get(cell, []) for cell in cells})
-        lines = confirmed(lines, compare_launches(side_a, side_b, margin, given.allow))
-        status = EXIT_FAILED if again.left_out else EXIT_PASSED
-    _say(lines, given.format, margin)
-    slower = any(line.verdict is Verdict.SLOWER for line in lines.lines)
-    return EXIT_SLOWER if given.fail_on and slower else status
+    return parser.parse_words(words)
 
 
 def _check(allowed: Sequence[str], margin: float | None, noise: Path | None) -> None:

@@ -109,9 +109,10 @@ def _opened(path: Path, flags: int, lock: int) -> Iterator[BinaryIO]:
         raise CotenantError(f"There is no history {path}.", "`cotenant history add DIR` begins one.") from None
     except OSError as error:
         raise _cannot("opened", path, error) from None
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise CotenantError(f"{path} is no file.", "--store names the history's file.")
     with os.fdopen(descriptor, "rb") as file:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise CotenantError(f"{path} is no file.", "--store names the history's file.")
         fcntl.flock(descriptor, lock)
         yield file
 
