@@ -95,7 +95,8 @@ def _measured(place: Path, suite: Suite, names: Sequence[str], launches: int, ui
             ended = subprocess.run(command, capture_output=True, text=True, check=False)
             if ended.returncode > 1:
                 raise SystemExit(ended.stdout + ended.stderr)
-            print(f"{side} {turn + 1}/{launches}: {ended.stdout.splitlines()[-1]}", flush=True)
+            took = next((line for line in ended.stdout.splitlines() if line.startswith("Total Time")), "")
+            print(f"{side} {turn + 1}/{launches}  {took}", flush=True)
     a, b = (_launches(place / side) for side in SIDES)
     return compare_launches(a, b, LEAST_MARGIN)
 
