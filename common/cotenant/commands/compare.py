@@ -49,8 +49,8 @@ def main(argv: Sequence[str]) -> int:
         if cut_by is not None:
             print(f"Interrupted by {cut_by}: nothing is confirmed.", file=sys.stderr)
             return EXIT_INTERRUPTED
-        sides = [Launches({cell: side.of.get(cell, []) for cell in cells}) for side in (a, again)]
-        lines = confirmed(lines, compare_launches(*sides, margin, given.allow))
+        old, new = (Launches({cell: side.of.get(cell, []) for cell in cells}) for side in (a, again))
+        lines = confirmed(lines, compare_launches(old, new, margin, given.allow))
         status = EXIT_FAILED if again.left_out else EXIT_PASSED
     _say(lines, given.format, margin)
     slower = any(line.verdict is Verdict.SLOWER for line in lines.lines)
