@@ -137,6 +137,7 @@ def test_what_cannot_confirm_is_refused(loose: Suites, measured: Path, compare: 
 
 
 def test_other_work_is_seen_after_its_first_launch(loose: Suites, measured: Path, compare: Compare) -> None:
-    a = changed(measured, loose.folder / "a", times=10)
-    refused(compare(a, changed(measured, loose.folder / "b", tenants=None, unique_id="x"), "--outdir", "again"), "jobs")
+    a = changed(measured, loose.folder / "a", times=10, unique_id="x")
+    ended = compare(a, changed(measured, loose.folder / "b", unique_id="x"), "--outdir", "again")
+    refused(ended, "What ran again is not what B ran: job: different source or arguments", "the flags B was run with")
     assert len(list((loose.folder / "again").glob("*.R*.D*.json"))) == 1
