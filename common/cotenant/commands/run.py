@@ -15,7 +15,7 @@ from cotenant.errors import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_PASSED, Cotenant
 from cotenant.isolation.backend import RunName
 from cotenant.launch.cache import CACHE_POLICIES
 from cotenant.launch.environment import SOURCE_ROOT
-from cotenant.launch.places import Places
+from cotenant.launch.places import Places, base_directory
 from cotenant.launch.start import Options
 from cotenant.launch.suite import SuiteRun
 from cotenant.launch.terms import READY_LIMIT_S, Terms
@@ -143,7 +143,7 @@ def options_of(given: argparse.Namespace, extra: tuple[str, ...]) -> Options:
         raise CotenantError("--uid must not be negative.")
     path = resolve_path(given.jobs, [Path.cwd(), CHECKOUT]) if given.jobs else default_jobs(discover())
     suite = load(path)
-    base = Path(os.environ.get("BASE") or "workspace").absolute()
+    base = base_directory()
     output = (given.outdir or Path(os.environ.get("OUTPUT_DIRECTORY") or base / "output")).absolute()
     data = Path(os.environ.get("DATA_DIRECTORY") or base / "data").absolute()
     run = RunName()

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, field, fields
 
 from cotenant.results.copies import without_copies
 from cotenant.results.row import Row
@@ -35,6 +35,24 @@ class LaunchRate:
     work: Work
 
 
+def difference_of(works: Collection[Work], beside: Collection[str] = ()) -> tuple[str, str] | None:
+    """Return the first field in which works differ, none of those `beside`, and its values: empty for `benchmark`.
+
+    What a record does not know differs from nothing.
+    """
+    for name in (one.name for one in fields(Work) if one.name not in beside):
+        seen = {str(value) for work in works if (value := getattr(work, name)) not in ("", None)}
+        if len(seen) > 1:
+            return name, "" if name == "benchmark" else " and ".join(sorted(seen))
+    return None
+
+
+def said_of_difference(name: str, values: str) -> str:
+    """Return a difference as a person reads it: `different batch size: 32 and 64`."""
+    what = "source or arguments of the benchmark" if name == "benchmark" else name.replace("_", " ")
+    return f"different {what}{f': {values}' if values else ''}"
+
+
 @dataclass(slots=True)
 class Launches:
     """Launches with a rate, per job in the order of first sight; and sentences on those that have none."""
@@ -52,7 +70,7 @@ def launches_of(rows: Iterable[Row]) -> Launches:
     found = Launches(left_out=twice)
     for (_, name, run_id), members in groups.items():
         of_job = found.of.setdefault(name, [])
-        if (reason := _flaw(members)) is not None:
+        if (reason := flaw(members)) is not None:
             found.left_out.append(f"{name}, repetition {run_id}: {reason}")
         else:
             of_job.append(_launch(members))
@@ -86,7 +104,8 @@ def newest_of_each(rows: Iterable[Row]) -> tuple[list[Row], list[str]]:
     return counted, [*said, *sorted(told)]
 
 
-def _flaw(rows: Sequence[Row]) -> str | None:
+def flaw(rows: Sequence[Row]) -> str | None:
+    """Return why the rows of a launch have no rate, or None where they have one."""
     for row in rows:
         if not row.completed:
             return f"tenant {row.vcd} {row.outcome}."
@@ -103,6 +122,19 @@ def _flaw(rows: Sequence[Row]) -> str | None:
     return None
 
 
+def work_of(row: Row) -> Work:
+    """Return what has to be equal where this row's rate is compared."""
+    return Work(
+        benchmark=row.unique_id,
+        batch_size=row.batch_size,
+        precision=row.precision,
+        devices=row.devices,
+        tenants=row.tenants,
+        isolation=row.isolation,
+        software=row.software,
+    )
+
+
 def _launch(rows: Sequence[Row]) -> LaunchRate:
     first = rows[0]
     return LaunchRate(
@@ -112,17 +144,4 @@ def _launch(rows: Sequence[Row]) -> LaunchRate:
         start_time=first.start_time,
         rate=sum(row.rate or 0.0 for row in rows),
         work=work_of(first),
-    )
-
-
-def work_of(row: Row) -> Work:
-    """Return what has to be equal in the launch that this row is of, and in what it is compared to."""
-    return Work(
-        benchmark=row.unique_id,
-        batch_size=row.batch_size,
-        precision=row.precision,
-        devices=row.devices,
-        tenants=row.tenants,
-        isolation=row.isolation,
-        software=row.software,
     )

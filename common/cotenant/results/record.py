@@ -186,7 +186,7 @@ def plain(record: Record) -> dict[str, Any]:
     Where an argument has the name of a field, the field's observed value stands there. A number that is not finite
     becomes null; what no UTF-8 can hold, as undecodable bytes of a file's name, becomes an escape.
     """
-    fields: dict[str, Any] = _portable(msgspec.to_builtins(record))
+    fields: dict[str, Any] = portable(msgspec.to_builtins(record))
     return {**fields.pop("arguments"), **fields}
 
 
@@ -195,11 +195,12 @@ def encode(record: Record) -> bytes:
     return msgspec.json.format(msgspec.json.encode(plain(record)), indent=1) + b"\n"
 
 
-def _portable(value: Any) -> Any:
+def portable(value: Any) -> Any:
+    """Return what JSON and UTF-8 can hold of plain values: null for a number that is not finite, escapes in texts."""
     if isinstance(value, dict):
-        return {_portable(key): _portable(one) for key, one in value.items()}
+        return {portable(key): portable(one) for key, one in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_portable(one) for one in value]
+        return [portable(one) for one in value]
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, str):
