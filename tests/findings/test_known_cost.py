@@ -1,6 +1,6 @@
 """A benchmark of known cost: its rate comes out within one percent, and what was planted in it is found, alone.
 
-Scripted: the planted observations as they are. Real: the same through a launch, where a busy machine may add its own.
+Scripted: the planted observations as they are. Real: the same through a launch.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ def given_by(words: Sequence[str]) -> Any:
 
 
 def scripted(words: Sequence[str]) -> list[Record]:
-    """The launch as an exact clock would have seen it; work repeats to a thousandth, as it does on a quiet machine."""
+    """The launch as it was planned."""
     given = given_by(words)
     records = []
     for tenant in range(TENANTS):
         start_ns, rows = T0_NS, []
-        for index, one in enumerate(planted.plan(given, tenant)):
-            end_ns = start_ns + round(one.seconds * (1 + (index * 7 % 11 - 5) / 5000) * 1e9)
+        for one in planted.plan(given, tenant):
+            end_ns = start_ns + round(one.seconds * 1e9)
             rows.append(Observed(start_ns, end_ns, given.number * planted.ROWS, round(one.wait_s * 1e9)))
             start_ns = end_ns + 100_000
         seed = 7 if given.one_seed else 100 * (tenant + 1)
@@ -99,6 +99,5 @@ def test_through_a_real_launch(loose: Suites, words: list[str], planted_here: se
     for record in records:
         assert record["statistics"]["median"] == pytest.approx(true_rate(words, record["tenant"]), rel=0.01)
     found = {finding["rule"] for record in records for finding in record["findings"]}
-    assert planted_here <= found
-    # Single observations may be late on a machine that others use, too; the rest nobody but the planter can have done.
-    assert not found & {"drift", "slow_tenant", "input_stall", "slow_start", "same_seed", "pace"} - planted_here
+    of_the_numbers = {"drift", "outliers", "slow_tenant", "input_stall", "slow_start", "same_seed", "seed", "pace"}
+    assert found & of_the_numbers == planted_here
