@@ -319,7 +319,7 @@ class Launch:
             limit_s = STOP_LIMIT_S + 3 * max(rank.longest_batch_s(self._go.number) for rank in tenant.ranks.values())
             late = ("timeout", f"It did not end within {limit_s:.0f} s after STOP.")
             tenant.limit = (time.monotonic() + limit_s, late)
-        self._meters |= self._sampling.result()
+        self._meters |= self._sampling.result(self._go.t0_ns)
         for tenant in self._tenants:
             for rank in tenant.ranks.values():
                 if rank.link.open:
