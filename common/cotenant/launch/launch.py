@@ -15,6 +15,7 @@ from cotenant.isolation.backend import Backend, NotIsolatedError
 from cotenant.launch.ending import Ending, LaunchResult, ending_of
 from cotenant.launch.interruption import Interruption
 from cotenant.launch.memory import HostKills, OnOom
+from cotenant.launch.observer import Observer, Unobserved, expected_s
 from cotenant.launch.rank import Go, Rank
 from cotenant.launch.rendezvous import Events, Link
 from cotenant.launch.tenant import Order, Reason, Tenant, start_tenant
@@ -46,7 +47,7 @@ class Launch:
     """Starts the orders' tenants, brings them to one GO and one STOP, and leaves nothing behind.
 
     `upkeep` is called about once a second: what else has to be alive is looked after there. `sampling` looks at the
-    host as often, between GO and the last DONE.
+    host as often, between GO and the last DONE; `observer` is told of all but that.
     """
 
     def __init__(
@@ -58,6 +59,7 @@ class Launch:
         upkeep: Callable[[], None] = lambda: None,
         on_oom: OnOom = "group",
         sampling: Meters | None = None,
+        observer: Observer | None = None,
     ) -> None:
         self._orders = orders
         self._backend = backend
@@ -66,6 +68,7 @@ class Launch:
         self._upkeep = upkeep
         self._on_oom = on_oom
         self._sampling = sampling or Meters(())
+        self._observer = observer or Unobserved()
         self._events = Events()
         self._log, self._logged = KernelLog(), list[MemoryKill]()
         self._kills_before = memory_kills()
@@ -128,6 +131,8 @@ class Launch:
                 self._upkeep()
                 if self._phase is Phase.LOAD:
                     self._sampling.sample()
+                else:
+                    self._observer.tick()
             self._check_limits(now_s)
 
     def _rest_s(self) -> float:
@@ -161,6 +166,7 @@ class Launch:
         for tenant in self._tenants:
             with contextlib.suppress(OSError):
                 tenant.channel.send(b"1")
+        self._observer.building(0)
 
     def _welcome(self, tenant: Tenant) -> None:
         for link in tenant.listener.accept():
@@ -279,7 +285,10 @@ class Launch:
     # What the runner does
 
     def _go_if_ready(self) -> None:
-        if self._phase is not Phase.BUILD or not all(not one.lost and one.all_ranks("ready") for one in self._tenants):
+        if self._phase is not Phase.BUILD:
+            return
+        self._observer.building(sum(one.all_ranks("ready") for one in self._tenants))
+        if not all(not one.lost and one.all_ranks("ready") for one in self._tenants):
             return
         ranks = [rank for tenant in self._tenants for rank in tenant.ranks.values()]
         plans = {(rank.ready["number"], rank.ready["repeat"], rank.ready["skip"]) for rank in ranks if rank.ready}
@@ -287,6 +296,7 @@ class Launch:
             self._kill(self._tenants, ("failed", f"Tenants disagree on number, repeat and skip: {sorted(plans)}."))
             return
         number, repeat, _ = plans.pop()
+        self._observer.measuring(expected_s(ranks, number, repeat))
         self._phase = Phase.LOAD
         self._sampling.start([tenant.live for tenant in self._tenants])
         for tenant in self._tenants:
@@ -325,6 +335,7 @@ class Launch:
                 if rank.link.open:
                     self._events.on_readable(rank.link, partial(self._listen, tenant, rank))
                     rank.link.say("stop")
+        self._observer.stopping()
 
     def _poll_memory(self) -> None:
         """A tenant of which a worker was killed may wait for it for ever: the counter ends it, or is told not to."""
