@@ -132,6 +132,13 @@ def test_what_a_terminal_does_not_want(loose: Suites, variables: dict[str, str])
         assert "[ 1/ 1][  /  ] PASSED" in terminal.text
 
 
+def test_a_terminal_of_few_characters_costs_a_name_and_no_suite(loose: Suites) -> None:
+    jobs = [job("plain.sh", "0", name="größe" * 30), job("plain.sh", "0", name="b")]
+    terminal = Terminal(loose, jobs, "--users", 1, width=60, PYTHONIOENCODING="ascii")
+    assert terminal.ended() == 0, terminal.text
+    assert "gr??e" in terminal.text
+
+
 def test_off_a_terminal_there_are_plain_lines(loose: Suites) -> None:
     jobs = [job("sums.py", name="a"), job("plain.sh", "0", name="b")]
     ended = loose.run(jobs, "--users", 1, FORCE_COLOR="1", TTY_COMPATIBLE="1")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import os
 import sys
 from collections.abc import Iterator, Sequence
@@ -41,6 +42,9 @@ def shown(jobs: Sequence[str]) -> Iterator[LiveView | None]:
     if console.is_dumb_terminal:
         yield None
         return
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # A name that this terminal cannot show ends no suite either.
+        sys.stdout.reconfigure(errors="replace")
     view = LiveView(jobs, console)
     try:
         yield view
