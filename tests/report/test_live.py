@@ -108,7 +108,7 @@ def test_results_with_their_rates_and_when_all_may_be_done() -> None:
         "   1/4  vae  PASSED                      1:00  15.29k image/s",
         "   2/4  ssd  1 aborted, 1 out_of_memory  1:00  -",
         "3/4  cart  entering its slices  0:00",
-        "2 of 4 launches done, 1 failed; at this pace all are by 12:04",
+        "2 of 4 launches done, 1 failed; at this pace all done by 12:04",
     ]
 
 
@@ -135,7 +135,7 @@ def test_it_is_drawn_at_most_twice_a_second() -> None:
             told.view.measuring(None)
         if told.written():
             drawn.append(told.now_s)
-    assert len(drawn) >= 10
+    assert len(drawn) >= 9
     assert all(late - early > 0.9 for early, late in zip(drawn, drawn[2:], strict=False))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from cotenant.launch.rank import Rank
 
@@ -43,8 +43,13 @@ class Observer(Protocol):
         """The launch has ended, and these records are written."""
 
 
-class Unobserved(Observer):
+class Unobserved:
     """Nobody wants to know."""
+
+    def _nothing(self, *told: Any, **named: Any) -> None:
+        pass
+
+    preparing = launch = building = measuring = stopping = tick = ended = _nothing
 
 
 def expected_s(ranks: Iterable[Rank], number: int, repeat: int) -> float | None:

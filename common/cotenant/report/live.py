@@ -62,7 +62,7 @@ class LiveView:
         self._state = ""
         self._counting = False
         self._launched_s = 0.0
-        self._began: datetime | None = None
+        self._began = self._ended = now()
         self._due_s: dict[bool, float] = {}
         self._live = Live(console=console, auto_refresh=False, transient=True, get_renderable=self._region)
 
@@ -84,7 +84,7 @@ class LiveView:
 
     def launch(self, position: int, job: str, tenants: int) -> None:
         self._position, self._tenants, self._launched_s = position, tenants, self._clock_s()
-        self._began = self._began or self._now()
+        self._began = self._began if self._results else self._now()
         self._say("entering its slices", counting=True)
 
     def building(self, ready: int) -> None:
@@ -110,6 +110,7 @@ class LiveView:
         took = duration(self._clock_s() - self._launched_s)
         self._results.append(Result(self._place(), self._job(), outcome(records), took, node_rate(records)))
         self._failed += not all(one.completed for one in records)
+        self._ended = self._now()
         self._position = 0
 
     def _job(self) -> str:
@@ -193,12 +194,12 @@ class LiveView:
         done, total = len(self._results), len(self._jobs)
         failed = f", {self._failed} failed" if self._failed else ""
         said = f"{done} of {total} launches done{failed}"
-        if self._began is None or not PACED <= done < total:
+        # By the clock: a moment stays true while nothing is drawn; how long it is until then would not.
+        end = self._began + (self._ended - self._began) / max(1, done) * total
+        if not PACED <= done < total or end < self._now():
             return said
-        # A moment stays true while nothing is drawn; what is left of it would not.
-        end = self._began + (self._now() - self._began) / done * total
         day = "" if end - self._now() < timedelta(hours=20) else "%A "
-        return f"{said}; at this pace all are by {end:{day}%H:%M}"
+        return f"{said}; at this pace all done by {end:{day}%H:%M}"
 
 
 def outcome(records: Sequence[Record]) -> str:

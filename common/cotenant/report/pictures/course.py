@@ -13,7 +13,7 @@ from matplotlib.ticker import MaxNLocator
 
 from cotenant.report.pictures.canvas import ACCENT, INK, LINE, SOFT, Margins, axes_of, svg
 
-HEIGHT = 1.6
+HEIGHT = 1.3
 MARGINS = Margins(left=0.62, right=0.62, top=0.12, bottom=0.3)
 FEW = 4
 """So many lines can be told apart, in print too: each has its own dashes and stands beside its name."""
@@ -23,7 +23,7 @@ STYLES: tuple[dict[str, Any], ...] = (
     {"color": SOFT, "linewidth": 1.4, "linestyle": (0, (1, 1.4))},
     {"color": ACCENT, "linewidth": 1.1, "linestyle": (0, (6, 2, 1, 2))},
 )
-LABEL = 0.12
+LABEL = 0.15
 """Of the axes' height, what a line's name takes."""
 
 
