@@ -60,10 +60,10 @@ class Detail:
     spans: Spans
     findings: tuple[Finding, ...]
     meters: tuple[Meter, ...]
-    series: tuple[Series, ...]
     cell: Cell
     machine: Mapping[str, Any]
     end_time: str
+    series: tuple[Series, ...] = ()
 
 
 def detail_of(fields: Any, path: str) -> Detail:
@@ -79,10 +79,10 @@ def detail_of(fields: Any, path: str) -> Detail:
         spans=_spans(fields),
         findings=tuple(one for one in findings if one is not None),
         meters=meters_of(fields),
-        series=series_of(fields),
         cell=_cell(fields),
         machine=mapping_of(fields.get("machine")),
         end_time=fields["end_time"] if isinstance(fields.get("end_time"), str) else "",
+        series=series_of(fields),
     )
 
 
