@@ -24,7 +24,11 @@ def place(directory: Path, slower: float = 1.0, factors: tuple[float, ...] = FAC
     for uid, factor in enumerate(factors):
         for tenant in (0, 1):
             where = {"run_id": uid, "tenant": tenant, "vcd": str(tenant)}
-            record = a_record(told={"observations": steady(mean_ms=500 * factor * slower)}, place=where)
+            record = a_record(
+                told={"observations": steady(mean_ms=500 * factor * slower)},
+                place=where,
+                common={"started": NOON + timedelta(minutes=uid)},
+            )
             write_record(directory, replace(record, **fields), NOON + timedelta(seconds=uid))
     return directory
 

@@ -28,7 +28,8 @@ def reports(tmp_path: Path) -> Path:
             for job in JOBS:
                 observations = steady(seed=uid, mean_ms=500 + 20 * tenant)
                 where = {"run_id": uid, "tenant": tenant, "vcd": str(tenant), "name": job}
-                write_record(output, a_record(told={"observations": observations}, place=where), NOON)
+                began = {"started": NOON + timedelta(minutes=uid)}
+                write_record(output, a_record(told={"observations": observations}, place=where, common=began), NOON)
     return tmp_path
 
 

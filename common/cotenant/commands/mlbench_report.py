@@ -16,6 +16,7 @@ from cotenant.launch.environment import SOURCE_ROOT
 from cotenant.report import mlbench
 from cotenant.report import mlbench_text as text
 from cotenant.report.mlbench_html import Page, mlbench_html
+from cotenant.results.configurations import newest_work
 from cotenant.results.launches import newest_of_each
 from cotenant.results.read import Records, read_records
 from cotenant.results.row import Row
@@ -53,9 +54,11 @@ def main(argv: Sequence[str]) -> int:
     jobs = None if given.jobs is None else _expected(given.jobs, targets)
     notes = [f"{one.path}: {one.reason}; skipped." for one in records.skipped]
     rows, twice = newest_of_each(rows)
-    for note in (*notes, *twice):
+    rows, older = newest_work(rows)
+    notes += [*twice, *older]
+    for note in notes:
         print(f"mlbench-report: {note}", file=sys.stderr)
-    page = _page(given, rows, targets, jobs, [*notes, *twice])
+    page = _page(given, rows, targets, jobs, notes)
     _print(page, rows, targets, given.classic)
     if given.html is not None:
         write_whole(given.html, mlbench_html(page).encode())

@@ -12,10 +12,11 @@ from cotenant.findings.finding import Finding
 from cotenant.isolation.backend import Backend, expected
 from cotenant.isolation.enabling import enabled_by
 from cotenant.isolation.plan import Slice
+from cotenant.launch.crashed import crashed
 from cotenant.launch.ending import Ending, LaunchResult
-from cotenant.launch.rank import Rank
 from cotenant.results.build import Common, Place, Told, build_record
 from cotenant.results.record import Enclosed, Observed, Record
+from cotenant.stats.budget import Amount
 from cotenant.stats.overlap import common_load
 from cotenant.suite.cells import Cell
 
@@ -34,7 +35,7 @@ class SuiteFacts:
 
 def records_of(result: LaunchResult, cell: Cell, facts: SuiteFacts) -> list[Record]:
     """Return a record per tenant of the launch."""
-    told = [_told(ending.ranks) for ending in result.endings]
+    told = [_told(ending, result.given) for ending in result.endings]
     loads = [one.load() for one in told if one.observations]
     common = Common(
         started=result.started,
@@ -59,17 +60,24 @@ def records_of(result: LaunchResult, cell: Cell, facts: SuiteFacts) -> list[Reco
     ]
 
 
-def _told(ranks: dict[int, Rank]) -> Told:
-    """Rank 0 speaks for its tenant, and its clock counts; the items are those of all ranks, whose rows are kept too."""
+def _told(ending: Ending, given: Amount | None) -> Told:
+    """Rank 0 speaks for its tenant, and its clock counts; the items are those of all ranks, whose rows are kept too.
+
+    For a program that never joined its log speaks.
+    """
+    ranks = ending.ranks
     seen = {number: [Observed.told(fields) for fields in rank.observations] for number, rank in sorted(ranks.items())}
     first = ranks.get(0)
     if first is None:
-        return Told()
-    ready = first.ready or {}
+        found = crashed(ending.order.log) if ending.outcome == "completed" else None
+        return Told(part={"findings": [dataclasses.asdict(found)]} if found else {})
+    amount = given or first.asked
     return Told(
         ready_ns=first.ready_ns,
-        skip=ready.get("skip", 0),
-        warm_up_ns=ready.get("warm_up_ns", []),
+        skip=amount.skip if amount else 0,
+        asked=first.asked,
+        given=given,
+        warm_up_ns=first.ready["warm_up_ns"] if first.ready else [],
         observations=_summed(list(seen.values())),
         rank_observations={str(number): rows for number, rows in seen.items()} if len(seen) > 1 else {},
         part=first.work | (first.record or {}),

@@ -17,6 +17,7 @@ from cotenant.launch.environment import added_environment, free_ports, job_varia
 from cotenant.launch.memory import OnOom
 from cotenant.launch.places import Places
 from cotenant.launch.tenant import Order
+from cotenant.launch.terms import USUAL_TERMS, Terms
 from cotenant.machine.topology import Machine
 from cotenant.suite.cells import Cell, arguments, expand
 from cotenant.suite.jobfile import Job, Suite
@@ -40,6 +41,7 @@ class Options:
     mems: Mems = "local"
     reserve_bytes: int | None = None
     timeout_s: float = 3600.0
+    terms: Terms = USUAL_TERMS
     singularity: str | None = None
     cache: CachePolicy = "none"
     on_oom: OnOom = "group"

@@ -194,7 +194,7 @@ class SuiteRun:
         self._reaper.ensure()
         if missing is None:
             timeout_s = start.cell.job.timeout_s or self._options.timeout_s
-            upkeep, on_oom = self._reaper.ensure, self._options.on_oom
+            upkeep, on_oom, terms = self._reaper.ensure, self._options.on_oom, self._options.terms
             around = commons(start.orders, self._places, self._options.cache, lambda: bool(interruption.requested))
             metered = meters_of(self._machine, [order.slice for order in start.orders])
             with around as meters, metered as sampling, _isolation_errors():
@@ -206,6 +206,7 @@ class SuiteRun:
                     upkeep,
                     on_oom,
                     sampling,
+                    terms,
                     self._observer,
                 )
                 counted = self._counts()
@@ -228,14 +229,14 @@ class SuiteRun:
     def _keep(self, start: Start, result: LaunchResult) -> list[Record]:
         # Not before: what makes numbers takes its time to import, and until now nothing needed any.
         from cotenant.launch.collect import SuiteFacts, records_of
-        from cotenant.results.scaled import with_efficiency
+        from cotenant.results.judged import judged
         from cotenant.results.store import write_record
 
         options = self._options
-        policies = {"cache": options.cache, "on_oom": options.on_oom}
+        policies = {"cache": options.cache, "on_oom": options.on_oom, **options.terms.policies()}
         backend, findings = self.chosen.backend, tuple(dict.fromkeys((*start.findings, *self.before)))
         facts = SuiteFacts(options.suite.name, options.uid, self._facts, backend, policies, findings)
-        records = [with_efficiency(record, self._earlier) for record in records_of(result, start.cell, facts)]
+        records = judged(records_of(result, start.cell, facts), self._earlier)
         self._earlier += records
         for record in records:
             write_record(self._places.output, record, result.ended)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
@@ -16,6 +16,7 @@ from cotenant.results.measured import measured
 from cotenant.results.record import Enclosed, Meeting, Observed, Record, known_outcome
 from cotenant.results.said import Said, said
 from cotenant.results.utilisation import utilisation
+from cotenant.stats.budget import Amount
 from cotenant.stats.overlap import Span, overlap
 
 LOSSES_KEPT = 100
@@ -47,6 +48,8 @@ class Told:
 
     ready_ns: int = 0
     skip: int = 0
+    asked: Amount | None = None
+    given: Amount | None = None
     warm_up_ns: list[int] = field(default_factory=list)
     observations: list[Observed] = field(default_factory=list)
     rank_observations: dict[str, list[Observed]] = field(default_factory=dict)
@@ -59,6 +62,11 @@ class Told:
     @property
     def kept(self) -> list[Observed]:
         return self.observations[max(0, self.skip) :]
+
+    @property
+    def done(self) -> Amount | None:
+        """What was given, with the observations that were made of it: they may have been enough before the last."""
+        return self.given and replace(self.given, repeat=len(self.observations))
 
     def load(self) -> Span:
         """Return when this tenant's load began and ended, as far as it is known."""
@@ -89,7 +97,7 @@ def build_record(place: Place, told: Told, common: Common, outcome: str, message
     gpu = _gpu(place, part)
     compute = utilisation(part, told.kept, gpu) if completed else {}
     record = Record(
-        arguments=part.given_arguments(),
+        arguments=part.given_arguments(told.done if completed else told.given),
         suite=place.suite,
         name=place.name,
         run_id=place.run_id,
@@ -119,6 +127,8 @@ def build_record(place: Place, told: Told, common: Common, outcome: str, message
         tenants=place.tenants,
         group=place.group,
         skip=max(0, told.skip),
+        asked=told.asked,
+        given=told.given,
         comparable=comparable,
         command=place.command,
         log=place.log,

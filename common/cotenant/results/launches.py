@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, field, fields
 
+from cotenant.results.copies import without_copies
 from cotenant.results.row import Row
 
 
@@ -34,6 +35,24 @@ class LaunchRate:
     work: Work
 
 
+def difference_of(works: Collection[Work], beside: Collection[str] = ()) -> tuple[str, str] | None:
+    """Return the first field in which works differ, none of those `beside`, and its values: empty for `benchmark`.
+
+    What a record does not know differs from nothing.
+    """
+    for name in (one.name for one in fields(Work) if one.name not in beside):
+        seen = {str(value) for work in works if (value := getattr(work, name)) not in ("", None)}
+        if len(seen) > 1:
+            return name, "" if name == "benchmark" else " and ".join(sorted(seen))
+    return None
+
+
+def said_of_difference(name: str, values: str) -> str:
+    """Return a difference as a person reads it: `different batch size: 32 and 64`."""
+    what = "source or arguments of the benchmark" if name == "benchmark" else name.replace("_", " ")
+    return f"different {what}{f': {values}' if values else ''}"
+
+
 @dataclass(slots=True)
 class Launches:
     """Launches with a rate, per job in the order of first sight; and sentences on those that have none."""
@@ -51,7 +70,7 @@ def launches_of(rows: Iterable[Row]) -> Launches:
     found = Launches(left_out=twice)
     for (_, name, run_id), members in groups.items():
         of_job = found.of.setdefault(name, [])
-        if (reason := _flaw(members)) is not None:
+        if (reason := flaw(members)) is not None:
             found.left_out.append(f"{name}, repetition {run_id}: {reason}")
         else:
             of_job.append(_launch(members))
@@ -61,22 +80,32 @@ def launches_of(rows: Iterable[Row]) -> Launches:
 def newest_of_each(rows: Iterable[Row]) -> tuple[list[Row], list[str]]:
     """Return the newest row of each tenant of each repetition of a job, and a sentence where there were several.
 
-    A tenant is known by its number, in the original's records by its device and host.
+    A tenant is known by its number, in the original's records by its device and host. Of our own records those of the
+    newest launch count alone: what is left of an earlier one with more tenants was not measured beside these.
     """
+    kept, said = without_copies(rows)
     found: dict[tuple[object, ...], list[Row]] = defaultdict(list)
-    for row in rows:
+    for row in kept:
         tenant = (row.hostname, row.vcd) if row.tenant is None else row.tenant
         found[row.suite, row.name, row.run_id, tenant].append(row)
     newest = [max(same, key=lambda row: (row.start_time, row.path)) for same in found.values()]
-    several = [same for same in found.values() if len(same) > 1]
-    said = {
-        f"{same[0].name}, repetition {same[0].run_id}: there are records of several runs; the newest count."
-        for same in several
+    began: dict[tuple[object, ...], str] = {}
+    for row in newest:
+        if row.ours:
+            launch = (row.suite, row.name, row.run_id)
+            began[launch] = max(began.get(launch, ""), row.start_time)
+    counted = [row for row in newest if not row.ours or row.start_time == began[row.suite, row.name, row.run_id]]
+    several = [same[0] for same in found.values() if len(same) > 1]
+    older = {id(row) for row in newest} - {id(row) for row in counted}
+    told = {
+        f"{row.name}, repetition {row.run_id}: there are records of several runs; the newest count."
+        for row in (*several, *(row for row in newest if id(row) in older))
     }
-    return newest, sorted(said)
+    return counted, [*said, *sorted(told)]
 
 
-def _flaw(rows: Sequence[Row]) -> str | None:
+def flaw(rows: Sequence[Row]) -> str | None:
+    """Return why the rows of a launch have no rate, or None where they have one."""
     for row in rows:
         if not row.completed:
             return f"tenant {row.vcd} {row.outcome}."
@@ -84,10 +113,26 @@ def _flaw(rows: Sequence[Row]) -> str | None:
             return f"tenant {row.vcd} is INVALID ({', '.join(row.findings)})."
         if row.rate is None:
             return f"tenant {row.vcd} has no rate."
+    for name in ("unit", "version", "batch_size", "precision"):
+        if len(values := dict.fromkeys(str(getattr(row, name)) for row in rows)) > 1:
+            return f"its tenants did different work ({name.replace('_', ' ')} {' and '.join(values)})."
     expected = rows[0].tenants
     if expected is not None and len(rows) != expected:
         return f"{len(rows)} of {expected} tenants have a record."
     return None
+
+
+def work_of(row: Row) -> Work:
+    """Return what has to be equal where this row's rate is compared."""
+    return Work(
+        benchmark=row.unique_id,
+        batch_size=row.batch_size,
+        precision=row.precision,
+        devices=row.devices,
+        tenants=row.tenants,
+        isolation=row.isolation,
+        software=row.software,
+    )
 
 
 def _launch(rows: Sequence[Row]) -> LaunchRate:
@@ -98,13 +143,5 @@ def _launch(rows: Sequence[Row]) -> LaunchRate:
         run_id=first.run_id,
         start_time=first.start_time,
         rate=sum(row.rate or 0.0 for row in rows),
-        work=Work(
-            benchmark=first.unique_id,
-            batch_size=first.batch_size,
-            precision=first.precision,
-            devices=first.devices,
-            tenants=first.tenants,
-            isolation=first.isolation,
-            software=first.software,
-        ),
+        work=work_of(first),
     )

@@ -12,6 +12,7 @@ from typing import Any, Literal, get_args
 import msgspec
 
 from cotenant.findings.finding import Finding
+from cotenant.stats.budget import Amount
 from cotenant.stats.description import Description
 
 Outcome = Literal[
@@ -99,7 +100,7 @@ class Enclosed(msgspec.Struct, frozen=True):
 
     Counters of time are of GO to the last DONE, the rest of the slice's life. `unenforced` are limits, `uncounted`
     counters, and `enabled_by` says for each of them what would make it be had. `policies` hold for all tenants alike:
-    `cache`, `on_oom`.
+    `cache`, `on_oom`, and where they were asked for `budget_s` and `until_interval`.
     """
 
     backend: str
@@ -107,13 +108,17 @@ class Enclosed(msgspec.Struct, frozen=True):
     read_back: dict[str, Any]
     counters: dict[str, Any]
     unenforced: list[str]
-    policies: dict[str, str] = {}
+    policies: dict[str, str | float] = {}
     uncounted: list[str] = []
     enabled_by: dict[str, str] = {}
 
 
 class Record(msgspec.Struct, kw_only=True, frozen=True):
-    """One tenant of one launch. The benchmark's arguments stand flat, before everything else."""
+    """One tenant of one launch. The benchmark's arguments stand flat, before everything else.
+
+    `asked` is the work it was ready for, `given` what GO told it to do; the flat `number` and `repeat` are what it did.
+    Without a runner both are null.
+    """
 
     arguments: dict[str, Any]
     suite: str
@@ -146,6 +151,8 @@ class Record(msgspec.Struct, kw_only=True, frozen=True):
     tenants: int
     group: str
     skip: int
+    asked: Amount | None
+    given: Amount | None
     comparable: bool
     command: list[str]
     log: str
@@ -179,7 +186,7 @@ def plain(record: Record) -> dict[str, Any]:
     Where an argument has the name of a field, the field's observed value stands there. A number that is not finite
     becomes null; what no UTF-8 can hold, as undecodable bytes of a file's name, becomes an escape.
     """
-    fields: dict[str, Any] = _portable(msgspec.to_builtins(record))
+    fields: dict[str, Any] = portable(msgspec.to_builtins(record))
     return {**fields.pop("arguments"), **fields}
 
 
@@ -188,11 +195,12 @@ def encode(record: Record) -> bytes:
     return msgspec.json.format(msgspec.json.encode(plain(record)), indent=1) + b"\n"
 
 
-def _portable(value: Any) -> Any:
+def portable(value: Any) -> Any:
+    """Return what JSON and UTF-8 can hold of plain values: null for a number that is not finite, escapes in texts."""
     if isinstance(value, dict):
-        return {_portable(key): _portable(one) for key, one in value.items()}
+        return {portable(key): portable(one) for key, one in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_portable(one) for one in value]
+        return [portable(one) for one in value]
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, str):

@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 _UID = re.compile(r"\.R(\d+)\.D")
+_FAILED = re.compile(r"\.FAIL(\.\d{8}-\d{6}-\d+)?\.json$")
 
 
 class ForeignError(ValueError):
@@ -70,7 +71,10 @@ def row_of(fields: Any, path: str) -> Row:
     train, items = mapping_of(train), mapping_of(fields.get("train_item"))
     statistics, isolation = mapping_of(fields.get("statistics")), mapping_of(fields.get("isolation"))
     mean = _positive(items.get("avg"))
-    completed = bool(fields.get("completed", mean is not None)) and not path.endswith(".FAIL.json")
+    outcome = _text(fields.get("outcome"))
+    # Three say so, and the worst is believed: a crashed job must not be reported as done.
+    completed = bool(fields.get("completed", mean is not None)) and outcome in ("", "completed")
+    completed = completed and not _FAILED.search(path)
     findings = [mapping_of(one) for one in list_of(fields.get("findings"))]
     vcd = ",".join(map(str, fields["vcd"])) if isinstance(fields.get("vcd"), list) else _text(fields.get("vcd"))
     found = _UID.search(path)
@@ -87,7 +91,7 @@ def row_of(fields: Any, path: str) -> Row:
         devices=whole_of(fields.get("devices")),
         start_time=_text(fields.get("start_time")),
         completed=completed,
-        outcome=_text(fields.get("outcome")) or ("completed" if completed else "failed"),
+        outcome="completed" if completed else outcome if outcome != "completed" and outcome else "failed",
         message=_text(fields.get("message")),
         invalid=completed and any(one.get("severity") == "error" for one in findings),
         comparable=bool(fields.get("comparable", True)),
