@@ -25,7 +25,7 @@ CHECKOUT = SOURCE_ROOT.parent
 TARGETS = CHECKOUT / "targets"
 LIMITS = "V100"
 """Whose least shares and most spreads new targets take over, where --targets names nobody's."""
-WIDTH = 160
+WIDTH = 180
 FORMATS = {"md": summary_files.as_markdown, "csv": summary_files.as_csv, "json": summary_files.as_json}
 SCALING = {
     "md": scaling_text.as_markdown,

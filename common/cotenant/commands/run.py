@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from cotenant.commands.flags import Parser, add_slice_flags, duration, share
-from cotenant.commands.output import tell
+from cotenant.commands.output import shown, tell
 from cotenant.commands.preview import dry_lines, show_lines
 from cotenant.errors import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_PASSED, CotenantError
 from cotenant.isolation.backend import RunName
@@ -41,7 +41,8 @@ def main(argv: Sequence[str]) -> int:
         return EXIT_PASSED
     run.settle()
     tell("\n".join(run.heading()))
-    report = run.run(tell)
+    with shown([start.cell.label for start in run.starts]) as view:
+        report = run.run(view.tell, view) if view else run.run(tell)
     if report.records:
         from cotenant.report.terminal import print_suite
 

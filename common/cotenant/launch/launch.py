@@ -16,6 +16,7 @@ from cotenant.launch.ending import Ending, LaunchResult, ending_of, not_isolated
 from cotenant.launch.interruption import Interruption
 from cotenant.launch.memory import KillWatch, OnOom
 from cotenant.launch.narrowing import Narrowing
+from cotenant.launch.observer import Observer, Unobserved, expected_s
 from cotenant.launch.rank import Go, Rank
 from cotenant.launch.rendezvous import Events, Link
 from cotenant.launch.tenant import Order, Reason, Tenant, start_tenant
@@ -45,7 +46,7 @@ class Launch:
     """Starts the orders' tenants, brings them to one GO and one STOP, and leaves nothing behind.
 
     `upkeep` is called about once a second: what else has to be alive is looked after there. `sampling` looks at the
-    host as often, between GO and the last DONE.
+    host as often, between GO and the last DONE; `observer` is told of all but that.
     """
 
     def __init__(
@@ -58,6 +59,7 @@ class Launch:
         on_oom: OnOom = "group",
         sampling: Meters | None = None,
         terms: Terms = USUAL_TERMS,
+        observer: Observer | None = None,
     ) -> None:
         self._orders = orders
         self._backend = backend
@@ -67,6 +69,7 @@ class Launch:
         self._on_oom = on_oom
         self._sampling = sampling or Meters(())
         self._terms = terms
+        self._observer = observer or Unobserved()
         self._events = Events()
         self._kills = KillWatch()
         self._tenants: list[Tenant] = []
@@ -124,6 +127,8 @@ class Launch:
                 self._upkeep()
                 if self._phase is Phase.LOAD:
                     self._sampling.sample()
+                else:
+                    self._observer.tick()
             self._check_limits(now_s)
 
     def _rest_s(self) -> float:
@@ -157,6 +162,7 @@ class Launch:
         for tenant in self._tenants:
             with contextlib.suppress(OSError):
                 tenant.channel.send(b"1")
+        self._observer.building(0)
 
     def _welcome(self, tenant: Tenant) -> None:
         for link in tenant.listener.accept():
@@ -275,7 +281,10 @@ class Launch:
     # What the runner does
 
     def _go_if_ready(self) -> None:
-        if self._phase is not Phase.BUILD or not all(not one.lost and one.all_ranks("ready") for one in self._tenants):
+        if self._phase is not Phase.BUILD:
+            return
+        self._observer.building(sum(one.all_ranks("ready") for one in self._tenants))
+        if not all(not one.lost and one.all_ranks("ready") for one in self._tenants):
             return
         ranks = [rank for tenant in self._tenants for rank in tenant.ranks.values()]
         try:
@@ -285,6 +294,7 @@ class Launch:
             return
         if self._terms.until_interval is not None:
             self._narrowing = Narrowing(self._terms.until_interval, given.skip)
+        self._observer.measuring(expected_s(ranks, given.number, given.repeat))
         self._phase = Phase.LOAD
         self._sampling.start([tenant.live for tenant in self._tenants])
         for tenant in self._tenants:
@@ -322,12 +332,13 @@ class Launch:
             )
             late = ("timeout", f"It did not end within {limit_s:.0f} s after STOP.")
             tenant.limit = (time.monotonic() + limit_s, late)
-        self._meters |= self._sampling.result()
+        self._meters |= self._sampling.result(self._go.t0_ns)
         for tenant in self._tenants:
             for rank in tenant.ranks.values():
                 if rank.link.open:
                     self._events.on_readable(rank.link, partial(self._listen, tenant, rank))
                     rank.link.say("stop")
+        self._observer.stopping()
 
     def _poll_memory(self) -> None:
         """A tenant of which a worker was killed may wait for it for ever: the counter ends it, or is told not to."""

@@ -32,6 +32,7 @@ from cotenant.launch.ending import Ending, LaunchResult
 from cotenant.launch.interruption import Interruption
 from cotenant.launch.launch import Launch
 from cotenant.launch.loaders import loader_bytes
+from cotenant.launch.observer import Observer, Unobserved
 from cotenant.launch.reaper import Reaper
 from cotenant.launch.start import Options, Resolver, Start
 from cotenant.machine.counts import HostCounts, host_counts, since
@@ -60,6 +61,7 @@ class SuiteRun:
     def __init__(self, options: Options) -> None:
         """Raises CotenantError for everything that can be known to be wrong before anything runs."""
         self._options = options
+        self._observer: Observer = Unobserved()
         self._machine = discover()
         self._places = options.places
         self.chosen = choose_backend(options.isolation, cgroup_mounts(), options.cgroup_base, options.on_oom)
@@ -97,9 +99,10 @@ class SuiteRun:
         )
         return tuple(finding for _, answer in ask_all(SURROUNDINGS, facts) for finding in answer.findings)
 
-    def run(self, tell: Callable[[str], None]) -> Report:
+    def run(self, tell: Callable[[str], None], observer: Observer | None = None) -> Report:
         """Launch every cell; `tell` is given a line per launch. Raises CotenantError; leaves nothing behind."""
         report = Report()
+        self._observer = observer or self._observer
         begin_s = time.monotonic()
         with contextlib.ExitStack() as stack:
             lock = SuiteLock(lock_path())
@@ -173,6 +176,7 @@ class SuiteRun:
             script = data.maker_of(command)
             if script is None or interruption.requested:
                 continue
+            self._observer.preparing(str(script))
             if (reason := prepare(script)) is not None:
                 missing[command] = reason
         return missing
@@ -186,6 +190,7 @@ class SuiteRun:
         say: Callable[[str], None],
     ) -> list[Record]:
         begin_s = time.monotonic()
+        self._observer.launch(position, start.cell.label, len(start.orders))
         self._reaper.ensure()
         if missing is None:
             timeout_s = start.cell.job.timeout_s or self._options.timeout_s
@@ -193,8 +198,17 @@ class SuiteRun:
             around = commons(start.orders, self._places, self._options.cache, lambda: bool(interruption.requested))
             metered = meters_of(self._machine, [order.slice for order in start.orders])
             with around as meters, metered as sampling, _isolation_errors():
-                backend = self.chosen.backend
-                launch = Launch(start.orders, backend, timeout_s, interruption, upkeep, on_oom, sampling, terms)
+                launch = Launch(
+                    start.orders,
+                    self.chosen.backend,
+                    timeout_s,
+                    interruption,
+                    upkeep,
+                    on_oom,
+                    sampling,
+                    terms,
+                    self._observer,
+                )
                 counted = self._counts()
                 result = launch.run()
                 own_kills = sum(ending.after.oom_kills or 0 for ending in result.endings)
@@ -206,6 +220,7 @@ class SuiteRun:
         for order in start.orders:
             shutil.rmtree(order.temporary, ignore_errors=True)
         records = self._keep(start, result)
+        self._observer.ended(records)
         failed = sum(not record.completed for record in records)
         minutes = (time.monotonic() - begin_s) / 60
         say(launch_line(position, len(self.starts), failed, len(records), minutes, start.cell.job.cmd))

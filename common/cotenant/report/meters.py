@@ -42,6 +42,13 @@ def courses(details: Sequence[Detail]) -> list[Course]:
     return found
 
 
+def device_load_percent(details: Sequence[Detail]) -> float | None:
+    """Return the mean load of the tenants' own devices while they were timed; None where no device told it."""
+    own = ((meter, one.row.vcd.split(",")) for one in details for meter in one.meters)
+    loads = [meter.mean for meter, devices in own if meter.quantity == "load_percent" and meter.of in devices]
+    return fmean(loads) if loads else None
+
+
 def mean_of(course: Sequence[Sequence[Meter]]) -> float:
     """Return the mean over launches of the mean over devices."""
     return fmean(fmean(one.mean for one in of) for of in course)

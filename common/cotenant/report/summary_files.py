@@ -9,23 +9,24 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any
 
+from cotenant.report.meters import device_load_percent
 from cotenant.report.summary import Estimate, Job, Summary
-from cotenant.report.summary_text import HEADER, LEFT, cells, finding_counts
+from cotenant.report.summary_text import HEADER, LEFT, cells
 from cotenant.report.terminal import printable
 
 _COLUMNS = (
     *("suite", "host", "job", "group", "tenant", "unit", "rate", "low", "high", "launches", "observations", "spread"),
-    *("fairness", "worst_over_best", "slowest", "overlap", "verdict", "errors", "warnings"),
+    *("fairness", "worst_over_best", "slowest", "overlap", "device_load_percent", "verdict", "errors", "warnings"),
 )
 
 
 def as_markdown(summary: Summary) -> str:
     """Return one table of all jobs, findings counted."""
-    header = ("suite", "host", *HEADER, "findings")
-    left = LEFT | {"suite", "host", "findings"}
+    header = ("suite", "host", *HEADER)
+    left = LEFT | {"suite", "host"}
     rows = [header, tuple("---" if name in left else "---:" for name in header)]
     for job in summary.jobs:
-        shown = {"suite": job.suite, "host": job.host, **cells(job), "findings": finding_counts(job.findings)}
+        shown = {"suite": job.suite, "host": job.host, **cells(job)}
         rows.append(tuple(printable(shown[name]).replace("|", "\\|") for name in header))
     return "\n".join("| " + " | ".join(row) + " |" for row in rows) + "\n"
 
@@ -62,6 +63,7 @@ def _flat(summary: Summary) -> Iterator[dict[str, Any]]:
                 "worst_over_best": even and even.worst_over_best,
                 "slowest": even and even.slowest,
                 "overlap": job.overlap,
+                "device_load_percent": device_load_percent(job.members),
                 "errors": job.findings.get("error", 0),
                 "warnings": job.findings.get("warning", 0),
             }
@@ -94,6 +96,7 @@ def _job(job: Job) -> dict[str, Any]:
     return _named(job) | {
         "launches": job.launches,
         "overlap": job.overlap,
+        "device_load_percent": device_load_percent(job.members),
         "node": None if job.node is None else asdict(job.node),
         "tenants": {name: asdict(found) for name, found in job.tenants.items()},
         "evenness": None if job.evenness is None else asdict(job.evenness),

@@ -17,6 +17,7 @@ from cotenant.findings.finding import Finding
 from cotenant.results.meters import Meter, meters_of
 from cotenant.results.record import MOST, Meeting, Observed
 from cotenant.results.row import Row, list_of, mapping_of, row_of, whole_of
+from cotenant.results.series import Series, series_of
 from cotenant.stats.description import Description
 
 T = TypeVar("T")
@@ -62,6 +63,7 @@ class Detail:
     cell: Cell
     machine: Mapping[str, Any]
     end_time: str
+    series: tuple[Series, ...] = ()
 
 
 def detail_of(fields: Any, path: str) -> Detail:
@@ -80,6 +82,7 @@ def detail_of(fields: Any, path: str) -> Detail:
         cell=_cell(fields),
         machine=mapping_of(fields.get("machine")),
         end_time=fields["end_time"] if isinstance(fields.get("end_time"), str) else "",
+        series=series_of(fields),
     )
 
 
