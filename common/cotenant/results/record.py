@@ -113,7 +113,11 @@ class Enclosed(msgspec.Struct, frozen=True):
 
 
 class Record(msgspec.Struct, kw_only=True, frozen=True):
-    """One tenant of one launch. The benchmark's arguments stand flat, before everything else."""
+    """One tenant of one launch. The benchmark's arguments stand flat, before everything else.
+
+    A `solo` launch is of one tenant alone in the slice it has beside the others: its `name` ends in `.solo`, so that no
+    reader takes it for a launch of its job; `tenant` is its number beside the others, and `tenants` is 1.
+    """
 
     arguments: dict[str, Any]
     suite: str
@@ -144,6 +148,7 @@ class Record(msgspec.Struct, kw_only=True, frozen=True):
     ignored: list[str]
     tenant: int
     tenants: int
+    solo: bool = False
     group: str
     skip: int
     comparable: bool
