@@ -53,9 +53,10 @@ def main(argv: Sequence[str]) -> int:
     jobs = None if given.jobs is None else _expected(given.jobs, targets)
     notes = [f"{one.path}: {one.reason}; skipped." for one in records.skipped]
     rows, twice = newest_of_each(rows)
-    for note in (*notes, *twice):
+    notes += [*twice, *_mixed(rows)]
+    for note in notes:
         print(f"mlbench-report: {note}", file=sys.stderr)
-    page = _page(given, rows, targets, jobs, [*notes, *twice])
+    page = _page(given, rows, targets, jobs, notes)
     _print(page, rows, targets, given.classic)
     if given.html is not None:
         write_whole(given.html, mlbench_html(page).encode())
@@ -65,12 +66,19 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _of_suite(records: Records, name: str | None) -> list[Row]:
-    rows = [row for row in records.rows if name is None or row.suite in (name, "")]
+    """Return the rows of all tenants together: a tenant alone is a rate of its own kind, and none of the job's."""
+    rows = [row for row in records.rows if not row.solo and (name is None or row.suite in (name, ""))]
     if not rows:
         suites = sorted({row.suite for row in records.rows if row.suite})
         known = f"There are records of: {', '.join(suites)}." if suites else "Is it the directory of --outdir?"
         raise CotenantError(f"There are no records{f' of {name}' if name else ''} there.", known)
     return rows
+
+
+def _mixed(rows: Sequence[Row]) -> list[str]:
+    seen = sorted({row.isolation for row in rows if row.isolation})
+    named = " and ".join(seen)
+    return [f"isolation {named} stand here as one; give each a directory of its own."] if len(seen) > 1 else []
 
 
 def _expected(name: str, targets: dict[str, Target]) -> list[str]:

@@ -92,8 +92,8 @@ class SuiteRun:
             return told
         if not solo:
             return f"{told} (--solo adds none: no job here has several tenants)"
-        where = "the whole machine, without slices" if self.chosen.backend.name == "none" else "its slice"
-        return f"{told} ({solo} of a tenant alone in {where})"
+        where = "on the whole machine, without slices" if self.chosen.backend.name == "none" else "in its slice"
+        return f"{told} ({solo} of a tenant alone {where})"
 
     @functools.cached_property
     def before(self) -> tuple[Finding, ...]:

@@ -28,6 +28,7 @@ HEADER = (
     "overlap",
     "verdict",
 )
+INTERFERENCE = "interference"
 ABOVE = ("job", "rate", "95 % interval", "n", "spread", "overlap", "verdict")
 LEFT = frozenset({"job", "group", "unit", "tenants", "verdict"})
 SHOWN_TENANTS = 4
@@ -35,6 +36,9 @@ LEGEND = (
     "n: L launches, with the 95 % t interval of their mean (3 and more) and the spread between them; "
     "o observations of a single launch's only tenant, with the interval of their median. "
     "worst/best (the tenant that was slowest in most launches)."
+)
+INTERFERENCE_LEGEND = (
+    "interference: 1 - rate together / rate alone in the slice; --table interference has it per tenant."
 )
 
 
@@ -52,15 +56,24 @@ def summary_lines(summary: Summary, width: int) -> Iterator[Text]:
         jobs = list(group)
         yield Text.assemble((printable(suite) or "suite", "bold"), f"  {printable(facts(jobs, host))}")
         rows = [cells(job) for job in jobs]
-        wide = [[row[name] for name in HEADER] for row in rows]
-        if _total([HEADER, *wide]) <= width:
-            yield from _table(HEADER, wide)
+        header = header_of(jobs)
+        wide = [[row[name] for name in header] for row in rows]
+        if _total([header, *wide]) <= width:
+            yield from _table(header, wide)
         else:
             yield from _narrow(rows, width)
         yield Text("")
     if summary.jobs:
         yield Text(LEGEND, "dim")
+    if any(job.interference is not None for job in summary.jobs):
+        yield Text(INTERFERENCE_LEGEND, "dim")
     yield from _below(summary)
+
+
+def header_of(jobs: Sequence[Job]) -> tuple[str, ...]:
+    """Return the columns: one more before the last where tenants ran alone, too."""
+    alone = any(job.interference is not None for job in jobs)
+    return (*HEADER[:-1], INTERFERENCE, HEADER[-1]) if alone else HEADER
 
 
 def facts(jobs: Sequence[Job], host: str) -> str:
@@ -79,6 +92,7 @@ def cells(job: Job) -> dict[str, str]:
     """Return a job's line as text, by column."""
     even = job.evenness
     slowest = f" ({even.slowest})" if even is not None and even.slowest is not None else ""
+    lost = job.interference.node if job.interference is not None else None
     return {
         "job": printable(job.label),
         "group": printable(job.group),
@@ -88,6 +102,7 @@ def cells(job: Job) -> dict[str, str]:
         "fairness": ABSENT if even is None else f"{even.jain:.4f}",
         "worst/best": ABSENT if even is None else f"{even.worst_over_best:.3f}{slowest}",
         "overlap": ABSENT if job.overlap is None else at_most(job.overlap),
+        INTERFERENCE: ABSENT if lost is None else percent(lost.interference),
         "verdict": printable(job.verdict),
     }
 
@@ -142,6 +157,7 @@ def _narrow(rows: Sequence[dict[str, str]], width: int) -> Iterator[Text]:
             yield Text(row["job"])
         yield line
         shared = f": {row['tenants']}; fairness {row['fairness']}, worst/best {row['worst/best']}"
+        shared += f"; interference {row[INTERFERENCE]}" if row[INTERFERENCE] != ABSENT else ""
         yield Text(f"  {row['group']}, {row['unit']}{shared if row['fairness'] != ABSENT else ''}", "dim")
 
 

@@ -60,6 +60,8 @@ class Detail:
     findings: tuple[Finding, ...]
     meters: tuple[Meter, ...]
     cell: Cell
+    slice: str
+    """What was planned for it, as text: equal for equal slices. Empty where the record does not say."""
     machine: Mapping[str, Any]
     end_time: str
 
@@ -78,6 +80,7 @@ def detail_of(fields: Any, path: str) -> Detail:
         findings=tuple(one for one in findings if one is not None),
         meters=meters_of(fields),
         cell=_cell(fields),
+        slice=_slice(fields),
         machine=mapping_of(fields.get("machine")),
         end_time=fields["end_time"] if isinstance(fields.get("end_time"), str) else "",
     )
@@ -131,6 +134,11 @@ def _cell(fields: Mapping[str, Any]) -> Cell:
         parallelism=next((str(one) for one in (observed.get("parallel"), fields.get("parallel")) if one), ""),
         input="files" if fields.get("data") else "resident" if "data" in fields else "",
     )
+
+
+def _slice(fields: Mapping[str, Any]) -> str:
+    planned = mapping_of(mapping_of(fields.get("isolation")).get("planned"))
+    return ", ".join(f"{name.replace('_', ' ')} {planned[name]}" for name in sorted(planned))
 
 
 def _part(value: Any, kind: type[T]) -> T | None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, field, fields
 
 from cotenant.results.row import Row
 
@@ -34,6 +34,24 @@ class LaunchRate:
     work: Work
 
 
+def difference_of(works: Collection[Work], beside: Collection[str] = ()) -> tuple[str, str] | None:
+    """Return the first field in which works differ, none of those `beside`, and its values: empty for `benchmark`.
+
+    What a record does not know differs from nothing.
+    """
+    for name in (one.name for one in fields(Work) if one.name not in beside):
+        seen = {str(value) for work in works if (value := getattr(work, name)) not in ("", None)}
+        if len(seen) > 1:
+            return name, "" if name == "benchmark" else " and ".join(sorted(seen))
+    return None
+
+
+def said_of_difference(name: str, values: str) -> str:
+    """Return a difference as a person reads it: `different batch size: 32 and 64`."""
+    what = "source or arguments of the benchmark" if name == "benchmark" else name.replace("_", " ")
+    return f"different {what}{f': {values}' if values else ''}"
+
+
 @dataclass(slots=True)
 class Launches:
     """Launches with a rate, per job in the order of first sight; and sentences on those that have none."""
@@ -43,15 +61,18 @@ class Launches:
 
 
 def launches_of(rows: Iterable[Row]) -> Launches:
-    """Group rows into launches. A launch with a failed, invalid or missing tenant has no rate, and is said."""
-    newest, twice = newest_of_each(rows)
-    groups: dict[tuple[str, str, int], list[Row]] = defaultdict(list)
+    """Group rows into launches. A launch with a failed, invalid or missing tenant has no rate, and is said.
+
+    Solo launches are none of these: a tenant alone is not the node.
+    """
+    newest, twice = newest_of_each(row for row in rows if not row.solo)
+    groups: dict[tuple[str, str, str, int], list[Row]] = defaultdict(list)
     for row in newest:
-        groups[row.suite, row.name, row.run_id].append(row)
+        groups[row.suite, row.name, row.isolation, row.run_id].append(row)
     found = Launches(left_out=twice)
-    for (_, name, run_id), members in groups.items():
+    for (_, name, _, run_id), members in groups.items():
         of_job = found.of.setdefault(name, [])
-        if (reason := _flaw(members)) is not None:
+        if (reason := flaw(members)) is not None:
             found.left_out.append(f"{name}, repetition {run_id}: {reason}")
         else:
             of_job.append(_launch(members))
@@ -61,12 +82,13 @@ def launches_of(rows: Iterable[Row]) -> Launches:
 def newest_of_each(rows: Iterable[Row]) -> tuple[list[Row], list[str]]:
     """Return the newest row of each tenant of each repetition of a job, and a sentence where there were several.
 
-    A tenant is known by its number, in the original's records by its device and host.
+    With and without isolation are two things, whatever their uid. A tenant is known by its number, in the original's
+    records by its device and host.
     """
     found: dict[tuple[object, ...], list[Row]] = defaultdict(list)
     for row in rows:
         tenant = (row.hostname, row.vcd) if row.tenant is None else row.tenant
-        found[row.suite, row.name, row.run_id, tenant].append(row)
+        found[row.suite, row.name, row.isolation, row.run_id, tenant].append(row)
     newest = [max(same, key=lambda row: (row.start_time, row.path)) for same in found.values()]
     several = [same for same in found.values() if len(same) > 1]
     said = {
@@ -76,7 +98,8 @@ def newest_of_each(rows: Iterable[Row]) -> tuple[list[Row], list[str]]:
     return newest, sorted(said)
 
 
-def _flaw(rows: Sequence[Row]) -> str | None:
+def flaw(rows: Sequence[Row]) -> str | None:
+    """Return why the rows of a launch have no rate, or None where they have one."""
     for row in rows:
         if not row.completed:
             return f"tenant {row.vcd} {row.outcome}."
@@ -90,6 +113,19 @@ def _flaw(rows: Sequence[Row]) -> str | None:
     return None
 
 
+def work_of(row: Row) -> Work:
+    """Return what has to be equal where this row's rate is compared."""
+    return Work(
+        benchmark=row.unique_id,
+        batch_size=row.batch_size,
+        precision=row.precision,
+        devices=row.devices,
+        tenants=row.tenants,
+        isolation=row.isolation,
+        software=row.software,
+    )
+
+
 def _launch(rows: Sequence[Row]) -> LaunchRate:
     first = rows[0]
     return LaunchRate(
@@ -98,13 +134,5 @@ def _launch(rows: Sequence[Row]) -> LaunchRate:
         run_id=first.run_id,
         start_time=first.start_time,
         rate=sum(row.rate or 0.0 for row in rows),
-        work=Work(
-            benchmark=first.unique_id,
-            batch_size=first.batch_size,
-            precision=first.precision,
-            devices=first.devices,
-            tenants=first.tenants,
-            isolation=first.isolation,
-            software=first.software,
-        ),
+        work=work_of(first),
     )
