@@ -75,8 +75,9 @@ def interference(over: Side, under: Side) -> Interference | None:
 def unlike(details: Collection[Detail]) -> str | None:
     """Return in what records differ, so that no ratio of their rates is one; isolation and number of tenants aside."""
     found = difference_of([work_of(one.row) for one in details], BESIDE)
-    if found is None and len({one.row.isolation for one in details if sliced(one.row.isolation)}) > 1:
-        found = "isolation", " and ".join(sorted({one.row.isolation for one in details}))
+    enforced = sorted({one.row.isolation for one in details if sliced(one.row.isolation)})
+    if found is None and len(enforced) > 1:
+        found = "isolation", " and ".join(enforced)
     if found is not None:
         return said_of_difference(*found)
     slices: dict[str, set[str]] = defaultdict(set)

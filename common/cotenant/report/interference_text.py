@@ -7,6 +7,7 @@ import io
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
+from itertools import pairwise
 from typing import Any
 
 from rich.text import Text
@@ -20,7 +21,8 @@ from cotenant.stats.launches import AcrossLaunches
 NAMED = ("job", "tenant")
 RATIO = ("95 % interval", "n")
 SLICED = ("alone", "together", "/ alone", *RATIO)
-UNSLICED = ("no slices", "/ alone", *RATIO, "worth", *RATIO)
+WORTH = ("worth", *RATIO)
+UNSLICED = ("no slices", "/ alone", *RATIO, *WORTH)
 MEAN = "geometric mean"
 LEGEND = (
     "alone: a tenant alone in its slice; together: all at once, each in its slice; no slices: all at once with "
@@ -38,14 +40,11 @@ _COLUMNS = (
 
 
 def text_lines(blocks: Sequence[Block], width: int) -> Iterator[Text]:
-    """Yield a table per block, or two below each other where `width` has no room for one; notes below it."""
+    """Yield a table per block, or several below each other where `width` has no room for one; notes below them."""
     for block in blocks:
         yield Text.assemble((printable(block.suite) or "suite", "bold"), f"  {printable(block.host)}")
         header, rows = grid(block)
-        parts, first = [[*range(len(header))]], len(NAMED) + len(SLICED)
-        if _width([header, *rows]) > width and len(header) > first:
-            parts = [[*range(first)], [0, 1, *range(first, len(header))]]
-        for part in parts:
+        for part in _parts([header, *rows], width):
             yield from _table([header[at] for at in part], [[row[at] for at in part] for row in rows])
         yield from map(Text, notes_of(block))
         yield Text("")
@@ -152,6 +151,18 @@ def _table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[Tex
         first, *rest = zip(row, widths, strict=True)
         cells = [first[0].ljust(first[1]), *(cell.rjust(width) for cell, width in rest)]
         yield Text("  ".join(cells).rstrip(), "bold" if index == 0 else "")
+
+
+def _parts(rows: Sequence[Sequence[str]], width: int) -> list[list[int]]:
+    """Return which columns stand in each of as few tables as fit; the tables begin with the same two."""
+    named, total = len(NAMED), len(rows[0])
+    first, second = named + len(SLICED), total - len(WORTH)
+    ways = ([named, total], [named, first, total], [named, first, second, total])
+    for ends in ways if total > first else ways[:1]:
+        parts = [[*range(named), *range(start, end)] for start, end in pairwise(ends)]
+        if all(_width([[row[at] for at in part] for row in rows]) <= width for part in parts):
+            break
+    return parts
 
 
 def _width(rows: Sequence[Sequence[str]]) -> int:
