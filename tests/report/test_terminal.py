@@ -164,7 +164,7 @@ def solo(name: str, mean_ms: float, tenants: int = 2) -> list[Record]:
 def test_tenants_alone_stand_below_each_other_with_what_they_kept() -> None:
     lines = [line.plain for line in table_lines([*launch("vae", 2), *solo("vae", 400), *launch("toy_reg", 1)], 120)]
     assert [line.split()[0] for line in lines] == ["tenant", "vae", "0", "1", "vae.solo", "0", "1", "toy_reg", "0"]
-    heading = "vae.solo  example/s  isolation v1  one at a time; together/alone 0.801  worst 0.800 (tenant 0)"
+    heading = "vae.solo  example/s  isolation v1  together/alone 0.801  worst 0.800 (tenant 0)"
     assert lines[4] == heading
 
 

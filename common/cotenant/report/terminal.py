@@ -130,7 +130,7 @@ def _kept(solos: Sequence[Record], shared: Sequence[Record]) -> str:
     """Say what tenants keep of their rates alone, where each was measured alone and beside the others."""
     alone = {one.tenant: one.statistics.median for one in solos if one.statistics and not one.invalid}
     beside = {one.tenant: one.statistics.median for one in shared if one.statistics and not one.invalid}
-    said = f"  one at a time{'' if solos[0].isolation.backend != 'none' else ', no slice'}; together/alone "
+    said = "  together/alone "
     of_this = bool(shared) and solos[0].name == shared[0].name + SOLO and len(beside) == len(shared)
     if not of_this or beside.keys() != alone.keys() or ABSENT in map(rate, [*alone.values()]):
         return said + ABSENT
