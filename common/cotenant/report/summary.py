@@ -55,8 +55,8 @@ class Evenness:
 class Job:
     """One line. `node` is None where no launch counts; `members` are the details of the launches that do.
 
-    `isolation` is empty where records do not know it. `solos` are the launches of a tenant alone with the same
-    isolation; `interference` is held against those in slices, without isolation, too.
+    `isolation` is empty where records do not know it. `interference` is held against the rates of tenants alone in
+    their slices, without isolation, too.
     """
 
     suite: str
@@ -76,7 +76,6 @@ class Job:
     work: Work | None
     rates: tuple[LaunchRate, ...]
     members: tuple[Detail, ...]
-    solos: tuple[Detail, ...] = ()
     interference: Interference | None = None
 
 
@@ -188,13 +187,10 @@ def _flaws(solos: Iterable[Detail]) -> list[str]:
 
 
 def _with_solos(job: Job, solos: Sequence[Detail]) -> Job:
-    """Return the job with its solo launches, and held against those in slices."""
-    of_job = [one for one in solos if one.row.job == job.name]
-    if not of_job:
-        return job
-    own = tuple(one for one in of_job if one.row.isolation == job.isolation)
-    in_slices, _ = alone([one for one in of_job if sliced(one.row.isolation)], job.members)
-    return replace(job, solos=own, interference=interference(together(job.members, job.rates), in_slices))
+    """Return the job held against its solo launches in slices."""
+    of_job = [one for one in solos if one.row.job == job.name and sliced(one.row.isolation)]
+    in_slices, _ = alone(of_job, job.members)
+    return replace(job, interference=interference(together(job.members, job.rates), in_slices))
 
 
 def _first_start(details: Sequence[Detail]) -> str:
