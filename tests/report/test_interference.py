@@ -170,6 +170,15 @@ def test_other_work_without_slices_is_a_line_of_its_own(change: dict[str, Any], 
     assert "nothing equal ran in slices" in second.notes
 
 
+@pytest.mark.parametrize(("command", "equal"), [(["run.sh"], True), (["run.sh", "--workers", "2"], False)])
+def test_workers_that_nobody_asked_for_follow_from_the_processors(command: list[str], equal: bool) -> None:
+    """Of one command line the default is another where a tenant finds all processors."""
+    free = a_part(item="image", arguments=ARGUMENTS | {"workers": 2})
+    records = [*launch("vae", place={"command": command}), *solo("vae", place={"command": command})]
+    records += launch("vae", 0, 2, 1000, place=UNSLICED | {"command": command}, part=free)
+    assert any(line.worth is not None for line in lines_of(records).values()) == equal
+
+
 def test_alone_without_a_slice_is_no_denominator() -> None:
     """--solo --isolation none: a tenant alone on the whole machine."""
     records = [*launch("vae", place=UNSLICED), *solo("vae", place=UNSLICED)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from cotenant.report.said import tenant_of
 from cotenant.results.detail import Detail
@@ -74,7 +74,7 @@ def interference(over: Side, under: Side) -> Interference | None:
 
 def unlike(details: Collection[Detail]) -> str | None:
     """Return in what records differ, so that no ratio of their rates is one; isolation and number of tenants aside."""
-    found = difference_of([work_of(one.row) for one in details], BESIDE)
+    found = difference_of([replace(work_of(one.row), benchmark=one.work) for one in details], BESIDE)
     enforced = sorted({one.row.isolation for one in details if sliced(one.row.isolation)})
     if found is None and len(enforced) > 1:
         found = "isolation", " and ".join(enforced)

@@ -14,12 +14,14 @@ import numpy as np
 import numpy.typing as npt
 
 from cotenant.findings.finding import Finding
+from cotenant.results.identity import unique_id
 from cotenant.results.meters import Meter, meters_of
-from cotenant.results.record import MOST, Meeting, Observed
+from cotenant.results.record import MOST, Meeting, Observed, Record
 from cotenant.results.row import Row, list_of, mapping_of, row_of, whole_of
 from cotenant.stats.description import Description
 
 T = TypeVar("T")
+_FIELDS = frozenset(Record.__struct_fields__)
 
 
 class Cell(msgspec.Struct, frozen=True):
@@ -62,6 +64,8 @@ class Detail:
     cell: Cell
     slice: str
     """What was planned for it, as text: equal for equal slices. Empty where the record does not say."""
+    work: str
+    """As `unique_id`, without a number of workers that nobody asked for: it follows from the processors found."""
     machine: Mapping[str, Any]
     end_time: str
 
@@ -81,6 +85,7 @@ def detail_of(fields: Any, path: str) -> Detail:
         meters=meters_of(fields),
         cell=_cell(fields),
         slice=_slice(fields),
+        work=_work(fields, row),
         machine=mapping_of(fields.get("machine")),
         end_time=fields["end_time"] if isinstance(fields.get("end_time"), str) else "",
     )
@@ -139,6 +144,14 @@ def _cell(fields: Mapping[str, Any]) -> Cell:
 def _slice(fields: Mapping[str, Any]) -> str:
     planned = mapping_of(mapping_of(fields.get("isolation")).get("planned"))
     return ", ".join(f"{name.replace('_', ' ')} {planned[name]}" for name in sorted(planned))
+
+
+def _work(fields: Mapping[str, Any], row: Row) -> str:
+    if not row.unique_id:
+        return ""
+    asked = any(str(word).startswith(("--workers", "-j")) for word in list_of(fields.get("command")))
+    arguments = {name: fields[name] for name in fields if name not in _FIELDS and (asked or name != "workers")}
+    return unique_id(row.job, row.version, arguments)
 
 
 def _part(value: Any, kind: type[T]) -> T | None:
