@@ -58,6 +58,17 @@ def test_a_verdict_and_an_exit_status(
     assert run(capsys, a, tmp_path / "b")[0] == 0
 
 
+def test_launches_of_a_tenant_alone_are_not_compared(
+    a: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    b = place(tmp_path / "b")
+    before = run(capsys, a, b)[1]
+    for uid in range(5):
+        alone = a_record(place={"solo": True, "tenants": 1, "run_id": uid}, told={"observations": steady(mean_ms=1)})
+        write_record(b, alone, NOON)
+    assert run(capsys, a, b)[:2] == (0, before)
+
+
 def test_few_launches_are_unclear_and_say_how_many_more(
     a: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

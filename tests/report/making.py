@@ -48,6 +48,15 @@ def launch(
     return found
 
 
+def solo(name: str, uid: int = 0, tenants: int = 2, mean_ms: float = 450.0, **more: Any) -> list[Record]:
+    """The launches of each of its tenants alone, as `launch` makes them together."""
+    place = {"solo": True, "tenants": 1} | more.pop("place", {})
+    return launch(name, uid, tenants, mean_ms, place=place, **more)
+
+
+UNSLICED = {"isolation": msgspec.structs.replace(ISOLATION, backend="none")}
+
+
 def scaling(devices: int, uid: int = 0, batch_size: int = 64, mean_ms: float | None = None, **arguments: Any) -> Record:
     """A launch of one scaling cell: over k devices k times the work in a bit more than the time of one."""
     part = a_part(
@@ -123,4 +132,7 @@ def summary_of(records: Sequence[Record]) -> Summary:
     return summarise(detail(one) for one in records)
 
 
-__all__ = ["BUSY", "ISOLATION", "detail", "everything", "launch", "lost", "over_time", "power", "scaling", "summary_of"]
+__all__ = [
+    *("BUSY", "ISOLATION", "UNSLICED"),
+    *("detail", "everything", "launch", "lost", "over_time", "power", "scaling", "solo", "summary_of"),
+]

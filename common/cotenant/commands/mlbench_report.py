@@ -68,7 +68,8 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _of_suite(records: Records, name: str | None) -> list[Row]:
-    rows = [row for row in records.rows if name is None or row.suite in (name, "")]
+    """Return the rows of all tenants together: a tenant alone is a rate of its own kind, and none of the job's."""
+    rows = [row for row in records.rows if not row.solo and (name is None or row.suite in (name, ""))]
     if not rows:
         suites = sorted({row.suite for row in records.rows if row.suite})
         known = f"There are records of: {', '.join(suites)}." if suites else "Is it the directory of --outdir?"

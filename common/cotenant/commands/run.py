@@ -13,6 +13,7 @@ from cotenant.commands.output import shown, tell
 from cotenant.commands.preview import dry_lines, show_lines
 from cotenant.errors import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_PASSED, CotenantError
 from cotenant.isolation.backend import RunName
+from cotenant.isolation.plan import tenants_by_default
 from cotenant.launch.cache import CACHE_POLICIES
 from cotenant.launch.environment import SOURCE_ROOT
 from cotenant.launch.places import Places, base_directory
@@ -33,7 +34,8 @@ def main(argv: Sequence[str]) -> int:
     given = _parse(words[:split])
     options = options_of(given, tuple(words[split + 1 :]))
     if given.show:
-        tell("\n".join(show_lines(options.jobs)))
+        tenants = tenants_by_default(discover(), options.users)
+        tell("\n".join(show_lines(options.jobs, tenants if options.solo and tenants > 1 else 0)))
         return EXIT_PASSED
     run = SuiteRun(options)
     if given.dry:
@@ -128,6 +130,7 @@ def suite_parser(prog: str, description: str, epilog: str) -> Parser:
         help="end a launch once half of every tenant's 95 %% interval is at most this share of its median, "
         "as 1%% or 0.01",
     )
+    add("--solo", action="store_true", help="after each launch, launch its tenants one at a time: what neighbours cost")
     add("--singularity", metavar="IMG", help="run every command inside this image")
     add("--raise-error", action="store_true", help="stop after the first launch that fails")
     return parser
@@ -166,6 +169,7 @@ def options_of(given: argparse.Namespace, extra: tuple[str, ...]) -> Options:
         singularity=given.singularity,
         cache=given.cache,
         on_oom=given.on_oom,
+        solo=given.solo,
         raise_error=given.raise_error,
         extra=extra,
     )

@@ -14,11 +14,11 @@ from cotenant.isolation.enabling import enabled_by
 from cotenant.isolation.plan import Slice
 from cotenant.launch.crashed import crashed
 from cotenant.launch.ending import Ending, LaunchResult
+from cotenant.launch.start import Start
 from cotenant.results.build import Common, Place, Told, build_record
 from cotenant.results.record import Enclosed, Observed, Record
 from cotenant.stats.budget import Amount
 from cotenant.stats.overlap import common_load
-from cotenant.suite.cells import Cell
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class SuiteFacts:
     findings: tuple[Finding, ...]
 
 
-def records_of(result: LaunchResult, cell: Cell, facts: SuiteFacts) -> list[Record]:
+def records_of(result: LaunchResult, start: Start, facts: SuiteFacts) -> list[Record]:
     """Return a record per tenant of the launch."""
     told = [_told(ending, result.given) for ending in result.endings]
     loads = [one.load() for one in told if one.observations]
@@ -49,7 +49,7 @@ def records_of(result: LaunchResult, cell: Cell, facts: SuiteFacts) -> list[Reco
     comparable = all(ending.outcome == "completed" for ending in result.endings)
     return [
         build_record(
-            _place(ending, len(result.endings), cell, facts),
+            _place(ending, len(result.endings), start, facts),
             one,
             common,
             ending.outcome,
@@ -92,16 +92,16 @@ def _summed(ranks: list[list[Observed]]) -> list[Observed]:
     return [msgspec.structs.replace(row[0], items=sum(one.items or 0 for one in row)) for row in rows]
 
 
-def _place(ending: Ending, tenants: int, cell: Cell, facts: SuiteFacts) -> Place:
+def _place(ending: Ending, tenants: int, start: Start, facts: SuiteFacts) -> Place:
     slice_ = ending.order.slice
     unenforced, uncounted = list(facts.backend.unenforced), ending.after.uncounted()
     return Place(
         suite=facts.suite,
-        name=cell.label,
+        name=start.cell.label,
         run_id=facts.uid,
         tenant=slice_.tenant,
         tenants=tenants,
-        group=cell.job.group,
+        group=start.cell.job.group,
         vcd=visible_devices(slice_),
         hostname=facts.machine["hostname"],
         cpu_cores=len(slice_.processors),
@@ -119,6 +119,7 @@ def _place(ending: Ending, tenants: int, cell: Cell, facts: SuiteFacts) -> Place
             enabled_by=enabled_by(facts.backend.name, [*unenforced, *uncounted]),
             policies=facts.policies,
         ),
+        solo=start.solo,
     )
 
 

@@ -79,13 +79,23 @@ class SuiteRun:
         slices = self._resolver.plans["student"].slices
         processors = " | ".join(format_list(slice_.processors) for slice_ in slices)
         memory_gib = slices[0].memory_bytes / 2**30
-        launches, devices = len(self.starts), len(self._machine.accelerators)
+        launches, devices = self._launches(), len(self._machine.accelerators)
         return [
-            f"{self._options.suite.name} on {self._machine.hostname}: {launches} launches, {devices} accelerators",
+            f"{self._options.suite.name} on {self._machine.hostname}: {launches}, {devices} accelerators",
             f"{len(slices)} tenants: processors {processors}, {memory_gib:.2f} GiB each, by {self.chosen.backend.name}",
             f"records: {self._places.output}",
             *(f"{one.severity}: {one.sentence} {one.remedy}".rstrip() for one in self.before if one.severity != "info"),
         ]
+
+    def _launches(self) -> str:
+        solo = sum(start.solo for start in self.starts)
+        told = f"{len(self.starts)} launches"
+        if not self._options.solo:
+            return told
+        if not solo:
+            return f"{told} (--solo adds none: no job here has several tenants)"
+        where = "on the whole machine, without slices" if self.chosen.backend.name == "none" else "in its slice"
+        return f"{told} ({solo} of a tenant alone {where})"
 
     @functools.cached_property
     def before(self) -> tuple[Finding, ...]:
@@ -159,7 +169,8 @@ class SuiteRun:
         cells = [
             {
                 "name": start.cell.job.name,
-                "label": start.cell.label,
+                "label": start.label,
+                "solo": start.solo,
                 "cgroup": start.cell.job.group,
                 "weight": start.cell.job.weight,
                 "tenants": [order.command for order in start.orders],
@@ -236,7 +247,7 @@ class SuiteRun:
         policies = {"cache": options.cache, "on_oom": options.on_oom, **options.terms.policies()}
         backend, findings = self.chosen.backend, tuple(dict.fromkeys((*start.findings, *self.before)))
         facts = SuiteFacts(options.suite.name, options.uid, self._facts, backend, policies, findings)
-        records = judged(records_of(result, start.cell, facts), self._earlier)
+        records = judged(records_of(result, start, facts), self._earlier)
         self._earlier += records
         for record in records:
             write_record(self._places.output, record, result.ended)

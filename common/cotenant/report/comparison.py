@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 from rich.table import Table
 
 from cotenant.report.numbers import ABSENT, rate
-from cotenant.results.launches import Launches, LaunchRate, Work
+from cotenant.results.launches import Launches, LaunchRate, Work, difference_of, said_of_difference
 from cotenant.stats.comparison import Comparison, Verdict, compare
 from cotenant.stats.holm import holm
 
@@ -98,14 +98,9 @@ def _line(job: str, a: list[LaunchRate], b: list[LaunchRate], margin: float, all
 
 
 def _difference(launches: Sequence[LaunchRate], allowed: Sequence[str]) -> str | None:
-    """Say in what the launches' work differs; what a record does not know differs from nothing."""
-    for name in DIFFERENCES:
-        seen = {str(getattr(one.work, name)) for one in launches if getattr(one.work, name) not in ("", None)}
-        if len(seen) > 1 and name not in allowed:
-            shown = "" if name == "benchmark" else f": {' and '.join(sorted(seen))}"
-            what = "source or arguments of the benchmark" if name == "benchmark" else name.replace("_", " ")
-            return f"different {what}{shown} (--allow {name})"
-    return None
+    """Say in what the launches' work differs."""
+    found = difference_of([one.work for one in launches], allowed)
+    return None if found is None else f"{said_of_difference(*found)} (--allow {found[0]})"
 
 
 def _middle(launches: Sequence[LaunchRate]) -> float | None:

@@ -8,13 +8,14 @@ from __future__ import annotations
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from statistics import median
 
+from cotenant.report.alone import Interference, alone, interference, sliced, together
 from cotenant.report.mlbench import NOT_IN_PG
 from cotenant.report.said import ABORTED, Loss, Said, losses, said, tenant_of
 from cotenant.results.detail import Detail
-from cotenant.results.launches import Launches, LaunchRate, Work, launches_of, newest_of_each
+from cotenant.results.launches import Launches, LaunchRate, Work, flaw, launches_of, newest_of_each
 from cotenant.results.row import Row
 from cotenant.results.targets import Target
 from cotenant.stats.fairness import fairness
@@ -52,7 +53,11 @@ class Evenness:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Job:
-    """One line. `node` is None where no launch counts; `members` are the details of the launches that do."""
+    """One line. `node` is None where no launch counts; `members` are the details of the launches that do.
+
+    `isolation` is empty where records do not know it. `interference` is held against the rates of tenants alone in
+    their slices, without isolation, too.
+    """
 
     suite: str
     host: str
@@ -66,21 +71,27 @@ class Job:
     overlap: float | None
     launches: int
     verdict: str
+    isolation: str
     findings: Mapping[str, int]
     work: Work | None
     rates: tuple[LaunchRate, ...]
     members: tuple[Detail, ...]
+    interference: Interference | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Summary:
-    """Everything a report says; `notes` are sentences on what was left out and why."""
+    """Everything a report says; `notes` are sentences on what was left out and why.
+
+    `details` are those of the launches of all tenants, `solos` those of one tenant alone.
+    """
 
     jobs: tuple[Job, ...]
     findings: tuple[Said, ...]
     losses: tuple[Loss, ...]
     notes: tuple[str, ...]
     details: tuple[Detail, ...]
+    solos: tuple[Detail, ...] = ()
 
     @property
     def rows(self) -> list[Row]:
@@ -94,16 +105,22 @@ def summarise(details: Iterable[Detail]) -> Summary:
         by_host[detail.row.suite, detail.row.hostname].append(detail)
     jobs: list[Job] = []
     newest: list[Detail] = []
+    solos: list[Detail] = []
     notes: list[str] = []
     for (suite, host), members in by_host.items():
         of_row = {id(one.row): one for one in members}
         rows, twice = newest_of_each(one.row for one in members)
-        kept = [of_row[id(row)] for row in rows]
+        kept = [of_row[id(row)] for row in rows if not row.solo]
+        lone = [of_row[id(row)] for row in rows if row.solo]
         found = launches_of(rows)
-        notes += [*twice, *found.left_out]
+        notes += [*twice, *found.left_out, *_flaws(lone)]
         newest += kept
-        jobs += _jobs(suite, host, kept, found)
-    return Summary(tuple(jobs), tuple(said(newest)), tuple(losses(newest)), tuple(notes), tuple(newest))
+        solos += lone
+        jobs += [_with_solos(job, lone) for job in _jobs(suite, host, kept, found)]
+    everything = [*newest, *solos]
+    return Summary(
+        tuple(jobs), tuple(said(everything)), tuple(losses(everything)), tuple(notes), tuple(newest), tuple(solos)
+    )
 
 
 def estimate(rates: Sequence[float], only: Detail | None = None) -> Estimate:
@@ -142,18 +159,38 @@ def per_tenant(job: Job) -> list[float]:
 def _jobs(suite: str, host: str, details: Sequence[Detail], found: Launches) -> list[Job]:
     lines: list[tuple[str, Job]] = []
     for name, launches in found.of.items():
-        members = [one for one in details if one.row.name == name]
-        works: list[Work | None] = list(dict.fromkeys(one.work for one in launches)) or [None]
-        lost = {one.row.run_id for one in members} - {one.run_id for one in launches}
-        for index, work in enumerate(works):
-            rates = [one for one in launches if one.work == work]
-            counted = {one.run_id for one in rates}
-            # Launches without a rate have no work to be told apart by: they stand with the first.
-            shown = counted | lost if index == 0 else counted
-            of_line = [one for one in members if one.row.run_id in shown]
-            label = name if work is None or len(works) == 1 else f"{name} ({_difference(work, works)})"
-            lines.append((_first_start(of_line), _job(suite, host, name, label, of_line, rates, work)))
+        works = list(dict.fromkeys(one.work for one in launches))
+        members: dict[str, list[Detail]] = defaultdict(list)
+        for one in details:
+            if one.row.name == name:
+                members[one.row.isolation].append(one)
+        for isolation, of_isolation in members.items():
+            own = [one for one in works if one.isolation == isolation]
+            lost = {one.row.run_id for one in of_isolation} - {
+                one.run_id for one in launches if one.work.isolation == isolation
+            }
+            for index, work in enumerate(own or [None]):
+                rates = [one for one in launches if one.work == work]
+                counted = {one.run_id for one in rates}
+                # Launches without a rate have no work to be told apart by: they stand with the first.
+                shown = counted | lost if index == 0 else counted
+                of_line = [one for one in of_isolation if one.row.run_id in shown]
+                label = _label(name, work, works, isolation if len(members) > 1 else "")
+                lines.append((_first_start(of_line), _job(suite, host, name, label, of_line, rates, work)))
     return [line for _, line in sorted(lines, key=lambda pair: pair[0])]
+
+
+def _flaws(solos: Iterable[Detail]) -> list[str]:
+    """Say which launches of a tenant alone have no rate."""
+    flaws = ((one.row, flaw([one.row])) for one in solos)
+    return [f"{row.job} alone, repetition {row.run_id}: {reason}" for row, reason in flaws if reason is not None]
+
+
+def _with_solos(job: Job, solos: Sequence[Detail]) -> Job:
+    """Return the job held against its solo launches in slices."""
+    of_job = [one for one in solos if one.row.job == job.name and sliced(one.row.isolation)]
+    in_slices, _ = alone(of_job, job.members)
+    return replace(job, interference=interference(together(job.members, job.rates), in_slices))
 
 
 def _first_start(details: Sequence[Detail]) -> str:
@@ -166,7 +203,7 @@ def _job(
     counted = {one.run_id for one in rates}
     members = [one for one in details if one.row.run_id in counted]
     tenants: dict[str, list[Detail]] = defaultdict(list)
-    for one in sorted(members, key=lambda one: (one.row.run_id, _natural(tenant_of(one.row)))):
+    for one in sorted(members, key=lambda one: (one.row.run_id, natural(tenant_of(one.row)))):
         tenants[tenant_of(one.row)].append(one)
     overlaps = [one.rendezvous.overlap for one in members if one.rendezvous is not None]
     return Job(
@@ -177,11 +214,12 @@ def _job(
         group=details[0].row.group,
         unit=next((one.row.unit for one in details if one.row.unit), ""),
         node=estimate([one.rate for one in rates], members[0] if len(members) == 1 else None) if rates else None,
-        tenants={key: _tenant(tenants[key]) for key in sorted(tenants, key=_natural)},
+        tenants={key: _tenant(tenants[key]) for key in sorted(tenants, key=natural)},
         evenness=_evenness(members),
         overlap=min(overlaps, default=None),
         launches=len({one.row.run_id for one in details}),
         verdict=_verdict(details, counted),
+        isolation=details[0].row.isolation,
         findings=Counter(finding.severity for one in details for finding in one.findings),
         work=work,
         rates=tuple(rates),
@@ -225,14 +263,19 @@ def _verdict(details: Sequence[Detail], counted: set[int]) -> str:
     return INVALID if any(one.row.invalid for one in details) else "incomplete"
 
 
-def _difference(work: Work, works: Sequence[Work | None]) -> str:
+def _label(name: str, work: Work | None, works: Sequence[Work], isolation: str) -> str:
+    """Return the job's name, with what tells it from others of the name; `isolation` where that alone is known to."""
+    told = _difference(work, works) if work is not None and len(works) > 1 else isolation and f"isolation {isolation}"
+    return f"{name} ({told})" if told else name
+
+
+def _difference(work: Work, works: Sequence[Work]) -> str:
     """Name the values of a work that others do not share."""
-    differing = [
-        one.name for one in fields(Work) if len({getattr(other, one.name) for other in works if other is not None}) > 1
-    ]
+    differing = [one.name for one in fields(Work) if len({getattr(other, one.name) for other in works}) > 1]
     told = [f"{name.replace('_', ' ')} {str(getattr(work, name))[:12] or 'unknown'}" for name in differing]
     return ", ".join(told)
 
 
-def _natural(label: str) -> tuple[int, str]:
+def natural(label: str) -> tuple[int, str]:
+    """Return what tenants are sorted by: numbers by their value, before all others."""
     return (int(label), "") if label.isdecimal() else (1 << 30, label)

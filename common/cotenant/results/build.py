@@ -14,6 +14,7 @@ from cotenant.findings.rules import findings_of
 from cotenant.results.identity import unique_id
 from cotenant.results.measured import measured
 from cotenant.results.record import Enclosed, Meeting, Observed, Record, known_outcome
+from cotenant.results.row import SOLO
 from cotenant.results.said import Said, said
 from cotenant.results.utilisation import utilisation
 from cotenant.stats.budget import Amount
@@ -40,6 +41,7 @@ class Place:
     log: str
     machine: dict[str, Any]
     isolation: Enclosed
+    solo: bool = False
 
 
 @dataclass(frozen=True)
@@ -99,7 +101,7 @@ def build_record(place: Place, told: Told, common: Common, outcome: str, message
     record = Record(
         arguments=part.given_arguments(told.done if completed else told.given),
         suite=place.suite,
-        name=place.name,
+        name=place.name + SOLO if place.solo else place.name,
         run_id=place.run_id,
         jr_id=place.tenant,
         vcd=place.vcd,
@@ -125,6 +127,7 @@ def build_record(place: Place, told: Told, common: Common, outcome: str, message
         ignored=part.ignored,
         tenant=place.tenant,
         tenants=place.tenants,
+        solo=place.solo,
         group=place.group,
         skip=max(0, told.skip),
         asked=told.asked,

@@ -62,13 +62,16 @@ class Launches:
 
 
 def launches_of(rows: Iterable[Row]) -> Launches:
-    """Group rows into launches. A launch with a failed, invalid or missing tenant has no rate, and is said."""
-    newest, twice = newest_of_each(rows)
-    groups: dict[tuple[str, str, int], list[Row]] = defaultdict(list)
+    """Group rows into launches. A launch with a failed, invalid or missing tenant has no rate, and is said.
+
+    Solo launches are none of these: a tenant alone is not the node.
+    """
+    newest, twice = newest_of_each(row for row in rows if not row.solo)
+    groups: dict[tuple[str, str, str, int], list[Row]] = defaultdict(list)
     for row in newest:
-        groups[row.suite, row.name, row.run_id].append(row)
+        groups[row.suite, row.name, row.isolation, row.run_id].append(row)
     found = Launches(left_out=twice)
-    for (_, name, run_id), members in groups.items():
+    for (_, name, _, run_id), members in groups.items():
         of_job = found.of.setdefault(name, [])
         if (reason := flaw(members)) is not None:
             found.left_out.append(f"{name}, repetition {run_id}: {reason}")
@@ -80,21 +83,21 @@ def launches_of(rows: Iterable[Row]) -> Launches:
 def newest_of_each(rows: Iterable[Row]) -> tuple[list[Row], list[str]]:
     """Return the newest row of each tenant of each repetition of a job, and a sentence where there were several.
 
-    A tenant is known by its number, in the original's records by its device and host. Of our own records those of the
-    newest launch count alone: what is left of an earlier one with more tenants was not measured beside these.
+    With and without isolation are two things, whatever their uid. A tenant is known by its number, in the original's
+    records by its device and host. Of our own records those of the newest launch count alone: what is left of an
+    earlier one with more tenants was not measured beside these.
     """
     kept, said = without_copies(rows)
     found: dict[tuple[object, ...], list[Row]] = defaultdict(list)
     for row in kept:
         tenant = (row.hostname, row.vcd) if row.tenant is None else row.tenant
-        found[row.suite, row.name, row.run_id, tenant].append(row)
+        found[*_launch_of(row), tenant].append(row)
     newest = [max(same, key=lambda row: (row.start_time, row.path)) for same in found.values()]
     began: dict[tuple[object, ...], str] = {}
     for row in newest:
         if row.ours:
-            launch = (row.suite, row.name, row.run_id)
-            began[launch] = max(began.get(launch, ""), row.start_time)
-    counted = [row for row in newest if not row.ours or row.start_time == began[row.suite, row.name, row.run_id]]
+            began[_launch_of(row)] = max(began.get(_launch_of(row), ""), row.start_time)
+    counted = [row for row in newest if not row.ours or row.start_time == began[_launch_of(row)]]
     several = [same[0] for same in found.values() if len(same) > 1]
     older = {id(row) for row in newest} - {id(row) for row in counted}
     told = {
@@ -102,6 +105,11 @@ def newest_of_each(rows: Iterable[Row]) -> tuple[list[Row], list[str]]:
         for row in (*several, *(row for row in newest if id(row) in older))
     }
     return counted, [*said, *sorted(told)]
+
+
+def _launch_of(row: Row) -> tuple[object, ...]:
+    """A solo launch is of one tenant, and there is one for each."""
+    return row.suite, row.name, row.isolation, row.run_id, row.tenant if row.solo else None
 
 
 def flaw(rows: Sequence[Row]) -> str | None:

@@ -80,7 +80,7 @@ class Observed(msgspec.Struct, frozen=True):
     @property
     def possible(self) -> bool:
         """It took time and counted something: only of such observations a rate is a number."""
-        return 0 <= self.start_ns < self.end_ns < MOST and self.items is not None and 0 < self.items < MOST
+        return 0 <= self.start_ns < self.end_ns < MOST and self.items is not None and 1 / MOST < self.items < MOST
 
 
 class Meeting(msgspec.Struct, frozen=True):
@@ -118,6 +118,9 @@ class Record(msgspec.Struct, kw_only=True, frozen=True):
 
     `asked` is the work it was ready for, `given` what GO told it to do; the flat `number` and `repeat` are what it did.
     Without a runner both are null.
+
+    A `solo` launch is of one tenant alone in the slice it has beside the others: its `name` ends in `.solo`, so that no
+    reader takes it for a launch of its job; `tenant` is its number beside the others, and `tenants` is 1.
     """
 
     arguments: dict[str, Any]
@@ -149,6 +152,7 @@ class Record(msgspec.Struct, kw_only=True, frozen=True):
     ignored: list[str]
     tenant: int
     tenants: int
+    solo: bool = False
     group: str
     skip: int
     asked: Amount | None

@@ -9,6 +9,8 @@ from typing import Any
 
 import msgspec
 
+SOLO = ".solo"
+"""What follows a job's name in that of its solo launches."""
 _UID = re.compile(r"\.R(\d+)\.D")
 _FAILED = re.compile(r"\.FAIL(\.\d{8}-\d{6}-\d+)?\.json$")
 
@@ -30,6 +32,7 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     group: str
     tenant: int | None = None
     tenants: int | None = None
+    solo: bool = False
     hostname: str = ""
     gpu: str = ""
     devices: int | None = None
@@ -57,6 +60,11 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     findings: tuple[str, ...] = ()
     ours: bool = False
     path: str = ""
+
+    @property
+    def job(self) -> str:
+        """The name of the job: of a solo launch that of the launch beside which it stands."""
+        return self.name.removesuffix(SOLO) if self.solo else self.name
 
 
 def row_of(fields: Any, path: str) -> Row:
@@ -86,6 +94,7 @@ def row_of(fields: Any, path: str) -> Row:
         group=_text(fields.get("group")) or ("all" if "," in vcd else "student"),
         tenant=whole_of(fields.get("tenant", fields.get("jr_id"))),
         tenants=whole_of(fields.get("tenants")),
+        solo=fields.get("solo") is True,
         hostname=_text(fields.get("hostname")),
         gpu=_text(fields.get("gpu")),
         devices=whole_of(fields.get("devices")),
