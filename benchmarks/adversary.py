@@ -56,13 +56,18 @@ def fork_bomb() -> NoReturn:
             os.wait()
 
 
+def busy() -> NoReturn:
+    """One endless loop, which breaks no bound: what two processors of this machine share anyway."""
+    while True:
+        pass
+
+
 def spinner() -> NoReturn:
     """One endless loop per processor of the machine."""
     for _ in range((os.cpu_count() or 1) - 1):
         if os.fork() == 0:
             break
-    while True:
-        pass
+    busy()
 
 
 def sigterm_ignorer() -> NoReturn:
@@ -111,6 +116,7 @@ def page_cache_flooder() -> NoReturn:
 
 DEEDS: dict[str, Callable[[], NoReturn]] = {
     "nobody": idle,
+    "one busy loop": busy,
     "memory hog": memory_hog,
     "fork bomb": fork_bomb,
     "spinner on all processors": spinner,

@@ -94,6 +94,9 @@ def test_the_whole_conversation(start: Start, tmp_path: Path, capsys: pytest.Cap
         "device": "cpu",
         "world_size": 1,
         "books_every": 1,
+        "item_is_row": True,
+        "updates": 8,
+        "updates_credited": 8,
         "flops_per_step": 2 * 2 * 5 * 3 * 2,
         "flops_uncounted": [],
         "compiled": False,
@@ -101,6 +104,32 @@ def test_the_whole_conversation(start: Start, tmp_path: Path, capsys: pytest.Cap
     }
     assert not (tmp_path / "mine.json").exists()
     assert capsys.readouterr().out.count("| ETA: ") == 4
+
+
+def test_observations_end_when_the_runner_has_seen_enough(start: Start) -> None:
+    """The one that it is in when it hears so is finished; the record names what was done."""
+
+    class Told(Small):
+        steps = 0
+
+        def step(self, run: Run, batch: Any) -> torch.Tensor | None:
+            Told.steps += 1
+            if Told.steps == 3 + 2 * 3 + 1:  # the warm-up, and the first step of the fourth observation
+                runner.say("enough")
+            return super().step(run, batch)
+
+    def script(runner: Runner) -> None:
+        runner.hear("ready")
+        runner.go(number=2, repeat=9)
+        runner.hear("done")
+        end(runner)
+
+    runner = start(script)
+    assert session.main(Told, []) == 0
+    runner.join()
+    assert runner.kinds()[3:] == [*["observation"] * 4, "done", "record"]
+    record = runner.heard[-1].fields["record"]
+    assert (record["number"], record["repeat"], record["losses_checked"]) == (2, 4, 8)
 
 
 def test_losses_that_are_not_finite_are_told_and_the_runner_judges(start: Start) -> None:

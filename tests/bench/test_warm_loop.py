@@ -72,6 +72,47 @@ def test_warm_up_does_real_steps() -> None:
     assert loop.observed_dtype == "fp32"
 
 
+class Clock:
+    """A clock that only moves when it is told to."""
+
+    def __init__(self) -> None:
+        self.now_ns = 0
+
+    def __call__(self) -> int:
+        return self.now_ns
+
+
+class Long(Small):
+    """Every step takes this long."""
+
+    step_ns = 0
+
+    def __init__(self, clock: Clock) -> None:
+        super().__init__()
+        self._clock = clock
+
+    def step(self, run: Run, batch: Any) -> torch.Tensor | None:
+        self._clock.now_ns += self.step_ns
+        return super().step(run, batch)
+
+
+@pytest.mark.parametrize(
+    ("step_s", "steps"), [(0.1, 3), (20, 3), (30, 3), (30.1, 2), (60, 2), (60.1, 1), (500, 1)], ids=str
+)
+def test_a_long_warm_up_makes_no_further_step(step_s: float, steps: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = Clock()
+    monkeypatch.setattr("cotenant.bench.loop.clock_ns", clock)
+    benchmark = Long(clock)
+    benchmark.step_ns = round(step_s * 1e9)
+    run = Run(benchmark)
+    loop = Loop(benchmark, run)
+    assert loop.warm_up() == [benchmark.step_ns] * steps
+    assert loop.books_every == 1
+    assert loop.observed_dtype == "fp32"
+    found = [one.sentence for one in run.findings if one.rule == "short_warm_up"]
+    assert found == [f"Warm-up ended after {steps} of 3 steps and {steps * step_s:.0f} s."] * (steps < 3)
+
+
 class Ending(Small):
     """Its input ends after two batches."""
 

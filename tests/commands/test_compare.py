@@ -24,7 +24,11 @@ def place(directory: Path, slower: float = 1.0, factors: tuple[float, ...] = FAC
     for uid, factor in enumerate(factors):
         for tenant in (0, 1):
             where = {"run_id": uid, "tenant": tenant, "vcd": str(tenant)}
-            record = a_record(told={"observations": steady(mean_ms=500 * factor * slower)}, place=where)
+            record = a_record(
+                told={"observations": steady(mean_ms=500 * factor * slower)},
+                place=where,
+                common={"started": NOON + timedelta(minutes=uid)},
+            )
             write_record(directory, replace(record, **fields), NOON + timedelta(seconds=uid))
     return directory
 
@@ -52,6 +56,17 @@ def test_a_verdict_and_an_exit_status(
     assert "5, 5" in said
     assert ("slower by more than chance" in said) == (verdict == "SLOWER")
     assert run(capsys, a, tmp_path / "b")[0] == 0
+
+
+def test_launches_of_a_tenant_alone_are_not_compared(
+    a: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    b = place(tmp_path / "b")
+    before = run(capsys, a, b)[1]
+    for uid in range(5):
+        alone = a_record(place={"solo": True, "tenants": 1, "run_id": uid}, told={"observations": steady(mean_ms=1)})
+        write_record(b, alone, NOON)
+    assert run(capsys, a, b)[:2] == (0, before)
 
 
 def test_few_launches_are_unclear_and_say_how_many_more(

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from cotenant.cli import main
 from cotenant.results.store import write_record
-from results.made import NOON, a_lost_record, a_record, steady
+from results.made import ISOLATION, NOON, a_lost_record, a_record, steady
 
 JOBS = ("vae", "toy_reg")
 
@@ -28,7 +28,8 @@ def reports(tmp_path: Path) -> Path:
             for job in JOBS:
                 observations = steady(seed=uid, mean_ms=500 + 20 * tenant)
                 where = {"run_id": uid, "tenant": tenant, "vcd": str(tenant), "name": job}
-                write_record(output, a_record(told={"observations": observations}, place=where), NOON)
+                began = {"started": NOON + timedelta(minutes=uid)}
+                write_record(output, a_record(told={"observations": observations}, place=where, common=began), NOON)
     return tmp_path
 
 
@@ -114,6 +115,20 @@ def test_older_foreign_truncated_and_repeated_records(reports: Path, capsys: pyt
     assert "vae, repetition 0: there are records of several runs; the newest count." in errors
     cart = next(line.split() for line in said.splitlines() if line.startswith("cart "))
     assert cart[1:3] == ["4", "2,000"]
+
+
+def test_a_tenant_alone_is_no_record_of_its_job(reports: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    before = run(capsys, "--reports", reports)[1]
+    alone = a_record(place={"solo": True, "tenants": 1}, told={"observations": steady(mean_ms=1)})
+    write_record(reports, alone, NOON)
+    write_record(reports, replace(a_lost_record("failed", "x", {"solo": True}), run_id=3), NOON)
+    assert run(capsys, "--reports", reports)[1] == before
+
+
+def test_two_isolations_under_one_job_are_said(reports: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    free = a_record(place={"isolation": replace(ISOLATION, backend="none")})
+    write_record(reports, free, NOON)
+    assert "isolation none and v1 stand here as one" in run(capsys, "--reports", reports)[2]
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from cotenant.commands import report
 from cotenant.results.record import Record
 from cotenant.results.store import write_record
 from cotenant.results.targets import Target, save_targets, targets_named
-from report.making import launch, lost, scaling
+from report.making import UNSLICED, launch, lost, scaling, solo
 
 
 def write(directory: Path, records: list[Record]) -> Path:
@@ -148,9 +148,65 @@ def test_tables_of_systems(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
     assert (tmp_path / "tables/batch-size-fp32.csv").read_text().splitlines()[1] == "2x Some Processor,2,,,128,128"
 
 
+@pytest.fixture
+def three_ways(tmp_path: Path) -> tuple[Path, Path]:
+    """Two suite runs under the same uids: with --solo, and without isolation."""
+    isolated = [one for uid in range(3) for one in (*launch("vae", uid), *solo("vae", uid), *launch("cart", uid))]
+    free = [one for uid in range(3) for one in launch("vae", uid, 2, 900, place=UNSLICED)]
+    return write(tmp_path / "isolated", isolated), write(tmp_path / "free", free)
+
+
+@pytest.mark.parametrize("form", ["text", "md", "csv", "json"])
+def test_interference_of_two_suite_runs_in_every_form(
+    three_ways: tuple[Path, Path], capsys: pytest.CaptureFixture[str], form: str
+) -> None:
+    status, said, errors = run(capsys, *three_ways, "--table", "interference", "--format", form)
+    assert (status, errors) == (0, "")
+    assert "vae" in said
+    assert "cart" not in said  # nobody ran it alone, or without slices
+    if form in ("text", "md"):
+        assert " 0.900 " in said  # 450 / 500
+        assert " 0.500 " in said  # 450 / 900
+        assert " 1.800 " in said  # 900 / 500
+    elif form == "csv":
+        node = next(csv.DictReader(io.StringIO(said)))
+        shares = [float(node[name]) for name in ("kept", "unsliced_kept", "worth")]
+        assert shares == pytest.approx([0.9, 0.5, 1.8])
+    else:
+        assert json.loads(said)["schema"] == "cotenant-interference-1"
+
+
+def test_a_job_is_chosen_with_its_solo_launches(
+    three_ways: tuple[Path, Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert " 0.900 " in run(capsys, *three_ways, "--table", "interference", "--job", "vae")[1]
+    status, _, errors = run(capsys, *three_ways, "--table", "interference", "--job", "cart")
+    assert status == 2
+    assert "No job was measured in two ways" in errors
+    assert "./run.sh --solo" in errors
+
+
+def test_one_uid_with_and_without_isolation_is_two_lines(
+    three_ways: tuple[Path, Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    status, said, errors = run(capsys, *three_ways, "--format", "csv")
+    assert (status, errors) == (0, "")
+    nodes = [row for row in csv.DictReader(io.StringIO(said)) if not row["tenant"]]
+    assert {row["job"] for row in nodes} == {"vae (isolation v1)", "cart", "vae (isolation none)"}
+    assert [row["launches"] for row in nodes] == ["3"] * 3
+
+
+def test_targets_are_not_of_tenants_alone(three_ways: tuple[Path, Path], capsys: pytest.CaptureFixture[str]) -> None:
+    path = three_ways[0] / "own.csv"
+    assert run(capsys, three_ways[0], "--save-target", path)[0] == 0
+    assert targets_named(str(path), three_ways[0]).keys() == {"vae", "cart"}
+
+
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
+        (["--table", "interference"], "No job was measured in two ways"),
+        (["--table", "interference", "--precision", "fp32"], "--precision is of --table throughput and batch-size."),
         (["--job", "vea"], "There is no job 'vea' there. Did you mean 'vae'?"),
         (["--name", "baseline"], "There are no records of baseline there. Did you mean 'baselines'?"),
         (["--targets", "V10"], None),

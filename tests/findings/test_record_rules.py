@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from cotenant.findings.rules import RULES, findings_of
 from cotenant.results.record import Observed, Record
+from cotenant.stats.budget import Amount
 from results.made import (
     ARGUMENTS,
     ISOLATION,
@@ -116,7 +117,198 @@ def scaled(devices: int, efficiency: float) -> Record:
     return a_record(common={"meters": {"scaling": {"devices": devices, "efficiency": efficiency}}})
 
 
+def numbers(durations_ms: Sequence[float], waits_ms: Sequence[float] = (), **seen: Any) -> Record:
+    """A record of kept observations that took so long and waited so long for data."""
+    rows = observed(durations_ms)
+    waits = [*waits_ms, *[0.0] * (len(rows) - len(waits_ms))]
+    rows = [replace(one, data_wait_ns=round(wait * 1e6)) for one, wait in zip(rows, waits, strict=True)]
+    part = a_part(observed={"dtype": "fp32", "device": "cpu"} | seen)
+    return a_record(told={"observations": rows, "skip": 0, "part": part})
+
+
+def wobbling(n: int = 20) -> list[float]:
+    """Durations around half a second without a trend."""
+    return [500 + (i * 7) % 11 - 5 for i in range(n)]
+
+
+def trained(expected: object, ran: object) -> Record:
+    return a_record(told={"part": a_part(observed={"updates_credited": expected, "updates": ran})})
+
+
+def rows_of(items: float, item_is_row: bool = True) -> Record:
+    part = a_part(observed={"dtype": "fp32", "item_is_row": item_is_row})
+    return a_record(told={"observations": observed([500.0] * 20, items), "part": part})
+
+
+def warmed_up(*warm_up_ns: int, duration_ms: float = 500.0, **arguments: Any) -> Record:
+    part = a_part(arguments=ARGUMENTS | arguments)
+    return a_record(told={"observations": observed([duration_ms] * 20), "warm_up_ns": list(warm_up_ns), "part": part})
+
+
+def seeded(asked: str, seen: object) -> Record:
+    part = a_part(arguments=ARGUMENTS | {"seed": seen})
+    return a_record(place={"command": ["run.sh", "--seed", "1", "--seed", asked]}, told={"part": part})
+
+
+def with_pauses(pause_ms: float) -> Record:
+    """A record of observations of a tenth of a second with pauses between them."""
+    starts = [T0_NS + round(index * (100 + pause_ms) * 1e6) for index in range(20)]
+    rows = [Observed(start_ns, start_ns + 100_000_000, 3840, 0) for start_ns in starts]
+    return a_record(told={"observations": rows})
+
+
+def budgeted(budget_s: float, asked: Amount, given: Amount, each_ms: float, **more: Any) -> Record:
+    """A record of a launch with this budget, of observations of `each_ms`."""
+    isolation = replace(ISOLATION, policies={"cache": "none", "budget_s": budget_s})
+    rows = observed([each_ms] * given.repeat)
+    told = {"observations": rows, "asked": asked, "given": given, "skip": given.skip, **more}
+    return a_record(place={"isolation": isolation}, told=told)
+
+
+def until(share: float, made: int, repeat: int, **more: Any) -> Record:
+    """A record of a launch that was to end at such an interval, after `made` of `repeat` observations."""
+    isolation = replace(ISOLATION, policies={"until_interval": share})
+    amount = Amount(30, repeat, 5)
+    told = {"observations": observed([100.0] * made), "asked": amount, "given": amount, **more}
+    return a_record(place={"isolation": isolation}, told=told)
+
+
 FIRES: list[tuple[str, str, Made, str]] = [
+    (
+        "drift",
+        "warning",
+        lambda: numbers([500 + i for i in range(20)]),
+        "The rate drifted by -3.7 % over the launch (Mann-Kendall p = 9e-10).",
+    ),
+    (
+        "drift",
+        "warning",
+        lambda: numbers([550 - i / 100 for i in range(6000)]),
+        "The rate drifted by +11.5 % over the launch (Mann-Kendall p = 0).",
+    ),
+    (
+        "outliers",
+        "info",
+        lambda: numbers([*wobbling(15), 1500, *wobbling(15)]),
+        "1 of 31 kept observations stand far off (modified z > 14.8): the farthest took 3.00 times the median time.",
+    ),
+    (
+        "outliers",
+        "warning",
+        lambda: numbers([*wobbling(15), 250, 900, 250, 900, *wobbling(15)]),
+        "4 of 34 kept observations stand far off (modified z > 14.8): the farthest took 1.80 times the median time.",
+    ),
+    (
+        "input_stall",
+        "warning",
+        lambda: numbers([*wobbling(9), 1500, *wobbling(11)], [*[2.0] * 9, 800.0, *[2.0] * 11]),
+        (
+            "In 1 of 21 kept observations the input came late: the slowest took 3.00 times the median time, "
+            "most of it waiting for data."
+        ),
+    ),
+    (
+        "data_bound",
+        "info",
+        lambda: numbers(wobbling(), [150.0] * 20, workers=4),
+        "The task waited for its input for 30 % of its time.",
+    ),
+    (
+        "slow_start",
+        "warning",
+        lambda: numbers([520, 520, *wobbling()]),
+        "The first 2 of 22 kept observations took 4 % longer than the rest: warm-up is counted in.",
+    ),
+    (
+        "pace",
+        "warning",
+        lambda: warmed_up(9_000_000, 500_000, 600_000, duration_ms=120, number=3000),
+        "A batch took 40 us, and the fastest step of the warm-up 12 times as long.",
+    ),
+    (
+        "pace",
+        "warning",
+        lambda: warmed_up(duration_ms=29.7, number=30_000),
+        "A batch took 990 ns: that is the cost of a loop that does nothing.",
+    ),
+    (
+        "untimed",
+        "warning",
+        lambda: with_pauses(100),
+        "Only 52 % of the time from the first to the last kept observation lies inside observations.",
+    ),
+    (
+        "credited",
+        "error",
+        lambda: trained(100, 30),
+        "100 updates of weights were credited, as many per batch as in the warm-up, and 30 ran.",
+    ),
+    (
+        "batch_rows",
+        "error",
+        lambda: rows_of(12_800),
+        "30 batches of 128 rows are 3840, and an observation counts 12800 (15 of 15 are like this).",
+    ),
+    (
+        "seed",
+        "warning",
+        lambda: seeded("100", 7),
+        "Asked for seed 100, but it ran with seed 7.",
+    ),
+    (
+        "few_observations",
+        "error",
+        lambda: durations(1),
+        "Kept observations: 1. That is too few for an interval of their median.",
+    ),
+    (
+        "precision",
+        "warning",
+        lambda: asked_and_seen("bf16", None),
+        "Asked for bf16, but no product was seen in a step: nothing shows that it ran so.",
+    ),
+    (
+        "scaling",
+        "warning",
+        lambda: scaled(8, 0.375),
+        "8 devices ran 3.00 times as fast as one: an efficiency of 0.38.",
+    ),
+    (
+        "budget",
+        "info",
+        lambda: budgeted(60.0, Amount(30, 20, 5), Amount(15, 20, 5), 2990.0),
+        "A budget of 60 s cut 20 observations of 30 batches to 20 of 15: 300 of 600 batches.",
+    ),
+    (
+        "budget",
+        "warning",
+        lambda: budgeted(60.0, Amount(30, 20, 5), Amount(1, 12, 4), 6000.0),
+        "A budget of 60 s cut 20 observations of 30 batches to 12 of 1: 12 of 600 batches. They took 72.0 s.",
+    ),
+    (
+        "budget",
+        "warning",
+        lambda: budgeted(2.5, Amount(30, 20, 5), Amount(30, 20, 5), 1000.0),
+        "A budget of 2.5 s cut nothing. They took 20.0 s.",
+    ),
+    (
+        "until_interval",
+        "info",
+        lambda: until(0.01, 14, 50),
+        "--until-interval 1% ended its observations after 14 of 50: such an interval covers less than it says.",
+    ),
+    (
+        "until_interval",
+        "info",
+        lambda: until(0.005, 50, 50),
+        "--until-interval 0.5% did not end its observations before the last of 50.",
+    ),
+    (
+        "until_interval",
+        "info",
+        lambda: until(0.01, 20, 20, rank_observations={"0": steady()[:20], "1": steady()[:20]}),
+        "--until-interval 1% has no effect here: ranks that stopped at different times would hang.",
+    ),
     (
         "scaling",
         "warning",
@@ -186,7 +378,7 @@ FIRES: list[tuple[str, str, Made, str]] = [
     (
         "few_observations",
         "warning",
-        lambda: durations(1, 1, 1, 1, 1),
+        lambda: durations(*[10] * 5),
         "Kept observations: 5. That is too few for an interval of their median.",
     ),
     (
@@ -312,6 +504,10 @@ FIRES: list[tuple[str, str, Made, str]] = [
 ]
 
 SILENT: list[tuple[str, Made]] = [
+    ("budget", lambda: budgeted(60.0, Amount(30, 20, 5), Amount(30, 20, 5), 3290.0)),
+    ("budget", lambda: a_record(told={"asked": Amount(30, 25, 5), "given": Amount(1, 25, 5)})),
+    ("until_interval", lambda: a_record(told={"asked": Amount(30, 50, 5), "given": Amount(30, 50, 5)})),
+    ("until_interval", lambda: a_lost_record("failed", "x")),
     ("neighbour_lost", lambda: a_record(comparable=False, outcome="failed")),
     ("overlap", lambda: inside(0.99)),
     ("overlap", lambda: a_lost_record("aborted", "x")),
@@ -319,7 +515,35 @@ SILENT: list[tuple[str, Made]] = [
     ("impossible_observation", lambda: a_record(outcome="failed")),
     ("precision", lambda: asked_and_seen("half", "fp16")),
     ("precision", lambda: asked_and_seen("tf32", "tf32")),
-    ("precision", lambda: asked_and_seen("bf16", None)),
+    ("precision", lambda: asked_and_seen("fp32", None)),
+    ("precision", lambda: a_lost_record("failed", "x")),
+    ("drift", lambda: numbers([500 + i / 5 for i in range(20)])),
+    ("drift", lambda: numbers(wobbling())),
+    ("drift", lambda: numbers([500 + 40 * (i % 2) + i for i in range(8)])),
+    ("drift", lambda: a_lost_record("failed", "x")),
+    ("outliers", lambda: numbers([*wobbling(), 520])),
+    ("outliers", lambda: numbers([500 + (i % 3) / 1000 for i in range(20)] + [501])),
+    ("outliers", lambda: numbers([*wobbling(), 1500], [*[2.0] * 20, 900.0])),
+    ("input_stall", lambda: numbers([*wobbling(), 1500], [*[2.0] * 20, 300.0])),
+    ("input_stall", lambda: numbers([*wobbling(), 250], [*[300.0] * 20, 10.0])),
+    ("data_bound", lambda: numbers(wobbling(), [90.0] * 20, workers=4)),
+    ("data_bound", lambda: numbers(wobbling(), [400.0] * 20)),
+    ("slow_start", lambda: numbers([600, *wobbling()])),
+    ("slow_start", lambda: numbers([508, 507, *wobbling()])),
+    ("slow_start", lambda: numbers([600 - 4 * i for i in range(20)])),
+    ("pace", lambda: warmed_up(9_000_000, 390_000, 600_000, duration_ms=120, number=3000)),
+    ("pace", lambda: warmed_up(duration_ms=30.3, number=30_000)),
+    ("pace", lambda: warmed_up(9_000_000, number="many")),
+    ("untimed", lambda: with_pauses(33)),
+    ("credited", lambda: trained(100, 100)),
+    ("credited", lambda: trained(None, 3)),
+    ("credited", lambda: trained("all", [])),
+    ("batch_rows", lambda: rows_of(3840)),
+    ("batch_rows", lambda: rows_of(12_800, item_is_row=False)),
+    ("seed", lambda: seeded("100", 100)),
+    ("seed", lambda: seeded("100", None)),
+    ("seed", lambda: seeded("$SEED", 100)),
+    ("scaling", lambda: scaled(8, 0.5)),
     ("precision", lambda: a_record(told={"part": a_part(arguments={"batch_size": 1})})),
     ("precision", lambda: a_record(told={"part": a_part(arguments={"precision": [4]}, observed={})})),
     ("clocks", lambda: with_events(1.0099)),
@@ -328,7 +552,7 @@ SILENT: list[tuple[str, Made]] = [
         "clocks",
         lambda: a_record(told={"observations": [replace(one, event_ns=1) for one in steady()[:5]] + steady()[5:]}),
     ),
-    ("few_observations", lambda: durations(1, 1, 1, 1, 1, 1)),
+    ("few_observations", lambda: durations(*[10] * 6)),
     ("few_observations", lambda: a_lost_record("failed", "x")),
     ("no_loss", lambda: a_record(told={"observations": [], "part": {}})),
     ("no_loss", lambda: a_lost_record("failed", "x")),
@@ -372,12 +596,24 @@ def test_a_rule_speaks(rule: str, severity: str, made: Made, sentence: str) -> N
     assert finding.severity == severity
     assert record.invalid == (severity == "error")
     assert re.fullmatch(r"([A-Z-].*\.)?", finding.remedy)
-    assert bool(finding.remedy) == (severity != "info")
+    assert finding.remedy or severity == "info"
 
 
 @pytest.mark.parametrize(("rule", "made"), SILENT, ids=[row[0] for row in SILENT])
 def test_a_rule_is_silent(rule: str, made: Made) -> None:
     assert rule not in rules(made())
+
+
+def test_too_few_for_a_budget_is_mended_by_the_budget() -> None:
+    record = budgeted(60.0, Amount(30, 20, 5), Amount(1, 5, 1), 10_000.0)
+    assert rules(record)["few_observations"].remedy == "Use a larger --budget: six kept observations are the least."
+    assert rules(durations(1, 1))["few_observations"].remedy.startswith("Use a larger --repeat")
+
+
+def test_a_batch_longer_than_the_budget_is_said_alone() -> None:
+    record = budgeted(5.0, Amount(30, 20, 5), Amount(1, 1, 0), 7300.0)
+    assert rules(record)["budget"].severity == "warning"
+    assert rules(record)["budget"].sentence.endswith("1 of 600 batches. One batch alone took 7.3 s.")
 
 
 def test_a_good_record_has_no_finding() -> None:

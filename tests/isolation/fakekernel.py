@@ -20,6 +20,7 @@ FILES: dict[str, dict[str, object]] = {
     "memory": {
         "memory.limit_in_bytes": UNLIMITED,
         "memory.memsw.limit_in_bytes": UNLIMITED,
+        "memory.usage_in_bytes": 2048,
         "memory.max_usage_in_bytes": 4096,
         "memory.oom_control": "oom_kill_disable 0\nunder_oom 0\noom_kill 0",
         "memory.stat": f"cache 0\nhierarchical_memory_limit {UNLIMITED}",

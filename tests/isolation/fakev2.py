@@ -31,6 +31,7 @@ FILES: dict[str, dict[str, object]] = {
         "memory.max": "max",
         "memory.swap.max": "max",
         "memory.oom.group": "0",
+        "memory.current": 2048,
         "memory.peak": 4096,
         "memory.events": "low 0\nhigh 0\nmax 0\noom 0\noom_kill 0\noom_group_kill 0",
     },

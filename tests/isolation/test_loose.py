@@ -44,6 +44,7 @@ def test_nothing_is_claimed(backend: Backend) -> None:
     live = backend.create(slice_of(0, OWN[:1]))
     assert live.verify() == ReadBack()
     assert live.counters() == Counters()
+    assert live.memory_used_bytes() is None
     live.remove()
 
 

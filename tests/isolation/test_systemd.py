@@ -88,7 +88,7 @@ def test_users_ask_their_own_manager(
     refused = refusal(backend)
     assert refused.partial
     assert refused.reason == "systemd delegates memory, but no cpusets to us"
-    assert "systemctl edit user@.service" in refused.remedy
+    assert f"systemctl edit user@{os.getuid()}.service" in refused.remedy
     assert "Delegate=cpu cpuset io memory pids" in refused.remedy
     assert backend.unenforced == ("processors", "nodes")
     assert (tmp_path / "words").read_text().startswith("--user --scope ")

@@ -243,6 +243,9 @@ def test_counters_of_the_kernel(kernel: FakeKernel) -> None:
     (kernel.root / "memory" / own / "memory.oom_control").write_text("oom_kill_disable 0\nunder_oom 0\noom_kill 3\n")
     counted = live.counters()
     assert (counted.processor_ns, counted.memory_peak_bytes, counted.pids, counted.oom_kills) == (7, 4096, 0, 3)
+    assert live.memory_used_bytes() == 2048
+    (kernel.root / "memory" / own / "memory.usage_in_bytes").unlink()
+    assert live.memory_used_bytes() is None
 
 
 def test_quotas_above_count_where_the_slice_has_no_cpu_controller(kernel: FakeKernel, tmp_path: Path) -> None:

@@ -222,6 +222,9 @@ def test_counters_of_the_kernel(v2_kernel: FakeV2) -> None:
         oom_kills=3,
         oom_group_kills=1,
     )
+    assert live.memory_used_bytes() == 2048
+    (at / "memory.current").unlink()
+    assert live.memory_used_bytes() is None
 
 
 @pytest.mark.parametrize("number", [errno.EACCES, errno.ENODEV, errno.EOPNOTSUPP, errno.EIO])

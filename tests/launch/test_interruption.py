@@ -114,3 +114,17 @@ def test_a_signal_while_tenants_enter_their_slices(tmp_path: Path) -> None:
         result = Launch(orders(tmp_path, "/bin/sleep", "1000"), backend, 60.0, interruption).run()
     assert time.monotonic() - begin_s < 10
     assert [ending.outcome for ending in result.endings] == ["interrupted", "interrupted"]
+
+
+def test_under_nohup_a_suite_outlives_its_terminal(loose: Suites) -> None:
+    previous = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # A child inherits what is ignored.
+    try:
+        places = loose.folder / "places"
+        runner = loose.start([job("rogue.py", "--at", "go", "--do", "hang", "--pid-file", str(places))], "--users", 1)
+    finally:
+        signal.signal(signal.SIGHUP, previous)
+    until(lambda: places.exists() and "go" in places.read_text(), "go")
+    runner.send_signal(signal.SIGHUP)
+    runner.send_signal(signal.SIGTERM)
+    assert runner.wait(LIMIT_S) == 130
+    assert [record["message"] for record in loose.records()] == ["Interrupted by SIGTERM."]

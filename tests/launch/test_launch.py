@@ -12,6 +12,7 @@ from cotenant.launch import launch
 from cotenant.launch.ending import LaunchResult
 from cotenant.launch.interruption import Interruption
 from cotenant.launch.rendezvous import Events
+from cotenant.launch.terms import USUAL_TERMS, Terms
 from tenants.fakes import FakeBackend, orders
 
 SLOW_SPEAKER = """
@@ -65,8 +66,10 @@ def descriptors() -> Iterator[None]:
     assert len(list(Path("/proc/self/fd").iterdir())) == before
 
 
-def live(folder: Path, interruption: Interruption, *command: str, tenants: int = 2) -> LaunchResult:
-    run = launch.Launch(orders(folder, *command, tenants=tenants), FakeBackend(), 30.0, interruption)
+def live(
+    folder: Path, interruption: Interruption, *command: str, tenants: int = 2, terms: Terms = USUAL_TERMS
+) -> LaunchResult:
+    run = launch.Launch(orders(folder, *command, tenants=tenants), FakeBackend(), 30.0, interruption, terms=terms)
     return run.run()
 
 
@@ -121,21 +124,17 @@ def test_last_words_are_heard(tmp_path: Path, interruption: Interruption) -> Non
     assert (ending.outcome, ending.message) == ("missing_package", "pip install it")
 
 
-def test_what_joined_has_to_be_ready_in_time(
-    tmp_path: Path, interruption: Interruption, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(launch, "READY_LIMIT_S", 0.5)
+def test_what_joined_has_to_be_ready_in_time(tmp_path: Path, interruption: Interruption) -> None:
     hello = SLOW_SPEAKER.replace("hello[7:] + ready[:9], ready[9:]", "hello[7:]")
-    result = live(tmp_path, interruption, sys.executable, "-c", hello, tenants=1)
+    result = live(tmp_path, interruption, sys.executable, "-c", hello, tenants=1, terms=Terms(ready_limit_s=0.5))
     assert outcomes(result) == ["timeout"]
-    assert "not ready within 0.5 s" in result.endings[0].message
+    assert result.endings[0].message == "It was not ready within 0.5 s. Give it longer with --ready-timeout."
+    assert result.given is None
 
 
-def test_what_never_joined_has_no_such_limit(
-    tmp_path: Path, interruption: Interruption, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(launch, "READY_LIMIT_S", 0.2)
-    assert outcomes(live(tmp_path, interruption, "/bin/sleep", "1")) == ["completed", "completed"]
+def test_what_never_joined_has_no_such_limit(tmp_path: Path, interruption: Interruption) -> None:
+    result = live(tmp_path, interruption, "/bin/sleep", "1", terms=Terms(ready_limit_s=0.2))
+    assert outcomes(result) == ["completed", "completed"]
 
 
 def test_a_forgotten_descriptor_is_not_called_for_another_of_its_number() -> None:

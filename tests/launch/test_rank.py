@@ -11,6 +11,7 @@ from cotenant.launch.rank import MAY_SAY, Go, Rank
 from cotenant.launch.rendezvous import Link
 from cotenant.launch.tenant import signal_name
 from cotenant.protocol.messages import Message, ProtocolError
+from cotenant.stats.budget import Amount
 
 READY = Message("ready", {"number": 2, "repeat": 2, "skip": 0, "warm_up_ns": [1]})
 DONE = Message("done", {})
@@ -29,7 +30,7 @@ def rank() -> Iterator[Rank]:
 @pytest.fixture
 def go() -> Go:
     """A GO that lies a second back."""
-    return Go(time.perf_counter_ns() - 1_000_000_000, 2, 2)
+    return Go(time.perf_counter_ns() - 1_000_000_000, Amount(2, 2, 0))
 
 
 def seen(go: Go, index: int, /, **other: Any) -> Message:
@@ -82,6 +83,22 @@ def test_a_record_is_of_all_observations(rank: Rank, go: Go) -> None:
     for message in (DONE, RECORD):
         with pytest.raises(ProtocolError):
             rank.take(message, go)
+
+
+def test_done_may_be_early_for_who_was_told_that_it_is_enough(rank: Rank, go: Go) -> None:
+    rank.take(READY, None)
+    rank.take(seen(go, 0), go)
+    rank.enough = True
+    rank.take(DONE, go)
+    rank.take(RECORD, go)
+    with pytest.raises(ProtocolError):
+        rank.take(seen(go, 1), go)
+
+
+def test_what_it_asks_for_is_known_with_ready(rank: Rank) -> None:
+    assert rank.asked is None
+    rank.take(READY, None)
+    assert rank.asked == Amount(2, 2, 0)
 
 
 @pytest.mark.parametrize(

@@ -25,6 +25,17 @@ def test_ranks_train_one_model_and_are_one_tenant(v1: Suites) -> None:
     assert v1.log().count("Batch Loss") == 6
 
 
+def test_a_warm_up_that_is_long_for_one_rank_ends_for_all(loose: Suites) -> None:
+    """A step more on some ranks would wait for the others for ever. The least budget keeps the whole short."""
+    words = ("--repeat", 6, "--number", 4, "--tardy", 4, "--long", 3.5)
+    ended = loose.run([job("ddp.sh", *words, group="all")], "--users", 2, "--budget", 0.1, limit_s=120)
+    assert ended.returncode == 0, ended.stdout + ended.stderr + loose.log()
+    (record,) = loose.records()
+    assert len(record["rendezvous"]["warm_up_ns"]) == 1
+    assert "short_warm_up" in {one["rule"] for one in record["findings"]}
+    assert {len(rows) for rows in record["rank_observations"].values()} == {1}
+
+
 DEATHS = {
     "kill": "was killed by SIGKILL before its record was complete. Its log ends: ",
     "raise": ": ValueError: an odd batch. Its log ends: ",

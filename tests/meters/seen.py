@@ -14,12 +14,16 @@ from machine.fakehost import Board, FakeNvml, told
 
 @dataclass
 class CountedSlice:
-    """A slice whose processor time a test sets; None: it does not count."""
+    """A slice whose processor time and memory a test sets; None: it does not count."""
 
     processor_ns: int | None = 0
+    used_bytes: int | None = 0
 
     def counters(self) -> Counters:
         return Counters(processor_ns=self.processor_ns)
+
+    def memory_used_bytes(self) -> int | None:
+        return self.used_bytes
 
 
 class Script:

@@ -26,7 +26,7 @@ def test_each_device_is_found_by_the_uuid_that_its_slice_has(tmp_path: Path) -> 
     slices, nvml = plan(PAIR, 2).slices, MeteredNvml(BOARDS)
     with meters_of(PAIR, slices, tmp_path, nvml) as meters:
         meters.start([CountedSlice(), CountedSlice()])
-        result = meters.result()
+        result = meters.result(0)
     assert list(result["devices"]) == [one.uuid for slice_ in slices for one in slice_.accelerators]
     assert [one["index"] for one in result["devices"].values()] == [0, 1]
     assert nvml.calls == ["init", "shutdown"]
@@ -41,7 +41,7 @@ def test_devices_that_nobody_can_ask_are_named(tmp_path: Path, accelerator: Acce
     host = machine(devices=(accelerator,))
     with meters_of(host, plan(host, 1).slices, tmp_path, smi=FakeSmi({}, starts=False)) as meters:
         meters.start([CountedSlice()])
-        result = meters.result()
+        result = meters.result(0)
     assert result["absent"]["devices"] == LIBRARIES[accelerator.vendor]
     assert "devices" not in result
 
@@ -50,7 +50,7 @@ def test_amd_devices(tmp_path: Path) -> None:
     host = machine(devices=(INSTINCT,))
     with meters_of(host, plan(host, 1).slices, tmp_path, smi=FakeSmi(SAYS)) as meters:
         meters.start([CountedSlice()])
-        assert list(meters.result()["devices"]) == [INSTINCT.uuid]
+        assert list(meters.result(0)["devices"]) == [INSTINCT.uuid]
 
 
 @pytest.mark.parametrize(
@@ -63,14 +63,14 @@ def test_amd_devices(tmp_path: Path) -> None:
 )
 def test_packages_are_metered_for_who_owns_them(tmp_path: Path, host: Machine, users: int, owns: bool) -> None:
     with meters_of(host, plan(host, users).slices, tmp_path) as meters:
-        meters.start([CountedSlice()])
-        assert meters.result()["absent"]["packages"] == (READABLE if owns else WHOLE)
+        meters.start([CountedSlice()] * users)
+        assert meters.result(0)["absent"]["packages"] == (READABLE if owns else WHOLE)
 
 
 def test_a_job_of_the_group_all_owns_the_packages(tmp_path: Path) -> None:
     with meters_of(PAIR, plan_whole(PAIR).slices, tmp_path, MeteredNvml(BOARDS)) as meters:
         meters.start([CountedSlice()])
-        assert meters.result()["absent"]["packages"] == READABLE
+        assert meters.result(0)["absent"]["packages"] == READABLE
 
 
 def test_on_this_host_a_look_is_cheap() -> None:
@@ -78,7 +78,7 @@ def test_on_this_host_a_look_is_cheap() -> None:
     with meters_of(host, plan(host, 1).slices) as meters:
         meters.start([CountedSlice()])
         time.sleep(0.05)
-        result = meters.result()
+        result = meters.result(0)
     assert result.keys() >= {"foreign", "memory", "sampling", "absent"}
     # Half a percent of a processor, at one look a second.
     assert result["sampling"]["processor_ns"]["min"] < 5_000_000

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from cotenant.meters.meters import MOST_SHARE, Clocks, Meters
-from cotenant.meters.sampler import Counted, Spread
+from cotenant.meters.sampler import Counted, Look, Spread
 
 MS = 1_000_000
 
@@ -43,9 +43,10 @@ class Slow:
     def start(self, slices: Sequence[Counted]) -> None:
         self.looks.clear()
 
-    def sample(self) -> None:
+    def sample(self) -> Look:
         self.looks.append(self.watch.now_ns)
         self.watch.work(self.cost_ns)
+        return {("host", self.name): float(len(self.looks))}
 
     def result(self) -> dict[str, Any]:
         return self.seen
@@ -63,7 +64,7 @@ def over(seconds: float, cost_ns: int, every_ns: int = 100 * MS) -> tuple[Watch,
     while watch.now_ns < seconds * 1e9:
         watch.now_ns += every_ns
         meters.sample()
-    return watch, slow, meters.result()
+    return watch, slow, meters.result(0)
 
 
 def test_it_never_looks_more_than_twice_a_second() -> None:
@@ -95,7 +96,7 @@ def test_even_the_shortest_launch_has_one_sample() -> None:
     meters.start([])
     meters.sample()
     assert slow.looks == []
-    assert meters.result()["sampling"]["processor_ns"]["n"] == 1
+    assert meters.result(0)["sampling"]["processor_ns"]["n"] == 1
 
 
 def test_what_is_absent_is_named_and_leaves_no_empty_meter() -> None:
@@ -104,8 +105,8 @@ def test_what_is_absent_is_named_and_leaves_no_empty_meter() -> None:
     missing = Slow(watch, name="missing", seen={}, lacks={"missing": "a better host"})
     meters = Meters([there, missing], {"other": "another library"}, watch.clocks())
     meters.start([])
-    result = meters.result()
-    assert result.keys() == {"there", "sampling", "absent"}
+    result = meters.result(0)
+    assert result.keys() == {"there", "sampling", "series", "absent"}
     assert result["absent"] == {"other": "another library", "missing": "a better host"}
 
 

@@ -65,7 +65,7 @@ def test_a_whole_run_in_its_order(both: tuple[Rendezvous, Runner]) -> None:
     assert (hello.fields["tenant"], hello.fields["rank"], hello.fields["world"]) == (3, 1, 2)
     tenant.ready(5, 4, 1, [7])
     assert runner.hear(1) == [Message("ready", {"number": 5, "repeat": 4, "skip": 1, "warm_up_ns": [7]})]
-    go = encode("go", t0_ns=11, number=6, repeat=2)
+    go = encode("go", t0_ns=11, number=6, repeat=2, skip=1)
     runner.say(go[:9], go[9:])
     assert tenant.await_go() == (11, 6, 2)
     assert not tenant.stopped()
@@ -82,9 +82,28 @@ def test_a_whole_run_in_its_order(both: tuple[Rendezvous, Runner]) -> None:
 
 def test_stop_beside_go_in_one_piece_is_not_lost(both: tuple[Rendezvous, Runner]) -> None:
     tenant, runner = both
-    runner.say(encode("go", t0_ns=1, number=1, repeat=1) + encode("stop"))
+    runner.say(encode("go", t0_ns=1, number=1, repeat=1, skip=0) + encode("stop"))
     tenant.await_go()
     assert tenant.stopped()
+
+
+def test_enough_is_no_stop_and_who_never_asks_for_it_does_not_notice(both: tuple[Rendezvous, Runner]) -> None:
+    tenant, runner = both
+    runner.say(encode("go", t0_ns=1, number=1, repeat=9, skip=3))
+    tenant.await_go()
+    assert not tenant.enough()
+    runner.say(encode("enough"))
+    assert not tenant.stopped()
+    assert tenant.enough()
+    assert tenant.enough()
+    runner.say(encode("stop"))
+    assert tenant.stopped()
+
+
+def test_go_of_a_runner_with_more_to_say_is_understood(both: tuple[Rendezvous, Runner]) -> None:
+    tenant, runner = both
+    runner.say(encode("go", t0_ns=1, number=2, repeat=3, skip=1, later="more"))
+    assert tenant.await_go() == (1, 2, 3)
 
 
 def test_a_runner_that_dies_before_go_is_noticed(both: tuple[Rendezvous, Runner]) -> None:
@@ -98,6 +117,8 @@ def test_a_runner_that_dies_later_is_noticed_wherever(both: tuple[Rendezvous, Ru
     tenant, runner = both
     runner.hear(1)
     runner.connection.close()
+    with pytest.raises(RunnerGoneError):
+        tenant.enough()
     with pytest.raises(RunnerGoneError):
         tenant.stopped()
     with pytest.raises(RunnerGoneError):

@@ -48,6 +48,15 @@ def launch(
     return found
 
 
+def solo(name: str, uid: int = 0, tenants: int = 2, mean_ms: float = 450.0, **more: Any) -> list[Record]:
+    """The launches of each of its tenants alone, as `launch` makes them together."""
+    place = {"solo": True, "tenants": 1} | more.pop("place", {})
+    return launch(name, uid, tenants, mean_ms, place=place, **more)
+
+
+UNSLICED = {"isolation": msgspec.structs.replace(ISOLATION, backend="none")}
+
+
 def scaling(devices: int, uid: int = 0, batch_size: int = 64, mean_ms: float | None = None, **arguments: Any) -> Record:
     """A launch of one scaling cell: over k devices k times the work in a bit more than the time of one."""
     part = a_part(
@@ -79,6 +88,24 @@ def power(watts: Sequence[float]) -> dict[str, Any]:
     return {"devices": devices, "memory": {"available_bytes": {"n": 3, "min": 2**30, "mean": 2**31, "max": 2**32}}}
 
 
+def over_time(devices: int, looks: int = 30, slices: int = 2) -> dict[str, Any]:
+    """The meters of a launch whose devices and slices were looked at once a second."""
+    gib = 2**30
+    course: dict[str, Any] = {
+        "every_s": 1.0,
+        "at_s": [0.5 + n for n in range(looks)],
+        "host": {"available_bytes": [8 * gib - n for n in range(looks)]},
+    }
+    if devices:
+        course["devices"] = {
+            f"GPU-{i}": {"power_w": [200 + 10.0 * i + n for n in range(looks)], "memory_used_bytes": [gib] * looks}
+            for i in range(devices)
+        }
+    if slices:
+        course["tenants"] = {str(i): {"memory_used_bytes": [(i + 1) * gib] * looks} for i in range(slices)}
+    return power([250.0] * devices) | {"series": course}
+
+
 def everything() -> list[Detail]:
     """Five launches of two jobs, one job once, one lost, one INVALID, one out of memory among others."""
     records: list[Record] = []
@@ -105,4 +132,7 @@ def summary_of(records: Sequence[Record]) -> Summary:
     return summarise(detail(one) for one in records)
 
 
-__all__ = ["BUSY", "ISOLATION", "detail", "everything", "launch", "lost", "power", "scaling", "summary_of"]
+__all__ = [
+    *("BUSY", "ISOLATION", "UNSLICED"),
+    *("detail", "everything", "launch", "lost", "over_time", "power", "scaling", "solo", "summary_of"),
+]

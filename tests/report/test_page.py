@@ -18,7 +18,7 @@ from cotenant.report.summary import Summary, scores, summarise
 from cotenant.results.detail import Detail, Spans, detail_of
 from cotenant.results.record import Record
 from cotenant.results.targets import Target
-from report.making import detail, everything, launch, lost, power, scaling, summary_of
+from report.making import detail, everything, launch, lost, over_time, power, scaling, summary_of
 from results.made import T0_NS, a_part
 
 SCRIPT = "<script>alert('x')</script>"
@@ -156,6 +156,33 @@ def test_meters_are_drawn_where_records_have_them() -> None:
     assert "mean 2 GiB over 3 launches" in text  # what the host had left
     assert "per device: power 280 W" in text
     assert 'id="meters"' not in of_records(launch("vae", 0, meters=power([300])))  # one launch is no course
+
+
+def test_power_and_memory_over_time_are_drawn_where_records_have_them() -> None:
+    text = of_records(launch("vae", meters=over_time(devices=2)))
+    for words in (
+        "Power, devices, W",
+        "most 239 W (device 1); a look every 1.0 s",
+        "Memory in use, devices, GiB",
+        "Memory in use, tenants' slices, GiB",
+        "most 2 GiB (tenant 1); a look every 1.0 s",
+    ):
+        assert words in Reader(text).text
+    assert text.count(">device 1<") == 2
+    assert "Memory left on the host, GiB" not in text  # what slices hold says more
+    assert "8 devices: from the lowest to the highest, and their mean" in of_records(
+        launch("vae", meters=over_time(devices=8))
+    )
+
+
+def test_without_slices_that_count_the_host_is_drawn() -> None:
+    text = of_records(launch("vae", meters=over_time(devices=0, slices=0)))
+    assert "most 8 GiB; a look every 1.0 s" in text
+    assert "Memory left on the host, GiB" in text
+
+
+def test_two_looks_are_no_course() -> None:
+    assert "a look every" not in of_records(launch("vae", meters=over_time(devices=2, looks=2)))
 
 
 def test_scaling_is_drawn_beside_its_numbers() -> None:

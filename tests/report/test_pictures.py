@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from xml.etree import ElementTree
 
@@ -11,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cotenant.report.pictures.canvas import ACCENT, axes_of, dots, svg
+from cotenant.report.pictures.course import FEW, Line, over_time
 from cotenant.report.pictures.curves import over_launches
 from cotenant.report.pictures.strips import thinned
 from cotenant.report.pictures.timeline import timeline
@@ -73,3 +75,39 @@ def test_meters_over_launches_have_a_box_and_a_line_each() -> None:
     assert boxes.count("M") == 1
     assert text.count("fill: var(--accent)") == 6
     assert len(re.findall(r"stroke: currentColor", text)) == 6
+
+
+def lines(n: int, values: float = 5.0) -> list[Line]:
+    return [Line(f"line {i}", np.arange(10.0), np.full(10, values)) for i in range(n)]
+
+
+@pytest.mark.parametrize("n", [1, 2, FEW])
+def test_a_few_lines_have_dashes_of_their_own_and_names_that_do_not_touch(n: int) -> None:
+    root = ElementTree.fromstring(over_time(lines(n), "t"))
+    styles = [one.attrib["style"] for one in root.iter("path") if "fill: none" in one.attrib.get("style", "")]
+    drawn = [style for style in styles if "var(--line)" not in style]
+    assert len(drawn) == len(set(drawn)) == n
+    shown = [one for one in root.iter("text") if one.text and one.text.startswith("line ")]
+    assert {one.text for one in shown} == {f"line {i}" for i in range(n)}
+    heights = sorted(float(one.attrib["y"]) for one in shown)
+    assert all(low - high > 8 for high, low in itertools.pairwise(heights))
+    assert min(heights) > 0
+
+
+def test_of_many_lines_the_range_and_the_mean_are_drawn() -> None:
+    text = over_time(lines(FEW + 1), "t")
+    assert ">line 0<" not in text
+    assert text.count("fill: var(--accent)") == 1
+
+
+def test_what_was_not_seen_is_a_gap() -> None:
+    values = np.array([1.0, 2.0, np.nan, 4.0, 5.0])
+    text = over_time([Line("x", np.arange(5.0), values)], "t")
+    (path,) = re.findall(r'<path d="([^"]*)"[^>]*stroke: var\(--accent\)', text)
+    assert path.count("M") == 2
+    many = [Line(str(i), np.arange(3.0), np.array([1.0, np.nan, 2.0])) for i in range(FEW + 1)]
+    assert "<svg" in over_time(many, "t")
+
+
+def test_zero_all_along_is_a_line_on_the_ground() -> None:
+    assert "<svg" in over_time(lines(1, 0.0), "t")

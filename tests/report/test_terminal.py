@@ -10,6 +10,7 @@ import math
 import os
 import subprocess
 import sys
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -19,7 +20,7 @@ from rich.console import Console
 from cotenant.findings.finding import Finding
 from cotenant.report.terminal import finding_lines, print_suite, table_lines
 from cotenant.results.record import Record
-from results.made import ISOLATION, T0_NS, a_lost_record, a_part, a_record, observed, steady
+from results.made import ISOLATION, NOON, T0_NS, a_lost_record, a_part, a_record, observed, steady
 
 GOLDEN = Path(__file__).with_name("golden")
 DEGRADED = Finding("degraded", "warning", "Slices are not enforced by cgroups here: no mounts.", "Run as root.")
@@ -147,6 +148,31 @@ def test_cells_of_one_job_are_launches_of_their_own() -> None:
     first, second = launch("vae", 2), [replace(one, start_time="later") for one in launch("vae", 2)]
     plain = [line.plain for line in table_lines([*first, *second])]
     assert sum(line.startswith("vae") for line in plain) == 2
+
+
+def solo(name: str, mean_ms: float, tenants: int = 2) -> list[Record]:
+    return [
+        a_record(
+            place={"name": name, "tenant": tenant, "tenants": 1, "vcd": str(tenant), "solo": True},
+            told={"observations": steady(tenant, mean_ms + 3 * tenant), "part": a_part(item="example")},
+            common={"started": NOON + timedelta(minutes=1 + tenant)},
+        )
+        for tenant in range(tenants)
+    ]
+
+
+def test_tenants_alone_stand_below_each_other_with_what_they_kept() -> None:
+    lines = [line.plain for line in table_lines([*launch("vae", 2), *solo("vae", 400), *launch("toy_reg", 1)], 120)]
+    assert [line.split()[0] for line in lines] == ["tenant", "vae", "0", "1", "vae.solo", "0", "1", "toy_reg", "0"]
+    heading = "vae.solo  example/s  isolation v1  together/alone 0.801  worst 0.800 (tenant 0)"
+    assert lines[4] == heading
+
+
+def test_of_a_lost_neighbour_nothing_was_kept() -> None:
+    whole, alone = launch("vae", 2), solo("vae", 400)
+    bad = a_record(place={"tenant": 1, "solo": True, "tenants": 1}, outcome="nan")
+    for records in ([whole[0], *alone], [*whole, alone[0]], [*whole, alone[0], bad], [*launch("cart", 2), *alone]):
+        assert any(line.plain.endswith("together/alone -") for line in table_lines(records, 120))
 
 
 def test_findings_are_said_once_and_errors_first() -> None:

@@ -47,12 +47,12 @@ def check_schema(content: bytes) -> dict[str, Any]:
 
 
 def observed(durations_ms: Sequence[float], items: float = 3840, start_ns: int = T0_NS) -> list[Observed]:
-    """Observations one after another, a millisecond apart."""
+    """Observations one after another, a tenth of a millisecond apart."""
     made = []
     for duration_ms in durations_ms:
         end_ns = start_ns + round(duration_ms * 1e6)
         made.append(Observed(start_ns, end_ns, items, data_wait_ns=1000))
-        start_ns = end_ns + 1_000_000
+        start_ns = end_ns + 100_000
     return made
 
 

@@ -10,6 +10,7 @@ import pytest
 
 from cotenant.findings.finding import Finding
 from cotenant.results.record import Observed, encode, plain
+from cotenant.stats.budget import Amount
 from results.made import (
     ARGUMENTS,
     ISOLATION,
@@ -100,6 +101,37 @@ def test_every_observation_is_kept_raw_and_the_given_steps_are_the_flat_ones() -
     assert record.skip == 5
     assert record.arguments["number"] == 15
     assert record.unique_id == a_record().unique_id
+
+
+def test_the_asked_stands_beside_the_given_and_the_divisions_hold_with_what_was_done() -> None:
+    """Also of a program that does not say what it did, but names `number` among its arguments."""
+    asked, given = Amount(30, 25, 5), Amount(15, 25, 5)
+    for part in (a_part(number=15, repeat=25), a_part()):
+        record = a_record(
+            told={"part": part, "asked": asked, "given": given, "observations": observed([250.0] * 25, 1920)}
+        )
+        assert (record.asked, record.given, record.skip) == (asked, given, 5)
+        assert (record.arguments["number"], record.arguments["repeat"]) == (15, 25)
+        assert record.train is not None
+        assert record.train_item is not None
+        assert record.train_item.avg == record.arguments["batch_size"] * record.arguments["number"] / record.train.avg
+        assert record.unique_id == a_record().unique_id
+
+
+def test_what_a_program_says_it_did_counts_more_than_what_it_was_given() -> None:
+    part = a_part(number=15, repeat=9)
+    assert a_record(told={"part": part, "given": Amount(15, 25, 5)}).arguments["repeat"] == 9
+
+
+def test_observations_that_were_enough_are_the_flat_repeat() -> None:
+    told = {"part": a_part(), "given": Amount(30, 25, 5), "observations": observed([500.0] * 14)}
+    assert a_record(told=told).arguments["repeat"] == 14
+    assert a_record(told=told, outcome="failed").arguments["repeat"] == 25
+
+
+def test_no_argument_is_invented() -> None:
+    part = a_part(arguments={"batch_size": 1})
+    assert a_record(told={"part": part, "given": Amount(15, 25, 5)}).arguments == {"batch_size": 1}
 
 
 def test_rendezvous_says_who_met_whom() -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cotenant.stats.changes import change_points
+from cotenant.stats.changes import LEAST_RUN, P_CHANGE, change_points
 
 
 def history(*levels: tuple[int, float], noise: float = 0.005, seed: int = 1) -> list[float]:
@@ -43,6 +45,39 @@ def test_too_short_a_history_has_no_change(rates: list[float]) -> None:
     assert change_points(rates, 0.02) == ()
 
 
+def brute_force(rates: list[float]) -> tuple[int, float]:
+    """Pettitt's most likely place and its p by comparing every entry before it with every one after it."""
+    n = len(rates)
+    places = range(LEAST_RUN, n - LEAST_RUN + 1)
+    counts = [sum((a > b) - (a < b) for a in rates[:k] for b in rates[k:]) for k in places]
+    most = max(map(abs, counts))
+    return places[[abs(one) for one in counts].index(most)], min(1.0, 2 * math.exp(-6 * most**2 / (n**3 + n**2)))
+
+
+@given(st.lists(st.integers(1, 12).map(float), min_size=6, max_size=25))
+def test_the_place_is_that_of_all_pairs(rates: list[float]) -> None:
+    """The first split, seen where nothing below it is split again."""
+    at, p = brute_force(rates)
+    found = {change.index: change.p for change in change_points(rates, 1e-9)}
+    step = float(np.median(np.log(rates[at:])) - np.median(np.log(rates[:at])))
+    if p >= P_CHANGE or not step:
+        assert found == {}
+    elif at in found:
+        assert found[at] == pytest.approx(p)
+
+
 def test_noise_seldom_changes() -> None:
     said = sum(bool(change_points(history((30, 100.0), noise=0.05, seed=seed), 0.02)) for seed in range(200))
     assert said <= 6
+
+
+@pytest.mark.slow
+def test_a_step_of_five_percent_is_found_and_noise_has_none() -> None:
+    """Ten launches before and ten after, 1 % of noise; its place to within two launches."""
+    draws, found, said = 2000, 0, 0
+    for seed in range(draws):
+        changes = change_points(history((10, 100.0), (10, 95.0), noise=0.01, seed=seed), 0.02)
+        found += len(changes) == 1 and abs(changes[0].index - 10) <= 2
+        said += bool(change_points(history((20, 100.0), noise=0.02, seed=seed), 0.02))
+    assert found / draws > 0.9
+    assert said / draws <= 0.01

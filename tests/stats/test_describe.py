@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats as independent
 
-from cotenant.stats.describe import describe, median_interval_ranks
+from cotenant.stats.describe import describe
+from cotenant.stats.median import median_interval_ranks
 
 rates = st.lists(st.floats(1e-6, 1e9), min_size=1, max_size=60)
 
@@ -115,3 +116,19 @@ def test_the_interval_covers_what_it_says(n: int, spikes: bool) -> None:
     exact = chance_inside(ranks[0], n)
     assert abs(covered - exact) < 4 * math.sqrt(exact * (1 - exact) / launches)
     assert 0.93 <= covered <= 0.98
+
+
+@pytest.mark.slow
+def test_a_few_slow_spikes_spoil_the_interval_of_a_mean_and_not_that_of_the_median() -> None:
+    """METHOD's case: twenty observations, one in twenty of them three times as slow."""
+    generator = np.random.default_rng(59)
+    launches, n = 8000, 20
+    seconds = np.where(generator.random((launches, n)) < 0.05, 3.0, 1.0) * generator.lognormal(0.0, 0.05, (launches, n))
+    everything = np.where(generator.random(4_000_000) < 0.05, 3.0, 1.0) * generator.lognormal(0.0, 0.05, 4_000_000)
+    half = independent.t.ppf(0.975, n - 1) * seconds.std(axis=1, ddof=1) / math.sqrt(n)
+    of_mean = np.abs(seconds.mean(axis=1) - everything.mean()) <= half
+    truth = 1 / np.median(everything)
+    intervals = [describe([1.0] * n, row.tolist()).interval for row in seconds]
+    of_median = [pair is not None and pair[0] <= truth <= pair[1] for pair in intervals]
+    assert 0.93 <= np.mean(of_median) <= 0.97
+    assert of_mean.mean() < 0.70

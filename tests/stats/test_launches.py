@@ -46,7 +46,7 @@ def test_what_is_no_rate_is_refused(launches: list[float]) -> None:
 def test_the_interval_covers_and_pooling_does_not() -> None:
     """Five launches that differ by 3 %, twenty observations that differ by 1 %: METHOD 4 in numbers."""
     generator = np.random.default_rng(20261120)
-    draws, covered, pooled = 2000, 0, 0
+    draws, covered, pooled = 4000, 0, 0
     for _ in range(draws):
         launches = np.exp(generator.normal(0, 0.03, 5))
         observations = launches[:, None] * np.exp(generator.normal(0, 0.01, (5, 20)))
@@ -57,4 +57,4 @@ def test_the_interval_covers_and_pooling_does_not() -> None:
         assert everything is not None
         pooled += everything[0] <= 1 <= everything[1]
     assert 0.93 <= covered / draws <= 0.97
-    assert pooled / draws < 0.6
+    assert pooled / draws < 0.5

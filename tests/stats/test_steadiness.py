@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from cotenant.stats.steadiness import drift, mann_kendall, outliers, theil_sen
+from cotenant.stats.steadiness import drift, mann_kendall, outliers, slow_start, theil_sen
 
 values = st.lists(st.floats(0.1, 100).map(lambda one: round(one, 1)), min_size=2, max_size=30)
 
@@ -74,3 +74,40 @@ def test_far_values_are_outliers_and_jitter_is_none() -> None:
 def test_where_most_are_equal_there_is_no_scale() -> None:
     assert outliers([1.0] * 5 + [9.0]) == ()
     assert outliers([]) == ()
+
+
+def test_a_trend_is_found_among_very_many_values() -> None:
+    found = drift([100 + index / 10_000 for index in range(50_000)])
+    assert found.p < 1e-9
+    assert found.change == pytest.approx(5 / 102.5, rel=0.01)
+
+
+@given(st.permutations(range(60)))
+def test_chance_makes_no_trend_among_many_values_of_one_level(order: list[int]) -> None:
+    repeated = [1000.0 + one for one in order] * 100
+    assert abs(drift(repeated).change) < 0.07
+
+
+@pytest.mark.parametrize(
+    ("series", "first"),
+    [
+        ([9.0, 8.0, *[1.0] * 18], 2),
+        ([9.0, *[1.0] * 99], 0),
+        ([9.0, *[1.0] * 100], 1),
+        ([9.0, 8.0, *[1.0] * 12], 0),
+        ([9.0, 8.0, *[1.0] * 13], 2),
+        ([*[9.0] * 5, *[1.0] * 15], 5),
+        ([*[9.0] * 6, *[1.0] * 14], 0),
+        ([9.0, 8.0, *[1.0] * 17, 8.5], 0),
+        ([1.0] * 20, 0),
+        ([], 0),
+    ],
+)
+def test_a_slow_start_is_one_that_chance_would_not_make(series: list[float], first: int) -> None:
+    assert slow_start(series) == first
+
+
+def test_in_any_order_a_slow_start_is_as_rare_as_it_says() -> None:
+    rng = np.random.default_rng(3)
+    found = sum(bool(slow_start(list(rng.normal(10, 1, 20)))) for _ in range(3000))
+    assert found / 3000 < 0.012

@@ -50,10 +50,10 @@ def test_what_cannot_be_weighed_is_refused(targets: dict[str, float], weights: d
 def test_the_interval_covers_what_it_says() -> None:
     generator = np.random.default_rng(5)
     noises = (0.01, 0.03, 0.002)
-    draws, covered = 2000, 0
+    draws, covered = 4000, 0
     for _ in range(draws):
         rates = {str(noise): np.exp(generator.normal(0, noise, 5)).tolist() for noise in noises}
         interval = suite_score(rates, {str(noise): 1.0 for noise in noises}).interval
         assert interval is not None
         covered += interval[0] <= 1 <= interval[1]
-    assert 0.93 <= covered / draws <= 0.98
+    assert 0.93 <= covered / draws <= 0.97

@@ -9,18 +9,25 @@ from typing import Literal
 
 import torch
 
-from cotenant.bench import Benchmark, Run, flag
+from cotenant.bench import Benchmark, Run, flag, loop
 
 
 class Parallel(Benchmark):
-    """One step = one data-parallel update of a small linear model; `--die-at` ends a rank in that step."""
+    """One step = one data-parallel update of a small linear model; `--die-at` ends a rank in that step.
+
+    Of `--tardy` seconds the last rank sleeps after every step, and `--long` is when a warm-up is long.
+    """
 
     item = "row"
     die_at: int = flag(-1, "--die-at", help="step at which a rank dies")
     die_how: Literal["kill", "raise", "leave"] = flag("leave", "--die-how", help="by a signal, an error, or in peace")
     die_who: int = flag(-1, "--die-who", help="which rank, counted from the last where negative")
 
+    tardy: float = flag(0.0, "--tardy", help="seconds")
+    long: float = flag(60.0, "--long", help="seconds")
+
     def build(self, run: Run) -> None:
+        loop.LONG_WARM_UP_NS = round(self.long * 1e9)
         self.model = run.place(torch.nn.Linear(8, 1))
         self.optimizer = torch.optim.SGD(self.model.parameters(), lr=0.1)
         self.steps = 0
@@ -37,6 +44,8 @@ class Parallel(Benchmark):
             self.die()
         loss = self.model(batch).square().mean()
         run.update(loss, self.optimizer)
+        if run.world.rank == run.world.size - 1:
+            time.sleep(self.tardy)
         return loss
 
     def die(self) -> None:

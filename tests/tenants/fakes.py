@@ -24,6 +24,9 @@ class FakeSlice:
     def oom_kills(self) -> int | None:
         return self._counters.oom_kills
 
+    def memory_used_bytes(self) -> int | None:
+        return None
+
     def kill(self) -> None:
         """As with a cgroup that nobody has entered."""
 

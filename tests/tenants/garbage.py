@@ -6,7 +6,7 @@ GARBAGE = {
     "list": b"[1, 2]\n",
     "unknown": b'{"kind":"greetings"}\n',
     "hello-again": b'{"kind":"hello","tenant":0,"rank":0,"world":1,"pid":1}\n',
-    "go": b'{"kind":"go","t0_ns":0,"number":1,"repeat":1}\n',
+    "go": b'{"kind":"go","t0_ns":0,"number":1,"repeat":1,"skip":0}\n',
     "observation": b'{"kind":"observation","index":0,"start_ns":1,"end_ns":2,"items":1,"data_wait_ns":0}\n',
     "done": b'{"kind":"done"}\n',
     "record": b'{"kind":"record","record":{}}\n',

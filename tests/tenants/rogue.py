@@ -25,6 +25,7 @@ class Rogue(Rendezvous):
 
     deed: ClassVar[Callable[["Rogue", str], None]]
     lie: ClassVar[dict[str, Any]] = {}
+    deaf: ClassVar[bool] = False
 
     def ready(self, number: int, repeat: int, skip: int, warm_up_ns: list[int]) -> None:
         self.deed("hello")
@@ -40,6 +41,9 @@ class Rogue(Rendezvous):
         super().observation(**fields)
         if fields["index"] == 1:
             self.deed("observed")
+
+    def enough(self) -> bool:
+        return not self.deaf and super().enough()
 
     def done(self) -> None:
         super().done()
@@ -131,6 +135,7 @@ def main() -> int:
     parser.add_argument("--repeat-of-mine", type=int)
     parser.add_argument("--nan", action="store_true")
     parser.add_argument("--malformed", action="store_true")
+    parser.add_argument("--deaf", action="store_true", help="as a program that knows no `enough`")
     parser.add_argument("--pid-file", type=Path)
     given = parser.parse_args()
     chosen = given.who in (None, os.environ["JOB_ID"])
@@ -143,6 +148,7 @@ def main() -> int:
             do(given.do, runner)
 
     Rogue.deed = deed
+    Rogue.deaf = chosen and given.deaf
     if chosen and given.repeat_of_mine:
         Rogue.lie = {"repeat": given.repeat_of_mine}
     if chosen and given.nan:

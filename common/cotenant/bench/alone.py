@@ -48,6 +48,9 @@ class Alone:
     def observation(self, **fields: Any) -> None:
         self._observations.append(fields)
 
+    def enough(self) -> bool:
+        return False
+
     def done(self) -> None:
         """Nobody waits for it."""
 

@@ -48,6 +48,9 @@ def tenant_facts(run: Run, loop: Loop) -> dict[str, Any]:
             "compiled": benchmark.compile,
             "threads": torch.get_num_threads(),
             "books_every": loop.books_every,
+            "item_is_row": loop.item_is_row,
+            "updates": loop.credited.updates,
+            "updates_credited": loop.credited.promised,
             **run.observed,
         },
         "torch": {

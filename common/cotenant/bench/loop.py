@@ -7,6 +7,7 @@ import itertools
 import operator
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -14,6 +15,7 @@ import torch
 from cotenant.bench.chrono import Observation, Work, clock_ns, observe
 from cotenant.bench.contract import Benchmark, rows
 from cotenant.bench.flops import FlopCount
+from cotenant.bench.input import constant_input
 from cotenant.bench.observed import described, observed_dtype, watched_updates
 from cotenant.bench.outcome import MissingDataError
 from cotenant.bench.run import Run
@@ -21,10 +23,33 @@ from cotenant.errors import CotenantError
 from cotenant.findings.finding import Finding
 
 WARM_UP_STEPS = 3
+LONG_WARM_UP_NS = 60_000_000_000
+"""What has warmed up for so long makes no further step: a batch of minutes would keep its launch from READY."""
 WAIT_S = 0.01
 SHORT_STEP_NS = 1_000_000
 BOOKED_OF_SHORT = 10
 """Books on a batch cost some microseconds in the midst of real work: half a percent of a step of a millisecond."""
+
+
+@dataclass(slots=True)
+class Credit:
+    """Updates of weights: how many a batch had in each step of the warm-up (None: not equally many), and since then.
+
+    A task that updates on some of its steps only, as one that waits for an episode's end, promises nothing.
+    """
+
+    per_batch: int | None
+    batches: int = 0
+    updates: int = 0
+
+    def take(self, batches: int, updates: int) -> None:
+        """Count what one observation credits, and how many updates there were in it."""
+        self.batches += batches
+        self.updates += updates
+
+    @property
+    def promised(self) -> int | None:
+        return self.per_batch * self.batches if self.per_batch else None
 
 
 class Loop:
@@ -36,9 +61,12 @@ class Loop:
         self.observed_dtype: str | None = None
         self.observed_optimizers: list[dict[str, Any]] = []
         self.counted = FlopCount()
+        self.credited = Credit(None)
         benchmark.build(run)
         batches = itertools.chain.from_iterable(self._inputs())
         first = next(batches)
+        if (finding := constant_input(first)) is not None:
+            run.findings.append(finding)
         self._work = Work(
             batches=itertools.chain([first], batches),
             step=run.precision.around(benchmark.step),
@@ -50,10 +78,12 @@ class Loop:
     def warm_up(self) -> list[int]:
         """Do the first steps, watch what the first one does, and switch the garbage collector off.
 
-        Returns the nanoseconds of each step. Raises CotenantError for a loss that is not a scalar.
+        Returns the nanoseconds of each step: of fewer than WARM_UP_STEPS where they were long, which is a finding.
+        Raises CotenantError for a loss that is not a scalar.
         """
-        work, times_ns, counts = self._work, [], set()
+        work, times_ns, counts, updates = self._work, [], set(), set()
         for index in range(WARM_UP_STEPS):
+            updated = self._run.updates
             start_ns = clock_ns()
             batch = next(work.batches)
             loss = self._watched(batch) if index == 0 else work.step(self._run, batch)
@@ -62,8 +92,22 @@ class Loop:
                 raise CotenantError(f"The step returned a loss of shape {tuple(loss.shape)}, not a scalar.")
             self._run.chosen.synchronize()
             times_ns.append(clock_ns() - start_ns)
+            updates.add(self._run.updates - updated)
+            # All ranks or none: one step more on some of them would hang their collectives.
+            if self._run.world.any_says(sum(times_ns) > LONG_WARM_UP_NS, self._run.chosen):
+                break
+        self.credited = Credit(updates.pop() if len(updates) == 1 else None)
+        if len(times_ns) < WARM_UP_STEPS:
+            self._run.findings.append(
+                Finding(
+                    "short_warm_up",
+                    "warning",
+                    f"Warm-up ended after {len(times_ns)} of {WARM_UP_STEPS} steps and {sum(times_ns) / 1e9:.0f} s.",
+                    "Use a smaller batch, or give it the time to skip its first observations.",
+                )
+            )
         # Of loaded input every wait counts: what was fetched ahead would make its steps look short.
-        if max(times_ns[1:]) < SHORT_STEP_NS and len(counts) == 1 and not self._run.loads:
+        if max(times_ns[1:] or times_ns) < SHORT_STEP_NS and len(counts) == 1 and not self._run.loads:
             work.every = BOOKED_OF_SHORT
         gc.collect()
         gc.freeze()
@@ -72,8 +116,9 @@ class Loop:
 
     def observe(self, number: int) -> Observation:
         """Make one observation; what became garbage in it is collected after its clock has stopped."""
-        work = self._work
+        work, updated = self._work, self._run.updates
         seen = observe(work, number)
+        self.credited.take(number, self._run.updates - updated)
         gc.collect()
         if work.every > 1 and not seen.even:
             work.every = 1
@@ -86,6 +131,11 @@ class Loop:
                 )
             )
         return seen
+
+    @property
+    def item_is_row(self) -> bool:
+        """Does the harness count, rather than the benchmark?"""
+        return type(self._benchmark).items is Benchmark.items
 
     @property
     def books_every(self) -> int:

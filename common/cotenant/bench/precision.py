@@ -46,15 +46,19 @@ def asked_precision(precision: str | None, half: bool, fp16: bool, opt_level: st
     return next(iter(said.values()), "fp32")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Precision:
-    """One precision on one device. `autocast` is around a 16-bit step, `outside` around the backward within it."""
+    """One precision on one device. `autocast` is around a 16-bit step, `outside` around the backward within it.
+
+    `updates` counts them here, where it takes no frame more: a frame is a thousandth of the smallest step.
+    """
 
     name: str
     autocast: torch.autocast | None = None
     outside: torch.autocast | None = None
     scaler: torch.amp.GradScaler | None = None
     masters: dict[torch.optim.Optimizer, MasterWeights] = field(default_factory=dict, compare=False)
+    updates: int = field(default=0, compare=False)
 
     def convert(self, module: torch.nn.Module) -> torch.nn.Module:
         """Return the module with the weights this precision trains: fp16 with fp32 norms for `half`."""
@@ -79,6 +83,7 @@ class Precision:
 
     def update(self, loss: torch.Tensor, optimizer: torch.optim.Optimizer, clip_norm: float | None = None) -> None:
         """zero_grad, backward, clip, step, in the way this precision needs."""
+        self.updates += 1
         if self.outside is None:
             optimizer.zero_grad()
             loss.backward()

@@ -54,6 +54,11 @@ class Run:
         torch.manual_seed(self.seed)
         self.update = self.precision.update
 
+    @property
+    def updates(self) -> int:
+        """How often `update` was called: that a step returned says nothing of whether it trained."""
+        return self.precision.updates
+
     def place(self, module: torch.nn.Module) -> Any:
         """Return the module on the device, in this precision's weights and memory format, over all ranks, compiled."""
         module = self.precision.convert(module.to(self.device))

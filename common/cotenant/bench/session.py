@@ -97,11 +97,13 @@ def _measure(benchmark: Benchmark, ignored: list[str], conductor: Conductor, wor
             event_ns=seen.event_ns,
         )
         say(progress.line(index, losses.last), flush=True)
+        if conductor.enough():
+            break
     conductor.done()
     load_end_ns = loop.load_until(conductor.stopped)
     record: dict[str, Any] = {
         "number": number,
-        "repeat": repeat,
+        "repeat": index + 1,
         "load_end_ns": load_end_ns,
         **losses.summary(),
         **tenant_facts(run, loop),

@@ -64,6 +64,14 @@ class World:
             return module
         return DistributedDataParallel(module, device_ids=[device.torch_device] if device.is_accelerator else None)
 
+    def any_says(self, word: bool, device: Device) -> bool:
+        """Return whether any rank says yes; all of them have to ask."""
+        if self.size == 1 or not distributed.is_initialized():
+            return word
+        said = torch.tensor(float(word), device=device.torch_device)
+        distributed.all_reduce(said, distributed.ReduceOp.MAX)
+        return bool(said.item())
+
     def share(self, workers: int) -> int:
         """Return this rank's part of `workers` processes, at least one where there are any."""
         return max(1, workers // self.size) if workers else 0

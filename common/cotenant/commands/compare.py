@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from cotenant.commands.flags import Parser
 from cotenant.commands.output import tell
-from cotenant.errors import EXIT_PASSED, EXIT_SLOWER, CotenantError
+from cotenant.errors import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_PASSED, EXIT_SLOWER, CotenantError
 from cotenant.report.comparison import (
     DIFFERENCES,
     Lines,
@@ -17,6 +18,8 @@ from cotenant.report.comparison import (
     as_markdown,
     as_table,
     compare_launches,
+    confirmed,
+    flagged,
 )
 from cotenant.results.launches import Launches, launches_of
 from cotenant.results.read import read_records
@@ -26,7 +29,35 @@ FORMATS = {"md": as_markdown, "json": as_json, "junit": as_junit}
 
 
 def main(argv: Sequence[str]) -> int:
-    """Compare two sets of records. Returns 0, or 3 with --fail-on where a job has that verdict; 2 for wrong input."""
+    """Compare two sets of records. Returns 0, or 3 with --fail-on where a job has that verdict; 2 for wrong input.
+
+    With --confirm also what runs return: 1 where a new launch has no rate, 130 where one was interrupted.
+    """
+    words = list(argv)
+    split = words.index("--") if "--" in words else len(words)
+    given = _parse(words[:split])
+    _check(given.allow, given.margin, given.noise)
+    if split < len(words) and not given.confirm:
+        raise CotenantError("What stands after -- is for the runs of --confirm.", "Add --confirm, or leave it out.")
+    a, b = _launches(given.a), _launches(given.b)
+    margin = given.margin if given.margin is not None else margin_of(_noise(given.noise))
+    lines, status = compare_launches(a, b, margin, given.allow), EXIT_PASSED
+    if given.confirm and (cells := flagged(lines)):
+        from cotenant.commands.confirm import launch_again  # a comparison alone needs nothing of what launches
+
+        again, cut_by = launch_again(given.b, b, cells, words[split + 1 :])
+        if cut_by is not None:
+            print(f"Interrupted by {cut_by}: nothing is confirmed.", file=sys.stderr)
+            return EXIT_INTERRUPTED
+        old, new = (Launches({cell: side.of.get(cell, []) for cell in cells}) for side in (a, again))
+        lines = confirmed(lines, compare_launches(old, new, margin, given.allow))
+        status = EXIT_FAILED if again.left_out else EXIT_PASSED
+    _say(lines, given.format, margin)
+    slower = any(line.verdict is Verdict.SLOWER for line in lines.lines)
+    return EXIT_SLOWER if given.fail_on and slower else status
+
+
+def _parse(words: Sequence[str]) -> argparse.Namespace:
     parser = Parser(
         prog="cotenant compare",
         allow_abbrev=False,
@@ -41,14 +72,12 @@ def main(argv: Sequence[str]) -> int:
     add("--allow", action="append", default=[], metavar="WHAT", help=f"compare all the same: {', '.join(DIFFERENCES)}")
     add("--margin", type=float, metavar="SHARE", help=f"what counts as no difference (default {LEAST_MARGIN})")
     add("--noise", type=Path, metavar="DIR", help="records of equal launches: the margin is twice their noise, or 2 %%")
-    given = parser.parse_words(argv)
-    _check(given.allow, given.margin, given.noise)
-    a, b = _launches(given.a), _launches(given.b)
-    margin = given.margin if given.margin is not None else margin_of(_noise(given.noise))
-    lines = compare_launches(a, b, margin, given.allow)
-    _say(lines, given.format, margin)
-    slower = any(line.verdict is Verdict.SLOWER for line in lines.lines)
-    return EXIT_SLOWER if given.fail_on and slower else EXIT_PASSED
+    add(
+        "--confirm",
+        action="store_true",
+        help="launch what is FASTER or SLOWER again as B was, with run's flags after --",
+    )
+    return parser.parse_words(words)
 
 
 def _check(allowed: Sequence[str], margin: float | None, noise: Path | None) -> None:

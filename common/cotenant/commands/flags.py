@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 from collections.abc import Sequence
 from typing import NoReturn
 
@@ -10,6 +11,7 @@ from cotenant.errors import CotenantError, did_you_mean
 from cotenant.isolation.choose import CHOICES
 
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
+_SECONDS = {"s": 1, "m": 60, "h": 3600}
 
 
 class Parser(argparse.ArgumentParser):
@@ -38,6 +40,29 @@ def size(text: str) -> int:
         raise argparse.ArgumentTypeError(f"'{text}' is no size such as 512M or 2G") from None
     if found < 0:
         raise argparse.ArgumentTypeError("a size cannot be negative")
+    return found
+
+
+def duration(text: str) -> float:
+    """Return the seconds that `60`, `60s`, `2m` or `1h` stand for."""
+    unit = text[-1:].lower()
+    try:
+        found = float(text[:-1] if unit in _SECONDS else text) * _SECONDS.get(unit, 1)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"'{text}' is no time such as 60, 60s, 2m or 1h") from None
+    if not 0 < found < math.inf:
+        raise argparse.ArgumentTypeError(f"a time must be positive, and '{text}' is not")
+    return found
+
+
+def share(text: str) -> float:
+    """Return the part of one that `1%` or `0.01` stands for."""
+    try:
+        found = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"'{text}' is no share such as 1% or 0.01") from None
+    if not 0 < found < 1:
+        raise argparse.ArgumentTypeError(f"'{text}' does not lie between 0 and 1: 1% is 0.01")
     return found
 
 

@@ -19,7 +19,8 @@ from cotenant.report import mlbench
 from cotenant.report import mlbench_text as text
 from cotenant.report.mlbench_html import Page, mlbench_html
 from cotenant.report.terminal import printable
-from cotenant.results.launches import newest_in
+from cotenant.results.configurations import newest_work
+from cotenant.results.newest import newest_in
 from cotenant.results.read import read_records
 from cotenant.results.row import Row
 from cotenant.results.store import write_whole
@@ -57,10 +58,11 @@ def main(argv: Sequence[str]) -> int:
     notes = [f"{one.path}: {one.reason}; skipped." for one in records.skipped]
     _say(notes)
     newest, twice = newest_in(_of_suite(records.frame, given.name))
-    _say(twice)
-    rows = rows_of(newest)
+    counted, older = newest_work(newest)
+    _say([*twice, *older])
+    rows = rows_of(counted)
     jobs = None if given.jobs is None else _expected(given.jobs, targets)
-    page = _page(given, rows, targets, jobs, [*notes, *twice])
+    page = _page(given, rows, targets, jobs, [*notes, *twice, *older])
     _print(page, rows, targets, given.classic)
     if given.html is not None:
         write_whole(given.html, mlbench_html(page).encode())
@@ -75,7 +77,9 @@ def _say(notes: Sequence[str]) -> None:
 
 
 def _of_suite(frame: pl.DataFrame, name: str | None) -> pl.DataFrame:
-    chosen = frame if name is None else frame.filter(pl.col("suite").is_in([name, ""]))
+    """Return the rows of all tenants together: a tenant alone is a rate of its own kind, and none of the job's."""
+    together = frame.filter(~pl.col("solo"))
+    chosen = together if name is None else together.filter(pl.col("suite").is_in([name, ""]))
     if chosen.is_empty():
         suites = sorted(suite for suite in frame["suite"].unique() if suite)
         known = f"There are records of: {', '.join(suites)}." if suites else "Is it the directory of --outdir?"

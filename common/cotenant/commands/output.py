@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import os
 import sys
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from cotenant.report.live import LiveView
 
 
 def tell(line: str) -> None:
@@ -19,3 +26,29 @@ def mute() -> None:
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, sys.stdout.fileno())
     os.close(nowhere)
+
+
+@contextlib.contextmanager
+def shown(jobs: Sequence[str]) -> Iterator[LiveView | None]:
+    """Yield a live view of a suite of these launches; None where nobody watches a terminal that can be redrawn."""
+    if not sys.stdout.isatty():
+        yield None
+        return
+    from rich.console import Console
+
+    from cotenant.report.live import LiveView
+
+    console = Console()
+    if console.is_dumb_terminal:
+        yield None
+        return
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # A name that this terminal cannot show ends no suite either.
+        sys.stdout.reconfigure(errors="replace")
+    view = LiveView(jobs, console)
+    try:
+        yield view
+    finally:
+        view.close()
+        if view.lost:
+            mute()

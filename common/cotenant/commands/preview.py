@@ -11,11 +11,12 @@ from cotenant.suite.cells import expand
 from cotenant.suite.jobfile import Job
 
 
-def show_lines(jobs: Iterable[Job]) -> Iterator[str]:
-    """Yield a line per job: its name, group, number of cells, command."""
+def show_lines(jobs: Iterable[Job], solo: int = 0) -> Iterator[str]:
+    """Yield a line per job: its name, group, number of cells, command. `solo` launches follow a cell of tenants."""
     for job in jobs:
         cells = len(expand(job))
-        yield f"{job.stem:28} {job.group:8} {cells:3d} cell{'s' if cells > 1 else ' '}  {job.cmd}"
+        alone = f" + {cells * solo} solo" if solo and job.group == "student" else ""
+        yield f"{job.stem:28} {job.group:8} {cells:3d} cell{'s' if cells > 1 else ' '}{alone}  {job.cmd}"
 
 
 def dry_lines(starts: Iterable[Start], backend: str) -> Iterator[str]:
@@ -24,7 +25,8 @@ def dry_lines(starts: Iterable[Start], backend: str) -> Iterator[str]:
         for order, added in zip(start.orders, start.added, strict=True):
             slice_ = order.slice
             devices = ",".join(accelerator.uuid for accelerator in slice_.accelerators) or "none"
-            yield f"{start.cell.label}, tenant {slice_.tenant} of {len(start.orders)}"
+            beside = "alone" if start.solo else f"of {len(start.orders)}"
+            yield f"{start.label}, tenant {slice_.tenant} {beside}"
             yield (
                 f"  slice    processors {format_list(slice_.processors)}  nodes {format_list(slice_.nodes)}  "
                 f"memory {slice_.memory_bytes / 2**30:.2f} GiB  accelerators {devices}  by {backend}"

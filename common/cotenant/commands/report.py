@@ -7,6 +7,7 @@ import fnmatch
 import sys
 from collections.abc import Collection, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import polars as pl
 
@@ -14,21 +15,25 @@ from cotenant.commands.flags import Parser
 from cotenant.commands.output import tell
 from cotenant.errors import EXIT_PASSED, CotenantError, did_you_mean
 from cotenant.launch.environment import SOURCE_ROOT
-from cotenant.report import mlbench, scaling, scaling_text, summary_files, summary_text, tables
+from cotenant.report import interference_text, mlbench, scaling, scaling_text, summary_files, summary_text, tables
+from cotenant.report.interference import apart, interference_blocks
 from cotenant.report.summary import Job, Summary, scores, summarise
-from cotenant.results.launches import AT
+from cotenant.results.newest import AT
 from cotenant.results.read import read_records
 from cotenant.results.store import prepare_directory, write_whole
 from cotenant.results.systems import read_systems
-from cotenant.results.table import Details
+from cotenant.results.table import JOB, Details
 from cotenant.results.targets import Target, save_targets, targets_named
 from cotenant.suite.jobfile import load, resolve_path
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 CHECKOUT = SOURCE_ROOT.parent
 TARGETS = CHECKOUT / "targets"
 LIMITS = "V100"
 """Whose least shares and most spreads new targets take over, where --targets names nobody's."""
-WIDTH = 160
+WIDTH = 180
 OF_EXPORTS = "observations, timelines, meters and what findings say stand in the records only."
 FORMATS = {"md": summary_files.as_markdown, "csv": summary_files.as_csv, "json": summary_files.as_json}
 SCALING = {
@@ -37,7 +42,8 @@ SCALING = {
     "json": scaling_text.as_json,
     "text": scaling_text.as_text,
 }
-TABLES = ("throughput", "batch-size", "scaling")
+INTERFERENCE = {"md": interference_text.as_markdown, "csv": interference_text.as_csv}
+TABLES = ("throughput", "batch-size", "scaling", "interference")
 
 
 def main(argv: Sequence[str]) -> int:
@@ -53,6 +59,8 @@ def main(argv: Sequence[str]) -> int:
         _write_page(summary, skipped, given)
     if given.table == "scaling":
         _say_scaling(summary.jobs, given.format)
+    elif given.table == "interference":
+        _say_interference(summary, given.format)
     elif given.table is not None:
         _say_table(summary.jobs, given)
     elif given.format != "text":
@@ -79,7 +87,7 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
     add("--targets", metavar="MODEL", help="score against V100, MI50, RTX, or a CSV file of targets")
     add("--jobs", metavar="FILE", help="the job file whose jobs the score expects (default: those that have a target)")
     add("--save-target", metavar="NAME", help="write targets/NAME.csv, or a .csv file, from the measured rates")
-    add("--table", choices=TABLES, help="systems side by side, or how one model scales")
+    add("--table", choices=TABLES, help="systems side by side, how one model scales, or what neighbours cost")
     add("--precision", metavar="P", help="for throughput and batch-size: print this precision only")
     add("--outdir", type=Path, metavar="DIR", help="for throughput and batch-size: a file per precision in here")
     add("--systems", type=Path, metavar="FILE", default=TARGETS / "systems.json", help="descriptions of the systems")
@@ -127,7 +135,7 @@ def _read(given: argparse.Namespace) -> tuple[Details, list[str]]:
         hint = did_you_mean(given.name, suites) or f"There are records of: {', '.join(suites)}."
         raise CotenantError(f"There are no records of {given.name} there.", hint)
     if given.job:
-        chosen = chosen.filter(pl.col("name").is_in(_jobs(chosen["name"].unique(maintain_order=True), given.job)))
+        chosen = chosen.filter(JOB.is_in(_jobs(chosen.select(JOB).to_series().unique(maintain_order=True), given.job)))
     return Details(records.details.table, chosen[AT].to_list()), skipped
 
 
@@ -203,6 +211,25 @@ def _say_scaling(jobs: Sequence[Job], form: str) -> None:
     tell(SCALING[form](found).removesuffix("\n"))
 
 
+def _say_interference(summary: Summary, form: str) -> None:
+    blocks = interference_blocks(summary)
+    if not blocks:
+        raise CotenantError(
+            "No job was measured in two ways: alone in its slice, together in slices, together without.",
+            "./run.sh --solo adds launches of each tenant alone; ./run.sh --isolation none runs them without slices.",
+        )
+    for line in apart(summary):
+        print(f"cotenant: {line}", file=sys.stderr)
+    if form == "text":
+        console = _console()
+        for text in interference_text.text_lines(blocks, console.width):
+            console.print(text, soft_wrap=not console.is_terminal)
+    elif form == "json":
+        tell(interference_text.as_json(blocks, [*summary.notes, *apart(summary)]).removesuffix("\n"))
+    else:
+        tell(INTERFERENCE[form](blocks).removesuffix("\n"))
+
+
 def _say_table(jobs: Sequence[Job], given: argparse.Namespace) -> None:
     found = tables.tables(jobs, read_systems(given.systems))
     if not found:
@@ -228,9 +255,11 @@ def _say_table(jobs: Sequence[Job], given: argparse.Namespace) -> None:
 
 
 def _print(summary: Summary) -> None:
+    summary_text.print_summary(summary, _console())
+
+
+def _console() -> Console:
     from rich.console import Console
 
     console = Console()
-    if not console.is_terminal:
-        console = Console(width=WIDTH)
-    summary_text.print_summary(summary, console)
+    return console if console.is_terminal else Console(width=WIDTH)

@@ -8,16 +8,18 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from cotenant.commands.flags import Parser, add_slice_flags
-from cotenant.commands.output import tell
+from cotenant.commands.flags import Parser, add_slice_flags, duration, share
+from cotenant.commands.output import shown, tell
 from cotenant.commands.preview import dry_lines, show_lines
 from cotenant.errors import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_PASSED, CotenantError
 from cotenant.isolation.backend import RunName
+from cotenant.isolation.plan import tenants_by_default
 from cotenant.launch.cache import CACHE_POLICIES
 from cotenant.launch.environment import SOURCE_ROOT
-from cotenant.launch.places import Places
+from cotenant.launch.places import Places, base_directory
 from cotenant.launch.start import Options
 from cotenant.launch.suite import SuiteRun
+from cotenant.launch.terms import READY_LIMIT_S, Terms
 from cotenant.machine.topology import Machine, discover
 from cotenant.suite.jobfile import load, resolve_path
 from cotenant.suite.select import select
@@ -32,7 +34,8 @@ def main(argv: Sequence[str]) -> int:
     given = _parse(words[:split])
     options = options_of(given, tuple(words[split + 1 :]))
     if given.show:
-        tell("\n".join(show_lines(options.jobs)))
+        tenants = tenants_by_default(discover(), options.users)
+        tell("\n".join(show_lines(options.jobs, tenants if options.solo and tenants > 1 else 0)))
         return EXIT_PASSED
     run = SuiteRun(options)
     if given.dry:
@@ -40,7 +43,8 @@ def main(argv: Sequence[str]) -> int:
         return EXIT_PASSED
     run.settle()
     tell("\n".join(run.heading()))
-    report = run.run(tell)
+    with shown([start.cell.label for start in run.starts]) as view:
+        report = run.run(view.tell, view) if view else run.run(tell)
     if report.records:
         from cotenant.report.terminal import print_suite
 
@@ -101,11 +105,32 @@ def suite_parser(prog: str, description: str, epilog: str) -> Parser:
     )
     add(
         "--timeout",
-        type=float,
+        type=duration,
         default=3600.0,
         metavar="S",
-        help="seconds one launch may take (default 3600)",
+        help="seconds one launch may take (default 3600); 2m and 1h are times, too",
     )
+    add(
+        "--ready-timeout",
+        type=duration,
+        default=READY_LIMIT_S,
+        metavar="S",
+        help="seconds a launch's tenants may take to be ready for GO (default 600)",
+    )
+    add(
+        "--budget",
+        type=duration,
+        metavar="S",
+        help="seconds one launch may measure: fewer batches, then fewer observations, the same for all its tenants",
+    )
+    add(
+        "--until-interval",
+        type=share,
+        metavar="SHARE",
+        help="end a launch once half of every tenant's 95 %% interval is at most this share of its median, "
+        "as 1%% or 0.01",
+    )
+    add("--solo", action="store_true", help="after each launch, launch its tenants one at a time: what neighbours cost")
     add("--singularity", metavar="IMG", help="run every command inside this image")
     add("--raise-error", action="store_true", help="stop after the first launch that fails")
     return parser
@@ -118,11 +143,11 @@ def parse(parser: Parser, words: Sequence[str]) -> argparse.Namespace:
 
 def options_of(given: argparse.Namespace, extra: tuple[str, ...]) -> Options:
     """Return what is asked for. Raises CotenantError for what makes no sense, and for a wrong job file."""
-    if given.uid < 0 or not given.timeout > 0:
-        raise CotenantError("--uid must not be negative and --timeout must be positive.")
+    if given.uid < 0:
+        raise CotenantError("--uid must not be negative.")
     path = resolve_path(given.jobs, [Path.cwd(), CHECKOUT]) if given.jobs else default_jobs(discover())
     suite = load(path)
-    base = Path(os.environ.get("BASE") or "workspace").absolute()
+    base = base_directory()
     output = (given.outdir or Path(os.environ.get("OUTPUT_DIRECTORY") or base / "output")).absolute()
     data = Path(os.environ.get("DATA_DIRECTORY") or base / "data").absolute()
     run = RunName()
@@ -140,9 +165,11 @@ def options_of(given: argparse.Namespace, extra: tuple[str, ...]) -> Options:
         mems=given.mems,
         reserve_bytes=given.reserve,
         timeout_s=given.timeout,
+        terms=Terms(given.ready_timeout, given.budget, given.until_interval),
         singularity=given.singularity,
         cache=given.cache,
         on_oom=given.on_oom,
+        solo=given.solo,
         raise_error=given.raise_error,
         extra=extra,
     )

@@ -121,6 +121,9 @@ class LiveSlice(Protocol):
     def oom_kills(self) -> int | None:
         """Return that counter alone, which is cheap enough to be asked for while tenants are timed."""
 
+    def memory_used_bytes(self) -> int | None:
+        """Return what the kernel charges to it now, its page cache included; None where nobody counts that."""
+
     def kill(self) -> None:
         """Kill every process inside and wait until none is left. Raises NotIsolatedError if some survive."""
 

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 
+DELEGATION = f"systemctl edit user@{os.getuid()}.service with Delegate=cpu cpuset io memory pids"
+"""Of this user alone, as cgroup_setup.sh does it: the others' units stay as they are."""
+
 CGROUPS = "slices by cgroups: --isolation require says what they need"
-CPUSET = "the controller cpuset: systemctl edit user@.service, Delegate=cpu cpuset io memory pids"
+CPUSET = f"the controller cpuset: {DELEGATION}"
 PIDS = "the controller pids, in the kernel and delegated to us"
 PRESSURE = "psi=1 on the kernel's command line"
 V2 = "cgroup v2: systemd.unified_cgroup_hierarchy=1 on the kernel's command line"

@@ -76,6 +76,9 @@ class V1Slice:
     def oom_kills(self) -> int | None:
         return self._counted("memory", "memory.oom_control", "oom_kill")
 
+    def memory_used_bytes(self) -> int | None:
+        return self._counted("memory", "memory.usage_in_bytes")
+
     def kill(self) -> None:
         self._group.kill()
 

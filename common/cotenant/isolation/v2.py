@@ -13,6 +13,7 @@ from typing import Any
 
 from cotenant.isolation.backend import OURS, NotIsolatedError, Refusal, RunName, owner
 from cotenant.isolation.delegation import described, is_marked, systemd_runs
+from cotenant.isolation.enabling import DELEGATION
 from cotenant.isolation.names import checked_base
 from cotenant.isolation.plan import Slice
 from cotenant.isolation.processes import is_foreign
@@ -24,8 +25,8 @@ from cotenant.machine.limits import Mounts
 SETUP = "Run as root, or let ./cgroup_setup.sh make a cgroup for you, and start the suite in it."
 BY_SYSTEMD = "--isolation systemd asks it for one that is."
 CPUSETS = (
-    "systemctl edit user@.service, write the two lines [Service] and Delegate=cpu cpuset io memory pids, "
-    "log out everywhere and in again. (./cgroup_setup.sh --install-drop-in does it.)"
+    f"As root: {DELEGATION}, written below a line [Service]; then log out everywhere and in again. "
+    "(./cgroup_setup.sh --install-drop-in does it.)"
 )
 
 

@@ -82,6 +82,9 @@ class V2Slice:
     def oom_kills(self) -> int | None:
         return counting.field(self._directory / "memory.events", "oom_kill")
 
+    def memory_used_bytes(self) -> int | None:
+        return counting.number(self._directory / "memory.current")
+
     def kill(self) -> None:
         self._group.kill()
 

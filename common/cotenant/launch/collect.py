@@ -12,12 +12,13 @@ from cotenant.findings.finding import Finding
 from cotenant.isolation.backend import Backend, expected
 from cotenant.isolation.enabling import enabled_by
 from cotenant.isolation.plan import Slice
+from cotenant.launch.crashed import crashed
 from cotenant.launch.ending import Ending, LaunchResult
-from cotenant.launch.rank import Rank
+from cotenant.launch.start import Start
 from cotenant.results.build import Common, Place, Told, build_record
 from cotenant.results.record import Enclosed, Observed, Record
+from cotenant.stats.budget import Amount
 from cotenant.stats.overlap import common_load
-from cotenant.suite.cells import Cell
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,9 +33,9 @@ class SuiteFacts:
     findings: tuple[Finding, ...]
 
 
-def records_of(result: LaunchResult, cell: Cell, facts: SuiteFacts) -> list[Record]:
+def records_of(result: LaunchResult, start: Start, facts: SuiteFacts) -> list[Record]:
     """Return a record per tenant of the launch."""
-    told = [_told(ending.ranks) for ending in result.endings]
+    told = [_told(ending, result.given) for ending in result.endings]
     loads = [one.load() for one in told if one.observations]
     common = Common(
         started=result.started,
@@ -48,7 +49,7 @@ def records_of(result: LaunchResult, cell: Cell, facts: SuiteFacts) -> list[Reco
     comparable = all(ending.outcome == "completed" for ending in result.endings)
     return [
         build_record(
-            _place(ending, len(result.endings), cell, facts),
+            _place(ending, len(result.endings), start, facts),
             one,
             common,
             ending.outcome,
@@ -59,17 +60,24 @@ def records_of(result: LaunchResult, cell: Cell, facts: SuiteFacts) -> list[Reco
     ]
 
 
-def _told(ranks: dict[int, Rank]) -> Told:
-    """Rank 0 speaks for its tenant, and its clock counts; the items are those of all ranks, whose rows are kept too."""
+def _told(ending: Ending, given: Amount | None) -> Told:
+    """Rank 0 speaks for its tenant, and its clock counts; the items are those of all ranks, whose rows are kept too.
+
+    For a program that never joined its log speaks.
+    """
+    ranks = ending.ranks
     seen = {number: [Observed.told(fields) for fields in rank.observations] for number, rank in sorted(ranks.items())}
     first = ranks.get(0)
     if first is None:
-        return Told()
-    ready = first.ready or {}
+        found = crashed(ending.order.log) if ending.outcome == "completed" else None
+        return Told(part={"findings": [dataclasses.asdict(found)]} if found else {})
+    amount = given or first.asked
     return Told(
         ready_ns=first.ready_ns,
-        skip=ready.get("skip", 0),
-        warm_up_ns=ready.get("warm_up_ns", []),
+        skip=amount.skip if amount else 0,
+        asked=first.asked,
+        given=given,
+        warm_up_ns=first.ready["warm_up_ns"] if first.ready else [],
         observations=_summed(list(seen.values())),
         rank_observations={str(number): rows for number, rows in seen.items()} if len(seen) > 1 else {},
         part=first.work | (first.record or {}),
@@ -84,16 +92,16 @@ def _summed(ranks: list[list[Observed]]) -> list[Observed]:
     return [msgspec.structs.replace(row[0], items=sum(one.items or 0 for one in row)) for row in rows]
 
 
-def _place(ending: Ending, tenants: int, cell: Cell, facts: SuiteFacts) -> Place:
+def _place(ending: Ending, tenants: int, start: Start, facts: SuiteFacts) -> Place:
     slice_ = ending.order.slice
     unenforced, uncounted = list(facts.backend.unenforced), ending.after.uncounted()
     return Place(
         suite=facts.suite,
-        name=cell.label,
+        name=start.cell.label,
         run_id=facts.uid,
         tenant=slice_.tenant,
         tenants=tenants,
-        group=cell.job.group,
+        group=start.cell.job.group,
         vcd=visible_devices(slice_),
         hostname=facts.machine["hostname"],
         cpu_cores=len(slice_.processors),
@@ -111,6 +119,7 @@ def _place(ending: Ending, tenants: int, cell: Cell, facts: SuiteFacts) -> Place
             enabled_by=enabled_by(facts.backend.name, [*unenforced, *uncounted]),
             policies=facts.policies,
         ),
+        solo=start.solo,
     )
 
 

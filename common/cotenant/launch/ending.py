@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -11,6 +12,7 @@ from cotenant.launch.memory import HostKills
 from cotenant.launch.rank import Rank
 from cotenant.launch.tenant import Order, Tenant
 from cotenant.launch.watch import outcome_of
+from cotenant.stats.budget import Amount
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,16 +30,26 @@ class Ending:
 
 @dataclass(frozen=True, slots=True)
 class LaunchResult:
-    """All endings, in the tenants' order, and what they share."""
+    """All endings, in the tenants' order, and what they share; `given` by GO, None where there was none."""
 
     endings: tuple[Ending, ...]
     started: datetime
     ended: datetime
     t0_ns: int
     meters: dict[str, Any]
+    given: Amount | None = None
 
 
 def ending_of(tenant: Tenant, host: HostKills) -> Ending:
     """Return the ending of a tenant that has ended."""
     outcome, message = outcome_of(tenant, host)
     return Ending(tenant.order, outcome, message, tenant.ranks, tenant.read_back, tenant.before, tenant.after)
+
+
+def not_isolated(orders: Iterable[Order], culprit: Order, message: str) -> tuple[Ending, ...]:
+    """Return the endings of a launch of which the slice of `culprit` could not be had: nothing was started."""
+    aborted = f"Tenant {culprit.slice.tenant} could not be isolated: {message}"
+    return tuple(
+        Ending(order, "not_isolated", f"{message}.") if order is culprit else Ending(order, "aborted", aborted)
+        for order in orders
+    )

@@ -12,7 +12,10 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Interruption:
-    """While entered, the signals set `requested` and make `fileno()` readable, and nothing else happens."""
+    """While entered, the signals set `requested` and make `fileno()` readable, and nothing else happens.
+
+    Under nohup a SIGHUP goes on to mean nothing.
+    """
 
     def __init__(self) -> None:
         self.requested: str | None = None
@@ -21,7 +24,8 @@ class Interruption:
     def __enter__(self) -> Interruption:
         self._reader, self._writer = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         for number in SIGNALS:
-            self._previous[number] = signal.signal(number, self._note)
+            if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:
+                self._previous[number] = signal.signal(number, self._note)
         return self
 
     def __exit__(

@@ -12,22 +12,22 @@ from functools import partial
 from typing import Any
 
 from cotenant.isolation.backend import Backend, NotIsolatedError
-from cotenant.launch.ending import Ending, LaunchResult, ending_of
+from cotenant.launch.ending import Ending, LaunchResult, ending_of, not_isolated
 from cotenant.launch.interruption import Interruption
-from cotenant.launch.memory import HostKills, OnOom
+from cotenant.launch.memory import KillWatch, OnOom
+from cotenant.launch.narrowing import Narrowing
+from cotenant.launch.observer import Observer, Unobserved, expected_s
 from cotenant.launch.rank import Go, Rank
 from cotenant.launch.rendezvous import Events, Link
 from cotenant.launch.tenant import Order, Reason, Tenant, start_tenant
+from cotenant.launch.terms import USUAL_TERMS, DisagreementError, Terms
 from cotenant.launch.watch import outcome_of, rank_death, said_of_failure
-from cotenant.machine.counts import memory_kills
-from cotenant.machine.kernel_log import KernelLog, MemoryKill
 from cotenant.meters.meters import Meters
 from cotenant.protocol.messages import Message, ProtocolError
 
 GO_DELAY_NS = 50_000_000
 POLL_S = 1.0
 READING_S = 0.1
-READY_LIMIT_S = 600.0
 STOP_LIMIT_S = 60.0
 FAREWELL_LIMIT_S = 5.0
 RANKS_LIMIT_S = 2.0
@@ -46,7 +46,7 @@ class Launch:
     """Starts the orders' tenants, brings them to one GO and one STOP, and leaves nothing behind.
 
     `upkeep` is called about once a second: what else has to be alive is looked after there. `sampling` looks at the
-    host as often, between GO and the last DONE.
+    host as often, between GO and the last DONE; `observer` is told of all but that.
     """
 
     def __init__(
@@ -58,6 +58,8 @@ class Launch:
         upkeep: Callable[[], None] = lambda: None,
         on_oom: OnOom = "group",
         sampling: Meters | None = None,
+        terms: Terms = USUAL_TERMS,
+        observer: Observer | None = None,
     ) -> None:
         self._orders = orders
         self._backend = backend
@@ -66,12 +68,14 @@ class Launch:
         self._upkeep = upkeep
         self._on_oom = on_oom
         self._sampling = sampling or Meters(())
+        self._terms = terms
+        self._observer = observer or Unobserved()
         self._events = Events()
-        self._log, self._logged = KernelLog(), list[MemoryKill]()
-        self._kills_before = memory_kills()
+        self._kills = KillWatch()
         self._tenants: list[Tenant] = []
         self._phase = Phase.ENTER
         self._go: Go | None = None
+        self._narrowing: Narrowing | None = None
         self._cpu_at_go_ns = 0
         self._start_s = self._poll_s = 0.0
         self._meters: dict[str, Any] = {}
@@ -81,15 +85,15 @@ class Launch:
         started = datetime.now(UTC)
         with contextlib.ExitStack() as leaving:
             leaving.callback(self._events.close)
-            leaving.callback(self._log.close)
+            leaving.callback(self._kills.close)
             self._events.on_readable(self._interruption, self._interrupt)
             endings = self._start(leaving)
             if endings is None:
                 self._live()
-                host = self._host_kills()
+                host = self._kills.so_far(self._tenants)
                 endings = tuple(ending_of(tenant, host) for tenant in self._tenants)
-        t0_ns = self._go.t0_ns if self._go else 0
-        return LaunchResult(endings, started, datetime.now(UTC), t0_ns, self._meters)
+        t0_ns, given = (self._go.t0_ns, self._go.given) if self._go else (0, None)
+        return LaunchResult(endings, started, datetime.now(UTC), t0_ns, self._meters, given)
 
     def _start(self, leaving: contextlib.ExitStack) -> tuple[Ending, ...] | None:
         """Make every slice and start its shim; return the endings at once where a slice cannot be had."""
@@ -99,7 +103,7 @@ class Launch:
                 leaving.callback(live.remove)
                 read_back = live.verify()
             except NotIsolatedError as error:
-                return self._not_isolated(order, str(error))
+                return not_isolated(self._orders, order, str(error))
             tenant = start_tenant(order, live, read_back)
             leaving.callback(tenant.leave)
             self._tenants.append(tenant)
@@ -108,19 +112,14 @@ class Launch:
             self._events.on_readable(tenant.pidfd, partial(self._exited, tenant))
         return None
 
-    def _not_isolated(self, culprit: Order, message: str) -> tuple[Ending, ...]:
-        aborted = f"Tenant {culprit.slice.tenant} could not be isolated: {message}"
-        return tuple(
-            Ending(order, "not_isolated", f"{message}.") if order is culprit else Ending(order, "aborted", aborted)
-            for order in self._orders
-        )
-
     def _live(self) -> None:
         self._start_s = self._poll_s = time.monotonic()
         while any(tenant.alive for tenant in self._tenants):
             self._events.turn(self._rest_s())
             if self._phase is Phase.LOAD:
                 self._read_links()
+                if self._narrowing is not None:
+                    self._narrowing.look(self._survivors())
             now_s = time.monotonic()
             if now_s >= self._poll_s + POLL_S:
                 self._poll_s = now_s
@@ -128,6 +127,8 @@ class Launch:
                 self._upkeep()
                 if self._phase is Phase.LOAD:
                     self._sampling.sample()
+                else:
+                    self._observer.tick()
             self._check_limits(now_s)
 
     def _rest_s(self) -> float:
@@ -161,6 +162,7 @@ class Launch:
         for tenant in self._tenants:
             with contextlib.suppress(OSError):
                 tenant.channel.send(b"1")
+        self._observer.building(0)
 
     def _welcome(self, tenant: Tenant) -> None:
         for link in tenant.listener.accept():
@@ -279,25 +281,31 @@ class Launch:
     # What the runner does
 
     def _go_if_ready(self) -> None:
-        if self._phase is not Phase.BUILD or not all(not one.lost and one.all_ranks("ready") for one in self._tenants):
+        if self._phase is not Phase.BUILD:
+            return
+        self._observer.building(sum(one.all_ranks("ready") for one in self._tenants))
+        if not all(not one.lost and one.all_ranks("ready") for one in self._tenants):
             return
         ranks = [rank for tenant in self._tenants for rank in tenant.ranks.values()]
-        plans = {(rank.ready["number"], rank.ready["repeat"], rank.ready["skip"]) for rank in ranks if rank.ready}
-        if len(plans) != 1:
-            self._kill(self._tenants, ("failed", f"Tenants disagree on number, repeat and skip: {sorted(plans)}."))
+        try:
+            given = self._terms.given(ranks)
+        except DisagreementError as error:
+            self._kill(self._tenants, ("failed", str(error)))
             return
-        number, repeat, _ = plans.pop()
+        if self._terms.until_interval is not None:
+            self._narrowing = Narrowing(self._terms.until_interval, given.skip)
+        self._observer.measuring(expected_s(ranks, given.number, given.repeat))
         self._phase = Phase.LOAD
         self._sampling.start([tenant.live for tenant in self._tenants])
         for tenant in self._tenants:
             tenant.before = tenant.live.counters()
         self._cpu_at_go_ns = time.process_time_ns()
-        self._go = Go(time.perf_counter_ns() + GO_DELAY_NS, number, repeat)
+        self._go = Go(time.perf_counter_ns() + GO_DELAY_NS, given)
         for rank in ranks:
             # From here to STOP messages wait in the kernel and are read ten times a second: waking for each
             # would take a percent of a processor from the tenants.
             self._events.forget(rank.link)
-            rank.link.say("go", **dataclasses.asdict(self._go))
+            rank.link.say("go", t0_ns=self._go.t0_ns, **dataclasses.asdict(given))
 
     def _read_links(self) -> None:
         for tenant in self._tenants:
@@ -305,8 +313,11 @@ class Launch:
                 if rank.link.open:
                     self._listen(tenant, rank)
 
+    def _survivors(self) -> list[Tenant]:
+        return [tenant for tenant in self._tenants if not tenant.lost]
+
     def _stop_if_done(self) -> None:
-        survivors = [tenant for tenant in self._tenants if not tenant.lost]
+        survivors = self._survivors()
         if self._phase is not Phase.LOAD or not survivors or not all(one.all_ranks("done") for one in survivors):
             return
         self._phase = Phase.STOP
@@ -316,15 +327,18 @@ class Launch:
         for tenant in survivors:
             tenant.after = tenant.live.counters()
             # It may be in the midst of a batch, and of its last one after that.
-            limit_s = STOP_LIMIT_S + 3 * max(rank.longest_batch_s(self._go.number) for rank in tenant.ranks.values())
+            limit_s = STOP_LIMIT_S + 3 * max(
+                rank.longest_batch_s(self._go.given.number) for rank in tenant.ranks.values()
+            )
             late = ("timeout", f"It did not end within {limit_s:.0f} s after STOP.")
             tenant.limit = (time.monotonic() + limit_s, late)
-        self._meters |= self._sampling.result()
+        self._meters |= self._sampling.result(self._go.t0_ns)
         for tenant in self._tenants:
             for rank in tenant.ranks.values():
                 if rank.link.open:
                     self._events.on_readable(rank.link, partial(self._listen, tenant, rank))
                     rank.link.say("stop")
+        self._observer.stopping()
 
     def _poll_memory(self) -> None:
         """A tenant of which a worker was killed may wait for it for ever: the counter ends it, or is told not to."""
@@ -341,24 +355,19 @@ class Launch:
         if self._phase is Phase.STOP:
             return
         elapsed_s, behind = now_s - self._start_s, "done" if self._phase is Phase.LOAD else "ready"
-        late = [tenant for tenant in self._tenants if not tenant.all_ranks(behind)]
+        late, ready_limit_s = [one for one in self._tenants if not one.all_ranks(behind)], self._terms.ready_limit_s
         if elapsed_s >= self._timeout_s:
             # Those that are not behind end as their neighbours' deaths have it: aborted before GO, kept after it.
             longer = f"It was not finished after {self._timeout_s:g} s. Give it longer with --timeout."
             self._kill(late, ("timeout", longer))
-        elif self._phase is Phase.BUILD and elapsed_s >= READY_LIMIT_S and any(one.joined for one in self._tenants):
-            self._kill(late, ("timeout", f"It was not ready within {READY_LIMIT_S:g} s."))
+        elif self._phase is Phase.BUILD and elapsed_s >= ready_limit_s and any(one.joined for one in self._tenants):
+            longer = f"It was not ready within {ready_limit_s:g} s. Give it longer with --ready-timeout."
+            self._kill(late, ("timeout", longer))
 
     def _abort_others(self, culprit: Tenant) -> None:
-        outcome, message = outcome_of(culprit, self._host_kills())
+        outcome, message = outcome_of(culprit, self._kills.so_far(self._tenants))
         sentence = f"Tenant {culprit.index} ended before GO ({outcome}): {message}"
         self._kill([one for one in self._tenants if one is not culprit], ("aborted", sentence))
-
-    def _host_kills(self) -> HostKills:
-        """Return what was killed for memory since the start; the kernel's count holds those of the slices, too."""
-        self._logged += self._log.kills()
-        own = sum(tenant.after.oom_kills or 0 for tenant in self._tenants)
-        return HostKills(memory_kills() - self._kills_before - own, tuple(self._logged))
 
     def _interrupt(self) -> None:
         self._events.forget(self._interruption)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from cotenant.isolation.backend import Counters, ReadBack
 from cotenant.launch.tenant import Tenant
+from cotenant.machine.counts import memory_kills
 from cotenant.machine.cpulist import format_list
-from cotenant.machine.kernel_log import MemoryKill
+from cotenant.machine.kernel_log import KernelLog, MemoryKill
 from cotenant.results.said import said
 
 OnOom = Literal["group", "process"]
@@ -26,6 +27,23 @@ class HostKills:
 
     outside: int = 0
     logged: tuple[MemoryKill, ...] = ()
+
+
+class KillWatch:
+    """Sees what the kernel kills for memory from now on."""
+
+    def __init__(self) -> None:
+        self._log, self._logged = KernelLog(), list[MemoryKill]()
+        self._before = memory_kills()
+
+    def so_far(self, tenants: Iterable[Tenant]) -> HostKills:
+        """Return what was killed; the kernel's count holds those of the slices of `tenants`, too."""
+        self._logged += self._log.kills()
+        own = sum(tenant.after.oom_kills or 0 for tenant in tenants)
+        return HostKills(memory_kills() - self._before - own, tuple(self._logged))
+
+    def close(self) -> None:
+        self._log.close()
 
 
 def out_of_memory(tenant: Tenant, host: HostKills) -> tuple[str, str] | None:

@@ -52,6 +52,11 @@ class Places:
                 shutil.rmtree(path, ignore_errors=True)
 
 
+def base_directory() -> Path:
+    """Return where everything lies that a suite is told no place for: `BASE`, or `workspace` below where we are."""
+    return Path(os.environ.get("BASE") or "workspace").absolute()
+
+
 def _prefix() -> str:
     """Hosts may share a base: the pid of another host's run says nothing here."""
     return f"cotenant-{socket.gethostname()[:16]}-"

@@ -10,6 +10,7 @@ from typing import Any
 from cotenant.launch.life import Life
 from cotenant.launch.rendezvous import Link
 from cotenant.protocol.messages import Message, ProtocolError
+from cotenant.stats.budget import Amount
 
 MAY_SAY = frozenset(
     (
@@ -28,11 +29,10 @@ MAY_SAY = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Go:
-    """The word that starts a load: when, how many batches to an observation, how many observations."""
+    """The word that starts a load: when, and how much of it is measured."""
 
     t0_ns: int
-    number: int
-    repeat: int
+    given: Amount
 
 
 @dataclass(slots=True)
@@ -47,6 +47,8 @@ class Rank:
     ready: dict[str, Any] | None = None
     ready_ns: int = 0
     observations: list[dict[str, Any]] = field(default_factory=list)
+    enough: bool = False
+    """It was told to end its observations before the last one."""
     done: bool = False
     record: dict[str, Any] | None = None
     failed: bool = False
@@ -59,6 +61,13 @@ class Rank:
     def complains(self) -> bool:
         """It has said that it fails, and still lives."""
         return self.failed and self.life is not None and not self.life.ended
+
+    @property
+    def asked(self) -> Amount | None:
+        """How much it is ready to measure."""
+        if self.ready is None:
+            return None
+        return Amount(self.ready["number"], self.ready["repeat"], self.ready["skip"])
 
     def close(self) -> None:
         self.link.close()
@@ -83,8 +92,8 @@ class Rank:
             self._check_observation(fields, go)
             self.observations.append(fields)
         elif kind == "done" and go is not None and not self.done:
-            if len(self.observations) != go.repeat:
-                raise ProtocolError(f"done after {len(self.observations)} of {go.repeat} observations")
+            if len(self.observations) != go.given.repeat and not self.enough:
+                raise ProtocolError(f"done after {len(self.observations)} of {go.given.repeat} observations")
             self.done = True
         elif kind == "record" and self.done and self.record is None:
             self.record = fields["record"]
@@ -97,8 +106,8 @@ class Rank:
 
     def _check_observation(self, fields: dict[str, Any], go: Go) -> None:
         index, start_ns, end_ns = fields["index"], fields["start_ns"], fields["end_ns"]
-        if index != len(self.observations) or index >= go.repeat:
-            raise ProtocolError(f"observation {index} where {len(self.observations)} of {go.repeat} are known")
+        if index != len(self.observations) or index >= go.given.repeat:
+            raise ProtocolError(f"observation {index} where {len(self.observations)} of {go.given.repeat} are known")
         begin_ns = self.observations[-1]["end_ns"] if self.observations else go.t0_ns
         if not begin_ns <= start_ns < end_ns <= time.perf_counter_ns():
             raise ProtocolError(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,7 +17,9 @@ from cotenant.launch.environment import added_environment, free_ports, job_varia
 from cotenant.launch.memory import OnOom
 from cotenant.launch.places import Places
 from cotenant.launch.tenant import Order
+from cotenant.launch.terms import USUAL_TERMS, Terms
 from cotenant.machine.topology import Machine
+from cotenant.results.row import SOLO
 from cotenant.suite.cells import Cell, arguments, expand
 from cotenant.suite.jobfile import Job, Suite
 from cotenant.suite.variables import expand_variables
@@ -40,22 +42,33 @@ class Options:
     mems: Mems = "local"
     reserve_bytes: int | None = None
     timeout_s: float = 3600.0
+    terms: Terms = USUAL_TERMS
     singularity: str | None = None
     cache: CachePolicy = "none"
     on_oom: OnOom = "group"
+    solo: bool = False
     raise_error: bool = False
     extra: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """A cell, its command, and an order per tenant, with what each adds to the caller's environment."""
+    """A cell, its command, and an order per tenant, with what each adds to the caller's environment.
+
+    A `solo` one has a single order: that of one tenant, as it is beside the others.
+    """
 
     cell: Cell
     command: Path
     orders: tuple[Order, ...]
     added: tuple[dict[str, str], ...]
     findings: tuple[Finding, ...]
+    solo: bool = False
+
+    @property
+    def label(self) -> str:
+        """The start of its files' names."""
+        return _label(self.cell, self.solo)
 
 
 class Resolver:
@@ -79,19 +92,27 @@ class Resolver:
         self._port = free_ports(self.tenants)
 
     def starts(self) -> tuple[Start, ...]:
-        """Return every cell of the chosen jobs, in the file's order."""
-        return tuple(self._start(cell) for job in self._options.jobs for cell in expand(job))
+        """Return every cell of the chosen jobs, in the file's order; with `solo`, after each its tenants one by one."""
+        return tuple(start for job in self._options.jobs for cell in expand(job) for start in self._starts(cell))
 
-    def _start(self, cell: Cell) -> Start:
+    def _starts(self, cell: Cell) -> Iterator[Start]:
+        """Alone a tenant follows at once, so that both rates are of the same state of the machine."""
+        slices = self.plans[cell.job.group].slices
+        yield self._start(cell, slices)
+        if self._options.solo and len(slices) > 1:
+            yield from (self._start(cell, [slice_], solo=True) for slice_ in slices)
+
+    def _start(self, cell: Cell, slices: Sequence[Slice], solo: bool = False) -> Start:
         job, options = cell.job, self._options
         planned = self.plans[job.group]
         cmd = expand_variables(job.cmd, self._variables(cell, planned.slices[0]))
         command = resolve_command(cmd, job.name, options.suite.path, options.checkout)
-        made = [self._order(cell, command, slice_) for slice_ in planned.slices]
+        made = [self._order(cell, command, slice_, solo) for slice_ in slices]
         findings = (*self._chosen.findings, *planned.findings)
-        return Start(cell, command, tuple(order for order, _ in made), tuple(added for _, added in made), findings)
+        orders, added = tuple(order for order, _ in made), tuple(added for _, added in made)
+        return Start(cell, command, orders, added, findings, solo)
 
-    def _order(self, cell: Cell, command: Path, slice_: Slice) -> tuple[Order, dict[str, str]]:
+    def _order(self, cell: Cell, command: Path, slice_: Slice, solo: bool) -> tuple[Order, dict[str, str]]:
         options, group = self._options, cell.job.group
         variables = self._variables(cell, slice_)
         seed = seed_of(group, options.uid, self.tenants, slice_.tenant)
@@ -101,7 +122,7 @@ class Resolver:
         words = [*nocache_prefix(options.cache), *words]
         socket = options.places.meeting / f"t{slice_.tenant}"
         ranks = self._ranks(group, slice_)
-        log = options.places.logs / f"{cell.label}.R{options.uid}.T{slice_.tenant}.log"
+        log = options.places.logs / f"{_label(cell, solo)}.R{options.uid}.T{slice_.tenant}.log"
         threads = self._threads(ranks, slice_)
         added = added_environment(variables, cell, slice_, threads, ranks, options.run, socket, log)
         environment = whole_environment(added, slice_)
@@ -122,3 +143,7 @@ class Resolver:
         if self._chosen.backend.name == "none":
             return None
         return len(ranks[0]) if ranks else len(slice_.processors)
+
+
+def _label(cell: Cell, solo: bool) -> str:
+    return cell.label + SOLO if solo else cell.label

@@ -32,6 +32,7 @@ from cotenant.launch.ending import Ending, LaunchResult
 from cotenant.launch.interruption import Interruption
 from cotenant.launch.launch import Launch
 from cotenant.launch.loaders import loader_bytes
+from cotenant.launch.observer import Observer, Unobserved
 from cotenant.launch.reaper import Reaper
 from cotenant.launch.start import Options, Resolver, Start
 from cotenant.machine.counts import HostCounts, host_counts, since
@@ -60,6 +61,7 @@ class SuiteRun:
     def __init__(self, options: Options) -> None:
         """Raises CotenantError for everything that can be known to be wrong before anything runs."""
         self._options = options
+        self._observer: Observer = Unobserved()
         self._machine = discover()
         self._places = options.places
         self.chosen = choose_backend(options.isolation, cgroup_mounts(), options.cgroup_base, options.on_oom)
@@ -77,13 +79,23 @@ class SuiteRun:
         slices = self._resolver.plans["student"].slices
         processors = " | ".join(format_list(slice_.processors) for slice_ in slices)
         memory_gib = slices[0].memory_bytes / 2**30
-        launches, devices = len(self.starts), len(self._machine.accelerators)
+        launches, devices = self._launches(), len(self._machine.accelerators)
         return [
-            f"{self._options.suite.name} on {self._machine.hostname}: {launches} launches, {devices} accelerators",
+            f"{self._options.suite.name} on {self._machine.hostname}: {launches}, {devices} accelerators",
             f"{len(slices)} tenants: processors {processors}, {memory_gib:.2f} GiB each, by {self.chosen.backend.name}",
             f"records: {self._places.output}",
             *(f"{one.severity}: {one.sentence} {one.remedy}".rstrip() for one in self.before if one.severity != "info"),
         ]
+
+    def _launches(self) -> str:
+        solo = sum(start.solo for start in self.starts)
+        told = f"{len(self.starts)} launches"
+        if not self._options.solo:
+            return told
+        if not solo:
+            return f"{told} (--solo adds none: no job here has several tenants)"
+        where = "on the whole machine, without slices" if self.chosen.backend.name == "none" else "in its slice"
+        return f"{told} ({solo} of a tenant alone {where})"
 
     @functools.cached_property
     def before(self) -> tuple[Finding, ...]:
@@ -97,9 +109,10 @@ class SuiteRun:
         )
         return tuple(finding for _, answer in ask_all(SURROUNDINGS, facts) for finding in answer.findings)
 
-    def run(self, tell: Callable[[str], None]) -> Report:
+    def run(self, tell: Callable[[str], None], observer: Observer | None = None) -> Report:
         """Launch every cell; `tell` is given a line per launch. Raises CotenantError; leaves nothing behind."""
         report = Report()
+        self._observer = observer or self._observer
         begin_s = time.monotonic()
         with contextlib.ExitStack() as stack:
             lock = SuiteLock(lock_path())
@@ -156,7 +169,8 @@ class SuiteRun:
         cells = [
             {
                 "name": start.cell.job.name,
-                "label": start.cell.label,
+                "label": start.label,
+                "solo": start.solo,
                 "cgroup": start.cell.job.group,
                 "weight": start.cell.job.weight,
                 "tenants": [order.command for order in start.orders],
@@ -173,6 +187,7 @@ class SuiteRun:
             script = data.maker_of(command)
             if script is None or interruption.requested:
                 continue
+            self._observer.preparing(str(script))
             if (reason := prepare(script)) is not None:
                 missing[command] = reason
         return missing
@@ -186,14 +201,25 @@ class SuiteRun:
         say: Callable[[str], None],
     ) -> list[Record]:
         begin_s = time.monotonic()
+        self._observer.launch(position, start.cell.label, len(start.orders))
         self._reaper.ensure()
         if missing is None:
             timeout_s = start.cell.job.timeout_s or self._options.timeout_s
-            upkeep, on_oom = self._reaper.ensure, self._options.on_oom
+            upkeep, on_oom, terms = self._reaper.ensure, self._options.on_oom, self._options.terms
             around = commons(start.orders, self._places, self._options.cache, lambda: bool(interruption.requested))
             metered = meters_of(self._machine, [order.slice for order in start.orders])
             with around as meters, metered as sampling, _isolation_errors():
-                launch = Launch(start.orders, self.chosen.backend, timeout_s, interruption, upkeep, on_oom, sampling)
+                launch = Launch(
+                    start.orders,
+                    self.chosen.backend,
+                    timeout_s,
+                    interruption,
+                    upkeep,
+                    on_oom,
+                    sampling,
+                    terms,
+                    self._observer,
+                )
                 counted = self._counts()
                 result = launch.run()
                 own_kills = sum(ending.after.oom_kills or 0 for ending in result.endings)
@@ -205,6 +231,7 @@ class SuiteRun:
         for order in start.orders:
             shutil.rmtree(order.temporary, ignore_errors=True)
         records = self._keep(start, result)
+        self._observer.ended(records)
         failed = sum(not record.completed for record in records)
         minutes = (time.monotonic() - begin_s) / 60
         say(launch_line(position, len(self.starts), failed, len(records), minutes, start.cell.job.cmd))
@@ -213,14 +240,14 @@ class SuiteRun:
     def _keep(self, start: Start, result: LaunchResult) -> list[Record]:
         # Not before: what makes numbers takes its time to import, and until now nothing needed any.
         from cotenant.launch.collect import SuiteFacts, records_of
-        from cotenant.results.scaled import with_efficiency
+        from cotenant.results.judged import judged
         from cotenant.results.store import write_record
 
         options = self._options
-        policies = {"cache": options.cache, "on_oom": options.on_oom}
+        policies = {"cache": options.cache, "on_oom": options.on_oom, **options.terms.policies()}
         backend, findings = self.chosen.backend, tuple(dict.fromkeys((*start.findings, *self.before)))
         facts = SuiteFacts(options.suite.name, options.uid, self._facts, backend, policies, findings)
-        records = [with_efficiency(record, self._earlier) for record in records_of(result, start.cell, facts)]
+        records = judged(records_of(result, start, facts), self._earlier)
         self._earlier += records
         for record in records:
             write_record(self._places.output, record, result.ended)

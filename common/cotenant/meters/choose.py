@@ -17,6 +17,7 @@ from cotenant.meters.meters import Meters
 from cotenant.meters.nvidia import nvidia_source
 from cotenant.meters.packages import PackageEnergy
 from cotenant.meters.sampler import Sampler
+from cotenant.meters.slices import SliceMemory
 
 LIBRARIES = {
     "nvidia": "NVIDIA's driver and its library: pip install nvidia-ml-py",
@@ -38,7 +39,11 @@ def meters_of(
 
     `nvml`, `smi`: stand-ins for pynvml and amdsmi.
     """
-    samplers: list[Sampler] = [ForeignLoad(machine.processor_total, root), MemoryLeft(root)]
+    samplers: list[Sampler] = [
+        ForeignLoad(machine.processor_total, root),
+        MemoryLeft(root),
+        SliceMemory([one.tenant for one in slices]),
+    ]
     absent: dict[str, str] = {}
     if _owns_packages(machine, slices):
         samplers.append(PackageEnergy(root))

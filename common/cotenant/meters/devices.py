@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 from cotenant.isolation.orphans import parent_of
 from cotenant.machine.device_state import DeviceProcess
-from cotenant.meters.sampler import Counted, Spread
+from cotenant.meters.sampler import Counted, Look, Spread
 
 ENERGY_WINDOW_S = 10.0
 """A device's energy counter moves in steps of up to 0.1 s: over 10 s that is one percent."""
@@ -128,10 +128,14 @@ class DeviceLoad:
             since = None if reading.energy_j is None else (reading.energy_j, self._clock_s())
             self._devices[uuid] = _Device(reading.index, since)
 
-    def sample(self) -> None:
+    def sample(self) -> Look:
+        seen: Look = {}
         for uuid, reading in self._source.read().items():
             if uuid in self._devices:
                 self._devices[uuid].take(reading, self._clock_s(), self._is_foreign)
+                values = ((name, getattr(reading, name)) for name in QUANTITIES)
+                seen |= {(self.name, uuid, name): value for name, value in values if value is not None}
+        return seen
 
     def result(self) -> dict[str, Any]:
         return {uuid: device.told() for uuid, device in self._devices.items()}

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from cotenant.machine.load import Process, Spender, descendants, processes, processor_ticks, spent
-from cotenant.meters.sampler import Counted
+from cotenant.meters.sampler import Counted, Look
 
 TICK_NS = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
 
@@ -47,11 +47,14 @@ class ForeignLoad:
         self._processes = processes(self._root)
         self._first = self._last = self._read()
 
-    def sample(self) -> None:
+    def sample(self) -> Look:
         now = self._read()
-        if (load := _foreign(self._last, now)) is not None:
-            self._most = max(self._most or 0.0, load)
+        load = _foreign(self._last, now)
         self._last = now
+        if load is None:
+            return {}
+        self._most = max(self._most or 0.0, load)
+        return {("host", "foreign_processors"): load}
 
     def result(self) -> dict[str, Any]:
         first, last = self._first, self._last

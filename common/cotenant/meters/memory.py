@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from cotenant.machine.memory import host_memory
-from cotenant.meters.sampler import Counted, Spread
+from cotenant.meters.sampler import Counted, Look, Spread
 
 
 class MemoryLeft:
@@ -22,11 +22,13 @@ class MemoryLeft:
     def start(self, slices: Sequence[Counted]) -> None:
         self._available, self._swap_free = Spread(), Spread()
 
-    def sample(self) -> None:
+    def sample(self) -> Look:
         now = host_memory(self._root)
-        if now.total_bytes:
-            self._available.add(now.available_bytes)
-            self._swap_free.add(now.swap_free_bytes)
+        if not now.total_bytes:
+            return {}
+        self._available.add(now.available_bytes)
+        self._swap_free.add(now.swap_free_bytes)
+        return {("host", "available_bytes"): now.available_bytes}
 
     def result(self) -> dict[str, Any]:
         if not self._available.n:

@@ -8,7 +8,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from cotenant.meters.sampler import Counted, Sampler, Spread
+from cotenant.meters.sampler import Counted, Look, Sampler, Spread
+from cotenant.meters.series import Series
 
 LEAST_INTERVAL_NS = 500_000_000
 """Devices are never looked at more than twice a second."""
@@ -27,7 +28,8 @@ class Clocks:
 class Meters:
     """`start` before GO, `sample` about once a second, `result` at the last DONE.
 
-    `sampling` in the result holds what the passes cost: their number, the processor time and the wall time of one.
+    `sampling` in the result holds what the passes cost: their number, the processor time and the wall time of one;
+    `series` what they saw, one after the other.
     """
 
     def __init__(self, samplers: Iterable[Sampler], absent: dict[str, str] | None = None, clocks: Clocks | None = None):
@@ -36,6 +38,7 @@ class Meters:
         self._absent = absent or {}
         self._clocks = clocks or Clocks()
         self._processor, self._wall = Spread(), Spread()
+        self._series = Series()
         self._start_ns = self._due_ns = 0
 
     def start(self, slices: Sequence[Counted]) -> None:
@@ -50,9 +53,10 @@ class Meters:
         if self._clocks.wall_ns() >= self._due_ns:
             self._look()
 
-    def result(self) -> dict[str, Any]:
+    def result(self, t0_ns: int) -> dict[str, Any]:
         """Look for the last time; return what every sampler saw, by its name, the passes' own cost and what is absent.
 
+        `t0_ns`: from when the series count their seconds, by `Clocks.wall_ns`.
         Ending a reading may be dear (who was busy?): it lies behind the last DONE, and is not part of `sampling`.
         """
         self._look()
@@ -65,13 +69,17 @@ class Meters:
                 "processor_ns": self._processor.told(),
                 "wall_ns": self._wall.told(),
             },
+            "series": self._series.told(t0_ns),
             "absent": absent,
         }
 
     def _look(self) -> None:
         with self._measured():
+            at_ns = self._clocks.wall_ns()
+            seen: Look = {}
             for sampler in self._samplers:
-                sampler.sample()
+                seen |= sampler.sample()
+            self._series.add(at_ns, seen)
 
     @contextmanager
     def _measured(self) -> Iterator[None]:

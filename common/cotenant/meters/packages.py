@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from cotenant.machine.kernel_files import numbered, read_int, read_text
-from cotenant.meters.sampler import Counted
+from cotenant.meters.sampler import Counted, Look
 
 READABLE = "a bare machine with RAPL, and root's leave to read its counters: chmod a+r /sys/class/powercap/*/energy_uj"
 
@@ -54,9 +54,10 @@ class PackageEnergy:
             and (range_uj := read_int(zone / "max_energy_range_uj")) is not None
         ]
 
-    def sample(self) -> None:
+    def sample(self) -> Look:
         for package in self._packages:
             package.look()
+        return {}
 
     def result(self) -> dict[str, Any]:
         return {read_text(one.zone / "name"): {"energy_j": one.used_uj / 1e6} for one in self._packages}

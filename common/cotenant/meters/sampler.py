@@ -8,12 +8,18 @@ from typing import Any, Protocol
 
 from cotenant.isolation.backend import Counters
 
+Look = dict[tuple[str, ...], float]
+"""What one look saw: values by their place below `meters.series` of a record, whose last name ends with the unit."""
+
 
 class Counted(Protocol):
     """A slice, as far as meters look at it."""
 
     def counters(self) -> Counters:
         """Return its cumulative counters now; never raises."""
+
+    def memory_used_bytes(self) -> int | None:
+        """Return what it holds now, None where nobody counts that; never raises."""
 
 
 class Sampler(Protocol):
@@ -25,7 +31,7 @@ class Sampler(Protocol):
     def start(self, slices: Sequence[Counted]) -> None:
         """Take the snapshot from which differences count, just before t0."""
 
-    def sample(self) -> None:
+    def sample(self) -> Look:
         """Look once, between t0 and the last DONE. Called on the runner's own thread, so it has to be cheap."""
 
     def result(self) -> dict[str, Any]:

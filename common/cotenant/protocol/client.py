@@ -23,7 +23,8 @@ class Rendezvous:
     """A connection to the runner for one process of one tenant.
 
     Use: `begin(...)` if there is something to say, `ready(...)`, then `await_go()`, `observation(...)` after each
-    stopped clock, `done()`, work on until `stopped()`, then `record(...)`. `failed(...)` may be said at any time.
+    stopped clock, unless `enough()`, `done()`, work on until `stopped()`, then `record(...)`. `failed(...)` may be said
+    at any time.
     """
 
     def __init__(self, path: str, tenant: int, rank: int = 0, world: int = 1) -> None:
@@ -59,7 +60,10 @@ class Rendezvous:
         self._say("ready", number=number, repeat=repeat, skip=skip, warm_up_ns=warm_up_ns)
 
     def await_go(self) -> tuple[int, int, int]:
-        """Block until GO, and return its (t0_ns, number, repeat). Raises RunnerGoneError."""
+        """Block until GO, and return its (t0_ns, number, repeat): what counts, whatever was asked for with `ready`.
+
+        Raises RunnerGoneError.
+        """
         while True:
             while self._inbox:
                 message = self._inbox.pop(0)
@@ -75,11 +79,16 @@ class Rendezvous:
         """Say that the last observation is made; the load goes on until STOP."""
         self._say("done")
 
+    def enough(self) -> bool:
+        """Has the runner seen enough observations before the last one? Never blocks. Raises RunnerGoneError.
+
+        A program that never asks makes all of them.
+        """
+        return self._was_said("enough")
+
     def stopped(self) -> bool:
         """Has the runner said STOP? Never blocks. Raises RunnerGoneError."""
-        with contextlib.suppress(BlockingIOError):
-            self._receive(socket.MSG_DONTWAIT)
-        return any(message.kind == "stop" for message in self._inbox)
+        return self._was_said("stop")
 
     def record(self, record: dict[str, Any]) -> dict[str, Any]:
         """Hand over the tenant's part of its record, and return it."""
@@ -99,6 +108,11 @@ class Rendezvous:
             self._socket.sendall(encode(kind, **fields))
         except (BrokenPipeError, ConnectionResetError) as error:
             raise RunnerGoneError("the runner has closed the rendezvous") from error
+
+    def _was_said(self, kind: str) -> bool:
+        with contextlib.suppress(BlockingIOError):
+            self._receive(socket.MSG_DONTWAIT)
+        return any(message.kind == kind for message in self._inbox)
 
     def _receive(self, flags: int = 0) -> None:
         try:

@@ -1,6 +1,7 @@
 """The rendezvous' messages and their codec: one JSON object a line, standard library only.
 
-A tenant says `hello`, `begin`, `ready`, `observation`, `done`, `record` or `failed`; the runner says `go` and `stop`.
+A tenant says `hello`, `begin`, `ready`, `observation`, `done`, `record` or `failed`; the runner says `go`, `enough` and
+`stop`.
 """
 
 from __future__ import annotations
@@ -31,7 +32,8 @@ FIELDS: dict[str, dict[str, type | tuple[type, ...]]] = {
     "done": {},
     "record": {"record": dict},
     "failed": {"outcome": str, "message": str},
-    "go": {"t0_ns": int, "number": int, "repeat": int},
+    "go": {"t0_ns": int, "number": int, "repeat": int, "skip": int},
+    "enough": {},
     "stop": {},
 }
 

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from xml.etree import ElementTree
 
 from rich.table import Table
 
 from cotenant.report.numbers import ABSENT, rate
 from cotenant.report.terminal import printable
-from cotenant.results.launches import Launches, LaunchRate, Work
+from cotenant.results.launches import Launches, LaunchRate, Work, difference_of, said_of_difference
 from cotenant.stats.comparison import Comparison, Verdict, compare
 from cotenant.stats.holm import holm
 
 DIFFERENCES = tuple(one.name for one in fields(Work))
+CLAIMS = (Verdict.FASTER, Verdict.SLOWER)
 ALARM = 0.05
 STYLES = {Verdict.FASTER: "green", Verdict.SLOWER: "bold red", Verdict.SAME: "dim", Verdict.UNCLEAR: "yellow"}
 
@@ -47,9 +48,39 @@ def compare_launches(a: Launches, b: Launches, margin: float, allowed: Sequence[
     """Compare job by job; work that differs in something not `allowed` is INVALID, and the difference is named."""
     jobs = [*a.of, *(name for name in b.of if name not in a.of)]
     lines = tuple(_line(job, a.of.get(job, []), b.of.get(job, []), margin, allowed) for job in jobs)
+    return Lines(lines, _alarm(lines))
+
+
+def flagged(lines: Lines) -> list[str]:
+    """Return the jobs whose verdict is a claim: FASTER or SLOWER."""
+    return [line.job for line in lines.lines if line.verdict in CLAIMS]
+
+
+def confirmed(first: Lines, again: Lines) -> Lines:
+    """Return `first` with the flagged jobs as the launches of `again` alone judge them.
+
+    The launches that raised a flag do not count a second time: they were chosen for being extreme, and new ones will as
+    a rule lie nearer to the truth. Where the new verdict is the opposite claim, neither is made.
+    """
+    new = {line.job: line for line in again.lines}
+    lines = tuple(_confirmed(line, new[line.job]) if line.job in new else line for line in first.lines)
+    return Lines(lines, _alarm(lines))
+
+
+def _confirmed(first: Line, new: Line) -> Line:
+    found = first.comparison
+    before = f"before {first.verdict}, {found.ratio:.4f}" if found is not None else f"before {first.verdict}"
+    if new.verdict is first.verdict:
+        return replace(new, note=f"CONFIRMED by new launches ({before})")
+    verdict = Verdict.UNCLEAR if new.verdict in CLAIMS else new.verdict
+    more = f"; {new.note}" if new.note else ""
+    return replace(new, verdict=verdict, note=f"NOT CONFIRMED by new launches ({before}){more}")
+
+
+def _alarm(lines: Sequence[Line]) -> bool | None:
     chances = [line.comparison.p_slower for line in lines if line.comparison is not None]
     adjusted = holm([p for p in chances if p is not None])
-    return Lines(lines, any(p < ALARM for p in adjusted) if adjusted else None)
+    return any(p < ALARM for p in adjusted) if adjusted else None
 
 
 def _line(job: str, a: list[LaunchRate], b: list[LaunchRate], margin: float, allowed: Sequence[str]) -> Line:
@@ -68,14 +99,9 @@ def _line(job: str, a: list[LaunchRate], b: list[LaunchRate], margin: float, all
 
 
 def _difference(launches: Sequence[LaunchRate], allowed: Sequence[str]) -> str | None:
-    """Say in what the launches' work differs; what a record does not know differs from nothing."""
-    for name in DIFFERENCES:
-        seen = {str(getattr(one.work, name)) for one in launches if getattr(one.work, name) not in ("", None)}
-        if len(seen) > 1 and name not in allowed:
-            shown = "" if name == "benchmark" else f": {' and '.join(sorted(seen))}"
-            what = "source or arguments of the benchmark" if name == "benchmark" else name.replace("_", " ")
-            return f"different {what}{shown} (--allow {name})"
-    return None
+    """Say in what the launches' work differs."""
+    found = difference_of([one.work for one in launches], allowed)
+    return None if found is None else f"{said_of_difference(*found)} (--allow {found[0]})"
 
 
 def _middle(launches: Sequence[LaunchRate]) -> float | None:

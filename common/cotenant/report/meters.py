@@ -25,13 +25,14 @@ Course = tuple[str, str, list[list[Meter]]]
 
 def courses(details: Sequence[Detail]) -> list[Course]:
     """Return what was sampled in two launches and more; the records of one launch hold the same samples."""
-    launches: dict[tuple[str, str, str, int], dict[tuple[str, str], Meter]] = defaultdict(dict)
+    launches: dict[tuple[str, str, str, str, int], dict[tuple[str, str], Meter]] = defaultdict(dict)
     hosts: dict[str, None] = {}
     for one in sorted(details, key=lambda one: one.row.start_time):
         row = one.row
         hosts[row.hostname] = None
         for meter in one.meters:
-            launches[row.hostname, row.suite, row.name, row.run_id].setdefault((meter.quantity, meter.of), meter)
+            launch = launches[row.hostname, row.suite, row.name, row.isolation, row.run_id]
+            launch.setdefault((meter.quantity, meter.of), meter)
     found = []
     for host in hosts:
         for quantity, (_, _, scale) in NAMES.items():
@@ -40,6 +41,13 @@ def courses(details: Sequence[Detail]) -> list[Course]:
             if len(seen := [of for of in course if of]) > 1:
                 found.append((host, quantity, seen))
     return found
+
+
+def device_load_percent(details: Sequence[Detail]) -> float | None:
+    """Return the mean load of the tenants' own devices while they were timed; None where no device told it."""
+    own = ((meter, one.row.vcd.split(",")) for one in details for meter in one.meters)
+    loads = [meter.mean for meter, devices in own if meter.quantity == "load_percent" and meter.of in devices]
+    return fmean(loads) if loads else None
 
 
 def mean_of(course: Sequence[Sequence[Meter]]) -> float:

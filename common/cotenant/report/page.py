@@ -15,12 +15,13 @@ from cotenant.report.meters import NAMES, courses, mean_of
 from cotenant.report.mlbench_text import number
 from cotenant.report.numbers import ABSENT, rate
 from cotenant.report.page_cards import Card, cards
+from cotenant.report.page_interference import page_blocks
 from cotenant.report.page_jobs import job_cards
 from cotenant.report.page_machine import machines
 from cotenant.report.pictures import curves as picture
 from cotenant.report.scaling import Curves
 from cotenant.report.summary import PASSED, Job, Summary
-from cotenant.report.summary_text import cells, facts, finding_counts
+from cotenant.report.summary_text import INTERFERENCE, cells, facts, finding_counts, header_of
 from cotenant.results.targets import Target
 from cotenant.stats.score import SuiteScore
 
@@ -50,32 +51,34 @@ def page(
     environment = Environment(
         loader=PackageLoader("cotenant.report"), autoescape=True, trim_blocks=True, lstrip_blocks=True
     )
+    columns = (*COLUMNS, *({INTERFERENCE} & {*header_of(summary.jobs)}))
     devices, matrix = mlbench.matrix([one.row for job in summary.jobs for one in job.members])
     return environment.get_template("report.html.j2").render(
         title=title,
         subtitle=_subtitle(summary),
         cards=[*_score_cards(against), *cards(summary)],
         missing=_missing(against),
-        columns=COLUMNS,
-        suites=_suites(summary, against),
+        columns=columns,
+        suites=_suites(summary, against, columns),
         jobs=job_cards(summary, POINTS),
         targets=against is not None,
         devices=[_device(name, summary) for name in devices] if len(devices) > 1 else [],
         matrix=[(row.job, [_share(row, device) for device in devices]) for row in matrix],
         curves=_curves(scaling),
+        blocks=page_blocks(summary),
         meters=_meters(summary),
         machines=machines(summary),
         findings=summary.findings,
         losses=summary.losses,
         notes=[*summary.notes, *skipped],
-        failed=sum(not row.completed for row in summary.rows),
-        total=len(summary.details),
+        failed=sum(not one.row.completed for one in (*summary.details, *summary.solos)),
+        total=len(summary.details) + len(summary.solos),
     )
 
 
 def _subtitle(summary: Summary) -> str:
     rows = summary.rows
-    launches = len({(row.suite, row.hostname, row.name, row.run_id) for row in rows})
+    launches = len({(row.suite, row.hostname, row.name, row.isolation, row.run_id) for row in rows})
     days = sorted({row.start_time[:10] for row in rows if row.start_time})
     when = f", {days[0]}" if len(days) == 1 else f", {days[0]} to {days[-1]}" if days else ""
     return f"{len(rows):,} records of {launches:,} launches{when}"
@@ -107,18 +110,18 @@ def _missing(against: Against | None) -> list[str]:
     return list(dict.fromkeys(name for one in against.scores.values() for name in one.missing))
 
 
-def _suites(summary: Summary, against: Against | None) -> list[dict[str, Any]]:
+def _suites(summary: Summary, against: Against | None, columns: Sequence[str]) -> list[dict[str, Any]]:
     groups: dict[tuple[str, str], list[Job]] = defaultdict(list)
     for job in summary.jobs:
         groups[job.suite, job.host].append(job)
     found = []
     for (suite, host), jobs in groups.items():
-        rows = [_row(job, index, against) for job, index in ((job, summary.jobs.index(job)) for job in jobs)]
+        rows = [_row(job, index, against, columns) for job, index in ((job, summary.jobs.index(job)) for job in jobs)]
         found.append({"name": suite or "suite", "facts": facts(jobs, host), "rows": rows})
     return found
 
 
-def _row(job: Job, index: int, against: Against | None) -> dict[str, Any]:
+def _row(job: Job, index: int, against: Against | None, columns: Sequence[str]) -> dict[str, Any]:
     shown = cells(job)
     target = against.targets.get(job.name) if against is not None else None
     share = None
@@ -129,7 +132,7 @@ def _row(job: Job, index: int, against: Against | None) -> dict[str, Any]:
         "anchor": f"job{index}" if job.rates else "",
         "group": job.group,
         "unit": shown["unit"],
-        "cells": [shown[name] for name in COLUMNS],
+        "cells": [shown[name] for name in columns],
         "tenants": shown["tenants"],
         "share": ABSENT if share is None else f"{share:.2f}",
         "verdict": job.verdict,

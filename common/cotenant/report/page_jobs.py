@@ -12,6 +12,7 @@ from markupsafe import Markup
 
 from cotenant.report.meters import NAMES
 from cotenant.report.numbers import at_most, interval, rate
+from cotenant.report.page_pictures import Picture, over_time_pictures
 from cotenant.report.pictures.strips import Strip, strips
 from cotenant.report.pictures.timeline import timeline
 from cotenant.report.said import tenant_of
@@ -21,15 +22,6 @@ from cotenant.results.detail import Detail
 from cotenant.results.meters import DEVICE_QUANTITIES
 
 LEAST_POINTS = 20
-
-
-@dataclass(frozen=True, slots=True)
-class Picture:
-    """An SVG element and the words below it."""
-
-    svg: Markup
-    title: str
-    caption: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +50,7 @@ def _card(job: Job, index: int, most: int) -> JobCard:
     name = f"j{index}"
     newest = max(job.rates, key=lambda one: one.start_time).run_id
     launch = [one for one in job.members if one.row.run_id == newest]
-    found = [_strips(job, most, f"{name}s"), _timeline(launch, f"{name}t")]
+    found = [_strips(job, most, f"{name}s"), _timeline(launch, f"{name}t"), *over_time_pictures(launch, name)]
     return JobCard(
         anchor=f"job{index}",
         label=job.label,

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 
 from cotenant.findings.finding import Severity
 from cotenant.results.detail import Detail
+from cotenant.results.record import portable
 from cotenant.results.row import Row
-from cotenant.results.table import Details, portable
+from cotenant.results.table import Details
 
 ABORTED = "aborted"
 SEVERITIES: tuple[Severity, ...] = ("error", "warning", "info")
@@ -73,10 +74,11 @@ def said(details: Details) -> list[Said]:
 
 def losses(details: Iterable[Detail]) -> list[Loss]:
     """Return the tenants that did not finish; those that another's fault ended are counted with its first."""
-    launches: dict[tuple[str, str, str, int], list[Row]] = defaultdict(list)
+    launches: dict[tuple[str, str, str, str, int], list[Row]] = defaultdict(list)
     for one in details:
-        if not one.row.completed:
-            launches[one.row.suite, one.row.hostname, one.row.name, one.row.run_id].append(one.row)
+        row = one.row
+        if not row.completed:
+            launches[row.suite, row.hostname, row.name, row.isolation, row.run_id].append(row)
     found = []
     for rows in launches.values():
         culprits = [row for row in rows if row.outcome != ABORTED] or rows

@@ -7,18 +7,20 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from itertools import groupby
 from statistics import median
 from typing import Any
 
 import polars as pl
 
+from cotenant.report.alone import Interference, alone, interference, sliced, together
 from cotenant.report.mlbench import NOT_IN_PG
 from cotenant.report.said import ABORTED, SEVERITIES, Loss, Said, losses, said
 from cotenant.results.detail import Detail
-from cotenant.results.launches import AT, Launch, LaunchRate, Work, launches_in, left_out, newest_in
+from cotenant.results.launches import Launch, LaunchRate, Work, launches_in, left_out
+from cotenant.results.newest import AT, newest_in
 from cotenant.results.row import Row
 from cotenant.results.table import Details, Table
 from cotenant.results.targets import Target
@@ -57,7 +59,11 @@ class Evenness:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Job:
-    """One line. `node` is None where no launch counts; `members` are the details of the launches that do."""
+    """One line. `node` is None where no launch counts; `members` are the details of the launches that do.
+
+    `isolation` is empty where records do not know it. `interference` is held against the rates of tenants alone in
+    their slices, without isolation, too.
+    """
 
     suite: str
     host: str
@@ -71,22 +77,28 @@ class Job:
     overlap: float | None
     launches: int
     verdict: str
+    isolation: str
     findings: Mapping[str, int]
     gpus: tuple[str, ...]
     work: Work | None
     rates: tuple[LaunchRate, ...]
     members: Details
+    interference: Interference | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Summary:
-    """Everything a report says; `notes` are sentences on what was left out and why."""
+    """Everything a report says; `notes` are sentences on what was left out and why.
+
+    `details` are those of the launches of all tenants, `solos` those of one tenant alone.
+    """
 
     jobs: tuple[Job, ...]
     findings: tuple[Said, ...]
     losses: tuple[Loss, ...]
     notes: tuple[str, ...]
     details: Details
+    solos: Details
 
     @property
     def rows(self) -> list[Row]:
@@ -99,16 +111,25 @@ def summarise(details: Iterable[Detail]) -> Summary:
     at = pl.Series(AT, details.at if isinstance(details, Details) else range(table.frame.height), pl.UInt32)
     chosen = table.frame if len(at) == table.frame.height else table.frame[at]
     newest, notes = newest_in(chosen, apart=["hostname"])
-    kept = Details(table, at.gather(newest[AT]).to_list())
+    newest = newest.with_columns(at.gather(newest[AT]))
     by_host: dict[tuple[str, str], list[Launch]] = defaultdict(list)
-    for launch in launches_in(newest.with_columns(at.gather(newest[AT])), apart=["hostname"]):
+    for launch in launches_in(newest, apart=["hostname"]):
         by_host[launch.suite, launch.host].append(launch)
     jobs: list[Job] = []
     for launches in by_host.values():
-        notes += [left_out(one) for one in launches if one.flaw is not None]
-        jobs += _jobs(table, launches)
-    lost = Details(table, [kept.at[i] for i in newest.select((~pl.col("completed")).arg_true()).to_series()])
-    return Summary(tuple(jobs), tuple(said(kept)), tuple(losses(lost)), tuple(notes), kept)
+        shared, lone = ([one for one in launches if one.solo == solo] for solo in (False, True))
+        notes += [left_out(one) for one in (*shared, *lone) if one.flaw is not None]
+        in_slices = Details(table, [at for one in lone if sliced(one.isolation) for at in one.at])
+        jobs += _with_solos(_jobs(table, shared), in_slices)
+    kept, solos = (Details(table, _numbers(newest, pl.col("solo") == solo)) for solo in (False, True))
+    everything = Details(table, [*kept.at, *solos.at])
+    lost = Details(table, _numbers(newest.sort("solo", maintain_order=True), ~pl.col("completed")))
+    return Summary(tuple(jobs), tuple(said(everything)), tuple(losses(lost)), tuple(notes), kept, solos)
+
+
+def _numbers(frame: pl.DataFrame, chosen: pl.Expr) -> list[int]:
+    """Return the numbers that chosen rows have in the table they were taken from."""
+    return frame.filter(chosen)[AT].to_list()
 
 
 def estimate(rates: Sequence[float], only: Mapping[str, Any] | None = None) -> Estimate:
@@ -149,13 +170,30 @@ def _jobs(table: Table, launches: Sequence[Launch]) -> list[Job]:
         by_name[one.job].append(one)
     lines: list[tuple[str, Job]] = []
     for name, of_job in by_name.items():
-        works: list[Work | None] = list(dict.fromkeys(one.rate.work for one in of_job if one.rate)) or [None]
-        for index, work in enumerate(works):
-            # Launches without a rate have no work to be told apart by: they stand with the first.
-            of_line = [one for one in of_job if (one.rate.work == work if one.rate else index == 0)]
-            label = name if work is None or len(works) == 1 else f"{name} ({_difference(work, works)})"
-            lines.append((min(one.start_time for one in of_line), _job(table, label, work, of_line)))
+        works = list(dict.fromkeys(one.rate.work for one in of_job if one.rate))
+        by_isolation: dict[str, list[Launch]] = defaultdict(list)
+        for one in of_job:
+            by_isolation[one.isolation].append(one)
+        for isolation, of_isolation in by_isolation.items():
+            own: list[Work | None] = [one for one in works if one.isolation == isolation] or [None]
+            for index, work in enumerate(own):
+                # Launches without a rate have no work to be told apart by: they stand with the first.
+                of_line = [one for one in of_isolation if (one.rate.work == work if one.rate else index == 0)]
+                label = _label(name, work, works, isolation if len(by_isolation) > 1 else "")
+                lines.append((min(one.start_time for one in of_line), _job(table, label, work, of_line)))
     return [line for _, line in sorted(lines, key=lambda pair: pair[0])]
+
+
+def _with_solos(jobs: Iterable[Job], solos: Details) -> Iterator[Job]:
+    """Yield the jobs held against their solo launches in slices."""
+    by_job: dict[str, list[Detail]] = defaultdict(list)
+    for one in solos:
+        by_job[one.row.job].append(one)
+    for job in jobs:
+        if job.name in by_job:
+            in_slices, _ = alone(by_job[job.name], job.members)
+            job = replace(job, interference=interference(together(job.members, job.rates), in_slices))
+        yield job
 
 
 def _job(table: Table, label: str, work: Work | None, launches: Sequence[Launch]) -> Job:
@@ -172,11 +210,12 @@ def _job(table: Table, label: str, work: Work | None, launches: Sequence[Launch]
         group=first.group,
         unit=next((one.unit for one in launches if one.unit), ""),
         node=_estimate(table, [one.rate for one in rates], members) if rates else None,
-        tenants={key: _estimate(table, *tenants[key]) for key in sorted(tenants, key=_natural)},
+        tenants={key: _estimate(table, *tenants[key]) for key in sorted(tenants, key=natural)},
         evenness=_evenness(counted),
         overlap=min(overlaps, default=None),
         launches=len(launches),
         verdict=_verdict(launches, counted),
+        isolation=first.isolation,
         findings=_findings(launches),
         gpus=tuple(gpu for gpu in table.frame["gpu"].gather(members).unique(maintain_order=True) if gpu),
         work=work,
@@ -191,7 +230,7 @@ def _by_tenant(launches: Sequence[Launch]) -> tuple[dict[str, tuple[list[float],
     members: list[int] = []
     for names, group in groupby(launches, key=lambda one: one.tenants):
         alike = list(group)
-        order = sorted(range(len(names)), key=lambda index: _natural(names[index]))
+        order = sorted(range(len(names)), key=lambda index: natural(names[index]))
         for name, rates, at in zip(
             names,
             zip(*(one.rates for one in alike), strict=True),
@@ -242,14 +281,19 @@ def _verdict(launches: Sequence[Launch], counted: Sequence[Launch]) -> str:
     return INVALID if any(one.invalid for one in launches) else "incomplete"
 
 
-def _difference(work: Work, works: Sequence[Work | None]) -> str:
+def _label(name: str, work: Work | None, works: Sequence[Work], isolation: str) -> str:
+    """Return the job's name, with what tells it from others of the name; `isolation` where that alone is known to."""
+    told = _difference(work, works) if work is not None and len(works) > 1 else isolation and f"isolation {isolation}"
+    return f"{name} ({told})" if told else name
+
+
+def _difference(work: Work, works: Sequence[Work]) -> str:
     """Name the values of a work that others do not share."""
-    differing = [
-        one.name for one in fields(Work) if len({getattr(other, one.name) for other in works if other is not None}) > 1
-    ]
+    differing = [one.name for one in fields(Work) if len({getattr(other, one.name) for other in works}) > 1]
     told = [f"{name.replace('_', ' ')} {str(getattr(work, name))[:12] or 'unknown'}" for name in differing]
     return ", ".join(told)
 
 
-def _natural(label: str) -> tuple[int, str]:
+def natural(label: str) -> tuple[int, str]:
+    """Return what tenants are sorted by: numbers by their value, before all others."""
     return (int(label), "") if label.isdecimal() else (1 << 30, label)

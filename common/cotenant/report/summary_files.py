@@ -9,23 +9,26 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any
 
+from cotenant.report.meters import device_load_percent
 from cotenant.report.summary import Estimate, Job, Summary
-from cotenant.report.summary_text import HEADER, LEFT, cells, finding_counts
+from cotenant.report.summary_text import LEFT, cells, header_of
 from cotenant.report.terminal import printable
+from cotenant.stats.interference import Ratio
 
 _COLUMNS = (
     *("suite", "host", "job", "group", "tenant", "unit", "rate", "low", "high", "launches", "observations", "spread"),
-    *("fairness", "worst_over_best", "slowest", "overlap", "verdict", "errors", "warnings"),
+    *("fairness", "worst_over_best", "slowest", "overlap", "device_load_percent", "verdict", "errors", "warnings"),
+    *("interference", "interference_low", "interference_high", "interference_launches"),
 )
 
 
 def as_markdown(summary: Summary) -> str:
     """Return one table of all jobs, findings counted."""
-    header = ("suite", "host", *HEADER, "findings")
-    left = LEFT | {"suite", "host", "findings"}
+    header = ("suite", "host", *header_of(summary.jobs))
+    left = LEFT | {"suite", "host"}
     rows = [header, tuple("---" if name in left else "---:" for name in header)]
     for job in summary.jobs:
-        shown = {"suite": job.suite, "host": job.host, **cells(job), "findings": finding_counts(job.findings)}
+        shown = {"suite": job.suite, "host": job.host, **cells(job)}
         rows.append(tuple(printable(shown[name]).replace("|", "\\|") for name in header))
     return "\n".join("| " + " | ".join(row) + " |" for row in rows) + "\n"
 
@@ -53,21 +56,24 @@ def as_json(summary: Summary) -> str:
 
 def _flat(summary: Summary) -> Iterator[dict[str, Any]]:
     for job in summary.jobs:
-        even = job.evenness
+        even, lost = job.evenness, job.interference
         yield (
             _named(job)
             | _numbers(job.node)
+            | _interference(None if lost is None else lost.node)
             | {
                 "fairness": even and even.jain,
                 "worst_over_best": even and even.worst_over_best,
                 "slowest": even and even.slowest,
                 "overlap": job.overlap,
+                "device_load_percent": device_load_percent(job.members),
                 "errors": job.findings.get("error", 0),
                 "warnings": job.findings.get("warning", 0),
             }
         )
         for tenant, found in job.tenants.items():
-            yield _named(job) | _numbers(found) | {"tenant": printable(tenant)}
+            of_tenant = _interference(None if lost is None else lost.tenants.get(tenant))
+            yield _named(job) | _numbers(found) | of_tenant | {"tenant": printable(tenant)}
 
 
 def _named(job: Job) -> dict[str, Any]:
@@ -90,13 +96,29 @@ def _numbers(found: Estimate | None) -> dict[str, Any]:
     return {"rate": found.rate, "low": low, "high": high, "spread": found.spread} | counts
 
 
+def _interference(found: Ratio | None) -> dict[str, Any]:
+    """1 - rate together / rate alone; `launches` are those together."""
+    if found is None:
+        return {}
+    # Its low end is where most is kept.
+    high, low = [1 - end for end in found.interval] if found.interval else (None, None)
+    return {
+        "interference": found.interference,
+        "interference_low": low,
+        "interference_high": high,
+        "interference_launches": found.n[0],
+    }
+
+
 def _job(job: Job) -> dict[str, Any]:
     return _named(job) | {
         "launches": job.launches,
         "overlap": job.overlap,
+        "device_load_percent": device_load_percent(job.members),
         "node": None if job.node is None else asdict(job.node),
         "tenants": {name: asdict(found) for name, found in job.tenants.items()},
         "evenness": None if job.evenness is None else asdict(job.evenness),
+        "interference": None if job.interference is None else asdict(job.interference),
         "work": None if job.work is None else asdict(job.work),
         "findings": dict(job.findings),
     }

@@ -9,11 +9,13 @@ from itertools import groupby
 from rich.console import Console
 from rich.text import Text
 
+from cotenant.report.meters import device_load_percent
 from cotenant.report.numbers import ABSENT, at_most, interval, percent, rate
 from cotenant.report.said import SEVERITIES, Said
 from cotenant.report.summary import INVALID, PASSED, Estimate, Job, Summary
 from cotenant.report.terminal import STYLES, printable
 
+INTERFERENCE = "interference"
 HEADER = (
     "job",
     "group",
@@ -26,16 +28,24 @@ HEADER = (
     "fairness",
     "worst/best",
     "overlap",
+    INTERFERENCE,
+    "device load",
     "verdict",
+    "findings",
 )
+OPTIONAL = frozenset({INTERFERENCE, "device load"})
+"""Columns that are left out where no job has anything in them."""
 ABOVE = ("job", "rate", "95 % interval", "n", "spread", "overlap", "verdict")
-LEFT = frozenset({"job", "group", "unit", "tenants", "verdict"})
+LEFT = frozenset({"job", "group", "unit", "tenants", "verdict", "findings"})
 SHOWN_TENANTS = 4
 SHOWN_LOSSES = 50
 LEGEND = (
     "n: L launches, with the 95 % t interval of their mean (3 and more) and the spread between them; "
     "o observations of a single launch's only tenant, with the interval of their median. "
     "worst/best (the tenant that was slowest in most launches)."
+)
+INTERFERENCE_LEGEND = (
+    "interference: 1 - rate together / rate alone in the slice; --table interference has it per tenant."
 )
 
 
@@ -53,15 +63,24 @@ def summary_lines(summary: Summary, width: int) -> Iterator[Text]:
         jobs = list(group)
         yield Text.assemble((printable(suite) or "suite", "bold"), f"  {printable(facts(jobs, host))}")
         rows = [cells(job) for job in jobs]
-        wide = [[row[name] for name in HEADER] for row in rows]
-        if _total([HEADER, *wide]) <= width:
-            yield from _table(HEADER, wide)
+        header = header_of(jobs)
+        wide = [[row[name] for name in header] for row in rows]
+        if _total([header, *wide]) <= width:
+            yield from _table(header, wide)
         else:
             yield from _narrow(rows, width)
         yield Text("")
     if summary.jobs:
         yield Text(LEGEND, "dim")
+    if any(job.interference is not None for job in summary.jobs):
+        yield Text(INTERFERENCE_LEGEND, "dim")
     yield from _below(summary)
+
+
+def header_of(jobs: Sequence[Job]) -> list[str]:
+    """Return the columns in which any of the jobs has something."""
+    rows = [cells(job) for job in jobs]
+    return [name for name in HEADER if name not in OPTIONAL or any(row[name] != ABSENT for row in rows)]
 
 
 def facts(jobs: Sequence[Job], host: str) -> str:
@@ -78,8 +97,9 @@ def facts(jobs: Sequence[Job], host: str) -> str:
 
 def cells(job: Job) -> dict[str, str]:
     """Return a job's line as text, by column."""
-    even = job.evenness
+    even, load_percent = job.evenness, device_load_percent(job.members)
     slowest = f" ({even.slowest})" if even is not None and even.slowest is not None else ""
+    lost = job.interference.node if job.interference is not None else None
     return {
         "job": printable(job.label),
         "group": printable(job.group),
@@ -89,7 +109,10 @@ def cells(job: Job) -> dict[str, str]:
         "fairness": ABSENT if even is None else f"{even.jain:.4f}",
         "worst/best": ABSENT if even is None else f"{even.worst_over_best:.3f}{slowest}",
         "overlap": ABSENT if job.overlap is None else at_most(job.overlap),
+        "device load": ABSENT if load_percent is None else f"{load_percent:.0f} %",
+        INTERFERENCE: ABSENT if lost is None else percent(lost.interference),
         "verdict": printable(job.verdict),
+        "findings": finding_counts(job.findings),
     }
 
 
@@ -143,15 +166,22 @@ def _narrow(rows: Sequence[dict[str, str]], width: int) -> Iterator[Text]:
             yield Text(row["job"])
         yield line
         shared = f": {row['tenants']}; fairness {row['fairness']}, worst/best {row['worst/best']}"
-        yield Text(f"  {row['group']}, {row['unit']}{shared if row['fairness'] != ABSENT else ''}", "dim")
+        shared += f"; interference {row[INTERFERENCE]}" if row[INTERFERENCE] != ABSENT else ""
+        load = f"; device load {row['device load']}" if row["device load"] != ABSENT else ""
+        found = f"; {row['findings']}" if row["findings"] != ABSENT else ""
+        below = f"  {row['group']}, {row['unit']}{shared if row['fairness'] != ABSENT else ''}{load}{found}"
+        yield Text(below, "dim")
 
 
 def _table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[Text]:
     widths = [max(map(len, column)) for column in zip(header, *rows, strict=True)]
     yield Text(_aligned(header, header, widths), "bold")
+    at = list(header).index("verdict")
+    start = sum(widths[:at]) + 2 * at
     for row in rows:
-        line = _aligned(header, row, widths)
-        yield Text.assemble(line.removesuffix(row[-1]), (row[-1], style_of(row[-1])))
+        line = Text(_aligned(header, row, widths))
+        line.stylize(style_of(row[at]), start, start + len(row[at]))
+        yield line
 
 
 def _aligned(header: Sequence[str], row: Sequence[str], widths: Sequence[int]) -> str:

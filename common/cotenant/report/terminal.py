@@ -17,6 +17,7 @@ from cotenant.findings.finding import Finding
 from cotenant.report.efficiency import efficiency_lines
 from cotenant.report.numbers import ABSENT, at_most, interval, percent, rate
 from cotenant.results.record import Record
+from cotenant.results.row import SOLO
 from cotenant.stats.fairness import fairness
 
 COLUMNS = ("tenant", "rate", "95 % interval", "n", "spread", "overlap", "outcome")
@@ -46,9 +47,13 @@ def table_lines(records: Sequence[Record], width: int = 80) -> Iterator[Text]:
     rows = [_row(record) for record in records]
     widths = [max(map(len, column)) for column in zip(COLUMNS, *rows, strict=True)]
     yield Text(_aligned(COLUMNS, widths), "bold")
-    for _, group in groupby(zip(records, rows, strict=True), key=lambda pair: (pair[0].name, pair[0].start_time)):
+    shared: list[Record] = []
+    for _, group in groupby(zip(records, rows, strict=True), key=lambda pair: _launch(pair[0])):
         launch = list(group)
-        yield _heading([record for record, _ in launch], width)
+        members = [record for record, _ in launch]
+        yield _heading(members, width, shared)
+        if not members[0].solo:
+            shared = members
         for _, row in launch:
             line = _aligned(row, widths)
             style = STYLES.get(row[-1], "bold red")
@@ -91,12 +96,21 @@ def _aligned(cells: Sequence[str], widths: Sequence[int]) -> str:
     return "  ".join([*right, cells[-1]])
 
 
-def _heading(launch: Sequence[Record], width: int) -> Text:
-    """What belongs to all tenants of a launch; on a line of its own where the job's name leaves no room."""
+def _launch(record: Record) -> tuple[str, str]:
+    """The launches of one tenant alone stand below each other, as the tenants of one launch do."""
+    return (record.name, "" if record.solo else record.start_time)
+
+
+def _heading(launch: Sequence[Record], width: int, shared: Sequence[Record]) -> Text:
+    """What belongs to all tenants of a launch; on a line of its own where the job's name leaves no room.
+
+    `shared` is the last launch of all tenants, beside which those of one tenant alone stand.
+    """
     first = launch[0]
     name = printable(first.name)
     unit = next((f"  {printable(record.unit)}/s" for record in launch if record.unit), "")
-    facts = f"{unit}  isolation {first.isolation.backend}{_fairness(launch)}"
+    more = _kept(launch, shared) if first.solo else _fairness(launch)
+    facts = f"{unit}  isolation {first.isolation.backend}{more}"
     return Text.assemble((name, "bold"), facts if len(name + facts) <= width else f"\n{facts}")
 
 
@@ -110,6 +124,19 @@ def _fairness(launch: Sequence[Record]) -> str:
     found = fairness(rates)
     slowest = launch[found.slowest].tenant
     return f"  fairness {found.jain:.4f}  worst/best {found.worst_over_best:.3f} (tenant {slowest})"
+
+
+def _kept(solos: Sequence[Record], shared: Sequence[Record]) -> str:
+    """Say what tenants keep of their rates alone, where each was measured alone and beside the others."""
+    alone = {one.tenant: one.statistics.median for one in solos if one.statistics and not one.invalid}
+    beside = {one.tenant: one.statistics.median for one in shared if one.statistics and not one.invalid}
+    said = "  together/alone "
+    of_this = bool(shared) and solos[0].name == shared[0].name + SOLO and len(beside) == len(shared)
+    if not of_this or beside.keys() != alone.keys() or ABSENT in map(rate, [*alone.values()]):
+        return said + ABSENT
+    kept = {tenant: beside[tenant] / alone[tenant] for tenant in alone}
+    worst = min(kept, key=lambda tenant: kept[tenant])
+    return f"{said}{sum(beside.values()) / sum(alone.values()):.3f}  worst {kept[worst]:.3f} (tenant {worst})"
 
 
 def printable(text: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
@@ -14,8 +14,10 @@ from cotenant.findings.rules import findings_of
 from cotenant.results.identity import unique_id
 from cotenant.results.measured import measured
 from cotenant.results.record import Enclosed, Meeting, Observed, Record, known_outcome
+from cotenant.results.row import SOLO
 from cotenant.results.said import Said, said
 from cotenant.results.utilisation import utilisation
+from cotenant.stats.budget import Amount
 from cotenant.stats.overlap import Span, overlap
 
 LOSSES_KEPT = 100
@@ -39,6 +41,7 @@ class Place:
     log: str
     machine: dict[str, Any]
     isolation: Enclosed
+    solo: bool = False
 
 
 @dataclass(frozen=True)
@@ -47,6 +50,8 @@ class Told:
 
     ready_ns: int = 0
     skip: int = 0
+    asked: Amount | None = None
+    given: Amount | None = None
     warm_up_ns: list[int] = field(default_factory=list)
     observations: list[Observed] = field(default_factory=list)
     rank_observations: dict[str, list[Observed]] = field(default_factory=dict)
@@ -59,6 +64,11 @@ class Told:
     @property
     def kept(self) -> list[Observed]:
         return self.observations[max(0, self.skip) :]
+
+    @property
+    def done(self) -> Amount | None:
+        """What was given, with the observations that were made of it: they may have been enough before the last."""
+        return self.given and replace(self.given, repeat=len(self.observations))
 
     def load(self) -> Span:
         """Return when this tenant's load began and ended, as far as it is known."""
@@ -89,9 +99,9 @@ def build_record(place: Place, told: Told, common: Common, outcome: str, message
     gpu = _gpu(place, part)
     compute = utilisation(part, told.kept, gpu) if completed else {}
     record = Record(
-        arguments=part.given_arguments(),
+        arguments=part.given_arguments(told.done if completed else told.given),
         suite=place.suite,
-        name=place.name,
+        name=place.name + SOLO if place.solo else place.name,
         run_id=place.run_id,
         jr_id=place.tenant,
         vcd=place.vcd,
@@ -117,8 +127,11 @@ def build_record(place: Place, told: Told, common: Common, outcome: str, message
         ignored=part.ignored,
         tenant=place.tenant,
         tenants=place.tenants,
+        solo=place.solo,
         group=place.group,
         skip=max(0, told.skip),
+        asked=told.asked,
+        given=told.given,
         comparable=comparable,
         command=place.command,
         log=place.log,

@@ -14,12 +14,15 @@ import numpy as np
 import numpy.typing as npt
 
 from cotenant.findings.finding import Finding
+from cotenant.results.identity import unique_id
 from cotenant.results.meters import Meter, meters_of
-from cotenant.results.record import MOST, Meeting, Observed
+from cotenant.results.record import MOST, Meeting, Observed, Record
 from cotenant.results.row import Row, list_of, mapping_of, row_of, whole_of
+from cotenant.results.series import Series, series_of
 from cotenant.stats.description import Description
 
 T = TypeVar("T")
+_FIELDS = frozenset(Record.__struct_fields__)
 
 
 class Cell(msgspec.Struct, frozen=True):
@@ -60,8 +63,13 @@ class Detail:
     findings: tuple[Finding, ...]
     meters: tuple[Meter, ...]
     cell: Cell
+    slice: str
+    """What was planned for it, as text: equal for equal slices. Empty where the record does not say."""
+    work: str
+    """As `unique_id`, without a number of workers that nobody asked for: it follows from the processors found."""
     machine: Mapping[str, Any]
     end_time: str
+    series: tuple[Series, ...] = ()
 
 
 def detail_of(fields: Any, path: str) -> Detail:
@@ -76,8 +84,11 @@ def detail_of(fields: Any, path: str) -> Detail:
         findings=tuple(one for one in findings if one is not None),
         meters=meters_of(fields),
         cell=_cell(fields),
+        slice=_slice(fields),
+        work=_work(fields, row),
         machine=mapping_of(fields.get("machine")),
         end_time=fields["end_time"] if isinstance(fields.get("end_time"), str) else "",
+        series=series_of(fields),
     )
 
 
@@ -129,6 +140,19 @@ def _cell(fields: Mapping[str, Any]) -> Cell:
         parallelism=next((str(one) for one in (observed.get("parallel"), fields.get("parallel")) if one), ""),
         input="files" if fields.get("data") else "resident" if "data" in fields else "",
     )
+
+
+def _slice(fields: Mapping[str, Any]) -> str:
+    planned = mapping_of(mapping_of(fields.get("isolation")).get("planned"))
+    return ", ".join(f"{name.replace('_', ' ')} {planned[name]}" for name in sorted(planned))
+
+
+def _work(fields: Mapping[str, Any], row: Row) -> str:
+    if not row.unique_id:
+        return ""
+    asked = any(str(word).startswith(("--workers", "-j")) for word in list_of(fields.get("command")))
+    arguments = {name: fields[name] for name in fields if name not in _FIELDS and (asked or name != "workers")}
+    return unique_id(row.job, row.version, arguments)
 
 
 def part_of(value: Any, kind: type[T]) -> T | None:

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 import msgspec
 import polars as pl
 
+from cotenant.results.newest import AT, launch_key, newest_in, with_lone
 from cotenant.results.row import Row
-from cotenant.results.table import bare, frame_of
-
-AT = "at"
-"""The column with the number of a row in the table that others were taken from."""
+from cotenant.results.table import JOB, bare, frame_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +44,8 @@ class LaunchRate:
 class Launch(msgspec.Struct, frozen=True):
     """The records of one launch of a job on a host: `tenants` and their `rates`, and the rows they are.
 
+    A `solo` launch is of one tenant alone, beside launches of the job.
+
     `flaw` is the reason why it has no `rate`; `overlap` the least of its tenants'. `outcomes` are of tenants that did
     not complete, `findings` counts of errors, warnings and all.
     """
@@ -54,7 +55,9 @@ class Launch(msgspec.Struct, frozen=True):
     job: str
     group: str
     unit: str
+    isolation: str
     run_id: int
+    solo: bool
     start_time: str
     flaw: str | None
     rate: LaunchRate | None
@@ -67,6 +70,24 @@ class Launch(msgspec.Struct, frozen=True):
     findings: tuple[int, int, int]
 
 
+def difference_of(works: Collection[Work], beside: Collection[str] = ()) -> tuple[str, str] | None:
+    """Return the first field in which works differ, none of those `beside`, and its values: empty for `benchmark`.
+
+    What a record does not know differs from nothing.
+    """
+    for name in (one.name for one in fields(Work) if one.name not in beside):
+        seen = {str(value) for work in works if (value := getattr(work, name)) not in ("", None)}
+        if len(seen) > 1:
+            return name, "" if name == "benchmark" else " and ".join(sorted(seen))
+    return None
+
+
+def said_of_difference(name: str, values: str) -> str:
+    """Return a difference as a person reads it: `different batch size: 32 and 64`."""
+    what = "source or arguments of the benchmark" if name == "benchmark" else name.replace("_", " ")
+    return f"different {what}{f': {values}' if values else ''}"
+
+
 @dataclass(slots=True)
 class Launches:
     """Launches with a rate, per job in the order of first sight; and sentences on those that have none."""
@@ -76,8 +97,11 @@ class Launches:
 
 
 def launches_of(rows: Iterable[Row] | pl.DataFrame) -> Launches:
-    """Group rows into launches. A launch with a failed, invalid or missing tenant has no rate, and is said."""
-    newest, twice = newest_in(_frame(rows))
+    """Group rows into launches. A launch with a failed, invalid or missing tenant has no rate, and is said.
+
+    Solo launches are none of these: a tenant alone is not the node.
+    """
+    newest, twice = newest_in(_frame(rows).filter(~pl.col("solo")))
     found = Launches(left_out=twice)
     for launch in launches_in(newest):
         of_job = found.of.setdefault(launch.job, [])
@@ -90,57 +114,40 @@ def launches_of(rows: Iterable[Row] | pl.DataFrame) -> Launches:
 
 def left_out(launch: Launch) -> str:
     """Return the sentence on a launch without a rate."""
-    return f"{launch.job}, repetition {launch.run_id}: {launch.flaw}"
+    return f"{launch.job}{' alone' if launch.solo else ''}, repetition {launch.run_id}: {launch.flaw}"
 
 
-def newest_in(frame: pl.DataFrame, apart: Sequence[str] = ()) -> tuple[pl.DataFrame, list[str]]:
-    """Return the newest row of each tenant of each repetition of a job, and a sentence where there were several.
-
-    A tenant is known by its number, in the original's records by its device and host. Where columns are given that keep
-    rows `apart`, what differs in them is not the same repetition. A column `at` numbers the rows as they were.
-    """
-    numbered = frame.with_row_index(AT)
-    unnumbered = pl.col("tenant").is_null()
-    tenant = [pl.when(unnumbered).then(name).alias(f"of_{name}") for name in ("hostname", "vcd")]
-    key = pl.struct("suite", *apart, "name", "run_id", "tenant", *tenant)
-    several = numbered.select(key.is_duplicated()).to_series()
-    if not several.any():
-        return numbered, []
-    same = numbered.filter(several).with_columns(place=pl.col(AT).min().over(key))
-    newest = same.sort("start_time", "path", maintain_order=True).group_by("place").last()
-    once = numbered.filter(~several).with_columns(place=pl.col(AT))
-    together = pl.concat([once, newest.select(once.columns)]).sort("place").drop("place")
-    said = same.select("name", "run_id").unique().iter_rows()
-    sentences = {
-        f"{name}, repetition {uid}: there are records of several runs; the newest count." for name, uid in said
-    }
-    return together, sorted(sentences)
+def work_of(row: Row) -> Work:
+    """Return what has to be equal where this row's rate is compared."""
+    return Work(*(getattr(row, name) for name in WORK))
 
 
 def launches_in(frame: pl.DataFrame, apart: Sequence[str] = ()) -> list[Launch]:
     """Return the launches of the newest rows, in the order of their first rows."""
-    key = ["suite", *apart, "name", "run_id"]
+    key = launch_key(apart)
+    keyed = with_lone(frame)
     counts = {name: _count(name) for name in ("error_findings", "warning_findings", "findings")}
-    found = (
-        frame.with_columns(**counts, label=pl.coalesce(pl.col("tenant").cast(pl.String), "vcd"))
-        .group_by(key, maintain_order=True)
-        .agg(
-            pl.col("group", "start_time", *_WORK).first(),
-            *(() if "hostname" in key else (pl.col("hostname").first(),)),
-            pl.col("unit").max(),
-            pl.col("overlap").min(),
-            pl.col(*counts).sum(),
-            pl.col("label", "rate_items_s", AT),
-            pl.col("start_time").min().alias("earliest"),
-            pl.col("rate_items_s").sum().alias("rate"),
-            pl.len().alias("members"),
-        )
+    rows = keyed.with_columns(**counts, label=pl.coalesce(pl.col("tenant").cast(pl.String), "vcd"))
+    found = rows.group_by(key, maintain_order=True).agg(
+        pl.col("group", "start_time", *(name for name in WORK if name not in key)).first(),
+        *(() if "hostname" in key else (pl.col("hostname").first(),)),
+        JOB.first().alias("job"),
+        pl.col("unit").max(),
+        pl.col("overlap").min(),
+        pl.col(*counts).sum(),
+        pl.col("label", "rate_items_s", AT),
+        pl.col("start_time").min().alias("earliest"),
+        pl.col("rate_items_s").sum().alias("rate"),
+        pl.len().alias("members"),
     )
-    return list(_launches(found, key, _flawed(frame, key)))
+    return list(_launches(found, key, _flawed(keyed, key), _mixed(rows, key, found.height)))
 
 
-_WORK = ("unique_id", "batch_size", "precision", "devices", "tenants", "isolation", "software")
+WORK = ("unique_id", "batch_size", "precision", "devices", "tenants", "isolation", "software")
 """The columns of Work, in its order."""
+
+_SAME = ("unit", "version", "batch_size", "precision")
+"""In what the tenants of a launch must not differ, or its sum were one of different works."""
 
 Flaw = tuple[str | None, list[str], bool]
 
@@ -153,21 +160,48 @@ def _flawed(frame: pl.DataFrame, key: Sequence[str]) -> dict[tuple[Any, ...], Fl
     return {values[:-3]: (values[-3], values[-2], values[-1]) for values in found.iter_rows()}
 
 
-def _launches(found: pl.DataFrame, key: Sequence[str], flawed: Mapping[tuple[Any, ...], Flaw]) -> Iterator[Launch]:
+def _mixed(frame: pl.DataFrame, key: Sequence[str], launches: int) -> dict[tuple[Any, ...], str]:
+    """Return the flaw of those of so many launches whose tenants did different work."""
+    distinct = frame.select(*key, *_SAME).unique(maintain_order=True)
+    if distinct.height == launches:
+        return {}
+    works: dict[tuple[Any, ...], list[tuple[Any, ...]]] = defaultdict(list)
+    for values in distinct.filter(pl.struct(key).is_duplicated()).iter_rows():
+        works[values[: len(key)]].append(values[len(key) :])
+    return {of: _difference(found) for of, found in works.items()}
+
+
+def _difference(works: Sequence[tuple[Any, ...]]) -> str:
+    """Name the first column in which works differ, and its values."""
+    columns = (
+        (name, dict.fromkeys(map(str, values))) for name, values in zip(_SAME, zip(*works, strict=True), strict=True)
+    )
+    name, values = next((name, values) for name, values in columns if len(values) > 1)
+    return f"its tenants did different work ({name.replace('_', ' ')} {' and '.join(values)})."
+
+
+def _launches(
+    found: pl.DataFrame,
+    key: Sequence[str],
+    flawed: Mapping[tuple[Any, ...], Flaw],
+    mixed: Mapping[tuple[Any, ...], str],
+) -> Iterator[Launch]:
     # Of lists in a table one flat list is taken: a million small ones from polars take longer than all the rest.
     tenants, rates, at = (found[name].explode().to_list() for name in ("label", "rate_items_s", AT))
     names = [name for name in found.columns if name not in ("label", "rate_items_s", AT)]
     columns = {name: found[name].to_list() for name in names}
     works: dict[tuple[Any, ...], Work] = {}
     end = 0
-    for index, (of, work) in enumerate(zip(_tuples(columns, key), _tuples(columns, _WORK), strict=True)):
+    for index, (of, work) in enumerate(zip(_tuples(columns, key), _tuples(columns, WORK), strict=True)):
         members = columns["members"][index]
         begin, end = end, end + members
         flaw, outcomes, invalid = flawed.get(of, (None, [], False))
+        flaw = flaw or mixed.get(of)
         expected = columns["tenants"][index]
         if flaw is None and expected is not None and expected != members:
             flaw = f"{members} of {expected} tenants have a record."
-        job, group, run_id = columns["name"][index], columns["group"][index], columns["run_id"][index]
+        solo, group, run_id = columns["solo"][index], columns["group"][index], columns["run_id"][index]
+        job = columns["job"][index]
         rate = None
         if flaw is None:
             known = works.get(work) or works.setdefault(work, Work(*work))
@@ -179,7 +213,9 @@ def _launches(found: pl.DataFrame, key: Sequence[str], flawed: Mapping[tuple[Any
             job=job,
             group=group,
             unit=columns["unit"][index],
+            isolation=columns["isolation"][index],
             run_id=run_id,
+            solo=solo,
             start_time=columns["earliest"][index],
             flaw=flaw,
             rate=rate,

@@ -6,9 +6,8 @@ from typing import Any
 
 from cotenant.results.columns import OBSERVATIONS
 from cotenant.results.detail import part_of
-from cotenant.results.record import MOST, Observed
+from cotenant.results.record import MOST, Observed, portable
 from cotenant.results.row import row_of, whole_of
-from cotenant.results.table import portable
 
 Values = tuple[Any, ...]
 

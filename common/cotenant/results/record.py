@@ -12,6 +12,7 @@ from typing import Any, Literal, get_args
 import msgspec
 
 from cotenant.findings.finding import Finding
+from cotenant.stats.budget import Amount
 from cotenant.stats.description import Description
 
 Outcome = Literal[
@@ -95,7 +96,7 @@ class Observed(msgspec.Struct, frozen=True):
     @property
     def possible(self) -> bool:
         """It took time and counted something: only of such observations a rate is a number."""
-        return 0 <= self.start_ns < self.end_ns < MOST and self.items is not None and 0 < self.items < MOST
+        return 0 <= self.start_ns < self.end_ns < MOST and self.items is not None and 1 / MOST < self.items < MOST
 
 
 class Meeting(msgspec.Struct, frozen=True):
@@ -122,7 +123,7 @@ class Enclosed(msgspec.Struct, frozen=True):
 
     Counters of time are of GO to the last DONE, the rest of the slice's life. `unenforced` are limits, `uncounted`
     counters, and `enabled_by` says for each of them what would make it be had. `policies` hold for all tenants alike:
-    `cache`, `on_oom`.
+    `cache`, `on_oom`, and where they were asked for `budget_s` and `until_interval`.
     """
 
     backend: str
@@ -135,8 +136,8 @@ class Enclosed(msgspec.Struct, frozen=True):
     """What the slice used: processor time, memory, throttling, kills."""
     unenforced: list[str]
     """Limits that could not be enforced."""
-    policies: dict[str, str] = {}
-    """`cache` and `on_oom`."""
+    policies: dict[str, str | float] = {}
+    """`cache` and `on_oom`; `budget_s` and `until_interval` where they were asked for."""
     uncounted: list[str] = []
     """Counters that could not be had."""
     enabled_by: dict[str, str] = {}
@@ -144,7 +145,14 @@ class Enclosed(msgspec.Struct, frozen=True):
 
 
 class Record(msgspec.Struct, kw_only=True, frozen=True):
-    """One tenant of one launch. The benchmark's arguments stand flat, before everything else."""
+    """One tenant of one launch. The benchmark's arguments stand flat, before everything else.
+
+    `asked` is the work it was ready for, `given` what GO told it to do; the flat `number` and `repeat` are what it did.
+    Without a runner both are null.
+
+    A `solo` launch is of one tenant alone in the slice it has beside the others: its `name` ends in `.solo`, so that no
+    reader takes it for a launch of its job; `tenant` is its number beside the others, and `tenants` is 1.
+    """
 
     arguments: dict[str, Any]
     suite: str
@@ -203,10 +211,16 @@ class Record(msgspec.Struct, kw_only=True, frozen=True):
     """Number of the tenant, from 0."""
     tenants: int
     """Tenants of the launch."""
+    solo: bool = False
+    """Whether the tenant ran alone in its slice, beside a launch of all tenants."""
     group: str
     """`student`: a tenant among others; `all`: the launch owns the machine."""
     skip: int
     """How many observations, from the first, are in no statistic."""
+    asked: Amount | None
+    """How much the job asks for; null where the tenant never said."""
+    given: Amount | None
+    """How much GO gave, which is less where a budget of time is tight; null where there was no GO."""
     comparable: bool
     """False where another tenant was lost after GO."""
     command: list[str]
@@ -252,7 +266,7 @@ def plain(record: Record) -> dict[str, Any]:
     Where an argument has the name of a field, the field's observed value stands there. A number that is not finite
     becomes null; what no UTF-8 can hold, as undecodable bytes of a file's name, becomes an escape.
     """
-    fields: dict[str, Any] = _portable(msgspec.to_builtins(record))
+    fields: dict[str, Any] = portable(msgspec.to_builtins(record))
     return {**fields.pop("arguments"), **fields}
 
 
@@ -261,11 +275,12 @@ def encode(record: Record) -> bytes:
     return msgspec.json.format(msgspec.json.encode(plain(record)), indent=1) + b"\n"
 
 
-def _portable(value: Any) -> Any:
+def portable(value: Any) -> Any:
+    """Return what JSON and UTF-8 can hold of plain values: null for a number that is not finite, escapes in texts."""
     if isinstance(value, dict):
-        return {_portable(key): _portable(one) for key, one in value.items()}
+        return {portable(key): portable(one) for key, one in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_portable(one) for one in value]
+        return [portable(one) for one in value]
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, str):

@@ -11,7 +11,10 @@ import msgspec
 
 from cotenant.results.record import MOST
 
+SOLO = ".solo"
+"""What follows a job's name in that of its solo launches."""
 _UID = re.compile(r"\.R(\d+)\.D")
+_FAILED = re.compile(r"\.FAIL(\.\d{8}-\d{6}-\d+)?\.json$")
 
 
 class ForeignError(ValueError):
@@ -31,6 +34,7 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     group: str
     tenant: int | None = None
     tenants: int | None = None
+    solo: bool = False
     hostname: str = ""
     gpu: str = ""
     devices: int | None = None
@@ -59,6 +63,11 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     ours: bool = False
     path: str = ""
 
+    @property
+    def job(self) -> str:
+        """The name of the job: of a solo launch that of the launch beside which it stands."""
+        return self.name.removesuffix(SOLO) if self.solo else self.name
+
 
 def row_of(fields: Any, path: str) -> Row:
     """Return the row of one decoded JSON object. Raises ForeignError where it is no record."""
@@ -72,7 +81,10 @@ def row_of(fields: Any, path: str) -> Row:
     train, items = mapping_of(train), mapping_of(fields.get("train_item"))
     statistics, isolation = mapping_of(fields.get("statistics")), mapping_of(fields.get("isolation"))
     mean, median = _positive(items.get("avg")), statistics.get("median")
-    completed = bool(fields.get("completed", mean is not None)) and not path.endswith(".FAIL.json")
+    outcome = _text(fields.get("outcome"))
+    # Three say so, and the worst is believed: a crashed job must not be reported as done.
+    completed = bool(fields.get("completed", mean is not None)) and outcome in ("", "completed")
+    completed = completed and not _FAILED.search(path)
     rate = (mean if median is None else _positive(median)) if completed else None
     findings = [mapping_of(one) for one in list_of(fields.get("findings"))]
     vcd = ",".join(map(str, fields["vcd"])) if isinstance(fields.get("vcd"), list) else _text(fields.get("vcd"))
@@ -85,12 +97,13 @@ def row_of(fields: Any, path: str) -> Row:
         group=_text(fields.get("group")) or ("all" if "," in vcd else "student"),
         tenant=whole_of(fields.get("tenant", fields.get("jr_id"))),
         tenants=whole_of(fields.get("tenants")),
+        solo=fields.get("solo") is True,
         hostname=_text(fields.get("hostname")),
         gpu=_text(fields.get("gpu")),
         devices=whole_of(fields.get("devices")),
         start_time=_text(fields.get("start_time")),
         completed=completed,
-        outcome=_text(fields.get("outcome")) or ("completed" if completed else "failed"),
+        outcome="completed" if completed else outcome if outcome != "completed" and outcome else "failed",
         message=_text(fields.get("message")),
         invalid=completed and any(one.get("severity") == "error" for one in findings),
         comparable=bool(fields.get("comparable", True)),

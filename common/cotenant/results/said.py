@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from cotenant.findings.finding import Finding
+from cotenant.stats.budget import Amount
 
 
 class Said(msgspec.Struct, frozen=True):
@@ -30,16 +31,20 @@ class Said(msgspec.Struct, frozen=True):
     torch: dict[str, Any] = {}
     findings: list[Finding] = []
 
-    def given_arguments(self) -> dict[str, Any]:
-        """Return the arguments with what was given instead of asked for: `number` and `repeat` by GO.
+    def given_arguments(self, seen: Amount | None = None) -> dict[str, Any]:
+        """Return the arguments with what was done instead of asked for: `number` and `repeat` as this program says.
 
-        Of several ranks `batch_size` is that of all, and `batch_size_per_device` stands beside it.
+        Where it only names them among its arguments, they are what its runner has `seen`. Of several ranks `batch_size`
+        is that of all, and `batch_size_per_device` stands beside it.
         """
-        given = {"number": self.number, "repeat": self.repeat}
+        by_runner = {"number": seen.number, "repeat": seen.repeat} if seen else {}
+        by_itself = {"number": self.number, "repeat": self.repeat}
+        done = {name: value for name, value in by_runner.items() if name in self.arguments}
+        done |= {name: value for name, value in by_itself.items() if value is not None}
         world, batch_size = self.observed.get("world_size"), self.arguments.get("batch_size")
         if isinstance(world, int) and isinstance(batch_size, int) and world > 1:
-            given |= {"batch_size": batch_size * world, "batch_size_per_device": batch_size}
-        return self.arguments | {name: value for name, value in given.items() if value is not None}
+            done |= {"batch_size": batch_size * world, "batch_size_per_device": batch_size}
+        return self.arguments | done
 
 
 def said(part: dict[str, Any]) -> Said:

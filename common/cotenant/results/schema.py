@@ -16,9 +16,10 @@ import msgspec
 
 from cotenant.findings.finding import Finding
 from cotenant.results.record import Enclosed, Meeting, Observed, Record, Train, TrainItem
+from cotenant.stats.budget import Amount
 from cotenant.stats.description import Description
 
-TYPES: tuple[type, ...] = (Record, Train, TrainItem, Observed, Description, Meeting, Enclosed, Finding)
+TYPES: tuple[type, ...] = (Record, Train, TrainItem, Observed, Description, Meeting, Enclosed, Amount, Finding)
 
 
 def record_schema() -> dict[str, Any]:

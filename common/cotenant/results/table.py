@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, overload
+from typing import overload
 
 import numpy as np
 import polars as pl
@@ -15,14 +15,17 @@ import polars as pl
 from cotenant.findings.finding import Finding, Severity
 from cotenant.results.columns import COLUMNS, OBSERVATION_COLUMNS
 from cotenant.results.detail import Cell, Detail, Spans
-from cotenant.results.record import MOST
-from cotenant.results.row import Row
+from cotenant.results.record import MOST, portable
+from cotenant.results.row import SOLO, Row
 
 DTYPES: dict[type, pl.DataType] = {str: pl.String(), int: pl.Int64(), float: pl.Float64(), bool: pl.Boolean()}
 SCHEMA = pl.Schema({column.name: DTYPES[column.kind] for column in COLUMNS})
 OBSERVATION_SCHEMA = pl.Schema({name: DTYPES[kind] for name, (kind, _) in OBSERVATION_COLUMNS.items()})
 TEXTS = tuple(column.name for column in COLUMNS if column.kind is str)
 RULES = {"error": "error_findings", "warning": "warning_findings"}
+
+JOB = pl.when("solo").then(pl.col("name").str.strip_suffix(SOLO)).otherwise("name")
+"""The name of the job: of a solo launch that of the launch beside which it stands."""
 
 # What a row of the table has under another name, or in one text.
 _RENAMED = {f"{name}_items_s": name for name in ("rate", "rate_mean", "rate_min", "rate_max")}
@@ -41,14 +44,16 @@ def frame_of(details: Iterable[Detail]) -> pl.DataFrame:
     return pl.DataFrame(values, SCHEMA, orient="row")
 
 
-def portable(value: Any) -> Any:
-    """Return the value; of a text what no UTF-8 can hold, as undecodable bytes of a file's name, is an escape."""
-    return value.encode(errors="backslashreplace").decode() if isinstance(value, str) else value
-
-
-def bare(row: Row, cell: Cell | None = None, findings: tuple[Finding, ...] = (), end_time: str = "") -> Detail:
-    """Return the detail of a record of which no more than its row is known."""
-    return Detail(row, None, None, _NO_SPANS, findings, (), cell or Cell(), {}, end_time)
+def bare(
+    row: Row,
+    cell: Cell | None = None,
+    findings: tuple[Finding, ...] = (),
+    place: str = "",
+    work: str = "",
+    end_time: str = "",
+) -> Detail:
+    """Return the detail of a record of which no more than its row is known; `place` is its slice."""
+    return Detail(row, None, None, _NO_SPANS, findings, (), cell or Cell(), place, work, {}, end_time)
 
 
 def rows_of(frame: pl.DataFrame) -> list[Row]:
@@ -67,10 +72,10 @@ def details_of(frame: pl.DataFrame) -> list[Detail]:
     """Return what a table can say of its records: of their findings no more than rule and severity."""
     cells = [Cell(*values) for values in frame.select(_OF_CELL).iter_rows()]
     rules = frame.select(*RULES.values(), "findings").iter_rows()
-    ends = frame["end_time"].to_list()
+    others = frame.select("slice", "work", "end_time").iter_rows()
     return [
-        bare(row, cell, _findings(*texts), end)
-        for row, cell, texts, end in zip(rows_of(frame), cells, rules, ends, strict=True)
+        bare(row, cell, _findings(*texts), *other)
+        for row, cell, texts, other in zip(rows_of(frame), cells, rules, others, strict=True)
     ]
 
 
@@ -101,6 +106,7 @@ def plausible(frame: pl.LazyFrame) -> pl.LazyFrame:
         pl.col("nodes").fill_null(1),
         pl.col("losses_non_finite").fill_null(0),
         pl.col("comparable", "ours").fill_null(True),
+        pl.col("solo").fill_null(False),
         invalid=pl.col("completed") & (pl.col("error_findings") != ""),
     )
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+from scipy import stats
 
 from cotenant.stats.launches import logarithms
 
@@ -49,8 +50,9 @@ def _split(logs: npt.NDArray[np.float64], first: int, margin: float) -> list[tup
     n = len(logs)
     if n < 2 * LEAST_RUN:
         return []
-    signs = np.sign(logs[:, None] - logs[None, :])
-    counts = np.array([signs[:k, k:].sum() for k in range(LEAST_RUN, n - LEAST_RUN + 1)])
+    # How many of all others an entry is above, less how many it is below; inside the first k entries they cancel.
+    above = 2 * stats.rankdata(logs) - n - 1
+    counts = np.cumsum(above)[LEAST_RUN - 1 : n - LEAST_RUN]
     best = int(np.abs(counts).argmax())
     at, statistic = best + LEAST_RUN, float(abs(counts[best]))
     p = min(1.0, 2 * math.exp(-6 * statistic**2 / (n**3 + n**2)))

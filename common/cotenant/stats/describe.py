@@ -8,23 +8,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from cotenant.stats.description import Description
+from cotenant.stats.median import median_interval_ranks
 
 MAD_TO_SD = 1.4826
-
-
-def median_interval_ranks(n: int) -> tuple[int, int] | None:
-    """Return the 1-based ranks between which the median lies with at least 95 %, or None where n is too small.
-
-    The narrowest symmetric pair (r, n + 1 - r): it misses the median where fewer than r observations lie on one side,
-    of which the chance is 2 P(binomial(n, 1/2) < r) (David and Nagaraja, Order Statistics, 7.1). Counted in whole
-    numbers, so exact: `below` of the 2^n equally likely patterns have fewer than `rank` + 1 on the one side.
-    """
-    rank, ways, below = 0, 1, 1
-    while 40 * below <= 1 << n:
-        rank += 1
-        ways = ways * (n + 1 - rank) // rank
-        below += ways
-    return (rank, n + 1 - rank) if rank else None
 
 
 def describe(items: Sequence[float], seconds: Sequence[float]) -> Description:

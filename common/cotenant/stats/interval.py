@@ -1,4 +1,4 @@
-"""The classical interval of a mean, for the older forms that ask for it."""
+"""Half the width of a 95 % interval: of a mean, and of a sum of means that err independently."""
 
 from __future__ import annotations
 
@@ -16,3 +16,15 @@ def half_width(values: Sequence[float]) -> float | None:
     if len(values) < 2:
         return None
     return float(stats.t.ppf((1 + CONFIDENCE) / 2, len(values) - 1)) * stdev(values) / math.sqrt(len(values))
+
+
+def combined_half_width(terms: Sequence[tuple[float, int]]) -> float:
+    """Return the half-width of the 95 % t interval of a sum, given each part's variance and degrees of freedom.
+
+    The sum's degrees of freedom are Satterthwaite's (1946); of two parts that is Welch's interval.
+    """
+    variance = sum(part for part, _ in terms)
+    if not variance:
+        return 0.0
+    freedom = variance**2 / sum(part**2 / degrees for part, degrees in terms)
+    return float(stats.t.ppf((1 + CONFIDENCE) / 2, freedom)) * math.sqrt(variance)

@@ -6,9 +6,8 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from scipy import stats
-
-from cotenant.stats.launches import CONFIDENCE, INTERVAL_LAUNCHES, logarithms
+from cotenant.stats.interval import combined_half_width
+from cotenant.stats.launches import INTERVAL_LAUNCHES, logarithms
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,13 +47,5 @@ def suite_score(
             terms.append((share**2 * float(logs.var(ddof=1)) / len(logs), len(logs) - 1))
     if len(terms) < len(present):
         return SuiteScore(math.exp(center), None, present, missing)
-    half = _half_width(terms)
+    half = combined_half_width(terms)
     return SuiteScore(math.exp(center), (math.exp(center - half), math.exp(center + half)), present, missing)
-
-
-def _half_width(terms: Sequence[tuple[float, int]]) -> float:
-    variance = sum(part for part, _ in terms)
-    if not variance:
-        return 0.0
-    freedom = variance**2 / sum(part**2 / degrees for part, degrees in terms)
-    return float(stats.t.ppf((1 + CONFIDENCE) / 2, freedom)) * math.sqrt(variance)

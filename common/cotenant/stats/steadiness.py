@@ -10,6 +10,9 @@ import numpy as np
 
 MODIFIED_Z = 0.6745
 FAR_OFF = 14.8
+UNLIKELY = 0.01
+MOST_VALUES = 1000
+"""A trend is looked for in all pairs: of more values every k-th is taken, evenly over the launch."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,9 +51,26 @@ def theil_sen(values: Sequence[float]) -> float:
 
 
 def drift(values: Sequence[float]) -> Drift:
-    """Return the trend in positive values, which were made one after another. Raises ValueError for fewer than two."""
-    change = theil_sen(values) * (len(values) - 1) / float(np.median(np.asarray(values, float)))
-    return Drift(mann_kendall(values), change)
+    """Return the trend in positive values, which were made one after another. Raises ValueError for fewer than two.
+
+    Of more than MOST_VALUES only an even part is looked at: the test of chance is as exact of a part as of the whole.
+    """
+    looked_at = values[:: math.ceil(len(values) / MOST_VALUES) or 1]
+    change = theil_sen(looked_at) * (len(looked_at) - 1) / float(np.median(np.asarray(looked_at, float)))
+    return Drift(mann_kendall(looked_at), change)
+
+
+def slow_start(values: Sequence[float]) -> int:
+    """Return how many of the first values are all larger than every later one, as chance would hardly have it.
+
+    Of n values in any order the first k are the k largest with the chance 1 / C(n, k). The most k up to a quarter of
+    n for which that is below 1 % counts; 0 is what a launch without a slow start has.
+    """
+    n, found = len(values), 0
+    for k in range(1, n // 4 + 1):
+        if min(values[:k]) > max(values[k:]) and 1 / math.comb(n, k) < UNLIKELY:
+            found = k
+    return found
 
 
 def outliers(values: Sequence[float]) -> tuple[int, ...]:

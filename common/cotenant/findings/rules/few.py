@@ -1,10 +1,10 @@
-"""Too few observations for an interval."""
+"""Too few observations for an interval of their median; of a single one nobody knows whether another would agree."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cotenant.findings.finding import Finding
+from cotenant.findings.finding import Finding, Severity
 
 if TYPE_CHECKING:
     from cotenant.results.record import Record
@@ -13,9 +13,11 @@ if TYPE_CHECKING:
 def check(record: Record) -> Finding | None:
     if record.statistics is None or record.statistics.interval is not None:
         return None
+    severity: Severity = "error" if record.statistics.n == 1 else "warning"
+    cut = record.asked is not None and record.given is not None and record.given.repeat < record.asked.repeat
     return Finding(
         "few_observations",
-        "warning",
+        severity,
         f"Kept observations: {record.statistics.n}. That is too few for an interval of their median.",
-        "Use a larger --repeat: six kept observations are the least.",
+        f"Use a larger {'--budget' if cut else '--repeat'}: six kept observations are the least.",
     )

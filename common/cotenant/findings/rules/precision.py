@@ -9,9 +9,18 @@ from cotenant.findings.finding import Finding
 if TYPE_CHECKING:
     from cotenant.results.record import Record
 
+PLAIN = "fp32"
+
 
 def check(record: Record) -> Finding | None:
     asked, seen = record.arguments.get("precision"), record.observed.get("dtype")
+    if seen is None and isinstance(asked, str) and asked != PLAIN and record.statistics is not None:
+        return Finding(
+            "precision",
+            "warning",
+            f"Asked for {asked}, but no product was seen in a step: nothing shows that it ran so.",
+            "Let the benchmark tell `observed.dtype`, or leave --precision out where it has no products.",
+        )
     if asked is None or seen is None or seen == ("fp16" if asked == "half" else asked):
         return None
     return Finding(

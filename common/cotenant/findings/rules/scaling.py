@@ -1,4 +1,4 @@
-"""Several devices that are worth more than as many single ones: then one of the two rates is not what it says."""
+"""Several devices worth more than as many single ones, or less than half: one of the rates is not what it says."""
 
 from __future__ import annotations
 
@@ -9,17 +9,21 @@ from cotenant.findings.finding import Finding
 if TYPE_CHECKING:
     from cotenant.results.record import Record
 
-MOST = 1.05
+LEAST, MOST = 0.5, 1.05
 
 
 def check(record: Record) -> Finding | None:
     met = record.meters.get("scaling")
-    if met is None or met["efficiency"] <= MOST:
+    if met is None or LEAST <= met["efficiency"] <= MOST:
         return None
     devices, efficiency = met["devices"], met["efficiency"]
+    if efficiency < LEAST:
+        remedy = "See that every rank has a device and processors of its own, and how the devices are linked."
+    else:
+        remedy = "Run one device again, with nothing else on the machine, and compare the items both have counted."
     return Finding(
         "scaling",
         "warning",
         f"{devices} devices ran {devices * efficiency:.2f} times as fast as one: an efficiency of {efficiency:.2f}.",
-        "Run one device again, with nothing else on the machine, and compare the items each of both has counted.",
+        remedy,
     )

@@ -30,7 +30,7 @@ class PolynomialRegression(Benchmark):
 
     def batches(self, run: Run) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
         # Local names: a look-up in an object costs a thousandth of so small a step.
-        device, size, powers = run.device, self.batch_size, torch.arange(1, DEGREE + 1)
+        device, size, powers = run.device, self.batch_size, torch.arange(1.0, DEGREE + 1)
         coefficients, intercept = self.coefficients, self.intercept
         while True:
             x = torch.randn(size, 1) ** powers

@@ -1,0 +1,164 @@
+"""A against A: the same suite twice, launches by turns, each side a directory of records; no job may look different.
+
+python benchmarks/run.py aa [--jobs FILE] [--name NAMES] [--launches N] [--outdir DIR] [-- flags of run.sh]
+
+A job that comes out FASTER or SLOWER is launched once more on both sides, and the new launches alone judge it. The
+claim is of a quiet machine: it is shown only where foreign load and steal stayed below their bounds in every launch.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+from suites import ROOT
+
+from cotenant.findings.rules import foreign_load, stolen
+from cotenant.report.comparison import Lines, as_table, compare_launches, confirmed, flagged
+from cotenant.results.launches import Launches, launches_of
+from cotenant.results.read import read_records
+from cotenant.stats.comparison import LEAST_MARGIN, Verdict
+from cotenant.stats.launches import COMPARISON_LAUNCHES
+from cotenant.suite.cells import expand
+from cotenant.suite.jobfile import Suite, load, resolve_path
+
+SIDES = ("A", "B")
+SETTLED = (Verdict.SAME, Verdict.UNCLEAR)
+
+
+@dataclass(frozen=True)
+class Bound:
+    """What others took during the launches of one side, as shares of their bound: at most 1 is quiet."""
+
+    side: str
+    what: str
+    shares: tuple[float, ...]
+    unknown: int
+    bound: str
+
+    @property
+    def quiet(self) -> bool:
+        return bool(self.shares) and max(self.shares) <= 1
+
+
+def main() -> int:
+    given, flags = _given(sys.argv[1:])
+    suite = load(resolve_path(given.jobs, [Path.cwd(), ROOT]))
+    with tempfile.TemporaryDirectory() as scratch:
+        place = given.outdir or Path(scratch)
+        lines = _measured(place / "first", suite, given.name, given.launches, 0, flags)
+        if cells := flagged(lines):
+            names = [job.stem for job in suite.jobs if {cell.label for cell in expand(job)} & set(cells)]
+            print(f"Once more: {', '.join(names)}", flush=True)
+            again = _measured(place / "again", suite, names, given.launches, 2 * given.launches, flags)
+            lines = confirmed(lines, Lines(tuple(one for one in again.lines if one.job in cells), None))
+        bounds = [bound for side in SIDES for bound in _bounds(side, list(_records(place.glob(f"*/{side}"))))]
+    console = Console(width=160)
+    console.print(as_table(lines))
+    console.print(_table(bounds))
+    said, status = _said(lines, bounds)
+    print(said)
+    return status
+
+
+def _given(words: Sequence[str]) -> tuple[argparse.Namespace, list[str]]:
+    split = words.index("--") if "--" in words else len(words)
+    parser = argparse.ArgumentParser(prog="benchmarks/run.py aa", description=__doc__.partition("\n")[0])
+    parser.add_argument("--jobs", default="cpu", help="a job file or profile (default cpu)")
+    parser.add_argument("--name", action="append", default=[], help="only these jobs, as run.sh takes them")
+    parser.add_argument("--launches", type=int, default=5, help="of each side (default 5, fewer judge nothing)")
+    parser.add_argument("--outdir", type=Path, help="keep the records here (default: they are not kept)")
+    given = parser.parse_args(words[:split])
+    if given.outdir is not None and given.outdir.exists():
+        parser.error(f"{given.outdir} exists: another run's records would count")
+    return given, list(words[split + 1 :])
+
+
+def _measured(place: Path, suite: Suite, names: Sequence[str], launches: int, uid: int, flags: Sequence[str]) -> Lines:
+    """Run the suite for A and B by turns, and compare them."""
+    chosen = [word for name in names for word in ("--name", name)]
+    for turn in range(launches):
+        for index, side in enumerate(SIDES):
+            where = ["--uid", str(uid + 2 * turn + index), "--outdir", str(place.absolute() / side)]
+            command = [sys.executable, str(ROOT / "run.py"), "--jobs", str(suite.path), *where, *chosen, *flags]
+            ended = subprocess.run(command, capture_output=True, text=True, check=False)
+            if ended.returncode > 1:
+                raise SystemExit(ended.stdout + ended.stderr)
+            took = next((line for line in ended.stdout.splitlines() if line.startswith("Total Time")), "")
+            print(f"{side} {turn + 1}/{launches}  {took}", flush=True)
+    a, b = (_launches(place / side) for side in SIDES)
+    return compare_launches(a, b, LEAST_MARGIN)
+
+
+def _launches(place: Path) -> Launches:
+    found = launches_of(read_records([place]).frame)
+    for line in found.left_out:
+        print(f"{place.name}: {line}")
+    return found
+
+
+def _records(places: Iterator[Path]) -> Iterator[dict[str, Any]]:
+    """Yield one record a launch: what others took is the same in those of all tenants."""
+    for place in places:
+        for path in sorted(place.glob("*.R*.D*.json")):
+            record = json.loads(path.read_text())
+            if record["tenant"] == 0:
+                yield record
+
+
+def _bounds(side: str, records: Sequence[dict[str, Any]]) -> list[Bound]:
+    busy, most = [], foreign_load.tolerated(os.cpu_count() or 1)
+    for record in records:
+        foreign, sampling = record["meters"].get("foreign"), record["meters"].get("sampling")
+        if foreign and sampling and sampling["window_s"] >= foreign_load.LEAST_WINDOW_S:
+            busy.append(foreign["processors"] / foreign_load.tolerated(foreign["host_processors"]))
+    taken = [record["meters"]["host"]["stolen_share"] / stolen.MOST for record in records if "host" in record["meters"]]
+    return [
+        Bound(side, "foreign load", tuple(busy), len(records) - len(busy), f"{most:g} processors"),
+        Bound(side, "steal", tuple(taken), len(records) - len(taken), f"{100 * stolen.MOST:g} % of all processors"),
+    ]
+
+
+def _table(bounds: Sequence[Bound]) -> Table:
+    table = Table("side", "what others took", "median", "worst", "launches", "not known", "bound", "quiet")
+    table.title = "As a share of its bound"
+    for one in bounds:
+        shares = [f"{median(one.shares):.2f}", f"{max(one.shares):.2f}"] if one.shares else ["-", "-"]
+        table.add_row(
+            one.side, one.what, *shares, str(len(one.shares)), str(one.unknown), one.bound, "yes" if one.quiet else "no"
+        )
+    return table
+
+
+def _said(lines: Lines, bounds: Sequence[Bound]) -> tuple[str, int]:
+    """Return what was shown, and 0 only where it is the claim."""
+    fewest = min((min(one.comparison.n) for one in lines.lines if one.comparison is not None), default=0)
+    if fewest < COMPARISON_LAUNCHES:
+        return f"Nothing is shown: {fewest} launches a side judge nothing, {COMPARISON_LAUNCHES} do.", 1
+    missing = [one.job for one in lines.lines if one.verdict is Verdict.INVALID]
+    if missing:
+        return f"Nothing is shown: {', '.join(missing)} cannot be compared.", 1
+    different = [f"{one.job} {one.verdict}" for one in lines.lines if one.verdict not in SETTLED]
+    quiet = all(one.quiet for one in bounds)
+    if different:
+        more = "" if quiet else ", on a machine that was not quiet"
+        return f"Refuted: {', '.join(different)}, though both sides are the same{more}.", 1
+    if not quiet:
+        return "No job looks different, but the machine was not quiet: this is no proof.", 1
+    same = sum(one.verdict is Verdict.SAME for one in lines.lines)
+    return f"Shown: none of {len(lines.lines)} jobs is FASTER or SLOWER ({same} SAME) with {fewest} launches a side.", 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

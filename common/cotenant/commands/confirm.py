@@ -1,0 +1,123 @@
+"""What `cotenant compare --confirm` does: the cells that came out FASTER or SLOWER are launched again on B's side."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from cotenant.commands.run import CHECKOUT, options_of, parse, suite_parser
+from cotenant.errors import CotenantError, did_you_mean
+from cotenant.launch.start import Options
+from cotenant.launch.suite import SuiteRun
+from cotenant.machine.facts import machine_facts
+from cotenant.machine.topology import discover
+from cotenant.results.detail import Detail
+from cotenant.results.launches import Launches, difference_of, launches_of, said_of_difference
+from cotenant.results.read import read_details, read_records
+from cotenant.results.row import list_of, mapping_of
+from cotenant.results.setting import differences, setting_of
+from cotenant.suite.cells import expand
+from cotenant.suite.jobfile import Job
+
+
+def launch_again(place: Path, b: Launches, cells: Sequence[str], words: Sequence[str]) -> tuple[Launches, str | None]:
+    """Launch each cell of B as often as B did, all cells by turns, into a directory of its own; return its launches.
+
+    `words` are flags of `run`. Also returns what cut it short, if anything did. Raises CotenantError where this is not
+    the host, the devices and the software of B, or the work not B's.
+    """
+    options = _options(place, words)
+    jobs = _jobs(options, cells)
+    _check_setting(place, cells, options)
+    for turn in range(max(len(b.of[cell]) for cell in cells)):
+        due = tuple(jobs[cell] for cell in cells if len(b.of[cell]) > turn)
+        run = SuiteRun(replace(options, jobs=due, uid=_next_uid(b, cells) + turn))
+        run.settle()
+        if turn == 0:
+            _tell("\n".join(run.heading()))
+        report = run.run(_tell)
+        again = launches_of(read_records([options.places.output]).frame)
+        _check_work(b, again, cells)
+        if report.interrupted:
+            return again, report.interrupted
+    for line in again.left_out:
+        _tell(f"cotenant: {line}")
+    return again, None
+
+
+def _tell(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
+
+
+def _options(place: Path, words: Sequence[str]) -> Options:
+    """Return the options of the runs, with an output directory in which nothing lies yet."""
+    split = words.index("--") if "--" in words else len(words)
+    given = parse(
+        suite_parser("cotenant compare A B --confirm --", "Flags of the runs that confirm: those B was run with.", ""),
+        words[:split],
+    )
+    if given.name or given.exclude or given.uid:
+        raise CotenantError("What runs again is what was flagged.", "Leave out --name, --exclude and --uid.")
+    if not place.is_dir():
+        raise CotenantError(f"{place} is no directory.", "--confirm needs all records of B, where a suite wrote them.")
+    whole = place.resolve()
+    given.outdir = (given.outdir or whole.with_name(f"{whole.name}.confirm")).resolve()
+    if given.outdir.is_relative_to(whole):
+        raise CotenantError(f"{given.outdir} lies in B, whose launches do not count again.", "Name another --outdir.")
+    if given.outdir.exists() and (not given.outdir.is_dir() or any(given.outdir.iterdir())):
+        raise CotenantError(f"{given.outdir} holds something already.", "Remove it, or add -- --outdir ANOTHER.")
+    return options_of(given, tuple(words[split + 1 :]))
+
+
+def _jobs(options: Options, cells: Sequence[str]) -> dict[str, Job]:
+    """Return each cell as a job of that cell alone."""
+    known = {
+        cell.label: replace(job, stem=cell.label, args=tuple((key, (value,)) for key, value in cell.args))
+        for job in options.jobs
+        for cell in expand(job)
+    }
+    for cell in cells:
+        if cell not in known:
+            hint = did_you_mean(cell, known) or "Name B's own: -- --jobs FILE."
+            raise CotenantError(f"{options.suite.path} has no job '{cell}', which is to be confirmed.", hint)
+    return {cell: known[cell] for cell in cells}
+
+
+def _next_uid(b: Launches, cells: Sequence[str]) -> int:
+    return 1 + max(one.run_id for cell in cells for one in b.of[cell])
+
+
+def _check_setting(place: Path, cells: Sequence[str], options: Options) -> None:
+    """Raise CotenantError unless B ran on this host, with these devices and this software, and from a file so named."""
+    now = _host_and_versions(machine_facts(discover(), CHECKOUT))
+    for detail in read_details([place]):
+        if not isinstance(detail, Detail) or detail.row.name not in cells:
+            continue
+        if detail.row.suite not in ("", options.suite.name):
+            raise CotenantError(
+                f"B is of the suite {detail.row.suite}, not {options.suite.name}.", "Name B's own: -- --jobs FILE."
+            )
+        if found := differences(_host_and_versions(detail.machine), now):
+            raise CotenantError(f"This is not what B ran on: {'; '.join(found)}.", "Confirm where B was measured.")
+
+
+def _host_and_versions(machine: Mapping[str, Any]) -> dict[str, str]:
+    names = [str(mapping_of(one).get("name")) for one in list_of(machine.get("accelerators"))]
+    said = {"host": machine.get("hostname"), "processor": machine.get("model_name")}
+    # A runner knows torch as it is installed, not as a tenant imported it.
+    versions = setting_of({key: value for key, value in machine.items() if key != "torch"})
+    known = {name: value for name, value in said.items() if isinstance(value, str) and value}
+    return versions | known | {"accelerators": ", ".join(names) or "none"}
+
+
+def _check_work(b: Launches, again: Launches, cells: Sequence[str]) -> None:
+    for cell in cells:
+        works = [one.work for launches in (b, again) for one in launches.of.get(cell, [])]
+        if (found := difference_of(works)) is not None:
+            raise CotenantError(
+                f"What ran again is not what B ran: {cell}: {said_of_difference(*found)}.",
+                "Give the flags B was run with after --.",
+            )

@@ -1,0 +1,138 @@
+"""`cotenant history`: launches kept over months, and where their rates moved."""
+
+from __future__ import annotations
+
+import fnmatch
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+from cotenant.commands.flags import Parser
+from cotenant.commands.output import tell
+from cotenant.errors import EXIT_PASSED, CotenantError, did_you_mean
+from cotenant.launch.places import base_directory
+from cotenant.report import history_text
+from cotenant.report.history import Series, series_of
+from cotenant.report.terminal import printable
+from cotenant.results.detail import Detail
+from cotenant.results.entry import Entry, entries_of
+from cotenant.results.history import History, add_to_history, read_history
+from cotenant.results.read import read_details
+from cotenant.results.skipped import Skipped
+from cotenant.stats.comparison import LEAST_MARGIN
+
+FILE = "history.jsonl"
+FORMATS = {"md": history_text.as_markdown, "csv": history_text.as_csv, "json": history_text.as_json}
+NAMED = 5
+WIDTH = 200
+
+
+def main(argv: Sequence[str]) -> int:
+    """Add to a history, or show it. Returns 0; raises CotenantError for wrong input."""
+    deeds: dict[str, Callable[[Sequence[str]], int]] = {"add": _add, "show": _show}
+    if not argv or argv[0] in ("-h", "--help"):
+        tell("usage: cotenant history add DIR... | show [flags]      (each has --help)")
+        return EXIT_PASSED
+    if argv[0] not in deeds:
+        hint = did_you_mean(argv[0], deeds) or "It is `history add DIR...` or `history show`."
+        raise CotenantError(f"A history has no '{argv[0]}'.", hint)
+    return deeds[argv[0]](argv[1:])
+
+
+def _add(argv: Sequence[str]) -> int:
+    parser = _parser("add", "Append the launches of these records that the history does not hold yet.")
+    parser.add_argument("places", metavar="DIR", type=Path, nargs="+", help="where records are; searched recursively")
+    given = parser.parse_words(argv)
+    skipped: list[str] = []
+    entries, unkept = entries_of(_details(given.places, skipped))
+    for line in (*skipped, *(f"{one.launch}: {one.reason} Not added." for one in unkept)):
+        _warn(line)
+    if not entries and not unkept:
+        places = ", ".join(map(str, given.places))
+        raise CotenantError(f"There is no record in {places}.", "Name a directory that a suite wrote its records to.")
+    added, history = add_to_history(given.store, entries)
+    _warn_of_damage(given.store, history)
+    known = len(entries) - added
+    tell(f"{added} launches added to {given.store}, {known} were there; {len(history.entries) + added} in all.")
+    return EXIT_PASSED
+
+
+def _show(argv: Sequence[str]) -> int:
+    parser = _parser(
+        "show", "Per job, host and device: level, trend, and where the rate changed, with what changed then."
+    )
+    add = parser.add_argument
+    add("--job", metavar="NAME", action="append", default=[], help="only these jobs: a name, a glob; may be repeated")
+    add("--device", metavar="NAME", action="append", default=[], help="only these devices: a name, a glob")
+    add("--margin", type=float, default=LEAST_MARGIN, metavar="SHARE", help="a change is more than this (default 0.02)")
+    add("--format", choices=("text", *FORMATS), default="text", help="how to say it (default text)")
+    given = parser.parse_words(argv)
+    if not 0 < given.margin < 1:
+        raise CotenantError(f"A margin of {given.margin:g} makes no sense.", "--margin 0.02 is two percent.")
+    history = read_history(given.store)
+    _warn_of_damage(given.store, history)
+    entries = _chosen(history.entries, given.job, lambda one: one.job, "job")
+    entries = _chosen(entries, given.device, lambda one: one.device, "device")
+    found = series_of(entries, given.margin)
+    if given.format in FORMATS:
+        tell(FORMATS[given.format](found).removesuffix("\n"))
+    else:
+        _print(found)
+    return EXIT_PASSED
+
+
+def _parser(deed: str, description: str) -> Parser:
+    parser = Parser(prog=f"cotenant history {deed}", allow_abbrev=False, description=description)
+    parser.add_argument(
+        "--store",
+        type=Path,
+        metavar="FILE",
+        default=base_directory() / FILE,
+        help=f"the history's file (default $BASE/{FILE})",
+    )
+    return parser
+
+
+def _details(places: list[Path], skipped: list[str]) -> Iterator[Detail]:
+    for one in read_details(places):
+        if isinstance(one, Skipped):
+            skipped.append(f"{one.path}: {one.reason}; skipped.")
+        else:
+            yield one
+
+
+def _chosen(entries: list[Entry], patterns: Sequence[str], of: Callable[[Entry], str], what: str) -> list[Entry]:
+    """Return the entries that any pattern matches. Raises CotenantError for a pattern that matches none."""
+    names = list(dict.fromkeys(map(of, entries)))
+    chosen: set[str] = set()
+    for pattern in patterns:
+        found = {name for name in names if name == pattern or fnmatch.fnmatchcase(name, pattern)}
+        if not found:
+            hint = did_you_mean(pattern, names) or f"There are {', '.join(map(printable, names)) or 'none'}."
+            raise CotenantError(f"The history has no {what} '{pattern}'.", hint)
+        chosen |= found
+    return [one for one in entries if of(one) in chosen] if patterns else entries
+
+
+def _warn(line: str) -> None:
+    print(f"cotenant: {printable(line)}", file=sys.stderr)
+
+
+def _warn_of_damage(path: Path, history: History) -> None:
+    for one in history.damaged[:NAMED]:
+        _warn(f"{path}:{one.line}: {one.reason}; skipped.")
+    if len(history.damaged) > NAMED:
+        _warn(f"{path}: {len(history.damaged) - NAMED} more of its lines are damaged; skipped.")
+
+
+def _print(found: Sequence[Series]) -> None:
+    from rich.console import Console
+    from rich.text import Text
+
+    console = Console()
+    if not console.is_terminal:
+        console = Console(width=WIDTH)
+    if not found:
+        tell("The history is empty.")
+    for line in history_text.lines(found):
+        console.print(line, soft_wrap=isinstance(line, Text), highlight=False)

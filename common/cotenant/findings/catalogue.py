@@ -1,0 +1,136 @@
+"""`docs/findings.md`, made from the source, so that no finding is missing there:
+
+python -m cotenant.findings.catalogue > docs/findings.md
+"""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import get_args
+
+from cotenant.findings.finding import Severity
+
+PACKAGE = Path(__file__).resolve().parents[1]
+SEVERITIES = get_args(Severity)
+UNKNOWN = "…"
+
+SECTIONS = (
+    ("Of one record", "Asked of every record when its launch has ended.", ("findings/rules", "results", "launch")),
+    (
+        "Of several records",
+        "Asked of the tenants of a launch, and of it beside earlier ones.",
+        ("findings/launch_rules",),
+    ),
+    ("By the tenant itself", "Seen where it trains, outside of the clock.", ("bench",)),
+    ("Before a suite", "Asked by `cotenant doctor`, and cheap ones at every suite's start.", ("findings/checks",)),
+    (
+        "Of plans and isolation",
+        "What slices cannot be, and what could not be had.",
+        ("isolation", "commands"),
+    ),
+)
+
+HEAD = """# Findings
+
+What Cotenant says of a number's validity. Every finding has a severity, a sentence and a remedy; all stand in the
+record, in `cotenant report` and on its page.
+
+- **error**: the number is none. A completed launch with one is INVALID: it has no rate, no reader averages it, and
+  `--strict` makes the suite's exit status 1.
+- **warning**: look before quoting it.
+- **info**: good to know. On the terminal only with `--verbose`.
+
+This page is made from the source (`python -m cotenant.findings.catalogue`); … stands for what a launch fills in.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One place in the source where a finding is made."""
+
+    rule: str
+    severities: tuple[str, ...]
+    sentence: str
+    remedy: str
+
+
+def entries(directory: Path) -> list[Entry]:
+    """Return every finding that is made below `directory`, by its rule and in the order of the files."""
+    found = [entry for path in sorted(directory.rglob("*.py")) for entry in _made_in(ast.parse(path.read_text()))]
+    return sorted(dict.fromkeys(found), key=lambda entry: entry.rule)
+
+
+def page() -> str:
+    """Return the page."""
+    parts = [HEAD]
+    for title, about, rooms in SECTIONS:
+        lines = [
+            f"| `{one.rule}` | {' or '.join(one.severities)} | {_cell(one.sentence)} | {_cell(one.remedy)} |"
+            for room in rooms
+            for one in entries(PACKAGE / room)
+        ]
+        head = ["| finding | severity | says | remedy |", "|---|---|---|---|"]
+        parts.append("\n".join([f"## {title}", "", about, "", *head, *lines, ""]))
+    return "\n".join(parts)
+
+
+def _made_in(tree: ast.Module) -> Iterator[Entry]:
+    functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
+    summary = (ast.get_docstring(tree) or "").partition("\n")[0]
+    for function in functions:
+        for call in ast.walk(function):
+            if not isinstance(call, ast.Call) or not _is(call.func, "Finding"):
+                continue
+            if (entry := _entry(function, call, summary)) is not None:
+                yield entry
+
+
+def _entry(function: ast.FunctionDef, call: ast.Call, summary: str) -> Entry | None:
+    rule = call.args[0] if call.args else None
+    if not isinstance(rule, ast.Constant):
+        return None
+    severities = {text for text in _texts(function, call.args[1]) if text in SEVERITIES}
+    sentences = _texts(function, call.args[2])
+    # Without a fourth argument there is none; of one that is made elsewhere nothing can be shown here.
+    remedies = [""] if len(call.args) == 3 else _texts(function, call.args[3]) or [UNKNOWN]
+    return Entry(
+        str(rule.value),
+        tuple(one for one in SEVERITIES[::-1] if one in severities),
+        " ".join(sentences) if sentences else summary,
+        " ".join(text for text in remedies if text),
+    )
+
+
+def _texts(function: ast.FunctionDef, node: ast.expr) -> list[str]:
+    """Return the literal texts that `node` may be; of a name, those that the function gives it."""
+    if isinstance(node, ast.Constant):
+        return [node.value] if isinstance(node.value, str) else []
+    if isinstance(node, ast.JoinedStr):
+        return ["".join(str(one.value) if isinstance(one, ast.Constant) else UNKNOWN for one in node.values)]
+    if isinstance(node, ast.IfExp):
+        return [*_texts(function, node.body), *_texts(function, node.orelse)]
+    if isinstance(node, ast.Name):
+        given = [one for one in ast.walk(function) if isinstance(one, (ast.Assign, ast.AnnAssign)) and one.value]
+        named = [one for one in given if any(_is(target, node.id) for target in _targets(one))]
+        return [text for one in named if one.value for text in _texts(function, one.value)]
+    return []
+
+
+def _targets(node: ast.Assign | ast.AnnAssign) -> list[ast.expr]:
+    return node.targets if isinstance(node, ast.Assign) else [node.target]
+
+
+def _is(node: ast.expr, name: str) -> bool:
+    return isinstance(node, ast.Name) and node.id == name
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")
+
+
+if __name__ == "__main__":
+    sys.stdout.write(page())

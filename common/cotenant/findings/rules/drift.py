@@ -1,0 +1,30 @@
+"""A rate that rises or falls over a launch: its median is that of one moment among others."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cotenant.findings.finding import Finding
+from cotenant.findings.rules.kept import rates
+
+if TYPE_CHECKING:
+    from cotenant.results.record import Record
+
+MOST_CHANGE, UNLIKELY = 0.01, 0.01
+
+
+def check(record: Record) -> Finding | None:
+    kept = rates(record)
+    if len(kept) < 2:
+        return None
+    from cotenant.stats.steadiness import drift
+
+    found = drift(kept)
+    if found.p >= UNLIKELY or abs(found.change) <= MOST_CHANGE:
+        return None
+    return Finding(
+        "drift",
+        "warning",
+        f"The rate drifted by {100 * found.change:+.1f} % over the launch (Mann-Kendall p = {found.p:.1g}).",
+        "Skip more observations (--skip) if it settles later; else look at clocks, heat and memory over time.",
+    )

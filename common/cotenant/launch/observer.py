@@ -1,0 +1,60 @@
+"""Who wants to know where a suite stands, as long as that disturbs nobody."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+from cotenant.launch.rank import Rank
+
+if TYPE_CHECKING:
+    from cotenant.results.record import Record
+
+
+MOST_NS = 1 << 63
+"""Any program may say anything of itself."""
+
+
+class Observer(Protocol):
+    """Is told where a suite run stands, on the runner's own thread.
+
+    While tenants are timed, from GO to the last DONE, nothing is told.
+    """
+
+    def preparing(self, script: str) -> None:
+        """Data is prepared by this program, which says on its own what it does."""
+
+    def launch(self, position: int, job: str, tenants: int) -> None:
+        """The launch of this position, from 1 on, begins: its tenants are started and enter their slices."""
+
+    def building(self, ready: int) -> None:
+        """All tenants are in their slices; so many have built and warmed up, and wait for GO."""
+
+    def measuring(self, about_s: float | None) -> None:
+        """GO is next, and nothing more is told for about so many seconds, where that can be known."""
+
+    def stopping(self) -> None:
+        """The last DONE was heard, and STOP is said."""
+
+    def tick(self) -> None:
+        """About a second has gone by."""
+
+    def ended(self, records: Sequence[Record]) -> None:
+        """The launch has ended, and these records are written."""
+
+
+class Unobserved:
+    """Nobody wants to know."""
+
+    def _nothing(self, *told: Any, **named: Any) -> None:
+        pass
+
+    preparing = launch = building = measuring = stopping = tick = ended = _nothing
+
+
+def expected_s(ranks: Iterable[Rank], number: int, repeat: int) -> float | None:
+    """Return the seconds of `repeat` observations of `number` batches, by the slowest rank's last warm-up batch; None
+    where nobody has told one."""
+    last_ns = [rank.ready["warm_up_ns"][-1] for rank in ranks if rank.ready and rank.ready["warm_up_ns"]]
+    expected_ns = max(last_ns, default=0) * number * repeat
+    return min(expected_ns, MOST_NS) / 1e9 if expected_ns > 0 else None

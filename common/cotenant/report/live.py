@@ -1,0 +1,225 @@
+"""A suite on a terminal while it runs: the last results, the launch that runs, and when all may be done.
+
+Nothing here has a thread or a timer: it is drawn when it is told something, at most twice a second, and it is told
+nothing while tenants are timed.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from rich.console import Console, Group
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+from cotenant.report.numbers import ABSENT, rate
+from cotenant.report.terminal import STYLES, printable
+from cotenant.results.record import Record
+
+INTERVAL_S = 1.0
+"""Between two drawings of one kind; the one before GO is a kind of its own, so that there are two a second at most."""
+LATE_S = 0.05
+SHOWN = 8
+PACED = 2
+"""From so many launches on there is a pace."""
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """One launch that has ended, as text."""
+
+    place: str
+    job: str
+    outcome: str
+    took: str
+    rate: str
+
+
+class LiveView:
+    """Draws below the lines that `tell` is given, which stay; what is drawn goes when it is closed.
+
+    `lost`: the terminal is gone, and nothing more is written to it. That ends no suite.
+    """
+
+    def __init__(
+        self,
+        jobs: Sequence[str],
+        console: Console,
+        clock_s: Callable[[], float] = time.monotonic,
+        now: Callable[[], datetime] = datetime.now,
+    ) -> None:
+        """`jobs`: the names of all launches, in their order."""
+        self.lost = False
+        self._jobs = [printable(job) for job in jobs]
+        self._console, self._clock_s, self._now = console, clock_s, now
+        self._results: list[Result] = []
+        self._failed = self._position = self._tenants = 0
+        self._state = ""
+        self._counting = False
+        self._launched_s = 0.0
+        self._began = self._ended = now()
+        self._due_s: dict[bool, float] = {}
+        self._live = Live(console=console, auto_refresh=False, transient=True, get_renderable=self._region)
+
+    def tell(self, line: str) -> None:
+        """Print a line above what is drawn, as it would stand in a file, but for a terminal's control sequences."""
+        shown = "".join(char if char.isprintable() else "?" for char in line)
+        self._write(lambda: self._print(Text(shown)))
+
+    def close(self) -> None:
+        """Leave the terminal as it was, with the lines that were told."""
+        try:
+            self._live.stop()
+        except OSError:
+            self.lost = True
+
+    def preparing(self, script: str) -> None:
+        # Not drawn: the program writes to this terminal itself.
+        self.tell(f"data: {printable(script)}")
+
+    def launch(self, position: int, job: str, tenants: int) -> None:
+        self._position, self._tenants, self._launched_s = position, tenants, self._clock_s()
+        self._began = self._began if self._results else self._now()
+        self._say("entering its slices", counting=True)
+
+    def building(self, ready: int) -> None:
+        self._say(f"building, {ready} of {self._tenants} ready", counting=True)
+
+    def measuring(self, about_s: float | None) -> None:
+        about = (
+            ""
+            if about_s is None
+            else f", about {about_s:.0f} s"
+            if about_s < 100
+            else f", about {about_s / 60:.0f} min"
+        )
+        self._say(f"measuring since {self._now():%H:%M:%S}{about}", counting=False)
+
+    def stopping(self) -> None:
+        self._say("stopping", counting=True)
+
+    def tick(self) -> None:
+        self._draw()
+
+    def ended(self, records: Sequence[Record]) -> None:
+        took = duration(self._clock_s() - self._launched_s)
+        self._results.append(Result(self._place(), self._job(), outcome(records), took, node_rate(records)))
+        self._failed += not all(one.completed for one in records)
+        self._ended = self._now()
+        self._position = 0
+
+    def _job(self) -> str:
+        return self._jobs[self._position - 1]
+
+    def _say(self, state: str, counting: bool) -> None:
+        self._state, self._counting = state, counting
+        self._draw()
+
+    def _draw(self) -> None:
+        now_s = self._clock_s()
+        due_s = self._due_s.get(self._counting, now_s)
+        if now_s >= due_s:
+            # Ticks come a second apart, and a little early or late: that is no reason to leave every other one out.
+            self._due_s[self._counting] = max(due_s, now_s - LATE_S) + INTERVAL_S
+            self._write(self._refresh)
+
+    def _refresh(self) -> None:
+        self._live.start()
+        self._live.refresh()
+
+    def _print(self, line: Text) -> None:
+        with self._console:  # One write: the line, and below it what is drawn as it is now.
+            if self._live.is_started:
+                self._live.refresh()
+            self._console.print(line, soft_wrap=True)
+
+    def _write(self, deed: Callable[[], None]) -> None:
+        if not self.lost:
+            try:
+                deed()
+            except OSError:
+                self.lost = True
+
+    # What is drawn
+
+    def _region(self) -> Group:
+        width = self._console.width
+        lines = (
+            [] if self._position == 0 else [Text.assemble((f"{self._place()}  {self._job()}", "bold"), self._doing())]
+        )
+        parts = [*lines, Text(self._suite(), "dim")]
+        for part in parts:
+            part.truncate(width, overflow="ellipsis")
+            part.no_wrap = True
+        room = self._console.height - len(parts) - 2
+        return Group(*([self._table(width, room)] if self._results and room > 0 else []), *parts)
+
+    def _place(self) -> str:
+        return f"{self._position}/{len(self._jobs)}"
+
+    def _doing(self) -> str:
+        so_far = f"  {duration(self._clock_s() - self._launched_s)}" if self._counting else ""
+        return f"  {self._state}{so_far}"
+
+    def _table(self, width: int, room: int) -> Table:
+        shown = self._results[-min(SHOWN, room) :]
+        fixed = sum(
+            max(len(word) for word in words)
+            for words in (
+                ["launch", *(one.place for one in shown)],
+                ["time", *(one.took for one in shown)],
+                ["rate", *(one.rate for one in shown)],
+            )
+        )
+        left = max(8, width - fixed - 2 * 4)
+        spare = left - max(len(one.outcome) for one in shown)
+        names = min(max(len(one.job) for one in shown), max(4, left // 2, spare))
+        table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold")
+        table.add_column("launch", justify="right", no_wrap=True)
+        table.add_column("job", no_wrap=True, overflow="ellipsis", max_width=names)
+        table.add_column("outcome", no_wrap=True, overflow="ellipsis", max_width=left - names)
+        table.add_column("time", justify="right", no_wrap=True)
+        table.add_column("rate", no_wrap=True)
+        for one in shown:
+            style = STYLES.get(one.outcome, "bold red")
+            table.add_row(one.place, Text(one.job), Text(one.outcome, style), one.took, Text(one.rate))
+        return table
+
+    def _suite(self) -> str:
+        done, total = len(self._results), len(self._jobs)
+        failed = f", {self._failed} failed" if self._failed else ""
+        said = f"{done} of {total} launches done{failed}"
+        # By the clock: a moment stays true while nothing is drawn; how long it is until then would not.
+        end = self._began + (self._ended - self._began) / max(1, done) * total
+        if not PACED <= done < total or end < self._now():
+            return said
+        day = "" if end - self._now() < timedelta(hours=20) else "%A "
+        return f"{said}; at this pace all done by {end:{day}%H:%M}"
+
+
+def outcome(records: Sequence[Record]) -> str:
+    """Return PASSED, INVALID, or how many tenants ended how."""
+    if all(one.completed for one in records):
+        return "INVALID" if any(one.invalid for one in records) else "PASSED"
+    return ", ".join(f"{n} {name}" for name, n in Counter(one.outcome for one in records).items())
+
+
+def node_rate(records: Sequence[Record]) -> str:
+    """Return the sum of the tenants' rates with its unit; a dash where one of them has none that counts."""
+    rates = [one.statistics.median for one in records if one.statistics and one.completed and not one.invalid]
+    if not records or len(rates) < len(records):
+        return ABSENT
+    unit = printable(records[0].unit)
+    return f"{rate(sum(rates))} {unit}/s" if unit else rate(sum(rates))
+
+
+def duration(seconds: float) -> str:
+    """Return `0:07`, `12:34` or `1:02:03`."""
+    minutes, whole = divmod(int(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{whole:02}" if hours else f"{minutes}:{whole:02}"

@@ -1,0 +1,53 @@
+"""How much of the work that was asked for fits into a budget of time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+LEAST_STEP_NS = 1_000
+"""A clock read takes some 50 ns: what is said to be shorter than this was not timed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Amount:
+    """`repeat` observations of `number` batches each, of which the first `skip` are not kept."""
+
+    number: int
+    """Batches of an observation."""
+    repeat: int
+    """Observations."""
+    skip: int
+    """How many of them, from the first, are not kept."""
+
+    @property
+    def batches(self) -> int:
+        return self.number * self.repeat
+
+
+def within(asked: Amount, batch_ns: int, budget_ns: int) -> Amount:
+    """Return what of `asked` fits into `budget_ns`, where a batch takes `batch_ns`: never more than was asked.
+
+    `number` is lowered first, so that as many observations are kept as were asked for; only where single batches are
+    still too many, `repeat` is, and then at most a third of them is not kept. One batch is made in any case.
+    """
+    batches = max(1, budget_ns // batch_ns)
+    number = min(asked.number, max(1, batches // asked.repeat))
+    repeat = min(asked.repeat, batches // number)
+    skip = asked.skip if repeat == asked.repeat else min(asked.skip, repeat // 3)
+    return Amount(number, repeat, skip)
+
+
+def steady_ns(warm_up_ns: Sequence[int]) -> int | None:
+    """Return how long a batch takes by the times of the warm-up steps; None where they say nothing.
+
+    The first step also compiles, and its operations are counted: it counts only where there is no other. Of the others
+    the shortest: whatever else goes on while tenants get ready only makes a step longer.
+    """
+    timed = [one for one in warm_up_ns[1:] if one > 0] or [one for one in warm_up_ns[:1] if one > 0]
+    return max(LEAST_STEP_NS, min(timed)) if timed else None
+
+
+def slowest_ns(warm_ups_ns: Iterable[Sequence[int]]) -> int | None:
+    """Return how long a batch takes the slowest of all processes; None where none of them says."""
+    return max((batch_ns for one in warm_ups_ns if (batch_ns := steady_ns(one)) is not None), default=None)

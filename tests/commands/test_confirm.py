@@ -1,0 +1,143 @@
+"""`cotenant compare --confirm` on real launches: what is extreme by chance is not confirmed, what is slower is."""
+
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tenants.suites import ROOT, Suites, job
+
+LAUNCHES = 5
+JOB = job(args={"--repeat": 6, "--number": 1})
+MARGIN = 0.5
+"""Wide: a machine busy with other tests is not to decide."""
+
+
+def changed(source: Path, place: Path, times: float = 1.0, cell: str = "*", **fields: Any) -> Path:
+    """Copy records, those of the cell with their rates so many times as high, and with other fields."""
+    shutil.copytree(source, place)
+    for path in place.glob(f"*.{cell}.R*.D*.json"):
+        record = json.loads(path.read_text()) | fields
+        record["statistics"]["median"] *= times
+        path.write_text(json.dumps(record))
+    return place
+
+
+def launched(loose: Suites, jobs: list[dict[str, Any]], place: Path) -> Path:
+    """Run the jobs once, and let their records stand for five launches that differ a little."""
+    assert loose.run(jobs, "--users", 1, "--outdir", place).returncode == 0
+    for path in list(place.glob("*.R0.D*.json")):
+        record = json.loads(path.read_text())
+        for uid in range(1, LAUNCHES):
+            other = record | {"run_id": uid}
+            other["statistics"] = record["statistics"] | {"median": record["statistics"]["median"] * (1 + uid / 1000)}
+            path.with_name(path.name.replace(".R0.", f".R{uid}.")).write_text(json.dumps(other))
+    return place
+
+
+@pytest.fixture
+def measured(loose: Suites) -> Path:
+    return launched(loose, [JOB], loose.output)
+
+
+Compare = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture
+def compare(loose: Suites) -> Compare:
+    def run(a: Path, b: Path, *words: object, jobs: Any = None) -> subprocess.CompletedProcess[str]:
+        line = "import sys; from cotenant.cli import main; sys.exit(main(sys.argv[1:]))"
+        flags = ["--confirm", "--fail-on", "slower", "--margin", MARGIN, "--", "--users", 1, "--isolation", "none"]
+        flags += ["--jobs", loose.jobs(jobs or [JOB])]
+        return subprocess.run(
+            [sys.executable, "-c", line, "compare", *map(str, (a, b, *flags, *words))],
+            env=loose.environment | {"PYTHONPATH": str(ROOT / "common")},
+            cwd=loose.folder,
+            capture_output=True,
+            text=True,
+            timeout=300,
+        )
+
+    return run
+
+
+def test_what_is_slower_is_confirmed_by_new_launches_alone(loose: Suites, measured: Path, compare: Compare) -> None:
+    ended = compare(changed(measured, loose.folder / "a", times=10), measured)
+    assert ended.returncode == 3, ended.stderr
+    assert "SLOWER   CONFIRMED by new launches (before SLOWER, 0.1" in ended.stdout
+    assert "5, 5" in ended.stdout
+    again = sorted(path.name.split(".")[2] for path in loose.output.with_name("output.confirm").glob("*.R*.D*.json"))
+    assert again == ["R5", "R6", "R7", "R8", "R9"]
+    assert len(loose.records()) == LAUNCHES, "B has no new launches: a later comparison would pool them"
+
+
+def test_bad_luck_is_not_confirmed(loose: Suites, measured: Path, compare: Compare) -> None:
+    """Both sides are said to be a thousand times as slow as this machine: however busy, the new launches are faster."""
+    a = changed(measured, loose.folder / "a", times=0.001)
+    ended = compare(a, changed(measured, loose.folder / "b", times=0.0001))
+    assert ended.returncode == 0, ended.stderr
+    assert "UNCLEAR  NOT CONFIRMED by new launches (before SLOWER, 0.1000)" in ended.stdout
+
+
+def test_what_is_the_same_is_not_run_again(loose: Suites, measured: Path, compare: Compare) -> None:
+    ended = compare(measured, changed(measured, loose.folder / "b"))
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert not (loose.folder / "b.confirm").exists()
+
+
+def test_only_flagged_cells_run_again(loose: Suites, measured: Path, compare: Compare) -> None:
+    """A cell of a job runs under its own name, and its neighbour not at all."""
+    cells = [job(args={"--repeat": 6, "--number": [1, 2]})]
+    b = launched(loose, cells, loose.folder / "cells")
+    a = changed(b, loose.folder / "a", times=10, cell="job.c2")
+    ended = compare(a, b, jobs=cells)
+    assert ended.returncode == 3, ended.stderr
+    names = {json.loads(path.read_text())["name"] for path in (loose.folder / "cells.confirm").glob("*.R*.D*.json")}
+    assert names == {"job.c2"}
+
+
+def test_a_launch_that_fails_again_is_no_passing(loose: Suites, measured: Path, compare: Compare) -> None:
+    ended = compare(changed(measured, loose.folder / "a", times=10), measured, "--", "--no-such-flag")
+    assert ended.returncode == 1
+    assert "INVALID  NOT CONFIRMED by new launches" in ended.stdout
+    assert "repetition 5: tenant 0 failed." in ended.stderr
+
+
+def refused(ended: subprocess.CompletedProcess[str], *texts: str) -> None:
+    assert ended.returncode == 2, ended.stdout + ended.stderr
+    assert ended.stdout == ""
+    assert "Traceback" not in ended.stderr
+    for text in texts:
+        assert text in ended.stderr
+
+
+def test_what_cannot_confirm_is_refused(loose: Suites, measured: Path, compare: Compare) -> None:
+    a = changed(measured, loose.folder / "a", times=10)
+    machine = loose.records()[0]["machine"]
+    elsewhere = changed(measured, loose.folder / "elsewhere", machine=machine | {"hostname": "node7"})
+    refused(compare(a, elsewhere), "This is not what B ran on: host node7 -> ", "Confirm where B was measured.")
+    other = machine | {"software": machine["software"] | {"kernel": "2.6.32"}}
+    refused(compare(a, changed(measured, loose.folder / "older", machine=other)), "kernel 2.6.32 -> ")
+    fast = {"accelerators": [{"name": "Abacus", "driver": "1"}]}
+    refused(compare(a, changed(measured, loose.folder / "fast", machine=machine | fast)), "accelerators Abacus -> none")
+    refused(compare(a, measured, "--name", "job"), "Leave out --name, --exclude and --uid.")
+    refused(compare(a, measured, "--outdir", measured / "more"), "lies in B")
+    refused(compare(a, measured, "--outdir", a), "holds something already")
+    refused(compare(a, measured, "--usres", "2"), "Did you mean '--users'?")
+    refused(compare(a, measured, jobs=[job(name="jbo")]), "no job 'job'", "Did you mean 'jbo'?")
+    other_suite = changed(measured, loose.folder / "renamed", suite="others")
+    refused(compare(a, other_suite), "B is of the suite others, not jobs.")
+    assert not list(loose.folder.glob("*.confirm"))
+    assert not measured.with_name("output.confirm").exists()
+
+
+def test_other_work_is_seen_after_its_first_launch(loose: Suites, measured: Path, compare: Compare) -> None:
+    a = changed(measured, loose.folder / "a", times=10, unique_id="x")
+    ended = compare(a, changed(measured, loose.folder / "b", unique_id="x"), "--outdir", "again")
+    refused(ended, "What ran again is not what B ran: job: different source or arguments", "the flags B was run with")
+    assert len(list((loose.folder / "again").glob("*.R*.D*.json"))) == 1

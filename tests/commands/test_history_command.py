@@ -1,0 +1,135 @@
+"""`cotenant history` as a person uses it."""
+
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from cotenant.cli import main
+from cotenant.results.store import write_record
+from results.made import NOON, a_lost_record, a_part, a_record, steady
+
+
+@pytest.fixture
+def records(tmp_path: Path) -> Path:
+    """Twenty days of a launch of two tenants each: from the eleventh on a tenth slower, with another torch."""
+    place = tmp_path / "records"
+    place.mkdir()
+    for day in range(20):
+        later, started = day >= 10, NOON + timedelta(days=day)
+        version = "2.14.1" if later else "2.14.0"
+        for tenant in (0, 1):
+            told = {
+                "observations": steady(mean_ms=(550 if later else 500) * (1 + 0.001 * (day % 3))),
+                "part": a_part(torch={"version": version}),
+            }
+            where = {"run_id": day % 5, "tenant": tenant, "vcd": str(tenant)}
+            write_record(place, a_record(told=told, place=where, common={"started": started}), started)
+    return place
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Path:
+    return tmp_path / "history.jsonl"
+
+
+def history(capsys: pytest.CaptureFixture[str], *words: object) -> tuple[int, str, str]:
+    status = main(["history", *map(str, words)])
+    said = capsys.readouterr()
+    return status, said.out, said.err
+
+
+def test_add_and_show(capsys: pytest.CaptureFixture[str], records: Path, store: Path) -> None:
+    status, said, errors = history(capsys, "add", records, "--store", store)
+    assert (status, errors) == (0, "")
+    assert said == f"20 launches added to {store}, 0 were there; 20 in all.\n"
+    assert "0 launches added" in history(capsys, "add", records, records, "--store", store)[1]
+    status, said, errors = history(capsys, "show", "--store", store)
+    assert (status, errors) == (0, "")
+    assert "vae: 2026-03-24 -9." in said
+    assert "torch 2.14.0 -> 2.14.1" in said
+    series = json.loads(history(capsys, "show", "--store", store, "--format", "json")[1])["series"]
+    assert [one["n"] for one in series] == [20]
+
+
+def test_the_history_lies_in_the_base(
+    capsys: pytest.CaptureFixture[str], records: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BASE", str(tmp_path / "base"))
+    assert history(capsys, "add", records)[0] == 0
+    assert (tmp_path / "base/history.jsonl").read_bytes().count(b"\n") == 20
+    assert " 20 " in history(capsys, "show")[1]
+
+
+def test_jobs_and_devices_are_chosen(capsys: pytest.CaptureFixture[str], records: Path, store: Path) -> None:
+    write_record(records, a_record(place={"name": "wlm", "tenants": 1}), NOON)
+    history(capsys, "add", records, "--store", store)
+    said = history(capsys, "show", "--store", store, "--job", "w*", "--format", "csv")[1]
+    assert [line.split(",")[1] for line in said.splitlines()] == ["job", "wlm"]
+    assert history(capsys, "show", "--store", store, "--device", "Some*")[0] == 0
+
+
+def test_damage_is_named_and_counted(capsys: pytest.CaptureFixture[str], records: Path, store: Path) -> None:
+    store.write_text("not JSON\n" * 7)
+    status, said, errors = history(capsys, "add", records, "--store", store)
+    assert status == 0
+    assert "20 in all" in said
+    assert f"{store}:1: " in errors
+    assert "2 more of its lines are damaged; skipped." in errors
+    assert history(capsys, "show", "--store", store)[0] == 0
+
+
+def test_what_is_not_kept_is_said(capsys: pytest.CaptureFixture[str], tmp_path: Path, store: Path) -> None:
+    write_record(tmp_path, a_lost_record("timeout", "Late."), NOON)
+    (tmp_path / "foreign.json").write_text("{}")
+    write_record(tmp_path, a_record(place={"name": "wlm"}), NOON)
+    status, said, errors = history(capsys, "add", tmp_path, "--store", store)
+    assert status == 0
+    assert said.startswith("1 launches added")
+    assert "wlm, repetition 0: 1 of 2 tenants have a record. Not added." in errors
+    assert "foreign.json: it has no `name`; skipped." in errors
+    assert "without a rate 1 timeout" in history(capsys, "show", "--store", store)[1]
+
+
+def test_an_empty_history_says_so(capsys: pytest.CaptureFixture[str], store: Path) -> None:
+    store.touch()
+    assert history(capsys, "show", "--store", store) == (0, "The history is empty.\n", "")
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["shwo"], "Did you mean 'show'?"),
+        (["show", "--jbo", "vae"], "Did you mean '--job'?"),
+        (["show", "--job", "vea"], "The history has no job 'vea'. Did you mean 'vae'?"),
+        (["show", "--device", "H100"], "The history has no device 'H100'. There are Some Processor."),
+        (["show", "--margin", "2"], "A margin of 2 makes no sense."),
+        (["show", "--format", "xml"], "invalid choice"),
+        (["show", "extra"], "extra"),
+        (["add"], "required: DIR"),
+        (["add", "/no/such/place"], "There is no /no/such/place."),
+    ],
+)
+def test_wrong_usage(
+    capsys: pytest.CaptureFixture[str], records: Path, store: Path, words: list[str], sentence: str
+) -> None:
+    history(capsys, "add", records, "--store", store)
+    status, said, errors = history(capsys, *words, *(["--store", store] if len(words) > 1 else []))
+    assert (status, said) == (2, "")
+    assert sentence in errors
+
+
+def test_places_without_records_and_without_a_history(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, store: Path
+) -> None:
+    (tmp_path / "empty").mkdir()
+    status, _, errors = history(capsys, "add", tmp_path / "empty", "--store", store)
+    assert (status, store.exists()) == (2, False)
+    assert "There is no record in" in errors
+    status, _, errors = history(capsys, "show", "--store", store)
+    assert status == 2
+    assert "`cotenant history add DIR` begins one" in errors
+    assert history(capsys)[0] == 0

@@ -1,0 +1,151 @@
+"""A suite under a pseudo-terminal: what is drawn, and that it is all gone at the end; and none of it elsewhere."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import pty
+import re
+import struct
+import subprocess
+import termios
+import time
+
+import pytest
+
+from report.screen import Screen
+from tenants.suites import Suites, job, until
+
+HIDE, SHOW = "\x1b[?25l", "\x1b[?25h"
+
+
+class Terminal:
+    """A suite whose standard streams are a terminal of this size, which is its controlling one."""
+
+    def __init__(
+        self, suites: Suites, jobs: list[dict[str, object]], *flags: object, width: int = 80, **env: str
+    ) -> None:
+        self.ours, theirs = pty.openpty()
+        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, width, 0, 0))
+        self.width, self.text = width, ""
+        variables = {"TERM": "xterm-256color"} | suites.environment | env
+        for name in ("NO_COLOR", "FORCE_COLOR", "COLUMNS", "LINES"):
+            if name not in env:
+                variables.pop(name, None)
+        self.process = subprocess.Popen(
+            suites.line(jobs, *flags),
+            env=variables | env,
+            cwd=suites.folder,
+            stdin=theirs,
+            stdout=theirs,
+            stderr=theirs,
+            start_new_session=True,
+            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
+        )
+        os.close(theirs)
+        os.set_blocking(self.ours, False)
+
+    def read(self) -> str:
+        """Return all that was written so far."""
+        with contextlib.suppress(BlockingIOError, OSError):
+            while data := os.read(self.ours, 65536):
+                self.text += data.decode()
+        return self.text
+
+    def ended(self, limit_s: float = 60) -> int:
+        until(lambda: self.read() is not None and self.process.poll() is not None, "the suite ends", limit_s, self.read)
+        self.read()
+        os.close(self.ours)
+        return self.process.returncode
+
+    @property
+    def shown(self) -> list[str]:
+        screen = Screen(self.width)
+        screen.feed(self.text.replace("\r\n", "\n"))
+        assert screen.cursor_shown
+        return screen.shown
+
+
+def summary(suites: Suites) -> list[str]:
+    return (suites.output / "summary.txt").read_text().splitlines()
+
+
+@pytest.mark.parametrize("width", [60, 120])
+def test_a_suite_on_a_terminal(loose: Suites, width: int) -> None:
+    jobs = [job("sums.py", "--number", 40, "--repeat", 20, name="vae"), job("plain.sh", "0", "3", name="odd")]
+    terminal = Terminal(loose, jobs, "--users", 2, width=width)
+    assert terminal.ended() == 1
+    text = terminal.text
+    assert text.count(HIDE) == text.count(SHOW) == 1
+    for words in ("1/2  vae", "entering its slices", "measuring since ", "launches done"):
+        assert words in text
+    shown = terminal.shown
+    # Of what was drawn nothing is left, and every line of the summary is.
+    assert not any("launches done" in line or "measuring since" in line for line in shown)
+    flat = "".join(line.ljust(width) for line in shown)
+    for line in summary(loose):
+        assert "".join(line.split()) in "".join(flat.split())
+
+
+def test_while_it_is_measured_nothing_is_written(loose: Suites) -> None:
+    terminal = Terminal(loose, [job("sums.py", "--repeat", 100_000)], "--users", 2)
+    until(lambda: "measuring since" in terminal.read(), "GO", 30, terminal.read)
+    time.sleep(0.3)
+    before = len(terminal.read())
+    end_s = time.monotonic() + 1.5
+    while time.monotonic() < end_s:
+        time.sleep(0.05)
+        assert len(terminal.read()) == before
+    os.write(terminal.ours, b"\x03")
+    assert terminal.ended() == 130
+
+
+def test_ctrl_c_leaves_the_terminal_clean_and_says_what_was_done(loose: Suites) -> None:
+    jobs = [job("plain.sh", "0", name="first"), job("sums.py", "--repeat", 100_000, name="second")]
+    terminal = Terminal(loose, jobs, "--users", 1)
+    until(lambda: "measuring since" in terminal.read(), "GO", 30, terminal.read)
+    os.write(terminal.ours, b"\x03")
+    assert terminal.ended() == 130
+    shown = terminal.shown
+    assert any("[ 1/ 2][  /  ] PASSED" in line for line in shown)
+    assert any("[ 2/ 2][ 1/ 1] FAILED" in line for line in shown)
+    assert any(line.startswith("Interrupted by SIGINT;") for line in shown)
+    assert any(line.startswith("second tenant 0: interrupted") for line in shown)
+    assert not any("measuring since" in line for line in shown)
+
+
+def test_a_terminal_that_goes_away_costs_no_record(loose: Suites) -> None:
+    terminal = Terminal(loose, [job("sums.py", "--repeat", 100_000)], "--users", 1)
+    until(lambda: "measuring since" in terminal.read(), "GO", 30, terminal.read)
+    os.close(terminal.ours)
+    assert terminal.process.wait(60) != 0
+    assert loose.outcomes() == ["interrupted"]
+
+
+@pytest.mark.parametrize("variables", [{"TERM": "dumb"}, {"NO_COLOR": "1"}], ids=["dumb", "no colour"])
+def test_what_a_terminal_does_not_want(loose: Suites, variables: dict[str, str]) -> None:
+    terminal = Terminal(loose, [job("plain.sh", "0")], "--users", 1, **variables)
+    assert terminal.ended() == 0
+    if "NO_COLOR" in variables:
+        assert not any(f"\x1b[{style}{colour}m" in terminal.text for style in ("", "1;") for colour in range(30, 38))
+    else:
+        assert "\x1b" not in terminal.text
+        assert "[ 1/ 1][  /  ] PASSED" in terminal.text
+
+
+def test_a_terminal_of_few_characters_costs_a_name_and_no_suite(loose: Suites) -> None:
+    jobs = [job("plain.sh", "0", name="long_name" * 10), job("plain.sh", "0", name="b")]
+    terminal = Terminal(loose, jobs, "--users", 1, width=60, PYTHONIOENCODING="ascii")
+    assert terminal.ended() == 0, terminal.text
+    assert re.search(r"1/2  (long_name)+[long_ame]*\?", terminal.text)
+
+
+def test_off_a_terminal_there_are_plain_lines(loose: Suites) -> None:
+    jobs = [job("sums.py", name="a"), job("plain.sh", "0", name="b")]
+    ended = loose.run(jobs, "--users", 1, FORCE_COLOR="1", TTY_COMPATIBLE="1")
+    assert ended.returncode == 0
+    assert HIDE not in ended.stdout
+    lines = ended.stdout.splitlines()
+    assert [line for line in lines if line.startswith(("[", "Total"))] == summary(loose)
+    assert not any("launches done" in line for line in lines)

@@ -1,0 +1,198 @@
+"""Numbers that are none: each fraud is flagged, fails a strict suite where it has to, and is averaged nowhere."""
+
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from cotenant.cli import main
+from cotenant.results.record import Record
+from cotenant.results.store import write_record
+from results.made import ARGUMENTS, NOON, a_part, a_record, observed, steady
+from tenants.suites import Suites, job, script
+
+T4 = {"dtype": "fp32", "device": "cuda", "flops_per_step": 2e11}
+
+
+def a_launch(uid: int, **changes: Any) -> Record:
+    """A repetition of the job, a minute after the one before."""
+    started = NOON + timedelta(minutes=uid)
+    place = {"run_id": uid, "tenants": 1} | changes.pop("place", {})
+    told = {"observations": steady(uid)} | changes.pop("told", {})
+    return a_record(place, told, {"started": started} | changes.pop("common", {}), **changes)
+
+
+FRAUDS: dict[str, tuple[str, dict[str, Any]]] = {
+    "fp32 under an fp16 flag": ("precision", {"part": a_part(arguments=ARGUMENTS | {"precision": "fp16"})}),
+    "100 steps credited where 30 ran": (
+        "credited",
+        {"part": a_part(observed={"dtype": "fp32", "updates_credited": 100, "updates": 30})},
+    ),
+    "rows credited that were in no batch": (
+        "batch_rows",
+        {"part": a_part(observed={"dtype": "fp32", "item_is_row": True}), "observations": observed([500.0] * 25, 9e9)},
+    ),
+    "one observation": ("few_observations", {"observations": observed([500.0]), "skip": 0}),
+    "more than the device's peak": (
+        "mfu_impossible",
+        {"part": a_part(gpu="Tesla T4", observed=T4), "observations": observed([500.0] * 25)},
+    ),
+    "no time at all": ("impossible_observation", {"observations": observed([0.0] * 25)}),
+}
+
+
+@pytest.fixture
+def reports(tmp_path: Path) -> Path:
+    """Five honest repetitions; a sixth is the fraud's place."""
+    for uid in range(5):
+        write_record(tmp_path, a_launch(uid), NOON + timedelta(minutes=uid))
+    return tmp_path
+
+
+def said(capsys: pytest.CaptureFixture[str], *words: object) -> tuple[str, str]:
+    assert main(list(map(str, words))) == 0
+    out, err = capsys.readouterr()
+    return out, err
+
+
+def rates(capsys: pytest.CaptureFixture[str], reports: Path) -> list[float]:
+    """What every reader makes of the directory: report, compare, and mlbench-report by its CSV."""
+    (line,) = json.loads(said(capsys, "report", reports, "--format", "json")[0])["jobs"]
+    compared = json.loads(said(capsys, "compare", reports, reports, "--format", "json")[0])["lines"][0]
+    table = reports / "table.txt"
+    said(capsys, "mlbench-report", "--reports", reports, "--csv", table)
+    (row,) = [one.split(",") for one in table.read_text().splitlines() if one.startswith("vae,")]
+    table.unlink()
+    return [line["node"]["rate"], compared["a"], compared["b"], float(row[5])]
+
+
+@pytest.mark.parametrize("name", FRAUDS)
+def test_a_fraud_is_invalid_and_averaged_nowhere(name: str, reports: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rule, told = FRAUDS[name]
+    honest = rates(capsys, reports)
+    fraud = a_launch(5, told=told)
+    assert fraud.invalid
+    assert rule in {one.rule for one in fraud.findings if one.severity == "error"}
+    write_record(reports, fraud, NOON + timedelta(hours=1))
+    assert rates(capsys, reports) == honest
+    out, _ = said(capsys, "report", reports)
+    assert "5/6 PASSED" in out
+    assert f"repetition 5: tenant 0 is INVALID ({', '.join(one.rule for one in fraud.findings)})" in out
+    assert f"repetition 5: tenant 0 is INVALID ({rule}" in said(capsys, "compare", reports, reports)[1]
+    assert f"INVALID: {rule}" in said(capsys, "mlbench-report", "--reports", reports)[0]
+
+
+def test_a_crashed_job_is_not_done_because_somebody_says_so(reports: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    honest = rates(capsys, reports)
+    path = write_record(reports, a_launch(5), NOON + timedelta(hours=1))
+    fields = json.loads(path.read_text())
+    path.write_text(json.dumps(fields | {"outcome": "failed", "message": "It fell."}))
+    assert rates(capsys, reports) == honest
+    assert "vae R5 tenant 0: failed: It fell." in said(capsys, "report", reports)[0]
+
+
+def test_a_copied_launch_is_no_second_launch(reports: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    honest = rates(capsys, reports)
+    copy = replace(a_launch(2), run_id=5)
+    write_record(reports, copy, NOON + timedelta(hours=1))
+    assert rates(capsys, reports) == honest
+    sentence = "vae, repetition 5: it began at the same moment as repetition 2, and is a copy of it; it does not count."
+    for reader in (["report"], ["compare", reports], ["mlbench-report", "--reports"]):
+        assert sentence in " ".join(" ".join(said(capsys, *reader, reports)).split())
+
+
+def test_what_an_earlier_launch_left_is_not_added_to_a_newer_one(
+    reports: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Four tenants once, two now, in the same directory under the same number."""
+    honest = rates(capsys, reports)
+    for tenant in range(1, 4):
+        where = {"tenant": tenant, "tenants": 4, "vcd": str(tenant)}
+        before = a_launch(0, place=where, common={"started": NOON - timedelta(hours=1)})
+        write_record(reports, before, NOON - timedelta(hours=1))
+    assert rates(capsys, reports) == honest
+    assert (
+        "vae, repetition 0: there are records of several runs; the newest count." in said(capsys, "report", reports)[0]
+    )
+
+
+def test_two_configurations_under_one_name_are_not_merged(reports: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    honest = rates(capsys, reports)[3]
+    for uid in (8, 9):
+        stale = a_launch(uid, told={"part": a_part(arguments=ARGUMENTS | {"batch_size": 64})})
+        stale = replace(stale, start_time=(NOON - timedelta(days=9 + uid)).isoformat())
+        write_record(reports, stale, NOON - timedelta(days=9 + uid))
+    lines = json.loads(said(capsys, "report", reports, "--format", "json")[0])["jobs"]
+    assert sorted(line["job"].rpartition(", ")[2] for line in lines) == ["batch size 128)", "batch size 64)"]
+    (compared,) = json.loads(said(capsys, "compare", reports, reports, "--format", "json")[0])["lines"]
+    assert (compared["verdict"], compared["note"]) == (
+        "INVALID",
+        "different source or arguments of the benchmark (--allow benchmark)",
+    )
+    table = reports / "table.txt"
+    err = said(capsys, "mlbench-report", "--reports", reports, "--csv", table)[1]
+    (row,) = [one.split(",") for one in table.read_text().splitlines() if one.startswith("vae,")]
+    assert float(row[5]) == honest
+    assert (
+        "vae: 2 records are of other work than the newest (benchmark; batch size 64, not 128); they do not count."
+        in err
+    )
+
+
+def test_tenants_of_different_work_have_no_sum(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for tenant, batch_size in enumerate((128, 64)):
+        part = a_part(arguments=ARGUMENTS | {"batch_size": batch_size})
+        where = {"tenant": tenant, "tenants": 2, "vcd": str(tenant)}
+        write_record(tmp_path, a_launch(0, place=where, told={"part": part}), NOON)
+    assert "its tenants did different work (batch size 128 and 64)" in said(capsys, "report", tmp_path)[0]
+
+
+def test_honest_and_fraudulent_tasks_through_real_launches(loose: Suites, capsys: pytest.CaptureFixture[str]) -> None:
+    """fp32 under a bf16 flag, steps that did not run, a batch of zeros; beside one without guile."""
+    # One thread each: several that wait for each other on a busy machine take minutes.
+    alone = {"env": {"OMP_NUM_THREADS": "1"}}
+    shared = ["--no-cuda", "--repeat", 9, "--number", 20]
+    jobs = [
+        job("frauds.sh", *shared, name="honest", **alone),
+        job("frauds.sh", *shared, "--fraud", "cast", "--precision", "bf16", name="cast", **alone),
+        job("frauds.sh", *shared, "--fraud", "skips", name="skips", **alone),
+        job("frauds.sh", *shared, "--fraud", "zeros", name="zeros", **alone),
+    ]
+    ended = loose.run(jobs, "--users", 1, "--strict", limit_s=500)
+    assert ended.returncode == 1, ended.stderr
+    errors = {
+        record["name"]: [one["rule"] for one in record["findings"] if one["severity"] == "error"]
+        for record in loose.records()
+    }
+    assert errors == {"honest": [], "cast": ["precision"], "skips": ["credited"], "zeros": ["constant_input"]}
+    assert ended.stdout.count("INVALID") == 3
+    counted = loose.records()[0]["observed"]
+    assert (counted["updates"], counted["updates_credited"]) == (180, 180)
+    assert said(capsys, "report", loose.output)[0].count("INVALID") >= 3
+
+
+def test_two_tenants_with_one_seed_through_a_real_launch(loose: Suites) -> None:
+    assert loose.run([job("planted.py", "--one-seed", "--repeat", 8)], "--users", 2).returncode == 0
+    for record in loose.records():
+        found = {one["rule"]: one for one in record["findings"]}
+        assert {"same_seed", "seed"} <= found.keys()
+        assert found["same_seed"]["severity"] == "warning"
+
+
+def test_a_crash_that_a_script_swallowed_is_seen(loose: Suites, capsys: pytest.CaptureFixture[str]) -> None:
+    """As in `python main.py; echo done`: exit status 0, and nothing was measured."""
+    crash = script(loose.folder / "crash.sh", "python3 -c 'raise ValueError(\"an odd batch\")'", "exit 0")
+    caught = script(loose.folder / "caught.sh", "python3 -c 'raise ValueError(1)' || echo 'That was to be.'")
+    jobs = [{"name": path.stem, "cmd": str(path), "args": {}, "cgroup": "student"} for path in (crash, caught)]
+    assert loose.run(jobs, "--users", 1).returncode == 0
+    assert loose.run(jobs, "--users", 1, "--strict").returncode == 1
+    found = {record["name"]: {one["rule"]: one for one in record["findings"]} for record in loose.records()}
+    sentence = "It ended with exit status 0, and its log with an error: ValueError: an odd batch"
+    assert found["crash"]["crashed"]["sentence"] == sentence
+    assert "crashed" not in found["caught"]
+    assert "INVALID" in said(capsys, "report", loose.output)[0]

@@ -1,0 +1,149 @@
+"""What an observer is told of a launch, and that it is told nothing while tenants are timed."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from cotenant.launch.interruption import Interruption
+from cotenant.launch.launch import GO_DELAY_NS, Launch
+from cotenant.launch.observer import expected_s
+from cotenant.launch.rank import Rank
+from cotenant.launch.rendezvous import Link
+from cotenant.results.record import Record
+from tenants.fakes import FakeBackend, orders
+from tenants.suites import TENANTS, Suites, job
+
+SUMS = str(TENANTS / "sums.py")
+DIES_IN_ITS_FOURTH = """
+import os, runpy, sys
+from cotenant.protocol.client import Rendezvous
+say = Rendezvous.observation
+def observation(self, **fields):
+    if fields["index"] == 3 and os.environ["COTENANT_TENANT"] == "0":
+        os._exit(3)
+    say(self, **fields)
+Rendezvous.observation = observation
+del sys.argv[0]
+runpy.run_path(sys.argv[0], run_name="__main__")
+"""
+
+
+class Heard:
+    """Keeps what it was told, and when."""
+
+    def __init__(self) -> None:
+        self.told: list[tuple[str, object]] = []
+        self.at_ns: list[int] = []
+
+    def _hear(self, what: str, value: object = None) -> None:
+        self.told.append((what, value))
+        self.at_ns.append(time.perf_counter_ns())
+
+    def preparing(self, script: str) -> None:
+        self._hear("preparing", script)
+
+    def launch(self, position: int, job: str, tenants: int) -> None:
+        self._hear("launch", (position, job, tenants))
+
+    def building(self, ready: int) -> None:
+        self._hear("building", ready)
+
+    def measuring(self, about_s: float | None) -> None:
+        self._hear("measuring", about_s)
+
+    def stopping(self) -> None:
+        self._hear("stopping")
+
+    def tick(self) -> None:
+        self._hear("tick")
+
+    def ended(self, records: Sequence[Record]) -> None:
+        self._hear("ended", len(records))
+
+
+@pytest.fixture
+def interruption() -> Iterator[Interruption]:
+    with Interruption() as entered:
+        yield entered
+
+
+def test_nothing_is_told_between_go_and_the_last_done(tmp_path: Path, interruption: Interruption) -> None:
+    heard, ranked = Heard(), orders(tmp_path, sys.executable, SUMS, "--repeat", "20", "--number", "60")
+    run = Launch(ranked, FakeBackend(), 60.0, interruption, observer=heard)
+    result = run.run()
+    assert [ending.outcome for ending in result.endings] == ["completed", "completed"]
+    seen = [ending.ranks[0].observations for ending in result.endings]
+    last_ns = max(rows[-1]["end_ns"] for rows in seen)
+    # Long enough for ticks to be missed, had there been any.
+    assert last_ns - result.t0_ns > 1_500_000_000
+    quiet = [at for at in heard.at_ns if result.t0_ns - GO_DELAY_NS <= at <= last_ns]
+    assert quiet == []
+    told = [one for one in heard.told if one[0] != "tick"]
+    assert [told[0], told[-1]] == [("building", 0), ("stopping", None)]
+    assert [value for what, value in told if what == "building"] == [0, 1, 2]
+    ((_, about_s),) = [one for one in told if one[0] == "measuring"]
+    assert isinstance(about_s, float)
+    assert about_s == pytest.approx((last_ns - result.t0_ns) / 1e9, rel=0.9)
+
+
+def test_a_slow_build_ticks(tmp_path: Path, interruption: Interruption) -> None:
+    heard = Heard()
+    Launch(orders(tmp_path, "/bin/sleep", "2.5"), FakeBackend(), 60.0, interruption, observer=heard).run()
+    assert 2 <= heard.told.count(("tick", None)) <= 3
+
+
+def test_a_tenant_that_dies_while_it_is_timed_is_no_news_before_the_others_are_done(
+    tmp_path: Path, interruption: Interruption
+) -> None:
+    heard = Heard()
+    words = ["--repeat", "20", "--number", "60"]
+    planned = orders(tmp_path, sys.executable, "-c", DIES_IN_ITS_FOURTH, SUMS, *words)
+    result = Launch(planned, FakeBackend(), 60.0, interruption, observer=heard).run()
+    assert [ending.outcome for ending in result.endings] == ["failed", "completed"]
+    last_ns = result.endings[1].ranks[0].observations[-1]["end_ns"]
+    assert [at for at in heard.at_ns if result.t0_ns - GO_DELAY_NS <= at <= last_ns] == []
+    assert [what for what, _ in heard.told if what != "tick"][-2:] == ["measuring", "stopping"]
+
+
+def rank(warm_up_ns: list[int] | None) -> Rank:
+    link = object.__new__(Link)
+    made = Rank(link, 0, 1)
+    made.ready = None if warm_up_ns is None else {"warm_up_ns": warm_up_ns}
+    return made
+
+
+@pytest.mark.parametrize(
+    ("warm_ups", "seconds"),
+    [
+        ([[9_000_000, 2_000_000], [9_000_000, 1_000_000]], 0.4),
+        ([[2_000_000], []], 0.4),
+        ([[], []], None),
+        ([None], None),
+        ([[0], [-5]], None),
+        ([[10**400]], (1 << 63) / 1e9),
+    ],
+)
+def test_the_load_is_expected_to_take_what_the_slowest_last_warm_up_batch_says(
+    warm_ups: list[list[int] | None], seconds: float | None
+) -> None:
+    assert expected_s([rank(one) for one in warm_ups], number=20, repeat=10) == seconds
+
+
+def test_a_suite_tells_of_its_launches(loose: Suites, monkeypatch: pytest.MonkeyPatch) -> None:
+    from cotenant.commands.run import options_of, suite_parser
+    from cotenant.launch.suite import SuiteRun
+
+    for name, value in loose.environment.items():
+        monkeypatch.setenv(name, value)
+    jobs = loose.jobs([job("plain.sh", "0", name="a"), job("plain.sh", "0", "3", name="b")])
+    given = suite_parser("run.sh", "", "").parse_args(["--jobs", str(jobs), "--isolation", "none", "--users", "2"])
+    heard, lines = Heard(), list[str]()
+    SuiteRun(options_of(given, ())).run(lines.append, heard)
+    told = [one for one in heard.told if one[0] in ("launch", "ended")]
+    assert told == [("launch", (1, "a", 2)), ("ended", 2), ("launch", (2, "b", 2)), ("ended", 2)]
+    assert [line[:20] for line in lines[:2]] == ["[ 1/ 2][  /  ] PASSE", "[ 2/ 2][ 2/ 2] FAILE"]

@@ -1,0 +1,138 @@
+"""`--solo`: behind each launch its tenants one at a time, as they are beside the others."""
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cotenant.results.launches import launches_of
+from cotenant.results.read import read_records
+from tenants.suites import Suites, job, script
+
+
+def solo(suites: Suites) -> list[dict[str, Any]]:
+    return [record for record in suites.records() if record["solo"]]
+
+
+def summary(suites: Suites) -> list[str]:
+    return (suites.output / "summary.txt").read_text().splitlines()
+
+
+def rates(records: list[dict[str, Any]]) -> list[float]:
+    return [record["statistics"]["median"] for record in records]
+
+
+def test_every_tenant_is_launched_alone_directly_behind_its_launch(loose: Suites) -> None:
+    jobs = [job(args={"--number": [5, 6]}), job(name="whole", group="all")]
+    ended = loose.run(jobs, "--users", 2, "--solo")
+    assert ended.returncode == 0, ended.stderr
+    assert "7 launches (4 of a tenant alone " in ended.stdout
+    assert [line[:15] for line in summary(loose)[:-1]] == [f"[ {at}/ 7][  /  ] " for at in range(1, 8)]
+    order = [(record["name"], record["tenant"], record["tenants"]) for record in loose.records()]
+    assert order == [
+        *[("job.c1", 0, 2), ("job.c1", 1, 2), ("job.c1.solo", 0, 1), ("job.c1.solo", 1, 1)],
+        *[("job.c2", 0, 2), ("job.c2", 1, 2), ("job.c2.solo", 0, 1), ("job.c2.solo", 1, 1)],
+        ("whole", 0, 1),
+    ]
+    assert [record["name"] for record in solo(loose)] == ["job.c1.solo"] * 2 + ["job.c2.solo"] * 2
+    first = loose.records()
+    assert first[0]["unique_id"] == first[2]["unique_id"] != ""
+    assert [record["seed"] for record in solo(loose)] == [100, 200] * 2
+    assert all(record["rendezvous"]["overlap"] == 1 for record in solo(loose))
+
+
+def test_files_keep_their_form_and_no_log_is_lost(loose: Suites) -> None:
+    assert loose.run([job()], "--users", 2, "--solo", "--uid", 3).returncode == 0
+    names = sorted(path.name.rsplit(".", 2)[0] for path in loose.output.glob("*.D*.json"))
+    assert names == [f"jobs.job{kind}.R3.D{vcd}" for kind in ("", ".solo") for vcd in (0, 1)]
+    logs = sorted(path.name for path in (loose.output / "logs").iterdir())
+    assert logs == [f"job{kind}.R3.T{tenant}.log" for kind in ("", ".solo") for tenant in (0, 1)]
+    resolved = json.loads((loose.output / "jobs.R3.resolved.json").read_text())
+    assert [(one["label"], one["solo"], len(one["tenants"])) for one in resolved] == [
+        ("job", False, 2),
+        ("job.solo", True, 1),
+        ("job.solo", True, 1),
+    ]
+
+
+@pytest.mark.v1
+def test_alone_it_is_what_it_is_beside_the_others(v1: Suites) -> None:
+    """The same command, environment and slice; only the log is another."""
+    ended = v1.run([job("echo.py", args={"--n": "$DEVICE_TOTAL"})], "--users", 2, "--solo")
+    assert ended.returncode == 0, ended.stderr
+    for tenant in (0, 1):
+        beside, alone = json.loads(v1.log("job", tenant)), json.loads(v1.log("job.solo", tenant))
+        assert (alone["argv"], alone["processors"]) == (beside["argv"], beside["processors"])
+        assert alone["argv"][:2] == ["--n", "2"]
+        different = {name for name, value in beside["env"].items() if alone["env"].get(name) != value}
+        assert different == {"COTENANT_LOG"}
+        assert alone["env"].keys() == beside["env"].keys()
+    planned = {record["tenant"]: record["isolation"]["planned"] for record in v1.records() if not record["solo"]}
+    for record in solo(v1):
+        assert record["isolation"]["planned"] == planned[record["tenant"]]
+        assert record["isolation"]["read_back"]["processors"] == planned[record["tenant"]]["processors"]
+    v1.gone(2)
+
+
+@pytest.mark.v1
+def test_a_spinning_neighbour_costs_what_the_slice_does_not_hold(v1: Suites) -> None:
+    """On a processor of its own a tenant keeps most of its rate alone: the table says how much."""
+    if len(os.sched_getaffinity(0)) < 2:
+        pytest.skip("needs a processor for each of two tenants")
+    ended = v1.run([job("sums.py", "--repeat", 9, "--number", 10)], "--users", 2, "--solo")
+    assert ended.returncode == 0, ended.stderr
+    beside = {record["tenant"]: record for record in v1.records() if not record["solo"]}
+    kept = sum(rates([*beside.values()])) / sum(rates(solo(v1)))
+    assert f"job.solo  sum/s  isolation v1  together/alone {kept:.3f}  worst " in ended.stdout
+
+
+def test_a_failure_alone_is_a_failure_and_no_ratio(loose: Suites) -> None:
+    """Its second start ends badly."""
+    second = script(loose.folder / "second.sh", '[ -e "$BASE/seen$JOB_ID" ] && exit 3', 'touch "$BASE/seen$JOB_ID"')
+    ended = loose.run([{"name": "second", "cmd": str(second), "args": {}, "cgroup": "student"}], "--users", 2, "--solo")
+    assert ended.returncode == 1
+    assert [record["outcome"] for record in loose.records()] == ["completed"] * 2 + ["failed"] * 2
+    assert [line[:24] for line in summary(loose)[1:3]] == ["[ 2/ 3][ 1/ 1] FAILED | ", "[ 3/ 3][ 1/ 1] FAILED | "]
+    assert len(list(loose.output.glob("jobs.second.solo.R0.D?.FAIL.*.json"))) == 2
+    assert "together/alone -" in ended.stdout
+
+
+def test_where_nobody_has_neighbours_it_adds_nothing_and_says_so(loose: Suites) -> None:
+    ended = loose.run([job(), job(name="whole", group="all")], "--users", 1, "--solo")
+    assert ended.returncode == 0, ended.stderr
+    assert "2 launches (--solo adds none: no job here has several tenants)" in ended.stdout
+    assert solo(loose) == []
+
+
+def test_without_slices_alone_means_the_whole_machine(loose: Suites) -> None:
+    ended = loose.run([job()], "--users", 2, "--solo", "--isolation", "none")
+    assert ended.returncode == 0, ended.stderr
+    assert "(2 of a tenant alone on the whole machine, without slices)" in ended.stdout
+    assert "job.solo  sum/s  isolation none  together/alone " in ended.stdout
+    assert {record["isolation"]["backend"] for record in solo(loose)} == {"none"}
+
+
+def test_shown_and_dry(loose: Suites) -> None:
+    jobs = [job(args={"--number": [5, 6]}), job(name="whole", group="all")]
+    shown = loose.run(jobs, "--users", 2, "--solo", "--show").stdout.splitlines()
+    assert shown[0].split()[2:6] == ["2", "cells", "+", "4"]
+    assert "+" not in shown[1].split()
+    dry = loose.run(jobs, "--users", 2, "--solo", "--dry").stdout.splitlines()
+    assert [line for line in dry if line.startswith("job.c1")] == [
+        *(f"job.c1, tenant {tenant} of 2" for tenant in (0, 1)),
+        *(f"job.c1.solo, tenant {tenant} alone" for tenant in (0, 1)),
+    ]
+
+
+def test_no_reader_takes_a_solo_launch_for_one_of_its_job(loose: Suites) -> None:
+    assert loose.run([job()], "--users", 2, "--solo").returncode == 0
+    rows = read_records([Path(loose.output)]).rows
+    found = launches_of(rows)
+    assert list(found.of) == ["job"]
+    assert found.left_out == []
+    (only,) = found.of["job"]
+    assert only.rate == pytest.approx(sum(rates([one for one in loose.records() if not one["solo"]])))
+    assert {row.job for row in rows} == {"job"}
+    assert {row.name for row in rows} == {"job", "job.solo"}

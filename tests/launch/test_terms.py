@@ -1,0 +1,152 @@
+"""What GO gives of what was asked, and when a launch has shown enough; no process is started."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+import pytest
+
+from cotenant.launch.narrowing import Narrowing
+from cotenant.launch.rank import Rank
+from cotenant.launch.tenant import Tenant
+from cotenant.launch.terms import DisagreementError, Terms
+from cotenant.stats.budget import Amount
+
+MS = 1_000_000
+
+
+@dataclass
+class Link:
+    """Remembers what was said over it."""
+
+    said: list[str] = field(default_factory=list)
+
+    def say(self, kind: str, **fields: Any) -> None:
+        self.said.append(kind)
+
+
+def rank(*warm_up_ms: float, number: int = 10, repeat: int = 20, skip: int = 5) -> Rank:
+    warm_up_ns = [round(one * MS) for one in warm_up_ms]
+    ready = {"number": number, "repeat": repeat, "skip": skip, "warm_up_ns": warm_up_ns}
+    return Rank(cast(Any, Link()), 0, 1, ready=ready)
+
+
+def tenant(index: int = 0, *rates: float, ranks: int = 1) -> Tenant:
+    """A tenant that has made observations of these rates in items per second."""
+    made: Any = object.__new__(Tenant)
+    made.order = type("Order", (), {"slice": type("Slice", (), {"tenant": index})})
+    made.ranks = {number: Rank(cast(Any, Link()), number, ranks) for number in range(ranks)}
+    made.status = None
+    for one in made.ranks.values():
+        observe(one, *rates)
+    return cast(Tenant, made)
+
+
+def observe(one: Rank, *rates: float) -> None:
+    for rate in rates:
+        one.observations.append({"start_ns": 0, "end_ns": 1000 * MS, "items": rate})
+
+
+def said(*tenants: Tenant) -> list[list[str]]:
+    return [cast(Any, one.link).said for who in tenants for one in who.ranks.values()]
+
+
+def test_without_a_budget_all_is_given() -> None:
+    assert Terms().given([rank(9, 5)]) == Amount(10, 20, 5)
+
+
+def test_the_slowest_of_all_decides_for_all() -> None:
+    assert Terms(budget_s=1).given([rank(900, 10, 11), rank(900, 25, 30)]) == Amount(2, 20, 5)
+
+
+def test_who_says_no_times_is_given_all() -> None:
+    assert Terms(budget_s=1).given([rank(), rank()]) == Amount(10, 20, 5)
+
+
+def test_who_asks_for_different_work_is_named_with_it() -> None:
+    with pytest.raises(DisagreementError, match=r"number, repeat and skip: \[\(10, 20, 5\), \(10, 21, 5\)\]"):
+        Terms(budget_s=1).given([rank(1), rank(1, repeat=21)])
+
+
+@pytest.mark.parametrize(
+    ("terms", "policies"),
+    [
+        (Terms(ready_limit_s=5), {}),
+        (Terms(budget_s=60.0), {"budget_s": 60.0}),
+        (Terms(budget_s=2.5, until_interval=0.01), {"budget_s": 2.5, "until_interval": 0.01}),
+    ],
+)
+def test_a_record_names_what_changes_how_much_is_measured(terms: Terms, policies: dict[str, float]) -> None:
+    assert terms.policies() == policies
+
+
+STEADY = [100.0, 100.1, 99.9, 100.2, 99.8, 100.0]
+
+
+def test_narrow_intervals_of_all_are_enough_and_it_is_said_once() -> None:
+    tenants = [tenant(0, *STEADY), tenant(1, *STEADY)]
+    narrowing = Narrowing(0.003, skip=0)
+    for _ in range(3):
+        narrowing.look(tenants)
+    assert said(*tenants) == [["enough"], ["enough"]]
+    assert all(one.ranks[0].enough for one in tenants)
+
+
+@pytest.mark.parametrize(
+    "rates",
+    [[], STEADY[:5], [90.0, 110.0, *STEADY[:4]], [0.0] * 9, [1e308] * 9],
+    ids=["none", "few", "wide", "0", "inf"],
+)
+def test_one_that_has_not_shown_enough_keeps_all_at_work(rates: list[float]) -> None:
+    tenants = [tenant(0, *STEADY), tenant(1, *rates)]
+    Narrowing(0.01, skip=0).look(tenants)
+    assert said(*tenants) == [[], []]
+    assert not any(one.ranks[0].enough for one in tenants)
+
+
+def test_half_the_width_counts_and_what_is_skipped_does_not() -> None:
+    rates = [1.0, 1.0, 99.0, 99.0, 100.0, 100.0, 101.0, 101.0]
+    for share, skip, enough in [(0.01, 2, True), (0.0099, 2, False), (0.01, 1, False)]:
+        one = tenant(0, *rates)
+        Narrowing(share, skip).look([one])
+        assert one.ranks[0].enough == enough, (share, skip)
+
+
+def test_it_is_looked_at_again_as_more_comes_in() -> None:
+    one = tenant(0, 90.0, 110.0, *[100.0] * 4)
+    narrowing = Narrowing(0.01, skip=0)
+    narrowing.look([one])
+    for _ in range(2):
+        assert not one.ranks[0].enough
+        observe(one.ranks[0], 100.0, 100.0)
+        narrowing.look([one])
+    assert one.ranks[0].enough
+
+
+def test_the_more_there_is_the_rarer_the_looks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A look at thousands of observations takes milliseconds, and the runner has a hundredth of a processor."""
+    looked: list[int] = []
+
+    def wide(ordered: list[float]) -> float:
+        looked.append(len(ordered))
+        return 1.0
+
+    monkeypatch.setattr("cotenant.launch.narrowing.relative_half_width", wide)
+    one, narrowing = tenant(0), Narrowing(0.01, skip=0)
+    for _ in range(2000):
+        observe(one.ranks[0], 1.0)
+        narrowing.look([one])
+    assert looked[:20] == list(range(1, 21))
+    assert len(looked) < 130
+    assert looked[-1] > 1900
+
+
+def test_ranks_that_stay_in_step_are_never_told() -> None:
+    one = tenant(0, *STEADY, ranks=2)
+    Narrowing(0.5, skip=0).look([one])
+    assert said(one) == [[], []]
+
+
+def test_nobody_left_is_nothing_to_look_at() -> None:
+    Narrowing(0.5, skip=0).look([])

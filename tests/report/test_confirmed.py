@@ -1,0 +1,61 @@
+"""What new launches make of a flag."""
+
+from __future__ import annotations
+
+import pytest
+
+from cotenant.report.comparison import Lines, compare_launches, confirmed, flagged
+from cotenant.results.launches import Launches, LaunchRate, Work
+from cotenant.stats.comparison import Verdict
+
+WORK = Work("abc", 128, "fp32", 1, 2, "v1", "2.14.1")
+NEAR = (1.0, 1.004, 0.996, 1.002, 0.998)
+
+
+def launches(times: float, count: int = 5) -> list[LaunchRate]:
+    rates = [100 * times * factor for factor in NEAR[:count]]
+    return [LaunchRate("vae", "student", uid, "", rate, WORK) for uid, rate in enumerate(rates)]
+
+
+def lines(times: float, **others: float) -> Lines:
+    sides = {"vae": times, **others}
+    a = Launches({job: launches(1.0) for job in sides})
+    return compare_launches(a, Launches({job: launches(one) for job, one in sides.items()}), 0.02)
+
+
+def test_flags_are_claims() -> None:
+    assert flagged(lines(0.9, wlm=1.1, ssd=1.0, reso=1.02)) == ["vae", "wlm"]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "verdict", "note"),
+    [
+        (0.9, 0.92, Verdict.SLOWER, "CONFIRMED by new launches (before SLOWER, 0.9000)"),
+        (1.1, 1.2, Verdict.FASTER, "CONFIRMED by new launches (before FASTER, 1.1000)"),
+        (0.9, 1.0, Verdict.SAME, "NOT CONFIRMED by new launches (before SLOWER, 0.9000)"),
+        (0.9, 1.1, Verdict.UNCLEAR, "NOT CONFIRMED by new launches (before SLOWER, 0.9000)"),
+        (1.1, 0.9, Verdict.UNCLEAR, "NOT CONFIRMED by new launches (before FASTER, 1.1000)"),
+    ],
+)
+def test_new_launches_alone_judge(before: float, after: float, verdict: Verdict, note: str) -> None:
+    first, again = lines(before, ssd=1.0), lines(after)
+    found = confirmed(first, again)
+    assert (found.lines[0].verdict, found.lines[0].note) == (verdict, note)
+    assert found.lines[0].comparison == again.lines[0].comparison
+    assert found.lines[1] == first.lines[1]
+    assert first.suite_slower == (before < 1)
+    assert found.suite_slower == (after < 0.95)
+
+
+def test_new_launches_without_a_rate_confirm_nothing() -> None:
+    none = compare_launches(Launches({"vae": launches(1.0)}), Launches({"vae": []}), 0.02)
+    (line,) = confirmed(lines(0.9), none).lines
+    assert line.verdict is Verdict.INVALID
+    assert line.note == "NOT CONFIRMED by new launches (before SLOWER, 0.9000); no launch with a rate in B"
+
+
+def test_few_new_launches_say_how_many_would_do() -> None:
+    few = compare_launches(Launches({"vae": launches(1.0)}), Launches({"vae": launches(0.9, 3)}), 0.02)
+    (line,) = confirmed(lines(0.9), few).lines
+    assert line.verdict is Verdict.UNCLEAR
+    assert line.note.endswith("; 5 launches a side would tell")

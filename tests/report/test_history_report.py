@@ -1,0 +1,172 @@
+"""A history as series: what belongs together, where it moved, and what is said of it."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from datetime import timedelta
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import replace
+from rich.console import Console
+
+from cotenant.report.history import NEWEST, Series, series_of
+from cotenant.report.history_text import BARS, SHOWN, as_csv, as_json, as_markdown, lines, sparkline
+from cotenant.results.entry import Entry
+from cotenant.results.launches import Work
+from results.made import NOON
+
+WORK = Work("abc", 128, "fp32", 1, 2, "v1", "2.14.0")
+
+
+def entry(day: int, rate: float | None = 100.0, **changes: Any) -> Entry:
+    fields: dict[str, Any] = {
+        "suite": "baselines",
+        "job": "vae",
+        "run_id": 0,
+        "host": "node1",
+        "start": NOON + timedelta(days=day),
+        "device": "Abacus",
+        "group": "student",
+        "unit": "image",
+        "outcome": "failed" if rate is None else "completed",
+        "rate": rate,
+        "work": WORK,
+        "setting": {"torch": "2.14.0", "git": f"commit{day}"},
+    }
+    return Entry(**fields | changes)
+
+
+def history(*levels: tuple[int, float], **changes: Any) -> list[Entry]:
+    """A launch a day around each level in turn, with half a percent of noise."""
+    generator = np.random.default_rng(5)
+    rates = [level * float(np.exp(generator.normal(0, 0.005))) for count, level in levels for _ in range(count)]
+    return [entry(day, rate, **changes) for day, rate in enumerate(rates)]
+
+
+def only(entries: list[Entry], margin: float = 0.02) -> Series:
+    (found,) = series_of(entries, margin)
+    return found
+
+
+def text(found: tuple[Series, ...]) -> str:
+    console = Console(width=200, record=True, file=io.StringIO())
+    for line in lines(found):
+        console.print(line, highlight=False)
+    return console.export_text()
+
+
+def test_a_change_is_dated_sized_and_says_what_else_changed() -> None:
+    entries = history((12, 100.0), (12, 92.0))
+    entries[12:] = [
+        replace(one, work=replace_work(one.work, "2.14.1"), setting={"torch": "2.14.1", "git": "later"})
+        for one in entries[12:]
+    ]
+    found = only(entries)
+    (change,) = found.changes
+    assert change.start == NOON + timedelta(days=12)
+    assert change.ratio == pytest.approx(0.92, abs=0.01)
+    assert change.versions == ("git commit11 -> later", "torch 2.14.0 -> 2.14.1")
+    assert found.level is not None
+    assert found.level.n == 12
+    assert found.level.interval is not None
+    assert found.level.interval[0] < 92 < found.level.interval[1]
+    assert found.work.software == "2.14.1"
+    assert "vae: 2026-03-26 -8." in text((found,))
+    assert "git commit11 -> later, torch 2.14.0 -> 2.14.1" in text((found,))
+
+
+def replace_work(work: Work, software: str) -> Work:
+    return Work(work.benchmark, work.batch_size, work.precision, work.devices, work.tenants, work.isolation, software)
+
+
+def test_an_update_without_a_change_is_said_too_and_commits_are_not() -> None:
+    entries = history((12, 100.0))
+    entries[6:] = [replace(one, setting=one.setting | {"torch": "2.14.1"}) for one in entries[6:]]
+    found = only(entries)
+    assert found.changes == ()
+    assert [update.versions for update in found.updates] == [("torch 2.14.0 -> 2.14.1",)]
+    assert "vae: 2026-03-20 torch 2.14.0 -> 2.14.1: no change of the level there" in text((found,))
+    assert "commit" not in text((found,))
+
+
+def test_a_slow_decline_is_a_trend() -> None:
+    found = only([entry(day, 100.0 * 0.999**day) for day in range(20)], margin=0.5)
+    assert found.trend is not None
+    assert found.trend.real
+    assert found.trend.ratio == pytest.approx(0.999**19)
+    assert "-1.9 % (-1.9 .. -1.9)" in text((found,))
+    assert "none (p" in text((only(history((12, 100.0))),))
+
+
+OTHERS = [
+    {"host": "node2"},
+    {"device": "Slide rule"},
+    {"suite": "mine"},
+    {"work": Work("abc", 128, "bf16", 1, 2, "v1", "2.14.0")},
+    {"work": Work("other source", 128, "fp32", 1, 2, "v1", "2.14.0")},
+]
+
+
+@pytest.mark.parametrize("other", OTHERS, ids=lambda other: next(iter(other)))
+def test_other_hosts_devices_and_work_are_other_series(other: dict[str, Any]) -> None:
+    found = series_of([*history((5, 100.0)), *history((5, 50.0), **other)], 0.02)
+    assert [one.n for one in found] == [5, 5]
+    assert {round(one.rates[0], -1) for one in found} == {100, 50}
+
+
+def test_a_difference_of_work_is_the_series_name() -> None:
+    more = Work("abc", 128, "fp32", 1, 4, "v1", "2.14.0")
+    found = series_of([*history((4, 100.0)), *history((4, 60.0), work=more)], 0.02)
+    assert [one.label for one in found] == ["tenants 2", "tenants 4"]
+    assert "vae (tenants 4)" in text(found)
+
+
+def test_launches_without_a_rate_are_counted_and_not_averaged() -> None:
+    unknown = Work("", None, "", 1, 2, "v1", "")
+    lost = [entry(3, None), entry(4, None, work=unknown), entry(5, None, outcome="INVALID", work=unknown)]
+    found = only([*history((6, 100.0)), *lost])
+    assert found.n == 6
+    assert found.lost == {"failed": 2, "INVALID": 1}
+    assert "vae: without a rate 1 INVALID, 2 failed" in text((found,))
+    alone = only(lost[1:])
+    assert (alone.n, alone.level, alone.trend) == (0, None, None)
+    assert " 0 " in text((alone,))
+    assert as_csv((alone,)).splitlines()[1].endswith('"1 INVALID, 1 failed"')
+
+
+def test_of_a_very_long_series_the_newest_are_described() -> None:
+    found = only([entry(day) for day in range(NEWEST + 7)])
+    assert (found.n, found.older) == (NEWEST, 7)
+    assert "7 launches before the newest 1000 are left out" in text((found,))
+
+
+@given(st.lists(st.floats(1e-300, 1e300), max_size=40))
+def test_a_sparkline_has_a_bar_per_launch(rates: list[float]) -> None:
+    found = sparkline(rates)
+    shown = rates[-SHOWN:]
+    assert len(found) == (len(shown) if len(shown) > 1 else 0)
+    for rate, bar in zip(shown, found, strict=False):
+        if min(shown) < max(shown):
+            assert (bar == BARS[0]) or rate > min(shown)
+            assert (bar == BARS[-1]) or rate < max(shown)
+
+
+def test_for_other_programs() -> None:
+    found = series_of([*history((12, 100.0), (12, 92.0)), *history((2, 5.0), job="a|b")], 0.02)
+    rows = list(csv.DictReader(io.StringIO(as_csv(found))))
+    assert [row["job"] for row in rows] == ["a|b", "vae"]
+    assert (rows[0]["n"], rows[0]["level_low"], rows[0]["trend_p"]) == ("2", "", "")
+    assert float(rows[1]["last_rate"]) == found[1].rates[-1]
+    content = json.loads(as_json(found))
+    assert content["schema"] == "cotenant-trends-1"
+    assert content["series"][1]["rates"] == list(found[1].rates)
+    assert content["series"][1]["changes"][0]["start"] == "2026-03-26T12:00:00.123456Z"
+    table = as_markdown(found).splitlines()
+    assert "a\\|b" in table[2]
+    assert len({line.replace("\\|", "").count("|") for line in table}) == 1

@@ -1,0 +1,303 @@
+"""What neighbours cost and what slices are worth, from records; the views against golden files.
+
+After a wanted change: GOLDEN=write python -m pytest tests/report, and read the difference.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from msgspec.structs import replace
+from scipy import stats
+
+from cotenant.report.interference import Block, Line, apart, interference_blocks
+from cotenant.report.interference_text import as_csv, as_json, as_markdown, share, text_lines
+from cotenant.report.page import page
+from cotenant.report.summary_files import as_csv as summary_csv
+from cotenant.report.summary_text import summary_lines
+from cotenant.results.record import Record
+from report.making import UNSLICED, launch, lost, solo, summary_of
+from results.made import ARGUMENTS, ISOLATION, a_part
+
+GOLDEN = Path(__file__).with_name("golden")
+
+
+def check_golden(name: str, text: str) -> None:
+    path = GOLDEN / name
+    if os.environ.get("GOLDEN") == "write":
+        path.write_text(text)
+    assert text == path.read_text()
+
+
+def three_ways(name: str, uids: Sequence[int] = range(3), tenants: int = 2) -> list[Record]:
+    """A job alone in slices, together in slices, and together without; slower from one to the next."""
+    found: list[Record] = []
+    for uid in uids:
+        found += launch(name, uid, tenants, 500 + uid * 5 % 7)
+        found += solo(name, uid, tenants, 450 + uid * 3 % 7)
+        found += launch(name, uid, tenants, 1000 + uid * 4 % 7 * 10, place=UNSLICED)
+    return found
+
+
+def everything() -> list[Record]:
+    """All three ways; without slices never finished; launches alone that failed; a job of the whole machine."""
+    records = [*three_ways("vae"), *launch("convnet", mean_ms=700), *solo("convnet", mean_ms=600)]
+    records += [replace(one, isolation=UNSLICED["isolation"]) for one in lost("convnet", 0)]
+    records += [*launch("wlm"), *(replace(one, solo=True, tenants=1, name="wlm.solo") for one in lost("wlm", 0))]
+    return [*records, *launch("convnet_distributed", tenants=1, place={"group": "all"})]
+
+
+def blocks_of(records: list[Record]) -> list[Block]:
+    return interference_blocks(summary_of(records))
+
+
+def lines_of(records: list[Record]) -> dict[tuple[str, str | None], Line]:
+    (block,) = blocks_of(records)
+    return {(line.job, line.tenant): line for line in block.lines}
+
+
+def printed(records: list[Record], width: int) -> str:
+    return "\n".join(line.plain for line in text_lines(blocks_of(records), width)) + "\n"
+
+
+def frame(records: list[Record]) -> pd.DataFrame:
+    """The median rate of each tenant of each launch, from the raw observations."""
+    rows = []
+    for one in records:
+        kept = pd.DataFrame([(o.items, o.end_ns - o.start_ns) for o in one.observations[one.skip :]])
+        way = "alone" if one.solo else "unsliced" if one.isolation.backend == "none" else "sliced"
+        rows.append((way, one.run_id, one.tenant, float((kept[0] / kept[1] * 1e9).median())))
+    return pd.DataFrame(rows, columns=["way", "uid", "tenant", "rate"])
+
+
+def test_every_number_is_what_pandas_and_scipy_say() -> None:
+    records = three_ways("vae", range(5), 3)
+    lines = lines_of(records)
+    rates = frame(records)
+    for tenant in (None, 0, 1, 2):
+        own = rates if tenant is None else rates[rates["tenant"] == tenant]
+        wide = np.log(own.groupby(["way", "uid"])["rate"].sum().unstack("way"))
+        line = lines["vae", None if tenant is None else str(tenant)]
+        for found, over, under in (
+            (line.kept, "sliced", "alone"),
+            (line.unsliced_kept, "unsliced", "alone"),
+            (line.worth, "sliced", "unsliced"),
+        ):
+            assert found is not None
+            logs = wide[over] - wide[under]
+            assert found.ratio == pytest.approx(np.exp(logs.mean()))
+            expected = stats.t.interval(0.95, 4, logs.mean(), logs.sem())
+            assert found.interval == pytest.approx(tuple(np.exp(expected)))
+            assert (found.n, found.paired) == ((5, 5), True)
+        assert line.alone is not None
+        assert line.alone.rate == pytest.approx(np.exp(wide["alone"].mean()))
+
+
+def test_the_mean_over_jobs_says_of_how_many() -> None:
+    (block,) = blocks_of(everything())
+    lines = lines_of(everything())
+    vae, convnet = (lines[name, None].kept for name in ("vae", "convnet"))
+    assert vae is not None
+    assert convnet is not None
+    assert block.kept.ratio is not None
+    assert block.kept.ratio.ratio == pytest.approx((vae.ratio * convnet.ratio) ** 0.5)
+    assert (block.jobs, block.kept.jobs, block.worth.jobs) == (3, 2, 1)
+
+
+def test_a_missing_side_is_empty_and_said() -> None:
+    lines = lines_of(everything())
+    convnet, wlm = lines["convnet", None], lines["wlm", None]
+    assert (convnet.unsliced, convnet.unsliced_kept, convnet.worth) == (None, None, None)
+    assert convnet.notes == ("without slices: out_of_memory",)
+    assert (wlm.alone, wlm.kept) == (None, None)
+    assert wlm.notes == ("alone: no launch has a rate",)
+    assert ("convnet_distributed", None) not in lines
+    notes = summary_of(everything()).notes
+    assert "wlm alone, repetition 0: tenant 1 out_of_memory." in notes
+
+
+def test_one_lost_launch_alone_takes_no_other_tenants_ratio() -> None:
+    records = [*launch("vae"), *solo("vae")]
+    records = [one for one in records if not (one.solo and one.tenant == 1)]
+    lines = lines_of(records)
+    assert lines["vae", "0"].kept is not None
+    assert lines["vae", "1"].kept is None
+    assert lines["vae", None].kept is None
+    assert lines["vae", None].alone is None  # the node's is the sum of all
+
+
+OTHER_WORK: list[tuple[dict[str, Any], str]] = [
+    ({"part": a_part(item="image", arguments=ARGUMENTS | {"batch_size": 64})}, "different source or arguments"),
+    ({"part": a_part(item="image", version="another")}, "different source or arguments of the benchmark"),
+    ({"part": a_part(item="image", torch={"version": "9"})}, "different software: 2.14 and 9"),
+    ({"place": {"devices": 1}}, "different devices: 0 and 1"),
+    ({"place": {"isolation": replace(ISOLATION, planned={"processors": "1-3"})}}, "different slices"),
+]
+
+
+@pytest.mark.parametrize(("change", "reason"), OTHER_WORK)
+def test_alone_at_other_work_is_no_denominator(change: dict[str, Any], reason: str) -> None:
+    known = a_part(item="image", torch={"version": "2.14"})
+    records = [*launch("vae", part=known), *solo("vae", **({"part": known} | change))]
+    line = lines_of(records)["vae", None]
+    assert (line.alone, line.kept) == (None, None)
+    assert line.notes == (f"alone: {reason}",) or line.notes[0].startswith(f"alone: {reason}")
+    assert summary_of(records).jobs[0].interference is None
+
+
+@pytest.mark.parametrize(("change", "reason"), OTHER_WORK)
+def test_other_work_without_slices_is_a_line_of_its_own(change: dict[str, Any], reason: str) -> None:
+    known = {"part": a_part(item="image", torch={"version": "2.14"})}
+    place = change.get("place", {})
+    isolation = replace(place.get("isolation", ISOLATION), backend="none")
+    other = launch("vae", 0, 2, 1000, **(known | change | {"place": place | {"isolation": isolation}}))
+    records = [*launch("vae", **known), *solo("vae", **known), *other]
+    (first, second) = [line for (_, tenant), line in lines_of(records).items() if tenant is None]
+    assert first.kept is not None
+    assert (first.unsliced, first.worth) == (None, None)
+    assert first.notes[0].startswith(f"without slices: {reason}")
+    assert (second.sliced, second.unsliced_kept, second.worth) == (None, None, None)
+    assert second.unsliced is not None
+    assert "nothing equal ran in slices" in second.notes
+
+
+@pytest.mark.parametrize(("command", "equal"), [(["run.sh"], True), (["run.sh", "--workers", "2"], False)])
+def test_workers_that_nobody_asked_for_follow_from_the_processors(command: list[str], equal: bool) -> None:
+    """Of one command line the default is another where a tenant finds all processors."""
+    free = a_part(item="image", arguments=ARGUMENTS | {"workers": 2})
+    records = [*launch("vae", place={"command": command}), *solo("vae", place={"command": command})]
+    records += launch("vae", 0, 2, 1000, place=UNSLICED | {"command": command}, part=free)
+    assert any(line.worth is not None for line in lines_of(records).values()) == equal
+
+
+def test_alone_without_a_slice_is_no_denominator() -> None:
+    """--solo --isolation none: a tenant alone on the whole machine."""
+    records = [*launch("vae", place=UNSLICED), *solo("vae", place=UNSLICED)]
+    assert summary_of(records).jobs[0].interference is None
+    line = lines_of(records)["vae", None]
+    assert (line.alone, line.unsliced_kept, line.worth) == (None, None, None)
+    assert line.unsliced_alone is not None
+    assert "tenant 1 alone on the whole machine, without a slice: " in printed(records, 160)
+    both = lines_of([*records, *launch("vae"), *solo("vae", mean_ms=300)])["vae", None]
+    assert both.alone is not None
+    assert both.unsliced_alone is not None
+    assert both.alone.rate == pytest.approx(1.5 * both.unsliced_alone.rate)
+    assert both.unsliced_kept is not None
+    assert both.unsliced_kept.ratio == pytest.approx(300 / 500)
+
+
+def test_slices_held_in_two_ways_are_never_mixed() -> None:
+    affinity = {"isolation": replace(ISOLATION, backend="affinity")}
+    records = [*launch("vae"), *solo("vae", place=affinity)]
+    line = lines_of(records)["vae", None]
+    assert line.kept is None
+    assert line.notes == ("alone: different isolation: affinity and v1",)
+
+
+def test_another_host_is_another_machine() -> None:
+    records = [*launch("vae"), *solo("vae"), *launch("vae", place=UNSLICED | {"hostname": "node2"})]
+    assert [block.host for block in blocks_of(records)] == ["node1"]
+    assert apart(summary_of(records)) == [
+        "vae: in slices it ran as baselines on node1, without as baselines on node2; those are never compared."
+    ]
+    assert apart(summary_of(everything())) == []
+
+
+def test_nothing_to_hold_against_each_other() -> None:
+    assert blocks_of([*launch("vae"), *launch("cart", place=UNSLICED)]) == []
+
+
+def test_slices_are_worth_something_without_anybody_alone() -> None:
+    line = lines_of([*launch("vae"), *launch("vae", 0, 2, 1000, place=UNSLICED)])["vae", None]
+    assert line.kept is None
+    assert line.worth is not None
+    assert line.worth.ratio == pytest.approx(2)
+
+
+@pytest.mark.parametrize("width", [80, 160])
+def test_the_table(width: int) -> None:
+    text = printed(everything(), width)
+    check_golden(f"interference-{width}.txt", text)
+    assert " 0.000" not in text
+    assert all(len(line) <= width for line in text.splitlines()[:-1])
+
+
+def test_without_anything_unsliced_there_are_no_columns_for_it() -> None:
+    text = printed([*launch("vae"), *solo("vae")], 80)
+    assert "worth" not in text.splitlines()[1]
+    assert "no slices" not in text.splitlines()[1]
+
+
+def test_markdown() -> None:
+    check_golden("interference.md", as_markdown(blocks_of(everything())))
+
+
+def test_csv_has_every_digit_and_no_zero() -> None:
+    rows = {(row["job"], row["tenant"]): row for row in csv.DictReader(io.StringIO(as_csv(blocks_of(everything()))))}
+    vae = lines_of(everything())["vae", "1"]
+    assert vae.kept is not None
+    assert vae.kept.interval is not None
+    row = rows["vae", "1"]
+    assert [float(row[name]) for name in ("kept", "kept_low", "kept_high")] == [vae.kept.ratio, *vae.kept.interval]
+    assert (row["kept_over"], row["kept_under"], row["kept_paired"]) == ("3", "3", "1")
+    assert rows["convnet", ""]["worth"] == rows["convnet", ""]["unsliced"] == rows["convnet", ""]["kept_low"] == ""
+    assert rows["convnet", ""]["note"] == "without slices: out_of_memory"
+    assert rows["geometric mean", ""]["jobs"] in ("1", "2")
+
+
+def test_json_is_whole() -> None:
+    content = json.loads(as_json(blocks_of(everything()), ["a note"]))
+    (block,) = content["blocks"]
+    assert content["notes"] == ["a note"]
+    assert {line["job"] for line in block["lines"]} == {"vae", "convnet", "wlm"}
+    assert block["kept"]["jobs"] == 2
+
+
+def test_the_report_has_a_column_where_tenants_ran_alone() -> None:
+    records = three_ways("vae")
+    summary = summary_of(records)
+    assert [job.label for job in summary.jobs] == ["vae (isolation v1)", "vae (isolation none)"]
+    costs = [job.interference.node.interference for job in summary.jobs if job.interference and job.interference.node]
+    assert costs == pytest.approx([1 - 450 / 500, 1 - 450 / 1000], abs=0.02)
+    for width in (120, 200):
+        text = "\n".join(line.plain for line in summary_lines(summary, width))
+        assert all(f"{100 * cost:.1f} %" in text for cost in costs)
+    assert "interference" not in "\n".join(line.plain for line in summary_lines(summary_of(launch("vae")), 200))
+    rows = list(csv.DictReader(io.StringIO(summary_csv(summary))))
+    assert [float(row["interference"]) for row in rows[:3]] == pytest.approx([0.1] * 3, abs=0.02)
+    assert float(rows[0]["interference_low"]) <= 0.1 <= float(rows[0]["interference_high"])
+
+
+def test_the_page_shows_table_and_picture() -> None:
+    text = page("A page", summary_of(everything()), {})
+    assert 'id="interference"' in text
+    assert "Kept of the rate alone" in text
+    assert "convnet: without slices: out_of_memory" in text
+    assert "<th>interference</th>" in text
+    plain = page("A page", summary_of(launch("vae")), {})
+    assert "nterference" not in plain
+    assert "NaN" not in text
+
+
+def test_solo_launches_count_in_no_rate_and_their_failures_are_said() -> None:
+    together, with_solo = summary_of(launch("vae")), summary_of([*launch("vae"), *solo("vae", mean_ms=1)])
+    assert with_solo.jobs[0].node == together.jobs[0].node
+    assert with_solo.jobs[0].tenants == together.jobs[0].tenants
+    assert with_solo.rows == together.rows
+    assert [loss.job for loss in summary_of(everything()).losses].count("wlm.solo") == 1
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"), [(1.0, "1.000"), (0.93251, "0.933"), (0.0123, "0.0123"), (103.51, "104"), (12.34, "12.3")]
+)
+def test_a_ratio_as_a_person_reads_it(value: float, shown: str) -> None:
+    assert share(value) == shown

@@ -1,0 +1,239 @@
+"""A suite on a terminal, told by hand: what stands there, how often it is drawn, and what stays."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+import pytest
+from rich.console import Console
+
+from cotenant.report.live import LiveView, duration, node_rate, outcome
+from cotenant.results.record import Record
+from report.making import launch, lost
+from report.screen import Screen
+from results.made import T0_NS
+
+NOON = datetime(2026, 3, 14, 12, 0)
+
+
+@dataclass
+class Told:
+    """A view on a terminal of this size, with a clock that only a test moves."""
+
+    jobs: list[str]
+    width: int = 80
+    height: int = 24
+    now_s: float = 0.0
+    stream: io.StringIO = field(default_factory=io.StringIO)
+
+    def __post_init__(self) -> None:
+        console = Console(file=self.stream, width=self.width, height=self.height, force_terminal=True)
+        self.view = LiveView(self.jobs, console, lambda: self.now_s, lambda: NOON + timedelta(seconds=self.now_s))
+
+    @property
+    def screen(self) -> Screen:
+        screen = Screen(self.width)
+        screen.feed(self.stream.getvalue())
+        return screen
+
+    @property
+    def shown(self) -> list[str]:
+        return self.screen.shown
+
+    def written(self) -> str:
+        """What was written since the last time."""
+        text = self.stream.getvalue()
+        self.stream.seek(0)
+        self.stream.truncate()
+        return text
+
+    def whole_launch(self, position: int, records: list[Record], seconds: float = 60) -> None:
+        """A launch from its begin to its line; each step comes two seconds after the other."""
+        view = self.view
+        view.launch(position, self.jobs[position - 1], len(records))
+        for deed in (
+            lambda: view.building(len(records)),
+            lambda: view.measuring(seconds),
+            view.stopping,
+            lambda: view.ended(records),
+        ):
+            self.now_s += seconds / 4
+            deed()
+        view.tell(f"[{position:2d}/{len(self.jobs):2d}] line")
+
+
+def test_the_phases_of_a_launch() -> None:
+    told = Told(["vae", "cart"])
+    seen = []
+    for deed in (
+        lambda: told.view.launch(1, "vae", 2),
+        lambda: told.view.building(0),
+        lambda: told.view.building(1),
+        lambda: told.view.measuring(25.4),
+        lambda: told.view.stopping(),
+    ):
+        deed()
+        seen.append(told.shown[0])
+        told.now_s += 2
+    assert seen == [
+        "1/2  vae  entering its slices  0:00",
+        "1/2  vae  building, 0 of 2 ready  0:02",
+        "1/2  vae  building, 1 of 2 ready  0:04",
+        "1/2  vae  measuring since 12:00:06, about 25 s",
+        "1/2  vae  stopping  0:08",
+    ]
+    assert told.shown[1:] == ["0 of 2 launches done"]
+
+
+@pytest.mark.parametrize(("about_s", "said"), [(None, ":00"), (99.4, ":00, about 99 s"), (7200, ":00, about 120 min")])
+def test_how_long_it_will_be_measured_is_said_where_it_is_known(about_s: float | None, said: str) -> None:
+    told = Told(["vae"])
+    told.view.launch(1, "vae", 2)
+    told.view.measuring(about_s)
+    assert told.shown[0].endswith(f"measuring since 12:00{said}")
+
+
+def test_results_with_their_rates_and_when_all_may_be_done() -> None:
+    told = Told(["vae", "ssd", "cart", "wlm"])
+    told.whole_launch(1, launch("vae"))
+    assert told.shown[-1] == "1 of 4 launches done"
+    told.whole_launch(2, lost("ssd", 0))
+    told.view.launch(3, "cart", 2)
+    assert told.shown == [
+        "[ 1/ 4] line",
+        "[ 2/ 4] line",
+        "launch  job  outcome                     time  rate",
+        "   1/4  vae  PASSED                      1:00  15.29k image/s",
+        "   2/4  ssd  1 aborted, 1 out_of_memory  1:00  -",
+        "3/4  cart  entering its slices  0:00",
+        "2 of 4 launches done, 1 failed; at this pace all done by 12:04",
+    ]
+
+
+def test_while_nothing_is_told_nothing_that_grows_stands_there() -> None:
+    told = Told(["vae"] * 3)
+    for position in (1, 2):
+        told.whole_launch(position, launch("vae"))
+    told.view.launch(3, "vae", 2)
+    told.now_s += 5
+    told.view.measuring(None)
+    assert "0:05" not in told.shown[-2]
+    assert told.shown[-1].endswith("by 12:03")
+
+
+def test_it_is_drawn_at_most_twice_a_second() -> None:
+    told = Told(["vae"])
+    told.view.launch(1, "vae", 64)
+    drawn = []
+    for index in range(1000):
+        told.now_s += 0.01
+        told.written()
+        told.view.building(index % 64)
+        if index == 500:
+            told.view.measuring(None)
+        if told.written():
+            drawn.append(told.now_s)
+    assert len(drawn) >= 9
+    assert all(late - early > 0.9 for early, late in zip(drawn, drawn[2:], strict=False))
+
+
+def test_ticks_that_come_a_little_early_are_drawn_as_well() -> None:
+    told = Told(["vae"])
+    told.view.launch(1, "vae", 1)
+    for step_s in (1.001, 0.999, 1.002, 0.998, 1.0):
+        told.now_s += step_s
+        told.written()
+        told.view.tick()
+        assert told.written() != ""
+
+
+def test_it_has_no_thread() -> None:
+    import threading
+
+    before = threading.active_count()
+    told = Told(["vae"])
+    told.view.launch(1, "vae", 1)
+    assert threading.active_count() == before
+    told.view.close()
+
+
+def test_what_was_told_stays_and_all_else_goes() -> None:
+    told = Told(["vae", "cart"])
+    told.whole_launch(1, launch("vae"))
+    told.view.launch(2, "cart", 2)
+    assert not told.screen.cursor_shown
+    told.view.tell("Total Time    60.00 s")
+    told.view.close()
+    assert told.shown == ["[ 1/ 2] line", "Total Time    60.00 s"]
+    assert told.screen.cursor_shown
+
+
+@pytest.mark.parametrize("width", [20, 60, 80, 200])
+@pytest.mark.parametrize("height", [3, 24])
+def test_it_fits_every_terminal(width: int, height: int) -> None:
+    names = ["convnet_distributed_fp16_on_every_device", "ssd", "漢字" * 30, "x"]
+    told = Told([*names, "last"], width, height)
+    for position, name in enumerate(names, 1):
+        told.whole_launch(position, launch(name, 0, 8) if position % 2 else lost(name, 0))
+    told.view.launch(5, "last", 2)
+    region = [line for line in told.shown if not line.startswith("[")]
+    assert len(region) <= height
+    assert region[-2].startswith("5/5  last")
+    told.view.close()
+    assert told.shown == [f"[ {n}/ 5] line" for n in (1, 2, 3, 4)]
+
+
+def test_nothing_interprets_a_name() -> None:
+    name = "[red]odd[/red] :smile: \x1b[2J\r\n\x07job"
+    told = Told([name, "b"])
+    told.whole_launch(1, launch(name, part={"item": "[b]\x1b[2J"}))
+    told.view.tell("[ 1/ 2] \x1b[2J[bold]x[/bold]")
+    told.view.launch(2, "b", 1)
+    assert any("[red]odd[/red] :smile: ?job" in line for line in told.shown)
+    assert "[ 1/ 2] ?[2J[bold]x[/bold]" in told.shown
+
+
+class Hung(io.StringIO):
+    """A terminal that goes away."""
+
+    gone = False
+
+    def write(self, text: str) -> int:
+        if self.gone:
+            raise OSError(5, "Input/output error")
+        return super().write(text)
+
+
+def test_a_terminal_that_is_gone_ends_nothing() -> None:
+    stream = Hung()
+    told = Told(["vae", "cart"], stream=stream)
+    told.view.launch(1, "vae", 2)
+    stream.gone = True
+    told.whole_launch(1, launch("vae"))
+    assert told.view.lost
+    told.view.close()
+    stream.gone = False
+    told.view.tell("a line")
+    assert "a line" not in stream.getvalue()
+
+
+def test_outcomes_and_rates() -> None:
+    passed, invalid = launch("vae", 0, 2), launch("wlm", 0, 2, load=(T0_NS, T0_NS + 10**10))
+    assert (outcome(passed), outcome(invalid), outcome(lost("x", 0))) == (
+        "PASSED",
+        "INVALID",
+        "1 aborted, 1 out_of_memory",
+    )
+    assert (node_rate(passed), node_rate(invalid), node_rate(lost("x", 0)), node_rate([])) == (
+        "15.29k image/s",
+        "-",
+        "-",
+        "-",
+    )
+
+
+@pytest.mark.parametrize(("seconds", "said"), [(0, "0:00"), (7.9, "0:07"), (754, "12:34"), (3723, "1:02:03")])
+def test_durations(seconds: float, said: str) -> None:
+    assert duration(seconds) == said

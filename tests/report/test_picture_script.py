@@ -1,0 +1,74 @@
+"""scripts/picture.py: what it says where it cannot draw, and that its pictures are small."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+SCRIPT = Path(__file__).resolve().parents[2] / "scripts/picture.py"
+
+
+def run(*words: object, path: str) -> subprocess.CompletedProcess[str]:
+    line = [sys.executable, str(SCRIPT), *map(str, words)]
+    return subprocess.run(line, env=os.environ | {"PATH": path}, capture_output=True, text=True, timeout=60)
+
+
+def browser(folder: Path, *lines: str) -> str:
+    """A program of a browser's name; return a PATH that has it alone."""
+    program = folder / "chromium"
+    program.write_text("\n".join(["#!/bin/sh", *lines, ""]))
+    program.chmod(0o755)
+    return f"{folder}:/bin:/usr/bin"
+
+
+def test_what_is_missing_is_named(tmp_path: Path) -> None:
+    ended = run("page.html", tmp_path / "x.png", path=str(tmp_path))
+    assert ended.returncode == 2
+    assert "apt-get install chromium" in ended.stderr
+    ended = run(tmp_path / "none.html", tmp_path / "x.png", path=browser(tmp_path, "exit 0"))
+    assert ended.returncode == 2
+    assert "there is no page" in ended.stderr
+
+
+def test_a_browser_that_fails_is_quoted(tmp_path: Path) -> None:
+    (tmp_path / "page.html").write_text("<p>")
+    path = browser(tmp_path, "echo no display >&2", "exit 1")
+    ended = run(tmp_path / "page.html", tmp_path / "x.png", path=path)
+    assert ended.returncode == 2
+    assert "could not draw it: no display" in ended.stderr
+
+
+def test_a_picture_gets_a_palette_and_keeps_its_size(tmp_path: Path) -> None:
+    spec = importlib.util.spec_from_file_location("picture", SCRIPT)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    noise = np.random.default_rng(1).integers(0, 255, (200, 300, 3), np.uint8)
+    path = tmp_path / "x.png"
+    Image.fromarray(noise).save(path)
+    before = path.stat().st_size
+    assert module.shrink(path) < before / 2
+    with Image.open(path) as made:
+        assert (made.mode, made.size) == ("P", (300, 200))
+
+
+@pytest.mark.parametrize("kilobytes", [1, 200])
+def test_too_large_a_picture_is_refused(tmp_path: Path, kilobytes: int) -> None:
+    """The browser is one that copies a picture which lies there."""
+    side = 40 if kilobytes == 1 else 700
+    noise = np.random.default_rng(1).integers(0, 255, (side, side, 3), np.uint8)
+    Image.fromarray(noise).save(tmp_path / "noise.png")
+    (tmp_path / "page.html").write_text("<p>")
+    copy = f'for word; do case $word in --screenshot=*) cp "{tmp_path}/noise.png" "${{word#*=}}";; esac; done'
+    ended = run(tmp_path / "page.html", tmp_path / "made.png", path=browser(tmp_path, copy))
+    assert ended.returncode == (0 if kilobytes == 1 else 2)
+    assert ("bytes" in ended.stdout) == (kilobytes == 1)
+    assert ("a smaller --height" in ended.stderr) == (kilobytes == 200)

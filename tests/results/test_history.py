@@ -1,0 +1,204 @@
+"""The history's file: appended to by any number of writers, whole whatever happens, readable whatever was done."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import resource
+import tempfile
+from datetime import timedelta
+from pathlib import Path
+
+import msgspec
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from cotenant.errors import CotenantError
+from cotenant.results.entry import Entry, entry_of, line_of
+from cotenant.results.history import MOST_LINE_BYTES, add_to_history, read_history
+from cotenant.results.launches import Work
+from results.made import NOON
+
+WORK = Work("abc", 128, "fp32", 1, 2, "v1", "2.14.1")
+LINE = (
+    b'{"schema":"cotenant-history-1","suite":"baselines","job":"vae","run_id":3,"host":"node1",'
+    b'"start":"2026-03-14T12:00:03.123456Z","device":"Abacus","group":"student","unit":"image","outcome":"completed",'
+    b'"rate":103.0,"work":{"benchmark":"abc","batch_size":128,"precision":"fp32","devices":1,"tenants":2,'
+    b'"isolation":"v1","software":"2.14.1"},"setting":{"torch":"2.14.1"}}'
+)
+
+
+def entry(number: int = 0, **changes: object) -> Entry:
+    fields: dict[str, object] = {
+        "suite": "baselines",
+        "job": "vae",
+        "run_id": number,
+        "host": "node1",
+        "start": NOON + timedelta(seconds=number),
+        "device": "Abacus",
+        "group": "student",
+        "unit": "image",
+        "outcome": "completed",
+        "rate": 100.0 + number,
+        "work": WORK,
+        "setting": {"torch": "2.14.1"},
+    }
+    return Entry(**fields | changes)  # type: ignore[arg-type]
+
+
+def numbers(path: Path) -> list[int]:
+    return [one.run_id for one in read_history(path).entries]
+
+
+def test_a_line_of_version_1_stays_readable() -> None:
+    """Not to be changed with the code: histories are kept for years."""
+    assert line_of(entry(3)) == LINE
+    assert entry_of(LINE) == entry(3)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "sentence"),
+    [
+        (b"history-1", b"history-2", "schema"),
+        (b"103.0", b"0", "rate"),
+        (b"103.0", b"-1.5", "rate"),
+        (b"103.0", b"1e999", "out of range"),
+        (b"103.0", b"null", "completed with a rate of None"),
+        (b'"completed"', b'"failed"', "failed with a rate of 103.0"),
+        (b"123456Z", b"123456", "start"),
+        (b'"job":"vae",', b"", "job"),
+        (b'"vae"', b"7", "job"),
+        (b'"vae"', b'"\xff"', "."),
+        (b"{}}", b"{", "."),
+    ],
+)
+def test_what_is_no_entry_says_why(old: bytes, new: bytes, sentence: str) -> None:
+    line = LINE.replace(b'{"torch":"2.14.1"}}', b"{}}").replace(old, new)
+    with pytest.raises(ValueError, match=sentence):
+        entry_of(line)
+
+
+def test_a_launch_is_added_once(tmp_path: Path) -> None:
+    path = tmp_path / "deep/history.jsonl"
+    assert add_to_history(path, [entry(0), entry(1), entry(1)])[0] == 2
+    assert add_to_history(path, [entry(1, rate=7.0), entry(2)])[0] == 1
+    assert numbers(path) == [0, 1, 2]
+    assert read_history(path).entries[1].rate == 101
+    before = path.stat().st_mtime_ns
+    assert add_to_history(path, [entry(2)])[0] == 0
+    assert path.stat().st_mtime_ns == before
+    assert path.read_bytes().count(b"\n") == 3
+    same_moment = entry(2, start=entry(2).start.astimezone())
+    assert add_to_history(path, [same_moment])[0] == 0
+
+
+def test_a_torn_last_line_spoils_nothing_but_itself(tmp_path: Path) -> None:
+    path = tmp_path / "history.jsonl"
+    add_to_history(path, [entry(0), entry(1)])
+    path.write_bytes(path.read_bytes()[:-40])
+    assert numbers(path) == [0]
+    assert [one.line for one in read_history(path).damaged] == [2]
+    torn = path.read_bytes()
+    assert add_to_history(path, [entry(1), entry(2)])[0] == 2
+    assert path.read_bytes().startswith(torn + b"\n"), "what was there is never changed"
+    assert numbers(path) == [0, 1, 2]
+    assert [one.line for one in read_history(path).damaged] == [2]
+
+
+def test_a_last_line_that_lacks_only_its_end_counts(tmp_path: Path) -> None:
+    path = tmp_path / "history.jsonl"
+    add_to_history(path, [entry(0)])
+    path.write_bytes(path.read_bytes().rstrip())
+    assert add_to_history(path, [entry(0), entry(1)])[0] == 1
+    assert numbers(path) == [0, 1]
+
+
+def test_a_line_without_end_is_not_held_in_memory(tmp_path: Path) -> None:
+    path = tmp_path / "history.jsonl"
+    path.write_bytes(b"x" * (3 * MOST_LINE_BYTES + 5) + b"\n" + LINE + b"\n")
+    found = read_history(path)
+    assert numbers(path) == [3]
+    assert [one.line for one in found.damaged] == [1]
+
+
+@given(st.lists(st.one_of(st.binary(max_size=30), st.integers(0, 5)), max_size=12), st.integers(0, 60))
+@example([b"[" * 30_000], 0)
+@example([b'{"schema":' * 5000], 0)
+def test_whatever_the_file_holds_what_is_whole_is_read(parts: list[bytes | int], cut: int) -> None:
+    """Lines of ours among bytes of anybody, cut off anywhere near the end; then two more are added."""
+    ours = [part for part in parts if isinstance(part, int)]
+    lines = [line_of(entry(part)) if isinstance(part, int) else part.replace(b"\n", b"") for part in parts]
+    whole = b"".join(line + b"\n" for line in lines)
+    content = whole[: max(0, len(whole) - cut)]
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "history.jsonl")
+        path.write_bytes(content)
+        history = read_history(path)
+        found = [one.run_id for one in history.entries]
+        # A line that lost no more than its end is whole.
+        survivors = [number for number in ours if line_of(entry(number)) in content]
+        assert found == list(dict.fromkeys(survivors))
+        assert len(found) + len(history.damaged) <= len(content.split(b"\n"))
+        assert add_to_history(path, [entry(7), entry(8)])[0] == 2
+        assert path.read_bytes().startswith(content)
+        assert numbers(path) == [*found, 7, 8]
+
+
+def _add_all(path: Path, first: int) -> None:
+    for number in range(first, first + 40):
+        add_to_history(path, [entry(number), entry(number + 1)])
+
+
+def test_writers_at_the_same_time_lose_nothing_and_double_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "history.jsonl"
+    context = multiprocessing.get_context("fork")
+    writers = [context.Process(target=_add_all, args=(path, first)) for first in (0, 20, 40, 60)]
+    for writer in writers:
+        writer.start()
+    for writer in writers:
+        writer.join(60)
+        assert writer.exitcode == 0
+    assert sorted(numbers(path)) == list(range(101))
+    assert read_history(path).damaged == []
+    assert path.read_bytes().count(b"\n") == 101
+
+
+def _add_to_a_full_disk(path: Path) -> None:
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
+    try:
+        add_to_history(path, [entry(number) for number in range(1, 9)])
+    except CotenantError as error:
+        os._exit(7 if "cannot be written: File too large" in str(error) else 8)
+
+
+def test_a_disk_that_fills_takes_back_what_was_begun(tmp_path: Path) -> None:
+    path = tmp_path / "history.jsonl"
+    add_to_history(path, [entry(0)])
+    before = path.read_bytes()
+    writer = multiprocessing.get_context("fork").Process(target=_add_to_a_full_disk, args=(path,))
+    writer.start()
+    writer.join(30)
+    assert writer.exitcode == 7
+    assert path.read_bytes() == before
+
+
+def test_places_that_are_no_history(tmp_path: Path) -> None:
+    with pytest.raises(CotenantError, match=r"There is no history .*`cotenant history add DIR` begins one"):
+        read_history(tmp_path / "absent")
+    with pytest.raises(CotenantError, match="is no file"):
+        read_history(tmp_path)
+    with pytest.raises(CotenantError, match="cannot be opened: Is a directory"):
+        add_to_history(tmp_path, [entry()])
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(CotenantError, match="is no file"):
+        read_history(tmp_path / "pipe")
+    (tmp_path / "file").write_text("")
+    with pytest.raises(CotenantError, match="cannot be made"):
+        add_to_history(tmp_path / "file/history.jsonl", [entry()])
+    assert read_history(tmp_path / "file").entries == []
+
+
+def test_a_key_that_a_later_version_added_is_no_damage() -> None:
+    fields = msgspec.json.decode(LINE) | {"weather": "rain"}
+    assert entry_of(msgspec.json.encode(fields)) == entry(3)

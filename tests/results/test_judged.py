@@ -1,0 +1,139 @@
+"""What only several records together can say: rules over a launch's tenants and over earlier launches."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from cotenant.findings.launch_rules import LAUNCH_RULES
+from cotenant.results.judged import judged
+from cotenant.results.record import Record
+from results.made import ARGUMENTS, a_lost_record, a_part, a_record, observed, rules
+
+FAST = [500.0 + index % 5 for index in range(20)]
+
+
+def tenant(
+    number: int, slower: float = 1.0, name: str = "vae", part: dict[str, Any] | None = None, **arguments: Any
+) -> Record:
+    """One of two tenants; `slower` multiplies its times."""
+    told = a_part(arguments=ARGUMENTS | {"seed": 100 * (number + 1)} | arguments)
+    rows = observed([one * slower for one in FAST])
+    place = {"name": name, "tenant": number, "tenants": 2, "vcd": str(number)}
+    return a_record(place=place, told={"observations": rows, "skip": 0, "part": told | (part or {})})
+
+
+def pair(**second: Any) -> list[Record]:
+    return [tenant(0), tenant(1, **second)]
+
+
+def in_16_bit(slower: float, **arguments: Any) -> Record:
+    seen = {"observed": {"dtype": "bf16"}}
+    return tenant(0, slower, name="vae_bf16", part=seen, precision="bf16", **arguments)
+
+
+Case = tuple[str, str, Callable[[], tuple[list[Record], list[Record]]], list[int], str]
+
+FIRES: list[Case] = [
+    (
+        "same_seed",
+        "warning",
+        lambda: (pair(seed=100), []),
+        [0, 1],
+        "Tenants 0, 1 ran with one seed (100): they read the same data in the same order.",
+    ),
+    (
+        "slow_tenant",
+        "warning",
+        lambda: (pair(slower=1.25), []),
+        [1],
+        "Tenant 1 ran at 0.800 times the rate of tenant 0.",
+    ),
+    (
+        "different_work",
+        "error",
+        lambda: (pair(batch_size=64), []),
+        [0, 1],
+        "The tenants of this launch did different work: batch_size 128, 64.",
+    ),
+    (
+        "different_work",
+        "error",
+        lambda: (pair(part={"version": "another"}), []),
+        [0, 1],
+        "The tenants of this launch did different work: source 0123456789abcdef, another.",
+    ),
+    (
+        "no_speed_up",
+        "warning",
+        lambda: ([in_16_bit(1.0)], [tenant(0)]),
+        [0],
+        "In bf16 it ran at 1.0000 times the rate of vae in fp32.",
+    ),
+]
+
+SILENT: list[tuple[str, Callable[[], tuple[list[Record], list[Record]]]]] = [
+    ("same_seed", lambda: (pair(), [])),
+    ("same_seed", lambda: ([tenant(0, seed=None), tenant(1, seed=None)], [])),
+    ("same_seed", lambda: ([tenant(0)], [tenant(0)])),
+    ("slow_tenant", lambda: (pair(slower=1.08), [])),
+    ("slow_tenant", lambda: ([tenant(0)], [tenant(1, slower=2)])),
+    ("slow_tenant", lambda: ([tenant(0), a_lost_record("failed", "x", {"tenant": 1})], [])),
+    ("different_work", lambda: (pair(data="elsewhere", report="there"), [])),
+    ("different_work", lambda: ([tenant(0), a_lost_record("failed", "x", {"tenant": 1})], [])),
+    ("no_speed_up", lambda: ([in_16_bit(1.01)], [tenant(0)])),
+    ("no_speed_up", lambda: ([in_16_bit(1.0, batch_size=64)], [tenant(0)])),
+    ("no_speed_up", lambda: ([tenant(0)], [tenant(0)])),
+    ("no_speed_up", lambda: ([in_16_bit(1.0)], [a_lost_record("failed", "x")])),
+]
+
+
+@pytest.mark.parametrize(("rule", "severity", "made", "places", "sentence"), FIRES, ids=[row[0] for row in FIRES])
+def test_a_rule_speaks_of_the_records_concerned(
+    rule: str, severity: str, made: Any, places: list[int], sentence: str
+) -> None:
+    told = judged(*made())
+    assert [place for place, record in enumerate(told) if record.findings] == places
+    for place in places:
+        assert list(rules(told[place])) == [rule]
+        finding = rules(told[place])[rule]
+        assert (finding.sentence, finding.severity) == (sentence, severity)
+        assert finding.remedy
+        assert told[place].invalid == (severity == "error")
+
+
+@pytest.mark.parametrize(("rule", "made"), SILENT, ids=[row[0] for row in SILENT])
+def test_a_rule_is_silent(rule: str, made: Any) -> None:
+    launch, earlier = made()
+    assert [rule for record in judged(launch, earlier) for rule in rules(record)] == []
+
+
+def test_few_observations_name_no_slow_tenant() -> None:
+    few = [
+        a_record(
+            place={"tenant": number},
+            told={"observations": observed([500.0 * (1 + number)] * 5), "skip": 0, "part": a_part(arguments={})},
+        )
+        for number in (0, 1)
+    ]
+    assert [list(rules(record)) for record in judged(few, [])] == [["few_observations"]] * 2
+
+
+def test_scattered_observations_name_no_slow_tenant() -> None:
+    scattered = [300.0 * factor for _, factor in zip(range(20), itertools.cycle([1, 2, 3]), strict=False)]
+    slow = a_record(place={"tenant": 1}, told={"observations": observed(scattered), "skip": 0})
+    assert "slow_tenant" not in rules(judged([tenant(0), slow], [])[1])
+
+
+def test_every_rule_is_tested_both_ways() -> None:
+    speaking = {row[0] for row in FIRES}
+    assert speaking == {row[0] for row in SILENT}
+    assert len(speaking) == len(LAUNCH_RULES)
+
+
+def test_what_nothing_is_said_of_stays_itself() -> None:
+    launch = pair()
+    assert all(mine is given for mine, given in zip(judged(launch, []), launch, strict=True))

@@ -1,0 +1,124 @@
+"""What of the asked work fits into a budget: laws for every budget, and the cases a person would try."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cotenant.stats.budget import LEAST_STEP_NS, Amount, slowest_ns, steady_ns, within
+
+LEAST_KEPT = 6
+"""Of fewer kept observations there is no interval."""
+
+
+@st.composite
+def amounts(draw: st.DrawFn) -> Amount:
+    repeat = draw(st.integers(1, 200))
+    return Amount(draw(st.integers(1, 5000)), repeat, draw(st.integers(0, repeat - 1)))
+
+
+@st.composite
+def usual_amounts(draw: st.DrawFn) -> Amount:
+    """With the `skip` that a benchmark has where nobody asks for another."""
+    repeat = draw(st.integers(1, 200))
+    return Amount(draw(st.integers(1, 5000)), repeat, min(5, repeat // 3))
+
+
+times_ns = st.integers(1, 10**13)
+
+
+@given(amounts(), times_ns, times_ns)
+def test_never_more_than_was_asked_and_never_nothing(asked: Amount, batch_ns: int, budget_ns: int) -> None:
+    got = within(asked, batch_ns, budget_ns)
+    assert 1 <= got.number <= asked.number
+    assert 1 <= got.repeat <= asked.repeat
+    assert 0 <= got.skip <= asked.skip
+    assert got.skip < got.repeat
+
+
+@given(amounts(), times_ns, times_ns)
+def test_it_fits_wherever_one_batch_does(asked: Amount, batch_ns: int, budget_ns: int) -> None:
+    got = within(asked, batch_ns, budget_ns)
+    if batch_ns <= budget_ns:
+        assert got.batches * batch_ns <= budget_ns
+    else:
+        assert got == Amount(1, 1, 0)
+
+
+@given(amounts(), times_ns, times_ns)
+def test_what_fits_is_not_touched(asked: Amount, batch_ns: int, budget_ns: int) -> None:
+    fits = asked.batches * batch_ns <= budget_ns
+    assert (within(asked, batch_ns, budget_ns) == asked) == (fits or asked == Amount(1, 1, 0))
+
+
+@given(usual_amounts(), times_ns, times_ns)
+def test_an_interval_is_kept_wherever_single_batches_allow_it(asked: Amount, batch_ns: int, budget_ns: int) -> None:
+    got = within(asked, batch_ns, budget_ns)
+    if budget_ns // batch_ns >= 8:
+        assert got.repeat - got.skip >= min(LEAST_KEPT, asked.repeat - asked.skip)
+
+
+@given(amounts(), times_ns, times_ns)
+def test_observations_are_given_up_after_batches(asked: Amount, batch_ns: int, budget_ns: int) -> None:
+    got = within(asked, batch_ns, budget_ns)
+    assert got.repeat == asked.repeat or got.number == 1
+
+
+@given(amounts(), times_ns, times_ns)
+def test_nothing_is_given_up_that_would_fit(asked: Amount, batch_ns: int, budget_ns: int) -> None:
+    got = within(asked, batch_ns, budget_ns)
+    if got.number < asked.number:
+        assert (got.number + 1) * asked.repeat * batch_ns > budget_ns
+    if got.repeat < asked.repeat:
+        assert (got.repeat + 1) * batch_ns > budget_ns
+
+
+@given(amounts(), times_ns, times_ns, times_ns)
+def test_a_larger_budget_never_gives_less(asked: Amount, batch_ns: int, one_ns: int, other_ns: int) -> None:
+    less, more = (within(asked, batch_ns, budget_ns) for budget_ns in sorted((one_ns, other_ns)))
+    assert less.number <= more.number
+    assert less.repeat <= more.repeat
+    assert less.skip <= more.skip
+
+
+@pytest.mark.parametrize(
+    ("asked", "batch_s", "budget_s", "got"),
+    [
+        (Amount(30, 20, 5), 0.02, 60, Amount(30, 20, 5)),
+        (Amount(30, 20, 5), 0.02, 10, Amount(25, 20, 5)),
+        (Amount(30, 20, 5), 1, 60, Amount(3, 20, 5)),
+        (Amount(30, 20, 5), 5, 60, Amount(1, 12, 4)),
+        (Amount(30, 20, 5), 7.5, 60, Amount(1, 8, 2)),
+        (Amount(30, 20, 5), 30, 60, Amount(1, 2, 0)),
+        (Amount(30, 20, 5), 61, 60, Amount(1, 1, 0)),
+        (Amount(1, 9, 0), 10, 60, Amount(1, 6, 0)),
+        (Amount(4, 9, 8), 1, 30, Amount(3, 9, 8)),
+        (Amount(4, 9, 8), 5, 30, Amount(1, 6, 2)),
+    ],
+)
+def test_cases(asked: Amount, batch_s: float, budget_s: float, got: Amount) -> None:
+    assert within(asked, round(batch_s * 1e9), round(budget_s * 1e9)) == got
+
+
+@pytest.mark.parametrize(
+    ("warm_up_ns", "batch_ns"),
+    [
+        ([900_000, 30_000, 20_000], 20_000),
+        ([20_000, 30_000, 40_000], 30_000),
+        ([900_000], 900_000),
+        ([900_000, 0, -3], 900_000),
+        ([], None),
+        ([0], None),
+        ([-5, 0], None),
+        ([900, 50, 40], LEAST_STEP_NS),
+    ],
+)
+def test_how_long_a_batch_takes_by_the_warm_up(warm_up_ns: list[int], batch_ns: int | None) -> None:
+    assert steady_ns(warm_up_ns) == batch_ns
+
+
+def test_the_slowest_counts_and_who_says_nothing_does_not() -> None:
+    assert slowest_ns([[9_000, 5_000], [], [90_000, 7_000, 8_000]]) == 7_000
+    assert slowest_ns([[], [0]]) is None
+    assert slowest_ns([]) is None

@@ -1,0 +1,157 @@
+"""Together over alone: by hand, against scipy, and over many draws."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from cotenant.stats.comparison import compare
+from cotenant.stats.interference import Ratio, mean_ratio, ratio
+
+rates = st.floats(1e-3, 1e6)
+pairs = st.dictionaries(st.integers(0, 50), st.tuples(rates, rates), min_size=1, max_size=12)
+
+
+def of(over: dict[int, float], under: dict[int, float]) -> Ratio:
+    found = ratio(over, under)
+    assert found is not None
+    return found
+
+
+def test_by_hand() -> None:
+    found = of({0: 100 * math.exp(-0.1), 1: 50.0, 2: 10 * math.exp(0.1)}, {0: 100.0, 1: 50.0, 2: 10.0})
+    assert (found.ratio, found.n, found.paired) == (pytest.approx(1), (3, 3), True)
+    half = 4.302652729911275 * 0.1 / math.sqrt(3)  # t of two degrees of freedom
+    assert found.interval == pytest.approx((math.exp(-half), math.exp(half)))
+    lost = of({0: 90.0}, {0: 100.0})
+    assert lost.interference == pytest.approx(0.1)
+    assert of({0: 110.0}, {0: 100.0}).interference == pytest.approx(-0.1)
+
+
+def test_below_three_launches_there_is_a_ratio_and_no_interval() -> None:
+    found = of({0: 80.0, 1: 45.0}, {0: 100.0, 1: 50.0})
+    assert found.ratio == pytest.approx(math.sqrt(0.8 * 0.9))
+    assert (found.interval, found.terms, found.n) == (None, (), (2, 2))
+
+
+def test_a_missing_side_has_no_ratio() -> None:
+    assert ratio({}, {0: 1.0}) is None
+    assert ratio({0: 1.0}, {}) is None
+    assert mean_ratio([]) is None
+    with pytest.raises(ValueError, match="rates of launches"):
+        ratio({0: 0.0}, {0: 1.0})
+
+
+@given(pairs)
+def test_pairs_are_the_t_interval_of_the_logarithms_of_their_ratios(both: dict[int, tuple[float, float]]) -> None:
+    found = of({uid: over for uid, (over, _) in both.items()}, {uid: under for uid, (_, under) in both.items()})
+    logs = np.log([over for over, _ in both.values()]) - np.log([under for _, under in both.values()])
+    assert math.log(found.ratio) == pytest.approx(float(logs.mean()), abs=1e-9)
+    assert (found.interval is None) == (len(both) < 3)
+    if found.interval is not None and logs.std() > 1e-6:
+        expected = stats.ttest_1samp(logs, 0).confidence_interval(0.95)
+        assert [math.log(end) for end in found.interval] == pytest.approx(list(map(float, expected)), abs=1e-6)
+
+
+@given(pairs, st.lists(st.floats(0.1, 10), min_size=51, max_size=51))
+def test_what_a_pair_shares_cancels(both: dict[int, tuple[float, float]], state: list[float]) -> None:
+    over, under = ({uid: pair[side] for uid, pair in both.items()} for side in (0, 1))
+    shaken = [{uid: value * state[uid] for uid, value in side.items()} for side in (over, under)]
+    assert of(*shaken).ratio == pytest.approx(of(over, under).ratio)
+
+
+def test_only_shared_uids_make_pairs() -> None:
+    over, under = {0: 9.0, 1: 9.0, 2: 9.0, 7: 1.0}, {0: 10.0, 1: 10.0, 2: 10.0, 8: 99.0}
+    found = of(over, under)
+    assert (found.ratio, found.n, found.paired) == (pytest.approx(0.9), (3, 3), True)
+
+
+@pytest.mark.parametrize("first", [5, 4, 3])
+def test_with_too_few_shared_uids_every_launch_counts_as_it_is(first: int) -> None:
+    a, b = [10.0, 11.0, 10.5, 9.5, 10.2], [9.0, 9.1, 9.3, 8.8]
+    found = of({first + at: rate for at, rate in enumerate(b)}, dict(enumerate(a)))
+    assert (found.n, found.paired) == ((4, 5), False)
+    expected = compare(a, b)
+    assert expected.interval is not None
+    assert (found.ratio, found.interval) == (pytest.approx(expected.ratio), pytest.approx(expected.interval))
+
+
+def test_the_only_launch_of_a_side_is_paired_where_it_can_be() -> None:
+    found = of({0: 9.0}, {0: 10.0, 1: 20.0, 2: 30.0})
+    assert (found.ratio, found.n, found.paired) == (pytest.approx(0.9), (1, 1), True)
+
+
+def test_the_mean_over_benchmarks_is_geometric() -> None:
+    a, b = of({0: 0.5, 1: 0.5, 2: 0.5}, dict.fromkeys(range(3), 1.0)), of({0: 2.0}, {0: 1.0})
+    found = mean_ratio([a, b])
+    assert found is not None
+    assert (found.ratio, found.interval, found.n) == (pytest.approx(1), None, (1, 1))
+
+
+def test_the_mean_of_one_benchmark_is_that_benchmark() -> None:
+    paired = of({0: 0.9, 1: 0.95, 2: 0.91}, {0: 1.0, 1: 1.1, 2: 0.98})
+    single = of({5: 0.9, 6: 0.95, 7: 0.91}, {0: 1.0, 1: 1.1, 2: 0.98})
+    for one in (paired, single):
+        found = mean_ratio([one])
+        assert found is not None
+        assert found.interval == pytest.approx(one.interval)
+        assert (found.n, found.paired) == (one.n, one.paired)
+
+
+def test_the_mean_of_equal_benchmarks_by_hand() -> None:
+    """Four of them err half as much as one, with four times its degrees of freedom."""
+    one = of({0: math.exp(-0.1), 1: 1.0, 2: math.exp(0.1)}, dict.fromkeys(range(3), 1.0))
+    found = mean_ratio([one] * 4)
+    assert found is not None
+    half = float(stats.t.ppf(0.975, 8)) * 0.1 / math.sqrt(3) / 2
+    assert found.interval == pytest.approx((math.exp(-half), math.exp(half)))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("launches", [3, 5, 10])
+@pytest.mark.parametrize("shared", [0.0, 0.05])
+def test_the_interval_covers_whatever_a_pair_shares(launches: int, shared: float) -> None:
+    """Node rates of four tenants that keep 0.9; the machine's state differs by `shared` from uid to uid."""
+    generator = np.random.default_rng(20261121)
+    draws, covered, covered_welch, width, width_welch = 4000, 0, 0, 0.0, 0.0
+    for _ in range(draws):
+        state = np.exp(generator.normal(0, shared, launches))
+        sums = np.exp(generator.normal(0, 0.02, (2, launches, 4))).sum(axis=2)
+        over, under = (dict(enumerate((one * state).tolist())) for one in (0.9 * sums[0], sums[1]))
+        found = of(over, under).interval
+        welch = of({uid + 100: rate for uid, rate in over.items()}, under).interval
+        assert found is not None
+        assert welch is not None
+        covered += found[0] <= 0.9 <= found[1]
+        covered_welch += welch[0] <= 0.9 <= welch[1]
+        width, width_welch = width + found[1] - found[0], width_welch + welch[1] - welch[0]
+    assert 0.935 <= covered / draws <= 0.965
+    if shared:
+        # Right on average over much more than it says: that is what pairing is for.
+        assert covered_welch / draws > 0.99
+        assert width < width_welch / 2
+    else:
+        assert 0.935 <= covered_welch / draws <= 0.975
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("launches", [3, 5])
+def test_the_interval_of_the_mean_over_benchmarks_covers(launches: int) -> None:
+    generator = np.random.default_rng(7)
+    noises, kept = (0.01, 0.03, 0.002, 0.01, 0.05, 0.01), (0.9, 0.99, 0.5, 1.0, 0.7, 0.95)
+    truth, draws, covered = math.prod(kept) ** (1 / len(kept)), 4000, 0
+    for _ in range(draws):
+        found = []
+        for noise, factor in zip(noises, kept, strict=True):
+            a, b = np.exp(generator.normal(0, noise, (2, launches)))
+            found.append(of(dict(enumerate((factor * a).tolist())), dict(enumerate(b.tolist()))))
+        mean = mean_ratio(found)
+        assert mean is not None
+        assert mean.interval is not None
+        covered += mean.interval[0] <= truth <= mean.interval[1]
+    assert 0.93 <= covered / draws <= 0.985
