@@ -43,7 +43,7 @@ _GRU = {"words": 10_000, "emsize": 200, "nhid": 200}
 _IMAGES = {"batch_size": 4, "size": 64}
 _BF16 = {"precision": "bf16"}
 # Processors without bf16 of their own take ten times as long.
-_SMALL_BF16 = {"batch_size": 4, "size": 32, **_BF16}
+_SMALL_BF16 = {"batch_size": 4, "size": 32, "arch": "resnet18", **_BF16}
 _SHORT: dict[str, int] = {"pairs": 400, "starts": 4}
 
 JOBS = {
@@ -67,10 +67,10 @@ JOBS = {
     "fast_style": Job("fast_neural_style/neural_style", "fast_style", {"batch_size": 2}),
     "dcgan": Job(_DCGAN, "dcgan", {"batch_size": 8}),
     "convnet": Job(_CONVNET, "convnet", _IMAGES),
-    "convnet_fp16": Job(_CONVNET, "convnet", _SMALL_BF16),
+    "convnet_fp16": Job(_CONVNET, "convnet", _SMALL_BF16, pairs=12),
     "recom": Job("recommendation/neural_collaborative_filtering", "recom", {"batch_size": 2048}, pairs=60),
     "convnet_distributed": Job(_CONVNET, "convnet", _IMAGES, ranks=2),
-    "convnet_distributed_fp16": Job(_CONVNET, "convnet", _SMALL_BF16, ranks=2),
+    "convnet_distributed_fp16": Job(_CONVNET, "convnet", _SMALL_BF16, pairs=12, ranks=2),
     "dcgan_all": Job(_DCGAN, "dcgan", {"batch_size": 8}, ranks=2),
     "scaling": Job("image_classification/scaling", "convnet", _IMAGES, ranks=2),
 }

@@ -5,6 +5,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +35,8 @@ def launched(loose: Suites, jobs: list[dict[str, Any]], place: Path) -> Path:
     for path in list(place.glob("*.R0.D*.json")):
         record = json.loads(path.read_text())
         for uid in range(1, LAUNCHES):
-            other = record | {"run_id": uid}
+            start = datetime.fromisoformat(record["start_time"]) + timedelta(hours=uid)
+            other = record | {"run_id": uid, "start_time": start.isoformat()}
             other["statistics"] = record["statistics"] | {"median": record["statistics"]["median"] * (1 + uid / 1000)}
             path.with_name(path.name.replace(".R0.", f".R{uid}.")).write_text(json.dumps(other))
     return place

@@ -125,10 +125,10 @@ def test_a_tenant_alone_is_no_record_of_its_job(reports: Path, capsys: pytest.Ca
     assert run(capsys, "--reports", reports)[1] == before
 
 
-def test_two_isolations_under_one_job_are_said(reports: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_two_isolations_under_one_job_are_not_averaged(reports: Path, capsys: pytest.CaptureFixture[str]) -> None:
     free = a_record(place={"isolation": replace(ISOLATION, backend="none")})
     write_record(reports, free, NOON)
-    assert "isolation none and v1 stand here as one" in run(capsys, "--reports", reports)[2]
+    assert "(isolation none, not v1); they do not count." in run(capsys, "--reports", reports)[2]
 
 
 @pytest.mark.parametrize(

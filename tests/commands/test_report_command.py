@@ -51,7 +51,7 @@ def test_the_table(reports: Path, capsys: pytest.CaptureFixture[str]) -> None:
     status, said, errors = run(capsys, reports)
     assert (status, errors) == (0, "")
     lines = {line.split()[0]: line.split() for line in said.splitlines() if line}
-    assert lines["vae"][-1] == "PASSED"
+    assert "PASSED" in lines["vae"]
     assert "3L" in lines["cart"]
     assert "\x1b" not in said
 

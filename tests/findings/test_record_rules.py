@@ -295,7 +295,7 @@ FIRES: list[tuple[str, str, Made, str]] = [
         "until_interval",
         "info",
         lambda: until(0.01, 14, 50),
-        "--until-interval 1% ended its observations after 14 of 50: such an interval covers less than it says.",
+        "--until-interval 1% ended them after 14 of 50: such an interval covers less than it says.",
     ),
     (
         "until_interval",

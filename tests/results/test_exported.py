@@ -203,7 +203,7 @@ def test_an_export_among_records_is_not_read_twice(place: Path) -> None:
     exported(place, "jsonl").rename(place / "rows.jsonl")
     found = read_records([place])
     assert len(found.details) == len(records())
-    assert "it is an export; name the file itself to read it" in reasons(found)
+    assert "it is an export, which report, compare and mlbench-report read where it is named itself" in reasons(found)
     both = read_records([place, place / "rows.jsonl"])
     assert len(both.details) == 2 * len(records())
     assert both.details[0].spans.kept.size > 0

@@ -42,7 +42,10 @@ def test_the_slope_is_the_median_of_all_pairs(launches: list[float], data: st.Da
         return
     pairs = itertools.combinations(zip(times, launches, strict=True), 2)
     slopes = [math.log(b / a) / (later - time) for (time, a), (later, b) in pairs if later > time]
-    assert found is not None
+    if found is None:  # Sen's variance loses a term for each tie, of times and of rates.
+        assert len(set(times)) < len(times)
+        assert len(set(launches)) < len(launches)
+        return
     assert math.log(found.ratio) == pytest.approx(float(np.median(slopes)) * times[-1], rel=1e-6, abs=1e-9)
     low, high = found.interval
     assert low <= found.ratio * (1 + 1e-9)

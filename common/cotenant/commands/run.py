@@ -43,7 +43,7 @@ def main(argv: Sequence[str]) -> int:
         return EXIT_PASSED
     run.settle()
     tell("\n".join(run.heading()))
-    with shown([start.cell.label for start in run.starts]) as view:
+    with shown([start.label for start in run.starts]) as view:
         report = run.run(view.tell, view) if view else run.run(tell)
     if report.records:
         from cotenant.report.terminal import print_suite

@@ -87,13 +87,11 @@ def _v1_places(mounts: Mounts) -> Mapping[str, Path]:
 
 
 def _degraded(partial: Backend | None, refusals: Mapping[str, Refusal]) -> Chosen:
-    held = "Slices are not enforced by cgroups here"
-    if partial is not None:
-        held = f"Slices are enforced by cgroups only in part here (by {partial.name}; processors by affinity)"
+    some = f"slices only in part here (by {partial.name}; processors by affinity)" if partial is not None else ""
     finding = Finding(
         "degraded",
         "warning",
-        f"{held}: {_reasons(refusals)}.",
+        f"Cgroups enforce {some or 'no slices here'}: {_reasons(refusals)}.",
         f"{_remedy(refusals)} --isolation require refuses to run without them.".strip(),
     )
     return Chosen(partial or Affinity(), (finding,))

@@ -201,7 +201,7 @@ class SuiteRun:
         say: Callable[[str], None],
     ) -> list[Record]:
         begin_s = time.monotonic()
-        self._observer.launch(position, start.cell.label, len(start.orders))
+        self._observer.launch(position, start.label, len(start.orders))
         self._reaper.ensure()
         if missing is None:
             timeout_s = start.cell.job.timeout_s or self._options.timeout_s

@@ -44,10 +44,9 @@ class LaunchRate:
 class Launch(msgspec.Struct, frozen=True):
     """The records of one launch of a job on a host: `tenants` and their `rates`, and the rows they are.
 
-    A `solo` launch is of one tenant alone, beside launches of the job.
-
-    `flaw` is the reason why it has no `rate`; `overlap` the least of its tenants'. `outcomes` are of tenants that did
-    not complete, `findings` counts of errors, warnings and all.
+    A `solo` launch is of one tenant alone, beside launches of the job. `flaw` is the reason why it has no `rate`;
+    `overlap` the least of its tenants'. `outcomes` are of tenants that did not complete, `findings` counts of errors,
+    warnings and all.
     """
 
     suite: str

@@ -18,16 +18,17 @@ def check(record: Record) -> Finding | None:
         return None
     took_s = (record.observations[-1].end_ns - record.observations[0].start_ns) / 1e9
     cut = (
-        f"A budget of {budget_s:g} s cut {asked.repeat} observations of {asked.number} batches to {given.repeat} of "
-        f"{given.number}: {given.batches} of {asked.batches} batches"
+        f"{asked.repeat} observations of {asked.number} batches to {given.repeat} of {given.number}: "
+        f"{given.batches} of {asked.batches} batches"
     )
     if took_s > LATE * budget_s:
-        kept = cut if given != asked else f"A budget of {budget_s:g} s cut nothing"
         what = "One batch alone" if given.batches == 1 else "They"
         return Finding(
             "budget",
             "warning",
-            f"{kept}. {what} took {took_s:.1f} s.",
+            f"A budget of {budget_s:g} s cut {cut if given != asked else 'nothing'}. {what} took {took_s:.1f} s.",
             "Give a larger --budget, or a smaller batch.",
         )
-    return Finding("budget", "info", f"{cut}.") if given != asked else None
+    if given == asked:
+        return None
+    return Finding("budget", "info", f"A budget of {budget_s:g} s cut {cut}.")

@@ -9,20 +9,16 @@ from cotenant.findings.finding import Finding
 if TYPE_CHECKING:
     from cotenant.results.record import Record
 
-RULE = "until_interval"
-
 
 def check(record: Record) -> Finding | None:
-    share, given = record.isolation.policies.get(RULE), record.given
+    share, given = record.isolation.policies.get("until_interval"), record.given
     if not isinstance(share, float) or given is None or not record.completed:
         return None
     asked, made = f"--until-interval {100 * share:g}%", len(record.observations)
     if record.rank_observations:
-        return Finding(RULE, "info", f"{asked} has no effect here: ranks that stopped at different times would hang.")
-    if made == given.repeat:
-        return Finding(RULE, "info", f"{asked} did not end its observations before the last of {made}.")
-    return Finding(
-        RULE,
-        "info",
-        f"{asked} ended its observations after {made} of {given.repeat}: such an interval covers less than it says.",
-    )
+        sentence = f"{asked} has no effect here: ranks that stopped at different times would hang."
+    elif made == given.repeat:
+        sentence = f"{asked} did not end its observations before the last of {made}."
+    else:
+        sentence = f"{asked} ended them after {made} of {given.repeat}: such an interval covers less than it says."
+    return Finding("until_interval", "info", sentence)
