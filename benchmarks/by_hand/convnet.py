@@ -8,12 +8,12 @@ from typing import Any
 import torch
 from torch import distributed, nn
 from torch.nn.parallel import DistributedDataParallel
-from torchvision.models import resnet101
+from torchvision.models import get_model
 
 
-def script(batch_size: int, size: int, precision: str = "fp32") -> Iterator[Any]:
+def script(batch_size: int, size: int, arch: str = "resnet101", precision: str = "fp32") -> Iterator[Any]:
     """Yield the model, then the loss of one step after the other."""
-    model, criterion = resnet101(), nn.CrossEntropyLoss()
+    model, criterion = get_model(arch), nn.CrossEntropyLoss()
     if distributed.is_initialized():
         model = DistributedDataParallel(model)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9, weight_decay=1e-4, fused=True)
