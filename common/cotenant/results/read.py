@@ -77,7 +77,9 @@ def read_as(places: list[Path], made_of: Callable[[Any, str], T]) -> Iterator[T 
     """Yield what `made_of` makes of each record and its path. Raises CotenantError where a place does not exist."""
     for path in _files(places):
         if is_export(path):
-            yield Skipped(str(path), "it is an export, which report, compare and mlbench-report read where it is named itself")
+            yield Skipped(
+                str(path), "it is an export, which report, compare and mlbench-report read where it is named itself"
+            )
         else:
             yield from _read(path, made_of)
 
