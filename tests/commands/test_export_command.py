@@ -12,7 +12,7 @@ import pytest
 from cotenant.cli import main
 from cotenant.commands.report import OF_EXPORTS
 from cotenant.results.store import write_record
-from report.making import BUSY, launch, lost, scaling
+from report.making import BUSY, UNSLICED, launch, lost, scaling, solo
 
 
 @pytest.fixture
@@ -152,3 +152,31 @@ def test_formulas_are_text_in_a_spreadsheet(tmp_path: Path, capsys: pytest.Captu
     assert pl.read_csv(path).select("name", "message").row(0) == ("'=HYPERLINK(1)", "a\nb")
     run(capsys, "export", tmp_path, "--out", tmp_path / "x.parquet")
     assert pl.read_parquet(tmp_path / "x.parquet")["name"].to_list() == ["=HYPERLINK(1)"]
+
+
+@pytest.mark.parametrize("form", ["md", "csv", "json"])
+def test_what_neighbours_cost_is_the_same_of_exported_rows(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], form: str
+) -> None:
+    directory = tmp_path / "records"
+    directory.mkdir()
+    for uid in range(5):
+        loose = launch("vae", uid, mean_ms=600, place=UNSLICED)
+        for one in (*launch("vae", uid), *solo("vae", uid), *loose, *launch("vae", uid, place={"name": "wlm"})):
+            write_record(directory, one, datetime.fromisoformat(one.start_time))
+    rows = exported(capsys, directory)
+    of_both = [run(capsys, "report", place, "--table", "interference", "--format", form) for place in (directory, rows)]
+    assert [status for status, _, _ in of_both] == [0, 0]
+    assert "1.2" in of_both[0][1]
+    assert of_both[0][1] == of_both[1][1]
+
+
+def test_a_job_is_exported_with_its_launches_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    directory = tmp_path / "records"
+    directory.mkdir()
+    for one in (*launch("vae"), *solo("vae"), *launch("wlm")):
+        write_record(directory, one, datetime.fromisoformat(one.start_time))
+    path = tmp_path / "vae.jsonl"
+    assert run(capsys, "export", directory, "--job", "vae", "--out", path)[0] == 0
+    kept = [json.loads(line) for line in path.read_text().splitlines()]
+    assert sorted((one["name"], one["solo"]) for one in kept) == [("vae", False)] * 2 + [("vae.solo", True)] * 2

@@ -15,7 +15,7 @@ from cotenant.errors import EXIT_PASSED, CotenantError
 from cotenant.results.exporting import WRITERS, observation_frames, row_frames, write
 from cotenant.results.skipped import Skipped
 from cotenant.results.store import prepare_directory
-from cotenant.results.table import OBSERVATION_SCHEMA, SCHEMA
+from cotenant.results.table import JOB, OBSERVATION_SCHEMA, SCHEMA
 
 
 def main(argv: Sequence[str]) -> int:
@@ -88,8 +88,8 @@ class _Export:
         if suite is not None:
             frame = frame.filter(pl.col("suite").is_in([suite, ""]))
         if patterns:
-            names = [name for name in frame["name"].unique() if _matches(name, patterns)]
-            frame = frame.filter(pl.col("name").is_in(names))
+            names = [name for name in frame.select(JOB).to_series().unique() if _matches(name, patterns)]
+            frame = frame.filter(JOB.is_in(names))
         return frame
 
 

@@ -131,6 +131,7 @@ OBSERVATION_COLUMNS: dict[str, tuple[type, str]] = {
     "run_id": (int, "the repetition of the suite: its uid"),
     "vcd": (str, "as in a row"),
     "tenant": (int, "the tenant's number, from 0"),
+    "solo": (bool, "whether the tenant ran alone in its slice"),
     "hostname": (str, "the host"),
     "start_time": (str, "when the launch began, ISO 8601"),
     "observation": (int, "number of the observation in its launch, from 0"),

@@ -15,11 +15,11 @@ Values = tuple[Any, ...]
 def observations_of(fields: Any, path: str) -> list[Values]:
     """Return the values of OBSERVATION_COLUMNS of each observation. Raises ForeignError where it is no record."""
     row = row_of(fields, path)
-    record = (OBSERVATIONS, row.suite, row.name, row.run_id, row.vcd, row.tenant, row.hostname, row.start_time)
+    place = (row.suite, row.name, row.run_id, row.vcd, row.tenant, row.solo, row.hostname, row.start_time)
     skip = whole_of(fields.get("skip")) or 0
     observed = part_of(fields.get("observations"), list[Observed]) or []
     return [
-        tuple(map(portable, (*record, number, number >= skip, *_numbers(one), row.path)))
+        tuple(map(portable, (OBSERVATIONS, *place, number, number >= skip, *_numbers(one), row.path)))
         for number, one in enumerate(observed)
     ]
 
