@@ -102,7 +102,7 @@ def _measured(place: Path, suite: Suite, names: Sequence[str], launches: int, ui
 
 
 def _launches(place: Path) -> Launches:
-    found = launches_of(read_records([place]).rows)
+    found = launches_of(read_records([place]).frame)
     for line in found.left_out:
         print(f"{place.name}: {line}")
     return found

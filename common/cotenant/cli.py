@@ -16,6 +16,7 @@ COMMANDS = {
     "compare": "say per job whether a second set of records is faster or slower",
     "history": "keep launches over months, and say when their rates changed",
     "report": "say what records hold: in the terminal, as a page, as tables",
+    "export": "write a row per record, or per observation, as Parquet, CSV or JSON lines",
     "mlbench-report": "the original suite's report: results against targets, failures, one score",
 }
 

@@ -14,7 +14,7 @@ NEAR = (1.0, 1.004, 0.996, 1.002, 0.998)
 
 def launches(times: float, count: int = 5) -> list[LaunchRate]:
     rates = [100 * times * factor for factor in NEAR[:count]]
-    return [LaunchRate("vae", "student", uid, "", rate, WORK) for uid, rate in enumerate(rates)]
+    return [LaunchRate("vae", "student", uid, "", rate, WORK, 2) for uid, rate in enumerate(rates)]
 
 
 def lines(times: float, **others: float) -> Lines:

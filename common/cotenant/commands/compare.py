@@ -65,7 +65,7 @@ def _parse(words: Sequence[str]) -> argparse.Namespace:
         epilog="A verdict comes from the 95 % interval against the margin: FASTER, SLOWER, SAME, UNCLEAR, or INVALID.",
     )
     add = parser.add_argument
-    add("a", metavar="A", type=Path, help="a directory of records, or a record: the reference")
+    add("a", metavar="A", type=Path, help="a directory of records, a record, or an export: the reference")
     add("b", metavar="B", type=Path, help="what is compared to it")
     add("--format", choices=("text", *FORMATS), default="text", help="how to say it (default text)")
     add("--fail-on", choices=("slower",), help="exit 3 if a job is SLOWER")
@@ -95,11 +95,11 @@ def _check(allowed: Sequence[str], margin: float | None, noise: Path | None) -> 
 def _launches(place: Path) -> Launches:
     """Read the launches of a place; what is left out is said on standard error. Raises CotenantError for none."""
     records = read_records([place])
-    found = launches_of(records.rows)
+    found = launches_of(records.frame)
     said = [*(f"{one.path}: {one.reason}; skipped." for one in records.skipped), *found.left_out]
     for line in said:
         print(f"cotenant: {line}", file=sys.stderr)
-    if not records.rows:
+    if not records.details:
         raise CotenantError(f"There is no record in {place}.", "Name a directory that a suite wrote its records to.")
     return found
 

@@ -39,7 +39,7 @@ def launch_again(place: Path, b: Launches, cells: Sequence[str], words: Sequence
         if turn == 0:
             _tell("\n".join(run.heading()))
         report = run.run(_tell)
-        again = launches_of(read_records([options.places.output]).rows)
+        again = launches_of(read_records([options.places.output]).frame)
         _check_work(b, again, cells)
         if report.interrupted:
             return again, report.interrupted

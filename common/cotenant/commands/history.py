@@ -17,7 +17,8 @@ from cotenant.report.terminal import printable
 from cotenant.results.detail import Detail
 from cotenant.results.entry import Entry, entries_of
 from cotenant.results.history import History, add_to_history, read_history
-from cotenant.results.read import Skipped, read_details
+from cotenant.results.read import read_details
+from cotenant.results.skipped import Skipped
 from cotenant.stats.comparison import LEAST_MARGIN
 
 FILE = "history.jsonl"

@@ -10,17 +10,21 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+import polars as pl
+
 from cotenant.commands.flags import Parser
 from cotenant.errors import EXIT_PASSED, CotenantError
 from cotenant.launch.environment import SOURCE_ROOT
 from cotenant.report import mlbench
 from cotenant.report import mlbench_text as text
 from cotenant.report.mlbench_html import Page, mlbench_html
+from cotenant.report.terminal import printable
 from cotenant.results.configurations import newest_work
-from cotenant.results.launches import newest_of_each
-from cotenant.results.read import Records, read_records
+from cotenant.results.newest import newest_in
+from cotenant.results.read import read_records
 from cotenant.results.row import Row
 from cotenant.results.store import write_whole
+from cotenant.results.table import rows_of
 from cotenant.results.targets import Target, targets_named
 from cotenant.suite.jobfile import load, resolve_path
 
@@ -36,7 +40,8 @@ def main(argv: Sequence[str]) -> int:
         description="Results against targets, failures, one score, and how devices compare.",
     )
     add = parser.add_argument
-    add("--reports", type=Path, required=True, metavar="DIR", help="where records are; searched recursively")
+    where = "where records are, searched recursively; or an export"
+    add("--reports", type=Path, required=True, metavar="DIR", help=where)
     add("--name", metavar="SUITE", help="only records of this suite (its job file's stem)")
     add("--jobs", metavar="FILE", help="the job file whose jobs are expected (default: those that have a target)")
     add("--gpu-model", default="V100", metavar="MODEL", help="V100, MI50, RTX, or a CSV file of targets (default V100)")
@@ -50,15 +55,14 @@ def main(argv: Sequence[str]) -> int:
         raise CotenantError("--price has to be a positive number.")
     targets = targets_named(given.gpu_model, CHECKOUT / "targets")
     records = read_records([given.reports])
-    rows = _of_suite(records, given.name)
-    jobs = None if given.jobs is None else _expected(given.jobs, targets)
     notes = [f"{one.path}: {one.reason}; skipped." for one in records.skipped]
-    rows, twice = newest_of_each(rows)
-    rows, older = newest_work(rows)
-    notes += [*twice, *older]
-    for note in notes:
-        print(f"mlbench-report: {note}", file=sys.stderr)
-    page = _page(given, rows, targets, jobs, notes)
+    _say(notes)
+    newest, twice = newest_in(_of_suite(records.frame, given.name))
+    counted, older = newest_work(newest)
+    _say([*twice, *older])
+    rows = rows_of(counted)
+    jobs = None if given.jobs is None else _expected(given.jobs, targets)
+    page = _page(given, rows, targets, jobs, [*notes, *twice, *older])
     _print(page, rows, targets, given.classic)
     if given.html is not None:
         write_whole(given.html, mlbench_html(page).encode())
@@ -67,14 +71,20 @@ def main(argv: Sequence[str]) -> int:
     return EXIT_PASSED
 
 
-def _of_suite(records: Records, name: str | None) -> list[Row]:
+def _say(notes: Sequence[str]) -> None:
+    for note in notes:
+        print(f"mlbench-report: {note}", file=sys.stderr)
+
+
+def _of_suite(frame: pl.DataFrame, name: str | None) -> pl.DataFrame:
     """Return the rows of all tenants together: a tenant alone is a rate of its own kind, and none of the job's."""
-    rows = [row for row in records.rows if not row.solo and (name is None or row.suite in (name, ""))]
-    if not rows:
-        suites = sorted({row.suite for row in records.rows if row.suite})
+    together = frame.filter(~pl.col("solo"))
+    chosen = together if name is None else together.filter(pl.col("suite").is_in([name, ""]))
+    if chosen.is_empty():
+        suites = sorted(suite for suite in frame["suite"].unique() if suite)
         known = f"There are records of: {', '.join(suites)}." if suites else "Is it the directory of --outdir?"
         raise CotenantError(f"There are no records{f' of {name}' if name else ''} there.", known)
-    return rows
+    return chosen
 
 
 def _expected(name: str, targets: dict[str, Target]) -> list[str]:
@@ -123,7 +133,7 @@ def _print(page: Page, rows: list[Row], targets: dict[str, Target], classic: boo
     console = Console()
     if not console.is_terminal:
         console = Console(width=WIDTH)
-    console.print(page.title, page.subtitle, "", sep="\n", markup=False, highlight=False)
+    console.print(*map(printable, (page.title, page.subtitle)), "", sep="\n", markup=False, highlight=False)
     if classic:
         expected = {line.job: targets[line.job] for line in page.results}
         lines, short = mlbench.classic(rows, expected)

@@ -5,9 +5,11 @@ from __future__ import annotations
 import argparse
 import fnmatch
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+import polars as pl
 
 from cotenant.commands.flags import Parser
 from cotenant.commands.output import tell
@@ -16,10 +18,11 @@ from cotenant.launch.environment import SOURCE_ROOT
 from cotenant.report import interference_text, mlbench, scaling, scaling_text, summary_files, summary_text, tables
 from cotenant.report.interference import apart, interference_blocks
 from cotenant.report.summary import Job, Summary, scores, summarise
-from cotenant.results.detail import Detail
-from cotenant.results.read import Skipped, read_details
+from cotenant.results.newest import AT
+from cotenant.results.read import read_records
 from cotenant.results.store import prepare_directory, write_whole
 from cotenant.results.systems import read_systems
+from cotenant.results.table import JOB, Details
 from cotenant.results.targets import Target, save_targets, targets_named
 from cotenant.suite.jobfile import load, resolve_path
 
@@ -31,6 +34,7 @@ TARGETS = CHECKOUT / "targets"
 LIMITS = "V100"
 """Whose least shares and most spreads new targets take over, where --targets names nobody's."""
 WIDTH = 180
+OF_EXPORTS = "observations, timelines, meters and what findings say stand in the records only."
 FORMATS = {"md": summary_files.as_markdown, "csv": summary_files.as_csv, "json": summary_files.as_json}
 SCALING = {
     "md": scaling_text.as_markdown,
@@ -74,7 +78,7 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
         epilog="See docs/reports.md for every column, and for the tables other suites' readers know.",
     )
     add = parser.add_argument
-    add("places", metavar="DIR", type=Path, nargs="+", help="where records are; searched recursively")
+    add("places", metavar="DIR", type=Path, nargs="+", help="where records are, searched recursively; or an export")
     add("--name", metavar="SUITE", help="only records of this suite (its job file's stem)")
     add("--job", metavar="NAME", action="append", default=[], help="only these jobs: a name, a glob; may be repeated")
     add("--format", choices=("text", *FORMATS), default=None, help="how to say it (default text)")
@@ -113,30 +117,30 @@ def _check(given: argparse.Namespace) -> None:
     given.format = given.format or "text"
 
 
-def _read(given: argparse.Namespace) -> tuple[list[Detail], list[str]]:
+def _read(given: argparse.Namespace) -> tuple[Details, list[str]]:
     """Return the chosen records, and a sentence for each file that holds none. Raises CotenantError for no record."""
-    details: list[Detail] = []
-    skipped: list[str] = []
-    for one in read_details(given.places):
-        if isinstance(one, Skipped):
-            skipped.append(f"{one.path}: {one.reason}; skipped.")
-        else:
-            details.append(one)
-    if not details:
+    records = read_records(given.places)
+    skipped = [f"{one.path}: {one.reason}; skipped." for one in records.skipped]
+    if not records.details:
         for line in skipped:
             print(f"cotenant: {line}", file=sys.stderr)
         places = ", ".join(map(str, given.places))
         raise CotenantError(f"There is no record in {places}.", "Name a directory that a suite wrote its records to.")
-    chosen = [one for one in details if given.name is None or one.row.suite in (given.name, "")]
-    if not chosen:
-        suites = sorted({one.row.suite for one in details})
+    if records.exports:
+        skipped.append(f"{', '.join(records.exports)}: {OF_EXPORTS}")
+    frame = records.frame.with_row_index(AT)
+    chosen = frame if given.name is None else frame.filter(pl.col("suite").is_in([given.name, ""]))
+    if chosen.is_empty():
+        suites = sorted(frame["suite"].unique())
         hint = did_you_mean(given.name, suites) or f"There are records of: {', '.join(suites)}."
         raise CotenantError(f"There are no records of {given.name} there.", hint)
-    return _of_jobs(chosen, given.job), skipped
+    if given.job:
+        chosen = chosen.filter(JOB.is_in(_jobs(chosen.select(JOB).to_series().unique(maintain_order=True), given.job)))
+    return Details(records.details.table, chosen[AT].to_list()), skipped
 
 
-def _of_jobs(details: list[Detail], patterns: Sequence[str]) -> list[Detail]:
-    names = list(dict.fromkeys(one.row.job for one in details))
+def _jobs(names: Collection[str], patterns: Sequence[str]) -> set[str]:
+    """Return the names that a pattern means. Raises CotenantError for a pattern without any."""
     chosen: set[str] = set()
     for pattern in patterns:
         found = {name for name in names if name == pattern or fnmatch.fnmatchcase(name, pattern)}
@@ -144,7 +148,7 @@ def _of_jobs(details: list[Detail], patterns: Sequence[str]) -> list[Detail]:
             hint = did_you_mean(pattern, names) or f"There are {', '.join(names)}."
             raise CotenantError(f"There is no job '{pattern}' there.", hint)
         chosen |= found
-    return [one for one in details if one.row.job in chosen] if patterns else details
+    return chosen
 
 
 def _says_notes(given: argparse.Namespace) -> bool:

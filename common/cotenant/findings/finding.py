@@ -13,6 +13,10 @@ class Finding:
     """`rule` names the check; an `error` makes a completed launch INVALID; `remedy` may be empty."""
 
     rule: str
+    """Name of the check."""
     severity: Severity
+    """An `error` makes a completed launch INVALID."""
     sentence: str
+    """What is the matter."""
     remedy: str = ""
+    """How to mend it; may be empty."""

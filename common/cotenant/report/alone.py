@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 
 from cotenant.report.said import tenant_of
 from cotenant.results.detail import Detail
-from cotenant.results.launches import LaunchRate, difference_of, flaw, said_of_difference, work_of
+from cotenant.results.launches import LaunchRate, difference_of, said_of_difference, work_of
+from cotenant.results.row import Row
 from cotenant.stats.interference import Ratio, ratio
 
 NO_SLICES = "none"
@@ -51,7 +52,7 @@ def alone(solos: Sequence[Detail], members: Sequence[Detail]) -> tuple[Side, str
     They have to be of the work and of the slices of the `members`. The node's is known of a uid in which every tenant
     of the members has one.
     """
-    counted = [one for one in solos if flaw([one.row]) is None]
+    counted = [one for one in solos if _counts(one.row)]
     beside = {tenant_of(one.row): one for one in members}
     reasons = {id(one): unlike([beside.get(tenant_of(one.row), one), one]) for one in counted}
     like = [one for one in counted if reasons[id(one)] is None]
@@ -85,6 +86,11 @@ def unlike(details: Collection[Detail]) -> str | None:
         if one.slice:
             slices[tenant_of(one.row)].add(one.slice)
     return "different slices" if any(len(same) > 1 for same in slices.values()) else None
+
+
+def _counts(row: Row) -> bool:
+    """Whether a launch that is this row alone has a rate."""
+    return row.completed and not row.invalid and row.rate is not None and row.tenants in (None, 1)
 
 
 def _by_tenant(details: Iterable[Detail]) -> dict[str, Rates]:

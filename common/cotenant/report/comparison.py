@@ -10,6 +10,7 @@ from xml.etree import ElementTree
 from rich.table import Table
 
 from cotenant.report.numbers import ABSENT, rate
+from cotenant.report.terminal import printable
 from cotenant.results.launches import Launches, LaunchRate, Work, difference_of, said_of_difference
 from cotenant.stats.comparison import Comparison, Verdict, compare
 from cotenant.stats.holm import holm
@@ -129,7 +130,7 @@ def as_table(lines: Lines) -> Table:
     for name in HEADER:
         table.add_column(name, justify="left" if name in ("job", "verdict", "") else "right", overflow="fold")
     for line in lines.lines:
-        *row, verdict, note = (one.replace("[", r"\[") for one in cells(line))
+        *row, verdict, note = (printable(one).replace("[", r"\[") for one in cells(line))
         style = STYLES.get(line.verdict, "bold red")
         table.add_row(*row, f"[{style}]{verdict}[/]", note)
     return table

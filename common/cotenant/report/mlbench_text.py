@@ -19,6 +19,7 @@ from cotenant.report.mlbench import (
     colour,
 )
 from cotenant.report.numbers import ABSENT, percent
+from cotenant.report.terminal import printable
 
 RESULT_COLUMNS = ("job", "n", "target", "perf_tgt", "sd%_tgt", "mean", "perf", "perf_pass", "sd%", "sd%_pass")
 
@@ -70,7 +71,7 @@ def failure_lines(found: Sequence[Failure], total: int, passed: bool) -> Iterato
     share = f"{len(found)} of {total} records failed ({percent(len(found) / total if total else 1.0)})"
     yield f"{share}; at most 1 % may: {verdict(passed)}"
     for one in found:
-        yield f"  {one.job} R{one.run_id} D{one.vcd}: {' '.join(one.reason.split())}"
+        yield "  " + printable(f"{one.job} R{one.run_id} D{one.vcd}: {one.reason}")
 
 
 def score_lines(found: Score, price: float | None) -> Iterator[str]:
@@ -87,7 +88,7 @@ def score_lines(found: Score, price: float | None) -> Iterator[str]:
 
 def matrix_table(devices: Sequence[str], rows: Sequence[MatrixRow]) -> Table:
     title = "Relative device performance: mean (min .. max), % of each job's best device"
-    table = _table(title, ("job", *(f"D{device}" for device in devices)))
+    table = _table(title, ("job", *(printable(f"D{device}") for device in devices)))
     for row in rows:
         cells = []
         for device in devices:
@@ -96,7 +97,7 @@ def matrix_table(devices: Sequence[str], rows: Sequence[MatrixRow]) -> Table:
                 continue
             mean, low, high = row.shares[device]
             cells.append(Text(f"{100 * mean:.1f} ({100 * low:.1f} .. {100 * high:.1f})", colour(mean)))
-        table.add_row(Text(row.job), *cells)
+        table.add_row(Text(printable(row.job)), *cells)
     return table
 
 

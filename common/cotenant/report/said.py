@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 from cotenant.findings.finding import Severity
 from cotenant.results.detail import Detail
+from cotenant.results.record import portable
 from cotenant.results.row import Row
+from cotenant.results.table import Details
 
 ABORTED = "aborted"
 SEVERITIES: tuple[Severity, ...] = ("error", "warning", "info")
@@ -43,27 +45,26 @@ class Loss:
 
 def tenant_of(row: Row) -> str:
     """Return how a tenant is called: by its number, in the original's records by its device."""
-    return row.vcd if row.tenant is None else str(row.tenant)
+    return str(portable(row.vcd)) if row.tenant is None else str(row.tenant)
 
 
-def said(details: Iterable[Detail]) -> list[Said]:
+def said(details: Details) -> list[Said]:
     """Return the findings, the worst first; sentences that differ in their numbers only are one."""
-    places: dict[tuple[Severity, str, str, str], list[str]] = defaultdict(list)
-    sentences: dict[tuple[Severity, str, str, str], list[str]] = defaultdict(list)
-    for detail in details:
-        for one in detail.findings:
-            key = (one.severity, one.rule, _NUMBERS.sub("#", one.sentence), one.remedy)
-            places[key].append(detail.row.name)
-            sentences[key].append(one.sentence)
+    places: dict[tuple[Severity, str, str, str], Counter[str]] = defaultdict(Counter)
+    sentences: dict[tuple[Severity, str, str, str], dict[str, None]] = defaultdict(dict)
+    for one, job, count in details.findings():
+        key = (one.severity, one.rule, _NUMBERS.sub("#", one.sentence), one.remedy)
+        places[key][job] += count
+        sentences[key][one.sentence] = None
     found = [
         Said(
             severity,
             rule,
-            sentences[key][0],
+            next(iter(sentences[key])),
             remedy,
-            len(jobs),
-            len(set(sentences[key])) == 1,
-            tuple(dict.fromkeys(jobs)),
+            jobs.total(),
+            len(sentences[key]) == 1,
+            tuple(jobs),
         )
         for key, jobs in places.items()
         for severity, rule, _, remedy in (key,)

@@ -7,16 +7,22 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from itertools import groupby
 from statistics import median
+from typing import Any
+
+import polars as pl
 
 from cotenant.report.alone import Interference, alone, interference, sliced, together
 from cotenant.report.mlbench import NOT_IN_PG
-from cotenant.report.said import ABORTED, Loss, Said, losses, said, tenant_of
+from cotenant.report.said import ABORTED, SEVERITIES, Loss, Said, losses, said
 from cotenant.results.detail import Detail
-from cotenant.results.launches import Launches, LaunchRate, Work, flaw, launches_of, newest_of_each
+from cotenant.results.launches import Launch, LaunchRate, Work, launches_in, left_out
+from cotenant.results.newest import AT, newest_in
 from cotenant.results.row import Row
+from cotenant.results.table import Details, Table
 from cotenant.results.targets import Target
 from cotenant.stats.fairness import fairness
 from cotenant.stats.launches import across_launches
@@ -73,9 +79,10 @@ class Job:
     verdict: str
     isolation: str
     findings: Mapping[str, int]
+    gpus: tuple[str, ...]
     work: Work | None
     rates: tuple[LaunchRate, ...]
-    members: tuple[Detail, ...]
+    members: Details
     interference: Interference | None = None
 
 
@@ -90,49 +97,51 @@ class Summary:
     findings: tuple[Said, ...]
     losses: tuple[Loss, ...]
     notes: tuple[str, ...]
-    details: tuple[Detail, ...]
-    solos: tuple[Detail, ...] = ()
+    details: Details
+    solos: Details
 
     @property
     def rows(self) -> list[Row]:
-        return [one.row for one in self.details]
+        return self.details.rows
 
 
 def summarise(details: Iterable[Detail]) -> Summary:
     """Return the lines of all jobs, in the order of their first record; the newest record of each tenant counts."""
-    by_host: dict[tuple[str, str], list[Detail]] = defaultdict(list)
-    for detail in details:
-        by_host[detail.row.suite, detail.row.hostname].append(detail)
+    table = details.table if isinstance(details, Details) else Table.of(details)
+    at = pl.Series(AT, details.at if isinstance(details, Details) else range(table.frame.height), pl.UInt32)
+    chosen = table.frame if len(at) == table.frame.height else table.frame[at]
+    newest, notes = newest_in(chosen, apart=["hostname"])
+    newest = newest.with_columns(at.gather(newest[AT]))
+    by_host: dict[tuple[str, str], list[Launch]] = defaultdict(list)
+    for launch in launches_in(newest, apart=["hostname"]):
+        by_host[launch.suite, launch.host].append(launch)
     jobs: list[Job] = []
-    newest: list[Detail] = []
-    solos: list[Detail] = []
-    notes: list[str] = []
-    for (suite, host), members in by_host.items():
-        of_row = {id(one.row): one for one in members}
-        rows, twice = newest_of_each(one.row for one in members)
-        kept = [of_row[id(row)] for row in rows if not row.solo]
-        lone = [of_row[id(row)] for row in rows if row.solo]
-        found = launches_of(rows)
-        notes += [*twice, *found.left_out, *_flaws(lone)]
-        newest += kept
-        solos += lone
-        jobs += [_with_solos(job, lone) for job in _jobs(suite, host, kept, found)]
-    everything = [*newest, *solos]
-    return Summary(
-        tuple(jobs), tuple(said(everything)), tuple(losses(everything)), tuple(notes), tuple(newest), tuple(solos)
-    )
+    for launches in by_host.values():
+        shared, lone = ([one for one in launches if one.solo == solo] for solo in (False, True))
+        notes += [left_out(one) for one in (*shared, *lone) if one.flaw is not None]
+        in_slices = Details(table, [at for one in lone if sliced(one.isolation) for at in one.at])
+        jobs += _with_solos(_jobs(table, shared), in_slices)
+    kept, solos = (Details(table, _numbers(newest, pl.col("solo") == solo)) for solo in (False, True))
+    everything = Details(table, [*kept.at, *solos.at])
+    lost = Details(table, _numbers(newest.sort("solo", maintain_order=True), ~pl.col("completed")))
+    return Summary(tuple(jobs), tuple(said(everything)), tuple(losses(lost)), tuple(notes), kept, solos)
 
 
-def estimate(rates: Sequence[float], only: Detail | None = None) -> Estimate:
-    """Return the estimate from one rate a launch; `only` is the tenant whose single launch it was, if it was one's."""
+def _numbers(frame: pl.DataFrame, chosen: pl.Expr) -> list[int]:
+    """Return the numbers that chosen rows have in the table they were taken from."""
+    return frame.filter(chosen)[AT].to_list()
+
+
+def estimate(rates: Sequence[float], only: Mapping[str, Any] | None = None) -> Estimate:
+    """Return the estimate from one rate a launch; `only` is the row of a single launch's tenant, if it was one's."""
     found = across_launches(rates)
     if found.n > 1 or only is None:
         return Estimate(found.rate, found.interval, found.spread, found.n)
-    row, numbers = only.row, only.statistics
-    if numbers is not None:
-        return Estimate(numbers.median, numbers.interval, numbers.robust_spread, 1, numbers.n)
-    spread = row.sd_s / row.mean_s if row.sd_s is not None and row.mean_s else math.nan
-    return Estimate(found.rate, None, spread if math.isfinite(spread) else None, 1, row.n)
+    low, high = only["interval_low_items_s"], only["interval_high_items_s"]
+    if only["robust_spread"] is not None:
+        return Estimate(rates[0], None if low is None else (low, high), only["robust_spread"], 1, only["n"])
+    spread = only["sd_s"] / only["mean_s"] if only["sd_s"] is not None and only["mean_s"] else math.nan
+    return Estimate(rates[0], None, spread if math.isfinite(spread) else None, 1, only["n"])
 
 
 def scores(summary: Summary, targets: Mapping[str, Target], expected: Sequence[str]) -> dict[str, SuiteScore]:
@@ -152,95 +161,105 @@ def scores(summary: Summary, targets: Mapping[str, Target], expected: Sequence[s
 
 def per_tenant(job: Job) -> list[float]:
     """Return per launch the mean rate of a tenant."""
-    tenants = Counter(one.row.run_id for one in job.members)
-    return [one.rate / tenants[one.run_id] for one in job.rates]
+    return [one.rate / one.members for one in job.rates]
 
 
-def _jobs(suite: str, host: str, details: Sequence[Detail], found: Launches) -> list[Job]:
+def _jobs(table: Table, launches: Sequence[Launch]) -> list[Job]:
+    by_name: dict[str, list[Launch]] = defaultdict(list)
+    for one in launches:
+        by_name[one.job].append(one)
     lines: list[tuple[str, Job]] = []
-    for name, launches in found.of.items():
-        works = list(dict.fromkeys(one.work for one in launches))
-        members: dict[str, list[Detail]] = defaultdict(list)
-        for one in details:
-            if one.row.name == name:
-                members[one.row.isolation].append(one)
-        for isolation, of_isolation in members.items():
-            own = [one for one in works if one.isolation == isolation]
-            lost = {one.row.run_id for one in of_isolation} - {
-                one.run_id for one in launches if one.work.isolation == isolation
-            }
-            for index, work in enumerate(own or [None]):
-                rates = [one for one in launches if one.work == work]
-                counted = {one.run_id for one in rates}
+    for name, of_job in by_name.items():
+        works = list(dict.fromkeys(one.rate.work for one in of_job if one.rate))
+        by_isolation: dict[str, list[Launch]] = defaultdict(list)
+        for one in of_job:
+            by_isolation[one.isolation].append(one)
+        for isolation, of_isolation in by_isolation.items():
+            own: list[Work | None] = [one for one in works if one.isolation == isolation] or [None]
+            for index, work in enumerate(own):
                 # Launches without a rate have no work to be told apart by: they stand with the first.
-                shown = counted | lost if index == 0 else counted
-                of_line = [one for one in of_isolation if one.row.run_id in shown]
-                label = _label(name, work, works, isolation if len(members) > 1 else "")
-                lines.append((_first_start(of_line), _job(suite, host, name, label, of_line, rates, work)))
+                of_line = [one for one in of_isolation if (one.rate.work == work if one.rate else index == 0)]
+                label = _label(name, work, works, isolation if len(by_isolation) > 1 else "")
+                lines.append((min(one.start_time for one in of_line), _job(table, label, work, of_line)))
     return [line for _, line in sorted(lines, key=lambda pair: pair[0])]
 
 
-def _flaws(solos: Iterable[Detail]) -> list[str]:
-    """Say which launches of a tenant alone have no rate."""
-    flaws = ((one.row, flaw([one.row])) for one in solos)
-    return [f"{row.job} alone, repetition {row.run_id}: {reason}" for row, reason in flaws if reason is not None]
+def _with_solos(jobs: Iterable[Job], solos: Details) -> Iterator[Job]:
+    """Yield the jobs held against their solo launches in slices."""
+    by_job: dict[str, list[Detail]] = defaultdict(list)
+    for one in solos:
+        by_job[one.row.job].append(one)
+    for job in jobs:
+        if job.name in by_job:
+            in_slices, _ = alone(by_job[job.name], job.members)
+            job = replace(job, interference=interference(together(job.members, job.rates), in_slices))
+        yield job
 
 
-def _with_solos(job: Job, solos: Sequence[Detail]) -> Job:
-    """Return the job held against its solo launches in slices."""
-    of_job = [one for one in solos if one.row.job == job.name and sliced(one.row.isolation)]
-    in_slices, _ = alone(of_job, job.members)
-    return replace(job, interference=interference(together(job.members, job.rates), in_slices))
-
-
-def _first_start(details: Sequence[Detail]) -> str:
-    return min(one.row.start_time for one in details)
-
-
-def _job(
-    suite: str, host: str, name: str, label: str, details: list[Detail], rates: list[LaunchRate], work: Work | None
-) -> Job:
-    counted = {one.run_id for one in rates}
-    members = [one for one in details if one.row.run_id in counted]
-    tenants: dict[str, list[Detail]] = defaultdict(list)
-    for one in sorted(members, key=lambda one: (one.row.run_id, natural(tenant_of(one.row)))):
-        tenants[tenant_of(one.row)].append(one)
-    overlaps = [one.rendezvous.overlap for one in members if one.rendezvous is not None]
+def _job(table: Table, label: str, work: Work | None, launches: Sequence[Launch]) -> Job:
+    counted = sorted((one for one in launches if one.rate is not None), key=lambda one: one.run_id)
+    rates = [one.rate for one in launches if one.rate is not None]
+    tenants, members = _by_tenant(counted)
+    overlaps = [one.overlap for one in counted if one.overlap is not None]
+    first = launches[0]
     return Job(
-        suite=suite,
-        host=host,
-        name=name,
+        suite=first.suite,
+        host=first.host,
+        name=first.job,
         label=label,
-        group=details[0].row.group,
-        unit=next((one.row.unit for one in details if one.row.unit), ""),
-        node=estimate([one.rate for one in rates], members[0] if len(members) == 1 else None) if rates else None,
-        tenants={key: _tenant(tenants[key]) for key in sorted(tenants, key=natural)},
-        evenness=_evenness(members),
+        group=first.group,
+        unit=next((one.unit for one in launches if one.unit), ""),
+        node=_estimate(table, [one.rate for one in rates], members) if rates else None,
+        tenants={key: _estimate(table, *tenants[key]) for key in sorted(tenants, key=natural)},
+        evenness=_evenness(counted),
         overlap=min(overlaps, default=None),
-        launches=len({one.row.run_id for one in details}),
-        verdict=_verdict(details, counted),
-        isolation=details[0].row.isolation,
-        findings=Counter(finding.severity for one in details for finding in one.findings),
+        launches=len(launches),
+        verdict=_verdict(launches, counted),
+        isolation=first.isolation,
+        findings=_findings(launches),
+        gpus=tuple(gpu for gpu in table.frame["gpu"].gather(members).unique(maintain_order=True) if gpu),
         work=work,
         rates=tuple(rates),
-        members=tuple(members),
+        members=Details(table, members),
     )
 
 
-def _tenant(launches: Sequence[Detail]) -> Estimate:
-    return estimate([one.row.rate or 0.0 for one in launches], launches[0] if len(launches) == 1 else None)
+def _by_tenant(launches: Sequence[Launch]) -> tuple[dict[str, tuple[list[float], list[int]]], list[int]]:
+    """Return each tenant's rates and rows, and the rows of all, launch by launch in the order of the tenants."""
+    found: dict[str, tuple[list[float], list[int]]] = defaultdict(lambda: ([], []))
+    members: list[int] = []
+    for names, group in groupby(launches, key=lambda one: one.tenants):
+        alike = list(group)
+        order = sorted(range(len(names)), key=lambda index: natural(names[index]))
+        for name, rates, at in zip(
+            names,
+            zip(*(one.rates for one in alike), strict=True),
+            zip(*(one.at for one in alike), strict=True),
+            strict=True,
+        ):
+            found[name][0].extend(rate for rate in rates if rate is not None)
+            found[name][1].extend(at)
+        members += [one.at[index] for one in alike for index in order]
+    return found, members
 
 
-def _evenness(members: Sequence[Detail]) -> Evenness | None:
+def _estimate(table: Table, rates: Sequence[float], at: Sequence[int]) -> Estimate:
+    """Return the estimate from the rates of launches, whose rows these are."""
+    return estimate(rates, table.frame.row(at[0], named=True) if len(at) == 1 else None)
+
+
+def _findings(launches: Sequence[Launch]) -> Counter[str]:
+    errors, warnings, whole = (sum(counts) for counts in zip(*(one.findings for one in launches), strict=True))
+    return +Counter(dict(zip(SEVERITIES, (errors, warnings, whole - errors - warnings), strict=True)))
+
+
+def _evenness(launches: Sequence[Launch]) -> Evenness | None:
     """None where a launch has a single tenant: it shared with nobody."""
-    launches: dict[int, list[Row]] = defaultdict(list)
-    for one in members:
-        launches[one.row.run_id].append(one.row)
-    shared = [rows for rows in launches.values() if len(rows) > 1]
+    shared = [one for one in launches if len(one.rates) > 1]
     if not shared:
         return None
-    found = [fairness([row.rate or 0.0 for row in rows]) for rows in shared]
-    slowest = Counter(tenant_of(rows[one.slowest]) for rows, one in zip(shared, found, strict=True))
+    found = [fairness([rate or 0.0 for rate in one.rates]) for one in shared]
+    slowest = Counter(one.tenants[even.slowest] for one, even in zip(shared, found, strict=True))
     (who, times), *_ = slowest.most_common(1)
     return Evenness(
         median(one.jain for one in found),
@@ -249,18 +268,17 @@ def _evenness(members: Sequence[Detail]) -> Evenness | None:
     )
 
 
-def _verdict(details: Sequence[Detail], counted: set[int]) -> str:
+def _verdict(launches: Sequence[Launch], counted: Sequence[Launch]) -> str:
     """PASSED, how many launches of how many did, or what happened instead where none did."""
-    total = {one.row.run_id for one in details}
-    if counted == total:
+    if len(counted) == len(launches):
         return PASSED
     if counted:
-        return f"{len(counted)}/{len(total)} {PASSED}"
-    outcomes = [one.row.outcome for one in details if not one.row.completed]
+        return f"{len(counted)}/{len(launches)} {PASSED}"
+    outcomes = [outcome for one in launches for outcome in one.outcomes]
     if outcomes:
         # An aborted tenant ended by another's fault, which says more.
         return min(outcomes, key=lambda outcome: outcome == ABORTED)
-    return INVALID if any(one.row.invalid for one in details) else "incomplete"
+    return INVALID if any(one.invalid for one in launches) else "incomplete"
 
 
 def _label(name: str, work: Work | None, works: Sequence[Work], isolation: str) -> str:

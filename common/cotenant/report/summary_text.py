@@ -38,6 +38,7 @@ OPTIONAL = frozenset({INTERFERENCE, "device load"})
 ABOVE = ("job", "rate", "95 % interval", "n", "spread", "overlap", "verdict")
 LEFT = frozenset({"job", "group", "unit", "tenants", "verdict", "findings"})
 SHOWN_TENANTS = 4
+SHOWN_LOSSES = 50
 LEGEND = (
     "n: L launches, with the 95 % t interval of their mean (3 and more) and the spread between them; "
     "o observations of a single launch's only tenant, with the interval of their median. "
@@ -84,11 +85,11 @@ def header_of(jobs: Sequence[Job]) -> list[str]:
 
 def facts(jobs: Sequence[Job], host: str) -> str:
     """Return what holds for all jobs of a suite on one host: `node1: Some Processor; 2 tenants, isolation v1`."""
-    members = [one.row for job in jobs for one in job.members]
-    gpus = ", ".join(sorted({row.gpu for row in members if row.gpu}))
+    works = [job.work for job in jobs if job.work is not None]
+    gpus = ", ".join(sorted({gpu for job in jobs for gpu in job.gpus}))
     parts = {
-        "isolation": sorted({row.isolation for row in members if row.isolation}),
-        "torch": sorted({row.software for row in members if row.software}),
+        "isolation": sorted({work.isolation for work in works if work.isolation}),
+        "torch": sorted({work.software for work in works if work.software}),
     }
     said = [f"{name} {', '.join(values)}" for name, values in parts.items() if values]
     return "; ".join(part for part in (f"{host or 'an unnamed host'}{f': {gpus}' if gpus else ''}", *said) if part)
@@ -196,13 +197,15 @@ def _total(rows: Sequence[Sequence[str]]) -> int:
 
 
 def _below(summary: Summary) -> Iterator[Text]:
-    for loss in summary.losses:
+    for loss in summary.losses[:SHOWN_LOSSES]:
         where = f"{printable(loss.job)} R{loss.run_id} tenant {printable(loss.tenant)}: "
         more = f"  [{loss.aborted} more aborted with it]" if loss.aborted else ""
         text = f"{loss.outcome}: {printable(loss.message)}".removesuffix(": ")
         yield Text.assemble((where, "bold"), text, (more, "dim"))
-    for note in summary.notes:
+    yield from _more(len(summary.losses), "tenants that did not finish")
+    for note in summary.notes[:SHOWN_LOSSES]:
         yield Text(printable(note), "dim")
+    yield from _more(len(summary.notes), "notes of this kind")
     for one in summary.findings:
         if one.severity != "info":
             yield Text.assemble(
@@ -213,9 +216,14 @@ def _below(summary: Summary) -> Iterator[Text]:
         yield Text(f"{infos} more for information: they stand in --html and --format json.", "dim")
 
 
+def _more(count: int, of: str) -> Iterator[Text]:
+    if count > SHOWN_LOSSES:
+        yield Text(f"{count - SHOWN_LOSSES:,} more {of}: they stand in --format json.", "dim")
+
+
 def sentence(one: Said) -> str:
-    """Return the first sentence of a finding with its remedy."""
-    return f"{one.sentence} {one.remedy}".strip()
+    """Return the first sentence of a finding with its remedy; its rule, where no more is known."""
+    return f"{one.sentence} {one.remedy}".strip() or one.rule
 
 
 def where_of(one: Said) -> str:

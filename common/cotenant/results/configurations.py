@@ -2,44 +2,49 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import fields
 
-from cotenant.results.launches import Work, work_of
-from cotenant.results.row import Row
+import polars as pl
+
+from cotenant.results.launches import WORK, Work
+
+_JOB = ("hostname", "name")
+_COUNTS = pl.col("ours") & pl.col("completed") & ~pl.col("invalid") & pl.col("rate_items_s").is_not_null()
 
 
-def newest_work(rows: Sequence[Row]) -> tuple[list[Row], list[str]]:
+def newest_work(frame: pl.DataFrame) -> tuple[pl.DataFrame, list[str]]:
     """Return the rows without rates of other work than a job's newest on its host, and a sentence on each such job.
 
     For readers that average all records of one name: two configurations under one name have no average.
     """
-    works: dict[tuple[str, str], list[Row]] = defaultdict(list)
-    for row in rows:
-        # What has no number decides nothing: an INVALID record would else drive out the good ones.
-        if row.ours and row.completed and not row.invalid and row.rate is not None:
-            works[row.hostname, row.name].append(row)
-    current = {job: work_of(max(members, key=lambda row: row.start_time)) for job, members in works.items()}
-    older = [row for members in works.values() for row in members if work_of(row) != current[row.hostname, row.name]]
-    left_out: dict[tuple[str, str], list[Row]] = defaultdict(list)
-    for row in older:
-        left_out[row.hostname, row.name].append(row)
+    # What has no number decides nothing: an INVALID record would else drive out the good ones.
+    counted = frame.filter(_COUNTS)
+    newest = counted.sort("start_time", descending=True, maintain_order=True).unique(_JOB, keep="first")
+    current = {(host, name): Work(*work) for host, name, *work in newest.select(*_JOB, *WORK).iter_rows()}
+    seen = counted.group_by(*_JOB, *WORK, maintain_order=True).len()
+    others: dict[tuple[str, str], list[tuple[Work, int]]] = {}
+    for host, name, *work, count in seen.iter_rows():
+        if Work(*work) != current[host, name]:
+            others.setdefault((host, name), []).append((Work(*work), count))
+    if not others:
+        return frame, []
     said = [
-        f"{name}: {len(members)} records are of other work than the newest "
-        f"({_differing(current[host, name], members)}); they do not count."
-        for (host, name), members in left_out.items()
+        f"{name}: {sum(count for _, count in of_job)} records are of other work than the newest "
+        f"({_differing(current[host, name], [work for work, _ in of_job])}); they do not count."
+        for (host, name), of_job in others.items()
     ]
-    dropped = {id(row) for row in older}
-    return [row for row in rows if id(row) not in dropped], said
+    mine = newest.select(*_JOB, *WORK, current=True)
+    beside = frame.join(mine, on=[*_JOB, *WORK], how="left", nulls_equal=True, maintain_order="left")
+    return frame.filter(~_COUNTS | beside["current"].is_not_null()), said
 
 
-def _differing(work: Work, rows: Sequence[Row]) -> str:
-    """Name what the rows' works differ in from `work`, with both values where a person can read them."""
+def _differing(work: Work, others: Sequence[Work]) -> str:
+    """Name what other works differ in from `work`, with both values where a person can read them."""
     told = []
     for one in fields(Work):
-        mine, others = getattr(work, one.name), {str(getattr(work_of(row), one.name)) for row in rows}
-        if others - {str(mine)}:
-            values = "" if one.name == "benchmark" else f" {', '.join(sorted(others - {str(mine)}))}, not {mine}"
+        mine, theirs = str(getattr(work, one.name)), {str(getattr(other, one.name)) for other in others}
+        if theirs - {mine}:
+            values = "" if one.name == "benchmark" else f" {', '.join(sorted(theirs - {mine}))}, not {mine}"
             told.append(f"{one.name.replace('_', ' ')}{values}")
     return "; ".join(told)

@@ -2,35 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import polars as pl
 
-from cotenant.results.row import Row
+_MOMENT = ("suite", "hostname", "name", "start_time")
 
 
-def without_copies(rows: Iterable[Row]) -> tuple[list[Row], list[str]]:
+def without_copies(frame: pl.DataFrame) -> tuple[pl.DataFrame, list[str]]:
     """Return the rows without copies of a launch under another repetition's number, and a sentence on each of these.
 
     No two launches of a host begin at the same microsecond: equal numbers would look like many that agree. Only what
     has a rate can be such a copy: a failure is never left out.
     """
-    given = list(rows)
-    first: dict[tuple[str, ...], int] = {}
-    for row in given:
-        if _has_rate(row):
-            first[_moment(row)] = min(first.get(_moment(row), row.run_id), row.run_id)
-    copies = [row for row in given if _has_rate(row) and first[_moment(row)] != row.run_id]
-    said = {
-        f"{row.name}, repetition {row.run_id}: it began at the same moment as repetition {first[_moment(row)]}, "
+    has_rate = pl.col("ours") & (pl.col("start_time") != "") & pl.col("rate_items_s").is_not_null()
+    first = pl.when(has_rate).then("run_id").min().over(_MOMENT)
+    at = frame.select(copy=has_rate & (pl.col("run_id") != first), first=first)
+    if not at["copy"].any():
+        return frame, []
+    told = pl.concat([frame.select("name", "run_id"), at], how="horizontal").filter("copy").unique()
+    said = [
+        f"{name}, repetition {run_id}: it began at the same moment as repetition {of}, "
         "and is a copy of it; it does not count."
-        for row in copies
-    }
-    dropped = set(map(id, copies))
-    return [row for row in given if id(row) not in dropped], sorted(said)
-
-
-def _has_rate(row: Row) -> bool:
-    return row.ours and bool(row.start_time) and row.rate is not None
-
-
-def _moment(row: Row) -> tuple[str, ...]:
-    return row.suite, row.hostname, row.name, row.start_time
+        for name, run_id, of in told.select("name", "run_id", "first").iter_rows()
+    ]
+    return frame.filter(~at["copy"]), sorted(said)

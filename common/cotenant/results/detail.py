@@ -75,9 +75,7 @@ class Detail:
 def detail_of(fields: Any, path: str) -> Detail:
     """Return the detail of one decoded JSON object. Raises ForeignError where it is no record."""
     row = row_of(fields, path)
-    if not all(_is_rate(one) for one in (row.rate, row.rate_mean) if one is not None):
-        row = msgspec.structs.replace(row, rate=None, rate_mean=None)
-    findings = (_part(one, Finding) for one in list_of(fields.get("findings")))
+    findings = (part_of(one, Finding) for one in list_of(fields.get("findings")))
     return Detail(
         row=row,
         statistics=_statistics(fields.get("statistics")) if row.rate is not None else None,
@@ -95,7 +93,7 @@ def detail_of(fields: Any, path: str) -> Detail:
 
 
 def _spans(fields: Mapping[str, Any]) -> Spans:
-    observed = _part(fields.get("observations"), list[Observed]) or []
+    observed = part_of(fields.get("observations"), list[Observed]) or []
     skip = fields.get("skip")
     first_kept = skip if isinstance(skip, int) else 0
     possible = [(index, one) for index, one in enumerate(observed) if one.possible]
@@ -108,7 +106,7 @@ def _spans(fields: Mapping[str, Any]) -> Spans:
 
 
 def _statistics(value: Any) -> Description | None:
-    found = _part(value, Description)
+    found = part_of(value, Description)
     if found is None:
         return None
     numbers = (found.median, *(found.interval or ()))
@@ -122,7 +120,7 @@ def _is_rate(value: float) -> bool:
 
 
 def _meeting(value: Any) -> Meeting | None:
-    found = _part(value, Meeting)
+    found = part_of(value, Meeting)
     if found is None:
         return None
     stamps = (found.ready_ns, found.t0_ns, found.start_ns, found.load_end_ns, *found.warm_up_ns)
@@ -157,7 +155,8 @@ def _work(fields: Mapping[str, Any], row: Row) -> str:
     return unique_id(row.job, row.version, arguments)
 
 
-def _part(value: Any, kind: type[T]) -> T | None:
+def part_of(value: Any, kind: type[T]) -> T | None:
+    """Return the value as what it should be, or None where it is something else."""
     try:
         return msgspec.convert(value, kind)
     except (msgspec.ValidationError, UnicodeEncodeError, RecursionError):

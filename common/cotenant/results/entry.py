@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Annotated, Literal
 
 import msgspec
+import polars as pl
 
 from cotenant.results.detail import Detail
-from cotenant.results.launches import Work, flaw, launches_of, work_of
+from cotenant.results.launches import Launch, Work, launches_in, work_of
+from cotenant.results.newest import AT, launch_key, newest_of_tenants, with_lone
 from cotenant.results.record import portable
 from cotenant.results.row import Row
 from cotenant.results.setting import setting_of
+from cotenant.results.table import bare, frame_of
 
 COMPLETED, INVALID, ABORTED = "completed", "INVALID", "aborted"
 Identity = tuple[str, str, str, int, datetime]
@@ -54,6 +56,9 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
         return (self.host, self.suite, self.job, self.run_id, self.start.astimezone(UTC))
 
 
+_APART = ("hostname", "began")
+_BEGAN = pl.when("ours").then("start_time").otherwise(pl.lit(""))
+"""The original's tenants have each a start of their own."""
 _DECODER = msgspec.json.Decoder(Entry)
 
 
@@ -71,13 +76,15 @@ def entries_of(details: Iterable[Detail]) -> tuple[list[Entry], list[Unkept]]:
     A launch that runs, or whose runner died, has fewer records than tenants: the first line of a launch is its only
     one, so such a launch waits for its records.
     """
-    groups: dict[tuple[str, str, str, int, str], list[tuple[Row, dict[str, str]]]] = defaultdict(list)
+    rows: list[Row] = []
+    settings: list[dict[str, str]] = []
     for detail in details:
-        row = detail.row
-        # The original's tenants have each a start of their own.
-        start = row.start_time if row.ours else ""
-        groups[row.hostname, row.suite, row.name, row.run_id, start].append((row, setting_of(detail.machine)))
-    made = [_entry([row for row, _ in members], members[0][1]) for members in groups.values()]
+        if not detail.row.solo:  # A tenant alone is no launch of the job.
+            rows.append(detail.row)
+            settings.append(setting_of(detail.machine))
+    numbered = with_lone(frame_of(map(bare, rows)).with_row_index(AT).with_columns(began=_BEGAN))
+    newest, _ = newest_of_tenants(numbered, launch_key(_APART))
+    made = [_entry(one, [rows[i] for i in one.at], settings[one.at[0]]) for one in launches_in(newest, _APART)]
     kept = sorted((one for one in made if isinstance(one, Entry)), key=lambda one: one.start)
     return kept, [one for one in made if isinstance(one, Unkept)]
 
@@ -97,18 +104,14 @@ def entry_of(line: bytes) -> Entry:
         raise ValueError(str(error)) from None
 
 
-def _entry(rows: Sequence[Row], setting: dict[str, str]) -> Entry | Unkept | None:
+def _entry(launch: Launch, rows: Sequence[Row], setting: dict[str, str]) -> Entry | Unkept:
     first = rows[0]
-    launch = f"{first.name}, repetition {first.run_id}"
-    found = launches_of(rows)
-    if first.name not in found.of:
-        return None  # No launch of the job: a tenant alone.
-    start, outcome = _start(rows), _outcome(rows)
+    name = f"{first.name}, repetition {first.run_id}"
+    start, outcome = _start(rows), _outcome(launch)
     if start is None:
-        return Unkept(launch, "its records do not say when it started.")
+        return Unkept(name, "its records do not say when it started.")
     if outcome is None:
-        return Unkept(launch, found.left_out[-1].partition(": ")[2])
-    rates = found.of[first.name]
+        return Unkept(name, str(launch.flaw))
     try:
         # As it will be read: a launch is known again by what stands in the history.
         return entry_of(
@@ -123,14 +126,14 @@ def _entry(rows: Sequence[Row], setting: dict[str, str]) -> Entry | Unkept | Non
                     group=first.group,
                     unit=first.unit,
                     outcome=outcome,
-                    rate=rates[0].rate if rates else None,
+                    rate=launch.rate.rate if launch.rate else None,
                     work=work_of(first),
                     setting=setting,
                 )
             )
         )
     except (ValueError, OverflowError) as error:
-        return Unkept(launch, f"its records cannot be kept: {error}.")
+        return Unkept(name, f"its records cannot be kept: {error}.")
 
 
 def _start(rows: Sequence[Row]) -> datetime | None:
@@ -142,12 +145,11 @@ def _start(rows: Sequence[Row]) -> datetime | None:
     return min(time if time.tzinfo else time.replace(tzinfo=UTC) for time in times)
 
 
-def _outcome(rows: Sequence[Row]) -> str | None:
+def _outcome(launch: Launch) -> str | None:
     """Return what became of a launch; None where it has neither a rate nor a failure."""
-    lost = [row.outcome for row in rows if not row.completed]
-    if lost:
+    if launch.outcomes:
         # An aborted tenant ended by another's fault, which says more.
-        return min(lost, key=lambda outcome: outcome == ABORTED)
-    if any(row.invalid for row in rows):
+        return min(launch.outcomes, key=lambda outcome: outcome == ABORTED)
+    if launch.invalid:
         return INVALID
-    return COMPLETED if flaw(rows) is None else None
+    return COMPLETED if launch.rate else None

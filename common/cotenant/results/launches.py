@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
+from typing import Any
 
-from cotenant.results.copies import without_copies
+import msgspec
+import polars as pl
+
+from cotenant.results.newest import AT, launch_key, newest_in, with_lone
 from cotenant.results.row import Row
+from cotenant.results.table import JOB, bare, frame_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +30,7 @@ class Work:
 
 @dataclass(frozen=True, slots=True)
 class LaunchRate:
-    """One launch of a job: the items per second of all its tenants together."""
+    """One launch of a job: the items per second of all its tenants together, and how many these are."""
 
     job: str
     group: str
@@ -33,6 +38,35 @@ class LaunchRate:
     start_time: str
     rate: float
     work: Work
+    members: int
+
+
+class Launch(msgspec.Struct, frozen=True):
+    """The records of one launch of a job on a host: `tenants` and their `rates`, and the rows they are.
+
+    A `solo` launch is of one tenant alone, beside launches of the job. `flaw` is the reason why it has no `rate`;
+    `overlap` the least of its tenants'. `outcomes` are of tenants that did not complete, `findings` counts of errors,
+    warnings and all.
+    """
+
+    suite: str
+    host: str
+    job: str
+    group: str
+    unit: str
+    isolation: str
+    run_id: int
+    solo: bool
+    start_time: str
+    flaw: str | None
+    rate: LaunchRate | None
+    tenants: list[str]
+    rates: list[float | None]
+    at: list[int]
+    overlap: float | None
+    outcomes: list[str]
+    invalid: bool
+    findings: tuple[int, int, int]
 
 
 def difference_of(works: Collection[Work], beside: Collection[str] = ()) -> tuple[str, str] | None:
@@ -61,95 +95,164 @@ class Launches:
     left_out: list[str] = field(default_factory=list)
 
 
-def launches_of(rows: Iterable[Row]) -> Launches:
+def launches_of(rows: Iterable[Row] | pl.DataFrame) -> Launches:
     """Group rows into launches. A launch with a failed, invalid or missing tenant has no rate, and is said.
 
     Solo launches are none of these: a tenant alone is not the node.
     """
-    newest, twice = newest_of_each(row for row in rows if not row.solo)
-    groups: dict[tuple[str, str, str, int], list[Row]] = defaultdict(list)
-    for row in newest:
-        groups[row.suite, row.name, row.isolation, row.run_id].append(row)
+    newest, twice = newest_in(_frame(rows).filter(~pl.col("solo")))
     found = Launches(left_out=twice)
-    for (_, name, _, run_id), members in groups.items():
-        of_job = found.of.setdefault(name, [])
-        if (reason := flaw(members)) is not None:
-            found.left_out.append(f"{name}, repetition {run_id}: {reason}")
+    for launch in launches_in(newest):
+        of_job = found.of.setdefault(launch.job, [])
+        if launch.rate is None:
+            found.left_out.append(left_out(launch))
         else:
-            of_job.append(_launch(members))
+            of_job.append(launch.rate)
     return found
 
 
-def newest_of_each(rows: Iterable[Row]) -> tuple[list[Row], list[str]]:
-    """Return the newest row of each tenant of each repetition of a job, and a sentence where there were several.
-
-    With and without isolation are two things, whatever their uid. A tenant is known by its number, in the original's
-    records by its device and host. Of our own records those of the newest launch count alone: what is left of an
-    earlier one with more tenants was not measured beside these.
-    """
-    kept, said = without_copies(rows)
-    found: dict[tuple[object, ...], list[Row]] = defaultdict(list)
-    for row in kept:
-        tenant = (row.hostname, row.vcd) if row.tenant is None else row.tenant
-        found[*_launch_of(row), tenant].append(row)
-    newest = [max(same, key=lambda row: (row.start_time, row.path)) for same in found.values()]
-    began: dict[tuple[object, ...], str] = {}
-    for row in newest:
-        if row.ours:
-            began[_launch_of(row)] = max(began.get(_launch_of(row), ""), row.start_time)
-    counted = [row for row in newest if not row.ours or row.start_time == began[_launch_of(row)]]
-    several = [same[0] for same in found.values() if len(same) > 1]
-    older = {id(row) for row in newest} - {id(row) for row in counted}
-    told = {
-        f"{row.name}, repetition {row.run_id}: there are records of several runs; the newest count."
-        for row in (*several, *(row for row in newest if id(row) in older))
-    }
-    return counted, [*said, *sorted(told)]
-
-
-def _launch_of(row: Row) -> tuple[object, ...]:
-    """A solo launch is of one tenant, and there is one for each."""
-    return row.suite, row.name, row.isolation, row.run_id, row.tenant if row.solo else None
-
-
-def flaw(rows: Sequence[Row]) -> str | None:
-    """Return why the rows of a launch have no rate, or None where they have one."""
-    for row in rows:
-        if not row.completed:
-            return f"tenant {row.vcd} {row.outcome}."
-        if row.invalid:
-            return f"tenant {row.vcd} is INVALID ({', '.join(row.findings)})."
-        if row.rate is None:
-            return f"tenant {row.vcd} has no rate."
-    for name in ("unit", "version", "batch_size", "precision"):
-        if len(values := dict.fromkeys(str(getattr(row, name)) for row in rows)) > 1:
-            return f"its tenants did different work ({name.replace('_', ' ')} {' and '.join(values)})."
-    expected = rows[0].tenants
-    if expected is not None and len(rows) != expected:
-        return f"{len(rows)} of {expected} tenants have a record."
-    return None
+def left_out(launch: Launch) -> str:
+    """Return the sentence on a launch without a rate."""
+    return f"{launch.job}{' alone' if launch.solo else ''}, repetition {launch.run_id}: {launch.flaw}"
 
 
 def work_of(row: Row) -> Work:
     """Return what has to be equal where this row's rate is compared."""
-    return Work(
-        benchmark=row.unique_id,
-        batch_size=row.batch_size,
-        precision=row.precision,
-        devices=row.devices,
-        tenants=row.tenants,
-        isolation=row.isolation,
-        software=row.software,
+    return Work(*(getattr(row, name) for name in WORK))
+
+
+def launches_in(frame: pl.DataFrame, apart: Sequence[str] = ()) -> list[Launch]:
+    """Return the launches of the newest rows, in the order of their first rows."""
+    key = launch_key(apart)
+    keyed = with_lone(frame)
+    counts = {name: _count(name) for name in ("error_findings", "warning_findings", "findings")}
+    rows = keyed.with_columns(**counts, label=pl.coalesce(pl.col("tenant").cast(pl.String), "vcd"))
+    found = rows.group_by(key, maintain_order=True).agg(
+        pl.col("group", "start_time", *(name for name in WORK if name not in key)).first(),
+        *(() if "hostname" in key else (pl.col("hostname").first(),)),
+        JOB.first().alias("job"),
+        pl.col("unit").max(),
+        pl.col("overlap").min(),
+        pl.col(*counts).sum(),
+        pl.col("label", "rate_items_s", AT),
+        pl.col("start_time").min().alias("earliest"),
+        pl.col("rate_items_s").sum().alias("rate"),
+        pl.len().alias("members"),
+    )
+    return list(_launches(found, key, _flawed(keyed, key), _mixed(rows, key, found.height)))
+
+
+WORK = ("unique_id", "batch_size", "precision", "devices", "tenants", "isolation", "software")
+"""The columns of Work, in its order."""
+
+_SAME = ("unit", "version", "batch_size", "precision")
+"""In what the tenants of a launch must not differ, or its sum were one of different works."""
+
+Flaw = tuple[str | None, list[str], bool]
+
+
+def _flawed(frame: pl.DataFrame, key: Sequence[str]) -> dict[tuple[Any, ...], Flaw]:
+    """Return the first flaw, the outcomes that are none, and whether one is invalid, of each launch that has any."""
+    rows = frame.with_columns(flaw=_flaw()).filter(pl.col("flaw").is_not_null())
+    outcomes = pl.col("outcome").filter(~pl.col("completed"))
+    found = rows.group_by(key).agg(pl.col("flaw").first(), outcomes, pl.col("invalid").any())
+    return {values[:-3]: (values[-3], values[-2], values[-1]) for values in found.iter_rows()}
+
+
+def _mixed(frame: pl.DataFrame, key: Sequence[str], launches: int) -> dict[tuple[Any, ...], str]:
+    """Return the flaw of those of so many launches whose tenants did different work."""
+    distinct = frame.select(*key, *_SAME).unique(maintain_order=True)
+    if distinct.height == launches:
+        return {}
+    works: dict[tuple[Any, ...], list[tuple[Any, ...]]] = defaultdict(list)
+    for values in distinct.filter(pl.struct(key).is_duplicated()).iter_rows():
+        works[values[: len(key)]].append(values[len(key) :])
+    return {of: _difference(found) for of, found in works.items()}
+
+
+def _difference(works: Sequence[tuple[Any, ...]]) -> str:
+    """Name the first column in which works differ, and its values."""
+    columns = (
+        (name, dict.fromkeys(map(str, values))) for name, values in zip(_SAME, zip(*works, strict=True), strict=True)
+    )
+    name, values = next((name, values) for name, values in columns if len(values) > 1)
+    return f"its tenants did different work ({name.replace('_', ' ')} {' and '.join(values)})."
+
+
+def _launches(
+    found: pl.DataFrame,
+    key: Sequence[str],
+    flawed: Mapping[tuple[Any, ...], Flaw],
+    mixed: Mapping[tuple[Any, ...], str],
+) -> Iterator[Launch]:
+    # Of lists in a table one flat list is taken: a million small ones from polars take longer than all the rest.
+    tenants, rates, at = (found[name].explode().to_list() for name in ("label", "rate_items_s", AT))
+    names = [name for name in found.columns if name not in ("label", "rate_items_s", AT)]
+    columns = {name: found[name].to_list() for name in names}
+    works: dict[tuple[Any, ...], Work] = {}
+    end = 0
+    for index, (of, work) in enumerate(zip(_tuples(columns, key), _tuples(columns, WORK), strict=True)):
+        members = columns["members"][index]
+        begin, end = end, end + members
+        flaw, outcomes, invalid = flawed.get(of, (None, [], False))
+        flaw = flaw or mixed.get(of)
+        expected = columns["tenants"][index]
+        if flaw is None and expected is not None and expected != members:
+            flaw = f"{members} of {expected} tenants have a record."
+        solo, group, run_id = columns["solo"][index], columns["group"][index], columns["run_id"][index]
+        job = columns["job"][index]
+        rate = None
+        if flaw is None:
+            known = works.get(work) or works.setdefault(work, Work(*work))
+            started = columns["start_time"][index]
+            rate = LaunchRate(job, group, run_id, started, columns["rate"][index], known, members)
+        yield Launch(
+            suite=columns["suite"][index],
+            host=columns["hostname"][index],
+            job=job,
+            group=group,
+            unit=columns["unit"][index],
+            isolation=columns["isolation"][index],
+            run_id=run_id,
+            solo=solo,
+            start_time=columns["earliest"][index],
+            flaw=flaw,
+            rate=rate,
+            tenants=tenants[begin:end],
+            rates=rates[begin:end],
+            at=at[begin:end],
+            overlap=columns["overlap"][index],
+            outcomes=outcomes,
+            invalid=invalid,
+            findings=(
+                columns["error_findings"][index],
+                columns["warning_findings"][index],
+                columns["findings"][index],
+            ),
+        )
+
+
+def _tuples(columns: Mapping[str, list[Any]], names: Sequence[str]) -> Iterator[tuple[Any, ...]]:
+    return zip(*(columns[name] for name in names), strict=True)
+
+
+def _frame(rows: Iterable[Row] | pl.DataFrame) -> pl.DataFrame:
+    return rows if isinstance(rows, pl.DataFrame) else frame_of(bare(row) for row in rows)
+
+
+def _flaw() -> pl.Expr:
+    vcd = pl.col("vcd")
+    return (
+        pl.when(~pl.col("completed"))
+        .then(pl.format("tenant {} {}.", vcd, "outcome"))
+        .when("invalid")
+        .then(pl.format("tenant {} is INVALID ({}).", vcd, pl.col("findings").str.replace_all(",", ", ", literal=True)))
+        .when(pl.col("rate_items_s").is_null())
+        .then(pl.format("tenant {} has no rate.", vcd))
     )
 
 
-def _launch(rows: Sequence[Row]) -> LaunchRate:
-    first = rows[0]
-    return LaunchRate(
-        job=first.name,
-        group=first.group,
-        run_id=first.run_id,
-        start_time=first.start_time,
-        rate=sum(row.rate or 0.0 for row in rows),
-        work=work_of(first),
-    )
+def _count(column: str) -> pl.Expr:
+    """Count the rules in texts of them."""
+    rules = pl.col(column).str.count_matches(",", literal=True) + 1
+    return pl.when(pl.col(column) != "").then(rules).otherwise(0)

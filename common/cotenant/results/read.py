@@ -7,16 +7,20 @@ never closed; the newer is one object a file.
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
+
+import polars as pl
 
 from cotenant.errors import CotenantError
+from cotenant.results.detail import Detail, detail_of
+from cotenant.results.exported import frames, is_export
 from cotenant.results.row import ForeignError, Row, row_of
-
-if TYPE_CHECKING:
-    from cotenant.results.detail import Detail
+from cotenant.results.skipped import Skipped
+from cotenant.results.table import Details, Table, frame_of
 
 T = TypeVar("T")
 SUFFIXES = (".json", ".jsonl", ".report")
@@ -26,34 +30,39 @@ MOST_BYTES = 1 << 30
 
 
 @dataclass(frozen=True, slots=True)
-class Skipped:
-    """A file, or what of it could not be read, and why."""
-
-    path: str
-    reason: str
-
-
-@dataclass(slots=True)
 class Records:
-    """What was found: rows in the order of their paths, and what was skipped."""
+    """What was found in the order of the paths, what was skipped, and the files of them that are exports."""
 
-    rows: list[Row] = field(default_factory=list)
-    skipped: list[Skipped] = field(default_factory=list)
+    details: Details
+    skipped: tuple[Skipped, ...]
+    exports: tuple[str, ...]
+
+    @property
+    def frame(self) -> pl.DataFrame:
+        return self.details.table.frame
+
+    @property
+    def rows(self) -> list[Row]:
+        return self.details.rows
 
 
 def read_records(places: list[Path]) -> Records:
     """Read every record in the given files, and in the given directories and those below them.
 
-    Raises CotenantError where a place does not exist; whatever else is wrong is skipped, and said.
+    An exported file is read where it is named itself; its rows come last. Raises CotenantError where a place does not
+    exist; whatever else is wrong is skipped, and said.
     """
-    found = Records()
-    for path in _files(places):
-        for one in read_file(path):
-            if isinstance(one, Row):
-                found.rows.append(one)
-            else:
-                found.skipped.append(one)
-    return found
+    own: list[Detail] = []
+    found: list[pl.DataFrame] = []
+    skipped: list[Skipped] = []
+    exports = [place for place in places if is_export(place)]
+    for one in read_details([place for place in places if place not in exports]):
+        skipped.append(one) if isinstance(one, Skipped) else own.append(one)
+    for path in exports:
+        for part in frames(path):
+            skipped.append(part) if isinstance(part, Skipped) else found.append(part)
+    table = Table(pl.concat([frame_of(own), *found]), own)
+    return Records(Details(table), tuple(skipped), tuple(map(str, exports)))
 
 
 def read_details(places: list[Path]) -> Iterator[Detail | Skipped]:
@@ -61,10 +70,18 @@ def read_details(places: list[Path]) -> Iterator[Detail | Skipped]:
 
     Raises CotenantError where a place does not exist.
     """
-    from cotenant.results.detail import detail_of  # needs numpy, rows do not
+    return read_as(places, detail_of)
 
+
+def read_as(places: list[Path], made_of: Callable[[Any, str], T]) -> Iterator[T | Skipped]:
+    """Yield what `made_of` makes of each record and its path. Raises CotenantError where a place does not exist."""
     for path in _files(places):
-        yield from _read(path, detail_of)
+        if is_export(path):
+            yield Skipped(
+                str(path), "it is an export, which report, compare and mlbench-report read where it is named itself"
+            )
+        else:
+            yield from _read(path, made_of)
 
 
 def read_file(path: Path) -> Iterator[Row | Skipped]:
@@ -92,18 +109,29 @@ def _read(path: Path, made_of: Callable[[Any, str], T]) -> Iterator[T | Skipped]
             yield made_of(value, str(path))
         except ForeignError as error:
             yield Skipped(str(path), str(error))
+        except RecursionError:
+            yield Skipped(str(path), "it is nested too deeply")
 
 
 def _files(places: list[Path]) -> Iterator[Path]:
     for place in places:
         if place.is_dir():
-            candidates = sorted(place.rglob("*"))
-            named = (path for path in candidates if path.suffix in SUFFIXES and not path.name.endswith(NOT_RECORDS))
-            yield from (path for path in named if path.is_file() and not path.name.startswith("."))
+            yield from _below(place)
         elif place.exists():
             yield place
         else:
             raise CotenantError(f"There is no {place}.", "Name a directory with records, or a record.")
+
+
+def _below(place: Path) -> Iterator[Path]:
+    """Yield the files below a directory that may be records, a directory's own first, both in order of their names."""
+    for directory, below, names in os.walk(place):
+        below.sort()
+        for name in sorted(names):
+            path = Path(directory, name)
+            named = path.suffix in SUFFIXES and not name.endswith(NOT_RECORDS) and not name.startswith(".")
+            if named and path.is_file():
+                yield path
 
 
 def _values(text: str) -> Iterator[Any]:

@@ -39,31 +39,47 @@ class Train(msgspec.Struct, frozen=True):
     """Seconds per kept observation; `sd` is the population's."""
 
     avg: float
+    """Mean."""
     count: int
+    """Kept observations."""
     max: float
+    """The slowest."""
     min: float
+    """The fastest."""
     sd: float
+    """Standard deviation (the population's)."""
     unit: str = "s"
+    """Always `s`."""
 
 
 class TrainItem(msgspec.Struct, frozen=True):
     """Items per second: the items of one observation over `train`'s seconds."""
 
     avg: float
+    """Mean items of an observation over `train.avg`."""
     max: float
+    """The same over `train.min`."""
     min: float
+    """The same over `train.max`."""
     range: float
+    """`max - min`."""
     unit: str = "items/sec"
+    """Always `items/sec`."""
 
 
 class Observed(msgspec.Struct, frozen=True):
     """One observation as it was made, kept or not. Times are of CLOCK_MONOTONIC; `items` is null where it was NaN."""
 
     start_ns: int
+    """When its clock started."""
     end_ns: int
+    """When it stopped."""
     items: float | None
+    """Items that were counted in between."""
     data_wait_ns: int
+    """Of the time in between, the wait for data."""
     event_ns: int | None = None
+    """The same time by the device's own events, where it has them."""
 
     @classmethod
     def told(cls, fields: dict[str, Any]) -> Observed:
@@ -87,12 +103,19 @@ class Meeting(msgspec.Struct, frozen=True):
     """How this tenant met the others: when it was ready, t0 as told, its real start, the end of its load."""
 
     ready_ns: int
+    """When the tenant was ready."""
     t0_ns: int
+    """When all were told to start."""
     start_ns: int
+    """When it did."""
     load_end_ns: int
+    """When its load ended, after its last observation."""
     overlap: float
+    """Share of the kept observations' time in which all tenants ran."""
     start_skew_ns: int
+    """How long after the first tenant it started."""
     warm_up_ns: list[int]
+    """How long each step of its warm-up took."""
 
 
 class Enclosed(msgspec.Struct, frozen=True):
@@ -104,13 +127,21 @@ class Enclosed(msgspec.Struct, frozen=True):
     """
 
     backend: str
+    """What held the slice: `v1`, `v2`, `systemd`, `affinity` or `none`."""
     planned: dict[str, Any]
+    """Processors, NUMA nodes, memory and accelerators of the plan."""
     read_back: dict[str, Any]
+    """What the kernel said of them."""
     counters: dict[str, Any]
+    """What the slice used: processor time, memory, throttling, kills."""
     unenforced: list[str]
+    """Limits that could not be enforced."""
     policies: dict[str, str | float] = {}
+    """`cache` and `on_oom`; `budget_s` and `until_interval` where they were asked for."""
     uncounted: list[str] = []
+    """Counters that could not be had."""
     enabled_by: dict[str, str] = {}
+    """What would make each of these be had."""
 
 
 class Record(msgspec.Struct, kw_only=True, frozen=True):
@@ -125,50 +156,95 @@ class Record(msgspec.Struct, kw_only=True, frozen=True):
 
     arguments: dict[str, Any]
     suite: str
+    """Name of the suite: the job file's stem."""
     name: str
+    """Name of the job, with its cell."""
     run_id: int
+    """Repetition of the suite: its uid."""
     jr_id: int
+    """Number of the tenant, by the original's name."""
     vcd: str
+    """Index of the device, of an `all` launch all of them (`0,1`); without accelerators the tenant's number."""
     hostname: str
+    """The host."""
     gpu: str
+    """Model of the device; without one, of the processor."""
     cpu_cores: int
+    """Processors of the slice."""
     devices: int
+    """Accelerators of the slice."""
     version: str
+    """Hash of the benchmark's source."""
     unique_id: str
+    """sha256 of name, source and the arguments that change the work: equal for equal work. Empty if unknown."""
     start_time: str
+    """When the launch began: ISO 8601."""
     end_time: str
+    """When it ended."""
     completed: bool
+    """Whether the tenant came to its end."""
     outcome: Outcome
+    """`completed`, or what happened instead."""
     message: str
+    """The reason, of what did not complete."""
     schema: Literal["cotenant-record-1"] = "cotenant-record-1"
+    """Version of this form."""
     unit: str
+    """What is counted: `image`, `token` ..."""
     train: Train | None
+    """Time of an observation; null without a kept one."""
     train_item: TrainItem | None
+    """Rate of an observation, by the original's divisions."""
     batch_loss: list[float | None]
+    """The last 100 losses; null is one that was not finite."""
     epoch_loss: list[float | None]
+    """The mean loss of each observation."""
     losses_checked: int
+    """Losses that were looked at."""
     losses_non_finite: int
+    """Of them NaN or infinite."""
     metrics: dict[str, float | None]
+    """What else the benchmark measured, by name."""
     ignored: list[str]
+    """Flags that were accepted and have no effect."""
     tenant: int
+    """Number of the tenant, from 0."""
     tenants: int
+    """Tenants of the launch."""
     solo: bool = False
+    """Whether the tenant ran alone in its slice, beside a launch of all tenants."""
     group: str
+    """`student`: a tenant among others; `all`: the launch owns the machine."""
     skip: int
+    """How many observations, from the first, are in no statistic."""
     asked: Amount | None
+    """How much the job asks for; null where the tenant never said."""
     given: Amount | None
+    """How much GO gave, which is less where a budget of time is tight; null where there was no GO."""
     comparable: bool
+    """False where another tenant was lost after GO."""
     command: list[str]
+    """What was run."""
     log: str
+    """File with its output."""
     observations: list[Observed]
+    """Every observation, kept or not, in order."""
     rank_observations: dict[str, list[Observed]]
+    """Those of each rank by its number, where there are several."""
     statistics: Description | None
+    """The kept observations' rates; null without one."""
     rendezvous: Meeting | None
+    """How it met the others; null if it did not."""
     isolation: Enclosed
+    """Its slice."""
     machine: dict[str, Any]
+    """The host: topology, memory, accelerators, software."""
     meters: dict[str, Any]
+    """What was sampled while tenants were timed: load, power, memory, temperature, clocks, foreign work."""
     observed: dict[str, Any]
+    """What really ran: dtype, device, world size, compiled or not."""
     findings: list[Finding]
+    """What is to be known about the number's validity."""
 
     @property
     def invalid(self) -> bool:

@@ -9,6 +9,8 @@ from typing import Any
 
 import msgspec
 
+from cotenant.results.record import MOST
+
 SOLO = ".solo"
 """What follows a job's name in that of its solo launches."""
 _UID = re.compile(r"\.R(\d+)\.D")
@@ -78,11 +80,12 @@ def row_of(fields: Any, path: str) -> Row:
         raise ForeignError("it has neither `train_item` nor `outcome`")
     train, items = mapping_of(train), mapping_of(fields.get("train_item"))
     statistics, isolation = mapping_of(fields.get("statistics")), mapping_of(fields.get("isolation"))
-    mean = _positive(items.get("avg"))
+    mean, median = _positive(items.get("avg")), statistics.get("median")
     outcome = _text(fields.get("outcome"))
     # Three say so, and the worst is believed: a crashed job must not be reported as done.
     completed = bool(fields.get("completed", mean is not None)) and outcome in ("", "completed")
     completed = completed and not _FAILED.search(path)
+    rate = (mean if median is None else _positive(median)) if completed else None
     findings = [mapping_of(one) for one in list_of(fields.get("findings"))]
     vcd = ",".join(map(str, fields["vcd"])) if isinstance(fields.get("vcd"), list) else _text(fields.get("vcd"))
     found = _UID.search(path)
@@ -105,13 +108,13 @@ def row_of(fields: Any, path: str) -> Row:
         invalid=completed and any(one.get("severity") == "error" for one in findings),
         comparable=bool(fields.get("comparable", True)),
         unit=_text(fields.get("unit")),
-        rate=(_positive(statistics.get("median")) or mean) if completed else None,
-        rate_mean=mean if completed else None,
+        rate=rate,
+        rate_mean=mean if rate is not None else None,
         rate_min=_positive(items.get("min")) if completed else None,
         rate_max=_positive(items.get("max")) if completed else None,
         n=whole_of(statistics.get("n", train.get("count"))),
         mean_s=_positive(train.get("avg")),
-        sd_s=finite_of(train.get("sd")),
+        sd_s=_not_negative(train.get("sd")),
         batch_size=whole_of(fields.get("batch_size")),
         precision=_text(fields.get("precision")),
         isolation=_text(isolation.get("backend")),
@@ -145,8 +148,8 @@ def _text(value: Any) -> str:
 
 
 def whole_of(value: Any) -> int | None:
-    """Return the value if it is a whole number, which true and false are not."""
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
+    """Return the value if it is a whole number of at most 64 bits, which true and false are not."""
+    return value if isinstance(value, int) and not isinstance(value, bool) and -MOST <= value < MOST else None
 
 
 def finite_of(value: Any) -> float | None:
@@ -159,5 +162,11 @@ def finite_of(value: Any) -> float | None:
 
 
 def _positive(value: Any) -> float | None:
+    """What no machine could have, in items or seconds, would overflow in sums and ratios."""
     found = finite_of(value)
-    return found if found is not None and found > 0 else None
+    return found if found is not None and 1 / MOST < found < MOST else None
+
+
+def _not_negative(value: Any) -> float | None:
+    found = finite_of(value)
+    return found if found is not None and 0 <= found < MOST else None

@@ -5,6 +5,8 @@ from __future__ import annotations
 import errno
 import os
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -59,6 +61,25 @@ def write_whole(path: Path, content: bytes) -> None:
         raise cannot_write(path.parent, error) from error
 
 
+@contextmanager
+def whole(path: Path) -> Iterator[Path]:
+    """Give the temporary path of a file that somebody else writes, and name it when it is whole: for large ones.
+
+    Raises CotenantError where it cannot be kept.
+    """
+    temporary = _temporary(path)
+    try:
+        yield temporary
+        with temporary.open("rb") as file:
+            os.fsync(file.fileno())
+        temporary.rename(path)
+        _sync_directory(path.parent)
+    except OSError as error:
+        raise cannot_write(path.parent, error) from error
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
 def prepare_directory(directory: Path) -> None:
     """Make `directory` and prove that a file can be kept there. Raises CotenantError."""
     try:
@@ -82,8 +103,7 @@ def cannot_write(directory: Path, error: OSError) -> CotenantError:
 
 
 def _write(path: Path, content: bytes, replace: bool) -> None:
-    # Not made from the name, which may be as long as a name can be.
-    temporary = path.with_name(f".{os.urandom(8).hex()}.tmp")
+    temporary = _temporary(path)
     try:
         with temporary.open("xb") as file:
             file.write(content)
@@ -96,6 +116,11 @@ def _write(path: Path, content: bytes, replace: bool) -> None:
     finally:
         temporary.unlink(missing_ok=True)
     _sync_directory(path.parent)
+
+
+def _temporary(path: Path) -> Path:
+    # Not made from the name, which may be as long as a name can be.
+    return path.with_name(f".{os.urandom(8).hex()}.tmp")
 
 
 def _name_new(temporary: Path, path: Path) -> None:

@@ -14,8 +14,11 @@ class Amount:
     """`repeat` observations of `number` batches each, of which the first `skip` are not kept."""
 
     number: int
+    """Batches of an observation."""
     repeat: int
+    """Observations."""
     skip: int
+    """How many of them, from the first, are not kept."""
 
     @property
     def batches(self) -> int:

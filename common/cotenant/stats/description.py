@@ -14,13 +14,24 @@ class Description:
     """
 
     n: int
+    """Kept observations."""
     median: float
+    """Median rate."""
     interval: tuple[float, float] | None
+    """Exact 95 % interval of the median; null below six observations."""
     robust_spread: float
+    """1.4826 MAD / median."""
     iqr: float
+    """Distance of the quartiles."""
     best: float
+    """The highest rate."""
     p95_s: float
+    """95 % quantile of the time of an observation."""
     mean: float
+    """Mean rate."""
     sd: float
+    """Standard deviation of the rates (the population's)."""
     min: float
+    """The lowest rate."""
     max: float
+    """The highest rate."""

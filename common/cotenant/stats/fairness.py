@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -20,10 +22,10 @@ def fairness(rates: Sequence[float]) -> Fairness:
 
     Jain, Chiu, Hawe: A quantitative measure of fairness and discrimination (1984). Raises ValueError without rates.
     """
-    if not rates or not all(0 < rate < float("inf") for rate in rates):
+    if not rates or not (min(rates) > 0 and max(rates) < math.inf) or math.isnan(sum(rates)):
         raise ValueError(f"fairness of {list(rates)}")
     # Of shares of the best, whose squares neither overflow nor vanish together; rounding may go a bit beyond 1.
     best = max(rates)
     shares = [rate / best for rate in rates]
-    jain = sum(shares) ** 2 / (len(shares) * sum(share * share for share in shares))
+    jain = sum(shares) ** 2 / (len(shares) * sum(map(operator.mul, shares, shares)))
     return Fairness(min(1.0, jain), min(shares), rates.index(min(rates)))

@@ -1,0 +1,63 @@
+"""Which rows of a table count: of a repetition that was run several times the newest, and no copy of another."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import polars as pl
+
+from cotenant.results.copies import without_copies
+
+AT = "at"
+"""The column with the number of a row in the table that others were taken from."""
+LONE = "lone"
+"""The column that keeps solo launches apart: their tenant, as each is of one tenant; else null."""
+
+
+def with_lone(frame: pl.DataFrame) -> pl.DataFrame:
+    """Return the table with the column `lone`."""
+    return frame.with_columns(pl.when("solo").then("tenant").alias(LONE))
+
+
+def launch_key(apart: Sequence[str] = ()) -> list[str]:
+    """Return the columns that are equal in the rows of one repetition; `apart` are more that keep rows apart.
+
+    With and without isolation are two things, whatever their uid.
+    """
+    return ["suite", *apart, "name", "isolation", "run_id", "solo", LONE]
+
+
+def newest_in(frame: pl.DataFrame, apart: Sequence[str] = ()) -> tuple[pl.DataFrame, list[str]]:
+    """Return the newest row of each tenant of each repetition of a job, and sentences on copies and where were several.
+
+    A tenant is known by its number, in the original's records by its device and host. Of our own records those of the
+    newest launch count alone: what is left of an earlier one with more tenants was not measured beside these. A column
+    `at` numbers the rows as they were.
+    """
+    key = launch_key(apart)
+    kept, copied = without_copies(frame.with_row_index(AT))
+    newest, several = newest_of_tenants(with_lone(kept), key)
+    last = pl.when("ours").then("start_time").max().over(key)
+    older = newest.select(older=pl.col("ours") & (pl.col("start_time") != last)).to_series()
+    told = {*several, *newest.filter(older).select("name", "run_id").iter_rows()}
+    said = [f"{name}, repetition {uid}: there are records of several runs; the newest count." for name, uid in told]
+    return newest.filter(~older).drop(LONE), [*copied, *sorted(said)]
+
+
+def newest_of_tenants(frame: pl.DataFrame, key: Sequence[str]) -> tuple[pl.DataFrame, set[tuple[str, int]]]:
+    """Return the newest row of each tenant where its first row was, and name and uid of those that have several.
+
+    The rows are numbered `at` and have the columns of the launch's `key`.
+    """
+    unnumbered = pl.col("tenant").is_null()
+    tenant = [pl.when(unnumbered).then(name).alias(f"of_{name}") for name in ("hostname", "vcd")]
+    of = pl.struct(*key, pl.col("tenant").alias("of_tenant"), *tenant)
+    several = frame.select(of.is_duplicated()).to_series()
+    if not several.any():
+        return frame, set()
+    same = frame.filter(several).with_columns(place=pl.col(AT).min().over(of))
+    in_order = same.sort("start_time", "path", descending=True, maintain_order=True)
+    newest = in_order.group_by("place", maintain_order=True).first()
+    once = frame.filter(~several).with_columns(place=pl.col(AT))
+    together = pl.concat([once, newest.select(once.columns)]).sort("place").drop("place")
+    return together, set(same.select("name", "run_id").unique().iter_rows())

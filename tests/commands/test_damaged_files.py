@@ -1,0 +1,264 @@
+"""Whatever stands in the files, every command ends with 0 or with a sentence, and what is no record is named.
+
+The slow tier has more than 10,000 examples, the fast one some hundreds.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import polars as pl
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from cotenant.cli import main
+from cotenant.results.exporting import row_frames, write
+from cotenant.results.read import read_records
+from cotenant.results.record import encode
+from cotenant.results.table import SCHEMA
+from report.making import BUSY, launch, lost, power, scaling
+
+SCRIPT = "<script>alert(1)</script>"
+MARKUP = [
+    '"><img src=x onerror=1>',
+    "[red]",
+    "[/]",
+    "{{ 7 }}",
+    "a|b",
+    "=1+1",
+    "\x1b[31m",
+    "\x00",
+    "\n\r\t",
+    "\ud800",
+    "‮",
+    "$x$",
+]
+ODD = st.one_of(
+    st.sampled_from([SCRIPT, *MARKUP]),
+    st.none() | st.booleans() | st.integers() | st.integers(-(2**70), 2**70) | st.floats(),
+    st.sampled_from([1e308, -1e308, 5e-324, 2**63, 2**63 - 1, -(2**63), "0,1", [], {}, [[]], [None], "9" * 50]),
+    st.text(max_size=12),
+    st.recursive(st.none(), lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=3), inner)),
+)
+
+
+def sample() -> list[dict[str, Any]]:
+    records = [*launch("vae", 0, meters=power([300, 200]), findings=(BUSY,)), *launch("vae", 1)]
+    records += [*lost("vae", 2), scaling(1), scaling(2)]
+    return [json.loads(encode(one)) for one in records]
+
+
+WHOLE = [json.dumps(one).encode() for one in sample()]
+
+
+def exported_lines() -> list[bytes]:
+    with tempfile.TemporaryDirectory() as directory:
+        for number, content in enumerate(WHOLE):
+            (Path(directory) / f"{number}.json").write_bytes(content)
+        frames = (one for one in row_frames([Path(directory)]) if isinstance(one, pl.DataFrame))
+        path = Path(directory, "rows.jsonl")
+        write(frames, SCHEMA, path, "jsonl")
+        return path.read_bytes().splitlines()
+
+
+LINES = exported_lines()
+WORDS = (
+    ["report", "{}"],
+    ["report", "{}", "--format", "md"],
+    ["report", "{}", "--format", "csv"],
+    ["report", "{}", "--format", "json"],
+    ["report", "{}", "--table", "throughput"],
+    ["mlbench-report", "--reports", "{}"],
+    ["mlbench-report", "--reports", "{}", "--classic"],
+    ["compare", "{}", "{}"],
+    ["export", "{}", "--out", "{}.out.csv"],
+    ["export", "{}", "--out", "{}.out.jsonl"],
+    ["export", "{}", "--observations", "--out", "{}.out.parquet"],
+)
+
+
+def said_by(words: list[str], place: Path) -> tuple[int, str, str]:
+    """Run a command; what it prints has to be UTF-8."""
+    out, errors = (
+        io.TextIOWrapper(io.BytesIO(), encoding="utf-8", errors=how) for how in ("strict", "backslashreplace")
+    )
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(errors):
+        status = main([word.replace("{}", str(place)) for word in words])
+    texts = []
+    for stream in (out, errors):
+        stream.flush()
+        texts.append(stream.buffer.getvalue().decode())  # type: ignore[attr-defined]
+    return status, *texts
+
+
+def check(place: Path, words: list[str]) -> None:
+    """Run a command on a place, and ask that each file of it was read, or is named with a reason."""
+    status, said, errors = said_by(words, place)
+    assert status in (0, 2), words
+    assert "Traceback" not in errors
+    assert "\x1b" not in said
+    if status == 2:
+        assert errors.splitlines()[-1].startswith("cotenant: ")
+    if words[-1] == "json" and status == 0:
+        json.loads(said, parse_constant=pytest.fail)
+    found = read_records([place])
+    for one in found.skipped:
+        assert f"{one.path}: {one.reason}; skipped." in errors
+    if place.is_dir():
+        of_files = {one.path for one in found.details.rows} | {one.path for one in found.skipped}
+        assert of_files == {str(path) for path in place.iterdir()}
+
+
+def examples(fast: int, slow: int) -> Any:
+    return pytest.mark.parametrize("count", [fast, pytest.param(slow, marks=pytest.mark.slow)])
+
+
+def explore(count: int, strategy: st.SearchStrategy[Any], of: Callable[[Path, Any], None]) -> None:
+    """Call `of` with a new directory and so many examples."""
+
+    @settings(max_examples=count, suppress_health_check=list(HealthCheck), database=None)
+    @given(strategy)
+    def each(example: Any) -> None:
+        with tempfile.TemporaryDirectory() as directory:
+            of(Path(directory), example)
+
+    each()
+
+
+@st.composite
+def damaged(draw: st.DrawFn, content: bytes) -> bytes:
+    """Bytes with a few places overwritten, cut out, doubled, or cut off."""
+    found = bytearray(content)
+    for _ in range(draw(st.integers(0, 3))):
+        at, length = draw(st.integers(0, len(found))), draw(st.integers(0, 60))
+        odd = draw(
+            st.binary(max_size=6) | st.sampled_from([b"NaN", b"[", b'"', b"{}", b"1e999", b"\xff", b"null", b"\\ud800"])
+        )
+        found[at : at + length] = odd
+    return bytes(found[: draw(st.integers(0, len(found)))]) if draw(st.integers(0, 4)) == 0 else bytes(found)
+
+
+@st.composite
+def odd_trees(draw: st.DrawFn) -> list[Any]:
+    """Some records with odd values anywhere in them."""
+    trees = [json.loads(draw(st.sampled_from(WHOLE))) for _ in range(draw(st.integers(1, 4)))]
+    for tree in trees:
+        for _ in range(draw(st.integers(0, 3))):
+            value: Any = tree
+            while isinstance(value, (dict, list)) and value:
+                key = draw(
+                    st.sampled_from(sorted(value)) if isinstance(value, dict) else st.integers(0, len(value) - 1)
+                )
+                if draw(st.booleans()):
+                    value[key] = draw(ODD)
+                    break
+                value = value[key]
+    return trees
+
+
+@examples(60, 4000)
+def test_damaged_records(count: int) -> None:
+    def of(directory: Path, example: tuple[list[bytes], list[str]]) -> None:
+        contents, words = example
+        place = directory / "output"
+        place.mkdir()
+        for number, content in enumerate(contents):
+            (place / f"s.R{number}.D0.json").write_bytes(content)
+        check(place, words)
+
+    contents = st.lists(st.sampled_from(WHOLE).flatmap(damaged), min_size=1, max_size=4)
+    explore(count, st.tuples(contents, st.sampled_from(WORDS)), of)
+
+
+@examples(60, 4000)
+def test_odd_values(count: int) -> None:
+    def of(directory: Path, example: tuple[list[Any], list[str]]) -> None:
+        trees, words = example
+        place = directory / "output"
+        place.mkdir()
+        for number, tree in enumerate(trees):
+            (place / f"s.R{number}.D0.json").write_text(json.dumps(tree))
+        check(place, words)
+
+    explore(count, st.tuples(odd_trees(), st.sampled_from(WORDS)), of)
+
+
+@examples(60, 2500)
+def test_damaged_exports(count: int) -> None:
+    """The first line is whole: a file that says nowhere what it is cannot be known for an export."""
+
+    def of(directory: Path, example: tuple[list[bytes], list[str]]) -> None:
+        lines, words = example
+        path = directory / "rows.jsonl"
+        path.write_bytes(b"\n".join([LINES[0], *lines]))
+        check(path, words)
+
+    @st.composite
+    def odd_line(draw: st.DrawFn) -> bytes:
+        fields = json.loads(draw(st.sampled_from(LINES)))
+        for name in draw(st.lists(st.sampled_from(sorted(fields)), max_size=3)):
+            fields[name] = draw(ODD)
+        return json.dumps(fields).encode()
+
+    lines = st.lists(st.sampled_from(LINES).flatmap(damaged) | odd_line(), max_size=4)
+    explore(count, st.tuples(lines, st.sampled_from(WORDS[:-1])), of)
+
+
+@examples(20, 500)
+def test_damaged_parquet(count: int) -> None:
+    """It is whole or none: what was damaged where nothing checks it is read as other values."""
+    with tempfile.TemporaryDirectory() as directory:
+        rows = Path(directory, "rows.jsonl")
+        rows.write_bytes(b"\n".join(LINES))
+        frames = (one for one in row_frames([rows]) if isinstance(one, pl.DataFrame))
+        write(frames, SCHEMA, Path(directory, "rows.parquet"), "parquet")
+        content = Path(directory, "rows.parquet").read_bytes()
+
+    def of(directory: Path, example: tuple[bytes, list[str]]) -> None:
+        path = directory / "rows.parquet"
+        path.write_bytes(example[0])
+        check(path, example[1])
+
+    explore(count, st.tuples(damaged(content), st.sampled_from(WORDS[:-1])), of)
+
+
+@examples(2, 150)
+def test_pages_show_markup_as_text(count: int) -> None:
+    def of(directory: Path, texts: list[str]) -> None:
+        place = directory / "output"
+        place.mkdir()
+        for number, content in enumerate(WHOLE):
+            fields = json.loads(content)
+            for at, name in enumerate(("suite", "name", "hostname", "gpu", "unit", "message", "precision", "vcd")):
+                fields[name] = texts[at % len(texts)]
+            for finding in fields["findings"]:
+                finding |= {"sentence": texts[0], "remedy": texts[-1], "rule": texts[0]}
+            (place / f"{number}.json").write_text(json.dumps(fields))
+        for words in (
+            ["report", "{}", "--html", "{}.html", "--targets", "V100"],
+            ["mlbench-report", "--reports", "{}", "--html", "{}.html"],
+        ):
+            check(place, words)
+            assert SCRIPT not in place.with_name("output.html").read_text()
+            assert MARKUP[0] not in place.with_name("output.html").read_text()
+
+    texts = st.lists(st.sampled_from([SCRIPT, *MARKUP]) | st.text(min_size=1, max_size=9), min_size=1, max_size=6)
+    explore(count, texts, of)
+
+
+def test_a_job_named_script_shows_as_text(tmp_path: Path) -> None:
+    fields = msgspec.json.decode(WHOLE[0]) | {"name": SCRIPT}
+    (tmp_path / "x.json").write_text(json.dumps(fields))
+    for command in (["report", "{}"], ["mlbench-report", "--reports", "{}"]):
+        said_by([*command, "--html", str(tmp_path / "page.html")], tmp_path)
+        page = (tmp_path / "page.html").read_text()
+        assert SCRIPT not in page
+        assert "&lt;script&gt;alert(1)&lt;/script&gt;" in page

@@ -1,0 +1,254 @@
+"""Exported rows: what is written comes back, and what is damaged is named and counted."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+import weakref
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+import pandas as pd
+import polars as pl
+import pytest
+
+from cotenant.errors import CotenantError
+from cotenant.results.columns import COLUMNS, OBSERVATIONS, ROWS
+from cotenant.results.exported import NAMED
+from cotenant.results.exporting import WRITERS, observation_frames, row_frames, write
+from cotenant.results.read import Records, read_records
+from cotenant.results.record import Record, encode
+from cotenant.results.row import Row
+from cotenant.results.table import OBSERVATION_SCHEMA, SCHEMA, Table, bare, details_of, frame_of
+from report.making import BUSY, detail, launch, lost, scaling
+
+RENAMED = {"rate_items_s": "rate", "rate_mean_items_s": "rate_mean"}
+RENAMED |= {"rate_min_items_s": "rate_min", "rate_max_items_s": "rate_max"}
+
+
+def records() -> list[Record]:
+    return [*launch("vae", 0, findings=(BUSY,)), *launch("vae", 1), *lost("vae", 2), scaling(2)]
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    """A directory with the records and a file that is none."""
+    directory = tmp_path / "output"
+    directory.mkdir()
+    for number, one in enumerate(records()):
+        (directory / f"{number}.json").write_bytes(encode(one))
+    (directory / "foreign.json").write_text("{}")
+    return directory
+
+
+def exported(place: Path, form: str) -> Path:
+    path = place.with_name(f"rows.{form}")
+    write((one for one in row_frames([place]) if isinstance(one, pl.DataFrame)), SCHEMA, path, form)
+    return path
+
+
+def reasons(found: Records) -> list[str]:
+    return [one.reason for one in found.skipped]
+
+
+def test_every_field_of_a_row_is_a_column() -> None:
+    assert set(Row.__struct_fields__) <= {RENAMED.get(one.name, one.name) for one in COLUMNS}
+    assert len({one.name for one in COLUMNS}) == len(COLUMNS)
+    assert all(one.meaning for one in COLUMNS)
+
+
+@pytest.mark.parametrize("form", ["parquet", "jsonl"])
+def test_what_is_exported_comes_back(place: Path, form: str) -> None:
+    whole = read_records([place])
+    found = read_records([exported(place, form)])
+    assert found.rows == whole.rows
+    assert [one.path for one in whole.skipped] == [str(place / "foreign.json")]
+    assert found.skipped == ()
+    for ours, theirs in zip(found.details, whole.details, strict=True):
+        assert (ours.cell, ours.end_time) == (theirs.cell, theirs.end_time)
+        assert [(one.rule, one.severity) for one in ours.findings] == [
+            (one.rule, one.severity) for one in theirs.findings
+        ]
+        assert ours.spans.kept.size == 0
+    assert found.frame.equals(whole.frame)
+
+
+def test_an_export_of_an_export_is_the_same(place: Path) -> None:
+    lines = exported(place, "jsonl")
+    again = lines.with_name("again.jsonl")
+    write((one for one in row_frames([lines]) if isinstance(one, pl.DataFrame)), SCHEMA, again, "jsonl")
+    assert again.read_bytes() == lines.read_bytes()
+
+
+def test_other_programs_read_typed_columns_and_nulls(place: Path) -> None:
+    frame = pl.read_parquet(exported(place, "parquet"))
+    assert frame.schema == SCHEMA
+    assert frame["schema"].unique().to_list() == [ROWS]
+    lost_one = frame.filter(~pl.col("completed"))
+    assert lost_one["rate_items_s"].to_list() == [None, None]
+    assert lost_one["findings"].to_list() == [None, None]
+    assert frame["model"].to_list()[-1] == "resnet50"
+    lines = pd.read_json(exported(place, "jsonl"), lines=True)
+    table = pd.read_csv(exported(place, "csv"))
+    for other in (lines, table):
+        assert list(other.columns) == list(SCHEMA)
+        assert other["rate_items_s"].tolist() == pytest.approx(frame["rate_items_s"].fill_null(math.nan), nan_ok=True)
+        assert other["n"].dropna().tolist() == frame["n"].drop_nulls().to_list()
+
+
+@pytest.mark.parametrize(
+    "text", ['a"b,c', "two\nlines", "a\rb", "  blank ", "=1+2", "@x", "-1", "\tx", "'x", "é<\x00>"]
+)
+def test_any_text_comes_through_csv(tmp_path: Path, text: str) -> None:
+    row = msgspec.structs.replace(detail(records()[0]).row, message=text)
+    path = tmp_path / "rows.csv"
+    write([frame_of([bare(row)])], SCHEMA, path, "csv")
+    with path.open(newline="", encoding="utf-8") as file:
+        (read,) = csv.DictReader(file)
+    assert read["message"] == ("'" + text if text[0] in "=+-@\t\r" else text)
+    assert read["name"] == row.name
+
+
+def test_what_no_utf8_can_hold_is_an_escape(tmp_path: Path) -> None:
+    row = msgspec.structs.replace(detail(records()[0]).row, gpu="\udcff", path="/\udce9")
+    assert frame_of([bare(row)]).select("gpu", "path").row(0) == ("\\udcff", "/\\udce9")
+
+
+@pytest.mark.parametrize("form", list(WRITERS))
+def test_observations_are_rows_of_their_own(place: Path, form: str) -> None:
+    path = place.with_name(f"observations.{form}")
+    batches = [one for one in observation_frames([place]) if isinstance(one, pl.DataFrame)]
+    write(batches, OBSERVATION_SCHEMA, path, form)
+    table = {"parquet": pl.read_parquet, "csv": pd.read_csv, "jsonl": pl.read_ndjson}[form](path)
+    made = [one for record in records() for one in record.observations]
+    assert list(table["start_ns"]) == [one.start_ns for one in made]
+    assert list(table["data_wait_ns"]) == [one.data_wait_ns for one in made]
+    rates = [one.items / (one.end_ns - one.start_ns) * 1e9 for one in made if one.items]
+    assert list(table["rate_items_s"]) == pytest.approx(rates)
+    assert list(table["kept"])[:6] == [False] * 5 + [True]
+    assert set(table["schema"]) == {OBSERVATIONS}
+    if form != "csv":
+        found = read_records([path])
+        assert (len(found.details), reasons(found)) == (
+            0,
+            ["it holds observations; export again without --observations"],
+        )
+
+
+def test_an_impossible_observation_has_no_rate(tmp_path: Path) -> None:
+    fields = msgspec.json.decode(encode(records()[0]))
+    fields["observations"][0] |= {"items": None}
+    fields["observations"][1] |= {"end_ns": fields["observations"][1]["start_ns"]}
+    (tmp_path / "x.json").write_text(json.dumps(fields))
+    (frame,) = observation_frames([tmp_path])
+    assert isinstance(frame, pl.DataFrame)
+    assert frame["observation"].to_list() == list(range(25))
+    assert frame["rate_items_s"].is_null().to_list() == [True, True] + [False] * 23
+
+
+def test_damaged_lines_are_named_and_the_others_kept(place: Path) -> None:
+    path = exported(place, "jsonl")
+    lines = path.read_text().splitlines()
+    fields = json.loads(lines[0])
+    bad = [
+        "{",
+        '"text"',
+        "\udcff",
+        json.dumps(fields | {"n": "many"}),
+        json.dumps(fields | {"run_id": 2**63}),
+        "[" * 10**5,
+    ]
+    bad += [json.dumps({name: value for name, value in fields.items() if name != "name"}), lines[1][:50]]
+    path.write_bytes("\n".join([lines[0], "", *bad, *lines[1:]]).encode(errors="surrogateescape"))
+    found = read_records([path])
+    assert len(found.details) == len(lines)
+    assert [reason.partition(":")[0] for reason in reasons(found)] == [f"line {3 + i}" for i in range(len(bad))]
+    assert "`$.n`" in reasons(found)[3]
+
+
+def test_of_many_damaged_lines_the_rest_is_counted(place: Path) -> None:
+    path = exported(place, "jsonl")
+    with path.open("a") as file:
+        file.write("{\n" * (NAMED + 7))
+    found = read_records([path])
+    assert len(found.skipped) == NAMED + 1
+    assert reasons(found)[-1] == "7 more lines are damaged"
+
+
+def test_damaged_and_foreign_parquet_is_named(place: Path) -> None:
+    path = exported(place, "parquet")
+    content = path.read_bytes()
+    for damaged in (content[:100], content[:-20], b"PAR1", b"", content[:200] + bytes(400) + content[600:]):
+        path.write_bytes(damaged)
+        (reason,) = reasons(read_records([path]))
+        assert reason.startswith("it is no Parquet file of exported rows, or damaged"), reason
+    pl.DataFrame({"a": [1]}).write_parquet(path)
+    assert reasons(read_records([path])) == ["it holds no exported records: there is no column 'name'"]
+
+
+def test_what_cannot_be_is_not_known(place: Path) -> None:
+    path = exported(place, "parquet")
+    odd = {"rate_items_s": math.inf, "rate_mean_items_s": -1.0, "sd_s": math.nan, "overlap": 2.0, "world_size": -3}
+    frame = pl.read_parquet(path).with_columns(**{name: pl.lit(value) for name, value in odd.items()})
+    frame.with_columns(name=pl.when(pl.col("run_id") == 1).then("name")).write_parquet(path)
+    found = read_records([path])
+    assert reasons(found) == ["5 rows lack one of name, run_id, completed, outcome, path"]
+    assert found.frame.select(*odd).row(0) == (None,) * len(odd)
+    assert found.rows[0].rate is None
+
+
+def test_an_export_among_records_is_not_read_twice(place: Path) -> None:
+    exported(place, "jsonl").rename(place / "rows.jsonl")
+    found = read_records([place])
+    assert len(found.details) == len(records())
+    assert "it is an export, which report, compare and mlbench-report read where it is named itself" in reasons(found)
+    both = read_records([place, place / "rows.jsonl"])
+    assert len(both.details) == 2 * len(records())
+    assert both.details[0].spans.kept.size > 0
+    assert both.details[-1].spans.kept.size == 0
+
+
+def test_details_of_a_table_are_its_own_where_it_has_them() -> None:
+    own = [detail(one) for one in records()]
+    table = Table.of(own)
+    assert [one.row for one in details_of(table.frame)] == [one.row for one in own]
+
+
+@pytest.mark.parametrize("form", list(WRITERS))
+def test_batches_are_written_one_after_the_other(tmp_path: Path, form: str) -> None:
+    """Of a thousand batches no more than a few are in memory at a time."""
+    frame = frame_of([detail(one) for one in records()])
+    alive: set[int] = set()
+    most = 0
+
+    def batches() -> Iterator[pl.DataFrame]:
+        nonlocal most
+        for number in range(1000):
+            batch = frame.clone()
+            alive.add(number)
+            weakref.finalize(batch, alive.discard, number)
+            most = max(most, len(alive))
+            yield batch
+            del batch
+
+    write(batches(), SCHEMA, tmp_path / "rows", form)
+    assert most < 20
+    if form == "parquet":
+        assert pl.scan_parquet(tmp_path / "rows").select(pl.len()).collect().item() == 1000 * frame.height
+
+
+@pytest.mark.parametrize("form", list(WRITERS))
+def test_what_fails_leaves_no_file(tmp_path: Path, form: str) -> None:
+    frame = frame_of([detail(one) for one in records()])
+
+    def batches() -> Iterator[pl.DataFrame]:
+        yield frame
+        raise CotenantError("It ended.")
+
+    (tmp_path / "rows").write_text("before")
+    with pytest.raises(CotenantError, match="It ended"):
+        write(batches(), SCHEMA, tmp_path / "rows", form)
+    assert [path.name for path in tmp_path.iterdir()] == ["rows"]
+    assert (tmp_path / "rows").read_text() == "before"
