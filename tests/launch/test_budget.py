@@ -69,7 +69,7 @@ def test_enough_ends_all_tenants_before_their_last_observation(loose: Suites) ->
         assert record["rendezvous"]["overlap"] >= 0.99
         assert record["isolation"]["policies"]["until_interval"] == 0.5
         assert rules(record)["until_interval"]["severity"] == "info"
-        assert f"ended its observations after {made} of 400" in rules(record)["until_interval"]["sentence"]
+        assert f"ended them after {made} of 400" in rules(record)["until_interval"]["sentence"]
 
 
 def test_who_knows_no_enough_makes_all_observations(loose: Suites) -> None:
