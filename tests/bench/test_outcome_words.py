@@ -41,6 +41,14 @@ ALLOCATOR = "[enforce fail at alloc_cpu.cpp:127] err == 0. DefaultCPUAllocator: 
             ("out_of_memory", f"The host gave it no more memory. {HALF}", 1),
         ),
         (MemoryError(), ("out_of_memory", f"The host gave it no more memory. {HALF}", 1)),
+        (
+            RuntimeError("could not create a primitive descriptor for the LSTM. Run workload with"),
+            (
+                "unsupported",
+                "could not create a primitive descriptor for the LSTM. This processor lacks it: use --precision fp32.",
+                1,
+            ),
+        ),
         (ValueError("odd"), ("failed", "ValueError: odd", 1)),
     ],
 )

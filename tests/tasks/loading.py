@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 import torch
 from PIL import Image
 
@@ -105,3 +106,19 @@ def draw_pictures(folder: Path, classes: int = 2, each: int = 4) -> Path:
             pixels = random.integers(0, 256, (40 + number, 60 - number, 3), dtype=np.uint8)
             Image.fromarray(pixels).save(folder / f"class{label}" / f"{number}.jpg")
     return folder
+
+
+def skip_without_lstm(precision: str) -> None:
+    """Skip the test where this processor has no LSTM in this precision: oneDNN's in bf16 needs AVX-512."""
+    if precision == "bf16" and not _lstm_in_bf16():
+        pytest.skip("this processor has no LSTM in bf16")
+
+
+@functools.cache
+def _lstm_in_bf16() -> bool:
+    try:
+        with torch.autocast("cpu", torch.bfloat16):
+            torch.nn.LSTM(8, 8)(torch.randn(2, 1, 8))
+    except RuntimeError:
+        return False
+    return True

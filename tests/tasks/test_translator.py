@@ -13,7 +13,7 @@ from cotenant.bench import MissingDataError, Run
 from cotenant.bench.arguments import parse
 from cotenant.bench.loop import Loop
 from cotenant.datasets.makers.wmt16 import content, recipe
-from tasks.loading import main_of
+from tasks.loading import main_of, skip_without_lstm
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -92,6 +92,7 @@ def test_weights_begin_uniform(main: Any) -> None:
 
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])
 def test_the_loss_falls_on_a_fixed_batch(main: Any, precision: str) -> None:
+    skip_without_lstm(precision)
     seen = losses(main, 30, precision=precision)
     assert abs(seen[0] - np.log(200)) < 0.3
     assert seen[-1] < 0.9 * seen[0]
@@ -100,6 +101,7 @@ def test_the_loss_falls_on_a_fixed_batch(main: Any, precision: str) -> None:
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])
 @pytest.mark.parametrize("real", [False, True])
 def test_items_and_dtype_are_what_ran(main: Any, files: Path, precision: str, real: bool) -> None:
+    skip_without_lstm(precision)
     benchmark = main.Translator(cuda=False, precision=precision, data=files if real else None, **SMALL)
     loop = Loop(benchmark, run := Run(benchmark))
     loop.warm_up()

@@ -14,7 +14,7 @@ from cotenant.bench.arguments import parse
 from cotenant.bench.loop import Loop
 from cotenant.datasets.maker import Part
 from cotenant.datasets.makers.wikitext import content
-from tasks.loading import main_of
+from tasks.loading import main_of, skip_without_lstm
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -100,6 +100,8 @@ def test_every_flag_of_the_reference_jobs(main: Any) -> None:
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])
 @pytest.mark.parametrize("model", MODELS)
 def test_the_loss_falls_on_a_fixed_batch(main: Any, model: str, precision: str) -> None:
+    if model == "LSTM":
+        skip_without_lstm(precision)
     seen = losses(main, 60, model=model, precision=precision)
     assert abs(seen[0] - np.log(100)) < 1
     assert seen[-1] < 0.8 * seen[0]
@@ -109,6 +111,8 @@ def test_the_loss_falls_on_a_fixed_batch(main: Any, model: str, precision: str) 
 @pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize("real", [False, True])
 def test_items_and_dtype_are_what_ran(main: Any, files: Path, model: str, precision: str, real: bool) -> None:
+    if model == "LSTM":
+        skip_without_lstm(precision)
     data = files if real else None
     benchmark = main.WordLanguageModel(cuda=False, model=model, precision=precision, data=data, **SMALL)
     loop = Loop(benchmark, run := Run(benchmark))

@@ -13,6 +13,8 @@ from cotenant.errors import EXIT_FAILED, EXIT_INTERRUPTED, CotenantError
 
 _NO_HOST_MEMORY = ("can't allocate memory",)
 _NO_DEVICE_MEMORY = ("CUDA error: out of memory", "HIP error: out of memory", "STATUS_ALLOC_FAILED")
+_NO_KERNEL = ("could not create a primitive",)
+"""oneDNN's words where a processor lacks what a layer needs in a precision, as AVX-512 for an LSTM in bf16."""
 _WORKER = "Original Traceback"
 
 
@@ -59,6 +61,8 @@ def outcome_of(error: BaseException, batch_size: int | None = None, under_runner
         return "device_out_of_memory", f"{first} {_half_batch(batch_size, under_runner)}", EXIT_FAILED
     if isinstance(error, MemoryError) or any(sign in text for sign in _NO_HOST_MEMORY):
         return "out_of_memory", f"The host gave it no more memory. {_half_batch(batch_size, under_runner)}", EXIT_FAILED
+    if any(sign in text for sign in _NO_KERNEL):
+        return "unsupported", f"{text.partition('. ')[0]}. This processor lacks it: use --precision fp32.", EXIT_FAILED
     return "failed", f"{type(error).__name__}: {text}", EXIT_FAILED
 
 
