@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import fnmatch
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import polars as pl
 
+from cotenant.commands.choosing import matches
 from cotenant.commands.flags import Parser
 from cotenant.errors import EXIT_PASSED, CotenantError
 from cotenant.results.exporting import WRITERS, observation_frames, row_frames, write
@@ -88,10 +88,7 @@ class _Export:
         if suite is not None:
             frame = frame.filter(pl.col("suite").is_in([suite, ""]))
         if patterns:
-            names = [name for name in frame.select(JOB).to_series().unique() if _matches(name, patterns)]
+            seen = frame.select(JOB).to_series().unique()
+            names = [name for name in seen if any(matches(name, pattern) for pattern in patterns)]
             frame = frame.filter(JOB.is_in(names))
         return frame
-
-
-def _matches(name: str, patterns: Sequence[str]) -> bool:
-    return any(name == pattern or fnmatch.fnmatchcase(name, pattern) for pattern in patterns)

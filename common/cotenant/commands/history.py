@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import fnmatch
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
+from cotenant.commands.choosing import chosen_names
 from cotenant.commands.flags import Parser
 from cotenant.commands.output import tell
 from cotenant.errors import EXIT_PASSED, CotenantError, did_you_mean
@@ -104,13 +104,7 @@ def _details(places: list[Path], skipped: list[str]) -> Iterator[Detail]:
 def _chosen(entries: list[Entry], patterns: Sequence[str], of: Callable[[Entry], str], what: str) -> list[Entry]:
     """Return the entries that any pattern matches. Raises CotenantError for a pattern that matches none."""
     names = list(dict.fromkeys(map(of, entries)))
-    chosen: set[str] = set()
-    for pattern in patterns:
-        found = {name for name in names if name == pattern or fnmatch.fnmatchcase(name, pattern)}
-        if not found:
-            hint = did_you_mean(pattern, names) or f"There are {', '.join(map(printable, names)) or 'none'}."
-            raise CotenantError(f"The history has no {what} '{pattern}'.", hint)
-        chosen |= found
+    chosen = chosen_names(names, patterns, f"The history has no {what} '{{}}'.")
     return [one for one in entries if of(one) in chosen] if patterns else entries
 
 

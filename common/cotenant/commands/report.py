@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import argparse
-import fnmatch
 import sys
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import polars as pl
 
+from cotenant.commands.choosing import chosen_names
 from cotenant.commands.flags import Parser
 from cotenant.commands.output import tell
 from cotenant.errors import EXIT_PASSED, CotenantError, did_you_mean
@@ -135,20 +135,9 @@ def _read(given: argparse.Namespace) -> tuple[Details, list[str]]:
         hint = did_you_mean(given.name, suites) or f"There are records of: {', '.join(suites)}."
         raise CotenantError(f"There are no records of {given.name} there.", hint)
     if given.job:
-        chosen = chosen.filter(JOB.is_in(_jobs(chosen.select(JOB).to_series().unique(maintain_order=True), given.job)))
+        names = chosen.select(JOB).to_series().unique(maintain_order=True).to_list()
+        chosen = chosen.filter(JOB.is_in(chosen_names(names, given.job, "There is no job '{}' there.")))
     return Details(records.details.table, chosen[AT].to_list()), skipped
-
-
-def _jobs(names: Collection[str], patterns: Sequence[str]) -> set[str]:
-    """Return the names that a pattern means. Raises CotenantError for a pattern without any."""
-    chosen: set[str] = set()
-    for pattern in patterns:
-        found = {name for name in names if name == pattern or fnmatch.fnmatchcase(name, pattern)}
-        if not found:
-            hint = did_you_mean(pattern, names) or f"There are {', '.join(names)}."
-            raise CotenantError(f"There is no job '{pattern}' there.", hint)
-        chosen |= found
-    return chosen
 
 
 def _says_notes(given: argparse.Namespace) -> bool:
