@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 from cotenant.findings.finding import Finding
+from cotenant.launch.log_end import log_end
 
 TAIL_BYTES = 1 << 14
 _TRACEBACK = re.compile(r"^Traceback \(most recent call last\):$", re.MULTILINE)
@@ -14,12 +15,7 @@ _LAST_LINE = re.compile(r"^[\w.]*(Error|Exception|Interrupt|Exit)\b.*$")
 
 def crashed(log: Path) -> Finding | None:
     """Return what is to be said of a log whose last words are an error that Python did not catch."""
-    try:
-        with log.open("rb") as file:
-            file.seek(max(0, log.stat().st_size - TAIL_BYTES))
-            text = file.read().decode(errors="replace")
-    except OSError:
-        return None
+    text = log_end(log, TAIL_BYTES)
     lines = [line for line in text.splitlines() if line.strip()]
     if not lines or not _TRACEBACK.search(text) or not _LAST_LINE.match(lines[-1]):
         return None

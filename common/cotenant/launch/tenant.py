@@ -14,6 +14,7 @@ from pathlib import Path
 from cotenant.isolation.backend import Counters, LiveSlice, ReadBack
 from cotenant.isolation.plan import Slice
 from cotenant.isolation.shim import shim_command
+from cotenant.launch.log_end import log_end
 from cotenant.launch.rank import Rank
 from cotenant.launch.rendezvous import Link, Listener
 from cotenant.protocol.logs import rank_log
@@ -132,12 +133,7 @@ class Tenant:
         """Return the last lines of its log, or of the log of one of its ranks that writes its own, in one line."""
         own = rank_log(self.order.log, rank)
         log = own if own.exists() else self.order.log
-        try:
-            with log.open("rb") as file:
-                file.seek(max(0, log.stat().st_size - LOG_TAIL_BYTES))
-                text = file.read().decode(errors="replace")
-        except OSError:
-            return ""
+        text = log_end(log, LOG_TAIL_BYTES)
         return " | ".join([line.strip() for line in text.splitlines() if line.strip()][-LOG_TAIL_LINES:])
 
 
