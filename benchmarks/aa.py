@@ -24,6 +24,7 @@ from rich.console import Console
 from rich.table import Table
 from suites import ROOT
 
+from cotenant.commands.flags import at_dashes
 from cotenant.findings.rules import foreign_load, stolen
 from cotenant.report.comparison import Lines, as_table, compare_launches, confirmed, flagged
 from cotenant.results.launches import Launches, launches_of
@@ -73,16 +74,16 @@ def main() -> int:
 
 
 def _given(words: Sequence[str]) -> tuple[argparse.Namespace, list[str]]:
-    split = words.index("--") if "--" in words else len(words)
+    ours, flags = at_dashes(words)
     parser = argparse.ArgumentParser(prog="benchmarks/run.py aa", description=__doc__.partition("\n")[0])
     parser.add_argument("--jobs", default="cpu", help="a job file or profile (default cpu)")
     parser.add_argument("--name", action="append", default=[], help="only these jobs, as run.sh takes them")
     parser.add_argument("--launches", type=int, default=5, help="of each side (default 5, fewer judge nothing)")
     parser.add_argument("--outdir", type=Path, help="keep the records here (default: they are not kept)")
-    given = parser.parse_args(words[:split])
+    given = parser.parse_args(ours)
     if given.outdir is not None and given.outdir.exists():
         parser.error(f"{given.outdir} exists: another run's records would count")
-    return given, list(words[split + 1 :])
+    return given, list(flags)
 
 
 def _measured(place: Path, suite: Suite, names: Sequence[str], launches: int, uid: int, flags: Sequence[str]) -> Lines:

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from cotenant.commands.flags import Parser
+from cotenant.commands.flags import Parser, at_dashes
 from cotenant.commands.output import tell
 from cotenant.errors import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_PASSED, EXIT_SLOWER, CotenantError
 from cotenant.report.comparison import (
@@ -33,11 +33,10 @@ def main(argv: Sequence[str]) -> int:
 
     With --confirm also what runs return: 1 where a new launch has no rate, 130 where one was interrupted.
     """
-    words = list(argv)
-    split = words.index("--") if "--" in words else len(words)
-    given = _parse(words[:split])
+    ours, others = at_dashes(argv)
+    given = _parse(ours)
     _check(given.allow, given.margin, given.noise)
-    if split < len(words) and not given.confirm:
+    if others and not given.confirm:
         raise CotenantError("What stands after -- is for the runs of --confirm.", "Add --confirm, or leave it out.")
     a, b = _launches(given.a), _launches(given.b)
     margin = given.margin if given.margin is not None else margin_of(_noise(given.noise))
@@ -45,7 +44,7 @@ def main(argv: Sequence[str]) -> int:
     if given.confirm and (cells := flagged(lines)):
         from cotenant.commands.confirm import launch_again  # a comparison alone needs nothing of what launches
 
-        again, cut_by = launch_again(given.b, b, cells, words[split + 1 :])
+        again, cut_by = launch_again(given.b, b, cells, others)
         if cut_by is not None:
             print(f"Interrupted by {cut_by}: nothing is confirmed.", file=sys.stderr)
             return EXIT_INTERRUPTED

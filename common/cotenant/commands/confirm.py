@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from cotenant.commands.flags import at_dashes
 from cotenant.commands.run import CHECKOUT, options_of, parse, suite_parser
 from cotenant.errors import CotenantError, did_you_mean
 from cotenant.launch.start import Options
@@ -54,10 +55,10 @@ def _tell(line: str) -> None:
 
 def _options(place: Path, words: Sequence[str]) -> Options:
     """Return the options of the runs, with an output directory in which nothing lies yet."""
-    split = words.index("--") if "--" in words else len(words)
+    ours, others = at_dashes(words)
     given = parse(
         suite_parser("cotenant compare A B --confirm --", "Flags of the runs that confirm: those B was run with.", ""),
-        words[:split],
+        ours,
     )
     if given.name or given.exclude or given.uid:
         raise CotenantError("What runs again is what was flagged.", "Leave out --name, --exclude and --uid.")
@@ -69,7 +70,7 @@ def _options(place: Path, words: Sequence[str]) -> Options:
         raise CotenantError(f"{given.outdir} lies in B, whose launches do not count again.", "Name another --outdir.")
     if given.outdir.exists() and (not given.outdir.is_dir() or any(given.outdir.iterdir())):
         raise CotenantError(f"{given.outdir} holds something already.", "Remove it, or add -- --outdir ANOTHER.")
-    return options_of(given, tuple(words[split + 1 :]))
+    return options_of(given, others)
 
 
 def _jobs(options: Options, cells: Sequence[str]) -> dict[str, Job]:

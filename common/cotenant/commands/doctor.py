@@ -8,6 +8,7 @@ import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from cotenant.commands.flags import at_dashes
 from cotenant.commands.output import tell
 from cotenant.commands.run import options_of, parse, suite_parser
 from cotenant.errors import EXIT_FAILED, EXIT_PASSED, CotenantError, IsolationError
@@ -34,10 +35,9 @@ WINDOW_S = 0.25
 
 def main(argv: Sequence[str]) -> int:
     """Print every check's answer. Returns 0, or 1 where a finding is an error; raises CotenantError for wrong usage."""
-    words = list(argv)
-    split = words.index("--") if "--" in words else len(words)
-    given = _parse(words[:split])
-    answers = list(ask_all(CHECKS, examine(options_of(given, tuple(words[split + 1 :])), quick=given.quick)))
+    ours, others = at_dashes(argv)
+    given = _parse(ours)
+    answers = list(ask_all(CHECKS, examine(options_of(given, others), quick=given.quick)))
     if given.json:
         tell(json.dumps([_plain(check, answer) for check, answer in answers], indent=1))
     else:

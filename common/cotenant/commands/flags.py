@@ -31,6 +31,12 @@ class Parser(argparse.ArgumentParser):
         return given
 
 
+def at_dashes(words: Sequence[str]) -> tuple[list[str], tuple[str, ...]]:
+    """Return the words before the first `--`, which are ours, and those behind it, which are for what we launch."""
+    split = words.index("--") if "--" in words else len(words)
+    return list(words[:split]), tuple(words[split + 1 :])
+
+
 def size(text: str) -> int:
     """Return the bytes that `512M` or `2G` stand for."""
     unit = text[-1:].upper() if text[-1:].isalpha() else ""

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from cotenant.commands.flags import Parser, add_slice_flags, duration, share
+from cotenant.commands.flags import Parser, add_slice_flags, at_dashes, duration, share
 from cotenant.commands.output import shown, tell
 from cotenant.commands.preview import dry_lines, show_lines
 from cotenant.errors import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_PASSED, CotenantError
@@ -29,10 +29,9 @@ CHECKOUT = SOURCE_ROOT.parent
 
 def main(argv: Sequence[str]) -> int:
     """Run a suite. Returns 0 all passed, 1 a job failed, 130 interrupted; raises CotenantError for the rest."""
-    words = list(argv)
-    split = words.index("--") if "--" in words else len(words)
-    given = _parse(words[:split])
-    options = options_of(given, tuple(words[split + 1 :]))
+    ours, others = at_dashes(argv)
+    given = _parse(ours)
+    options = options_of(given, others)
     if given.show:
         tenants = tenants_by_default(discover(), options.users)
         tell("\n".join(show_lines(options.jobs, tenants if options.solo and tenants > 1 else 0)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import select
 import signal
@@ -13,6 +14,10 @@ from pathlib import Path
 _CREDENTIALS = struct.Struct("3i")
 # Of /proc/PID/stat behind the name in brackets: the state, and the status as waitpid(2) gives it (proc_pid_stat(5)).
 _STATE, _EXIT_CODE = 0, 49
+# struct pidfd_info of <linux/pidfd.h>: mask, cgroup, eleven numbers of processes and users, the status at last.
+_INFO = struct.Struct("=QQ11Ii")
+_PIDFD_GET_INFO = 3 << 30 | _INFO.size << 16 | 0xFF << 8 | 11
+_PIDFD_INFO_EXIT = 1 << 3
 
 
 class Life:
@@ -42,8 +47,12 @@ class Life:
     def status(self) -> int | None:
         """Return how it ended, as subprocess would: the exit status, or a signal's number below zero.
 
-        None while it lives, and as soon as its parent has waited for it.
+        None while it lives; before Linux 6.15 also as soon as its parent has waited for it.
         """
+        status = self._of_the_unreaped()
+        return self._of_the_reaped() if status is None else status
+
+    def _of_the_unreaped(self) -> int | None:
         try:
             fields = Path(f"/proc/{self.pid}/stat").read_text(errors="replace").rpartition(")")[2].split()
             # Still there: so what was read was not of another process of the same number.
@@ -51,6 +60,15 @@ class Life:
         except OSError:
             return None
         return os.waitstatus_to_exitcode(int(fields[_EXIT_CODE])) if fields[_STATE] == "Z" else None
+
+    def _of_the_reaped(self) -> int | None:
+        info = bytearray(_INFO.pack(_PIDFD_INFO_EXIT, *[0] * 13))
+        try:
+            fcntl.ioctl(self._pidfd, _PIDFD_GET_INFO, info)
+        except OSError:
+            return None
+        mask, *_, status = _INFO.unpack(info)
+        return os.waitstatus_to_exitcode(status) if mask & _PIDFD_INFO_EXIT else None
 
     def close(self) -> None:
         os.close(self._pidfd)
