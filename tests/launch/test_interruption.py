@@ -11,6 +11,7 @@ import pytest
 
 from cotenant.launch.interruption import Interruption
 from cotenant.launch.launch import Launch
+from cotenant.launch.terms import Terms
 from tenants.fakes import FakeBackend, orders
 from tenants.suites import Suites, job, until, with_data
 
@@ -111,7 +112,7 @@ def test_a_signal_while_tenants_enter_their_slices(tmp_path: Path) -> None:
     with Interruption() as interruption:
         threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGTERM)).start()
         begin_s = time.monotonic()
-        result = Launch(orders(tmp_path, "/bin/sleep", "1000"), backend, 60.0, interruption).run()
+        result = Launch(orders(tmp_path, "/bin/sleep", "1000"), backend, interruption, Terms(timeout_s=60)).run()
     assert time.monotonic() - begin_s < 10
     assert [ending.outcome for ending in result.endings] == ["interrupted", "interrupted"]
 

@@ -12,8 +12,10 @@ from cotenant.launch import launch
 from cotenant.launch.ending import LaunchResult
 from cotenant.launch.interruption import Interruption
 from cotenant.launch.rendezvous import Events
-from cotenant.launch.terms import USUAL_TERMS, Terms
+from cotenant.launch.terms import Terms
 from tenants.fakes import FakeBackend, orders
+
+SHORT = Terms(timeout_s=30)
 
 SLOW_SPEAKER = """
 import os, socket, time
@@ -44,7 +46,7 @@ runner.ready(1, 1, 0, [])
 t0_ns, number, repeat = runner.await_go()
 wait_until(t0_ns)
 start_ns = time.perf_counter_ns()
-time.sleep(0.5)
+time.sleep(0.8)
 runner.observation(index=0, start_ns=start_ns, end_ns=time.perf_counter_ns(), items=1, data_wait_ns=0)
 runner.done()
 time.sleep(0.9)
@@ -67,9 +69,9 @@ def descriptors() -> Iterator[None]:
 
 
 def live(
-    folder: Path, interruption: Interruption, *command: str, tenants: int = 2, terms: Terms = USUAL_TERMS
+    folder: Path, interruption: Interruption, *command: str, tenants: int = 2, terms: Terms = SHORT
 ) -> LaunchResult:
-    run = launch.Launch(orders(folder, *command, tenants=tenants), FakeBackend(), 30.0, interruption, terms=terms)
+    run = launch.Launch(orders(folder, *command, tenants=tenants), FakeBackend(), interruption, terms)
     return run.run()
 
 
@@ -80,7 +82,7 @@ def outcomes(result: LaunchResult) -> list[str]:
 @pytest.mark.usefixtures("descriptors")
 def test_a_slice_that_cannot_be_had_ends_the_launch_at_once(tmp_path: Path, interruption: Interruption) -> None:
     backend = FakeBackend(refused=1)
-    result = launch.Launch(orders(tmp_path, "/bin/sleep", "1000", tenants=3), backend, 30.0, interruption).run()
+    result = launch.Launch(orders(tmp_path, "/bin/sleep", "1000", tenants=3), backend, interruption, SHORT).run()
     assert outcomes(result) == ["aborted", "not_isolated", "aborted"]
     assert result.endings[1].message == "the kernel says no."
     assert "Tenant 1 could not be isolated" in result.endings[0].message
@@ -90,7 +92,7 @@ def test_a_slice_that_cannot_be_had_ends_the_launch_at_once(tmp_path: Path, inte
 @pytest.mark.usefixtures("descriptors")
 def test_a_slice_that_cannot_be_entered_is_not_isolated(tmp_path: Path, interruption: Interruption) -> None:
     backend = FakeBackend(tmp_path / "no/procs")
-    result = launch.Launch(orders(tmp_path, "/bin/sleep", "1000", tenants=1), backend, 30.0, interruption).run()
+    result = launch.Launch(orders(tmp_path, "/bin/sleep", "1000", tenants=1), backend, interruption, SHORT).run()
     assert outcomes(result) == ["not_isolated"]
     assert str(tmp_path / "no/procs") in result.endings[0].message
     assert backend.deeds == ["removed 0"]
@@ -101,7 +103,7 @@ def test_an_error_in_the_middle_of_starting_undoes_what_was_begun(tmp_path: Path
     backend, planned = FakeBackend(), orders(tmp_path, "/bin/sleep", "1000")
     (tmp_path / "log1").mkdir()
     with pytest.raises(IsADirectoryError):
-        launch.Launch(planned, backend, 30.0, interruption).run()
+        launch.Launch(planned, backend, interruption, SHORT).run()
     assert backend.deeds == ["removed 1", "removed 0"]
     assert not list(tmp_path.glob("t?"))
 
@@ -119,21 +121,23 @@ def test_words_in_pieces_are_words(tmp_path: Path, interruption: Interruption) -
 def test_last_words_are_heard(tmp_path: Path, interruption: Interruption) -> None:
     """Its connection, its words and its end all lie there before the runner looks."""
     (order,) = orders(tmp_path, sys.executable, "-I", "-S", "-c", LAST_WORDS, tenants=1)
-    run = launch.Launch([order], FakeBackend(), 30.0, interruption, upkeep=lambda: time.sleep(1.5))
+    run = launch.Launch([order], FakeBackend(), interruption, SHORT, upkeep=lambda: time.sleep(1.5))
     (ending,) = run.run().endings
     assert (ending.outcome, ending.message) == ("missing_package", "pip install it")
 
 
 def test_what_joined_has_to_be_ready_in_time(tmp_path: Path, interruption: Interruption) -> None:
     hello = SLOW_SPEAKER.replace("hello[7:] + ready[:9], ready[9:]", "hello[7:]")
-    result = live(tmp_path, interruption, sys.executable, "-c", hello, tenants=1, terms=Terms(ready_limit_s=0.5))
+    result = live(
+        tmp_path, interruption, sys.executable, "-c", hello, tenants=1, terms=Terms(timeout_s=30, ready_limit_s=0.5)
+    )
     assert outcomes(result) == ["timeout"]
     assert result.endings[0].message == "It was not ready within 0.5 s. Give it longer with --ready-timeout."
     assert result.given is None
 
 
 def test_what_never_joined_has_no_such_limit(tmp_path: Path, interruption: Interruption) -> None:
-    result = live(tmp_path, interruption, "/bin/sleep", "1", terms=Terms(ready_limit_s=0.2))
+    result = live(tmp_path, interruption, "/bin/sleep", "1", terms=Terms(timeout_s=30, ready_limit_s=0.2))
     assert outcomes(result) == ["completed", "completed"]
 
 

@@ -14,10 +14,12 @@ from cotenant.launch.launch import GO_DELAY_NS, Launch
 from cotenant.launch.observer import expected_s
 from cotenant.launch.rank import Rank
 from cotenant.launch.rendezvous import Link
+from cotenant.launch.terms import Terms
 from cotenant.results.record import Record
 from tenants.fakes import FakeBackend, orders
 from tenants.suites import TENANTS, Suites, job
 
+MINUTE = Terms(timeout_s=60)
 SUMS = str(TENANTS / "sums.py")
 DIES_IN_ITS_FOURTH = """
 import os, runpy, sys
@@ -74,7 +76,7 @@ def interruption() -> Iterator[Interruption]:
 
 def test_nothing_is_told_between_go_and_the_last_done(tmp_path: Path, interruption: Interruption) -> None:
     heard, ranked = Heard(), orders(tmp_path, sys.executable, SUMS, "--repeat", "20", "--number", "60")
-    run = Launch(ranked, FakeBackend(), 60.0, interruption, observer=heard)
+    run = Launch(ranked, FakeBackend(), interruption, MINUTE, observer=heard)
     result = run.run()
     assert [ending.outcome for ending in result.endings] == ["completed", "completed"]
     seen = [ending.ranks[0].observations for ending in result.endings]
@@ -93,7 +95,7 @@ def test_nothing_is_told_between_go_and_the_last_done(tmp_path: Path, interrupti
 
 def test_a_slow_build_ticks(tmp_path: Path, interruption: Interruption) -> None:
     heard = Heard()
-    Launch(orders(tmp_path, "/bin/sleep", "2.5"), FakeBackend(), 60.0, interruption, observer=heard).run()
+    Launch(orders(tmp_path, "/bin/sleep", "2.5"), FakeBackend(), interruption, MINUTE, observer=heard).run()
     assert 2 <= heard.told.count(("tick", None)) <= 3
 
 
@@ -103,7 +105,7 @@ def test_a_tenant_that_dies_while_it_is_timed_is_no_news_before_the_others_are_d
     heard = Heard()
     words = ["--repeat", "20", "--number", "60"]
     planned = orders(tmp_path, sys.executable, "-c", DIES_IN_ITS_FOURTH, SUMS, *words)
-    result = Launch(planned, FakeBackend(), 60.0, interruption, observer=heard).run()
+    result = Launch(planned, FakeBackend(), interruption, MINUTE, observer=heard).run()
     assert [ending.outcome for ending in result.endings] == ["failed", "completed"]
     last_ns = result.endings[1].ranks[0].observations[-1]["end_ns"]
     assert [at for at in heard.at_ns if result.t0_ns - GO_DELAY_NS <= at <= last_ns] == []

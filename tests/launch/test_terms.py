@@ -72,12 +72,15 @@ def test_who_asks_for_different_work_is_named_with_it() -> None:
 @pytest.mark.parametrize(
     ("terms", "policies"),
     [
-        (Terms(ready_limit_s=5), {}),
-        (Terms(budget_s=60.0), {"budget_s": 60.0}),
-        (Terms(budget_s=2.5, until_interval=0.01), {"budget_s": 2.5, "until_interval": 0.01}),
+        (Terms(ready_limit_s=5), {"on_oom": "group"}),
+        (Terms(budget_s=60.0), {"on_oom": "group", "budget_s": 60.0}),
+        (
+            Terms(budget_s=2.5, until_interval=0.01, on_oom="process"),
+            {"on_oom": "process", "budget_s": 2.5, "until_interval": 0.01},
+        ),
     ],
 )
-def test_a_record_names_what_changes_how_much_is_measured(terms: Terms, policies: dict[str, float]) -> None:
+def test_a_record_names_what_changes_what_is_measured(terms: Terms, policies: dict[str, str | float]) -> None:
     assert terms.policies() == policies
 
 

@@ -71,7 +71,7 @@ def examine(options: Options, quick: bool) -> Facts:
 def _isolation(options: Options) -> tuple[Isolation, Chosen]:
     """Return the backend that would serve; where none does, what is still to be planned is planned without."""
     try:
-        chosen = choose_backend(options.isolation, cgroup_mounts(), options.cgroup_base, options.on_oom)
+        chosen = choose_backend(options.isolation, cgroup_mounts(), options.cgroup_base, options.terms.on_oom)
     except IsolationError as error:
         refusal = Finding("not_isolated", "error", error.sentence, error.remedy)
         return Isolation("", NoIsolation.unenforced, (refusal,)), Chosen(NoIsolation())

@@ -19,7 +19,7 @@ from cotenant.launch.environment import SOURCE_ROOT
 from cotenant.launch.places import Places, base_directory
 from cotenant.launch.start import Options
 from cotenant.launch.suite import SuiteRun
-from cotenant.launch.terms import READY_LIMIT_S, Terms
+from cotenant.launch.terms import READY_LIMIT_S, TIMEOUT_S, Terms
 from cotenant.machine.topology import Machine, discover
 from cotenant.suite.jobfile import load, resolve_path
 from cotenant.suite.select import select
@@ -105,7 +105,7 @@ def suite_parser(prog: str, description: str, epilog: str) -> Parser:
     add(
         "--timeout",
         type=duration,
-        default=3600.0,
+        default=TIMEOUT_S,
         metavar="S",
         help="seconds one launch may take (default 3600); 2m and 1h are times, too",
     )
@@ -163,11 +163,15 @@ def options_of(given: argparse.Namespace, extra: tuple[str, ...]) -> Options:
         policy=given.plan,
         mems=given.mems,
         reserve_bytes=given.reserve,
-        timeout_s=given.timeout,
-        terms=Terms(given.ready_timeout, given.budget, given.until_interval),
+        terms=Terms(
+            timeout_s=given.timeout,
+            ready_limit_s=given.ready_timeout,
+            budget_s=given.budget,
+            until_interval=given.until_interval,
+            on_oom=given.on_oom,
+        ),
         singularity=given.singularity,
         cache=given.cache,
-        on_oom=given.on_oom,
         solo=given.solo,
         raise_error=given.raise_error,
         extra=extra,

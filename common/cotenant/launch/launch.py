@@ -14,7 +14,7 @@ from typing import Any
 from cotenant.isolation.backend import Backend, NotIsolatedError
 from cotenant.launch.ending import Ending, LaunchResult, ending_of, not_isolated
 from cotenant.launch.interruption import Interruption
-from cotenant.launch.memory import KillWatch, OnOom
+from cotenant.launch.memory import KillWatch
 from cotenant.launch.narrowing import Narrowing
 from cotenant.launch.observer import Observer, Unobserved, expected_s
 from cotenant.launch.rank import Go, Rank
@@ -53,22 +53,18 @@ class Launch:
         self,
         orders: Sequence[Order],
         backend: Backend,
-        timeout_s: float,
         interruption: Interruption,
-        upkeep: Callable[[], None] = lambda: None,
-        on_oom: OnOom = "group",
-        sampling: Meters | None = None,
         terms: Terms = USUAL_TERMS,
+        upkeep: Callable[[], None] = lambda: None,
+        sampling: Meters | None = None,
         observer: Observer | None = None,
     ) -> None:
         self._orders = orders
         self._backend = backend
-        self._timeout_s = timeout_s
         self._interruption = interruption
-        self._upkeep = upkeep
-        self._on_oom = on_oom
-        self._sampling = sampling or Meters(())
         self._terms = terms
+        self._upkeep = upkeep
+        self._sampling = sampling or Meters(())
         self._observer = observer or Unobserved()
         self._events = Events()
         self._kills = KillWatch()
@@ -342,7 +338,7 @@ class Launch:
 
     def _poll_memory(self) -> None:
         """A tenant of which a worker was killed may wait for it for ever: the counter ends it, or is told not to."""
-        if self._on_oom == "process":
+        if self._terms.on_oom == "process":
             return
         for tenant in self._tenants:
             if tenant.alive and not tenant.killed and tenant.live.oom_kills():
@@ -356,9 +352,9 @@ class Launch:
             return
         elapsed_s, behind = now_s - self._start_s, "done" if self._phase is Phase.LOAD else "ready"
         late, ready_limit_s = [one for one in self._tenants if not one.all_ranks(behind)], self._terms.ready_limit_s
-        if elapsed_s >= self._timeout_s:
+        if elapsed_s >= self._terms.timeout_s:
             # Those that are not behind end as their neighbours' deaths have it: aborted before GO, kept after it.
-            longer = f"It was not finished after {self._timeout_s:g} s. Give it longer with --timeout."
+            longer = f"It was not finished after {self._terms.timeout_s:g} s. Give it longer with --timeout."
             self._kill(late, ("timeout", longer))
         elif self._phase is Phase.BUILD and elapsed_s >= ready_limit_s and any(one.joined for one in self._tenants):
             longer = f"It was not ready within {ready_limit_s:g} s. Give it longer with --ready-timeout."

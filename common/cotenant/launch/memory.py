@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 from cotenant.isolation.backend import Counters, ReadBack
 from cotenant.launch.tenant import Tenant
@@ -12,9 +11,6 @@ from cotenant.machine.counts import memory_kills
 from cotenant.machine.cpulist import format_list
 from cotenant.machine.kernel_log import KernelLog, MemoryKill
 from cotenant.results.said import said
-
-OnOom = Literal["group", "process"]
-"""What ends when the kernel kills one process of a tenant for memory: all of it, or that process alone."""
 
 NEAR_LIMIT = 0.99
 

@@ -14,7 +14,6 @@ from cotenant.isolation.plan import Plan, Policy, Slice, plan, plan_whole, split
 from cotenant.launch.cache import CachePolicy, nocache_prefix
 from cotenant.launch.command import in_container, resolve_command
 from cotenant.launch.environment import added_environment, free_ports, job_variables, seed_of, whole_environment
-from cotenant.launch.memory import OnOom
 from cotenant.launch.places import Places
 from cotenant.launch.tenant import Order
 from cotenant.launch.terms import USUAL_TERMS, Terms
@@ -41,11 +40,9 @@ class Options:
     policy: Policy = "cores"
     mems: Mems = "local"
     reserve_bytes: int | None = None
-    timeout_s: float = 3600.0
     terms: Terms = USUAL_TERMS
     singularity: str | None = None
     cache: CachePolicy = "none"
-    on_oom: OnOom = "group"
     solo: bool = False
     raise_error: bool = False
     extra: tuple[str, ...] = ()

@@ -64,7 +64,7 @@ class SuiteRun:
         self._observer: Observer = Unobserved()
         self._machine = discover()
         self._places = options.places
-        self.chosen = choose_backend(options.isolation, cgroup_mounts(), options.cgroup_base, options.on_oom)
+        self.chosen = choose_backend(options.isolation, cgroup_mounts(), options.cgroup_base, options.terms.on_oom)
         self._resolver = Resolver(options, self._machine, self.chosen)
         self._earlier: list[Record] = []
         self.starts = self._resolver.starts()
@@ -204,20 +204,18 @@ class SuiteRun:
         self._observer.launch(position, start.label, len(start.orders))
         self._reaper.ensure()
         if missing is None:
-            timeout_s = start.cell.job.timeout_s or self._options.timeout_s
-            upkeep, on_oom, terms = self._reaper.ensure, self._options.on_oom, self._options.terms
+            terms = self._options.terms
+            terms = dataclasses.replace(terms, timeout_s=start.cell.job.timeout_s or terms.timeout_s)
             around = commons(start.orders, self._places, self._options.cache, lambda: bool(interruption.requested))
             metered = meters_of(self._machine, [order.slice for order in start.orders])
             with around as meters, metered as sampling, _isolation_errors():
                 launch = Launch(
                     start.orders,
                     self.chosen.backend,
-                    timeout_s,
                     interruption,
-                    upkeep,
-                    on_oom,
-                    sampling,
                     terms,
+                    self._reaper.ensure,
+                    sampling,
                     self._observer,
                 )
                 counted = self._counts()
@@ -244,7 +242,7 @@ class SuiteRun:
         from cotenant.results.store import write_record
 
         options = self._options
-        policies = {"cache": options.cache, "on_oom": options.on_oom, **options.terms.policies()}
+        policies = {"cache": options.cache, **options.terms.policies()}
         backend, findings = self.chosen.backend, tuple(dict.fromkeys((*start.findings, *self.before)))
         facts = SuiteFacts(options.suite.name, options.uid, self._facts, backend, policies, findings)
         records = judged(records_of(result, start, facts), self._earlier)

@@ -1,15 +1,20 @@
-"""The terms of a launch: how long its tenants may take to be ready, and how much they measure."""
+"""The terms of a launch: how long it may take, how much it measures, and what full memory ends."""
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Collection
 from dataclasses import dataclass
+from typing import Literal
 
 from cotenant.launch.rank import Rank
 from cotenant.stats.budget import Amount, slowest_ns, within
 
+TIMEOUT_S = 3600.0
 READY_LIMIT_S = 600.0
+
+OnOom = Literal["group", "process"]
+"""What ends when the kernel kills one process of a tenant for memory: all of it, or that process alone."""
 
 
 class DisagreementError(ValueError):
@@ -20,17 +25,20 @@ class DisagreementError(ValueError):
 class Terms:
     """What the command line says of every launch alike.
 
+    `timeout_s`: seconds that all of it may take; a job may give its own. `ready_limit_s`: seconds until GO.
     `budget_s`: seconds that the observations of a launch may take. `until_interval`: they end once half the width of
     the median's interval is at most this share of the median, for every tenant.
     """
 
+    timeout_s: float = TIMEOUT_S
     ready_limit_s: float = READY_LIMIT_S
     budget_s: float | None = None
     until_interval: float | None = None
+    on_oom: OnOom = "group"
 
-    def policies(self) -> dict[str, float]:
-        """Return what of this decides how much is measured: a record names it."""
-        named = {"budget_s": self.budget_s, "until_interval": self.until_interval}
+    def policies(self) -> dict[str, str | float]:
+        """Return what of this a record names: it decides how much is measured, and of what is left."""
+        named = {"on_oom": self.on_oom, "budget_s": self.budget_s, "until_interval": self.until_interval}
         return {name: value for name, value in named.items() if value is not None}
 
     def given(self, ranks: Collection[Rank]) -> Amount:
