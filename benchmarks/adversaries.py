@@ -24,12 +24,13 @@ from suites import COMMANDS, REPORT, ROOT, run_suite
 from cotenant.machine.topology import discover
 
 ROUNDS = 3
-# Small: without slices a spinning neighbour makes it many times slower.
-MEASURED = {"--repeat": 15, "--number": 10, "--batch-size": 128, **REPORT}
+MEASURED = {"--number": 10, "--batch-size": 128, **REPORT}
+# Few without slices, where a spinning neighbour makes each many times slower.
+REPEATS = {"auto": 60, "none": 15}
 SLICE_BYTES = 1 << 30
 KEEPS = ("memory hog", "spinner on all processors", "SIGTERM ignorer", "double-forking daemon")
 """The adversaries beside which the neighbour is promised 0.9 of its rate alone: what they take is sliced."""
-ALONE, ISOLATIONS = "nobody", ("auto", "none")
+ALONE = "nobody"
 BASE = "cotenant-bench"
 
 
@@ -40,7 +41,8 @@ def neighbour_rate(directory: Path, deed: str, isolation: str) -> float:
     adversary = f'[ "$JOB_ID" = 0 ] && exec python "{Path(__file__).with_name("adversary.py")}" "$DEED" "$@"'
     beside.write_text(f'#!/bin/sh\n{adversary}\nexec "{ROOT}/tasks/{COMMANDS["vae"]}" "$@"\n')
     beside.chmod(0o755)
-    job = {"name": "vae", "cmd": str(beside), "args": MEASURED, "cgroup": "student", "env": {"DEED": deed}}
+    args = MEASURED | {"--repeat": REPEATS[isolation]}
+    job = {"name": "vae", "cmd": str(beside), "args": args, "cgroup": "student", "env": {"DEED": deed}}
     flags = ["--users", "2", "--isolation", isolation, "--cgroup-base", BASE, "--on-oom", "process"]
     flags += ["--reserve", str(discover().memory_bytes - 2 * SLICE_BYTES)]
     records = run_suite(directory / "run", [job], *flags, may_fail=True)
@@ -77,12 +79,12 @@ def main(argv: Sequence[str]) -> None:
     with tempfile.TemporaryDirectory() as scratch:
         for turn in range(given.rounds):
             for deed in deeds:
-                for isolation in ISOLATIONS:
+                for isolation in REPEATS:
                     place = Path(scratch) / f"{turn}-{deeds.index(deed)}-{isolation}"
                     rates.setdefault((deed, isolation), []).append(neighbour_rate(place, deed, isolation))
                     left += left_behind(Path(scratch))
     Console(width=120).print(table_of(rates, deeds))
-    launches = given.rounds * len(deeds) * len(ISOLATIONS)
+    launches = given.rounds * len(deeds) * len(REPEATS)
     print(f"Left behind after {launches} launches: {', '.join(sorted(set(left))) or 'nothing'}")
 
 
@@ -92,7 +94,7 @@ def table_of(rates: dict[tuple[str, str], list[float]], deeds: Sequence[str]) ->
     table.title = "What the auto-encoder keeps of its rate beside"
     for deed in deeds:
         cells: list[str] = []
-        for isolation in ISOLATIONS:
+        for isolation in REPEATS:
             pairs = zip(rates[deed, isolation], rates[ALONE, isolation], strict=True)
             kept = [rate / alone for rate, alone in pairs]
             cells += [f"{median(kept):.3f}", f"{min(kept):.3f}"]

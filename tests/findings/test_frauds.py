@@ -121,6 +121,19 @@ def test_what_an_earlier_launch_left_is_not_added_to_a_newer_one(
     )
 
 
+def test_what_a_newer_run_never_reached_is_said_to_be_old(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Yesterday's suite came to its end; today's, under the same number, was cut short after its first job."""
+    for days, names in ((1, ("vae", "wlm", "cart")), (0, ("vae",))):
+        began = NOON - timedelta(days=days)
+        for minute, name in enumerate(names):
+            started = began + timedelta(minutes=minute)
+            place = {"name": name, "suite_started": began}
+            write_record(tmp_path, a_launch(0, place=place, common={"started": started}), started)
+    sentence = f"baselines, repetition 0: an earlier run than that of {NOON.isoformat()[:19]} launched cart, wlm."
+    for reader in (["report"], ["compare", tmp_path], ["mlbench-report", "--reports"]):
+        assert sentence in " ".join(" ".join(said(capsys, *reader, tmp_path)).split())
+
+
 def test_two_configurations_under_one_name_are_not_merged(reports: Path, capsys: pytest.CaptureFixture[str]) -> None:
     honest = rates(capsys, reports)[3]
     for uid in (8, 9):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 import msgspec
@@ -26,6 +27,7 @@ class SuiteFacts:
     """What all launches of a suite run share."""
 
     suite: str
+    started: datetime
     uid: int
     machine: dict[str, Any]
     backend: Backend
@@ -119,6 +121,7 @@ def _place(ending: Ending, tenants: int, start: Start, facts: SuiteFacts) -> Pla
             enabled_by=enabled_by(facts.backend.name, [*unenforced, *uncounted]),
             policies=facts.policies,
         ),
+        suite_started=facts.started,
         solo=start.solo,
     )
 

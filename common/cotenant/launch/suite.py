@@ -66,6 +66,7 @@ class SuiteRun:
         self._places = options.places
         self.chosen = choose_backend(options.isolation, cgroup_mounts(), options.cgroup_base, options.terms.on_oom)
         self._resolver = Resolver(options, self._machine, self.chosen)
+        self._started = datetime.now(UTC)
         self._earlier: list[Record] = []
         self.starts = self._resolver.starts()
 
@@ -244,7 +245,7 @@ class SuiteRun:
         options = self._options
         policies = {"cache": options.cache, **options.terms.policies()}
         backend, findings = self.chosen.backend, tuple(dict.fromkeys((*start.findings, *self.before)))
-        facts = SuiteFacts(options.suite.name, options.uid, self._facts, backend, policies, findings)
+        facts = SuiteFacts(options.suite.name, self._started, options.uid, self._facts, backend, policies, findings)
         records = judged(records_of(result, start, facts), self._earlier)
         self._earlier += records
         for record in records:

@@ -41,6 +41,7 @@ class Place:
     log: str
     machine: dict[str, Any]
     isolation: Enclosed
+    suite_started: datetime | None = None
     solo: bool = False
 
 
@@ -111,6 +112,7 @@ def build_record(place: Place, told: Told, common: Common, outcome: str, message
         devices=place.devices,
         version=part.version,
         unique_id=unique_id(place.name, part.version, part.arguments),
+        suite_start_time=place.suite_started.isoformat() if place.suite_started else "",
         start_time=common.started.isoformat(),
         end_time=common.ended.isoformat(),
         completed=completed,

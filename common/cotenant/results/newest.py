@@ -12,6 +12,8 @@ AT = "at"
 """The column with the number of a row in the table that others were taken from."""
 LONE = "lone"
 """The column that keeps solo launches apart: their tenant, as each is of one tenant; else null."""
+NAMED = 5
+"""How many jobs a sentence names; more are counted."""
 
 
 def with_lone(frame: pl.DataFrame) -> pl.DataFrame:
@@ -41,7 +43,26 @@ def newest_in(frame: pl.DataFrame, apart: Sequence[str] = ()) -> tuple[pl.DataFr
     older = newest.select(older=pl.col("ours") & (pl.col("start_time") != last)).to_series()
     told = {*several, *newest.filter(older).select("name", "run_id").iter_rows()}
     said = [f"{name}, repetition {uid}: there are records of several runs; the newest count." for name, uid in told]
-    return newest.filter(~older).drop(LONE), [*copied, *sorted(said)]
+    of_one_run = newest.filter(~older).drop(LONE)
+    return of_one_run, [*copied, *sorted(said), *_of_earlier_runs(of_one_run)]
+
+
+def _of_earlier_runs(frame: pl.DataFrame) -> list[str]:
+    """Return a sentence on each repetition with jobs that its newest suite run never launched: what they say is old."""
+    run = ("suite", "hostname", "isolation", "run_id")
+    last = pl.col("suite_start_time").max().over(run)
+    known = frame.filter("ours", pl.col("suite_start_time") != "").with_columns(last=last)
+    earlier = known.filter(pl.col("suite_start_time") != pl.col("last"))
+    told = earlier.group_by(*run, "last", maintain_order=True).agg(pl.col("name").unique().sort())
+    return [
+        f"{suite}, repetition {uid}: an earlier run than that of {began[:19]} launched {_named(names)}."
+        for suite, _, _, uid, began, names in told.iter_rows()
+    ]
+
+
+def _named(names: Sequence[str]) -> str:
+    more = len(names) - NAMED
+    return ", ".join(names[:NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
 def newest_of_tenants(frame: pl.DataFrame, key: Sequence[str]) -> tuple[pl.DataFrame, set[tuple[str, int]]]:

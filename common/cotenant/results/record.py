@@ -177,6 +177,8 @@ class Record(msgspec.Struct, kw_only=True, frozen=True):
     """Hash of the benchmark's source."""
     unique_id: str
     """sha256 of name, source and the arguments that change the work: equal for equal work. Empty if unknown."""
+    suite_start_time: str
+    """When the suite run began that launched it, equal in all its records; empty without one."""
     start_time: str
     """When the launch began: ISO 8601."""
     end_time: str

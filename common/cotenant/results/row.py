@@ -38,6 +38,7 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     hostname: str = ""
     gpu: str = ""
     devices: int | None = None
+    suite_start_time: str = ""
     start_time: str = ""
     completed: bool
     outcome: str
@@ -101,6 +102,7 @@ def row_of(fields: Any, path: str) -> Row:
         hostname=_text(fields.get("hostname")),
         gpu=_text(fields.get("gpu")),
         devices=whole_of(fields.get("devices")),
+        suite_start_time=_text(fields.get("suite_start_time")),
         start_time=_text(fields.get("start_time")),
         completed=completed,
         outcome="completed" if completed else outcome if outcome != "completed" and outcome else "failed",
