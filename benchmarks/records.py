@@ -24,12 +24,15 @@ import msgspec
 from rich.console import Console
 from rich.table import Table
 
+from cotenant.machine.facts import machine_facts
+from cotenant.machine.topology import discover
 from cotenant.results.columns import COLUMNS, ROWS
 
 SUITES, HOSTS, JOBS, TENANTS = 2, 3, 20, 8
 SEED = 1
 LOST, INVALID, NOT_FINITE = 0.002, 0.002, 0.001
 OBSERVATIONS = 20
+MACHINE = machine_facts(discover(), Path(__file__).parent)
 GOALS = {"report from Parquet": "<= 10 s, < 2 GB", "report from JSON lines": "<= 60 s, < 2 GB"}
 
 
@@ -48,6 +51,10 @@ class Tenant:
     @property
     def start_time(self) -> str:
         return time.strftime("%Y-%m-%dT%H:%M:%S+00:00", time.gmtime(1_750_000_000 + 600 * self.uid + 20 * self.job))
+
+    @property
+    def suite_start_time(self) -> str:
+        return time.strftime("%Y-%m-%dT%H:%M:%S+00:00", time.gmtime(1_750_000_000 + 600 * self.uid))
 
     @property
     def path(self) -> str:
@@ -99,9 +106,11 @@ def row(one: Tenant) -> dict[str, Any]:
         "group": "student",
         "tenant": one.tenant,
         "tenants": TENANTS,
+        "solo": False,
         "hostname": one.host,
         "gpu": "Invented Accelerator 80GB",
         "devices": 1,
+        "suite_start_time": one.suite_start_time,
         "start_time": one.start_time,
         "end_time": one.start_time,
         "completed": not lost,
@@ -123,11 +132,14 @@ def row(one: Tenant) -> dict[str, Any]:
         "batch_size": 64,
         "precision": "fp32",
         "isolation": "v2",
+        "slice": f"processors {8 * one.tenant}-{8 * one.tenant + 7}",
         "software": "2.14.1",
         "version": f"{one.job:016x}",
         "unique_id": f"{one.job:064x}",
+        "work": f"{one.job:064x}",
         "losses_non_finite": 3 if one.fate == "nan" else 0,
         "overlap": None if lost else 0.9 if one.fate == "invalid" else 1.0,
+        "efficiency": None,
         "findings": rules or None,
         "error_findings": "overlap" if one.fate == "invalid" else None,
         "warning_findings": "foreign_load" if rules else None,
@@ -147,6 +159,7 @@ def record(one: Tenant) -> dict[str, Any]:
     """Return a record as its file has it, as far as a reader of it looks."""
     known = row(one)
     flat = {name: known[name] for name in ("suite", "name", "run_id", "vcd", "hostname", "gpu", "devices", "group")}
+    flat |= {name: known[name] for name in ("suite_start_time", "solo")}
     flat |= {name: known[name] for name in ("start_time", "end_time", "completed", "outcome", "comparable", "unit")}
     flat |= {name: known[name] for name in ("tenant", "tenants", "batch_size", "version", "unique_id")}
     rules = filter(None, (known["findings"] or "").split(","))
@@ -185,7 +198,7 @@ def record(one: Tenant) -> dict[str, Any]:
         "batch_loss": [0.5] * 100,
         "losses_non_finite": known["losses_non_finite"],
         "isolation": {"backend": "v2"},
-        "machine": {"torch": {"version": "2.14.1"}},
+        "machine": MACHINE | {"torch": {"version": "2.14.1"}},
         "observations": [{"start_ns": a, "end_ns": b, "items": 1000, "data_wait_ns": 1000} for a, b in spans],
         "findings": findings,
     }
@@ -246,6 +259,8 @@ def steps(place: Path, scratch: Path, many: bool) -> Iterator[tuple[str, Cost]]:
         yield "report from JSON lines", cost([*cotenant, "report", str(lines)])
     yield "load Parquet", cost(["-c", _LOAD, str(parquet)])
     yield "report from Parquet", cost([*cotenant, "report", str(parquet)])
+    page = str(scratch / "page.html")
+    yield "page from Parquet", cost([*cotenant, "report", str(parquet), "--html", page, "--format", "csv"])
     yield (
         "mlbench-report from Parquet",
         cost([*cotenant, "mlbench-report", "--reports", str(parquet), *_targets(scratch)]),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -21,16 +22,22 @@ JOBS = ("vae", "toy_reg")
 @pytest.fixture
 def reports(tmp_path: Path) -> Path:
     """Five repetitions of two jobs on two devices, in output0 .. output4."""
+    write_of(tmp_path, 1.0, "node1")
+    return tmp_path
+
+
+def write_of(place: Path, pace: float, host: str) -> int:
+    """Write the records of a host, and return how many they are."""
     for uid in range(5):
-        output = tmp_path / f"output{uid}"
-        output.mkdir()
+        output = place / f"output{uid}"
+        output.mkdir(parents=True)
         for tenant in (0, 1):
             for job in JOBS:
-                observations = steady(seed=uid, mean_ms=500 + 20 * tenant)
-                where = {"run_id": uid, "tenant": tenant, "vcd": str(tenant), "name": job}
+                observations = steady(seed=uid, mean_ms=(500 + 20 * tenant) / pace)
+                where = {"run_id": uid, "tenant": tenant, "vcd": str(tenant), "name": job, "hostname": host}
                 began = {"started": NOON + timedelta(minutes=uid)}
                 write_record(output, a_record(told={"observations": observations}, place=where, common=began), NOON)
-    return tmp_path
+    return 5 * 2 * len(JOBS)
 
 
 def run(capsys: pytest.CaptureFixture[str], *words: object) -> tuple[int, str, str]:
@@ -77,6 +84,31 @@ def test_the_page_and_the_table_hold_the_same_numbers(reports: Path, capsys: pyt
     assert "<script>" not in text
     assert f"{float(vae['mean']):,.6g}" in text
     assert "http" not in text
+
+
+def test_two_hosts_of_one_directory_both_count(reports: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The uids of the one are not re-runs of the other's."""
+    other = write_of(reports / "other", 0.5, "node2")
+    status, said, errors = run(capsys, "--reports", reports)
+    assert (status, errors) == (0, "")
+    assert f"{20 + other} records, 5 repetitions, on node1, node2" in said
+    assert all(f"Dnode{host}:{device}" in said for host in (1, 2) for device in (0, 1))
+
+
+@pytest.mark.parametrize("columns", [60, 200])
+def test_no_number_is_cut(
+    columns: int, reports: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Off a terminal a table is as wide as its numbers; on a narrow one the matrix comes in parts."""
+    write_of(reports / "other", 0.5, "node2")
+    monkeypatch.setenv("COLUMNS", str(columns))
+    for name in ("FORCE_COLOR", "TTY_COMPATIBLE"):
+        monkeypatch.setenv(name, "1")
+    said = re.sub(r"\x1b\[[0-9;]*m", "", run(capsys, "--reports", reports)[1])
+    assert "…" not in said
+    heads = [line.split() for line in said.splitlines() if line.split()[:1] == ["job"] and "Dnode" in line]
+    assert [name for head in heads for name in head[1:]] == ["Dnode1:0", "Dnode1:1", "Dnode2:0", "Dnode2:1"]
+    assert len(heads) == (2 if columns == 60 else 1)
 
 
 def test_the_classic_table(reports: Path, capsys: pytest.CaptureFixture[str]) -> None:

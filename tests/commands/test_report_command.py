@@ -202,9 +202,41 @@ def test_targets_are_not_of_tenants_alone(three_ways: tuple[Path, Path], capsys:
     assert targets_named(str(path), three_ways[0]).keys() == {"vae", "cart"}
 
 
+def test_targets_are_of_one_configuration(
+    three_ways: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A mean of rates with and without slices is that of no machine."""
+    both, newest = tmp_path / "both.csv", tmp_path / "newest.csv"
+    status, _, errors = run(capsys, *three_ways, "--save-target", both)
+    assert status == 0
+    assert "vae: 6 records are of other work than the newest (isolation" in errors
+    isolation = "isolated" if "isolation none, not v1" in errors else "free"
+    assert run(capsys, tmp_path / isolation, "--save-target", newest)[0] == 0
+    assert targets_named(str(both), tmp_path)["vae"] == targets_named(str(newest), tmp_path)["vae"]
+
+
+def test_the_heat_map_tells_configurations_apart(three_ways: tuple[Path, Path], tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    assert main(["report", *map(str, three_ways), "--html", str(page), "--format", "csv"]) == 0
+    heat = page.read_text().partition("in % of the job's best device")[2].partition("</table>")[0]
+    assert [heat.count(f"vae (isolation {name})") for name in ("v1", "none")] == [1, 1]
+
+
+def test_what_is_skipped_is_counted_and_a_flood_of_it_is_short(
+    reports: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (reports / "numbers.json").write_text(json.dumps(list(range(1000))))
+    (reports / "torn.json").write_text('{"name": "vae", "tr')
+    _, _, errors = run(capsys, reports)
+    assert errors.count("it is no JSON object; skipped.") == 20
+    assert "numbers.json: 980 more parts of it are no records; skipped." in errors
+    assert "22 files or parts of files are skipped." in errors
+
+
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
+        (["--table", "throughput", "--per", "price"], "No system has a price in"),
         (["--table", "interference"], "No job was measured in two ways"),
         (["--table", "interference", "--precision", "fp32"], "--precision is of --table throughput and batch-size."),
         (["--job", "vea"], "There is no job 'vea' there. Did you mean 'vae'?"),

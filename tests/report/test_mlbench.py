@@ -60,7 +60,7 @@ def test_every_column_is_what_pandas_says(rows: list[Row]) -> None:
 @settings(max_examples=40)
 @given(records)
 def test_the_score_is_what_the_formula_says(rows: list[Row]) -> None:
-    lines = mlbench.results(rows, TARGETS)
+    lines = mlbench.results(rows, TARGETS, list(TARGETS))
     table = frame(rows)
     failed = int(table["rate"].isna().sum())
     passed = mlbench.failures_pass(len(mlbench.failures(rows)), len(rows))
@@ -121,6 +121,36 @@ def test_the_matrix_is_relative_to_the_best_device(rows: list[Row]) -> None:
             assert device in devices
             assert shares == pytest.approx(tuple(of_job.loc[device] / of_job["mean"].max()))
         assert max(mean for mean, _, _ in line.shares.values()) == pytest.approx(1)
+
+
+def test_scaling_is_the_efficiency_of_its_largest_cell() -> None:
+    cells = {1: None, 2: 0.95, 4: 0.9, 12: 0.8}
+    rows = [
+        row(f"scaling.c{cell}", 100.0 * cell, uid, ours=True, efficiency=found and found + uid / 100, group="all")
+        for cell, found in cells.items()
+        for uid in range(3)
+    ]
+    (line,) = mlbench.results(rows, {"scaling": TARGETS["scaling"]})
+    assert (line.n, line.mean, line.perf_pass) == (3, pytest.approx(0.81), False)
+    assert mlbench.measured_targets(rows, TARGETS) == {"scaling": Target(pytest.approx(0.81), 0.85, 0.02)}
+
+
+def test_scaling_is_missing_only_where_it_is_expected() -> None:
+    rows = [row("a", 100.0), row("b", 50.0), row("scaling.c1", 5.0, ours=True, group="all")]
+    assert [line.job for line in mlbench.results(rows, TARGETS)] == ["a", "b"]
+    assert mlbench.score(mlbench.results(rows, TARGETS, list(TARGETS)), True).missing == ("scaling",)
+
+
+def test_rates_of_the_whole_machine_are_in_no_mean_of_devices() -> None:
+    rows = [row("a", 700.0, vcd="0,1", group="all"), row("a", 100.0), row("b", 60.0, vcd="0,1", group="all")]
+    assert [line.mean for line in mlbench.results(rows, TARGETS)] == [100.0, 60.0]
+
+
+def test_eight_records_of_one_repetition_are_no_four_runs() -> None:
+    tenants = [row("a", 100.0 + vcd, 0, str(vcd)) for vcd in range(8)]
+    assert mlbench.classic(tenants, {"a": TARGETS["a"]}) == ([], ["a"])
+    repeated = [row("a", 100.0 + uid, uid) for uid in range(4)]
+    assert [line.result for line in mlbench.classic(repeated, {"a": TARGETS["a"]})[0]] == [101.5]
 
 
 def test_rows_of_the_whole_machine_are_not_mixed_with_devices() -> None:

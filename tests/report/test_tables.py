@@ -14,7 +14,7 @@ from cotenant.report.tables import Tables, as_csv, family, sources_of_watt, tabl
 from cotenant.results.record import Record
 from cotenant.results.systems import System
 from report.making import launch, power, summary_of
-from results.made import ARGUMENTS, a_part
+from results.made import ARGUMENTS, ISOLATION, a_part
 
 SYSTEMS = [
     System("V100", "*V100*", 1, 250, 8000),
@@ -25,14 +25,17 @@ SYSTEMS = [
 
 def on(host: str, gpu: str, name: str, mean_ms: float, batch_size: int = 32, **common: Any) -> list[Record]:
     """One launch of a job on a host with two devices."""
-    precision = "fp16" if name.endswith("fp16") else "fp32"
-    part = a_part(
+    part = _part(gpu, "fp16" if name.endswith("fp16") else "fp32", batch_size)
+    return launch(name, 0, 2, mean_ms, place={"hostname": host, "devices": 1}, part=part, **common)
+
+
+def _part(gpu: str, precision: str = "fp32", batch_size: int = 32) -> dict[str, Any]:
+    return a_part(
         item="image",
         gpu=gpu,
         arguments=ARGUMENTS | {"batch_size": batch_size, "precision": precision},
         observed={"dtype": precision, "device": "cuda:0", "world_size": 1, "compiled": False},
     )
-    return launch(name, 0, 2, mean_ms, place={"hostname": host, "devices": 1}, part=part, **common)
 
 
 def two_systems() -> list[Record]:
@@ -142,6 +145,17 @@ def test_an_undescribed_system_is_called_by_its_devices() -> None:
 def test_two_hosts_of_one_system_are_two_lines() -> None:
     records = [*on("a", "Tesla T4", "ssd_fp32", 500), *on("b", "Tesla T4", "ssd_fp32", 600)]
     assert [line.name for line in tables_of(records)["fp32"]] == ["T4 (a)", "T4 (b)"]
+
+
+def test_with_and_without_slices_are_two_lines() -> None:
+    free = {"isolation": replace(ISOLATION, backend="none")}
+    sliced = [*on("a", "Tesla T4", "ssd_fp32", 500), *on("a", "Tesla T4", "vae_fp32", 500)]
+    faster = launch("ssd_fp32", 1, 2, 400, place={"hostname": "a", "devices": 1} | free, part=_part("Tesla T4"))
+    lines = tables_of([*sliced, *faster])["fp32"]
+    assert [(line.name, sorted(line.entries)) for line in lines] == [
+        ("T4 (isolation v1)", ["ssd", "vae"]),
+        ("T4 (isolation none)", ["ssd"]),
+    ]
 
 
 def test_a_host_without_accelerators_has_none() -> None:

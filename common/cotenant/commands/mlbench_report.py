@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import csv
 import io
 import math
@@ -23,13 +24,14 @@ from cotenant.results.configurations import newest_work
 from cotenant.results.newest import newest_in
 from cotenant.results.read import read_records
 from cotenant.results.row import Row
+from cotenant.results.skipped import said_of_skipped
 from cotenant.results.store import write_whole
 from cotenant.results.table import rows_of
 from cotenant.results.targets import Target, targets_named
 from cotenant.suite.jobfile import load, resolve_path
 
 CHECKOUT = SOURCE_ROOT.parent
-WIDTH = 160
+WIDTH, WIDEST = 160, 100_000
 
 
 def main(argv: Sequence[str]) -> int:
@@ -55,19 +57,21 @@ def main(argv: Sequence[str]) -> int:
         raise CotenantError("--price has to be a positive number.")
     targets = targets_named(given.gpu_model, CHECKOUT / "targets")
     records = read_records([given.reports])
-    notes = [f"{one.path}: {one.reason}; skipped." for one in records.skipped]
+    notes = said_of_skipped(records.skipped)
     _say(notes)
-    newest, twice = newest_in(_of_suite(records.frame, given.name))
+    newest, twice = newest_in(_of_suite(records.frame, given.name), apart=["hostname"])
     counted, older = newest_work(newest)
     _say([*twice, *older])
     rows = rows_of(counted)
     jobs = None if given.jobs is None else _expected(given.jobs, targets)
     page = _page(given, rows, targets, jobs, [*notes, *twice, *older])
-    _print(page, rows, targets, given.classic)
     if given.html is not None:
-        write_whole(given.html, mlbench_html(page).encode())
+        write_whole(given.html, mlbench_html(page).encode(errors="replace"))
     if given.csv is not None:
-        write_whole(given.csv, _csv(page).encode())
+        write_whole(given.csv, _csv(page).encode(errors="replace"))
+    # To a reader that has left (`| head`) rich writes nothing more, and exits: but nothing has failed.
+    with contextlib.suppress(SystemExit):
+        _print(page, rows, targets, given.classic)
     return EXIT_PASSED
 
 
@@ -129,20 +133,27 @@ def _page(
 
 def _print(page: Page, rows: list[Row], targets: dict[str, Target], classic: bool) -> None:
     from rich.console import Console
+    from rich.table import Table
 
     console = Console()
     if not console.is_terminal:
         console = Console(width=WIDTH)
+
+    def show(table: Table) -> None:
+        # A number is never cut: where a terminal is too narrow, it folds the line.
+        needed = Console(width=WIDEST).measure(table).maximum
+        (console if needed <= console.width else Console(width=needed)).print(table)
+
     console.print(*map(printable, (page.title, page.subtitle)), "", sep="\n", markup=False, highlight=False)
     if classic:
         expected = {line.job: targets[line.job] for line in page.results}
         lines, short = mlbench.classic(rows, expected)
-        console.print(text.classic_table(lines))
+        show(text.classic_table(lines))
         complete = not page.score.missing and page.score.failures_pass
         for line in text.classic_lines(mlbench.classic_total(lines, complete), short):
             console.print(line, markup=False, highlight=False)
     else:
-        console.print(text.results_table(page.results))
+        show(text.results_table(page.results))
     sections = (
         ("Failures", text.failure_lines(page.failed, page.total, page.score.failures_pass)),
         ("Score", text.score_lines(page.score, page.price)),
@@ -151,7 +162,8 @@ def _print(page: Page, rows: list[Row], targets: dict[str, Target], classic: boo
         console.print("", title, *section, sep="\n", markup=False, highlight=False)
     if page.matrix:
         console.print("")
-        console.print(text.matrix_table(page.devices, page.matrix))
+        for table in text.matrix_tables(page.devices, page.matrix, console.width):
+            show(table)
 
 
 def _csv(page: Page) -> str:

@@ -18,11 +18,14 @@ from cotenant.launch.environment import SOURCE_ROOT
 from cotenant.report import interference_text, mlbench, scaling, scaling_text, summary_files, summary_text, tables
 from cotenant.report.interference import apart, interference_blocks
 from cotenant.report.summary import Job, Summary, scores, summarise
+from cotenant.results.configurations import newest_work
 from cotenant.results.newest import AT
 from cotenant.results.read import read_records
+from cotenant.results.row import Row
+from cotenant.results.skipped import said_of_skipped
 from cotenant.results.store import prepare_directory, write_whole
 from cotenant.results.systems import read_systems
-from cotenant.results.table import JOB, Details
+from cotenant.results.table import JOB, Details, rows_of
 from cotenant.results.targets import Target, save_targets, targets_named
 from cotenant.suite.jobfile import load, resolve_path
 
@@ -120,7 +123,7 @@ def _check(given: argparse.Namespace) -> None:
 def _read(given: argparse.Namespace) -> tuple[Details, list[str]]:
     """Return the chosen records, and a sentence for each file that holds none. Raises CotenantError for no record."""
     records = read_records(given.places)
-    skipped = [f"{one.path}: {one.reason}; skipped." for one in records.skipped]
+    skipped = said_of_skipped(records.skipped)
     if not records.details:
         for line in skipped:
             print(f"cotenant: {line}", file=sys.stderr)
@@ -150,7 +153,10 @@ def _save(summary: Summary, name: str, limits: str | None) -> None:
     if not name.endswith(".csv") and not name.replace("-", "").replace("_", "").isalnum():
         raise CotenantError(f"'{name}' is no name for a device model.", "Use letters, digits, - and _, or FILE.csv.")
     known = targets_named(limits or LIMITS, TARGETS)
-    measured = mlbench.measured_targets(summary.rows, known)
+    rows, older = _of_newest_work(summary)
+    for line in older:
+        print(f"cotenant: {line}", file=sys.stderr)
+    measured = mlbench.measured_targets(rows, known)
     if not measured:
         raise CotenantError("No record has a rate to save.", "The failures stand in `cotenant report`.")
     save_targets(path, measured)
@@ -176,8 +182,15 @@ def _write_page(summary: Summary, skipped: Sequence[str], given: argparse.Namesp
     write_whole(given.html, page(title, summary, curves, against, skipped).encode(errors="replace"))
 
 
+def _of_newest_work(summary: Summary) -> tuple[list[Row], list[str]]:
+    """Return the rows that the original's formulas average, and sentences on those of other work."""
+    table = summary.details.table.frame
+    counted, older = newest_work(table[summary.details.at])
+    return rows_of(counted), older
+
+
 def _older(summary: Summary, targets: dict[str, Target], expected: Sequence[str]) -> mlbench.Score | None:
-    rows = summary.rows
+    rows, _ = _of_newest_work(summary)
     lines = mlbench.results(rows, targets, expected)
     if not lines:
         return None
@@ -227,6 +240,10 @@ def _say_table(jobs: Sequence[Job], given: argparse.Namespace) -> None:
         if given.precision not in found:
             raise CotenantError(f"There are no records of {given.precision}.", f"There are {', '.join(found)}.")
         found = {given.precision: found[given.precision]}
+    if given.per == "price" and not any(line.price for lines in found.values() for line in lines):
+        raise CotenantError(
+            f"No system has a price in {given.systems}.", "Give it one there, or name another --systems."
+        )
     texts = {name: tables.as_csv(lines, given.table, given.per, given.reference) for name, lines in found.items()}
     if given.table == "throughput":
         for line in dict.fromkeys(line for lines in found.values() for line in tables.sources_of_watt(lines)):

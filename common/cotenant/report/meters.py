@@ -6,8 +6,8 @@ from collections import defaultdict
 from collections.abc import Sequence
 from statistics import fmean
 
-from cotenant.results.detail import Detail
 from cotenant.results.meters import Meter
+from cotenant.results.table import Details
 
 NAMES = {
     "load_percent": ("Load", "%", 1.0),
@@ -23,11 +23,11 @@ Course = tuple[str, str, list[list[Meter]]]
 """A host, a quantity, and per launch the meters of all devices, in the unit of NAMES."""
 
 
-def courses(details: Sequence[Detail]) -> list[Course]:
+def courses(details: Details) -> list[Course]:
     """Return what was sampled in two launches and more; the records of one launch hold the same samples."""
     launches: dict[tuple[str, str, str, str, int], dict[tuple[str, str], Meter]] = defaultdict(dict)
     hosts: dict[str, None] = {}
-    for one in sorted(details, key=lambda one: one.row.start_time):
+    for one in sorted(details.records(), key=lambda one: one.row.start_time):
         row = one.row
         hosts[row.hostname] = None
         for meter in one.meters:
@@ -43,9 +43,9 @@ def courses(details: Sequence[Detail]) -> list[Course]:
     return found
 
 
-def device_load_percent(details: Sequence[Detail]) -> float | None:
+def device_load_percent(details: Details) -> float | None:
     """Return the mean load of the tenants' own devices while they were timed; None where no device told it."""
-    own = ((meter, one.row.vcd.split(",")) for one in details for meter in one.meters)
+    own = ((meter, one.row.vcd.split(",")) for one in details.records() for meter in one.meters)
     loads = [meter.mean for meter, devices in own if meter.quantity == "load_percent" and meter.of in devices]
     return fmean(loads) if loads else None
 

@@ -3,7 +3,7 @@
     score = BF (2 PM + ST + 5 PG)
 
 BF: failures pass (1 or 0). PM: share of jobs with perf >= perf_tgt. ST: share with sd / mean <= sd_tgt. PG: geometric
-mean of perf = mean / target. Jobs that report an efficiency (`scaling`) are left out of PG.
+mean of perf = mean / target. Jobs that are held against an efficiency (`scaling`) are left out of PG.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean, stdev
 
+from cotenant.results.identity import job_and_cell
 from cotenant.results.row import Row
 from cotenant.results.targets import Target
 
@@ -111,9 +112,13 @@ class MatrixRow:
 
 
 def results(rows: Iterable[Row], targets: Mapping[str, Target], jobs: Sequence[str] | None = None) -> list[Result]:
-    """Return a line per expected job, in order: those of `jobs` that have a target, or all that have one."""
+    """Return a line per expected job, in order: those of `jobs` that have a target, or all that have one.
+
+    Who does not say what is expected is not told that an efficiency is missing: baselines.json has no such job.
+    """
     rates = _rates(rows)
-    expected = [job for job in (targets if jobs is None else jobs) if job in targets]
+    usual = [job for job in targets if job not in NOT_IN_PG or job in rates]
+    expected = [job for job in (usual if jobs is None else jobs) if job in targets]
     return [_result(job, rates.get(job, []), targets[job]) for job in expected]
 
 
@@ -165,12 +170,17 @@ def score(lines: Sequence[Result], failures_passed: bool) -> Score:
 
 
 def classic(rows: Iterable[Row], targets: Mapping[str, Target]) -> tuple[list[Classic], list[str]]:
-    """Return the older table, and the jobs that have fewer than four records and so no line in it."""
+    """Return the older table, and the jobs that have fewer than four repetitions and so no line in it."""
     lines, short = [], []
-    rates = _rates(rows)
+    known = list(rows)
+    rates = _rates(known)
+    runs: dict[str, set[int]] = defaultdict(set)
+    for row in filter(_counts, known):
+        for name in {row.name, job_and_cell(row.name)[0]}:
+            runs[name].add(row.run_id)
     for job, target in targets.items():
         values = sorted(rates.get(job, []))
-        if len(values) < CLASSIC_RUNS:
+        if min(len(runs[job]), len(values)) < CLASSIC_RUNS:
             short.append(job)
             continue
         kept = values[1:-1]
@@ -213,12 +223,23 @@ def _counts(row: Row) -> bool:
 
 
 def _rates(rows: Iterable[Row]) -> dict[str, list[float]]:
-    """Return the mean rate of every record that counts, per job."""
-    found: dict[str, list[float]] = defaultdict(list)
-    for row in rows:
-        if _counts(row) and row.rate_mean is not None:
-            found[row.name].append(row.rate_mean)
-    return found
+    """Return the mean rate of every record that counts, per job; of NOT_IN_PG the efficiency of the largest cell.
+
+    An efficiency is what the original's record of such a job calls its rate; ours has it beside the rate. Where records
+    of one name are of single devices and of the whole machine, the single devices' count.
+    """
+    rates: dict[str, list[float]] = defaultdict(list)
+    whole: dict[str, list[float]] = defaultdict(list)
+    efficiencies: dict[str, dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
+    for row in filter(_counts, rows):
+        name, cell = job_and_cell(row.name)
+        if name in NOT_IN_PG:
+            efficiency = row.efficiency if row.ours else row.rate_mean
+            if efficiency is not None:
+                efficiencies[name][cell].append(efficiency)
+        elif row.rate_mean is not None:
+            (whole if row.group == "all" else rates)[row.name].append(row.rate_mean)
+    return whole | rates | {name: of[max(of)] for name, of in efficiencies.items()}
 
 
 def _quantile(values: Sequence[float], share: float) -> float:

@@ -21,6 +21,7 @@ from cotenant.report.mlbench import (
 from cotenant.report.numbers import ABSENT, percent
 from cotenant.report.terminal import printable
 
+DEVICE_WIDTH = len("  100.0 (100.0 .. 100.0)")
 RESULT_COLUMNS = ("job", "n", "target", "perf_tgt", "sd%_tgt", "mean", "perf", "perf_pass", "sd%", "sd%_pass")
 
 
@@ -58,11 +59,11 @@ def classic_table(lines: Sequence[Classic]) -> Table:
 def classic_lines(total: ClassicTotal | None, short: Sequence[str]) -> Iterator[str]:
     """The older table's last lines. Performance is the mean of result / target - 1, a true percentage."""
     if short:
-        yield f"Fewer than 4 records, so no line: {', '.join(short)}"
+        yield f"Fewer than 4 repetitions, so no line: {', '.join(short)}"
     if total is None:
         return
     yield f"Bench Passes              : {total.passes}"
-    limit = f"< {100 * CLASSIC_SPREAD:.0f} %"
+    limit = f"(below {100 * CLASSIC_SPREAD:.0f} %: {verdict(total.quantile < CLASSIC_SPREAD)})"
     yield f"Deviation Quantile ({100 * CLASSIC_QUANTILE:.0f}%)  : {100 * total.quantile:+.2f} % {limit}"
     yield f"Performance               : {100 * (total.performance - 1):+.2f} %"
 
@@ -86,7 +87,15 @@ def score_lines(found: Score, price: float | None) -> Iterator[str]:
         yield f"RPP = price / score = {number(found.price_per_score(price))}"
 
 
-def matrix_table(devices: Sequence[str], rows: Sequence[MatrixRow]) -> Table:
+def matrix_tables(devices: Sequence[str], rows: Sequence[MatrixRow], width: int) -> Iterator[Table]:
+    """Yield the matrix in as many tables as it takes for each to be at most `width` wide, one device each at least."""
+    job = max((len(printable(row.job)) for row in rows), default=0)
+    each = max(1, (width - job) // DEVICE_WIDTH)
+    for first in range(0, len(devices), each):
+        yield _matrix_table(devices[first : first + each], rows)
+
+
+def _matrix_table(devices: Sequence[str], rows: Sequence[MatrixRow]) -> Table:
     title = "Relative device performance: mean (min .. max), % of each job's best device"
     table = _table(title, ("job", *(printable(f"D{device}") for device in devices)))
     for row in rows:

@@ -9,6 +9,7 @@ from typing import Any
 
 from jinja2 import Environment, PackageLoader
 from markupsafe import Markup
+from msgspec.structs import replace
 
 from cotenant.report import mlbench
 from cotenant.report.meters import NAMES, courses, mean_of
@@ -52,7 +53,9 @@ def page(
         loader=PackageLoader("cotenant.report"), autoescape=True, trim_blocks=True, lstrip_blocks=True
     )
     columns = (*COLUMNS, *({INTERFERENCE} & {*header_of(summary.jobs)}))
-    devices, matrix = mlbench.matrix([one.row for job in summary.jobs for one in job.members])
+    # By label: two works of one name have no common best device.
+    labelled = [replace(row, name=job.label) for job in summary.jobs for row in job.members.rows]
+    devices, matrix = mlbench.matrix(labelled)
     return environment.get_template("report.html.j2").render(
         title=title,
         subtitle=_subtitle(summary),

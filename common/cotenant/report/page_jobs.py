@@ -82,7 +82,8 @@ def _meters(job: Job) -> str:
     """Return what a device did on average while the launches that count were timed."""
     said = []
     for quantity in DEVICE_QUANTITIES:
-        found = [meter.mean for one in job.members for meter in one.meters if meter.quantity == quantity]
+        own = ((meter, one.row.vcd.split(",")) for one in job.members.records() for meter in one.meters)
+        found = [meter.mean for meter, devices in own if meter.quantity == quantity and meter.of in devices]
         if found:
             name, unit, scale = NAMES[quantity]
             said.append(f"{name.lower()} {fmean(found) / scale:.4g} {unit}")

@@ -13,10 +13,13 @@ Facts = list[tuple[str, str]]
 
 def machines(summary: Summary) -> list[tuple[str, Facts]]:
     """Return each host's name and facts, of its newest record; what a record does not know is left out."""
-    newest: dict[str, Any] = {}
-    for one in sorted(summary.details, key=lambda one: one.row.start_time):
-        newest[one.row.hostname or "an unnamed host"] = one
-    return [(host, _facts(one.machine, one.row.isolation, one.row.gpu)) for host, one in newest.items()]
+    found, frame = summary.details, summary.details.table.frame[summary.details.at].select("hostname", "start_time")
+    in_order = frame.with_row_index("place").sort("start_time", maintain_order=True)
+    newest = in_order.group_by("hostname", maintain_order=True).last()
+    return [
+        (host or "an unnamed host", _facts(one.machine, one.row.isolation, one.row.gpu))
+        for host, one in ((host, found[place]) for host, place in newest.select("hostname", "place").iter_rows())
+    ]
 
 
 def _facts(machine: Mapping[str, Any], isolation: str, gpu: str) -> Facts:

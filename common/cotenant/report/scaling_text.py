@@ -11,6 +11,7 @@ from statistics import fmean
 
 from cotenant.report.numbers import ABSENT
 from cotenant.report.scaling import Curves, Point, of_one_series
+from cotenant.report.terminal import printable
 from cotenant.stats.interval import half_width
 from cotenant.stats.launches import INTERVAL_LAUNCHES
 
@@ -53,7 +54,8 @@ def as_csv(found: Curves) -> str:
     for series, points in found.items():
         for point in points:
             low, high = point.across.interval or (None, None)
-            what = (series.model, series.precision, series.parallelism, series.input, series.batch_size_per_device)
+            texts = map(printable, (series.model, series.precision, series.parallelism, series.input))
+            what = (*texts, series.batch_size_per_device)
             numbers = (
                 point.across.n,
                 point.median,
@@ -65,7 +67,8 @@ def as_csv(found: Curves) -> str:
                 point.worth.efficiency,
             )
             writer.writerow(
-                "" if one is None else one for one in (*what, point.nodes, point.devices, series.unit, *numbers)
+                "" if one is None else one
+                for one in (*what, point.nodes, point.devices, printable(series.unit), *numbers)
             )
     return table.getvalue()
 
@@ -79,9 +82,9 @@ def as_text(found: Curves) -> str:
 
 
 def _block(point: Point) -> Iterator[str]:
-    item = "img" if point.series.unit in ("image", "") else point.series.unit
+    item = "img" if point.series.unit in ("image", "") else printable(point.series.unit)
     devices, rates = point.total_devices, rates_of(point)
-    yield f"Model: {point.series.model}"
+    yield f"Model: {printable(point.series.model)}"
     yield f"Batch size: {point.series.batch_size_per_device or ABSENT}"
     yield f"Number of GPUs: {devices}"
     for index, one in enumerate(rates):

@@ -9,12 +9,13 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import fmean
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from cotenant.errors import CotenantError, did_you_mean
 from cotenant.report.summary import Job
 from cotenant.report.terminal import printable
 from cotenant.results.detail import Detail
+from cotenant.results.identity import job_and_cell
 from cotenant.results.systems import System, system_of
 from cotenant.stats.launches import across_launches
 
@@ -24,7 +25,6 @@ POWER = "power_w"
 INDEX = "name_gpu"
 FIRST = "ssd"
 UNKNOWN = "unknown"
-_CELL = re.compile(r"\.c\d+$")
 _PRECISION = re.compile(r"_?(fp32|tf32|bf16|fp16|half|amp(_?(bf16|fp16))?)$")
 
 
@@ -54,21 +54,32 @@ class Line:
         return fmean(known) if known else None
 
 
+class Under(NamedTuple):
+    """What is equal for all rates of a line."""
+
+    name: str
+    host: str
+    isolation: str
+    torch: str
+
+
 Tables = dict[str, list[Line]]
 
 
 def tables(jobs: Iterable[Job], systems: Sequence[System]) -> Tables:
     """Return the lines of each precision, in the order of first sight.
 
-    Where a family ran in several cells on a system, the fastest counts. Two hosts of one system are two lines.
+    Where a family ran in several cells on a system, the fastest counts. Two hosts of one system are two lines, and so
+    are rates with and without slices, or of two versions of torch.
     """
-    found: dict[str, dict[tuple[str, str], Line]] = defaultdict(dict)
+    found: dict[str, dict[Under, Line]] = defaultdict(dict)
     for job in jobs:
         if not job.rates:
             continue
         first = job.members[0].row
         line = _line(job, systems)
-        of_system = found[first.precision or UNKNOWN].setdefault((line.name, job.host), line)
+        under = Under(line.name, job.host, first.isolation, first.software)
+        of_system = found[first.precision or UNKNOWN].setdefault(under, line)
         entry = Entry(across_launches([one.rate for one in job.rates]).rate, first.batch_size, _watt(job))
         name = family(job.name)
         if name not in of_system.entries or entry.rate > of_system.entries[name].rate:
@@ -78,7 +89,7 @@ def tables(jobs: Iterable[Job], systems: Sequence[System]) -> Tables:
 
 def family(job: str) -> str:
     """Return a job's benchmark without cell and precision: `resnet50` of `resnet50_fp16.c2`."""
-    name = _CELL.sub("", job)
+    name, _ = job_and_cell(job)
     return _PRECISION.sub("", name) or name
 
 
@@ -133,12 +144,17 @@ def _line(job: Job, systems: Sequence[System]) -> Line:
     return Line(found.name, len(indices), found.watt, found.price)
 
 
-def _named(lines: Mapping[tuple[str, str], Line]) -> list[Line]:
-    """Return the lines; those of one system on several hosts are named by their host, too."""
-    names = [name for name, _ in lines]
-    for (name, host), line in lines.items():
-        if names.count(name) > 1:
-            line.name = f"{name} ({host})"
+def _named(lines: Mapping[Under, Line]) -> list[Line]:
+    """Return the lines; where a system has several, each is named by what they differ in, too."""
+    for under, line in lines.items():
+        others = [one for one in lines if one.name == under.name]
+        told = {"": under.host, "isolation ": under.isolation, "torch ": under.torch}
+        differing = [len(set(values)) > 1 for values in list(zip(*others, strict=True))[1:]]
+        parts = [
+            f"{what}{value or UNKNOWN}" for (what, value), said in zip(told.items(), differing, strict=True) if said
+        ]
+        if parts:
+            line.name = f"{under.name} ({', '.join(parts)})"
     return list(lines.values())
 
 

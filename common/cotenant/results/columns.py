@@ -112,6 +112,7 @@ COLUMNS = (
         "share of the kept observations' time in which all tenants ran",
         lambda detail: detail.rendezvous and detail.rendezvous.overlap,
     ),
+    _row("efficiency", float, "rate of k devices over k times the rate of one, where the same suite run measured both"),
     Column("findings", str, "rules of all findings, by commas", lambda detail: joined(detail.row.findings)),
     Column("error_findings", str, "rules of the errors among them", _rules("error")),
     Column("warning_findings", str, "and of the warnings", _rules("warning")),

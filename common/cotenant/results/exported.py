@@ -6,6 +6,7 @@ Lines are decoded by themselves, so a damaged one is named and the others are ke
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Iterator, Sequence
 from operator import attrgetter
 from pathlib import Path
@@ -15,12 +16,10 @@ import msgspec
 import polars as pl
 
 from cotenant.results.columns import COLUMNS, OBSERVATIONS, ROWS
-from cotenant.results.skipped import Skipped
+from cotenant.results.skipped import NAMED, Skipped
 from cotenant.results.table import SCHEMA, plausible
 
 BATCH_ROWS = 20_000
-NAMED = 20
-"""How many damaged lines of a file are named; the others are counted."""
 _PARQUET = b"PAR1"
 _HEAD_BYTES = 1 << 16
 _NEEDED = ("name", "run_id", "completed", "outcome", "path")
@@ -44,14 +43,14 @@ def is_export(path: Path) -> bool:
             head = file.read(_HEAD_BYTES)
     except OSError:
         return False
-    return _is_parquet(path, head) or any(_marker(of) in head for of in (ROWS, OBSERVATIONS))
+    return _is_parquet(path, head) or any(_says(head, of) for of in (ROWS, OBSERVATIONS))
 
 
 def frames(path: Path) -> Iterator[pl.DataFrame | Skipped]:
     """Yield what an exported file holds, and what of it is damaged."""
     with path.open("rb") as file:
         head = file.read(_HEAD_BYTES)
-    if _marker(OBSERVATIONS) in head:
+    if _says(head, OBSERVATIONS):
         yield Skipped(str(path), _NOT_ROWS)
     elif _is_parquet(path, head):
         yield from _parquet(path)
@@ -66,8 +65,8 @@ def _is_parquet(path: Path, head: bytes) -> bool:
     return head.startswith(_PARQUET) or path.suffix == ".parquet"
 
 
-def _marker(schema: str) -> bytes:
-    return f'"schema":"{schema}"'.encode()
+def _says(head: bytes, schema: str) -> bool:
+    return re.search(rb'"schema"\s*:\s*"' + schema.encode() + b'"', head) is not None
 
 
 def _lines(path: Path) -> Iterator[pl.DataFrame | Skipped]:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Mapping
 from typing import Any
 
 # How often, how observed and where reported do not change the work of one batch.
 NOT_WORK = frozenset({"report", "seed", "repeat", "number", "skip"})
+_CELL = re.compile(r"(.*)\.c(\d{1,9})", re.DOTALL)
 
 
 def unique_id(name: str, version: str, arguments: Mapping[str, Any]) -> str:
@@ -24,3 +26,9 @@ def unique_id(name: str, version: str, arguments: Mapping[str, Any]) -> str:
         work["data"] = work["data"] is not None
     text = json.dumps([name, version, work], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()
+
+
+def job_and_cell(name: str) -> tuple[str, int]:
+    """Return a record's name without its cell, and the cell's number from 1; 0 of a job that has no cells."""
+    found = _CELL.fullmatch(name)
+    return (found[1], int(found[2])) if found else (name, 0)

@@ -19,11 +19,11 @@ from cotenant.errors import CotenantError
 from cotenant.results.detail import Detail, detail_of
 from cotenant.results.exported import frames, is_export
 from cotenant.results.row import ForeignError, Row, row_of
-from cotenant.results.skipped import Skipped
+from cotenant.results.skipped import NAMED, Skipped
 from cotenant.results.table import Details, Table, frame_of
 
 T = TypeVar("T")
-SUFFIXES = (".json", ".jsonl", ".report")
+SUFFIXES = (".json", ".jsonl", ".parquet", ".report")
 NOT_RECORDS = ".resolved.json"
 MOST_BYTES = 1 << 30
 """A single file beyond this is no record; exported rows have a reader of their own."""
@@ -101,16 +101,25 @@ def _read(path: Path, made_of: Callable[[Any, str], T]) -> Iterator[T | Skipped]
     except UnicodeDecodeError:
         yield Skipped(str(path), "it is not UTF-8")
         return
+    lost = 0
     for value in _values(text):
-        if isinstance(value, str):
-            yield Skipped(str(path), value)
-            continue
-        try:
-            yield made_of(value, str(path))
-        except ForeignError as error:
-            yield Skipped(str(path), str(error))
-        except RecursionError:
-            yield Skipped(str(path), "it is nested too deeply")
+        made = _made(value, path, made_of)
+        lost += isinstance(made, Skipped)
+        if lost <= NAMED or not isinstance(made, Skipped):
+            yield made
+    if lost > NAMED:
+        yield Skipped(str(path), f"{lost - NAMED} more parts of it are no records")
+
+
+def _made(value: Any, path: Path, made_of: Callable[[Any, str], T]) -> T | Skipped:
+    if isinstance(value, str):
+        return Skipped(str(path), value)
+    try:
+        return made_of(value, str(path))
+    except ForeignError as error:
+        return Skipped(str(path), str(error))
+    except RecursionError:
+        return Skipped(str(path), "it is nested too deeply")
 
 
 def _files(places: list[Path]) -> Iterator[Path]:

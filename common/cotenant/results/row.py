@@ -13,6 +13,7 @@ from cotenant.results.record import MOST
 
 SOLO = ".solo"
 """What follows a job's name in that of its solo launches."""
+_NO_RECORDS = ("cotenant-rows-", "cotenant-observations-")
 _UID = re.compile(r"\.R(\d+)\.D")
 _FAILED = re.compile(r"\.FAIL(\.\d{8}-\d{6}-\d+)?\.json$")
 
@@ -60,6 +61,7 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     version: str = ""
     unique_id: str = ""
     losses_non_finite: int = 0
+    efficiency: float | None = None
     findings: tuple[str, ...] = ()
     ours: bool = False
     path: str = ""
@@ -77,6 +79,8 @@ def row_of(fields: Any, path: str) -> Row:
     train = fields.get("train")
     if not isinstance(fields.get("name"), str) or not fields["name"]:
         raise ForeignError("it has no `name`")
+    if str(fields.get("schema")).startswith(_NO_RECORDS):
+        raise ForeignError("it holds exported rows or observations, which are read from an export named itself")
     if "train_item" not in fields and "outcome" not in fields:
         raise ForeignError("it has neither `train_item` nor `outcome`")
     train, items = mapping_of(train), mapping_of(fields.get("train_item"))
@@ -124,6 +128,7 @@ def row_of(fields: Any, path: str) -> Row:
         version=_text(fields.get("version")),
         unique_id=_text(fields.get("unique_id")),
         losses_non_finite=whole_of(fields.get("losses_non_finite")) or _bad_losses(fields.get("batch_loss")),
+        efficiency=_positive(mapping_of(mapping_of(fields.get("meters")).get("scaling")).get("efficiency")),
         findings=tuple(_text(one.get("rule")) for one in findings),
         ours="schema" in fields,
         path=path,

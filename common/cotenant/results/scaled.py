@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import json
-import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
 import msgspec
 
 from cotenant.findings.rules import scaling as rule
-from cotenant.results.identity import NOT_WORK
+from cotenant.results.identity import NOT_WORK, job_and_cell
 from cotenant.results.record import Record
 from cotenant.stats.scaling import scaling
 
-_CELL = re.compile(r"\.c\d+$")
 # What follows from the number of devices.
 _GROWS = ("devices", "batch_size", "batch_size_per_device")
 
@@ -39,7 +37,7 @@ def key(record: Record) -> tuple[str, str]:
     arguments = {name: one for name, one in record.arguments.items() if name not in NOT_WORK and name not in _GROWS}
     each = record.arguments.get("batch_size_per_device", record.arguments.get("batch_size"))
     work = [record.suite, record.hostname, record.version, each, arguments]
-    return _CELL.sub("", record.name), json.dumps(work, sort_keys=True, default=str)
+    return job_and_cell(record.name)[0], json.dumps(work, sort_keys=True, default=str)
 
 
 def with_efficiency(record: Record, earlier: Sequence[Record]) -> Record:

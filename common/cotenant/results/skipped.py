@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+
+NAMED = 20
+"""How many damaged parts of one file are named; the others are counted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -11,3 +15,9 @@ class Skipped:
 
     path: str
     reason: str
+
+
+def said_of_skipped(skipped: Sequence[Skipped]) -> list[str]:
+    """Return a sentence each, and where there are several how many they are."""
+    lines = [f"{one.path}: {one.reason}; skipped." for one in skipped]
+    return [*lines, f"{len(lines)} files or parts of files are skipped."] if len(lines) > 1 else lines

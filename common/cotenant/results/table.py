@@ -151,6 +151,11 @@ class Details(Sequence[Detail]):
         made = iter(details_of(self.table.frame[[i for i in at if i >= len(own)]]))
         return (own[i] if i < len(own) else next(made) for i in at)
 
+    def records(self) -> Iterator[Detail]:
+        """Yield those that were read as records; an exported row has no meters and no observations to look for."""
+        own = self.table.own
+        return (own[i] for i in self.at if i < len(own))
+
     @property
     def rows(self) -> list[Row]:
         return rows_of(self.table.frame[self.at])
