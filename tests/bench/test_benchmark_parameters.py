@@ -89,7 +89,7 @@ def test_devices_may_be_declared_anew() -> None:
         ({"seed": -1}, "--seed must be at least 0"),
         ({"repeat": 5, "skip": 5}, "--skip 5 leaves none of 5 observations. Give a --skip smaller"),
         ({"skip": -1}, "--skip -1 leaves none"),
-        ({"half": True, "precision": "bf16"}, "--precision means bf16, --half means half"),
+        ({"half": True, "fp16": True}, "--half means half, --fp16 means fp16. Keep one of them, or say --precision"),
     ],
 )
 def test_impossible_values(wrong: dict[str, Any], sentence: str) -> None:

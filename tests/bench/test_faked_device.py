@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from cotenant.bench.device import Device, choose_device
+from cotenant.bench.outcome import UnsupportedError, outcome_of
 
 CUDA = Device(torch.device("cuda", 0))
 
@@ -27,6 +28,7 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
     monkeypatch.setattr(torch, "Event", Event)
     monkeypatch.setattr(torch.accelerator, "is_available", lambda: True)
     monkeypatch.setattr(torch.accelerator, "current_accelerator", lambda: torch.device("cuda"))
+    monkeypatch.setattr(torch.accelerator, "device_count", lambda: 3)
     for name in ("synchronize", "set_device_index"):
         monkeypatch.setattr(torch.accelerator, name, lambda device, name=name: made.append((name, device)))
     module = SimpleNamespace(
@@ -45,6 +47,21 @@ def test_the_accelerator_of_a_rank(calls: list[tuple[Any, ...]]) -> None:
     assert device.is_accelerator
     assert device.name == "Board 2"
     assert calls == [("set_device_index", 2)]
+
+
+@pytest.mark.parametrize(("local_rank", "local_size", "ranks"), [(0, 4, 4), (3, 4, 4), (3, 1, 4)])
+def test_more_ranks_than_accelerators_are_unsupported_in_all_of_them(
+    calls: list[tuple[Any, ...]], local_rank: int, local_size: int, ranks: int
+) -> None:
+    with pytest.raises(UnsupportedError) as caught:
+        choose_device(True, local_rank, local_size)
+    outcome, message, _ = outcome_of(caught.value)
+    assert outcome == "unsupported"
+    assert message.startswith(f"{ranks} ranks need a device each, and 3 can be used here. ")
+    assert "--users 3" in message
+    assert "--nproc_per_node=3" in message
+    assert calls == []
+    assert not choose_device(False, local_rank, local_size).is_accelerator
 
 
 def test_the_processor_where_none_is_asked_for(calls: list[tuple[Any, ...]]) -> None:

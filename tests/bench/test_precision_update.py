@@ -65,13 +65,14 @@ def test_every_spelling(name: str, said: dict[str, Any]) -> None:
     st.booleans(),
     st.sampled_from([None, "O0", "O1", "O2", "O3"]),
 )
-def test_spellings_agree_or_are_refused(precision: str | None, half: bool, fp16: bool, level: str | None) -> None:
-    meant = {asked(precision=precision)} if precision else set()
-    meant |= {"half"} if half else set()
+def test_aliases_agree_or_are_refused_unless_a_precision_is_said(
+    precision: str | None, half: bool, fp16: bool, level: str | None
+) -> None:
+    meant = {"half"} if half else set()
     meant |= {"fp16"} if fp16 else set()
     meant |= {asked(opt_level=level)} if level else set()
-    if len(meant) < 2:
-        assert asked_precision(precision, half, fp16, level) == next(iter(meant), "fp32")
+    if precision or len(meant) < 2:
+        assert asked_precision(precision, half, fp16, level) == (precision or next(iter(meant), "fp32"))
     else:
         with pytest.raises(CotenantError, match=r"Two precisions are asked for: .* means .* means .*\. Keep one"):
             asked_precision(precision, half, fp16, level)

@@ -143,13 +143,29 @@ def test_an_unforeseen_error_shows_where(capsys: pytest.CaptureFixture[str]) -> 
     assert shown.endswith("Failing: ZeroDivisionError: by zero\n")
 
 
-@pytest.mark.parametrize("argv", [["--nmuber", "3"], ["--batch-size", "0"], ["--precision", "bf16", "--half"]])
+@pytest.mark.parametrize("argv", [["--nmuber", "3"], ["--batch-size", "0"], ["--fp16", "--half"]])
 def test_wrong_usage(argv: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert session.main(Small, argv) == 2
     shown = capsys.readouterr()
     assert shown.err.startswith("Small: ")
     assert "Traceback" not in shown.err
     assert shown.out == ""
+
+
+def test_an_explicit_precision_wins_over_its_aliases(tmp_path: Path) -> None:
+    words = [
+        "--half",
+        "--opt-level",
+        "O1",
+        "--precision",
+        "bf16",
+        "--repeat",
+        "1",
+        "--report",
+        str(tmp_path / "r.json"),
+    ]
+    assert session.main(Small, words) == 0
+    assert read(tmp_path / "r.json")["precision"] == "bf16"
 
 
 def test_main_leaves_with_the_status(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -100,6 +100,7 @@ def test_the_environment_of_a_tenant_in_its_slice(v1: Suites) -> None:
     assert env["MASTER_ADDR"] == "127.0.0.1"
     assert env["MASTER_PORT"] != second["env"]["MASTER_PORT"]
     assert env["PATH"].startswith(str(Path(sys.executable).parent))
+    assert env["COTENANT_GROUP"] == "student"
     assert set(first["processors"]).isdisjoint(second["processors"])
 
 
@@ -108,6 +109,7 @@ def test_a_launch_that_owns_the_machine_shares_threads_among_its_ranks(v1: Suite
     (told,) = echoed(v1, "--uid", 3, group="all")
     assert told["processors"] == sorted(os.sched_getaffinity(0))
     assert told["env"]["OMP_NUM_THREADS"] == str(max(1, len(told["processors"]) // 2))
+    assert told["env"]["COTENANT_GROUP"] == "all"
     assert told["argv"] == ["--seed", str(3 + 2)]
 
 

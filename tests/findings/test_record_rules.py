@@ -117,6 +117,13 @@ def scaled(devices: int, efficiency: float) -> Record:
     return a_record(common={"meters": {"scaling": {"devices": devices, "efficiency": efficiency}}})
 
 
+def owning(devices: int, ranks: int, *words: str, **seen: Any) -> Record:
+    """A record of a launch that owns a machine with so many devices."""
+    place = {"group": "all", "devices": devices, "command": ["run.sh", *words]}
+    part = a_part(observed={"dtype": "fp32", "device": "cuda:0", "world_size": ranks} | seen)
+    return a_record(place=place, told={"part": part})
+
+
 def numbers(durations_ms: Sequence[float], waits_ms: Sequence[float] = (), **seen: Any) -> Record:
     """A record of kept observations that took so long and waited so long for data."""
     rows = observed(durations_ms)
@@ -314,6 +321,14 @@ FIRES: list[tuple[str, str, Made, str]] = [
         "warning",
         lambda: scaled(8, 1.0503),
         "8 devices ran 8.40 times as fast as one: an efficiency of 1.05.",
+    ),
+    ("devices_unused", "warning", lambda: owning(2, 1), "2 devices, and one was used."),
+    ("devices_unused", "warning", lambda: owning(8, 2, "--devices", "0"), "8 devices, and 2 were used."),
+    (
+        "devices_unused",
+        "warning",
+        lambda: owning(8, 2, "--devices=2", "--devices", "4"),
+        "8 devices, and 2 were used.",
     ),
     (
         "neighbour_lost",
@@ -581,6 +596,15 @@ SILENT: list[tuple[str, Made]] = [
     ("foreign_load", lambda: beside(1.28, total=128)),
     ("foreign_load", lambda: beside(2.0, window_s=0.9)),
     ("foreign_load", lambda: a_record(common={"meters": {}})),
+    ("devices_unused", lambda: owning(1, 1)),
+    ("devices_unused", lambda: owning(8, 8)),
+    ("devices_unused", lambda: owning(8, 16)),
+    ("devices_unused", lambda: owning(8, 1, replicas=8)),
+    ("devices_unused", lambda: owning(8, 1, "--devices", "1")),
+    ("devices_unused", lambda: owning(8, 2, "--devices=2")),
+    ("devices_unused", lambda: owning(8, 1, device="cpu")),
+    ("devices_unused", lambda: a_record(place={"devices": 4})),
+    ("devices_unused", lambda: a_record(place={"group": "all", "devices": 4}, told={"part": {}})),
     ("device_in_use", lambda: on_devices(["GPU-b"], {"GPU-a": [(4, "theirs")]})),
     ("device_in_use", lambda: on_devices(["GPU-a"], {"GPU-a": [(4, "nvidia-cuda-mps-server")]})),
     ("device_in_use", lambda: a_record(common={"meters": {}})),

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import functools
 import importlib.util
+import os
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -95,6 +97,21 @@ def losses(benchmark: Any, run: Run, steps: int) -> list[float]:
     """Return the losses of so many steps."""
     batches, step = iter(benchmark.batches(run)), run.precision.around(benchmark.step)
     return [step(run, next(batches)).item() for _ in range(steps)]
+
+
+def started(folder: Path, script: Path, *words: str, **variables: str) -> tuple[list[str], str]:
+    """Return the words that a script starts `python` with, and what it says about it; nothing runs."""
+    python = folder / "python"
+    python.write_text('#!/bin/sh\nprintf "%s\\n" "$@"\n')
+    python.chmod(0o755)
+    ended = subprocess.run(
+        [script, *words],
+        env={"PATH": f"{folder}:{os.environ['PATH']}"} | variables,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return ended.stdout.splitlines(), ended.stderr
 
 
 def draw_pictures(folder: Path, classes: int = 2, each: int = 4) -> Path:

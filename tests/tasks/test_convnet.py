@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import os
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +13,7 @@ from cotenant.bench.arguments import parse
 from cotenant.bench.decoders import MEAN, STD
 from cotenant.bench.loop import Loop
 from cotenant.errors import CotenantError
-from tasks.loading import TASKS, draw_pictures, main_of
+from tasks.loading import TASKS, draw_pictures, main_of, started
 
 PLACE = TASKS / "image_classification" / "convnets"
 SMALL: dict[str, Any] = {"cuda": False, "arch": "resnet18", "size": 32, "batch_size": 4, "workers": 0}
@@ -165,17 +163,8 @@ def test_what_data_parallel_cannot_do(convnet: Any, parameters: dict[str, Any]) 
 
 
 def test_the_distributed_script_starts_a_process_per_device(tmp_path: Path) -> None:
-    python = tmp_path / "python"
-    python.write_text('#!/bin/sh\nprintf "%s\\n" "$@"\n')
-    python.chmod(0o755)
     ours = {"DEVICE_TOTAL": "8", "MASTER_ADDR": "10.0.0.1", "MASTER_PORT": "29512"}
-    said = subprocess.run(
-        [PLACE / "pytorch" / "run_distributed.sh", "--half", "a b"],
-        env=os.environ | {"PATH": f"{tmp_path}:{os.environ['PATH']}"} | ours,
-        capture_output=True,
-        text=True,
-        check=True,
-    ).stdout.splitlines()
+    said, _ = started(tmp_path, PLACE / "pytorch" / "run_distributed.sh", "--half", "a b", **ours)
     assert said[:5] == [
         "-m",
         "torch.distributed.run",
@@ -185,3 +174,24 @@ def test_the_distributed_script_starts_a_process_per_device(tmp_path: Path) -> N
     ]
     assert Path(said[5]).samefile(PLACE / "pytorch" / "main.py")
     assert said[6:] == ["--half", "a b"]
+
+
+@pytest.mark.parametrize(
+    ("words", "processes"),
+    [
+        (["--parallel", "dp"], 1),
+        (["--parallel=dp", "a b"], 1),
+        (["--parallel", "ddp", "--parallel", "dp"], 1),
+        (["--parallel", "dp", "--parallel=ddp"], 8),
+        (["--arch", "dp"], 8),
+    ],
+)
+def test_the_distributed_script_starts_one_process_for_data_parallel(
+    tmp_path: Path, words: list[str], processes: int
+) -> None:
+    said, _ = started(tmp_path, PLACE / "pytorch" / "run_distributed.sh", *words, DEVICE_TOTAL="8")
+    assert said[-len(words) :] == words
+    program = Path(said[-len(words) - 1])
+    assert program.samefile(PLACE / "pytorch" / "main.py")
+    assert len(said) == len(words) + 1 or said[2] == f"--nproc_per_node={processes}"
+    assert ("torch.distributed.run" in said) == (processes > 1)

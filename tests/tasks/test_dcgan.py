@@ -14,7 +14,7 @@ from cotenant.bench import Run, session
 from cotenant.bench.arguments import parse
 from cotenant.bench.loop import Loop
 from tasks import loading
-from tasks.loading import draw_pictures, losses, main_of
+from tasks.loading import draw_pictures, losses, main_of, started
 
 FOLDER = Path(__file__).parents[2] / "tasks/generative_adversarial_networks/dcgan/pytorch"
 TINY = {"batch_size": 4, "image_size": 32, "ngf": 8, "ndf": 8}
@@ -189,3 +189,32 @@ def test_the_distributed_script_starts_torchrun() -> None:
     _, line = (FOLDER / "run_distributed.sh").read_text().splitlines()
     assert line.startswith('exec python -m torch.distributed.run --nproc_per_node="${DEVICE_TOTAL:-1}" ')
     assert line.endswith('/main.py" "$@"')
+
+
+OWNS = {"COTENANT_GROUP": "all", "DEVICE_TOTAL": "4"}
+
+
+@pytest.mark.parametrize(
+    ("words", "variables", "processes"),
+    [
+        (["--ngpu", "4"], OWNS, 4),
+        (["--ngpu=2"], OWNS, 2),
+        (["--ngpu", "9"], OWNS, 4),
+        (["--ngpu", "2", "--ngpu", "3"], OWNS, 3),
+        (["--ngpu", "2"], {}, 2),
+        (["--ngpu", "1"], OWNS, 1),
+        (["--ngpu", "many"], OWNS, 1),
+        (["--lr", "4"], OWNS, 1),
+        (["--ngpu", "4"], OWNS | {"COTENANT_GROUP": "student"}, 1),
+        (["--ngpu", "4"], OWNS | {"DEVICE_TOTAL": "1"}, 1),
+    ],
+)
+def test_ngpu_starts_a_process_per_device_where_it_has_the_machine(
+    tmp_path: Path, words: list[str], variables: dict[str, str], processes: int
+) -> None:
+    said, heard = started(tmp_path, FOLDER / "run.sh", *words, **variables)
+    assert said[-len(words) :] == words
+    assert Path(said[-len(words) - 1]).samefile(FOLDER / "main.py")
+    start = said[: -len(words) - 1]
+    assert start[:3] == (["-m", "torch.distributed.run", f"--nproc_per_node={processes}"] if processes > 1 else [])
+    assert ("those are used" in heard) == (words == ["--ngpu", "9"])

@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import os
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +10,7 @@ from cotenant.bench import Run
 from cotenant.bench.arguments import parse
 from cotenant.bench.loop import Loop
 from cotenant.errors import CotenantError
-from tasks.loading import TASKS, main_of
+from tasks.loading import TASKS, main_of, started
 
 PLACE = TASKS / "image_classification" / "scaling" / "pytorch"
 SMALL: dict[str, Any] = {"cuda": False, "network": "resnet18", "size": 32, "batch_size": 4}
@@ -98,21 +96,6 @@ def test_input_is_random(scaling: Any) -> None:
     assert 0.8 < images.std() < 1.2
 
 
-def started_with(tmp_path: Path, *words: str, **variables: str) -> tuple[list[str], str]:
-    """Return what run.sh starts `python` with, and what it says about it."""
-    python = tmp_path / "python"
-    python.write_text('#!/bin/sh\nprintf "%s\\n" "$@"\n')
-    python.chmod(0o755)
-    ended = subprocess.run(
-        [PLACE / "run.sh", *words],
-        env={"PATH": f"{tmp_path}:{os.environ['PATH']}"} | variables,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    return ended.stdout.splitlines(), ended.stderr
-
-
 @pytest.mark.parametrize(
     ("words", "total", "processes"),
     [
@@ -129,7 +112,7 @@ def test_the_script_starts_a_process_per_device(
     tmp_path: Path, words: list[str], total: str | None, processes: int
 ) -> None:
     variables = {"MASTER_PORT": "29512"} | ({} if total is None else {"DEVICE_TOTAL": total})
-    said, heard = started_with(tmp_path, *words, "--network", "resnet18", **variables)
+    said, heard = started(tmp_path, PLACE / "run.sh", *words, "--network", "resnet18", **variables)
     assert said[:3] == ["-m", "torch.distributed.run", f"--nproc_per_node={processes}"]
     assert said[3:5] == ["--master_addr=127.0.0.1", "--master_port=29512"]
     assert said[-2:] == ["--devices", str(processes)]
@@ -137,6 +120,6 @@ def test_the_script_starts_a_process_per_device(
 
 
 def test_devices_that_are_no_number_are_left_to_the_benchmark(tmp_path: Path) -> None:
-    said, _ = started_with(tmp_path, "--devices", "many", DEVICE_TOTAL="4")
+    said, _ = started(tmp_path, PLACE / "run.sh", "--devices", "many", DEVICE_TOTAL="4")
     assert Path(said[0]).samefile(PLACE / "main.py")
     assert said[1:] == ["--devices", "many"]

@@ -2,18 +2,24 @@
 
 import ast
 import itertools
+import re
+import shlex
 from pathlib import Path
 
 import pytest
+import torch
 
-from cotenant.bench import Benchmark
+from cotenant.bench import Benchmark, UnsupportedError
 from cotenant.bench.arguments import parse
+from cotenant.bench.device import Device
 from cotenant.bench.facts import arguments_of
 from cotenant.bench.parameters import Flag, declared
+from cotenant.bench.precision import set_precision
 from cotenant.suite.cells import Cell, arguments, expand
 from cotenant.suite.jobfile import load
 from cotenant.suite.variables import VARIABLES
 from tasks.loading import ROOT, TASKS, benchmark_in, main_of
+from tenants.suites import Suites
 
 ORDER = [
     "toy_reg",
@@ -156,3 +162,19 @@ def test_fp16_jobs_ask_for_what_their_name_says(name: str) -> None:
     cls, words, _ = given_to(REFERENCE[name])
     asked = arguments_of(cls(**parse(cls, words).values))["precision"]
     assert asked == ("fp16" if name == "wlmfp16" else "half")
+
+
+def test_what_an_fp16_job_is_told_on_a_processor_helps_every_job(loose: Suites) -> None:
+    """The words that the sentence names, behind a -- of the runner, are what its benchmark takes."""
+    with pytest.raises(UnsupportedError) as caught:
+        set_precision("half", Device(torch.device("cpu")))
+    (told,) = re.findall(r"Use (--precision \w+)\.", str(caught.value))
+    ended = loose.run(None, "--jobs", ROOT / "baselines.json", "--users", 2, "--dry", "--", *told.split())
+    assert ended.returncode == 0, ended.stderr
+    lines = [shlex.split(line)[1:] for line in ended.stdout.splitlines() if line.startswith("  command  ")]
+    jobs = {(Path(command), tuple(words)) for command, *words in lines}
+    assert len(lines) == 2 * 16 + 3
+    for command, words in jobs:
+        preset = ["--fp16"] if command.name == "run_fp16.sh" else []
+        cls = benchmark_in(main_of(str(command.resolve().parents[1].relative_to(TASKS))))
+        assert arguments_of(cls(**parse(cls, [*preset, *words]).values))["precision"] == "bf16", command

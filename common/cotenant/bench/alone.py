@@ -10,16 +10,20 @@ from pathlib import Path
 from typing import Any
 
 from cotenant.bench.chrono import clock_ns
+from cotenant.bench.world import World
 from cotenant.machine.facts import machine_facts
 from cotenant.machine.topology import discover
 
 
 class Alone:
-    """Answers where a runner would: GO at once, STOP at once, and the record goes where `--report` says."""
+    """Answers where a runner would: GO at once, STOP at once, and the record goes where `--report` says.
 
-    def __init__(self, name: str, rank: int = 0) -> None:
+    Every rank has one of its own, and rank 0's writes the record of all of them.
+    """
+
+    def __init__(self, name: str, world: World) -> None:
         self._name = name
-        self._rank = rank
+        self._world = world
         self._started = datetime.now(UTC)
         self._work: dict[str, Any] = {}
         self._report: Path | None = None
@@ -27,6 +31,7 @@ class Alone:
         self._ready_ns = 0
         self._t0_ns = 0
         self._observations: list[dict[str, Any]] = []
+        self._of_ranks = [self._observations]
 
     def begin(self, work: dict[str, Any]) -> None:
         """Take what will be done. Raises CotenantError where its `--report` cannot be written."""
@@ -34,7 +39,7 @@ class Alone:
 
         self._work = work
         named = work["arguments"]["report"]
-        if named and self._rank == 0:
+        if named and self._world.rank == 0:
             self._report = Path(named)
             prepare_directory(self._report.parent if self._report.suffix == ".json" else self._report)
 
@@ -58,7 +63,11 @@ class Alone:
         return True
 
     def record(self, record: dict[str, Any]) -> dict[str, Any]:
-        """Return the record of a finished run, written where `--report` says."""
+        """Return the record of a finished run, written where `--report` says; all ranks have to ask for it.
+
+        Raises BenchmarkError where a rank no longer answers: without its items there is no rate.
+        """
+        self._of_ranks = self._world.gather(self._observations)
         bad, checked = record["losses_non_finite"], record["losses_checked"]
         if bad:
             return self._write("nan", f"{bad} of {checked} losses were not finite.", record)
@@ -72,27 +81,31 @@ class Alone:
     def _write(self, outcome: str, message: str, part: dict[str, Any]) -> dict[str, Any]:
         # Imported here: nothing of it belongs into a measured process before its end.
         from cotenant.results.build import Common, Place, Told, build_record
-        from cotenant.results.record import Enclosed, Observed, plain
+        from cotenant.results.ranks import observed_by_ranks
+        from cotenant.results.record import Enclosed, plain
         from cotenant.results.store import keep_record
 
+        observations, by_rank = observed_by_ranks(dict(enumerate(self._of_ranks)))
         told = Told(
             ready_ns=self._ready_ns,
             skip=self._ready[2],
             warm_up_ns=self._ready[3],
-            observations=[Observed.told(fields) for fields in self._observations],
+            observations=observations,
+            rank_observations=by_rank,
             part=self._work | part,
         )
+        devices = self._world.size if part.get("gpu") else 0
         place = Place(
             suite="alone",
             name=os.environ.get("BENCH_NAME", self._name),
             run_id=0,
             tenant=0,
             tenants=1,
-            group="student",
-            vcd="0",
+            group="all" if self._world.size > 1 else "student",
+            vcd=",".join(map(str, range(devices))) or "0",
             hostname=socket.gethostname(),
             cpu_cores=len(os.sched_getaffinity(0)),
-            devices=1 if part.get("gpu") else 0,
+            devices=devices,
             command=sys.argv,
             log="",
             machine=machine_facts(discover(), Path(__file__).parent),

@@ -37,7 +37,9 @@ class Benchmark:
     number: int = flag(5, "--number", help="batches in one observation")
     skip: int | None = flag(None, "--skip", help="first observations left out of statistics")
     report: Path | None = flag(None, "--report", help="a .json file or a directory for the record")
-    precision: Literal["fp32", "tf32", "bf16", "fp16"] | None = flag(None, "--precision", help="of the products")
+    precision: Literal["fp32", "tf32", "bf16", "fp16"] | None = flag(
+        None, "--precision", help="of the products; wins over its aliases below"
+    )
     half: bool = flag(False, "--half", help="fp16 weights with fp32 norms (as --opt-level O3)")
     fp16: bool = flag(False, "--fp16", help="as --precision fp16")
     opt_level: Literal["O0", "O1", "O2", "O3"] | None = flag(

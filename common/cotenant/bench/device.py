@@ -7,6 +7,8 @@ from typing import Any
 
 import torch
 
+from cotenant.bench.outcome import UnsupportedError
+
 
 @dataclass(frozen=True, slots=True)
 class Device:
@@ -55,9 +57,19 @@ class Device:
         }
 
 
-def choose_device(cuda: bool, local_rank: int = 0) -> Device:
-    """Return the accelerator asked for, or the CPU where none is asked for or none is there."""
+def choose_device(cuda: bool, local_rank: int = 0, local_size: int = 1) -> Device:
+    """Return the accelerator asked for, or the CPU where none is asked for or none is there.
+
+    Raises UnsupportedError, in every one of the `local_size` ranks, where they are more than the accelerators.
+    """
     if cuda and torch.accelerator.is_available():
+        ranks, count = max(local_size, local_rank + 1), torch.accelerator.device_count()
+        if ranks > count:
+            raise UnsupportedError(
+                f"{ranks} ranks need a device each, and {count} can be used here.",
+                f"Start no more ranks than devices: the runner with --users {count}, or torch.distributed.run "
+                f"with --nproc_per_node={count}.",
+            )
         device = torch.device(torch.accelerator.current_accelerator().type, local_rank)  # type: ignore[union-attr]
         torch.accelerator.set_device_index(local_rank)
         return Device(device)

@@ -30,9 +30,13 @@ _DTYPES = {"bf16": torch.bfloat16, "fp16": torch.float16, "half": torch.float16}
 
 
 def asked_precision(precision: str | None, half: bool, fp16: bool, opt_level: str | None) -> str:
-    """Return fp32, tf32, bf16, fp16 or half for every spelling. Raises CotenantError where two disagree."""
+    """Return fp32, tf32, bf16, fp16 or half for every spelling; `--precision` wins over the others, its aliases.
+
+    So it can be given behind a job's own words. Raises CotenantError where two aliases disagree without it.
+    """
+    if precision is not None:
+        return precision
     asked = {
-        "--precision": precision,
         "--half": "half" if half else None,
         "--fp16": "fp16" if fp16 else None,
         "--opt-level": _BY_LEVEL[opt_level] if opt_level else None,
@@ -41,7 +45,7 @@ def asked_precision(precision: str | None, half: bool, fp16: bool, opt_level: st
     if len(set(said.values())) > 1:
         raise CotenantError(
             "Two precisions are asked for: " + ", ".join(f"{name} means {value}" for name, value in said.items()) + ".",
-            "Keep one of them.",
+            "Keep one of them, or say --precision, which wins.",
         )
     return next(iter(said.values()), "fp32")
 

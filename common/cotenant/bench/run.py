@@ -34,7 +34,7 @@ class Run:
         self.loads = False
         self.world = World.from_environment()
         self.world.settle()
-        self.chosen: Device = choose_device(benchmark.cuda, self.world.local_rank)
+        self.chosen: Device = choose_device(benchmark.cuda, self.world.local_rank, self.world.local_size)
         self.device: torch.device = self.chosen.torch_device
         if benchmark.cuda and not self.chosen.is_accelerator:
             self.findings.append(Finding("no_accelerator", "info", "No accelerator was found: it ran on the CPU."))

@@ -33,7 +33,7 @@ def main(cls: type[Benchmark], argv: Sequence[str]) -> int:
     try:
         world = World.from_environment()
         world.write_apart()
-        conductor: Conductor = Rendezvous.from_environment() or Alone(cls.__name__.lower(), world.rank)
+        conductor: Conductor = Rendezvous.from_environment() or Alone(cls.__name__.lower(), world)
     except OSError as error:
         return _runner_gone(cls, error)
     try:

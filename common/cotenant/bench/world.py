@@ -1,6 +1,6 @@
 """The processes of one benchmark that torch.distributed.run started: one trains alone, several train one model.
 
-The launcher says RANK, LOCAL_RANK and WORLD_SIZE; a runner adds which processors each rank may use.
+The launcher says RANK, LOCAL_RANK, WORLD_SIZE and LOCAL_WORLD_SIZE; a runner adds which processors each rank may use.
 """
 
 from __future__ import annotations
@@ -9,25 +9,32 @@ import os
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
+from typing import Any, TypeVar
 
 import torch
 from torch import distributed
 from torch.nn.parallel import DistributedDataParallel
 
 from cotenant.bench.device import Device
+from cotenant.bench.outcome import BenchmarkError
 from cotenant.machine.cpulist import parse
 from cotenant.protocol.logs import rank_log
 from cotenant.protocol.messages import LOG_VARIABLE, RANKS_VARIABLE
 
+T = TypeVar("T")
+GATHER_LIMIT = timedelta(seconds=60)
+
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """Which of how many processes this one is; `local_rank` also picks its device."""
+    """Which of how many processes this one is; `local_rank` of the `local_size` on this host also picks its device."""
 
     rank: int = 0
     local_rank: int = 0
     size: int = 1
+    local_size: int = 1
 
     @classmethod
     def from_environment(cls, environ: Mapping[str, str] = os.environ) -> World:
@@ -35,9 +42,12 @@ class World:
         return cls(*(int(environ.get(name, default)) for name, default in _VARIABLES))
 
     def settle(self, environ: Mapping[str, str] = os.environ) -> None:
-        """Keep to this rank's own processors, where a runner has dealt them."""
+        """Keep to this rank's own processors, where a runner has dealt them; a single rank has no more than its share.
+
+        What no launcher has started keeps all of its slice.
+        """
         shares = environ.get(RANKS_VARIABLE, "").split(";")
-        if self.size > 1 and self.local_rank < len(shares) and shares[self.local_rank]:
+        if "LOCAL_RANK" in environ and self.local_rank < len(shares) and shares[self.local_rank]:
             processors = parse(shares[self.local_rank])
             os.sched_setaffinity(0, processors)
             torch.set_num_threads(len(processors))
@@ -72,6 +82,26 @@ class World:
         distributed.all_reduce(said, distributed.ReduceOp.MAX)
         return bool(said.item())
 
+    def gather(self, told: T) -> list[T]:
+        """Return what every rank tells, by its number; all of them have to call, and none inside an observation.
+
+        Raises BenchmarkError where a rank does not come within GATHER_LIMIT: gloo's groups say so in words, also
+        between accelerators, whose own would end the process.
+        """
+        if self.size == 1:
+            return [told]
+        gathered = [told] * self.size
+        try:
+            group: Any = distributed.new_group(backend="gloo", timeout=GATHER_LIMIT)
+            distributed.all_gather_object(gathered, told, group=group)
+        except RuntimeError as error:
+            raise BenchmarkError(
+                f"Not all of {self.size} ranks told their observations within {GATHER_LIMIT.total_seconds():.0f} s, "
+                "so there is no rate of all of them.",
+                "See what the other ranks printed last.",
+            ) from error
+        return gathered
+
     def share(self, workers: int) -> int:
         """Return this rank's part of `workers` processes, at least one where there are any."""
         return max(1, workers // self.size) if workers else 0
@@ -82,4 +112,4 @@ class World:
             distributed.destroy_process_group()
 
 
-_VARIABLES = (("RANK", "0"), ("LOCAL_RANK", "0"), ("WORLD_SIZE", "1"))
+_VARIABLES = (("RANK", "0"), ("LOCAL_RANK", "0"), ("WORLD_SIZE", "1"), ("LOCAL_WORLD_SIZE", "1"))

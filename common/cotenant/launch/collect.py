@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-import msgspec
-
 from cotenant.findings.finding import Finding
 from cotenant.isolation.backend import Backend, expected
 from cotenant.isolation.enabling import enabled_by
@@ -17,7 +15,8 @@ from cotenant.launch.crashed import crashed
 from cotenant.launch.ending import Ending, LaunchResult
 from cotenant.launch.start import Start
 from cotenant.results.build import Common, Place, Told, build_record
-from cotenant.results.record import Enclosed, Observed, Record
+from cotenant.results.ranks import observed_by_ranks
+from cotenant.results.record import Enclosed, Record
 from cotenant.stats.budget import Amount
 from cotenant.stats.overlap import common_load
 
@@ -68,30 +67,22 @@ def _told(ending: Ending, given: Amount | None) -> Told:
     For a program that never joined its log speaks.
     """
     ranks = ending.ranks
-    seen = {number: [Observed.told(fields) for fields in rank.observations] for number, rank in sorted(ranks.items())}
     first = ranks.get(0)
     if first is None:
         found = crashed(ending.order.log) if ending.outcome == "completed" else None
         return Told(part={"findings": [dataclasses.asdict(found)]} if found else {})
     amount = given or first.asked
+    observations, by_rank = observed_by_ranks({number: rank.observations for number, rank in ranks.items()})
     return Told(
         ready_ns=first.ready_ns,
         skip=amount.skip if amount else 0,
         asked=first.asked,
         given=given,
         warm_up_ns=first.ready["warm_up_ns"] if first.ready else [],
-        observations=_summed(list(seen.values())),
-        rank_observations={str(number): rows for number, rows in seen.items()} if len(seen) > 1 else {},
+        observations=observations,
+        rank_observations=by_rank,
         part=first.work | (first.record or {}),
     )
-
-
-def _summed(ranks: list[list[Observed]]) -> list[Observed]:
-    """Return the first rank's observations with the items of all: as many as every rank has made."""
-    if len(ranks) == 1:
-        return ranks[0]
-    rows = zip(*ranks, strict=False)
-    return [msgspec.structs.replace(row[0], items=sum(one.items or 0 for one in row)) for row in rows]
 
 
 def _place(ending: Ending, tenants: int, start: Start, facts: SuiteFacts) -> Place:

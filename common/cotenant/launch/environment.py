@@ -14,7 +14,14 @@ from cotenant.launch.places import Places
 from cotenant.machine.accelerators import VISIBILITY, visible_variables
 from cotenant.machine.cpulist import format_list
 from cotenant.machine.topology import Machine
-from cotenant.protocol.messages import LOG_VARIABLE, RANKS_VARIABLE, RUN_VARIABLE, SOCKET_VARIABLE, TENANT_VARIABLE
+from cotenant.protocol.messages import (
+    GROUP_VARIABLE,
+    LOG_VARIABLE,
+    RANKS_VARIABLE,
+    RUN_VARIABLE,
+    SOCKET_VARIABLE,
+    TENANT_VARIABLE,
+)
 from cotenant.suite.cells import Cell
 from cotenant.suite.variables import expand_variables
 
@@ -78,6 +85,7 @@ def added_environment(
     added[TENANT_VARIABLE] = str(slice_.tenant)
     added[SOCKET_VARIABLE] = str(socket_path)
     added[LOG_VARIABLE] = str(log)
+    added[GROUP_VARIABLE] = cell.job.group
     return added
 
 
