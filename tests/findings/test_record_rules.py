@@ -427,6 +427,15 @@ FIRES: list[tuple[str, str, Made, str]] = [
         "The tenants of this launch left 2 files (3.0 MiB) in /dev/shm; they were removed.",
     ),
     (
+        "shm_kept",
+        "warning",
+        lambda: a_record(common={"meters": {"shm_kept": {"files": 2, "memory_bytes": 3 << 20}}}),
+        (
+            "2 files (3.0 MiB) that appeared in /dev/shm during this launch are still there: "
+            "nothing shows that its tenants made them."
+        ),
+    ),
+    (
         "cache_policy",
         "warning",
         lambda: treated("warm", 1 << 29),
@@ -576,6 +585,7 @@ SILENT: list[tuple[str, Made]] = [
     ("runner_share", lambda: runner(0.0099)),
     ("runner_share", lambda: a_record(common={"meters": {}})),
     ("shm_left", lambda: a_record(common={"meters": {}})),
+    ("shm_kept", lambda: a_record(common={"meters": {}})),
     ("cache_policy", lambda: treated("warm", 1 << 30)),
     ("cache_policy", lambda: treated("drop", 0)),
     ("cache_policy", lambda: treated("drop", None)),

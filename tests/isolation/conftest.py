@@ -56,7 +56,7 @@ def dead_run() -> RunName:
 
 @pytest.fixture
 def make_v2(monkeypatch: pytest.MonkeyPatch) -> Iterator[MakeV2]:
-    """Makes a fake of cgroup v2. Not in /dev/shm: a suite elsewhere on this machine clears what is new there."""
+    """Makes a fake of cgroup v2. Not in /dev/shm: a suite elsewhere on this machine reports what is new there."""
     monkeypatch.setattr("cotenant.isolation.cgroupfs.REMOVE_WAIT_S", 0.01)
     monkeypatch.setattr(delegation, "SYSTEMD", Path("/"))
     monkeypatch.setattr(os, "sched_getaffinity", lambda pid: set(range(8)))

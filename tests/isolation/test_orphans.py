@@ -8,27 +8,35 @@ import sys
 
 PROGRAM = """
 import os, subprocess, sys, time
-from cotenant.isolation.orphans import adopt_orphans, children, end_orphans
+from cotenant.isolation.orphans import adopt_orphans, children, end_orphans, now_ticks
 
-adopt_orphans()
+earlier = subprocess.Popen(["sleep", "1000"])
+assert adopt_orphans() == {earlier.pid}
 kept = subprocess.Popen(["sleep", "1000"])
+orphan = "import subprocess; print(subprocess.Popen(['sleep', '1000'], stdout=-3).pid)"
+stranger = int(subprocess.run([sys.executable, "-c", orphan], stdout=-1, check=True).stdout)
+assert stranger in children()
+time.sleep(0.05)
+since_ticks = now_ticks()
 daemon = "import os, time; os.fork() and os._exit(0); os.setsid(); os.fork(); os.fork(); time.sleep(1000)"
 subprocess.run([sys.executable, "-c", daemon], env={}, check=True)
 quick = "import os; os.fork() and os._exit(0)"
 subprocess.run([sys.executable, "-c", quick], check=True)
-while len(children()) < 3:
+while len(children()) < 5:
     time.sleep(0.01)
-end_orphans({kept.pid})
-assert children() == {kept.pid}, children()
-assert kept.poll() is None
-kept.kill()
-kept.wait()
-end_orphans(set())
+end_orphans({earlier.pid, kept.pid}, since_ticks)
+assert children() == {earlier.pid, kept.pid, stranger}, children()
+assert earlier.poll() is kept.poll() is None
+for process in (earlier, kept):
+    process.kill()
+    process.wait()
+end_orphans(set(), 0)
+assert not children()
 print("ended")
 """
 
 
-def test_daemons_without_a_marker_end_and_own_children_live() -> None:
+def test_daemons_without_a_marker_end_and_who_was_there_before_lives() -> None:
     """In a process of its own: a subreaper stays one, and the test run has children enough."""
     path = os.pathsep.join(sys.path)
     ended = subprocess.run(

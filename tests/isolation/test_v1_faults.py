@@ -23,7 +23,7 @@ PLANNED = slice_of(0, [2, 3], nodes=[1])
 
 @pytest.fixture
 def make_kernel(monkeypatch: pytest.MonkeyPatch) -> Iterator[Make]:
-    """Makes a fake. Not in /dev/shm: a suite that ends elsewhere on this machine clears what is new there."""
+    """Makes a fake. Not in /dev/shm: a suite elsewhere on this machine reports what is new there."""
     monkeypatch.setattr("cotenant.isolation.cgroupfs.REMOVE_WAIT_S", 0.01)
     with tempfile.TemporaryDirectory() as root:
         yield lambda *controllers: FakeKernel(Path(root), monkeypatch, *[controllers] if controllers else [])
@@ -291,6 +291,23 @@ def test_a_twin_in_v2_kills_and_counts_stalls(kernel: FakeKernel) -> None:
     assert backend.estate()["v1"]["mounts"][V2] == str(twins)
     backend.close()
     assert not twin.exists()
+
+
+def test_nobody_of_another_pid_namespace_is_killed_by_the_number_0(
+    kernel: FakeKernel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It would be our own process group."""
+    twins = kernel.root / "unified"
+    (twins / BASE).mkdir(parents=True)
+    (twins / "cgroup.procs").write_text("")
+    backend = V1({**kernel.mounts, V2: twins}, BASE)
+    backend.open(RunName())
+    live = backend.create(PLANNED)
+    (twins / BASE / str(RunName()) / "t0/cgroup.procs").write_text("0\n")
+    monkeypatch.setattr("cotenant.isolation.v1group.KILL_WAIT_S", 0.1)
+    monkeypatch.setattr("os.kill", lambda pid, number: pytest.fail(f"{pid} was killed"))
+    with pytest.raises(NotIsolatedError, match=r"processes \[0\] in .* cannot be killed"):
+        live.kill()
 
 
 def test_no_twin_where_a_shim_could_not_join_it(kernel: FakeKernel, monkeypatch: pytest.MonkeyPatch) -> None:

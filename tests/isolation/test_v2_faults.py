@@ -318,6 +318,17 @@ def test_all_end_at_once_where_the_kernel_can(v2_kernel: FakeV2, monkeypatch: py
     assert v2_kernel.place_of(4000001) == []
 
 
+def test_nobody_of_another_pid_namespace_is_killed_by_the_number_0(
+    v2_kernel: FakeV2, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It would be our own process group."""
+    backend = opened(v2_kernel)
+    v2_kernel.enter(run_of(v2_kernel) / LEAF, os.getpid(), 0)
+    monkeypatch.setattr(os, "kill", lambda pid, number: pytest.fail(f"{pid} was killed"))
+    with pytest.raises(NotIsolatedError, match="cannot be removed: Device or resource busy"):
+        backend.close()
+
+
 def test_a_slice_that_is_there_already_is_not_fresh(v2_kernel: FakeV2) -> None:
     backend = opened(v2_kernel)
     backend.create(PLANNED)

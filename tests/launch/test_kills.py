@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tenants.suites import Suites, command, job, until
+from tenants.suites import Suites, command, job, script, until
 
 pytestmark = pytest.mark.v1
 PROMISED_S = 2.0
@@ -82,9 +82,65 @@ def test_the_next_start_clears_up_also_without_cgroups(loose: Suites) -> None:
     assert not loose.leftovers()
 
 
-def die_together(suites: Suites) -> None:
+BOMB = """
+import os, time
+for _ in range(8):
+    if os.fork() == 0:
+        break
+else:
+    time.sleep(1000)
+while True:
+    if os.fork():
+        os._exit(0)
+"""
+"""Processes that are gone before a search finds them; each leaves another."""
+
+
+def bombing(suites: Suites) -> "subprocess.Popen[str]":
+    (suites.folder / "bomb.py").write_text(BOMB)
+    script(suites.folder / "bomb.sh", f"exec python3 {suites.folder / 'bomb.py'}")
+    jobs = [{"name": "bomb", "cmd": str(suites.folder / "bomb.sh"), "cgroup": "student"}]
+    runner = suites.start(jobs, "--users", 1)
+    until(lambda: len(suites.inhabitants()) > 4, "the bomb goes off")
+    return runner
+
+
+def test_the_reaper_outruns_a_fork_bomb(v1: Suites) -> None:
+    runner = bombing(v1)
+    runner.kill()
+    runner.wait()
+    v1.gone(PROMISED_S)
+
+
+def test_a_fork_bomb_does_not_block_the_next_start(v1: Suites) -> None:
+    die_together(v1, bombing(v1))
+    ended = v1.run([job("plain.sh", "0", name="next")], "--users", 1)
+    assert ended.returncode == 0, ended.stderr
+    assert not v1.leftovers()
+
+
+def test_the_reaper_leaves_what_others_have_copied_to_shared_memory(v1: Suites) -> None:
+    copied, left = Path("/dev/shm", f"{v1.name}-copied"), Path("/dev/shm", f"{v1.name}-left")
+    places = v1.folder / "places"
+    words = ["--at", "observed", "--do", "fill-shm", left.name, 1 << 20, "--pid-file", str(places)]
+    try:
+        runner = v1.start([job("rogue.py", *words, "--repeat", 1_000_000)], "--users", 1)
+        until(left.exists, "a tenant fills it")
+        copied.write_bytes(bytes(1 << 20))
+        time.sleep(0.2)
+        runner.kill()
+        runner.wait()
+        v1.gone(LIMIT_S)
+        assert copied.exists()
+        assert not left.exists()
+    finally:
+        for path in (copied, left):
+            path.unlink(missing_ok=True)
+
+
+def die_together(suites: Suites, runner: "subprocess.Popen[str] | None" = None) -> None:
     """Kill a runner and its reaper at once."""
-    runner = busy(suites)
+    runner = runner or busy(suites)
     (reaper,) = reapers(suites)
     kill(runner.pid, signal.SIGSTOP)
     kill(reaper)

@@ -8,12 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from cotenant.isolation.backend import Counters
 from cotenant.launch import launch
 from cotenant.launch.ending import LaunchResult
 from cotenant.launch.interruption import Interruption
 from cotenant.launch.rendezvous import Events
 from cotenant.launch.terms import Terms
-from tenants.fakes import FakeBackend, orders
+from tenants.fakes import FakeBackend, FakeSlice, orders
 
 SHORT = Terms(timeout_s=30)
 
@@ -77,6 +78,37 @@ def live(
 
 def outcomes(result: LaunchResult) -> list[str]:
     return [ending.outcome for ending in result.endings]
+
+
+class Counting(FakeSlice):
+    """Its counters show how often it was killed before they were read."""
+
+    def kill(self) -> None:
+        self._deeds.append("killed")
+
+    def counters(self) -> Counters:
+        killed = self._deeds.count("killed")
+        return Counters(processor_ns=killed, pids=killed, memory_peak_bytes=killed)
+
+
+def test_counters_are_read_before_a_kill_and_shared_memory_is_looked_at(
+    tmp_path: Path, interruption: Interruption, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What flows does not go on with the killing; peaks are as they are at the end."""
+    monkeypatch.setattr("tenants.fakes.FakeSlice", Counting)
+    backend = FakeBackend()
+    run = launch.Launch(
+        orders(tmp_path, "/bin/sleep", "1000", tenants=1),
+        backend,
+        interruption,
+        Terms(timeout_s=0.5),
+        last_look=lambda: backend.deeds.append("looked"),
+    )
+    (ending,) = run.run().endings
+    assert ending.outcome == "timeout"
+    assert backend.deeds[:2] == ["looked", "killed"]
+    assert (ending.after.processor_ns, ending.after.pids) == (0, 0)
+    assert ending.after.memory_peak_bytes == 1
 
 
 @pytest.mark.usefixtures("descriptors")

@@ -1,12 +1,16 @@
 """Every way a tenant can end, through the real runner."""
 
+import os
+import shlex
+import signal
+import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from cotenant.machine.topology import discover
-from tenants.suites import Suites, job, script, with_data
+from tenants.suites import Suites, job, script, until, with_data
 
 MIB = 1 << 20
 
@@ -180,12 +184,46 @@ def test_on_request_the_rest_of_a_tenant_goes_on_without_the_process_that_was_ki
     assert neighbour["outcome"] == "completed"
 
 
-def test_shared_memory_left_behind_is_cleared_and_said(loose: Suites) -> None:
-    assert loose.run([rogue("--at", "go", "--do", "fill-shm", 3 << 20)], "--users", 2).returncode == 0
-    assert not list(Path("/dev/shm").glob("cotenant-test-*"))
-    for record in loose.records():
+@pytest.mark.v1
+def test_shared_memory_left_behind_is_cleared_and_said(v1: Suites) -> None:
+    assert v1.run([rogue("--at", "go", "--do", "fill-shm", v1.name, 3 << 20)], "--users", 2).returncode == 0
+    assert not Path("/dev/shm", v1.name).exists()
+    for record in v1.records():
         assert record["meters"]["shm_left"] == {"files": 1, "memory_bytes": 3 << 20}
         assert "shm_left" in [one["rule"] for one in record["findings"]]
+
+
+@pytest.mark.parametrize("deed", ["fill-shm", "fill-shm-and-hold"])
+def test_without_slices_it_is_cleared_only_if_it_is_held_at_the_end(loose: Suites, deed: str) -> None:
+    """Whatever else is new there may be anybody's."""
+    left = Path("/dev/shm", loose.name)
+    try:
+        assert loose.run([rogue("--at", "go", "--do", deed, loose.name, 3 << 20)], "--users", 2).returncode == 0
+        kind = "shm_left" if deed == "fill-shm-and-hold" else "shm_kept"
+        assert left.exists() == (kind == "shm_kept")
+        for record in loose.records():
+            assert record["meters"][kind] == {"files": 1, "memory_bytes": 3 << 20}
+            assert kind in [one["rule"] for one in record["findings"]]
+    finally:
+        left.unlink(missing_ok=True)
+
+
+@pytest.mark.v1
+def test_what_somebody_copies_to_shared_memory_meanwhile_stays(v1: Suites) -> None:
+    places, copied = v1.folder / "places", Path("/dev/shm", v1.name)
+    try:
+        runner = v1.start(
+            [rogue("--pid-file", str(places), "--at", "observed", "--do", "wait", str(copied))], "--users", 2
+        )
+        until(lambda: places.exists() and "observed" in places.read_text(), "it is measured")
+        copied.write_bytes(bytes(3 << 20))
+        assert runner.wait(60) == 0
+        assert copied.stat().st_size == 3 << 20
+        for record in v1.records():
+            assert "shm_left" not in record["meters"]
+            assert record["meters"]["shm_kept"] == {"files": 1, "memory_bytes": 3 << 20}
+    finally:
+        copied.unlink(missing_ok=True)
 
 
 def test_the_input_is_brought_into_the_state_that_was_asked_for(loose: Suites) -> None:
@@ -236,6 +274,19 @@ def test_children_do_not_outlive_their_tenant(v1: Suites, place: str) -> None:
     assert v1.run([rogue("--at", place, "--do", "children", who=None)], "--users", 2).returncode == 0
     assert v1.outcomes() == ["completed", "completed"]
     assert not v1.leftovers()
+
+
+def test_what_the_runner_had_for_a_child_before_it_began_lives(loose: Suites) -> None:
+    """As `tee` in `exec > >(tee log) 2>&1; exec ./run.sh`."""
+    line = " ".join(
+        map(shlex.quote, loose.line([job("plain.sh", "0"), job("plain.sh", "0", name="more")], "--users", 1))
+    )
+    shell = f"sleep 1000 & echo $! >{loose.folder}/pid; exec {line}"
+    assert subprocess.run(["bash", "-c", shell], env=loose.environment, cwd=loose.folder, timeout=60).returncode == 0
+    pid = int((loose.folder / "pid").read_text())
+    assert loose.processes() == [pid]
+    os.kill(pid, signal.SIGKILL)
+    until(lambda: not loose.processes(), "its end")
 
 
 def test_nor_without_cgroups(loose: Suites) -> None:

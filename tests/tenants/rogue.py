@@ -80,7 +80,16 @@ def do(words: list[str], runner: Rogue | None) -> None:
             do(["hog"], None)
         os.waitpid(worker, 0)
     elif deed == "fill-shm":
-        Path("/dev/shm", f"cotenant-test-{os.getpid()}").write_bytes(bytes(int(rest[0])))
+        Path("/dev/shm", rest[0]).write_bytes(bytes(int(rest[1])))
+    elif deed == "fill-shm-and-hold":
+        file = Path("/dev/shm", rest[0]).open("wb")  # Its child has it open until it is killed
+        file.write(bytes(int(rest[1])))
+        file.flush()
+        if os.fork() == 0:
+            time.sleep(1000)
+    elif deed == "wait":
+        while not Path(rest[0]).exists():
+            time.sleep(0.01)
     elif deed == "children":
         leave_children()
     elif deed == "say":

@@ -140,6 +140,9 @@ class Backend(Protocol):
     def probe(self) -> Refusal | None:
         """Return why this backend cannot be had here as it should be, or None where it can."""
 
+    def sweep(self) -> list[str]:
+        """Kill and remove what dead runs of the same owner left in cgroups; return their names."""
+
     def open(self, run: RunName) -> None:
         """Make the parent of this run's slices, after sweeping what dead runs of the same owner left."""
 

@@ -51,6 +51,9 @@ class NoIsolation:
     def probe(self) -> Refusal | None:
         return None
 
+    def sweep(self) -> list[str]:
+        return []
+
     def open(self, run: RunName) -> None:
         self._run = run
 

@@ -12,24 +12,35 @@ import signal
 import time
 from pathlib import Path
 
-from cotenant.isolation.backend import NotIsolatedError
+from cotenant.isolation.backend import NotIsolatedError, start_ticks
 
 PR_SET_CHILD_SUBREAPER = 36
 END_WAIT_S = 5.0
 
 
-def adopt_orphans() -> None:
-    """Have the kernel make every orphan below this process its child (prctl(2)); Linux has had it since 3.4."""
+def adopt_orphans() -> set[int]:
+    """Have the kernel make every orphan below this process its child (prctl(2)); Linux has had it since 3.4.
+
+    Return the children that were there before: a shell that became this process leaves it its own.
+    """
+    before = children()
     ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1)
+    return before
 
 
-def end_orphans(own: set[int]) -> None:
+def now_ticks() -> int:
+    """Return the time after boot as `start_ticks` counts it."""
+    return time.clock_gettime_ns(time.CLOCK_BOOTTIME) * os.sysconf("SC_CLK_TCK") // 1_000_000_000
+
+
+def end_orphans(own: set[int], since_ticks: int) -> None:
     """Kill this process's children but those of `own`, and theirs, which become ours with that.
 
+    Who lives since before `since_ticks` is no tenant's: the first process of a container gets everybody's orphans.
     Raises NotIsolatedError if some outlive END_WAIT_S.
     """
     deadline = time.monotonic() + END_WAIT_S
-    while orphans := children() - own:
+    while orphans := {pid for pid in children() - own if not _is_older(pid, since_ticks)}:
         for pid in orphans:
             with contextlib.suppress(ProcessLookupError, ChildProcessError):
                 os.kill(pid, signal.SIGKILL)
@@ -43,6 +54,11 @@ def children() -> set[int]:
     """Return this process's children, the dead ones that nobody has waited for included."""
     pids = {int(path.name) for path in Path("/proc").iterdir() if path.name.isdecimal()}
     return {pid for pid in pids if parent_of(pid) == os.getpid()}
+
+
+def _is_older(pid: int, ticks: int) -> bool:
+    started = start_ticks(pid)
+    return started is not None and started < ticks
 
 
 def parent_of(pid: int) -> int | None:

@@ -90,7 +90,7 @@ class V1:
 
     def close(self) -> None:
         if self._run is not None:
-            self.clear(str(self._run))
+            self.clear_run(str(self._run))
             self._run = None
 
     def estate(self) -> dict[str, Any]:
@@ -107,11 +107,15 @@ class V1:
         for name in dead:
             pids = self._group(name).pids()
             if not pids or not all(map(is_foreign, pids)):
-                self.clear(name)
+                self.clear_run(name)
                 swept.append(name)
         return swept
 
-    def clear(self, run: str) -> None:
+    def kill_run(self, run: str) -> None:
+        """Kill everything in a run. Raises NotIsolatedError."""
+        self._group(run).kill()
+
+    def clear_run(self, run: str) -> None:
         """Kill everything in a run, remove its directories, and the base where that was its last run.
 
         Raises NotIsolatedError.

@@ -33,7 +33,10 @@ class Group:
             cgroupfs.make(directory)
 
     def pids(self) -> set[int]:
-        """Return every process inside, also in cgroups that a tenant made below its own. Raises NotIsolatedError."""
+        """Return every process inside, also in cgroups that a tenant made below its own. Raises NotIsolatedError.
+
+        A twin lists 0 for a process of another PID namespace.
+        """
         levels = [level for top in self.directories for level in cgroupfs.subtree(top)]
         try:
             return {pid for level in levels for pid in cgroupfs.pids(level)}
@@ -75,7 +78,7 @@ class Group:
 
     def _kill_frozen(self) -> None:
         with self._frozen():
-            for pid in self.pids():
+            for pid in self.pids() - {0}:
                 # A process of another user stays, and is named when the time is up.
                 with contextlib.suppress(ProcessLookupError, PermissionError):
                     os.kill(pid, signal.SIGKILL)

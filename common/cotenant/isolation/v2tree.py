@@ -67,15 +67,19 @@ class Tree:
             _enable(level)
         return controllers(levels[-1] / "cgroup.subtree_control")
 
+    def kill_run(self, name: str) -> None:
+        """Kill everything in a run's slices. Raises OSError."""
+        run = self.run(name)
+        for path in [path for path in run.iterdir() if path.is_dir()] if run.is_dir() else []:
+            if path.name != LEAF:
+                Group(path).kill()
+
     def clear_run(self, name: str) -> None:
         """Kill everything in a run but us, move us back where we came from, remove it. Raises NotIsolatedError."""
         run = self.run(name)
         try:
-            inside = [path for path in run.iterdir() if path.is_dir()] if run.is_dir() else []
-            for path in inside:
-                if path.name != LEAF:
-                    Group(path).kill()
-            if run / LEAF in inside:
+            self.kill_run(name)
+            if (run / LEAF).is_dir():
                 self._leave(name)
         except OSError as error:
             raise NotIsolatedError(f"what is left in {run} cannot be cleared: {error}") from error
@@ -101,7 +105,8 @@ class Tree:
     def _leave(self, name: str) -> None:
         """Empty a run's leaf: who is ours goes back to the top, who is not ends."""
         leaf = self.run(name) / LEAF
-        for pid in divided(leaf, ours=False):
+        # 0 is one of another PID namespace, and would be our own process group.
+        for pid in filter(None, divided(leaf, ours=False)):
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         own = divided(leaf, ours=True)

@@ -7,7 +7,7 @@ import dataclasses
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from cotenant.isolation import shm
+from cotenant.isolation.shm import ShmWatch
 from cotenant.launch.cache import CachePolicy, input_paths, prepare_cache
 from cotenant.launch.places import Places
 from cotenant.launch.tenant import Order
@@ -15,15 +15,15 @@ from cotenant.launch.tenant import Order
 
 @contextlib.contextmanager
 def commons(
-    orders: Sequence[Order], places: Places, policy: CachePolicy, stop: Callable[[], bool]
+    orders: Sequence[Order], places: Places, policy: CachePolicy, stop: Callable[[], bool], shm: ShmWatch
 ) -> Iterator[dict[str, Any]]:
     """Yield meters that are whole after the launch: what lay in the cache before it, what was cleared after it."""
     treated = prepare_cache(policy, input_paths([order.command for order in orders], places), stop)
     meters: dict[str, Any] = {} if treated is None else {"input": dataclasses.asdict(treated)}
-    before = shm.present()
     try:
         yield meters
     finally:
-        left = shm.clear_leavings(before)
-        if left.files:
-            meters["shm_left"] = dataclasses.asdict(left)
+        leavings = shm.clear()
+        for name, what in (("shm_left", leavings.removed), ("shm_kept", leavings.kept)):
+            if what.files:
+                meters[name] = dataclasses.asdict(what)

@@ -46,7 +46,8 @@ class Launch:
     """Starts the orders' tenants, brings them to one GO and one STOP, and leaves nothing behind.
 
     `upkeep` is called about once a second: what else has to be alive is looked after there. `sampling` looks at the
-    host as often, between GO and the last DONE; `observer` is told of all but that.
+    host as often, between GO and the last DONE; `observer` is told of all but that. `last_look` is called before a
+    tenant's processes are killed.
     """
 
     def __init__(
@@ -58,6 +59,7 @@ class Launch:
         upkeep: Callable[[], None] = lambda: None,
         sampling: Meters | None = None,
         observer: Observer | None = None,
+        last_look: Callable[[], None] = lambda: None,
     ) -> None:
         self._orders = orders
         self._backend = backend
@@ -66,6 +68,7 @@ class Launch:
         self._upkeep = upkeep
         self._sampling = sampling or Meters(())
         self._observer = observer or Unobserved()
+        self._last_look = last_look
         self._events = Events()
         self._kills = KillWatch()
         self._tenants: list[Tenant] = []
@@ -259,9 +262,7 @@ class Launch:
         for rank in tenant.ranks.values():
             if rank.life is not None and rank.life.ended:
                 self._rank_ended(tenant, rank)
-        tenant.after = tenant.live.counters().at_end(tenant.after)
-        tenant.killed = True
-        tenant.kill()
+        self._end(tenant)
         self._entered(tenant)
         self._welcome(tenant)
         for link in list(tenant.strangers):
@@ -372,9 +373,15 @@ class Launch:
     def _kill(self, tenants: Sequence[Tenant], reason: Reason | None = None) -> None:
         for tenant in tenants:
             if tenant.alive and not tenant.killed:
-                tenant.killed = True
                 tenant.reason = tenant.reason or reason
-                tenant.kill()
+                self._end(tenant)
+
+    def _end(self, tenant: Tenant) -> None:
+        """Read what its processes still hold, and kill them; what has flowed was read at the last DONE, if it came."""
+        tenant.after = tenant.live.counters().at_end(tenant.after)
+        self._last_look()
+        tenant.killed = True
+        tenant.kill()
 
 
 def _farewell_s(tenant: Tenant) -> float:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
 import os
 import shutil
 import socket
@@ -45,7 +47,7 @@ class Places:
         return self.temporary, self.meeting
 
     def sweep(self) -> None:
-        """Remove the own directories of runs that are dead, of this user and on this host."""
+        """Remove the own directories of runs that are dead, of this user and since this host's boot."""
         for path in [path for own in self.own for path in own.parent.glob(f"{_prefix()}*")]:
             run = RunName.parse(path.name.removeprefix(_prefix()))
             if run is not None and not run.alive and path.lstat().st_uid == os.getuid():
@@ -58,8 +60,13 @@ def base_directory() -> Path:
 
 
 def _prefix() -> str:
-    """Hosts may share a base: the pid of another host's run says nothing here."""
-    return f"cotenant-{socket.gethostname()[:16]}-"
+    """Hosts and containers may share a base: the pid of a run elsewhere, or before this boot, says nothing here."""
+    here = [socket.gethostname()]
+    with contextlib.suppress(OSError):
+        here.append(Path("/proc/sys/kernel/random/boot_id").read_text())
+    with contextlib.suppress(OSError):
+        here.append(str(Path("/proc/self/ns/pid").readlink()))
+    return f"cotenant-{hashlib.sha256(' '.join(here).encode()).hexdigest()[:16]}-"
 
 
 def _meeting_root() -> Path:

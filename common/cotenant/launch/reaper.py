@@ -10,7 +10,6 @@ loader's workers live on.
 from __future__ import annotations
 
 import contextlib
-import functools
 import importlib
 import json
 import os
@@ -19,6 +18,7 @@ import shutil
 import signal
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -87,17 +87,19 @@ class Reaper:
 
 def reap(estate: dict[str, Any]) -> None:
     """Kill every process of a run and remove its cgroups and directories. What fails does not stop the rest."""
-    from cotenant.isolation.estate import clear
+    from cotenant.isolation.estate import clear, kill, memory_cgroups
     from cotenant.isolation.processes import kill_marked
-    from cotenant.isolation.shm import clear_leavings
+    from cotenant.isolation.shm import ShmWatch
 
-    run = estate["run"]
-    marked, slices = functools.partial(kill_marked, run), functools.partial(clear, estate["slices"], run)
-    # A process forked while the first look was on its way: its cgroup is gone, its marker is not.
-    for step in (marked, slices, marked):
+    run, slices = estate["run"], estate["slices"]
+    before = {(device, inode) for device, inode in estate["shm"]}
+    shm = ShmWatch(run, partial(memory_cgroups, slices, run), before)
+    killed, cleared, marked = partial(kill, slices, run), partial(clear, slices, run), partial(kill_marked, run)
+    # Slices first: a fork bomb would outrun the search for its marker. They are what shared memory is known by, so they
+    # go after it. At last who was forked during the search: its cgroup is gone, its marker is not.
+    for step in (shm.look, killed, marked, shm.clear, cleared, marked):
         with contextlib.suppress(OSError):
             step()
-    clear_leavings(frozenset((device, inode) for device, inode in estate["shm"]))
     for directory in estate["directories"]:
         shutil.rmtree(directory, ignore_errors=True)
     for path in Path(estate["output"]).glob(".*"):

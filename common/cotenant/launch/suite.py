@@ -22,10 +22,11 @@ from cotenant.findings.gather import gather, nvidia_places
 from cotenant.findings.surroundings import SURROUNDINGS
 from cotenant.isolation.backend import NotIsolatedError
 from cotenant.isolation.choose import choose_backend
+from cotenant.isolation.estate import memory_cgroups
 from cotenant.isolation.lock import SuiteLock, lock_path
-from cotenant.isolation.orphans import adopt_orphans, end_orphans
+from cotenant.isolation.orphans import adopt_orphans, end_orphans, now_ticks
 from cotenant.isolation.processes import sweep_marked
-from cotenant.isolation.shm import present
+from cotenant.isolation.shm import ShmWatch, present
 from cotenant.launch import data
 from cotenant.launch.commons import commons
 from cotenant.launch.ending import Ending, LaunchResult
@@ -153,8 +154,10 @@ class SuiteRun:
             stack.callback(shutil.rmtree, directory, ignore_errors=True)
         prepare_directory(self._places.temporary)
         self._places.meeting.mkdir(mode=0o700)
-        adopt_orphans()
+        self._own_children = adopt_orphans()
         with _isolation_errors():
+            # First: a dead run's fork bomb ends with its slice, while its marked processes would outrun a search.
+            self.chosen.backend.sweep()
             sweep_marked()
             self._places.sweep()
             self.chosen.backend.open(run)
@@ -207,7 +210,9 @@ class SuiteRun:
         if missing is None:
             terms = self._options.terms
             terms = dataclasses.replace(terms, timeout_s=start.cell.job.timeout_s or terms.timeout_s)
-            around = commons(start.orders, self._places, self._options.cache, lambda: bool(interruption.requested))
+            run, slices = str(self._options.run), self.chosen.backend.estate()
+            shm, begin_ticks = ShmWatch(run, functools.partial(memory_cgroups, slices, run)), now_ticks()
+            around = commons(start.orders, self._places, self._options.cache, lambda: bool(interruption.requested), shm)
             metered = meters_of(self._machine, [order.slice for order in start.orders])
             with around as meters, metered as sampling, _isolation_errors():
                 launch = Launch(
@@ -218,12 +223,13 @@ class SuiteRun:
                     self._reaper.ensure,
                     sampling,
                     self._observer,
+                    shm.look,
                 )
                 counted = self._counts()
                 result = launch.run()
                 own_kills = sum(ending.after.oom_kills or 0 for ending in result.endings)
                 meters["host"] = since(counted, self._counts(), own_kills)
-                end_orphans(self._reaper.pids)
+                end_orphans(self._own_children | self._reaper.pids, begin_ticks)
             result = dataclasses.replace(result, meters=result.meters | meters)
         else:
             result = _without_data(start, missing)
