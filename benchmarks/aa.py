@@ -26,10 +26,10 @@ from suites import ROOT
 
 from cotenant.commands.flags import at_dashes
 from cotenant.findings.rules import foreign_load, stolen
-from cotenant.report.comparison import Lines, as_table, compare_launches, confirmed, flagged
+from cotenant.report.comparison import Conditions, Lines, as_table, compare_launches, confirmed, flagged
 from cotenant.results.launches import Launches, launches_of
 from cotenant.results.read import read_records
-from cotenant.stats.comparison import LEAST_MARGIN, Verdict
+from cotenant.stats.comparison import Verdict
 from cotenant.stats.launches import COMPARISON_LAUNCHES
 from cotenant.suite.cells import expand
 from cotenant.suite.jobfile import Suite, load, resolve_path
@@ -99,7 +99,7 @@ def _measured(place: Path, suite: Suite, names: Sequence[str], launches: int, ui
             took = next((line for line in ended.stdout.splitlines() if line.startswith("Total Time")), "")
             print(f"{side} {turn + 1}/{launches}  {took}", flush=True)
     a, b = (_launches(place / side) for side in SIDES)
-    return compare_launches(a, b, LEAST_MARGIN)
+    return compare_launches(a, b, Conditions())
 
 
 def _launches(place: Path) -> Launches:

@@ -133,6 +133,7 @@ def row(one: Tenant) -> dict[str, Any]:
         "precision": "fp32",
         "isolation": "v2",
         "slice": f"processors {8 * one.tenant}-{8 * one.tenant + 7}",
+        "cache": "none",
         "software": "2.14.1",
         "version": f"{one.job:016x}",
         "unique_id": f"{one.job:064x}",
@@ -199,6 +200,8 @@ def record(one: Tenant) -> dict[str, Any]:
         "losses_non_finite": known["losses_non_finite"],
         "isolation": {"backend": "v2"},
         "machine": MACHINE | {"torch": {"version": "2.14.1"}},
+        "isolation": {"backend": "v2", "policies": {"cache": "none"}},
+        "machine": {"torch": {"version": "2.14.1"}},
         "observations": [{"start_ns": a, "end_ns": b, "items": 1000, "data_wait_ns": 1000} for a, b in spans],
         "findings": findings,
     }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -19,15 +20,16 @@ FACTORS = (1.0, 1.004, 0.996, 1.002, 0.998)
 
 
 def place(directory: Path, slower: float = 1.0, factors: tuple[float, ...] = FACTORS, **fields: Any) -> Path:
-    """Write launches of two tenants each, `slower` times as slow."""
+    """Write launches of two tenants each, `slower` times as slow; those of each directory have a day of their own."""
     directory.mkdir(exist_ok=True)
+    day = NOON + timedelta(days=ord(directory.name[0]))
     for uid, factor in enumerate(factors):
         for tenant in (0, 1):
             where = {"run_id": uid, "tenant": tenant, "vcd": str(tenant)}
             record = a_record(
                 told={"observations": steady(mean_ms=500 * factor * slower)},
                 place=where,
-                common={"started": NOON + timedelta(minutes=uid)},
+                common={"started": day + timedelta(minutes=uid)},
             )
             write_record(directory, replace(record, **fields), NOON + timedelta(seconds=uid))
     return directory
@@ -85,6 +87,63 @@ def test_different_work_is_refused_until_it_is_allowed(
     assert "SAME" in run(capsys, a, b, "--allow", "isolation")[1]
     other = place(tmp_path / "c", unique_id="another")
     assert "different source or arguments of the benchmark (--allow benchmark)" in run(capsys, a, other)[1]
+    fast = place(tmp_path / "d", gpu="Abacus 2")
+    assert "INVALID  different device: Abacus 2 and Some Processor (--allow device)" in run(capsys, a, fast)[1]
+    assert "SAME" in run(capsys, a, fast, "--allow", "device")[1]
+    dropped, warm = (
+        place(tmp_path / policy, isolation=replace(ISOLATION, policies={"cache": policy}))
+        for policy in ("drop", "warm")
+    )
+    assert "INVALID  different cache: drop and warm (--allow cache)" in run(capsys, dropped, warm)[1]
+    assert "SAME" in run(capsys, a, warm)[1], "what is not known differs from nothing"
+
+
+def test_one_side_is_of_one_work_whatever_is_allowed(
+    a: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    b = place(tmp_path / "b")
+    for uid, path in enumerate(sorted(b.iterdir())):
+        fields = json.loads(path.read_text())
+        fields["isolation"]["backend"] = "v1" if uid % 4 else "none"
+        fields["tenants"], fields["tenant"], fields["run_id"] = 1, 0, uid
+        fields["start_time"] = (NOON + timedelta(minutes=uid)).isoformat()
+        path.write_text(json.dumps(fields))
+    said = run(capsys, a, b, "--allow", "isolation", "--allow", "tenants")[1]
+    assert "INVALID  B has launches of different isolation: none and v1; name a directory of one" in said
+
+
+def test_launches_of_two_hosts(a: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    b = place(tmp_path / "b", hostname="node2")
+    said = run(capsys, a, b)[1]
+    assert "SAME     A on node1, B on node2" in said
+    place(b, 2.0)
+    status, said, errors = run(capsys, a, b)
+    assert (status, errors) == (0, "")
+    assert "INVALID  B has launches of several hosts: node1 and node2 (--allow host)" in said
+    assert "5, 10 " in run(capsys, a, b, "--allow", "host")[1], "neither host's launches are re-runs of the other's"
+
+
+def test_copied_launches_are_no_second_side(a: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    b = tmp_path / "b"
+    shutil.copytree(a, b)
+    assert "INVALID  the same launches stand on both sides: repetition 0, 1, 2, 3, 4 of B" in run(capsys, a, b)[1]
+    for path in b.glob("*.R[0-3].*"):
+        path.unlink()
+    place(b, factors=FACTORS[:4])
+    assert "INVALID  the same launches stand on both sides: repetition 4 of B" in run(capsys, a, b)[1]
+    assert "SAME     A and B are the same launches" in run(capsys, a, a / ".." / "a")[1]
+
+
+def test_what_ran_without_arguments_is_not_known(a: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    b = place(tmp_path / "b", unique_id="")
+    assert "SAME     what B ran is not known" in run(capsys, a, b)[1]
+
+
+def test_other_versions_are_said(a: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    kernels = [{"software": {"kernel": kernel}} for kernel in ("6.1", "6.2")]
+    b, c = (place(tmp_path / name, machine=machine) for name, machine in zip("bc", kernels, strict=True))
+    assert run(capsys, a, b)[2] == ""
+    assert run(capsys, b, c)[2] == "cotenant: Other versions from A to B: kernel 6.1 -> 6.2.\n"
 
 
 def test_a_launch_that_failed_or_is_foreign_is_said_and_left_out(
@@ -127,6 +186,26 @@ def test_the_noise_of_equal_launches_widens_the_margin(
     status, said, _ = run(capsys, a, place(tmp_path / "b", 1.05), "--noise", noisy, "--fail-on", "slower")
     assert status == 0
     assert "margin 8." in said
+
+
+def test_a_job_has_the_margin_of_its_own_noise(a: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    b, noisy = place(tmp_path / "b", 1.05), place(tmp_path / "noise", factors=(1.0, 1.05, 0.95, 1.02))
+    place(noisy, name="wlm")
+    for name in ("wlm", "ssd"):
+        place(a, name=name)
+        place(b, 1.05, name=name)
+    said = run(capsys, a, b, "--noise", noisy)[1]
+    verdicts = {line.split()[0]: "SLOWER" in line for line in said.splitlines()[1:4]}
+    assert verdicts == {"vae": False, "wlm": True, "ssd": False}
+    assert "margins: ssd 8.4 %, vae 8.4 %, wlm 2.0 %;" in said
+
+
+def test_noise_is_of_equal_launches(a: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    noisy = place(tmp_path / "noise", hostname="node2")
+    place(noisy)
+    status, said, errors = run(capsys, a, place(tmp_path / "b"), "--noise", noisy)
+    assert (status, said) == (2, "")
+    assert f"vae in {noisy} has launches of several hosts: node1 and node2 (--allow host)." in errors
 
 
 @pytest.mark.parametrize(

@@ -20,12 +20,16 @@ MARGIN = 0.5
 
 
 def changed(source: Path, place: Path, times: float = 1.0, cell: str = "*", **fields: Any) -> Path:
-    """Copy records, those of the cell with their rates so many times as high, and with other fields."""
+    """Make other launches of records: those of the cell with their rates so many times as high, and other fields."""
     shutil.copytree(source, place)
     for path in place.glob(f"*.{cell}.R*.D*.json"):
         record = json.loads(path.read_text()) | fields
         record["statistics"]["median"] *= times
         path.write_text(json.dumps(record))
+    for path in place.glob("*.R*.D*.json"):
+        record = json.loads(path.read_text())
+        start = datetime.fromisoformat(record["start_time"]) - timedelta(days=sum(place.name.encode()))
+        path.write_text(json.dumps(record | {"start_time": start.isoformat()}))
     return place
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import polars as pl
@@ -13,6 +13,7 @@ from cotenant.cli import main
 from cotenant.commands.report import OF_EXPORTS
 from cotenant.results.store import write_record
 from report.making import BUSY, UNSLICED, launch, lost, scaling, solo
+from results.made import NOON
 
 
 @pytest.fixture
@@ -142,7 +143,14 @@ def test_the_other_reports_take_exports(reports: Path, capsys: pytest.CaptureFix
     of_records = run(capsys, "mlbench-report", "--reports", reports, *words)
     of_export = run(capsys, "mlbench-report", "--reports", path, *words)
     assert of_export[:2] == of_records[:2]
-    assert run(capsys, "compare", path, reports)[:2] == run(capsys, "compare", reports, reports)[:2]
+    others = reports.parent / "others"
+    others.mkdir()
+    for uid in range(5):
+        for one in launch("vae", uid, started=NOON + timedelta(days=1 + uid)):
+            write_record(others, one, datetime.fromisoformat(one.start_time))
+    compared = run(capsys, "compare", reports, others)
+    assert run(capsys, "compare", path, others)[:2] == compared[:2]
+    assert " 5, 5 " in compared[1]
 
 
 def test_formulas_are_text_in_a_spreadsheet(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -145,7 +145,7 @@ def test_two_configurations_under_one_name_are_not_merged(reports: Path, capsys:
     (compared,) = json.loads(said(capsys, "compare", reports, reports, "--format", "json")[0])["lines"]
     assert (compared["verdict"], compared["note"]) == (
         "INVALID",
-        "different source or arguments of the benchmark (--allow benchmark)",
+        "A has launches of different source or arguments of the benchmark; name a directory of one",
     )
     table = reports / "table.txt"
     err = said(capsys, "mlbench-report", "--reports", reports, "--csv", table)[1]

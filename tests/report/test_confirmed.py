@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cotenant.report.comparison import Lines, compare_launches, confirmed, flagged
+from cotenant.report.comparison import Conditions, Lines, compare_launches, confirmed, flagged
 from cotenant.results.launches import Launches, LaunchRate, Work
 from cotenant.stats.comparison import Verdict
 
@@ -20,7 +20,7 @@ def launches(times: float, count: int = 5) -> list[LaunchRate]:
 def lines(times: float, **others: float) -> Lines:
     sides = {"vae": times, **others}
     a = Launches({job: launches(1.0) for job in sides})
-    return compare_launches(a, Launches({job: launches(one) for job, one in sides.items()}), 0.02)
+    return compare_launches(a, Launches({job: launches(one) for job, one in sides.items()}), Conditions())
 
 
 def test_flags_are_claims() -> None:
@@ -48,14 +48,14 @@ def test_new_launches_alone_judge(before: float, after: float, verdict: Verdict,
 
 
 def test_new_launches_without_a_rate_confirm_nothing() -> None:
-    none = compare_launches(Launches({"vae": launches(1.0)}), Launches({"vae": []}), 0.02)
+    none = compare_launches(Launches({"vae": launches(1.0)}), Launches({"vae": []}), Conditions())
     (line,) = confirmed(lines(0.9), none).lines
     assert line.verdict is Verdict.INVALID
     assert line.note == "NOT CONFIRMED by new launches (before SLOWER, 0.9000); no launch with a rate in B"
 
 
 def test_few_new_launches_say_how_many_would_do() -> None:
-    few = compare_launches(Launches({"vae": launches(1.0)}), Launches({"vae": launches(0.9, 3)}), 0.02)
+    few = compare_launches(Launches({"vae": launches(1.0)}), Launches({"vae": launches(0.9, 3)}), Conditions())
     (line,) = confirmed(lines(0.9), few).lines
     assert line.verdict is Verdict.UNCLEAR
     assert line.note.endswith("; 5 launches a side would tell")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import dataclasses
 import io
 import json
 from datetime import timedelta
@@ -125,6 +126,13 @@ def test_a_difference_of_work_is_the_series_name() -> None:
     found = series_of([*history((4, 100.0)), *history((4, 60.0), work=more)], 0.02)
     assert [one.label for one in found] == ["tenants 2", "tenants 4"]
     assert "vae (tenants 4)" in text(found)
+
+
+def test_launches_from_before_the_cache_policy_was_kept_stand_with_those_of_now() -> None:
+    old, now = history((4, 100.0)), history((4, 100.0), work=dataclasses.replace(WORK, cache="none"))
+    assert only([*old, *now]).n == 8
+    dropped = history((4, 60.0), work=dataclasses.replace(WORK, cache="drop"))
+    assert {one.label for one in series_of([*now, *dropped], 0.02)} == {"cache none", "cache drop"}
 
 
 def test_launches_without_a_rate_are_counted_and_not_averaged() -> None:

@@ -179,6 +179,13 @@ def test_workers_that_nobody_asked_for_follow_from_the_processors(command: list[
     assert any(line.worth is not None for line in lines_of(records).values()) == equal
 
 
+def test_tenants_of_two_devices_are_each_held_against_their_own() -> None:
+    records = [replace(one, gpu="V100" if one.tenant else "H100") for one in three_ways("vae")]
+    kept = lines_of(records)["vae", None].kept
+    assert kept is not None
+    assert kept == lines_of(three_ways("vae"))["vae", None].kept
+
+
 def test_alone_without_a_slice_is_no_denominator() -> None:
     """--solo --isolation none: a tenant alone on the whole machine."""
     records = [*launch("vae", place=UNSLICED), *solo("vae", place=UNSLICED)]

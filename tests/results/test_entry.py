@@ -15,7 +15,7 @@ from cotenant.results.detail import Detail, detail_of
 from cotenant.results.entry import Entry, entries_of, entry_of, line_of
 from cotenant.results.record import Record, encode
 from cotenant.results.setting import differences, setting_of
-from results.made import NOON, a_lost_record, a_record
+from results.made import ISOLATION, NOON, a_lost_record, a_record
 
 
 def detail(record: Record) -> Detail:
@@ -48,6 +48,21 @@ def test_the_same_number_on_another_day_is_another_launch() -> None:
     found, _ = entries_of([*launch(day=1), *launch(day=0), *launch(day=0, hostname="node2")])
     assert len({one.identity for one in found}) == 3
     assert [one.start for one in found] == sorted(one.start for one in found)
+
+
+def test_a_copy_of_a_launch_under_another_number_is_no_launch() -> None:
+    found, unkept = entries_of([*launch(uid=2), *launch(uid=5), *launch(uid=6, day=1)])
+    assert [one.run_id for one in found] == [2, 6]
+    assert {one.launch for one in unkept} == {"vae, repetition 5"}
+    assert "is a copy of it" in unkept[0].reason
+
+
+def test_a_line_says_the_device_once() -> None:
+    policies = msgspec.structs.replace(ISOLATION, policies={"cache": "drop"})
+    ((found,), _) = entries_of(launch(isolation=policies))
+    assert (found.device, found.work.device, found.work.cache) == ("Some Processor", "", "drop")
+    assert b'"cache":"drop"' in line_of(found)
+    assert entry_of(line_of(found)) == found
 
 
 def test_what_has_no_rate_says_what_became_of_it() -> None:

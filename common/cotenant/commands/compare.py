@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from cotenant.commands.flags import Parser, at_dashes
@@ -12,6 +13,7 @@ from cotenant.commands.output import tell
 from cotenant.errors import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_PASSED, EXIT_SLOWER, CotenantError
 from cotenant.report.comparison import (
     DIFFERENCES,
+    Conditions,
     Lines,
     as_json,
     as_junit,
@@ -20,9 +22,12 @@ from cotenant.report.comparison import (
     compare_launches,
     confirmed,
     flagged,
+    mixture,
 )
+from cotenant.report.terminal import printable
 from cotenant.results.launches import Launches, launches_of
-from cotenant.results.read import read_records
+from cotenant.results.read import Records, read_records
+from cotenant.results.setting import differences, joint_setting
 from cotenant.stats.comparison import LEAST_MARGIN, Verdict, aa_noise, margin_of
 
 FORMATS = {"md": as_markdown, "json": as_json, "junit": as_junit}
@@ -38,9 +43,11 @@ def main(argv: Sequence[str]) -> int:
     _check(given.allow, given.margin, given.noise)
     if others and not given.confirm:
         raise CotenantError("What stands after -- is for the runs of --confirm.", "Add --confirm, or leave it out.")
-    a, b = _launches(given.a), _launches(given.b)
-    margin = given.margin if given.margin is not None else margin_of(_noise(given.noise))
-    lines, status = compare_launches(a, b, margin, given.allow), EXIT_PASSED
+    of_a, of_b = _records(given.a), _records(given.b)
+    _say_versions(of_a, of_b)
+    a, b = _launches(of_a), _launches(of_b)
+    conditions = _conditions(given)
+    lines, status = compare_launches(a, b, conditions), EXIT_PASSED
     if given.confirm and (cells := flagged(lines)):
         from cotenant.commands.confirm import launch_again  # a comparison alone needs nothing of what launches
 
@@ -49,9 +56,9 @@ def main(argv: Sequence[str]) -> int:
             print(f"Interrupted by {cut_by}: nothing is confirmed.", file=sys.stderr)
             return EXIT_INTERRUPTED
         old, new = (Launches({cell: side.of.get(cell, []) for cell in cells}) for side in (a, again))
-        lines = confirmed(lines, compare_launches(old, new, margin, given.allow))
+        lines = confirmed(lines, compare_launches(old, new, replace(conditions, one_place=False)))
         status = EXIT_FAILED if again.left_out else EXIT_PASSED
-    _say(lines, given.format, margin)
+    _say(lines, given.format, conditions.margin)
     slower = any(line.verdict is Verdict.SLOWER for line in lines.lines)
     return EXIT_SLOWER if given.fail_on and slower else status
 
@@ -70,7 +77,12 @@ def _parse(words: Sequence[str]) -> argparse.Namespace:
     add("--fail-on", choices=("slower",), help="exit 3 if a job is SLOWER")
     add("--allow", action="append", default=[], metavar="WHAT", help=f"compare all the same: {', '.join(DIFFERENCES)}")
     add("--margin", type=float, metavar="SHARE", help=f"what counts as no difference (default {LEAST_MARGIN})")
-    add("--noise", type=Path, metavar="DIR", help="records of equal launches: the margin is twice their noise, or 2 %%")
+    add(
+        "--noise",
+        type=Path,
+        metavar="DIR",
+        help="records of equal launches: a job's margin is twice the noise of its own there, or 2 %%",
+    )
     add(
         "--confirm",
         action="store_true",
@@ -91,27 +103,54 @@ def _check(allowed: Sequence[str], margin: float | None, noise: Path | None) -> 
         raise CotenantError("--margin and --noise both say the margin.", "Give one of them.")
 
 
-def _launches(place: Path) -> Launches:
-    """Read the launches of a place; what is left out is said on standard error. Raises CotenantError for none."""
+def _records(place: Path) -> Records:
+    """Read the records of a place; what is none is said on standard error. Raises CotenantError without any."""
     records = read_records([place])
-    found = launches_of(records.frame)
-    said = [*(f"{one.path}: {one.reason}; skipped." for one in records.skipped), *found.left_out]
-    for line in said:
-        print(f"cotenant: {line}", file=sys.stderr)
+    for one in records.skipped:
+        _warn(f"{one.path}: {one.reason}; skipped.")
     if not records.details:
         raise CotenantError(f"There is no record in {place}.", "Name a directory that a suite wrote its records to.")
+    return records
+
+
+def _launches(records: Records) -> Launches:
+    found = launches_of(records.frame)
+    for line in found.left_out:
+        _warn(line)
     return found
 
 
-def _noise(place: Path | None) -> float | None:
-    """Return the largest noise of any job among the records of equal launches."""
-    if place is None:
-        return None
-    jobs = [[one.rate for one in launches] for launches in _launches(place).of.values()]
-    noises = [aa_noise(rates) for rates in jobs if len(rates) > 1]
-    if not noises:
+def _warn(line: str) -> None:
+    print(f"cotenant: {line}", file=sys.stderr)
+
+
+def _say_versions(a: Records, b: Records) -> None:
+    """Say on standard error which versions differ between the sides, as far as both have records that know."""
+    found = differences(*(joint_setting(one.machine for one in side.details.table.own) for side in (a, b)))
+    if found:
+        _warn(printable(f"Other versions from A to B: {'; '.join(found)}."))
+
+
+def _conditions(given: argparse.Namespace) -> Conditions:
+    """Return the conditions; a job that the records of --noise lack has the largest margin of any that they have."""
+    margins = {} if given.noise is None else _margins(given.noise, given.allow)
+    margin = given.margin if given.margin is not None else max(margins.values(), default=LEAST_MARGIN)
+    return Conditions(margin, margins, given.allow, given.a.resolve() == given.b.resolve())
+
+
+def _margins(place: Path, allowed: Collection[str]) -> dict[str, float]:
+    """Return the margin of each job that has two launches and more among the records of equal launches."""
+    margins = {}
+    for job, launches in _launches(_records(place)).of.items():
+        if (found := mixture(launches, allowed)) is not None:
+            raise CotenantError(
+                f"{job} in {place} has launches of {found}.", "Noise is the difference between equal launches."
+            )
+        if len(launches) > 1:
+            margins[job] = margin_of(aa_noise([one.rate for one in launches]))
+    if not margins:
         raise CotenantError(f"{place} has no job with two launches.", "Noise is the difference between equal launches.")
-    return max(noises)
+    return margins
 
 
 def _say(lines: Lines, form: str, margin: float) -> None:
@@ -125,4 +164,13 @@ def _say(lines: Lines, form: str, margin: float) -> None:
         console = Console(width=160)
     console.print(as_table(lines))
     whole = {True: "slower by more than chance (Holm, 0.05)", False: "not slower beyond chance", None: "not compared"}
-    console.print(f"margin {100 * margin:.1f} %; the suite as a whole: {whole[lines.suite_slower]}", highlight=False)
+    said = f"{_said_of_margins(lines, margin)}; the suite as a whole: {whole[lines.suite_slower]}"
+    console.print(said, highlight=False, markup=False)
+
+
+def _said_of_margins(lines: Lines, margin: float) -> str:
+    """Return `margin 2.0 %`, or that of each job where they differ; `margin` is that of no job in particular."""
+    of_jobs = {line.job: line.comparison.margin for line in lines.lines if line.comparison is not None}
+    if len(set(of_jobs.values())) > 1:
+        return "margins: " + ", ".join(f"{printable(job)} {100 * of_job:.1f} %" for job, of_job in of_jobs.items())
+    return f"margin {100 * next(iter(of_jobs.values()), margin):.1f} %"

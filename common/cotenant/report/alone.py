@@ -13,8 +13,11 @@ from cotenant.results.row import Row
 from cotenant.stats.interference import Ratio, ratio
 
 NO_SLICES = "none"
-BESIDE = ("tenants", "isolation")
-"""In what launches together and alone may differ: there is one tenant, and both forms of together have one alone."""
+BESIDE = ("tenants", "isolation", "device")
+"""In what launches together and alone may differ: there is one tenant, and both forms of together have one alone.
+
+Tenants may have different devices; that each has its own again is what equal slices say.
+"""
 
 Rates = dict[int, float]
 """Items per second, by uid."""

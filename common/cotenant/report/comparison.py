@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields, replace
 from xml.etree import ElementTree
 
 from rich.table import Table
@@ -12,13 +12,27 @@ from rich.table import Table
 from cotenant.report.numbers import ABSENT, rate
 from cotenant.report.terminal import printable
 from cotenant.results.launches import Launches, LaunchRate, Work, difference_of, said_of_difference
-from cotenant.stats.comparison import Comparison, Verdict, compare
+from cotenant.stats.comparison import LEAST_MARGIN, Comparison, Verdict, compare
 from cotenant.stats.holm import holm
 
-DIFFERENCES = tuple(one.name for one in fields(Work))
+HOST = "host"
+DIFFERENCES = (*(one.name for one in fields(Work)), HOST)
 CLAIMS = (Verdict.FASTER, Verdict.SLOWER)
 ALARM = 0.05
 STYLES = {Verdict.FASTER: "green", Verdict.SLOWER: "bold red", Verdict.SAME: "dim", Verdict.UNCLEAR: "yellow"}
+
+
+@dataclass(frozen=True, slots=True)
+class Conditions:
+    """The margin, those of jobs that have their own, what may differ, and whether A and B are one place.
+
+    What is allowed may differ between the sides, not within one; several hosts may within one, too.
+    """
+
+    margin: float = LEAST_MARGIN
+    margins: Mapping[str, float] = field(default_factory=dict)
+    allowed: Collection[str] = ()
+    one_place: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,11 +58,19 @@ class Lines:
     suite_slower: bool | None
 
 
-def compare_launches(a: Launches, b: Launches, margin: float, allowed: Sequence[str] = ()) -> Lines:
-    """Compare job by job; work that differs in something not `allowed` is INVALID, and the difference is named."""
+def compare_launches(a: Launches, b: Launches, conditions: Conditions) -> Lines:
+    """Compare job by job; what has no common rate is INVALID, and the difference is named."""
     jobs = [*a.of, *(name for name in b.of if name not in a.of)]
-    lines = tuple(_line(job, a.of.get(job, []), b.of.get(job, []), margin, allowed) for job in jobs)
+    lines = tuple(_line(job, a.of.get(job, []), b.of.get(job, []), conditions) for job in jobs)
     return Lines(lines, _alarm(lines))
+
+
+def mixture(launches: Sequence[LaunchRate], allowed: Collection[str] = ()) -> str | None:
+    """Say in what launches of one side differ, so that they have no common rate."""
+    if (found := difference_of([one.work for one in launches])) is not None:
+        return said_of_difference(*found)
+    hosts = _hosts(launches)
+    return f"several hosts: {' and '.join(hosts)} (--allow {HOST})" if len(hosts) > 1 and HOST not in allowed else None
 
 
 def flagged(lines: Lines) -> list[str]:
@@ -70,10 +92,10 @@ def confirmed(first: Lines, again: Lines) -> Lines:
 def _confirmed(first: Line, new: Line) -> Line:
     found = first.comparison
     before = f"before {first.verdict}, {found.ratio:.4f}" if found is not None else f"before {first.verdict}"
-    if new.verdict is first.verdict:
-        return replace(new, note=f"CONFIRMED by new launches ({before})")
-    verdict = Verdict.UNCLEAR if new.verdict in CLAIMS else new.verdict
     more = f"; {new.note}" if new.note else ""
+    if new.verdict is first.verdict:
+        return replace(new, note=f"CONFIRMED by new launches ({before}){more}")
+    verdict = Verdict.UNCLEAR if new.verdict in CLAIMS else new.verdict
     return replace(new, verdict=verdict, note=f"NOT CONFIRMED by new launches ({before}){more}")
 
 
@@ -83,25 +105,55 @@ def _alarm(lines: Sequence[Line]) -> bool | None:
     return any(p < ALARM for p in adjusted) if adjusted else None
 
 
-def _line(job: str, a: list[LaunchRate], b: list[LaunchRate], margin: float, allowed: Sequence[str]) -> Line:
+def _line(job: str, a: list[LaunchRate], b: list[LaunchRate], conditions: Conditions) -> Line:
     side_a, side_b = _middle(a), _middle(b)
-    if not a or not b:
-        where = "both sides" if not a and not b else "A" if not a else "B"
-        return Line(job, Verdict.INVALID, side_a, side_b, None, f"no launch with a rate in {where}")
-    if (difference := _difference([*a, *b], allowed)) is not None:
-        return Line(job, Verdict.INVALID, side_a, side_b, None, difference)
+    if (reason := _incomparable(a, b, conditions)) is not None:
+        return Line(job, Verdict.INVALID, side_a, side_b, None, reason)
+    margin = conditions.margins.get(job, conditions.margin)
     found = compare([one.rate for one in a], [one.rate for one in b], margin)
-    note = ""
+    notes = ["A and B are the same launches"] if conditions.one_place else []
     if found.verdict is Verdict.UNCLEAR:
         more = found.launches_needed
-        note = f"{more} launches a side would tell" if more else "too close to the margin to tell with 1000 launches"
-    return Line(job, found.verdict, side_a, side_b, found, note)
+        notes += [
+            f"{more} launches a side would tell" if more else "too close to the margin to tell with 1000 launches"
+        ]
+    return Line(job, found.verdict, side_a, side_b, found, "; ".join([*notes, *_notes(a, b)]))
 
 
-def _difference(launches: Sequence[LaunchRate], allowed: Sequence[str]) -> str | None:
-    """Say in what the launches' work differs."""
-    found = difference_of([one.work for one in launches], allowed)
-    return None if found is None else f"{said_of_difference(*found)} (--allow {found[0]})"
+def _incomparable(a: Sequence[LaunchRate], b: Sequence[LaunchRate], conditions: Conditions) -> str | None:
+    """Say why two sides cannot be compared."""
+    if not a or not b:
+        where = "both sides" if not a and not b else "A" if not a else "B"
+        return f"no launch with a rate in {where}"
+    for side, launches in (("A", a), ("B", b)):
+        if (found := mixture(launches, conditions.allowed)) is not None:
+            return f"{side} has launches of {found}; name a directory of one"
+    if (difference := difference_of([one.work for one in (*a, *b)], conditions.allowed)) is not None:
+        return f"{said_of_difference(*difference)} (--allow {difference[0]})"
+    return None if conditions.one_place else _copied(a, b)
+
+
+def _copied(a: Sequence[LaunchRate], b: Sequence[LaunchRate]) -> str | None:
+    """Say which launches stand on both sides: no two of a host begin at the same moment."""
+    known = {(one.host, one.start_time) for one in a if one.start_time}
+    uids = sorted({one.run_id for one in b if (one.host, one.start_time) in known})
+    return f"the same launches stand on both sides: repetition {', '.join(map(str, uids))} of B" if uids else None
+
+
+def _notes(a: Sequence[LaunchRate], b: Sequence[LaunchRate]) -> list[str]:
+    """Say what does not stand against a comparison, but is to be known of it."""
+    notes = []
+    unknown = [side for side, launches in (("A", a), ("B", b)) if not all(one.work.benchmark for one in launches)]
+    if unknown:
+        notes.append(f"what {' and '.join(unknown)} ran is not known")
+    hosts = [" and ".join(_hosts(launches)) for launches in (a, b)]
+    if hosts[0] != hosts[1] and all(hosts):
+        notes.append(f"A on {hosts[0]}, B on {hosts[1]}")
+    return notes
+
+
+def _hosts(launches: Sequence[LaunchRate]) -> list[str]:
+    return sorted({one.host for one in launches if one.host})
 
 
 def _middle(launches: Sequence[LaunchRate]) -> float | None:

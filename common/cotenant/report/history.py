@@ -9,7 +9,7 @@ from dataclasses import dataclass, fields, replace
 from datetime import datetime
 
 from cotenant.results.entry import Entry
-from cotenant.results.launches import Work
+from cotenant.results.launches import Work, told_apart
 from cotenant.results.setting import CHECKOUT, differences
 from cotenant.stats.changes import change_points
 from cotenant.stats.launches import AcrossLaunches, across_launches
@@ -77,18 +77,21 @@ def series_of(entries: Iterable[Entry], margin: float) -> tuple[Series, ...]:
     found: list[Series] = []
     for _, members in sorted(groups.items(), key=lambda pair: pair[0]):
         works = _by_work(members)
-        found += [_series(launches, work, _label(work, list(works)), margin) for work, launches in works.items()]
+        found += [_series(launches, work, told_apart(work, works), margin) for work, launches in works.items()]
     return tuple(found)
 
 
 def _by_work(entries: Sequence[Entry]) -> dict[Work, list[Entry]]:
     """Group entries by equal work, of which another version of torch is none: to see what it changes is the point.
 
-    A launch without a rate may know little of its work: it stands with the newest work that it does not contradict.
+    A launch without a rate may know little of its work: it stands with the newest work that it does not contradict. So
+    does one from before there was a column for the cache policy, where all else is equal.
     """
+    with_cache = {replace(entry.work, software="", cache=""): entry.work.cache for entry in entries if entry.work.cache}
     works: dict[Work, list[Entry]] = {}
     for entry in sorted(entries, key=lambda entry: entry.rate is None):
         work = replace(entry.work, software="")
+        work = replace(work, cache=work.cache or with_cache.get(work, ""))
         if entry.rate is None:
             work = next((known for known in reversed(works) if _agree(work, known)), work)
         works.setdefault(work, []).append(entry)
@@ -98,13 +101,6 @@ def _by_work(entries: Sequence[Entry]) -> dict[Work, list[Entry]]:
 def _agree(work: Work, known: Work) -> bool:
     pairs = ((getattr(work, one.name), getattr(known, one.name)) for one in fields(Work))
     return all(mine == other or mine in ("", None) for mine, other in pairs)
-
-
-def _label(work: Work, works: Sequence[Work]) -> str:
-    """Name the values of a work that others of the job do not share."""
-    differing = [one.name for one in fields(Work) if len({getattr(other, one.name) for other in works}) > 1]
-    said = (f"{name.replace('_', ' ')} {str(getattr(work, name) or 'unknown')[:12]}" for name in differing)
-    return ", ".join(said)
 
 
 def _series(launches: Sequence[Entry], work: Work, label: str, margin: float) -> Series:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from itertools import groupby
 from statistics import median
 from typing import Any
@@ -19,7 +19,7 @@ from cotenant.report.alone import Interference, alone, interference, sliced, tog
 from cotenant.report.mlbench import NOT_IN_PG
 from cotenant.report.said import ABORTED, SEVERITIES, Loss, Said, losses, said
 from cotenant.results.detail import Detail
-from cotenant.results.launches import Launch, LaunchRate, Work, launches_in, left_out
+from cotenant.results.launches import Launch, LaunchRate, Work, launches_in, left_out, told_apart
 from cotenant.results.newest import AT, newest_in
 from cotenant.results.row import Row
 from cotenant.results.table import Details, Table
@@ -283,15 +283,8 @@ def _verdict(launches: Sequence[Launch], counted: Sequence[Launch]) -> str:
 
 def _label(name: str, work: Work | None, works: Sequence[Work], isolation: str) -> str:
     """Return the job's name, with what tells it from others of the name; `isolation` where that alone is known to."""
-    told = _difference(work, works) if work is not None and len(works) > 1 else isolation and f"isolation {isolation}"
+    told = told_apart(work, works) if work is not None and len(works) > 1 else isolation and f"isolation {isolation}"
     return f"{name} ({told})" if told else name
-
-
-def _difference(work: Work, works: Sequence[Work]) -> str:
-    """Name the values of a work that others do not share."""
-    differing = [one.name for one in fields(Work) if len({getattr(other, one.name) for other in works}) > 1]
-    told = [f"{name.replace('_', ' ')} {str(getattr(work, name))[:12] or 'unknown'}" for name in differing]
-    return ", ".join(told)
 
 
 def natural(label: str) -> tuple[int, str]:

@@ -10,6 +10,8 @@ import polars as pl
 from cotenant.results.launches import WORK, Work
 
 _JOB = ("hostname", "name")
+_WORK = WORK[:-1]
+"""The device apart: it is known of each record by itself, and tenants of one launch may have different ones."""
 _COUNTS = pl.col("ours") & pl.col("completed") & ~pl.col("invalid") & pl.col("rate_items_s").is_not_null()
 
 
@@ -21,8 +23,8 @@ def newest_work(frame: pl.DataFrame) -> tuple[pl.DataFrame, list[str]]:
     # What has no number decides nothing: an INVALID record would else drive out the good ones.
     counted = frame.filter(_COUNTS)
     newest = counted.sort("start_time", descending=True, maintain_order=True).unique(_JOB, keep="first")
-    current = {(host, name): Work(*work) for host, name, *work in newest.select(*_JOB, *WORK).iter_rows()}
-    seen = counted.group_by(*_JOB, *WORK, maintain_order=True).len()
+    current = {(host, name): Work(*work) for host, name, *work in newest.select(*_JOB, *_WORK).iter_rows()}
+    seen = counted.group_by(*_JOB, *_WORK, maintain_order=True).len()
     others: dict[tuple[str, str], list[tuple[Work, int]]] = {}
     for host, name, *work, count in seen.iter_rows():
         if Work(*work) != current[host, name]:
@@ -34,8 +36,8 @@ def newest_work(frame: pl.DataFrame) -> tuple[pl.DataFrame, list[str]]:
         f"({_differing(current[host, name], [work for work, _ in of_job])}); they do not count."
         for (host, name), of_job in others.items()
     ]
-    mine = newest.select(*_JOB, *WORK, current=True)
-    beside = frame.join(mine, on=[*_JOB, *WORK], how="left", nulls_equal=True, maintain_order="left")
+    mine = newest.select(*_JOB, *_WORK, current=True)
+    beside = frame.join(mine, on=[*_JOB, *_WORK], how="left", nulls_equal=True, maintain_order="left")
     return frame.filter(~_COUNTS | beside["current"].is_not_null()), said
 
 

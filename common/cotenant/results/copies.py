@@ -7,8 +7,8 @@ import polars as pl
 _MOMENT = ("suite", "hostname", "name", "start_time")
 
 
-def without_copies(frame: pl.DataFrame) -> tuple[pl.DataFrame, list[str]]:
-    """Return the rows without copies of a launch under another repetition's number, and a sentence on each of these.
+def without_copies(frame: pl.DataFrame) -> tuple[pl.DataFrame, list[tuple[str, str]]]:
+    """Return the rows without copies of a launch under another repetition's number; those launches, and the reasons.
 
     No two launches of a host begin at the same microsecond: equal numbers would look like many that agree. Only what
     has a rate can be such a copy: a failure is never left out.
@@ -20,8 +20,10 @@ def without_copies(frame: pl.DataFrame) -> tuple[pl.DataFrame, list[str]]:
         return frame, []
     told = pl.concat([frame.select("name", "run_id"), at], how="horizontal").filter("copy").unique()
     said = [
-        f"{name}, repetition {run_id}: it began at the same moment as repetition {of}, "
-        "and is a copy of it; it does not count."
+        (
+            f"{name}, repetition {run_id}",
+            f"it began at the same moment as repetition {of}, and is a copy of it; it does not count.",
+        )
         for name, run_id, of in told.select("name", "run_id", "first").iter_rows()
     ]
     return frame.filter(~at["copy"]), sorted(said)

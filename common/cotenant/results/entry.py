@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Annotated, Literal
 
 import msgspec
 import polars as pl
 
+from cotenant.results.copies import without_copies
 from cotenant.results.detail import Detail
 from cotenant.results.launches import Launch, Work, launches_in, work_of
 from cotenant.results.newest import AT, launch_key, newest_of_tenants, with_lone
@@ -26,7 +27,7 @@ Identity = tuple[str, str, str, int, datetime]
 class Entry(msgspec.Struct, frozen=True, kw_only=True):
     """A line of the history. `rate` is of the node, in `unit` per second; of a launch without one `outcome` says why.
 
-    `device` is what it ran on by name, `setting` the versions its record knew.
+    `device` is what it ran on by name (and not in `work` again), `setting` the versions its record knew.
     """
 
     schema: Literal["cotenant-history-1"] = "cotenant-history-1"
@@ -59,6 +60,8 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
 _APART = ("hostname", "began")
 _BEGAN = pl.when("ours").then("start_time").otherwise(pl.lit(""))
 """The original's tenants have each a start of their own."""
+_LATER = ("cache", "device")
+"""What the first lines of this schema did not say of a work: left out where it is not known."""
 _DECODER = msgspec.json.Decoder(Entry)
 
 
@@ -74,7 +77,7 @@ def entries_of(details: Iterable[Detail]) -> tuple[list[Entry], list[Unkept]]:
     """Return an entry per launch, in the order of their starts, and the launches that cannot be kept.
 
     A launch that runs, or whose runner died, has fewer records than tenants: the first line of a launch is its only
-    one, so such a launch waits for its records.
+    one, so such a launch waits for its records. A copy of a launch under another number is none.
     """
     rows: list[Row] = []
     settings: list[dict[str, str]] = []
@@ -83,15 +86,18 @@ def entries_of(details: Iterable[Detail]) -> tuple[list[Entry], list[Unkept]]:
             rows.append(detail.row)
             settings.append(setting_of(detail.machine))
     numbered = with_lone(frame_of(map(bare, rows)).with_row_index(AT).with_columns(began=_BEGAN))
-    newest, _ = newest_of_tenants(numbered, launch_key(_APART))
+    once, copies = without_copies(numbered)
+    newest, _ = newest_of_tenants(once, launch_key(_APART))
     made = [_entry(one, [rows[i] for i in one.at], settings[one.at[0]]) for one in launches_in(newest, _APART)]
     kept = sorted((one for one in made if isinstance(one, Entry)), key=lambda one: one.start)
-    return kept, [one for one in made if isinstance(one, Unkept)]
+    return kept, [*(one for one in made if isinstance(one, Unkept)), *(Unkept(*one) for one in copies)]
 
 
 def line_of(entry: Entry) -> bytes:
     """Return the entry's line, without its end. Raises ValueError or OverflowError for what no line can hold."""
-    return msgspec.json.encode(portable(msgspec.to_builtins(entry)))
+    said = msgspec.to_builtins(entry)
+    work = {name: value for name, value in said["work"].items() if value or name not in _LATER}
+    return msgspec.json.encode(portable(said | {"work": work}))
 
 
 def entry_of(line: bytes) -> Entry:
@@ -127,7 +133,7 @@ def _entry(launch: Launch, rows: Sequence[Row], setting: dict[str, str]) -> Entr
                     unit=first.unit,
                     outcome=outcome,
                     rate=launch.rate.rate if launch.rate else None,
-                    work=work_of(first),
+                    work=replace(work_of(first), device=""),
                     setting=setting,
                 )
             )

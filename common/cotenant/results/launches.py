@@ -17,7 +17,10 @@ from cotenant.results.table import JOB, bare, frame_of
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What has to be equal where rates are compared. A field of the original's records that is not known is empty."""
+    """What has to be equal where rates are compared. What a record does not know is empty.
+
+    `cache` is the policy for the page cache, `device` the model that it ran on; a launch of two says both.
+    """
 
     benchmark: str
     batch_size: int | None
@@ -26,6 +29,8 @@ class Work:
     tenants: int | None
     isolation: str
     software: str
+    cache: str = ""
+    device: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +44,7 @@ class LaunchRate:
     rate: float
     work: Work
     members: int
+    host: str = ""
 
 
 class Launch(msgspec.Struct, frozen=True):
@@ -87,6 +93,17 @@ def said_of_difference(name: str, values: str) -> str:
     return f"different {what}{f': {values}' if values else ''}"
 
 
+def told_apart(work: Work, works: Collection[Work]) -> str:
+    """Name the values of a work that others of its job do not share: `batch size 32, device unknown`."""
+    differing = [one.name for one in fields(Work) if len({getattr(other, one.name) for other in works}) > 1]
+    return ", ".join(f"{name.replace('_', ' ')} {_known(work, name)}" for name in differing)
+
+
+def _known(work: Work, name: str) -> str:
+    value = getattr(work, name)
+    return "unknown" if value in ("", None) else str(value)[: HASH_SHOWN if name == "benchmark" else None]
+
+
 @dataclass(slots=True)
 class Launches:
     """Launches with a rate, per job in the order of first sight; and sentences on those that have none."""
@@ -96,13 +113,13 @@ class Launches:
 
 
 def launches_of(rows: Iterable[Row] | pl.DataFrame) -> Launches:
-    """Group rows into launches. A launch with a failed, invalid or missing tenant has no rate, and is said.
+    """Group rows into launches of one host. One with a failed, invalid or missing tenant has no rate, and is said.
 
     Solo launches are none of these: a tenant alone is not the node.
     """
-    newest, twice = newest_in(_frame(rows).filter(~pl.col("solo")))
+    newest, twice = newest_in(_frame(rows).filter(~pl.col("solo")), apart=["hostname"])
     found = Launches(left_out=twice)
-    for launch in launches_in(newest):
+    for launch in launches_in(newest, apart=["hostname"]):
         of_job = found.of.setdefault(launch.job, [])
         if launch.rate is None:
             found.left_out.append(left_out(launch))
@@ -128,7 +145,9 @@ def launches_in(frame: pl.DataFrame, apart: Sequence[str] = ()) -> list[Launch]:
     counts = {name: _count(name) for name in ("error_findings", "warning_findings", "findings")}
     rows = keyed.with_columns(**counts, label=pl.coalesce(pl.col("tenant").cast(pl.String), "vcd"))
     found = rows.group_by(key, maintain_order=True).agg(
-        pl.col("group", "start_time", *(name for name in WORK if name not in key)).first(),
+        pl.col("group", "start_time", *(name for name in WORK if name not in (*key, "gpu"))).first(),
+        pl.col("gpu").min(),
+        pl.col("gpu").max().alias("other_gpu"),
         *(() if "hostname" in key else (pl.col("hostname").first(),)),
         JOB.first().alias("job"),
         pl.col("unit").max(),
@@ -139,11 +158,17 @@ def launches_in(frame: pl.DataFrame, apart: Sequence[str] = ()) -> list[Launch]:
         pl.col("rate_items_s").sum().alias("rate"),
         pl.len().alias("members"),
     )
+    one_model = (pl.col("gpu") == "") | (pl.col("gpu") == pl.col("other_gpu"))
+    found = found.with_columns(
+        gpu=pl.when(one_model).then("other_gpu").otherwise(pl.format("{} + {}", "gpu", "other_gpu"))
+    )
     return list(_launches(found, key, _flawed(keyed, key), _mixed(rows, key, found.height)))
 
 
-WORK = ("unique_id", "batch_size", "precision", "devices", "tenants", "isolation", "software")
+WORK = ("unique_id", "batch_size", "precision", "devices", "tenants", "isolation", "software", "cache", "gpu")
 """The columns of Work, in its order."""
+HASH_SHOWN = 12
+"""How much of a hash a person is shown."""
 
 _SAME = ("unit", "version", "batch_size", "precision")
 """In what the tenants of a launch must not differ, or its sum were one of different works."""
@@ -205,7 +230,8 @@ def _launches(
         if flaw is None:
             known = works.get(work) or works.setdefault(work, Work(*work))
             started = columns["start_time"][index]
-            rate = LaunchRate(job, group, run_id, started, columns["rate"][index], known, members)
+            host = columns["hostname"][index]
+            rate = LaunchRate(job, group, run_id, started, columns["rate"][index], known, members, host)
         yield Launch(
             suite=columns["suite"][index],
             host=columns["hostname"][index],

@@ -13,7 +13,9 @@ AT = "at"
 LONE = "lone"
 """The column that keeps solo launches apart: their tenant, as each is of one tenant; else null."""
 NAMED = 5
-"""How many jobs a sentence names; more are counted."""
+"""How many jobs or repetitions a sentence names; more are counted."""
+TOGETHER_DAYS = 7
+"""Within how many days the repetitions of a suite are taken for one measurement."""
 
 
 def with_lone(frame: pl.DataFrame) -> pl.DataFrame:
@@ -44,7 +46,8 @@ def newest_in(frame: pl.DataFrame, apart: Sequence[str] = ()) -> tuple[pl.DataFr
     told = {*several, *newest.filter(older).select("name", "run_id").iter_rows()}
     said = [f"{name}, repetition {uid}: there are records of several runs; the newest count." for name, uid in told]
     of_one_run = newest.filter(~older).drop(LONE)
-    return of_one_run, [*copied, *sorted(said), *_of_earlier_runs(of_one_run)]
+    copies = [f"{launch}: {reason}" for launch, reason in copied]
+    return of_one_run, [*copies, *sorted(said), *_of_earlier_runs(of_one_run), *_of_other_times(of_one_run)]
 
 
 def _of_earlier_runs(frame: pl.DataFrame) -> list[str]:
@@ -57,6 +60,21 @@ def _of_earlier_runs(frame: pl.DataFrame) -> list[str]:
     return [
         f"{suite}, repetition {uid}: an earlier run than that of {began[:19]} launched {_named(names)}."
         for suite, _, _, uid, began, names in told.iter_rows()
+    ]
+
+
+def _of_other_times(frame: pl.DataFrame) -> list[str]:
+    """Return a sentence on the repetitions of a suite on a host that ran long before its newest: much may differ."""
+    suite = ("suite", "hostname", "isolation")
+    began = pl.col("suite_start_time").str.slice(0, 19).str.to_datetime("%Y-%m-%dT%H:%M:%S", strict=False)
+    runs = frame.filter("ours").group_by(*suite, "run_id", maintain_order=True).agg(began.max().alias("began"))
+    of_suite = runs.with_columns(newest=pl.col("began").max().over(suite))
+    older = of_suite.filter(pl.col("newest") - pl.col("began") > pl.duration(days=TOGETHER_DAYS))
+    told = older.group_by(*suite, "newest", maintain_order=True).agg(pl.col("run_id").sort())
+    return [
+        f"{name}, repetition {_named(list(map(str, uids)))}: more than {TOGETHER_DAYS} days before the newest, "
+        f"which began {newest:%Y-%m-%d}."
+        for name, _, _, newest, uids in told.iter_rows()
     ]
 
 

@@ -57,6 +57,7 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     batch_size: int | None = None
     precision: str = ""
     isolation: str = ""
+    cache: str = ""
     software: str = ""
     version: str = ""
     unique_id: str = ""
@@ -124,6 +125,7 @@ def row_of(fields: Any, path: str) -> Row:
         batch_size=whole_of(fields.get("batch_size")),
         precision=_text(fields.get("precision")),
         isolation=_text(isolation.get("backend")),
+        cache=_text(mapping_of(isolation.get("policies")).get("cache")),
         software=_text(mapping_of(mapping_of(fields.get("machine")).get("torch")).get("version")),
         version=_text(fields.get("version")),
         unique_id=_text(fields.get("unique_id")),

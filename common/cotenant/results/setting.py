@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from cotenant.results.row import list_of, mapping_of
@@ -28,6 +29,15 @@ def setting_of(machine: Mapping[str, Any]) -> dict[str, str]:
     # What the tenant imported says more than what is installed.
     found |= {"torch": torch["version"]} if torch.get("version") else {}
     return {name: value for name, value in found.items() if isinstance(value, str) and value}
+
+
+def joint_setting(machines: Iterable[Mapping[str, Any]]) -> dict[str, str]:
+    """Return the versions that these `machine` parts of records know; several of one thing are one text."""
+    found: dict[str, set[str]] = defaultdict(set)
+    for machine in machines:
+        for name, version in setting_of(machine).items():
+            found[name].add(version)
+    return {name: " and ".join(sorted(versions)) for name, versions in found.items()}
 
 
 def differences(before: Mapping[str, str], after: Mapping[str, str]) -> list[str]:

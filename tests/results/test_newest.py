@@ -1,0 +1,69 @@
+"""Which launches of a directory count, and what is said of them."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from cotenant.results.configurations import newest_work
+from cotenant.results.detail import Detail
+from cotenant.results.launches import launches_of
+from cotenant.results.newest import newest_in
+from cotenant.results.table import frame_of
+from results.made import ISOLATION, NOON, a_record
+from results.test_entry import detail, launch
+
+
+def began(uid: int, days: float) -> list[Detail]:
+    return launch(uid=uid, day=uid, suite_started=NOON + timedelta(days=days))
+
+
+@pytest.mark.parametrize(("days", "said"), [((0, 3, 7), ""), ((0, 6, 7.5), "0"), ((0, 1, 30), "0, 1")])
+def test_repetitions_of_long_ago_are_named(days: tuple[float, ...], said: str) -> None:
+    details = [one for uid, day in enumerate(days) for one in began(uid, day)]
+    newest, sentences = newest_in(frame_of(details))
+    assert newest.height == 6
+    day = f"{NOON + timedelta(days=days[-1]):%Y-%m-%d}"
+    told = f"baselines, repetition {said}: more than 7 days before the newest, which began {day}."
+    assert sentences == ([told] if said else [])
+
+
+def test_hosts_are_launches_of_their_own() -> None:
+    found = launches_of(frame_of([*launch(), *launch(hostname="node2", day=1)]))
+    assert [one.host for one in found.of["vae"]] == ["node1", "node2"]
+    assert found.left_out == []
+
+
+def on(*devices: str) -> list[Detail]:
+    return [
+        detail(a_record(place={"tenant": tenant, "vcd": str(tenant)}, told={"part": {**PART, "gpu": device}}))
+        for tenant, device in enumerate(devices)
+    ]
+
+
+PART: dict[str, Any] = {"arguments": {"batch_size": 1}, "item": "image", "version": "1"}
+
+
+@pytest.mark.parametrize(
+    ("devices", "said"),
+    [(("V100", "V100"), "V100"), (("V100", "H100"), "H100 + V100"), (("V100", ""), "Some Processor + V100")],
+)
+def test_the_device_of_a_launch_is_all_of_its_models(devices: tuple[str, str], said: str) -> None:
+    (found,) = launches_of(frame_of(on(*devices))).of["vae"]
+    assert found.work.device == said
+
+
+def test_tenants_of_two_devices_are_averaged_still() -> None:
+    frame = frame_of(on("V100", "H100"))
+    assert newest_work(frame) == (frame, [])
+
+
+def test_launches_with_another_cache_policy_are_other_work() -> None:
+    policies = [{"isolation": replace(ISOLATION, policies={"cache": cache})} for cache in ("drop", "warm")]
+    frame = frame_of([one for uid, place in enumerate(policies) for one in launch(uid=uid, day=uid, **place)])
+    kept, (said,) = newest_work(frame)
+    assert kept["cache"].to_list() == ["warm", "warm"]
+    assert "(cache drop, not warm)" in said
