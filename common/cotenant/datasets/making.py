@@ -36,6 +36,8 @@ def ensure(root: Path, maker: Maker, size: str, *, seed: int = 0, processes: int
     if _standing(order) is not None:
         return
     with explained(maker.name, order.root):
+        # Before anything is written: a person's own files may lie where nobody may write.
+        refuse_foreign(order.folder, maker.name, read_manifest(order.folder), FAKE)
         if not os.path.lexists(order.staging):
             _check_space(order, maker.sizes[size].estimated_bytes)
         order.root.mkdir(parents=True, exist_ok=True)
