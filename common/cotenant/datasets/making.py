@@ -48,6 +48,15 @@ def ensure(root: Path, maker: Maker, size: str, *, seed: int = 0, processes: int
                 _make(order, processes or len(os.sched_getaffinity(0)))
 
 
+def wanted_bytes(order: Order) -> int:
+    """Return what making the set will write beside what is there."""
+    manifest = read_manifest(order.folder)
+    if manifest is not None and manifest.satisfies(order.maker, order.size):
+        return 0
+    made_bytes = sum(complete_size(path) or 0 for path in order.staging.rglob("*"))
+    return max(order.maker.sizes[order.size].estimated_bytes - made_bytes, 0)
+
+
 def _standing(order: Order) -> Manifest | None:
     """Say that the set stands there, if it does and serves, and return its manifest."""
     manifest = read_manifest(order.folder)
