@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
-# Makes, or gets, the data of the tasks: runs every tasks/*/*/download_dataset.sh, all at once, each line with its task's name.
+# Makes, or gets, the data of the tasks: runs every tasks/*/*/download_dataset.sh, all at once, each line with its task's name;
+# on a terminal one after the other, each with a bar.
 #
 #   ./download_datasets.sh [NAME-glob...] [--root DIR] [--size small|full] [--mirror URL] [--from DIR]
 #
 # A NAME is a task, a model, or task/model, such as image_loading, loader or 'image_*'. Flags go to every script.
 # FAKE_DATASET=0 gets the real sets instead of making fake ones; --mirror and --from are for these (docs/datasets.md).
 # Environment: DATA_DIRECTORY, BASE, DATASET_SIZE, FAKE_DATASET, USE_VALIDATION, COTENANT_MIRROR, COTENANT_DATA_FROM,
-# VENV. Exit status: 0; 1 a script failed; 2 wrong usage.
+# VENV. Exit status: 0; 1 a script failed; 2 wrong usage, or too little room for all of it.
 set -euo pipefail
 checkout=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")" && pwd)
 
@@ -43,6 +44,18 @@ for name in "${names[@]:-*}"; do
     fi
 done
 
+# Each script sees to room for its own set; several at once also need room together.
+sets=$(for model in "${chosen[@]}"; do
+    sed -n 's/.* -m cotenant\.datasets \([a-z0-9_]*\) .*/\1/p' "$checkout/tasks/$model/download_dataset.sh"
+done | sort -u)
+if [[ $sets && " $* " != *" --list "* ]]; then
+    for python in "${VENV:-$checkout/.venv}/bin/python" "$checkout/.venv/bin/python" python; do
+        if command -v "$python" > /dev/null; then break; fi
+    done
+    # Unquoted: a word for each set.
+    PYTHONPATH="$checkout/common${PYTHONPATH:+:$PYTHONPATH}" "$python" -m cotenant.datasets $sets --check-room "$@"
+fi
+
 # Job control: each script gets its own process group, which hears of Ctrl-C through the trap.
 set -m
 declare -A jobs=()
@@ -55,17 +68,28 @@ stop() {
 trap 'stop 130' INT
 trap 'stop 143' TERM
 
+failed=()
+finish() {
+    wait "${jobs[$1]}" || failed+=("$1")
+    unset "jobs[$1]"
+}
 for model in "${chosen[@]}"; do
-    # sed outlives Ctrl-C, so that the scripts' last words are seen.
-    { "$checkout/tasks/$model/download_dataset.sh" "$@" 2>&1 < /dev/null \
-        | (trap '' INT && exec sed -u "s|^|[$model] |") >&2; } &
-    jobs[$model]=$!
+    script=$checkout/tasks/$model/download_dataset.sh
+    if [[ -t 2 ]]; then
+        echo "[$model]" >&2
+        "$script" "$@" < /dev/null >&2 &
+        jobs[$model]=$!
+        finish "$model"
+    else
+        # sed outlives Ctrl-C, so that the scripts' last words are seen.
+        { "$script" "$@" 2>&1 < /dev/null | (trap '' INT && exec sed -u "s|^|[$model] |") >&2; } &
+        jobs[$model]=$!
+    fi
+done
+for model in "${chosen[@]}"; do
+    if [[ ${jobs[$model]:-} ]]; then finish "$model"; fi
 done
 
-failed=()
-for model in "${chosen[@]}"; do
-    wait "${jobs[$model]}" || failed+=("$model")
-done
 if ((${#failed[@]} > 0)); then
     echo "error: The data could not be made for: ${failed[*]}. The lines above say why." >&2
     exit 1

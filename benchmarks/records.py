@@ -198,10 +198,8 @@ def record(one: Tenant) -> dict[str, Any]:
         **(numbers or {"train": None, "train_item": None, "statistics": None}),
         "batch_loss": [0.5] * 100,
         "losses_non_finite": known["losses_non_finite"],
-        "isolation": {"backend": "v2"},
         "machine": MACHINE | {"torch": {"version": "2.14.1"}},
         "isolation": {"backend": "v2", "policies": {"cache": "none"}},
-        "machine": {"torch": {"version": "2.14.1"}},
         "observations": [{"start_ns": a, "end_ns": b, "items": 1000, "data_wait_ns": 1000} for a, b in spans],
         "findings": findings,
     }

@@ -10,6 +10,8 @@ EXIT_FAILED = 1
 EXIT_USAGE = 2
 EXIT_SLOWER = 3
 EXIT_NOT_ISOLATED = 4
+EXIT_FOREIGN_FILES = 97
+"""Of what makes data sets alone: files that nobody here made stand in the place of one."""
 EXIT_INTERRUPTED = 130
 
 

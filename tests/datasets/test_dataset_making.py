@@ -205,6 +205,7 @@ def test_own_files_are_never_replaced(tmp_path, tiny):
     with pytest.raises(CotenantError, match=r"may be your own\. Move the folder away"):
         ensure(tmp_path, tiny, "small", processes=1)
     assert own.read_bytes() == b"mine"
+    assert [path.name for path in tmp_path.iterdir()] == ["ImageNet"]
 
 
 def test_an_empty_folder_is_nobodys(tmp_path, tiny):

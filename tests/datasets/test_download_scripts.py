@@ -1,6 +1,7 @@
 """The shell scripts: which are run, what they are told, how they fail, and that Ctrl-C ends them."""
 
 import os
+import pty
 import shutil
 import signal
 import subprocess
@@ -9,6 +10,8 @@ import time
 from pathlib import Path
 
 import pytest
+
+from cotenant.datasets.makers import MAKERS
 
 CHECKOUT = Path(__file__).parents[2]
 WALKER = CHECKOUT / "download_datasets.sh"
@@ -126,6 +129,37 @@ def test_a_tasks_script_finds_its_python(tmp_path, environment, path, name, plac
         [path, "--list"], env=environment | extra, cwd=tmp_path, capture_output=True, text=True, check=True
     )
     assert done.stdout.splitlines()[1].startswith(name)
+
+
+def test_on_a_terminal_each_script_has_it_for_its_bar(walk, tmp_path, environment):
+    busy = tmp_path / "busy"
+    for model in ("a/first", "b/second"):
+        body = f"[[ -t 2 && ! -e {busy} ]] && touch {busy} && sleep 0.1 && echo here >&2 && rm {busy}"
+        script(tmp_path / "check out", model, body)
+    outer, inner = pty.openpty()
+    line = [tmp_path / "check out" / WALKER.name, "a", "b"]
+    done = subprocess.run(line, env=environment, stderr=inner, timeout=60, check=False)
+    os.close(inner)
+    said = os.read(outer, 10_000).decode().splitlines()
+    os.close(outer)
+    assert (done.returncode, said) == (0, ["[a/first]", "here", "[b/second]", "here"])
+
+
+def test_sets_that_only_together_find_no_room(tmp_path, environment):
+    """The smaller of two disks is as large as either of the sets, and not as both."""
+    plain = {"VENV": sys.prefix, "DATA_DIRECTORY": str(tmp_path / "data"), "DATASET_SIZE": "full"}
+    sizes = [MAKERS[name].sizes["full"].estimated_bytes for name in ("imagenet", "coco")]
+    preset = tmp_path / "sitecustomize.py"
+    preset.write_text(
+        f"import shutil, types\nshutil.disk_usage = lambda path: types.SimpleNamespace(free={max(sizes)})\n"
+    )
+    extra = plain | {"PYTHONPATH": str(tmp_path)}
+    line = [WALKER, "loader", "single_stage_detector"]
+    done = subprocess.run(line, env=environment | extra, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stderr.startswith("error: What is missing of coco, imagenet needs ")
+    assert len(done.stderr.splitlines()) == 1
+    assert not (tmp_path / "data").exists()
 
 
 def test_the_real_walk_makes_mnist(tmp_path, environment):

@@ -138,6 +138,7 @@ FAULTS: list[Case] = [
     (disk, {"disks": (Disk(("data",), Path("/d"), GIB, True),)}, "disk_full", "warning", "1.00 GiB"),
     (disk, {"disks": (DISK, Disk(("records",), Path("/r"), 1, True))}, "disk_full", "error", "/r"),
     (disk, {"disks": (Disk(("records",), Path("/r"), GIB, False),)}, "not_writable", "error", "/r"),
+    (disk, {"disks": (Disk(("data",), Path("/d"), 0, False),)}, "not_writable", "info", "/d"),
     (torch_pair, after_test(died="ended (killed by SIGILL)"), "torch_broken", "error", "SIGILL"),
     (torch_pair, after_test(torch_error="ImportError: libcudart"), "torch_broken", "error", "libcudart"),
     (torch_pair, after_test(vision_error=NMS), "torchvision_mismatch", "error", "nms"),

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import itertools
 import json
+import os
 import shlex
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from cotenant.bench import MissingDataError, Run, session
 from cotenant.bench.loader import EndlessSampler
 from cotenant.bench.outcome import outcome_of
+from cotenant.datasets.idx import idx_header
 from tasks.loading import TASKS, benchmark_in, draw_pictures, main_of
 from tenants.suites import Suites, job
 
@@ -115,6 +118,103 @@ def test_a_broken_image_among_whole_ones_is_named(place: str, workers: int, tmp_
         for _ in itertools.islice(seen, 5):
             pass
     assert told(raised.value, place).startswith(f"{broken} cannot be decoded: ")
+
+
+def annotated(*, categories: int = 1, category: int = 1) -> bytes:
+    """Return COCO's annotations of one object."""
+    return json.dumps(
+        {
+            "images": [{"id": 1, "file_name": "1.jpg", "width": 60, "height": 40}],
+            "annotations": [{"image_id": 1, "category_id": category, "bbox": [1, 1, 9, 9], "iscrowd": 0}],
+            "categories": [{"id": 1 + n} for n in range(categories)],
+        }
+    ).encode()
+
+
+DIGITS = idx_header(np.dtype("u1"), (2, 28, 28)) + bytes(2 * 28 * 28)
+VAE, SSD, RECOM, WLM, TRANSLATOR = (
+    "variational_auto_encoder/auto_encoding_variational_bayes",
+    "object_detection/single_stage_detector",
+    "recommendation/neural_collaborative_filtering",
+    "natural_language_processing/word_language_model",
+    "natural_language_processing/rnn_translator",
+)
+FILES = {
+    VAE: ["train-images-idx3-ubyte"],
+    SSD: ["annotations/instances_train2017.json"],
+    RECOM: ["ratings.csv"],
+    WLM: ["wiki.train.tokens"],
+    TRANSLATOR: ["vocab.bpe.32000", "train.tok.clean.bpe.32000.en", "train.tok.clean.bpe.32000.de"],
+}
+HEADER = b"userId,movieId,rating,timestamp\n"
+DAMAGES = {
+    "cut off": (VAE, DIGITS[:-1], "is not a complete idx file"),
+    "no idx file": (VAE, b"foreign", "is not a complete idx file"),
+    "of another shape": (VAE, idx_header(np.dtype("u1"), (2, 56, 14)) + bytes(2 * 784), "of the shape (2, 56, 14)"),
+    "of another type": (VAE, idx_header(np.dtype("f4"), (1, 28, 28)) + bytes(4 * 784), "holds float32"),
+    "broken JSON": (SSD, b'{"images": [', "truncated"),
+    "no UTF-8": (SSD, annotated().replace(b"1.jpg", b"\xff.jpg"), "cannot be read: "),
+    "a category that is not listed": (SSD, annotated(category=7), "category, 7, is none of its own"),
+    "too many categories": (SSD, annotated(categories=81), "81 categories"),
+    "too few columns": (RECOM, HEADER + b"1,2,3.5\n", "no list of ratings"),
+    "uneven columns": (RECOM, HEADER + b"1,2\n1,2,3,4,5,6\n", "no list of ratings"),
+    "no numbers": (RECOM, HEADER + "1,ä,3.5,4\n".encode("latin-1"), "no list of ratings"),
+    "nothing": (WLM, b"", "is empty"),
+}
+
+
+def put(folder: Path, place: str, content: bytes | None) -> None:
+    """Write what a task reads; of None a folder is made where its last file should be."""
+    (folder / "train2017").mkdir()
+    for name in FILES[place]:
+        path = folder / name
+        path.parent.mkdir(exist_ok=True)
+        if content is None and name == FILES[place][-1]:
+            path.mkdir()
+        else:
+            path.write_bytes(b"a b\n" if content is None else content)
+
+
+@pytest.mark.parametrize("place", FILES)
+def test_a_folder_in_the_place_of_a_file_is_named(place: str, tmp_path: Path) -> None:
+    put(tmp_path, place, None)
+    with pytest.raises(MissingDataError) as raised:
+        next(batches(place, tmp_path))
+    assert f"{tmp_path}/{FILES[place][-1]} cannot be read: Is a directory. Move its set away" in told(
+        raised.value, place
+    )
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="the superuser reads every file")
+@pytest.mark.parametrize("place", FILES)
+def test_a_file_that_may_not_be_read_is_named(place: str, tmp_path: Path) -> None:
+    put(tmp_path, place, b"a b\n")
+    (tmp_path / FILES[place][-1]).chmod(0)
+    with pytest.raises(MissingDataError) as raised:
+        next(batches(place, tmp_path))
+    assert "cannot be read: Permission denied." in told(raised.value, place)
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_damaged_file_is_named(damage: str, tmp_path: Path) -> None:
+    place, content, sentence = DAMAGES[damage]
+    put(tmp_path, place, content)
+    with pytest.raises(MissingDataError) as raised:
+        next(batches(place, tmp_path))
+    message = told(raised.value, place)
+    assert f"{tmp_path}/{FILES[place][0]} " in message
+    assert sentence in message
+
+
+def test_memory_that_ran_out_says_nothing_of_a_file(tmp_path: Path) -> None:
+    (tmp_path / "wiki.train.tokens").write_text("a b")
+    run = Run(benchmark_in(main_of(WLM))(cuda=False, data=tmp_path))
+
+    def reader(path: Path) -> None:
+        raise OSError(12, "can't allocate memory")
+
+    with pytest.raises(OSError, match="memory"):
+        run.read(reader, "wiki.train.tokens")
 
 
 def test_annotations_that_cannot_be_read_are_named(tmp_path: Path) -> None:

@@ -1,16 +1,18 @@
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 
-from cotenant.bench import Run
+from cotenant.bench import Run, UnsupportedError
 from cotenant.bench.arguments import parse
 from cotenant.bench.loop import Loop
 from cotenant.errors import CotenantError
-from tasks.loading import TASKS, main_of, started
+from tasks.loading import ROOT, TASKS, main_of, started
+from tenants.suites import Suites
 
 PLACE = TASKS / "image_classification" / "scaling" / "pytorch"
 SMALL: dict[str, Any] = {"cuda": False, "network": "resnet18", "size": 32, "batch_size": 4}
@@ -104,7 +106,6 @@ def test_input_is_random(scaling: Any) -> None:
         (["--devices", "3"], "4", 3),
         (["--devices=2"], "4", 2),
         (["--devices", "1", "--devices", "2"], "4", 2),
-        (["--devices", "9"], "4", 4),
         ([], None, 1),
     ],
 )
@@ -112,14 +113,30 @@ def test_the_script_starts_a_process_per_device(
     tmp_path: Path, words: list[str], total: str | None, processes: int
 ) -> None:
     variables = {"MASTER_PORT": "29512"} | ({} if total is None else {"DEVICE_TOTAL": total})
-    said, heard = started(tmp_path, PLACE / "run.sh", *words, "--network", "resnet18", **variables)
+    said, _ = started(tmp_path, PLACE / "run.sh", *words, "--network", "resnet18", **variables)
     assert said[:3] == ["-m", "torch.distributed.run", f"--nproc_per_node={processes}"]
     assert said[3:5] == ["--master_addr=127.0.0.1", "--master_port=29512"]
     assert said[-2:] == ["--devices", str(processes)]
-    assert ("those are used" in heard) == (words == ["--devices", "9"])
 
 
-def test_devices_that_are_no_number_are_left_to_the_benchmark(tmp_path: Path) -> None:
-    said, _ = started(tmp_path, PLACE / "run.sh", "--devices", "many", DEVICE_TOTAL="4")
+@pytest.mark.parametrize("devices", ["many", "9"])
+def test_devices_that_cannot_be_are_left_to_the_benchmark(tmp_path: Path, devices: str) -> None:
+    said, _ = started(tmp_path, PLACE / "run.sh", "--devices", devices, DEVICE_TOTAL="4")
     assert Path(said[0]).samefile(PLACE / "main.py")
-    assert said[1:] == ["--devices", "many"]
+    assert said[1:] == ["--devices", devices]
+
+
+def test_more_devices_than_there_are_end_as_unsupported(scaling: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DEVICE_TOTAL", "4")
+    with pytest.raises(UnsupportedError, match=r"--devices 8 is more than DEVICE_TOTAL, 4\. Ask for fewer\."):
+        scaling.Scaling(devices=8)
+
+
+def test_the_cells_of_the_profile_end_each_by_itself(loose: Suites) -> None:
+    """Of one device and of more than there are: the first is measured."""
+    (job,) = json.loads((ROOT / "profiles/scaling.json").read_text())
+    small = {"--network": "resnet18", "--size": 32, "--batch-size": 2, "--repeat": 3, "--number": 1, "--no-cuda": ""}
+    job = job | {"cmd": str(PLACE / "run.sh"), "args": small | {"--devices": job["args"]["--devices"][:2]}}
+    assert loose.run([job], "--users", 1, limit_s=180).returncode == 1
+    assert loose.outcomes() == ["completed", "unsupported"]
+    assert "--devices 2 is more than DEVICE_TOTAL, 1." in loose.records()[1]["message"]

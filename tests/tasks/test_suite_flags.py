@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 import torch
 
-from cotenant.bench import Benchmark, UnsupportedError
+from cotenant.bench import Benchmark, Run, UnsupportedError
 from cotenant.bench.arguments import parse
 from cotenant.bench.device import Device
-from cotenant.bench.facts import arguments_of
+from cotenant.bench.facts import arguments_of, without_effect
 from cotenant.bench.parameters import Flag, declared
 from cotenant.bench.precision import set_precision
 from cotenant.suite.cells import Cell, arguments, expand
@@ -43,7 +43,7 @@ ORDER = [
     "dcgan_all",
 ]
 VALUES = dict.fromkeys(VARIABLES, "/x") | {"DEVICE_TOTAL": "2"}
-FILES = ("baselines.json", "profiles/cpu.json", "profiles/16gb.json")
+FILES = ("baselines.json", "profiles/cpu.json", "profiles/16gb.json", "profiles/scaling.json")
 CELLS = [cell for file in FILES for job in load(ROOT / file).jobs for cell in expand(job)]
 
 
@@ -130,6 +130,50 @@ def test_every_other_flag_of_a_job_is_kept_in_its_record_and_used(name: str) -> 
         assert parameter in used, f"nothing reads {flag}"
         if parameter not in ONE_ARGUMENT:
             assert parameter in arguments_of(cls(**parse(cls, words).values))
+
+
+@pytest.mark.parametrize("name", ORDER)
+def test_workers_without_a_loader_are_listed(name: str) -> None:
+    """What the harness reads has an effect only where a benchmark asks it for a loader."""
+    cls, words, _ = given_to(REFERENCE[name])
+    if "--workers" not in words or (any(word.startswith("/x") for word in words[:-2]) and name != "recom"):
+        pytest.skip("this job gives none, or reads files with them")
+    parsed = parse(cls, [*words, "--no-cuda", "--batch-size", "2"])
+    benchmark = cls(**parsed.values | {"data": None})
+    run = Run(benchmark)
+    next(iter(benchmark.batches(run)))
+    assert without_effect(parsed, run) == [*parsed.ignored, "--workers"]
+
+
+SMALL = {
+    "vae": "",
+    "toy_reg": "",
+    "toy_lstm": "--length 20",
+    "cart": "",
+    "wlm": "--emsize 8 --nhid 8 --words 100",
+    "translator": "--hidden 8 --words 100",
+    "recom": "",
+    "reso": "--crop 16",
+    "dcgan": "--dataset fake",
+}
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_a_memory_format_without_images_is_listed(name: str) -> None:
+    cls, _, _ = given_to(REFERENCE[name])
+    parsed = parse(cls, shlex.split(f"--channels-last --no-cuda --batch-size 2 {SMALL[name]}"))
+    benchmark = cls(**parsed.values)
+    run = Run(benchmark)
+    benchmark.build(run)
+    next(iter(benchmark.batches(run)))
+    assert without_effect(parsed, run) == ([] if name in ("reso", "dcgan") else ["--channels-last"])
+
+
+@pytest.mark.parametrize("words", ["", "--channels-last --no-channels-last"])
+def test_what_was_not_asked_for_is_not_listed(words: str) -> None:
+    cls, _, _ = given_to(REFERENCE["toy_reg"])
+    parsed = parse(cls, [*words.split(), "--no-cuda"])
+    assert without_effect(parsed, Run(cls(**parsed.values))) == []
 
 
 def spellings(name: str, how: Flag) -> list[str]:

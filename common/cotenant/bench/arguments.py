@@ -23,10 +23,11 @@ _PLACEHOLDERS = {int: "N", float: "X", Path: "PATH", str: "TEXT"}
 
 @dataclass(frozen=True, slots=True)
 class Parsed:
-    """The values of every parameter, and the given flags that are accepted without effect."""
+    """The values of every parameter, the given flags that are accepted without effect, and the parameters given."""
 
     values: dict[str, Any]
     ignored: list[str] = field(default_factory=list)
+    given: frozenset[str] = frozenset()
 
 
 def parse(cls: type, argv: Sequence[str]) -> Parsed:
@@ -44,7 +45,9 @@ def parse(cls: type, argv: Sequence[str]) -> Parsed:
     values = {
         name: given.get(_POSITIONAL + name, given.get(name, how.default)) for name, (_, how) in parameters.items()
     }
-    return Parsed(values, [spelling for spelling in _ignored(cls) if _IGNORED + spelling in given])
+    ignored = [spelling for spelling in _ignored(cls) if _IGNORED + spelling in given]
+    named = frozenset(name for name in parameters if name in given or _POSITIONAL + name in given)
+    return Parsed(values, ignored, named)
 
 
 class _Parser(argparse.ArgumentParser):

@@ -9,18 +9,27 @@ from typing import Any
 
 import torch
 
+from cotenant.bench.arguments import Parsed
 from cotenant.bench.contract import Benchmark
 from cotenant.bench.loop import Loop
 from cotenant.bench.parameters import declared
 from cotenant.bench.run import Run
 
 _SPELLINGS_OF_PRECISION = ("half", "fp16", "opt_level")
+_NOT_FOR_ALL = {"workers": "--workers", "channels_last": "--channels-last"}
+"""Flags that every benchmark has, and that mean nothing to one that starts no loader or has no images."""
 
 
 def arguments_of(benchmark: Benchmark) -> dict[str, Any]:
     """Return every parameter by its name as plain JSON values; the spellings of the precision become one."""
     names = [name for name in declared(type(benchmark)) if name not in _SPELLINGS_OF_PRECISION]
     return {name: _plain(getattr(benchmark, name)) for name in names} | {"precision": benchmark.asked_precision}
+
+
+def without_effect(parsed: Parsed, run: Run) -> list[str]:
+    """Return the given flags that did nothing: those the benchmark declares as such, and those nobody heeded."""
+    given = [name for name in _NOT_FOR_ALL if name in parsed.given and parsed.values[name] is not False]
+    return [*parsed.ignored, *(_NOT_FOR_ALL[name] for name in given if name not in run.heeded)]
 
 
 def source_version(cls: type) -> str:

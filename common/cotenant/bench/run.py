@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import itertools
 import random
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -16,11 +16,13 @@ from cotenant.bench import optimizers
 from cotenant.bench.contract import Benchmark
 from cotenant.bench.device import Device, choose_device
 from cotenant.bench.loader import loader
-from cotenant.bench.outcome import MissingDataError, UnsupportedError, remedy_for
+from cotenant.bench.outcome import MissingDataError, UnsupportedError, outcome_of, remedy_for
 from cotenant.bench.precision import Precision, set_precision
 from cotenant.bench.world import World
 from cotenant.errors import CotenantError
 from cotenant.findings.finding import Finding
+
+Held = TypeVar("Held")
 
 
 class Run:
@@ -32,6 +34,7 @@ class Run:
         self.metrics: dict[str, float] = {}
         self.observed: dict[str, Any] = {}
         self.loads = False
+        self.heeded: set[str] = set()
         self.world = World.from_environment()
         self.world.settle()
         self.chosen: Device = choose_device(benchmark.cuda, self.world.local_rank, self.world.local_size)
@@ -64,6 +67,8 @@ class Run:
         module = self.precision.convert(module.to(self.device))
         if self.benchmark.channels_last:
             module = module.to(memory_format=torch.channels_last)
+            if any(parameter.dim() == 4 for parameter in module.parameters()):
+                self.heeded.add("channels_last")
         spread = self.world.spread(module, self.chosen)
         if spread is not module:
             self.observed["parallel"] = "ddp"
@@ -101,6 +106,7 @@ class Run:
         """Return the tensor on the device, in the memory format asked for."""
         placed = tensor.to(self.device, non_blocking=True)
         if self.benchmark.channels_last and placed.dim() == 4:
+            self.heeded.add("channels_last")
             return placed.contiguous(memory_format=torch.channels_last)
         return placed
 
@@ -127,6 +133,7 @@ class Run:
 
     def _workers(self) -> int:
         """Return how many loader processes this rank has; that they are not as many as asked for is a finding."""
+        self.heeded.add("workers")
         asked, ranks = self.benchmark.workers, self.world.size
         assert asked is not None
         each = self.world.share(asked)
@@ -152,6 +159,25 @@ class Run:
         except OSError as error:
             raise MissingDataError(f"{path} cannot be read: {error.strerror}.", self.remedy) from error
         return path
+
+    def read(self, reader: Callable[[Path], Held], *parts: str) -> Held:
+        """Return what `reader` makes of a file below `--data`.
+
+        Raises MissingDataError where nothing can be read there, or where `reader` raises ValueError for what it reads.
+        """
+        path = self.files(*parts)
+        again = f"Move its set away first. {self.remedy}"
+        try:
+            return reader(path)
+        except MissingDataError:
+            raise
+        except CotenantError as error:
+            raise MissingDataError(error.sentence, again) from error
+        except (OSError, ValueError) as error:
+            if outcome_of(error)[0] != "failed":  # Memory ran out, and the file is as good as any.
+                raise
+            reason = (isinstance(error, OSError) and error.strerror) or error
+            raise MissingDataError(f"{path} cannot be read: {reason}.", again) from error
 
     @property
     def remedy(self) -> str:

@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from cotenant.bench.alone import Alone
-from cotenant.bench.arguments import parse
+from cotenant.bench.arguments import Parsed, parse
 from cotenant.bench.contract import Benchmark
-from cotenant.bench.facts import arguments_of, source_version, tenant_facts
+from cotenant.bench.facts import arguments_of, source_version, tenant_facts, without_effect
 from cotenant.bench.loop import Loop
 from cotenant.bench.losses import Losses
 from cotenant.bench.outcome import outcome_of
@@ -41,7 +41,7 @@ def main(cls: type[Benchmark], argv: Sequence[str]) -> int:
         benchmark = cls(**parsed.values)
         # As it was asked for: DataParallel makes one large batch of it.
         batch_size = parsed.values["batch_size"]
-        return _measure(benchmark, parsed.ignored, conductor, world)
+        return _measure(benchmark, parsed, conductor, world)
     except ConnectionError as error:
         return _runner_gone(cls, error)
     except (Exception, KeyboardInterrupt) as error:
@@ -68,10 +68,10 @@ def _nothing(*words: object, flush: bool = False) -> None:
     """What the other ranks print."""
 
 
-def _measure(benchmark: Benchmark, ignored: list[str], conductor: Conductor, world: World) -> int:
+def _measure(benchmark: Benchmark, parsed: Parsed, conductor: Conductor, world: World) -> int:
     arguments = arguments_of(benchmark)
     version = source_version(type(benchmark))
-    conductor.begin({"arguments": arguments, "ignored": ignored, "item": benchmark.item, "version": version})
+    conductor.begin({"arguments": arguments, "ignored": parsed.ignored, "item": benchmark.item, "version": version})
     # Ranks do the same and would say the same: one of them talks.
     say = print if world.rank == 0 else _nothing
     say(argument_table(arguments), flush=True)
@@ -105,6 +105,7 @@ def _measure(benchmark: Benchmark, ignored: list[str], conductor: Conductor, wor
         "number": number,
         "repeat": index + 1,
         "load_end_ns": load_end_ns,
+        "ignored": without_effect(parsed, run),
         **losses.summary(),
         **tenant_facts(run, loop),
     }

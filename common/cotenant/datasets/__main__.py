@@ -2,7 +2,7 @@
 
 Environment: FAKE_DATASET (0: real sets), USE_VALIDATION (1: their smaller halves), DATASET_SIZE, DATA_DIRECTORY, BASE,
 COTENANT_MIRROR, COTENANT_DATA_FROM. Exit status: 0 all are there; 2 wrong usage or input, or the disk or all sources
-are in the way; 130 interrupted.
+are in the way; 97 files that nobody here made stand in a set's place; 130 interrupted.
 """
 
 from __future__ import annotations
@@ -16,11 +16,14 @@ from typing import TYPE_CHECKING
 
 from cotenant.datasets.maker import SIZES, Maker
 from cotenant.datasets.makers import MAKERS, find_maker
-from cotenant.datasets.making import ensure
+from cotenant.datasets.making import ensure, wanted_bytes
 from cotenant.datasets.manifest import read_manifest
+from cotenant.datasets.order import Order
+from cotenant.datasets.problems import ForeignFilesError, check_space
 from cotenant.datasets.progress import say
 from cotenant.datasets.words import size_words
 from cotenant.errors import EXIT_INTERRUPTED, EXIT_PASSED, CotenantError, did_you_mean
+from cotenant.protocol.messages import RUN_VARIABLE
 
 if TYPE_CHECKING:
     from cotenant.datasets.real.order import RealOrder
@@ -38,7 +41,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         else:
             _get(arguments, names, root, size)
     except CotenantError as error:
-        say(f"error: {error}")
+        # A runner reads a person's own files as they stand, and says so itself.
+        if not (isinstance(error, ForeignFilesError) and RUN_VARIABLE in os.environ):
+            say(f"error: {error}")
         return error.exit_status
     except KeyboardInterrupt:
         say("Interrupted. What is complete or has arrived is kept: the same command goes on from there.")
@@ -69,6 +74,7 @@ def _parser() -> argparse.ArgumentParser:
         metavar="DIR",
         help="real sets: a folder with the archives, or with the unpacked sets ($COTENANT_DATA_FROM)",
     )
+    parser.add_argument("--check-room", action="store_true", help="only see whether all of them together find room")
     parser.add_argument("--list", action="store_true", help="show the sets, their sizes and which are there; make none")
     return parser
 
@@ -84,6 +90,9 @@ def _make(arguments: argparse.Namespace, names: Sequence[str], root: Path, size:
         _print_list(root, makers or list(MAKERS.values()))
         return
     _refuse_nothing(names, MAKERS)
+    if arguments.check_room:
+        _check_room(root, names, sum(wanted_bytes(Order(root, maker, size, 0)) for maker in makers))
+        return
     for maker in makers:
         ensure(root, maker, size)
 
@@ -100,9 +109,10 @@ def _refuse_real_names(unknown: Sequence[str]) -> None:
 
 def _get(arguments: argparse.Namespace, names: Sequence[str], root: Path, size: str) -> None:
     """Get, or list, the real sets of these names."""
-    from cotenant.datasets.obtaining import obtain
+    from cotenant.datasets.obtaining import obtain, standing
     from cotenant.datasets.real import REAL_SETS, find_real
     from cotenant.datasets.real.order import RealOrder
+    from cotenant.datasets.real.plan import wanted_bytes as wanted_real_bytes
     from cotenant.datasets.real.real_set import ALL, VALIDATION
     from cotenant.datasets.transfer.source import check_mirror
 
@@ -126,8 +136,16 @@ def _get(arguments: argparse.Namespace, names: Sequence[str], root: Path, size: 
             print(_row(order))
         return
     _refuse_nothing(names, REAL_SETS)
+    if arguments.check_room:
+        _check_room(root, names, sum(wanted_real_bytes(order) for order in orders if standing(order) is None))
+        return
     for order in orders:
         obtain(order)
+
+
+def _check_room(root: Path, names: Sequence[str], needed_bytes: int) -> None:
+    """Raise CotenantError where the sets do not find room together, which none of their makers would see."""
+    check_space(root.absolute(), f"What is missing of {', '.join(names)}", needed_bytes)
 
 
 def _row(order: RealOrder) -> str:

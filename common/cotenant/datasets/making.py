@@ -36,6 +36,8 @@ def ensure(root: Path, maker: Maker, size: str, *, seed: int = 0, processes: int
     if _standing(order) is not None:
         return
     with explained(maker.name, order.root):
+        # Before anything is written: a person's own files may lie where nobody may write.
+        refuse_foreign(order.folder, maker.name, read_manifest(order.folder), FAKE)
         if not os.path.lexists(order.staging):
             _check_space(order, maker.sizes[size].estimated_bytes)
         order.root.mkdir(parents=True, exist_ok=True)
@@ -44,6 +46,15 @@ def ensure(root: Path, maker: Maker, size: str, *, seed: int = 0, processes: int
             # The process that held the lock may have made it.
             if _standing(order) is None:
                 _make(order, processes or len(os.sched_getaffinity(0)))
+
+
+def wanted_bytes(order: Order) -> int:
+    """Return what making the set will write beside what is there."""
+    manifest = read_manifest(order.folder)
+    if manifest is not None and manifest.satisfies(order.maker, order.size):
+        return 0
+    made_bytes = sum(complete_size(path) or 0 for path in order.staging.rglob("*"))
+    return max(order.maker.sizes[order.size].estimated_bytes - made_bytes, 0)
 
 
 def _standing(order: Order) -> Manifest | None:

@@ -57,17 +57,21 @@ def obtain(order: RealOrder, patience: Patience = PATIENCE) -> None:
                 _obtain(order, found, patience)
 
 
-def _stands(order: RealOrder) -> bool:
-    """Tell whether the real set stands there, and say so."""
+def standing(order: RealOrder) -> Manifest | None:
+    """Return the manifest of the real set, if it stands there in this half or whole."""
     manifest = read_manifest(order.folder)
     if manifest is None or (manifest.name, manifest.kind) != (order.real.name, REAL):
-        return False
-    if manifest.version != order.real.version or manifest.half not in (order.half, ALL):
-        return False
+        return None
+    return manifest if manifest.version == order.real.version and manifest.half in (order.half, ALL) else None
+
+
+def _stands(order: RealOrder) -> bool:
+    """Tell whether the real set stands there, and say so."""
+    manifest = standing(order)
     # A runner asks once per benchmark, and several read the same set: that it is there is no news then.
-    if RUN_VARIABLE not in os.environ:
+    if manifest is not None and RUN_VARIABLE not in os.environ:
         say(f"{order.real.name}: present (real, {manifest.half}) in {order.folder}")
-    return True
+    return manifest is not None
 
 
 def _obtain(order: RealOrder, found: Found, patience: Patience) -> None:

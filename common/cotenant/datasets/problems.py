@@ -9,15 +9,21 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from cotenant.datasets.manifest import FAKE, REAL, Manifest
+from cotenant.datasets.manifest import FAKE, FILE_NAME, REAL, Manifest
 from cotenant.datasets.words import size_words
-from cotenant.errors import CotenantError
+from cotenant.errors import EXIT_FOREIGN_FILES, CotenantError
 
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 _FORBIDDEN = (errno.EACCES, errno.EPERM, errno.EROFS)
 _NO_FOLDER = (errno.ENOTDIR, errno.EEXIST, errno.ELOOP)
 ELSEWHERE = "give another place with --root DIR or DATA_DIRECTORY"
 _PACKAGES = {"PIL": "pillow"}
+
+
+class ForeignFilesError(CotenantError):
+    """Files that nobody here made stand in a set's place. A set of ours comes there whole, with its manifest."""
+
+    exit_status = EXIT_FOREIGN_FILES
 
 
 def free_disk_bytes(path: Path) -> int:
@@ -45,10 +51,14 @@ def check_space(root: Path, what: str, needed_bytes: int, smaller: str | None = 
 def refuse_foreign(folder: Path, name: str, manifest: Manifest | None, kind: str) -> None:
     """Raise CotenantError where `folder` holds what a set of `kind` must not replace.
 
-    That is what nobody here made, since it may be a person's own, and a real set, where a fake one is asked for.
+    That is what nobody here made (ForeignFilesError), since it may be a person's own, and a real set, where a fake one
+    is asked for.
     """
     if folder.is_symlink():
-        raise NotADirectoryError(errno.ENOTDIR, "It is a symbolic link", str(folder))
+        raise ForeignFilesError(
+            f"{folder} cannot be used as a folder: it is a symbolic link, and what it leads to may be your own.",
+            f"Move it away, or {ELSEWHERE}.",
+        )
     if manifest is not None and manifest.name == name and (manifest.kind == FAKE or kind == REAL):
         return
     if manifest is not None and manifest.name == name:
@@ -58,7 +68,9 @@ def refuse_foreign(folder: Path, name: str, manifest: Manifest | None, kind: str
         )
     if folder.exists() and any(folder.iterdir()):
         ready = ", then name it with --from DIR if it is the set" if kind == REAL else ""
-        raise CotenantError(
+        # A manifest that cannot be read may be ours, and says nothing of the files.
+        problem = CotenantError if (folder / FILE_NAME).exists() else ForeignFilesError
+        raise problem(
             f"{folder} holds files without a manifest of this set, so they may be your own.",
             f"Move the folder away{ready}, or {ELSEWHERE}.",
         )

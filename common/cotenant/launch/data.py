@@ -8,19 +8,32 @@ import select
 import signal
 import subprocess
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 
+from cotenant.errors import EXIT_FOREIGN_FILES
+from cotenant.findings.check import listed
+from cotenant.findings.finding import Finding
 from cotenant.isolation.backend import RunName
 from cotenant.isolation.processes import kill_marked
 from cotenant.launch.environment import SOURCE_ROOT
 from cotenant.launch.interruption import Interruption
 from cotenant.launch.places import Places
+from cotenant.launch.start import Start
 from cotenant.protocol.messages import RUN_VARIABLE
 from cotenant.suite.cells import Cell
 from cotenant.suite.variables import names_in
 from cotenant.suite.words import words
 
 END_WAIT_S = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """What came of a maker: why there is no data, or that files stand there which no maker has made."""
+
+    missing: str | None = None
+    foreign: bool = False
 
 
 def needs_data(cell: Cell) -> bool:
@@ -35,8 +48,31 @@ def maker_of(command: Path) -> Path | None:
     return script if script.is_file() and os.access(script, os.X_OK) else None
 
 
-def prepare(script: Path, places: Places, run: RunName, interruption: Interruption) -> str | None:
-    """Run a maker, which does nothing where its set is present; return why the data is missing, or None.
+def named_inputs(start: Start, places: Places) -> tuple[Path, ...]:
+    """Return the paths below the data directory that the tenants' commands name."""
+    words = {word for order in start.orders for word in order.command[1:] if word.startswith("/")}
+    return tuple(sorted(path for path in map(Path, words) if path.is_relative_to(places.data)))
+
+
+def lacking(start: Start, places: Places) -> str | None:
+    """Return why a start cannot read what stands in the place of its set and no maker has made, or None."""
+    absent = [path for path in named_inputs(start, places) if not os.access(path, os.F_OK)]
+    if not absent:
+        return None
+    return f"There is no {listed(absent)}, and beside files that may be your own nothing is made."
+
+
+def as_it_stands(start: Start, places: Places) -> tuple[Finding, ...]:
+    """Return what is to be said of input that no maker has made."""
+    if not (named := named_inputs(start, places)):
+        return ()
+    sentence = f"{listed(named)} was read as it stands: no manifest vouches for it."
+    remedy = "An empty DATA_DIRECTORY lets Cotenant make or get the set."
+    return (Finding("as_it_stands", "info", sentence, remedy),)
+
+
+def prepare(script: Path, places: Places, run: RunName, interruption: Interruption) -> Prepared:
+    """Run a maker, which does nothing where its set is present, and leaves alone what nobody here made.
 
     An interruption ends it: politely first, so that it can clean up.
     """
@@ -45,19 +81,21 @@ def prepare(script: Path, places: Places, run: RunName, interruption: Interrupti
             [str(script)], env=_environment(places, run), stdin=subprocess.DEVNULL, start_new_session=True
         )
     except OSError as error:
-        return f"{script} could not be run: {error.strerror}."
+        return Prepared(f"{script} could not be run: {error.strerror}.")
     try:
         if not _wait(maker, interruption):
             os.killpg(maker.pid, signal.SIGTERM)
             with contextlib.suppress(subprocess.TimeoutExpired):
                 maker.wait(END_WAIT_S)
-            return f"{script} was interrupted."
+            return Prepared(f"{script} was interrupted.")
     finally:
         if maker.poll() is None:
             os.killpg(maker.pid, signal.SIGKILL)
         kill_marked(str(run))
         status = maker.wait()
-    return f"{script} ended with exit status {status}; run it by hand to see why." if status else None
+    if status in (0, EXIT_FOREIGN_FILES):
+        return Prepared(foreign=status != 0)
+    return Prepared(f"{script} ended with exit status {status}; run it by hand to see why.")
 
 
 def _wait(maker: subprocess.Popen[bytes], interruption: Interruption) -> bool:

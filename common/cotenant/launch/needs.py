@@ -10,7 +10,7 @@ from cotenant.errors import CotenantError
 from cotenant.findings.facts import JobNeeds
 from cotenant.findings.finding import Finding
 from cotenant.isolation.choose import Chosen
-from cotenant.launch.data import maker_of
+from cotenant.launch.data import maker_of, named_inputs
 from cotenant.launch.imports import missing_packages
 from cotenant.launch.places import Places
 from cotenant.launch.start import Options, Resolver, Start
@@ -39,6 +39,5 @@ def needs_of(options: Options, machine: Machine, chosen: Chosen) -> tuple[tuple[
 
 def _inputs(starts: Iterable[Start], places: Places) -> tuple[int, tuple[Path, ...]]:
     """Return how many paths below the data directory the commands name, and those of them that do not exist."""
-    words = {word for start in starts for order in start.orders for word in order.command[1:] if word.startswith("/")}
-    named = sorted(path for path in map(Path, words) if path.is_relative_to(places.data))
+    named = sorted({path for start in starts for path in named_inputs(start, places)})
     return len(named), tuple(path for path in named if not path.exists())

@@ -127,11 +127,10 @@ class SuiteRun:
                 summary.append(line)
                 tell(line)
 
-            missing = self._prepare_data(interruption)
-            for position, start in enumerate(self.starts, 1):
+            for position, (start, missing) in enumerate(self._prepare_data(interruption), 1):
                 if interruption.requested:
                     break
-                records = self._launch(position, start, missing.get(start.command), interruption, say)
+                records = self._launch(position, start, missing, interruption, say)
                 report.records += records
                 if self._options.raise_error and not all(record.completed for record in records):
                     break
@@ -183,18 +182,26 @@ class SuiteRun:
         ]
         return json.dumps(cells, indent=1).encode() + b"\n"
 
-    def _prepare_data(self, interruption: Interruption) -> dict[Path, str]:
-        """Make what the chosen cells read; return why it is missing, per command."""
-        missing: dict[Path, str] = {}
-        prepare = functools.cache(lambda script: data.prepare(script, self._places, self._options.run, interruption))
-        for command in sorted({start.command for start in self.starts if data.needs_data(start.cell)}):
-            script = data.maker_of(command)
-            if script is None or interruption.requested:
-                continue
+    def _prepare_data(self, interruption: Interruption) -> list[tuple[Start, str | None]]:
+        """Make what the chosen cells read; return each start with why its data is missing, if it is."""
+
+        @functools.cache
+        def prepare(script: Path) -> data.Prepared:
+            if interruption.requested:
+                return data.Prepared()
             self._observer.preparing(str(script))
-            if (reason := prepare(script)) is not None:
-                missing[command] = reason
-        return missing
+            return data.prepare(script, self._places, self._options.run, interruption)
+
+        starts: list[tuple[Start, str | None]] = []
+        for start in self.starts:
+            script = data.maker_of(start.command) if data.needs_data(start.cell) else None
+            made = data.Prepared() if script is None else prepare(script)
+            missing = made.missing
+            if made.foreign and (missing := data.lacking(start, self._places)) is None:
+                findings = (*start.findings, *data.as_it_stands(start, self._places))
+                start = dataclasses.replace(start, findings=findings)
+            starts.append((start, missing))
+        return starts
 
     def _launch(
         self,

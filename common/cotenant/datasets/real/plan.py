@@ -19,30 +19,57 @@ UNASKED_BYTES = 2_000_000_000
 
 def plan(order: RealOrder) -> Found:
     """Say what will be fetched and written, and return what is there; raises CotenantError where it may not be."""
-    found = look(order.local, order.real, order.half)
+    found = _allowed(order)
+    needed_bytes = _needed_bytes(order, found)
     if found.unpacked is not None:
-        written_bytes = _adopted_bytes(order, found.unpacked)
-        _refuse_large(order, written_bytes)
-        free_bytes = check_space(order.root, order.words, written_bytes)
+        free_bytes = check_space(order.root, order.words, needed_bytes)
         say(f"{order.words}: taken from {found.unpacked}, to {order.folder} ({size_words(free_bytes)} free)")
         return found
-    lacking = [archive for archive in order.wanted.archives if archive.name not in found.archives]
-    if lacking and order.real.gated is not None:
-        raise CotenantError(
-            f"{order.real.name} is never downloaded: its owners give it to who asks them, and"
-            f" {', '.join(archive.name for archive in lacking)} would be needed.",
-            f"Ask at {order.real.gated}, then name the folder of these files with --from DIR (COTENANT_DATA_FROM).",
-        )
+    lacking = _lacking(order, found)
     fetched_bytes = sum(archive.size_bytes for archive in lacking)
-    _refuse_large(order, fetched_bytes + order.wanted.unpacked_bytes)
     arrived_bytes = sum(_arrived_bytes(order, archive) for archive in lacking)
-    needed_bytes = max(fetched_bytes - arrived_bytes, 0) + order.wanted.unpacked_bytes - _left_bytes(order)
     free_bytes = check_space(order.root, order.words, needed_bytes, smaller(order))
     say(
         f"{order.words}: {size_words(fetched_bytes)} to fetch ({size_words(arrived_bytes)} there), about"
         f" {size_words(order.wanted.unpacked_bytes)} in {order.folder} ({size_words(free_bytes)} free)"
     )
     return found
+
+
+def wanted_bytes(order: RealOrder) -> int:
+    """Return what getting the set will write beside what is there; 0 of one that will be refused."""
+    try:
+        return _needed_bytes(order, _allowed(order))
+    except CotenantError:
+        return 0
+
+
+def _allowed(order: RealOrder) -> Found:
+    """Return what is there of the set; raises CotenantError where the rest may not be fetched, or not be written."""
+    found = look(order.local, order.real, order.half)
+    if found.unpacked is not None:
+        _refuse_large(order, _adopted_bytes(order, found.unpacked))
+        return found
+    lacking = _lacking(order, found)
+    if lacking and order.real.gated is not None:
+        raise CotenantError(
+            f"{order.real.name} is never downloaded: its owners give it to who asks them, and"
+            f" {', '.join(archive.name for archive in lacking)} would be needed.",
+            f"Ask at {order.real.gated}, then name the folder of these files with --from DIR (COTENANT_DATA_FROM).",
+        )
+    _refuse_large(order, sum(archive.size_bytes for archive in lacking) + order.wanted.unpacked_bytes)
+    return found
+
+
+def _needed_bytes(order: RealOrder, found: Found) -> int:
+    if found.unpacked is not None:
+        return _adopted_bytes(order, found.unpacked)
+    fetched_bytes = sum(archive.size_bytes - _arrived_bytes(order, archive) for archive in _lacking(order, found))
+    return max(fetched_bytes, 0) + order.wanted.unpacked_bytes - _left_bytes(order)
+
+
+def _lacking(order: RealOrder, found: Found) -> list[Archive]:
+    return [archive for archive in order.wanted.archives if archive.name not in found.archives]
 
 
 def _adopted_bytes(order: RealOrder, source: Path) -> int:

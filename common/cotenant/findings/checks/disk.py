@@ -18,6 +18,9 @@ def ask(facts: Facts) -> Answer:
 
 def _said(disk: Disk) -> Finding | None:
     where = f"{disk.path}, where {_purposes(disk)} go,"
+    if not disk.writable and disk.purposes == ("data",):
+        remedy = "What is there can be read; name another DATA_DIRECTORY where sets have to be made."
+        return Finding("not_writable", "info", f"{where} cannot be written.", remedy)
     if not disk.writable:
         return Finding("not_writable", "error", f"{where} cannot be written.", ELSEWHERE)
     if disk.free_bytes < LITTLE:

@@ -11,7 +11,7 @@ import torch
 import torchvision
 from torch import nn
 
-from cotenant.bench import Benchmark, Run, flag
+from cotenant.bench import Benchmark, Run, UnsupportedError, flag
 from cotenant.errors import CotenantError, did_you_mean
 
 CLASSES = 1000
@@ -34,10 +34,14 @@ class Scaling(Benchmark):
         started = int(os.environ.get("WORLD_SIZE", "1"))
         parameters["devices"] = parameters.get("devices") or started
         super().__init__(**parameters)
-        if self.devices != started:
-            raise CotenantError(
-                f"--devices {self.devices} takes as many processes, not {started}.", "Start it with run.sh."
-            )
+        if self.devices == started:
+            return
+        there = int(os.environ.get("DEVICE_TOTAL", self.devices))
+        if self.devices > there:
+            raise UnsupportedError(f"--devices {self.devices} is more than DEVICE_TOTAL, {there}.", "Ask for fewer.")
+        raise CotenantError(
+            f"--devices {self.devices} takes as many processes, not {started}.", "Start it with run.sh."
+        )
 
     def build(self, run: Run) -> None:
         torch.backends.cudnn.benchmark = True  # Every batch has the same shape.

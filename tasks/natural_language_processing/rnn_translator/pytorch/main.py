@@ -5,6 +5,7 @@ python main.py --batch-size 64 --number 10 [--dataset-dir workspace/data/wmt16]
 
 import itertools
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import ClassVar
 
@@ -129,11 +130,10 @@ class Vocabulary(dict):
 
 def read_corpus(run: Run, words: int):
     """Return for English and German the numbers of all words, where each kept sentence begins, and its length."""
-    listed = run.files("vocab.bpe.32000").read_bytes().split()
+    listed = run.read(Path.read_bytes, "vocab.bpe.32000").split()
     vocabulary = Vocabulary(zip(listed, range(SPECIALS, words), strict=False))
-    sides = [
-        read_sentences(run.files(f"train.tok.clean.bpe.32000.{language}"), vocabulary) for language in ("en", "de")
-    ]
+    reader = partial(read_sentences, vocabulary=vocabulary)
+    sides = [run.read(reader, f"train.tok.clean.bpe.32000.{language}") for language in ("en", "de")]
     if len(sides[0][1]) != len(sides[1][1]):
         raise MissingDataError(
             f"{run.files()} has {len(sides[0][1])} English and {len(sides[1][1])} German lines.",

@@ -6,6 +6,7 @@ python main.py --emsize 656 --nhid 656 --dropout 0.5 --model GRU [--data workspa
 import itertools
 from collections import defaultdict
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
@@ -54,7 +55,7 @@ class WordLanguageModel(Benchmark):
             # Zipf's law: the word of rank r is about 1/r as frequent as the first.
             text = ((self.words + 1) ** torch.rand(self.bptt + 1, self.batch_size, dtype=torch.float64)).long() - 1
             return run.resident(text)
-        word_n = read_words(run.files("wiki.train.tokens"), self.words)
+        word_n = run.read(partial(read_words, words=self.words), "wiki.train.tokens")
         rows = len(word_n) // self.batch_size
         if rows <= self.bptt:
             raise MissingDataError(
@@ -96,7 +97,7 @@ def read_words(path: Path, words: int) -> np.ndarray:
             tokens = piece.replace(b"\n", b" <eos> ").split()
             pieces.append(np.fromiter(map(number.__getitem__, tokens), np.int64, len(tokens)))
     if not pieces:
-        raise MissingDataError(f"{path} is empty.", "Make it again with ./download_datasets.sh.")
+        raise ValueError("it is empty")
     number_n = np.concatenate(pieces)
     count_v = np.bincount(number_n, minlength=len(number))
     count_v[unknown] = len(number_n)  # Rank 0, so that it is never cut off.

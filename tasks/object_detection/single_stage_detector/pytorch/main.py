@@ -4,6 +4,7 @@ python main.py --batch-size 128 --workers 8 [--data workspace/data/coco]
 """
 
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import ClassVar
 
@@ -14,7 +15,7 @@ from model import SSD300, multibox_loss
 from torch.nn.utils.rnn import pad_sequence
 from torchvision.transforms.v2.functional import resize
 
-from cotenant.bench import Benchmark, MissingDataError, Run, flag
+from cotenant.bench import Benchmark, Run, flag
 from cotenant.bench.decoders import Normalise, decode
 from cotenant.bench.images import Images, Paths
 
@@ -45,7 +46,8 @@ class SingleStageDetector(Benchmark):
         if self.data is None:
             boxes, labels = (part.to(run.device) for part in random_objects(self.batch_size))
             return run.resident(torch.randn(self.batch_size, 3, SIDE, SIDE), *matcher(boxes, labels))
-        images = Coco(run.files("annotations", "instances_train2017.json"), run.files("train2017"), run.remedy)
+        coco = partial(Coco, folder=run.files("train2017"), remedy=run.remedy)
+        images = run.read(coco, "annotations", "instances_train2017.json")
         normalise = Normalise(run.device)
         # Images travel as bytes and objects as they are: on the device they become larger.
         return (
@@ -96,16 +98,29 @@ class Annotations(msgspec.Struct):
     categories: list[Category]
 
 
+def read_annotations(path: Path) -> Annotations:
+    try:
+        found = msgspec.json.decode(path.read_bytes(), type=Annotations)
+    except msgspec.DecodeError as error:
+        raise ValueError(error) from error
+    known = {one.id for one in found.categories}
+    if len(known) >= CLASSES:
+        raise ValueError(f"it has {len(known)} categories, and the model knows {CLASSES - 1}")
+    if unknown := {thing.category_id for thing in found.annotations} - known:
+        raise ValueError(f"an object's category, {min(unknown)}, is none of its own")
+    return found
+
+
 class Coco(torch.utils.data.Dataset[Sample]):
-    """Images as (3, 300, 300) bytes, flipped at random, their boxes as fractions (o, 4), their labels 1 to 80 (o)."""
+    """Images as (3, 300, 300) bytes, flipped at random, their boxes as fractions (o, 4), their labels 1 to 80 (o).
+
+    Raises ValueError for annotations that are no such JSON, or whose categories are not COCO's.
+    """
 
     def __init__(self, annotations: Path, folder: Path, remedy: str) -> None:
-        try:
-            found = msgspec.json.decode(annotations.read_bytes(), type=Annotations)
-        except (msgspec.DecodeError, OSError) as error:
-            raise MissingDataError(f"{annotations} cannot be read: {error}.", remedy) from error
+        found = read_annotations(annotations)
         # The ids of the 80 categories have gaps.
-        label_of = {identity: 1 + n for n, identity in enumerate(sorted(one.id for one in found.categories))}
+        label_of = {identity: 1 + n for n, identity in enumerate(sorted({one.id for one in found.categories}))}
         objects: dict[int, list[tuple[float, ...]]] = {}
         for thing in found.annotations:
             x, y, width, height = thing.bbox

@@ -76,7 +76,7 @@ class NeuralCollaborativeFiltering(Benchmark):
             positive = torch.rand(self.batch_size) < 1 / (1 + NEGATIVES)
             item = torch.where(positive, rated, torch.randint(ITEMS, (self.batch_size,)))
             return run.resident(user, item, positive.float())
-        user_r, item_r = read_ratings(run.files("ratings.csv"))
+        user_r, item_r = run.read(read_ratings, "ratings.csv")
         # One batch in many waits for the drawing: every wait is booked.
         run.loads = True
         return samples(user_r.to(run.device), item_r.to(run.device), self.batch_size)
@@ -109,7 +109,7 @@ def samples(user_r: torch.Tensor, item_r: torch.Tensor, batch_size: int) -> Iter
 def read_ratings(path: Path) -> tuple[torch.Tensor, torch.Tensor]:
     """Return user and item of each rating, counted from 0 in the order of their ids.
 
-    Raises MissingDataError for a file without ratings, or with more users or items than ML-20M's.
+    Raises ValueError for a file without ratings, and MissingDataError for more users or items than ML-20M's.
     """
     pieces = []
     with path.open("rb") as file:
@@ -117,7 +117,7 @@ def read_ratings(path: Path) -> tuple[torch.Tensor, torch.Tensor]:
         while lines := file.read(PIECE_BYTES) + file.readline():
             pieces.append(users_and_items(np.frombuffer(lines.rstrip() + b"\n", np.uint8)))
     if not pieces or any(piece is None for piece in pieces):
-        raise MissingDataError(f"{path} is no list of ratings.", "Make it again with ./download_datasets.sh.")
+        raise ValueError("it is no list of ratings")
     counted: list[torch.Tensor] = []
     for ids, most, name in zip(np.concatenate(pieces, axis=1), (USERS, ITEMS), ("users", "items"), strict=True):
         known = np.bincount(ids) > 0
@@ -133,19 +133,24 @@ def users_and_items(text: np.ndarray) -> np.ndarray | None:
     if len(commas) != 3 * len(ends):
         return None
     starts = np.append(0, ends[:-1] + 1)
-    stops = commas.reshape(-1, 3)[:, :2].T
+    commas = commas.reshape(-1, 3)
+    if (commas[:, 0] < starts).any() or (commas[:, 2] > ends).any():
+        return None
+    stops = commas[:, :2].T
     ids = np.stack([numbers(text, starts, stops[0]), numbers(text, stops[0] + 1, stops[1])])
     return ids if ids.min() >= 0 and ids.max() <= LARGEST_ID else None
 
 
 def numbers(text: np.ndarray, starts: np.ndarray, stops: np.ndarray) -> np.ndarray:
-    """Return the decimal numbers between these places, digit by digit of all at once."""
+    """Return the decimal numbers between these places, digit by digit of all at once; -1 for what is none."""
     values = np.zeros(len(starts), np.int32)
     lengths = stops - starts
+    wrong = lengths < 1
     for place in range(min(lengths.max(), 1 + len(str(LARGEST_ID)))):
-        digit = text[np.minimum(starts + place, stops)].astype(np.int32) - ord("0")
+        digit = text[np.minimum(starts + place, stops)] - np.uint8(ord("0"))  # Of no digit it is more than 9.
+        wrong |= (place < lengths) & (digit > 9)
         values = np.where(place < lengths, 10 * values + digit, values)
-    return values
+    return np.where(wrong, -1, values)
 
 
 if __name__ == "__main__":

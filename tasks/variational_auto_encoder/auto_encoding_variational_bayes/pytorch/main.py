@@ -4,7 +4,9 @@ python main.py --batch-size 128 --repeat 50 --number 30 [--data workspace/data/m
 """
 
 from collections.abc import Iterator
+from pathlib import Path
 
+import numpy as np
 import torch
 from torch import nn
 from torch.nn import functional as F
@@ -12,7 +14,8 @@ from torch.nn import functional as F
 from cotenant.bench import Benchmark, Run, flag
 from cotenant.datasets.idx import read_idx
 
-PIXELS = 28 * 28
+SIDE = 28
+PIXELS = SIDE * SIDE
 
 
 class VAE(nn.Module):
@@ -52,7 +55,7 @@ class AutoEncoder(Benchmark):
         if self.data is None:
             # Digits are mostly background: a fifth of the pixels is bright.
             return run.resident((torch.rand(self.batch_size, PIXELS) - 0.8).clamp(min=0) * 5)
-        pixels = torch.from_numpy(read_idx(run.files("train-images-idx3-ubyte"))).view(-1, PIXELS)
+        pixels = run.read(read_digits, "train-images-idx3-ubyte")
         return (image.float() / 255 for (image,) in run.loader(torch.utils.data.TensorDataset(pixels)))
 
     def step(self, run: Run, batch: torch.Tensor) -> torch.Tensor:
@@ -62,6 +65,14 @@ class AutoEncoder(Benchmark):
         loss = reconstruction + divergence
         run.update(loss, self.optimizer)
         return loss
+
+
+def read_digits(path: Path) -> torch.Tensor:
+    """Return the digits of MNIST's file as bytes, (digits, 784)."""
+    digits = read_idx(path)
+    if digits.dtype != np.uint8 or digits.shape[1:] != (SIDE, SIDE):
+        raise ValueError(f"it holds {digits.dtype} of the shape {digits.shape}, not digits of {SIDE} x {SIDE} bytes")
+    return torch.from_numpy(digits).view(-1, PIXELS)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,72 @@
+"""A person's own files in a set's place: read as they stand, and told from a set of ours that is not finished."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cotenant.datasets.makers import MAKERS
+from cotenant.datasets.manifest import present
+from tenants.suites import Suites, with_data
+
+IMAGES = "train-images-idx3-ubyte"
+
+
+def reading(folder: Path, path: str) -> list[dict[str, Any]]:
+    """A job that reads `path`, with the maker of MNIST."""
+    (job,) = with_data(folder, 'exec python -m cotenant.datasets mnist "$@"', then="exit 0")
+    return [job | {"args": {"--data": f"$DATA_DIRECTORY/{path}"}}]
+
+
+def own(folder: Path) -> Path:
+    folder.mkdir(parents=True)
+    (folder / IMAGES).write_bytes(b"mine")
+    return folder
+
+
+def rules(suites: Suites) -> list[set[str]]:
+    return [{one["rule"] for one in record["findings"]} for record in suites.records()]
+
+
+@pytest.mark.parametrize("linked", [False, True])
+def test_it_is_read_as_it_stands(loose: Suites, linked: bool) -> None:
+    data = loose.base / "data"
+    if linked:
+        data.mkdir(parents=True)
+        (data / "mnist").symlink_to(own(loose.folder / "elsewhere"))
+    else:
+        own(data / "mnist")
+    ended = loose.run(reading(loose.folder, f"mnist/{IMAGES}"), "--users", 2)
+    assert (ended.returncode, loose.outcomes()) == (0, ["completed"] * 2)
+    assert "error" not in ended.stderr
+    for record in loose.records():
+        (said,) = [one for one in record["findings"] if one["rule"] == "as_it_stands"]
+        assert said["severity"] == "info"
+        assert said["sentence"] == f"{data}/mnist/{IMAGES} was read as it stands: no manifest vouches for it."
+        assert "empty DATA_DIRECTORY" in said["remedy"]
+    assert [path.name for path in data.iterdir()] == ["mnist"]
+    assert (data / "mnist" / IMAGES).read_bytes() == b"mine"
+
+
+def test_what_it_lacks_is_named(loose: Suites) -> None:
+    own(loose.base / "data/mnist")
+    assert loose.run(reading(loose.folder, "mnist/more"), "--users", 1).returncode == 1
+    (record,) = loose.records()
+    assert record["outcome"] == "missing_data"
+    assert record["message"].startswith(f"There is no {loose.base}/data/mnist/more, and beside files that may be your")
+
+
+def test_a_set_of_ours_that_is_half_made_is_finished(loose: Suites) -> None:
+    staging = loose.base / f"data/.making/mnist-small-v{MAKERS['mnist'].version}-s0"
+    own(staging).joinpath(IMAGES).rename(staging / f".{IMAGES}.1.part")
+    assert loose.run(reading(loose.folder, "mnist"), "--users", 1).returncode == 0
+    assert present(loose.base / "data", "mnist", "small")
+    assert "as_it_stands" not in rules(loose)[0]
+
+
+def test_a_set_whose_manifest_is_damaged_is_nobodys_own(loose: Suites) -> None:
+    own(loose.base / "data/mnist").joinpath("manifest.json").write_text("{")
+    assert loose.run(reading(loose.folder, "mnist"), "--users", 1).returncode == 1
+    assert loose.outcomes() == ["missing_data"]
