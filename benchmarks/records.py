@@ -141,6 +141,8 @@ def row(one: Tenant) -> dict[str, Any]:
         "losses_non_finite": 3 if one.fate == "nan" else 0,
         "overlap": None if lost else 0.9 if one.fate == "invalid" else 1.0,
         "efficiency": None,
+        "tflops": None,
+        "mfu": None,
         "findings": rules or None,
         "error_findings": "overlap" if one.fate == "invalid" else None,
         "warning_findings": "foreign_load" if rules else None,

@@ -136,3 +136,16 @@ def test_text_that_no_file_can_hold_costs_its_part_only() -> None:
     found = detail_of(fields_of(findings=[finding]), "x.json")
     assert found.findings == ()
     assert found.row.rate is not None
+
+
+@pytest.mark.parametrize("compute", [None, [], {"tflops": None}, {"tflops": -1.0, "mfu": 0}, {"tflops": True}])
+def test_operations_that_make_no_sense_are_not_known(compute: Any) -> None:
+    row = detail_of(fields_of(meters={"compute": compute}), "x.json").row
+    assert (row.tflops, row.mfu) == (None, None)
+
+
+def test_operations_are_those_of_a_tenant_that_completed() -> None:
+    compute = {"compute": {"tflops": 1.5, "mfu": 0.25}}
+    row, lost = (detail_of(fields_of(meters=compute), path).row for path in ("x.json", "x.FAIL.json"))
+    assert (row.tflops, row.mfu) == (1.5, 0.25)
+    assert (lost.tflops, lost.mfu) == (None, None)

@@ -37,7 +37,7 @@ TARGETS = CHECKOUT / "targets"
 LIMITS = "V100"
 """Whose least shares and most spreads new targets take over, where --targets names nobody's."""
 WIDTH = 180
-OF_EXPORTS = "observations, timelines, meters and what findings say stand in the records only."
+OF_EXPORTS = "observations, timelines, samples of meters and what findings say stand in the records only."
 FORMATS = {"md": summary_files.as_markdown, "csv": summary_files.as_csv, "json": summary_files.as_json}
 SCALING = {
     "md": scaling_text.as_markdown,

@@ -22,7 +22,7 @@ from cotenant.report.page_machine import machines
 from cotenant.report.pictures import curves as picture
 from cotenant.report.scaling import Curves
 from cotenant.report.summary import PASSED, Job, Summary
-from cotenant.report.summary_text import INTERFERENCE, cells, facts, finding_counts, header_of
+from cotenant.report.summary_text import INTERFERENCE, MFU, OF_CEILING, cells, facts, finding_counts, header_of
 from cotenant.results.targets import Target
 from cotenant.stats.score import SuiteScore
 
@@ -52,7 +52,7 @@ def page(
     environment = Environment(
         loader=PackageLoader("cotenant.report"), autoescape=True, trim_blocks=True, lstrip_blocks=True
     )
-    columns = (*COLUMNS, *({INTERFERENCE} & {*header_of(summary.jobs)}))
+    columns = (*COLUMNS, *(name for name in header_of(summary.jobs) if name in (INTERFERENCE, MFU, OF_CEILING)))
     # By label: two works of one name have no common best device.
     labelled = [replace(row, name=job.label) for job in summary.jobs for row in job.members.rows]
     devices, matrix = mlbench.matrix(labelled)

@@ -11,7 +11,7 @@ from statistics import fmean
 from markupsafe import Markup
 
 from cotenant.report.meters import NAMES
-from cotenant.report.numbers import at_most, interval, rate
+from cotenant.report.numbers import at_most, interval, percent, rate
 from cotenant.report.page_pictures import Picture, over_time_pictures
 from cotenant.report.pictures.strips import Strip, strips
 from cotenant.report.pictures.timeline import timeline
@@ -58,7 +58,7 @@ def _card(job: Job, index: int, most: int) -> JobCard:
         rate=rate(job.node.rate),
         unit=f"{job.unit}/s" if job.unit else "items/s",
         span=span_of(job.node),
-        meters=_meters(job),
+        meters="; ".join(part for part in (_meters(job), _compute(job)) if part),
         pictures=tuple(one for one in found if one is not None),
     )
 
@@ -88,6 +88,18 @@ def _meters(job: Job) -> str:
             name, unit, scale = NAMES[quantity]
             said.append(f"{name.lower()} {fmean(found) / scale:.4g} {unit}")
     return f"per device: {', '.join(said)}" if said else ""
+
+
+def _compute(job: Job) -> str:
+    """Return what a tenant computed, and against what."""
+    if (found := job.compute) is None:
+        return ""
+    parts = [f"{rate(found.tflops * 1e12)} FLOP/s"]
+    if found.mfu is not None:
+        parts.append(f"MFU {percent(found.mfu)}")
+    if found.of_ceiling is not None and found.ceiling_tflops is not None:
+        parts.append(f"{percent(found.of_ceiling)} of the ceiling of {rate(found.ceiling_tflops * 1e12)} FLOP/s")
+    return f"per tenant: {', '.join(parts)}"
 
 
 def _strips(job: Job, most: int, name: str) -> Picture | None:

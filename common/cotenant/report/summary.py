@@ -16,6 +16,7 @@ from typing import Any
 import polars as pl
 
 from cotenant.report.alone import Interference, alone, interference, sliced, together
+from cotenant.report.ceilings import FLOP, Compute, ceilings, compute
 from cotenant.report.mlbench import NOT_IN_PG
 from cotenant.report.said import ABORTED, SEVERITIES, Loss, Said, losses, said
 from cotenant.results.detail import Detail
@@ -84,6 +85,7 @@ class Job:
     rates: tuple[LaunchRate, ...]
     members: Details
     interference: Interference | None = None
+    compute: Compute | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -121,6 +123,8 @@ def summarise(details: Iterable[Detail]) -> Summary:
         notes += [left_out(one) for one in (*shared, *lone) if one.flaw is not None]
         in_slices = Details(table, [at for one in lone if sliced(one.isolation) for at in one.at])
         jobs += _with_solos(_jobs(table, shared), in_slices)
+    jobs = _with_compute(jobs)
+    notes += [f"{job.label}: {job.compute.above}" for job in jobs if job.compute is not None and job.compute.above]
     kept, solos = (Details(table, _numbers(newest, pl.col("solo") == solo)) for solo in (False, True))
     everything = Details(table, [*kept.at, *solos.at])
     lost = Details(table, _numbers(newest.sort("solo", maintain_order=True), ~pl.col("completed")))
@@ -194,6 +198,12 @@ def _with_solos(jobs: Iterable[Job], solos: Details) -> Iterator[Job]:
             in_slices, _ = alone(by_job[job.name], job.members)
             job = replace(job, interference=interference(together(job.members, job.rates), in_slices))
         yield job
+
+
+def _with_compute(jobs: Sequence[Job]) -> list[Job]:
+    """Return the jobs held against the ceilings among them; a ceiling is held against none."""
+    most = ceilings(job.members for job in jobs if job.unit == FLOP)
+    return [replace(job, compute=compute(job.members, most.clear() if job.unit == FLOP else most)) for job in jobs]
 
 
 def _job(table: Table, label: str, work: Work | None, launches: Sequence[Launch]) -> Job:

@@ -19,6 +19,7 @@ _COLUMNS = (
     *("suite", "host", "job", "group", "tenant", "unit", "rate", "low", "high", "launches", "observations", "spread"),
     *("fairness", "worst_over_best", "slowest", "overlap", "device_load_percent", "verdict", "errors", "warnings"),
     *("interference", "interference_low", "interference_high", "interference_launches"),
+    *("tflops", "mfu", "ceiling_tflops", "of_ceiling"),
 )
 
 
@@ -61,6 +62,7 @@ def _flat(summary: Summary) -> Iterator[dict[str, Any]]:
             _named(job)
             | _numbers(job.node)
             | _interference(None if lost is None else lost.node)
+            | _compute(job)
             | {
                 "fairness": even and even.jain,
                 "worst_over_best": even and even.worst_over_best,
@@ -110,6 +112,12 @@ def _interference(found: Ratio | None) -> dict[str, Any]:
     }
 
 
+def _compute(job: Job) -> dict[str, Any]:
+    """What it did, without the sentence that stands among the notes."""
+    found = {} if job.compute is None else asdict(job.compute)
+    return {name: value for name, value in found.items() if name != "above"}
+
+
 def _job(job: Job) -> dict[str, Any]:
     return _named(job) | {
         "launches": job.launches,
@@ -119,6 +127,7 @@ def _job(job: Job) -> dict[str, Any]:
         "tenants": {name: asdict(found) for name, found in job.tenants.items()},
         "evenness": None if job.evenness is None else asdict(job.evenness),
         "interference": None if job.interference is None else asdict(job.interference),
+        "compute": _compute(job) or None,
         "work": None if job.work is None else asdict(job.work),
         "findings": dict(job.findings),
     }

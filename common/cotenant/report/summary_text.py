@@ -16,6 +16,8 @@ from cotenant.report.summary import INVALID, PASSED, Estimate, Job, Summary
 from cotenant.report.terminal import STYLES, printable
 
 INTERFERENCE = "interference"
+MFU = "MFU"
+OF_CEILING = "of ceiling"
 HEADER = (
     "job",
     "group",
@@ -30,10 +32,12 @@ HEADER = (
     "overlap",
     INTERFERENCE,
     "device load",
+    MFU,
+    OF_CEILING,
     "verdict",
     "findings",
 )
-OPTIONAL = frozenset({INTERFERENCE, "device load"})
+OPTIONAL = frozenset({INTERFERENCE, "device load", MFU, OF_CEILING})
 """Columns that are left out where no job has anything in them."""
 ABOVE = ("job", "rate", "95 % interval", "n", "spread", "overlap", "verdict")
 LEFT = frozenset({"job", "group", "unit", "tenants", "verdict", "findings"})
@@ -47,6 +51,7 @@ LEGEND = (
 INTERFERENCE_LEGEND = (
     "interference: 1 - rate together / rate alone in the slice; --table interference has it per tenant."
 )
+CEILING_LEGEND = "of ceiling: FLOP/s over those of the matrix product that --jobs ceilings measured in the same slices."
 
 
 def print_summary(summary: Summary, console: Console) -> None:
@@ -74,6 +79,8 @@ def summary_lines(summary: Summary, width: int) -> Iterator[Text]:
         yield Text(LEGEND, "dim")
     if any(job.interference is not None for job in summary.jobs):
         yield Text(INTERFERENCE_LEGEND, "dim")
+    if any(job.compute is not None and job.compute.of_ceiling is not None for job in summary.jobs):
+        yield Text(CEILING_LEGEND, "dim")
     yield from _below(summary)
 
 
@@ -110,6 +117,8 @@ def cells(job: Job) -> dict[str, str]:
         "worst/best": ABSENT if even is None else f"{even.worst_over_best:.3f}{slowest}",
         "overlap": ABSENT if job.overlap is None else at_most(job.overlap),
         "device load": ABSENT if load_percent is None else f"{load_percent:.0f} %",
+        MFU: _share(job.compute.mfu if job.compute is not None else None),
+        OF_CEILING: _share(job.compute.of_ceiling if job.compute is not None else None),
         INTERFERENCE: ABSENT if lost is None else percent(lost.interference),
         "verdict": printable(job.verdict),
         "findings": finding_counts(job.findings),
@@ -137,6 +146,10 @@ def finding_counts(counts: Mapping[str, int]) -> str:
 def style_of(verdict: str) -> str:
     """Return the colour of a verdict."""
     return "green" if verdict == PASSED else "yellow" if verdict.endswith(PASSED) or verdict == INVALID else "bold red"
+
+
+def _share(value: float | None) -> str:
+    return ABSENT if value is None else percent(value)
 
 
 def _rates(job: Job) -> str:
@@ -167,7 +180,7 @@ def _narrow(rows: Sequence[dict[str, str]], width: int) -> Iterator[Text]:
         yield line
         shared = f": {row['tenants']}; fairness {row['fairness']}, worst/best {row['worst/best']}"
         shared += f"; interference {row[INTERFERENCE]}" if row[INTERFERENCE] != ABSENT else ""
-        load = f"; device load {row['device load']}" if row["device load"] != ABSENT else ""
+        load = "".join(f"; {name} {row[name]}" for name in ("device load", MFU, OF_CEILING) if row[name] != ABSENT)
         found = f"; {row['findings']}" if row["findings"] != ABSENT else ""
         below = f"  {row['group']}, {row['unit']}{shared if row['fairness'] != ABSENT else ''}{load}{found}"
         yield Text(below, "dim")

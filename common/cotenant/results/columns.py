@@ -92,6 +92,8 @@ COLUMNS = (
     _row("n", int, "kept observations"),
     _row("mean_s", float, "mean seconds of an observation"),
     _row("sd_s", float, "their standard deviation (the population's)"),
+    _row("tflops", float, "counted operations per second of the median observation, in 10^12"),
+    _row("mfu", float, "its share of the device's peak by the datasheet"),
     _row("batch_size", int, "items of a batch, over all devices of the tenant"),
     _row("precision", str, "`fp32`, `tf32`, `bf16` or `fp16`"),
     _row("isolation", str, "the backend that held the slices"),

@@ -54,7 +54,7 @@ polars.read_ndjson("rows.jsonl", infer_schema_length=None)  # pandas.read_json("
 ```
 
 `cotenant report`, `compare` and `mlbench-report` take a Parquet file or JSON lines of rows in the place of a
-directory. What stands in no row (observations, timelines, meters, what findings say) is absent then.
+directory. What stands in no row (observations, timelines, samples of meters, what findings say) is absent then.
 """
 
 

@@ -54,6 +54,8 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     n: int | None = None
     mean_s: float | None = None
     sd_s: float | None = None
+    tflops: float | None = None
+    mfu: float | None = None
     batch_size: int | None = None
     precision: str = ""
     isolation: str = ""
@@ -86,6 +88,7 @@ def row_of(fields: Any, path: str) -> Row:
         raise ForeignError("it has neither `train_item` nor `outcome`")
     train, items = mapping_of(train), mapping_of(fields.get("train_item"))
     statistics, isolation = mapping_of(fields.get("statistics")), mapping_of(fields.get("isolation"))
+    compute = mapping_of(mapping_of(fields.get("meters")).get("compute"))
     mean, median = _positive(items.get("avg")), statistics.get("median")
     outcome = _text(fields.get("outcome"))
     # Three say so, and the worst is believed: a crashed job must not be reported as done.
@@ -122,6 +125,8 @@ def row_of(fields: Any, path: str) -> Row:
         n=whole_of(statistics.get("n", train.get("count"))),
         mean_s=_positive(train.get("avg")),
         sd_s=_not_negative(train.get("sd")),
+        tflops=_positive(compute.get("tflops")) if completed else None,
+        mfu=_positive(compute.get("mfu")) if completed else None,
         batch_size=whole_of(fields.get("batch_size")),
         precision=_text(fields.get("precision")),
         isolation=_text(isolation.get("backend")),

@@ -92,7 +92,7 @@ def rules_in(text: str) -> tuple[str, ...]:
 
 def plausible(frame: pl.LazyFrame) -> pl.LazyFrame:
     """Return a table from a file as if its records had been read: what cannot be is not known."""
-    rates = [name for name in SCHEMA if name.endswith("_items_s")]
+    rates = [*(name for name in SCHEMA if name.endswith("_items_s")), "tflops", "mfu"]
     lengths = ["robust_spread", "mean_s", "sd_s"]
     counts = ["nodes", "world_size", "batch_size_per_device"]
     return frame.with_columns(

@@ -1,0 +1,81 @@
+"""What jobs compute: against the datasheet, and against the matrix product that was measured in the same slices."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import polars as pl
+
+from cotenant.report.numbers import rate
+from cotenant.results.table import SCHEMA, Details
+
+FLOP = "FLOP"
+"""The unit of jobs that are ceilings: their rate is in operations per second."""
+SAME = ("hostname", "gpu", "isolation", "slice", "precision")
+"""What a tenant and its ceiling share."""
+_MOST = pl.Schema({**{name: SCHEMA[name] for name in SAME}, "ceiling": pl.Float64(), "upper": pl.Float64()})
+
+
+@dataclass(frozen=True, slots=True)
+class Compute:
+    """Medians over the tenants of a job, of each over its launches that count; None is what is not known.
+
+    `mfu` is the share of the datasheet's peak, `of_ceiling` that of the ceiling. `above` says where a tenant is
+    beyond the interval of its ceiling.
+    """
+
+    tflops: float
+    mfu: float | None
+    ceiling_tflops: float | None
+    of_ceiling: float | None
+    above: str = ""
+
+
+def ceilings(products: Iterable[Details]) -> pl.DataFrame:
+    """Return the highest product of each slice: its median FLOP/s, and the highest end of its launches' intervals."""
+    found = [
+        _taken(one, "rate_items_s", "interval_high_items_s", "world_size")
+        .filter(pl.col("world_size").fill_null(1) == 1)
+        .group_by(SAME)
+        .agg(pl.col("rate_items_s").median().alias("ceiling"), pl.col("interval_high_items_s").max().alias("upper"))
+        for one in products
+    ]
+    return pl.concat([pl.DataFrame(schema=_MOST), *found]).sort("ceiling").unique(SAME, keep="last")
+
+
+def compute(members: Details, most: pl.DataFrame) -> Compute | None:
+    """Return what the launches of a job did against these ceilings; None where no operations were counted."""
+    counted = _taken(members, "tflops", "mfu").drop_nulls("tflops")
+    if counted.is_empty():
+        return None
+    tenants = counted.group_by(SAME).agg(flops=1e12 * pl.col("tflops").median(), mfu=pl.col("mfu").median())
+    held = tenants.join(most, on=SAME, how="left").with_columns(share=pl.col("flops") / pl.col("ceiling"))
+    middle = held.select(pl.col("flops", "mfu", "ceiling", "share").median()).row(0, named=True)
+    ceiling = middle["ceiling"]
+    return Compute(
+        tflops=middle["flops"] / 1e12,
+        mfu=middle["mfu"],
+        ceiling_tflops=ceiling and ceiling / 1e12,
+        of_ceiling=middle["share"],
+        above=_above(held.filter(pl.col("flops") > pl.col("upper"))),
+    )
+
+
+def _taken(details: Details, *names: str) -> pl.DataFrame:
+    """Return these columns of records; the precision `half` has the products of fp16."""
+    found = details.table.frame.select(*SAME, *names)[details.at]
+    return found.with_columns(pl.col("precision").replace("half", "fp16"))
+
+
+def _above(beyond: pl.DataFrame) -> str:
+    """Return a sentence on the tenant that is the farthest beyond, if any is."""
+    if beyond.is_empty():
+        return ""
+    worst = beyond.sort("share", *SAME).row(-1, named=True)
+    return (
+        f"{rate(worst['flops'])} FLOP/s in {worst['precision']} are {worst['share']:.3g} times the ceiling measured in "
+        f"the same slice, {rate(worst['ceiling'])} FLOP/s ({rate(worst['upper'])} FLOP/s at most). Either fewer "
+        "operations ran than were counted, or the ceiling was measured under other conditions: measure it again beside "
+        "this suite with ./run.sh --jobs ceilings."
+    )

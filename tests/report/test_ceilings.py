@@ -1,0 +1,180 @@
+"""What jobs compute, against the datasheet and against the products measured in the same slices."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from msgspec.structs import replace
+
+from cotenant.report.ceilings import Compute
+from cotenant.report.page import page
+from cotenant.report.summary import Summary, summarise
+from cotenant.report.summary_files import as_csv, as_json, as_markdown
+from cotenant.report.summary_text import CEILING_LEGEND, MFU, OF_CEILING, header_of, summary_lines
+from cotenant.results.record import Record
+from cotenant.results.table import Details, Table, frame_of
+from report.making import UNSLICED, detail, launch, solo, summary_of
+from results.made import ARGUMENTS, T0_NS, a_part
+
+PER_STEP = 64
+"""Operations of a step of a job. Of 30 steps in half a second that is half of what a product credits (3840 items)."""
+H200: dict[str, Any] = {"gpu": "NVIDIA H200"}
+
+
+def sliced(records: list[Record]) -> list[Record]:
+    """The records, each tenant in a slice of its own."""
+    found = []
+    for one in records:
+        planned = one.isolation.planned | {"processors": str(one.tenant)}
+        found.append(replace(one, isolation=replace(one.isolation, planned=planned)))
+    return found
+
+
+def job(name: str = "vae", uid: int = 0, flops: float = PER_STEP, precision: str = "fp32", **more: Any) -> list[Record]:
+    """A launch whose steps are of so many operations."""
+    seen = {"dtype": precision.replace("half", "fp16"), "device": "cpu", "flops_per_step": flops, "world_size": 1}
+    part = a_part(item="image", arguments=ARGUMENTS | {"precision": precision}, observed=seen)
+    return sliced(launch(name, uid, part=part, **more))
+
+
+def product(name: str = "product", uid: int = 0, precision: str = "fp32", ranks: int = 1, **more: Any) -> list[Record]:
+    """A launch of a ceiling: its items are operations."""
+    seen = {"dtype": precision, "device": "cpu", "flops_per_step": 128, "world_size": ranks}
+    part = a_part(item="FLOP", arguments=ARGUMENTS | {"precision": precision}, observed=seen)
+    place = {"suite": "ceilings"} | more.pop("place", {})
+    return sliced(launch(name, uid, part=part, place=place, **more))
+
+
+def computed(records: list[Record], name: str = "vae") -> Compute:
+    (found,) = [one.compute for one in summary_of(records).jobs if one.name == name]
+    assert found is not None
+    return found
+
+
+def of_ceiling(records: list[Record]) -> float | None:
+    return computed(records).of_ceiling
+
+
+def printed(summary: Summary, width: int) -> str:
+    return "\n".join(line.plain for line in summary_lines(summary, width))
+
+
+def test_a_tenant_is_held_against_the_product_in_its_own_slice() -> None:
+    fast, slow = product(mean_ms=250)[0], product(mean_ms=1000)[1]
+    found = computed([*job(), fast, slow])
+    # Tenant 0 has a quarter of its ceiling. Tenant 1 and its ceiling are both 1 % slower, and it has all of it.
+    assert found.of_ceiling == pytest.approx((0.25 + 1) / 2, rel=1e-3)
+    assert found.tflops == pytest.approx(PER_STEP * 30 / 0.5 / 1e12, rel=0.01)
+    assert found.ceiling_tflops == pytest.approx((3840 / 0.25 + 3840 / 1.01) / 2 / 1e12, rel=1e-3)
+    assert (found.mfu, found.above) == (None, "")
+
+
+def test_of_several_launches_the_medians_count() -> None:
+    jobs = [one for uid in range(3) for one in job(uid=uid)]
+    products = [one for uid in range(5) for one in product(uid=uid)]
+    seconds = pd.DataFrame(
+        [
+            (one.unit, one.tenant, np.median([(o.end_ns - o.start_ns) / 1e9 for o in one.observations[one.skip :]]))
+            for one in (*jobs, *products)
+        ],
+        columns=["unit", "tenant", "seconds"],
+    )
+    rates = (1 / seconds.set_index(["unit", "tenant"])["seconds"]).groupby(level=[0, 1]).median()
+    expected = (PER_STEP * 30 * rates["image"] / (3840 * rates["FLOP"])).median()
+    assert of_ceiling([*jobs, *products]) == pytest.approx(expected, rel=1e-3)
+
+
+def test_the_highest_of_several_products_is_the_ceiling() -> None:
+    assert of_ceiling([*job(), *product("product_device", mean_ms=250), *product()]) == pytest.approx(0.25, rel=1e-3)
+
+
+def test_without_a_ceiling_there_is_none_and_no_column() -> None:
+    summary = summary_of(job())
+    assert of_ceiling(job()) is None
+    assert not {MFU, OF_CEILING} & {*header_of(summary.jobs)}
+    assert CEILING_LEGEND not in printed(summary, 250)
+
+
+UNLIKE: dict[str, list[Record]] = {
+    "other precision": product(precision="bf16"),
+    "other slice": [replace(one, isolation=replace(one.isolation, planned={})) for one in product()],
+    "other isolation": product(place=UNSLICED),
+    "other host": product(place={"hostname": "node2"}),
+    "other device": product(place={"machine": {"model_name": "Another Processor", "accelerators": []}}),
+    "INVALID": product(load=(T0_NS, T0_NS + 10**10)),
+    "a missing tenant": product()[:1],
+    "alone": sliced(solo("product", part=a_part(item="FLOP"), place={"suite": "ceilings"})),
+    "several ranks": product(ranks=2),
+}
+
+
+@pytest.mark.parametrize("records", UNLIKE.values(), ids=UNLIKE)
+def test_what_was_measured_otherwise_is_no_ceiling(records: list[Record]) -> None:
+    assert of_ceiling([*job(), *records]) is None
+
+
+def test_half_is_held_against_fp16() -> None:
+    assert of_ceiling([*job(precision="half"), *product(precision="fp16")]) == pytest.approx(0.5, rel=1e-3)
+
+
+def test_a_launch_that_does_not_count_weighs_nothing() -> None:
+    invalid = job(uid=1, flops=50 * PER_STEP, load=(T0_NS, T0_NS + 10**10))
+    assert of_ceiling([*job(), *invalid, *product()]) == pytest.approx(0.5, rel=1e-3)
+
+
+def test_a_ceiling_is_held_against_none() -> None:
+    found = computed([*product(), *product("product_device", mean_ms=250)], "product")
+    assert found.tflops > 0
+    assert (found.of_ceiling, found.ceiling_tflops) == (None, None)
+
+
+def test_where_nothing_was_counted_there_is_nothing() -> None:
+    vae, _ = summary_of([*launch("vae"), *product()]).jobs
+    assert vae.compute is None
+
+
+def test_what_is_above_the_ceilings_interval_is_said() -> None:
+    summary = summary_of([*job("ssd", flops=3 * PER_STEP), *job(), *product()])
+    (said,) = summary.notes
+    assert said.startswith("ssd: 11.41k FLOP/s")
+    assert "are 1.5 times the ceiling measured in the same slice, 7604 FLOP/s (7634 FLOP/s at most)" in said
+    assert "./run.sh --jobs ceilings" in said
+    for text in (printed(summary, 250), as_json(summary), page("A title", summary, {})):
+        assert said in text
+
+
+def test_within_the_ceilings_interval_nothing_is_said() -> None:
+    assert summary_of([*job(flops=2 * PER_STEP * 1.0001), *product()]).notes == ()
+
+
+def test_every_view_has_the_shares() -> None:
+    seen = {"dtype": "bf16", "device": "cuda", "flops_per_step": 10**12, "world_size": 1}
+    part = a_part(item="image", observed=seen, arguments=ARGUMENTS | {"precision": "bf16"}, **H200)
+    summary = summary_of([*launch("convnet", part=part), *job(), *product()])
+    for text in (printed(summary, 250), printed(summary, 80), as_markdown(summary), page("A title", summary, {})):
+        assert OF_CEILING in text
+        assert MFU in text
+        assert "50.0 %" in text
+        assert "6.0 %" in text
+    card = re.search(r"per tenant: ([\d.]+) FLOP/s, 50\.0 % of the ceiling of ([\d.]+) FLOP/s", page("", summary, {}))
+    assert card is not None
+    assert [float(one) for one in card.groups()] == pytest.approx([3820, 7640], rel=0.01)
+    convnet, vae, ceiling = [row for row in csv.DictReader(io.StringIO(as_csv(summary))) if not row["tenant"]]
+    assert float(convnet["mfu"]) == pytest.approx(60 / 989.5, rel=0.01)
+    assert (convnet["of_ceiling"], vae["mfu"], ceiling["of_ceiling"]) == ("", "", "")
+    found = json.loads(as_json(summary))["jobs"][1]["compute"]
+    assert found == {name: found[name] for name in ("tflops", "mfu", "ceiling_tflops", "of_ceiling")}
+    assert float(vae["of_ceiling"]) == found["of_ceiling"] == pytest.approx(0.5, rel=1e-3)
+
+
+def test_exported_rows_say_the_same() -> None:
+    records = [*job("ssd", flops=3 * PER_STEP), *job(), *product()]
+    rows = summarise(Details(Table(frame_of(map(detail, records)))))
+    assert [one.compute for one in rows.jobs] == [one.compute for one in summary_of(records).jobs]
