@@ -19,6 +19,7 @@ from cotenant.findings.rules import (
     input_stall,
     loss,
     memory_kills,
+    meters_absent,
     mfu,
     neighbour,
     not_enforced,
@@ -76,6 +77,7 @@ RULES = (
     scaling,
     budget,
     until_interval,
+    meters_absent,
 )
 
 
