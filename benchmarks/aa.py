@@ -3,7 +3,8 @@
 python benchmarks/run.py aa [--jobs FILE] [--name NAMES] [--launches N] [--outdir DIR] [-- flags of run.sh]
 
 A job that comes out FASTER or SLOWER is launched once more on both sides, and the new launches alone judge it. The
-claim is of a quiet machine: it is shown only where foreign load and steal stayed below their bounds in every launch.
+claim is of a quiet machine: it is shown only where foreign load and steal stayed below their bounds in every launch,
+and where both are known of every launch: foreign load is of those timed for a second at least.
 """
 
 from __future__ import annotations
@@ -40,7 +41,10 @@ SETTLED = (Verdict.SAME, Verdict.UNCLEAR)
 
 @dataclass(frozen=True)
 class Bound:
-    """What others took during the launches of one side, as shares of their bound: at most 1 is quiet."""
+    """What others took during the launches of one side, as shares of their bound: at most 1 is quiet.
+
+    Of `unknown` launches nobody knows what others took, and so not that they were quiet.
+    """
 
     side: str
     what: str
@@ -50,7 +54,11 @@ class Bound:
 
     @property
     def quiet(self) -> bool:
-        return bool(self.shares) and max(self.shares) <= 1
+        return self.known and max(self.shares) <= 1
+
+    @property
+    def known(self) -> bool:
+        return bool(self.shares) and not self.unknown
 
 
 def main() -> int:
@@ -151,14 +159,22 @@ def _said(lines: Lines, bounds: Sequence[Bound]) -> tuple[str, int]:
     if missing:
         return f"Nothing is shown: {', '.join(missing)} cannot be compared.", 1
     different = [f"{one.job} {one.verdict}" for one in lines.lines if one.verdict not in SETTLED]
-    quiet = all(one.quiet for one in bounds)
+    doubt = _doubt(bounds)
     if different:
-        more = "" if quiet else ", on a machine that was not quiet"
+        more = f", and {doubt}" if doubt else ""
         return f"Refuted: {', '.join(different)}, though both sides are the same{more}.", 1
-    if not quiet:
-        return "No job looks different, but the machine was not quiet: this is no proof.", 1
+    if doubt:
+        return f"No job looks different, but {doubt}: this is no proof.", 1
     same = sum(one.verdict is Verdict.SAME for one in lines.lines)
     return f"Shown: none of {len(lines.lines)} jobs is FASTER or SLOWER ({same} SAME) with {fewest} launches a side.", 0
+
+
+def _doubt(bounds: Sequence[Bound]) -> str:
+    """Return why the machine cannot be called quiet, or nothing."""
+    if any(max(one.shares, default=0) > 1 for one in bounds):
+        return "the machine was not quiet"
+    unknown = [f"{one.what} in {one.unknown} launches of {one.side}" for one in bounds if not one.known]
+    return f"nobody knows of {', '.join(unknown)}" if unknown else ""
 
 
 if __name__ == "__main__":

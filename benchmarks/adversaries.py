@@ -17,6 +17,7 @@ from pathlib import Path
 from statistics import median
 
 from adversary import DEEDS
+from promises import Promise
 from rich.console import Console
 from rich.table import Table
 from suites import COMMANDS, REPORT, ROOT, run_suite
@@ -30,6 +31,7 @@ REPEATS = {"auto": 60, "none": 15}
 SLICE_BYTES = 1 << 30
 KEEPS = ("memory hog", "spinner on all processors", "SIGTERM ignorer", "double-forking daemon")
 """The adversaries beside which the neighbour is promised 0.9 of its rate alone: what they take is sliced."""
+PROMISE = Promise(">=", 0.9, "with slices")
 ALONE = "nobody"
 BASE = "cotenant-bench"
 
@@ -66,7 +68,7 @@ def left_behind(scratch: Path) -> list[str]:
     return found
 
 
-def main(argv: Sequence[str]) -> None:
+def main(argv: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="run.py adversaries")
     parser.add_argument("deeds", nargs="*", metavar="DEED", help=f"of {', '.join(DEEDS)}; all where none is named")
     parser.add_argument("--rounds", type=int, default=ROUNDS)
@@ -83,25 +85,32 @@ def main(argv: Sequence[str]) -> None:
                     place = Path(scratch) / f"{turn}-{deeds.index(deed)}-{isolation}"
                     rates.setdefault((deed, isolation), []).append(neighbour_rate(place, deed, isolation))
                     left += left_behind(Path(scratch))
-    Console(width=120).print(table_of(rates, deeds))
+    table, kept = table_of(rates, deeds)
+    Console(width=120).print(table)
     launches = given.rounds * len(deeds) * len(REPEATS)
     print(f"Left behind after {launches} launches: {', '.join(sorted(set(left))) or 'nothing'}")
+    return 0 if kept and not left else 1
 
 
-def table_of(rates: dict[tuple[str, str], list[float]], deeds: Sequence[str]) -> Table:
-    """Return what was kept of the rate beside nobody, round by round."""
+def table_of(rates: dict[tuple[str, str], list[float]], deeds: Sequence[str]) -> tuple[Table, bool]:
+    """Return what was kept of the rate beside nobody, round by round, and whether every promise was kept."""
+    promises_kept = True
     table = Table("neighbour", "with slices", "worst", "--isolation none", "worst", "rounds", "promise")
     table.title = "What the auto-encoder keeps of its rate beside"
     for deed in deeds:
-        cells: list[str] = []
+        if deed == ALONE:
+            continue
+        cells, verdict = [], ""
         for isolation in REPEATS:
             pairs = zip(rates[deed, isolation], rates[ALONE, isolation], strict=True)
             kept = [rate / alone for rate, alone in pairs]
             cells += [f"{median(kept):.3f}", f"{min(kept):.3f}"]
-        if deed != ALONE:
-            table.add_row(deed, *cells, str(len(kept)), ">= 0.9 with slices" if deed in KEEPS else "")
-    return table
+            if isolation == "auto" and deed in KEEPS:
+                verdict = PROMISE.verdict(median(kept))
+                promises_kept = promises_kept and PROMISE.kept(median(kept))
+        table.add_row(deed, *cells, str(len(kept)), verdict)
+    return table, promises_kept
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    sys.exit(main(sys.argv[1:]))

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import subprocess
+import sys
 import tempfile
 from pathlib import Path
 from time import perf_counter_ns
 
-from pairs import Median, interleaved, median_of
+from pairs import interleaved, median_of
+from promises import Promise
 from rich.console import Console
 from rich.table import Table
 
@@ -20,6 +22,7 @@ from cotenant.machine.topology import discover
 
 TENANTS = 200
 COMMAND = ["/bin/true"]
+CGROUP_WORK, START = Promise("<=", 3, "ms"), Promise("<=", 10, "ms")
 
 
 class Slices:
@@ -63,7 +66,7 @@ class Slices:
         return perf_counter_ns() - start_ns
 
 
-def main() -> None:
+def main() -> int:
     chosen = choose_backend("auto", cgroup_mounts(), "cotenant-bench")
     backend = chosen.backend
     backend.open(RunName())
@@ -76,15 +79,19 @@ def main() -> None:
         backend.close()
     over = [ours - bare for ours, bare in zip(entered, plain, strict=True)]
     table = Table("per tenant", "median", "95 % interval", "tenants", "promise", title=f"Isolation by {backend.name}")
+    kept = True
     for what, values, promise in (
-        ("cgroup work: create, verify, count, kill, remove", work, "<= 3 ms"),
-        ("a plain process start", plain, ""),
-        ("start through the shim, over a plain one", over, "<= 10 ms"),
+        ("cgroup work: create, verify, count, kill, remove", work, CGROUP_WORK),
+        ("a plain process start", plain, None),
+        ("start through the shim, over a plain one", over, START),
     ):
-        one: Median = median_of([value / 1e6 for value in values])
-        table.add_row(what, f"{one.value:.2f} ms", f"{one.low:.2f} .. {one.high:.2f}", str(one.n), promise)
+        one = median_of([value / 1e6 for value in values])
+        verdict = promise.verdict(one.value) if promise else ""
+        table.add_row(what, f"{one.value:.2f} ms", f"{one.low:.2f} .. {one.high:.2f}", str(one.n), verdict)
+        kept = kept and (promise is None or promise.kept(one.value))
     Console(width=120).print(table)
+    return 0 if kept else 1
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -25,6 +25,7 @@ from starts import StartError, end_starts_with_this, start
 SHORT_STEP_NS, SHORT_PAIRS = 10_000_000, 400
 LEAST_PAIRS = 6  # Of fewer values a median has no 95 % interval.
 LEAST_RATE = 0.995
+BROKEN = "BROKEN"
 LIMIT_S = 600
 COLUMNS = ("job", "size", "step", "harness per step", "same step, bare", "by hand", "pairs", "promise")
 
@@ -51,8 +52,8 @@ class Row:
         if min(self.same.n, self.hand.n) < least:
             return f"open: fewer than {least} pairs"
         if self.share > 1 - LEAST_RATE or (short and self.same.high < LEAST_RATE):
-            return "BROKEN: slower than a bare loop"
-        return "kept" if self.hand.high >= LEAST_RATE else "BROKEN: slower than by hand"
+            return f"{BROKEN}: slower than a bare loop"
+        return "kept" if self.hand.high >= LEAST_RATE else f"{BROKEN}: slower than by hand"
 
 
 def measured(name: str, pairs: int) -> Row:
@@ -104,6 +105,7 @@ def main(argv: Sequence[str]) -> int:
             failed = True
             table.add_row(name, size(job.arguments, job.ranks), "", "", "", "", "", f"FAILED: {error}")
             continue
+        failed |= row.verdict.startswith(BROKEN)
         harness = f"{row.harness_ns.value:.0f} ns, {row.share:.2g}".replace("e-0", "e-")
         step = f"{row.step_ns / 1e6:.4g} ms"
         table.add_row(

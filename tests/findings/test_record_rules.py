@@ -10,6 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from cotenant.findings.rules import RULES, findings_of
+from cotenant.isolation.enabling import OF_V1
 from cotenant.results.record import Observed, Record
 from cotenant.stats.budget import Amount
 from results.made import (
@@ -93,6 +94,13 @@ def computed(flops_per_step: float, **seen: Any) -> Record:
     """A record of half-second observations of 30 steps in fp32 on a T4, whose peak is 8.1 TFLOP/s."""
     part = a_part(gpu="Tesla T4", observed={"dtype": "fp32", "device": "cuda", "flops_per_step": flops_per_step} | seen)
     return a_record(told={"part": part, "observations": observed([500.0] * 20)})
+
+
+def unmeasured(absent: dict[str, str], uncounted: list[str], outcome: str = "completed") -> Record:
+    """A record on v1 without these meters and counters, of which an older kernel lacks `pids_peak`."""
+    known = {name: how for name, how in OF_V1.items() if name in uncounted}
+    isolation = replace(ISOLATION, uncounted=uncounted, enabled_by=known)
+    return a_record({"isolation": isolation}, common={"meters": {"absent": absent}}, outcome=outcome)
 
 
 def on_devices(
@@ -525,6 +533,18 @@ FIRES: list[tuple[str, str, Made, str]] = [
         lambda: on_devices(["MIG-1"], {"GPU-a": [(4, "theirs")]}),
         "While tenants were timed other processes used their devices: theirs (pid 4) on device 0.",
     ),
+    (
+        "meters_absent",
+        "info",
+        lambda: unmeasured({"packages": "a launch alone"}, ["pids_peak"]),
+        "Not measured in this launch: packages, pids_peak.",
+    ),
+    (
+        "meters_absent",
+        "info",
+        lambda: unmeasured({}, ["throttled_ns", "oom_kills"]),
+        "Not measured in this launch: oom_kills, throttled_ns.",
+    ),
 ]
 
 SILENT: list[tuple[str, Made]] = [
@@ -618,6 +638,8 @@ SILENT: list[tuple[str, Made]] = [
     ("device_in_use", lambda: on_devices(["GPU-b"], {"GPU-a": [(4, "theirs")]})),
     ("device_in_use", lambda: on_devices(["GPU-a"], {"GPU-a": [(4, "nvidia-cuda-mps-server")]})),
     ("device_in_use", lambda: a_record(common={"meters": {}})),
+    ("meters_absent", lambda: unmeasured({}, [])),
+    ("meters_absent", lambda: unmeasured({"packages": "a launch alone"}, ["pids_peak"], outcome="failed")),
 ]
 
 
@@ -648,6 +670,14 @@ def test_a_batch_longer_than_the_budget_is_said_alone() -> None:
     record = budgeted(5.0, Amount(30, 20, 5), Amount(1, 1, 0), 7300.0)
     assert rules(record)["budget"].severity == "warning"
     assert rules(record)["budget"].sentence.endswith("1 of 600 batches. One batch alone took 7.3 s.")
+
+
+def test_what_would_enable_meters_is_said_once_for_all_it_enables() -> None:
+    record = unmeasured({"packages": "a launch alone"}, ["pids_refused", "pids", "throttled_ns"])
+    assert rules(record)["meters_absent"].remedy == (
+        "They would need a launch alone (packages); the v1 controller pids (pids, pids_refused)."
+    )
+    assert rules(unmeasured({}, ["throttled_ns"]))["meters_absent"].remedy == ""
 
 
 def test_a_good_record_has_no_finding() -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from cotenant.results.record import Record
+from cotenant.stats.budget import Amount
 from results.made import ARGUMENTS, a_part, a_record, observed, rules
 
 H200 = {"gpu": "NVIDIA H200"}
@@ -53,6 +54,16 @@ def test_a_record_that_did_not_complete_or_kept_nothing_has_none() -> None:
     assert "compute" not in stepped(10**12, skip=20).meters
     part = a_part(observed={"flops_per_step": 1, "device": "cuda"}, **H200)
     assert "compute" not in a_record(told={"part": part}, outcome="failed").meters
+
+
+def test_the_steps_are_those_that_go_gave_and_not_those_asked_for() -> None:
+    """A budget halves what a program does that names `number` among its arguments only."""
+    asked, given = Amount(30, 20, 5), Amount(15, 20, 5)
+    record = stepped(2 * 10**13, asked=asked, given=given)
+    assert record.arguments["number"] == 15
+    assert record.meters["compute"]["tflops"] == pytest.approx(600)
+    assert "mfu_impossible" not in rules(record)
+    assert "mfu_impossible" in rules(stepped(2 * 10**13, asked=asked, given=asked))
 
 
 def test_more_than_the_peak_is_no_number() -> None:

@@ -98,9 +98,10 @@ def build_record(place: Place, told: Told, common: Common, outcome: str, message
     completed = ended == "completed"
     train, train_item, statistics = measured(told.kept) if completed else (None, None, None)
     gpu = _gpu(place, part)
-    compute = utilisation(part, told.kept, gpu) if completed else {}
+    arguments = part.given_arguments(told.done if completed else told.given)
+    compute = utilisation(part, arguments.get("number"), told.kept, gpu) if completed else {}
     record = Record(
-        arguments=part.given_arguments(told.done if completed else told.given),
+        arguments=arguments,
         suite=place.suite,
         name=place.name + SOLO if place.solo else place.name,
         run_id=place.run_id,

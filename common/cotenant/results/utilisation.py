@@ -11,13 +11,14 @@ from cotenant.results.record import Observed
 from cotenant.results.said import Said
 
 
-def utilisation(part: Said, kept: Sequence[Observed], device: str) -> dict[str, Any]:
+def utilisation(part: Said, number: object, kept: Sequence[Observed], device: str) -> dict[str, Any]:
     """Return `compute` for a record's meters, of one device; empty where operations were not counted, or no time was.
 
+    `number` is how many steps each observation made, as the record says it; what is no such number gives nothing.
     `mfu` is null for a device without a known peak in the precision that was observed. Of several ranks it is the
     first one's operations on its own device.
     """
-    flops, number = part.observed.get("flops_per_step"), part.given_arguments().get("number")
+    flops = part.observed.get("flops_per_step")
     if not kept or not all(one.possible for one in kept):
         return {}
     if not isinstance(flops, (int, float)) or not isinstance(number, int) or flops <= 0 or number <= 0:

@@ -20,6 +20,7 @@ from cotenant.findings.rules import (
     input_stall,
     loss,
     memory_kills,
+    meters_absent,
     mfu,
     neighbour,
     not_enforced,
@@ -80,6 +81,7 @@ RULES = (
     scaling,
     budget,
     until_interval,
+    meters_absent,
 )
 
 
