@@ -100,6 +100,20 @@ def test_a_program_that_never_says_hello_runs_unsynchronised(loose: Suites) -> N
     assert "plain in" in loose.log()
 
 
+def test_what_could_not_be_measured_is_a_finding_only_for_those_who_ask(loose: Suites) -> None:
+    quiet = loose.run([job()], "--users", 2, "--strict")
+    told = loose.run([job()], "--users", 2, "--strict", "--verbose")
+    assert (quiet.returncode, told.returncode) == (0, 0), quiet.stdout + told.stdout
+    for record in loose.records():
+        missing = {*record["meters"]["absent"], *record["isolation"]["uncounted"]}
+        (found,) = [one for one in record["findings"] if one["rule"] == "meters_absent"]
+        assert found["severity"] == "info"
+        assert found["sentence"] == f"Not measured in this launch: {', '.join(sorted(missing))}."
+        assert "--isolation require says what they need" in found["remedy"]
+    assert "Not measured" not in quiet.stdout
+    assert told.stdout.count("info: Not measured in this launch: ") == 1
+
+
 def test_an_invalid_launch_fails_only_when_asked_to_be_strict(loose: Suites) -> None:
     jobs = [job("rogue.py", "--malformed", args={"--repeat": 6})]
     assert loose.run(jobs, "--users", 1).returncode == 0
