@@ -40,4 +40,5 @@ def cards(summary: Summary) -> list[Card]:
 def _of_launches(summary: Summary) -> str:
     counts = [len(job.rates) for job in summary.jobs]
     least, most = min(counts, default=0), max(counts, default=0)
-    return f"{least if least == most else f'{least} to {most}'} launches each count"
+    several = "" if most == 1 else "es"
+    return f"{least if least == most else f'{least} to {most}'} launch{several} each count"
