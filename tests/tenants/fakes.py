@@ -5,6 +5,7 @@ from pathlib import Path
 
 from cotenant.isolation.backend import Counters, Entry, NotIsolatedError, ReadBack, RunName
 from cotenant.isolation.plan import Slice
+from cotenant.launch.environment import SOURCE_ROOT
 from cotenant.launch.tenant import Order
 
 
@@ -69,6 +70,7 @@ def orders(folder: Path, *command: str, tenants: int = 2) -> list[Order]:
             command=list(command),
             environment={
                 "PATH": os.environ["PATH"],
+                "PYTHONPATH": str(SOURCE_ROOT),
                 "COTENANT_TENANT": str(tenant),
                 "COTENANT_SOCKET": str(folder / f"t{tenant}"),
             },
