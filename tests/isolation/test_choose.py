@@ -153,7 +153,9 @@ def test_without_any_swap_there_is_none_to_hold(asked: str, mounts: Mounts, swap
 @pytest.mark.parametrize("asked", ["require", "v2", "systemd"])
 def test_v2_is_held_to_the_same(asked: str, refuse: Refuse) -> None:
     refuse(NO, None, None, unenforced=("pids",))
-    with pytest.raises(IsolationError, match=r"it does not hold these limits here: pids.* delegated to us \(for pids\)"):
+    with pytest.raises(
+        IsolationError, match=r"it does not hold these limits here: pids.* delegated to us \(for pids\)"
+    ):
         choose_backend(asked, NOTHING, None)
 
 

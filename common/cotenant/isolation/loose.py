@@ -70,7 +70,7 @@ class NoIsolation:
 
 
 class Affinity(NoIsolation):
-    """Processors by sched_setaffinity, which holds whoever does not undo it; memory comes from any node, without limit."""
+    """Processors by sched_setaffinity, which a tenant could undo; memory comes from any node, without limit."""
 
     name = "affinity"
     unenforced: tuple[str, ...] = ("nodes", "memory", "swap", "pids")
