@@ -15,8 +15,8 @@ set -euo pipefail
 
 HOST_ROOT=${HOST_ROOT:-}
 V1_CONTROLLERS=(cpuset memory cpuacct freezer pids)
-V2_NEEDED=(cpuset memory pids)
-V2_WANTED=(cpu io) # They count, and limit nothing.
+V2_NEEDED=(cpuset memory)
+V2_WANTED=(pids cpu io) # The last two count, and limit nothing.
 DROP_IN=('[Service]' 'Delegate=cpu cpuset io memory pids')
 did='done' dry='' remove='' install='' login=''
 
@@ -187,6 +187,8 @@ v2() {
     for controller in "${V2_NEEDED[@]}"; do
         grep -qw "$controller" "$top/cgroup.controllers" || fail 1 "The kernel offers no $controller controller in $top."
     done
+    grep -qw pids "$top/cgroup.controllers" ||
+        say "The kernel offers no pids controller in $top: the number of a tenant's processes will not be limited."
     for controller in "${V2_NEEDED[@]}" "${V2_WANTED[@]}"; do
         if grep -qw "$controller" "$top/cgroup.controllers" && ! grep -qw "$controller" "$top/cgroup.subtree_control"; then
             missing+=("+$controller")

@@ -1,7 +1,7 @@
 """A tenant that joins the rendezvous, and from GO to STOP does its worst: `adversary.py DEED --repeat R --number N`.
 
-Each deed goes on until the process is killed; `LIMIT_BYTES` bounds what those take that a slice would bound. Standard
-library only.
+Each deed goes on until the process is killed; `LIMIT_BYTES` and `LIMIT_PROCESSES` bound what those take that a
+slice would bound. Standard library only.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NoReturn
 
+from cotenant.machine.kernel_files import read_int
+from cotenant.machine.limits import cgroup_mounts
 from cotenant.protocol.client import Rendezvous, wait_until
 
 LIMIT_BYTES = 4 << 30
@@ -41,19 +43,59 @@ def memory_hog() -> NoReturn:
 
 
 def fork_bomb() -> NoReturn:
-    """Fork in every process, as far as the bound goes, each spinning for a while."""
+    """Fork in every process until that is refused, spin for a while, wait for one's children, and begin anew."""
+    first, children, tokens = os.getpid(), 0, None if processes_are_limited() else Tokens(LIMIT_PROCESSES)
     while True:
-        children = 0
-        with contextlib.suppress(OSError):
-            while children < LIMIT_PROCESSES:
-                if os.fork() == 0:
-                    spin_until = time.monotonic() + 0.5
-                    while time.monotonic() < spin_until:
-                        pass
-                    os._exit(0)
-                children += 1
+        while (child := forked(tokens)) is not None:
+            children = children + 1 if child else 0
+        spin_until = time.monotonic() + 0.5
+        while time.monotonic() < spin_until:
+            pass
         for _ in range(children):
             os.wait()
+            if tokens is not None:
+                tokens.give()
+        if os.getpid() != first:
+            os._exit(0)
+        children = 0
+
+
+class Tokens:
+    """So many of them for a process and all that descend from it."""
+
+    def __init__(self, count: int) -> None:
+        self._out, self._in = os.pipe()
+        os.set_blocking(self._out, False)
+        os.write(self._in, bytes(count))
+
+    def take(self) -> None:
+        """Raises BlockingIOError where none is left."""
+        os.read(self._out, 1)
+
+    def give(self) -> None:
+        os.write(self._in, b"0")
+
+
+def forked(tokens: Tokens | None) -> int | None:
+    """Return what fork returns, or None where a token or the kernel refuses it."""
+    try:
+        if tokens is not None:
+            tokens.take()
+    except BlockingIOError:
+        return None
+    try:
+        return os.fork()
+    except OSError:
+        if tokens is not None:
+            tokens.give()
+        return None
+
+
+def processes_are_limited() -> bool:
+    """Whether we are in a slice of Cotenant's that holds the number of processes."""
+    mounts = cgroup_mounts()
+    places = [place for place in (mounts.own_path("pids"), mounts.own_path()) if place is not None]
+    return any("/cotenant" in str(place) and read_int(place / "pids.max") is not None for place in places)
 
 
 def busy() -> NoReturn:

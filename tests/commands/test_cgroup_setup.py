@@ -91,6 +91,15 @@ def test_a_controller_that_the_kernel_lacks_is_named(host: FakeHost) -> None:
     assert host.requests() == []
 
 
+def test_without_the_controller_pids_it_goes_on_and_says_so(host: FakeHost) -> None:
+    host.v2()
+    (host.cgroups / "cgroup.controllers").write_text("cpuset memory\n")
+    said = host.setup("--dry-run")
+    assert said.returncode == 0, said.stderr
+    assert "no pids controller in /sys/fs/cgroup: the number of a tenant's processes will not be" in said.stdout
+    assert "+pids" not in said.stdout
+
+
 def test_of_two_mounts_of_one_hierarchy_the_whole_one_is_taken(host: FakeHost) -> None:
     host.mount("cgroup", "/part", "cpuset", shown="/docker/abc")
     host.v1()

@@ -34,7 +34,7 @@ def test_this_host_as_a_person_sees_it() -> None:
     assert ended.returncode == 0, ended.stderr
     lines = ended.stdout.splitlines()
     assert lines[2].startswith(f"1 tenant with {len(os.sched_getaffinity(0))} processor")
-    assert lines[3] == "isolation none; not held: processors, memory, swap, pids"
+    assert lines[3] == "isolation none; not held: processors, nodes, memory, swap, pids"
     assert any(line.startswith("A  0 ") for line in lines)
     assert "\x1b" not in ended.stdout
 
@@ -77,7 +77,7 @@ def test_the_document(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: p
     assert found["reserve_bytes"] == 2 << 30
     total = 3 * found["tenants"][0]["memory_bytes"] + found["reserve_bytes"] + found["memory_unused_bytes"]
     assert total == found["memory_bytes"] == 252 << 30
-    assert found["unenforced"] == ["memory", "swap", "pids"]
+    assert found["unenforced"] == ["nodes", "memory", "swap", "pids"]
     assert [finding["rule"] for finding in found["findings"]] == [
         "processors_unused",
         "devices_idle",

@@ -54,9 +54,9 @@ def runner(share: float) -> Record:
     return a_record(common={"meters": {"runner_processor_share": share}})
 
 
-def treated(policy: str, cached_bytes: int | None, size_bytes: int = 1 << 30) -> Record:
+def treated(policy: str, cached_bytes: int | None, size_bytes: int = 1 << 30, files: int = 4) -> Record:
     isolation = replace(ISOLATION, policies={"cache": policy})
-    seen = {"files": 4, "size_bytes": size_bytes, "cached_bytes": cached_bytes}
+    seen = {"files": files, "size_bytes": size_bytes, "cached_bytes": cached_bytes}
     return a_record(place={"isolation": isolation}, common={"meters": {"input": seen}})
 
 
@@ -448,6 +448,12 @@ FIRES: list[tuple[str, str, Made, str]] = [
         "warning",
         lambda: treated("warm", 1 << 29),
         "Only 50 % of the 1.00 GiB of input lay in the page cache.",
+    ),
+    (
+        "cache_policy",
+        "warning",
+        lambda: treated("drop", 0, size_bytes=0, files=0),
+        "--cache drop found no file to treat: no argument of the benchmark names an input that exists.",
     ),
     (
         "cache_policy",

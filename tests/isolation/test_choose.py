@@ -16,6 +16,7 @@ from cotenant.isolation.v1 import NEEDED, V1
 from cotenant.isolation.v2 import V2
 from cotenant.machine.batch import BATCH_SYSTEMS
 from cotenant.machine.limits import Mounts
+from cotenant.machine.memory import HostMemory
 
 Refuse = Callable[..., None]
 NO, PART = Refusal("it is not there", "Mend it."), Refusal("half is there", "Mend the rest.", partial=True)
@@ -32,18 +33,22 @@ def quiet(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 @pytest.fixture
 def mounts(tmp_path: Path) -> Mounts:
-    for name in NEEDED:
+    controllers = (*NEEDED, "pids")
+    for name in controllers:
         (tmp_path / name).mkdir()
-    return Mounts({name: tmp_path / name for name in NEEDED}, None, {}, {})
+    (tmp_path / "memory/memory.memsw.limit_in_bytes").touch()
+    return Mounts({name: tmp_path / name for name in controllers}, None, {}, {})
 
 
 @pytest.fixture
 def refuse(monkeypatch: pytest.MonkeyPatch) -> Refuse:
-    """Sets what v1, v2 and systemd answer to a probe."""
+    """Sets what v1, v2 and systemd answer to a probe, and what they do not hold where they serve."""
 
-    def refuse(*answers: Refusal | None) -> None:
+    def refuse(*answers: Refusal | None, unenforced: tuple[str, ...] = ()) -> None:
+        fixed = property(lambda self: unenforced, lambda self, value: None)
         for backend, answer in zip((V1, V2, Systemd), answers, strict=True):
             monkeypatch.setattr(backend, "probe", lambda self, answer=answer: answer)
+            monkeypatch.setattr(backend, "unenforced", fixed, raising=False)
 
     return refuse
 
@@ -110,6 +115,48 @@ def test_what_was_required_is_had_whole_or_an_error(asked: str, answer: Refusal,
     assert caught.value.exit_status == EXIT_NOT_ISOLATED
     assert answer.reason in caught.value.sentence
     assert caught.value.remedy == f"{answer.remedy} Or let it degrade with --isolation auto."
+
+
+@pytest.fixture
+def swap(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
+    """Sets how much swap this host has."""
+
+    def have(size_bytes: int) -> None:
+        monkeypatch.setattr(choose, "host_memory", lambda: HostMemory(1 << 34, 1 << 33, size_bytes, size_bytes))
+
+    return have
+
+
+@pytest.mark.parametrize("asked", ["require", "v1"])
+def test_what_serves_without_a_limit_is_not_whole(asked: str, mounts: Mounts, swap: Callable[[int], None]) -> None:
+    swap(1 << 30)
+    (mounts.v1["memory"] / "memory.memsw.limit_in_bytes").unlink()
+    with pytest.raises(IsolationError) as caught:
+        choose_backend(asked, mounts, None)
+    assert "it does not hold these limits here: swap" in caught.value.sentence
+    assert caught.value.remedy.startswith("It takes swapaccount=1 on the kernel's command line (for swap).")
+    del mounts.v1["pids"]
+    with pytest.raises(IsolationError) as caught:
+        choose_backend(asked, mounts, None)
+    assert "it does not hold these limits here: swap, pids" in caught.value.sentence
+    assert "the v1 controller pids (for pids)" in caught.value.remedy
+    assert choose_backend("auto", mounts, None).backend.name == "v1"
+
+
+@pytest.mark.parametrize("asked", ["require", "v1"])
+def test_without_any_swap_there_is_none_to_hold(asked: str, mounts: Mounts, swap: Callable[[int], None]) -> None:
+    swap(0)
+    (mounts.v1["memory"] / "memory.memsw.limit_in_bytes").unlink()
+    assert choose_backend(asked, mounts, None).backend.name == "v1"
+
+
+@pytest.mark.parametrize("asked", ["require", "v2", "systemd"])
+def test_v2_is_held_to_the_same(asked: str, refuse: Refuse) -> None:
+    refuse(NO, None, None, unenforced=("pids",))
+    with pytest.raises(
+        IsolationError, match=r"it does not hold these limits here: pids.* delegated to us \(for pids\)"
+    ):
+        choose_backend(asked, NOTHING, None)
 
 
 def test_a_reason_stands_alone_where_one_backend_was_asked_for() -> None:

@@ -32,8 +32,8 @@ def backend(request: pytest.FixtureRequest) -> Iterator[Backend]:
 
 
 def test_what_they_do_not_hold_is_said() -> None:
-    assert (Affinity.name, Affinity.unenforced) == ("affinity", ("memory", "swap", "pids"))
-    assert (NoIsolation.name, NoIsolation.unenforced) == ("none", ("processors", "memory", "swap", "pids"))
+    assert (Affinity.name, Affinity.unenforced) == ("affinity", ("nodes", "memory", "swap", "pids"))
+    assert (NoIsolation.name, NoIsolation.unenforced) == ("none", ("processors", "nodes", "memory", "swap", "pids"))
 
 
 def test_they_can_always_be_had(backend: Backend) -> None:

@@ -11,6 +11,7 @@ import pytest
 
 from cotenant.errors import CotenantError
 from cotenant.isolation.backend import NotIsolatedError, RunName
+from cotenant.isolation.estate import clear
 from cotenant.isolation.v1 import V1
 from cotenant.isolation.v1slice import PIDS_MAX
 from cotenant.machine.limits import V2
@@ -99,6 +100,56 @@ def test_every_refusal_is_a_sentence_and_leaves_nothing(phase: str, number: int,
     tolerated = {"memory.memsw.limit_in_bytes", "cpuset.effective_cpus", "cpuset.effective_mems", "memory.stat"}
     tolerated |= {BASE, str(RunName()), "pids.max", "pids.current"}
     assert set(survived) <= (tolerated if number == errno.ENOENT else set())
+
+
+@pytest.mark.parametrize("number", [errno.EBUSY, errno.EACCES, errno.ENOENT])
+@pytest.mark.parametrize("phase", ["kill", "remove", "close", "sweep"])
+def test_every_refusal_on_the_way_out_is_a_sentence_or_costs_nothing(
+    phase: str, number: int, make_kernel: Make, dead_run: RunName, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With a process inside that ends when it is killed; whatever failed, nothing is left after a second attempt."""
+    kernel = make_kernel("cpuset", "memory", "freezer")
+    inside: list[Path] = []
+
+    def end(pid: int, signal: int) -> None:
+        for file in inside:
+            kernel.put(file, "")
+
+    monkeypatch.setattr("os.kill", end)
+    for call in range(1000):
+        backend = opened(kernel)
+        live = backend.create(PLANNED)
+        if phase == "sweep":
+            for place in kernel.directories():
+                if place.name == str(RunName()):
+                    place.rename(place.with_name(str(dead_run)))
+        run = dead_run if phase == "sweep" else RunName()
+        inside[:] = [path / "cgroup.procs" for path in kernel.directories() if path.match(f"{run}/t0")]
+        for file in inside if phase != "remove" else []:
+            kernel.put(file, "4000001")
+        step = {"kill": live.kill, "remove": live.remove, "close": backend.close, "sweep": backend.sweep}[phase]
+        kernel.fail(call, number)
+        sentence = refusal(step)
+        kernel.error = None
+        done = call >= len(kernel.calls)
+        failed = "" if done else kernel.calls[call]
+        if sentence is not None:
+            assert str(kernel.root) in sentence, failed
+        elif not (number == errno.ENOENT and failed.startswith("rmdir")):  # As if it were gone already.
+            assert is_over(phase, inside), failed
+        clear(backend.estate(), str(run))
+        clear(backend.estate(), str(RunName()))
+        assert kernel.directories() == [], failed
+        if done:
+            assert sentence is None
+            break
+    assert call >= 3
+
+
+def is_over(phase: str, inside: list[Path]) -> bool:
+    """Whether nobody is left in the slice, and but for a kill nothing of it."""
+    left = [file for file in inside if file.exists()]
+    return not any(file.read_text().strip() for file in left) if phase == "kill" else not left
 
 
 @pytest.mark.parametrize("number", [errno.EBUSY, errno.EACCES])

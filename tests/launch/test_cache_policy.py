@@ -37,6 +37,15 @@ def test_inputs_are_the_paths_that_exist_and_are_not_ours(places: Places) -> Non
     assert input_paths([command, command], places) == (places.data / "mnist",)
 
 
+def test_inputs_behind_an_equals_sign_and_from_here(places: Places, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("mnist", "coco"):
+        (places.data / name).mkdir()
+    monkeypatch.chdir(places.data)
+    command = ["x", f"--data={places.data / 'mnist'}", "--more", "coco", f"--report={places.output}", "", "--empty="]
+    command += ["--absent=imagenet", "a=b=c", "x" * 5000, f"--long={'y/' * 3000}"]
+    assert input_paths([command], places) == (places.data / "coco", places.data / "mnist")
+
+
 def test_no_policy_touches_nothing(places: Places) -> None:
     assert prepare_cache("none", [places.data], lambda: False) is None
     assert nocache_prefix("none") == nocache_prefix("drop") == []
@@ -55,3 +64,9 @@ def test_nocache_is_a_program_that_has_to_be_there(monkeypatch: pytest.MonkeyPat
         nocache_prefix("nocache")
     monkeypatch.setattr(cache.shutil, "which", lambda name: f"/usr/bin/{name}")
     assert nocache_prefix("nocache") == ["/usr/bin/nocache"]
+
+
+def test_nocache_does_not_reach_into_an_image() -> None:
+    with pytest.raises(CotenantError, match=r"no effect on a command inside the image .*--cache drop"):
+        nocache_prefix("nocache", "image.sif")
+    assert nocache_prefix("drop", "image.sif") == []

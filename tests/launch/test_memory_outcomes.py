@@ -86,6 +86,28 @@ def test_without_a_line_in_the_log_the_counters_decide(counters: Counters, outco
     assert ended[0] == outcome
 
 
+@pytest.mark.parametrize("peak_bytes", [GIB, None])
+def test_a_peak_at_the_limit_leaves_open_whose_memory_it_was(peak_bytes: int | None) -> None:
+    ended = out_of_memory(tenant(peak_bytes=peak_bytes), HostKills())
+    assert ended is not None
+    assert "the 1.00 GiB of its slice or the host's" in ended[1]
+    assert "-- --batch-size 32" in ended[1]
+    assert ended[1].endswith("a larger --reserve.")
+
+
+def test_anothers_end_for_memory_says_nothing_of_a_tenant_whose_kills_are_counted() -> None:
+    """Somebody's container reached its own limit while somebody else killed the tenant."""
+    assert out_of_memory(tenant(killed=0, status=-9), HostKills(outside=1)) is None
+    assert out_of_memory(tenant(killed=0, status=-9), logged("/docker/4af", victim="/docker/4af")) is None
+
+
+def test_the_log_knows_of_a_kill_in_a_cgroup_that_a_tenant_made_below_its_own() -> None:
+    """On v1 the slice's counter does not hold those of cgroups below it."""
+    ended = out_of_memory(tenant(killed=0), logged(OWN, victim=f"{OWN}/inner"))
+    assert ended is not None
+    assert ended[0] == "out_of_memory"
+
+
 def test_without_a_slice_the_direct_child_is_known_by_its_pid() -> None:
     no_cgroup = SimpleNamespace(entry=Entry())
     bare = tenant(after=Counters(), status=-9, read_back=ReadBack(), live=no_cgroup)
@@ -94,6 +116,8 @@ def test_without_a_slice_the_direct_child_is_known_by_its_pid() -> None:
     assert ended[0] == "host_out_of_memory"
     assert out_of_memory(bare, HostKills()) is None
     assert out_of_memory(bare, HostKills(outside=2)) is not None
+    # More were counted in slices than on the host, which counts none.
+    assert out_of_memory(bare, HostKills(outside=-1)) is None
 
 
 def test_one_that_the_runner_killed_was_not_killed_by_the_host() -> None:

@@ -10,6 +10,8 @@ from guest import Suite
 Check = Callable[[Suite], Iterator[str]]
 CORES = [[0, 1], [2, 3]]
 """The machine's two physical cores, one on each node: a slice each."""
+UNHELD = ["nodes", "memory", "swap", "pids"]
+"""What affinity alone does not hold."""
 EAGAIN = 11
 
 
@@ -93,7 +95,7 @@ def degraded(*said: str) -> Check:
     """It ran without cgroups, and every record says so and why."""
 
     def check(suite: Suite) -> Iterator[str]:
-        yield from _less(suite, "affinity", ["memory", "swap", "pids"], said)
+        yield from _less(suite, "affinity", UNHELD, said)
 
     return check
 
@@ -112,17 +114,23 @@ def in_part(*said: str) -> Check:
 def _less(suite: Suite, backend: str, unenforced: list[str], said: tuple[str, ...]) -> Iterator[str]:
     yield from _equal("exit status", suite.status, 0)
     yield from _equal("what tenants saw", [note["processors"] for note in suite.notes()], CORES)
+    yield from _on_record(suite, backend, unenforced, said)
+
+
+def _on_record(suite: Suite, backend: str, unenforced: list[str], said: tuple[str, ...]) -> Iterator[str]:
+    """Both records name the backend, what it does not hold, and why there is no better one."""
     yield from _equal("records", len(suite.records()), 2)
     for record in suite.records():
         yield from _equal("backend", record["isolation"]["backend"], backend)
         yield from _equal("unenforced", record["isolation"]["unenforced"], unenforced)
         found = [finding for finding in record["findings"] if finding["rule"] == "degraded"]
+        yield from _equal("findings 'degraded'", len(found), 1)
         text = " ".join(finding["sentence"] + finding["remedy"] for finding in found)
         yield from (f"'{words}' is in no finding" for words in said if words not in text)
 
 
-def within(cgroup: str, processors: list[int]) -> Check:
-    """However it was isolated, nobody left the limits of the cgroup in which the suite was started."""
+def within(cgroup: str, processors: list[int], *said: str) -> Check:
+    """Nobody left the limits of the cgroup in which the suite was started; what was not held, and why, is on record."""
 
     def check(suite: Suite) -> Iterator[str]:
         yield from _equal("exit status", suite.status, 0)
@@ -130,6 +138,7 @@ def within(cgroup: str, processors: list[int]) -> Check:
         for note in suite.notes():
             if not (note["cgroup"] + "/").startswith(f"{cgroup}/") or not set(note["processors"]) <= set(processors):
                 yield f"a tenant was in {note['cgroup']} on {note['processors']}"
+        yield from _on_record(suite, "affinity", UNHELD, said)
 
     return check
 

@@ -92,7 +92,7 @@ USER_ROWS = (
     Row("user, cpusets delegated", as_user, sliced("systemd"), ("--isolation", "require")),
     Row("user, memory hog", as_user, hog_died_alone("systemd"), words=HOG),
     Row("user, runner killed", as_user, seen_in_slices, words=NEVER_ENDING, kill=True),
-    Row("user in a batch allocation", in_allocation, within("/plain", [0, 1])),
+    Row("user in a batch allocation", in_allocation, within("/plain", [0, 1], "is not delegated to us")),
     Row("user, no systemd, cgroup_setup.sh", as_cgroup_setup_says, sliced("v2"), before=make_subtree),
     Row("user without a session", without_session, refused(4, "Log in as this user"), ("--isolation", "require")),
 )

@@ -9,6 +9,7 @@ from pathlib import Path
 from cotenant.errors import IsolationError
 from cotenant.findings.finding import Finding
 from cotenant.isolation.backend import Backend, Refusal
+from cotenant.isolation.enabling import enabled_by
 from cotenant.isolation.loose import Affinity, NoIsolation
 from cotenant.isolation.names import checked_base
 from cotenant.isolation.systemd import Systemd
@@ -17,6 +18,7 @@ from cotenant.isolation.v2 import V2
 from cotenant.machine.batch import batch_system
 from cotenant.machine.limits import V2 as V2_HIERARCHY
 from cotenant.machine.limits import Mounts
+from cotenant.machine.memory import host_memory
 
 CHOICES = ("auto", "require", "v1", "v2", "systemd", "affinity", "none")
 
@@ -42,7 +44,7 @@ def choose_backend(asked: str, mounts: Mounts, base: str | None, on_oom: str = "
 
     `auto` takes the first of `v1`, `v2` and `systemd` that can be had whole; else one that holds memory while
     processors are bound by affinity; else `affinity`. `require` refuses to degrade; a backend by name is had whole or
-    is an error.
+    is an error: both want every limit held, that on swap where there is any.
     `on_oom`: whether memory that is full ends a tenant (`group`) or a process of it (`process`). Raises IsolationError.
     """
     if base is not None:
@@ -55,6 +57,8 @@ def choose_backend(asked: str, mounts: Mounts, base: str | None, on_oom: str = "
     partial: Backend | None = None
     for backend in _candidates(asked, mounts, base, on_oom):
         refusal = backend.probe()
+        if refusal is None and asked != "auto":
+            refusal = _lack(backend)
         if refusal is None:
             return Chosen(backend)
         refusals[backend.name] = refusal
@@ -78,6 +82,15 @@ def _candidates(asked: str, mounts: Mounts, base: str | None, on_oom: str) -> li
         systemd,
     ]
     return [backend for backend in every if asked in ("auto", "require", backend.name)]
+
+
+def _lack(backend: Backend) -> Refusal | None:
+    """Return what a backend that serves does not hold, as a refusal, and what it takes; None where it holds all."""
+    lacking = [what for what in backend.unenforced if what != "swap" or host_memory().swap_bytes]
+    if not lacking:
+        return None
+    ways = "; ".join(f"{way} (for {what})" for what, way in enabled_by(backend.name, lacking).items())
+    return Refusal(f"it does not hold these limits here: {', '.join(lacking)}", f"It takes {ways}.", partial=True)
 
 
 def _v1_places(mounts: Mounts) -> Mapping[str, Path]:

@@ -43,7 +43,7 @@ class NoIsolation:
     """Copies as they come: what happens when everybody just starts."""
 
     name = "none"
-    unenforced: tuple[str, ...] = ("processors", "memory", "swap", "pids")
+    unenforced: tuple[str, ...] = ("processors", "nodes", "memory", "swap", "pids")
 
     def __init__(self) -> None:
         self._run: RunName | None = None
@@ -73,10 +73,10 @@ class NoIsolation:
 
 
 class Affinity(NoIsolation):
-    """Processors by sched_setaffinity, which a tenant could undo; memory is not limited."""
+    """Processors by sched_setaffinity, which a tenant could undo; memory comes from any node, without limit."""
 
     name = "affinity"
-    unenforced: tuple[str, ...] = ("memory", "swap", "pids")
+    unenforced: tuple[str, ...] = ("nodes", "memory", "swap", "pids")
 
     def _entry(self, slice_: Slice) -> Entry:
         return Entry(processors=slice_.processors, set_affinity=True)

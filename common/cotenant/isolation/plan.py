@@ -28,13 +28,14 @@ Devices = tuple[Accelerator, ...]
 
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """What one tenant owns; `nodes` are those its memory comes from."""
+    """What one tenant owns, as one of so many equal `slices`; `nodes` are those its memory comes from."""
 
     tenant: int
     processors: tuple[int, ...]
     nodes: tuple[int, ...]
     memory_bytes: int
     accelerators: tuple[Accelerator, ...]
+    slices: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +80,7 @@ def plan(
     reserve = reserve_of(machine, reserve_bytes)
     nodes = [memory_nodes(machine, hand, mems) for hand in hands]
     memory = equal_share(machine, nodes, reserve)
-    slices = tuple(Slice(i, hands[i], nodes[i], memory, devices[i]) for i in range(tenants))
+    slices = tuple(Slice(i, hands[i], nodes[i], memory, devices[i], tenants) for i in range(tenants))
     findings = [
         *quota_findings(machine, limit),
         *processor_findings(machine, slices, limit),

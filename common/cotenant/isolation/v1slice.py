@@ -40,7 +40,7 @@ class V1Slice:
         if self._swap() is not None:
             cgroupfs.write(at["memory"] / "memory.memsw.limit_in_bytes", str(self._slice.memory_bytes))
         if "pids" in at:
-            self._pids_max = pids_share(at["pids"].parent, self._slice)
+            self._pids_max = pids_share(at["pids"].parent, self._slice.slices)
             cgroupfs.write(at["pids"] / "pids.max", str(self._pids_max))
 
     def verify(self) -> ReadBack:

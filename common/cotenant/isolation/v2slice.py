@@ -40,7 +40,7 @@ class V2Slice:
             if (self._directory / name).exists():
                 self._write(name, text)
         if "pids" in self._controllers:
-            self._pids_max = pids_share(self._directory.parent, self._slice)
+            self._pids_max = pids_share(self._directory.parent, self._slice.slices)
             self._write("pids.max", str(self._pids_max))
 
     def verify(self) -> ReadBack:

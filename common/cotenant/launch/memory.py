@@ -45,18 +45,24 @@ class KillWatch:
 def out_of_memory(tenant: Tenant, host: HostKills) -> tuple[str, str] | None:
     """Return (outcome, message) where the kernel killed a process of the tenant for memory, else None.
 
-    The counter says that it happened, whatever the exit status; the kernel's log says for whose limit. Where that
-    cannot be read, the slice's own count of having reached its limit decides, and where the kernel has none, its peak.
+    The kernel's log says it, and for whose limit; else the slice's counter, whatever the exit status. Then the slice's
+    own count of having reached its limit decides, and where the kernel has none, its peak as far as that says anything.
+    Only where nobody counts a tenant's kills are others' on this host taken for the reason of its end.
     """
-    kills = _logged(tenant, host.logged)
-    if not tenant.after.oom_kills and not any(kill.pid == tenant.process.pid for kill in kills):
-        if tenant.reason is None and tenant.status == -9 and host.outside:
-            return HOST, "It was killed while the host ran out of memory. Use a larger --reserve."
-        return None
+    kills, counted = _logged(tenant, host.logged), tenant.after
     if kills:
         return _by_the_log(tenant, kills[0])
-    if _at_own_limit(tenant.read_back, tenant.after):
+    if counted.oom_kills is None and tenant.reason is None and tenant.status == -9 and host.outside > 0:
+        return HOST, "It was killed while the host ran out of memory. Use a larger --reserve."
+    if not counted.oom_kills:
+        return None
+    if counted.oom_events:
         return _own(tenant)
+    if counted.oom_events is None and _may_be_full(tenant.read_back, counted):
+        return OWN, (
+            f"The kernel killed a process of it for memory, the {_gib(tenant.read_back.memory_bytes)} of its slice or "
+            f"the host's: no log says which. {_half_batch(tenant)} Or use a larger --reserve."
+        )
     return HOST, (
         f"The kernel killed a process of it while its slice used at most "
         f"{_gib(tenant.after.memory_peak_bytes)} of {_gib(tenant.read_back.memory_bytes)}: "
@@ -95,9 +101,8 @@ def _by_the_log(tenant: Tenant, kill: MemoryKill) -> tuple[str, str]:
     )
 
 
-def _at_own_limit(limits: ReadBack, counted: Counters) -> bool:
-    if counted.oom_events is not None:
-        return counted.oom_events > 0
+def _may_be_full(limits: ReadBack, counted: Counters) -> bool:
+    """Whether the slice's peak admits that its limit was reached; page cache alone brings a peak there, too."""
     if limits.memory_bytes is None or counted.memory_peak_bytes is None:
         return True
     return counted.memory_peak_bytes >= NEAR_LIMIT * limits.memory_bytes

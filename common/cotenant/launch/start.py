@@ -116,7 +116,7 @@ class Resolver:
         words = [str(command), *arguments(cell, variables, options.extra, seed)]
         if options.singularity:
             words = in_container(options.singularity, words, slice_.accelerators, options.places, options.checkout)
-        words = [*nocache_prefix(options.cache), *words]
+        words = [*nocache_prefix(options.cache, options.singularity), *words]
         socket = options.places.meeting / f"t{slice_.tenant}"
         ranks = self._ranks(group, slice_)
         log = options.places.logs / f"{_label(cell, solo)}.R{options.uid}.T{slice_.tenant}.log"

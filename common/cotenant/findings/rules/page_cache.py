@@ -14,6 +14,13 @@ NEARLY = 0.95
 
 def check(record: Record) -> Finding | None:
     policy, treated = record.isolation.policies.get("cache"), record.meters.get("input")
+    if treated is not None and not treated["files"] and record.completed:
+        return Finding(
+            "cache_policy",
+            "warning",
+            f"--cache {policy} found no file to treat: no argument of the benchmark names an input that exists.",
+            "Give the input as a path among the arguments (--data PATH), or leave --cache out.",
+        )
     if treated is None or treated["cached_bytes"] is None or not treated["size_bytes"]:
         return None
     share = treated["cached_bytes"] / treated["size_bytes"]
