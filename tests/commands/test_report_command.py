@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -86,6 +87,23 @@ def test_the_page_and_its_score(
     assert "<title>A &lt;title&gt;</title>" in text
     assert "1 of 2 jobs" in text
     assert "foreign.json: it has no `name`; skipped." in text
+
+
+def test_the_score_has_the_weights_of_the_job_file(
+    reports: Path, tmp_path: Path, targets: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    save_targets(targets / "v100.csv", {"vae": Target(1e3), "cart": Target(1e5), "dcgan": Target(1.0)})
+    jobs = [{"name": name, "cmd": "true", "args": {}} for name in ("vae", "cart")]
+    found = []
+    for weight in ({}, {"weight": 3}):
+        (tmp_path / "jobs.json").write_text(json.dumps([jobs[0] | weight, jobs[1]]))
+        page = tmp_path / "page.html"
+        assert run(capsys, reports, "--html", page, "--targets", "V100", "--jobs", tmp_path / "jobs.json")[0] == 0
+        (score,) = re.findall(r">(\d+\.\d{3})<", page.read_text())[:1]
+        found.append(float(score))
+    rate = json.loads(run(capsys, reports, "--format", "json")[1])["jobs"]
+    vae, cart = (one["node"]["rate"] / 2 for one in sorted(rate, key=lambda one: one["job"], reverse=True))
+    assert found == pytest.approx([(vae / 1e3 * cart / 1e5) ** 0.5, ((vae / 1e3) ** 3 * cart / 1e5) ** 0.25], rel=0.01)
 
 
 def test_two_configurations_of_one_cell_leave_the_page_whole(

@@ -327,7 +327,7 @@ FIRES: list[tuple[str, str, Made, str]] = [
     (
         "scaling",
         "warning",
-        lambda: scaled(8, 1.0503),
+        lambda: scaled(8, 1.05),
         "8 devices ran 8.40 times as fast as one: an efficiency of 1.05.",
     ),
     ("devices_unused", "warning", lambda: owning(2, 1), "2 devices, and one was used."),
@@ -621,7 +621,7 @@ SILENT: list[tuple[str, Made]] = [
     ("throttled", lambda: on_host(processor_throttles=0, **slowed(10_000_000, None))),
     ("throttled", lambda: a_record(place={"isolation": replace(ISOLATION, counters={"throttled_ns": None})})),
     ("memory_kills", lambda: on_host()),
-    ("scaling", lambda: scaled(8, 1.05)),
+    ("scaling", lambda: scaled(8, 1.04)),
     ("scaling", lambda: a_record()),
     ("memory_kills", lambda: a_record(common={"meters": {}})),
     ("throttled", lambda: on_devices(["GPU-a"], slowed={"GPU-a": None, "GPU-b": {}})),

@@ -76,7 +76,7 @@ def test_every_number_is_what_pandas_and_scipy_say() -> None:
         jain = wide.sum(axis=1) ** 2 / (3 * (wide**2).sum(axis=1))
         assert job.evenness.jain == pytest.approx(jain.median())
         assert job.evenness.slowest == str(wide.mean().idxmin())
-        assert per_tenant(job) == pytest.approx(list(wide.mean(axis=1)))
+        assert per_tenant(job) == pytest.approx(wide.mean(axis=1).to_dict())
 
 
 def test_of_one_launch_a_lone_tenants_own_interval_is_given_and_a_node_has_none() -> None:
@@ -160,6 +160,10 @@ def test_the_score_is_the_geometric_mean_over_targets_of_one_device() -> None:
     expected = np.exp((means["vae"] - np.log(4000) + means["ssd"] - np.log(9000)) / 2)
     assert found.value == pytest.approx(expected)
     assert found.missing == ("dcgan",)
+    assert found.interval is not None
+    weighted = scores(summary, targets, list(targets), {"vae": 3.0, "dcgan": 9.0})["node1"]
+    expected = np.exp((3 * (means["vae"] - np.log(4000)) + means["ssd"] - np.log(9000)) / 4)
+    assert weighted.value == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("width", [80, 120, 160])

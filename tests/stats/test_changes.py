@@ -30,6 +30,20 @@ def test_two_steps_are_two() -> None:
     assert [change.ratio for change in found] == pytest.approx([1.1, 95 / 110], abs=0.01)
 
 
+def test_a_dip_that_returns_is_two() -> None:
+    found = change_points(history((20, 100.0), (20, 90.0), (20, 100.0)), 0.02)
+    assert [change.index for change in found] == pytest.approx([20, 40], abs=2)
+    assert [change.ratio for change in found] == pytest.approx([0.9, 1 / 0.9], abs=0.01)
+
+
+def test_the_p_of_one_of_several_windows_is_corrected_for_their_number() -> None:
+    """Of 30 launches: the whole, and its first and last 21. Without ties no other place is as likely."""
+    rates = [100.0 + (7 * k) % 15 / 10 + 50 * (k >= 15) for k in range(30)]
+    (change,) = change_points(rates, 0.02)
+    assert change.index == 15
+    assert change.p == pytest.approx(3 * 2 * math.exp(-6 * 225**2 / (30**3 + 30**2)))
+
+
 def test_one_bad_night_is_no_change() -> None:
     rates = history((20, 100.0))
     rates[9] = 50.0
@@ -81,3 +95,22 @@ def test_a_step_of_five_percent_is_found_and_noise_has_none() -> None:
         said += bool(change_points(history((20, 100.0), noise=0.02, seed=seed), 0.02))
     assert found / draws > 0.9
     assert said / draws <= 0.01
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("n", [31, 32, 60, 100])
+def test_however_many_windows_noise_has_no_change(n: int) -> None:
+    draws = 2000
+    said = sum(bool(change_points(history((n, 100.0), noise=0.05, seed=seed), 1e-9)) for seed in range(draws))
+    assert said / draws <= 0.01
+
+
+@pytest.mark.slow
+def test_a_dip_of_fifteen_launches_is_found() -> None:
+    draws, found, placed = 300, 0, 0
+    for seed in range(draws):
+        changes = change_points(history((30, 100.0), (15, 90.0), (30, 100.0), noise=0.01, seed=seed), 0.02)
+        found += len(changes) == 2
+        placed += [change.index for change in changes] == pytest.approx([30, 45], abs=2)
+    assert found / draws > 0.99
+    assert placed / draws > 0.85

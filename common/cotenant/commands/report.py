@@ -88,7 +88,11 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
     add("--html", type=Path, metavar="FILE", help="write one page that works offline")
     add("--title", metavar="TEXT", help="the page's title")
     add("--targets", metavar="MODEL", help="score against V100, MI50, RTX, or a CSV file of targets")
-    add("--jobs", metavar="FILE", help="the job file whose jobs the score expects (default: those that have a target)")
+    add(
+        "--jobs",
+        metavar="FILE",
+        help="the job file whose jobs, by their weights, the score expects (default: all targets)",
+    )
     add("--save-target", metavar="NAME", help="write targets/NAME.csv, or a .csv file, from the measured rates")
     add("--table", choices=TABLES, help="systems side by side, how one model scales, or what neighbours cost")
     add("--precision", metavar="P", help="for throughput and batch-size: print this precision only")
@@ -169,10 +173,9 @@ def _write_page(summary: Summary, skipped: Sequence[str], given: argparse.Namesp
     against = None
     if given.targets is not None:
         targets = targets_named(given.targets, TARGETS)
-        expected = list(targets) if given.jobs is None else _expected(given.jobs, targets)
-        against = Against(
-            given.targets, targets, scores(summary, targets, expected), _older(summary, targets, expected)
-        )
+        weights = dict.fromkeys(targets, 1.0) if given.jobs is None else _weights(given.jobs, targets)
+        found = scores(summary, targets, list(weights), weights)
+        against = Against(given.targets, targets, found, _older(summary, targets, list(weights)))
     try:
         curves = scaling.curves(summary.jobs)
     except CotenantError as error:
@@ -197,11 +200,12 @@ def _older(summary: Summary, targets: dict[str, Target], expected: Sequence[str]
     return mlbench.score(lines, mlbench.failures_pass(len(mlbench.failures(rows)), len(rows)))
 
 
-def _expected(name: str, targets: dict[str, Target]) -> list[str]:
-    names = [job.name for job in load(resolve_path(name, [Path.cwd(), CHECKOUT])).jobs]
-    if without := [one for one in names if one not in targets]:
+def _weights(name: str, targets: dict[str, Target]) -> dict[str, float]:
+    """Return the weights of a job file's jobs, which are those that a score expects."""
+    weights = {job.stem: job.weight for job in load(resolve_path(name, [Path.cwd(), CHECKOUT])).jobs}
+    if without := [one for one in weights if one not in targets]:
         print(f"cotenant: no target for {', '.join(without)}.", file=sys.stderr)
-    return names
+    return weights
 
 
 def _say_scaling(jobs: Sequence[Job], form: str) -> None:

@@ -148,10 +148,16 @@ def estimate(rates: Sequence[float], only: Mapping[str, Any] | None = None) -> E
     return Estimate(rates[0], None, spread if math.isfinite(spread) else None, 1, only["n"])
 
 
-def scores(summary: Summary, targets: Mapping[str, Target], expected: Sequence[str]) -> dict[str, SuiteScore]:
+def scores(
+    summary: Summary,
+    targets: Mapping[str, Target],
+    expected: Sequence[str],
+    weights: Mapping[str, float] | None = None,
+) -> dict[str, SuiteScore]:
     """Return each host's score over the `expected` jobs: per launch, the mean of its tenants' rates over the target.
 
     Targets are of one device, so that is what is compared. A job of two different works has no rate to compare.
+    `weights` are of jobs; 1 where there is none.
     """
     wanted = {name: targets[name].rate for name in expected if name in targets and name not in NOT_IN_PG}
     found = {}
@@ -159,13 +165,13 @@ def scores(summary: Summary, targets: Mapping[str, Target], expected: Sequence[s
         lines = [job for job in summary.jobs if job.host == host and job.rates]
         once = Counter(job.name for job in lines)
         rates = {job.name: per_tenant(job) for job in lines if once[job.name] == 1}
-        found[host] = suite_score(rates, wanted)
+        found[host] = suite_score(rates, wanted, weights)
     return found
 
 
-def per_tenant(job: Job) -> list[float]:
-    """Return per launch the mean rate of a tenant."""
-    return [one.rate / one.members for one in job.rates]
+def per_tenant(job: Job) -> dict[int, float]:
+    """Return the mean rate of a tenant, of each launch by its uid."""
+    return {one.run_id: one.rate / one.members for one in job.rates}
 
 
 def _jobs(table: Table, launches: Sequence[Launch]) -> list[Job]:

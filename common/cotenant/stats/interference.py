@@ -5,30 +5,28 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-
-import numpy as np
-import numpy.typing as npt
+from statistics import fmean, variance
 
 from cotenant.stats.interval import combined_half_width
-from cotenant.stats.launches import INTERVAL_LAUNCHES, logarithms
+from cotenant.stats.launches import INTERVAL_LAUNCHES, logarithms, means_by_uid
 
-Term = tuple[float, int]
-"""The variance of a mean of logarithms, and its degrees of freedom."""
+Logs = dict[int, float]
+"""Logarithms of rates, by uid."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ratio:
     """A ratio of rates over launches, with its 95 % interval; None where a side has fewer than three launches.
 
-    `n` counts the launches above and below the line; of a `paired` ratio they are the same uids. `terms` are the
-    variances that the interval comes from, and empty without one.
+    `n` counts the launches above and below the line; of a `paired` ratio they are the same uids. `logs` are those of
+    their rates; of a mean over benchmarks the means, of the uids in which every benchmark has launches.
     """
 
     ratio: float
     interval: tuple[float, float] | None
     n: tuple[int, int]
     paired: bool
-    terms: tuple[Term, ...] = ()
+    logs: tuple[Logs, Logs]
 
     @property
     def interference(self) -> float:
@@ -47,38 +45,33 @@ def ratio(over: Mapping[int, float], under: Mapping[int, float]) -> Ratio | None
     if not over or not under:
         return None
     shared = sorted(over.keys() & under.keys())
-    if len(shared) >= min(INTERVAL_LAUNCHES, len(over), len(under)):
-        n = len(shared)
-        differences = logarithms([over[uid] for uid in shared]) - logarithms([under[uid] for uid in shared])
-        return _ratio(float(differences.mean()), [differences], (n, n), paired=True)
-    sides = logarithms(list(over.values())), logarithms(list(under.values()))
-    difference = float(sides[0].mean() - sides[1].mean())
-    return _ratio(difference, sides, (len(over), len(under)), paired=False)
+    paired = len(shared) >= min(INTERVAL_LAUNCHES, len(over), len(under))
+    above, below = (_logs(side, shared if paired else list(side)) for side in (over, under))
+    return _ratio(fmean(above.values()) - fmean(below.values()), above, below, paired)
 
 
 def mean_ratio(ratios: Sequence[Ratio]) -> Ratio | None:
-    """Return the geometric mean of the ratios of several benchmarks; `n` is that of the one with the fewest launches.
+    """Return the geometric mean of the ratios of several benchmarks, each of all its launches; None for no ratio.
 
-    The benchmarks' variances add up, with Satterthwaite's (1946) degrees of freedom, as in a suite's score: that is of
-    launches that err independently. None for no ratio.
+    Of one uid all benchmarks share the state of the machine. The interval is therefore that of `ratio` over the means
+    of uids in which every benchmark has launches: in pairs where every ratio is paired, else Welch's of both sides. No
+    interval where these uids are fewer than three. A benchmark's further launches narrow nothing (`suite_score`).
     """
     if not ratios:
         return None
-    logs = [math.log(one.ratio) for one in ratios]
-    n = (min(one.n[0] for one in ratios), min(one.n[1] for one in ratios))
-    known = all(one.interval is not None for one in ratios)
-    terms = [(part / len(ratios) ** 2, degrees) for one in ratios for part, degrees in one.terms] if known else []
-    return _of_terms(sum(logs) / len(logs), terms, n, all(one.paired for one in ratios))
+    over, under = (means_by_uid([one.logs[side] for one in ratios]) for side in (0, 1))
+    center = fmean(math.log(one.ratio) for one in ratios)
+    return _ratio(center, over, under, all(one.paired for one in ratios))
 
 
-def _ratio(center: float, samples: Sequence[npt.NDArray[np.float64]], n: tuple[int, int], paired: bool) -> Ratio:
-    enough = min(n) >= INTERVAL_LAUNCHES
-    terms = [(float(one.var(ddof=1)) / len(one), len(one) - 1) for one in samples] if enough else []
-    return _of_terms(center, terms, n, paired)
+def _logs(rates: Mapping[int, float], uids: Sequence[int]) -> Logs:
+    return dict(zip(uids, logarithms([rates[uid] for uid in uids]).tolist(), strict=True))
 
 
-def _of_terms(center: float, terms: Sequence[Term], n: tuple[int, int], paired: bool) -> Ratio:
-    if not terms:
-        return Ratio(math.exp(center), None, n, paired)
-    half = combined_half_width(terms)
-    return Ratio(math.exp(center), (math.exp(center - half), math.exp(center + half)), n, paired, tuple(terms))
+def _ratio(center: float, over: Logs, under: Logs, paired: bool) -> Ratio:
+    n = (len(over), len(under))
+    if min(n) < INTERVAL_LAUNCHES:
+        return Ratio(math.exp(center), None, n, paired, (over, under))
+    samples = [[over[uid] - under[uid] for uid in over]] if paired else [[*over.values()], [*under.values()]]
+    half = combined_half_width([(variance(one) / len(one), len(one) - 1) for one in samples])
+    return Ratio(math.exp(center), (math.exp(center - half), math.exp(center + half)), n, paired, (over, under))

@@ -6,7 +6,7 @@ Pooling the observations of several launches instead gives an interval that cove
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -48,3 +48,14 @@ def logarithms(rates: Sequence[float]) -> npt.NDArray[np.float64]:
     if not rates or not all(0 < rate < math.inf for rate in rates):
         raise ValueError(f"rates of launches: {list(rates)}")
     return np.log(np.asarray(rates, np.float64))
+
+
+def means_by_uid(logs: Sequence[Mapping[int, float]], shares: Sequence[float] | None = None) -> dict[int, float]:
+    """Return the mean over benchmarks of their launches' logarithms, of each uid in which every benchmark has one.
+
+    Launches of one uid share the state of the machine: over benchmarks these means err independently, and the launches
+    do not. `shares` are the benchmarks' weights, whose sum is 1; equal where none are given. `logs` are of one or more.
+    """
+    parts = shares or [1 / len(logs)] * len(logs)
+    uids = sorted(set.intersection(*(set(one) for one in logs)))
+    return {uid: sum(part * one[uid] for part, one in zip(parts, logs, strict=True)) for uid in uids}

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from cotenant.stats.interval import combined_half_width
-from cotenant.stats.launches import INTERVAL_LAUNCHES, logarithms
+from cotenant.stats.interval import half_width
+from cotenant.stats.launches import INTERVAL_LAUNCHES, logarithms, means_by_uid
 
 
 @dataclass(frozen=True, slots=True)
 class SuiteScore:
     """`value` is of the `present` benchmarks, and no score of the suite unless `missing` is empty.
 
-    `interval` (95 %) is None where a benchmark has fewer than three launches.
+    `interval` (95 %) is None where fewer than three uids have a launch of every present benchmark.
     """
 
     value: float | None
@@ -24,12 +24,17 @@ class SuiteScore:
 
 
 def suite_score(
-    rates: Mapping[str, Sequence[float]], targets: Mapping[str, float], weights: Mapping[str, float] | None = None
+    rates: Mapping[str, Mapping[int, float]],
+    targets: Mapping[str, float],
+    weights: Mapping[str, float] | None = None,
 ) -> SuiteScore:
-    """Return the score of launches' rates per benchmark against target rates; a weight is 1 where none is given.
+    """Return the score of launches' rates, per benchmark and uid, against target rates; a weight is 1 where none is.
 
-    The variance of the logarithm is the sum of the benchmarks', each weighted twice, with Satterthwaite's (1946)
-    degrees of freedom. Raises ValueError for a rate, target or weight that is not positive.
+    The value is of all launches: the weighted mean over benchmarks of their mean logarithms. Launches of one uid share
+    the state of the machine, so the interval's half-width is that of the t interval (Student, 1908) over uids in which
+    every benchmark has a launch, of each uid's weighted mean of logarithms. Further launches of some of the benchmarks
+    move the value and narrow nothing: the interval is cautious then, unless what a uid speeds up for one benchmark it
+    slows down for another. Raises ValueError for a rate, target or weight that is not positive.
     """
     weight = {name: (weights or {}).get(name, 1.0) for name in targets}
     if not all(0 < one < math.inf for one in (*targets.values(), *weight.values())):
@@ -38,14 +43,11 @@ def suite_score(
     missing = tuple(name for name in targets if name not in present)
     if not present:
         return SuiteScore(None, None, (), missing)
-    total = sum(weight[name] for name in present)
-    center, terms = 0.0, []
-    for name in present:
-        logs, share = logarithms(rates[name]), weight[name] / total
-        center += share * (float(logs.mean()) - math.log(targets[name]))
-        if len(logs) >= INTERVAL_LAUNCHES:
-            terms.append((share**2 * float(logs.var(ddof=1)) / len(logs), len(logs) - 1))
-    if len(terms) < len(present):
-        return SuiteScore(math.exp(center), None, present, missing)
-    half = combined_half_width(terms)
-    return SuiteScore(math.exp(center), (math.exp(center - half), math.exp(center + half)), present, missing)
+    logs = [logarithms(list(rates[name].values())) - math.log(targets[name]) for name in present]
+    by_uid = [dict(zip(rates[name], of, strict=True)) for name, of in zip(present, logs, strict=True)]
+    shares = [weight[name] / sum(weight[one] for one in present) for name in present]
+    center = sum(share * float(of.mean()) for share, of in zip(shares, logs, strict=True))
+    means = list(means_by_uid(by_uid, shares).values())
+    half = half_width(means) if len(means) >= INTERVAL_LAUNCHES else None
+    interval = None if half is None else (math.exp(center - half), math.exp(center + half))
+    return SuiteScore(math.exp(center), interval, present, missing)
