@@ -188,9 +188,9 @@ def test_the_interval_covers_whatever_a_pair_shares(launches: int, shared: float
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("launches", [3, 5, 10])
-@pytest.mark.parametrize("shared", [0.0, 0.01, 0.05])
+@pytest.mark.parametrize("launches", [3, 5])
+@pytest.mark.parametrize("shared", [0.0, 0.05])
 def test_the_interval_of_the_mean_over_benchmarks_covers(launches: int, shared: float) -> None:
     """Welch's degrees of freedom are estimated, which at three launches makes it a bit wide."""
-    assert 0.935 <= coverage_of_mean(shared, launches, 4000, offset=0) <= 0.965
-    assert 0.935 <= coverage_of_mean(shared, launches, 4000, offset=100) <= 0.98
+    assert 0.93 <= coverage_of_mean(shared, launches, 2000, offset=0) <= 0.97
+    assert 0.93 <= coverage_of_mean(shared, launches, 2000, offset=100) <= 0.98

@@ -105,10 +105,10 @@ def test_the_interval_covers_what_it_says_where_a_uids_jobs_share_the_machine() 
 @pytest.mark.parametrize("uids", [3, 5, 10])
 @pytest.mark.parametrize("shared", [0.0, 0.01, 0.05])
 def test_the_interval_covers_whatever_is_shared(shared: float, uids: int) -> None:
-    assert 0.935 <= coverage(shared, uids, draws=4000) <= 0.965
+    assert 0.93 <= coverage(shared, uids, draws=2000) <= 0.97
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("shared", [0.0, 0.05])
 def test_with_lost_launches_the_interval_is_cautious(shared: float) -> None:
-    assert coverage(shared, uids=8, draws=4000, kept=0.5) >= 0.945
+    assert coverage(shared, uids=8, draws=2000, kept=0.5) >= 0.93
