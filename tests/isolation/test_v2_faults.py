@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
@@ -163,11 +164,11 @@ def test_another_answer_than_planned(file: str, answer: str, sentence: str, v2_k
         live.verify()
 
 
-def test_a_limit_on_processes_above_is_shared_out_like_the_processors(v2_kernel: FakeV2) -> None:
+def test_a_limit_on_processes_above_is_shared_out_by_slices(v2_kernel: FakeV2) -> None:
     v2_kernel.put(v2_kernel.own / "pids.max", 1100)
     v2_kernel.put(v2_kernel.own / "pids.current", 100)
     backend = opened(v2_kernel)
-    assert backend.create(PLANNED).verify().pids_max == "225"
+    assert backend.create(replace(PLANNED, slices=4)).verify().pids_max == "225"
     v2_kernel.put(v2_kernel.own / "pids.current", 1100)
     assert backend.create(slice_of(1, [4])).verify().pids_max == "1"
     v2_kernel.put(v2_kernel.own / "pids.max", "few")

@@ -93,13 +93,13 @@ def _score_cards(against: Against | None) -> list[Card]:
     found = []
     for host, one in against.scores.items():
         name = f"Score, {host}" if len(against.scores) > 1 else "Score"
-        span = "no interval: a job has fewer than 3 launches"
+        span = "no interval: fewer than 3 repetitions have all jobs"
         if one.interval is not None:
             span = f"95 %: {one.interval[0]:.3f} .. {one.interval[1]:.3f}"
         of = f"{len(one.present)} of {len(one.present) + len(one.missing)} jobs"
         value = ABSENT if one.value is None else f"{one.value:.3f}"
         title = name if not one.missing else f"{name} of what ran"
-        found.append(Card(title, value, f"geometric mean of rate / {against.name}, {of}; {span}", lead=True))
+        found.append(Card(title, value, f"weighted geometric mean of rate / {against.name}, {of}; {span}", lead=True))
     if (older := against.older) is not None:
         parts = f"BF (2 PM + ST + 5 PG): PM {older.pm:.2f}, ST {older.st:.2f}, PG {number(older.pg)}"
         parts += f", BF {int(older.failures_pass)}"
