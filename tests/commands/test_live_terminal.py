@@ -71,7 +71,7 @@ def summary(suites: Suites) -> list[str]:
     return (suites.output / "summary.txt").read_text().splitlines()
 
 
-@pytest.mark.parametrize("width", [60, 120])
+@pytest.mark.parametrize("width", [60, pytest.param(120, marks=pytest.mark.slow)])
 def test_a_suite_on_a_terminal(loose: Suites, width: int) -> None:
     jobs = [job("sums.py", "--number", 40, "--repeat", 20, name="vae"), job("plain.sh", "0", "3", name="odd")]
     terminal = Terminal(loose, jobs, "--users", 2, width=width)

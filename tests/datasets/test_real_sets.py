@@ -158,7 +158,7 @@ def test_wikitext_is_read(standing, half):
 def test_wmt16_is_read(standing, half):
     translator = main_of("natural_language_processing/rnn_translator")
     folder = standing("wmt16", half)
-    run = SimpleNamespace(files=lambda *parts: folder.joinpath(*parts))
+    run = SimpleNamespace(read=lambda reader, *parts: reader(folder.joinpath(*parts)))
     english, german = translator.read_corpus(run, 32_320)
     pairs = 6 if half == "all" else 2
     assert len(english[2]) == len(german[2]) == pairs

@@ -102,7 +102,9 @@ def test_every_refusal_is_a_sentence_and_leaves_nothing(phase: str, number: int,
     assert set(survived) <= (tolerated if number == errno.ENOENT else set())
 
 
-@pytest.mark.parametrize("number", [errno.EBUSY, errno.EACCES, errno.ENOENT])
+@pytest.mark.parametrize(
+    "number", [errno.EBUSY, *(pytest.param(one, marks=pytest.mark.slow) for one in (errno.EACCES, errno.ENOENT))]
+)
 @pytest.mark.parametrize("phase", ["kill", "remove", "close", "sweep"])
 def test_every_refusal_on_the_way_out_is_a_sentence_or_costs_nothing(
     phase: str, number: int, make_kernel: Make, dead_run: RunName, monkeypatch: pytest.MonkeyPatch

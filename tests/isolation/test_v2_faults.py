@@ -18,6 +18,8 @@ from isolation.shim import MIB, slice_of
 
 PLANNED = slice_of(0, [2, 3], nodes=[1])
 STRANGER = 1
+SLOW = (errno.EACCES, errno.EINVAL)
+OF_ALL_CALLS = [errno.ENOSPC, errno.EBUSY, errno.ENOENT, *(pytest.param(one, marks=pytest.mark.slow) for one in SLOW)]
 
 
 def refusal(step: Callable[[], object]) -> str | None:
@@ -54,7 +56,7 @@ def test_a_run_from_its_beginning_to_its_end(v2_kernel: FakeV2) -> None:
     backend.close()
 
 
-@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EBUSY, errno.EACCES, errno.ENOENT, errno.EINVAL])
+@pytest.mark.parametrize("number", OF_ALL_CALLS)
 @pytest.mark.parametrize("phase", ["open", "close"])
 def test_every_refusal_to_a_run_is_a_sentence_or_a_named_loss(phase: str, number: int, make_v2: MakeV2) -> None:
     """Fail on the first call of a phase, then on the second, until a phase has no such call; nothing is left of any."""

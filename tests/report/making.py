@@ -74,6 +74,7 @@ def scaling(devices: int, uid: int = 0, batch_size: int = 64, mean_ms: float | N
         "group": "all",
         "vcd": ",".join(map(str, range(8))),
         "devices": 8,
+        "command": ["run.sh", "--devices", str(devices)],
     }
     started = NOON + timedelta(minutes=uid)
     return a_record(place=place, told={"observations": rows, "part": part}, common={"started": started})

@@ -54,6 +54,10 @@ def main_of(place: str) -> Any:
     return module
 
 
+PRECISIONS = ["fp32", pytest.param("bf16", marks=pytest.mark.slow)]
+"""For tasks of convolutions: a processor without bf16 units takes half a minute for a step of the larger ones."""
+
+
 def task(name: str) -> Any:
     """Return the module of a task's main.py."""
     return main_of(PLACES[name])

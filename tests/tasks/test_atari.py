@@ -14,7 +14,7 @@ from cotenant.bench.arguments import parse
 from cotenant.bench.loop import Loop
 from cotenant.bench.outcome import outcome_of
 from cotenant.errors import CotenantError
-from tasks.loading import main_of
+from tasks.loading import PRECISIONS, main_of
 
 SMALL: dict[str, Any] = {"cuda": False, "batch_size": 2, "num_steps": 8}
 
@@ -55,7 +55,7 @@ def test_the_seed_decides_the_losses(atari: Any) -> None:
     assert first != losses(atari, 2, seed=6)
 
 
-@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+@pytest.mark.parametrize("precision", PRECISIONS)
 def test_what_was_asked_is_what_ran(atari: Any, precision: str) -> None:
     benchmark = atari.Atari(**SMALL, precision=precision, channels_last=True)
     run = Run(benchmark)
@@ -68,7 +68,7 @@ def test_what_was_asked_is_what_ran(atari: Any, precision: str) -> None:
     assert run.metrics == {"env_steps_per_item": 8}
 
 
-@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+@pytest.mark.parametrize("precision", PRECISIONS)
 def test_a_step_moves_every_weight(atari: Any, precision: str) -> None:
     benchmark, run = built(atari, precision=precision, ppo_epoch=1, num_mini_batch=1)
     before = {name: weight.detach().clone() for name, weight in benchmark.policy.named_parameters()}
@@ -120,6 +120,7 @@ def test_threads_are_as_many_as_the_slices_processors(
     assert sum(1 for _ in Path("/proc/self/task").iterdir()) - before == min(processors, 2)
 
 
+@pytest.mark.slow
 def test_no_time_is_booked_as_waiting_for_data(atari: Any) -> None:
     benchmark = atari.Atari(**SMALL)
     loop = Loop(benchmark, Run(benchmark))
@@ -216,7 +217,7 @@ def test_actions_are_drawn_by_their_probability(atari: Any) -> None:
     torch.testing.assert_close(drawn.flatten().bincount() / 20_000, probabilities, atol=0.02, rtol=0)
 
 
-@pytest.mark.parametrize("decays", [True, False])
+@pytest.mark.parametrize("decays", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_the_learning_rate_falls_to_zero(atari: Any, decays: bool) -> None:
     benchmark, run = built(atari, use_linear_lr_decay=decays, num_env_steps=2 * 8 * 2)
     rates = []

@@ -13,7 +13,7 @@ from cotenant.bench.arguments import parse
 from cotenant.bench.decoders import MEAN, STD
 from cotenant.bench.loop import Loop
 from cotenant.errors import CotenantError
-from tasks.loading import TASKS, draw_pictures, main_of, started
+from tasks.loading import PRECISIONS, TASKS, draw_pictures, main_of, started
 
 PLACE = TASKS / "image_classification" / "convnets"
 SMALL: dict[str, Any] = {"cuda": False, "arch": "resnet18", "size": 32, "batch_size": 4, "workers": 0}
@@ -41,7 +41,7 @@ def test_resnet101_has_its_parameters(convnet: Any) -> None:
     assert sum(parameter.numel() for parameter in model.parameters()) == 44_549_160
 
 
-@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+@pytest.mark.parametrize("precision", PRECISIONS)
 def test_the_loss_falls_on_a_fixed_batch(convnet: Any, precision: str) -> None:
     seen = losses(convnet, 8, precision=precision)
     assert 5 < seen[0] < 9
@@ -54,7 +54,7 @@ def test_the_seed_decides_the_losses(convnet: Any) -> None:
     assert first != losses(convnet, 2, seed=6)
 
 
-@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+@pytest.mark.parametrize("precision", PRECISIONS)
 def test_what_was_asked_is_what_ran(convnet: Any, precision: str) -> None:
     benchmark = convnet.ConvNet(**SMALL, precision=precision, channels_last=True)
     loop = Loop(benchmark, Run(benchmark))

@@ -16,7 +16,7 @@ from cotenant.bench.loop import Loop
 from cotenant.bench.precision import Precision
 from cotenant.errors import CotenantError
 from tasks import loading
-from tasks.loading import draw_pictures, losses, main_of
+from tasks.loading import PRECISIONS, draw_pictures, losses, main_of
 
 TINY = {"batch_size": 2, "image_size": 16}
 REFERENCE = "--repeat 25 --number 5 --batch-size 128 --workers 8 --report output --cuda --seed 100"
@@ -97,7 +97,7 @@ def test_the_style_is_looked_at_once() -> None:
     assert seen == [4, 2]
 
 
-@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+@pytest.mark.parametrize("precision", PRECISIONS)
 def test_the_loss_falls_on_a_fixed_batch(precision: str) -> None:
     seen = losses(*built(**TINY, precision=precision), 12)
     assert seen[-1] < 0.5 * seen[0]
@@ -109,7 +109,7 @@ def test_the_seed_decides_the_losses() -> None:
     assert first != losses(*built(**TINY, seed=6), 3)
 
 
-@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+@pytest.mark.parametrize("precision", PRECISIONS)
 def test_what_ran_is_what_was_asked(precision: str) -> None:
     benchmark = style().FastStyle(cuda=False, precision=precision, **TINY)
     loop = Loop(benchmark, Run(benchmark))

@@ -15,7 +15,7 @@ from cotenant.bench import MissingDataError, Run
 from cotenant.bench.arguments import parse
 from cotenant.bench.loop import BOOKED_OF_SHORT, Loop
 from cotenant.datasets.makers import ml_20m
-from tasks.loading import main_of
+from tasks.loading import PRECISIONS, main_of
 
 HEADER = "userId,movieId,rating,timestamp\n"
 
@@ -67,7 +67,7 @@ def test_one_table_serves_both_parts(few: Any) -> None:
     torch.testing.assert_close(net(torch.tensor([5, 6]), torch.tensor([7, 9])), expected)
 
 
-@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+@pytest.mark.parametrize("precision", PRECISIONS)
 def test_the_loss_falls_on_a_fixed_batch(few: Any, precision: str) -> None:
     seen = losses(few, 80, batch_size=128, precision=precision)
     assert seen[-1] < 0.8 * seen[0]
@@ -80,7 +80,7 @@ def test_the_seed_decides_the_losses(few: Any, ratings: Path) -> None:
         assert first != losses(few, 4, seed=6, batch_size=64, data=data)
 
 
-@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+@pytest.mark.parametrize("precision", PRECISIONS)
 def test_items_are_samples_and_the_precision_is_what_ran(few: Any, ratings: Path, precision: str) -> None:
     benchmark = few.NeuralCollaborativeFiltering(cuda=False, batch_size=96, precision=precision, data=ratings)
     loop = Loop(benchmark, run := Run(benchmark))

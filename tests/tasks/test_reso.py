@@ -19,7 +19,7 @@ from cotenant.bench.precision import Precision
 from cotenant.datasets.makers.bsds500 import BSDS500
 from cotenant.errors import CotenantError
 from tasks import loading
-from tasks.loading import losses, main_of
+from tasks.loading import PRECISIONS, losses, main_of
 
 TINY = {"batch_size": 3, "crop": 16}
 REFERENCE = (
@@ -72,12 +72,13 @@ def test_pairs_have_the_shapes_of_the_paper(factor: int, small: int, side: int) 
     assert 0.4 < target.mean() < 0.47
 
 
-@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+@pytest.mark.parametrize("precision", PRECISIONS)
 def test_the_loss_falls_on_a_fixed_batch(precision: str) -> None:
     seen = losses(*built(**TINY, lr=1e-3, precision=precision), 20)
     assert seen[-1] < 0.5 * seen[0]
 
 
+@pytest.mark.slow
 def test_its_units_live_at_the_references_rate() -> None:
     benchmark, run = built(**TINY)
     assert benchmark.lr == 0.1
@@ -94,7 +95,7 @@ def test_the_seed_decides_the_losses() -> None:
     assert first != losses(*built(**TINY, seed=6), 4)
 
 
-@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+@pytest.mark.parametrize("precision", PRECISIONS)
 def test_what_ran_is_what_was_asked(precision: str) -> None:
     benchmark = reso().SuperResolution(cuda=False, precision=precision, **TINY)
     loop = Loop(benchmark, Run(benchmark))

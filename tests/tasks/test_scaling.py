@@ -11,7 +11,7 @@ from cotenant.bench import Run, UnsupportedError
 from cotenant.bench.arguments import parse
 from cotenant.bench.loop import Loop
 from cotenant.errors import CotenantError
-from tasks.loading import ROOT, TASKS, main_of, started
+from tasks.loading import PRECISIONS, ROOT, TASKS, main_of, started
 from tenants.suites import Suites
 
 PLACE = TASKS / "image_classification" / "scaling" / "pytorch"
@@ -42,7 +42,7 @@ def test_resnet101_has_its_parameters(scaling: Any) -> None:
     assert sum(parameter.numel() for parameter in benchmark.model.parameters()) == 44_549_160
 
 
-@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+@pytest.mark.parametrize("precision", PRECISIONS)
 def test_the_loss_falls_on_a_fixed_batch(scaling: Any, precision: str) -> None:
     seen = losses(scaling, 8, precision=precision)
     assert seen[-1] < 0.5 * seen[0]
@@ -54,7 +54,7 @@ def test_the_seed_decides_the_losses(scaling: Any) -> None:
     assert first != losses(scaling, 2, seed=6)
 
 
-@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+@pytest.mark.parametrize("precision", PRECISIONS)
 def test_what_was_asked_is_what_ran(scaling: Any, precision: str) -> None:
     benchmark = scaling.Scaling(**SMALL, precision=precision, channels_last=True)
     loop = Loop(benchmark, Run(benchmark))

@@ -119,6 +119,7 @@ def test_the_loss_falls_on_a_fixed_batch_and_follows_the_seed(ssd: Any) -> None:
     assert losses(ssd, 1, seed=1) != seen[:1]
 
 
+@pytest.mark.slow
 def test_items_are_images_and_bf16_is_what_ran(ssd: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     # A step takes half a minute where the processor has no bf16 of its own.
     monkeypatch.setattr("cotenant.bench.loop.WARM_UP_STEPS", 1)

@@ -13,4 +13,5 @@ if [ "$devices" -gt "$total" ]; then
     echo "dcgan: --ngpu $devices, but there are $total: those are used." >&2
     devices="$total"
 fi
-DEVICE_TOTAL="$devices" exec "$folder/run_distributed.sh" "$@"
+export DEVICE_TOTAL="$devices"
+exec "$folder/run_distributed.sh" "$@"
