@@ -217,7 +217,8 @@ def test_actions_are_drawn_by_their_probability(atari: Any) -> None:
     torch.testing.assert_close(drawn.flatten().bincount() / 20_000, probabilities, atol=0.02, rtol=0)
 
 
-@pytest.mark.parametrize("decays", [True, pytest.param(False, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("decays", [True, False])
 def test_the_learning_rate_falls_to_zero(atari: Any, decays: bool) -> None:
     benchmark, run = built(atari, use_linear_lr_decay=decays, num_env_steps=2 * 8 * 2)
     rates = []

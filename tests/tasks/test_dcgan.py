@@ -14,7 +14,7 @@ from cotenant.bench import Run, session
 from cotenant.bench.arguments import parse
 from cotenant.bench.loop import Loop
 from tasks import loading
-from tasks.loading import draw_pictures, losses, main_of, started
+from tasks.loading import PRECISIONS, draw_pictures, losses, main_of, started
 
 FOLDER = Path(__file__).parents[2] / "tasks/generative_adversarial_networks/dcgan/pytorch"
 TINY = {"batch_size": 4, "image_size": 32, "ngf": 8, "ndf": 8}
@@ -55,7 +55,7 @@ def test_both_networks_fit_every_size(size: int) -> None:
     assert [logits.shape for logits in benchmark.discriminator(images, images)] == [(2,), (2,)]
 
 
-@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+@pytest.mark.parametrize("precision", PRECISIONS)
 def test_the_loss_falls_on_a_fixed_batch(precision: str) -> None:
     seen = losses(*built(**TINY, precision=precision), 20)
     assert seen[-1] < 0.7 * seen[0]
@@ -128,7 +128,7 @@ def test_ranks_step_like_a_lone_process(tmp_path: Path) -> None:
         torch.distributed.destroy_process_group()
 
 
-@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+@pytest.mark.parametrize("precision", PRECISIONS)
 def test_what_ran_is_what_was_asked(precision: str) -> None:
     benchmark = dcgan().DCGAN(cuda=False, precision=precision, **TINY)
     loop = Loop(benchmark, Run(benchmark))
@@ -178,6 +178,7 @@ def test_every_flag_of_the_reference_is_known() -> None:
     assert (plain.batch_size, plain.repeat, plain.number, plain.image_size) == (128, 25, 5, 64)
 
 
+@pytest.mark.slow
 def test_it_runs_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = draw_pictures(tmp_path / "train")
     words = f"--no-cuda --dataroot {folder} --imageSize 32 --ngf 4 --ndf 4 -b 2 --repeat 3 --number 2 --ngpu 1"

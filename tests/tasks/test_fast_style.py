@@ -118,6 +118,7 @@ def test_what_ran_is_what_was_asked(precision: str) -> None:
     assert loop.observed_dtype == precision
 
 
+@pytest.mark.slow
 def test_fp16_trains_under_its_scaler() -> None:
     benchmark = style().FastStyle(cuda=False, **TINY)
     run = Run(benchmark)
@@ -132,7 +133,7 @@ def test_fp16_trains_under_its_scaler() -> None:
     assert scaler.get_scale() == 2.0**16
 
 
-@pytest.mark.parametrize("workers", [0, 1])
+@pytest.mark.parametrize("workers", [pytest.param(0, marks=pytest.mark.slow), 1])
 def test_files_are_read(workers: int, tmp_path: Path) -> None:
     benchmark = style().FastStyle(cuda=False, data=draw_pictures(tmp_path / "train"), workers=workers, **TINY)
     loop = Loop(benchmark, run := Run(benchmark))
@@ -158,6 +159,7 @@ def test_every_flag_of_the_reference_is_known() -> None:
     assert (plain.batch_size, plain.repeat, plain.number, plain.image_size, plain.data) == (128, 25, 5, 64, None)
 
 
+@pytest.mark.slow
 def test_it_runs_alone(capsys: pytest.CaptureFixture[str]) -> None:
     words = "--no-cuda --workers 1 --image-size 8 -b 1 --repeat 3 --number 1"
     assert session.main(style().FastStyle, words.split()) == 0

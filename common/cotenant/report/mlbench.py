@@ -172,15 +172,11 @@ def score(lines: Sequence[Result], failures_passed: bool) -> Score:
 def classic(rows: Iterable[Row], targets: Mapping[str, Target]) -> tuple[list[Classic], list[str]]:
     """Return the older table, and the jobs that have fewer than four repetitions and so no line in it."""
     lines, short = [], []
-    known = list(rows)
-    rates = _rates(known)
-    runs: dict[str, set[int]] = defaultdict(set)
-    for row in filter(_counts, known):
-        for name in {row.name, job_and_cell(row.name)[0]}:
-            runs[name].add(row.run_id)
+    numbers = _numbers(rows)
     for job, target in targets.items():
-        values = sorted(rates.get(job, []))
-        if min(len(runs[job]), len(values)) < CLASSIC_RUNS:
+        of_job = numbers.get(job, [])
+        values = sorted(value for _, value in of_job)
+        if len({run_id for run_id, _ in of_job}) < CLASSIC_RUNS:
             short.append(job)
             continue
         kept = values[1:-1]
@@ -223,22 +219,26 @@ def _counts(row: Row) -> bool:
 
 
 def _rates(rows: Iterable[Row]) -> dict[str, list[float]]:
-    """Return the mean rate of every record that counts, per job; of NOT_IN_PG the efficiency of the largest cell.
+    return {job: [value for _, value in of_job] for job, of_job in _numbers(rows).items()}
+
+
+def _numbers(rows: Iterable[Row]) -> dict[str, list[tuple[int, float]]]:
+    """Return repetition and mean rate of every record that counts, per job; of NOT_IN_PG the largest cell's efficiency.
 
     An efficiency is what the original's record of such a job calls its rate; ours has it beside the rate. Where records
     of one name are of single devices and of the whole machine, the single devices' count.
     """
-    rates: dict[str, list[float]] = defaultdict(list)
-    whole: dict[str, list[float]] = defaultdict(list)
-    efficiencies: dict[str, dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
+    rates: dict[str, list[tuple[int, float]]] = defaultdict(list)
+    whole: dict[str, list[tuple[int, float]]] = defaultdict(list)
+    efficiencies: dict[str, dict[int, list[tuple[int, float]]]] = defaultdict(lambda: defaultdict(list))
     for row in filter(_counts, rows):
         name, cell = job_and_cell(row.name)
         if name in NOT_IN_PG:
             efficiency = row.efficiency if row.ours else row.rate_mean
             if efficiency is not None:
-                efficiencies[name][cell].append(efficiency)
+                efficiencies[name][cell].append((row.run_id, efficiency))
         elif row.rate_mean is not None:
-            (whole if row.group == "all" else rates)[row.name].append(row.rate_mean)
+            (whole if row.group == "all" else rates)[row.name].append((row.run_id, row.rate_mean))
     return whole | rates | {name: of[max(of)] for name, of in efficiencies.items()}
 
 
