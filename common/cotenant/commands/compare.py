@@ -107,7 +107,7 @@ def _records(place: Path) -> Records:
     """Read the records of a place; what is none is said on standard error. Raises CotenantError without any."""
     records = read_records([place])
     for one in records.skipped:
-        _warn(f"{one.path}: {one.reason}; skipped.")
+        _warn(str(one))
     if not records.details:
         raise CotenantError(f"There is no record in {place}.", "Name a directory that a suite wrote its records to.")
     return records

@@ -10,7 +10,7 @@ from pathlib import Path
 import polars as pl
 
 from cotenant.commands.choosing import matches
-from cotenant.commands.flags import Parser
+from cotenant.commands.flags import Parser, add_records
 from cotenant.errors import EXIT_PASSED, CotenantError
 from cotenant.results.exporting import WRITERS, observation_frames, row_frames, write
 from cotenant.results.skipped import Skipped
@@ -47,12 +47,10 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
         epilog="docs/records.md says what the columns are.",
     )
     add = parser.add_argument
-    add("places", metavar="DIR", type=Path, nargs="+", help="where records are, searched recursively; or an export")
+    add_records(parser)
     add("--to", choices=tuple(WRITERS), help="the form (default: what FILE ends in)")
     add("--out", metavar="FILE", type=Path, required=True, help="the file; what had that name is replaced")
     add("--observations", action="store_true", help="one row per observation instead, kept or not")
-    add("--name", metavar="SUITE", help="only records of this suite (its job file's stem)")
-    add("--job", metavar="NAME", action="append", default=[], help="only these jobs: a name, a glob; may be repeated")
     return parser.parse_words(argv)
 
 
@@ -70,7 +68,7 @@ class _Export:
         for one in found:
             if isinstance(one, Skipped):
                 self.skipped += 1
-                print(f"cotenant: {one.path}: {one.reason}; skipped.", file=sys.stderr)
+                print(f"cotenant: {one}", file=sys.stderr)
                 continue
             seen += one.height
             kept = self._choose(one)

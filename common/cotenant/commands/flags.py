@@ -1,10 +1,11 @@
-"""What the commands' flags have in common: one sentence for a wrong one, sizes, and the flags that shape slices."""
+"""What the commands' flags have in common: one sentence for a wrong one, sizes, which records, slices."""
 
 from __future__ import annotations
 
 import argparse
 import math
 from collections.abc import Sequence
+from pathlib import Path
 from typing import NoReturn
 
 from cotenant.errors import CotenantError, did_you_mean
@@ -70,6 +71,14 @@ def share(text: str) -> float:
     if not 0 < found < 1:
         raise argparse.ArgumentTypeError(f"'{text}' does not lie between 0 and 1: 1% is 0.01")
     return found
+
+
+def add_records(parser: argparse.ArgumentParser) -> None:
+    """Add what says which records are read: their places, and of these a suite and some jobs."""
+    add = parser.add_argument
+    add("places", metavar="DIR", type=Path, nargs="+", help="where records are, searched recursively; or an export")
+    add("--name", metavar="SUITE", help="only records of this suite (its job file's stem)")
+    add("--job", metavar="NAME", action="append", default=[], help="only these jobs: a name, a glob; may be repeated")
 
 
 def add_slice_flags(parser: argparse.ArgumentParser) -> None:

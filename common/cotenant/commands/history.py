@@ -96,7 +96,7 @@ def _parser(deed: str, description: str) -> Parser:
 def _details(places: list[Path], skipped: list[str]) -> Iterator[Detail]:
     for one in read_details(places):
         if isinstance(one, Skipped):
-            skipped.append(f"{one.path}: {one.reason}; skipped.")
+            skipped.append(str(one))
         else:
             yield one
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from cotenant.commands.choosing import chosen_names
-from cotenant.commands.flags import Parser
+from cotenant.commands.flags import Parser, add_records
 from cotenant.commands.output import tell
 from cotenant.errors import EXIT_PASSED, CotenantError, did_you_mean
 from cotenant.launch.environment import SOURCE_ROOT
@@ -81,9 +81,7 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
         epilog="See docs/reports.md for every column, and for the tables other suites' readers know.",
     )
     add = parser.add_argument
-    add("places", metavar="DIR", type=Path, nargs="+", help="where records are, searched recursively; or an export")
-    add("--name", metavar="SUITE", help="only records of this suite (its job file's stem)")
-    add("--job", metavar="NAME", action="append", default=[], help="only these jobs: a name, a glob; may be repeated")
+    add_records(parser)
     add("--format", choices=("text", *FORMATS), default=None, help="how to say it (default text)")
     add("--html", type=Path, metavar="FILE", help="write one page that works offline")
     add("--title", metavar="TEXT", help="the page's title")

@@ -16,8 +16,12 @@ class Skipped:
     path: str
     reason: str
 
+    def __str__(self) -> str:
+        """The sentence that says so."""
+        return f"{self.path}: {self.reason}; skipped."
+
 
 def said_of_skipped(skipped: Sequence[Skipped]) -> list[str]:
     """Return a sentence each, and where there are several how many they are."""
-    lines = [f"{one.path}: {one.reason}; skipped." for one in skipped]
+    lines = list(map(str, skipped))
     return [*lines, f"{len(lines)} files or parts of files are skipped."] if len(lines) > 1 else lines
