@@ -131,3 +131,13 @@ def test_aa_claims_quiet_only_of_launches_that_are_known(
     found = bounds(module, shares, unknown)
     assert module._said(SimpleNamespace(lines=[same]), found) == (said, 0 if said.startswith("Shown") else 1)
     assert found[0].quiet == said.startswith("Shown")
+
+
+@pytest.mark.parametrize(
+    ("shares", "quiet"),
+    [((0.5, 0.9, 5.0), True), ((0.5, 0.9, 5.1), False), ((0.5, 1.1, 1.2), False), ((), False)],
+    ids=["a burst", "too long a burst", "all the time", "unknown"],
+)
+def test_aa_allows_one_launch_more_steal_than_most(shares: tuple[float, ...], quiet: bool, load: Load) -> None:
+    module = load("aa")
+    assert module.Bound("A", "steal", shares, 0, "1 %", module.STEAL_IN_ONE).quiet == quiet
