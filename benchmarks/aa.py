@@ -1,11 +1,12 @@
 """A against A: the same suite twice, launches by turns, each side a directory of records; no job may look different.
 
 python benchmarks/run.py aa [--jobs FILE] [--name NAMES] [--launches N] [--outdir DIR] [-- flags of run.sh]
+python benchmarks/run.py aa --judge DIR        what an earlier run kept in its --outdir
 
 A job that comes out FASTER or SLOWER is launched once more on both sides, and the new launches alone judge it. The
-claim is of a quiet machine: it is shown only where foreign load stayed below its bound in every launch, and steal at
-the median of launches, in none beyond five times its bound; and where both are known of every launch: foreign load is
-of those timed for a second at least.
+claim is of a quiet machine: it is shown only where foreign load and steal stayed below their bounds in the median
+launch of each side, in none beyond five times them, and where both are known of every launch: foreign load is of those
+timed for a second at least.
 """
 
 from __future__ import annotations
@@ -38,17 +39,15 @@ from cotenant.suite.jobfile import Suite, load, resolve_path
 
 SIDES = ("A", "B")
 SETTLED = (Verdict.SAME, Verdict.UNCLEAR)
-STEAL_IN_ONE = 5
-"""How many times the bound of steal one launch may reach: a virtual machine's neighbours come and go in seconds."""
-_STEAL = f"{100 * stolen.MOST:g} % at the median, {100 * stolen.MOST * STEAL_IN_ONE:g} % in one"
+IN_ONE = 5
+"""How many times a bound one launch may reach: what others do comes and goes in seconds."""
 
 
 @dataclass(frozen=True)
 class Bound:
     """What others took during the launches of one side, as shares of their bound: at most 1 at the median is quiet.
 
-    No launch may go beyond `in_one`. Of `unknown` launches nobody knows what others took, and so not that they were
-    quiet.
+    No launch may go beyond IN_ONE. Of `unknown` launches nobody knows what others took, nor that they were quiet.
     """
 
     side: str
@@ -56,7 +55,6 @@ class Bound:
     shares: tuple[float, ...]
     unknown: int
     bound: str
-    in_one: float = 1
 
     @property
     def quiet(self) -> bool:
@@ -64,7 +62,7 @@ class Bound:
 
     @property
     def exceeded(self) -> bool:
-        return bool(self.shares) and (median(self.shares) > 1 or max(self.shares) > self.in_one)
+        return bool(self.shares) and (median(self.shares) > 1 or max(self.shares) > IN_ONE)
 
     @property
     def known(self) -> bool:
@@ -73,16 +71,26 @@ class Bound:
 
 def main() -> int:
     given, flags = _given(sys.argv[1:])
+    if given.judge is not None:
+        return _judge(given.judge)
     suite = load(resolve_path(given.jobs, [Path.cwd(), ROOT]))
     with tempfile.TemporaryDirectory() as scratch:
         place = given.outdir or Path(scratch)
-        lines = _measured(place / "first", suite, given.name, given.launches, 0, flags)
-        if cells := flagged(lines):
+        _launch(place / "first", suite, given.name, given.launches, 0, flags)
+        if cells := flagged(_compared(place / "first")):
             names = [job.stem for job in suite.jobs if {cell.label for cell in expand(job)} & set(cells)]
             print(f"Once more: {', '.join(names)}", flush=True)
-            again = _measured(place / "again", suite, names, given.launches, 2 * given.launches, flags)
-            lines = confirmed(lines, Lines(tuple(one for one in again.lines if one.job in cells), None))
-        bounds = [bound for side in SIDES for bound in _bounds(side, list(_records(place.glob(f"*/{side}"))))]
+            _launch(place / "again", suite, names, given.launches, 2 * given.launches, flags)
+        return _judge(place)
+
+
+def _judge(place: Path) -> int:
+    """Print what the launches of a place show, and return 0 only where it is the claim."""
+    lines = _compared(place / "first")
+    if (place / "again").exists():
+        cells, again = flagged(lines), _compared(place / "again")
+        lines = confirmed(lines, Lines(tuple(one for one in again.lines if one.job in cells), None))
+    bounds = [bound for side in SIDES for bound in _bounds(side, list(_records(place.glob(f"*/{side}"))))]
     console = Console(width=160)
     console.print(as_table(lines))
     console.print(_table(bounds))
@@ -97,15 +105,19 @@ def _given(words: Sequence[str]) -> tuple[argparse.Namespace, list[str]]:
     parser.add_argument("--jobs", default="cpu", help="a job file or profile (default cpu)")
     parser.add_argument("--name", action="append", default=[], help="only these jobs, as run.sh takes them")
     parser.add_argument("--launches", type=int, default=5, help="of each side (default 5, fewer judge nothing)")
-    parser.add_argument("--outdir", type=Path, help="keep the records here (default: they are not kept)")
+    place = parser.add_mutually_exclusive_group()
+    place.add_argument("--outdir", type=Path, help="keep the records here (default: they are not kept)")
+    place.add_argument("--judge", type=Path, metavar="DIR", help="launch nothing: judge what was kept here")
     given = parser.parse_args(ours)
     if given.outdir is not None and given.outdir.exists():
         parser.error(f"{given.outdir} exists: another run's records would count")
+    if given.judge is not None and not (given.judge / "first").is_dir():
+        parser.error(f"{given.judge} holds no earlier run: this takes what --outdir made")
     return given, list(flags)
 
 
-def _measured(place: Path, suite: Suite, names: Sequence[str], launches: int, uid: int, flags: Sequence[str]) -> Lines:
-    """Run the suite for A and B by turns, and compare them."""
+def _launch(place: Path, suite: Suite, names: Sequence[str], launches: int, uid: int, flags: Sequence[str]) -> None:
+    """Run the suite for A and B by turns."""
     chosen = [word for name in names for word in ("--name", name)]
     for turn in range(launches):
         for index, side in enumerate(SIDES):
@@ -116,6 +128,9 @@ def _measured(place: Path, suite: Suite, names: Sequence[str], launches: int, ui
                 raise SystemExit(ended.stdout + ended.stderr)
             took = next((line for line in ended.stdout.splitlines() if line.startswith("Total Time")), "")
             print(f"{side} {turn + 1}/{launches}  {took}", flush=True)
+
+
+def _compared(place: Path) -> Lines:
     a, b = (_launches(place / side) for side in SIDES)
     return compare_launches(a, b, Conditions())
 
@@ -145,13 +160,13 @@ def _bounds(side: str, records: Sequence[dict[str, Any]]) -> list[Bound]:
     taken = [record["meters"]["host"]["stolen_share"] / stolen.MOST for record in records if "host" in record["meters"]]
     return [
         Bound(side, "foreign load", tuple(busy), len(records) - len(busy), f"{most:g} processors"),
-        Bound(side, "steal", tuple(taken), len(records) - len(taken), _STEAL, STEAL_IN_ONE),
+        Bound(side, "steal", tuple(taken), len(records) - len(taken), f"{100 * stolen.MOST:g} % of all processors"),
     ]
 
 
 def _table(bounds: Sequence[Bound]) -> Table:
     table = Table("side", "what others took", "median", "worst", "launches", "not known", "bound", "quiet")
-    table.title = "As a share of its bound"
+    table.title = f"As a share of its bound, which half of the launches keep, and none exceeds {IN_ONE} times"
     for one in bounds:
         shares = [f"{median(one.shares):.2f}", f"{max(one.shares):.2f}"] if one.shares else ["-", "-"]
         table.add_row(

@@ -1,4 +1,4 @@
-"""Tiny sets, and makers in processes of their own."""
+"""Tiny sets, makers in processes of their own, and a server on the loopback."""
 
 import os
 import subprocess
@@ -11,6 +11,10 @@ import pytest
 
 from cotenant.datasets.maker import Maker
 from cotenant.datasets.makers.imagenet import IMAGENET, Pictures, recipe
+from cotenant.datasets.real.order import RealOrder
+from cotenant.datasets.transfer.part import Part
+from datasets import loopback
+from datasets.miniature import miniature
 
 SOURCE = Path(__file__).parents[2] / "common"
 OURS = (
@@ -73,3 +77,34 @@ def start_pictures(environment: dict[str, str]) -> Callable[[Path, int], "subpro
         return subprocess.Popen(line, env=environment, stderr=subprocess.PIPE, text=True)
 
     return start
+
+
+@pytest.fixture(autouse=True)
+def no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("http_proxy", "https_proxy", "all_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture
+def server():
+    with loopback.serving() as server:
+        yield server
+
+
+@pytest.fixture
+def part(tmp_path: Path) -> Part:
+    """A file of which nothing has arrived."""
+    (tmp_path / "arriving").mkdir()
+    return Part(tmp_path / "arriving", "file")
+
+
+@pytest.fixture
+def order(server, tmp_path: Path) -> Callable[..., RealOrder]:
+    """Returns an order for a small real set that the server has."""
+
+    def ordered(name: str = "mnist", half: str = "all", published: bool = True, **more) -> RealOrder:
+        real, contents = miniature(name, server.url, published)
+        server.files.update(contents)
+        return RealOrder(tmp_path / "data", real, half, **more)
+
+    return ordered

@@ -16,6 +16,7 @@ from cotenant.isolation import delegation
 from cotenant.isolation.backend import RunName, start_ticks
 from cotenant.isolation.v1 import NEEDED, WANTED
 from cotenant.machine.limits import cgroup_mounts
+from isolation.fakekernel import FakeKernel, Make
 from isolation.fakev2 import FakeV2, MakeV2
 from isolation.shim import eventually
 
@@ -52,6 +53,20 @@ def dead_run() -> RunName:
         name = RunName(process.pid, start_ticks(process.pid) or 0)
         process.kill()
     return name
+
+
+@pytest.fixture
+def make_kernel(monkeypatch: pytest.MonkeyPatch) -> Iterator[Make]:
+    """Makes a fake. Not in /dev/shm: a suite elsewhere on this machine reports what is new there."""
+    monkeypatch.setattr("cotenant.isolation.cgroupfs.REMOVE_WAIT_S", 0.01)
+    with tempfile.TemporaryDirectory() as root:
+        yield lambda *controllers: FakeKernel(Path(root), monkeypatch, *[controllers] if controllers else [])
+        monkeypatch.undo()
+
+
+@pytest.fixture
+def kernel(make_kernel: Make) -> FakeKernel:
+    return make_kernel()
 
 
 @pytest.fixture

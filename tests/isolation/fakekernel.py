@@ -9,6 +9,12 @@ from typing import Any
 
 import pytest
 
+from cotenant.isolation.backend import RunName
+from cotenant.isolation.v1 import V1
+from isolation.shim import slice_of
+
+BASE = "cotenant-test"
+PLANNED = slice_of(0, [2, 3], nodes=[1])
 UNLIMITED = 9223372036854771712
 FILES: dict[str, dict[str, object]] = {
     "cpuset": {
@@ -154,3 +160,10 @@ def _path(descriptor: int) -> Path:
 
 
 Make = Callable[..., FakeKernel]
+
+
+def opened(kernel: FakeKernel) -> V1:
+    """Return the backend in an opened run of this fake."""
+    backend = V1(kernel.mounts, BASE)
+    backend.open(RunName())
+    return backend

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import socket
 import subprocess
 import time
@@ -70,12 +71,18 @@ def started(
     runner: int | None = None,
     environment: dict[str, str] | None = None,
 ) -> Iterator[Shim]:
-    """A shim on its way to `command`; killed at the end if it still lives."""
+    """A shim on its way to `command`, found as a shell would; killed at the end if it still lives."""
+    program, *words = map(str, command)
     ours, theirs = socket.socketpair()
     ours.settimeout(PATIENCE_S)
     with theirs:
         process = subprocess.Popen(
-            shim_command(entry, theirs.fileno(), os.getpid() if runner is None else runner, [*map(str, command)]),
+            shim_command(
+                entry,
+                theirs.fileno(),
+                os.getpid() if runner is None else runner,
+                [shutil.which(program) or program, *words],
+            ),
             env=environment,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,

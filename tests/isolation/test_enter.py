@@ -193,7 +193,11 @@ time.sleep(1000)
 def test_the_tenant_dies_with_its_runner(tmp_path: Path) -> None:
     """Also one that would not listen to SIGTERM, and without any word of the runner."""
     noted = tmp_path / "pid"
-    tenant = ["sh", "-c", f"trap '' TERM; echo $$ > {noted}.part; mv {noted}.part {noted}; while :; do sleep 1; done"]
+    tenant = [
+        "/bin/sh",
+        "-c",
+        f"trap '' TERM; echo $$ > {noted}.part; mv {noted}.part {noted}; while :; do sleep 1; done",
+    ]
     with subprocess.Popen([sys.executable, "-c", RUNNER, *shim_command(FREE, -7, -8, tenant)]) as process:
         eventually(lambda: numbers(noted), "the tenant's pid")
         (pid,) = numbers(noted)
@@ -208,13 +212,21 @@ def test_the_tenant_dies_with_its_runner(tmp_path: Path) -> None:
 
 def test_it_imports_next_to_nothing() -> None:
     """It starts once per tenant and launch: a module more is milliseconds more, every time."""
-    line = [sys.executable, "-I", "-S", "-X", "importtime", *shim_command(FREE, 0, 0, ["true"])[3:]]
+    line = [sys.executable, "-I", "-S", "-X", "importtime", *shim_command(FREE, 0, 0, ["/bin/true"])[3:]]
     # Descriptor 0 is no channel to speak on, and 0 no runner: it ends right after its imports.
     said = subprocess.run(line, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60)
     assert said.returncode == 125
     modules = {row.rpartition("|")[2].strip().partition(".")[0] for row in said.stderr.splitlines()}
-    assert {"_ctypes", "_signal", "os"} <= modules
-    heavy = {"ctypes", "enum", "signal"} | {"argparse", "asyncio", "contextlib", "dataclasses", "json", "pathlib", "re"}
+    assert {"_ctypes", "_signal", "posix"} <= modules
+    heavy = {"ctypes", "enum", "os", "signal"} | {
+        "argparse",
+        "asyncio",
+        "contextlib",
+        "dataclasses",
+        "json",
+        "pathlib",
+        "re",
+    }
     heavy |= {"site", "socket", "subprocess", "tempfile", "threading", "traceback", "typing", "cotenant"}
     assert not modules & heavy
     assert len(modules) < 40

@@ -46,8 +46,12 @@ DEATHS = {
 @pytest.mark.v1
 @pytest.mark.parametrize(
     ("how", "who", "step"),
-    [("kill", 1, 8), ("raise", 1, 8), ("leave", 1, 8), ("kill", 0, 2)],
-    ids=["killed", "raised", "left", "killed before GO"],
+    [
+        pytest.param("kill", 1, 8, id="killed"),
+        pytest.param("raise", 1, 8, id="raised"),
+        pytest.param("leave", 1, 8, id="left", marks=pytest.mark.slow),
+        pytest.param("kill", 0, 2, id="killed before GO", marks=pytest.mark.slow),
+    ],
 )
 def test_a_ranks_death_ends_the_launch_within_5_s_with_its_log(v1: Suites, how: str, who: int, step: int) -> None:
     words = ("--die-at", step, "--die-how", how, "--die-who", who)

@@ -104,9 +104,9 @@ def test_the_loss_falls_on_a_fixed_batch(precision: str) -> None:
 
 
 def test_the_seed_decides_the_losses() -> None:
-    first = losses(*built(**TINY, seed=5), 3)
-    assert first == losses(*built(**TINY, seed=5), 3)
-    assert first != losses(*built(**TINY, seed=6), 3)
+    first = losses(*built(**TINY, seed=5), 2)
+    assert first == losses(*built(**TINY, seed=5), 2)
+    assert first != losses(*built(**TINY, seed=6), 2)
 
 
 @pytest.mark.parametrize("precision", PRECISIONS)

@@ -1,15 +1,16 @@
 """The shim: enter a slice, prove it, wait for the word, and become the benchmark.
 
 Its arguments are SOCKET RUNNER SET|CHECK|FREE PROCESSORS PROCS_FILE... -- COMMAND...: it says one line on
-the descriptor SOCKET, `in` or what went wrong, and execs after a byte has come back. No thread, no race: the
-benchmark is inside from its first instruction, and it never runs outside. Exit 125: could not isolate; 126, 127: could
-not execute. Nothing but the standard library is imported, and little of that: this runs once per tenant and launch,
-and `ctypes` and `signal` would take as long to import as all the rest takes; what they are made of does not.
+the descriptor SOCKET, `in` or what went wrong, and execs after a byte has come back. The first word of COMMAND is a
+path. No thread, no race: the benchmark is inside from its first instruction, and it never runs outside. Exit 125: could
+not isolate; 126, 127: could not execute. Nothing but the standard library is imported, and little of that: this runs
+once per tenant and launch, and `ctypes`, `os` and `signal` would take as long to import as all the rest takes; what
+they are made of does not.
 """
 
 import _ctypes
 import _signal  # type: ignore[import-not-found] # no stub has it
-import os
+import posix
 
 NOT_ISOLATED, NOT_EXECUTABLE, NOT_FOUND = 125, 126, 127
 PR_SET_PDEATHSIG = 1
@@ -19,7 +20,7 @@ def main(argv: list[str]) -> int:
     split = argv.index("--")
     socket, runner, mode, processors, *procs_files = argv[:split]
     command, channel = argv[split + 1 :], int(socket)
-    os.set_inheritable(channel, False)
+    posix.set_inheritable(channel, False)
     try:
         _end_with(int(runner))
         for path in procs_files:
@@ -38,17 +39,17 @@ def _end_with(runner: int) -> None:
     libc = _ctypes.dlopen(None, 0)  # type: ignore[arg-type] # None is this very process
     if _ctypes.call_function(_ctypes.dlsym(libc, "prctl"), (PR_SET_PDEATHSIG, _signal.SIGKILL)):
         raise OSError("the kernel does not end a process with its parent")
-    if os.getppid() != runner:
+    if posix.getppid() != runner:
         raise OSError("the runner is gone")
 
 
 def _join(path: str) -> None:
     try:
-        descriptor = os.open(path, os.O_WRONLY)
+        descriptor = posix.open(path, posix.O_WRONLY)
         try:
-            os.write(descriptor, b"0")
+            posix.write(descriptor, b"0")
         finally:
-            os.close(descriptor)
+            posix.close(descriptor)
     except OSError as error:
         raise OSError(f"{path} cannot be entered: {error.strerror}") from None
 
@@ -58,10 +59,10 @@ def _bind(mode: str, planned: set[int]) -> None:
         return
     if mode == "SET":
         try:
-            os.sched_setaffinity(0, planned)
+            posix.sched_setaffinity(0, planned)
         except OSError as error:
             raise OSError(f"processors {sorted(planned)} cannot be had: {error.strerror}") from None
-    actual = os.sched_getaffinity(0)
+    actual = posix.sched_getaffinity(0)
     if actual != planned:
         raise OSError(f"planned on processors {sorted(planned)}, but finds itself on {sorted(actual)}")
 
@@ -69,7 +70,7 @@ def _bind(mode: str, planned: set[int]) -> None:
 def _say(channel: int, line: str) -> bool:
     """Return whether anybody listens; where nobody does, the exit status says the same."""
     try:
-        os.write(channel, f"{line}\n".encode())
+        posix.write(channel, f"{line}\n".encode())
     except OSError:
         return False
     return True
@@ -77,7 +78,7 @@ def _say(channel: int, line: str) -> bool:
 
 def _released(channel: int) -> bool:
     try:
-        return os.read(channel, 1) != b""
+        return posix.read(channel, 1) != b""
     except OSError:  # A runner that ends without having read our word resets the channel.
         return False
 
@@ -86,7 +87,7 @@ def _become(command: list[str], channel: int) -> int:
     for number in (_signal.SIGPIPE, _signal.SIGXFSZ):
         _signal.signal(number, _signal.SIG_DFL)  # Python ignores them, and an ignored signal stays so across exec.
     try:
-        os.execvp(command[0], command)
+        posix.execv(command[0], command)
     except OSError as error:
         _say(channel, f"{error.strerror}")
         return NOT_FOUND if isinstance(error, FileNotFoundError) else NOT_EXECUTABLE

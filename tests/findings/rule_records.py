@@ -1,0 +1,174 @@
+"""Records of one trait each, for the rules that look at it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from msgspec.structs import replace
+
+from cotenant.isolation.enabling import OF_V1
+from cotenant.results.record import Observed, Record
+from cotenant.stats.budget import Amount
+from results.made import ARGUMENTS, ISOLATION, T0_NS, a_part, a_record, observed, steady
+
+Made = Callable[[], Record]
+
+
+def with_events(factor: float, more: int = 0) -> Record:
+    rows = [replace(one, event_ns=round((one.end_ns - one.start_ns) * factor) + more) for one in steady()]
+    return a_record(told={"observations": rows})
+
+
+def asked_and_seen(precision: str, dtype: str | None) -> Record:
+    part = a_part(arguments=ARGUMENTS | {"precision": precision}, observed={"dtype": dtype})
+    return a_record(told={"part": part})
+
+
+def inside(share: float) -> Record:
+    """A record of which this share of the kept time lies inside the common load."""
+    kept = observed([1000.0] * 6)
+    total_ns = sum(one.end_ns - one.start_ns for one in kept)
+    return a_record(
+        told={"observations": kept, "skip": 0},
+        common={"load": (T0_NS, kept[-1].end_ns - round((1 - share) * total_ns))},
+    )
+
+
+def unenforced(*names: str) -> Record:
+    return a_record(place={"isolation": type(ISOLATION)("affinity", {}, {}, {}, list(names))})
+
+
+def runner(share: float) -> Record:
+    return a_record(common={"meters": {"runner_processor_share": share}})
+
+
+def treated(policy: str, cached_bytes: int | None, size_bytes: int = 1 << 30, files: int = 4) -> Record:
+    isolation = replace(ISOLATION, policies={"cache": policy})
+    seen = {"files": files, "size_bytes": size_bytes, "cached_bytes": cached_bytes}
+    return a_record(place={"isolation": isolation}, common={"meters": {"input": seen}})
+
+
+def durations(*durations_ms: float, **told: Any) -> Record:
+    return a_record(told={"observations": observed(durations_ms), "skip": 0, **told})
+
+
+def on_host(**changes: Any) -> Record:
+    """A record of a launch during which this happened on the host."""
+    quiet: dict[str, Any] = {
+        "swapped_in_bytes": 0,
+        "swapped_out_bytes": 0,
+        "memory_kills_outside": 0,
+        "stolen_share": 0.0,
+        "processor_throttles": None,
+        "devices": [],
+    }
+    return a_record(common={"meters": {"host": quiet | changes}})
+
+
+def slowed(power_ns: int | None, thermal_ns: int | None) -> dict[str, Any]:
+    return {"devices": [{"index": 3, "power_ns": power_ns, "thermal_ns": thermal_ns}]}
+
+
+def beside(busy: float, window_s: float = 12.0, total: int = 8, **changes: Any) -> Record:
+    """A record of a launch beside which others kept `busy` of `total` processors at work."""
+    foreign = {"processors": busy, "host_processors": total, "busiest": [], **changes}
+    return a_record(common={"meters": {"foreign": foreign, "sampling": {"window_s": window_s}}})
+
+
+def computed(flops_per_step: float, **seen: Any) -> Record:
+    """A record of half-second observations of 30 steps in fp32 on a T4, whose peak is 8.1 TFLOP/s."""
+    part = a_part(gpu="Tesla T4", observed={"dtype": "fp32", "device": "cuda", "flops_per_step": flops_per_step} | seen)
+    return a_record(told={"part": part, "observations": observed([500.0] * 20)})
+
+
+def unmeasured(absent: dict[str, str], uncounted: list[str], outcome: str = "completed") -> Record:
+    """A record on v1 without these meters and counters, of which an older kernel lacks `pids_peak`."""
+    known = {name: how for name, how in OF_V1.items() if name in uncounted}
+    isolation = replace(ISOLATION, uncounted=uncounted, enabled_by=known)
+    return a_record({"isolation": isolation}, common={"meters": {"absent": absent}}, outcome=outcome)
+
+
+def on_devices(
+    own: list[str],
+    users: dict[str, list[tuple[int, str]]] | None = None,
+    slowed: dict[str, dict[str, int] | None] | None = None,
+) -> Record:
+    """A record of the tenant of `own` of two devices, with these foreign processes and reasons per device."""
+    devices = {
+        uuid: {
+            "index": index,
+            "foreign_processes": [{"pid": pid, "name": name} for pid, name in (users or {}).get(uuid, [])],
+            "slowed_samples": (slowed or {}).get(uuid, {}),
+        }
+        for index, uuid in enumerate(("GPU-a", "GPU-b"))
+    }
+    isolation = replace(ISOLATION, planned={"accelerators": own})
+    return a_record(place={"isolation": isolation}, common={"meters": {"devices": devices}})
+
+
+def scaled(devices: int, efficiency: float) -> Record:
+    return a_record(common={"meters": {"scaling": {"devices": devices, "efficiency": efficiency}}})
+
+
+def owning(devices: int, ranks: int, *words: str, **seen: Any) -> Record:
+    """A record of a launch that owns a machine with so many devices."""
+    place = {"group": "all", "devices": devices, "command": ["run.sh", *words]}
+    part = a_part(observed={"dtype": "fp32", "device": "cuda:0", "world_size": ranks} | seen)
+    return a_record(place=place, told={"part": part})
+
+
+def numbers(durations_ms: Sequence[float], waits_ms: Sequence[float] = (), **seen: Any) -> Record:
+    """A record of kept observations that took so long and waited so long for data."""
+    rows = observed(durations_ms)
+    waits = [*waits_ms, *[0.0] * (len(rows) - len(waits_ms))]
+    rows = [replace(one, data_wait_ns=round(wait * 1e6)) for one, wait in zip(rows, waits, strict=True)]
+    part = a_part(observed={"dtype": "fp32", "device": "cpu"} | seen)
+    return a_record(told={"observations": rows, "skip": 0, "part": part})
+
+
+def wobbling(n: int = 20) -> list[float]:
+    """Durations around half a second without a trend."""
+    return [500 + (i * 7) % 11 - 5 for i in range(n)]
+
+
+def trained(expected: object, ran: object) -> Record:
+    return a_record(told={"part": a_part(observed={"updates_credited": expected, "updates": ran})})
+
+
+def rows_of(items: float, item_is_row: bool = True) -> Record:
+    part = a_part(observed={"dtype": "fp32", "item_is_row": item_is_row})
+    return a_record(told={"observations": observed([500.0] * 20, items), "part": part})
+
+
+def warmed_up(*warm_up_ns: int, duration_ms: float = 500.0, **arguments: Any) -> Record:
+    part = a_part(arguments=ARGUMENTS | arguments)
+    return a_record(told={"observations": observed([duration_ms] * 20), "warm_up_ns": list(warm_up_ns), "part": part})
+
+
+def seeded(asked: str, seen: object) -> Record:
+    part = a_part(arguments=ARGUMENTS | {"seed": seen})
+    return a_record(place={"command": ["run.sh", "--seed", "1", "--seed", asked]}, told={"part": part})
+
+
+def with_pauses(pause_ms: float) -> Record:
+    """A record of observations of a tenth of a second with pauses between them."""
+    starts = [T0_NS + round(index * (100 + pause_ms) * 1e6) for index in range(20)]
+    rows = [Observed(start_ns, start_ns + 100_000_000, 3840, 0) for start_ns in starts]
+    return a_record(told={"observations": rows})
+
+
+def budgeted(budget_s: float, asked: Amount, given: Amount, each_ms: float, **more: Any) -> Record:
+    """A record of a launch with this budget, of observations of `each_ms`."""
+    isolation = replace(ISOLATION, policies={"cache": "none", "budget_s": budget_s})
+    rows = observed([each_ms] * given.repeat)
+    told = {"observations": rows, "asked": asked, "given": given, "skip": given.skip, **more}
+    return a_record(place={"isolation": isolation}, told=told)
+
+
+def until(share: float, made: int, repeat: int, **more: Any) -> Record:
+    """A record of a launch that was to end at such an interval, after `made` of `repeat` observations."""
+    isolation = replace(ISOLATION, policies={"until_interval": share})
+    amount = Amount(30, repeat, 5)
+    told = {"observations": observed([100.0] * made), "asked": amount, "given": amount, **more}
+    return a_record(place={"isolation": isolation}, told=told)
