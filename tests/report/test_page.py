@@ -195,7 +195,7 @@ def test_scaling_is_drawn_beside_its_numbers() -> None:
 def test_the_score_card() -> None:
     summary = summarise(everything())
     targets = {"vae": Target(7000.0), "toy_reg": Target(1e6), "dcgan": Target(1.0)}
-    older = mlbench.score(mlbench.results(summary.rows, targets), failures_passed=False)
+    older = mlbench.score(mlbench.results(summary.details.rows, targets), failures_passed=False)
     against = Against("MINE", targets, scores(summary, targets, list(targets)), older)
     text = Reader(page_of(summary, against=against)).text
     score = against.scores["node1"].value

@@ -64,7 +64,7 @@ def compute(members: Details, most: pl.DataFrame) -> Compute | None:
 
 def _taken(details: Details, *names: str) -> pl.DataFrame:
     """Return these columns of records; the precision `half` has the products of fp16."""
-    found = details.table.frame.select(*SAME, *names)[details.at]
+    found = details.columns(*SAME, *names)
     return found.with_columns(pl.col("precision").replace("half", "fp16"))
 
 

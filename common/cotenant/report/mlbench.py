@@ -103,12 +103,16 @@ class ClassicTotal:
     passes: bool
 
 
+Rates = tuple[float, float, float]
+"""The mean, the least and the greatest of some records' rates."""
+
+
 @dataclass(frozen=True, slots=True)
 class MatrixRow:
-    """One job over devices: mean, min and max rate of each as a share of the best device's."""
+    """One job over devices: the rates of each as shares of the best device's mean."""
 
     job: str
-    shares: Mapping[str, tuple[float, float, float]]
+    shares: Mapping[str, Rates]
 
 
 def results(rows: Iterable[Row], targets: Mapping[str, Target], jobs: Sequence[str] | None = None) -> list[Result]:
@@ -200,12 +204,21 @@ def matrix(rows: Iterable[Row]) -> tuple[list[str], list[MatrixRow]]:
     several_hosts = len({row.hostname for row in single}) > 1
     for row in single:
         by_job[row.name][f"{row.hostname}:{row.vcd}" if several_hosts else row.vcd].append(row.rate_mean or 0.0)
-    devices = sorted({device for values in by_job.values() for device in values}, key=_natural)
+    return matrix_of(
+        {
+            job: {device: (fmean(one), min(one), max(one)) for device, one in values.items()}
+            for job, values in by_job.items()
+        }
+    )
+
+
+def matrix_of(rates: Mapping[str, Mapping[str, Rates]]) -> tuple[list[str], list[MatrixRow]]:
+    """Return the devices, and a row per job, of the rates of its devices."""
+    devices = sorted({device for values in rates.values() for device in values}, key=_natural)
     table = []
-    for job, values in by_job.items():
-        best = max(fmean(one) for one in values.values())
-        shares = {device: (fmean(one) / best, min(one) / best, max(one) / best) for device, one in values.items()}
-        table.append(MatrixRow(job, shares))
+    for job, values in rates.items():
+        best = max(mean for mean, _, _ in values.values())
+        table.append(MatrixRow(job, {device: (a / best, b / best, c / best) for device, (a, b, c) in values.items()}))
     return devices, table
 
 

@@ -7,15 +7,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import polars as pl
 from jinja2 import Environment, PackageLoader
 from markupsafe import Markup
-from msgspec.structs import replace
 
 from cotenant.report import mlbench
 from cotenant.report.meters import NAMES, courses, mean_of
 from cotenant.report.mlbench_text import number
 from cotenant.report.numbers import ABSENT, rate
 from cotenant.report.page_cards import Card, cards
+from cotenant.report.page_devices import device_matrix, device_names
 from cotenant.report.page_interference import page_blocks
 from cotenant.report.page_jobs import job_cards
 from cotenant.report.page_machine import machines
@@ -53,9 +54,8 @@ def page(
         loader=PackageLoader("cotenant.report"), autoescape=True, trim_blocks=True, lstrip_blocks=True
     )
     columns = (*COLUMNS, *(name for name in header_of(summary.jobs) if name in (INTERFERENCE, MFU, OF_CEILING)))
-    # By label: two works of one name have no common best device.
-    labelled = [replace(row, name=job.label) for job in summary.jobs for row in job.members.rows]
-    devices, matrix = mlbench.matrix(labelled)
+    devices, matrix = device_matrix(summary)
+    everything = (summary.details, summary.solos)
     return environment.get_template("report.html.j2").render(
         title=title,
         subtitle=_subtitle(summary),
@@ -65,7 +65,7 @@ def page(
         suites=_suites(summary, against, columns),
         jobs=job_cards(summary, POINTS),
         targets=against is not None,
-        devices=[_device(name, summary) for name in devices] if len(devices) > 1 else [],
+        devices=device_names(devices, summary) if len(devices) > 1 else [],
         matrix=[(row.job, [_share(row, device) for device in devices]) for row in matrix],
         curves=_curves(scaling),
         blocks=page_blocks(summary),
@@ -74,17 +74,17 @@ def page(
         findings=summary.findings,
         losses=summary.losses,
         notes=[*summary.notes, *skipped],
-        failed=sum(not one.row.completed for one in (*summary.details, *summary.solos)),
-        total=len(summary.details) + len(summary.solos),
+        failed=sum(len(some.where(~pl.col("completed"))) for some in everything),
+        total=sum(map(len, everything)),
     )
 
 
 def _subtitle(summary: Summary) -> str:
-    rows = summary.rows
-    launches = len({(row.suite, row.hostname, row.name, row.isolation, row.run_id) for row in rows})
-    days = sorted({row.start_time[:10] for row in rows if row.start_time})
+    records = summary.details.columns("suite", "hostname", "name", "isolation", "run_id", "start_time")
+    launches = records.drop("start_time").n_unique()
+    days = sorted(filter(None, records["start_time"].str.slice(0, 10).unique()))
     when = f", {days[0]}" if len(days) == 1 else f", {days[0]} to {days[-1]}" if days else ""
-    return f"{len(rows):,} records of {launches:,} launches{when}"
+    return f"{records.height:,} records of {launches:,} launches{when}"
 
 
 def _score_cards(against: Against | None) -> list[Card]:
@@ -142,11 +142,6 @@ def _row(job: Job, index: int, against: Against | None, columns: Sequence[str]) 
         "mark": "good" if job.verdict == PASSED else "some" if job.rates else "bad",
         "findings": finding_counts(job.findings).replace(ABSENT, ""),
     }
-
-
-def _device(name: str, summary: Summary) -> str:
-    """Without accelerators it is a slice that the tenants of this number had."""
-    return f"D{name}" if any(row.devices != 0 for row in summary.rows) else f"slice {name}"
 
 
 def _share(row: mlbench.MatrixRow, device: str) -> tuple[str, str, int]:

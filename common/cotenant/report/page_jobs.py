@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from statistics import fmean
 
+import polars as pl
 from markupsafe import Markup
 
 from cotenant.report.meters import NAMES
@@ -49,7 +50,7 @@ def _card(job: Job, index: int, most: int) -> JobCard:
     assert job.node is not None
     name = f"j{index}"
     newest = max(job.rates, key=lambda one: one.start_time).run_id
-    launch = [one for one in job.members if one.row.run_id == newest]
+    launch = list(job.members.where(pl.col("run_id") == newest))
     found = [_strips(job, most, f"{name}s"), _timeline(launch, f"{name}t"), *over_time_pictures(launch, name)]
     return JobCard(
         anchor=f"job{index}",
@@ -104,7 +105,7 @@ def _compute(job: Job) -> str:
 
 def _strips(job: Job, most: int, name: str) -> Picture | None:
     tenants: dict[str, list[Detail]] = defaultdict(list)
-    for one in job.members:
+    for one in job.members.records():
         if one.spans.kept.any():
             tenants[tenant_of(one.row)].append(one)
     if not tenants:
@@ -115,7 +116,7 @@ def _strips(job: Job, most: int, name: str) -> Picture | None:
         if who in tenants
     ]
     drawn, thinning = strips(shown, most, name)
-    kept = sum(int(one.spans.kept.sum()) for one in job.members)
+    kept = sum(int(one.spans.kept.sum()) for one in job.members.records())
     n = f"n = {kept:,} observations, {len(job.rates)} launch{'es' if len(job.rates) > 1 else ''}."
     return Picture(Markup(drawn), "Observations", f"{n} {thinning}".strip())
 

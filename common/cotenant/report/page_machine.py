@@ -13,8 +13,8 @@ Facts = list[tuple[str, str]]
 
 def machines(summary: Summary) -> list[tuple[str, Facts]]:
     """Return each host's name and facts, of its newest record; what a record does not know is left out."""
-    found, frame = summary.details, summary.details.table.frame[summary.details.at].select("hostname", "start_time")
-    in_order = frame.with_row_index("place").sort("start_time", maintain_order=True)
+    found = summary.details
+    in_order = found.columns("hostname", "start_time").with_row_index("place").sort("start_time", maintain_order=True)
     newest = in_order.group_by("hostname", maintain_order=True).last()
     return [
         (host or "an unnamed host", _facts(one.machine, one.row.isolation, one.row.gpu))

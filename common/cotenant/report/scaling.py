@@ -98,7 +98,7 @@ def curves(jobs: Iterable[Job]) -> Curves:
         rates = tuple(one.rate for job in members for one in job.rates)
         alone = next(({1: point.rates} for point in found[series] if point.total_devices == 1), {})
         worth = scaling(alone | {nodes * devices: rates})[-1]
-        newest = max((one for job in members for one in job.members), key=lambda one: one.row.start_time)
+        newest = max((job.members.newest for job in members), key=lambda one: one.row.start_time)
         point = Point(series, nodes, devices, members[0].name, rates, across_launches(rates), worth, newest)
         found[series].append(point)
     several = {series: points for series, points in found.items() if len(points) > 1}

@@ -22,7 +22,6 @@ from cotenant.report.said import ABORTED, SEVERITIES, Loss, Said, losses, said
 from cotenant.results.detail import Detail
 from cotenant.results.launches import Launch, LaunchRate, Work, launches_in, left_out, told_apart
 from cotenant.results.newest import AT, newest_in
-from cotenant.results.row import Row
 from cotenant.results.table import Details, Table
 from cotenant.results.targets import Target
 from cotenant.stats.fairness import fairness
@@ -101,10 +100,6 @@ class Summary:
     notes: tuple[str, ...]
     details: Details
     solos: Details
-
-    @property
-    def rows(self) -> list[Row]:
-        return self.details.rows
 
 
 def summarise(details: Iterable[Detail]) -> Summary:

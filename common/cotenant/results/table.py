@@ -151,6 +151,23 @@ class Details(Sequence[Detail]):
         made = iter(details_of(self.table.frame[[i for i in at if i >= len(own)]]))
         return (own[i] if i < len(own) else next(made) for i in at)
 
+    def columns(self, *names: str) -> pl.DataFrame:
+        """Return columns of theirs, which costs a hundredth of making them."""
+        return self.table.frame.select(names)[self.at]
+
+    def where(self, chosen: pl.Expr) -> Details:
+        """Return those of which this is true."""
+        mask = self.table.frame.select(chosen).to_series()[self.at]
+        return Details(self.table, pl.Series(self.at, dtype=pl.UInt32).filter(mask).to_list())
+
+    @property
+    def newest(self) -> Detail:
+        """The one that started last, of several the first. Raises IndexError where there is none."""
+        newest_first = (
+            self.columns("start_time").with_row_index("place").sort("start_time", descending=True, maintain_order=True)
+        )
+        return self[int(newest_first["place"][0])]
+
     def records(self) -> Iterator[Detail]:
         """Yield those that were read as records; an exported row has no meters and no observations to look for."""
         own = self.table.own
