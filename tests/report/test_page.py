@@ -13,10 +13,12 @@ import pytest
 
 from cotenant.report import mlbench
 from cotenant.report.page import POINTS, Against, page
+from cotenant.report.page_devices import device_matrix, device_names
 from cotenant.report.scaling import curves
 from cotenant.report.summary import Summary, scores, summarise
 from cotenant.results.detail import Detail, Spans, detail_of
 from cotenant.results.record import Record
+from cotenant.results.table import Details, Table, details_of, frame_of
 from cotenant.results.targets import Target
 from report.making import detail, everything, launch, lost, over_time, power, scaling, summary_of
 from results.made import T0_NS, a_part
@@ -190,6 +192,35 @@ def test_scaling_is_drawn_beside_its_numbers() -> None:
     assert 'id="scaling"' in text
     assert "resnet50, batch 64 per device, fp32, ddp, resident" in text
     assert ">1n4g<" in text
+
+
+def test_devices_stand_side_by_side_as_in_the_older_table() -> None:
+    here, there = (
+        [one for uid in range(3) for one in launch("vae", uid, place={"hostname": host})] for host in ("a", "b")
+    )
+    for records in (here, [*here, *there, *launch("wlm"), *launch("reso", place={"group": "all"}), *lost("ssd", 0)]):
+        summary = summary_of(records)
+        rows = [msgspec.structs.replace(row, name=job.label) for job in summary.jobs for row in job.members.rows]
+        devices, table = device_matrix(summary)
+        expected_devices, expected = mlbench.matrix(rows)
+        assert devices == expected_devices
+        assert [one.job for one in table] == [one.job for one in expected]
+        for one, other in zip(table, expected, strict=True):
+            assert one.shares.keys() == other.shares.keys()
+            for device, shares in one.shares.items():
+                assert shares == pytest.approx(other.shares[device])
+    assert device_names(["0"], summary) == ["slice 0"]
+    assert device_names(["0"], summary_of(launch("vae", place={"devices": 2}))) == ["D0"]
+
+
+def test_exported_rows_make_a_page_without_an_object_of_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a million rows these would take minutes and gigabytes."""
+    frame = frame_of([detail(one) for uid in range(50) for one in (*launch("vae", uid), scaling(1, uid))])
+    made: list[int] = []
+    monkeypatch.setattr("cotenant.results.table.details_of", lambda some: made.append(some.height) or details_of(some))
+    text = page_of(summarise(Details(Table(frame))))
+    assert "150 records of 100 launches" in text
+    assert 0 < sum(made) <= 10
 
 
 def test_the_score_card() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import gc
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -52,6 +53,8 @@ TABLES = ("throughput", "batch-size", "scaling", "interference")
 def main(argv: Sequence[str]) -> int:
     """Report on records. Returns 0, or raises CotenantError for wrong input."""
     given = _parse(argv)
+    # What is read stays until the end: to look for garbage in a million records takes a fifth of the time.
+    gc.disable()
     found, skipped = _read(given)
     summary = summarise(found)
     for line in (*skipped, *([] if _says_notes(given) else summary.notes)):

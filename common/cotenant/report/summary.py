@@ -122,13 +122,20 @@ def summarise(details: Iterable[Detail]) -> Summary:
     notes += [f"{job.label}: {job.compute.above}" for job in jobs if job.compute is not None and job.compute.above]
     kept, solos = (Details(table, _numbers(newest, pl.col("solo") == solo)) for solo in (False, True))
     everything = Details(table, [*kept.at, *solos.at])
-    lost = Details(table, _numbers(newest.sort("solo", maintain_order=True), ~pl.col("completed")))
-    return Summary(tuple(jobs), tuple(said(everything)), tuple(losses(lost)), tuple(notes), kept, solos)
+    lost = newest.select(AT, "solo", "completed").sort("solo", maintain_order=True)
+    return Summary(
+        tuple(jobs),
+        tuple(said(everything)),
+        tuple(losses(Details(table, _numbers(lost, ~pl.col("completed"))))),
+        tuple(notes),
+        kept,
+        solos,
+    )
 
 
 def _numbers(frame: pl.DataFrame, chosen: pl.Expr) -> list[int]:
     """Return the numbers that chosen rows have in the table they were taken from."""
-    return frame.filter(chosen)[AT].to_list()
+    return frame.select(pl.col(AT).filter(chosen)).to_series().to_list()
 
 
 def estimate(rates: Sequence[float], only: Mapping[str, Any] | None = None) -> Estimate:

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import polars as pl
 
-from cotenant.results.newest import AT, launch_key, newest_in, with_lone
+from cotenant.results.newest import AT, as_numbers, launch_key, newest_in, with_lone
 from cotenant.results.row import Row
 from cotenant.results.table import JOB, bare, frame_of
 
@@ -141,7 +141,8 @@ def work_of(row: Row) -> Work:
 def launches_in(frame: pl.DataFrame, apart: Sequence[str] = ()) -> list[Launch]:
     """Return the launches of the newest rows, in the order of their first rows."""
     key = launch_key(apart)
-    keyed = with_lone(frame)
+    keyed = with_lone(frame).with_columns(job=JOB)
+    keyed = keyed.with_columns(as_numbers(keyed.select(key)))
     counts = {name: _count(name) for name in ("error_findings", "warning_findings", "findings")}
     rows = keyed.with_columns(**counts, label=pl.coalesce(pl.col("tenant").cast(pl.String), "vcd"))
     found = rows.group_by(key, maintain_order=True).agg(
@@ -149,7 +150,7 @@ def launches_in(frame: pl.DataFrame, apart: Sequence[str] = ()) -> list[Launch]:
         pl.col("gpu").min(),
         pl.col("gpu").max().alias("other_gpu"),
         *(() if "hostname" in key else (pl.col("hostname").first(),)),
-        JOB.first().alias("job"),
+        pl.col("job").first(),
         pl.col("unit").max(),
         pl.col("overlap").min(),
         pl.col(*counts).sum(),
@@ -162,6 +163,7 @@ def launches_in(frame: pl.DataFrame, apart: Sequence[str] = ()) -> list[Launch]:
     found = found.with_columns(
         gpu=pl.when(one_model).then("other_gpu").otherwise(pl.format("{} + {}", "gpu", "other_gpu"))
     )
+    found = found.with_columns(pl.col(pl.Categorical).cast(pl.String))
     return list(_launches(found, key, _flawed(keyed, key), _mixed(rows, key, found.height)))
 
 
@@ -178,7 +180,8 @@ Flaw = tuple[str | None, list[str], bool]
 
 def _flawed(frame: pl.DataFrame, key: Sequence[str]) -> dict[tuple[Any, ...], Flaw]:
     """Return the first flaw, the outcomes that are none, and whether one is invalid, of each launch that has any."""
-    rows = frame.with_columns(flaw=_flaw()).filter(pl.col("flaw").is_not_null())
+    without_rate = ~pl.col("completed") | pl.col("invalid") | pl.col("rate_items_s").is_null()
+    rows = frame.filter(without_rate).with_columns(flaw=_flaw())
     outcomes = pl.col("outcome").filter(~pl.col("completed"))
     found = rows.group_by(key).agg(pl.col("flaw").first(), outcomes, pl.col("invalid").any())
     return {values[:-3]: (values[-3], values[-2], values[-1]) for values in found.iter_rows()}
@@ -267,14 +270,14 @@ def _frame(rows: Iterable[Row] | pl.DataFrame) -> pl.DataFrame:
 
 
 def _flaw() -> pl.Expr:
+    """Why a row has no rate to add to its launch's; one that has any never asks."""
     vcd = pl.col("vcd")
     return (
         pl.when(~pl.col("completed"))
         .then(pl.format("tenant {} {}.", vcd, "outcome"))
         .when("invalid")
         .then(pl.format("tenant {} is INVALID ({}).", vcd, pl.col("findings").str.replace_all(",", ", ", literal=True)))
-        .when(pl.col("rate_items_s").is_null())
-        .then(pl.format("tenant {} has no rate.", vcd))
+        .otherwise(pl.format("tenant {} has no rate.", vcd))
     )
 
 
