@@ -17,7 +17,7 @@ from PIL import Image
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 MOST_BYTES = 150_000
-COLOURS = 64
+COLOURS = 200
 
 
 def screenshot(browser: str, page: Path, into: Path, width: int, height: int, dark: bool) -> None:

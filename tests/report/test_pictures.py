@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 from cotenant.report.pictures.canvas import ACCENT, axes_of, dots, svg
 from cotenant.report.pictures.course import FEW, Line, over_time
 from cotenant.report.pictures.curves import over_launches
-from cotenant.report.pictures.strips import thinned
+from cotenant.report.pictures.strips import Strip, strips, thinned
 from cotenant.report.pictures.timeline import timeline
+from cotenant.report.summary import Estimate
 from cotenant.results.meters import Meter
 from report.making import detail, launch
 
@@ -33,6 +34,17 @@ def test_thinning_keeps_the_ends_and_invents_nothing(rates: list[float], most: i
 def test_thinning_keeps_the_order_statistics(n: int, most: int) -> None:
     values = np.arange(1, n + 1, dtype=float)
     assert np.median(thinned(values, most)) == pytest.approx(np.median(values), abs=max(1.0, n / most))
+
+
+@pytest.mark.parametrize(("middle", "ticks"), [(0.55, {"0.5", "0.6"}), (55_000.0, {"50k", "60k"})])
+def test_ticks_of_rates_read_as_in_tables(middle: float, ticks: set[str]) -> None:
+    """A thousandth has no letter: `520m` reads like millions."""
+    rates = middle * np.linspace(0.8, 1.2, 20)
+    estimate = Estimate(middle, (0.95 * middle, 1.05 * middle), 0.1, 1, 20)
+    text, _ = strips([Strip("tenant 0", [rates], estimate)], 100, "s")
+    seen = set(re.findall(r">([\d.]+[a-zA-Z]?)</text>", text))
+    assert ticks <= seen
+    assert not any(word.endswith("m") for word in seen)
 
 
 def test_a_picture_is_xml_with_short_numbers_and_its_own_ids() -> None:

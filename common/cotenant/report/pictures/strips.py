@@ -25,6 +25,13 @@ class Strip:
     estimate: Estimate
 
 
+class _RateFormatter(EngFormatter):
+    """As tables have them: `12k` and `1.2M`, but no `m` for a thousandth, which reads like a million."""
+
+    def __call__(self, x: float, pos: int | None = None) -> str:
+        return f"{x:.4g}" if abs(x) < 1 else str(super().__call__(x, pos))
+
+
 def thinned(rates: Rates, most: int) -> Rates:
     """Return at most so many of the rates, evenly over their order; the lowest and the highest stay."""
     if len(rates) <= most:
@@ -70,6 +77,6 @@ def strips(tenants: Sequence[Strip], most: int, name: str) -> tuple[str, str]:
     room = 0.04 * (high - low) or 0.02 * high
     axes.set_xlim(max(0.0, low - room), high + room)
     axes.xaxis.set_major_locator(MaxNLocator(5))
-    axes.xaxis.set_major_formatter(EngFormatter(sep=""))
+    axes.xaxis.set_major_formatter(_RateFormatter(sep=""))
     thinning = f"{drawn:,} of {total:,} observations drawn, evenly over their order." if drawn < total else ""
     return svg(axes, name), thinning
