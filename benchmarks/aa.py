@@ -72,21 +72,21 @@ class Bound:
 def main() -> int:
     given, flags = _given(sys.argv[1:])
     if given.judge is not None:
-        return _judge(given.judge)
+        return _judge(given.judge, _compared(given.judge / "first"))
     suite = load(resolve_path(given.jobs, [Path.cwd(), ROOT]))
     with tempfile.TemporaryDirectory() as scratch:
         place = given.outdir or Path(scratch)
         _launch(place / "first", suite, given.name, given.launches, 0, flags)
-        if cells := flagged(_compared(place / "first")):
+        lines = _compared(place / "first")
+        if cells := flagged(lines):
             names = [job.stem for job in suite.jobs if {cell.label for cell in expand(job)} & set(cells)]
             print(f"Once more: {', '.join(names)}", flush=True)
             _launch(place / "again", suite, names, given.launches, 2 * given.launches, flags)
-        return _judge(place)
+        return _judge(place, lines)
 
 
-def _judge(place: Path) -> int:
-    """Print what the launches of a place show, and return 0 only where it is the claim."""
-    lines = _compared(place / "first")
+def _judge(place: Path, lines: Lines) -> int:
+    """Print what the launches of a place show, whose first are compared; return 0 only where it is the claim."""
     if (place / "again").exists():
         cells, again = flagged(lines), _compared(place / "again")
         lines = confirmed(lines, Lines(tuple(one for one in again.lines if one.job in cells), None))

@@ -51,7 +51,7 @@ def tiny() -> Maker:
 
 
 @pytest.fixture
-def environment() -> dict[str, str]:
+def environment(no_proxy: None) -> dict[str, str]:
     """The environment of a child that finds this source and none of the caller's settings."""
     inherited = {name: value for name, value in os.environ.items() if name not in OURS}
     return inherited | {"PYTHONPATH": str(SOURCE)}

@@ -9,8 +9,6 @@ from dataclasses import replace
 import pytest
 
 from cotenant.datasets import files, obtaining, problems
-from cotenant.datasets.makers.mnist import MNIST as FAKE_MNIST
-from cotenant.datasets.makers.mnist import recipe
 from cotenant.datasets.making import ensure
 from cotenant.datasets.manifest import read_manifest
 from cotenant.datasets.real import plan
@@ -19,9 +17,7 @@ from cotenant.errors import CotenantError
 from datasets import loopback
 from datasets.loopback import status
 from datasets.miniature import bsds500, jpeg, tar
-from datasets.real_sets import get, tree
-
-FAKE = replace(FAKE_MNIST, sizes={"small": recipe(20, 10), "full": recipe(40, 20)})
+from datasets.real_sets import FAKE, get, tree
 
 
 def test_a_set_is_fetched_once(order, server, capsys):

@@ -8,15 +8,11 @@ from pathlib import Path
 import pytest
 
 from cotenant.datasets import local
-from cotenant.datasets.makers.mnist import MNIST as FAKE_MNIST
-from cotenant.datasets.makers.mnist import recipe
 from cotenant.datasets.making import ensure
 from cotenant.datasets.manifest import read_manifest
 from cotenant.errors import CotenantError
 from datasets.miniature import jpeg
-from datasets.real_sets import get, tree
-
-FAKE = replace(FAKE_MNIST, sizes={"small": recipe(20, 10), "full": recipe(40, 20)})
+from datasets.real_sets import FAKE, get, tree
 
 
 def own_archives(folder: Path, server) -> Path:

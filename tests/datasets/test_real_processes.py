@@ -17,21 +17,18 @@ from datasets.miniature import bsds500, jpeg, tar
 CHECKOUT = Path(__file__).parents[2]
 # Noise, so that it has a size also when packed.
 MEMBERS = {f"BSR/BSDS500/data/images/{split}/1.jpg": jpeg() + os.urandom(300_000) for split in ("train", "val", "test")}
-PROXIES = ("http_proxy", "https_proxy", "all_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")
 
 
 @pytest.fixture
-def server():
-    with loopback.serving() as server:
-        server.files["/BSR_bsds500.tgz"] = tar(MEMBERS, "w:gz")
-        yield server
+def server(server):
+    server.files["/BSR_bsds500.tgz"] = tar(MEMBERS, "w:gz")
+    return server
 
 
 @pytest.fixture
 def settings(environment, server):
     """The environment of a child that asks the server for real sets."""
-    clean = {name: value for name, value in environment.items() if name not in PROXIES}
-    return clean | {"FAKE_DATASET": "0", "COTENANT_MIRROR": server.url()}
+    return environment | {"FAKE_DATASET": "0", "COTENANT_MIRROR": server.url()}
 
 
 @pytest.fixture

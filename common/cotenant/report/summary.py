@@ -122,15 +122,8 @@ def summarise(details: Iterable[Detail]) -> Summary:
     notes += [f"{job.label}: {job.compute.above}" for job in jobs if job.compute is not None and job.compute.above]
     kept, solos = (Details(table, _numbers(newest, pl.col("solo") == solo)) for solo in (False, True))
     everything = Details(table, [*kept.at, *solos.at])
-    lost = newest.select(AT, "solo", "completed").sort("solo", maintain_order=True)
-    return Summary(
-        tuple(jobs),
-        tuple(said(everything)),
-        tuple(losses(Details(table, _numbers(lost, ~pl.col("completed"))))),
-        tuple(notes),
-        kept,
-        solos,
-    )
+    lost = everything.where(~pl.col("completed"))
+    return Summary(tuple(jobs), tuple(said(everything)), tuple(losses(lost)), tuple(notes), kept, solos)
 
 
 def _numbers(frame: pl.DataFrame, chosen: pl.Expr) -> list[int]:
