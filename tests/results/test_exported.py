@@ -17,10 +17,11 @@ import pytest
 from cotenant.errors import CotenantError
 from cotenant.results.columns import COLUMNS, OBSERVATIONS, ROWS
 from cotenant.results.exported import NAMED
-from cotenant.results.exporting import WRITERS, observation_frames, row_frames, write
+from cotenant.results.exporting import WRITERS, observation_frames, row_frames, write, write_parquet
 from cotenant.results.read import Records, read_records
 from cotenant.results.record import Record, encode
 from cotenant.results.row import Row
+from cotenant.results.seal import CHANGED, UNSEALED
 from cotenant.results.table import OBSERVATION_SCHEMA, SCHEMA, Table, bare, details_of, frame_of
 from report.making import BUSY, detail, launch, lost, scaling
 
@@ -180,11 +181,15 @@ def test_of_many_damaged_lines_the_rest_is_counted(place: Path) -> None:
 def test_damaged_and_foreign_parquet_is_named(place: Path) -> None:
     path = exported(place, "parquet")
     content = path.read_bytes()
-    for damaged in (content[:100], content[:-20], b"PAR1", b"", content[:200] + bytes(400) + content[600:]):
+    mixed = content[:200] + bytes(400) + content[600:]
+    length = len(content).to_bytes(4, "little")
+    cut = (content[:100], content[:-20], b"PAR1", b"", length + b"PAR1", content[:-8] + length + b"PAR1")
+    for damaged, reason in [(mixed, CHANGED), *((one, UNSEALED) for one in cut)]:
         path.write_bytes(damaged)
-        (reason,) = reasons(read_records([path]))
-        assert reason.startswith("it is no Parquet file of exported rows, or damaged"), reason
+        assert reasons(read_records([path])) == [reason]
     pl.DataFrame({"a": [1]}).write_parquet(path)
+    assert reasons(read_records([path])) == [UNSEALED]
+    write_parquet(pl.LazyFrame({"a": [1]}), path)
     assert reasons(read_records([path])) == ["it holds no exported records: there is no column 'name'"]
 
 
@@ -192,7 +197,7 @@ def test_what_cannot_be_is_not_known(place: Path) -> None:
     path = exported(place, "parquet")
     odd = {"rate_items_s": math.inf, "rate_mean_items_s": -1.0, "sd_s": math.nan, "overlap": 2.0, "world_size": -3}
     frame = pl.read_parquet(path).with_columns(**{name: pl.lit(value) for name, value in odd.items()})
-    frame.with_columns(name=pl.when(pl.col("run_id") == 1).then("name")).write_parquet(path)
+    write_parquet(frame.with_columns(name=pl.when(pl.col("run_id") == 1).then("name")).lazy(), path)
     found = read_records([path])
     assert reasons(found) == ["5 rows lack one of name, run_id, completed, outcome, path"]
     assert found.frame.select(*odd).row(0) == (None,) * len(odd)

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import itertools
 from datetime import timedelta
 from typing import Any
 
+import polars as pl
 import pytest
 from msgspec.structs import replace
 
 from cotenant.results.configurations import newest_work
 from cotenant.results.detail import Detail
-from cotenant.results.launches import launches_of
-from cotenant.results.newest import newest_in
+from cotenant.results.launches import launches_in, launches_of
+from cotenant.results.newest import AT, newest_in
 from cotenant.results.table import frame_of
-from results.made import ISOLATION, NOON, a_record
+from results.made import ISOLATION, NOON, a_lost_record, a_record
 from results.test_entry import detail, launch
 
 
@@ -67,3 +69,14 @@ def test_launches_with_another_cache_policy_are_other_work() -> None:
     kept, (said,) = newest_work(frame)
     assert kept["cache"].to_list() == ["warm", "warm"]
     assert "(cache drop, not warm)" in said
+
+
+def test_a_table_in_pieces_says_what_a_whole_one_says() -> None:
+    """Rows of a large file come in pieces, of which a filter may leave empty ones."""
+    lost = [detail(a_lost_record(outcome, "sentence", {"run_id": 1})) for outcome in ("failed", "aborted")]
+    pieces = [frame_of(details) for details in (launch(), lost, launch(uid=2))]
+    for order in itertools.permutations(pieces):
+        table = pl.concat(order, rechunk=False).with_row_index(AT)
+        found = launches_in(table)
+        assert found == launches_in(table.rechunk())
+        assert [one.flaw for one in found if one.run_id == 1] == ["tenant 0 failed."]

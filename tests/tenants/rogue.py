@@ -107,8 +107,10 @@ def do(words: list[str], runner: Rogue | None) -> None:
         held = [socket.socket(socket.AF_UNIX) for _ in range(int(rest[0]))]
         for one in held:
             one.connect(os.environ["COTENANT_SOCKET"])
+        time.sleep(3600)
     elif deed == "twice":
         Rendezvous.from_environment()
+        time.sleep(3600)  # Its `ready` might be read before this second hello, and the launch go on
     elif deed == "hang-up":
         assert runner is not None
         runner.close()

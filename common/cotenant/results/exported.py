@@ -16,6 +16,7 @@ import msgspec
 import polars as pl
 
 from cotenant.results.columns import COLUMNS, OBSERVATIONS, ROWS
+from cotenant.results.seal import broken_seal
 from cotenant.results.skipped import NAMED, Skipped
 from cotenant.results.table import SCHEMA, plausible
 
@@ -96,6 +97,9 @@ def _frame(rows: Sequence[Any]) -> pl.DataFrame:
 
 def _parquet(path: Path) -> Iterator[pl.DataFrame | Skipped]:
     try:
+        if broken := broken_seal(path):
+            yield Skipped(str(path), broken)
+            return
         lazy = pl.scan_parquet(path)
         schema = lazy.collect_schema()
         if "observation" in schema:
@@ -110,7 +114,7 @@ def _parquet(path: Path) -> Iterator[pl.DataFrame | Skipped]:
         whole = plausible(lazy.select(known).drop_nulls(_NEEDED)).collect(engine="streaming")
         lost = lazy.select(pl.len()).collect().item() - whole.height
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
-        yield Skipped(str(path), f"it is no Parquet file of exported rows, or damaged ({_first_line(error)})")
+        yield Skipped(str(path), f"it cannot be read ({_first_line(error)})")
         return
     if lost:
         yield Skipped(str(path), f"{lost} rows lack one of {', '.join(_NEEDED)}")

@@ -14,6 +14,7 @@ from cotenant.results.detail import detail_of
 from cotenant.results.exported import frames, is_export
 from cotenant.results.observations import observations_of
 from cotenant.results.read import read_as
+from cotenant.results.seal import METADATA, seal
 from cotenant.results.skipped import Skipped
 from cotenant.results.store import whole
 from cotenant.results.table import OBSERVATION_SCHEMA, frame_of
@@ -44,7 +45,9 @@ def observation_frames(places: list[Path]) -> Iterator[pl.DataFrame | Skipped]:
 
 
 def write_parquet(rows: pl.LazyFrame, path: Path) -> None:
-    rows.sink_parquet(path, row_group_size=ROW_GROUP)
+    """Write sealed Parquet: reports read no other."""
+    rows.sink_parquet(path, row_group_size=ROW_GROUP, metadata=METADATA)
+    seal(path)
 
 
 def write_csv(rows: pl.LazyFrame, path: Path) -> None:

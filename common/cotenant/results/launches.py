@@ -161,7 +161,7 @@ def launches_in(frame: pl.DataFrame, apart: Sequence[str] = ()) -> list[Launch]:
     )
     one_model = (pl.col("gpu") == "") | (pl.col("gpu") == pl.col("other_gpu"))
     found = found.with_columns(
-        gpu=pl.when(one_model).then("other_gpu").otherwise(pl.format("{} + {}", "gpu", "other_gpu"))
+        gpu=pl.when(one_model).then("other_gpu").otherwise(pl.col("gpu") + " + " + pl.col("other_gpu"))
     )
     found = found.with_columns(pl.col(pl.Categorical).cast(pl.String))
     return list(_launches(found, key, _flawed(keyed, key), _mixed(rows, key, found.height)))
@@ -271,13 +271,14 @@ def _frame(rows: Iterable[Row] | pl.DataFrame) -> pl.DataFrame:
 
 def _flaw() -> pl.Expr:
     """Why a row has no rate to add to its launch's; one that has any never asks."""
-    vcd = pl.col("vcd")
+    tenant = pl.lit("tenant ") + pl.col("vcd")  # pl.format panics where a column's first chunk is empty (polars 2.1)
+    rules = pl.col("findings").str.replace_all(",", ", ", literal=True)
     return (
         pl.when(~pl.col("completed"))
-        .then(pl.format("tenant {} {}.", vcd, "outcome"))
+        .then(tenant + " " + pl.col("outcome") + ".")
         .when("invalid")
-        .then(pl.format("tenant {} is INVALID ({}).", vcd, pl.col("findings").str.replace_all(",", ", ", literal=True)))
-        .otherwise(pl.format("tenant {} has no rate.", vcd))
+        .then(tenant + " is INVALID (" + rules + ").")
+        .otherwise(tenant + " has no rate.")
     )
 
 
