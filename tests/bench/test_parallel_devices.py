@@ -16,6 +16,7 @@ from cotenant.bench.contract import Benchmark
 from cotenant.bench.device import Device
 from cotenant.bench.facts import tenant_facts
 from cotenant.bench.loop import Loop
+from cotenant.bench.world import World
 from cotenant.errors import CotenantError
 
 
@@ -63,6 +64,7 @@ def test_every_device_has_its_part_of_the_batch_and_all_items_count() -> None:
     assert set(map(tuple, benchmark.model.parts)) == {(2, 2, 2, 2)}
     told = tenant_facts(run, loop)["observed"]
     assert (told["parallel"], told["replicas"], told["world_size"], told["dtype"]) == ("dp", 4, 1, "fp32")
+    assert told["flops_per_step"] is None
     assert run.findings == []
 
 
@@ -103,3 +105,32 @@ def test_devices_take_as_many_processes() -> None:
         CotenantError, match=r"--devices 4 takes as many processes, and there is 1\. .*nproc_per_node=4"
     ):
         Run(Small(devices=4))
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_a_model_without_its_ranks_is_what_was_placed(compiled: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a compiled one a compiled part: half of a step would else be what nobody asked for."""
+
+    class Compiled(nn.Module):
+        def __init__(self, module: nn.Module) -> None:
+            super().__init__()
+            self._orig_mod = module
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(super().__getattr__("_orig_mod"), name) if name != "_orig_mod" else super().__getattr__(name)
+
+    class Spread(nn.Module):
+        def __init__(self, module: nn.Module) -> None:
+            super().__init__()
+            self.module = module
+
+    monkeypatch.setattr(torch, "compile", Compiled)
+    monkeypatch.setattr(nn.parallel, "DistributedDataParallel", Spread)
+    run = Run(Small(compile=compiled))
+    alone = run.place(nn.Linear(1, 1))
+    assert run.unspread(alone) is alone
+    monkeypatch.setattr(World, "spread", lambda self, module, device: Spread(module))
+    linear = nn.Linear(1, 1)
+    found = run.unspread(run.place(linear))
+    assert isinstance(found, Compiled) == compiled
+    assert (found._orig_mod if compiled else found) is linear

@@ -285,3 +285,20 @@ def test_half_scales_its_loss_within_the_backward_only() -> None:
     torch.testing.assert_close(model[1].bias.detach(), torch.full((4,), -0.2))
     assert model[0].weight.dtype == model[0].weight.grad.dtype == torch.float16
     assert abs(loss) < 64.0
+
+
+@pytest.mark.parametrize("fused", [False, True])
+@pytest.mark.parametrize("clip_norm", [None, 1e9])
+def test_updates_that_change_nothing_are_counted(fused: bool, clip_norm: float | None) -> None:
+    """A gradient of 2^10 at a scale of 2^120 and more is none of fp32's numbers; each that is none halves the scale."""
+    precision = scaled(2.0**120)
+    weight = torch.nn.Parameter(torch.zeros(3))
+    optimizer = torch.optim.SGD([weight], lr=1e-3, fused=fused)
+    seen = []
+    for _ in range(5):
+        before = weight.detach().clone()
+        precision.update((weight * 1024).sum(), optimizer, clip_norm)
+        seen.append(bool((weight.detach() != before).any()))
+    assert seen == [False, False, False, True, True]
+    assert (precision.updates, precision.skipped) == (5, 3)
+    assert Precision("fp32").skipped is None

@@ -44,7 +44,9 @@ MARKUP = [
 ODD = st.one_of(
     st.sampled_from([SCRIPT, *MARKUP]),
     st.none() | st.booleans() | st.integers() | st.integers(-(2**70), 2**70) | st.floats(),
-    st.sampled_from([1e308, -1e308, 5e-324, 2**63, 2**63 - 1, -(2**63), "0,1", [], {}, [[]], [None], "9" * 50]),
+    st.sampled_from(
+        [1e308, -1e308, 5e-324, 2**63, 2**63 - 1, -(2**63), "0,1", [], {}, [[]], [None], "9" * 50, "1" * 5000, 10**400]
+    ),
     st.text(max_size=12),
     st.recursive(st.none(), lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=3), inner)),
 )
@@ -78,11 +80,17 @@ WORDS = (
     ["report", "{}", "--table", "throughput"],
     ["report", "{}", "--table", "batch-size"],
     ["report", "{}", "--table", "scaling"],
+    ["report", "{}", "--table", "scaling", "--format", "json"],
     ["report", "{}", "--table", "interference"],
+    ["report", "{}", "--table", "interference", "--format", "csv"],
     ["report", "{}", "--save-target", "{}.out.csv"],
     ["mlbench-report", "--reports", "{}"],
     ["mlbench-report", "--reports", "{}", "--classic"],
+    ["mlbench-report", "--reports", "{}", "--html", "{}.out.html", "--csv", "{}.out.csv"],
     ["compare", "{}", "{}"],
+    ["compare", "{}", "{}", "--format", "md"],
+    ["compare", "{}", "{}", "--format", "json"],
+    ["compare", "{}", "{}", "--format", "junit"],
     ["export", "{}", "--out", "{}.out.csv"],
     ["export", "{}", "--out", "{}.out.jsonl"],
     ["export", "{}", "--observations", "--out", "{}.out.parquet"],

@@ -163,6 +163,35 @@ def test_two_isolations_under_one_job_are_not_averaged(reports: Path, capsys: py
     assert "(isolation none, not v1); they do not count." in run(capsys, "--reports", reports)[2]
 
 
+def test_failures_are_a_share_of_all_records_whatever_their_work(
+    reports: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Records of older work have no place in a mean, but they did not fail."""
+    later = NOON + timedelta(days=1)
+    free = a_record(place={"isolation": replace(ISOLATION, backend="none")}, common={"started": later})
+    write_record(reports, free, later)
+    write_record(reports, replace(a_lost_record("failed", "x"), run_id=7), later)
+    said, errors = run(capsys, "--reports", reports)[1:]
+    assert "10 records are of other work than the newest (isolation v1, not none)" in errors
+    assert "1 of 22 records failed (4.5 %)" in said
+
+
+def test_a_job_without_a_line_does_not_pass_the_classic_table(
+    reports: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for path in [one for uid in (2, 3, 4) for one in (reports / f"output{uid}").glob("*.toy_reg.*")]:
+        path.unlink()
+    said = run(capsys, "--reports", reports, "--classic", "--jobs", suite(reports, *JOBS))[1]
+    assert "Bench Passes              : False" in said
+    assert "Fewer than 4 repetitions" in said
+
+
+def test_a_page_of_one_device_compares_none(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_record(tmp_path, a_record(place={"group": "all", "vcd": "0,1"}), NOON)
+    assert run(capsys, "--reports", tmp_path, "--html", tmp_path / "x.html")[0] == 0
+    assert "Relative device performance" not in (tmp_path / "x.html").read_text()
+
+
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [

@@ -89,6 +89,31 @@ def test_the_page_and_its_score(
     assert "foreign.json: it has no `name`; skipped." in text
 
 
+def test_the_original_score_is_that_of_mlbench_report(
+    reports: Path, tmp_path: Path, targets: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of a suite without `scaling` nobody misses an efficiency."""
+    path = targets / "v100.csv"
+    save_targets(path, {"vae": Target(1e3), "cart": Target(1e5), "scaling": Target(1, 0.85)})
+    assert run(capsys, reports, "--html", tmp_path / "page.html", "--targets", "V100")[0] == 0
+    assert main(["mlbench-report", "--reports", str(reports), "--gpu-model", str(path)]) == 0
+    (score,) = re.findall(r"^Score = .* = (\S+)$", capsys.readouterr().out, re.MULTILINE)[:1]
+    assert float(score) > 0
+    assert score in (tmp_path / "page.html").read_text()
+
+
+@pytest.mark.parametrize("name", ["V100", "mi50"])
+def test_a_target_of_the_reference_suite_stays(
+    name: str, reports: Path, targets: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = (targets / "v100.csv").read_text()
+    status, _, errors = run(capsys, reports, "--save-target", name)
+    assert status == 2
+    assert f"{name} is a target of the reference suite." in errors
+    assert [path.name for path in targets.iterdir()] == ["v100.csv"]
+    assert (targets / "v100.csv").read_text() == before
+
+
 def test_the_score_has_the_weights_of_the_job_file(
     reports: Path, tmp_path: Path, targets: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

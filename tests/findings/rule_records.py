@@ -136,6 +136,11 @@ def trained(expected: object, ran: object) -> Record:
     return a_record(told={"part": a_part(observed={"updates_credited": expected, "updates": ran})})
 
 
+def scaled_by(updates: object, skipped: object) -> Record:
+    seen = {"dtype": "fp16", "updates_scaled": updates, "updates_skipped": skipped}
+    return a_record(told={"part": a_part(arguments=ARGUMENTS | {"precision": "fp16"}, observed=seen)})
+
+
 def rows_of(items: float, item_is_row: bool = True) -> Record:
     part = a_part(observed={"dtype": "fp32", "item_is_row": item_is_row})
     return a_record(told={"observations": observed([500.0] * 20, items), "part": part})

@@ -21,6 +21,7 @@ from findings.rule_records import (
     rows_of,
     runner,
     scaled,
+    scaled_by,
     seeded,
     slowed,
     trained,
@@ -104,6 +105,24 @@ FIRES: list[tuple[str, str, Made, str]] = [
         "error",
         lambda: trained(100, 30),
         "100 updates of weights were credited, as many per batch as in the warm-up, and 30 ran.",
+    ),
+    (
+        "skipped_updates",
+        "warning",
+        lambda: scaled_by(100, 2),
+        "2 of 100 updates since the warm-up changed no weight: their fp16 gradients were not finite.",
+    ),
+    (
+        "skipped_updates",
+        "error",
+        lambda: scaled_by(100, 100),
+        "100 of 100 updates since the warm-up changed no weight: their fp16 gradients were not finite.",
+    ),
+    (
+        "slow_start",
+        "warning",
+        lambda: numbers([511.6, 511.5, 511.7, 511.5, 511.6, *(500 + i / 50 for i in range(100))]),
+        "The first 5 of 105 kept observations took 2 % longer than the rest: warm-up is counted in.",
     ),
     (
         "batch_rows",

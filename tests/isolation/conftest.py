@@ -56,12 +56,17 @@ def dead_run() -> RunName:
 
 
 @pytest.fixture
-def make_kernel(monkeypatch: pytest.MonkeyPatch) -> Iterator[Make]:
-    """Makes a fake. Not in /dev/shm: a suite elsewhere on this machine reports what is new there."""
+def fake_root(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Where a fake is made. Not in /dev/shm: a suite elsewhere on this machine reports what is new there."""
     monkeypatch.setattr("cotenant.isolation.cgroupfs.REMOVE_WAIT_S", 0.01)
     with tempfile.TemporaryDirectory() as root:
-        yield lambda *controllers: FakeKernel(Path(root), monkeypatch, *[controllers] if controllers else [])
+        yield Path(root)
         monkeypatch.undo()
+
+
+@pytest.fixture
+def make_kernel(fake_root: Path, monkeypatch: pytest.MonkeyPatch) -> Make:
+    return lambda *controllers: FakeKernel(fake_root, monkeypatch, *[controllers] if controllers else [])
 
 
 @pytest.fixture
@@ -70,14 +75,11 @@ def kernel(make_kernel: Make) -> FakeKernel:
 
 
 @pytest.fixture
-def make_v2(monkeypatch: pytest.MonkeyPatch) -> Iterator[MakeV2]:
-    """Makes a fake of cgroup v2. Not in /dev/shm: a suite elsewhere on this machine reports what is new there."""
-    monkeypatch.setattr("cotenant.isolation.cgroupfs.REMOVE_WAIT_S", 0.01)
+def make_v2(fake_root: Path, monkeypatch: pytest.MonkeyPatch) -> MakeV2:
+    """Makes a fake of cgroup v2."""
     monkeypatch.setattr(delegation, "SYSTEMD", Path("/"))
     monkeypatch.setattr(os, "sched_getaffinity", lambda pid: set(range(8)))
-    with tempfile.TemporaryDirectory() as root:
-        yield lambda *own: FakeV2(Path(root), monkeypatch, *own)
-        monkeypatch.undo()
+    return lambda *own: FakeV2(fake_root, monkeypatch, *own)
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ import pytest
 
 from cotenant.isolation import processes
 from cotenant.isolation.backend import NotIsolatedError, RunName, start_ticks
-from cotenant.isolation.processes import is_foreign, kill_marked, marked, sweep_marked
+from cotenant.isolation.processes import is_foreign, kill_marked, live_elsewhere, marked, sweep_marked
 from cotenant.protocol.messages import RUN_VARIABLE, TENANT_VARIABLE
 from isolation.shim import PATIENCE_S, eventually, is_dead, numbers, sleeper
 
@@ -162,6 +162,13 @@ def test_sweep_leaves_another_pid_namespace_alone(dead_run: RunName, tmp_path: P
         assert is_foreign(inner)
         assert str(dead_run) not in sweep_marked()
         assert not is_dead(inner)
+        assert live_elsewhere([inner])
+        # One that has ended since it was listed is no sign that the others are ours.
+        assert live_elsewhere([inner, dead_run.pid])
+        assert live_elsewhere([os.getpid(), 0])
+        assert not live_elsewhere([inner, os.getpid()])
+    assert not live_elsewhere([])
+    assert not live_elsewhere([dead_run.pid])
     assert not is_foreign(os.getpid())
     assert not is_foreign(dead_run.pid)
 

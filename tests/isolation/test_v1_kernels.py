@@ -20,6 +20,20 @@ def reason(backend: V1) -> str | None:
     return refused.reason if refused else None
 
 
+def twins_of(kernel: FakeKernel) -> Path:
+    """Return the root of a v2 hierarchy beside those of v1, which a hybrid host has."""
+    twins = kernel.root / "unified"
+    (twins / BASE).mkdir(parents=True)
+    (twins / "cgroup.procs").write_text("")
+    return twins
+
+
+def with_twins(kernel: FakeKernel, twins: Path) -> V1:
+    backend = V1({**kernel.mounts, V2: twins}, BASE)
+    backend.open(RunName())
+    return backend
+
+
 @pytest.mark.parametrize(
     ("lacking", "unenforced"),
     [
@@ -135,11 +149,8 @@ def test_a_counter_that_cannot_be_read_is_not_counted(number: int, kernel: FakeK
 
 
 def test_a_twin_in_v2_kills_and_counts_stalls(kernel: FakeKernel) -> None:
-    twins = kernel.root / "unified"
-    (twins / BASE).mkdir(parents=True)
-    (twins / "cgroup.procs").write_text("")
-    backend = V1({**kernel.mounts, V2: twins}, BASE)
-    backend.open(RunName())
+    twins = twins_of(kernel)
+    backend = with_twins(kernel, twins)
     live = backend.create(PLANNED)
     twin = twins / BASE / str(RunName()) / "t0"
     assert twin / "cgroup.procs" in live.entry.procs_files
@@ -158,12 +169,8 @@ def test_nobody_of_another_pid_namespace_is_killed_by_the_number_0(
     kernel: FakeKernel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It would be our own process group."""
-    twins = kernel.root / "unified"
-    (twins / BASE).mkdir(parents=True)
-    (twins / "cgroup.procs").write_text("")
-    backend = V1({**kernel.mounts, V2: twins}, BASE)
-    backend.open(RunName())
-    live = backend.create(PLANNED)
+    twins = twins_of(kernel)
+    live = with_twins(kernel, twins).create(PLANNED)
     (twins / BASE / str(RunName()) / "t0/cgroup.procs").write_text("0\n")
     monkeypatch.setattr("cotenant.isolation.v1group.KILL_WAIT_S", 0.1)
     monkeypatch.setattr("os.kill", lambda pid, number: pytest.fail(f"{pid} was killed"))
@@ -171,12 +178,20 @@ def test_nobody_of_another_pid_namespace_is_killed_by_the_number_0(
         live.kill()
 
 
+def test_a_dead_run_whose_processes_cannot_be_seen_is_left_alone(kernel: FakeKernel, dead_run: RunName) -> None:
+    """A runner in a sibling container is dead to us, and its tenants are numbers 0 in the twin."""
+    twins = twins_of(kernel)
+    (twins / BASE / str(dead_run) / "t0").mkdir(parents=True)
+    (twins / BASE / str(dead_run) / "t0/cgroup.procs").write_text("0\n")
+    (kernel.mounts["memory"] / BASE / str(dead_run)).mkdir(parents=True)
+    assert V1({**kernel.mounts, V2: twins}, BASE).sweep() == []
+    assert (kernel.mounts["memory"] / BASE / str(dead_run)).is_dir()
+
+
 def test_no_twin_where_a_shim_could_not_join_it(kernel: FakeKernel, monkeypatch: pytest.MonkeyPatch) -> None:
-    twins = kernel.root / "unified"
-    (twins / BASE).mkdir(parents=True)
+    twins = twins_of(kernel)
     monkeypatch.setattr("os.access", lambda path, mode: Path(path) != twins / "cgroup.procs")
-    backend = V1({**kernel.mounts, V2: twins}, BASE)
-    backend.open(RunName())
+    backend = with_twins(kernel, twins)
     assert twins not in {file.parents[3] for file in backend.create(PLANNED).entry.procs_files}
     backend.close()
 

@@ -51,6 +51,19 @@ def test_the_reaper_clears_up_after_a_killed_runner(v1: Suites, place: str) -> N
     assert time.monotonic() - begin_s < LIMIT_S
 
 
+def test_the_reaper_removes_what_its_own_runner_left_half_written(v1: Suites) -> None:
+    """Another host may be writing into the same directory."""
+    runner = busy(v1)
+    mine, theirs = (v1.output / f".{pid}-{'0f' * 8}.tmp" for pid in (runner.pid, runner.pid + 1))
+    for path in (mine, theirs):
+        path.write_text("{")
+    runner.kill()
+    runner.wait()
+    v1.gone(LIMIT_S)
+    until(lambda: not mine.exists(), "its file is gone", LIMIT_S)
+    assert theirs.exists()
+
+
 def test_a_killed_reaper_is_replaced_during_a_launch(v1: Suites) -> None:
     runner = busy(v1)
     (old,) = reapers(v1)

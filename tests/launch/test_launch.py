@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from cotenant.isolation.backend import Counters
+from cotenant.isolation.backend import Counters, NotIsolatedError
 from cotenant.launch import launch
 from cotenant.launch.ending import LaunchResult
 from cotenant.launch.interruption import Interruption
@@ -138,6 +138,22 @@ def test_an_error_in_the_middle_of_starting_undoes_what_was_begun(tmp_path: Path
         launch.Launch(planned, backend, interruption, SHORT).run()
     assert backend.deeds == ["removed 1", "removed 0"]
     assert not list(tmp_path.glob("t?"))
+
+
+class Lasting(FakeSlice):
+    """Cannot be removed."""
+
+    def remove(self) -> None:
+        raise NotIsolatedError("a process of it cannot be killed")
+
+
+def test_what_cannot_be_removed_costs_no_measurement(
+    tmp_path: Path, interruption: Interruption, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tenants.fakes.FakeSlice", Lasting)
+    result = live(tmp_path, interruption, "/bin/true", tenants=1)
+    assert outcomes(result) == ["completed"]
+    assert result.left_behind == "a process of it cannot be killed"
 
 
 @pytest.mark.usefixtures("descriptors")

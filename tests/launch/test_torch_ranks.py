@@ -48,7 +48,7 @@ DEATHS = {
     ("how", "who", "step"),
     [
         pytest.param("kill", 1, 8, id="killed"),
-        pytest.param("raise", 1, 8, id="raised"),
+        pytest.param("raise", 1, 8, id="raised", marks=pytest.mark.slow),
         pytest.param("leave", 1, 8, id="left", marks=pytest.mark.slow),
         pytest.param("kill", 0, 2, id="killed before GO", marks=pytest.mark.slow),
     ],

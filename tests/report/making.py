@@ -57,12 +57,20 @@ def solo(name: str, uid: int = 0, tenants: int = 2, mean_ms: float = 450.0, **mo
 UNSLICED = {"isolation": msgspec.structs.replace(ISOLATION, backend="none")}
 
 
-def scaling(devices: int, uid: int = 0, batch_size: int = 64, mean_ms: float | None = None, **arguments: Any) -> Record:
+def scaling(
+    devices: int,
+    uid: int = 0,
+    batch_size: int = 64,
+    mean_ms: float | None = None,
+    replicas: int | None = None,
+    **arguments: Any,
+) -> Record:
     """A launch of one scaling cell: over k devices k times the work in a bit more than the time of one."""
     part = a_part(
         item="image",
         arguments=ARGUMENTS | {"batch_size": batch_size, "network": "resnet50"} | arguments,
-        observed={"dtype": "fp32", "device": "cuda:0", "world_size": devices, "compiled": False},
+        observed={"dtype": "fp32", "device": "cuda:0", "world_size": devices, "compiled": False}
+        | ({} if replicas is None else {"replicas": replicas, "parallel": "dp"}),
     )
     duration_ms = (500 + 5 * devices if mean_ms is None else mean_ms) * (1 + 0.01 * uid)
     rows = [msgspec.structs.replace(one, items=one.items * devices) for one in steady(uid, duration_ms) if one.items]

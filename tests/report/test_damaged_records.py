@@ -23,8 +23,8 @@ from cotenant.results.record import encode
 from cotenant.results.row import ForeignError
 from report.making import launch, lost, power, scaling
 
-ODD: list[Any] = [None, True, -1, 0, 1, 1e308, 5e-324, 2**62, 2**70, float("nan"), float("inf")]
-ODD += ["", "\ud800", "\x00<b>", "$x$", [], {}, [1, 2], {"a": 1}, "0,1,2", [0, 1]]
+ODD: list[Any] = [None, True, -1, 0, 1, 1e308, 5e-324, 2**62, 2**70, 10**400, float("nan"), float("inf")]
+ODD += ["", "\ud800", "\x00<b>", "$x$", [], {}, [1, 2], {"a": 1}, "0,1,2", "1" * 5000, [0, 1]]
 
 
 def damage(value: Any, chance: random.Random) -> None:

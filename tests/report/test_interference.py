@@ -8,7 +8,6 @@ from __future__ import annotations
 import csv
 import io
 import json
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -25,17 +24,11 @@ from cotenant.report.page import page
 from cotenant.report.summary_files import as_csv as summary_csv
 from cotenant.report.summary_text import summary_lines
 from cotenant.results.record import Record
+from golden import check_golden
 from report.making import UNSLICED, launch, lost, solo, summary_of
 from results.made import ARGUMENTS, ISOLATION, a_part
 
 GOLDEN = Path(__file__).with_name("golden")
-
-
-def check_golden(name: str, text: str) -> None:
-    path = GOLDEN / name
-    if os.environ.get("GOLDEN") == "write":
-        path.write_text(text)
-    assert text == path.read_text()
 
 
 def three_ways(name: str, uids: Sequence[int] = range(3), tenants: int = 2) -> list[Record]:
@@ -233,7 +226,7 @@ def test_slices_are_worth_something_without_anybody_alone() -> None:
 @pytest.mark.parametrize("width", [80, 160])
 def test_the_table(width: int) -> None:
     text = printed(everything(), width)
-    check_golden(f"interference-{width}.txt", text)
+    check_golden(GOLDEN / f"interference-{width}.txt", text)
     assert " 0.000" not in text
     assert all(len(line) <= width for line in text.splitlines()[:-1])
 
@@ -245,7 +238,7 @@ def test_without_anything_unsliced_there_are_no_columns_for_it() -> None:
 
 
 def test_markdown() -> None:
-    check_golden("interference.md", as_markdown(blocks_of(everything())))
+    check_golden(GOLDEN / "interference.md", as_markdown(blocks_of(everything())))
 
 
 def test_csv_has_every_digit_and_no_zero() -> None:

@@ -7,12 +7,15 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cotenant.report import mlbench
+from cotenant.report.matrix import colour, matrix
 from cotenant.results.row import Row
+from cotenant.results.table import bare, frame_of
 from cotenant.results.targets import Target
 
 TARGETS = {"a": Target(100.0), "b": Target(50.0, 0.5, 0.1), "scaling": Target(1.0, 0.85, 0.02)}
@@ -36,12 +39,16 @@ def frame(rows: list[Row]) -> pd.DataFrame:
     return table.astype({"rate": float})
 
 
+def tabled(rows: list[Row]) -> pl.DataFrame:
+    return frame_of([bare(one) for one in rows]).with_columns(job="name")
+
+
 @settings(max_examples=40)
 @given(records)
 def test_every_column_is_what_pandas_says(rows: list[Row]) -> None:
     rates = frame(rows).dropna().groupby("job")["rate"]
     means, sds, counts = rates.mean(), rates.std(), rates.count()
-    for line in mlbench.results(rows, TARGETS):
+    for line in mlbench.results(tabled(rows), TARGETS):
         assert line.n == counts.get(line.job, 0)
         if line.n == 0:
             assert (line.mean, line.perf, line.spread) == (None, None, None)
@@ -60,10 +67,10 @@ def test_every_column_is_what_pandas_says(rows: list[Row]) -> None:
 @settings(max_examples=40)
 @given(records)
 def test_the_score_is_what_the_formula_says(rows: list[Row]) -> None:
-    lines = mlbench.results(rows, TARGETS, list(TARGETS))
+    lines = mlbench.results(tabled(rows), TARGETS, list(TARGETS))
     table = frame(rows)
     failed = int(table["rate"].isna().sum())
-    passed = mlbench.failures_pass(len(mlbench.failures(rows)), len(rows))
+    passed = mlbench.failures_pass(len(mlbench.failures(tabled(rows))), len(rows))
     assert passed == (len(rows) > 0 and failed / len(rows) <= 0.01)
     stats = table.dropna().groupby("job")["rate"].agg(["mean", "std"]).reindex(list(TARGETS))
     targets = pd.DataFrame({job: vars_of(one) for job, one in TARGETS.items()}).T
@@ -92,7 +99,7 @@ def vars_of(one: Target) -> dict[str, float]:
 @given(st.lists(st.floats(1, 100), min_size=1, max_size=12), st.lists(st.floats(1, 100), min_size=4, max_size=12))
 def test_the_classic_table_is_trimmed(a: list[float], b: list[float]) -> None:
     rows = [*(row("a", rate, uid) for uid, rate in enumerate(a)), *(row("b", rate, uid) for uid, rate in enumerate(b))]
-    lines, short = mlbench.classic(rows, {"a": TARGETS["a"], "b": TARGETS["b"]})
+    lines, short = mlbench.classic(tabled(rows), {"a": TARGETS["a"], "b": TARGETS["b"]})
     assert ("a" in short) == (len(a) < 4)
     for line in lines:
         kept = pd.Series(sorted(a if line.job == "a" else b)[1:-1])
@@ -112,10 +119,10 @@ def test_the_classic_table_is_trimmed(a: list[float], b: list[float]) -> None:
 @settings(max_examples=40)
 @given(records)
 def test_the_matrix_is_relative_to_the_best_device(rows: list[Row]) -> None:
-    devices, table = mlbench.matrix(rows)
+    devices, lines = matrix(tabled(rows))
     stats = frame(rows).dropna().groupby(["job", "vcd"])["rate"].agg(["mean", "min", "max"])
-    assert {one.job for one in table} == set(stats.index.get_level_values("job"))
-    for line in table:
+    assert {one.job for one in lines} == set(stats.index.get_level_values("job"))
+    for line in lines:
         of_job = stats.loc[line.job]
         for device, shares in line.shares.items():
             assert device in devices
@@ -130,33 +137,41 @@ def test_scaling_is_the_efficiency_of_its_largest_cell() -> None:
         for cell, found in cells.items()
         for uid in range(3)
     ]
-    (line,) = mlbench.results(rows, {"scaling": TARGETS["scaling"]})
+    (line,) = mlbench.results(tabled(rows), {"scaling": TARGETS["scaling"]})
     assert (line.n, line.mean, line.perf_pass) == (3, pytest.approx(0.81), False)
-    assert mlbench.measured_targets(rows, TARGETS) == {"scaling": Target(pytest.approx(0.81), 0.85, 0.02)}
+    assert mlbench.measured_targets(tabled(rows), TARGETS) == {"scaling": Target(pytest.approx(0.81), 0.85, 0.02)}
 
 
 def test_scaling_is_missing_only_where_it_is_expected() -> None:
     rows = [row("a", 100.0), row("b", 50.0), row("scaling.c1", 5.0, ours=True, group="all")]
-    assert [line.job for line in mlbench.results(rows, TARGETS)] == ["a", "b"]
-    assert mlbench.score(mlbench.results(rows, TARGETS, list(TARGETS)), True).missing == ("scaling",)
+    assert [line.job for line in mlbench.results(tabled(rows), TARGETS)] == ["a", "b"]
+    assert mlbench.score(mlbench.results(tabled(rows), TARGETS, list(TARGETS)), True).missing == ("scaling",)
 
 
 def test_rates_of_the_whole_machine_are_in_no_mean_of_devices() -> None:
     rows = [row("a", 700.0, vcd="0,1", group="all"), row("a", 100.0), row("b", 60.0, vcd="0,1", group="all")]
-    assert [line.mean for line in mlbench.results(rows, TARGETS)] == [100.0, 60.0]
+    assert [line.mean for line in mlbench.results(tabled(rows), TARGETS)] == [100.0, 60.0]
+
+
+def test_what_counts_for_nothing_beside_devices_is_said() -> None:
+    whole = row("a", 700.0, vcd="0,1", group="all")
+    assert mlbench.beside_devices(tabled([whole, row("a", 100.0), row("b", 60.0, group="all")])) == [
+        "a: 1 records of the whole machine do not count beside those of single devices."
+    ]
+    assert mlbench.beside_devices(tabled([whole, row("a", None)])) == []
 
 
 def test_eight_records_of_one_repetition_are_no_four_runs() -> None:
     tenants = [row("a", 100.0 + vcd, 0, str(vcd)) for vcd in range(8)]
-    assert mlbench.classic(tenants, {"a": TARGETS["a"]}) == ([], ["a"])
+    assert mlbench.classic(tabled(tenants), {"a": TARGETS["a"]}) == ([], ["a"])
     repeated = [row("a", 100.0 + uid, uid) for uid in range(4)]
-    assert [line.result for line in mlbench.classic(repeated, {"a": TARGETS["a"]})[0]] == [101.5]
+    assert [line.result for line in mlbench.classic(tabled(repeated), {"a": TARGETS["a"]})[0]] == [101.5]
 
 
 def test_rows_of_the_whole_machine_are_not_mixed_with_devices() -> None:
-    devices, table = mlbench.matrix([row("a", 1.0, vcd="0,1", group="all"), row("b", 2.0)])
+    devices, lines = matrix(tabled([row("a", 1.0, vcd="0,1", group="all"), row("b", 2.0)]))
     assert devices == ["0"]
-    assert [one.job for one in table] == ["b"]
+    assert [one.job for one in lines] == ["b"]
 
 
 def test_what_is_no_number_is_a_failure_and_in_no_mean() -> None:
@@ -166,13 +181,13 @@ def test_what_is_no_number_is_a_failure_and_in_no_mean() -> None:
         row("a", 1e9, invalid=True, findings=("overlap",)),
         row("a", None, message="It died."),
     ]
-    assert mlbench.results(rows, {"a": TARGETS["a"]})[0].mean == 100
-    reasons = [one.reason for one in mlbench.failures(rows)]
+    assert mlbench.results(tabled(rows), {"a": TARGETS["a"]})[0].mean == 100
+    reasons = [one.reason for one in mlbench.failures(tabled(rows))]
     assert reasons == ["3 losses are not finite", "INVALID: overlap", "failed: It died."]
 
 
 def test_zero_variance_and_one_launch() -> None:
-    constant = mlbench.results([row("a", 100.0, uid) for uid in range(3)], {"a": TARGETS["a"]})[0]
+    constant = mlbench.results(tabled([row("a", 100.0, uid) for uid in range(3)]), {"a": TARGETS["a"]})[0]
     assert constant.spread == 0
     assert constant.spread_pass
     assert mlbench.score([constant], failures_passed=True).value == pytest.approx(2 + 1 + 5)
@@ -184,4 +199,4 @@ def test_zero_variance_and_one_launch() -> None:
     ("share", "name"), [(1.0, "green"), (0.9, "green"), (0.89, "yellow"), (0.79, "dark_orange"), (0.1, "red")]
 )
 def test_the_colours_step_at_90_80_and_70(share: float, name: str) -> None:
-    assert mlbench.colour(share) == name
+    assert colour(share) == name

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from dataclasses import replace
 from html.parser import HTMLParser
+from statistics import fmean
 from typing import Any
 
 import msgspec
@@ -18,10 +20,10 @@ from cotenant.report.scaling import curves
 from cotenant.report.summary import Summary, scores, summarise
 from cotenant.results.detail import Detail, Spans, detail_of
 from cotenant.results.record import Record
-from cotenant.results.table import Details, Table, details_of, frame_of
+from cotenant.results.table import SCHEMA, Details, Table, details_of, frame_of
 from cotenant.results.targets import Target
 from report.making import detail, everything, launch, lost, over_time, power, scaling, summary_of
-from results.made import T0_NS, a_part
+from results.made import ARGUMENTS, T0_NS, a_part
 
 SCRIPT = "<script>alert('x')</script>"
 VOID = frozenset({"meta", "br"})
@@ -200,15 +202,25 @@ def test_devices_stand_side_by_side_as_in_the_older_table() -> None:
     )
     for records in (here, [*here, *there, *launch("wlm"), *launch("reso", place={"group": "all"}), *lost("ssd", 0)]):
         summary = summary_of(records)
-        rows = [msgspec.structs.replace(row, name=job.label) for job in summary.jobs for row in job.members.rows]
+        rates: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+        for job in summary.jobs:
+            for row in job.members.rows:
+                if row.rate_mean is not None and row.group == "student":
+                    rates[job.label][row.vcd if records is here else f"{row.hostname}:{row.vcd}"].append(row.rate_mean)
         devices, table = device_matrix(summary)
-        expected_devices, expected = mlbench.matrix(rows)
-        assert devices == expected_devices
-        assert [one.job for one in table] == [one.job for one in expected]
-        for one, other in zip(table, expected, strict=True):
-            assert one.shares.keys() == other.shares.keys()
-            for device, shares in one.shares.items():
-                assert shares == pytest.approx(other.shares[device])
+        assert devices == sorted({device for of_job in rates.values() for device in of_job})
+        assert {one.job for one in table} == rates.keys()
+        for line in table:
+            of_job = rates[line.job]
+            best = max(map(fmean, of_job.values()))
+            assert line.shares.keys() == of_job.keys()
+            for device, shares in line.shares.items():
+                mean, least, most = (of(of_job[device]) / best for of in (fmean, min, max))
+                assert shares == pytest.approx((mean, least, most))
+    part = a_part(item="image", arguments=ARGUMENTS | {"batch_size": 256})
+    larger = launch("vae", place={"hostname": "b"}, part=part)
+    _, table = device_matrix(summary_of([*here, *larger]))
+    assert [one.job for one in table] == ["vae of baselines on a", "vae of baselines on b"]
     assert device_names(["0"], summary) == ["slice 0"]
     assert device_names(["0"], summary_of(launch("vae", place={"devices": 2}))) == ["D0"]
 
@@ -226,7 +238,7 @@ def test_exported_rows_make_a_page_without_an_object_of_each(monkeypatch: pytest
 def test_the_score_card() -> None:
     summary = summarise(everything())
     targets = {"vae": Target(7000.0), "toy_reg": Target(1e6), "dcgan": Target(1.0)}
-    older = mlbench.score(mlbench.results(summary.details.rows, targets), failures_passed=False)
+    older = mlbench.score(mlbench.results(summary.details.columns(*SCHEMA), targets), failures_passed=False)
     against = Against("MINE", targets, scores(summary, targets, list(targets)), older)
     text = Reader(page_of(summary, against=against)).text
     score = against.scores["node1"].value

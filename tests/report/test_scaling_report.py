@@ -144,8 +144,8 @@ def test_tenants_that_share_a_machine_do_not_scale() -> None:
 
 
 def test_data_parallel_is_one_process_over_all_devices() -> None:
-    arguments = {"parallel": "dp"}
-    whole = scaling(1, 0, 512, **arguments)
+    whole = scaling(1, 0, 512, replicas=8)
+    assert (whole.arguments["batch_size"], whole.arguments["batch_size_per_device"]) == (512, 64)
     (series,) = found = curves_of([whole])
     ((point,),) = found.values()
     assert (point.key, series.parallelism, series.batch_size_per_device) == ("1n8g", "dp", 64)

@@ -8,7 +8,6 @@ from __future__ import annotations
 import csv
 import io
 import json
-import os
 from pathlib import Path
 
 import numpy as np
@@ -23,16 +22,10 @@ from cotenant.report.summary_files import as_csv, as_json, as_markdown
 from cotenant.report.summary_text import print_summary
 from cotenant.results.record import Record
 from cotenant.results.targets import Target
+from golden import check_golden
 from report.making import BUSY, detail, everything, launch, lost, summary_of
 
 GOLDEN = Path(__file__).with_name("golden")
-
-
-def check_golden(name: str, text: str) -> None:
-    path = GOLDEN / name
-    if os.environ.get("GOLDEN") == "write":
-        path.write_text(text)
-    assert text == path.read_text()
 
 
 def printed(summary: Summary, width: int, terminal: bool = True) -> str:
@@ -169,7 +162,7 @@ def test_the_score_is_the_geometric_mean_over_targets_of_one_device() -> None:
 @pytest.mark.parametrize("width", [80, 120, 160])
 def test_in_a_terminal(width: int) -> None:
     text = printed(summarise(everything()), width)
-    check_golden(f"summary-{width}.txt", text)
+    check_golden(GOLDEN / f"summary-{width}.txt", text)
     assert all(len(line) <= width for line in text.splitlines())
 
 
@@ -181,7 +174,7 @@ def test_off_a_terminal_lines_are_as_long_as_what_they_say() -> None:
 
 def test_markdown() -> None:
     text = as_markdown(summarise(everything()))
-    check_golden("summary.md", text)
+    check_golden(GOLDEN / "summary.md", text)
     columns = {line.replace("\\|", "").count("|") for line in text.splitlines()}
     assert len(columns) == 1
 

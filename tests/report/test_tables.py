@@ -125,16 +125,27 @@ def test_per_watt_and_per_price() -> None:
 
 def test_measured_power_counts_before_the_constant() -> None:
     lines = tables_of(on("dgx", "Tesla V100", "ssd_fp32", 500, meters=power([300, 200, 999])))["fp32"]
-    assert lines[0].measured_watt == pytest.approx(500)
+    assert lines[0].usual_watt == pytest.approx(500)
     rows = read(as_csv(lines, "throughput", "watt"))
     assert float(rows["2x V100"]["ssd"]) == pytest.approx(rate_of(on("dgx", "Tesla V100", "ssd_fp32", 500)) / 500)
     assert float(rows["2x V100"]["watt"]) == pytest.approx(500)
     assert sources_of_watt(lines) == ["2x V100: watt is measured."]
 
 
+def test_power_of_some_families_leaves_the_constant_for_the_system() -> None:
+    """The column says what the sentence says; per watt each family has its own."""
+    records = on("dgx", "Tesla V100", "ssd_fp32", 500, meters=power([300, 310]))
+    lines = tables_of([*records, *on("dgx", "Tesla V100", "resnet50_fp32", 500)])["fp32"]
+    assert sources_of_watt(lines) == ["2x V100: watt is the constant 500 of its description; measured for ssd."]
+    row, per_watt = (read(as_csv(lines, "throughput", per))["2x V100"] for per in (None, "watt"))
+    assert float(row["watt"]) == 500
+    assert float(row["ssd"]) / float(per_watt["ssd"]) == pytest.approx(610)
+    assert float(row["resnet50"]) / float(per_watt["resnet50"]) == pytest.approx(500)
+
+
 def test_power_of_one_device_only_is_not_the_systems() -> None:
     lines = tables_of(on("dgx", "Tesla V100", "ssd_fp32", 500, meters=power([300])))["fp32"]
-    assert lines[0].measured_watt is None
+    assert (lines[0].entries["ssd"].watt, lines[0].usual_watt) == (None, 500)
 
 
 def test_an_undescribed_system_is_called_by_its_devices() -> None:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import io
 import math
-import os
 import subprocess
 import sys
 from datetime import timedelta
@@ -20,6 +19,7 @@ from rich.console import Console
 from cotenant.findings.finding import Finding
 from cotenant.report.terminal import finding_lines, print_suite, table_lines
 from cotenant.results.record import Record
+from golden import check_golden
 from results.made import ISOLATION, NOON, T0_NS, a_lost_record, a_part, a_record, observed, steady
 
 GOLDEN = Path(__file__).with_name("golden")
@@ -67,17 +67,9 @@ def printed(records: list[Record], width: int, terminal: bool, verbose: bool = F
     return stream.getvalue()
 
 
-def check_golden(name: str, text: str) -> None:
-    path = GOLDEN / name
-    if os.environ.get("GOLDEN") == "write":
-        path.parent.mkdir(exist_ok=True)
-        path.write_text(text)
-    assert text == path.read_text()
-
-
 def test_off_a_terminal() -> None:
     text = printed(everything(), 80, terminal=False)
-    check_golden("file.txt", text)
+    check_golden(GOLDEN / "file.txt", text)
     assert "\x1b" not in text
     assert all(line == line.rstrip() for line in text.splitlines())
 
@@ -85,7 +77,7 @@ def test_off_a_terminal() -> None:
 @pytest.mark.parametrize("width", [80, 100, 120, 200])
 def test_on_a_terminal(width: int) -> None:
     text = printed(everything(), width, terminal=True)
-    check_golden(f"terminal-{width}.txt", text)
+    check_golden(GOLDEN / f"terminal-{width}.txt", text)
     assert "\x1b[1;31mINVALID\x1b[0m" in text
     assert "device_out_of_memory\x1b[0m\n" in text
 

@@ -63,6 +63,36 @@ def test_tenants_of_two_devices_are_averaged_still() -> None:
     assert newest_work(frame) == (frame, [])
 
 
+def test_hosts_that_did_other_work_than_the_newest_have_no_rate() -> None:
+    """Of one work their tenants, isolation and torch are their own; another batch size is another work."""
+    here = launch(hostname="node1", isolation=replace(ISOLATION, backend="none"))
+    alike, other = launch(hostname="node2", day=1), launch(hostname="node3")
+    frame = frame_of([*here, *alike])
+    assert newest_work(frame) == (frame, [])
+    larger = frame_of(other).with_columns(batch_size=pl.col("batch_size") * 2)
+    lost = frame_of([detail(a_lost_record("failed", "x", {"hostname": "node3", "run_id": 4}))])
+    kept, (said,) = newest_work(pl.concat([frame, larger, lost]))
+    assert kept["hostname"].to_list() == ["node1", "node1", "node2", "node2", "node3"]
+    assert kept["completed"].to_list() == [True] * 4 + [False]
+    assert said.startswith("vae: 2 records are of other work than the newest (batch size ")
+
+
+def test_losses_that_are_none_decide_nothing() -> None:
+    frame = frame_of([*launch(), *launch(uid=1, day=1)])
+    lost = pl.col("run_id") == 1
+    newest = frame.with_columns(losses_non_finite=lost.cast(pl.Int64), batch_size=pl.col("batch_size") + lost)
+    kept, said = newest_work(newest)
+    assert (kept.height, said) == (4, [])
+
+
+def test_losses_that_are_none_leave_a_launch_without_a_rate() -> None:
+    """The original's records say `completed` with them."""
+    tenant = pl.when(pl.col("tenant") == 1).then(3).otherwise(0).cast(pl.Int64)
+    found = launches_of(frame_of(launch()).with_columns(losses_non_finite=tenant))
+    assert found.of.get("vae", []) == []
+    assert found.left_out == ["vae, repetition 0: tenant 1 has 3 losses that are not finite."]
+
+
 def test_launches_with_another_cache_policy_are_other_work() -> None:
     policies = [{"isolation": replace(ISOLATION, policies={"cache": cache})} for cache in ("drop", "warm")]
     frame = frame_of([one for uid, place in enumerate(policies) for one in launch(uid=uid, day=uid, **place)])

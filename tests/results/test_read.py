@@ -79,6 +79,30 @@ def test_the_older_formats_are_read(tmp_path: Path, text: str) -> None:
         assert (row.group, row.outcome, row.completed, row.ours) == ("student", "completed", True, False)
 
 
+def test_appended_records_without_a_number_are_repetitions(tmp_path: Path) -> None:
+    """Of each job and device by itself; where the file's name has a number, or the record, that is it."""
+    jobs = [OLD, OLD | {"name": "ssd"}, OLD, OLD | {"uid": 7}, OLD | {"vcd": "1"}, OLD]
+    text = "[" + ",".join(map(json.dumps, jobs)) + ","
+    rows = list(read_file(write(tmp_path / "D0.json", text)))
+    assert [(row.name, row.vcd, row.run_id) for row in rows if isinstance(row, Row)] == [
+        ("vae", "0", 0),
+        ("ssd", "0", 0),
+        ("vae", "0", 1),
+        ("vae", "0", 7),
+        ("vae", "1", 0),
+        ("vae", "0", 2),
+    ]
+    rows = list(read_file(write(tmp_path / "x.R3.D0.json", text)))
+    assert [row.run_id for row in rows if isinstance(row, Row)] == [3, 3, 3, 7, 3, 3]
+
+
+@pytest.mark.parametrize("number", [10**18, 10**30])
+def test_a_number_in_a_files_name_is_of_64_bits(tmp_path: Path, number: int) -> None:
+    (row,) = read_file(write(tmp_path / f"vae.R{number}.D0.json", json.dumps(OLD)))
+    assert isinstance(row, Row)
+    assert row.run_id == (number if number < 1 << 63 else 0)
+
+
 def test_a_list_of_devices_is_a_row_of_the_whole_machine(tmp_path: Path) -> None:
     for vcd in ("0,1", [0, 1]):
         (row,) = read_file(write(tmp_path / "one.json", json.dumps(OLD | {"vcd": vcd})))

@@ -10,6 +10,7 @@ from torch import nn
 
 from cotenant.bench import Run, UnsupportedError
 from cotenant.bench.arguments import parse
+from cotenant.bench.classifiers import classifier
 from cotenant.bench.decoders import MEAN, STD
 from cotenant.bench.loop import Loop
 from cotenant.errors import CotenantError
@@ -37,7 +38,7 @@ def losses(convnet: Any, steps: int, **parameters: Any) -> list[float]:
 
 def test_resnet101_has_its_parameters(convnet: Any) -> None:
     with torch.device("meta"):
-        model = convnet.classifier(convnet.ConvNet().arch)
+        model = classifier(convnet.ConvNet().arch, "--arch")
     assert sum(parameter.numel() for parameter in model.parameters()) == 44_549_160
 
 
@@ -115,28 +116,6 @@ def test_more_classes_than_the_model_knows(convnet: Any, tmp_path: Path, monkeyp
     benchmark.build(run)
     with pytest.raises(CotenantError, match="holds 3 classes"):
         benchmark.batches(run)
-
-
-def test_an_unknown_classifier_is_named(convnet: Any) -> None:
-    with pytest.raises(CotenantError, match=r"resnet51: torchvision has no such classifier\. Did you mean 'resnet50'"):
-        convnet.classifier("resnet51")
-    with pytest.raises(CotenantError, match="no such classifier"):
-        convnet.classifier("maskrcnn_resnet50_fpn")
-
-
-@pytest.mark.parametrize("name", ["googlenet", "inception_v3"])
-def test_auxiliary_classifiers_are_left_out(convnet: Any, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    # Their truncated normal takes seconds, and tests nothing of ours.
-    monkeypatch.setattr(nn.init, "trunc_normal_", lambda tensor, **_: tensor)
-    model = convnet.classifier(name)
-    assert model(torch.randn(2, 3, 80, 80)).shape == (2, 1000)
-
-
-@pytest.mark.parametrize("name", ["alexnet", "densenet121", "efficientnet_b0", "mobilenet_v3_small", "vit_b_32"])
-def test_classifiers_of_other_families_are_built(convnet: Any, name: str) -> None:
-    with torch.device("meta"):
-        model = convnet.classifier(name)
-        assert model.eval()(torch.empty(2, 3, 224, 224)).shape == (2, 1000)
 
 
 def test_data_parallel_on_one_device_is_the_model_alone_and_says_so(convnet: Any) -> None:

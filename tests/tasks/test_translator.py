@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import itertools
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -248,3 +249,13 @@ def test_files_without_pairs(main: Any, tmp_path: Path, english: str, german: st
 
 def test_the_scripts_can_be_executed() -> None:
     assert all(os.access(path, os.X_OK) for path in (FOLDER / "download_dataset.sh", FOLDER / "pytorch/run.sh"))
+
+
+@pytest.mark.parametrize("real", [False, True])
+def test_ranks_train_on_pairs_of_their_own(main: Any, files: Path, real: bool) -> None:
+    firsts = []
+    for rank in (0, 1):
+        benchmark, run = built(main, data=files if real else None)
+        run.world, run.seed = replace(run.world, rank=rank, size=2), run.seed + rank
+        firsts.append(next(iter(benchmark.batches(run)))[0])
+    assert not torch.equal(*firsts)

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import itertools
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -212,3 +213,16 @@ def test_the_scripts_can_be_executed() -> None:
     scripts = ["download_dataset.sh", "pytorch/run.sh", "pytorch/run_fp16.sh"]
     assert all(os.access(FOLDER / script, os.X_OK) for script in scripts)
     assert (FOLDER / "pytorch/run_fp16.sh").read_text().endswith('/main.py" --fp16 "$@"\n')
+
+
+def test_ranks_read_the_text_from_places_of_their_own(main: Any, files: Path) -> None:
+    batches = []
+    for rank in (0, 1):
+        run = Run(benchmark := main.WordLanguageModel(cuda=False, data=files, **SMALL))
+        run.world = replace(run.world, rank=rank, size=2)
+        batches.append(list(itertools.islice(benchmark.batches(run), 5000)))
+    assert not torch.equal(batches[0][0], batches[1][0])
+    # Each goes once through all of it before it begins again.
+    assert len({tuple(one.flatten().tolist()) for one in batches[0]}) == len(
+        {tuple(one.flatten().tolist()) for one in batches[0] + batches[1]}
+    )

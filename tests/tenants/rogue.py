@@ -4,6 +4,7 @@
 Places, in their order: start (before hello), hello, ready, go, observed (after observation 1), done, record.
 """
 
+import contextlib
 import os
 import signal
 import socket
@@ -107,10 +108,10 @@ def do(words: list[str], runner: Rogue | None) -> None:
         held = [socket.socket(socket.AF_UNIX) for _ in range(int(rest[0]))]
         for one in held:
             one.connect(os.environ["COTENANT_SOCKET"])
-        time.sleep(3600)
+        await_refusal(runner)
     elif deed == "twice":
         Rendezvous.from_environment()
-        time.sleep(3600)  # Its `ready` might be read before this second hello, and the launch go on
+        await_refusal(runner)
     elif deed == "hang-up":
         assert runner is not None
         runner.close()
@@ -121,6 +122,13 @@ def do(words: list[str], runner: Rogue | None) -> None:
         time.sleep(3600)
     else:
         raise SystemExit(f"rogue.py: there is no deed '{deed}'")
+
+
+def await_refusal(runner: Rogue | None) -> None:
+    """Wait until the runner hangs up: a word said now might be read before the nonsense, and the launch go on."""
+    assert runner is not None
+    with contextlib.suppress(ConnectionError):
+        runner._socket.recv(1)
 
 
 def leave_children() -> None:

@@ -27,6 +27,8 @@ class Benchmark:
 
     item: ClassVar[str] = "item"
     ignored: ClassVar[dict[str, int]] = {}
+    fixed: ClassVar[dict[str, Any]] = {}
+    """Parameters of which this benchmark has one value: another is taken from nobody, and the flag did nothing."""
 
     batch_size: int = flag(64, "--batch-size", "-b", help="rows in one batch")
     cuda: bool = flag(True, "--cuda", help="use an accelerator where there is one")
@@ -54,7 +56,7 @@ class Benchmark:
         known = declared(type(self))
         assert parameters.keys() <= known.keys(), parameters.keys() - known.keys()
         for name, (_, how) in known.items():
-            setattr(self, name, parameters.get(name, how.default))
+            setattr(self, name, self.fixed.get(name, parameters.get(name, how.default)))
         self.asked_precision = asked_precision(self.precision, self.half, self.fp16, self.opt_level)
         if self.workers is None:
             self.workers = usual_workers()

@@ -16,8 +16,8 @@ from cotenant.bench.parameters import declared
 from cotenant.bench.run import Run
 
 _SPELLINGS_OF_PRECISION = ("half", "fp16", "opt_level")
-_NOT_FOR_ALL = {"workers": "--workers", "channels_last": "--channels-last"}
-"""Flags that every benchmark has, and that mean nothing to one that starts no loader or has no images."""
+_NOT_FOR_ALL = {name: f"--{name.replace('_', '-')}" for name in ("workers", "channels_last", "data", "compile")}
+"""Flags that every benchmark has, and that mean nothing to one without a loader, images, files or a model."""
 
 
 def arguments_of(benchmark: Benchmark) -> dict[str, Any]:
@@ -29,7 +29,12 @@ def arguments_of(benchmark: Benchmark) -> dict[str, Any]:
 def without_effect(parsed: Parsed, run: Run) -> list[str]:
     """Return the given flags that did nothing: those the benchmark declares as such, and those nobody heeded."""
     given = [name for name in _NOT_FOR_ALL if name in parsed.given and parsed.values[name] is not False]
-    return [*parsed.ignored, *(_NOT_FOR_ALL[name] for name in given if name not in run.heeded)]
+    fixed = [name for name, value in run.benchmark.fixed.items() if parsed.values.get(name, value) != value]
+    return [
+        *parsed.ignored,
+        *(_NOT_FOR_ALL[name] for name in given if name not in run.heeded),
+        *(f"--{name.replace('_', '-')}" for name in fixed),
+    ]
 
 
 def source_version(cls: type) -> str:
@@ -42,7 +47,9 @@ def source_version(cls: type) -> str:
 
 def tenant_facts(run: Run, loop: Loop) -> dict[str, Any]:
     """Return device, metrics, what was observed, torch's settings and the findings of one run."""
-    benchmark = run.benchmark
+    benchmark, scaled = run.benchmark, loop.scaled
+    # Of replicas the threads of some are seen, and of others not.
+    one_model = run.observed.get("replicas", 1) == 1
     return {
         "gpu": run.chosen.name if run.chosen.is_accelerator else "",
         "metrics": run.metrics,
@@ -50,7 +57,7 @@ def tenant_facts(run: Run, loop: Loop) -> dict[str, Any]:
         "observed": {
             "dtype": loop.observed_dtype,
             "optimizers": loop.observed_optimizers,
-            "flops_per_step": loop.counted.told,
+            "flops_per_step": loop.counted.told if one_model else None,
             "flops_uncounted": sorted(loop.counted.uncounted),
             "device": str(run.device),
             "world_size": run.world.size,
@@ -60,6 +67,7 @@ def tenant_facts(run: Run, loop: Loop) -> dict[str, Any]:
             "item_is_row": loop.item_is_row,
             "updates": loop.credited.updates,
             "updates_credited": loop.credited.promised,
+            **({} if scaled is None else {"updates_scaled": scaled.updates, "updates_skipped": scaled.skipped}),
             **run.observed,
         },
         "torch": {

@@ -52,6 +52,14 @@ class Credit:
         return self.per_batch * self.batches if self.per_batch else None
 
 
+@dataclass(frozen=True, slots=True)
+class Scaled:
+    """Updates by a gradient scaler, and how many of them it skipped."""
+
+    updates: int
+    skipped: int
+
+
 class Loop:
     """THE loop: the same for every benchmark, alone and beside others."""
 
@@ -62,6 +70,7 @@ class Loop:
         self.observed_optimizers: list[dict[str, Any]] = []
         self.counted = FlopCount()
         self.credited = Credit(None)
+        self._before = Scaled(0, 0)
         benchmark.build(run)
         batches = itertools.chain.from_iterable(self._inputs())
         first = next(batches)
@@ -97,6 +106,7 @@ class Loop:
             if self._run.world.any_says(sum(times_ns) > LONG_WARM_UP_NS, self._run.chosen):
                 break
         self.credited = Credit(updates.pop() if len(updates) == 1 else None)
+        self._before = Scaled(self._run.updates, self._run.precision.skipped or 0)
         if len(times_ns) < WARM_UP_STEPS:
             self._run.findings.append(
                 Finding(
@@ -131,6 +141,17 @@ class Loop:
                 )
             )
         return seen
+
+    @property
+    def scaled(self) -> Scaled | None:
+        """Updates since the warm-up, and how many of them changed nothing; None without a gradient scaler.
+
+        Waits for the device.
+        """
+        skipped = self._run.precision.skipped
+        if skipped is None:
+            return None
+        return Scaled(self._run.updates - self._before.updates, skipped - self._before.skipped)
 
     @property
     def item_is_row(self) -> bool:

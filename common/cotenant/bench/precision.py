@@ -54,7 +54,9 @@ def asked_precision(precision: str | None, half: bool, fp16: bool, opt_level: st
 class Precision:
     """One precision on one device. `autocast` is around a 16-bit step, `outside` around the backward within it.
 
-    `updates` counts them here, where it takes no frame more: a frame is a thousandth of the smallest step.
+    `updates` counts them here, where it takes no frame more: a frame is a thousandth of the smallest step. With a
+    scaler `stepped` counts those that reached the optimizer, and `overflowed`, on the device, those of them that it
+    took for naught.
     """
 
     name: str
@@ -63,6 +65,19 @@ class Precision:
     scaler: torch.amp.GradScaler | None = None
     masters: dict[torch.optim.Optimizer, MasterWeights] = field(default_factory=dict, compare=False)
     updates: int = field(default=0, compare=False)
+    stepped: int = field(default=0, compare=False)
+    overflowed: torch.Tensor | None = field(default=None, compare=False)
+    watched: set[torch.optim.Optimizer] = field(default_factory=set, compare=False)
+
+    @property
+    def skipped(self) -> int | None:
+        """How many updates changed no weight, as their gradients were not finite; None without a scaler.
+
+        Waits for the device.
+        """
+        if self.scaler is None:
+            return None
+        return self.updates - self.stepped + (0 if self.overflowed is None else int(self.overflowed))
 
     def convert(self, module: torch.nn.Module) -> torch.nn.Module:
         """Return the module with the weights this precision trains: fp16 with fp32 norms for `half`."""
@@ -126,12 +141,22 @@ class Precision:
                 _clip(optimizer, clip_norm)
             optimizer.step()
             return
+        if optimizer not in self.watched:
+            self.watched.add(optimizer)
+            optimizer.register_step_pre_hook(self._steps)
         if clip_norm is not None:
             self.scaler.unscale_(optimizer)
             _clip(optimizer, clip_norm)
         self.scaler.step(optimizer)
         # Once per update, not per step: every loss is scaled after the optimizer before it has stepped.
         self.scaler.update()
+
+    def _steps(self, optimizer: torch.optim.Optimizer, *_: Any) -> None:
+        """Count a step that the scaler lets happen: a fused optimizer is told on the device to change nothing."""
+        self.stepped += 1
+        found: torch.Tensor | None = getattr(optimizer, "found_inf", None)
+        if found is not None:
+            self.overflowed = found.clone() if self.overflowed is None else self.overflowed + found
 
 
 def set_precision(name: str, device: Device) -> Precision:

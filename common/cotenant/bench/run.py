@@ -64,6 +64,7 @@ class Run:
 
     def place(self, module: torch.nn.Module) -> Any:
         """Return the module on the device, in this precision's weights and memory format, over all ranks, compiled."""
+        self.heeded.add("compile")
         module = self.precision.convert(module.to(self.device))
         if self.benchmark.channels_last:
             module = module.to(memory_format=torch.channels_last)
@@ -93,6 +94,13 @@ class Run:
             return module
         self.observed["parallel"] = "dp"
         return torch.nn.DataParallel(module, device_ids=list(range(replicas)))
+
+    def unspread(self, placed: Any) -> Any:
+        """Return a placed model without DistributedDataParallel, which waits for the gradients of frozen weights."""
+        spread = getattr(placed, "_orig_mod", placed)  # What torch.compile has wrapped.
+        if not isinstance(spread, torch.nn.parallel.DistributedDataParallel):
+            return placed
+        return torch.compile(spread.module) if self.benchmark.compile else spread.module
 
     def adam(self, parameters: Iterable[torch.Tensor], **options: Any) -> torch.optim.Optimizer:
         """Return torch.optim.Adam with these options, or its equal that is fastest here."""
@@ -151,6 +159,7 @@ class Run:
     def files(self, *parts: str) -> Path:
         """Return a path below `--data`. Raises MissingDataError where nothing is there, or nothing to be read."""
         assert self.benchmark.data is not None
+        self.heeded.add("data")
         path = self.benchmark.data.joinpath(*parts)
         try:
             path.stat()

@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from fnmatch import fnmatchcase
 
 from cotenant.errors import CotenantError, did_you_mean
-from cotenant.report.terminal import printable
+from cotenant.report.printable import printable
 
 
 def matches(name: str, pattern: str) -> bool:

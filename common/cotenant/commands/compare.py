@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from cotenant.commands.flags import Parser, at_dashes
-from cotenant.commands.output import tell
+from cotenant.commands.output import tell, warn
 from cotenant.errors import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_PASSED, EXIT_SLOWER, CotenantError
 from cotenant.report.comparison import (
     DIFFERENCES,
@@ -24,10 +24,11 @@ from cotenant.report.comparison import (
     flagged,
     mixture,
 )
-from cotenant.report.terminal import printable
+from cotenant.report.printable import printable
 from cotenant.results.launches import Launches, launches_of
 from cotenant.results.read import Records, read_records
 from cotenant.results.setting import differences, joint_setting
+from cotenant.results.skipped import said_of_skipped
 from cotenant.stats.comparison import LEAST_MARGIN, Verdict, aa_noise, margin_of
 
 FORMATS = {"md": as_markdown, "json": as_json, "junit": as_junit}
@@ -106,8 +107,8 @@ def _check(allowed: Sequence[str], margin: float | None, noise: Path | None) -> 
 def _records(place: Path) -> Records:
     """Read the records of a place; what is none is said on standard error. Raises CotenantError without any."""
     records = read_records([place])
-    for one in records.skipped:
-        _warn(str(one))
+    for line in said_of_skipped(records.skipped):
+        warn(line)
     if not records.details:
         raise CotenantError(f"There is no record in {place}.", "Name a directory that a suite wrote its records to.")
     return records
@@ -116,19 +117,15 @@ def _records(place: Path) -> Records:
 def _launches(records: Records) -> Launches:
     found = launches_of(records.frame)
     for line in found.left_out:
-        _warn(line)
+        warn(line)
     return found
-
-
-def _warn(line: str) -> None:
-    print(f"cotenant: {line}", file=sys.stderr)
 
 
 def _say_versions(a: Records, b: Records) -> None:
     """Say on standard error which versions differ between the sides, as far as both have records that know."""
     found = differences(*(joint_setting(one.machine for one in side.details.table.own) for side in (a, b)))
     if found:
-        _warn(printable(f"Other versions from A to B: {'; '.join(found)}."))
+        warn(f"Other versions from A to B: {'; '.join(found)}.")
 
 
 def _conditions(given: argparse.Namespace) -> Conditions:

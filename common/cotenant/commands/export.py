@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
@@ -11,6 +10,7 @@ import polars as pl
 
 from cotenant.commands.choosing import matches
 from cotenant.commands.flags import Parser, add_records
+from cotenant.commands.output import warn
 from cotenant.errors import EXIT_PASSED, CotenantError
 from cotenant.results.exporting import WRITERS, observation_frames, row_frames, write
 from cotenant.results.skipped import Skipped
@@ -35,7 +35,7 @@ def main(argv: Sequence[str]) -> int:
     write(export.chosen(found), OBSERVATION_SCHEMA if given.observations else SCHEMA, given.out, form)
     parts = "files or parts of them" if export.skipped > 1 else "file or part of one"
     skipped = f"; {export.skipped:,} {parts} skipped" if export.skipped else ""
-    print(f"cotenant: {export.rows:,} rows in {given.out}{skipped}.", file=sys.stderr)
+    warn(f"{export.rows:,} rows in {given.out}{skipped}.")
     return EXIT_PASSED
 
 
@@ -68,7 +68,7 @@ class _Export:
         for one in found:
             if isinstance(one, Skipped):
                 self.skipped += 1
-                print(f"cotenant: {one}", file=sys.stderr)
+                warn(str(one))
                 continue
             seen += one.height
             kept = self._choose(one)

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from cotenant.commands.choosing import chosen_names
 from cotenant.commands.flags import Parser
-from cotenant.commands.output import tell
+from cotenant.commands.output import tell, warn
 from cotenant.errors import EXIT_PASSED, CotenantError, did_you_mean
 from cotenant.launch.places import base_directory
 from cotenant.report import history_text
 from cotenant.report.history import Series, series_of
-from cotenant.report.terminal import printable
 from cotenant.results.detail import Detail
 from cotenant.results.entry import Entry, entries_of
 from cotenant.results.history import History, add_to_history, read_history
 from cotenant.results.read import read_details
-from cotenant.results.skipped import Skipped
+from cotenant.results.skipped import Skipped, said_of_skipped
 from cotenant.stats.comparison import LEAST_MARGIN
 
 FILE = "history.jsonl"
@@ -43,10 +41,10 @@ def _add(argv: Sequence[str]) -> int:
     parser = _parser("add", "Append the launches of these records that the history does not hold yet.")
     parser.add_argument("places", metavar="DIR", type=Path, nargs="+", help="where records are; searched recursively")
     given = parser.parse_words(argv)
-    skipped: list[str] = []
+    skipped: list[Skipped] = []
     entries, unkept = entries_of(_details(given.places, skipped))
-    for line in (*skipped, *(f"{one.launch}: {one.reason} Not added." for one in unkept)):
-        _warn(line)
+    for line in (*said_of_skipped(skipped), *(f"{one.launch}: {one.reason} Not added." for one in unkept)):
+        warn(line)
     if not entries and not unkept:
         places = ", ".join(map(str, given.places))
         raise CotenantError(f"There is no record in {places}.", "Name a directory that a suite wrote its records to.")
@@ -93,10 +91,10 @@ def _parser(deed: str, description: str) -> Parser:
     return parser
 
 
-def _details(places: list[Path], skipped: list[str]) -> Iterator[Detail]:
+def _details(places: list[Path], skipped: list[Skipped]) -> Iterator[Detail]:
     for one in read_details(places):
         if isinstance(one, Skipped):
-            skipped.append(str(one))
+            skipped.append(one)
         else:
             yield one
 
@@ -108,15 +106,11 @@ def _chosen(entries: list[Entry], patterns: Sequence[str], of: Callable[[Entry],
     return [one for one in entries if of(one) in chosen] if patterns else entries
 
 
-def _warn(line: str) -> None:
-    print(f"cotenant: {printable(line)}", file=sys.stderr)
-
-
 def _warn_of_damage(path: Path, history: History) -> None:
     for one in history.damaged[:NAMED]:
-        _warn(f"{path}:{one.line}: {one.reason}; skipped.")
+        warn(f"{path}:{one.line}: {one.reason}; skipped.")
     if len(history.damaged) > NAMED:
-        _warn(f"{path}: {len(history.damaged) - NAMED} more of its lines are damaged; skipped.")
+        warn(f"{path}: {len(history.damaged) - NAMED} more of its lines are damaged; skipped.")
 
 
 def _print(found: Sequence[Series]) -> None:

@@ -7,26 +7,25 @@ import contextlib
 import csv
 import io
 import math
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 import polars as pl
 
 from cotenant.commands.flags import Parser
+from cotenant.commands.output import warn
 from cotenant.errors import EXIT_PASSED, CotenantError
 from cotenant.launch.environment import SOURCE_ROOT
 from cotenant.report import mlbench
 from cotenant.report import mlbench_text as text
+from cotenant.report.matrix import COLUMNS, matrix
 from cotenant.report.mlbench_html import Page, mlbench_html
-from cotenant.report.terminal import printable
+from cotenant.report.printable import printable
 from cotenant.results.configurations import newest_work
 from cotenant.results.newest import newest_in
 from cotenant.results.read import read_records
-from cotenant.results.row import Row
 from cotenant.results.skipped import said_of_skipped
 from cotenant.results.store import write_whole
-from cotenant.results.table import rows_of
 from cotenant.results.targets import Target, targets_named
 from cotenant.suite.jobfile import load, resolve_path
 
@@ -61,23 +60,23 @@ def main(argv: Sequence[str]) -> int:
     _say(notes)
     newest, twice = newest_in(_of_suite(records.frame, given.name), apart=["hostname"])
     counted, older = newest_work(newest)
-    _say([*twice, *older])
-    rows = rows_of(counted)
+    left_out = [*twice, *older, *mlbench.beside_devices(counted)]
+    _say(left_out)
     jobs = None if given.jobs is None else _expected(given.jobs, targets)
-    page = _page(given, rows, targets, jobs, [*notes, *twice, *older])
+    page = _page(given, newest, counted, targets, jobs, [*notes, *left_out])
     if given.html is not None:
         write_whole(given.html, mlbench_html(page).encode(errors="replace"))
     if given.csv is not None:
         write_whole(given.csv, _csv(page).encode(errors="replace"))
     # To a reader that has left (`| head`) rich writes nothing more, and exits: but nothing has failed.
     with contextlib.suppress(SystemExit):
-        _print(page, rows, targets, given.classic)
+        _print(page, counted, targets, given.classic)
     return EXIT_PASSED
 
 
 def _say(notes: Sequence[str]) -> None:
     for note in notes:
-        print(f"mlbench-report: {note}", file=sys.stderr)
+        warn(note, "mlbench-report")
 
 
 def _of_suite(frame: pl.DataFrame, name: str | None) -> pl.DataFrame:
@@ -94,44 +93,43 @@ def _of_suite(frame: pl.DataFrame, name: str | None) -> pl.DataFrame:
 def _expected(name: str, targets: dict[str, Target]) -> list[str]:
     jobs = [job.name for job in load(resolve_path(name, [Path.cwd(), CHECKOUT])).jobs]
     if without := [job for job in jobs if job not in targets]:
-        print(f"mlbench-report: no target for {', '.join(without)}.", file=sys.stderr)
+        warn(f"no target for {', '.join(without)}.", "mlbench-report")
     return jobs
 
 
 def _page(
     given: argparse.Namespace,
-    rows: list[Row],
+    newest: pl.DataFrame,
+    counted: pl.DataFrame,
     targets: dict[str, Target],
     jobs: list[str] | None,
     notes: list[str],
 ) -> Page:
-    lines = mlbench.results(rows, targets, jobs)
+    lines = mlbench.results(counted, targets, jobs)
     if not lines:
         raise CotenantError("None of the expected jobs has a target.", "--gpu-model names a file that has them.")
-    failed = mlbench.failures(rows)
-    passed = mlbench.failures_pass(len(failed), len(rows))
-    devices, matrix = mlbench.matrix(rows)
-    hosts = sorted({row.hostname for row in rows if row.hostname})
-    gpus = sorted({row.gpu for row in rows if row.gpu})
-    launches = len({row.run_id for row in rows})
-    subtitle = (
-        f"{len(rows)} records, {launches} repetitions, on {', '.join(hosts) or 'an unnamed host'}: {', '.join(gpus)}"
-    )
+    # Of all records: a failure is one whatever work it was, and so is what did not fail.
+    failed = mlbench.failures(newest)
+    passed = mlbench.failures_pass(len(failed), newest.height)
+    devices, of_devices = matrix(counted.select(*COLUMNS, job="name"))
+    hosts, gpus = (sorted(filter(None, newest[name].unique())) for name in ("hostname", "gpu"))
+    where = ", ".join(hosts) or "an unnamed host"
+    subtitle = f"{newest.height} records, {newest['run_id'].n_unique()} repetitions, on {where}: {', '.join(gpus)}"
     return Page(
-        title=given.title or f"{given.name or rows[0].suite or 'suite'} against {given.gpu_model}",
+        title=given.title or f"{given.name or newest['suite'][0] or 'suite'} against {given.gpu_model}",
         subtitle=subtitle.removesuffix(": "),
         results=lines,
         failed=failed,
-        total=len(rows),
+        total=newest.height,
         score=mlbench.score(lines, passed),
         price=given.price,
         devices=devices,
-        matrix=matrix,
+        matrix=of_devices,
         skipped=notes,
     )
 
 
-def _print(page: Page, rows: list[Row], targets: dict[str, Target], classic: bool) -> None:
+def _print(page: Page, counted: pl.DataFrame, targets: dict[str, Target], classic: bool) -> None:
     from rich.console import Console
     from rich.table import Table
 
@@ -147,9 +145,9 @@ def _print(page: Page, rows: list[Row], targets: dict[str, Target], classic: boo
     console.print(*map(printable, (page.title, page.subtitle)), "", sep="\n", markup=False, highlight=False)
     if classic:
         expected = {line.job: targets[line.job] for line in page.results}
-        lines, short = mlbench.classic(rows, expected)
+        lines, short = mlbench.classic(counted, expected)
         show(text.classic_table(lines))
-        complete = not page.score.missing and page.score.failures_pass
+        complete = not page.score.missing and not short and page.score.failures_pass
         for line in text.classic_lines(mlbench.classic_total(lines, complete), short):
             console.print(line, markup=False, highlight=False)
     else:

@@ -9,6 +9,8 @@ import sys
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from cotenant.report.printable import printable
+
 if TYPE_CHECKING:
     from cotenant.report.live import LiveView
 
@@ -19,6 +21,11 @@ def tell(line: str) -> None:
         print(line, flush=True)
     except BrokenPipeError:
         mute()
+
+
+def warn(sentence: str, who: str = "cotenant") -> None:
+    """Say a sentence on standard error; what it quotes from files is made printable."""
+    print(f"{who}: {printable(sentence)}", file=sys.stderr)
 
 
 def mute() -> None:

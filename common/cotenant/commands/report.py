@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import gc
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,7 +12,7 @@ import polars as pl
 
 from cotenant.commands.choosing import chosen_names
 from cotenant.commands.flags import Parser, add_records
-from cotenant.commands.output import tell
+from cotenant.commands.output import tell, warn
 from cotenant.errors import EXIT_PASSED, CotenantError, did_you_mean
 from cotenant.launch.environment import SOURCE_ROOT
 from cotenant.report import interference_text, mlbench, scaling, scaling_text, summary_files, summary_text, tables
@@ -22,12 +21,11 @@ from cotenant.report.summary import Job, Summary, scores, summarise
 from cotenant.results.configurations import newest_work
 from cotenant.results.newest import AT
 from cotenant.results.read import read_records
-from cotenant.results.row import Row
 from cotenant.results.skipped import said_of_skipped
 from cotenant.results.store import prepare_directory, write_whole
 from cotenant.results.systems import read_systems
-from cotenant.results.table import JOB, Details, rows_of
-from cotenant.results.targets import Target, save_targets, targets_named
+from cotenant.results.table import JOB, Details
+from cotenant.results.targets import REFERENCE, Target, save_targets, targets_named
 from cotenant.suite.jobfile import load, resolve_path
 
 if TYPE_CHECKING:
@@ -58,7 +56,7 @@ def main(argv: Sequence[str]) -> int:
     found, skipped = _read(given)
     summary = summarise(found)
     for line in (*skipped, *([] if _says_notes(given) else summary.notes)):
-        print(f"cotenant: {line}", file=sys.stderr)
+        warn(line)
     if given.save_target is not None:
         _save(summary, given.save_target, given.targets)
     if given.html is not None:
@@ -131,7 +129,7 @@ def _read(given: argparse.Namespace) -> tuple[Details, list[str]]:
     skipped = said_of_skipped(records.skipped)
     if not records.details:
         for line in skipped:
-            print(f"cotenant: {line}", file=sys.stderr)
+            warn(line)
         places = ", ".join(map(str, given.places))
         raise CotenantError(f"There is no record in {places}.", "Name a directory that a suite wrote its records to.")
     if records.exports:
@@ -154,18 +152,20 @@ def _says_notes(given: argparse.Namespace) -> bool:
 
 
 def _save(summary: Summary, name: str, limits: str | None) -> None:
+    if name.upper() in REFERENCE:
+        raise CotenantError(f"{name} is a target of the reference suite.", "Save under another name, or as FILE.csv.")
     path = Path(name) if name.endswith(".csv") else TARGETS / f"{name.lower()}.csv"
     if not name.endswith(".csv") and not name.replace("-", "").replace("_", "").isalnum():
         raise CotenantError(f"'{name}' is no name for a device model.", "Use letters, digits, - and _, or FILE.csv.")
     known = targets_named(limits or LIMITS, TARGETS)
-    rows, older = _of_newest_work(summary)
-    for line in older:
-        print(f"cotenant: {line}", file=sys.stderr)
-    measured = mlbench.measured_targets(rows, known)
+    counted, older = newest_work(_newest(summary))
+    for line in (*older, *mlbench.beside_devices(counted)):
+        warn(line)
+    measured = mlbench.measured_targets(counted, known)
     if not measured:
         raise CotenantError("No record has a rate to save.", "The failures stand in `cotenant report`.")
     save_targets(path, measured)
-    print(f"cotenant: {len(measured)} targets in {path}.", file=sys.stderr)
+    warn(f"{len(measured)} targets in {path}.")
 
 
 def _write_page(summary: Summary, skipped: Sequence[str], given: argparse.Namespace) -> None:
@@ -176,7 +176,8 @@ def _write_page(summary: Summary, skipped: Sequence[str], given: argparse.Namesp
         targets = targets_named(given.targets, TARGETS)
         weights = dict.fromkeys(targets, 1.0) if given.jobs is None else _weights(given.jobs, targets)
         found = scores(summary, targets, list(weights), weights)
-        against = Against(given.targets, targets, found, _older(summary, targets, list(weights)))
+        older = _older(summary, targets, None if given.jobs is None else list(weights))
+        against = Against(given.targets, targets, found, older)
     try:
         curves = scaling.curves(summary.jobs)
     except CotenantError as error:
@@ -186,33 +187,30 @@ def _write_page(summary: Summary, skipped: Sequence[str], given: argparse.Namesp
     write_whole(given.html, page(title, summary, curves, against, skipped).encode(errors="replace"))
 
 
-def _of_newest_work(summary: Summary) -> tuple[list[Row], list[str]]:
-    """Return the rows that the original's formulas average, and sentences on those of other work."""
-    table = summary.details.table.frame
-    counted, older = newest_work(table[summary.details.at])
-    return rows_of(counted), older
+def _newest(summary: Summary) -> pl.DataFrame:
+    """Return the rows that the original's formulas are of."""
+    return summary.details.table.frame[summary.details.at]
 
 
-def _older(summary: Summary, targets: dict[str, Target], expected: Sequence[str]) -> mlbench.Score | None:
-    rows, _ = _of_newest_work(summary)
-    lines = mlbench.results(rows, targets, expected)
-    if not lines:
-        return None
-    return mlbench.score(lines, mlbench.failures_pass(len(mlbench.failures(rows)), len(rows)))
+def _older(summary: Summary, targets: dict[str, Target], expected: Sequence[str] | None) -> mlbench.Score | None:
+    newest = _newest(summary)
+    counted, _ = newest_work(newest)
+    lines = mlbench.results(counted, targets, expected)
+    return mlbench.score(lines, mlbench.failures_pass(len(mlbench.failures(newest)), newest.height)) if lines else None
 
 
 def _weights(name: str, targets: dict[str, Target]) -> dict[str, float]:
     """Return the weights of a job file's jobs, which are those that a score expects."""
     weights = {job.stem: job.weight for job in load(resolve_path(name, [Path.cwd(), CHECKOUT])).jobs}
     if without := [one for one in weights if one not in targets]:
-        print(f"cotenant: no target for {', '.join(without)}.", file=sys.stderr)
+        warn(f"no target for {', '.join(without)}.")
     return weights
 
 
 def _say_scaling(jobs: Sequence[Job], form: str) -> None:
     found = scaling.curves(jobs)
     for line in scaling.few(found):
-        print(f"cotenant: {line}", file=sys.stderr)
+        warn(line)
     if not found:
         scaling.of_one_series(found)
     tell(SCALING[form](found).removesuffix("\n"))
@@ -226,7 +224,7 @@ def _say_interference(summary: Summary, form: str) -> None:
             "./run.sh --solo adds launches of each tenant alone; ./run.sh --isolation none runs them without slices.",
         )
     for line in apart(summary):
-        print(f"cotenant: {line}", file=sys.stderr)
+        warn(line)
     if form == "text":
         console = _console()
         for text in interference_text.text_lines(blocks, console.width):
@@ -252,7 +250,7 @@ def _say_table(jobs: Sequence[Job], given: argparse.Namespace) -> None:
     texts = {name: tables.as_csv(lines, given.table, given.per, given.reference) for name, lines in found.items()}
     if given.table == "throughput":
         for line in dict.fromkeys(line for lines in found.values() for line in tables.sources_of_watt(lines)):
-            print(f"cotenant: {line}", file=sys.stderr)
+            warn(line)
     if given.outdir is not None:
         prepare_directory(given.outdir)
         for name, text in texts.items():

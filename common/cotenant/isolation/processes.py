@@ -9,6 +9,7 @@ import contextlib
 import os
 import signal
 import time
+from collections.abc import Iterable
 from pathlib import Path
 
 from cotenant.isolation.backend import NotIsolatedError, RunName
@@ -55,11 +56,29 @@ def sweep_marked() -> list[str]:
 
 
 def is_foreign(pid: int) -> bool:
-    """Whether a process lives in another PID namespace: the number of its runner means nothing to us."""
+    """Whether a process lives in another PID namespace: the number of its runner means nothing to us.
+
+    False where that cannot be told.
+    """
+    return _is_foreign(pid) is True
+
+
+def live_elsewhere(pids: Iterable[int]) -> bool:
+    """Whether a run is of another PID namespace, and so is its runner: a process of it is unseen, or none is ours.
+
+    The number 0 stands in a cgroup for a process that cannot be seen from here. Which of them have ended since they
+    were listed says nothing.
+    """
+    found = {pid: _is_foreign(pid) for pid in pids}
+    return 0 in found or (True in found.values() and False not in found.values())
+
+
+def _is_foreign(pid: int) -> bool | None:
+    """None of a process that is gone, or that may not be looked at."""
     try:
         return Path(f"/proc/{pid}/ns/pid").readlink() != Path("/proc/self/ns/pid").readlink()
     except OSError:
-        return False
+        return None
 
 
 def _markers(run: str, tenant: int | None) -> set[bytes]:

@@ -16,7 +16,7 @@ from cotenant.isolation import cgroupfs
 from cotenant.isolation.backend import OURS, NotIsolatedError, Refusal, RunName
 from cotenant.isolation.names import checked_base, default_base
 from cotenant.isolation.plan import Slice
-from cotenant.isolation.processes import is_foreign
+from cotenant.isolation.processes import live_elsewhere
 from cotenant.isolation.v1group import Group
 from cotenant.isolation.v1slice import V1Slice
 from cotenant.machine.limits import V2
@@ -105,8 +105,7 @@ class V1:
         dead = [name for name in sorted(names) if (run := RunName.parse(name)) and not run.alive]
         swept = []
         for name in dead:
-            pids = self._group(name).pids()
-            if not pids or not all(map(is_foreign, pids)):
+            if not live_elsewhere(self._group(name).pids()):
                 self.clear_run(name)
                 swept.append(name)
         return swept

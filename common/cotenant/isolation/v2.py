@@ -16,7 +16,7 @@ from cotenant.isolation.delegation import described, is_marked, systemd_runs
 from cotenant.isolation.enabling import DELEGATION
 from cotenant.isolation.names import checked_base
 from cotenant.isolation.plan import Slice
-from cotenant.isolation.processes import is_foreign
+from cotenant.isolation.processes import live_elsewhere
 from cotenant.isolation.v2group import Group
 from cotenant.isolation.v2slice import V2Slice
 from cotenant.isolation.v2tree import ESSENTIAL, NEEDED, Tree, controllers, homes
@@ -101,8 +101,7 @@ class V2:
         for tree in self._trees():
             names = sorted(path.name for path in tree.home.glob("*-*") if path.is_dir())
             for name in [name for name in names if (run := RunName.parse(name)) and not run.alive]:
-                pids = Group(tree.run(name)).pids()
-                if not pids or not (0 in pids or all(map(is_foreign, pids))):
+                if not live_elsewhere(Group(tree.run(name)).pids()):
                     tree.clear_run(name)
                     swept.append(name)
         return swept

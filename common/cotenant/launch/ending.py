@@ -30,7 +30,10 @@ class Ending:
 
 @dataclass(frozen=True, slots=True)
 class LaunchResult:
-    """All endings, in the tenants' order, and what they share; `given` by GO, None where there was none."""
+    """All endings, in the tenants' order, and what they share; `given` by GO, None where there was none.
+
+    `left_behind` says what could not be removed after the last of them; empty as a rule.
+    """
 
     endings: tuple[Ending, ...]
     started: datetime
@@ -38,6 +41,7 @@ class LaunchResult:
     t0_ns: int
     meters: dict[str, Any]
     given: Amount | None = None
+    left_behind: str = ""
 
 
 def ending_of(tenant: Tenant, host: HostKills) -> Ending:

@@ -80,19 +80,29 @@ class Launch:
         self._meters: dict[str, Any] = {}
 
     def run(self) -> LaunchResult:
-        """Go through all phases. Whatever happens, no process and no slice of this launch is left."""
-        started = datetime.now(UTC)
-        with contextlib.ExitStack() as leaving:
-            leaving.callback(self._events.close)
-            leaving.callback(self._kills.close)
-            self._events.on_readable(self._interruption, self._interrupt)
-            endings = self._start(leaving)
+        """Go through all phases. Whatever happens, no process and no slice of this launch is left.
+
+        What could not be removed after all have ended is said in the result: what was measured is as good as any.
+        Raises NotIsolatedError where something fails before.
+        """
+        started, left_behind = datetime.now(UTC), ""
+        endings: tuple[Ending, ...] | None = None
+        try:
+            with contextlib.ExitStack() as leaving:
+                leaving.callback(self._events.close)
+                leaving.callback(self._kills.close)
+                self._events.on_readable(self._interruption, self._interrupt)
+                endings = self._start(leaving)
+                if endings is None:
+                    self._live()
+                    host = self._kills.so_far(self._tenants)
+                    endings = tuple(ending_of(tenant, host) for tenant in self._tenants)
+        except NotIsolatedError as error:
             if endings is None:
-                self._live()
-                host = self._kills.so_far(self._tenants)
-                endings = tuple(ending_of(tenant, host) for tenant in self._tenants)
+                raise
+            left_behind = str(error)
         t0_ns, given = (self._go.t0_ns, self._go.given) if self._go else (0, None)
-        return LaunchResult(endings, started, datetime.now(UTC), t0_ns, self._meters, given)
+        return LaunchResult(endings, started, datetime.now(UTC), t0_ns, self._meters, given, left_behind)
 
     def _start(self, leaving: contextlib.ExitStack) -> tuple[Ending, ...] | None:
         """Make every slice and start its shim; return the endings at once where a slice cannot be had."""

@@ -23,8 +23,8 @@ from pathlib import Path
 from typing import Any
 
 SOURCE_ROOT = Path(__file__).resolve().parents[2]
-HALF_WRITTEN = re.compile(r"\.[0-9a-f]{16}\.tmp")
-"""The name that a record of results.store has until it is whole."""
+HALF_WRITTEN = r"\.{}-[0-9a-f]{{16}}\.tmp"
+"""The name that a file of results.store has until it is whole, by the number of its writer."""
 
 
 class Reaper:
@@ -102,8 +102,9 @@ def reap(estate: dict[str, Any]) -> None:
             step()
     for directory in estate["directories"]:
         shutil.rmtree(directory, ignore_errors=True)
+    half_written = re.compile(HALF_WRITTEN.format(run.partition("-")[0]))
     for path in Path(estate["output"]).glob(".*"):
-        if HALF_WRITTEN.fullmatch(path.name):
+        if half_written.fullmatch(path.name):
             path.unlink(missing_ok=True)
 
 

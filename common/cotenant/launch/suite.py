@@ -236,8 +236,12 @@ class SuiteRun:
                 result = launch.run()
                 own_kills = sum(ending.after.oom_kills or 0 for ending in result.endings)
                 meters["host"] = since(counted, self._counts(), own_kills)
-                end_orphans(self._own_children | self._reaper.pids, begin_ticks)
-            result = dataclasses.replace(result, meters=result.meters | meters)
+                left_behind = result.left_behind
+                try:
+                    end_orphans(self._own_children | self._reaper.pids, begin_ticks)
+                except NotIsolatedError as error:
+                    left_behind = left_behind or str(error)
+            result = dataclasses.replace(result, meters=result.meters | meters, left_behind=left_behind)
         else:
             result = _without_data(start, missing)
         for order in start.orders:
@@ -247,6 +251,10 @@ class SuiteRun:
         failed = sum(not record.completed for record in records)
         minutes = (time.monotonic() - begin_s) / 60
         say(launch_line(position, len(self.starts), failed, len(records), minutes, start.cell.job.cmd))
+        if result.left_behind:
+            # Not before its records are kept: the next launch would not be alone.
+            with _isolation_errors():
+                raise NotIsolatedError(result.left_behind)
         return records
 
     def _keep(self, start: Start, result: LaunchResult) -> list[Record]:

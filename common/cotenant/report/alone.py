@@ -93,7 +93,8 @@ def unlike(details: Collection[Detail]) -> str | None:
 
 def _counts(row: Row) -> bool:
     """Whether a launch that is this row alone has a rate."""
-    return row.completed and not row.invalid and row.rate is not None and row.tenants in (None, 1)
+    good = row.completed and not row.invalid and not row.losses_non_finite
+    return good and row.rate is not None and row.tenants in (None, 1)
 
 
 def _by_tenant(details: Iterable[Detail]) -> dict[str, Rates]:

@@ -11,7 +11,8 @@ from rich.padding import Padding
 from rich.text import Text
 
 from cotenant.findings.check import Answer, Check
-from cotenant.report.terminal import STYLES, printable
+from cotenant.report.printable import printable
+from cotenant.report.terminal import STYLES
 
 FINE = "ok"
 

@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 from rich.table import Table
 
 from cotenant.report.numbers import ABSENT, rate
-from cotenant.report.terminal import printable
+from cotenant.report.printable import printable
 from cotenant.results.launches import Launches, LaunchRate, Work, difference_of, said_of_difference
 from cotenant.stats.comparison import LEAST_MARGIN, Comparison, Verdict, compare
 from cotenant.stats.holm import holm
@@ -190,7 +190,9 @@ def as_table(lines: Lines) -> Table:
 
 def as_markdown(lines: Lines) -> str:
     rows = [HEADER, ("---", *["---:"] * 5, "---", "---"), *map(cells, lines.lines)]
-    return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in rows) + "\n"
+    return (
+        "\n".join("| " + " | ".join(printable(cell).replace("|", "\\|") for cell in row) + " |" for row in rows) + "\n"
+    )
 
 
 def as_json(lines: Lines) -> str:

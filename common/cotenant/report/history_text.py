@@ -14,7 +14,7 @@ from rich.text import Text
 
 from cotenant.report.history import Series
 from cotenant.report.numbers import ABSENT, interval, rate
-from cotenant.report.terminal import printable
+from cotenant.report.printable import printable
 from cotenant.stats.trend import Trend
 
 BARS = "▁▂▃▄▅▆▇█"

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from itertools import chain
 
 from cotenant.report.alone import NO_SLICES, Side, alone, sliced, together, unlike
-from cotenant.report.summary import Job, Summary, natural
+from cotenant.report.summary import Job, Summary
 from cotenant.results.detail import Detail
+from cotenant.results.identity import natural
 from cotenant.stats.interference import Ratio, mean_ratio, ratio
 from cotenant.stats.launches import AcrossLaunches, across_launches
 

@@ -14,7 +14,7 @@ from rich.text import Text
 
 from cotenant.report.interference import Block, Line, Mean
 from cotenant.report.numbers import ABSENT, rate
-from cotenant.report.terminal import printable
+from cotenant.report.printable import printable
 from cotenant.stats.interference import Ratio
 from cotenant.stats.launches import AcrossLaunches
 

@@ -18,7 +18,8 @@ from rich.table import Table
 from rich.text import Text
 
 from cotenant.report.numbers import ABSENT, rate
-from cotenant.report.terminal import STYLES, printable
+from cotenant.report.printable import printable
+from cotenant.report.terminal import STYLES
 from cotenant.results.record import Record
 
 INTERVAL_S = 1.0

@@ -1,4 +1,4 @@
-"""The original suite's report: results per job against targets, failures, one score, and the device matrix.
+"""The original suite's report: results per job against targets, failures and one score.
 
     score = BF (2 PM + ST + 5 PG)
 
@@ -10,12 +10,17 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from statistics import fmean, stdev
 
+import polars as pl
+
+from cotenant.report.matrix import RATE
 from cotenant.results.identity import job_and_cell
 from cotenant.results.row import Row
+from cotenant.results.table import GOOD, rows_of
 from cotenant.results.targets import Target
 
 MOST_FAILURES = 0.01
@@ -23,7 +28,6 @@ NOT_IN_PG = frozenset({"scaling"})
 CLASSIC_RUNS = 4
 CLASSIC_SPREAD = 0.05
 CLASSIC_QUANTILE = 0.8
-MATRIX_STEPS = ((0.9, "green"), (0.8, "yellow"), (0.7, "dark_orange"), (0.0, "red"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,24 +107,12 @@ class ClassicTotal:
     passes: bool
 
 
-Rates = tuple[float, float, float]
-"""The mean, the least and the greatest of some records' rates."""
-
-
-@dataclass(frozen=True, slots=True)
-class MatrixRow:
-    """One job over devices: the rates of each as shares of the best device's mean."""
-
-    job: str
-    shares: Mapping[str, Rates]
-
-
-def results(rows: Iterable[Row], targets: Mapping[str, Target], jobs: Sequence[str] | None = None) -> list[Result]:
+def results(records: pl.DataFrame, targets: Mapping[str, Target], jobs: Sequence[str] | None = None) -> list[Result]:
     """Return a line per expected job, in order: those of `jobs` that have a target, or all that have one.
 
     Who does not say what is expected is not told that an efficiency is missing: baselines.json has no such job.
     """
-    rates = _rates(rows)
+    rates = _rates(records)
     usual = [job for job in targets if job not in NOT_IN_PG or job in rates]
     expected = [job for job in (usual if jobs is None else jobs) if job in targets]
     return [_result(job, rates.get(job, []), targets[job]) for job in expected]
@@ -132,28 +124,36 @@ def _result(job: str, values: list[float], target: Target) -> Result:
     return Result(job, len(values), target, mean, spread)
 
 
-def measured_targets(rows: Iterable[Row], limits: Mapping[str, Target]) -> dict[str, Target]:
+def measured_targets(records: pl.DataFrame, limits: Mapping[str, Target]) -> dict[str, Target]:
     """Return the mean rate of every job that has one as a target, with the share and spread that `limits` ask of it."""
     plain = Target(1.0)
-    return {job: replace(limits.get(job, plain), rate=fmean(values)) for job, values in _rates(rows).items()}
+    return {job: replace(limits.get(job, plain), rate=fmean(values)) for job, values in _rates(records).items()}
 
 
-def failures(rows: Iterable[Row]) -> list[Failure]:
+def failures(records: pl.DataFrame) -> list[Failure]:
     """Return every record that failed, is INVALID, or whose losses are not finite."""
-    found = []
-    for row in rows:
-        if not row.completed:
-            reason = f"{row.outcome}: {row.message}".removesuffix(": ")
-        elif row.losses_non_finite:
-            reason = f"{row.losses_non_finite} losses are not finite"
-        elif row.invalid:
-            reason = f"INVALID: {', '.join(row.findings)}"
-        elif row.rate_mean is None:
-            reason = "no rate"
-        else:
-            continue
-        found.append(Failure(row.name, row.run_id, row.vcd, reason))
-    return found
+    bad = records.filter(~GOOD | pl.col(RATE).is_null())
+    return [Failure(row.name, row.run_id, row.vcd, _reason(row)) for row in rows_of(bad)]
+
+
+def _reason(row: Row) -> str:
+    if not row.completed:
+        return f"{row.outcome}: {row.message}".removesuffix(": ")
+    if row.losses_non_finite:
+        return f"{row.losses_non_finite} losses are not finite"
+    return f"INVALID: {', '.join(row.findings)}" if row.invalid else "no rate"
+
+
+def beside_devices(records: pl.DataFrame) -> list[str]:
+    """Return a sentence on each job whose records of the whole machine count for nothing beside those of devices."""
+    all_devices, of = pl.col("group") == "all", records.filter(GOOD, pl.col(RATE).is_not_null())
+    counts = of.group_by("name", maintain_order=True).agg(all_devices.sum().alias("whole"), pl.len())
+    both = counts.filter(pl.col("whole") > 0, pl.col("whole") < pl.col("len")).select("name", "whole")
+    return [
+        f"{name}: {whole} records of the whole machine do not count beside those of single devices."
+        for name, whole in both.iter_rows()
+        if _parts(name)[0] not in NOT_IN_PG
+    ]
 
 
 def failures_pass(failed: int, total: int) -> bool:
@@ -173,10 +173,10 @@ def score(lines: Sequence[Result], failures_passed: bool) -> Score:
     return Score(failures_passed, pm, st, pg, None if missing else present_only, present_only, missing)
 
 
-def classic(rows: Iterable[Row], targets: Mapping[str, Target]) -> tuple[list[Classic], list[str]]:
+def classic(records: pl.DataFrame, targets: Mapping[str, Target]) -> tuple[list[Classic], list[str]]:
     """Return the older table, and the jobs that have fewer than four repetitions and so no line in it."""
     lines, short = [], []
-    numbers = _numbers(rows)
+    numbers = _numbers(records)
     for job, target in targets.items():
         of_job = numbers.get(job, [])
         values = sorted(value for _, value in of_job)
@@ -197,45 +197,11 @@ def classic_total(lines: Sequence[Classic], complete: bool) -> ClassicTotal | No
     return ClassicTotal(quantile, performance, complete and quantile < CLASSIC_SPREAD)
 
 
-def matrix(rows: Iterable[Row]) -> tuple[list[str], list[MatrixRow]]:
-    """Return the devices, and a row per job that ran on single devices; records of the whole machine are left out."""
-    by_job: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
-    single = [row for row in rows if row.rate_mean is not None and row.group != "all" and _counts(row)]
-    several_hosts = len({row.hostname for row in single}) > 1
-    for row in single:
-        by_job[row.name][f"{row.hostname}:{row.vcd}" if several_hosts else row.vcd].append(row.rate_mean or 0.0)
-    return matrix_of(
-        {
-            job: {device: (fmean(one), min(one), max(one)) for device, one in values.items()}
-            for job, values in by_job.items()
-        }
-    )
+def _rates(records: pl.DataFrame) -> dict[str, list[float]]:
+    return {job: [value for _, value in of_job] for job, of_job in _numbers(records).items()}
 
 
-def matrix_of(rates: Mapping[str, Mapping[str, Rates]]) -> tuple[list[str], list[MatrixRow]]:
-    """Return the devices, and a row per job, of the rates of its devices."""
-    devices = sorted({device for values in rates.values() for device in values}, key=_natural)
-    table = []
-    for job, values in rates.items():
-        best = max(mean for mean, _, _ in values.values())
-        table.append(MatrixRow(job, {device: (a / best, b / best, c / best) for device, (a, b, c) in values.items()}))
-    return devices, table
-
-
-def colour(share: float) -> str:
-    """Return the colour of a share of the best: at 90, 80 and 70 %."""
-    return next(name for least, name in MATRIX_STEPS if share >= least)
-
-
-def _counts(row: Row) -> bool:
-    return row.completed and not row.invalid and not row.losses_non_finite
-
-
-def _rates(rows: Iterable[Row]) -> dict[str, list[float]]:
-    return {job: [value for _, value in of_job] for job, of_job in _numbers(rows).items()}
-
-
-def _numbers(rows: Iterable[Row]) -> dict[str, list[tuple[int, float]]]:
+def _numbers(records: pl.DataFrame) -> dict[str, list[tuple[int, float]]]:
     """Return repetition and mean rate of every record that counts, per job; of NOT_IN_PG the largest cell's efficiency.
 
     An efficiency is what the original's record of such a job calls its rate; ours has it beside the rate. Where records
@@ -244,15 +210,19 @@ def _numbers(rows: Iterable[Row]) -> dict[str, list[tuple[int, float]]]:
     rates: dict[str, list[tuple[int, float]]] = defaultdict(list)
     whole: dict[str, list[tuple[int, float]]] = defaultdict(list)
     efficiencies: dict[str, dict[int, list[tuple[int, float]]]] = defaultdict(lambda: defaultdict(list))
-    for row in filter(_counts, rows):
-        name, cell = job_and_cell(row.name)
-        if name in NOT_IN_PG:
-            efficiency = row.efficiency if row.ours else row.rate_mean
+    columns = records.filter(GOOD).select("name", "run_id", "group", "ours", "efficiency", RATE)
+    for name, run_id, group, ours, of_devices, rate in columns.iter_rows():
+        job, cell = _parts(name)
+        if job in NOT_IN_PG:
+            efficiency = of_devices if ours else rate
             if efficiency is not None:
-                efficiencies[name][cell].append((row.run_id, efficiency))
-        elif row.rate_mean is not None:
-            (whole if row.group == "all" else rates)[row.name].append((row.run_id, row.rate_mean))
+                efficiencies[job][cell].append((run_id, efficiency))
+        elif rate is not None:
+            (whole if group == "all" else rates)[name].append((run_id, rate))
     return whole | rates | {name: of[max(of)] for name, of in efficiencies.items()}
+
+
+_parts = cache(job_and_cell)
 
 
 def _quantile(values: Sequence[float], share: float) -> float:
@@ -262,8 +232,3 @@ def _quantile(values: Sequence[float], share: float) -> float:
     low = math.floor(place)
     high = min(low + 1, len(ordered) - 1)
     return ordered[low] + (ordered[high] - ordered[low]) * (place - low)
-
-
-def _natural(device: str) -> tuple[str, int, str]:
-    host, _, index = device.rpartition(":")
-    return host, int(index) if index.isdecimal() else 1 << 30, index

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from jinja2 import Environment, PackageLoader
 
-from cotenant.report.mlbench import Failure, MatrixRow, Result, Score
+from cotenant.report.matrix import MatrixRow
+from cotenant.report.mlbench import Failure, Result, Score
 from cotenant.report.mlbench_text import RESULT_COLUMNS, number, result_cells, verdict
 from cotenant.report.numbers import ABSENT
 

@@ -12,9 +12,10 @@ from jinja2 import Environment, PackageLoader
 from markupsafe import Markup
 
 from cotenant.report import mlbench
+from cotenant.report.matrix import MatrixRow
 from cotenant.report.meters import NAMES, courses, mean_of
 from cotenant.report.mlbench_text import number
-from cotenant.report.numbers import ABSENT, rate
+from cotenant.report.numbers import ABSENT, interval, rate
 from cotenant.report.page_cards import Card, cards
 from cotenant.report.page_devices import device_matrix, device_names
 from cotenant.report.page_interference import page_blocks
@@ -144,7 +145,7 @@ def _row(job: Job, index: int, against: Against | None, columns: Sequence[str]) 
     }
 
 
-def _share(row: mlbench.MatrixRow, device: str) -> tuple[str, str, int]:
+def _share(row: MatrixRow, device: str) -> tuple[str, str, int]:
     """Return a cell's mean, its range, and how strongly it is coloured: 0 for the best, 100 at 70 % and below."""
     if device not in row.shares:
         return ABSENT, "", 0
@@ -175,6 +176,7 @@ def _curves(found: Curves) -> list[dict[str, Any]]:
             (
                 point.key,
                 rate(point.median),
+                interval(*point.across.interval) if point.across.interval else "n too small",
                 f"{point.across.n}L",
                 ABSENT if point.speedup is None else f"{point.speedup:.2f}x",
             )

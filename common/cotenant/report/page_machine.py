@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from cotenant.report.summary import Summary
+from cotenant.results.record import MOST
 from cotenant.results.row import list_of, mapping_of
 
 Facts = list[tuple[str, str]]
@@ -68,4 +69,4 @@ def _git(known: Mapping[str, Any]) -> str:
 
 
 def _gib(value: Any) -> str:
-    return f"{value / 2**30:.1f} GiB" if isinstance(value, int) and value > 0 else ""
+    return f"{value / 2**30:.1f} GiB" if isinstance(value, int) and 0 < value < MOST else ""

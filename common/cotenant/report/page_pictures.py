@@ -11,7 +11,7 @@ from markupsafe import Markup
 
 from cotenant.report.meters import NAMES
 from cotenant.report.pictures.course import FEW, Line, over_time
-from cotenant.report.terminal import printable
+from cotenant.report.printable import printable
 from cotenant.results.detail import Detail
 from cotenant.results.series import Kind, Series
 

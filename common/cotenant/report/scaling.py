@@ -130,13 +130,10 @@ def few(found: Curves) -> list[str]:
 def _place(detail: Detail) -> tuple[Series, int, int] | None:
     """Return a cell's series, nodes and devices per node; None where its record does not know how many took part."""
     row, cell = detail.row, detail.cell
-    owned = len(row.vcd.split(","))
-    total = owned if cell.parallelism == "dp" else cell.world_size or (owned if not row.ours else None)
+    total = cell.world_size or (len(row.vcd.split(",")) if not row.ours else None)
     if total is None or total % cell.nodes:
         return None
     per_device = cell.batch_size_per_device
-    if cell.parallelism == "dp" and per_device is not None:
-        per_device //= owned
     parallelism = cell.parallelism or "ddp"
     series = Series(cell.model or family(row.name), per_device, row.precision, parallelism, cell.input, row.unit)
     return series, cell.nodes, total // cell.nodes

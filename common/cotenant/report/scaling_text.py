@@ -10,8 +10,8 @@ from collections.abc import Iterator, Sequence
 from statistics import fmean
 
 from cotenant.report.numbers import ABSENT
+from cotenant.report.printable import printable
 from cotenant.report.scaling import Curves, Point, of_one_series
-from cotenant.report.terminal import printable
 from cotenant.stats.interval import half_width
 from cotenant.stats.launches import INTERVAL_LAUNCHES
 

@@ -20,6 +20,7 @@ from cotenant.report.ceilings import FLOP, Compute, ceilings, compute
 from cotenant.report.mlbench import NOT_IN_PG
 from cotenant.report.said import ABORTED, SEVERITIES, Loss, Said, losses, said
 from cotenant.results.detail import Detail
+from cotenant.results.identity import natural
 from cotenant.results.launches import Launch, LaunchRate, Work, launches_in, left_out, told_apart
 from cotenant.results.newest import AT, newest_in
 from cotenant.results.table import Details, Table
@@ -296,8 +297,3 @@ def _label(name: str, work: Work | None, works: Sequence[Work], isolation: str) 
     """Return the job's name, with what tells it from others of the name; `isolation` where that alone is known to."""
     told = told_apart(work, works) if work is not None and len(works) > 1 else isolation and f"isolation {isolation}"
     return f"{name} ({told})" if told else name
-
-
-def natural(label: str) -> tuple[int, str]:
-    """Return what tenants are sorted by: numbers by their value, before all others."""
-    return (int(label), "") if label.isdecimal() else (1 << 30, label)

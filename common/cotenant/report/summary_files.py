@@ -10,9 +10,9 @@ from dataclasses import asdict
 from typing import Any
 
 from cotenant.report.meters import device_load_percent
+from cotenant.report.printable import printable
 from cotenant.report.summary import Estimate, Job, Summary
 from cotenant.report.summary_text import LEFT, cells, header_of
-from cotenant.report.terminal import printable
 from cotenant.stats.interference import Ratio
 
 _COLUMNS = (

@@ -11,9 +11,10 @@ from rich.text import Text
 
 from cotenant.report.meters import device_load_percent
 from cotenant.report.numbers import ABSENT, at_most, interval, percent, rate
+from cotenant.report.printable import printable
 from cotenant.report.said import SEVERITIES, Said
 from cotenant.report.summary import INVALID, PASSED, Estimate, Job, Summary
-from cotenant.report.terminal import STYLES, printable
+from cotenant.report.terminal import STYLES
 
 INTERFERENCE = "interference"
 MFU = "MFU"

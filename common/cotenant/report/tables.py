@@ -12,8 +12,8 @@ from statistics import fmean
 from typing import Literal, NamedTuple
 
 from cotenant.errors import CotenantError, did_you_mean
+from cotenant.report.printable import printable
 from cotenant.report.summary import Job
-from cotenant.report.terminal import printable
 from cotenant.results.detail import Detail
 from cotenant.results.identity import job_and_cell
 from cotenant.results.systems import System, system_of
@@ -48,10 +48,12 @@ class Line:
     entries: dict[str, Entry] = field(default_factory=dict)
 
     @property
-    def measured_watt(self) -> float | None:
-        """The mean over families of the watt measured; None where no record has any."""
-        known = [one.watt for one in self.entries.values() if one.watt is not None]
-        return fmean(known) if known else None
+    def usual_watt(self) -> float | None:
+        """The mean over families of the watt measured; the constant where one has none; None where nobody knows."""
+        measured = [one.watt for one in self.entries.values() if one.watt is not None]
+        if len(measured) < len(self.entries) and self.watt is not None:
+            return self.watt
+        return fmean(measured) if measured else None
 
 
 class Under(NamedTuple):
@@ -112,7 +114,7 @@ def as_csv(lines: Sequence[Line], kind: Kind, per: Per | None = None, reference:
     writer = csv.writer(table, lineterminator="\n")
     writer.writerow([INDEX, "num_gpu", "watt", "price", *map(printable, columns)])
     for line in lines:
-        row = (line.measured_watt or line.watt, line.price, *values[line.name])
+        row = (line.usual_watt, line.price, *values[line.name])
         writer.writerow([printable(line.name), line.devices, *("" if one is None else one for one in row)])
     return table.getvalue()
 

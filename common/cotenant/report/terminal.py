@@ -6,7 +6,6 @@ The same at every width from 80 columns on; only what is longer than that is fol
 from __future__ import annotations
 
 import contextlib
-import re
 from collections.abc import Collection, Iterator, Sequence
 from itertools import groupby
 
@@ -16,6 +15,7 @@ from rich.text import Text
 from cotenant.findings.finding import Finding
 from cotenant.report.efficiency import efficiency_lines
 from cotenant.report.numbers import ABSENT, at_most, interval, percent, rate
+from cotenant.report.printable import printable
 from cotenant.results.record import Record
 from cotenant.results.row import SOLO
 from cotenant.stats.fairness import fairness
@@ -23,7 +23,6 @@ from cotenant.stats.fairness import fairness
 COLUMNS = ("tenant", "rate", "95 % interval", "n", "spread", "overlap", "outcome")
 PLACES = 4
 STYLES = {"PASSED": "green", "error": "bold red", "warning": "yellow", "info": "dim"}
-_ESCAPE = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")
 
 
 def print_suite(
@@ -137,9 +136,3 @@ def _kept(solos: Sequence[Record], shared: Sequence[Record]) -> str:
     kept = {tenant: beside[tenant] / alone[tenant] for tenant in alone}
     worst = min(kept, key=lambda tenant: kept[tenant])
     return f"{said}{sum(beside.values()) / sum(alone.values()):.3f}  worst {kept[worst]:.3f} (tenant {worst})"
-
-
-def printable(text: str) -> str:
-    """Job names and messages come from files and logs: one line, without a terminal's control sequences."""
-    line = " ".join(_ESCAPE.sub("", text).split())
-    return "".join(char if char.isprintable() else "?" for char in line)

@@ -122,7 +122,7 @@ COLUMNS = (
     _row("ours", bool, "false for a record of the original suite"),
     _cell("model", str, "the argument that names a model"),
     _cell("nodes", int, "hosts that took part"),
-    _cell("world_size", int, "ranks that took part"),
+    _cell("world_size", int, "ranks, or replicas of DataParallel, that took part"),
     _cell("batch_size_per_device", int, "items of a batch on one device"),
     _cell("parallelism", str, "`ddp`, `fsdp` ..."),
     _cell("input", str, "`files`, or `resident` in memory"),

@@ -124,7 +124,8 @@ def _meeting(value: Any) -> Meeting | None:
     if found is None:
         return None
     stamps = (found.ready_ns, found.t0_ns, found.start_ns, found.load_end_ns, *found.warm_up_ns)
-    return found if all(0 <= one < MOST for one in stamps) and 0 <= found.overlap <= 1 else None
+    possible = all(0 <= one < MOST for one in stamps) and -MOST < found.start_skew_ns < MOST
+    return found if possible and 0 <= found.overlap <= 1 else None
 
 
 def _cell(fields: Mapping[str, Any]) -> Cell:
@@ -135,7 +136,7 @@ def _cell(fields: Mapping[str, Any]) -> Cell:
     return Cell(
         model=next((one for one in models if isinstance(one, str) and one), ""),
         nodes=_count(observed.get("nodes")) or 1,
-        world_size=_count(observed.get("world_size")),
+        world_size=_count(observed.get("replicas")) or _count(observed.get("world_size")),
         batch_size_per_device=_count(fields.get("batch_size") if batch_size is None else batch_size),
         parallelism=next((str(one) for one in (observed.get("parallel"), fields.get("parallel")) if one), ""),
         input="files" if fields.get("data") else "resident" if "data" in fields else "",

@@ -54,7 +54,9 @@ polars.read_ndjson("rows.jsonl", infer_schema_length=None)  # pandas.read_json("
 ```
 
 `cotenant report`, `compare` and `mlbench-report` take a Parquet file or JSON lines of rows in the place of a
-directory. What stands in no row (observations, timelines, samples of meters, what findings say) is absent then.
+directory. A Parquet file carries the SHA-256 of itself (its metadata's `cotenant.seal`); what was cut off or
+changed is not read, nor what another program wrote: rows that were filtered elsewhere are read as JSON lines. What
+stands in no row (observations, timelines, samples of meters, what findings say) is absent then.
 """
 
 

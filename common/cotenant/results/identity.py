@@ -10,6 +10,7 @@ from typing import Any
 
 # How often, how observed and where reported do not change the work of one batch.
 NOT_WORK = frozenset({"report", "seed", "repeat", "number", "skip"})
+_DIGITS = 18
 _CELL = re.compile(r"(.*)\.c(\d{1,9})", re.DOTALL)
 
 
@@ -32,3 +33,8 @@ def job_and_cell(name: str) -> tuple[str, int]:
     """Return a record's name without its cell, and the cell's number from 1; 0 of a job that has no cells."""
     found = _CELL.fullmatch(name)
     return (found[1], int(found[2])) if found else (name, 0)
+
+
+def natural(label: str) -> tuple[int, str]:
+    """Return what tenants and devices are sorted by: numbers by their value, before all others."""
+    return (int(label), "") if label.isdecimal() and len(label) <= _DIGITS else (10**_DIGITS, label)

@@ -12,7 +12,7 @@ import polars as pl
 
 from cotenant.results.newest import AT, as_numbers, launch_key, newest_in, with_lone
 from cotenant.results.row import Row
-from cotenant.results.table import JOB, bare, frame_of
+from cotenant.results.table import GOOD, JOB, bare, frame_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,28 +143,33 @@ def launches_in(frame: pl.DataFrame, apart: Sequence[str] = ()) -> list[Launch]:
     key = launch_key(apart)
     keyed = with_lone(frame).with_columns(job=JOB)
     keyed = keyed.with_columns(as_numbers(keyed.select(key)))
+    flawed, mixed = _flawed(keyed, key), _mixed(keyed, key)
     counts = {name: _count(name) for name in ("error_findings", "warning_findings", "findings")}
     rows = keyed.with_columns(**counts, label=pl.coalesce(pl.col("tenant").cast(pl.String), "vcd"))
-    found = rows.group_by(key, maintain_order=True).agg(
-        pl.col("group", "start_time", *(name for name in WORK if name not in (*key, "gpu"))).first(),
-        pl.col("gpu").min(),
-        pl.col("gpu").max().alias("other_gpu"),
-        *(() if "hostname" in key else (pl.col("hostname").first(),)),
-        pl.col("job").first(),
-        pl.col("unit").max(),
-        pl.col("overlap").min(),
-        pl.col(*counts).sum(),
-        pl.col("label", "rate_items_s", AT),
-        pl.col("start_time").min().alias("earliest"),
-        pl.col("rate_items_s").sum().alias("rate"),
-        pl.len().alias("members"),
+    found = (
+        rows.lazy()
+        .group_by(key, maintain_order=True)
+        .agg(
+            pl.col("group", "start_time", *(name for name in WORK if name not in (*key, "gpu"))).first(),
+            pl.col("gpu").min(),
+            pl.col("gpu").max().alias("other_gpu"),
+            *(() if "hostname" in key else (pl.col("hostname").first(),)),
+            pl.col("job").first(),
+            pl.col("unit").max(),
+            pl.col("overlap").min(),
+            pl.col(*counts).sum(),
+            pl.col("label", "rate_items_s", AT),
+            pl.col("start_time").min().alias("earliest"),
+            pl.col("rate_items_s").sum().alias("rate"),
+            pl.len().alias("members"),
+        )
+        .collect(engine="streaming")
     )
     one_model = (pl.col("gpu") == "") | (pl.col("gpu") == pl.col("other_gpu"))
     found = found.with_columns(
         gpu=pl.when(one_model).then("other_gpu").otherwise(pl.col("gpu") + " + " + pl.col("other_gpu"))
     )
-    found = found.with_columns(pl.col(pl.Categorical).cast(pl.String))
-    return list(_launches(found, key, _flawed(keyed, key), _mixed(rows, key, found.height)))
+    return list(_launches(found.with_columns(pl.col(pl.Categorical).cast(pl.String)), key, flawed, mixed))
 
 
 WORK = ("unique_id", "batch_size", "precision", "devices", "tenants", "isolation", "software", "cache", "gpu")
@@ -180,18 +185,16 @@ Flaw = tuple[str | None, list[str], bool]
 
 def _flawed(frame: pl.DataFrame, key: Sequence[str]) -> dict[tuple[Any, ...], Flaw]:
     """Return the first flaw, the outcomes that are none, and whether one is invalid, of each launch that has any."""
-    without_rate = ~pl.col("completed") | pl.col("invalid") | pl.col("rate_items_s").is_null()
+    without_rate = ~GOOD | pl.col("rate_items_s").is_null()
     rows = frame.filter(without_rate).with_columns(flaw=_flaw())
     outcomes = pl.col("outcome").filter(~pl.col("completed"))
     found = rows.group_by(key).agg(pl.col("flaw").first(), outcomes, pl.col("invalid").any())
     return {values[:-3]: (values[-3], values[-2], values[-1]) for values in found.iter_rows()}
 
 
-def _mixed(frame: pl.DataFrame, key: Sequence[str], launches: int) -> dict[tuple[Any, ...], str]:
-    """Return the flaw of those of so many launches whose tenants did different work."""
+def _mixed(frame: pl.DataFrame, key: Sequence[str]) -> dict[tuple[Any, ...], str]:
+    """Return the flaw of each launch whose tenants did different work."""
     distinct = frame.select(*key, *_SAME).unique(maintain_order=True)
-    if distinct.height == launches:
-        return {}
     works: dict[tuple[Any, ...], list[tuple[Any, ...]]] = defaultdict(list)
     for values in distinct.filter(pl.struct(key).is_duplicated()).iter_rows():
         works[values[: len(key)]].append(values[len(key) :])
@@ -276,6 +279,8 @@ def _flaw() -> pl.Expr:
     return (
         pl.when(~pl.col("completed"))
         .then(tenant + " " + pl.col("outcome") + ".")
+        .when(pl.col("losses_non_finite") > 0)
+        .then(tenant + " has " + pl.col("losses_non_finite").cast(pl.String) + " losses that are not finite.")
         .when("invalid")
         .then(tenant + " is INVALID (" + rules + ").")
         .otherwise(tenant + " has no rate.")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +19,7 @@ import polars as pl
 from cotenant.errors import CotenantError
 from cotenant.results.detail import Detail, detail_of
 from cotenant.results.exported import frames, is_export
-from cotenant.results.row import ForeignError, Row, row_of
+from cotenant.results.row import ForeignError, Row, has_uid, row_of
 from cotenant.results.skipped import NAMED, Skipped
 from cotenant.results.table import Details, Table, frame_of
 
@@ -102,13 +103,27 @@ def _read(path: Path, made_of: Callable[[Any, str], T]) -> Iterator[T | Skipped]
         yield Skipped(str(path), "it is not UTF-8")
         return
     lost = 0
-    for value in _values(text):
+    for value in _numbered(_values(text), path):
         made = _made(value, path, made_of)
         lost += isinstance(made, Skipped)
         if lost <= NAMED or not isinstance(made, Skipped):
             yield made
     if lost > NAMED:
         yield Skipped(str(path), f"{lost - NAMED} more parts of it are no records")
+
+
+def _numbered(values: Iterator[Any], path: Path) -> Iterator[Any]:
+    """Give the original's records without a uid the number of those of their job and device before them in the file.
+
+    It appended a record to a device's file in each repetition.
+    """
+    before: Counter[tuple[str, str]] = Counter()
+    for value in values:
+        if isinstance(value, dict) and not value.keys() & {"schema", "run_id", "uid"} and not has_uid(path):
+            of = str(value.get("name")), str(value.get("vcd"))
+            value = value | {"run_id": before[of]}
+            before[of] += 1
+        yield value
 
 
 def _made(value: Any, path: Path, made_of: Callable[[Any, str], T]) -> T | Skipped:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -75,6 +76,11 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
         return self.name.removesuffix(SOLO) if self.solo else self.name
 
 
+def has_uid(path: Path) -> bool:
+    """Whether the file's name says which repetition of the suite it is of."""
+    return _UID.search(str(path)) is not None
+
+
 def row_of(fields: Any, path: str) -> Row:
     """Return the row of one decoded JSON object. Raises ForeignError where it is no record."""
     if not isinstance(fields, Mapping):
@@ -101,7 +107,7 @@ def row_of(fields: Any, path: str) -> Row:
     return Row(
         suite=_text(fields.get("suite")),
         name=fields["name"],
-        run_id=whole_of(fields.get("run_id", fields.get("uid"))) or (int(found[1]) if found else 0),
+        run_id=whole_of(fields.get("run_id", fields.get("uid"))) or (whole_of(int(found[1])) if found else 0) or 0,
         vcd=vcd,
         group=_text(fields.get("group")) or ("all" if "," in vcd else "student"),
         tenant=whole_of(fields.get("tenant", fields.get("jr_id"))),

@@ -34,8 +34,8 @@ class Said(msgspec.Struct, frozen=True):
     def given_arguments(self, seen: Amount | None = None) -> dict[str, Any]:
         """Return the arguments with what was done instead of asked for: `number` and `repeat` as this program says.
 
-        Where it only names them among its arguments, they are what its runner has `seen`. Of several ranks `batch_size`
-        is that of all, and `batch_size_per_device` stands beside it.
+        Where it only names them among its arguments, they are what its runner has `seen`. Of several ranks, and of
+        several replicas, `batch_size` is that of all, and `batch_size_per_device` stands beside it.
         """
         by_runner = {"number": seen.number, "repeat": seen.repeat} if seen else {}
         by_itself = {"number": self.number, "repeat": self.repeat}
@@ -44,6 +44,9 @@ class Said(msgspec.Struct, frozen=True):
         world, batch_size = self.observed.get("world_size"), self.arguments.get("batch_size")
         if isinstance(world, int) and isinstance(batch_size, int) and world > 1:
             done |= {"batch_size": batch_size * world, "batch_size_per_device": batch_size}
+        replicas = self.observed.get("replicas")
+        if isinstance(replicas, int) and isinstance(batch_size, int) and replicas > 1:
+            done |= {"batch_size_per_device": batch_size // replicas}
         return self.arguments | done
 
 

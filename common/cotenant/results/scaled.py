@@ -24,7 +24,7 @@ def curves(records: Iterable[Record]) -> dict[tuple[str, str], Curve]:
     """Return a curve per job and work: of launches of the whole machine that count, whatever their cell."""
     found: dict[tuple[str, str], Curve] = defaultdict(lambda: defaultdict(list))
     for record in records:
-        devices = record.observed.get("world_size")
+        devices = record.observed.get("replicas", record.observed.get("world_size"))
         if record.group != "all" or record.statistics is None or record.invalid or not isinstance(devices, int):
             continue
         if devices >= 1 and record.statistics.median > 0:

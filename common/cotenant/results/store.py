@@ -119,8 +119,9 @@ def _write(path: Path, content: bytes, replace: bool) -> None:
 
 
 def _temporary(path: Path) -> Path:
-    # Not made from the name, which may be as long as a name can be.
-    return path.with_name(f".{os.urandom(8).hex()}.tmp")
+    # Not made from the name, which may be as long as a name can be. Whose it is, its number says: who clears up after
+    # a killed writer leaves those of others alone.
+    return path.with_name(f".{os.getpid()}-{os.urandom(8).hex()}.tmp")
 
 
 def _name_new(temporary: Path, path: Path) -> None:

@@ -24,6 +24,8 @@ OBSERVATION_SCHEMA = pl.Schema({name: DTYPES[kind] for name, (kind, _) in OBSERV
 TEXTS = tuple(column.name for column in COLUMNS if column.kind is str)
 RULES = {"error": "error_findings", "warning": "warning_findings"}
 
+GOOD = pl.col("completed") & ~pl.col("invalid") & (pl.col("losses_non_finite") == 0)
+"""Whether a record has anything to be averaged."""
 JOB = pl.when("solo").then(pl.col("name").str.strip_suffix(SOLO)).otherwise("name")
 """The name of the job: of a solo launch that of the launch beside which it stands."""
 

@@ -12,6 +12,8 @@ from pathlib import Path
 from cotenant.errors import CotenantError, did_you_mean
 from cotenant.results.store import write_whole
 
+REFERENCE = ("V100", "MI50", "RTX")
+"""The models whose targets come with the reference suite."""
 COLUMNS = ("job", "target", "perf_target", "sd_target")
 
 

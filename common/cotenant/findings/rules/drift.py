@@ -9,8 +9,14 @@ from cotenant.findings.rules.kept import rates
 
 if TYPE_CHECKING:
     from cotenant.results.record import Record
+    from cotenant.stats.steadiness import Drift
 
 MOST_CHANGE, UNLIKELY = 0.01, 0.01
+
+
+def is_drift(found: Drift) -> bool:
+    """Whether a trend is neither chance nor too small to matter."""
+    return found.p < UNLIKELY and abs(found.change) > MOST_CHANGE
 
 
 def check(record: Record) -> Finding | None:
@@ -20,7 +26,7 @@ def check(record: Record) -> Finding | None:
     from cotenant.stats.steadiness import drift
 
     found = drift(kept)
-    if found.p >= UNLIKELY or abs(found.change) <= MOST_CHANGE:
+    if not is_drift(found):
         return None
     return Finding(
         "drift",

@@ -6,6 +6,7 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 from cotenant.findings.finding import Finding
+from cotenant.findings.rules.drift import is_drift
 from cotenant.findings.rules.kept import seconds_per_item
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ def check(record: Record) -> Finding | None:
     first = slow_start(times)
     slower = median(times[:first]) / median(times[first:]) if first else 1.0
     # Where the rest goes on falling it is a drift, and that is another rule's to say.
-    if slower < LEAST_SLOWER or drift(times[first:]).p < 0.01:
+    if slower < LEAST_SLOWER or is_drift(drift(times[first:])):
         return None
     return Finding(
         "slow_start",

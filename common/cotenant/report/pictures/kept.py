@@ -7,7 +7,7 @@ from matplotlib.ticker import MaxNLocator
 
 from cotenant.report.interference import Block
 from cotenant.report.pictures.canvas import ACCENT, INK, LINE, PAPER, bands, svg
-from cotenant.report.terminal import printable
+from cotenant.report.printable import printable
 from cotenant.stats.interference import Ratio
 
 LEAST_LINES = 2

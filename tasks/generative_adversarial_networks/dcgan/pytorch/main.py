@@ -81,8 +81,7 @@ class DCGAN(Benchmark):
     def build(self, run: Run) -> None:
         self.generator = run.place(generator(self.image_size, self.nz, self.ngf))
         self.discriminator = run.place(Discriminator(self.image_size, self.ndf))
-        # Without DistributedDataParallel around it, which would wait for gradients of weights that are frozen.
-        self.judge = getattr(self.discriminator, "module", self.discriminator)
+        self.judge = run.unspread(self.discriminator)
         self.optimizer_g, self.optimizer_d = (
             run.adam(network.parameters(), lr=self.lr, betas=(self.beta1, 0.999))
             for network in (self.generator, self.discriminator)

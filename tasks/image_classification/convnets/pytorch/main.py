@@ -9,17 +9,13 @@ from pathlib import Path
 from typing import Any, Literal
 
 import torch
-import torchvision
 from torch import nn
 
 from cotenant.bench import Benchmark, Run, flag, positional
+from cotenant.bench.classifiers import CLASSES, classifier
 from cotenant.bench.decoders import Normalise, crop_by_torchvision
 from cotenant.bench.images import Images, class_folders
-from cotenant.errors import CotenantError, did_you_mean
-
-CLASSES = 1000
-# These two also return the logits of auxiliary classifiers, unless they are built without them.
-WITH_AUXILIARY = ("googlenet", "inception_v3")
+from cotenant.errors import CotenantError
 
 
 class ConvNet(Benchmark):
@@ -45,7 +41,7 @@ class ConvNet(Benchmark):
     def build(self, run: Run) -> None:
         torch.backends.cudnn.benchmark = True  # Every batch has the same shape.
         place = run.replicate if self.parallel == "dp" else run.place
-        self.model = place(classifier(self.arch))
+        self.model = place(classifier(self.arch, "--arch"))
         self.loss = nn.CrossEntropyLoss()
         self.optimizer = run.sgd(
             self.model.parameters(), lr=self.lr, momentum=self.momentum, weight_decay=self.weight_decay
@@ -68,15 +64,6 @@ class ConvNet(Benchmark):
         loss = self.loss(self.model(images), labels)
         run.update(loss, self.optimizer)
         return loss
-
-
-def classifier(name: str) -> nn.Module:
-    """Return torchvision's classifier of this name with fresh weights. Raises CotenantError for an unknown one."""
-    known = torchvision.models.list_models(module=torchvision.models)
-    if name not in known:
-        raise CotenantError(f"--arch {name}: torchvision has no such classifier.", did_you_mean(name, known))
-    options = {"aux_logits": False, "init_weights": True} if name in WITH_AUXILIARY else {}
-    return torchvision.models.get_model(name, weights=None, num_classes=CLASSES, **options)
 
 
 if __name__ == "__main__":

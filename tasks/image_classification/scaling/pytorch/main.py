@@ -8,13 +8,11 @@ from collections.abc import Iterator
 from typing import Any
 
 import torch
-import torchvision
 from torch import nn
 
 from cotenant.bench import Benchmark, Run, UnsupportedError, flag
-from cotenant.errors import CotenantError, did_you_mean
-
-CLASSES = 1000
+from cotenant.bench.classifiers import CLASSES, classifier
+from cotenant.errors import CotenantError
 
 
 class Scaling(Benchmark):
@@ -45,12 +43,7 @@ class Scaling(Benchmark):
 
     def build(self, run: Run) -> None:
         torch.backends.cudnn.benchmark = True  # Every batch has the same shape.
-        known = torchvision.models.list_models(module=torchvision.models)
-        if self.network not in known:
-            raise CotenantError(
-                f"--network {self.network}: torchvision has no such classifier.", did_you_mean(self.network, known)
-            )
-        self.model = run.place(torchvision.models.get_model(self.network, weights=None, num_classes=CLASSES))
+        self.model = run.place(classifier(self.network, "--network"))
         self.loss = nn.CrossEntropyLoss()
         self.optimizer = run.sgd(self.model.parameters(), lr=self.lr, momentum=0.9, weight_decay=1e-4)
 

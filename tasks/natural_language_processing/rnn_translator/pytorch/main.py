@@ -42,7 +42,7 @@ class Translator(Benchmark):
         self.optimizer = run.adam(self.model.parameters(), lr=self.lr)
 
     def batches(self, run: Run) -> Iterator[Batch]:
-        rng = np.random.default_rng(self.seed)
+        rng = np.random.default_rng(run.seed)
         if self.data is None:
             # The middle bucket: its sentences are as long as those of all buckets on average.
             sides = [

@@ -70,7 +70,7 @@ class Atari(Benchmark):
             img_width=SIDE,
             autoreset_mode="SameStep",
         )
-        self.seen_nfhw, _ = self.games.reset(seed=self.seed)
+        self.seen_nfhw, _ = self.games.reset(seed=run.seed)
         self.policy = run.place(ActorCritic(self.games.single_action_space.n))
         self.optimizer = run.adam(self.policy.parameters(), lr=self.lr, eps=self.eps)
         self.frames_tnfhw = torch.empty(self.num_steps, *self.seen_nfhw.shape, dtype=torch.uint8, device=run.device)

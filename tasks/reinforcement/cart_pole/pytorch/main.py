@@ -22,7 +22,8 @@ class CartPole(Benchmark):
     item = "env step"
     ignored: ClassVar[dict[str, int]] = {"--log-interval": 1}
 
-    batch_size: int = 1
+    fixed: ClassVar[dict[str, int]] = {"batch_size": 1}
+
     repeat: int = 200
     number: int = 500
     cuda: bool = flag(False, help="the policy on an accelerator; slower, as it waits after every step")

@@ -4,7 +4,7 @@ python main.py --repeat 10 --number 5
 """
 
 from collections.abc import Iterator
-from typing import Literal
+from typing import ClassVar, Literal
 
 import torch
 from torch import nn
@@ -42,7 +42,8 @@ class TimeSequence(Benchmark):
 
     item = "optimizer step"
 
-    batch_size: int = 1
+    fixed: ClassVar[dict[str, int]] = {"batch_size": 1}
+
     lr: float = flag(0.01, help="learning rate")
     waves: int = flag(100, help="sine waves, of which 3 are kept for testing")
     length: int = flag(1000, help="points of one wave")

@@ -1,0 +1,56 @@
+"""The device matrix: the rates of each job over devices, as shares of the best device's mean."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import polars as pl
+
+from cotenant.results.identity import natural
+from cotenant.results.table import GOOD
+
+STEPS = ((0.9, "green"), (0.8, "yellow"), (0.7, "dark_orange"), (0.0, "red"))
+RATE = "rate_mean_items_s"
+COLUMNS = ("hostname", "vcd", "group", "completed", "invalid", "losses_non_finite", RATE)
+
+Shares = tuple[float, float, float]
+"""Of the mean, the least and the greatest of some records' rates."""
+
+
+@dataclass(frozen=True, slots=True)
+class MatrixRow:
+    """One job over devices."""
+
+    job: str
+    shares: Mapping[str, Shares]
+
+
+def matrix(records: pl.DataFrame) -> tuple[list[str], list[MatrixRow]]:
+    """Return the devices, and a row per job that ran on single devices; records of the whole machine are left out.
+
+    `records` has COLUMNS, and `job`: what a row is called. Where they are of several hosts, a device is `host:device`.
+    """
+    rate = pl.col(RATE)
+    grouped = records.filter(GOOD, pl.col("group") != "all", rate.is_not_null()).group_by(
+        "job", "hostname", "vcd", maintain_order=True
+    )
+    found = grouped.agg(mean=rate.mean(), least=rate.min(), most=rate.max())
+    found = found.with_columns(pl.col("mean", "least", "most") / pl.col("mean").max().over("job"))
+    several_hosts = found["hostname"].n_unique() > 1
+    jobs: dict[str, dict[str, Shares]] = defaultdict(dict)
+    for job, host, device, *shares in found.iter_rows():
+        jobs[job][f"{host}:{device}" if several_hosts else device] = (shares[0], shares[1], shares[2])
+    devices = sorted({device for of_job in jobs.values() for device in of_job}, key=_natural)
+    return devices, [MatrixRow(job, of_job) for job, of_job in jobs.items()]
+
+
+def colour(share: float) -> str:
+    """Return the colour of a share of the best: at 90, 80 and 70 %."""
+    return next(name for least, name in STEPS if share >= least)
+
+
+def _natural(device: str) -> tuple[str, int, str]:
+    host, _, index = device.rpartition(":")
+    return host, *natural(index)

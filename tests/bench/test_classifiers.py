@@ -1,0 +1,32 @@
+"""torchvision's classifiers, as convnet and scaling ask for them."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import nn
+
+from cotenant.bench.classifiers import classifier
+from cotenant.errors import CotenantError
+
+
+def test_an_unknown_classifier_is_named() -> None:
+    with pytest.raises(CotenantError, match=r"resnet51: torchvision has no such classifier\. Did you mean 'resnet50'"):
+        classifier("resnet51", "--arch")
+    with pytest.raises(CotenantError, match="no such classifier"):
+        classifier("maskrcnn_resnet50_fpn", "--arch")
+
+
+@pytest.mark.parametrize("name", ["googlenet", "inception_v3"])
+def test_auxiliary_classifiers_are_left_out(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Their truncated normal takes seconds, and tests nothing of ours.
+    monkeypatch.setattr(nn.init, "trunc_normal_", lambda tensor, **_: tensor)
+    model = classifier(name, "--arch")
+    assert model(torch.randn(2, 3, 80, 80)).shape == (2, 1000)
+
+
+@pytest.mark.parametrize("name", ["alexnet", "densenet121", "efficientnet_b0", "mobilenet_v3_small", "vit_b_32"])
+def test_classifiers_of_other_families_are_built(name: str) -> None:
+    with torch.device("meta"):
+        model = classifier(name, "--arch")
+        assert model.eval()(torch.empty(2, 3, 224, 224)).shape == (2, 1000)

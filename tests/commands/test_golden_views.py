@@ -1,0 +1,130 @@
+"""Every view of records as text, whole: what a person or another program reads."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from cotenant.cli import main
+from cotenant.results.record import Record
+from cotenant.results.store import write_record
+from golden import check_golden
+from report.making import BUSY, UNSLICED, launch, lost, scaling, solo
+from results.made import NOON, a_part, a_record, steady
+
+GOLDEN = Path(__file__).with_name("golden")
+TARGETS = "job,target,perf_target,sd_target\nvae,7500,0.5,0.05\nssd,9000,0.9,0.01\ndcgan,7000,0.5,0.05\n"
+
+
+def write(place: Path, records: list[Record]) -> None:
+    place.mkdir()
+    for number, one in enumerate(records):
+        write_record(place, one, NOON + timedelta(seconds=number))
+
+
+def suite() -> list[Record]:
+    """Five launches of two jobs, alone, together and without slices; scaling over 1 to 4 devices; a loss, a finding."""
+    records: list[Record] = []
+    for uid in range(5):
+        records += launch("vae", uid, findings=(BUSY,) if uid == 1 else ())
+        records += solo("vae", uid)
+        records += launch("vae", uid, mean_ms=700, place=UNSLICED)
+        records += launch("ssd", uid, mean_ms=400)
+        records += [scaling(k, uid) for k in (1, 2, 4)]
+    return [*records, *lost("ssd", 5)]
+
+
+def side(day: int, vae_ms: float, dcgan_ms: float) -> list[Record]:
+    """Five launches of three jobs; of one a tenant is lost."""
+    began = NOON + timedelta(days=day)
+    records = [
+        one
+        for uid in range(5)
+        for name, mean_ms in (("vae", vae_ms), ("ssd", 400.0), ("dcgan", dcgan_ms))
+        for one in launch(name, uid, mean_ms=mean_ms, started=began + timedelta(minutes=uid))
+    ]
+    return [*records, *lost("ssd", 5)]
+
+
+def month() -> list[Record]:
+    """A launch a day for twenty days: from the eleventh on a tenth slower, with another torch."""
+    return [
+        a_record(
+            told={
+                "observations": steady(mean_ms=(550 if day >= 10 else 500) * (1 + 0.001 * (day % 3))),
+                "part": a_part(torch={"version": "2.14.1" if day >= 10 else "2.14.0"}),
+            },
+            place={"run_id": day % 5, "tenants": 1},
+            common={"started": NOON + timedelta(days=day)},
+        )
+        for day in range(20)
+    ]
+
+
+PLACES = {
+    "output": suite(),
+    "before": side(day=1, vae_ms=500, dcgan_ms=600),
+    "after": side(day=2, vae_ms=550, dcgan_ms=480),
+    "month": month(),
+}
+
+
+@pytest.fixture(scope="module")
+def places(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    top = tmp_path_factory.mktemp("views")
+    for name, of in PLACES.items():
+        write(top / name, of)
+    (top / "mine.csv").write_text(TARGETS)
+    return top
+
+
+VIEWS = {
+    "report.txt": "report output",
+    "report.csv": "report output --format csv",
+    "report.json": "report output --format json",
+    "throughput.csv": "report output --job vae --job ssd --table throughput --precision fp32",
+    "batch-size.csv": "report output --job vae --job ssd --table batch-size --precision fp32",
+    "scaling.txt": "report output --table scaling",
+    "scaling.md": "report output --table scaling --format md",
+    "scaling.csv": "report output --table scaling --format csv",
+    "scaling.json": "report output --table scaling --format json",
+    "interference.txt": "report output --table interference",
+    "interference.csv": "report output --table interference --format csv",
+    "interference.json": "report output --table interference --format json",
+    "mlbench.txt": "mlbench-report --reports before --gpu-model mine.csv --price 1000",
+    "mlbench-classic.txt": "mlbench-report --reports before --gpu-model mine.csv --classic",
+    "mlbench-missing.txt": "mlbench-report --reports output --gpu-model V100 --price 1000",
+    "compare.txt": "compare before after",
+    "compare.md": "compare before after --format md",
+    "compare.json": "compare before after --format json",
+    "compare.junit": "compare before after --format junit",
+    "history.txt": "history show --store history.jsonl",
+    "history.md": "history show --store history.jsonl --format md",
+    "history.csv": "history show --store history.jsonl --format csv",
+    "history.json": "history show --store history.jsonl --format json",
+}
+
+
+@pytest.mark.parametrize("name", VIEWS)
+def test_view(name: str, places: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.chdir(places)
+    if name.startswith("history"):
+        assert main(["history", "add", "month", "--store", "history.jsonl"]) == 0
+        capsys.readouterr()
+    assert main(VIEWS[name].split()) == 0
+    check_golden(GOLDEN / f"view-{name}", capsys.readouterr().out)
+
+
+@pytest.mark.parametrize("name", ["report.csv", "mlbench.txt", "compare.txt"])
+def test_an_export_says_the_same(
+    name: str, places: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(places)
+    for place in PLACES:
+        assert main(["export", place, "--out", f"{place}.parquet"]) == 0
+    capsys.readouterr()
+    words = [f"{word}.parquet" if word in PLACES else word for word in VIEWS[name].split()]
+    assert main(words) == 0
+    assert capsys.readouterr().out == (GOLDEN / f"view-{name}").read_text()
