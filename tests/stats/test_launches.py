@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from cotenant.stats.describe import describe
-from cotenant.stats.launches import across_launches
+from cotenant.stats.launches import across_launches, t_quantile
 
 rates = st.lists(st.floats(1e-3, 1e6), min_size=3, max_size=20)
 
@@ -58,3 +58,8 @@ def test_the_interval_covers_and_pooling_does_not() -> None:
         pooled += everything[0] <= 1 <= everything[1]
     assert 0.93 <= covered / draws <= 0.97
     assert pooled / draws < 0.5
+
+
+@pytest.mark.parametrize("freedom", [1, 2, 4.5, 9, 1000])
+def test_the_quantile_is_scipys(freedom: float) -> None:
+    assert t_quantile(freedom) == stats.t.ppf(0.975, freedom)

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import stats
 
-from cotenant.stats.launches import COMPARISON_LAUNCHES, CONFIDENCE, logarithms
+from cotenant.stats.launches import COMPARISON_LAUNCHES, logarithms, t_quantile
 
 LEAST_MARGIN = 0.02
 ALPHA = 0.05
@@ -75,7 +75,7 @@ def compare(a: Sequence[float], b: Sequence[float], margin: float = LEAST_MARGIN
     if min(n) < 2:
         return Comparison(ratio, None, Verdict.UNCLEAR, margin, n, None, None, COMPARISON_LAUNCHES)
     error, freedom = _welch(log_a, log_b)
-    half = float(stats.t.ppf((1 + CONFIDENCE) / 2, freedom)) * error
+    half = t_quantile(freedom) * error
     verdict, needed = Verdict.UNCLEAR, None
     if min(n) >= COMPARISON_LAUNCHES:
         verdict = _verdict(difference - half, difference + half, border)
@@ -130,6 +130,6 @@ def _launches_needed(difference: float, spread: float, border: float, least: int
     """Return how many launches a side bring the interval's half-width below the distance to the nearer border."""
     room = abs(border - abs(difference))
     for n in range(least, MOST_LAUNCHES + 1):
-        if float(stats.t.ppf((1 + CONFIDENCE) / 2, 2 * n - 2)) * spread * math.sqrt(2 / n) < room:
+        if t_quantile(2 * n - 2) * spread * math.sqrt(2 / n) < room:
             return n
     return None

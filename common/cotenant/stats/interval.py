@@ -6,16 +6,14 @@ import math
 from collections.abc import Sequence
 from statistics import stdev
 
-from scipy import stats
-
-from cotenant.stats.launches import CONFIDENCE
+from cotenant.stats.launches import t_quantile
 
 
 def half_width(values: Sequence[float]) -> float | None:
     """Return the half-width of the 95 % t interval of the mean (Student, 1908); None for fewer than two values."""
     if len(values) < 2:
         return None
-    return float(stats.t.ppf((1 + CONFIDENCE) / 2, len(values) - 1)) * stdev(values) / math.sqrt(len(values))
+    return t_quantile(len(values) - 1) * stdev(values) / math.sqrt(len(values))
 
 
 def combined_half_width(terms: Sequence[tuple[float, int]]) -> float:
@@ -27,4 +25,4 @@ def combined_half_width(terms: Sequence[tuple[float, int]]) -> float:
     if not variance:
         return 0.0
     freedom = variance**2 / sum(part**2 / degrees for part, degrees in terms)
-    return float(stats.t.ppf((1 + CONFIDENCE) / 2, freedom)) * math.sqrt(variance)
+    return t_quantile(freedom) * math.sqrt(variance)

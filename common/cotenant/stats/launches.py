@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from scipy import stats
+from scipy import special
 
 INTERVAL_LAUNCHES = 3
 COMPARISON_LAUNCHES = 5
@@ -39,8 +39,14 @@ def across_launches(rates: Sequence[float]) -> AcrossLaunches:
     spread = float(logs.std(ddof=1)) if n > 1 else None
     if spread is None or n < INTERVAL_LAUNCHES:
         return AcrossLaunches(n, math.exp(center), None, spread)
-    half = float(stats.t.ppf((1 + CONFIDENCE) / 2, n - 1)) * spread / math.sqrt(n)
+    half = t_quantile(n - 1) * spread / math.sqrt(n)
     return AcrossLaunches(n, math.exp(center), (math.exp(center - half), math.exp(center + half)), spread)
+
+
+def t_quantile(freedom: float) -> float:
+    """Return the t (Student, 1908) that leaves a half of 1 - CONFIDENCE above it."""
+    # What scipy.stats.t.ppf returns; that module takes a second to import.
+    return float(special.stdtrit(freedom, (1 + CONFIDENCE) / 2))
 
 
 def logarithms(rates: Sequence[float]) -> npt.NDArray[np.float64]:
