@@ -25,6 +25,7 @@ def test_ranks_train_one_model_and_are_one_tenant(v1: Suites) -> None:
     assert v1.log().count("Batch Loss") == 6
 
 
+@pytest.mark.slow
 def test_a_warm_up_that_is_long_for_one_rank_ends_for_all(loose: Suites) -> None:
     """A step more on some ranks would wait for the others for ever. The least budget keeps the whole short."""
     words = ("--repeat", 6, "--number", 4, "--tardy", 4, "--long", 3.5)

@@ -132,6 +132,7 @@ def test_more_devices_than_there_are_end_as_unsupported(scaling: Any, monkeypatc
         scaling.Scaling(devices=8)
 
 
+@pytest.mark.slow
 def test_the_cells_of_the_profile_end_each_by_itself(loose: Suites) -> None:
     """Of one device and of more than there are: the first is measured."""
     (job,) = json.loads((ROOT / "profiles/scaling.json").read_text())

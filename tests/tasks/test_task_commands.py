@@ -51,7 +51,9 @@ def test_every_flag_of_the_suites_is_known(suite: str) -> None:
             assert found.ignored == (["--log-interval"] if job["name"] == "cart" else [])
 
 
-@pytest.mark.parametrize("name", PLACES)
+@pytest.mark.parametrize(
+    "name", [name if name in ("toy_reg", "loader") else pytest.param(name, marks=pytest.mark.slow) for name in PLACES]
+)
 def test_a_task_runs_from_any_directory(name: str, tmp_path: Path) -> None:
     elsewhere = tmp_path / "else where"
     elsewhere.mkdir()
