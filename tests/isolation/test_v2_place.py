@@ -143,7 +143,7 @@ def test_a_run_of_another_pid_namespace_is_left_alone(
     v2_kernel.enter(inside, 0)
     assert V2(v2_kernel.mounts).sweep() == []
     v2_kernel.enter(inside, STRANGER)
-    monkeypatch.setattr("cotenant.isolation.processes._is_foreign", lambda pid: True)
+    monkeypatch.setattr("cotenant.isolation.processes.is_foreign", lambda pid: True)
     assert V2(v2_kernel.mounts).sweep() == []
     assert inside.is_dir()
 

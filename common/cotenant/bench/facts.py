@@ -16,7 +16,7 @@ from cotenant.bench.parameters import declared
 from cotenant.bench.run import Run
 
 _SPELLINGS_OF_PRECISION = ("half", "fp16", "opt_level")
-_NOT_FOR_ALL = {name: f"--{name.replace('_', '-')}" for name in ("workers", "channels_last", "data", "compile")}
+_NOT_FOR_ALL = ("workers", "channels_last", "data", "compile")
 """Flags that every benchmark has, and that mean nothing to one without a loader, images, files or a model."""
 
 
@@ -29,12 +29,9 @@ def arguments_of(benchmark: Benchmark) -> dict[str, Any]:
 def without_effect(parsed: Parsed, run: Run) -> list[str]:
     """Return the given flags that did nothing: those the benchmark declares as such, and those nobody heeded."""
     given = [name for name in _NOT_FOR_ALL if name in parsed.given and parsed.values[name] is not False]
+    unheeded = [name for name in given if name not in run.heeded]
     fixed = [name for name, value in run.benchmark.fixed.items() if parsed.values.get(name, value) != value]
-    return [
-        *parsed.ignored,
-        *(_NOT_FOR_ALL[name] for name in given if name not in run.heeded),
-        *(f"--{name.replace('_', '-')}" for name in fixed),
-    ]
+    return [*parsed.ignored, *(f"--{name.replace('_', '-')}" for name in (*unheeded, *fixed))]
 
 
 def source_version(cls: type) -> str:

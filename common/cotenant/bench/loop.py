@@ -53,7 +53,7 @@ class Credit:
 
 
 @dataclass(frozen=True, slots=True)
-class Scaled:
+class ScalerCount:
     """Updates by a gradient scaler, and how many of them it skipped."""
 
     updates: int
@@ -70,7 +70,7 @@ class Loop:
         self.observed_optimizers: list[dict[str, Any]] = []
         self.counted = FlopCount()
         self.credited = Credit(None)
-        self._before = Scaled(0, 0)
+        self._before = ScalerCount(0, 0)
         benchmark.build(run)
         batches = itertools.chain.from_iterable(self._inputs())
         first = next(batches)
@@ -106,7 +106,7 @@ class Loop:
             if self._run.world.any_says(sum(times_ns) > LONG_WARM_UP_NS, self._run.chosen):
                 break
         self.credited = Credit(updates.pop() if len(updates) == 1 else None)
-        self._before = Scaled(self._run.updates, self._run.precision.skipped or 0)
+        self._before = ScalerCount(self._run.updates, self._run.precision.skipped or 0)
         if len(times_ns) < WARM_UP_STEPS:
             self._run.findings.append(
                 Finding(
@@ -143,7 +143,7 @@ class Loop:
         return seen
 
     @property
-    def scaled(self) -> Scaled | None:
+    def scaled(self) -> ScalerCount | None:
         """Updates since the warm-up, and how many of them changed nothing; None without a gradient scaler.
 
         Waits for the device.
@@ -151,7 +151,7 @@ class Loop:
         skipped = self._run.precision.skipped
         if skipped is None:
             return None
-        return Scaled(self._run.updates - self._before.updates, skipped - self._before.skipped)
+        return ScalerCount(self._run.updates - self._before.updates, skipped - self._before.skipped)
 
     @property
     def item_is_row(self) -> bool:

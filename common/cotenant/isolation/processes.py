@@ -55,12 +55,15 @@ def sweep_marked() -> list[str]:
     return sorted(dead)
 
 
-def is_foreign(pid: int) -> bool:
+def is_foreign(pid: int) -> bool | None:
     """Whether a process lives in another PID namespace: the number of its runner means nothing to us.
 
-    False where that cannot be told.
+    None of a process that is gone, or that may not be looked at.
     """
-    return _is_foreign(pid) is True
+    try:
+        return Path(f"/proc/{pid}/ns/pid").readlink() != Path("/proc/self/ns/pid").readlink()
+    except OSError:
+        return None
 
 
 def live_elsewhere(pids: Iterable[int]) -> bool:
@@ -69,16 +72,8 @@ def live_elsewhere(pids: Iterable[int]) -> bool:
     The number 0 stands in a cgroup for a process that cannot be seen from here. Which of them have ended since they
     were listed says nothing.
     """
-    found = {pid: _is_foreign(pid) for pid in pids}
+    found = {pid: is_foreign(pid) for pid in pids}
     return 0 in found or (True in found.values() and False not in found.values())
-
-
-def _is_foreign(pid: int) -> bool | None:
-    """None of a process that is gone, or that may not be looked at."""
-    try:
-        return Path(f"/proc/{pid}/ns/pid").readlink() != Path("/proc/self/ns/pid").readlink()
-    except OSError:
-        return None
 
 
 def _markers(run: str, tenant: int | None) -> set[bytes]:
