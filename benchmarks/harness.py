@@ -16,7 +16,9 @@ from rich.table import Table
 from sides import bare, observed, one_processor
 
 from cotenant.bench.chrono import Work
+from cotenant.bench.contract import Benchmark
 from cotenant.bench.device import Device
+from cotenant.bench.loop import counter
 
 STEPS, PAIRS = 10_000, 101
 PROMISE = Promise("<=", 1000, "ns")
@@ -24,8 +26,8 @@ PROMISE = Promise("<=", 1000, "ns")
 
 def per_batch() -> Median:
     """Return the nanoseconds that `observe` adds to a batch whose step does nothing, books kept on every one."""
-    loss, device = torch.zeros(()), Device(torch.device("cpu"))
-    work = Work(itertools.repeat(torch.zeros(64, 4)), lambda run, batch: loss, len, None, device)
+    loss, batch, device = torch.zeros(()), torch.zeros(64, 4), Device(torch.device("cpu"))
+    work = Work(itertools.repeat(batch), lambda run, batch: loss, counter(Benchmark(), batch), None, device)
     ours, theirs = interleaved(observed(work, STEPS), bare(work, STEPS), PAIRS)
     return median_of([(a - b) / STEPS for a, b in zip(ours, theirs, strict=True)])
 

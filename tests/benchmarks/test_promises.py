@@ -58,6 +58,7 @@ def test_cost(work_ms: float, entered_ms: float, status: int, load: Load, monkey
     )
     monkeypatch.setattr(module, "choose_backend", lambda *asked: SimpleNamespace(backend=backend))
     monkeypatch.setattr(module, "Slices", lambda *given: slices)
+    monkeypatch.setattr(module, "first_answer", lambda: 20_000_000)
     assert module.main() == status
 
 

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TextIO
 
+from cotenant.isolation import shim
 from cotenant.isolation.backend import Entry, start_ticks
 from cotenant.isolation.plan import Slice
-from cotenant.isolation.shim import shim_command
+from cotenant.isolation.shim import ForkServer
 
 PATIENCE_S = 60.0
 MIB = 1 << 20
@@ -40,10 +43,15 @@ def slice_of(
 
 @dataclass
 class Shim:
-    """A shim that was started: its process and the runner's end of the channel."""
+    """A shim that was started: its process, the runner's end of the channel, and what it prints."""
 
-    process: subprocess.Popen[str]
+    process: shim.Shim
     channel: socket.socket
+    output: TextIO
+
+    @property
+    def alive(self) -> bool:
+        return not is_dead(self.process.pid)
 
     def says(self) -> str:
         """Return its next word; an empty one where it has become the benchmark, or is gone."""
@@ -54,8 +62,8 @@ class Shim:
 
     def result(self) -> tuple[int, str]:
         """Return its exit status and everything it printed."""
-        printed, _ = self.process.communicate(timeout=PATIENCE_S)
-        return self.process.returncode, printed
+        eventually(lambda: not self.alive, "its end")
+        return self.process.wait(), self.output.read()
 
     def run(self) -> tuple[int, str]:
         """Enter, be released, end."""
@@ -66,36 +74,28 @@ class Shim:
 
 @contextmanager
 def started(
-    entry: Entry,
-    *command: object,
-    runner: int | None = None,
-    environment: dict[str, str] | None = None,
+    entry: Entry, *command: object, environment: dict[str, str] | None = None, forks: ForkServer | None = None
 ) -> Iterator[Shim]:
-    """A shim on its way to `command`, found as a shell would; killed at the end if it still lives."""
+    """A shim on its way to `command`, found as a shell would; killed at the end if it still lives.
+
+    It is of a fork server of its own where none is named.
+    """
     program, *words = map(str, command)
     ours, theirs = socket.socketpair()
     ours.settimeout(PATIENCE_S)
-    with theirs:
-        process = subprocess.Popen(
-            shim_command(
-                entry,
-                theirs.fileno(),
-                os.getpid() if runner is None else runner,
-                [shutil.which(program) or program, *words],
-            ),
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            pass_fds=[theirs.fileno()],
-            start_new_session=True,
-            text=True,
-        )
-    with ours, process:
+    read, write = os.pipe()
+    server = closing(ForkServer()) if forks is None else nullcontext(forks)
+    with server as own, ours, os.fdopen(read) as output:
+        with theirs, os.fdopen(write) as printed:
+            found = [shutil.which(program) or program, *words]
+            environment = dict(os.environ) if environment is None else environment
+            process = own.start(entry, theirs.fileno(), printed.fileno(), found, environment)
         try:
-            yield Shim(process, ours)
+            yield Shim(process, ours, output)
         finally:
-            process.kill()
+            with suppress(ProcessLookupError):
+                os.kill(process.pid, signal.SIGKILL)
+            process.wait()
 
 
 @contextmanager

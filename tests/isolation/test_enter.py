@@ -7,15 +7,18 @@ import os
 import signal
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from cotenant.isolation.backend import Entry
-from cotenant.isolation.shim import START, shim_command
+from cotenant.isolation import shim as product
+from cotenant.isolation.backend import Entry, NotIsolatedError
+from cotenant.isolation.shim import START, ForkServer, server_command, shim_words
 from isolation.shim import eventually, is_dead, numbers, started
 
 FREE = Entry()
+LOOK = ["sh", "-c", "echo $PPID; ps -o sid= -p $$; exec ls /proc/self/fd"]
 AFFINITY = [sys.executable, "-c", "import os; print(sorted(os.sched_getaffinity(0)))"]
 OWN = tuple(sorted(os.sched_getaffinity(0)))
 
@@ -82,8 +85,9 @@ def test_a_full_device_names_the_file() -> None:
         assert shim.result() == (125, "")
 
 
-def test_the_runner_is_gone(tmp_path: Path) -> None:
-    with started(FREE, "touch", tmp_path / "ran", runner=os.getpid() + 1) as shim:
+def test_the_runner_is_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(product, "shim_words", lambda entry, runner, command: shim_words(entry, runner + 1, command))
+    with started(FREE, "touch", tmp_path / "ran") as shim:
         assert shim.says() == "the runner is gone"
         assert shim.result() == (125, "")
     assert not (tmp_path / "ran").exists()
@@ -179,18 +183,20 @@ def test_a_broken_pipe_ends_the_benchmark_as_under_a_shell() -> None:
 
 
 RUNNER = """
-import os, socket, subprocess, sys, time
+import socket, sys, time
+from cotenant.isolation.backend import Entry
+from cotenant.isolation.shim import ForkServer
 ours, theirs = socket.socketpair()
-known = {"-7": str(theirs.fileno()), "-8": str(os.getpid())}
-line = [known.get(word, word) for word in sys.argv[1:]]
-shim = subprocess.Popen(line, pass_fds=[theirs.fileno()], start_new_session=True)
+forks = ForkServer()
+forks.start(Entry(), theirs.fileno(), 2, sys.argv[1:], {"PATH": "/usr/bin:/bin"})
+print(*forks.pids, flush=True)
 ours.recv(9)
 ours.send(b"1")
 time.sleep(1000)
 """
 
 
-def test_the_tenant_dies_with_its_runner(tmp_path: Path) -> None:
+def test_the_tenant_and_the_fork_server_die_with_their_runner(tmp_path: Path) -> None:
     """Also one that would not listen to SIGTERM, and without any word of the runner."""
     noted = tmp_path / "pid"
     tenant = [
@@ -198,26 +204,30 @@ def test_the_tenant_dies_with_its_runner(tmp_path: Path) -> None:
         "-c",
         f"trap '' TERM; echo $$ > {noted}.part; mv {noted}.part {noted}; while :; do sleep 1; done",
     ]
-    with subprocess.Popen([sys.executable, "-c", RUNNER, *shim_command(FREE, -7, -8, tenant)]) as process:
+    with subprocess.Popen([sys.executable, "-c", RUNNER, *tenant], stdout=subprocess.PIPE, text=True) as process:
         eventually(lambda: numbers(noted), "the tenant's pid")
         (pid,) = numbers(noted)
+        assert process.stdout is not None
+        server = int(process.stdout.readline())
         try:
             assert not is_dead(pid)
+            assert not is_dead(server)
             process.send_signal(signal.SIGKILL)
-            eventually(lambda: is_dead(pid), "the tenant's death")
+            eventually(lambda: is_dead(pid) and is_dead(server), "the death of both")
         finally:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
 
 
 def test_it_imports_next_to_nothing() -> None:
-    """It starts once per tenant and launch: a module more is milliseconds more, every time."""
-    line = [sys.executable, "-I", "-S", "-X", "importtime", *shim_command(FREE, 0, 0, ["/bin/true"])[3:]]
-    # Descriptor 0 is no channel to speak on, and 0 no runner: it ends right after its imports.
+    """Every page of the fork server is copied for every tenant, and its start delays the first."""
+    line = [sys.executable, "-I", "-S", "-X", "importtime", *server_command(0, 0)[3:]]
+    # 0 is no runner: it ends right after its imports.
     said = subprocess.run(line, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60)
-    assert said.returncode == 125
+    assert said.returncode != 0
+    assert "the runner is gone" in said.stderr
     modules = {row.rpartition("|")[2].strip().partition(".")[0] for row in said.stderr.splitlines()}
-    assert {"_ctypes", "_signal", "posix"} <= modules
+    assert {"_ctypes", "_signal", "_socket", "marshal", "posix"} <= modules
     heavy = {"ctypes", "enum", "os", "signal"} | {
         "argparse",
         "asyncio",
@@ -230,3 +240,60 @@ def test_it_imports_next_to_nothing() -> None:
     heavy |= {"site", "socket", "subprocess", "tempfile", "threading", "traceback", "typing", "cotenant"}
     assert not modules & heavy
     assert len(modules) < 40
+
+
+def test_one_server_forks_all(tmp_path: Path) -> None:
+    """Each is a child of ours, of its own session, and of nobody's descriptors but its own."""
+    with closing(ForkServer()) as forks:
+        with started(FREE, "sleep", "1000", forks=forks) as first, started(FREE, *LOOK, forks=forks) as second:
+            (server,) = forks.pids
+            assert first.says() == "in"
+            first.release()
+            code, printed = second.run()
+        assert forks.pids == {server}
+    assert code == 0
+    assert printed.split() == [str(os.getpid()), str(second.process.pid), "0", "1", "2", "3"]
+    assert is_dead(server)
+
+
+def test_a_killed_server_is_replaced() -> None:
+    with closing(ForkServer()) as forks:
+        with started(FREE, "true", forks=forks) as shim:
+            assert shim.run() == (0, "")
+        (server,) = forks.pids
+        os.kill(server, signal.SIGKILL)
+        eventually(lambda: is_dead(server), "the server's death")
+        with started(FREE, "true", forks=forks) as shim:
+            assert shim.run() == (0, "")
+        assert forks.pids != {server}
+
+
+def test_a_server_that_dies_over_an_order_is_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The next order starts another."""
+    with closing(ForkServer()) as forks:
+        monkeypatch.setattr(product, "server_command", lambda channel, runner: ["/bin/sh", "-c", f"read x <&{channel}"])
+        with pytest.raises(NotIsolatedError, match="no tenant can be started: "), started(FREE, "true", forks=forks):
+            pass
+        monkeypatch.undo()
+        with started(FREE, "true", forks=forks) as shim:
+            assert shim.run() == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ("CLONE.clear()", f"clone(2) has no known number on {os.uname().machine}"),
+        ("CLONE.update(dict.fromkeys(forkserver.CLONE, -1))", "the kernel refuses another process"),
+    ],
+)
+def test_a_shim_that_cannot_be_forked_is_a_sentence(change: str, reason: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(product, "START", START.replace("sys.exit", f"forkserver.{change}; sys.exit"))
+    with closing(ForkServer()) as forks, pytest.raises(NotIsolatedError) as caught, started(FREE, "true", forks=forks):
+        pass
+    assert str(caught.value) == f"no tenant can be started: {reason}"
+
+
+def test_a_server_that_cannot_be_started_is_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(product, "PYTHON", "/none/python")
+    with closing(ForkServer()) as forks, pytest.raises(NotIsolatedError, match="/none/python"):
+        forks.start(FREE, 0, 1, ["/bin/true"], {})

@@ -144,7 +144,7 @@ def test_a_memory_hog_dies_alone(opened: V1, pair: tuple[Slice, Slice]) -> None:
         assert quiet.says() == "in"
         quiet.release()
         assert hungry.run()[0] == -signal.SIGKILL
-        assert quiet.process.poll() is None
+        assert quiet.alive
     assert (hog.counters().oom_kills or 0) >= 1
     assert (hog.counters().memory_peak_bytes or 0) <= 64 * MIB
     assert neighbour.counters().oom_kills == 0
@@ -157,8 +157,7 @@ def test_counters_count_what_ran_inside(opened: V1, pair: tuple[Slice, Slice]) -
     with started(live.entry, sys.executable, "-c", burn) as shim:
         assert shim.says() == "in"
         shim.release()
-        assert shim.process.stdout is not None
-        shim.process.stdout.readline()
+        shim.output.readline()
         counted, used_bytes = live.counters(), live.memory_used_bytes()
     assert (counted.processor_ns or 0) >= 200_000_000
     assert MIB <= (used_bytes or 0) <= (counted.memory_peak_bytes or 0)
@@ -227,7 +226,7 @@ def test_a_slice_in_use_is_not_removed(opened: V1, pair: tuple[Slice, Slice], mo
         assert shim.says() == "in"
         with pytest.raises(NotIsolatedError) as caught:
             live.remove()
-        assert shim.process.poll() is None
+        assert shim.alive
         live.kill()
     for file in live.entry.procs_files:
         assert f"{file.parent} cannot be removed: Device or resource busy" in str(caught.value)
@@ -323,7 +322,7 @@ def test_open_sweeps_a_dead_run_and_leaves_a_live_one(
             backend = V1(v1_mounts, v1_base)
             backend.open(RunName())
             assert lost.result()[0] == -signal.SIGKILL
-            assert guest.process.poll() is None
+            assert guest.alive
             assert inside(kept) == {guest.process.pid}
             assert directories(v1_mounts, f"{v1_base}/{dead_run}") == []
             backend.close()

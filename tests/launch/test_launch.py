@@ -4,11 +4,13 @@ import socket
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from cotenant.isolation.backend import Counters, NotIsolatedError
+from cotenant.isolation.shim import ForkServer
 from cotenant.launch import launch
 from cotenant.launch.ending import LaunchResult
 from cotenant.launch.interruption import Interruption
@@ -72,8 +74,8 @@ def descriptors() -> Iterator[None]:
 def live(
     folder: Path, interruption: Interruption, *command: str, tenants: int = 2, terms: Terms = SHORT
 ) -> LaunchResult:
-    run = launch.Launch(orders(folder, *command, tenants=tenants), FakeBackend(), interruption, terms)
-    return run.run()
+    with closing(ForkServer()) as forks:
+        return launch.Launch(orders(folder, *command, tenants=tenants), FakeBackend(), forks, interruption, terms).run()
 
 
 def outcomes(result: LaunchResult) -> list[str]:
@@ -92,7 +94,7 @@ class Counting(FakeSlice):
 
 
 def test_counters_are_read_before_a_kill_and_shared_memory_is_looked_at(
-    tmp_path: Path, interruption: Interruption, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, forks: ForkServer, interruption: Interruption, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What flows does not go on with the killing; peaks are as they are at the end."""
     monkeypatch.setattr("tenants.fakes.FakeSlice", Counting)
@@ -100,6 +102,7 @@ def test_counters_are_read_before_a_kill_and_shared_memory_is_looked_at(
     run = launch.Launch(
         orders(tmp_path, "/bin/sleep", "1000", tenants=1),
         backend,
+        forks,
         interruption,
         Terms(timeout_s=0.5),
         last_look=lambda: backend.deeds.append("looked"),
@@ -112,9 +115,11 @@ def test_counters_are_read_before_a_kill_and_shared_memory_is_looked_at(
 
 
 @pytest.mark.usefixtures("descriptors")
-def test_a_slice_that_cannot_be_had_ends_the_launch_at_once(tmp_path: Path, interruption: Interruption) -> None:
+def test_a_slice_that_cannot_be_had_ends_the_launch_at_once(
+    tmp_path: Path, forks: ForkServer, interruption: Interruption
+) -> None:
     backend = FakeBackend(refused=1)
-    result = launch.Launch(orders(tmp_path, "/bin/sleep", "1000", tenants=3), backend, interruption, SHORT).run()
+    result = launch.Launch(orders(tmp_path, "/bin/sleep", "1000", tenants=3), backend, forks, interruption, SHORT).run()
     assert outcomes(result) == ["aborted", "not_isolated", "aborted"]
     assert result.endings[1].message == "the kernel says no."
     assert "Tenant 1 could not be isolated" in result.endings[0].message
@@ -122,20 +127,24 @@ def test_a_slice_that_cannot_be_had_ends_the_launch_at_once(tmp_path: Path, inte
 
 
 @pytest.mark.usefixtures("descriptors")
-def test_a_slice_that_cannot_be_entered_is_not_isolated(tmp_path: Path, interruption: Interruption) -> None:
+def test_a_slice_that_cannot_be_entered_is_not_isolated(
+    tmp_path: Path, forks: ForkServer, interruption: Interruption
+) -> None:
     backend = FakeBackend(tmp_path / "no/procs")
-    result = launch.Launch(orders(tmp_path, "/bin/sleep", "1000", tenants=1), backend, interruption, SHORT).run()
+    result = launch.Launch(orders(tmp_path, "/bin/sleep", "1000", tenants=1), backend, forks, interruption, SHORT).run()
     assert outcomes(result) == ["not_isolated"]
     assert str(tmp_path / "no/procs") in result.endings[0].message
     assert backend.deeds == ["removed 0"]
 
 
 @pytest.mark.usefixtures("descriptors")
-def test_an_error_in_the_middle_of_starting_undoes_what_was_begun(tmp_path: Path, interruption: Interruption) -> None:
+def test_an_error_in_the_middle_of_starting_undoes_what_was_begun(
+    tmp_path: Path, forks: ForkServer, interruption: Interruption
+) -> None:
     backend, planned = FakeBackend(), orders(tmp_path, "/bin/sleep", "1000")
     (tmp_path / "log1").mkdir()
     with pytest.raises(IsADirectoryError):
-        launch.Launch(planned, backend, interruption, SHORT).run()
+        launch.Launch(planned, backend, forks, interruption, SHORT).run()
     assert backend.deeds == ["removed 1", "removed 0"]
     assert not list(tmp_path.glob("t?"))
 
@@ -166,10 +175,10 @@ def test_words_in_pieces_are_words(tmp_path: Path, interruption: Interruption) -
 
 
 @pytest.mark.usefixtures("descriptors")
-def test_last_words_are_heard(tmp_path: Path, interruption: Interruption) -> None:
+def test_last_words_are_heard(tmp_path: Path, forks: ForkServer, interruption: Interruption) -> None:
     """Its connection, its words and its end all lie there before the runner looks."""
     (order,) = orders(tmp_path, sys.executable, "-I", "-S", "-c", LAST_WORDS, tenants=1)
-    run = launch.Launch([order], FakeBackend(), interruption, SHORT, upkeep=lambda: time.sleep(1.5))
+    run = launch.Launch([order], FakeBackend(), forks, interruption, SHORT, upkeep=lambda: time.sleep(1.5))
     (ending,) = run.run().endings
     assert (ending.outcome, ending.message) == ("missing_package", "pip install it")
 

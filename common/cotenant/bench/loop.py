@@ -79,7 +79,7 @@ class Loop:
         self._work = Work(
             batches=itertools.chain([first], batches),
             step=run.precision.around(benchmark.step),
-            items=_counter(benchmark, first),
+            items=counter(benchmark, first),
             run=run,
             device=run.chosen,
         )
@@ -208,7 +208,7 @@ class Loop:
                 raise MissingDataError("The benchmark's input holds no batch.")
 
 
-def _counter(benchmark: Benchmark, batch: Any) -> Callable[[Any], float]:
+def counter(benchmark: Benchmark, batch: Any) -> Callable[[Any], float]:
     """Return the benchmark's `items`, or the cheapest equal of the default one for batches of this type.
 
     Raises CotenantError where that says no plain number for `batch`.

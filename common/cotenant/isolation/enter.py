@@ -3,9 +3,9 @@
 Its arguments are SOCKET RUNNER SET|CHECK|FREE PROCESSORS PROCS_FILE... -- COMMAND...: it says one line on
 the descriptor SOCKET, `in` or what went wrong, and execs after a byte has come back. The first word of COMMAND is a
 path. No thread, no race: the benchmark is inside from its first instruction, and it never runs outside. Exit 125: could
-not isolate; 126, 127: could not execute. Nothing but the standard library is imported, and little of that: this runs
-once per tenant and launch, and `ctypes`, `os` and `signal` would take as long to import as all the rest takes; what
-they are made of does not.
+not isolate; 126, 127: could not execute. forkserver.py forks it. Nothing but the standard library is imported, and
+little of that: `ctypes`, `os` and `signal` would take as long to import as all the rest takes, and every page is one to
+copy; what they are made of does not.
 """
 
 import _ctypes
@@ -16,13 +16,12 @@ NOT_ISOLATED, NOT_EXECUTABLE, NOT_FOUND = 125, 126, 127
 PR_SET_PDEATHSIG = 1
 
 
-def main(argv: list[str]) -> int:
+def main(argv: list[str], environment: dict[str, str]) -> int:
     split = argv.index("--")
     socket, runner, mode, processors, *procs_files = argv[:split]
     command, channel = argv[split + 1 :], int(socket)
-    posix.set_inheritable(channel, False)
     try:
-        _end_with(int(runner))
+        end_with(int(runner))
         for path in procs_files:
             _join(path)
         _bind(mode, {int(one) for one in processors.split(",") if one})
@@ -31,10 +30,10 @@ def main(argv: list[str]) -> int:
         return NOT_ISOLATED
     if not (_say(channel, "in") and _released(channel)):
         return NOT_ISOLATED
-    return _become(command, channel)
+    return _become(command, environment, channel)
 
 
-def _end_with(runner: int) -> None:
+def end_with(runner: int) -> None:
     """Have the kernel kill us with the runner, which may be gone before the kernel knows."""
     libc = _ctypes.dlopen(None, 0)  # type: ignore[arg-type] # None is this very process
     if _ctypes.call_function(_ctypes.dlsym(libc, "prctl"), (PR_SET_PDEATHSIG, _signal.SIGKILL)):
@@ -83,11 +82,11 @@ def _released(channel: int) -> bool:
         return False
 
 
-def _become(command: list[str], channel: int) -> int:
+def _become(command: list[str], environment: dict[str, str], channel: int) -> int:
     for number in (_signal.SIGPIPE, _signal.SIGXFSZ):
         _signal.signal(number, _signal.SIG_DFL)  # Python ignores them, and an ignored signal stays so across exec.
     try:
-        posix.execv(command[0], command)
+        posix.execve(command[0], command, environment)
     except OSError as error:
         _say(channel, f"{error.strerror}")
         return NOT_FOUND if isinstance(error, FileNotFoundError) else NOT_EXECUTABLE

@@ -1,24 +1,122 @@
-"""How the shim (enter.py) is started."""
+"""How shims (enter.py) are started: one fork server (forkserver.py) per run forks them."""
 
 from __future__ import annotations
 
+import contextlib
+import marshal
+import os
+import socket
+import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from cotenant.isolation import enter
-from cotenant.isolation.backend import Entry
+from cotenant.isolation.backend import Entry, NotIsolatedError
 
-# Imported, not run as a script: a script is compiled at every start, for two milliseconds a tenant.
-START = "import sys; sys.path.insert(0, sys.argv.pop(1)); import enter; sys.exit(enter.main(sys.argv[1:]))"
+# Imported, not run as a script: a script is compiled at every start, for two milliseconds.
+START = "import sys; sys.path.insert(0, sys.argv.pop(1)); import forkserver; sys.exit(forkserver.main(sys.argv[1:]))"
 
 PYTHON = getattr(sys, "_base_executable", "") or sys.executable
-"""Not a virtual environment's: to find out that it is one takes two milliseconds, and the shim needs none of it."""
+"""Not a virtual environment's: to find out that it is one takes two milliseconds, and a shim needs none of it."""
+
+ANSWER_BYTES = 4096
+ANSWER_LIMIT_S = 60.0
 
 
-def shim_command(entry: Entry, channel: int, runner: int, command: Sequence[str]) -> list[str]:
-    """Return the command line that enters a slice, speaks on descriptor `channel`, and becomes `command`."""
+@dataclass(slots=True)
+class Shim:
+    """A shim, later the benchmark that it becomes: a child of ours that leads a session of its own."""
+
+    pid: int
+    _status: int | None = None
+
+    def wait(self) -> int:
+        """Return its exit status, or the number of the signal that ended it below zero."""
+        if self._status is None:
+            self._status = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+        return self._status
+
+
+class ForkServer:
+    """Starts with the first shim, and again where it was killed; ends with us, or when it is closed."""
+
+    def __init__(self) -> None:
+        self._process: subprocess.Popen[bytes] | None = None
+        self._socket: socket.socket | None = None
+
+    @property
+    def pids(self) -> set[int]:
+        """Return the child of ours that it is, if it was started."""
+        return {self._process.pid} if self._process else set()
+
+    def start(
+        self, entry: Entry, channel: int, output: int, command: Sequence[str], environment: Mapping[str, str]
+    ) -> Shim:
+        """Start a shim that enters a slice, speaks on descriptor `channel`, and becomes `command`.
+
+        Raises NotIsolatedError where none can be had.
+        """
+        words = shim_words(entry, os.getpid(), command)
+        with os.fdopen(os.memfd_create("order"), "wb") as order:
+            order.write(marshal.dumps((words, dict(environment))))
+            order.flush()
+            answer = self._ask([order.fileno(), channel, output])
+        if not answer.isdecimal():
+            raise NotIsolatedError(f"no tenant can be started: {answer}")
+        return Shim(int(answer))
+
+    def close(self) -> None:
+        """End it, if it was started: it owns nothing, and whom it has forked lives on."""
+        if self._process is None or self._socket is None:
+            return
+        self._socket.close()
+        self._process.kill()
+        self._process.wait()
+        self._process = self._socket = None
+
+    def _ask(self, descriptors: list[int]) -> str:
+        try:
+            peer = self._served()
+            socket.send_fds(peer, [b"1"], descriptors)
+            if answer := peer.recv(ANSWER_BYTES).decode():
+                return answer
+            reason = "the process that starts them was killed"
+        except OSError as error:
+            reason = str(error)
+        self.close()
+        return reason
+
+    def _served(self) -> socket.socket:
+        """Return the connection to a server that lives. Raises OSError."""
+        if self._process is not None and self._process.poll() is not None:
+            self.close()
+        if self._socket is None:
+            ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+            with theirs, contextlib.ExitStack() as undo:
+                undo.callback(ours.close)
+                self._process = subprocess.Popen(
+                    server_command(theirs.fileno(), os.getpid()),
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.DEVNULL,
+                    stderr=subprocess.DEVNULL,
+                    pass_fds=[theirs.fileno()],
+                    start_new_session=True,
+                )
+                undo.pop_all()
+            ours.settimeout(ANSWER_LIMIT_S)
+            self._socket = ours
+        return self._socket
+
+
+def server_command(channel: int, runner: int) -> list[str]:
+    """Return the command line of a fork server that takes orders on descriptor `channel`."""
+    return [PYTHON, "-I", "-S", "-c", START, str(Path(enter.__file__).parent), str(channel), str(runner)]
+
+
+def shim_words(entry: Entry, runner: int, command: Sequence[str]) -> list[str]:
+    """Return the arguments of a shim behind its channel."""
     mode = "FREE" if entry.processors is None else "SET" if entry.set_affinity else "CHECK"
     processors = ",".join(map(str, entry.processors or ()))
-    words = [str(channel), str(runner), mode, processors, *map(str, entry.procs_files), "--", *command]
-    return [PYTHON, "-I", "-S", "-c", START, str(Path(enter.__file__).parent), *words]
+    return [str(runner), mode, processors, *map(str, entry.procs_files), "--", *command]

@@ -12,6 +12,7 @@ from functools import partial
 from typing import Any
 
 from cotenant.isolation.backend import Backend, NotIsolatedError
+from cotenant.isolation.shim import ForkServer
 from cotenant.launch.ending import Ending, LaunchResult, ending_of, not_isolated
 from cotenant.launch.interruption import Interruption
 from cotenant.launch.memory import KillWatch
@@ -54,6 +55,7 @@ class Launch:
         self,
         orders: Sequence[Order],
         backend: Backend,
+        forks: ForkServer,
         interruption: Interruption,
         terms: Terms = USUAL_TERMS,
         upkeep: Callable[[], None] = lambda: None,
@@ -63,6 +65,7 @@ class Launch:
     ) -> None:
         self._orders = orders
         self._backend = backend
+        self._forks = forks
         self._interruption = interruption
         self._terms = terms
         self._upkeep = upkeep
@@ -110,10 +113,9 @@ class Launch:
             try:
                 live = self._backend.create(order.slice)
                 leaving.callback(live.remove)
-                read_back = live.verify()
+                tenant = start_tenant(order, live, live.verify(), self._forks)
             except NotIsolatedError as error:
                 return not_isolated(self._orders, order, str(error))
-            tenant = start_tenant(order, live, read_back)
             leaving.callback(tenant.leave)
             self._tenants.append(tenant)
             self._events.on_readable(tenant.listener, partial(self._welcome, tenant))

@@ -26,6 +26,7 @@ from cotenant.isolation.estate import memory_cgroups
 from cotenant.isolation.lock import SuiteLock, lock_path
 from cotenant.isolation.orphans import adopt_orphans, end_orphans, now_ticks
 from cotenant.isolation.processes import sweep_marked
+from cotenant.isolation.shim import ForkServer
 from cotenant.isolation.shm import ShmWatch, present
 from cotenant.launch import data
 from cotenant.launch.commons import commons
@@ -161,6 +162,8 @@ class SuiteRun:
             self._places.sweep()
             self.chosen.backend.open(run)
         stack.callback(self._close)
+        self._forks = ForkServer()
+        stack.callback(self._forks.close)
         return Summary(output)
 
     def _close(self) -> None:
@@ -225,6 +228,7 @@ class SuiteRun:
                 launch = Launch(
                     start.orders,
                     self.chosen.backend,
+                    self._forks,
                     interruption,
                     terms,
                     self._reaper.ensure,
@@ -238,7 +242,7 @@ class SuiteRun:
                 meters["host"] = since(counted, self._counts(), own_kills)
                 left_behind = result.left_behind
                 try:
-                    end_orphans(self._own_children | self._reaper.pids, begin_ticks)
+                    end_orphans(self._own_children | self._reaper.pids | self._forks.pids, begin_ticks)
                 except NotIsolatedError as error:
                     left_behind = left_behind or str(error)
             result = dataclasses.replace(result, meters=result.meters | meters, left_behind=left_behind)

@@ -6,14 +6,13 @@ import contextlib
 import os
 import signal
 import socket
-import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from cotenant.isolation.backend import Counters, LiveSlice, ReadBack
 from cotenant.isolation.plan import Slice
-from cotenant.isolation.shim import shim_command
+from cotenant.isolation.shim import ForkServer, Shim
 from cotenant.launch.log_end import log_end
 from cotenant.launch.rank import Rank
 from cotenant.launch.rendezvous import Link, Listener
@@ -46,7 +45,7 @@ class Tenant:
     order: Order
     live: LiveSlice
     read_back: ReadBack
-    process: subprocess.Popen[bytes]
+    process: Shim
     channel: socket.socket
     pidfd: int
     listener: Listener
@@ -109,8 +108,10 @@ class Tenant:
     def kill(self) -> None:
         """Kill all of it, a shim outside its slice and a child without our marker included. Raises NotIsolatedError."""
         if self.alive:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(self.process.pid, signal.SIGKILL)
+            # A shim that was forked this moment leads no group yet.
+            for end in (os.killpg, os.kill):
+                with contextlib.suppress(ProcessLookupError):
+                    end(self.process.pid, signal.SIGKILL)
         self.live.kill()
 
     def links(self) -> Iterator[Link]:
@@ -137,7 +138,7 @@ class Tenant:
         return " | ".join([line.strip() for line in text.splitlines() if line.strip()][-LOG_TAIL_LINES:])
 
 
-def start_tenant(order: Order, live: LiveSlice, read_back: ReadBack) -> Tenant:
+def start_tenant(order: Order, live: LiveSlice, read_back: ReadBack, forks: ForkServer) -> Tenant:
     """Start the shim of one tenant; it enters the slice and waits for a byte on the channel. Raises OSError."""
     order.temporary.mkdir(parents=True, exist_ok=True)
     for old in (order.log, *_rank_logs(order.log)):
@@ -148,15 +149,7 @@ def start_tenant(order: Order, live: LiveSlice, read_back: ReadBack) -> Tenant:
         ours, theirs = socket.socketpair()
         undo.callback(ours.close)
         with theirs, order.log.open("wb") as log:
-            process = subprocess.Popen(
-                shim_command(live.entry, theirs.fileno(), os.getpid(), order.command),
-                env=order.environment,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                pass_fds=[theirs.fileno()],
-                start_new_session=True,
-            )
+            process = forks.start(live.entry, theirs.fileno(), log.fileno(), order.command, order.environment)
         ours.setblocking(False)
         undo.pop_all()
     return Tenant(order, live, read_back, process, ours, os.pidfd_open(process.pid), listener)
