@@ -129,7 +129,7 @@ def few(found: Curves) -> list[str]:
 
 
 def doubtful(found: Curves) -> list[str]:
-    """Return a sentence for each point whose efficiency, over launches of whatever suite runs, is not to be believed."""
+    """Return a sentence for each point whose efficiency, over launches of any suite runs, is not to be believed."""
     said = []
     for point in (point for points in found.values() for point in points):
         efficiency = point.worth.efficiency
