@@ -65,7 +65,7 @@ class Point:
 
     @property
     def speedup_interval(self) -> tuple[float, float] | None:
-        """Its 95 % Welch interval, None below three launches of each."""
+        """Its 95 % interval, None below three launches of each."""
         found = self.worth.interval
         return None if found is None else (found[0] * self.total_devices, found[1] * self.total_devices)
 
