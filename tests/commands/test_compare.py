@@ -228,3 +228,38 @@ def test_places_without_records(a: Path, tmp_path: Path, capsys: pytest.CaptureF
     (tmp_path / "empty").mkdir()
     assert "There is no record in" in run(capsys, a, tmp_path / "empty")[2]
     assert run(capsys, a, tmp_path / "absent")[0] == 2
+
+
+def asked(directory: Path, *jobs: str) -> None:
+    """Leave what a suite that was asked to run these jobs leaves."""
+    (directory / "baselines.R0.resolved.json").write_text(json.dumps([{"name": job, "label": job} for job in jobs]))
+
+
+def test_a_job_that_fails_in_b_is_no_success(a: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    b = place(tmp_path / "b", name="wlm")
+    place(a, name="wlm")
+    for uid in range(5):
+        write_record(b, replace(a_lost_record("failed", "Broken."), run_id=uid, name="vae"), NOON)
+    status, said, errors = run(capsys, a, b, "--fail-on", "slower")
+    assert status == 3
+    assert "A has a rate of these jobs, and B, which ran them or was asked to, has none: vae.\n" in errors
+    assert json.loads(run(capsys, a, b, "--format", "json")[1])["lost"] == ["vae"]
+    assert "no launch with a rate in B" in said
+    assert run(capsys, a, b)[0] == 0
+    assert run(capsys, b, a, "--fail-on", "slower")[0] == 0, "what A had no rate of is none that B has lost"
+
+
+def test_a_job_without_records_is_lost_where_b_was_asked_for_it(
+    a: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    b = place(tmp_path / "b", name="wlm")
+    place(a, name="wlm")
+    asked(b, "wlm")
+    (b / "cut.R1.resolved.json").write_text('[{"label": "va')
+    status, _, errors = run(capsys, a, b, "--fail-on", "slower")
+    assert status == 0
+    assert "B has no record of these jobs of A, and nothing says that it was to run them: vae.\n" in errors
+    asked(b, "wlm", "vae")
+    status, _, errors = run(capsys, a, b, "--fail-on", "slower")
+    assert status == 3
+    assert "has none: vae.\n" in errors

@@ -171,9 +171,10 @@ def budgeted(budget_s: float, asked: Amount, given: Amount, each_ms: float, **mo
     return a_record(place={"isolation": isolation}, told=told)
 
 
-def until(share: float, made: int, repeat: int, **more: Any) -> Record:
+def until(share: float, made: int, repeat: int, budget_s: float | None = None, **more: Any) -> Record:
     """A record of a launch that was to end at such an interval, after `made` of `repeat` observations."""
-    isolation = replace(ISOLATION, policies={"until_interval": share})
+    policies = {"until_interval": share} | ({} if budget_s is None else {"budget_s": budget_s})
+    isolation = replace(ISOLATION, policies=policies)
     amount = Amount(30, repeat, 5)
     told = {"observations": observed([100.0] * made), "asked": amount, "given": amount, **more}
     return a_record(place={"isolation": isolation}, told=told)

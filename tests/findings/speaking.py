@@ -173,10 +173,22 @@ FIRES: list[tuple[str, str, Made, str]] = [
         "A budget of 2.5 s cut nothing. They took 20.0 s.",
     ),
     (
+        "budget",
+        "warning",
+        lambda: budgeted(8.0, Amount(30, 20, 5), Amount(30, 20, 5), 0.0, observations=observed([800.0] * 13)),
+        "A budget of 8 s cut nothing. They were ended after 13 observations and 10.4 s.",
+    ),
+    (
         "until_interval",
         "info",
         lambda: until(0.01, 14, 50),
         "--until-interval 1% ended them after 14 of 50: such an interval covers less than it says.",
+    ),
+    (
+        "until_interval",
+        "info",
+        lambda: until(0.01, 14, 50, budget_s=60.0),
+        "--until-interval 1% or --budget ended them after 14 of 50: such an interval covers less than it says.",
     ),
     (
         "until_interval",

@@ -38,7 +38,7 @@ from findings.rule_records import (
     wobbling,
 )
 from findings.speaking import FIRES
-from results.made import ISOLATION, a_lost_record, a_part, a_record, rules, steady
+from results.made import ISOLATION, a_lost_record, a_part, a_record, observed, rules, steady
 
 SILENT: list[tuple[str, Made]] = [
     ("budget", lambda: budgeted(60.0, Amount(30, 20, 5), Amount(30, 20, 5), 3290.0)),
@@ -160,6 +160,8 @@ def test_a_rule_is_silent(rule: str, made: Made) -> None:
 def test_too_few_for_a_budget_is_mended_by_the_budget() -> None:
     record = budgeted(60.0, Amount(30, 20, 5), Amount(1, 5, 1), 10_000.0)
     assert rules(record)["few_observations"].remedy == "Use a larger --budget: six kept observations are the least."
+    ended = budgeted(60.0, Amount(30, 20, 1), Amount(30, 20, 1), 0.0, observations=observed([20_000.0] * 4))
+    assert rules(ended)["few_observations"].remedy.startswith("Use a larger --budget")
     assert rules(durations(1, 1))["few_observations"].remedy.startswith("Use a larger --repeat")
 
 

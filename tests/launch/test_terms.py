@@ -7,8 +7,8 @@ from typing import Any, cast
 
 import pytest
 
-from cotenant.launch.narrowing import Narrowing
-from cotenant.launch.rank import Rank
+from cotenant.launch.enough import Enough
+from cotenant.launch.rank import Go, Rank
 from cotenant.launch.tenant import Tenant
 from cotenant.launch.terms import DisagreementError, Terms
 from cotenant.stats.budget import Amount
@@ -85,13 +85,23 @@ def test_a_record_names_what_changes_what_is_measured(terms: Terms, policies: di
 
 
 STEADY = [100.0, 100.1, 99.9, 100.2, 99.8, 100.0]
+SECOND = 1000 * MS
+
+
+def until(share: float, skip: int = 0) -> Enough:
+    return Enough(Terms(until_interval=share), Go(0, Amount(1, 1000, skip)))
+
+
+def spending(budget_s: float, skip: int = 0) -> Enough:
+    """With a t0 a second after the clock began."""
+    return Enough(Terms(budget_s=budget_s), Go(SECOND, Amount(1, 1000, skip)))
 
 
 def test_narrow_intervals_of_all_are_enough_and_it_is_said_once() -> None:
     tenants = [tenant(0, *STEADY), tenant(1, *STEADY)]
-    narrowing = Narrowing(0.003, skip=0)
+    enough = until(0.003)
     for _ in range(3):
-        narrowing.look(tenants)
+        enough.look(tenants, 0)
     assert said(*tenants) == [["enough"], ["enough"]]
     assert all(one.ranks[0].enough for one in tenants)
 
@@ -103,7 +113,7 @@ def test_narrow_intervals_of_all_are_enough_and_it_is_said_once() -> None:
 )
 def test_one_that_has_not_shown_enough_keeps_all_at_work(rates: list[float]) -> None:
     tenants = [tenant(0, *STEADY), tenant(1, *rates)]
-    Narrowing(0.01, skip=0).look(tenants)
+    until(0.01).look(tenants, 0)
     assert said(*tenants) == [[], []]
     assert not any(one.ranks[0].enough for one in tenants)
 
@@ -112,18 +122,18 @@ def test_half_the_width_counts_and_what_is_skipped_does_not() -> None:
     rates = [1.0, 1.0, 99.0, 99.0, 100.0, 100.0, 101.0, 101.0]
     for share, skip, enough in [(0.01, 2, True), (0.0099, 2, False), (0.01, 1, False)]:
         one = tenant(0, *rates)
-        Narrowing(share, skip).look([one])
+        until(share, skip).look([one], 0)
         assert one.ranks[0].enough == enough, (share, skip)
 
 
 def test_it_is_looked_at_again_as_more_comes_in() -> None:
     one = tenant(0, 90.0, 110.0, *[100.0] * 4)
-    narrowing = Narrowing(0.01, skip=0)
-    narrowing.look([one])
+    enough = until(0.01)
+    enough.look([one], 0)
     for _ in range(2):
         assert not one.ranks[0].enough
         observe(one.ranks[0], 100.0, 100.0)
-        narrowing.look([one])
+        enough.look([one], 0)
     assert one.ranks[0].enough
 
 
@@ -135,21 +145,55 @@ def test_the_more_there_is_the_rarer_the_looks(monkeypatch: pytest.MonkeyPatch) 
         looked.append(len(ordered))
         return 1.0
 
-    monkeypatch.setattr("cotenant.launch.narrowing.relative_half_width", wide)
-    one, narrowing = tenant(0), Narrowing(0.01, skip=0)
+    monkeypatch.setattr("cotenant.launch.enough.relative_half_width", wide)
+    one, enough = tenant(0), until(0.01)
     for _ in range(2000):
         observe(one.ranks[0], 1.0)
-        narrowing.look([one])
+        enough.look([one], 0)
     assert looked[:20] == list(range(1, 21))
     assert len(looked) < 130
     assert looked[-1] > 1900
 
 
+def test_a_budget_that_is_spent_ends_all_at_once() -> None:
+    """Whatever has gone wrong with the time of a batch; two kept observations are the least."""
+    tenants, enough = [tenant(0, *STEADY), tenant(1, *STEADY[:4])], spending(8.0, skip=2)
+    enough.look(tenants, 11 * SECOND - 1)
+    assert said(*tenants) == [[], []]
+    for _ in range(2):
+        enough.look(tenants, 11 * SECOND)
+    assert said(*tenants) == [["enough"], ["enough"]]
+
+
+def test_a_spent_budget_waits_for_two_kept_observations_of_everybody() -> None:
+    tenants, enough = [tenant(0, *STEADY), tenant(1, *STEADY[:3])], spending(8.0, skip=2)
+    enough.look(tenants, 100 * SECOND)
+    assert said(*tenants) == [[], []]
+    observe(tenants[1].ranks[0], 100.0)
+    enough.look(tenants, 100 * SECOND)
+    assert said(*tenants) == [["enough"], ["enough"]]
+
+
+def test_who_is_done_is_told_nothing_more() -> None:
+    tenants = [tenant(0, *STEADY), tenant(1, *STEADY)]
+    tenants[0].ranks[0].done = True
+    spending(8.0).look(tenants, 100 * SECOND)
+    assert said(*tenants) == [[], ["enough"]]
+
+
+def test_without_a_limit_nothing_is_ever_enough() -> None:
+    one = tenant(0, *[100.0] * 50)
+    Enough(Terms(), Go(0, Amount(1, 1000, 0))).look([one], 10**6 * SECOND)
+    assert said(one) == [[]]
+
+
 def test_ranks_that_stay_in_step_are_never_told() -> None:
     one = tenant(0, *STEADY, ranks=2)
-    Narrowing(0.5, skip=0).look([one])
+    until(0.5).look([one], 0)
+    spending(8.0).look([one], 100 * SECOND)
     assert said(one) == [[], []]
 
 
 def test_nobody_left_is_nothing_to_look_at() -> None:
-    Narrowing(0.5, skip=0).look([])
+    until(0.5).look([], 0)
+    spending(8.0).look([], 100 * SECOND)

@@ -79,7 +79,10 @@ class SmiError(Exception):
 
 
 class FakeSmi:
-    """The functions of amdsmi that are asked, for one invented device; what is not in `says` raises its exception."""
+    """The functions of amdsmi that are asked, for one invented device; what is not in `says` raises its exception.
+
+    A version of the library that `lacks` a function has no such name.
+    """
 
     AmdSmiException = SmiError
     AmdSmiTemperatureType = SimpleNamespace(HOTSPOT="hotspot")
@@ -87,8 +90,8 @@ class FakeSmi:
     AmdSmiMemoryType = SimpleNamespace(VRAM="vram")
     AmdSmiClkType = SimpleNamespace(GFX="gfx", MEM="mem")
 
-    def __init__(self, says: dict[str, Any], starts: bool = True) -> None:
-        self.says, self.starts, self.calls = says, starts, list[str]()
+    def __init__(self, says: dict[str, Any], starts: bool = True, lacks: str = "") -> None:
+        self.says, self.starts, self.lacks, self.calls = says, starts, lacks, list[str]()
 
     def amdsmi_init(self) -> None:
         self.calls.append("init")
@@ -102,7 +105,7 @@ class FakeSmi:
         return ["one"]
 
     def __getattr__(self, name: str) -> Any:
-        if not name.startswith("amdsmi_get_"):
+        if not name.startswith("amdsmi_get_") or name == self.lacks:
             raise AttributeError(name)
 
         def answer(_handle: str, *kinds: str) -> Any:

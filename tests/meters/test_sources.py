@@ -100,6 +100,46 @@ def test_what_an_amd_device_does_not_tell() -> None:
         assert source.read() == {}
 
 
+def slowed(*metrics: dict[str, Any], lacks: str = "") -> list[tuple[str, ...] | None]:
+    """What one look after the other says of why the device is held down."""
+    smi = FakeSmi(dict(SAYS), lacks=lacks)
+    found = []
+    with amd_source([INSTINCT], smi) as source:
+        assert source is not None
+        for one in metrics:
+            smi.says["gpu_metrics_info"] = one
+            found.append(source.read()["GPU-00ff"].slowed_by)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("bits", "words"),
+    [
+        (0, ()),
+        (1 << 0, ("power limit",)),
+        (1 << 22, ("power limit",)),
+        (1 << 36 | 1 << 1, ("heat", "power limit")),
+        (1 << 57, ("hardware",)),
+        ("N/A", None),
+        (2**64 - 1, None),
+        (True, None),
+    ],
+)
+def test_why_an_amd_device_is_held_down_now(bits: object, words: tuple[str, ...] | None) -> None:
+    assert slowed({"indep_throttle_status": bits}) == [words]
+
+
+def test_why_an_amd_device_was_held_down_since_the_last_look() -> None:
+    counts = [(7, 3), (7, 4), (9, 5), (9, 5)]
+    steps = [{"ppt_residency_acc": limited, "hbm_thm_residency_acc": hot} for limited, hot in counts]
+    assert slowed(*steps) == [(), ("heat",), ("heat", "power limit"), ()]
+    assert slowed({"ppt_residency_acc": 7}, {"ppt_residency_acc": "N/A"}) == [(), None]
+
+
+def test_a_library_that_tells_no_metrics_says_no_reason() -> None:
+    assert slowed({"indep_throttle_status": 1}, lacks="amdsmi_get_gpu_metrics_info") == [None]
+
+
 def test_without_its_driver_there_is_no_amd_source() -> None:
     smi = FakeSmi(SAYS, starts=False)
     with amd_source([INSTINCT], smi) as source:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -186,7 +187,8 @@ def test_alone_without_a_slice_is_no_denominator() -> None:
     line = lines_of(records)["vae", None]
     assert (line.alone, line.unsliced_kept, line.worth) == (None, None, None)
     assert line.unsliced_alone is not None
-    assert "tenant 1 alone on the whole machine, without a slice: " in printed(records, 160)
+    said = r"tenant 1 alone on the whole machine, without a slice: \S+ \(n too small, n 1\); "
+    assert re.search(said, printed(records, 160))
     both = lines_of([*records, *launch("vae"), *solo("vae", mean_ms=300)])["vae", None]
     assert both.alone is not None
     assert both.unsliced_alone is not None
@@ -248,8 +250,11 @@ def test_csv_has_every_digit_and_no_zero() -> None:
     assert vae.kept.interval is not None
     row = rows["vae", "1"]
     assert [float(row[name]) for name in ("kept", "kept_low", "kept_high")] == [vae.kept.ratio, *vae.kept.interval]
+    assert vae.alone is not None
+    assert vae.alone.interval is not None
+    assert [float(row[name]) for name in ("alone_low", "alone_high")] == [*vae.alone.interval]
     assert (row["kept_over"], row["kept_under"], row["kept_paired"]) == ("3", "3", "1")
-    assert rows["convnet", ""]["worth"] == rows["convnet", ""]["unsliced"] == rows["convnet", ""]["kept_low"] == ""
+    assert {rows["convnet", ""][name] for name in ("worth", "unsliced", "kept_low", "alone_low")} == {""}
     assert rows["convnet", ""]["note"] == "without slices: out_of_memory"
     assert rows["geometric mean", ""]["jobs"] in ("1", "2")
 
@@ -268,9 +273,15 @@ def test_the_report_has_a_column_where_tenants_ran_alone() -> None:
     assert [job.label for job in summary.jobs] == ["vae (isolation v1)", "vae (isolation none)"]
     costs = [job.interference.node.interference for job in summary.jobs if job.interference and job.interference.node]
     assert costs == pytest.approx([1 - 450 / 500, 1 - 450 / 1000], abs=0.02)
+    nodes = [job.interference.node for job in summary.jobs if job.interference]
+    spans = [[100 * (1 - end) for end in node.interval[::-1]] for node in nodes if node and node.interval]
+    assert len(spans) == 2
     for width in (120, 200):
         text = "\n".join(line.plain for line in summary_lines(summary, width))
         assert all(f"{100 * cost:.1f} %" in text for cost in costs)
+        assert all(f" % ({least:.1f}..{most:.1f} %, n 3)" in text for least, most in spans)
+    once = summary_of([*launch("vae"), *solo("vae", mean_ms=450)])
+    assert "10.0 % (n too small: 1)" in "\n".join(line.plain for line in summary_lines(once, 200))
     assert "interference" not in "\n".join(line.plain for line in summary_lines(summary_of(launch("vae")), 200))
     rows = list(csv.DictReader(io.StringIO(summary_csv(summary))))
     assert [float(row["interference"]) for row in rows[:3]] == pytest.approx([0.1] * 3, abs=0.02)

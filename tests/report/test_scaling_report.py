@@ -12,10 +12,13 @@ from msgspec.structs import replace
 from scipy import stats
 
 from cotenant.errors import CotenantError
-from cotenant.report.scaling import Curves, curves, few
+from cotenant.report.scaling import Curves, curves, doubtful, few
 from cotenant.report.scaling_text import as_csv, as_json, as_markdown, as_text
 from cotenant.results.record import Record
 from report.making import launch, scaling, summary_of
+
+SPEEDS = {1: 1.0, 2: 0.9, 4: 0.4, 8: 1.05}
+"""Efficiencies by devices."""
 
 
 def curves_of(records: list[Record]) -> Curves:
@@ -157,3 +160,14 @@ def test_fewer_than_five_launches_are_said() -> None:
         "scaling.c2, 1n2g: 1 of 5 launches.",
     ]
     assert few(curves_of(of_five())) == []
+
+
+def test_an_efficiency_that_cannot_be_is_said_whatever_suite_run_its_launches_are_of() -> None:
+    """No record has a finding: each suite run has seen one number of devices."""
+    records = [scaling(devices, uid, mean_ms=500 / times) for uid in range(5) for devices, times in SPEEDS.items()]
+    assert not any(one.findings for one in records)
+    first, second = doubtful(curves_of(records))
+    assert first.startswith("scaling.c4, 1n4g: 4 devices ran 1.60 times as fast as one: an efficiency of 0.40. See ")
+    assert second.startswith("scaling.c8, 1n8g: 8 devices ran 8.40 times as fast as one: an efficiency of 1.05. Run ")
+    assert doubtful(curves_of(of_five())) == []
+    assert doubtful(curves_of([scaling(8, mean_ms=1)])) == [], "nothing ran on one device"

@@ -57,9 +57,15 @@ def test_a_damaged_series_costs_itself_only(values: Any) -> None:
     assert {one.kind for one in series_of(told(host={"available_bytes": values}))} == {"device", "tenant"}
 
 
-@pytest.mark.parametrize("times", [*FOREIGN[:4], *FOREIGN[5:], [1, 1, 2], [3, 2, 1], [1, None, 2]], ids=repr)
+@pytest.mark.parametrize("times", [*FOREIGN[:4], *FOREIGN[5:], [2, 1, 3], [3, 2, 1], [1, None, 2]], ids=repr)
 def test_without_its_times_nothing_is_a_series(times: Any) -> None:
     assert series_of(told(at_s=times)) == ()
+
+
+def test_of_looks_at_one_time_the_last_counts() -> None:
+    found = series_of(told(at_s=[1, 1, 2]))
+    assert by_name(found)["device", "5", "power_w"] == [102, 103]
+    assert all(list(one.at_s) == [1, 2] for one in found)
 
 
 def test_a_device_that_nobody_describes_has_none() -> None:

@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+import math
 from statistics import median
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -24,10 +26,33 @@ def test_launches_count_by_their_medians() -> None:
     one, two = scaling({1: [100.0, 50.0, 101.0], 2: [180.0, 400.0, 179.0, 182.0]})
     assert (one.rate, two.rate) == (100.0, 181.0)
     assert two.efficiency == 181 / 200
-    expected = compare([100.0, 50.0, 101.0], [180.0, 400.0, 179.0, 182.0]).interval
-    assert expected is not None
-    assert two.interval == (expected[0] / 2, expected[1] / 2)
     assert one.interval is None
+
+
+def test_the_interval_lies_around_the_efficiency_as_wide_as_medians_err() -> None:
+    """The geometric means of these launches are half as far apart again as their medians."""
+    alone, together = [100.0, 50.0, 101.0], [180.0, 400.0, 179.0, 182.0]
+    _, two = scaling({1: alone, 2: together})
+    assert two.efficiency is not None
+    assert two.interval is not None
+    low, high = (math.log(end / two.efficiency) for end in two.interval)
+    of_means = compare(alone, together).interval
+    assert of_means is not None
+    half = math.log(of_means[1] / of_means[0]) / 2
+    assert (low, high) == pytest.approx((-half * math.sqrt(math.pi / 2), half * math.sqrt(math.pi / 2)))
+
+
+@pytest.mark.parametrize("launches", [3, 5])
+def test_the_interval_covers_what_it_says(launches: int) -> None:
+    """Simulated: 2 % between launches, an efficiency of 0.9."""
+    random, draws = np.random.default_rng(7), 1000
+    noise = np.exp(random.normal(0, 0.02, (draws, 2, launches)))
+    held = 0
+    for alone, together in noise:
+        _, four = scaling({1: (100 * alone).tolist(), 4: (360 * together).tolist()})
+        assert four.interval is not None
+        held += four.interval[0] <= 0.9 <= four.interval[1]
+    assert held / draws >= 0.94
 
 
 def test_without_one_device_there_is_no_efficiency() -> None:

@@ -30,7 +30,7 @@ class Rogue(Rendezvous):
 
     def ready(self, number: int, repeat: int, skip: int, warm_up_ns: list[int]) -> None:
         self.deed("hello")
-        super().ready(number, self.lie.get("repeat", repeat), skip, warm_up_ns)
+        super().ready(number, self.lie.get("repeat", repeat), skip, self.lie.get("warm_up_ns", warm_up_ns))
         self.deed("ready")
 
     def await_go(self) -> tuple[int, int, int]:
@@ -152,6 +152,7 @@ def main() -> int:
     parser.add_argument("--others-late", type=float, default=0.0)
     parser.add_argument("--as-tenant", type=int)
     parser.add_argument("--repeat-of-mine", type=int)
+    parser.add_argument("--warm-up-ns", type=int, help="what it says of its warm-up, whatever that took")
     parser.add_argument("--nan", action="store_true")
     parser.add_argument("--malformed", action="store_true")
     parser.add_argument("--deaf", action="store_true", help="as a program that knows no `enough`")
@@ -170,6 +171,8 @@ def main() -> int:
     Rogue.deaf = chosen and given.deaf
     if chosen and given.repeat_of_mine:
         Rogue.lie = {"repeat": given.repeat_of_mine}
+    if chosen and given.warm_up_ns:
+        Rogue.lie = {"warm_up_ns": [given.warm_up_ns]}
     if chosen and given.nan:
         Rogue.lie = {"record": {"losses_checked": 9, "losses_non_finite": 2, "batch_loss": [1.0, float("nan")]}}
     if chosen and given.malformed:

@@ -39,7 +39,7 @@ def measure(runner: Rendezvous, given: argparse.Namespace) -> None:
     for index in range(repeat):
         start_ns, end_ns = observe(number, given.sleep)
         runner.observation(index=index, start_ns=start_ns, end_ns=end_ns, items=number * BATCH, data_wait_ns=0)
-        # Where it waits for narrow intervals the runner may have seen enough before the last observation.
+        # Its interval may be narrow enough, or its budget spent, before the last observation.
         if runner.enough():
             break
     runner.done()

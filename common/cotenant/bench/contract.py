@@ -50,6 +50,7 @@ class Benchmark:
     data: Path | None = flag(None, "--data", help="read the input from files here, not from a random batch")
     compile: bool = flag(False, "--compile", help="torch.compile the models")
     channels_last: bool = flag(False, "--channels-last", help="channels_last memory format")
+    cached_batch: bool = flag(False, "--cached-batch", help="train on the first batch alone: the rate without input")
 
     def __init__(self, **parameters: Any) -> None:
         """Set every parameter, those not given to their defaults. Raises CotenantError for impossible ones."""

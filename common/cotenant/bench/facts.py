@@ -16,8 +16,8 @@ from cotenant.bench.parameters import declared
 from cotenant.bench.run import Run
 
 _SPELLINGS_OF_PRECISION = ("half", "fp16", "opt_level")
-_NOT_FOR_ALL = ("workers", "channels_last", "data", "compile")
-"""Flags that every benchmark has, and that mean nothing to one without a loader, images, files or a model."""
+_NOT_FOR_ALL = ("workers", "channels_last", "data", "compile", "cached_batch")
+"""Flags of every benchmark that mean nothing to one without a loader, images, files, a model or a second batch."""
 
 
 def arguments_of(benchmark: Benchmark) -> dict[str, Any]:

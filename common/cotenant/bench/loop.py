@@ -71,13 +71,27 @@ class Loop:
         self.counted = FlopCount()
         self.credited = Credit(None)
         self._before = ScalerCount(0, 0)
+        self._resident = False
         benchmark.build(run)
-        batches = itertools.chain.from_iterable(self._inputs())
+        batches: Iterator[Any] = itertools.chain.from_iterable(self._inputs())
         first = next(batches)
         if (finding := constant_input(first)) is not None:
             run.findings.append(finding)
+        batches = itertools.chain([first], batches)
+        if benchmark.cached_batch and not self._resident:
+            run.heeded.add("cached_batch")
+            # Nothing holds what makes input any more: its processes end before READY.
+            batches = itertools.repeat(first)
+            run.findings.append(
+                Finding(
+                    "cached_batch",
+                    "warning",
+                    "Every step trained on the first batch: this is the rate of the step without its input.",
+                    "Leave --cached-batch out for the rate of the task.",
+                )
+            )
         self._work = Work(
-            batches=itertools.chain([first], batches),
+            batches=batches,
             step=run.precision.around(benchmark.step),
             items=counter(benchmark, first),
             run=run,
@@ -201,6 +215,7 @@ class Loop:
                     )
                 )
             batches = iter(self._benchmark.batches(self._run))
+            self._resident = isinstance(batches, itertools.repeat)
             for first in batches:
                 yield itertools.chain([first], batches)
                 break

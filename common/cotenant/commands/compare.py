@@ -25,6 +25,7 @@ from cotenant.report.comparison import (
     mixture,
 )
 from cotenant.report.printable import printable
+from cotenant.results.asked import asked_in
 from cotenant.results.launches import Launches, launches_of
 from cotenant.results.read import Records, read_records
 from cotenant.results.setting import differences, joint_setting
@@ -35,7 +36,8 @@ FORMATS = {"md": as_markdown, "json": as_json, "junit": as_junit}
 
 
 def main(argv: Sequence[str]) -> int:
-    """Compare two sets of records. Returns 0, or 3 with --fail-on where a job has that verdict; 2 for wrong input.
+    """Compare two sets of records. Returns 0, or 3 with --fail-on where a job has that verdict or is lost in B; 2 for
+    wrong input.
 
     With --confirm also what runs return: 1 where a new launch has no rate, 130 where one was interrupted.
     """
@@ -60,8 +62,7 @@ def main(argv: Sequence[str]) -> int:
         lines = confirmed(lines, compare_launches(old, new, replace(conditions, one_place=False)))
         status = EXIT_FAILED if again.left_out else EXIT_PASSED
     _say(lines, given.format, conditions.margin)
-    slower = any(line.verdict is Verdict.SLOWER for line in lines.lines)
-    return EXIT_SLOWER if given.fail_on and slower else status
+    return EXIT_SLOWER if given.fail_on and _fails(lines) else status
 
 
 def _parse(words: Sequence[str]) -> argparse.Namespace:
@@ -75,7 +76,7 @@ def _parse(words: Sequence[str]) -> argparse.Namespace:
     add("a", metavar="A", type=Path, help="a directory of records, a record, or an export: the reference")
     add("b", metavar="B", type=Path, help="what is compared to it")
     add("--format", choices=("text", *FORMATS), default="text", help="how to say it (default text)")
-    add("--fail-on", choices=("slower",), help="exit 3 if a job is SLOWER")
+    add("--fail-on", choices=("slower",), help="exit 3 if a job is SLOWER, or ran in A and fails in B")
     add("--allow", action="append", default=[], metavar="WHAT", help=f"compare all the same: {', '.join(DIFFERENCES)}")
     add("--margin", type=float, metavar="SHARE", help=f"what counts as no difference (default {LEAST_MARGIN})")
     add(
@@ -132,7 +133,7 @@ def _conditions(given: argparse.Namespace) -> Conditions:
     """Return the conditions; a job that the records of --noise lack has the largest margin of any that they have."""
     margins = {} if given.noise is None else _margins(given.noise, given.allow)
     margin = given.margin if given.margin is not None else max(margins.values(), default=LEAST_MARGIN)
-    return Conditions(margin, margins, given.allow, given.a.resolve() == given.b.resolve())
+    return Conditions(margin, margins, given.allow, given.a.resolve() == given.b.resolve(), asked_in(given.b))
 
 
 def _margins(place: Path, allowed: Collection[str]) -> dict[str, float]:
@@ -163,6 +164,16 @@ def _say(lines: Lines, form: str, margin: float) -> None:
     whole = {True: "slower by more than chance (Holm, 0.05)", False: "not slower beyond chance", None: "not compared"}
     said = f"{_said_of_margins(lines, margin)}; the suite as a whole: {whole[lines.suite_slower]}"
     console.print(said, highlight=False, markup=False)
+
+
+def _fails(lines: Lines) -> bool:
+    """Is a job of A slower in B, or lost? Says on standard error which are lost, and which B has none of."""
+    absent = [one.job for one in lines.lines if one.a is not None and one.b is None and one.job not in lines.lost]
+    if named := ", ".join(lines.lost):
+        warn(f"A has a rate of these jobs, and B, which ran them or was asked to, has none: {named}.")
+    if named := ", ".join(absent):
+        warn(f"B has no record of these jobs of A, and nothing says that it was to run them: {named}.")
+    return bool(lines.lost) or any(line.verdict is Verdict.SLOWER for line in lines.lines)
 
 
 def _said_of_margins(lines: Lines, margin: float) -> str:

@@ -180,6 +180,7 @@ def _write_page(summary: Summary, skipped: Sequence[str], given: argparse.Namesp
         against = Against(given.targets, targets, found, older)
     try:
         curves = scaling.curves(summary.jobs)
+        skipped = [*skipped, *scaling.doubtful(curves)]
     except CotenantError as error:
         curves, skipped = {}, [*skipped, f"No scaling curves: {error}"]
     suites = ", ".join(dict.fromkeys(job.suite for job in summary.jobs if job.suite)) or "Records"
@@ -209,7 +210,7 @@ def _weights(name: str, targets: dict[str, Target]) -> dict[str, float]:
 
 def _say_scaling(jobs: Sequence[Job], form: str) -> None:
     found = scaling.curves(jobs)
-    for line in scaling.few(found):
+    for line in (*scaling.few(found), *scaling.doubtful(found)):
         warn(line)
     if not found:
         scaling.of_one_series(found)

@@ -14,9 +14,9 @@ from typing import Any
 from cotenant.isolation.backend import Backend, NotIsolatedError
 from cotenant.isolation.shim import ForkServer
 from cotenant.launch.ending import Ending, LaunchResult, ending_of, not_isolated
+from cotenant.launch.enough import Enough
 from cotenant.launch.interruption import Interruption
 from cotenant.launch.memory import KillWatch
-from cotenant.launch.narrowing import Narrowing
 from cotenant.launch.observer import Observer, Unobserved, expected_s
 from cotenant.launch.rank import Go, Rank
 from cotenant.launch.rendezvous import Events, Link
@@ -77,7 +77,7 @@ class Launch:
         self._tenants: list[Tenant] = []
         self._phase = Phase.ENTER
         self._go: Go | None = None
-        self._narrowing: Narrowing | None = None
+        self._enough: Enough | None = None
         self._cpu_at_go_ns = 0
         self._start_s = self._poll_s = 0.0
         self._meters: dict[str, Any] = {}
@@ -129,8 +129,8 @@ class Launch:
             self._events.turn(self._rest_s())
             if self._phase is Phase.LOAD:
                 self._read_links()
-                if self._narrowing is not None:
-                    self._narrowing.look(self._survivors())
+                if self._enough is not None:
+                    self._enough.look(self._survivors(), time.perf_counter_ns())
             now_s = time.monotonic()
             if now_s >= self._poll_s + POLL_S:
                 self._poll_s = now_s
@@ -301,8 +301,6 @@ class Launch:
         except DisagreementError as error:
             self._kill(self._tenants, ("failed", str(error)))
             return
-        if self._terms.until_interval is not None:
-            self._narrowing = Narrowing(self._terms.until_interval, given.skip)
         self._observer.measuring(expected_s(ranks, given.number, given.repeat))
         self._phase = Phase.LOAD
         self._sampling.start([tenant.live for tenant in self._tenants])
@@ -310,6 +308,7 @@ class Launch:
             tenant.before = tenant.live.counters()
         self._cpu_at_go_ns = time.process_time_ns()
         self._go = Go(time.perf_counter_ns() + GO_DELAY_NS, given)
+        self._enough = Enough(self._terms, self._go)
         for rank in ranks:
             # From here to STOP messages wait in the kernel and are read ten times a second: waking for each
             # would take a percent of a processor from the tenants.

@@ -12,12 +12,26 @@ from cotenant.machine.accelerators import Accelerator
 from cotenant.machine.device_state import DeviceProcess
 from cotenant.meters.devices import Reading
 
+# Groups of the bits that amdgpu gives every device alike: SMU_THROTTLER_* in its amdgpu_smu.h.
+_HELD_NOW = {"power limit": 0xFFFF_FFFF, "heat": 0xFF_FFFF << 32, "hardware": 0xFF << 56}
+# Counters of gpu_metrics since version 1.6, on devices that do not tell those bits.
+_HELD_SO_LONG = {
+    "ppt_residency_acc": "power limit",
+    "prochot_residency_acc": "heat",
+    "socket_thm_residency_acc": "heat",
+    "vr_thm_residency_acc": "heat",
+    "hbm_thm_residency_acc": "heat",
+}
+_UNTOLD = (0xFFFF_FFFF, 0xFFFF_FFFF_FFFF_FFFF)
+"""What older versions of the library say for `N/A`."""
+
 
 class AmdSource:
     """Devices by the uuid that the kernel's driver gives them, found by their PCI id."""
 
     def __init__(self, smi: Any, accelerators: Sequence[Accelerator]) -> None:
         self._smi = smi
+        self._held: dict[int, dict[str, int]] = {}
         known = {one.pci: one for one in accelerators if one.vendor == "amd"}
         handles: list[Any] = self._asked(smi.amdsmi_get_processor_handles) or []
         places = [self._asked(partial(smi.amdsmi_get_gpu_device_bdf, handle)) for handle in handles]
@@ -45,11 +59,28 @@ class AmdSource:
             temperature_c=self._asked(lambda: smi.amdsmi_get_temp_metric(handle, *heat)),
             power_w=_number(power, "current_socket_power", "average_socket_power"),
             energy_j=None if ticks is None or tick_uj is None else ticks * tick_uj / 1e6,
+            slowed_by=self._slowed_by(index, handle),
             processes=tuple(
                 DeviceProcess(one["pid"], one["name"], one.get("mem"))
                 for one in self._asked(lambda: smi.amdsmi_get_gpu_process_list(handle)) or []
             ),
         )
+
+    def _slowed_by(self, index: int, handle: Any) -> tuple[str, ...] | None:
+        """Return why its clocks are held down now, or were since the last look; None where it tells neither.
+
+        amdsmi_get_violation_status would look twice, and sleep a tenth of a second between.
+        """
+        question = getattr(self._smi, "amdsmi_get_gpu_metrics_info", None)
+        said = {} if question is None else self._asked(lambda: question(handle)) or {}
+        bits = _count(said, "indep_throttle_status")
+        held = {name: count for name in _HELD_SO_LONG if (count := _count(said, name)) is not None}
+        before, self._held[index] = self._held.get(index, held), held
+        if bits is None and not held:
+            return None
+        now = {word for word, mask in _HELD_NOW.items() if (bits or 0) & mask}
+        since = {_HELD_SO_LONG[name] for name, count in held.items() if count > before.get(name, count)}
+        return tuple(sorted(now | since))
 
     def _clock(self, handle: Any, kind: Any) -> float | None:
         said = self._asked(lambda: self._smi.amdsmi_get_clock_info(handle, kind)) or {}
@@ -84,6 +115,11 @@ def _number(said: Mapping[str, Any], *names: str) -> float | None:
     """Return the first of these that is a number: versions name things differently, and say `N/A` for none."""
     values = (said.get(name) for name in names)
     return next((value for value in values if isinstance(value, (int, float))), None)
+
+
+def _count(said: Mapping[str, Any], name: str) -> int | None:
+    value = said.get(name)
+    return value if type(value) is int and value not in _UNTOLD else None
 
 
 def _library() -> Any:

@@ -35,7 +35,7 @@ class Series:
         spans = len(times_ns) - 1
         told: dict[str, Any] = {
             "every_s": round((times_ns[-1] - times_ns[0]) / spans / 1e9, 3) if spans > 0 else None,
-            "at_s": [round((one - t0_ns) / 1e9, 3) for one in times_ns],
+            "at_s": [round((one - t0_ns) / 1e9, 6) for one in times_ns],
         }
         for path in dict.fromkeys(path for _, look in self._points for path in look):
             within = told

@@ -24,7 +24,8 @@ STYLES = {Verdict.FASTER: "green", Verdict.SLOWER: "bold red", Verdict.SAME: "di
 
 @dataclass(frozen=True, slots=True)
 class Conditions:
-    """The margin, those of jobs that have their own, what may differ, and whether A and B are one place.
+    """The margin, those of jobs that have their own, what may differ, whether A and B are one place, and what B was
+    asked to run, as far as that is known beside its records.
 
     What is allowed may differ between the sides, not within one; several hosts may within one, too.
     """
@@ -33,6 +34,7 @@ class Conditions:
     margins: Mapping[str, float] = field(default_factory=dict)
     allowed: Collection[str] = ()
     one_place: bool = False
+    asked_of_b: Collection[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,18 +53,22 @@ class Line:
 class Lines:
     """Every job of either side, and whether the suite as a whole got slower (Holm over its jobs, 0.05).
 
-    `suite_slower` is None where no job has the two launches a side that a chance needs.
+    `suite_slower` is None where no job has the two launches a side that a chance needs. Of `lost` jobs A has a
+    rate, and B, which ran them or was asked to, has none.
     """
 
     lines: tuple[Line, ...]
     suite_slower: bool | None
+    lost: tuple[str, ...] = ()
 
 
 def compare_launches(a: Launches, b: Launches, conditions: Conditions) -> Lines:
     """Compare job by job; what has no common rate is INVALID, and the difference is named."""
     jobs = [*a.of, *(name for name in b.of if name not in a.of)]
     lines = tuple(_line(job, a.of.get(job, []), b.of.get(job, []), conditions) for job in jobs)
-    return Lines(lines, _alarm(lines))
+    ran_in_b = {*b.of, *conditions.asked_of_b}
+    lost = tuple(job for job, launches in a.of.items() if launches and not b.of.get(job) and job in ran_in_b)
+    return Lines(lines, _alarm(lines), lost)
 
 
 def mixture(launches: Sequence[LaunchRate], allowed: Collection[str] = ()) -> str | None:
@@ -86,7 +92,7 @@ def confirmed(first: Lines, again: Lines) -> Lines:
     """
     new = {line.job: line for line in again.lines}
     lines = tuple(_confirmed(line, new[line.job]) if line.job in new else line for line in first.lines)
-    return Lines(lines, _alarm(lines))
+    return Lines(lines, _alarm(lines), first.lost)
 
 
 def _confirmed(first: Line, new: Line) -> Line:

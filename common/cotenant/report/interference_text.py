@@ -13,27 +13,28 @@ from typing import Any
 from rich.text import Text
 
 from cotenant.report.interference import Block, Line, Mean
-from cotenant.report.numbers import ABSENT, rate
+from cotenant.report.numbers import ABSENT, interval, rate
 from cotenant.report.printable import printable
 from cotenant.stats.interference import Ratio
 from cotenant.stats.launches import AcrossLaunches
 
 NAMED = ("job", "tenant")
-RATIO = ("95 % interval", "n")
-SLICED = ("alone", "together", "/ alone", *RATIO)
-WORTH = ("worth", *RATIO)
-UNSLICED = ("no slices", "/ alone", *RATIO, *WORTH)
+SPAN = ("95 % interval", "n")
+SLICED = ("alone", *SPAN, "together", *SPAN, "/ alone", *SPAN)
+UNSLICED = ("no slices", *SPAN, "/ alone", *SPAN, "worth", *SPAN)
+NUMBER = 1 + len(SPAN)
+"""Columns of one number, which stay together."""
 MEAN = "geometric mean"
 LEGEND = (
     "alone: a tenant alone in its slice; together: all at once, each in its slice; no slices: all at once with "
     "--isolation none, over the same alone. worth: together in slices over together without. 1 - (/ alone) is what "
-    "neighbours cost. n: launches, in pairs of one uid; of 3 and more the 95 % t interval of the logarithms."
+    "neighbours cost. n: launches, of ratios in pairs of one uid; of 3 and more the 95 % t interval of the logarithms."
 )
 _RATIOS = ("kept", "unsliced_kept", "worth")
 _RATES = ("alone", "sliced", "unsliced", "unsliced_alone")
 _COLUMNS = (
     *("suite", "host", "job", "tenant", "unit"),
-    *(f"{name}{part}" for name in _RATES for part in ("", "_launches")),
+    *(f"{name}{part}" for name in _RATES for part in ("", "_low", "_high", "_launches")),
     *(f"{name}{part}" for name in _RATIOS for part in ("", "_low", "_high", "_over", "_under", "_paired")),
     *("jobs", "note"),
 )
@@ -45,7 +46,9 @@ def text_lines(blocks: Sequence[Block], width: int) -> Iterator[Text]:
         yield Text.assemble((printable(block.suite) or "suite", "bold"), f"  {printable(block.host)}")
         header, rows = grid(block)
         for part in _parts([header, *rows], width):
-            yield from _table([header[at] for at in part], [[row[at] for at in part] for row in rows])
+            # Rates have no mean over jobs.
+            shown = [row for row in rows if any(row[at] for at in part[len(NAMED) :])]
+            yield from _table([header[at] for at in part], [[row[at] for at in part] for row in shown])
         yield from map(Text, notes_of(block))
         yield Text("")
     yield Text(LEGEND, "dim")
@@ -99,8 +102,19 @@ def ratio_cells(found: Ratio | None) -> tuple[str, str, str]:
     """Return a ratio, its interval, and its launches as text."""
     if found is None:
         return (ABSENT, ABSENT, ABSENT)
-    n = str(found.n[0]) if found.paired else f"{found.n[0]}, {found.n[1]}"
-    return (share(found.ratio), _interval(found), n)
+    return (share(found.ratio), _interval(found), launches_cell(found))
+
+
+def launches_cell(found: Ratio) -> str:
+    """Return how many pairs of launches a ratio is of; of each side where they are no pairs."""
+    return str(found.n[0]) if found.paired else f"{found.n[0]}, {found.n[1]}"
+
+
+def rate_cells(found: AcrossLaunches | None) -> tuple[str, str, str]:
+    """Return a rate, its interval, and its launches as text."""
+    if found is None:
+        return (ABSENT, ABSENT, ABSENT)
+    return (rate(found.rate), interval(*found.interval) if found.interval else "n too small", str(found.n))
 
 
 def _interval(found: Ratio) -> str:
@@ -116,16 +130,16 @@ def grid(block: Block, unsliced: bool | None = None) -> tuple[list[str], list[li
     rows = []
     for line in block.lines:
         row = [printable(line.job) if line.tenant is None else "", "all" if line.tenant is None else line.tenant]
-        row += [_rate(line.alone), _rate(line.sliced), *ratio_cells(line.kept)]
-        rows.append([*row, _rate(line.unsliced), *ratio_cells(line.unsliced_kept), *ratio_cells(line.worth)])
+        row += [*rate_cells(line.alone), *rate_cells(line.sliced), *ratio_cells(line.kept)]
+        rows.append([*row, *rate_cells(line.unsliced), *ratio_cells(line.unsliced_kept), *ratio_cells(line.worth)])
     means = [cell for one in (block.kept, block.unsliced_kept, block.worth) for cell in _mean_cells(one, block.jobs)]
-    rows.append([MEAN, "", "", "", *means[:3], "", *means[3:]])
+    rows.append([MEAN, "", *[""] * 2 * NUMBER, *means[:NUMBER], *[""] * NUMBER, *means[NUMBER:]])
     return header, [row[: len(header)] for row in rows]
 
 
 def _mean_cells(mean: Mean, jobs: int) -> tuple[str, str, str]:
-    worth, interval, _ = ratio_cells(mean.ratio)
-    return (worth, interval, f"{mean.jobs}/{jobs} jobs")
+    worth, span, _ = ratio_cells(mean.ratio)
+    return (worth, span, f"{mean.jobs}/{jobs} jobs")
 
 
 def _unsliced(block: Block) -> bool:
@@ -138,11 +152,8 @@ def notes_of(block: Block) -> Iterator[str]:
         yield from (f"{printable(line.job)}: {printable(note)}" for note in line.notes)
         if line.unsliced_alone is not None and line.tenant is not None:
             told = f"tenant {printable(line.tenant)} alone on the whole machine, without a slice"
-            yield f"{printable(line.job)}: {told}: {_rate(line.unsliced_alone)}; no ratio here is of that."
-
-
-def _rate(found: AcrossLaunches | None) -> str:
-    return ABSENT if found is None else rate(found.rate)
+            found, span, n = rate_cells(line.unsliced_alone)
+            yield f"{printable(line.job)}: {told}: {found} ({span}, n {n}); no ratio here is of that."
 
 
 def _table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[Text]:
@@ -156,28 +167,39 @@ def _table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[Tex
 def _parts(rows: Sequence[Sequence[str]], width: int) -> list[list[int]]:
     """Return which columns stand in each of as few tables as fit; the tables begin with the same two."""
     named, total = len(NAMED), len(rows[0])
-    first, second = named + len(SLICED), total - len(WORTH)
-    ways = ([named, total], [named, first, total], [named, first, second, total])
-    for ends in ways if total > first else ways[:1]:
+    for ends in ([named, total], [named, named + len(SLICED), total]):
         parts = [[*range(named), *range(start, end)] for start, end in pairwise(ends)]
-        if all(_width([[row[at] for at in part] for row in rows]) <= width for part in parts):
-            break
+        if all(_width(rows, part) <= width for part in parts):
+            return parts
+    parts = []
+    for start in range(named, total, NUMBER):
+        number = [*range(start, start + NUMBER)]
+        if parts and _width(rows, [*parts[-1], *number]) <= width:
+            parts[-1] += number
+        else:
+            parts.append([*range(named), *number])
     return parts
 
 
-def _width(rows: Sequence[Sequence[str]]) -> int:
-    return sum(max(map(len, column)) for column in zip(*rows, strict=True)) + 2 * (len(rows[0]) - 1)
+def _width(rows: Sequence[Sequence[str]], columns: Sequence[int]) -> int:
+    return sum(max(len(row[at]) for row in rows) for at in columns) + 2 * (len(columns) - 1)
 
 
 def _flat(line: Line) -> dict[str, Any]:
     found: dict[str, Any] = {"job": printable(line.job), "tenant": printable(line.tenant or "")}
     found |= {"unit": printable(line.unit), "note": printable("; ".join(line.notes))}
     for name in _RATES:
-        across: AcrossLaunches | None = getattr(line, name)
-        found |= {} if across is None else {name: across.rate, f"{name}_launches": across.n}
+        found |= _rates(name, getattr(line, name))
     for name in _RATIOS:
         found |= _numbers(name, getattr(line, name))
     return found
+
+
+def _rates(name: str, found: AcrossLaunches | None) -> dict[str, Any]:
+    if found is None:
+        return {}
+    low, high = found.interval or (None, None)
+    return {name: found.rate, f"{name}_low": low, f"{name}_high": high, f"{name}_launches": found.n}
 
 
 def _numbers(name: str, found: Ratio | None) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, fields
 from statistics import fmean, median
 
 from cotenant.errors import CotenantError
+from cotenant.findings.rules.scaling import of_efficiency
 from cotenant.report.summary import Job
 from cotenant.report.tables import family
 from cotenant.results.detail import Detail
@@ -64,7 +65,7 @@ class Point:
 
     @property
     def speedup_interval(self) -> tuple[float, float] | None:
-        """Its 95 % Welch interval, None below three launches of each."""
+        """Its 95 % interval, None below three launches of each."""
         found = self.worth.interval
         return None if found is None else (found[0] * self.total_devices, found[1] * self.total_devices)
 
@@ -125,6 +126,16 @@ def few(found: Curves) -> list[str]:
     """Return a sentence for each point of fewer than five launches."""
     points = [point for of_series in found.values() for point in of_series if point.across.n < ASKED_LAUNCHES]
     return [f"{point.job}, {point.key}: {point.across.n} of {ASKED_LAUNCHES} launches." for point in points]
+
+
+def doubtful(found: Curves) -> list[str]:
+    """Return a sentence for each point whose efficiency, over launches of any suite runs, is not to be believed."""
+    said = []
+    for point in (point for points in found.values() for point in points):
+        efficiency = point.worth.efficiency
+        if efficiency is not None and (finding := of_efficiency(point.total_devices, efficiency)) is not None:
+            said.append(f"{point.job}, {point.key}: {finding.sentence} {finding.remedy}")
+    return said
 
 
 def _place(detail: Detail) -> tuple[Series, int, int] | None:

@@ -9,12 +9,14 @@ from itertools import groupby
 from rich.console import Console
 from rich.text import Text
 
+from cotenant.report.interference_text import launches_cell
 from cotenant.report.meters import device_load_percent
 from cotenant.report.numbers import ABSENT, at_most, interval, percent, rate
 from cotenant.report.printable import printable
 from cotenant.report.said import SEVERITIES, Said
 from cotenant.report.summary import INVALID, PASSED, Estimate, Job, Summary
 from cotenant.report.terminal import STYLES
+from cotenant.stats.interference import Ratio
 
 INTERFERENCE = "interference"
 MFU = "MFU"
@@ -50,7 +52,8 @@ LEGEND = (
     "worst/best (the tenant that was slowest in most launches)."
 )
 INTERFERENCE_LEGEND = (
-    "interference: 1 - rate together / rate alone in the slice; --table interference has it per tenant."
+    "interference: 1 - rate together / rate alone in the slice, with its 95 % interval and n launches; "
+    "--table interference has it per tenant."
 )
 CEILING_LEGEND = "of ceiling: FLOP/s over those of the matrix product that --jobs ceilings measured in the same slices."
 
@@ -120,7 +123,7 @@ def cells(job: Job) -> dict[str, str]:
         "device load": ABSENT if load_percent is None else f"{load_percent:.0f} %",
         MFU: _share(job.compute.mfu if job.compute is not None else None),
         OF_CEILING: _share(job.compute.of_ceiling if job.compute is not None else None),
-        INTERFERENCE: ABSENT if lost is None else percent(lost.interference),
+        INTERFERENCE: ABSENT if lost is None else interference_cell(lost),
         "verdict": printable(job.verdict),
         "findings": finding_counts(job.findings),
     }
@@ -136,6 +139,16 @@ def estimate_cells(found: Estimate | None) -> dict[str, str]:
         "n": f"{found.launches}L" if found.observations is None else f"{found.observations}o",
         "spread": ABSENT if found.spread is None else percent(found.spread),
     }
+
+
+def interference_cell(found: Ratio) -> str:
+    """Return `4.6 % (3.9..5.2 %, n 5)`: what neighbours cost, its interval, and of how many launches."""
+    lost, n = percent(found.interference), launches_cell(found)
+    if found.interval is None:
+        return f"{lost} (n too small: {n})"
+    # Its low end is where most is kept.
+    high, low = (1 - end for end in found.interval)
+    return f"{lost} ({100 * low:.1f}..{percent(high)}, n {n})"
 
 
 def finding_counts(counts: Mapping[str, int]) -> str:

@@ -41,13 +41,15 @@ def series_of(fields: Mapping[str, Any]) -> tuple[Series, ...]:
     meters = mapping_of(fields.get("meters"))
     told = mapping_of(meters.get("series"))
     at_s = _numbers(told.get("at_s"), -float(MOST))
-    if not len(at_s) or np.isnan(at_s).any() or (np.diff(at_s) <= 0).any():
+    if not len(at_s) or np.isnan(at_s).any() or (np.diff(at_s) < 0).any():
         return ()
+    # Of looks at one time, as older records round it, the last.
+    last = np.append(np.diff(at_s) > 0, True)
     return tuple(
-        Series(quantity, kind, of, at_s, values)
+        Series(quantity, kind, of, at_s[last], values[last])
         for kind, of, quantities in _places(told, mapping_of(meters.get("devices")))
         for quantity in DRAWN[kind]
-        if len(values := _numbers(quantities.get(quantity), 0.0)) == len(at_s) and not np.isnan(values).all()
+        if len(values := _numbers(quantities.get(quantity), 0.0)) == len(at_s) and not np.isnan(values[last]).all()
     )
 
 

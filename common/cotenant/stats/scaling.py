@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from statistics import median
+from statistics import median, variance
+
+MEDIAN_OVER_MEAN = math.sqrt(math.pi / 2)
+"""The standard error of the median of many normal errors over that of their mean; of few it is a little less."""
 
 
 @dataclass(frozen=True, slots=True)
 class Scaled:
     """`rate` (items per second of all devices) is the median of `launches`; `efficiency` is rate(k) / (k rate(1)).
 
-    `efficiency` is None where nothing ran on one device; its 95 % Welch interval is None below three launches of each.
+    `efficiency` is None where nothing ran on one device; its 95 % interval is None below three launches of each.
     """
 
     devices: int
@@ -37,16 +41,19 @@ def _scaled(devices: int, rates: Sequence[float], alone: Sequence[float] | None)
         raise ValueError(f"rates of {devices} devices: {list(rates)}")
     if not alone:
         return Scaled(devices, len(rates), middle, None, None)
-    interval = _interval(alone, rates, devices) if devices > 1 else None
-    return Scaled(devices, len(rates), middle, middle / (devices * median(alone)), interval)
+    efficiency = middle / (devices * median(alone))
+    interval = _interval(efficiency, alone, rates) if devices > 1 else None
+    return Scaled(devices, len(rates), middle, efficiency, interval)
 
 
-def _interval(alone: Sequence[float], rates: Sequence[float], devices: int) -> tuple[float, float] | None:
+def _interval(efficiency: float, alone: Sequence[float], rates: Sequence[float]) -> tuple[float, float] | None:
+    """Return the interval around the quotient of medians: Welch's (1947) of the logarithms, as wide as medians err."""
     # Not before: scipy takes a second to import, and the table below every suite imports this module.
-    from cotenant.stats.comparison import compare
+    from cotenant.stats.interval import combined_half_width
     from cotenant.stats.launches import INTERVAL_LAUNCHES
 
     if min(len(rates), len(alone)) < INTERVAL_LAUNCHES:
         return None
-    found = compare(alone, rates).interval
-    return None if found is None else (found[0] / devices, found[1] / devices)
+    logs = [[math.log(rate) for rate in side] for side in (alone, rates)]
+    half = MEDIAN_OVER_MEAN * combined_half_width([(variance(one) / len(one), len(one) - 1) for one in logs])
+    return efficiency * math.exp(-half), efficiency * math.exp(half)

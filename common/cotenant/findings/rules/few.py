@@ -14,7 +14,7 @@ def check(record: Record) -> Finding | None:
     if record.statistics is None or record.statistics.interval is not None:
         return None
     severity: Severity = "error" if record.statistics.n == 1 else "warning"
-    cut = record.asked is not None and record.given is not None and record.given.repeat < record.asked.repeat
+    cut = record.asked is not None and len(record.observations) < record.asked.repeat
     return Finding(
         "few_observations",
         severity,

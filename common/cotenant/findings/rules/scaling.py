@@ -15,9 +15,13 @@ LEAST, MOST = 0.5, 1.04
 
 def check(record: Record) -> Finding | None:
     met = record.meters.get("scaling")
-    if met is None or LEAST <= met["efficiency"] <= MOST:
+    return None if met is None else of_efficiency(met["devices"], met["efficiency"])
+
+
+def of_efficiency(devices: int, efficiency: float) -> Finding | None:
+    """Return what there is to say of an efficiency over so many devices, of one launch or of many."""
+    if LEAST <= efficiency <= MOST:
         return None
-    devices, efficiency = met["devices"], met["efficiency"]
     if efficiency < LEAST:
         remedy = "See that every rank has a device and processors of its own, and how the devices are linked."
     else:

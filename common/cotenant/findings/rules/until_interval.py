@@ -20,5 +20,6 @@ def check(record: Record) -> Finding | None:
     elif made == given.repeat:
         sentence = f"{asked} did not end its observations before the last of {made}."
     else:
-        sentence = f"{asked} ended them after {made} of {given.repeat}: such an interval covers less than it says."
+        by = f"{asked} or --budget" if "budget_s" in record.isolation.policies else asked
+        sentence = f"{by} ended them after {made} of {given.repeat}: such an interval covers less than it says."
     return Finding("until_interval", "info", sentence)
