@@ -18,7 +18,7 @@ from pathlib import Path
 from cotenant.isolation import cgroupfs
 from cotenant.isolation.backend import OURS, NotIsolatedError
 from cotenant.isolation.delegation import described, divided, is_root
-from cotenant.isolation.v2group import Group
+from cotenant.isolation.v2group import Group, kill_all
 
 ESSENTIAL = ("memory",)
 """Without it there is no slice."""
@@ -69,16 +69,17 @@ class Tree:
 
     def kill_run(self, name: str) -> None:
         """Kill everything in a run's slices. Raises OSError."""
-        run = self.run(name)
-        for path in [path for path in run.iterdir() if path.is_dir()] if run.is_dir() else []:
-            if path.name != LEAF:
-                Group(path).kill()
+        kill_all(self._slices(name))
 
     def clear_run(self, name: str) -> None:
         """Kill everything in a run but us, move us back where we came from, remove it. Raises NotIsolatedError."""
         run = self.run(name)
         try:
             self.kill_run(name)
+            # Before we leave: a slice whose tenant has divided it keeps the run from taking its controllers back.
+            for slice_ in self._slices(name):
+                with contextlib.suppress(NotIsolatedError):  # It is tried again below, and said then.
+                    slice_.remove()
             if (run / LEAF).is_dir():
                 self._leave(name)
         except OSError as error:
@@ -88,6 +89,11 @@ class Tree:
             # Not empty, or not ours to remove: another run lives there, or it was made for us.
             with contextlib.suppress(OSError):
                 self.home.rmdir()
+
+    def _slices(self, name: str) -> list[Group]:
+        run = self.run(name)
+        below = [path for path in run.iterdir() if path.is_dir()] if run.is_dir() else []
+        return [Group(path) for path in below if path.name != LEAF]
 
     def _clear_level(self, level: Path, leaf: Path) -> None:
         """Move what is ours from a level into the leaf, until nothing is forked behind our back."""
