@@ -15,8 +15,15 @@ import pytest
 
 from cotenant.isolation import processes
 from cotenant.isolation.backend import NotIsolatedError, RunName, start_ticks
-from cotenant.isolation.processes import is_foreign, kill_marked, live_elsewhere, marked, sweep_marked
-from cotenant.protocol.messages import RUN_VARIABLE, TENANT_VARIABLE
+from cotenant.isolation.processes import (
+    await_reapers,
+    is_foreign,
+    kill_marked,
+    live_elsewhere,
+    marked,
+    sweep_marked,
+)
+from cotenant.protocol.messages import REAPER_VARIABLE, RUN_VARIABLE, TENANT_VARIABLE
 from isolation.shim import PATIENCE_S, eventually, is_dead, numbers, sleeper
 
 FAMILY = """
@@ -126,6 +133,27 @@ def test_sweep_ends_the_run_of_a_zombie() -> None:
             os.waitid(os.P_PID, runner.pid, os.WEXITED | os.WNOWAIT)
             sweep_marked()
             assert left.wait(PATIENCE_S) == -signal.SIGKILL
+
+
+def test_reapers_of_dead_runs_are_waited_for(run: str, dead_run: RunName) -> None:
+    """What they clear besides a sweep would be lost, and two would be clearing at once."""
+    line = ["sleep", "0.3"]
+    with (
+        subprocess.Popen(line, env={**os.environ, REAPER_VARIABLE: str(dead_run)}) as at_work,
+        sleeper({**os.environ, REAPER_VARIABLE: run}) as idle,
+    ):
+        await_reapers()
+        assert is_dead(at_work.pid)
+        assert idle.poll() is None
+
+
+def test_a_reaper_that_has_stopped_is_not_waited_for_for_ever(
+    dead_run: RunName, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(processes, "REAPER_WAIT_S", 0.05)
+    with sleeper({**os.environ, REAPER_VARIABLE: str(dead_run)}) as stopped:
+        await_reapers()
+        assert stopped.poll() is None
 
 
 def test_sweep_leaves_other_words_alone() -> None:

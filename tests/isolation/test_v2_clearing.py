@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import os
+import signal
 
 import pytest
 
-from cotenant.isolation.backend import NotIsolatedError
+from cotenant.isolation import delegation
+from cotenant.isolation.backend import NotIsolatedError, RunName
 from cotenant.isolation.estate import kill
+from cotenant.isolation.v2tree import LEAF
+from cotenant.protocol.messages import RUN_VARIABLE
 from isolation.fakev2 import FakeV2, opened, run_of
-from isolation.shim import slice_of
+from isolation.shim import PATIENCE_S, sleeper, slice_of
 
 BOTH = [slice_of(tenant, [tenant]) for tenant in (0, 1)]
 
@@ -66,3 +70,26 @@ def test_one_that_survives_saves_no_other(v2_kernel: FakeV2, monkeypatch: pytest
     assert (second / "cgroup.procs").read_text().strip() == ""
     v2_kernel.enter(first)
     backend.close()
+
+
+def test_who_came_with_our_shell_goes_back_and_what_the_run_has_started_ends(
+    v2_kernel: FakeV2, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As the reaper finds the leaf of a runner that was killed: its shell's children are nobody's but the shell's."""
+    backend = opened(v2_kernel)
+    monkeypatch.setattr(delegation, "is_ours", lambda pid: pid == os.getpid())
+    with sleeper() as shells, sleeper({**os.environ, RUN_VARIABLE: str(RunName())}) as of_the_run:
+        v2_kernel.enter(run_of(v2_kernel) / LEAF, os.getpid(), shells.pid, of_the_run.pid)
+        backend.close()
+        assert of_the_run.wait(PATIENCE_S) == -signal.SIGKILL
+        assert shells.poll() is None
+        assert v2_kernel.place_of(shells.pid) == v2_kernel.place_of(os.getpid()) == [v2_kernel.own]
+    assert v2_kernel.directories() == []
+
+
+def test_who_does_not_leave_is_named(v2_kernel: FakeV2, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("cotenant.isolation.v2tree.LEAVE_WAIT_S", 0.01)
+    backend = opened(v2_kernel)
+    monkeypatch.setattr("cotenant.isolation.v2tree._move", lambda pids, target: None)
+    with pytest.raises(NotIsolatedError, match=rf"pid {os.getpid()} \(.*\) do not leave .*/{LEAF}"):
+        backend.close()

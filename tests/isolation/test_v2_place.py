@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from cotenant.errors import CotenantError
-from cotenant.isolation import delegation, v2tree
+from cotenant.isolation import delegation
 from cotenant.isolation.backend import NotIsolatedError, RunName
 from cotenant.isolation.estate import clear
 from cotenant.isolation.v2 import V2
@@ -158,18 +158,3 @@ def test_the_reaper_clears_what_the_runner_left(v2_kernel: FakeV2) -> None:
     assert v2_kernel.place_of(os.getpid()) == [v2_kernel.own]
     assert v2_kernel.handed(v2_kernel.own) == []
     clear(estate, str(RunName()))
-
-
-def test_whoever_else_is_in_the_leaf_ends(v2_kernel: FakeV2, monkeypatch: pytest.MonkeyPatch) -> None:
-    backend = opened(v2_kernel)
-    killed: list[int] = []
-    monkeypatch.setattr(os, "kill", lambda pid, number: killed.append(pid))
-    monkeypatch.setattr(v2tree, "divided", lambda level, ours: _divided(level, ours, killed))
-    backend.close()
-    assert killed == [4000001]
-
-
-def _divided(level: Path, ours: bool, killed: list[int]) -> list[int]:
-    if ours or level.name != LEAF:
-        return delegation.divided(level, ours)
-    return [] if killed else [4000001]

@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-import signal
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +18,7 @@ from pathlib import Path
 from cotenant.isolation import cgroupfs
 from cotenant.isolation.backend import OURS, NotIsolatedError
 from cotenant.isolation.delegation import described, divided, is_root
+from cotenant.isolation.processes import kill_marked
 from cotenant.isolation.v2group import Group, kill_all
 
 ESSENTIAL = ("memory",)
@@ -27,6 +28,9 @@ NEEDED = (*ESSENTIAL, "cpuset")
 WANTED = ("pids", "cpu", "io")
 LEAF = "runner"
 MOVES = 100
+LEAVE_WAIT_S = 5.0
+"""Who was killed is listed until its memory is given back, and cannot be moved meanwhile."""
+LEAVE_POLL_S = 0.0005
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,23 +113,24 @@ class Tree:
         raise NotIsolatedError(f"processes keep appearing in {level}")
 
     def _leave(self, name: str) -> None:
-        """Empty a run's leaf: who is ours goes back to the top, who is not ends."""
+        """Empty a run's leaf: what carries the run's marker ends; who else is there came from the top, and goes back.
+
+        These are we ourselves, and in a dead run's leaf also what its shell had started before it.
+        """
         leaf = self.run(name) / LEAF
-        # 0 is one of another PID namespace, and would be our own process group.
-        for pid in filter(None, divided(leaf, ours=False)):
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
-        own = divided(leaf, ours=True)
+        if divided(leaf, ours=False):
+            kill_marked(name)
         # Where nobody of us is inside, another run may live on what the top hands down.
-        with contextlib.nullcontext() if own else contextlib.suppress(OSError):
+        with contextlib.nullcontext() if divided(leaf, ours=True) else contextlib.suppress(OSError):
             for level in reversed(self.levels(name)):
                 _disable(level)
-        for _ in range(MOVES):
-            if not own:
-                return
-            _move(own, self.top)
-            own = divided(leaf, ours=True)
-        raise NotIsolatedError(f"processes keep appearing in {leaf}")
+        deadline = time.monotonic() + LEAVE_WAIT_S
+        # 0 is one of another PID namespace: nothing names it to the kernel.
+        while pids := [pid for pid in cgroupfs.pids(leaf) if pid]:
+            if time.monotonic() > deadline:
+                raise NotIsolatedError(f"{_named(pids)} do not leave {leaf}")
+            _move(pids, self.top)
+            time.sleep(LEAVE_POLL_S)
 
 
 def controllers(file: Path) -> frozenset[str]:

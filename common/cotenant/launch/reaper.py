@@ -52,12 +52,15 @@ class Reaper:
         """Have a living reaper. One that dies at once is met again by the next call."""
         if self._process is not None and self._process.poll() is None:
             return
+        from cotenant.protocol.messages import REAPER_VARIABLE
+
         self._hang_up()
         with os.fdopen(os.memfd_create("will"), "w+") as will:
             json.dump(self._estate, will)
             will.seek(0)
             self._process = subprocess.Popen(
                 [sys.executable, "-I", "-S", __file__, str(will.fileno())],
+                env={**os.environ, REAPER_VARIABLE: str(self._estate["run"])},
                 stdin=subprocess.PIPE,
                 stdout=subprocess.DEVNULL,
                 pass_fds=[will.fileno()],

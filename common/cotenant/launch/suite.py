@@ -25,7 +25,7 @@ from cotenant.isolation.choose import choose_backend
 from cotenant.isolation.estate import memory_cgroups
 from cotenant.isolation.lock import SuiteLock, lock_path
 from cotenant.isolation.orphans import adopt_orphans, end_orphans, now_ticks
-from cotenant.isolation.processes import sweep_marked
+from cotenant.isolation.processes import await_reapers, sweep_marked
 from cotenant.isolation.shm import ShmWatch, present
 from cotenant.launch import data
 from cotenant.launch.commons import commons
@@ -155,7 +155,8 @@ class SuiteRun:
         self._places.meeting.mkdir(mode=0o700)
         self._own_children = adopt_orphans()
         with _isolation_errors():
-            # First: a dead run's fork bomb ends with its slice, while its marked processes would outrun a search.
+            await_reapers()
+            # Cgroups first: a dead run's fork bomb ends with its slice, while its marked processes would outrun a search.
             self.chosen.backend.sweep()
             sweep_marked()
             self._places.sweep()
