@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from commands.fakehosts import cgroup_setup
-from cotenant.isolation.backend import start_ticks
+from cotenant.isolation.backend import RunName
 from isolation.conftest import v1_mounts
 from tenants.suites import ROOT, Suites, job
 
@@ -62,14 +62,14 @@ def test_twice_changes_nothing_and_remove_undoes_it(bases: list[Path]) -> None:
 def test_remove_takes_what_dead_runs_left(bases: list[Path]) -> None:
     cgroup_setup("--user", "nobody")
     for place in bases:
-        (place / "4194303-1/t0").mkdir(parents=True)
+        (place / "4194303-1-1/t0").mkdir(parents=True)
     assert cgroup_setup("--remove", "--user", "nobody").returncode == 0
     assert not any(place.exists() for place in bases)
 
 
 def test_remove_refuses_while_a_suite_runs(bases: list[Path]) -> None:
     cgroup_setup("--user", "nobody")
-    run = bases[0] / f"{os.getpid()}-{start_ticks(os.getpid())}"
+    run = bases[0] / str(RunName())
     run.mkdir()
     said = cgroup_setup("--remove", "--user", "nobody")
     assert said.returncode == 1

@@ -26,6 +26,7 @@ from cotenant.findings.checks import (
     load,
     locality,
     memory,
+    other_runs,
     packages,
     persistence,
     power,
@@ -85,6 +86,7 @@ FAULTS: list[Case] = [
     (container, {"machine": server(memory_bytes=32 * GIB)}, "container_limits", "info", "32.00 GiB of 64.00 GiB"),
     (container, {"machine": server(quota=2.5)}, "container_limits", "info", "the time of 2.5 processors"),
     (container, {"machine": server(quota=2.5)}, "processor_quota", "warning", "2.5"),
+    (other_runs, {"isolation": Isolation("v1", elsewhere=(Path("/c/7-8-9"),))}, "run_elsewhere", "warning", "7-8-9"),
     (governor, {"clocking": clocks(governors=("powersave",))}, "governor", "warning", "powersave"),
     (governor, {"clocking": clocks(governors=("performance", "schedutil"))}, "governor", "warning", "schedutil"),
     (

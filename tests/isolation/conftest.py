@@ -8,11 +8,12 @@ import signal
 import subprocess
 import tempfile
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from cotenant.isolation import delegation
+from cotenant.isolation import delegation, namespaces
 from cotenant.isolation.backend import RunName, start_ticks
 from cotenant.isolation.v1 import NEEDED, WANTED
 from cotenant.machine.limits import cgroup_mounts
@@ -53,6 +54,13 @@ def dead_run() -> RunName:
         name = RunName(process.pid, start_ticks(process.pid) or 0)
         process.kill()
     return name
+
+
+@pytest.fixture
+def run_elsewhere(dead_run: RunName, monkeypatch: pytest.MonkeyPatch) -> RunName:
+    """The name of a run in a PID namespace that cannot be seen from this one."""
+    monkeypatch.setattr(namespaces, "INITIAL", 0)
+    return replace(dead_run, namespace=1)
 
 
 @pytest.fixture

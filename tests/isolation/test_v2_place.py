@@ -135,17 +135,26 @@ def test_a_dead_run_is_swept_wherever_it_lived(v2_kernel: FakeV2, dead_run: RunN
         assert [path.name for path in place.iterdir() if path.is_dir()] == ["some-thing"]
 
 
-def test_a_run_of_another_pid_namespace_is_left_alone(
-    v2_kernel: FakeV2, dead_run: RunName, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    inside = v2_kernel.own / HOME / str(dead_run) / "t0"
-    inside.mkdir(parents=True)
-    v2_kernel.enter(inside, 0)
-    assert V2(v2_kernel.mounts).sweep() == []
-    v2_kernel.enter(inside, STRANGER)
-    monkeypatch.setattr("cotenant.isolation.processes.is_foreign", lambda pid: True)
-    assert V2(v2_kernel.mounts).sweep() == []
-    assert inside.is_dir()
+def test_a_run_in_a_pid_namespace_that_cannot_be_seen(v2_kernel: FakeV2, run_elsewhere: RunName) -> None:
+    """Between two launches it has no slices. What shows its end is the runner's leaf, where it has one."""
+    run = v2_kernel.own / HOME / str(run_elsewhere)
+    run.mkdir(parents=True)
+    backend = V2(v2_kernel.mounts)
+    assert (backend.sweep(), backend.elsewhere()) == ([], (run,))
+    (run / LEAF).mkdir()
+    v2_kernel.enter(run / LEAF, 0)
+    assert (backend.sweep(), backend.elsewhere()) == ([], (run,))
+    v2_kernel.enter(run / LEAF)
+    assert backend.elsewhere() == ()
+    assert backend.sweep() == [str(run_elsewhere)]
+
+
+def test_what_cannot_be_read_shows_no_end(v2_kernel: FakeV2, run_elsewhere: RunName) -> None:
+    run = v2_kernel.own / HOME / str(run_elsewhere)
+    (run / LEAF).mkdir(parents=True)
+    v2_kernel.put(run / LEAF / "cgroup.events", "populated perhaps")
+    backend = V2(v2_kernel.mounts)
+    assert (backend.sweep(), backend.elsewhere()) == ([], (run,))
 
 
 def test_the_reaper_clears_what_the_runner_left(v2_kernel: FakeV2) -> None:

@@ -23,6 +23,8 @@ class Isolation:
     name: str
     unenforced: tuple[str, ...] = ()
     findings: tuple[Finding, ...] = ()
+    elsewhere: tuple[Path, ...] = ()
+    """The cgroups of runs in other PID namespaces that may still go on."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,6 @@ import contextlib
 import os
 import signal
 import time
-from collections.abc import Iterable
 from pathlib import Path
 
 from cotenant.isolation.backend import NotIsolatedError, RunName
@@ -62,35 +61,9 @@ def await_reapers() -> None:
 def _dead_runs(variable: str) -> set[str]:
     """Return the runs whose runner is dead of which a living process carries the name in this variable."""
     prefix = f"{variable}=".encode()
-    dead = set()
-    for pid in _pids():
-        for value in _environment(pid):
-            if value.startswith(prefix):
-                name = RunName.parse(value.removeprefix(prefix).decode(errors="replace"))
-                if name is not None and not name.alive and not is_foreign(pid):
-                    dead.add(str(name))
-    return dead
-
-
-def is_foreign(pid: int) -> bool | None:
-    """Whether a process lives in another PID namespace: the number of its runner means nothing to us.
-
-    None of a process that is gone, or that may not be looked at.
-    """
-    try:
-        return Path(f"/proc/{pid}/ns/pid").readlink() != Path("/proc/self/ns/pid").readlink()
-    except OSError:
-        return None
-
-
-def live_elsewhere(pids: Iterable[int]) -> bool:
-    """Whether a run is of another PID namespace, and so is its runner: a process of it is unseen, or none is ours.
-
-    The number 0 stands in a cgroup for a process that cannot be seen from here. Which of them have ended since they
-    were listed says nothing.
-    """
-    found = {pid: is_foreign(pid) for pid in pids}
-    return 0 in found or (True in found.values() and False not in found.values())
+    values = {value for pid in _pids() for value in _environment(pid) if value.startswith(prefix)}
+    runs = [RunName.parse(value.removeprefix(prefix).decode(errors="replace")) for value in values]
+    return {str(run) for run in runs if run is not None and run.alive is False}
 
 
 def _markers(run: str, tenant: int | None) -> set[bytes]:

@@ -33,10 +33,17 @@ class Group:
         except OSError as error:
             raise NotIsolatedError(f"the processes of a slice cannot be listed: {error}") from error
 
+    def populated(self) -> bool:
+        """Whether anybody lives inside: the dead that nobody has waited for do not count. Raises NotIsolatedError."""
+        try:
+            return bool(cgroupfs.field(self.directory / "cgroup.events", "populated"))
+        except (OSError, ValueError) as error:
+            raise NotIsolatedError(f"whether {self.directory} is empty cannot be read: {error}") from error
+
     def kill(self) -> None:
         """Kill every process inside and wait until none is left. Raises NotIsolatedError if some survive."""
         patience = Patience(KILL_WAIT_S)
-        while self._populated():
+        while self.populated():
             if not self.kill_at_once():
                 self._kill_frozen()
             self._await_end()
@@ -62,16 +69,9 @@ class Group:
         if failures:
             raise NotIsolatedError("; ".join(failures))
 
-    def _populated(self) -> bool:
-        """Whether anybody lives inside: the dead that nobody has waited for do not count."""
-        try:
-            return bool(cgroupfs.field(self.directory / "cgroup.events", "populated"))
-        except (OSError, ValueError) as error:
-            raise NotIsolatedError(f"whether {self.directory} is empty cannot be read: {error}") from error
-
     def _await_end(self) -> None:
         deadline = time.monotonic() + AGAIN_S
-        while self._populated() and time.monotonic() < deadline:
+        while self.populated() and time.monotonic() < deadline:
             time.sleep(POLL_S)
 
     def _kill_frozen(self) -> None:

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cotenant.isolation import cgroupfs
-from cotenant.isolation.backend import OURS, NotIsolatedError
+from cotenant.isolation.backend import OURS, NotIsolatedError, RunName
 from cotenant.isolation.delegation import described, divided, is_root
 from cotenant.isolation.processes import kill_marked
 from cotenant.isolation.v2group import Group, kill_all
@@ -47,6 +47,22 @@ class Tree:
 
     def run(self, name: str) -> Path:
         return self.home / name
+
+    def runs(self) -> list[RunName]:
+        """Return the runs that have a cgroup here."""
+        names = sorted(path.name for path in self.home.glob("*-*") if path.is_dir())
+        return [run for name in names if (run := RunName.parse(name)) is not None]
+
+    def is_dead(self, run: RunName) -> bool | None:
+        """Whether a run's runner is dead; None where nothing shows it.
+
+        Of one that cannot be seen from here its leaf shows it: nobody lives there after it, and after its reaper.
+        """
+        alive, leaf = run.alive, self.run(str(run)) / LEAF
+        if alive is None and leaf.is_dir():
+            with contextlib.suppress(NotIsolatedError):
+                return not Group(leaf).populated()
+        return None if alive is None else not alive
 
     def levels(self, name: str) -> list[Path]:
         """Return the cgroups that hand controllers down to slices, the top first."""

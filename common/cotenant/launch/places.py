@@ -14,7 +14,7 @@ from pathlib import Path
 from cotenant.isolation.backend import RunName
 
 SOCKET_PATH_BYTES = 107
-SOCKET_ROOM_BYTES = len("/4194304-99999999999/t1023")
+SOCKET_ROOM_BYTES = len("/4194304-99999999999-4294967295/t1023")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class Places:
         """Remove the own directories of runs that are dead, of this user and since this host's boot."""
         for path in [path for own in self.own for path in own.parent.glob(f"{_prefix()}*")]:
             run = RunName.parse(path.name.removeprefix(_prefix()))
-            if run is not None and not run.alive and path.lstat().st_uid == os.getuid():
+            if run is not None and run.alive is False and path.lstat().st_uid == os.getuid():
                 shutil.rmtree(path, ignore_errors=True)
 
 

@@ -105,7 +105,7 @@ class SuiteRun:
         backend, plan = self.chosen.backend, self._resolver.plans["student"]
         facts = dataclasses.replace(
             gather(self._machine, self._places.purposes),
-            isolation=Isolation(backend.name, backend.unenforced),
+            isolation=Isolation(backend.name, backend.unenforced, elsewhere=backend.elsewhere()),
             plan=plan,
             loader_bytes=loader_bytes(self.starts),
         )
@@ -156,7 +156,7 @@ class SuiteRun:
         self._own_children = adopt_orphans()
         with _isolation_errors():
             await_reapers()
-            # Cgroups first: a dead run's fork bomb ends with its slice, while its marked processes would outrun a search.
+            # Cgroups first: a dead run's fork bomb ends with its slice, while a search by marker would be outrun.
             self.chosen.backend.sweep()
             sweep_marked()
             self._places.sweep()
