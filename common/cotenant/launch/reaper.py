@@ -14,7 +14,6 @@ import importlib
 import json
 import os
 import re
-import shutil
 import signal
 import subprocess
 import sys
@@ -93,6 +92,7 @@ def reap(estate: dict[str, Any]) -> None:
     from cotenant.isolation.estate import clear, kill, memory_cgroups
     from cotenant.isolation.processes import kill_marked
     from cotenant.isolation.shm import ShmWatch
+    from cotenant.launch.removal import remove_tree
 
     run, slices = estate["run"], estate["slices"]
     before = {(device, inode) for device, inode in estate["shm"]}
@@ -104,7 +104,7 @@ def reap(estate: dict[str, Any]) -> None:
         with contextlib.suppress(OSError):
             step()
     for directory in estate["directories"]:
-        shutil.rmtree(directory, ignore_errors=True)
+        remove_tree(Path(directory))
     half_written = re.compile(HALF_WRITTEN.format(run.partition("-")[0]))
     for path in Path(estate["output"]).glob(".*"):
         if half_written.fullmatch(path.name):
@@ -116,8 +116,8 @@ def main(argv: list[str]) -> int:
         signal.signal(number, signal.SIG_IGN)
     sys.path.insert(0, str(SOURCE_ROOT))
     # Now, not when they are needed: the checkout may change while a suite runs.
-    for name in ("estate", "processes", "shm"):
-        importlib.import_module(f"cotenant.isolation.{name}")
+    for name in ("isolation.estate", "isolation.processes", "isolation.shm", "launch.removal"):
+        importlib.import_module(f"cotenant.{name}")
     with os.fdopen(int(argv[0])) as will:
         estate = json.load(will)
     if sys.stdin.readline() != "farewell\n":

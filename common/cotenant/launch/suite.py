@@ -6,7 +6,6 @@ import contextlib
 import dataclasses
 import functools
 import json
-import shutil
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -35,6 +34,7 @@ from cotenant.launch.launch import Launch
 from cotenant.launch.loaders import loader_bytes
 from cotenant.launch.observer import Observer, Unobserved
 from cotenant.launch.reaper import Reaper
+from cotenant.launch.removal import REMEDY, cleared, remove_tree
 from cotenant.launch.start import Options, Resolver, Start
 from cotenant.machine.counts import HostCounts, host_counts, since
 from cotenant.machine.cpulist import format_list
@@ -121,7 +121,7 @@ class SuiteRun:
             lock.acquire()
             stack.callback(lock.release)
             interruption = stack.enter_context(Interruption())
-            summary = self._open(stack)
+            summary = self._open(stack, tell)
 
             def say(line: str) -> None:
                 summary.append(line)
@@ -138,7 +138,7 @@ class SuiteRun:
             say(total_line(time.monotonic() - begin_s))
         return report
 
-    def _open(self, stack: contextlib.ExitStack) -> Summary:
+    def _open(self, stack: contextlib.ExitStack, tell: Callable[[str], None]) -> Summary:
         """Make directories, reaper and backend; what is made is undone when `stack` closes."""
         options, output, run = self._options, self._places.output, self._options.run
         for directory in (output, self._places.logs):
@@ -150,7 +150,7 @@ class SuiteRun:
         self._reaper.ensure()
         write_whole(output / f"{options.suite.name}.R{options.uid}.resolved.json", self._resolved())
         for directory in own:
-            stack.callback(shutil.rmtree, directory, ignore_errors=True)
+            stack.callback(_remove, directory, tell)
         prepare_directory(self._places.temporary)
         self._places.meeting.mkdir(mode=0o700)
         self._own_children = adopt_orphans()
@@ -159,7 +159,8 @@ class SuiteRun:
             # Cgroups first: a dead run's fork bomb ends with its slice, while a search by marker would be outrun.
             self.chosen.backend.sweep()
             sweep_marked()
-            self._places.sweep()
+            for left in self._places.sweep():
+                tell(f"warning: {left} {REMEDY}")
             self.chosen.backend.open(run)
         stack.callback(self._close)
         return Summary(output)
@@ -245,8 +246,8 @@ class SuiteRun:
             result = dataclasses.replace(result, meters=result.meters | meters, left_behind=left_behind)
         else:
             result = _without_data(start, missing)
-        for order in start.orders:
-            shutil.rmtree(order.temporary, ignore_errors=True)
+        left = cleared(order.temporary for order in start.orders)
+        start = dataclasses.replace(start, findings=(*start.findings, *left))
         records = self._keep(start, result)
         self._observer.ended(records)
         failed = sum(not record.completed for record in records)
@@ -287,6 +288,11 @@ class SuiteRun:
 def _without_data(start: Start, reason: str) -> LaunchResult:
     now = datetime.now(UTC)
     return LaunchResult(tuple(Ending(order, "missing_data", reason) for order in start.orders), now, now, 0, {})
+
+
+def _remove(directory: Path, tell: Callable[[str], None]) -> None:
+    if left := remove_tree(directory):
+        tell(f"warning: {left} {REMEDY}")
 
 
 @contextlib.contextmanager
