@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from cotenant.machine.kernel_files import read_int, read_text, to_int
+from cotenant.machine.kernel_files import fields, read_int, read_text, to_int
 
 V2 = ""
 """The key of the v2 hierarchy, as `/proc/self/cgroup` leaves its controllers empty."""
@@ -88,6 +88,27 @@ def memory_limit(mounts: Mounts) -> int | None:
     limits = [read_int(file) for file in files]
     # 0 would be a cgroup in which nothing can run, so a file that says so is not believed.
     return min((limit for limit in limits if limit), default=None)
+
+
+def memory_left(mounts: Mounts) -> int | None:
+    """Return the bytes that the limits above us leave free, their page cache counted as free; None without a limit."""
+    levels = [
+        (directory, read_int(directory / "memory.limit_in_bytes"), "memory.usage_in_bytes", "total_")
+        for directory in mounts.chain("memory")
+    ]
+    levels += [
+        (directory, read_int(directory / name), "memory.current", "")
+        for directory in mounts.chain(V2)
+        for name in ("memory.max", "memory.high")
+    ]
+    rooms = []
+    for directory, limit, usage, prefix in levels:
+        used = read_int(directory / usage)
+        if limit and used is not None:
+            counted = fields(read_text(directory / "memory.stat"))
+            cache = sum(to_int(counted.get(f"{prefix}{name}", "")) or 0 for name in ("active_file", "inactive_file"))
+            rooms.append(max(0, limit - used + cache))
+    return min(rooms, default=None)
 
 
 def quota_processors(mounts: Mounts) -> float | None:
