@@ -66,6 +66,17 @@ def test_v1_limits_are_the_smallest_on_the_way_up(tmp_path: Path) -> None:
     assert quota_processors(mounts) == 2.5
 
 
+def test_a_v1_limit_above_what_a_container_is_shown(tmp_path: Path) -> None:
+    host(tmp_path, "5:memory:/docker/abc", mount("/sys/fs/cgroup/memory", "cgroup", "memory", "/docker/abc"))
+    shown = tmp_path / CG / "memory"
+    write(shown, {"memory.limit_in_bytes": UNLIMITED_V1, "memory.stat": f"hierarchical_memory_limit {UNLIMITED_V1}"})
+    assert memory_limit(cgroup_mounts(tmp_path)) == UNLIMITED_V1
+    write(shown, {"memory.stat": f"cache 0\nhierarchical_memory_limit {2 << 30}\nhierarchical_memsw_limit 7"})
+    assert memory_limit(cgroup_mounts(tmp_path)) == 2 << 30
+    write(shown, {"memory.limit_in_bytes": 1 << 30})
+    assert memory_limit(cgroup_mounts(tmp_path)) == 1 << 30
+
+
 def test_v2_limits(tmp_path: Path) -> None:
     host(tmp_path, "0::/user.slice/u.scope", mount("/sys/fs/cgroup", "cgroup2", "nsdelegate"))
     own = tmp_path / CG / "user.slice/u.scope"

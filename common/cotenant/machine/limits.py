@@ -86,6 +86,8 @@ def memory_limit(mounts: Mounts) -> int | None:
     files = [directory / "memory.limit_in_bytes" for directory in mounts.chain("memory")]
     files += [directory / name for directory in mounts.chain(V2) for name in ("memory.max", "memory.high")]
     limits = [read_int(file) for file in files]
+    # On v1 the kernel also says what stands above the cgroups that a container is shown.
+    limits += [_counted(directory).get("hierarchical_memory_limit") for directory in mounts.chain("memory")[:1]]
     # 0 would be a cgroup in which nothing can run, so a file that says so is not believed.
     return min((limit for limit in limits if limit), default=None)
 
@@ -105,8 +107,8 @@ def memory_left(mounts: Mounts) -> int | None:
     for directory, limit, usage, prefix in levels:
         used = read_int(directory / usage)
         if limit and used is not None:
-            counted = fields(read_text(directory / "memory.stat"))
-            cache = sum(to_int(counted.get(f"{prefix}{name}", "")) or 0 for name in ("active_file", "inactive_file"))
+            counted = _counted(directory)
+            cache = sum(counted.get(f"{prefix}{name}") or 0 for name in ("active_file", "inactive_file"))
             rooms.append(max(0, limit - used + cache))
     return min(rooms, default=None)
 
@@ -116,6 +118,11 @@ def quota_processors(mounts: Mounts) -> float | None:
     quotas = [_quota_v1(directory) for directory in mounts.chain("cpu")]
     quotas += [_quota_v2(directory) for directory in mounts.chain(V2)]
     return min((quota for quota in quotas if quota is not None), default=None)
+
+
+def _counted(directory: Path) -> dict[str, int | None]:
+    """Return the numbers of a memory cgroup's `memory.stat`."""
+    return {name: to_int(value) for name, value in fields(read_text(directory / "memory.stat")).items()}
 
 
 def _quota_v1(directory: Path) -> float | None:
