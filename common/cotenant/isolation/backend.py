@@ -42,6 +42,8 @@ class ReadBack:
     memory_bytes: int | None = None
     memory_and_swap_bytes: int | None = None
     pids_max: str | None = None
+    oom_group: str | None = None
+    """`1`: out of memory, all of it ends; `0`: one process."""
 
 
 @dataclass(frozen=True, slots=True)
