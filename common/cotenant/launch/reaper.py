@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 SOURCE_ROOT = Path(__file__).resolve().parents[2]
+FAREWELL_WAIT_S = 5.0
 HALF_WRITTEN = r"\.{}-[0-9a-f]{{16}}\.tmp"
 """The name that a file of results.store has until it is whole, by the number of its writer."""
 
@@ -71,15 +72,23 @@ class Reaper:
         """The process, where there is one."""
         return set() if self._process is None else {self._process.pid}
 
-    def farewell(self) -> None:
-        """Send the reaper home: the runner has cleaned up by itself."""
-        if self._process is not None and self._process.stdin is not None:
+    def farewell(self) -> str:
+        """Send the reaper home: the runner has cleaned up by itself. Return what is to be said of it, "" as a rule."""
+        if self._process is None:
+            return ""
+        if self._process.stdin is not None:
             with contextlib.suppress(BrokenPipeError):
                 self._process.stdin.write(b"farewell\n")
                 self._process.stdin.flush()
         self._hang_up()
-        if self._process is not None:
-            self._process.wait()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(FAREWELL_WAIT_S)
+            return ""
+        self._process.kill()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(FAREWELL_WAIT_S)
+            return f"The reaper (pid {self._process.pid}) did not end within {FAREWELL_WAIT_S:g} s and was killed."
+        return f"The reaper (pid {self._process.pid}) cannot be killed."
 
     def _hang_up(self) -> None:
         if self._process is not None and self._process.stdin is not None:

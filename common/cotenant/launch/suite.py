@@ -146,11 +146,11 @@ class SuiteRun:
         own = self._places.own
         self._reaper = Reaper(str(run), self.chosen.backend.estate(), own, output, present())
         # First, and sent home last: from here on nothing is made that it does not know of.
-        stack.callback(self._reaper.farewell)
+        stack.callback(_warn, tell, self._reaper.farewell)
         self._reaper.ensure()
         write_whole(output / f"{options.suite.name}.R{options.uid}.resolved.json", self._resolved())
         for directory in own:
-            stack.callback(_remove, directory, tell)
+            stack.callback(_warn, tell, functools.partial(remove_tree, directory), REMEDY)
         prepare_directory(self._places.temporary)
         self._places.meeting.mkdir(mode=0o700)
         self._own_children = adopt_orphans()
@@ -290,9 +290,10 @@ def _without_data(start: Start, reason: str) -> LaunchResult:
     return LaunchResult(tuple(Ending(order, "missing_data", reason) for order in start.orders), now, now, 0, {})
 
 
-def _remove(directory: Path, tell: Callable[[str], None]) -> None:
-    if left := remove_tree(directory):
-        tell(f"warning: {left} {REMEDY}")
+def _warn(tell: Callable[[str], None], step: Callable[[], str], remedy: str = "") -> None:
+    """Do the last step of something, and tell what it says of it."""
+    if sentence := step():
+        tell(f"warning: {sentence} {remedy}".rstrip())
 
 
 @contextlib.contextmanager
