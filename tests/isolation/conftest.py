@@ -67,6 +67,7 @@ def run_elsewhere(dead_run: RunName, monkeypatch: pytest.MonkeyPatch) -> RunName
 def fake_root(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """Where a fake is made. Not in /dev/shm: a suite elsewhere on this machine reports what is new there."""
     monkeypatch.setattr("cotenant.isolation.cgroupfs.REMOVE_WAIT_S", 0.01)
+    monkeypatch.setattr("cotenant.isolation.shares.user_room", lambda: None)
     with tempfile.TemporaryDirectory() as root:
         yield Path(root)
         monkeypatch.undo()
