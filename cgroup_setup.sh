@@ -96,12 +96,13 @@ own() {
     fi
 }
 
-# is_alive PID-START: whether the runner that a run's directory is named after still runs.
+# is_alive PID-START-NAMESPACE: whether that runner still runs, as far as it can be seen from here.
 is_alive() {
-    local stat
-    stat=$(cat "/proc/${1%%-*}/stat" 2>/dev/null) || return 1
+    local pid start stat
+    IFS=- read -r pid start _ <<<"$1"
+    stat=$(cat "/proc/$pid/stat" 2>/dev/null) || return 1
     read -ra stat <<<"${stat##*) }"
-    [ "${stat[19]}" = "${1#*-}" ]
+    [ "${stat[19]}" = "$start" ]
 }
 
 # drop DIRECTORY: remove a cgroup and the empty ones below it.

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from commands.fakehosts import cgroup_setup
-from cotenant.isolation.backend import start_ticks
+from cotenant.isolation.backend import RunName
 from isolation.conftest import v1_mounts
 from tenants.suites import ROOT, Suites, job
 
@@ -62,14 +62,14 @@ def test_twice_changes_nothing_and_remove_undoes_it(bases: list[Path]) -> None:
 def test_remove_takes_what_dead_runs_left(bases: list[Path]) -> None:
     cgroup_setup("--user", "nobody")
     for place in bases:
-        (place / "4194303-1/t0").mkdir(parents=True)
+        (place / "4194303-1-1/t0").mkdir(parents=True)
     assert cgroup_setup("--remove", "--user", "nobody").returncode == 0
     assert not any(place.exists() for place in bases)
 
 
 def test_remove_refuses_while_a_suite_runs(bases: list[Path]) -> None:
     cgroup_setup("--user", "nobody")
-    run = bases[0] / f"{os.getpid()}-{start_ticks(os.getpid())}"
+    run = bases[0] / str(RunName())
     run.mkdir()
     said = cgroup_setup("--remove", "--user", "nobody")
     assert said.returncode == 1
@@ -100,7 +100,7 @@ def test_that_user_runs_a_suite_in_slices(bases: list[Path]) -> None:
         (folder / "tmp").mkdir()
         os.chown(folder / "tmp", NOBODY.pw_uid, NOBODY.pw_gid)
         suites = Suites(folder, folder / "tmp", BASE, "v1")
-        jobs = suites.jobs([job()])
+        jobs = suites.jobs([job("rogue.py", "--at", "hello", "--do", "shut")])
         # The checkout or the interpreter may lie in root's home: reading is not what is tested here.
         user = f"setpriv --reuid {NOBODY.pw_uid} --regid {NOBODY.pw_gid} --clear-groups"
         reading = "--inh-caps +dac_read_search --ambient-caps +dac_read_search"
@@ -119,6 +119,7 @@ def test_that_user_runs_a_suite_in_slices(bases: list[Path]) -> None:
             for what in ("processors", "nodes", "memory_bytes"):
                 assert isolation["read_back"][what] == isolation["planned"][what]
         assert suites.processes() == []
-        assert list((folder / "tmp").iterdir()) == []
+        # Also what a tenant has closed to its own user.
+        assert suites.directories() == []
     assert {place.stat().st_uid for place in bases} == {NOBODY.pw_uid}
     assert not [path for place in bases for path in place.iterdir() if path.is_dir()]

@@ -8,11 +8,12 @@ import signal
 import subprocess
 import tempfile
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from cotenant.isolation import delegation
+from cotenant.isolation import delegation, namespaces
 from cotenant.isolation.backend import RunName, start_ticks
 from cotenant.isolation.v1 import NEEDED, WANTED
 from cotenant.machine.limits import cgroup_mounts
@@ -56,9 +57,17 @@ def dead_run() -> RunName:
 
 
 @pytest.fixture
+def run_elsewhere(dead_run: RunName, monkeypatch: pytest.MonkeyPatch) -> RunName:
+    """The name of a run in a PID namespace that cannot be seen from this one."""
+    monkeypatch.setattr(namespaces, "INITIAL", 0)
+    return replace(dead_run, namespace=1)
+
+
+@pytest.fixture
 def fake_root(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """Where a fake is made. Not in /dev/shm: a suite elsewhere on this machine reports what is new there."""
     monkeypatch.setattr("cotenant.isolation.cgroupfs.REMOVE_WAIT_S", 0.01)
+    monkeypatch.setattr("cotenant.isolation.shares.user_room", lambda: None)
     with tempfile.TemporaryDirectory() as root:
         yield Path(root)
         monkeypatch.undo()

@@ -12,15 +12,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cotenant.isolation import backend
+from cotenant.isolation import backend, namespaces
 from cotenant.isolation.backend import FLOWS, Counters, RunName, expected, owner, start_ticks
 from cotenant.isolation.enabling import enabled_by
 from isolation.shim import sleeper, slice_of
 
 
-@given(st.integers(1, 1 << 22), st.integers(0, 1 << 60))
-def test_a_name_reads_back(pid: int, ticks: int) -> None:
-    name = RunName(pid, ticks)
+@given(st.integers(1, 1 << 22), st.integers(0, 1 << 60), st.integers(0, 1 << 32))
+def test_a_name_reads_back(pid: int, ticks: int, namespace: int) -> None:
+    name = RunName(pid, ticks, namespace)
     assert RunName.parse(str(name)) == name
 
 
@@ -31,7 +31,8 @@ def test_only_what_a_run_is_called_is_a_name(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "-", "1", "1-", "-1", "1-2-3", "01-2", "1-02", " 1-2", "1-2\n", "²-1", "٣-4", "t0"]
+    "text",
+    ["", "-", "1", "1-2", "1-2-", "-1-2", "1-2-3-4", "01-2-3", "1-02-3", " 1-2-3", "1-2-3\n", "²-1-2", "٣-4-5", "t0"],
 )
 def test_no_name(text: str) -> None:
     assert RunName.parse(text) is None
@@ -47,6 +48,26 @@ def test_our_own_run_is_alive() -> None:
 def test_a_number_that_another_process_has_now_is_dead() -> None:
     own = RunName()
     assert not RunName(own.pid, own.start_ticks + 1).alive
+
+
+def test_whether_a_runner_lives_in_a_namespace_that_shows_nothing_is_not_known(run_elsewhere: RunName) -> None:
+    assert run_elsewhere.is_elsewhere
+    assert run_elsewhere.alive is None
+
+
+def test_from_the_first_namespace_everybody_is_seen(run_elsewhere: RunName, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(namespaces, "INITIAL", namespaces.namespace_of())
+    assert run_elsewhere.alive is False
+
+
+def test_a_kernel_without_namespaces_names_runs_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(path: Path) -> None:
+        raise FileNotFoundError
+
+    monkeypatch.setattr(Path, "stat", refuse)
+    assert RunName().namespace == 0
+    assert RunName().alive
+    assert RunName.parse(str(RunName())) == RunName()
 
 
 def test_a_process_that_has_ended_is_dead(dead_run: RunName) -> None:

@@ -7,16 +7,16 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from cotenant.isolation import processes
 from cotenant.isolation.backend import NotIsolatedError, RunName, start_ticks
-from cotenant.isolation.processes import is_foreign, kill_marked, live_elsewhere, marked, sweep_marked
-from cotenant.protocol.messages import RUN_VARIABLE, TENANT_VARIABLE
+from cotenant.isolation.namespaces import namespace_of
+from cotenant.isolation.processes import await_reapers, kill_marked, marked, sweep_marked
+from cotenant.protocol.messages import REAPER_VARIABLE, RUN_VARIABLE, TENANT_VARIABLE
+from isolation.namespace import in_its_own_namespace
 from isolation.shim import PATIENCE_S, eventually, is_dead, numbers, sleeper
 
 FAMILY = """
@@ -128,9 +128,30 @@ def test_sweep_ends_the_run_of_a_zombie() -> None:
             assert left.wait(PATIENCE_S) == -signal.SIGKILL
 
 
+def test_reapers_of_dead_runs_are_waited_for(run: str, dead_run: RunName) -> None:
+    """What they clear besides a sweep would be lost, and two would be clearing at once."""
+    line = ["sleep", "0.3"]
+    with (
+        subprocess.Popen(line, env={**os.environ, REAPER_VARIABLE: str(dead_run)}) as at_work,
+        sleeper({**os.environ, REAPER_VARIABLE: run}) as idle,
+    ):
+        await_reapers()
+        assert is_dead(at_work.pid)
+        assert idle.poll() is None
+
+
+def test_a_reaper_that_has_stopped_is_not_waited_for_for_ever(
+    dead_run: RunName, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(processes, "REAPER_WAIT_S", 0.05)
+    with sleeper({**os.environ, REAPER_VARIABLE: str(dead_run)}) as stopped:
+        await_reapers()
+        assert stopped.poll() is None
+
+
 def test_sweep_leaves_other_words_alone() -> None:
-    with sleeper(environment("yesterday")) as one, sleeper(environment("1-2-3")) as two:
-        assert not {"yesterday", "1-2-3"} & set(sweep_marked())
+    with sleeper(environment("yesterday")) as one, sleeper(environment("1-2")) as two:
+        assert not {"yesterday", "1-2"} & set(sweep_marked())
         assert one.poll() is two.poll() is None
 
 
@@ -141,36 +162,27 @@ def test_a_runner_that_was_started_inside_a_tenant_does_not_end_itself(run: str)
     assert (said.returncode, said.stderr) == (0, "")
 
 
-@contextmanager
-def in_its_own_namespace(variables: dict[str, str], noted: Path) -> Iterator[int]:
-    """A marked process, its pid outside, in a PID namespace that its parent made."""
-    line = ["unshare", "--pid", "--fork", "--kill-child", "env", *[f"{k}={v}" for k, v in variables.items()]]
-    with subprocess.Popen([*line, "sh", "-c", f"echo up > {noted}; exec sleep 1000"]) as outer:
-        eventually(lambda: noted.exists() or outer.poll() is not None, "a namespace")
-        if outer.poll() is not None:
-            pytest.skip("PID namespaces cannot be made here")
-        (inner,) = (int(word) for word in Path(f"/proc/{outer.pid}/task/{outer.pid}/children").read_text().split())
-        try:
-            yield inner
-        finally:
-            outer.kill()
-
-
-def test_sweep_leaves_another_pid_namespace_alone(dead_run: RunName, tmp_path: Path) -> None:
-    with in_its_own_namespace({RUN_VARIABLE: str(dead_run)}, tmp_path / "up") as inner:
+def test_sweep_ends_what_a_dead_run_left_in_a_pid_namespace_of_its_own(dead_run: RunName, tmp_path: Path) -> None:
+    with in_its_own_namespace(tmp_path / "up", {RUN_VARIABLE: str(dead_run)}) as inner:
         assert marked(str(dead_run)) == [inner]
-        assert is_foreign(inner)
-        assert str(dead_run) not in sweep_marked()
-        assert not is_dead(inner)
-        assert live_elsewhere([inner])
-        # One that has ended since it was listed is no sign that the others are ours.
-        assert live_elsewhere([inner, dead_run.pid])
-        assert live_elsewhere([os.getpid(), 0])
-        assert not live_elsewhere([inner, os.getpid()])
-    assert not live_elsewhere([])
-    assert not live_elsewhere([dead_run.pid])
-    assert not is_foreign(os.getpid())
-    assert not is_foreign(dead_run.pid)
+        assert str(dead_run) in sweep_marked()
+        assert is_dead(inner)
+
+
+def test_sweep_leaves_a_run_alone_whose_runner_cannot_be_seen(run_elsewhere: RunName) -> None:
+    with sleeper(environment(run_elsewhere)) as kept:
+        assert str(run_elsewhere) not in sweep_marked()
+        assert kept.poll() is None
+
+
+def test_a_runner_in_a_namespace_below_ours_is_known_by_its_number_there(tmp_path: Path) -> None:
+    with in_its_own_namespace(tmp_path / "up") as inner:
+        name = RunName(1, start_ticks(inner) or 0, namespace_of(inner))
+        assert name.is_elsewhere
+        assert name.alive
+        assert not RunName(2, name.start_ticks, name.namespace).alive
+        assert not RunName(1, name.start_ticks + 1, name.namespace).alive
+    eventually(lambda: not name.alive, "its end")
 
 
 def test_processes_that_come_and_go_while_they_are_listed(run: str) -> None:

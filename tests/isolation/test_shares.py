@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cotenant.isolation import shares
 from cotenant.isolation.backend import PIDS_MAX
 from cotenant.isolation.plan import plan
 from cotenant.isolation.shares import KEPT_BACK, pids_share
@@ -15,6 +21,29 @@ from machine.invented import machine
 
 LEVELS = st.lists(st.tuples(st.none() | st.integers(0, 100_000), st.integers(0, 50_000)), min_size=1, max_size=4)
 """Of each cgroup from ours upwards: its limit, and how many processes it has."""
+
+
+COUNTS = """
+import os, resource, threading
+from cotenant.isolation.shares import user_room
+resource.setrlimit(resource.RLIMIT_NPROC, (4000, 4000))
+assert user_room() is None
+os.setuid(60000 + os.getpid() % 5000)
+room, done = user_room(), threading.Event()
+assert 3000 < room < 4000
+for _ in range(3):
+    threading.Thread(target=done.wait).start()
+print(room - user_room())
+done.set()
+"""
+
+
+@pytest.fixture(autouse=True, scope="module")
+def no_limit_of_the_user() -> Iterator[None]:
+    """Who runs these tests may be under one."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(shares, "user_room", lambda: None)
+        yield
 
 
 def share(root: Path, levels: list[tuple[int | None, int]], slices: int) -> int:
@@ -45,3 +74,19 @@ def test_a_quota_of_processors_leaves_processes_to_those_that_it_admits(tmp_path
     """Of 96 processors ten are given out: data loaders and threads need more than a part in 96 each."""
     slices = plan(machine(2, 24, 2, quota=10.0), 2).slices
     assert [share(tmp_path / str(one.tenant), [(2048, 0)], one.slices) for one in slices] == [921, 921]
+
+
+def test_a_limit_on_the_users_processes_is_shared_out_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is on all that the user runs: a fork bomb in one slice would have taken what the others need."""
+    monkeypatch.setattr(shares, "user_room", lambda: 1000)
+    assert share(tmp_path / "free", [(None, 0)], 4) == 225
+    assert share(tmp_path / "tighter", [(500, 100)], 4) == 90
+    monkeypatch.setattr(shares, "user_room", lambda: -7)
+    assert share(tmp_path / "over", [(None, 0)], 4) == 1
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
+def test_the_limit_counts_threads_and_not_for_root() -> None:
+    environment = os.environ | {"PYTHONPATH": str(Path(shares.__file__).parents[2])}
+    ended = subprocess.run([sys.executable, "-c", COUNTS], env=environment, capture_output=True, text=True, timeout=60)
+    assert (ended.stdout, ended.stderr) == ("3\n", "")

@@ -178,14 +178,12 @@ def test_nobody_of_another_pid_namespace_is_killed_by_the_number_0(
         live.kill()
 
 
-def test_a_dead_run_whose_processes_cannot_be_seen_is_left_alone(kernel: FakeKernel, dead_run: RunName) -> None:
-    """A runner in a sibling container is dead to us, and its tenants are numbers 0 in the twin."""
-    twins = twins_of(kernel)
-    (twins / BASE / str(dead_run) / "t0").mkdir(parents=True)
-    (twins / BASE / str(dead_run) / "t0/cgroup.procs").write_text("0\n")
-    (kernel.mounts["memory"] / BASE / str(dead_run)).mkdir(parents=True)
-    assert V1({**kernel.mounts, V2: twins}, BASE).sweep() == []
-    assert (kernel.mounts["memory"] / BASE / str(dead_run)).is_dir()
+def test_a_run_in_a_pid_namespace_that_cannot_be_seen_is_left_alone(kernel: FakeKernel, run_elsewhere: RunName) -> None:
+    """Between two launches its cgroups are empty, and nothing shows whether its runner lives."""
+    run = kernel.mounts["memory"] / BASE / str(run_elsewhere)
+    run.mkdir(parents=True)
+    backend = V1(kernel.mounts, BASE)
+    assert (backend.sweep(), backend.elsewhere()) == ([], (run,))
 
 
 def test_no_twin_where_a_shim_could_not_join_it(kernel: FakeKernel, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import os
 import signal
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +13,7 @@ import pytest
 from cgroupspy.nodes import Node
 
 from cotenant.isolation.backend import NotIsolatedError, RunName, start_ticks
+from cotenant.isolation.namespaces import INITIAL, namespace_of
 from cotenant.isolation.plan import Slice
 from cotenant.isolation.v1 import V1
 from cotenant.isolation.v1group import Group
@@ -21,6 +21,7 @@ from cotenant.isolation.v1slice import PIDS_MAX, V1Slice
 from cotenant.machine.cpulist import parse
 from cotenant.machine.limits import V2, cgroup_mounts
 from isolation.adversaries import ADVERSARIES, MEMORY_HOG
+from isolation.namespace import in_its_own_namespace
 from isolation.shim import MIB, eventually, is_dead, numbers, sleeper, slice_of, started
 
 pytestmark = pytest.mark.v1
@@ -331,22 +332,22 @@ def test_open_sweeps_a_dead_run_and_leaves_a_live_one(
     assert directories(v1_mounts, v1_base) == []
 
 
-def test_a_run_in_another_pid_namespace_is_not_swept(
-    v1_mounts: Mounts, v1_base: str, pair: tuple[Slice, Slice], dead_run: RunName
+def test_a_run_in_another_pid_namespace_is_swept_when_it_has_ended(
+    v1_mounts: Mounts, v1_base: str, tmp_path: Path
 ) -> None:
-    dead = V1(v1_mounts, v1_base)
-    dead.open(dead_run)
-    live = dead.create(pair[0])
-    enter = "; ".join(f"echo 0 > {file}" for file in live.entry.procs_files)
-    line = ["unshare", "--pid", "--fork", "--kill-child", "sh", "-c", f"{enter}; sleep 1000 & wait"]
-    with subprocess.Popen(line) as outer:
-        eventually(lambda: len(inside(live)) == 2, "the two in a namespace of their own")
-        inner = inside(live)
-        assert outer.pid not in inner
-        assert dead.sweep() == []
-        assert inside(live) == inner
-        outer.kill()
-    dead.close()
+    """As of a container with which we share the base: its runner has another number here, and no slice for now."""
+    backend = V1(v1_mounts, v1_base)
+    with in_its_own_namespace(tmp_path / "up") as inner:
+        name = RunName(1, start_ticks(inner) or 0, namespace_of(inner))
+        V1(v1_mounts, v1_base).open(name)
+        assert backend.sweep() == []
+        assert set(backend.elsewhere()) == set(directories(v1_mounts, f"{v1_base}/{name}"))
+    eventually(lambda: is_dead(inner), "its end")
+    # From within a container nothing shows that it has ended.
+    if namespace_of() == INITIAL:
+        assert backend.sweep() == [str(name)]
+    backend.clear_run(str(name))
+    assert directories(v1_mounts, v1_base) == []
 
 
 def test_a_base_by_another_name_has_to_be_there_and_stays(

@@ -99,9 +99,9 @@ def a_memory_hog_dies_alone_and_is_counted(backend: V2) -> None:
 
 def everybody_inside_dies(backend: V2, kill_at_once: bool = True) -> None:
     live = backend.create(pair()[0])
-    at_once = Group._kill_at_once
+    at_once = Group.kill_at_once
     if not kill_at_once:
-        Group._kill_at_once = lambda self: False
+        Group.kill_at_once = lambda self: False
     try:
         with started(live.entry, "sh", "-c", FORKS) as shim:
             assert shim.says() == "in"
@@ -115,7 +115,7 @@ def everybody_inside_dies(backend: V2, kill_at_once: bool = True) -> None:
         live.remove()
         live.kill()
     finally:
-        Group._kill_at_once = at_once
+        Group.kill_at_once = at_once
 
 
 def everybody_dies_on_an_older_kernel_too(backend: V2) -> None:

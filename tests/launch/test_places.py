@@ -31,6 +31,12 @@ def test_a_dead_run_of_this_host_is_swept_and_a_living_one_stays(tmp_path: Path)
     assert not dead.temporary.exists()
 
 
+def test_what_a_sweep_cannot_remove_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    dead, living = of_run(tmp_path, DEAD), of_run(tmp_path, RunName())
+    monkeypatch.setattr(places, "remove_tree", lambda path: f"{path} stays.")
+    assert living.sweep() == [f"{dead.temporary} stays."]
+
+
 def test_another_host_whose_name_begins_the_same_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     on_host(monkeypatch, HOSTS[0])
     theirs = of_run(tmp_path, DEAD)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from cotenant.machine.limits import V2, cgroup_mounts, memory_limit, own_cgroups, quota_processors
+from cotenant.machine.limits import V2, cgroup_mounts, memory_left, memory_limit, own_cgroups, quota_processors
 from machine.fakehost import mount, write
 
 CG = "sys/fs/cgroup"
@@ -66,6 +66,17 @@ def test_v1_limits_are_the_smallest_on_the_way_up(tmp_path: Path) -> None:
     assert quota_processors(mounts) == 2.5
 
 
+def test_a_v1_limit_above_what_a_container_is_shown(tmp_path: Path) -> None:
+    host(tmp_path, "5:memory:/docker/abc", mount("/sys/fs/cgroup/memory", "cgroup", "memory", "/docker/abc"))
+    shown = tmp_path / CG / "memory"
+    write(shown, {"memory.limit_in_bytes": UNLIMITED_V1, "memory.stat": f"hierarchical_memory_limit {UNLIMITED_V1}"})
+    assert memory_limit(cgroup_mounts(tmp_path)) == UNLIMITED_V1
+    write(shown, {"memory.stat": f"cache 0\nhierarchical_memory_limit {2 << 30}\nhierarchical_memsw_limit 7"})
+    assert memory_limit(cgroup_mounts(tmp_path)) == 2 << 30
+    write(shown, {"memory.limit_in_bytes": 1 << 30})
+    assert memory_limit(cgroup_mounts(tmp_path)) == 1 << 30
+
+
 def test_v2_limits(tmp_path: Path) -> None:
     host(tmp_path, "0::/user.slice/u.scope", mount("/sys/fs/cgroup", "cgroup2", "nsdelegate"))
     own = tmp_path / CG / "user.slice/u.scope"
@@ -95,6 +106,27 @@ def test_hybrid_host_reads_both(tmp_path: Path) -> None:
     assert mounts.own_path() == tmp_path / CG / "unified/b"
     assert memory_limit(mounts) == 2 << 30
     assert quota_processors(mounts) == 0.5
+
+
+def test_what_v1_limits_leave_free(tmp_path: Path) -> None:
+    host(tmp_path, "5:memory:/user/a", mount("/sys/fs/cgroup/memory", "cgroup", "memory"))
+    own = tmp_path / CG / "memory/user/a"
+    write(own.parent.parent, {"memory.limit_in_bytes": UNLIMITED_V1, "memory.usage_in_bytes": 9 << 30})
+    write(own.parent, {"memory.limit_in_bytes": 8 << 30, "memory.usage_in_bytes": 5 << 30})
+    write(own.parent, {"memory.stat": f"active_file 7\ntotal_active_file {1 << 30}\ntotal_inactive_file {1 << 30}"})
+    write(own, {"memory.limit_in_bytes": 16 << 30, "memory.usage_in_bytes": 1 << 30})
+    assert memory_left(cgroup_mounts(tmp_path)) == 5 << 30
+
+
+def test_what_v2_limits_leave_free(tmp_path: Path) -> None:
+    host(tmp_path, "0::/a", mount("/sys/fs/cgroup", "cgroup2", "x"))
+    own = tmp_path / CG / "a"
+    write(own, {"memory.max": "max", "memory.current": 1 << 30})
+    assert memory_left(cgroup_mounts(tmp_path)) is None
+    write(own, {"memory.high": 4 << 30, "memory.stat": f"anon 1\nfile 9\ninactive_file {1 << 20}"})
+    assert memory_left(cgroup_mounts(tmp_path)) == (3 << 30) + (1 << 20)
+    write(own, {"memory.max": 1 << 20})
+    assert memory_left(cgroup_mounts(tmp_path)) == 0
 
 
 @pytest.mark.parametrize(

@@ -88,6 +88,10 @@ def do(words: list[str], runner: Rogue | None) -> None:
         file.flush()
         if os.fork() == 0:
             time.sleep(1000)
+    elif deed == "shut":
+        shut = Path(os.environ["TEMP_DIRECTORY"], "shut")
+        (shut / "in").mkdir(parents=True)
+        shut.chmod(0o500)
     elif deed == "wait":
         while not Path(rest[0]).exists():
             time.sleep(0.01)

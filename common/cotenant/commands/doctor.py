@@ -75,7 +75,8 @@ def _isolation(options: Options) -> tuple[Isolation, Chosen]:
     except IsolationError as error:
         refusal = Finding("not_isolated", "error", error.sentence, error.remedy)
         return Isolation("", NoIsolation.unenforced, (refusal,)), Chosen(NoIsolation())
-    return Isolation(chosen.backend.name, chosen.backend.unenforced, chosen.findings), chosen
+    backend = chosen.backend
+    return Isolation(backend.name, backend.unenforced, chosen.findings, backend.elsewhere()), chosen
 
 
 def _plan(options: Options, machine: Machine, chosen: Chosen) -> tuple[Plan | None, Finding | None]:

@@ -23,6 +23,8 @@ class Isolation:
     name: str
     unenforced: tuple[str, ...] = ()
     findings: tuple[Finding, ...] = ()
+    elsewhere: tuple[Path, ...] = ()
+    """The cgroups of runs in other PID namespaces that may still go on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +63,7 @@ class Facts:
 
     `driver`: there is a sign of NVIDIA's driver. `loader_bytes`: what the loaders of the hungriest launch may hold in
     shared memory at once, by the job file's numbers, 0 where unknown. `stolen_share`: of all time since boot.
+    `memory_left_bytes`: what limits around us leave free, None without one.
     """
 
     machine: Machine
@@ -74,6 +77,7 @@ class Facts:
     devices: tuple[DeviceState, ...]
     driver: bool = False
     loader_bytes: int = 0
+    memory_left_bytes: int | None = None
     isolation: Isolation | None = None
     plan: Plan | None = None
     plan_refusal: Finding | None = None

@@ -10,6 +10,7 @@ from cotenant.findings.facts import Facts
 from cotenant.machine.cpu import clocking
 from cotenant.machine.device_state import device_states
 from cotenant.machine.disk import disks
+from cotenant.machine.limits import cgroup_mounts, memory_left
 from cotenant.machine.load import Load, load_now, processor_ticks
 from cotenant.machine.memory import host_memory, shared_memory
 from cotenant.machine.nvml import has_driver
@@ -40,6 +41,7 @@ def gather(
         stolen_share=stolen / ticks if ticks else 0.0,
         devices=device_states(nvidia_places(machine), root, nvml) if nvidia_places(machine) else (),
         driver=has_driver(root),
+        memory_left_bytes=memory_left(cgroup_mounts(root)),
     )
 
 

@@ -14,6 +14,7 @@ from cotenant.findings.checks import (
     governor,
     load,
     memory,
+    other_runs,
     persistence,
     power,
     shared_memory,
@@ -23,6 +24,7 @@ from cotenant.findings.checks import (
 
 SURROUNDINGS: tuple[Check, ...] = (
     container.CHECK,
+    other_runs.CHECK,
     governor.CHECK,
     boost.CHECK,
     load.CHECK,

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
+from cotenant.isolation import namespaces
 from cotenant.isolation.plan import Slice
 from cotenant.machine.cpulist import format_list
 
@@ -41,6 +42,8 @@ class ReadBack:
     memory_bytes: int | None = None
     memory_and_swap_bytes: int | None = None
     pids_max: str | None = None
+    oom_group: str | None = None
+    """`1`: out of memory, all of it ends; `0`: one process."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +146,9 @@ class Backend(Protocol):
     def sweep(self) -> list[str]:
         """Kill and remove what dead runs of the same owner left in cgroups; return their names."""
 
+    def elsewhere(self) -> tuple[Path, ...]:
+        """Return the cgroups of this owner's runs in other PID namespaces that may still go on; never raises."""
+
     def open(self, run: RunName) -> None:
         """Make the parent of this run's slices, after sweeping what dead runs of the same owner left."""
 
@@ -158,26 +164,40 @@ class Backend(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class RunName:
-    """Names a run after its runner's process, so that a dead run is known from its name alone."""
+    """Names a run after its runner's process, so that a dead run is known from its name alone.
+
+    `namespace` is the inode of the PID namespace that the number is one of.
+    """
 
     pid: int = field(default_factory=os.getpid)
     start_ticks: int = field(default_factory=lambda: start_ticks(os.getpid()) or 0)
+    namespace: int = field(default_factory=namespaces.namespace_of)
 
     def __str__(self) -> str:
-        return f"{self.pid}-{self.start_ticks}"
+        return f"{self.pid}-{self.start_ticks}-{self.namespace}"
 
     @classmethod
     def parse(cls, text: str) -> RunName | None:
         """Return the name a directory carries, or None where it is not one of ours."""
-        pid, _, start = text.partition("-")
-        if not (pid.isdecimal() and start.isdecimal()):
+        parts = text.split("-")
+        if len(parts) != len(cls.__slots__) or not all(part.isdecimal() for part in parts):
             return None
-        name = cls(int(pid), int(start))
+        name = cls(*map(int, parts))
         return name if str(name) == text else None
 
     @property
-    def alive(self) -> bool:
-        return start_ticks(self.pid) == self.start_ticks
+    def is_elsewhere(self) -> bool:
+        """Whether its runner lives, or lived, in another PID namespace than we do."""
+        return self.namespace != namespaces.namespace_of()
+
+    @property
+    def alive(self) -> bool | None:
+        """Whether its runner lives; None of one elsewhere, where that cannot be seen from here."""
+        if not self.is_elsewhere:
+            return start_ticks(self.pid) == self.start_ticks
+        if any(start_ticks(pid) == self.start_ticks for pid in namespaces.seen_from_above(self.pid)):
+            return True
+        return False if namespaces.namespace_of() == namespaces.INITIAL else None
 
 
 def start_ticks(pid: int) -> int | None:

@@ -5,6 +5,7 @@ Neither limits memory, and both find a tenant's processes by the marker in their
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from cotenant.isolation.backend import Counters, Entry, ReadBack, Refusal, RunName
@@ -53,6 +54,9 @@ class NoIsolation:
 
     def sweep(self) -> list[str]:
         return []
+
+    def elsewhere(self) -> tuple[Path, ...]:
+        return ()
 
     def open(self, run: RunName) -> None:
         self._run = run

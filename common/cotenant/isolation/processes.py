@@ -9,13 +9,13 @@ import contextlib
 import os
 import signal
 import time
-from collections.abc import Iterable
 from pathlib import Path
 
 from cotenant.isolation.backend import NotIsolatedError, RunName
-from cotenant.protocol.messages import RUN_VARIABLE, TENANT_VARIABLE
+from cotenant.protocol.messages import REAPER_VARIABLE, RUN_VARIABLE, TENANT_VARIABLE
 
 KILL_WAIT_S = 5.0
+REAPER_WAIT_S = 10.0
 
 
 def marked(run: str, tenant: int | None = None) -> list[int]:
@@ -42,38 +42,28 @@ def kill_marked(run: str, tenant: int | None = None) -> None:
 
 def sweep_marked() -> list[str]:
     """Kill the processes of runs whose runner is dead; return those runs' names. Raises NotIsolatedError."""
-    prefix = f"{RUN_VARIABLE}=".encode()
-    dead = set()
-    for pid in _pids():
-        for variable in _environment(pid):
-            if variable.startswith(prefix):
-                name = RunName.parse(variable.removeprefix(prefix).decode(errors="replace"))
-                if name is not None and not name.alive and not is_foreign(pid):
-                    dead.add(str(name))
-    for run in sorted(dead):
+    dead = sorted(_dead_runs(RUN_VARIABLE))
+    for run in dead:
         kill_marked(run)
-    return sorted(dead)
+    return dead
 
 
-def is_foreign(pid: int) -> bool | None:
-    """Whether a process lives in another PID namespace: the number of its runner means nothing to us.
+def await_reapers() -> None:
+    """Wait until no reaper of a dead run is at work: it clears up more than a sweep could find.
 
-    None of a process that is gone, or that may not be looked at.
+    One that has not ended after REAPER_WAIT_S has stopped, and its run is swept without it.
     """
-    try:
-        return Path(f"/proc/{pid}/ns/pid").readlink() != Path("/proc/self/ns/pid").readlink()
-    except OSError:
-        return None
+    deadline = time.monotonic() + REAPER_WAIT_S
+    while _dead_runs(REAPER_VARIABLE) and time.monotonic() < deadline:
+        time.sleep(0.01)
 
 
-def live_elsewhere(pids: Iterable[int]) -> bool:
-    """Whether a run is of another PID namespace, and so is its runner: a process of it is unseen, or none is ours.
-
-    The number 0 stands in a cgroup for a process that cannot be seen from here. Which of them have ended since they
-    were listed says nothing.
-    """
-    found = {pid: is_foreign(pid) for pid in pids}
-    return 0 in found or (True in found.values() and False not in found.values())
+def _dead_runs(variable: str) -> set[str]:
+    """Return the runs whose runner is dead of which a living process carries the name in this variable."""
+    prefix = f"{variable}=".encode()
+    values = {value for pid in _pids() for value in _environment(pid) if value.startswith(prefix)}
+    runs = [RunName.parse(value.removeprefix(prefix).decode(errors="replace")) for value in values]
+    return {str(run) for run in runs if run is not None and run.alive is False}
 
 
 def _markers(run: str, tenant: int | None) -> set[bytes]:

@@ -1,7 +1,8 @@
 """Backend `v1`: one directory per controller, direct writes. Small on purpose: v2 is where hosts are.
 
-A run lives in `/cotenant.<login>/<pid>-<start>` of each hierarchy, a tenant's slice in `t<i>` below that. On a hybrid
-host the v2 hierarchy, which has no controllers then, gets a twin of each: it kills all at once and counts stalls.
+A run lives in `/cotenant.<login>/<pid>-<start>-<namespace>` of each hierarchy, a tenant's slice in `t<i>` below
+that. On a hybrid host the v2 hierarchy, which has no controllers then, gets a twin of each: it kills all at once and
+counts stalls.
 """
 
 from __future__ import annotations
@@ -16,7 +17,6 @@ from cotenant.isolation import cgroupfs
 from cotenant.isolation.backend import OURS, NotIsolatedError, Refusal, RunName
 from cotenant.isolation.names import checked_base, default_base
 from cotenant.isolation.plan import Slice
-from cotenant.isolation.processes import live_elsewhere
 from cotenant.isolation.v1group import Group
 from cotenant.isolation.v1slice import V1Slice
 from cotenant.machine.limits import V2
@@ -97,18 +97,15 @@ class V1:
         return {"v1": {"mounts": {name: str(path) for name, path in self._mounts.items()}, "base": self._base}}
 
     def sweep(self) -> list[str]:
-        """Kill and remove the runs below our base whose runner is dead; return their names.
-
-        A run that lives in another PID namespace is left alone: so does its runner, under another number.
-        """
-        names = {path.name for base in self._bases() for path in base.glob("*-*") if path.is_dir()}
-        dead = [name for name in sorted(names) if (run := RunName.parse(name)) and not run.alive]
-        swept = []
+        """Kill and remove the runs below our base whose runner is dead; return their names. Raises NotIsolatedError."""
+        dead = [str(run) for run in self._runs() if run.alive is False]
         for name in dead:
-            if not live_elsewhere(self._group(name).pids()):
-                self.clear_run(name)
-                swept.append(name)
-        return swept
+            self.clear_run(name)
+        return dead
+
+    def elsewhere(self) -> tuple[Path, ...]:
+        runs = [run for run in self._runs() if run.is_elsewhere and run.alive is not False]
+        return tuple(path for run in runs for path in self._group(str(run)).directories if path.is_dir())
 
     def kill_run(self, run: str) -> None:
         """Kill everything in a run. Raises NotIsolatedError."""
@@ -127,6 +124,10 @@ class V1:
                 # Not empty, or not ours to remove: another run lives there, or it was delegated to us.
                 with contextlib.suppress(OSError):
                     base.rmdir()
+
+    def _runs(self) -> list[RunName]:
+        names = {path.name for base in self._bases() for path in base.glob("*-*") if path.is_dir()}
+        return [run for name in sorted(names) if (run := RunName.parse(name)) is not None]
 
     def _make_run(self, directory: Path) -> None:
         """Make a run's directory, and the base where that is ours to make."""

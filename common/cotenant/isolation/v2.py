@@ -1,6 +1,7 @@
 """Backend `v2`: one directory a slice, below our own delegated cgroup. `systemd` builds on it.
 
-A run lives in `cotenant.<login>/<pid>-<start>` below the cgroup that we were started in, a slice in `t<i>` below that.
+A run lives in `cotenant.<login>/<pid>-<start>-<namespace>` below the cgroup that we were started in, a slice in `t<i>`
+below that.
 """
 
 from __future__ import annotations
@@ -16,8 +17,6 @@ from cotenant.isolation.delegation import described, is_marked, systemd_runs
 from cotenant.isolation.enabling import DELEGATION
 from cotenant.isolation.names import checked_base
 from cotenant.isolation.plan import Slice
-from cotenant.isolation.processes import live_elsewhere
-from cotenant.isolation.v2group import Group
 from cotenant.isolation.v2slice import V2Slice
 from cotenant.isolation.v2tree import ESSENTIAL, NEEDED, Tree, controllers, homes
 from cotenant.machine.limits import Mounts
@@ -94,17 +93,19 @@ class V2:
     def sweep(self) -> list[str]:
         """Kill and remove the runs of this owner whose runner is dead; return their names.
 
-        A scope of systemd's has its own home, so all are looked for. A run that lives in another PID namespace is left
-        alone: so does its runner, under another number. Raises NotIsolatedError.
+        A scope of systemd's has its own home, so all are looked for. Raises NotIsolatedError.
         """
         swept = []
         for tree in self._trees():
-            names = sorted(path.name for path in tree.home.glob("*-*") if path.is_dir())
-            for name in [name for name in names if (run := RunName.parse(name)) and not run.alive]:
-                if not live_elsewhere(Group(tree.run(name)).pids()):
-                    tree.clear_run(name)
-                    swept.append(name)
+            for run in tree.runs():
+                if tree.is_dead(run):
+                    tree.clear_run(str(run))
+                    swept.append(str(run))
         return swept
+
+    def elsewhere(self) -> tuple[Path, ...]:
+        runs = [(tree, run) for tree in self._trees() for run in tree.runs() if run.is_elsewhere]
+        return tuple(tree.run(str(run)) for tree, run in runs if not tree.is_dead(run))
 
     def estate(self) -> dict[str, Any]:
         assert self._tree is not None

@@ -6,7 +6,7 @@ import contextlib
 import os
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from cotenant.isolation import cgroupfs
@@ -33,15 +33,30 @@ class Group:
         except OSError as error:
             raise NotIsolatedError(f"the processes of a slice cannot be listed: {error}") from error
 
+    def populated(self) -> bool:
+        """Whether anybody lives inside: the dead that nobody has waited for do not count. Raises NotIsolatedError."""
+        try:
+            return bool(cgroupfs.field(self.directory / "cgroup.events", "populated"))
+        except (OSError, ValueError) as error:
+            raise NotIsolatedError(f"whether {self.directory} is empty cannot be read: {error}") from error
+
     def kill(self) -> None:
         """Kill every process inside and wait until none is left. Raises NotIsolatedError if some survive."""
         patience = Patience(KILL_WAIT_S)
-        while self._populated():
-            if not self._kill_at_once():
+        while self.populated():
+            if not self.kill_at_once():
                 self._kill_frozen()
             self._await_end()
             if patience.is_due() and not patience.goes_on(pids := self.pids()):
                 raise NotIsolatedError(f"processes {named(pids)} in {self.directory} cannot be killed")
+
+    def kill_at_once(self) -> bool:
+        """Have the kernel kill all, those being forked included: Linux 5.14 can."""
+        try:
+            cgroupfs.write(self.directory / "cgroup.kill", "1")
+        except OSError:
+            return False
+        return True
 
     def remove(self) -> None:
         """Remove it and all below. Raises NotIsolatedError, after having tried all."""
@@ -54,25 +69,10 @@ class Group:
         if failures:
             raise NotIsolatedError("; ".join(failures))
 
-    def _populated(self) -> bool:
-        """Whether anybody lives inside: the dead that nobody has waited for do not count."""
-        try:
-            return bool(cgroupfs.field(self.directory / "cgroup.events", "populated"))
-        except (OSError, ValueError) as error:
-            raise NotIsolatedError(f"whether {self.directory} is empty cannot be read: {error}") from error
-
     def _await_end(self) -> None:
         deadline = time.monotonic() + AGAIN_S
-        while self._populated() and time.monotonic() < deadline:
+        while self.populated() and time.monotonic() < deadline:
             time.sleep(POLL_S)
-
-    def _kill_at_once(self) -> bool:
-        """Have the kernel kill all, those being forked included: Linux 5.14 can."""
-        try:
-            cgroupfs.write(self.directory / "cgroup.kill", "1")
-        except OSError:
-            return False
-        return True
 
     def _kill_frozen(self) -> None:
         with self._frozen():
@@ -96,3 +96,20 @@ class Group:
         finally:
             with contextlib.suppress(OSError):
                 cgroupfs.write(state, "0")
+
+
+def kill_all(groups: Sequence[Group]) -> None:
+    """Kill every process in any of them: first all at once, then wait for one after the other.
+
+    Raises NotIsolatedError if some survive, after having tried all.
+    """
+    for group in groups:
+        group.kill_at_once()
+    failures = []
+    for group in groups:
+        try:
+            group.kill()
+        except NotIsolatedError as error:
+            failures.append(str(error))
+    if failures:
+        raise NotIsolatedError("; ".join(failures))

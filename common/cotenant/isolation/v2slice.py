@@ -23,7 +23,7 @@ class V2Slice:
         self._group = Group(directory)
         self._slice = slice_
         self._controllers = controllers
-        self._oom_group = oom_group
+        self._oom_group = str(int(oom_group))
         self._pids_max = PIDS_MAX
         # Without cpusets the shim binds itself: a tenant could undo that, and `unenforced` says so.
         self.entry = Entry((directory / "cgroup.procs",), slice_.processors, set_affinity="cpuset" not in controllers)
@@ -35,8 +35,8 @@ class V2Slice:
             self._write("cpuset.cpus", format_list(self._slice.processors))
             self._write("cpuset.mems", format_list(self._slice.nodes))
         self._write("memory.max", str(self._slice.memory_bytes))
-        for name, text in (("memory.swap.max", "0"), ("memory.oom.group", str(int(self._oom_group)))):
-            # A kernel without one of them is said to be so by the backend.
+        for name, text in (("memory.swap.max", "0"), ("memory.oom.group", self._oom_group)):
+            # Without swap accounting the backend says so; before Linux 4.19 the runner alone ends the rest of a group.
             if (self._directory / name).exists():
                 self._write(name, text)
         if "pids" in self._controllers:
@@ -59,6 +59,8 @@ class V2Slice:
             self._compare("bytes of memory and swap", back.memory_and_swap_bytes, memory_bytes)
         if back.pids_max is not None:
             self._compare("processes", back.pids_max, str(self._pids_max))
+        if back.oom_group is not None:
+            self._compare("memory.oom.group", back.oom_group, self._oom_group)
         return back
 
     def counters(self) -> Counters:
@@ -103,6 +105,7 @@ class V2Slice:
             memory_bytes=memory_bytes,
             memory_and_swap_bytes=None if swap is None or memory_bytes is None else memory_bytes + int(swap),
             pids_max=cgroupfs.read(at / "pids.max") if "pids" in self._controllers else None,
+            oom_group=cgroupfs.read_or_none(at / "memory.oom.group"),
         )
 
     def _compare(self, what: str, got: object, planned: object) -> None:

@@ -10,15 +10,16 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-import signal
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from cotenant.isolation import cgroupfs
-from cotenant.isolation.backend import OURS, NotIsolatedError
+from cotenant.isolation.backend import OURS, NotIsolatedError, RunName
 from cotenant.isolation.delegation import described, divided, is_root
-from cotenant.isolation.v2group import Group
+from cotenant.isolation.processes import kill_marked
+from cotenant.isolation.v2group import Group, kill_all
 
 ESSENTIAL = ("memory",)
 """Without it there is no slice."""
@@ -27,6 +28,9 @@ NEEDED = (*ESSENTIAL, "cpuset")
 WANTED = ("pids", "cpu", "io")
 LEAF = "runner"
 MOVES = 100
+LEAVE_WAIT_S = 5.0
+"""Who was killed is listed until its memory is given back, and cannot be moved meanwhile."""
+LEAVE_POLL_S = 0.0005
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +47,22 @@ class Tree:
 
     def run(self, name: str) -> Path:
         return self.home / name
+
+    def runs(self) -> list[RunName]:
+        """Return the runs that have a cgroup here."""
+        names = sorted(path.name for path in self.home.glob("*-*") if path.is_dir())
+        return [run for name in names if (run := RunName.parse(name)) is not None]
+
+    def is_dead(self, run: RunName) -> bool | None:
+        """Whether a run's runner is dead; None where nothing shows it.
+
+        Of one that cannot be seen from here its leaf shows it: nobody lives there after it, and after its reaper.
+        """
+        alive, leaf = run.alive, self.run(str(run)) / LEAF
+        if alive is None and leaf.is_dir():
+            with contextlib.suppress(NotIsolatedError):
+                return not Group(leaf).populated()
+        return None if alive is None else not alive
 
     def levels(self, name: str) -> list[Path]:
         """Return the cgroups that hand controllers down to slices, the top first."""
@@ -69,16 +89,17 @@ class Tree:
 
     def kill_run(self, name: str) -> None:
         """Kill everything in a run's slices. Raises OSError."""
-        run = self.run(name)
-        for path in [path for path in run.iterdir() if path.is_dir()] if run.is_dir() else []:
-            if path.name != LEAF:
-                Group(path).kill()
+        kill_all(self._slices(name))
 
     def clear_run(self, name: str) -> None:
         """Kill everything in a run but us, move us back where we came from, remove it. Raises NotIsolatedError."""
         run = self.run(name)
         try:
             self.kill_run(name)
+            # Before we leave: a slice whose tenant has divided it keeps the run from taking its controllers back.
+            for slice_ in self._slices(name):
+                with contextlib.suppress(NotIsolatedError):  # It is tried again below, and said then.
+                    slice_.remove()
             if (run / LEAF).is_dir():
                 self._leave(name)
         except OSError as error:
@@ -88,6 +109,11 @@ class Tree:
             # Not empty, or not ours to remove: another run lives there, or it was made for us.
             with contextlib.suppress(OSError):
                 self.home.rmdir()
+
+    def _slices(self, name: str) -> list[Group]:
+        run = self.run(name)
+        below = [path for path in run.iterdir() if path.is_dir()] if run.is_dir() else []
+        return [Group(path) for path in below if path.name != LEAF]
 
     def _clear_level(self, level: Path, leaf: Path) -> None:
         """Move what is ours from a level into the leaf, until nothing is forked behind our back."""
@@ -103,23 +129,24 @@ class Tree:
         raise NotIsolatedError(f"processes keep appearing in {level}")
 
     def _leave(self, name: str) -> None:
-        """Empty a run's leaf: who is ours goes back to the top, who is not ends."""
+        """Empty a run's leaf: what carries the run's marker ends; who else is there came from the top, and goes back.
+
+        These are we ourselves, and in a dead run's leaf also what its shell had started before it.
+        """
         leaf = self.run(name) / LEAF
-        # 0 is one of another PID namespace, and would be our own process group.
-        for pid in filter(None, divided(leaf, ours=False)):
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
-        own = divided(leaf, ours=True)
+        if divided(leaf, ours=False):
+            kill_marked(name)
         # Where nobody of us is inside, another run may live on what the top hands down.
-        with contextlib.nullcontext() if own else contextlib.suppress(OSError):
+        with contextlib.nullcontext() if divided(leaf, ours=True) else contextlib.suppress(OSError):
             for level in reversed(self.levels(name)):
                 _disable(level)
-        for _ in range(MOVES):
-            if not own:
-                return
-            _move(own, self.top)
-            own = divided(leaf, ours=True)
-        raise NotIsolatedError(f"processes keep appearing in {leaf}")
+        deadline = time.monotonic() + LEAVE_WAIT_S
+        # 0 is one of another PID namespace: nothing names it to the kernel.
+        while pids := [pid for pid in cgroupfs.pids(leaf) if pid]:
+            if time.monotonic() > deadline:
+                raise NotIsolatedError(f"{_named(pids)} do not leave {leaf}")
+            _move(pids, self.top)
+            time.sleep(LEAVE_POLL_S)
 
 
 def controllers(file: Path) -> frozenset[str]:

@@ -5,16 +5,16 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
-import shutil
 import socket
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
 from cotenant.isolation.backend import RunName
+from cotenant.launch.removal import remove_tree
 
 SOCKET_PATH_BYTES = 107
-SOCKET_ROOM_BYTES = len("/4194304-99999999999/t1023")
+SOCKET_ROOM_BYTES = len("/4194304-99999999999-4294967295/t1023")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,12 +46,17 @@ class Places:
         """The directories that are this run's alone."""
         return self.temporary, self.meeting
 
-    def sweep(self) -> None:
-        """Remove the own directories of runs that are dead, of this user and since this host's boot."""
+    def sweep(self) -> list[str]:
+        """Remove the own directories of runs that are dead, of this user and since this host's boot.
+
+        Return what stays of them, in sentences.
+        """
+        left = []
         for path in [path for own in self.own for path in own.parent.glob(f"{_prefix()}*")]:
             run = RunName.parse(path.name.removeprefix(_prefix()))
-            if run is not None and not run.alive and path.lstat().st_uid == os.getuid():
-                shutil.rmtree(path, ignore_errors=True)
+            if run is not None and run.alive is False and path.lstat().st_uid == os.getuid():
+                left.append(remove_tree(path))
+        return [sentence for sentence in left if sentence]
 
 
 def base_directory() -> Path:

@@ -14,7 +14,6 @@ import importlib
 import json
 import os
 import re
-import shutil
 import signal
 import subprocess
 import sys
@@ -23,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 SOURCE_ROOT = Path(__file__).resolve().parents[2]
+FAREWELL_WAIT_S = 5.0
 HALF_WRITTEN = r"\.{}-[0-9a-f]{{16}}\.tmp"
 """The name that a file of results.store has until it is whole, by the number of its writer."""
 
@@ -52,12 +52,15 @@ class Reaper:
         """Have a living reaper. One that dies at once is met again by the next call."""
         if self._process is not None and self._process.poll() is None:
             return
+        from cotenant.protocol.messages import REAPER_VARIABLE
+
         self._hang_up()
         with os.fdopen(os.memfd_create("will"), "w+") as will:
             json.dump(self._estate, will)
             will.seek(0)
             self._process = subprocess.Popen(
                 [sys.executable, "-I", "-S", __file__, str(will.fileno())],
+                env={**os.environ, REAPER_VARIABLE: str(self._estate["run"])},
                 stdin=subprocess.PIPE,
                 stdout=subprocess.DEVNULL,
                 pass_fds=[will.fileno()],
@@ -69,15 +72,23 @@ class Reaper:
         """The process, where there is one."""
         return set() if self._process is None else {self._process.pid}
 
-    def farewell(self) -> None:
-        """Send the reaper home: the runner has cleaned up by itself."""
-        if self._process is not None and self._process.stdin is not None:
+    def farewell(self) -> str:
+        """Send the reaper home: the runner has cleaned up by itself. Return what is to be said of it, "" as a rule."""
+        if self._process is None:
+            return ""
+        if self._process.stdin is not None:
             with contextlib.suppress(BrokenPipeError):
                 self._process.stdin.write(b"farewell\n")
                 self._process.stdin.flush()
         self._hang_up()
-        if self._process is not None:
-            self._process.wait()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(FAREWELL_WAIT_S)
+            return ""
+        self._process.kill()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(FAREWELL_WAIT_S)
+            return f"The reaper (pid {self._process.pid}) did not end within {FAREWELL_WAIT_S:g} s and was killed."
+        return f"The reaper (pid {self._process.pid}) cannot be killed."
 
     def _hang_up(self) -> None:
         if self._process is not None and self._process.stdin is not None:
@@ -90,6 +101,7 @@ def reap(estate: dict[str, Any]) -> None:
     from cotenant.isolation.estate import clear, kill, memory_cgroups
     from cotenant.isolation.processes import kill_marked
     from cotenant.isolation.shm import ShmWatch
+    from cotenant.launch.removal import remove_tree
 
     run, slices = estate["run"], estate["slices"]
     before = {(device, inode) for device, inode in estate["shm"]}
@@ -101,7 +113,7 @@ def reap(estate: dict[str, Any]) -> None:
         with contextlib.suppress(OSError):
             step()
     for directory in estate["directories"]:
-        shutil.rmtree(directory, ignore_errors=True)
+        remove_tree(Path(directory))
     half_written = re.compile(HALF_WRITTEN.format(run.partition("-")[0]))
     for path in Path(estate["output"]).glob(".*"):
         if half_written.fullmatch(path.name):
@@ -113,8 +125,8 @@ def main(argv: list[str]) -> int:
         signal.signal(number, signal.SIG_IGN)
     sys.path.insert(0, str(SOURCE_ROOT))
     # Now, not when they are needed: the checkout may change while a suite runs.
-    for name in ("estate", "processes", "shm"):
-        importlib.import_module(f"cotenant.isolation.{name}")
+    for name in ("isolation.estate", "isolation.processes", "isolation.shm", "launch.removal"):
+        importlib.import_module(f"cotenant.{name}")
     with os.fdopen(int(argv[0])) as will:
         estate = json.load(will)
     if sys.stdin.readline() != "farewell\n":

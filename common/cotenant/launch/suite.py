@@ -6,7 +6,6 @@ import contextlib
 import dataclasses
 import functools
 import json
-import shutil
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -25,7 +24,7 @@ from cotenant.isolation.choose import choose_backend
 from cotenant.isolation.estate import memory_cgroups
 from cotenant.isolation.lock import SuiteLock, lock_path
 from cotenant.isolation.orphans import adopt_orphans, end_orphans, now_ticks
-from cotenant.isolation.processes import sweep_marked
+from cotenant.isolation.processes import await_reapers, sweep_marked
 from cotenant.isolation.shim import ForkServer
 from cotenant.isolation.shm import ShmWatch, present
 from cotenant.launch import data
@@ -36,6 +35,7 @@ from cotenant.launch.launch import Launch
 from cotenant.launch.loaders import loader_bytes
 from cotenant.launch.observer import Observer, Unobserved
 from cotenant.launch.reaper import Reaper
+from cotenant.launch.removal import REMEDY, cleared, remove_tree
 from cotenant.launch.start import Options, Resolver, Start
 from cotenant.machine.counts import HostCounts, host_counts, since
 from cotenant.machine.cpulist import format_list
@@ -106,7 +106,7 @@ class SuiteRun:
         backend, plan = self.chosen.backend, self._resolver.plans["student"]
         facts = dataclasses.replace(
             gather(self._machine, self._places.purposes),
-            isolation=Isolation(backend.name, backend.unenforced),
+            isolation=Isolation(backend.name, backend.unenforced, elsewhere=backend.elsewhere()),
             plan=plan,
             loader_bytes=loader_bytes(self.starts),
         )
@@ -122,7 +122,7 @@ class SuiteRun:
             lock.acquire()
             stack.callback(lock.release)
             interruption = stack.enter_context(Interruption())
-            summary = self._open(stack)
+            summary = self._open(stack, tell)
 
             def say(line: str) -> None:
                 summary.append(line)
@@ -139,7 +139,7 @@ class SuiteRun:
             say(total_line(time.monotonic() - begin_s))
         return report
 
-    def _open(self, stack: contextlib.ExitStack) -> Summary:
+    def _open(self, stack: contextlib.ExitStack, tell: Callable[[str], None]) -> Summary:
         """Make directories, reaper and backend; what is made is undone when `stack` closes."""
         options, output, run = self._options, self._places.output, self._options.run
         for directory in (output, self._places.logs):
@@ -147,19 +147,21 @@ class SuiteRun:
         own = self._places.own
         self._reaper = Reaper(str(run), self.chosen.backend.estate(), own, output, present())
         # First, and sent home last: from here on nothing is made that it does not know of.
-        stack.callback(self._reaper.farewell)
+        stack.callback(_warn, tell, self._reaper.farewell)
         self._reaper.ensure()
         write_whole(output / f"{options.suite.name}.R{options.uid}.resolved.json", self._resolved())
         for directory in own:
-            stack.callback(shutil.rmtree, directory, ignore_errors=True)
+            stack.callback(_warn, tell, functools.partial(remove_tree, directory), REMEDY)
         prepare_directory(self._places.temporary)
         self._places.meeting.mkdir(mode=0o700)
         self._own_children = adopt_orphans()
         with _isolation_errors():
-            # First: a dead run's fork bomb ends with its slice, while its marked processes would outrun a search.
+            await_reapers()
+            # Cgroups first: a dead run's fork bomb ends with its slice, while a search by marker would be outrun.
             self.chosen.backend.sweep()
             sweep_marked()
-            self._places.sweep()
+            for left in self._places.sweep():
+                tell(f"warning: {left} {REMEDY}")
             self.chosen.backend.open(run)
         stack.callback(self._close)
         self._forks = ForkServer()
@@ -248,8 +250,8 @@ class SuiteRun:
             result = dataclasses.replace(result, meters=result.meters | meters, left_behind=left_behind)
         else:
             result = _without_data(start, missing)
-        for order in start.orders:
-            shutil.rmtree(order.temporary, ignore_errors=True)
+        left = cleared(order.temporary for order in start.orders)
+        start = dataclasses.replace(start, findings=(*start.findings, *left))
         records = self._keep(start, result)
         self._observer.ended(records)
         failed = sum(not record.completed for record in records)
@@ -290,6 +292,12 @@ class SuiteRun:
 def _without_data(start: Start, reason: str) -> LaunchResult:
     now = datetime.now(UTC)
     return LaunchResult(tuple(Ending(order, "missing_data", reason) for order in start.orders), now, now, 0, {})
+
+
+def _warn(tell: Callable[[str], None], step: Callable[[], str], remedy: str = "") -> None:
+    """Do the last step of something, and tell what it says of it."""
+    if sentence := step():
+        tell(f"warning: {sentence} {remedy}".rstrip())
 
 
 @contextlib.contextmanager

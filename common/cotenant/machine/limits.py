@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from cotenant.machine.kernel_files import read_int, read_text, to_int
+from cotenant.machine.kernel_files import fields, read_int, read_text, to_int
 
 V2 = ""
 """The key of the v2 hierarchy, as `/proc/self/cgroup` leaves its controllers empty."""
@@ -86,8 +86,31 @@ def memory_limit(mounts: Mounts) -> int | None:
     files = [directory / "memory.limit_in_bytes" for directory in mounts.chain("memory")]
     files += [directory / name for directory in mounts.chain(V2) for name in ("memory.max", "memory.high")]
     limits = [read_int(file) for file in files]
+    # On v1 the kernel also says what stands above the cgroups that a container is shown.
+    limits += [_counted(directory).get("hierarchical_memory_limit") for directory in mounts.chain("memory")[:1]]
     # 0 would be a cgroup in which nothing can run, so a file that says so is not believed.
     return min((limit for limit in limits if limit), default=None)
+
+
+def memory_left(mounts: Mounts) -> int | None:
+    """Return the bytes that the limits above us leave free, their page cache counted as free; None without a limit."""
+    levels = [
+        (directory, read_int(directory / "memory.limit_in_bytes"), "memory.usage_in_bytes", "total_")
+        for directory in mounts.chain("memory")
+    ]
+    levels += [
+        (directory, read_int(directory / name), "memory.current", "")
+        for directory in mounts.chain(V2)
+        for name in ("memory.max", "memory.high")
+    ]
+    rooms = []
+    for directory, limit, usage, prefix in levels:
+        used = read_int(directory / usage)
+        if limit and used is not None:
+            counted = _counted(directory)
+            cache = sum(counted.get(f"{prefix}{name}") or 0 for name in ("active_file", "inactive_file"))
+            rooms.append(max(0, limit - used + cache))
+    return min(rooms, default=None)
 
 
 def quota_processors(mounts: Mounts) -> float | None:
@@ -95,6 +118,11 @@ def quota_processors(mounts: Mounts) -> float | None:
     quotas = [_quota_v1(directory) for directory in mounts.chain("cpu")]
     quotas += [_quota_v2(directory) for directory in mounts.chain(V2)]
     return min((quota for quota in quotas if quota is not None), default=None)
+
+
+def _counted(directory: Path) -> dict[str, int | None]:
+    """Return the numbers of a memory cgroup's `memory.stat`."""
+    return {name: to_int(value) for name, value in fields(read_text(directory / "memory.stat")).items()}
 
 
 def _quota_v1(directory: Path) -> float | None:

@@ -8,18 +8,21 @@ from cotenant.findings.finding import Finding
 
 
 def ask(facts: Facts) -> Answer:
-    memory = facts.memory
-    text = f"{gib(memory.available_bytes)} of {gib(memory.total_bytes)} available"
+    free, whose = facts.memory.available_bytes, "the host"
+    if facts.memory_left_bytes is not None and facts.memory_left_bytes < free:
+        free, whose = facts.memory_left_bytes, "the cgroup around us"
+    # Of the memory that the plan shares out.
+    text = f"{gib(free)} of {gib(facts.machine.memory_bytes)} available"
     if facts.plan is None:
         return Answer(text)
     promised = sum(one.memory_bytes for one in facts.plan.slices)
-    if memory.available_bytes >= promised:
+    if free >= promised:
         return Answer(f"{text}, {gib(promised)} of it promised to tenants")
     finding = Finding(
         "memory_taken",
         "warning",
-        f"The slices promise {gib(promised)}, and others leave {gib(memory.available_bytes)}: "
-        "tenants that use all of theirs would bring the host out of memory.",
+        f"The slices promise {gib(promised)}, and others leave {gib(free)}: "
+        f"tenants that use all of theirs would bring {whose} out of memory.",
         "End what else uses memory, or keep more back with --reserve.",
     )
     return Answer(text, (finding,))

@@ -1,0 +1,53 @@
+"""The reaper beside a living runner: how it is known, and how it goes."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from cotenant.isolation.backend import RunName
+from cotenant.launch import reaper as module
+from cotenant.launch.reaper import Reaper
+from cotenant.protocol.messages import REAPER_VARIABLE
+from isolation.shim import is_dead
+
+
+@pytest.fixture
+def reaper(tmp_path: Path) -> Iterator[Reaper]:
+    made = Reaper(str(RunName()), {}, (), tmp_path, frozenset())
+    made.ensure()
+    yield made
+    assert made._process is not None
+    made._hang_up()
+    made._process.kill()
+    made._process.wait()
+
+
+def test_a_later_start_knows_whose_reaper_it_is(reaper: Reaper) -> None:
+    (pid,) = reaper.pids
+    assert f"{REAPER_VARIABLE}={RunName()}".encode() in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+
+
+def test_one_that_lives_goes_without_a_word(reaper: Reaper) -> None:
+    assert reaper.farewell() == ""
+    assert all(map(is_dead, reaper.pids))
+
+
+def test_one_that_has_been_stopped_is_not_waited_for_for_ever(reaper: Reaper, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "FAREWELL_WAIT_S", 0.1)
+    (pid,) = reaper.pids
+    os.kill(pid, signal.SIGSTOP)
+    assert reaper.farewell() == f"The reaper (pid {pid}) did not end within 0.1 s and was killed."
+    assert is_dead(pid)
+
+
+def test_one_that_outlives_its_kill_is_named(reaper: Reaper, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "FAREWELL_WAIT_S", 0.1)
+    (pid,) = reaper.pids
+    os.kill(pid, signal.SIGSTOP)
+    monkeypatch.setattr("subprocess.Popen.kill", lambda process: None)
+    assert reaper.farewell() == f"The reaper (pid {pid}) cannot be killed."
