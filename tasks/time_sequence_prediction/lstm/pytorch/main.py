@@ -51,7 +51,7 @@ class TimeSequence(Benchmark):
 
     def build(self, run: Run) -> None:
         self.model = run.place(Sequence().to(getattr(torch, self.dtype)))
-        self.optimizer = torch.optim.SGD(self.model.parameters(), lr=self.lr)
+        self.optimizer = run.sgd(self.model.parameters(), lr=self.lr)
         self.loss = nn.MSELoss()
 
     def batches(self, run: Run) -> Iterator[torch.Tensor]:
