@@ -53,7 +53,7 @@ def main(argv: Sequence[str]) -> int:
         print(f"{name} ...", file=sys.stderr, flush=True)
         cells = [cell(name, form, given.pairs) for form in given.form]
         failed |= any(one.startswith("FAILED") for one in cells)
-        table.add_row(name, size(JOBS[name].arguments | JOBS[name].forms), *cells)
+        table.add_row(name, size(JOBS[name].arguments), *cells)
     Console(width=150).print(table)
     return int(failed)
 

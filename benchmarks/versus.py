@@ -60,7 +60,7 @@ def against_plain(job: Job, form: str, pairs: int, data: dict[str, Path]) -> dic
     cls = benchmark_of(job.task)
     sides = []
     for one in (FORMS[form], {}):
-        benchmark = cls(cuda=False, **(job.arguments | job.forms | data | one))
+        benchmark = cls(cuda=False, **(job.arguments | data | one))
         work, _ = prepared(benchmark, Run(benchmark))
         sides.append(observed(work, job.number))
     return {"plain": interleaved(sides[0], sides[1], pairs)}

@@ -176,3 +176,13 @@ def test_what_is_in_memory_needs_no_process() -> None:
     run = Run(Small(workers=3))
     next(run.loader(TensorDataset(torch.ones(9, 3))))
     assert (run.observed, run.findings) == ({"workers": 0}, [])
+
+
+@pytest.mark.parametrize("pinned", [False, True])
+def test_what_is_in_memory_travels_to_a_device_from_pinned_memory(
+    pinned: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Without an accelerator torch pins nothing.
+    monkeypatch.setattr(torch.Tensor, "pin_memory", lambda tensor: tensor + 100)
+    x, label = next(loader(TensorDataset(torch.arange(9), torch.arange(9)), 4, 0, 0, pin_memory=pinned))
+    assert (int(x.min()) >= 100) == (int(label.min()) >= 100) == pinned

@@ -64,6 +64,19 @@ def test_show_lists_the_chosen_jobs(loose: Suites) -> None:
     assert not loose.base.exists()
 
 
+def test_cells_of_more_devices_than_there_are_are_named_and_no_failure(loose: Suites) -> None:
+    jobs = [job("echo.py", group="all", args={"--devices": [1, 2, 4, 8]})]
+    said = "job: cells of --devices 4,8 are left out, as DEVICE_TOTAL is 2."
+    shown = loose.run(jobs, "--users", 2, "--show").stdout
+    assert shown.split() == ["job", "all", "2", "cells", "of", "4", f"{TENANTS}/echo.py"]
+    dry = loose.run(jobs, "--users", 2, "--dry").stdout.splitlines()
+    assert [line for line in dry if line.startswith("job")] == [said, "job.c1, tenant 0 of 1", "job.c2, tenant 0 of 1"]
+    ended = loose.run(jobs, "--users", 2)
+    assert ended.returncode == 0, ended.stderr
+    assert said in ended.stdout.splitlines()
+    assert [record["name"] for record in loose.records()] == ["job.c1", "job.c2"]
+
+
 def test_what_stands_behind_two_dashes_overrides_every_cell(loose: Suites) -> None:
     (told,) = echoed(loose, "--", "--repeat", 5, "--new", "x y", users=1, args={"--repeat": 9, "--keep": 1})
     assert told["argv"] == ["--keep", "1", "--repeat", "5", "--new", "x y", "--seed", "100"]

@@ -3,13 +3,14 @@
 import errno
 import json
 import os
+import shutil
 import threading
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from cotenant.datasets import files, makers, manifest, problems
+from cotenant.datasets import files, makers, making, manifest, problems
 from cotenant.datasets.maker import Part, Recipe
 from cotenant.datasets.making import ensure
 from cotenant.datasets.manifest import present, read_manifest
@@ -169,6 +170,26 @@ def test_what_older_makers_left_is_not_taken_over(tmp_path, tiny):
         ensure(tmp_path, failing(tiny, OSError(errno.EIO, "bad disk"), after=3), "small", processes=1)
     ensure(tmp_path, replace(tiny, version=2), "small", processes=1)
     assert not (tmp_path / ".making").exists()
+
+
+def test_a_set_on_its_way_out_is_not_taken_for_one_in_the_making(tmp_path, tiny, monkeypatch):
+    """Killed in the midst of the swap, and then the new set was removed by somebody."""
+
+    def killed(new, target):
+        if not files._exchange(new, target):
+            pytest.skip("this file system cannot exchange names")
+        raise KeyboardInterrupt
+
+    root = tmp_path / "data"
+    ensure(root, tiny, "small", processes=1)
+    with monkeypatch.context() as patched:
+        patched.setattr(making, "swap_in", killed)
+        with pytest.raises(KeyboardInterrupt):
+            ensure(root, tiny, "full", processes=1)
+    shutil.rmtree(root / "ImageNet")
+    for place in (root, tmp_path / "fresh"):
+        ensure(place, tiny, "full", processes=1)
+    assert tree(root / "ImageNet") == tree(tmp_path / "fresh" / "ImageNet")
 
 
 def test_leftovers_of_a_standing_set_go_at_the_next_start(tmp_path, tiny):

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cotenant.errors import CotenantError
-from cotenant.suite.cells import Cell, arguments, expand
+from cotenant.suite.cells import Cell, arguments, expand, fitting
 from cotenant.suite.jobfile import Job, Value
 from cotenant.suite.words import flag_name, is_flag
 
@@ -49,6 +49,29 @@ def test_the_last_list_varies_fastest():
 def test_the_label_starts_with_the_stem():
     second = Job("vae", "x", (("--a", (1, 2)),), "all", stem="vae-2")
     assert [c.label for c in expand(second)] == ["vae-2.c1", "vae-2.c2"]
+
+
+def of_devices(*asked: Value, group: str = "all") -> Job:
+    args = (("--devices", asked), ("--lr", (1, 2)))
+    return Job("s", "x", args, "student" if group == "student" else "all", stem="s")
+
+
+@pytest.mark.parametrize(
+    ("there", "labels"),
+    [(1, ["s.c1", "s.c2"]), (3, ["s.c1", "s.c2", "s.c3", "s.c4"]), (8, [f"s.c{k}" for k in range(1, 9)])],
+)
+def test_cells_of_more_devices_than_there_are_are_left_out_and_the_others_keep_their_labels(there, labels):
+    assert [c.label for c in fitting(of_devices(1, 2, 4, 8), there)] == labels
+
+
+@pytest.mark.parametrize("asked", [(4,), (4, 8), (0, "$DEVICE_TOTAL"), (0, 2)])
+def test_a_job_keeps_its_cells_where_none_fits_or_none_asks_for_more(asked):
+    assert fitting(of_devices(*asked), 2) == expand(of_devices(*asked))
+
+
+def test_a_tenant_with_a_share_of_the_devices_is_not_asked():
+    job = of_devices(1, 8, group="student")
+    assert fitting(job, 2) == expand(job)
 
 
 @given(st.lists(st.lists(st.integers(), min_size=1, max_size=4), max_size=5))

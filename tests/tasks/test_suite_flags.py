@@ -174,6 +174,7 @@ def test_a_memory_format_without_images_is_listed(name: str) -> None:
 def test_files_and_a_compiler_that_nothing_uses_are_listed(tmp_path: Path) -> None:
     for name, words, listed in (
         ("toy_reg", f"--data {tmp_path}", ["--data"]),
+        ("toy_lstm", "--compile --length 20", ["--batch-size", "--compile"]),
         ("dcgan", f"--dataroot {tmp_path} --dataset fake", ["--data"]),
         ("loader", "--compile", ["--compile"]),
     ):

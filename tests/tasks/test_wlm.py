@@ -12,6 +12,7 @@ import torch
 
 from cotenant.bench import MissingDataError, Run
 from cotenant.bench.arguments import parse
+from cotenant.bench.facts import arguments_of, without_effect
 from cotenant.bench.loop import Loop
 from cotenant.datasets.maker import Part
 from cotenant.datasets.makers.wikitext import content
@@ -96,6 +97,16 @@ def test_every_flag_of_the_reference_jobs(main: Any) -> None:
     }
     assert {name: defaults[name] for name in reference} == reference
     assert (defaults["words"], defaults["bptt"], defaults["lr"]) == (33_278, 35, 20.0)
+
+
+@pytest.mark.parametrize(
+    ("words", "listed", "heads"),
+    [("--model LSTM --nhead 4", ["--nhead"], 2), ("--nhead 2", [], 2), ("--model Transformer --nhead 4", [], 4)],
+)
+def test_heads_that_no_layer_has_are_listed(main: Any, words: str, listed: list[str], heads: int) -> None:
+    parsed = parse(main.WordLanguageModel, ["--no-cuda", *words.split()])
+    benchmark = main.WordLanguageModel(**parsed.values)
+    assert (without_effect(parsed, Run(benchmark)), arguments_of(benchmark)["nhead"]) == (listed, heads)
 
 
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])

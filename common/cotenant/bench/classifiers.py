@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torchvision
 from torch import nn
 
@@ -11,16 +13,29 @@ CLASSES = 1000
 """ImageNet's (Russakovsky et al. 2015)."""
 _WITH_AUXILIARY = ("googlenet", "inception_v3")
 """These two also return the logits of auxiliary classifiers, unless they are built without them."""
+USUAL_SIZE = 224
 
 
-def classifier(name: str, flag: str) -> nn.Module:
-    """Return torchvision's classifier of this name with fresh weights.
+def classifier(name: str, flag: str, size: int = USUAL_SIZE) -> nn.Module:
+    """Return torchvision's classifier of this name with fresh weights, for images of `size` x `size` pixels.
 
-    Raises CotenantError for an unknown one; `flag` is how it was asked for.
+    Raises CotenantError for an unknown one, and for a size that its patches do not fill; `flag` asked for it.
     """
     known = torchvision.models.list_models(module=torchvision.models)
     if name not in known:
         raise CotenantError(f"{flag} {name}: torchvision has no such classifier.", did_you_mean(name, known))
-    options = {"aux_logits": False, "init_weights": True} if name in _WITH_AUXILIARY else {}
-    model: nn.Module = torchvision.models.get_model(name, weights=None, num_classes=CLASSES, **options)
+    options: dict[str, Any] = {"aux_logits": False, "init_weights": True} if name in _WITH_AUXILIARY else {}
+    # Of all families these two are built for one size of images, and refuse any other.
+    if name.startswith("vit_"):
+        options["image_size"] = size
+    elif name.startswith("maxvit_"):
+        options["input_size"] = (size, size)
+    try:
+        model: nn.Module = torchvision.models.get_model(name, weights=None, num_classes=CLASSES, **options)
+    except (AssertionError, ValueError) as error:
+        reason = str(error).partition("\n")[0].rstrip(".! ")
+        raise CotenantError(
+            f"{flag} {name} cannot be built for --size {size}: {reason}.",
+            f"Give a multiple of {USUAL_SIZE}, or leave --size out.",
+        ) from error
     return model

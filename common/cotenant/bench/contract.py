@@ -28,7 +28,10 @@ class Benchmark:
     item: ClassVar[str] = "item"
     ignored: ClassVar[dict[str, int]] = {}
     fixed: ClassVar[dict[str, Any]] = {}
-    """Parameters of which this benchmark has one value: another is taken from nobody, and the flag did nothing."""
+    """Parameters of which this benchmark has one value: another is taken from nobody, and the flag did nothing.
+
+    Where that depends on another parameter, an instance says so before it calls `Benchmark.__init__`.
+    """
 
     batch_size: int = flag(64, "--batch-size", "-b", help="rows in one batch")
     cuda: bool = flag(True, "--cuda", help="use an accelerator where there is one")

@@ -58,7 +58,7 @@ def tenant_facts(run: Run, loop: Loop) -> dict[str, Any]:
             "flops_uncounted": sorted(loop.counted.uncounted),
             "device": str(run.device),
             "world_size": run.world.size,
-            "compiled": benchmark.compile,
+            "compiled": benchmark.compile and "compile" in run.heeded,
             "threads": torch.get_num_threads(),
             "books_every": loop.books_every,
             "item_is_row": loop.item_is_row,

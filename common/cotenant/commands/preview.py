@@ -7,16 +7,17 @@ from collections.abc import Iterable, Iterator
 
 from cotenant.launch.start import Start
 from cotenant.machine.cpulist import format_list
-from cotenant.suite.cells import expand
+from cotenant.suite.cells import expand, fitting
 from cotenant.suite.jobfile import Job
 
 
-def show_lines(jobs: Iterable[Job], solo: int = 0) -> Iterator[str]:
-    """Yield a line per job: its name, group, number of cells, command. `solo` launches follow a cell of tenants."""
+def show_lines(jobs: Iterable[Job], tenants: int, solo: bool = False) -> Iterator[str]:
+    """Yield a line per job: its name, group, how many cells run, command. With `solo` each tenant also runs alone."""
     for job in jobs:
-        cells = len(expand(job))
-        alone = f" + {cells * solo} solo" if solo and job.group == "student" else ""
-        yield f"{job.stem:28} {job.group:8} {cells:3d} cell{'s' if cells > 1 else ' '}{alone}  {job.cmd}"
+        every, cells = len(expand(job)), len(fitting(job, tenants))
+        of = f" of {every}" if cells < every else ""
+        alone = f" + {cells * tenants} solo" if solo and tenants > 1 and job.group == "student" else ""
+        yield f"{job.stem:28} {job.group:8} {cells:3d} cell{'s' if cells > 1 else ' '}{of}{alone}  {job.cmd}"
 
 
 def dry_lines(starts: Iterable[Start], backend: str) -> Iterator[str]:

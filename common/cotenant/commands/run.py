@@ -34,11 +34,11 @@ def main(argv: Sequence[str]) -> int:
     options = options_of(given, others)
     if given.show:
         tenants = tenants_by_default(discover(), options.users)
-        tell("\n".join(show_lines(options.jobs, tenants if options.solo and tenants > 1 else 0)))
+        tell("\n".join(show_lines(options.jobs, tenants, options.solo)))
         return EXIT_PASSED
     run = SuiteRun(options)
     if given.dry:
-        tell("\n".join(dry_lines(run.starts, run.chosen.backend.name)))
+        tell("\n".join([*run.left_out, *dry_lines(run.starts, run.chosen.backend.name)]))
         return EXIT_PASSED
     run.settle()
     tell("\n".join(run.heading()))

@@ -90,6 +90,7 @@ def _make(order: Order, processes: int) -> None:
     start_s = time.monotonic()
     refuse_foreign(order.folder, order.maker.name, read_manifest(order.folder), FAKE)
     _clear(order, order.size, spare=order.staging)
+    _remove_outgoing(order)
     recipe = order.maker.sizes[order.size]
     parts = tuple(recipe.parts())
     _make_folders(order.staging, parts)
@@ -106,6 +107,16 @@ def _make(order: Order, processes: int) -> None:
     total_bytes = bytes_before + _make_missing(order, missing, len(parts), processes)
     _complete(order, parts, total_bytes)
     say(f"{order.maker.name}: made {size_words(total_bytes)} in {time.monotonic() - start_s:.1f} s")
+
+
+def _remove_outgoing(order: Order) -> None:
+    """Remove another set from the staging folder.
+
+    A maker that was killed as it swapped leaves the one it replaced there, with its manifest; its files are not ours.
+    """
+    manifest, wanted = read_manifest(order.staging), (order.size, order.maker.version, order.seed)
+    if manifest is not None and (manifest.size, manifest.version, manifest.seed) != wanted:
+        shutil.rmtree(order.staging)
 
 
 def _complete(order: Order, parts: Sequence[Part], total_bytes: int) -> None:

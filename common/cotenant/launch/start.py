@@ -17,9 +17,10 @@ from cotenant.launch.environment import added_environment, free_ports, job_varia
 from cotenant.launch.places import Places
 from cotenant.launch.tenant import Order
 from cotenant.launch.terms import USUAL_TERMS, Terms
+from cotenant.machine.cpulist import format_list
 from cotenant.machine.topology import Machine
 from cotenant.results.row import SOLO
-from cotenant.suite.cells import Cell, arguments, expand
+from cotenant.suite.cells import Cell, arguments, expand, fitting
 from cotenant.suite.jobfile import Job, Suite
 from cotenant.suite.variables import expand_variables
 
@@ -89,8 +90,19 @@ class Resolver:
         self._port = free_ports(self.tenants)
 
     def starts(self) -> tuple[Start, ...]:
-        """Return every cell of the chosen jobs, in the file's order; with `solo`, after each its tenants one by one."""
-        return tuple(start for job in self._options.jobs for cell in expand(job) for start in self._starts(cell))
+        """Return every cell that fits of the chosen jobs, in the file's order; with `solo`, after each its tenants."""
+        jobs, there = self._options.jobs, self.tenants
+        return tuple(start for job in jobs for cell in fitting(job, there) for start in self._starts(cell))
+
+    def left_out(self) -> tuple[str, ...]:
+        """Return a sentence for each chosen job of which some cells ask for more devices than there are."""
+        sentences = []
+        for job in self._options.jobs:
+            every, kept = ({cell.devices for cell in cells} for cells in (expand(job), fitting(job, self.tenants)))
+            if missing := every - kept:
+                cells = f"cells of --devices {format_list(missing)}"
+                sentences.append(f"{job.stem}: {cells} are left out, as DEVICE_TOTAL is {self.tenants}.")
+        return tuple(sentences)
 
     def _starts(self, cell: Cell) -> Iterator[Start]:
         """Alone a tenant follows at once, so that both rates are of the same state of the machine."""

@@ -71,6 +71,7 @@ class SuiteRun:
         self._started = datetime.now(UTC)
         self._earlier: list[Record] = []
         self.starts = self._resolver.starts()
+        self.left_out = self._resolver.left_out()
 
     def settle(self) -> None:
         """Go where the backend needs us: this program may begin anew, once, and not return. Raises CotenantError."""
@@ -87,6 +88,7 @@ class SuiteRun:
             f"{self._options.suite.name} on {self._machine.hostname}: {launches}, {devices} accelerators",
             f"{len(slices)} tenants: processors {processors}, {memory_gib:.2f} GiB each, by {self.chosen.backend.name}",
             f"records: {self._places.output}",
+            *self.left_out,
             *(f"{one.severity}: {one.sentence} {one.remedy}".rstrip() for one in self.before if one.severity != "info"),
         ]
 

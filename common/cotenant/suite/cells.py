@@ -10,6 +10,8 @@ from cotenant.suite.jobfile import Job, Value
 from cotenant.suite.variables import expand_variables
 from cotenant.suite.words import flag_name, is_flag, words
 
+_DEVICES = "--devices"
+
 
 @dataclass(frozen=True, slots=True)
 class Cell:
@@ -26,6 +28,12 @@ class Cell:
         stem = self.job.stem or self.job.name
         return stem if self.of == 1 else f"{stem}.c{self.index}"
 
+    @property
+    def devices(self) -> int:
+        """The number that `--devices` names; 0, which is all there are, where it names none."""
+        asked = dict(self.args).get(_DEVICES)
+        return asked if isinstance(asked, int) else 0
+
 
 def expand(job: Job) -> tuple[Cell, ...]:
     """Return one cell per combination of the job's values; the last argument varies fastest."""
@@ -35,6 +43,18 @@ def expand(job: Job) -> tuple[Cell, ...]:
         Cell(job, index, len(combinations), tuple(zip(keys, values, strict=True)))
         for index, values in enumerate(combinations, start=1)
     )
+
+
+def fitting(job: Job, devices: int) -> tuple[Cell, ...]:
+    """Return the cells that ask for no more than so many devices, labelled as among all of them.
+
+    Of a job of the group `student`, whose tenants have a share of the devices each, and of one where no cell fits,
+    all are returned: the benchmark itself says what it lacks.
+    """
+    cells = expand(job)
+    if job.group == "student":
+        return cells
+    return tuple(cell for cell in cells if cell.devices <= devices) or cells
 
 
 def arguments(

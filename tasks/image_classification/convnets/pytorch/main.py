@@ -41,7 +41,7 @@ class ConvNet(Benchmark):
     def build(self, run: Run) -> None:
         torch.backends.cudnn.benchmark = True  # Every batch has the same shape.
         place = run.replicate if self.parallel == "dp" else run.place
-        self.model = place(classifier(self.arch, "--arch"))
+        self.model = place(classifier(self.arch, "--arch", self.size))
         self.loss = nn.CrossEntropyLoss()
         self.optimizer = run.sgd(
             self.model.parameters(), lr=self.lr, momentum=self.momentum, weight_decay=self.weight_decay

@@ -43,7 +43,7 @@ class Scaling(Benchmark):
 
     def build(self, run: Run) -> None:
         torch.backends.cudnn.benchmark = True  # Every batch has the same shape.
-        self.model = run.place(classifier(self.network, "--network"))
+        self.model = run.place(classifier(self.network, "--network", self.size))
         self.loss = nn.CrossEntropyLoss()
         self.optimizer = run.sgd(self.model.parameters(), lr=self.lr, momentum=0.9, weight_decay=1e-4)
 

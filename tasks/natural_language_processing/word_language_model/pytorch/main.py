@@ -19,6 +19,7 @@ from cotenant.bench import Benchmark, MissingDataError, Run, flag
 
 CLIP_NORM = 0.25
 PIECE_BYTES = 1 << 24
+HEADS = 2
 
 
 class WordLanguageModel(Benchmark):
@@ -32,10 +33,15 @@ class WordLanguageModel(Benchmark):
     emsize: int = flag(656, help="width of the embedding")
     nhid: int = flag(656, help="units of every layer")
     nlayers: int = flag(2, help="layers")
-    nhead: int = flag(2, help="heads of the Transformer's attention")
+    nhead: int = flag(HEADS, help="heads of the Transformer's attention")
     dropout: float = flag(0.5, help="share that is dropped before, between and behind the layers")
     bptt: int = flag(35, help="words of one sequence")
     lr: float = flag(20.0, help="learning rate")
+
+    def __init__(self, **parameters: Any) -> None:
+        if parameters.get("model") != "Transformer":
+            self.fixed = {"nhead": HEADS}  # Recurrent layers attend to nothing.
+        super().__init__(**parameters)
 
     def build(self, run: Run) -> None:
         # Tensor cores want rows of 16 bytes, which are 8 values of fp16 or bf16.
