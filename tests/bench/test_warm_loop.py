@@ -227,6 +227,47 @@ def test_items_are_the_rows_of_the_first_part(batch: Any, items: int) -> None:
     assert loop_of(benchmark).observe(3).items == 3 * items
 
 
+class Counted(tuple):  # type: ignore[type-arg]
+    """A batch that knows how often somebody looked into it."""
+
+    looks = 0
+
+    def __getitem__(self, index: Any) -> Any:
+        self.looks += 1
+        return super().__getitem__(index)
+
+
+@pytest.mark.parametrize("resident", [True, False])
+def test_a_resident_batch_is_counted_once(resident: bool) -> None:
+    batch = Counted([torch.ones(6, 3)])
+
+    class Given(Small):
+        def batches(self, run: Run) -> Iterable[Any]:
+            return itertools.repeat(batch) if resident else itertools.cycle([batch])
+
+        def step(self, run: Run, batch: Any) -> None:
+            return None
+
+    loop = loop_of(Given())
+    looks = batch.looks
+    assert loop.observe(3).items == 3 * 6
+    assert batch.looks - looks == (0 if resident else 4)  # The fourth compares the last with all.
+
+
+def test_a_limited_batch_is_counted_each_time() -> None:
+    """After its last a larger one may come."""
+    sizes = itertools.count(2)
+
+    class Growing(Small):
+        def batches(self, run: Run) -> Iterable[Any]:
+            return itertools.repeat(torch.ones(next(sizes), 3), 1)
+
+        def step(self, run: Run, batch: Any) -> None:
+            return None
+
+    assert loop_of(Growing()).observe(3).items == 2 + 3 + 4
+
+
 def test_items_of_its_own() -> None:
     class Tokens(Small):
         def items(self, batch: Any) -> float:

@@ -78,6 +78,16 @@ def test_without_systemd_root_divides_what_it_is_alone_in(v2_kernel: FakeV2, mon
     assert "./cgroup_setup.sh" in refused.remedy
 
 
+def test_the_remedy_in_a_job_is_none_that_would_leave_it(v2_kernel: FakeV2, monkeypatch: pytest.MonkeyPatch) -> None:
+    v2_kernel.delegated.clear()
+    monkeypatch.setenv("SLURM_JOB_ID", "7")
+    refused = V2(v2_kernel.mounts).probe()
+    assert refused is not None
+    assert refused.remedy.startswith("Slurm keeps the cgroups of its jobs")
+    assert "systemd" not in refused.remedy
+    assert "cgroup_setup.sh" not in refused.remedy
+
+
 def test_a_user_divides_what_the_setup_script_made(make_v2: MakeV2, monkeypatch: pytest.MonkeyPatch) -> None:
     kernel = make_v2("cotenant.someone")
     kernel.delegated.clear()

@@ -93,7 +93,7 @@ class Loop:
         self._work = Work(
             batches=batches,
             step=run.precision.around(benchmark.step),
-            items=counter(benchmark, first),
+            items=counter(benchmark, first, self._resident or benchmark.cached_batch),
             run=run,
             device=run.chosen,
         )
@@ -215,7 +215,8 @@ class Loop:
                     )
                 )
             batches = iter(self._benchmark.batches(self._run))
-            self._resident = isinstance(batches, itertools.repeat)
+            # One batch for ever; a `repeat` that is limited has a length.
+            self._resident = isinstance(batches, itertools.repeat) and operator.length_hint(batches, -1) == -1
             for first in batches:
                 yield itertools.chain([first], batches)
                 break
@@ -223,10 +224,10 @@ class Loop:
                 raise MissingDataError("The benchmark's input holds no batch.")
 
 
-def counter(benchmark: Benchmark, batch: Any) -> Callable[[Any], float]:
+def counter(benchmark: Benchmark, batch: Any, resident: bool) -> Callable[[Any], float]:
     """Return the benchmark's `items`, or the cheapest equal of the default one for batches of this type.
 
-    Raises CotenantError where that says no plain number for `batch`.
+    `resident`: every batch is this very one. Raises CotenantError where that says no plain number for `batch`.
     """
     try:
         counted = benchmark.items(batch)
@@ -236,6 +237,8 @@ def counter(benchmark: Benchmark, batch: Any) -> Callable[[Any], float]:
         raise CotenantError(f"`items` returned {counted!r:.60}.", "Let it return a plain number, known on the host.")
     if type(benchmark).items is not Benchmark.items:
         return benchmark.items
+    if resident:
+        return lambda batch: counted
     if isinstance(batch, torch.Tensor):
         return _size
     if isinstance(batch, (tuple, list)) and isinstance(batch[0], torch.Tensor):

@@ -19,10 +19,12 @@ from cotenant.isolation.names import checked_base
 from cotenant.isolation.plan import Slice
 from cotenant.isolation.v2slice import V2Slice
 from cotenant.isolation.v2tree import ESSENTIAL, NEEDED, Tree, controllers, homes
+from cotenant.machine.batch import batch_system
 from cotenant.machine.limits import Mounts
 
 SETUP = "Run as root, or let ./cgroup_setup.sh make a cgroup for you, and start the suite in it."
 BY_SYSTEMD = "--isolation systemd asks it for one that is."
+ALONE = "Start the suite alone in a cgroup: ./cgroup_setup.sh makes one."
 CPUSETS = (
     f"As root: {DELEGATION}, written below a line [Service]; then log out everywhere and in again. "
     "(./cgroup_setup.sh --install-drop-in does it.)"
@@ -132,17 +134,19 @@ class V2:
             return Refusal(f"there is no cgroup {tree.top}", SETUP)
         offered = controllers(tree.top / "cgroup.controllers")
         if missing := [name for name in ESSENTIAL if name not in offered]:
-            return Refusal(f"{tree.top} has no controller {missing[0]}", BY_SYSTEMD if systemd_runs() else "")
+            return Refusal(f"{tree.top} has no controller {missing[0]}", _remedy(BY_SYSTEMD, ""))
         if not self._is_delegated(tree.top):
-            return Refusal(f"the cgroup {tree.top} is not delegated to us", BY_SYSTEMD if systemd_runs() else SETUP)
+            return Refusal(f"the cgroup {tree.top} is not delegated to us", _remedy(BY_SYSTEMD, SETUP))
         for place in (tree.top, tree.top / "cgroup.procs", tree.top / "cgroup.subtree_control"):
             if not os.access(place, os.W_OK):
-                return Refusal(f"{place} is not writable", SETUP)
+                return Refusal(f"{place} is not writable", _remedy(SETUP, SETUP))
         if strangers := tree.strangers():
             others = described(strangers[0])
-            return Refusal(f"others live in {tree.top}, which could not be divided then: {others}", _alone())
+            return Refusal(
+                f"others live in {tree.top}, which could not be divided then: {others}", _remedy(BY_SYSTEMD, ALONE)
+            )
         if "cpuset" not in offered:
-            return Refusal(f"{tree.top} has no controller cpuset", CPUSETS if systemd_runs() else SETUP, partial=True)
+            return Refusal(f"{tree.top} has no controller cpuset", _remedy(CPUSETS, SETUP), partial=True)
         return None
 
     def _is_delegated(self, top: Path) -> bool:
@@ -164,5 +168,9 @@ def _tree(mounts: Mounts, base: str | None) -> Tree | None:
     return Tree(home.parent if is_made_by_us else home, home)
 
 
-def _alone() -> str:
-    return BY_SYSTEMD if systemd_runs() else "Start the suite alone in a cgroup: ./cgroup_setup.sh makes one."
+def _remedy(by_systemd: str, otherwise: str) -> str:
+    if batch := batch_system():
+        return (
+            f"{batch} keeps the cgroups of its jobs: slices can be had as root outside of a job (docs/containers.md)."
+        )
+    return by_systemd if systemd_runs() else otherwise
