@@ -171,6 +171,6 @@ def _tree(mounts: Mounts, base: str | None) -> Tree | None:
 def _remedy(by_systemd: str, otherwise: str) -> str:
     if batch := batch_system():
         return (
-            f"{batch} keeps the cgroups of its jobs: slices can be had as root outside of a job (docs/containers.md)."
+            f"{batch} keeps the cgroups of its jobs: as root, outside of a job, there are slices (docs/containers.md)."
         )
     return by_systemd if systemd_runs() else otherwise
