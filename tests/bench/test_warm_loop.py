@@ -238,7 +238,7 @@ class Counted(tuple):  # type: ignore[type-arg]
 
 
 @pytest.mark.parametrize("resident", [True, False])
-def test_a_resident_batch_is_counted_once(resident: bool) -> None:
+def test_a_resident_batch_is_counted_once_and_not_waited_for(resident: bool) -> None:
     batch = Counted([torch.ones(6, 3)])
 
     class Given(Small):
@@ -250,7 +250,9 @@ def test_a_resident_batch_is_counted_once(resident: bool) -> None:
 
     loop = loop_of(Given())
     looks = batch.looks
-    assert loop.observe(3).items == 3 * 6
+    seen = loop.observe(3)
+    assert seen.items == 3 * 6
+    assert (seen.data_wait_ns > 0) is not resident
     assert batch.looks - looks == (0 if resident else 4)  # The fourth compares the last with all.
 
 

@@ -90,12 +90,14 @@ class Loop:
                     "Leave --cached-batch out for the rate of the task.",
                 )
             )
+        resident = self._resident or benchmark.cached_batch
         self._work = Work(
             batches=batches,
             step=run.precision.around(benchmark.step),
-            items=counter(benchmark, first, self._resident or benchmark.cached_batch),
+            items=counter(benchmark, first, resident),
             run=run,
             device=run.chosen,
+            resident=resident,
         )
 
     def warm_up(self) -> list[int]:
