@@ -86,7 +86,7 @@ def test_a_full_device_names_the_file() -> None:
 
 
 def test_the_runner_is_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(product, "shim_words", lambda entry, runner, command: shim_words(entry, runner + 1, command))
+    monkeypatch.setattr(product, "shim_words", lambda entry, runner: shim_words(entry, runner + 1))
     with started(FREE, "touch", tmp_path / "ran") as shim:
         assert shim.says() == "the runner is gone"
         assert shim.result() == (125, "")
@@ -297,3 +297,26 @@ def test_a_server_that_cannot_be_started_is_a_sentence(monkeypatch: pytest.Monke
     monkeypatch.setattr(product, "PYTHON", "/none/python")
     with closing(ForkServer()) as forks, pytest.raises(NotIsolatedError, match="/none/python"):
         forks.start(FREE, 0, 1, ["/bin/true"], {})
+
+
+def test_why_a_server_ended_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(product, "START", "import none")
+    with closing(ForkServer()) as forks, pytest.raises(NotIsolatedError, match="No module named 'none'"):
+        forks.start(FREE, 0, 1, ["/bin/true"], {})
+
+
+@pytest.mark.parametrize("environment", [{"A=B": "c"}, {"": "c"}])
+def test_an_environment_that_is_none(environment: dict[str, str]) -> None:
+    with started(FREE, "true", environment=environment) as shim:
+        assert shim.says() == "in"
+        shim.release()
+        assert shim.says() == "illegal environment variable name"
+        assert shim.result() == (126, "")
+
+
+def test_bytes_arrive_as_they_are() -> None:
+    name = os.fsdecode(b"\xe9\xff")
+    with started(FREE, "printf", "%s|%s", name, environment={"LC_ALL": "C", "A": name}) as shim:
+        assert shim.says() == "in"
+        shim.release()
+        assert shim.output.buffer.read() == b"\xe9\xff|"

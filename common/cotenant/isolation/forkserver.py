@@ -1,9 +1,10 @@
 """Forks a shim (enter.py) for every order: a fork takes a tenth of an interpreter's start, which is paid once per run.
 
-Its arguments are SOCKET RUNNER. An order is a byte that comes with three descriptors: a file of the marshalled words
-and environment of a shim, its channel, and its output. The answer is the shim's pid, or why there is none. The shim is
-a child of the runner (CLONE_PARENT, clone(2)), which waits for it as for any of its own, and which it dies with.
-Standard library only, and little of that, as enter.py says; no thread: nothing is forked in the midst of something.
+Its arguments are SOCKET RUNNER. An order is a byte that comes with three descriptors: a file of the marshalled words,
+command and environment of a shim, its channel, and its output. The answer is the shim's pid, or why there is none. The
+shim is a child of the runner (CLONE_PARENT, clone(2)), which waits for it as for any of its own, and which it dies
+with. Standard library only, and little of that, as enter.py says; no thread: nothing is forked in the midst of
+something.
 """
 
 import _ctypes
@@ -54,7 +55,7 @@ def _become_shim(peer: _socket.socket, order: int, channel: int, output: int) ->
         posix.setsid()
         for standard in (1, 2):
             posix.dup2(output, standard)
-        words, environment = marshal.loads(posix.pread(order, posix.fstat(order).st_size, 0))
-        status = enter.main([str(channel), *words], environment)
+        words, command, environment = marshal.loads(posix.pread(order, posix.fstat(order).st_size, 0))
+        status = enter.main([str(channel), *words], command, environment)
     finally:
         posix._exit(status)

@@ -13,6 +13,7 @@ import time
 from pathlib import Path
 
 from cotenant.isolation.backend import NotIsolatedError, start_ticks
+from cotenant.isolation.patience import Patience, named
 
 PR_SET_CHILD_SUBREAPER = 36
 END_WAIT_S = 5.0
@@ -37,16 +38,16 @@ def end_orphans(own: set[int], since_ticks: int) -> None:
     """Kill this process's children but those of `own`, and theirs, which become ours with that.
 
     Who lives since before `since_ticks` is no tenant's: the first process of a container gets everybody's orphans.
-    Raises NotIsolatedError if some outlive END_WAIT_S.
+    Raises NotIsolatedError where END_WAIT_S go by in which they become no fewer.
     """
-    deadline = time.monotonic() + END_WAIT_S
+    patience = Patience(END_WAIT_S)
     while orphans := {pid for pid in children() - own if not _is_older(pid, since_ticks)}:
         for pid in orphans:
             with contextlib.suppress(ProcessLookupError, ChildProcessError):
                 os.kill(pid, signal.SIGKILL)
                 os.waitpid(pid, os.WNOHANG)
-        if time.monotonic() > deadline:
-            raise NotIsolatedError(f"processes {sorted(orphans)}, which tenants left, cannot be killed")
+        if patience.is_due() and not patience.goes_on(orphans):
+            raise NotIsolatedError(f"processes {named(orphans)}, which tenants left, cannot be killed")
         time.sleep(0.002)
 
 

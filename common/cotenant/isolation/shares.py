@@ -28,13 +28,21 @@ def user_room() -> int | None:
     """Return how many more processes this user may have, threads included; None where no limit holds (getrlimit(2)).
 
     The limit, RLIMIT_NPROC, is on all that a user runs, so that one tenant could use up its neighbours' part. Root is
-    exempt from it.
+    exempt from it, but not the root of a user namespace.
     """
     limit, _ = resource.getrlimit(resource.RLIMIT_NPROC)
-    if limit == resource.RLIM_INFINITY or os.getuid() == 0:
+    if limit == resource.RLIM_INFINITY or (os.getuid() == 0 and _maps_all_users()):
         return None
     own = os.getuid()
     return limit - sum(_threads(path, own) for path in Path("/proc").iterdir() if path.name.isdecimal())
+
+
+def _maps_all_users() -> bool:
+    """Whether this is the host's own user namespace, or one like it (user_namespaces(7))."""
+    try:
+        return Path("/proc/self/uid_map").read_text().split() == ["0", "0", "4294967295"]
+    except OSError:
+        return True
 
 
 def _threads(process: Path, user: int) -> int:

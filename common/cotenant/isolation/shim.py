@@ -45,6 +45,7 @@ class ForkServer:
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
         self._socket: socket.socket | None = None
+        self._errors: int | None = None
 
     @property
     def pids(self) -> set[int]:
@@ -58,9 +59,11 @@ class ForkServer:
 
         Raises NotIsolatedError where none can be had.
         """
-        words = shim_words(entry, os.getpid(), command)
+        # As bytes: the server may think of another encoding.
+        line = [os.fsencode(word) for word in command]
+        variables = {os.fsencode(name): os.fsencode(value) for name, value in environment.items()}
         with os.fdopen(os.memfd_create("order"), "wb") as order:
-            order.write(marshal.dumps((words, dict(environment))))
+            order.write(marshal.dumps((shim_words(entry, os.getpid()), line, variables)))
             order.flush()
             answer = self._ask([order.fileno(), channel, output])
         if not answer.isdecimal():
@@ -69,12 +72,13 @@ class ForkServer:
 
     def close(self) -> None:
         """End it, if it was started: it owns nothing, and whom it has forked lives on."""
-        if self._process is None or self._socket is None:
+        if self._process is None or self._socket is None or self._errors is None:
             return
         self._socket.close()
         self._process.kill()
         self._process.wait()
-        self._process = self._socket = None
+        os.close(self._errors)
+        self._process = self._socket = self._errors = None
 
     def _ask(self, descriptors: list[int]) -> str:
         try:
@@ -82,11 +86,12 @@ class ForkServer:
             socket.send_fds(peer, [b"1"], descriptors)
             if answer := peer.recv(ANSWER_BYTES).decode():
                 return answer
-            reason = "the process that starts them was killed"
+            reason = "the process that starts them has ended"
         except OSError as error:
             reason = str(error)
+        said = b"" if self._errors is None else os.pread(self._errors, ANSWER_BYTES, 0)
         self.close()
-        return reason
+        return " ".join([reason, *(f"({line})" for line in said.decode(errors="replace").splitlines()[-1:])])
 
     def _served(self) -> socket.socket:
         """Return the connection to a server that lives. Raises OSError."""
@@ -96,17 +101,19 @@ class ForkServer:
             ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
             with theirs, contextlib.ExitStack() as undo:
                 undo.callback(ours.close)
+                errors = os.memfd_create("errors")
+                undo.callback(os.close, errors)
                 self._process = subprocess.Popen(
                     server_command(theirs.fileno(), os.getpid()),
                     stdin=subprocess.DEVNULL,
                     stdout=subprocess.DEVNULL,
-                    stderr=subprocess.DEVNULL,
+                    stderr=errors,
                     pass_fds=[theirs.fileno()],
                     start_new_session=True,
                 )
                 undo.pop_all()
             ours.settimeout(ANSWER_LIMIT_S)
-            self._socket = ours
+            self._socket, self._errors = ours, errors
         return self._socket
 
 
@@ -115,8 +122,8 @@ def server_command(channel: int, runner: int) -> list[str]:
     return [PYTHON, "-I", "-S", "-c", START, str(Path(enter.__file__).parent), str(channel), str(runner)]
 
 
-def shim_words(entry: Entry, runner: int, command: Sequence[str]) -> list[str]:
+def shim_words(entry: Entry, runner: int) -> list[str]:
     """Return the arguments of a shim behind its channel."""
     mode = "FREE" if entry.processors is None else "SET" if entry.set_affinity else "CHECK"
     processors = ",".join(map(str, entry.processors or ()))
-    return [str(runner), mode, processors, *map(str, entry.procs_files), "--", *command]
+    return [str(runner), mode, processors, *map(str, entry.procs_files)]

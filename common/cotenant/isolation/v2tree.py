@@ -31,6 +31,7 @@ MOVES = 100
 LEAVE_WAIT_S = 5.0
 """Who was killed is listed until its memory is given back, and cannot be moved meanwhile."""
 LEAVE_POLL_S = 0.0005
+ARRIVAL_WAIT_S = 0.2
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +62,10 @@ class Tree:
         alive, leaf = run.alive, self.run(str(run)) / LEAF
         if alive is None and leaf.is_dir():
             with contextlib.suppress(NotIsolatedError):
+                if Group(leaf).populated():
+                    return False
+                # A runner that has just made it is about to move in.
+                time.sleep(ARRIVAL_WAIT_S)
                 return not Group(leaf).populated()
         return None if alive is None else not alive
 

@@ -6,6 +6,7 @@ import contextlib
 import dataclasses
 import functools
 import json
+import signal
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -150,6 +151,8 @@ class SuiteRun:
         self._reaper = Reaper(str(run), self.chosen.backend.estate(), own, output, present())
         # First, and sent home last: from here on nothing is made that it does not know of.
         stack.callback(_warn, tell, self._reaper.farewell)
+        # Where our parent ignores it, so would we, and nobody could say how a child of ours has ended.
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         self._reaper.ensure()
         write_whole(output / f"{options.suite.name}.R{options.uid}.resolved.json", self._resolved())
         for directory in own:

@@ -110,7 +110,8 @@ class Tenant:
         if self.alive:
             # A shim that was forked this moment leads no group yet.
             for end in (os.killpg, os.kill):
-                with contextlib.suppress(ProcessLookupError):
+                # What has become another user's is the slice's to kill.
+                with contextlib.suppress(ProcessLookupError, PermissionError):
                     end(self.process.pid, signal.SIGKILL)
         self.live.kill()
 

@@ -75,7 +75,8 @@ class AmdSource:
         said = {} if question is None else self._asked(lambda: question(handle)) or {}
         bits = _count(said, "indep_throttle_status")
         held = {name: count for name in _HELD_SO_LONG if (count := _count(said, name)) is not None}
-        before, self._held[index] = self._held.get(index, held), held
+        before = self._held.get(index, held)
+        self._held[index] = before | held
         if bits is None and not held:
             return None
         now = {word for word, mask in _HELD_NOW.items() if (bits or 0) & mask}

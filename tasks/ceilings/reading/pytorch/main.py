@@ -6,6 +6,7 @@ python main.py --size-mib 256 [--cold]
 import os
 import tempfile
 from collections.abc import Iterator
+from typing import Any, ClassVar
 
 from cotenant.bench import Benchmark, Run, flag
 
@@ -16,6 +17,7 @@ class FileReading(Benchmark):
     """One step = one block of the file in this process's memory."""
 
     item = "byte"
+    fixed: ClassVar[dict[str, Any]] = {"cached_batch": False}
 
     batch_size: int = flag(16 * MIB, "--batch-size", "-b", help="bytes in one block")
     size_mib: int = flag(256, "--size-mib", help="of the file, made of random bytes where the tenant may write")

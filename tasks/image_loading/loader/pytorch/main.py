@@ -5,7 +5,7 @@ python main.py --data workspace/data/ImageNet/train --batch-size 256 --workers 8
 
 from collections.abc import Iterator
 from functools import partial
-from typing import Literal
+from typing import Any, ClassVar, Literal
 
 import torch
 
@@ -18,6 +18,7 @@ class ImageLoading(Benchmark):
     """One step = one batch of images decoded, cropped, flipped, normalised and brought to the device."""
 
     item = "image"
+    fixed: ClassVar[dict[str, Any]] = {"cached_batch": False}
 
     batch_size: int = 256
     size: int = flag(224, help="pixels of an image's side after cropping")
