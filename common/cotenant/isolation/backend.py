@@ -196,7 +196,8 @@ class RunName:
         if not self.is_elsewhere:
             return start_ticks(self.pid) == self.start_ticks
         # Its start is told by another clock where it has a time namespace, too (time_namespaces(7)).
-        if any(namespaces.namespace_of(pid) == self.namespace for pid in namespaces.seen_from_above(self.pid)):
+        living = [pid for pid in namespaces.seen_from_above(self.pid) if start_ticks(pid) is not None]
+        if any(namespaces.namespace_of(pid) == self.namespace for pid in living):
             return True
         return False if namespaces.namespace_of() == namespaces.INITIAL else None
 
