@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import os
 import pwd
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -200,6 +201,12 @@ class RunName:
         if any(namespaces.namespace_of(pid) == self.namespace for pid in living):
             return True
         return False if namespaces.namespace_of() == namespaces.INITIAL else None
+
+
+def runs_below(homes: Iterable[Path]) -> list[RunName]:
+    """Return the runs that have a directory in any of these."""
+    names = {path.name for home in homes for path in home.glob("*-*") if path.is_dir()}
+    return [run for name in sorted(names) if (run := RunName.parse(name)) is not None]
 
 
 def start_ticks(pid: int) -> int | None:

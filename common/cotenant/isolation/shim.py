@@ -39,18 +39,25 @@ class Shim:
         return self._status
 
 
+@dataclass(frozen=True, slots=True)
+class _Served:
+    """A server that was started: its process, our end of its socket, and the file of what it complains."""
+
+    process: subprocess.Popen[bytes]
+    socket: socket.socket
+    errors: int
+
+
 class ForkServer:
     """Starts with the first shim, and again where it was killed; ends with us, or when it is closed."""
 
     def __init__(self) -> None:
-        self._process: subprocess.Popen[bytes] | None = None
-        self._socket: socket.socket | None = None
-        self._errors: int | None = None
+        self._served: _Served | None = None
 
     @property
     def pids(self) -> set[int]:
         """Return the child of ours that it is, if it was started."""
-        return {self._process.pid} if self._process else set()
+        return {self._served.process.pid} if self._served else set()
 
     def start(
         self, entry: Entry, channel: int, output: int, command: Sequence[str], environment: Mapping[str, str]
@@ -72,49 +79,48 @@ class ForkServer:
 
     def close(self) -> None:
         """End it, if it was started: it owns nothing, and whom it has forked lives on."""
-        if self._process is None or self._socket is None or self._errors is None:
+        if self._served is None:
             return
-        self._socket.close()
-        self._process.kill()
-        self._process.wait()
-        os.close(self._errors)
-        self._process = self._socket = self._errors = None
+        self._served.socket.close()
+        self._served.process.kill()
+        self._served.process.wait()
+        os.close(self._served.errors)
+        self._served = None
 
     def _ask(self, descriptors: list[int]) -> str:
+        if self._served is not None and self._served.process.poll() is not None:
+            self.close()
         try:
-            peer = self._served()
-            socket.send_fds(peer, [b"1"], descriptors)
-            if answer := peer.recv(ANSWER_BYTES).decode():
+            self._served = self._served or _serve()
+            socket.send_fds(self._served.socket, [b"1"], descriptors)
+            if answer := self._served.socket.recv(ANSWER_BYTES).decode():
                 return answer
             reason = "the process that starts them has ended"
         except OSError as error:
             reason = str(error)
-        said = b"" if self._errors is None else os.pread(self._errors, ANSWER_BYTES, 0)
+        said = b"" if self._served is None else os.pread(self._served.errors, ANSWER_BYTES, 0)
         self.close()
         return " ".join([reason, *(f"({line})" for line in said.decode(errors="replace").splitlines()[-1:])])
 
-    def _served(self) -> socket.socket:
-        """Return the connection to a server that lives. Raises OSError."""
-        if self._process is not None and self._process.poll() is not None:
-            self.close()
-        if self._socket is None:
-            ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-            with theirs, contextlib.ExitStack() as undo:
-                undo.callback(ours.close)
-                errors = os.memfd_create("errors")
-                undo.callback(os.close, errors)
-                self._process = subprocess.Popen(
-                    server_command(theirs.fileno(), os.getpid()),
-                    stdin=subprocess.DEVNULL,
-                    stdout=subprocess.DEVNULL,
-                    stderr=errors,
-                    pass_fds=[theirs.fileno()],
-                    start_new_session=True,
-                )
-                undo.pop_all()
-            ours.settimeout(ANSWER_LIMIT_S)
-            self._socket, self._errors = ours, errors
-        return self._socket
+
+def _serve() -> _Served:
+    """Start a server. Raises OSError."""
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    with theirs, contextlib.ExitStack() as undo:
+        undo.callback(ours.close)
+        errors = os.memfd_create("errors")
+        undo.callback(os.close, errors)
+        process = subprocess.Popen(
+            server_command(theirs.fileno(), os.getpid()),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=errors,
+            pass_fds=[theirs.fileno()],
+            start_new_session=True,
+        )
+        undo.pop_all()
+    ours.settimeout(ANSWER_LIMIT_S)
+    return _Served(process, ours, errors)
 
 
 def server_command(channel: int, runner: int) -> list[str]:

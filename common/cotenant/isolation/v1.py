@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from cotenant.isolation import cgroupfs
-from cotenant.isolation.backend import OURS, NotIsolatedError, Refusal, RunName
+from cotenant.isolation.backend import OURS, NotIsolatedError, Refusal, RunName, runs_below
 from cotenant.isolation.names import checked_base, default_base
 from cotenant.isolation.plan import Slice
 from cotenant.isolation.v1group import Group
@@ -98,13 +98,13 @@ class V1:
 
     def sweep(self) -> list[str]:
         """Kill and remove the runs below our base whose runner is dead; return their names. Raises NotIsolatedError."""
-        dead = [str(run) for run in self._runs() if run.alive is False]
+        dead = [str(run) for run in runs_below(self._bases()) if run.alive is False]
         for name in dead:
             self.clear_run(name)
         return dead
 
     def elsewhere(self) -> tuple[Path, ...]:
-        runs = [run for run in self._runs() if run.is_elsewhere and run.alive is not False]
+        runs = [run for run in runs_below(self._bases()) if run.is_elsewhere and run.alive is not False]
         return tuple(path for run in runs for path in self._group(str(run)).directories if path.is_dir())
 
     def kill_run(self, run: str) -> None:
@@ -124,10 +124,6 @@ class V1:
                 # Not empty, or not ours to remove: another run lives there, or it was delegated to us.
                 with contextlib.suppress(OSError):
                     base.rmdir()
-
-    def _runs(self) -> list[RunName]:
-        names = {path.name for base in self._bases() for path in base.glob("*-*") if path.is_dir()}
-        return [run for name in sorted(names) if (run := RunName.parse(name)) is not None]
 
     def _make_run(self, directory: Path) -> None:
         """Make a run's directory, and the base where that is ours to make."""

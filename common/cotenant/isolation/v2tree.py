@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cotenant.isolation import cgroupfs
-from cotenant.isolation.backend import OURS, NotIsolatedError, RunName
+from cotenant.isolation.backend import OURS, NotIsolatedError, RunName, runs_below
 from cotenant.isolation.delegation import described, divided, is_root
 from cotenant.isolation.processes import kill_marked
 from cotenant.isolation.v2group import Group, kill_all
@@ -51,8 +51,7 @@ class Tree:
 
     def runs(self) -> list[RunName]:
         """Return the runs that have a cgroup here."""
-        names = sorted(path.name for path in self.home.glob("*-*") if path.is_dir())
-        return [run for name in names if (run := RunName.parse(name)) is not None]
+        return runs_below([self.home])
 
     def is_dead(self, run: RunName) -> bool | None:
         """Whether a run's runner is dead; None where nothing shows it.
