@@ -14,5 +14,7 @@ def test_kill_meets_a_shim_that_has_not_entered_yet(tmp_path: Path, forks: ForkS
     (order,) = orders(tmp_path, "/bin/sleep", "1000", tenants=1)
     for _ in range(20):
         tenant = start_tenant(order, FakeSlice(0, (), Counters(), []), ReadBack(), forks)
+        # Before `leave` closes the channel: a shim that sees that first ends by itself.
+        tenant.kill()
         tenant.leave()
         assert tenant.status == -signal.SIGKILL
