@@ -27,7 +27,7 @@ PROMISE = Promise("<=", 1000, "ns")
 
 def per_batch(resident: bool) -> Median:
     """Return the nanoseconds that `observe` adds to a batch whose step does nothing, books kept on every one."""
-    loss, batch, device = torch.zeros(()), torch.zeros(64, 4), Device(torch.device("cpu"))
+    loss, batch, device = torch.zeros((), requires_grad=True), torch.zeros(64, 4), Device(torch.device("cpu"))
     batches = itertools.repeat(batch) if resident else itertools.cycle([batch, batch.clone()])
     work = Work(batches, lambda run, batch: loss, counter(Benchmark(), batch, resident), None, device, resident)
     ours, theirs = interleaved(observed(work, STEPS), bare(work, STEPS), PAIRS)

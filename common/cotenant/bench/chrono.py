@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import operator
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -53,14 +54,16 @@ def observe(work: Work, number: int) -> Observation:
     run, step, items, batches, clock = work.run, work.step, work.items, work.batches, clock_ns
     resident = work.resident
     sizes = [min(work.every, number - first) for first in range(0, number, work.every)]
-    groups = [(range(1, size), size) for size in sizes]
+    groups = [range(1, size) for size in sizes]
     losses: list[torch.Tensor] = []
-    keep = losses.append
-    waited_ns, counted = 0, 0.0
+    asked_ns: list[int] = []
+    given_ns: list[int] = []
+    counts: list[float] = []
+    keep, ask, give, count = losses.append, asked_ns.append, given_ns.append, counts.append
     work.device.synchronize()
     opening = work.device.mark()
     start_ns = clock()
-    for unbooked, size in groups:
+    for unbooked in groups:
         for _ in unbooked:
             # Kept until the next ones are there, as in a plain loop: freed at once they cost half a percent of a step.
             batch = next(batches)
@@ -68,16 +71,17 @@ def observe(work: Work, number: int) -> Observation:
         if resident:
             batch = next(batches)
         else:
-            asked_ns = clock()
+            ask(clock())
             batch = next(batches)
-            waited_ns += (clock() - asked_ns) * size
+            give(clock())
         loss = step(run, batch)
         if loss is not None:
             keep(loss.data)  # what loss.detach() returns, in half the time
-        counted += items(batch) * size
+        count(items(batch))
     closing = work.device.mark()
     work.device.synchronize()
     end_ns = clock()
     event_ns = None if opening is None else round(opening.elapsed_time(closing) * 1e6)
-    even = counted == items(batch) * number
-    return Observation(start_ns, end_ns, counted, waited_ns, losses, event_ns, even)
+    waited_ns = sum((given - asked) * size for asked, given, size in zip(asked_ns, given_ns, sizes, strict=False))
+    items_seen = sum(map(operator.mul, counts, sizes))
+    return Observation(start_ns, end_ns, float(items_seen), waited_ns, losses, event_ns, len(set(counts)) == 1)
