@@ -20,10 +20,12 @@ def unchanged(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         monkeypatch.setattr(f"torch.utils.data.{place}.MP_STATUS_CHECK_INTERVAL", 0.1)
     monkeypatch.delenv(SOCKET_VARIABLE, raising=False)
     products, convolutions = torch.get_float32_matmul_precision(), torch.backends.cudnn.allow_tf32
+    tuned = torch.backends.cudnn.benchmark
     yield
     clear_autocast_cache()
     gc.unfreeze()
     gc.enable()
     torch.set_float32_matmul_precision(products)
     torch.backends.cudnn.allow_tf32 = convolutions
+    torch.backends.cudnn.benchmark = tuned
     torch.set_flush_denormal(False)

@@ -112,6 +112,16 @@ def test_torchs_switches(name: str, products: str, convolutions: bool, monkeypat
     assert (torch.backends.cudnn.rnn.fp32_precision == "tf32") is convolutions
 
 
+def test_convolutions_are_tried_where_every_step_has_the_same_shapes() -> None:
+    class Alike(Small):
+        same_shapes = True
+
+    Run(Alike())
+    assert torch.backends.cudnn.benchmark is True
+    Run(Small())
+    assert torch.backends.cudnn.benchmark is False
+
+
 def test_switches_follow_the_last_asked() -> None:
     torch.set_float32_matmul_precision("high")
     torch.backends.cudnn.allow_tf32 = True

@@ -11,6 +11,7 @@ import torch
 
 from cotenant.bench import Run
 from cotenant.bench.arguments import parse
+from cotenant.bench.facts import without_effect
 from cotenant.bench.loop import Loop
 from cotenant.bench.outcome import outcome_of
 from cotenant.errors import CotenantError
@@ -202,6 +203,20 @@ def test_advantages_are_sums_of_discounted_surprises(atari: Any, decay: float) -
                 expected[t, n] += weight * surprise
                 weight *= gamma * decay * goes_on[later, n]
     np.testing.assert_allclose(atari.advantages_of(rewards, goes_on, values, gamma, decay), expected)
+
+
+@pytest.mark.parametrize(
+    ("words", "listed"),
+    [
+        ("--gae-lambda 0.9 --num-env-steps 5000", []),
+        ("--no-use-gae", []),
+        ("--no-use-gae --gae-lambda 0.9", ["--gae-lambda"]),
+        ("--no-use-linear-lr-decay --num-env-steps 5000", ["--num-env-steps"]),
+    ],
+)
+def test_what_is_switched_off_has_no_parameters(atari: Any, words: str, listed: list[str]) -> None:
+    parsed = parse(atari.Atari, ["--no-cuda", *words.split()])
+    assert without_effect(parsed, Run(atari.Atari(**parsed.values))) == listed
 
 
 def test_without_gae_returns_are_discounted_rewards(atari: Any) -> None:

@@ -88,6 +88,17 @@ def test_the_search_of_steps_finds(body: str, found: set[str]) -> None:
     assert host_reads(source.replace("step", "batches")) == set()
 
 
+CONVOLVES = re.compile(r"\bnn\.Conv|\bclassifier\(")
+
+
+@pytest.mark.parametrize("folder", sorted({path.parent for path in SOURCES}), ids=named)
+def test_what_convolves_lets_its_convolutions_be_chosen(folder: Path) -> None:
+    """Batches are full and pictures of one size, so that every step is as the first."""
+    sources = "".join(path.read_text() for path in folder.glob("*.py"))
+    assert ("same_shapes = True" in sources) == bool(CONVOLVES.search(sources))
+    assert "torch.backends" not in sources
+
+
 @pytest.mark.parametrize("path", SOURCES, ids=named)
 def test_no_file_hides_a_standard_module(path: Path) -> None:
     assert path.stem not in sys.stdlib_module_names

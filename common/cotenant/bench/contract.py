@@ -26,6 +26,9 @@ class Benchmark:
     """
 
     item: ClassVar[str] = "item"
+    same_shapes: ClassVar[bool] = False
+    """Have all steps the same shapes? Then cuDNN and MIOpen time their convolutions in the warm-up, for the fastest."""
+
     ignored: ClassVar[dict[str, int]] = {}
     fixed: ClassVar[dict[str, Any]] = {}
     """Parameters of which this benchmark has one value: another is taken from nobody, and the flag did nothing.

@@ -30,7 +30,9 @@ def without_effect(parsed: Parsed, run: Run) -> list[str]:
     """Return the given flags that did nothing: those the benchmark declares as such, and those nobody heeded."""
     given = [name for name in _NOT_FOR_ALL if name in parsed.given and parsed.values[name] is not False]
     unheeded = [name for name in given if name not in run.heeded]
-    fixed = [name for name, value in run.benchmark.fixed.items() if parsed.values.get(name, value) != value]
+    fixed = [
+        name for name, value in run.benchmark.fixed.items() if name in parsed.given and parsed.values[name] != value
+    ]
     return [*parsed.ignored, *(f"--{name.replace('_', '-')}" for name in (*unheeded, *fixed))]
 
 
@@ -74,6 +76,7 @@ def tenant_facts(run: Run, loop: Loop) -> dict[str, Any]:
             "cudnn": torch.backends.cudnn.version() if run.chosen.is_accelerator else None,
             "float32_matmul_precision": torch.get_float32_matmul_precision(),
             "cudnn_allow_tf32": torch.backends.cudnn.allow_tf32,
+            "cudnn_benchmark": torch.backends.cudnn.benchmark,
             "flush_denormal": not run.chosen.is_accelerator,
         },
         "findings": [

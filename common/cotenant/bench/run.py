@@ -49,6 +49,7 @@ class Run:
                 f"--devices {benchmark.devices} takes as many processes, and there is {self.world.size}.",
                 f"Start it with python -m torch.distributed.run --nproc_per_node={benchmark.devices}.",
             )
+        torch.backends.cudnn.benchmark = benchmark.same_shapes
         self.precision: Precision = set_precision(benchmark.asked_precision, self.chosen)
         self.world.join(self.chosen)
         self.seed = benchmark.seed + self.world.rank

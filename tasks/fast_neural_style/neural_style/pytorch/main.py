@@ -23,6 +23,7 @@ class FastStyle(Benchmark):
     """One step = one Adam update of the transformer network by the content and style of what it painted."""
 
     item = "image"
+    same_shapes = True
 
     batch_size: int = 128
     repeat: int = 25

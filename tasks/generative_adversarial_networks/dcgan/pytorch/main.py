@@ -62,6 +62,7 @@ class DCGAN(Benchmark):
     """One step = one discriminator update on real and generated images, and one generator update."""
 
     item = "real image"
+    same_shapes = True
     # The scripts read it: every process has one device, and main.py is told by its launcher how many there are.
     ignored: ClassVar[dict[str, int]] = {"--ngpu": 1}
 

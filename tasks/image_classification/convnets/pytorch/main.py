@@ -22,6 +22,7 @@ class ConvNet(Benchmark):
     """One step = one SGD update on a batch of images, cropped and flipped at random."""
 
     item = "image"
+    same_shapes = True
 
     batch_size: int = flag(64, "--batch-size", "-b", help="images in one batch, per device")
     data: Path | None = positional(None, "a folder of images per class, instead of a random batch", "--data")
@@ -39,7 +40,6 @@ class ConvNet(Benchmark):
             self.batch_size *= max(1, torch.accelerator.device_count())
 
     def build(self, run: Run) -> None:
-        torch.backends.cudnn.benchmark = True  # Every batch has the same shape.
         place = run.replicate if self.parallel == "dp" else run.place
         self.model = place(classifier(self.arch, "--arch", self.size))
         self.loss = nn.CrossEntropyLoss()

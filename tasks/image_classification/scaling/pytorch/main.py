@@ -19,6 +19,7 @@ class Scaling(Benchmark):
     """One step = one SGD update on `batch-size` images on each of the devices."""
 
     item = "image"
+    same_shapes = True
 
     batch_size: int = flag(128, "--batch-size", "-b", help="images in one batch, per device")
     repeat: int = 10
@@ -42,7 +43,6 @@ class Scaling(Benchmark):
         )
 
     def build(self, run: Run) -> None:
-        torch.backends.cudnn.benchmark = True  # Every batch has the same shape.
         self.model = run.place(classifier(self.network, "--network", self.size))
         self.loss = nn.CrossEntropyLoss()
         self.optimizer = run.sgd(self.model.parameters(), lr=self.lr, momentum=0.9, weight_decay=1e-4)

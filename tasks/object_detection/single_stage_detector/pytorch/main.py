@@ -29,6 +29,7 @@ class SingleStageDetector(Benchmark):
     """One step = one SGD update on a batch of 300 x 300 images whose objects are matched to the default boxes."""
 
     item = "image"
+    same_shapes = True
     ignored: ClassVar[dict[str, int]] = {"--no-save": 0, "--threshold": 1}
 
     batch_size: int = 128

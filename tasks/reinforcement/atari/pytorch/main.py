@@ -6,7 +6,7 @@ python main.py --env-name PongNoFrameskip-v4 --num-processes 16 --num-steps 128
 import itertools
 import os
 from collections.abc import Iterator
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import torch
@@ -14,6 +14,8 @@ from model import SIDE, STACK, ActorCritic, sample
 
 from cotenant.bench import Benchmark, Run, flag
 from cotenant.errors import CotenantError, did_you_mean
+
+GAE_LAMBDA, NUM_ENV_STEPS = 0.95, 10_000_000
 
 
 class Rollout(NamedTuple):
@@ -31,6 +33,7 @@ class Atari(Benchmark):
     """One step = one PPO update: `num-steps` actions in every environment, then 4 epochs of 4 minibatches on them."""
 
     item = "process x update"
+    same_shapes = True
 
     batch_size: int = flag(16, "--num-processes", "--batch-size", "-b", help="environments played at the same time")
     env_name: str = flag("PongNoFrameskip-v4", help="a game, by any of its names in gymnasium; 4 frames per step")
@@ -43,12 +46,20 @@ class Atari(Benchmark):
     entropy_coef: float = flag(0.01, help="weight of the policy's entropy")
     max_grad_norm: float = flag(0.5, help="the gradient's norm is clipped to it")
     use_gae: bool = flag(True, help="generalised advantage estimation")
-    gae_lambda: float = flag(0.95, help="its decay")
+    gae_lambda: float = flag(GAE_LAMBDA, help="its decay")
     gamma: float = flag(0.99, help="discount of later rewards")
     lr: float = flag(2.5e-4, help="learning rate")
     eps: float = flag(1e-5, help="of Adam")
     use_linear_lr_decay: bool = flag(True, help="let the learning rate fall to zero over --num-env-steps")
-    num_env_steps: int = flag(10_000_000, help="steps of a whole training; it only sets the decay's pace")
+    num_env_steps: int = flag(NUM_ENV_STEPS, help="steps of a whole training; it only sets the decay's pace")
+
+    def __init__(self, **parameters: Any) -> None:
+        # What is switched off has no parameters.
+        if not parameters.get("use_gae", True):
+            self.fixed = {**self.fixed, "gae_lambda": GAE_LAMBDA}
+        if not parameters.get("use_linear_lr_decay", True):
+            self.fixed = {**self.fixed, "num_env_steps": NUM_ENV_STEPS}
+        super().__init__(**parameters)
 
     def build(self, run: Run) -> None:
         # Here and not above, so that their absence is told as a missing package.

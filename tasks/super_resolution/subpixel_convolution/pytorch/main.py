@@ -60,6 +60,7 @@ class SuperResolution(Benchmark):
     """One step = one Adam update of ESPCN on luminance crops and their bicubic reductions."""
 
     item = "image"
+    same_shapes = True
     ignored: ClassVar[dict[str, int]] = {"--testBatchSize": 1, "--no-checks": 0}
 
     repeat: int = 25
