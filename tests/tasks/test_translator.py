@@ -112,6 +112,16 @@ def test_items_and_dtype_are_what_ran(main: Any, files: Path, precision: str, re
     assert 45 < run.metrics["tokens_per_item"] < 60
 
 
+def test_a_cached_batch_has_its_own_number_of_tokens(main: Any, files: Path) -> None:
+    benchmark, run = built(main, data=files, cached_batch=True, seed=3)
+    (source, _, target), _ = itertools.islice(benchmark.batches(run), 2)
+    tokens = int((source != 0).sum() + (target[1:] != 0).sum()) / source.size(1)
+    assert run.metrics["tokens_per_item"] == pytest.approx(tokens)
+    benchmark, run = built(main, data=files, seed=3)
+    benchmark.batches(run)
+    assert run.metrics["tokens_per_item"] != pytest.approx(tokens)
+
+
 def test_the_same_seed_gives_the_same_losses(main: Any, files: Path) -> None:
     assert losses(main, 3, dropout=0.2) == losses(main, 3, dropout=0.2) != losses(main, 3, dropout=0.2, seed=1)
     assert losses(main, 3, data=files) == losses(main, 3, data=files) != losses(main, 3, data=files, seed=1)
