@@ -175,7 +175,7 @@ def _curves(found: Curves) -> list[dict[str, Any]]:
         rows = [
             (
                 point.key,
-                rate(point.median),
+                rate(point.across.rate),
                 interval(*point.across.interval) if point.across.interval else "n too small",
                 f"{point.across.n}L",
                 ABSENT if point.speedup is None else f"{point.speedup:.2f}x",

@@ -18,7 +18,7 @@ from cotenant.stats.launches import INTERVAL_LAUNCHES
 MARKDOWN = ("node_num", "gpu_num_per_node", "batch_size_per_device", "samples/s", "speedup")
 CSV = (
     *("model", "precision", "parallelism", "input", "batch_size_per_device", "nodes", "devices", "unit"),
-    *("launches", "median", "mean", "low", "high", "spread", "speedup", "efficiency"),
+    *("launches", "median", "mean", "geometric_mean", "low", "high", "spread", "speedup", "efficiency"),
 )
 
 
@@ -47,7 +47,7 @@ def as_markdown(found: Curves) -> str:
 
 
 def as_csv(found: Curves) -> str:
-    """Return all series, each point with its n, interval and spread."""
+    """Return all series, each point with its n, the geometric mean's 95 % interval, and its spread."""
     table = io.StringIO()
     writer = csv.writer(table, lineterminator="\n")
     writer.writerow(CSV)
@@ -60,6 +60,7 @@ def as_csv(found: Curves) -> str:
                 point.across.n,
                 point.median,
                 point.mean,
+                point.across.rate,
                 low,
                 high,
                 point.across.spread,
