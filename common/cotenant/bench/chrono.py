@@ -54,7 +54,7 @@ def observe(work: Work, number: int) -> Observation:
     run, step, items, batches, clock = work.run, work.step, work.items, work.batches, clock_ns
     resident = work.resident
     sizes = [min(work.every, number - first) for first in range(0, number, work.every)]
-    groups = [range(1, size) for size in sizes]
+    unbooked = [size - 1 for size in sizes]
     losses: list[torch.Tensor] = []
     asked_ns: list[int] = []
     given_ns: list[int] = []
@@ -63,11 +63,13 @@ def observe(work: Work, number: int) -> Observation:
     work.device.synchronize()
     opening = work.device.mark()
     start_ns = clock()
-    for unbooked in groups:
-        for _ in unbooked:
-            # Kept until the next ones are there, as in a plain loop: freed at once they cost half a percent of a step.
-            batch = next(batches)
-            loss = step(run, batch)
+    for before in unbooked:
+        if before:
+            for _ in range(before):
+                # Kept until the next ones are there, as in a plain loop: freed at once they cost half a percent of a
+                # step.
+                batch = next(batches)
+                loss = step(run, batch)
         if resident:
             batch = next(batches)
         else:
