@@ -67,6 +67,7 @@ def test_ranks_alone_write_one_record_of_them_all(tmp_path: Path) -> None:
     assert ended.stdout.count("Batch Loss") == 8
 
 
+@pytest.mark.slow
 def test_a_rank_that_does_not_come_is_waited_for_no_longer_than_said(tmp_path: Path) -> None:
     program = tmp_path / "death.py"
     program.write_text(DEATH)

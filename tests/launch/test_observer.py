@@ -22,6 +22,8 @@ from tenants.suites import TENANTS, Suites, job
 
 MINUTE = Terms(timeout_s=60)
 SUMS = str(TENANTS / "sums.py")
+# Long enough for ticks to be missed, were there any.
+PACED = ("--repeat", "20", "--number", "4", "--sleep", "0.02")
 DIES_IN_ITS_FOURTH = """
 import os, runpy, sys
 from cotenant.protocol.client import Rendezvous
@@ -78,13 +80,12 @@ def interruption() -> Iterator[Interruption]:
 def test_nothing_is_told_between_go_and_the_last_done(
     tmp_path: Path, forks: ForkServer, interruption: Interruption
 ) -> None:
-    heard, ranked = Heard(), orders(tmp_path, sys.executable, SUMS, "--repeat", "20", "--number", "60")
+    heard, ranked = Heard(), orders(tmp_path, sys.executable, SUMS, *PACED)
     run = Launch(ranked, FakeBackend(), forks, interruption, MINUTE, observer=heard)
     result = run.run()
     assert [ending.outcome for ending in result.endings] == ["completed", "completed"]
     seen = [ending.ranks[0].observations for ending in result.endings]
     last_ns = max(rows[-1]["end_ns"] for rows in seen)
-    # Long enough for ticks to be missed, had there been any.
     assert last_ns - result.t0_ns > 1_500_000_000
     quiet = [at for at in heard.at_ns if result.t0_ns - GO_DELAY_NS <= at <= last_ns]
     assert quiet == []
@@ -106,8 +107,7 @@ def test_a_tenant_that_dies_while_it_is_timed_is_no_news_before_the_others_are_d
     tmp_path: Path, forks: ForkServer, interruption: Interruption
 ) -> None:
     heard = Heard()
-    words = ["--repeat", "20", "--number", "60"]
-    planned = orders(tmp_path, sys.executable, "-c", DIES_IN_ITS_FOURTH, SUMS, *words)
+    planned = orders(tmp_path, sys.executable, "-c", DIES_IN_ITS_FOURTH, SUMS, *PACED)
     result = Launch(planned, FakeBackend(), forks, interruption, MINUTE, observer=heard).run()
     assert [ending.outcome for ending in result.endings] == ["failed", "completed"]
     last_ns = result.endings[1].ranks[0].observations[-1]["end_ns"]

@@ -52,7 +52,7 @@ def test_every_flag_of_the_suites_is_known(suite: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", [name if name in ("toy_reg", "loader") else pytest.param(name, marks=pytest.mark.slow) for name in PLACES]
+    "name", [name if name == "loader" else pytest.param(name, marks=pytest.mark.slow) for name in PLACES]
 )
 def test_a_task_runs_from_any_directory(name: str, tmp_path: Path) -> None:
     elsewhere = tmp_path / "else where"

@@ -173,6 +173,7 @@ def test_cart_updates_exactly_where_episodes_end() -> None:
     assert sum(updates) >= 5
 
 
+@pytest.mark.slow
 def test_cart_learns() -> None:
     benchmark, run = built("cart", seed=0)
     lengths, length = [], 0
