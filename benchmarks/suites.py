@@ -31,9 +31,10 @@ def run_suite(directory: Path, jobs: list[dict[str, Any]], *flags: str, may_fail
     (directory / "jobs.json").write_text(json.dumps(jobs))
     # Threads as anybody's shell has them: the naive case must not inherit ours.
     environment = {key: value for key, value in os.environ.items() if not key.endswith("_NUM_THREADS")}
+    environment["BASE"] = str(directory / "workspace")
     command = [sys.executable, str(ROOT / "run.py"), "--jobs", "jobs.json", *flags]
     ended = subprocess.run(command, cwd=directory, env=environment, capture_output=True, text=True, check=False)
     if ended.returncode > may_fail:
         raise RuntimeError(ended.stdout + ended.stderr)
-    output = directory / "workspace" / "output"
+    output = Path(environment["BASE"], "output")
     return [json.loads(path.read_text()) for path in sorted(output.glob("jobs.*.R0.D*.json"))]

@@ -74,6 +74,14 @@ def test_on_cuda_apex_is_used_where_it_is_installed(monkeypatch: pytest.MonkeyPa
     assert (adam.defaults["lr"], adam.defaults["weight_decay"]) == (1e-3, 0.1)
 
 
+def test_weights_that_apex_passes_over_are_torchs(monkeypatch: pytest.MonkeyPatch) -> None:
+    install(monkeypatch)
+    double = nn.Linear(3, 2, dtype=torch.float64).parameters()
+    assert type(optimizers.sgd(double, CUDA, PLAIN, lr=0.1)) is torch.optim.SGD
+    (weight,) = nn.Linear(3, 2, bias=False, dtype=torch.float64).parameters()
+    assert type(optimizers.adam([*weights(), weight], CUDA, PLAIN, lr=0.1)) is torch.optim.Adam
+
+
 def test_elsewhere_or_with_a_scaler_or_without_its_kernels_it_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
     install(monkeypatch)
     assert made(CPU) == told("torch", "Adam", "SGD")

@@ -11,7 +11,7 @@ import pytest
 
 from cotenant.isolation.backend import Counters, NotIsolatedError
 from cotenant.isolation.shim import ForkServer
-from cotenant.launch import launch
+from cotenant.launch import launch, limits
 from cotenant.launch.ending import LaunchResult
 from cotenant.launch.interruption import Interruption
 from cotenant.launch.rendezvous import Events
@@ -229,5 +229,5 @@ def test_who_is_in_the_midst_of_a_long_step_is_given_the_time_to_end_it(
     tmp_path: Path, interruption: Interruption, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A batch may take longer than any fixed limit: what it has shown counts."""
-    monkeypatch.setattr(launch, "STOP_LIMIT_S", 0.1)
+    monkeypatch.setattr(limits, "STOP_LIMIT_S", 0.1)
     assert outcomes(live(tmp_path, interruption, sys.executable, "-c", SLOW_STEPS, tenants=1)) == ["completed"]

@@ -61,7 +61,7 @@ def of_devices(*asked: Value, group: str = "all") -> Job:
     [(1, ["s.c1", "s.c2"]), (3, ["s.c1", "s.c2", "s.c3", "s.c4"]), (8, [f"s.c{k}" for k in range(1, 9)])],
 )
 def test_cells_of_more_devices_than_there_are_are_left_out_and_the_others_keep_their_labels(there, labels):
-    assert [c.label for c in fitting(of_devices(1, 2, 4, 8), there)] == labels
+    assert [c.label for c in fitting(of_devices(1, 2, "4", 8), there)] == labels
 
 
 @pytest.mark.parametrize("asked", [(4,), (4, 8), (0, "$DEVICE_TOTAL"), (0, 2)])

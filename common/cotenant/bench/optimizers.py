@@ -1,6 +1,7 @@
 """Optimizers that pass over all weights in a few kernels: NVIDIA apex's where it is installed, else torch's own.
 
 torch's take a gradient scaler's verdict without reading it on the host and apex's do not: with a scaler it is torch's.
+So it is for float64, which apex's pass over.
 """
 
 from __future__ import annotations
@@ -20,25 +21,29 @@ def adam(
     parameters: Iterable[torch.Tensor], device: Device, precision: Precision, **options: Any
 ) -> torch.optim.Optimizer:
     """Return Adam (Kingma and Ba 2015) with torch.optim.Adam's `lr`, `betas`, `eps` and `weight_decay`."""
-    if (apex := _apex(device, precision)) is not None:
-        made: torch.optim.Optimizer = apex.FusedAdam(parameters, adam_w_mode=False, **options)
+    weights = list(parameters)
+    if (apex := _apex(device, precision, weights)) is not None:
+        made: torch.optim.Optimizer = apex.FusedAdam(weights, adam_w_mode=False, **options)
         return made
-    return torch.optim.Adam(parameters, fused=True, **options)
+    return torch.optim.Adam(weights, fused=True, **options)
 
 
 def sgd(
     parameters: Iterable[torch.Tensor], device: Device, precision: Precision, **options: Any
 ) -> torch.optim.Optimizer:
     """Return stochastic gradient descent with torch.optim.SGD's `lr`, `momentum` and `weight_decay`."""
-    if (apex := _apex(device, precision)) is not None:
-        made: torch.optim.Optimizer = apex.FusedSGD(parameters, **options)
+    weights = list(parameters)
+    if (apex := _apex(device, precision, weights)) is not None:
+        made: torch.optim.Optimizer = apex.FusedSGD(weights, **options)
         return made
-    return torch.optim.SGD(parameters, fused=True, **options)
+    return torch.optim.SGD(weights, fused=True, **options)
 
 
-def _apex(device: Device, precision: Precision) -> ModuleType | None:
+def _apex(device: Device, precision: Precision, weights: Iterable[torch.Tensor]) -> ModuleType | None:
     """Return apex's optimizers where they can run: on CUDA, without a scaler, and with their kernels built."""
     if device.torch_device.type != "cuda" or precision.scaler is not None:
+        return None
+    if any(weight.dtype == torch.float64 for weight in weights):
         return None
     try:
         applying = importlib.import_module("apex.multi_tensor_apply")

@@ -16,6 +16,7 @@ from cotenant.isolation.shim import ForkServer
 from cotenant.launch.ending import Ending, LaunchResult, ending_of, not_isolated
 from cotenant.launch.enough import Enough
 from cotenant.launch.interruption import Interruption
+from cotenant.launch.limits import after_stop, farewell, late
 from cotenant.launch.memory import KillWatch
 from cotenant.launch.observer import Observer, Unobserved, expected_s
 from cotenant.launch.rank import Go, Rank
@@ -29,10 +30,6 @@ from cotenant.protocol.messages import Message, ProtocolError
 GO_DELAY_NS = 50_000_000
 POLL_S = 1.0
 READING_S = 0.1
-STOP_LIMIT_S = 60.0
-FAREWELL_LIMIT_S = 5.0
-RANKS_LIMIT_S = 2.0
-"""Of several ranks the others wait for the one that failed: nothing is lost when they are not waited for."""
 STRANGERS = 128
 
 
@@ -224,7 +221,7 @@ class Launch:
             self._events.forget(rank.link)
             if rank.record is None and tenant.limit is None:
                 gone = "One of its processes left the rendezvous before its record, and the rest did not end."
-                tenant.limit = (_farewell_s(tenant), ("failed", gone))
+                tenant.limit = farewell(tenant, ("failed", gone))
 
     def _hear(self, tenant: Tenant, rank: Rank, messages: Iterable[Message]) -> None:
         for message in messages:
@@ -248,9 +245,7 @@ class Launch:
 
     def _fails(self, tenant: Tenant, reason: Reason) -> None:
         tenant.reason = tenant.reason or reason
-        # What other ranks say of it later gives nobody more time.
-        until_s = _farewell_s(tenant) if tenant.limit is None else min(_farewell_s(tenant), tenant.limit[0])
-        tenant.limit = (until_s, tenant.reason)
+        tenant.limit = farewell(tenant, tenant.reason)
         self._stop_if_done()
 
     def _rank_ended(self, tenant: Tenant, rank: Rank) -> None:
@@ -334,12 +329,7 @@ class Launch:
         self._meters["runner_processor_share"] = (time.process_time_ns() - self._cpu_at_go_ns) / load_ns
         for tenant in survivors:
             tenant.after = tenant.live.counters()
-            # It may be in the midst of a batch, and of its last one after that.
-            limit_s = STOP_LIMIT_S + 3 * max(
-                rank.longest_batch_s(self._go.given.number) for rank in tenant.ranks.values()
-            )
-            late = ("timeout", f"It did not end within {limit_s:.0f} s after STOP.")
-            tenant.limit = (time.monotonic() + limit_s, late)
+            tenant.limit = after_stop(tenant, self._go.given.number)
         self._meters |= self._sampling.result(self._go.t0_ns)
         for tenant in self._tenants:
             for rank in tenant.ranks.values():
@@ -360,17 +350,9 @@ class Launch:
         for tenant in self._tenants:
             if tenant.limit is not None and now_s >= tenant.limit[0]:
                 self._kill([tenant], tenant.limit[1])
-        if self._phase is Phase.STOP:
-            return
-        elapsed_s, behind = now_s - self._start_s, "done" if self._phase is Phase.LOAD else "ready"
-        late, ready_limit_s = [one for one in self._tenants if not one.all_ranks(behind)], self._terms.ready_limit_s
-        if elapsed_s >= self._terms.timeout_s:
-            # Those that are not behind end as their neighbours' deaths have it: aborted before GO, kept after it.
-            longer = f"It was not finished after {self._terms.timeout_s:g} s. Give it longer with --timeout."
-            self._kill(late, ("timeout", longer))
-        elif self._phase is Phase.BUILD and elapsed_s >= ready_limit_s and any(one.joined for one in self._tenants):
-            longer = f"It was not ready within {ready_limit_s:g} s. Give it longer with --ready-timeout."
-            self._kill(late, ("timeout", longer))
+        loaded, elapsed_s = self._phase is Phase.LOAD, now_s - self._start_s
+        if self._phase is not Phase.STOP and (found := late(self._tenants, self._terms, elapsed_s, loaded)) is not None:
+            self._kill(*found)
 
     def _abort_others(self, culprit: Tenant) -> None:
         outcome, message = outcome_of(culprit, self._kills.so_far(self._tenants))
@@ -393,8 +375,3 @@ class Launch:
         self._last_look()
         tenant.killed = True
         tenant.kill()
-
-
-def _farewell_s(tenant: Tenant) -> float:
-    """Return until when what is left of a failed tenant may end by itself."""
-    return time.monotonic() + (RANKS_LIMIT_S if tenant.several else FAREWELL_LIMIT_S)

@@ -24,6 +24,8 @@ LOG_TAIL_BYTES = 8192
 
 Reason = tuple[str, str]
 """An outcome, and the sentence that explains it."""
+Limit = tuple[float, Reason]
+"""Until when a tenant is waited for, by the monotonic clock in seconds, and why it ends then."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +56,7 @@ class Tenant:
     ranks: dict[int, Rank] = field(default_factory=dict)
     reason: Reason | None = None
     killed: bool = False
-    limit: tuple[float, Reason] | None = None
+    limit: Limit | None = None
     status: int | None = None
     before: Counters = field(default_factory=Counters)
     after: Counters = field(default_factory=Counters)

@@ -31,8 +31,8 @@ class Cell:
     @property
     def devices(self) -> int:
         """The number that `--devices` names; 0, which is all there are, where it names none."""
-        asked = dict(self.args).get(_DEVICES)
-        return asked if isinstance(asked, int) else 0
+        asked = str(dict(self.args).get(_DEVICES, ""))
+        return int(asked) if asked.isdecimal() else 0
 
 
 def expand(job: Job) -> tuple[Cell, ...]:

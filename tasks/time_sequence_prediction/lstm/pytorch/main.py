@@ -52,9 +52,7 @@ class TimeSequence(Benchmark):
 
     def build(self, run: Run) -> None:
         self.model = run.place(Sequence().to(getattr(torch, self.dtype)))
-        # With a scaler fused SGD does not wait for the host; without, apex's would pass over float64.
-        sgd = torch.optim.SGD if run.precision.scaler is None else run.sgd
-        self.optimizer = sgd(self.model.parameters(), lr=self.lr)
+        self.optimizer = run.sgd(self.model.parameters(), lr=self.lr)
         self.loss = nn.MSELoss()
 
     def batches(self, run: Run) -> Iterator[torch.Tensor]:

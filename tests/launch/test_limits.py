@@ -1,0 +1,64 @@
+from __future__ import annotations
+
+import time
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from cotenant.launch.limits import FAREWELL_LIMIT_S, RANKS_LIMIT_S, STOP_LIMIT_S, after_stop, farewell, late
+from cotenant.launch.terms import Terms
+
+TERMS = Terms(timeout_s=100, ready_limit_s=10)
+REASON = ("failed", "It was odd.")
+
+
+def tenant(*said: str, joined: bool = True, **fields: Any) -> Any:
+    return SimpleNamespace(all_ranks=lambda what: what in said, joined=joined, **fields)
+
+
+@pytest.mark.parametrize(
+    ("elapsed_s", "loaded", "who", "flag"),
+    [
+        (9.9, False, None, ""),
+        (10, False, [1], "--ready-timeout"),
+        (10, True, None, ""),
+        (99.9, True, None, ""),
+        (100, True, [0, 1], "--timeout"),
+        (100, False, [1], "--timeout"),
+    ],
+)
+def test_those_that_are_behind_end(elapsed_s: float, loaded: bool, who: list[int] | None, flag: str) -> None:
+    tenants = [tenant("ready"), tenant(), tenant("ready", "done")]
+    found = late(tenants, TERMS, elapsed_s, loaded)
+    if who is None:
+        assert found is None
+    else:
+        assert found is not None
+        ended, (outcome, message) = found
+        assert ended == [tenants[one] for one in who]
+        assert (outcome, message.rpartition(" ")[2]) == ("timeout", f"{flag}.")
+
+
+def test_programs_that_never_join_have_the_timeout_alone() -> None:
+    assert late([tenant(joined=False)], TERMS, 99, loaded=False) is None
+    assert late([tenant(joined=False)], TERMS, 100, loaded=False) is not None
+
+
+def test_a_failed_tenant_is_waited_for_once() -> None:
+    """What its other ranks say of it later gives nobody more time."""
+    soon = time.monotonic() + 0.5
+    for several, limit_s in ((True, RANKS_LIMIT_S), (False, FAREWELL_LIMIT_S)):
+        until_s, reason = farewell(tenant(several=several, limit=None), REASON)
+        assert until_s - time.monotonic() == pytest.approx(limit_s, abs=0.4)
+        assert reason == REASON
+        assert farewell(tenant(several=several, limit=(soon, ("nan", ""))), REASON) == (soon, REASON)
+
+
+def test_after_stop_the_longest_batch_of_any_rank_counts() -> None:
+    ranks = {
+        rank: SimpleNamespace(longest_batch_s=lambda number, rank=rank: 100 * (rank + 1) / number) for rank in (0, 1)
+    }
+    until_s, (outcome, message) = after_stop(tenant(ranks=ranks), 10)
+    assert until_s - time.monotonic() == pytest.approx(STOP_LIMIT_S + 60, abs=0.4)
+    assert (outcome, message) == ("timeout", "It did not end within 120 s after STOP.")
