@@ -113,6 +113,27 @@ def test_resnet50_by_the_book() -> None:
     assert count.flops == pytest.approx(1555e9, rel=0.001)
 
 
+@pytest.mark.parametrize(
+    ("layer", "part"),
+    [
+        (nn.Conv2d(4, 6, 3, padding=1), 1.0),
+        (nn.Conv2d(4, 6, 5, groups=2), 1.0),
+        (nn.Conv1d(4, 6, 3), 1.0),
+        (nn.Conv2d(4, 6, 1), 0.0),
+        (nn.Conv2d(4, 6, 3, stride=2), 0.0),
+        (nn.Conv2d(4, 6, 3, dilation=2), 0.0),
+        (nn.ConvTranspose2d(4, 6, 3), 0.0),
+        (nn.Linear(9, 9), 0.0),
+    ],
+)
+def test_what_can_be_done_with_fewer_products_is_counted_apart(layer: nn.Module, part: float) -> None:
+    images = torch.randn(2, 4, 9) if isinstance(layer, nn.Conv1d) else torch.randn(2, 4, 9, 9)
+    with FlopCount() as count:
+        layer(images).sum().backward()
+    assert count.flops > 0
+    assert count.reducible == part * count.flops
+
+
 @pytest.mark.parametrize("error", [AssertionError, IndexError, TypeError, ValueError])
 def test_a_formula_that_does_not_fit_leaves_the_count_unsaid(
     monkeypatch: pytest.MonkeyPatch, error: type[Exception]
@@ -144,5 +165,8 @@ def test_a_tenant_tells_what_one_step_takes() -> None:
     # One linear layer (3, 2) on 4 rows, forward and by the weights; the input needs no gradient.
     observed = tenant_facts(run, loop)["observed"]
     assert observed["flops_per_step"] == 2 * 2 * 4 * 3 * 2
+    assert observed["flops_reducible"] == 0
     assert observed["flops_uncounted"] == []
+    run.uneven = True
+    assert tenant_facts(run, loop)["observed"]["flops_per_step"] is None
     loop.load_until(lambda: True)

@@ -394,6 +394,15 @@ FIRES: list[tuple[str, str, Made, str]] = [
         "This rate takes 12.0 TFLOP/s, 1.48 times the peak of Tesla T4 in fp32 (8.1 TFLOP/s).",
     ),
     (
+        "mfu_above_peak",
+        "warning",
+        lambda: computed(2e11, flops_reducible=1.9e11),
+        (
+            "This rate takes 12.0 TFLOP/s, 1.48 times the peak of Tesla T4 in fp32 (8.1 TFLOP/s). Its convolutions can "
+            "be done with a quarter of the products that are counted: 0.43 then."
+        ),
+    ),
+    (
         "foreign_load",
         "warning",
         lambda: beside(1.25, busiest=[{"pid": 7, "name": "backup", "share": 0.98}]),

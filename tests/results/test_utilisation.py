@@ -66,6 +66,20 @@ def test_the_steps_are_those_that_go_gave_and_not_those_asked_for() -> None:
     assert "mfu_impossible" in rules(stepped(2 * 10**13, asked=asked, given=asked))
 
 
+def test_convolutions_that_can_take_fewer_products_may_exceed_the_peak() -> None:
+    """fp32 of 3 x 3 by Winograd's algorithm: an honest rate, and no error."""
+    record = stepped(2 * 10**13, {"flops_reducible": 18 * 10**12})
+    assert record.meters["compute"]["mfu_least"] == pytest.approx((1 - 0.75 * 0.9) * 1200 / 989.5)
+    assert {"mfu_above_peak"} == {one for one in rules(record) if one.startswith("mfu")}
+    assert "mfu_impossible" in rules(stepped(2 * 10**13, {"flops_reducible": 10**12}))
+
+
+@pytest.mark.parametrize("reducible", [None, -1, "all", 10**20])
+def test_a_part_that_is_none_is_not_taken_off(reducible: object) -> None:
+    compute = stepped(10**12, {"flops_reducible": reducible}).meters["compute"]
+    assert compute["mfu_least"] == pytest.approx(compute["mfu"] * (0.25 if reducible == 10**20 else 1))
+
+
 def test_more_than_the_peak_is_no_number() -> None:
     record = stepped(2 * 10**13)
     assert "mfu_impossible" in rules(record)

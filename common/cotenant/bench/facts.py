@@ -49,6 +49,7 @@ def tenant_facts(run: Run, loop: Loop) -> dict[str, Any]:
     benchmark, scaled = run.benchmark, loop.scaled
     # Of replicas the threads of some are seen, and of others not.
     one_model = run.observed.get("replicas", 1) == 1
+    flops = loop.counted.told if one_model and not run.uneven else None
     return {
         "gpu": run.chosen.name if run.chosen.is_accelerator else "",
         "metrics": run.metrics,
@@ -56,7 +57,8 @@ def tenant_facts(run: Run, loop: Loop) -> dict[str, Any]:
         "observed": {
             "dtype": loop.observed_dtype,
             "optimizers": loop.observed_optimizers,
-            "flops_per_step": loop.counted.told if one_model else None,
+            "flops_per_step": flops,
+            "flops_reducible": flops and loop.counted.reducible,
             "flops_uncounted": sorted(loop.counted.uncounted),
             "device": str(run.device),
             "world_size": run.world.size,

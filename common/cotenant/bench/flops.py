@@ -19,11 +19,16 @@ _aten = torch.ops.aten
 
 
 class FlopCount(TorchDispatchMode):
-    """A context that counts in `flops` what is done in it; `uncounted` names products that a formula did not fit."""
+    """A context that counts in `flops` what is done in it; `uncounted` names products that a formula did not fit.
+
+    `reducible` is the part of convolutions that a device may do with fewer products than a formula counts, down to a
+    quarter of them: kernels of 3 and more in steps of one, by Winograd's algorithm (Lavin and Gray 2015) or by FFT.
+    """
 
     def __init__(self) -> None:
         super().__init__()
         self.flops = 0
+        self.reducible = 0
         self.uncounted: set[str] = set()
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -33,7 +38,9 @@ class FlopCount(TorchDispatchMode):
         formula = _FORMULAS.get(packet) or flop_registry.get(packet)
         if formula is not None:
             try:
-                self.flops += int(formula(*args, **kwargs, out_val=out))
+                counted = int(formula(*args, **kwargs, out_val=out))
+                self.flops += counted
+                self.reducible += counted if packet in _KERNEL_AT and _reduces(*args[_KERNEL_AT[packet] :]) else 0
             except (AssertionError, IndexError, TypeError, ValueError):
                 # Shapes that a formula does not know, as of grouped queries, are no reason to end a benchmark.
                 self.uncounted.add(packet.__name__)
@@ -62,6 +69,10 @@ def _products(swept: Any, weight: Any) -> int:
     The weights (out, in / groups, *kernel), or (in, out / groups, *kernel) transposed, are all used once at each place.
     """
     return int(2 * swept[0] * math.prod(swept[2:]) * math.prod(weight))
+
+
+def _reduces(weight: Any, bias: Any, stride: Any, padding: Any, dilation: Any, transposed: Any, *rest: Any) -> bool:
+    return max(weight.shape[2:]) >= 3 and max(stride) == max(dilation) == 1 and not transposed
 
 
 def _recurrent(times: int) -> Callable[..., int]:
@@ -95,3 +106,6 @@ _FORMULAS: dict[Any, Callable[..., int]] = {
     _aten._scaled_dot_product_flash_attention_for_cpu: _attention,
     _aten._scaled_dot_product_flash_attention_for_cpu_backward: _attention_backward,
 }
+
+_KERNEL_AT = {_aten.convolution: 1, _aten.convolution_backward: 2}
+"""At which of their arguments the weights of a convolution stand, before its form."""

@@ -34,6 +34,8 @@ class Run:
         self.metrics: dict[str, float] = {}
         self.observed: dict[str, Any] = {}
         self.loads = False
+        self.uneven = False
+        """Do steps differ in their work? Then the operations of the first one tell nothing of the others."""
         self.heeded: set[str] = set()
         self.world = World.from_environment()
         self.world.settle()

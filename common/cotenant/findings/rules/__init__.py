@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from cotenant.findings.finding import Finding
 from cotenant.findings.rules import (
+    above_peak,
     batch_rows,
     budget,
     clocks,
@@ -53,6 +54,7 @@ RULES = (
     impossible,
     precision,
     mfu,
+    above_peak,
     credited,
     skipped_updates,
     batch_rows,

@@ -51,11 +51,12 @@ class Translator(Benchmark):
             run.metrics["tokens_per_item"] = sum(float(length_b.mean()) + 1 for _, length_b in sides)
             return itertools.repeat(self.place(run, *sides))
         corpus = read_corpus(run, self.words)
+        run.uneven = True
         lengths_2n = np.stack([length_n for _, _, length_n in corpus])
         drawn = bucketed((lengths_2n.max(axis=0) - 1) // BUCKET, self.batch_size, rng)
         if self.cached_batch:
             first_b = next(drawn)
-            lengths_2n, drawn = lengths_2n[:, first_b], itertools.repeat(first_b)
+            lengths_2n, drawn, run.uneven = lengths_2n[:, first_b], itertools.repeat(first_b), False
         run.metrics["tokens_per_item"] = float(lengths_2n.mean(axis=1).sum()) + 2
         return (self.place(run, *(sentences(side, chosen_b) for side in corpus)) for chosen_b in drawn)
 
