@@ -108,3 +108,23 @@ def test_a_run_gives_the_same_steps_as_torchs_own(kind: str) -> None:
         return model.weight.detach()
 
     torch.testing.assert_close(after(own=True), after(own=False))
+
+
+@pytest.mark.parametrize("half", [False, True])
+def test_a_momentum_that_begins_with_an_overflow_begins_with_zeros(half: bool) -> None:
+    """torch's fused SGD begins it with memory as it is found, and the overflow leaves that in place."""
+    autocasts = torch.autocast("cpu", torch.bfloat16), torch.autocast("cpu", enabled=False)
+    scaler = torch.amp.GradScaler("cpu", init_scale=8.0)
+    precision = Precision("half" if half else "fp16", *autocasts, scaler=scaler)
+    model = precision.convert(nn.Linear(3, 1, bias=False))
+    optimizer = optimizers.sgd(model.parameters(), CPU, precision, lr=0.1, momentum=0.9)
+    before = model.weight.detach().clone()
+    inputs = torch.ones(2, 3, dtype=model.weight.dtype)
+    torch.use_deterministic_algorithms(True)  # What is not written is NaN then.
+    try:
+        for times in (float("inf"), 1.0):
+            precision.update(model(inputs).float().sum() * times, optimizer)
+    finally:
+        torch.use_deterministic_algorithms(False)
+    torch.testing.assert_close(model.weight.detach(), before - 0.1 * 2, atol=1e-3, rtol=0)
+    assert precision.skipped == 1

@@ -111,9 +111,12 @@ def scaled(devices: int, efficiency: float) -> Record:
     return a_record(common={"meters": {"scaling": {"devices": devices, "efficiency": efficiency}}})
 
 
-def owning(devices: int, ranks: int, *words: str, **seen: Any) -> Record:
-    """A record of a launch that owns a machine with so many devices."""
-    place = {"group": "all", "devices": devices, "command": ["run.sh", *words]}
+def owning(devices: int, ranks: int, *words: str, group: str = "all", **seen: Any) -> Record:
+    """A record of a tenant whose slice has so many devices."""
+    isolation = replace(ISOLATION, planned={"accelerators": [f"GPU-{index}" for index in range(devices)]})
+    vcd = ",".join(map(str, range(devices)))
+    command = ["run.sh", *words]
+    place = {"group": group, "devices": devices, "vcd": vcd, "command": command, "isolation": isolation}
     part = a_part(observed={"dtype": "fp32", "device": "cuda:0", "world_size": ranks} | seen)
     return a_record(place=place, told={"part": part})
 

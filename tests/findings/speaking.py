@@ -209,6 +209,7 @@ FIRES: list[tuple[str, str, Made, str]] = [
         "8 devices ran 8.40 times as fast as one: an efficiency of 1.05.",
     ),
     ("devices_unused", "warning", lambda: owning(2, 1), "2 devices, and one was used."),
+    ("devices_unused", "warning", lambda: owning(4, 1, group="student"), "4 devices, and one was used."),
     ("devices_unused", "warning", lambda: owning(8, 2, "--devices", "0"), "8 devices, and 2 were used."),
     (
         "devices_unused",

@@ -133,7 +133,7 @@ SILENT: list[tuple[str, Made]] = [
     ("devices_unused", lambda: owning(8, 1, "--devices", "1")),
     ("devices_unused", lambda: owning(8, 2, "--devices=2")),
     ("devices_unused", lambda: owning(8, 1, device="cpu")),
-    ("devices_unused", lambda: a_record(place={"devices": 4})),
+    ("devices_unused", lambda: owning(1, 1, group="student")),
     ("devices_unused", lambda: a_record(place={"group": "all", "devices": 4}, told={"part": {}})),
     ("device_in_use", lambda: on_devices(["GPU-b"], {"GPU-a": [(4, "theirs")]})),
     ("device_in_use", lambda: on_devices(["GPU-a"], {"GPU-a": [(4, "nvidia-cuda-mps-server")]})),

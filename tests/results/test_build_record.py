@@ -260,3 +260,23 @@ def test_an_observation_message_is_taken_as_it_was_checked() -> None:
     for items, kept in ((math.nan, None), (math.inf, None), (10**400, 10**400), (0, 0)):
         assert Observed.told(fields | {"items": items}).items == kept
     assert Observed.told({key: fields[key] for key in ("start_ns", "end_ns", "items", "data_wait_ns")}).event_ns is None
+
+
+@pytest.mark.parametrize(
+    ("seen", "vcd", "devices"),
+    [
+        ({"device": "cuda:0", "world_size": 1}, "4", 1),
+        ({"device": "cuda:0", "world_size": 3}, "4,5,6", 3),
+        ({"device": "cuda:0", "world_size": 4}, "4,5,6,7", 4),
+        ({"device": "cuda:0", "world_size": 9}, "4,5,6,7", 4),
+        ({"device": "cuda:0", "world_size": 1, "replicas": 2}, "4,5", 2),
+        ({"device": "cpu", "world_size": 1}, "4,5,6,7", 4),
+        ({"device": "cuda:0"}, "4,5,6,7", 4),
+        ({"device": "cuda:0", "world_size": "many"}, "4,5,6,7", 4),
+        ({}, "4,5,6,7", 4),
+    ],
+)
+def test_devices_are_those_that_trained(seen: dict[str, Any], vcd: str, devices: int) -> None:
+    """Not those of the slice, whose watts and number would stand beside the rate of one."""
+    record = a_record(place={"vcd": "4,5,6,7", "devices": 4}, told={"part": a_part(observed=seen)})
+    assert (record.vcd, record.devices) == (vcd, devices)

@@ -144,6 +144,7 @@ class Precision:
         if optimizer not in self.watched:
             self.watched.add(optimizer)
             optimizer.register_step_pre_hook(self._steps)
+            _zero_momentum(optimizer)
         if clip_norm is not None:
             self.scaler.unscale_(optimizer)
             _clip(optimizer, clip_norm)
@@ -157,6 +158,17 @@ class Precision:
         found: torch.Tensor | None = getattr(optimizer, "found_inf", None)
         if found is not None:
             self.overflowed = found.clone() if self.overflowed is None else self.overflowed + found
+
+
+def _zero_momentum(optimizer: torch.optim.Optimizer) -> None:
+    """Begin a fused SGD's momentum with zeros, which changes nothing of its first step.
+
+    torch begins it with memory as it is found, which a first step that overflows leaves in place (torch 2.14).
+    """
+    for group in optimizer.param_groups:
+        if isinstance(optimizer, torch.optim.SGD) and group["fused"] and group["momentum"]:
+            for weight in group["params"]:
+                optimizer.state[weight].setdefault("momentum_buffer", torch.zeros_like(weight))
 
 
 def set_precision(name: str, device: Device) -> Precision:

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from statistics import fmean
 
-from cotenant.results.meters import Meter
+from cotenant.results.meters import HOST, Meter
 from cotenant.results.table import Details
 
 NAMES = {
@@ -24,13 +24,17 @@ Course = tuple[str, str, list[list[Meter]]]
 
 
 def courses(details: Details) -> list[Course]:
-    """Return what was sampled in two launches and more; the records of one launch hold the same samples."""
+    """Return what was sampled in two launches and more, of hosts and of the devices that trained.
+
+    The records of one launch hold the same samples, of all devices of the machine.
+    """
     launches: dict[tuple[str, str, str, str, int], dict[tuple[str, str], Meter]] = defaultdict(dict)
     hosts: dict[str, None] = {}
     for one in sorted(details.records(), key=lambda one: one.row.start_time):
         row = one.row
         hosts[row.hostname] = None
-        for meter in one.meters:
+        own = (HOST, *row.vcd.split(","))
+        for meter in (meter for meter in one.meters if meter.of in own):
             launch = launches[row.hostname, row.suite, row.name, row.isolation, row.run_id]
             launch.setdefault((meter.quantity, meter.of), meter)
     found = []

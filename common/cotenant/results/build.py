@@ -25,7 +25,7 @@ LOSSES_KEPT = 100
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where and as what a tenant ran: everything known without asking it."""
+    """Where and as what a tenant ran: everything known without asking it. `vcd`, `devices`: of its slice."""
 
     suite: str
     name: str
@@ -97,7 +97,7 @@ def build_record(place: Place, told: Told, common: Common, outcome: str, message
     ended, message = known_outcome(outcome, message)
     completed = ended == "completed"
     train, train_item, statistics = measured(told.kept) if completed else (None, None, None)
-    gpu = _gpu(place, part)
+    gpu, (vcd, devices) = _gpu(place, part), _trained(place, part)
     arguments = part.given_arguments(told.done if completed else told.given)
     compute = utilisation(part, arguments.get("number"), told.kept, gpu) if completed else {}
     record = Record(
@@ -106,11 +106,11 @@ def build_record(place: Place, told: Told, common: Common, outcome: str, message
         name=place.name + SOLO if place.solo else place.name,
         run_id=place.run_id,
         jr_id=place.tenant,
-        vcd=place.vcd,
+        vcd=vcd,
         hostname=place.hostname,
         gpu=gpu,
         cpu_cores=place.cpu_cores,
-        devices=place.devices,
+        devices=devices,
         version=part.version,
         unique_id=unique_id(place.name, part.version, part.arguments),
         suite_start_time=place.suite_started.isoformat() if place.suite_started else "",
@@ -149,6 +149,15 @@ def build_record(place: Place, told: Told, common: Common, outcome: str, message
         findings=[*common.findings, *part.findings],
     )
     return msgspec.structs.replace(record, findings=[*record.findings, *findings_of(record)])
+
+
+def _trained(place: Place, part: Said) -> tuple[str, int]:
+    """Return `vcd` and `devices` of what trained: of the slice's devices the first, one for each rank or replica."""
+    ranks, replicas = part.observed.get("world_size"), part.observed.get("replicas", 1)
+    if part.observed.get("device", "cpu") == "cpu" or not isinstance(ranks, int) or not isinstance(replicas, int):
+        return place.vcd, place.devices
+    used = max(1, ranks, replicas)
+    return (",".join(place.vcd.split(",")[:used]), used) if used < place.devices else (place.vcd, place.devices)
 
 
 def _gpu(place: Place, part: Said) -> str:

@@ -1,4 +1,4 @@
-"""A launch that owns the machine and trained on fewer devices than there are, without having been told to."""
+"""A tenant that trained on fewer devices than its slice has, without having been told to."""
 
 from __future__ import annotations
 
@@ -11,22 +11,23 @@ if TYPE_CHECKING:
     from cotenant.results.record import Record
 
 FLAG = "--devices"
+REMEDY = {
+    "all": "Start a rank per device (run_distributed.sh), without --users; to use fewer of them, hide the others "
+    "(CUDA_VISIBLE_DEVICES).",
+    "student": "Leave --users out, for a tenant per device; to use fewer of them, hide the others (CUDA_VISIBLE_DEVICES).",
+}
 
 
 def check(record: Record) -> Finding | None:
-    ranks, replicas = record.observed.get("world_size"), record.observed.get("replicas", 1)
-    if record.group != "all" or not isinstance(ranks, int) or not isinstance(replicas, int):
-        return None
-    used = max(ranks, replicas)
+    there, used = len(record.isolation.planned.get("accelerators", [])), record.devices
     # What ran on the processor has a finding of its own, or was asked to.
-    if used >= record.devices or record.observed.get("device") == "cpu" or _asked(record.command) == str(used):
+    if used >= there or record.observed.get("device") == "cpu" or _asked(record.command) == str(used):
         return None
     return Finding(
         "devices_unused",
         "warning",
-        f"{record.devices} devices, and {'one was' if used == 1 else f'{used} were'} used.",
-        "Start a rank per device (run_distributed.sh), without --users; to use fewer of them, hide the others "
-        "(CUDA_VISIBLE_DEVICES).",
+        f"{there} devices, and {'one was' if used == 1 else f'{used} were'} used.",
+        REMEDY[record.group],
     )
 
 
