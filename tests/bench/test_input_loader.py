@@ -168,14 +168,14 @@ def test_the_processes_that_load_are_told(asked: int, ranks: int, ran: int, monk
     run = Run(Small(workers=asked))
     run.world = World(0, 0, ranks)
     assert run.loader(Numbers(9)) == [ran // ranks]
-    assert run.observed == {"workers": ran}
+    assert run.observed == {"workers": ran, "loaded_ahead": 2 * (ran // ranks)}
     assert [finding.rule for finding in run.findings] == (["workers_shared"] if ran != asked else [])
 
 
 def test_what_is_in_memory_needs_no_process() -> None:
     run = Run(Small(workers=3))
     next(run.loader(TensorDataset(torch.ones(9, 3))))
-    assert (run.observed, run.findings) == ({"workers": 0}, [])
+    assert (run.observed, run.findings) == ({"workers": 0, "loaded_ahead": 0}, [])
 
 
 @pytest.mark.parametrize("pinned", [False, True])

@@ -77,6 +77,24 @@ FIRES: list[tuple[str, str, Made, str]] = [
         "The task waited for its input for 30 % of its time.",
     ),
     (
+        "loaded_ahead",
+        "warning",
+        lambda: numbers(wobbling(), [0.0] * 9 + [100.0] * 11, loaded_ahead=16 * 16),
+        "The first 9 of 20 kept observations had input that was loaded before GO: up to 256 batches.",
+    ),
+    (
+        "loaded_ahead",
+        "error",
+        lambda: numbers(wobbling(), [0.0] * 10 + [100.0] * 10, loaded_ahead=300),
+        "The first 10 of 20 kept observations had input that was loaded before GO: up to 300 batches.",
+    ),
+    (
+        "loaded_ahead",
+        "warning",
+        lambda: numbers(wobbling(), loaded_ahead=600),
+        "The first 20 of 20 kept observations had input that was loaded before GO: up to 600 batches.",
+    ),
+    (
         "slow_start",
         "warning",
         lambda: numbers([520, 520, *wobbling()]),

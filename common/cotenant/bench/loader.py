@@ -18,6 +18,8 @@ from cotenant.bench.outcome import MissingDataError
 
 Place = Callable[[torch.Tensor], torch.Tensor]
 CHUNK = 4096
+PREFETCH = 2
+"""Batches that each process loads ahead: torch's own default."""
 LONGEST_SOCKET_PATH = 107
 _SOCKET = "/pymp-12345678/listener-12345678"
 
@@ -76,6 +78,7 @@ def loader(
                 dataset,
                 batch_sampler=BatchSampler(sampler, batch_size, drop_last=True),
                 num_workers=workers,
+                prefetch_factor=PREFETCH if workers else None,
                 collate_fn=collate,
                 pin_memory=pin_memory,
                 generator=torch.Generator().manual_seed(seed),

@@ -15,7 +15,7 @@ from torch.utils.data import TensorDataset
 from cotenant.bench import optimizers
 from cotenant.bench.contract import Benchmark
 from cotenant.bench.device import Device, choose_device
-from cotenant.bench.loader import loader
+from cotenant.bench.loader import PREFETCH, loader
 from cotenant.bench.outcome import MissingDataError, UnsupportedError, outcome_of, remedy_for
 from cotenant.bench.precision import Precision, set_precision
 from cotenant.bench.world import World
@@ -73,7 +73,7 @@ class Run:
             module = module.to(memory_format=torch.channels_last)
             if any(parameter.dim() == 4 for parameter in module.parameters()):
                 self.heeded.add("channels_last")
-        spread = self.world.spread(module, self.chosen)
+        spread = self.world.spread(module)
         if spread is not module:
             self.observed["parallel"] = "ddp"
         return torch.compile(spread) if self.benchmark.compile else spread
@@ -132,6 +132,7 @@ class Run:
         benchmark, on_accelerator = self.benchmark, self.chosen.is_accelerator
         workers = 0 if isinstance(dataset, TensorDataset) else self._workers()
         self.observed["workers"] = workers * self.world.size
+        self.observed["loaded_ahead"] = workers * PREFETCH
         return loader(
             dataset,
             benchmark.batch_size,

@@ -68,11 +68,12 @@ class World:
             backend = distributed.get_default_backend_for_device(device.torch_device)
             distributed.init_process_group(backend, device_id=device.torch_device if device.is_accelerator else None)
 
-    def spread(self, module: torch.nn.Module, device: Device) -> torch.nn.Module:
-        """Return the module with its gradients averaged over all ranks; one without gradients as it is."""
+    def spread(self, module: torch.nn.Module) -> torch.nn.Module:
+        """Return a module on its device with its gradients averaged over all ranks; one without gradients as it is."""
         if self.size == 1 or not any(parameter.requires_grad for parameter in module.parameters()):
             return module
-        return DistributedDataParallel(module, device_ids=[device.torch_device] if device.is_accelerator else None)
+        # Named to it, devices would be where it puts every input, also what a model wants on the host.
+        return DistributedDataParallel(module)
 
     def any_says(self, word: bool, device: Device) -> bool:
         """Return whether any rank says yes; all of them have to ask."""

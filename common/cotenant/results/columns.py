@@ -67,7 +67,7 @@ COLUMNS = (
     _row("solo", bool, "whether the tenant ran alone in its slice; its job's name then ends in `.solo`"),
     _row("hostname", str, "the host"),
     _row("gpu", str, "model of the device, without one of the processor"),
-    _row("devices", int, "accelerators of the tenant, 0 without any"),
+    _row("devices", int, "accelerators that the tenant trained on, 0 without any"),
     _row("suite_start_time", str, "when the suite run began that launched it, ISO 8601"),
     _row("start_time", str, "when the launch began, ISO 8601"),
     Column("end_time", str, "when it ended", lambda detail: detail.end_time),

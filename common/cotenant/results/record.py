@@ -164,7 +164,7 @@ class Record(msgspec.Struct, kw_only=True, frozen=True):
     jr_id: int
     """Number of the tenant, by the original's name."""
     vcd: str
-    """Index of the device, of an `all` launch all of them (`0,1`); without accelerators the tenant's number."""
+    """Index of the device that it trained on, of several all (`0,1`); without accelerators the tenant's number."""
     hostname: str
     """The host."""
     gpu: str
@@ -172,7 +172,7 @@ class Record(msgspec.Struct, kw_only=True, frozen=True):
     cpu_cores: int
     """Processors of the slice."""
     devices: int
-    """Accelerators of the slice."""
+    """Accelerators that it trained on: of its slice's, which `isolation` names, the first ones."""
     version: str
     """Hash of the benchmark's source."""
     unique_id: str

@@ -11,11 +11,6 @@ if TYPE_CHECKING:
     from cotenant.results.record import Record
 
 FLAG = "--devices"
-REMEDY = {
-    "all": "Start a rank per device (run_distributed.sh), without --users; to use fewer of them, hide the others "
-    "(CUDA_VISIBLE_DEVICES).",
-    "student": "Leave --users out, for a tenant per device; to use fewer of them, hide the others (CUDA_VISIBLE_DEVICES).",
-}
 
 
 def check(record: Record) -> Finding | None:
@@ -27,7 +22,8 @@ def check(record: Record) -> Finding | None:
         "devices_unused",
         "warning",
         f"{there} devices, and {'one was' if used == 1 else f'{used} were'} used.",
-        REMEDY[record.group],
+        "Leave --users out, and start a rank per device in jobs of the group all (run_distributed.sh); to use fewer of "
+        "them, hide the others (CUDA_VISIBLE_DEVICES).",
     )
 
 

@@ -1,0 +1,39 @@
+"""Kept observations whose input was loaded before GO: they are as fast as a queue is emptied, not as it is filled."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from cotenant.findings.finding import Finding, Severity
+from cotenant.findings.rules.kept import kept
+
+if TYPE_CHECKING:
+    from cotenant.results.record import Observed, Record
+
+LITTLE = 0.05
+"""Where later steps wait for less than this of their time, what was loaded ahead made none much shorter."""
+
+
+def check(record: Record) -> Finding | None:
+    ahead, number = record.observed.get("loaded_ahead"), record.arguments.get("number")
+    rows = kept(record)
+    if not isinstance(ahead, int) or not isinstance(number, int) or number < 1:
+        return None
+    fed = min(len(rows), math.ceil(max(0, ahead - record.skip * number) / number))
+    later = rows[fed:]
+    if not fed or (later and _waiting(later) < LITTLE):
+        return None
+    severity: Severity = "error" if later and 2 * fed >= len(rows) else "warning"
+    return Finding(
+        "loaded_ahead",
+        severity,
+        f"The first {fed} of {len(rows)} kept observations had input that was loaded before GO: up to {ahead} batches.",
+        f"Skip them: --skip {math.ceil(ahead / number)}, with a --repeat of three times that.",
+    )
+
+
+def _waiting(rows: Sequence[Observed]) -> float:
+    """Return the share of their time in which these observations waited for input."""
+    return sum(one.data_wait_ns for one in rows) / max(1, sum(one.end_ns - one.start_ns for one in rows))
