@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from cotenant.errors import IsolationError
 from cotenant.findings.check import ask_all
 from cotenant.findings.facts import Isolation
-from cotenant.findings.finding import Finding
+from cotenant.findings.finding import Finding, survived
 from cotenant.findings.gather import gather, nvidia_places
 from cotenant.findings.surroundings import SURROUNDINGS
 from cotenant.isolation.backend import NotIsolatedError
@@ -276,7 +276,7 @@ class SuiteRun:
 
         options = self._options
         policies = {"cache": options.cache, **options.terms.policies()}
-        backend, findings = self.chosen.backend, tuple(dict.fromkeys((*start.findings, *self.before)))
+        backend, findings = self.chosen.backend, tuple(dict.fromkeys((*start.findings, *survived(self.before))))
         facts = SuiteFacts(options.suite.name, self._started, options.uid, self._facts, backend, policies, findings)
         records = judged(records_of(result, start, facts), self._earlier)
         self._earlier += records
