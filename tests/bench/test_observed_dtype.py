@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ from torch import nn
 from bench.small import Small
 from cotenant.bench import Run
 from cotenant.bench.loop import Loop
-from cotenant.bench.observed import observed_dtype
+from cotenant.bench.observed import _runs_in_tf32, observed_dtype
 
 
 @pytest.mark.parametrize("dtype, name", [(torch.float32, "fp32"), (torch.bfloat16, "bf16"), (torch.float64, "fp64")])
@@ -49,9 +50,17 @@ def test_no_product_no_dtype() -> None:
     assert observed_dtype(lambda: torch.ones(3) + 1) == (pytest.approx(torch.full((3,), 2.0)), None)
 
 
-def test_tf32_has_its_own_name() -> None:
-    torch.set_float32_matmul_precision("high")
-    assert observed_dtype(lambda: torch.ones(2, 2) @ torch.ones(2, 2))[1] == "tf32"
+@pytest.mark.parametrize("products", [False, True])
+@pytest.mark.parametrize("convolutions", [False, True])
+def test_tf32_has_its_own_name_by_the_switch_of_each_library(products: bool, convolutions: bool) -> None:
+    """One that another library turns on again, as torch has convolutions' by default, is seen under fp32."""
+    torch.set_float32_matmul_precision("high" if products else "highest")
+    torch.backends.cudnn.allow_tf32 = convolutions
+    operand: Any = SimpleNamespace(dtype=torch.float32, is_cuda=True)
+    asked = ("mm", "addmm", "convolution", "convolution_backward", "_cudnn_rnn")
+    assert [_runs_in_tf32(one, operand) for one in asked] == [products] * 2 + [convolutions] * 3
+    for other in ({"is_cuda": False}, {"dtype": torch.bfloat16}):
+        assert not any(_runs_in_tf32(one, SimpleNamespace(**vars(operand) | other)) for one in asked)
 
 
 def test_making_the_batch_does_not_count() -> None:

@@ -40,14 +40,16 @@ _SHORT = {torch.float32: "fp32", torch.bfloat16: "bf16", torch.float16: "fp16", 
 class _Watch(TorchDispatchMode):
     def __init__(self) -> None:
         super().__init__()
-        self.weight: Counter[torch.dtype] = Counter()
+        self.weight: Counter[str] = Counter()
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        if func.overloadpacket.__name__ in _PRODUCTS:
+        name = func.overloadpacket.__name__
+        if name in _PRODUCTS:
             operands = [a for a in args if isinstance(a, torch.Tensor) and a.is_floating_point()]
             if operands:
                 heaviest = max(operands, key=torch.Tensor.numel)
-                self.weight[heaviest.dtype] += sum(operand.numel() for operand in operands)
+                ran = "tf32" if _runs_in_tf32(name, heaviest) else _short(heaviest.dtype)
+                self.weight[ran] += sum(operand.numel() for operand in operands)
         return func(*args, **(kwargs or {}))
 
 
@@ -62,10 +64,17 @@ def observed_dtype(step: Callable[[], T]) -> tuple[T, str | None]:
         result = step()
     if not watch.weight:
         return result, None
-    name = _short(watch.weight.most_common(1)[0][0])
-    if name == "fp32" and torch.backends.cuda.matmul.fp32_precision == "tf32":
-        name = "tf32"
-    return result, name
+    return result, watch.weight.most_common(1)[0][0]
+
+
+def _runs_in_tf32(product: str, operand: torch.Tensor) -> bool:
+    """Return whether torch's switches let a product of this name run under TF32: each library has its own."""
+    if operand.dtype != torch.float32 or not operand.is_cuda:
+        return False
+    cudnn: Any = torch.backends.cudnn
+    if product.startswith("convolution"):
+        return bool(cudnn.conv.fp32_precision == "tf32")
+    return bool((cudnn.rnn if product == "_cudnn_rnn" else torch.backends.cuda.matmul).fp32_precision == "tf32")
 
 
 @contextlib.contextmanager
