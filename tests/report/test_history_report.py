@@ -135,6 +135,15 @@ def test_launches_from_before_the_cache_policy_was_kept_stand_with_those_of_now(
     assert {one.label for one in series_of([*now, *dropped], 0.02)} == {"cache none", "cache drop"}
 
 
+@pytest.mark.parametrize("known", [{"processors": 4}, {"processors": 4, "cache": "none"}])
+def test_nor_do_those_from_before_the_processors_were_kept(known: dict[str, Any]) -> None:
+    old, now = history((4, 100.0)), history((4, 100.0), work=dataclasses.replace(WORK, **known))
+    assert only([*old, *now]).n == 8
+    assert only([*now, *old]).n == 8
+    half = history((4, 60.0), work=dataclasses.replace(WORK, **known | {"processors": 2}))
+    assert {one.label for one in series_of([*now, *half], 0.02)} == {"processors 4", "processors 2"}
+
+
 def test_launches_without_a_rate_are_counted_and_not_averaged() -> None:
     unknown = Work("", None, "", 1, 2, "v1", "")
     lost = [entry(3, None), entry(4, None, work=unknown), entry(5, None, outcome="INVALID", work=unknown)]

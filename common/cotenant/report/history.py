@@ -85,17 +85,24 @@ def _by_work(entries: Sequence[Entry]) -> dict[Work, list[Entry]]:
     """Group entries by equal work, of which another version of torch is none: to see what it changes is the point.
 
     A launch without a rate may know little of its work: it stands with the newest work that it does not contradict. So
-    does one from before there was a column for the cache policy, where all else is equal.
+    does one from before there were columns for the cache policy and the processors, where all else is equal.
     """
-    with_cache = {replace(entry.work, software="", cache=""): entry.work.cache for entry in entries if entry.work.cache}
+    newest = {replace(entry.work, software=""): None for entry in reversed(entries) if entry.rate is not None}
+    whole_first = sorted(newest, key=lambda work: (work.cache == "") + (work.processors is None))
     works: dict[Work, list[Entry]] = {}
     for entry in sorted(entries, key=lambda entry: entry.rate is None):
         work = replace(entry.work, software="")
-        work = replace(work, cache=work.cache or with_cache.get(work, ""))
+        work = next((known for known in whole_first if _less_told(known, work) == work), work)
         if entry.rate is None:
             work = next((known for known in reversed(works) if _agree(work, known)), work)
         works.setdefault(work, []).append(entry)
     return works
+
+
+def _less_told(known: Work, work: Work) -> Work:
+    """Return a work as a record that lacks the columns which `work` lacks would have told it."""
+    cache = known.cache if work.cache else ""
+    return replace(known, cache=cache, processors=known.processors if work.processors is not None else None)
 
 
 def _agree(work: Work, known: Work) -> bool:

@@ -98,6 +98,7 @@ COLUMNS = (
     _row("precision", str, "`fp32`, `tf32`, `bf16` or `fp16`"),
     _row("isolation", str, "the backend that held the slices"),
     _row("cache", str, "the policy for the page cache of its input: `none`, `nocache`, `drop` or `warm`"),
+    _row("processors", int, "processors of the tenant's slice"),
     Column("slice", str, "what was planned of the machine: equal for equal slices", lambda detail: detail.slice),
     _row("software", str, "torch's version"),
     _row("version", str, "hash of the benchmark's source"),

@@ -60,7 +60,7 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
 _APART = ("hostname", "began")
 _BEGAN = pl.when("ours").then("start_time").otherwise(pl.lit(""))
 """The original's tenants have each a start of their own."""
-_LATER = ("cache", "device")
+_LATER = ("cache", "device", "processors")
 """What the first lines of this schema did not say of a work: left out where it is not known."""
 _DECODER = msgspec.json.Decoder(Entry)
 

@@ -19,7 +19,8 @@ from cotenant.results.table import GOOD, JOB, bare, frame_of
 class Work:
     """What has to be equal where rates are compared. What a record does not know is empty.
 
-    `cache` is the policy for the page cache, `device` the model that it ran on; a launch of two says both.
+    `cache` is the policy for the page cache, `processors` how many each tenant's slice has, `device` the model that it
+    ran on; a launch of two says both.
     """
 
     benchmark: str
@@ -30,6 +31,7 @@ class Work:
     isolation: str
     software: str
     cache: str = ""
+    processors: int | None = None
     device: str = ""
 
 
@@ -172,7 +174,10 @@ def launches_in(frame: pl.DataFrame, apart: Sequence[str] = ()) -> list[Launch]:
     return list(_launches(found.with_columns(pl.col(pl.Categorical).cast(pl.String)), key, flawed, mixed))
 
 
-WORK = ("unique_id", "batch_size", "precision", "devices", "tenants", "isolation", "software", "cache", "gpu")
+WORK = (
+    *("unique_id", "batch_size", "precision", "devices", "tenants", "isolation", "software", "cache", "processors"),
+    "gpu",
+)
 """The columns of Work, in its order."""
 HASH_SHOWN = 12
 """How much of a hash a person is shown."""

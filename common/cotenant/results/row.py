@@ -61,6 +61,7 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     precision: str = ""
     isolation: str = ""
     cache: str = ""
+    processors: int | None = None
     software: str = ""
     version: str = ""
     unique_id: str = ""
@@ -137,6 +138,7 @@ def row_of(fields: Any, path: str) -> Row:
         precision=_text(fields.get("precision")),
         isolation=_text(isolation.get("backend")),
         cache=_text(mapping_of(isolation.get("policies")).get("cache")),
+        processors=whole_of(fields.get("cpu_cores")),
         software=_text(mapping_of(mapping_of(fields.get("machine")).get("torch")).get("version")),
         version=_text(fields.get("version")),
         unique_id=_text(fields.get("unique_id")),
