@@ -90,6 +90,9 @@ def test_different_work_is_refused_until_it_is_allowed(
     fast = place(tmp_path / "d", gpu="Abacus 2")
     assert "INVALID  different device: Abacus 2 and Some Processor (--allow device)" in run(capsys, a, fast)[1]
     assert "SAME" in run(capsys, a, fast, "--allow", "device")[1]
+    larger = place(tmp_path / "e", cpu_cores=2)
+    assert "INVALID  different processors: 1 and 2 (--allow processors)" in run(capsys, a, larger)[1]
+    assert "SAME" in run(capsys, a, larger, "--allow", "processors")[1]
     dropped, warm = (
         place(tmp_path / policy, isolation=replace(ISOLATION, policies={"cache": policy}))
         for policy in ("drop", "warm")
