@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ import pytest
 import torch
 from torch import nn
 
-from cotenant.bench import Benchmark, MissingDataError, Run
+from cotenant.bench import Benchmark, MissingDataError, Run, UnsupportedError
 from cotenant.bench.loop import Loop
 from cotenant.datasets.idx import write_idx
 from tasks.loading import benchmark_of, draw_pictures, task
@@ -171,6 +172,14 @@ def test_cart_updates_exactly_where_episodes_end() -> None:
         updates.append(changed)
     assert updates == ended
     assert sum(updates) >= 5
+
+
+def test_cart_is_one_process() -> None:
+    benchmark = benchmark_of("cart")(cuda=False)
+    run = Run(benchmark)
+    run.world = replace(run.world, size=2)
+    with pytest.raises(UnsupportedError, match=r"of 2 ranks end at different steps, .* Start it as one process\."):
+        benchmark.build(run)
 
 
 @pytest.mark.slow
