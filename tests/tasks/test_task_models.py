@@ -97,6 +97,17 @@ def test_toy_reg_learns_a_polynomial_of_four_powers() -> None:
     assert not torch.equal(x, other)
 
 
+def test_ranks_of_toy_reg_learn_one_polynomial(monkeypatch: pytest.MonkeyPatch) -> None:
+    first, run = built("toy_reg", seed=5)
+    monkeypatch.setenv("RANK", "1")
+    second, other_run = built("toy_reg", seed=5)
+    for name in ("coefficients", "intercept"):
+        assert torch.equal(getattr(first, name), getattr(second, name))
+    (x, _), (other_x, _) = (next(iter(one.batches(its))) for one, its in ((first, run), (second, other_run)))
+    assert not torch.equal(x, other_x)
+    assert not torch.equal(built("toy_reg", seed=6)[0].coefficients, first.coefficients)  # type: ignore[attr-defined]
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_toy_lstm_sees_97_waves_of_period_20(dtype: str) -> None:
     benchmark, run = built("toy_lstm", dtype=dtype)
