@@ -151,6 +151,16 @@ def ignoring_ranges(handler: Handler, content: bytes) -> None:
     handler.wfile.write(content)
 
 
+def ignoring_ranges_cut(after: int) -> Answer:
+    """Starts from the beginning each time, and closes the connection after so many bytes."""
+
+    def answer(handler: Handler, content: bytes) -> None:
+        handler.head(200, len(content))
+        handler.wfile.write(content[:after])
+
+    return answer
+
+
 def unmeasured(handler: Handler, content: bytes) -> None:
     """Says no length: the end of the connection is the end of the file."""
     handler.head(200, None)

@@ -15,7 +15,7 @@ from cotenant.datasets.transfer.fetch import fetch
 from cotenant.datasets.transfer.part import Part
 from cotenant.errors import CotenantError
 from datasets import loopback
-from datasets.loopback import cut, declaring, stalled, tag
+from datasets.loopback import cut, declaring, ignoring_ranges_cut, stalled, tag
 from datasets.transferring import CONTENT, IMPATIENT, OTHER, PUBLISHED, SHA256, archive, get, leave, names, ranges
 
 
@@ -75,6 +75,18 @@ def test_a_server_that_ignores_ranges_starts_over(server, part):
     get(archive(server.url("/file")), part)
     assert part.whole.read_bytes() == CONTENT
     assert ranges(server) == [None, "bytes=40000-"]
+
+
+def test_progress_is_what_comes_farther_than_before(server, part):
+    server.answers["/file"] = [ignoring_ranges_cut(after) for after in range(10_000, 100_000, 10_000)]
+    get(archive(server.url("/file")), part)
+    assert len(server.requests) == 10 > IMPATIENT.tries
+    server.requests.clear()
+    part.reject()
+    server.answers["/file"] = [ignoring_ranges_cut(after) for after in (50_000, 20_000, 40_000, 30_000)]
+    with pytest.raises(CotenantError, match="it ended after 40,000 of 102,400 bytes"):
+        get(archive(server.url("/file")), part)
+    assert len(server.requests) == IMPATIENT.tries
 
 
 def test_a_file_that_changes_between_two_tries_starts_over(server, part):

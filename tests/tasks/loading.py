@@ -103,14 +103,20 @@ def losses(benchmark: Any, run: Run, steps: int) -> list[float]:
     return [step(run, next(batches)).item() for _ in range(steps)]
 
 
-def started(folder: Path, script: Path, *words: str, **variables: str) -> tuple[list[str], str]:
-    """Return the words that a script starts `python` with, and what it says about it; nothing runs."""
-    python = folder / "python"
-    python.write_text('#!/bin/sh\nprintf "%s\\n" "$@"\n')
+def started(
+    folder: Path, script: Path, *words: str, accelerators: int | None = None, **variables: str
+) -> tuple[list[str], str]:
+    """Return the words that a script starts `python` with, and what it says about it; nothing runs.
+
+    Only a `python -c` does, with a torch that sees so many accelerators; without a number it must not be asked.
+    """
+    python, answer = folder / "python", f'exec {sys.executable} "$@"' if accelerators is not None else "exit 9"
+    python.write_text(f'#!/bin/sh\nif [ "$1" = -c ]; then {answer}; fi\nprintf "%s\\n" "$@"\n')
     python.chmod(0o755)
+    (folder / "torch.py").write_text(f"class accelerator:\n    device_count = lambda: {accelerators}\n")
     ended = subprocess.run(
         [script, *words],
-        env={"PATH": f"{folder}:{os.environ['PATH']}"} | variables,
+        env={"PATH": f"{folder}:{os.environ['PATH']}", "PYTHONPATH": str(folder)} | variables,
         capture_output=True,
         text=True,
         check=True,

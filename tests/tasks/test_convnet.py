@@ -155,6 +155,14 @@ def test_the_distributed_script_starts_a_process_per_device(tmp_path: Path) -> N
     assert said[6:] == ["--half", "a b"]
 
 
+@pytest.mark.parametrize(("accelerators", "processes"), [(8, 8), (0, 1)])
+def test_the_distributed_script_alone_starts_a_process_per_device_that_torch_sees(
+    tmp_path: Path, accelerators: int, processes: int
+) -> None:
+    said, _ = started(tmp_path, PLACE / "pytorch" / "run_distributed.sh", "--half", accelerators=accelerators)
+    assert said[:3] == ["-m", "torch.distributed.run", f"--nproc_per_node={processes}"]
+
+
 @pytest.mark.parametrize(
     ("words", "processes"),
     [

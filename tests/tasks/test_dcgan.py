@@ -186,10 +186,16 @@ def test_it_runs_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
     assert '"outcome": "completed"' in capsys.readouterr().out
 
 
-def test_the_distributed_script_starts_torchrun() -> None:
-    _, line = (FOLDER / "run_distributed.sh").read_text().splitlines()
-    assert line.startswith('exec python -m torch.distributed.run --nproc_per_node="${DEVICE_TOTAL:-1}" ')
-    assert line.endswith('/main.py" "$@"')
+@pytest.mark.parametrize(
+    ("variables", "accelerators", "processes"), [({"DEVICE_TOTAL": "4"}, None, 4), ({}, 8, 8), ({}, 0, 1)]
+)
+def test_the_distributed_script_starts_a_process_per_device(
+    tmp_path: Path, variables: dict[str, str], accelerators: int | None, processes: int
+) -> None:
+    said, _ = started(tmp_path, FOLDER / "run_distributed.sh", "a b", accelerators=accelerators, **variables)
+    assert said[:3] == ["-m", "torch.distributed.run", f"--nproc_per_node={processes}"]
+    assert Path(said[-2]).samefile(FOLDER / "main.py")
+    assert said[-1] == "a b"
 
 
 OWNS = {"COTENANT_GROUP": "all", "DEVICE_TOTAL": "4"}

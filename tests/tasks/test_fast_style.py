@@ -97,6 +97,15 @@ def test_the_style_is_looked_at_once() -> None:
     assert seen == [4, 2]
 
 
+def test_ranks_learn_one_style(monkeypatch: pytest.MonkeyPatch) -> None:
+    first, run = built(**TINY, seed=5)
+    monkeypatch.setenv("RANK", "1")
+    second, other_run = built(**TINY, seed=5)
+    assert (run.seed, other_run.seed) == (5, 6)
+    assert all(map(torch.equal, first.style, second.style))
+    assert not any(map(torch.equal, first.style, built(**TINY, seed=6)[0].style))
+
+
 @pytest.mark.parametrize("precision", PRECISIONS)
 def test_the_loss_falls_on_a_fixed_batch(precision: str) -> None:
     seen = losses(*built(**TINY, precision=precision), 12)

@@ -106,7 +106,7 @@ def test_input_is_random(scaling: Any) -> None:
         (["--devices", "3"], "4", 3),
         (["--devices=2"], "4", 2),
         (["--devices", "1", "--devices", "2"], "4", 2),
-        ([], None, 1),
+        (["--devices", "4"], None, 4),
     ],
 )
 def test_the_script_starts_a_process_per_device(
@@ -116,6 +116,16 @@ def test_the_script_starts_a_process_per_device(
     said, _ = started(tmp_path, PLACE / "run.sh", *words, "--network", "resnet18", **variables)
     assert said[:3] == ["-m", "torch.distributed.run", f"--nproc_per_node={processes}"]
     assert said[3:5] == ["--master_addr=127.0.0.1", "--master_port=29512"]
+    assert said[-2:] == ["--devices", str(processes)]
+
+
+@pytest.mark.parametrize("words", [[], ["--devices", "0"], ["--devices=0"]])
+@pytest.mark.parametrize(("accelerators", "processes"), [(8, 8), (0, 1)])
+def test_all_devices_are_those_that_torch_sees_where_nobody_says_how_many(
+    tmp_path: Path, words: list[str], accelerators: int, processes: int
+) -> None:
+    said, _ = started(tmp_path, PLACE / "run.sh", *words, accelerators=accelerators)
+    assert said[2] == f"--nproc_per_node={processes}"
     assert said[-2:] == ["--devices", str(processes)]
 
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ import pytest
 import torch
 from torch import nn
 
-from cotenant.bench import Benchmark, MissingDataError, Run
+from cotenant.bench import Benchmark, MissingDataError, Run, UnsupportedError
 from cotenant.bench.loop import Loop
 from cotenant.datasets.idx import write_idx
 from tasks.loading import benchmark_of, draw_pictures, task
@@ -96,6 +97,17 @@ def test_toy_reg_learns_a_polynomial_of_four_powers() -> None:
     assert not torch.equal(x, other)
 
 
+def test_ranks_of_toy_reg_learn_one_polynomial(monkeypatch: pytest.MonkeyPatch) -> None:
+    first, run = built("toy_reg", seed=5)
+    monkeypatch.setenv("RANK", "1")
+    second, other_run = built("toy_reg", seed=5)
+    for name in ("coefficients", "intercept"):
+        assert torch.equal(getattr(first, name), getattr(second, name))
+    (x, _), (other_x, _) = (next(iter(one.batches(its))) for one, its in ((first, run), (second, other_run)))
+    assert not torch.equal(x, other_x)
+    assert not torch.equal(built("toy_reg", seed=6)[0].coefficients, first.coefficients)  # type: ignore[attr-defined]
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_toy_lstm_sees_97_waves_of_period_20(dtype: str) -> None:
     benchmark, run = built("toy_lstm", dtype=dtype)
@@ -171,6 +183,14 @@ def test_cart_updates_exactly_where_episodes_end() -> None:
         updates.append(changed)
     assert updates == ended
     assert sum(updates) >= 5
+
+
+def test_cart_is_one_process() -> None:
+    benchmark = benchmark_of("cart")(cuda=False)
+    run = Run(benchmark)
+    run.world = replace(run.world, size=2)
+    with pytest.raises(UnsupportedError, match=r"of 2 ranks end at different steps, .* Start it as one process\."):
+        benchmark.build(run)
 
 
 @pytest.mark.slow

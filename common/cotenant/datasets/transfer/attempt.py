@@ -17,7 +17,7 @@ from cotenant.datasets.transfer.source import SourceError
 class Patience:
     """When a source is slow, when it is given up, and how long is waited in between (seconds, doubled each time).
 
-    An attempt that brings `progress_bytes` is no failure: a long file may well come in many pieces.
+    An attempt that comes `progress_bytes` farther than any before is no failure: a long file may well come in pieces.
     """
 
     timeout_s: float = 30.0

@@ -56,14 +56,15 @@ def _fetch_from(
 ) -> Received:
     """Bring the whole file from this source and compare it; raises SourceError where it cannot be had here."""
     proven = archive.checksum is not None or first_received is not None
-    failures = 0
+    failures = farthest = 0
     while True:
-        before = part.size()
         try:
             began = transfer(url, part, archive, proven, patience, expected)
             return _verified(archive, part, url, first_received, began)
         except SourceError as error:
-            failures = 1 if part.size() - before >= patience.progress_bytes else failures + 1
+            grown = part.size() - farthest
+            failures = 1 if grown >= patience.progress_bytes else failures + 1
+            farthest += max(grown, 0)
             if error.final or failures >= patience.tries:
                 raise
             wait_s = max(patience.first_wait_s * 2 ** (failures - 1), error.wait_s)

@@ -39,7 +39,8 @@ class FastStyle(Benchmark):
         self.model = run.place(transformer_net())
         self.optimizer = run.adam(self.model.parameters(), lr=self.lr)
         judge = LossNetwork()
-        strokes = torch.rand(1, 3, self.image_size // 4, self.image_size // 4)
+        random = torch.Generator().manual_seed(self.seed)  # The same in all ranks, which learn one style.
+        strokes = torch.rand(1, 3, self.image_size // 4, self.image_size // 4, generator=random)
         with torch.no_grad():
             style = F.interpolate(strokes, scale_factor=4, mode="bicubic")
             self.style = [run.to_device(gram(features)) for features in judge(style)]

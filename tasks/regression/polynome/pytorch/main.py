@@ -22,8 +22,9 @@ class PolynomialRegression(Benchmark):
     lr: float = flag(0.01, help="learning rate")
 
     def build(self, run: Run) -> None:
-        self.coefficients = torch.randn(DEGREE, 1) * 5
-        self.intercept = torch.randn(1) * 5
+        random = torch.Generator().manual_seed(self.seed)  # The same in all ranks, which learn one polynomial.
+        self.coefficients = torch.randn(DEGREE, 1, generator=random) * 5
+        self.intercept = torch.randn(1, generator=random) * 5
         self.model = run.place(nn.Linear(DEGREE, 1))
         # A fused step on 5 weights costs 2 % of such a step, but it does not wait for a scaler's verdict.
         sgd = torch.optim.SGD if run.precision.scaler is None else run.sgd

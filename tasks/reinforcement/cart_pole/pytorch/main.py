@@ -11,7 +11,7 @@ import torch
 from torch import nn
 from torch.distributions import Categorical
 
-from cotenant.bench import Benchmark, Run, flag
+from cotenant.bench import Benchmark, Run, UnsupportedError, flag
 
 EPSILON = 1e-8
 
@@ -33,6 +33,11 @@ class CartPole(Benchmark):
     def build(self, run: Run) -> None:
         import gymnasium  # Here and not above, so that its absence is told as a missing package.
 
+        if run.world.size > 1:
+            raise UnsupportedError(
+                f"The episodes of {run.world.size} ranks end at different steps, and the policy is updated there.",
+                "Start it as one process.",
+            )
         policy = nn.Sequential(nn.Linear(4, 128), nn.ReLU(), nn.Linear(128, 2), nn.Softmax(dim=-1))
         self.policy = run.place(policy)
         run.uneven = True  # Only the last step of an episode learns.
