@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from cotenant.cli import main
 from cotenant.results.store import write_record
-from results.made import ISOLATION, NOON, a_lost_record, a_record, steady
+from results.made import ISOLATION, NOON, a_lost_record, a_part, a_record, steady
 
 JOBS = ("vae", "toy_reg")
 
@@ -161,6 +161,20 @@ def test_two_isolations_under_one_job_are_not_averaged(reports: Path, capsys: py
     free = a_record(place={"isolation": replace(ISOLATION, backend="none")})
     write_record(reports, free, NOON)
     assert "(isolation none, not v1); they do not count." in run(capsys, "--reports", reports)[2]
+
+
+def test_two_devices_under_one_job_are_not_averaged(reports: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    table = reports / "table.csv"
+    run(capsys, "--reports", reports, "--csv", table)
+    before = table.read_text()
+    part = a_part(gpu="MI50")
+    for host, uid in (("node1", 7), ("node2", 0)):
+        place, began = {"hostname": host, "run_id": uid}, {"started": NOON - timedelta(days=1)}
+        told = {"part": part, "observations": steady(mean_ms=100)}
+        write_record(reports, a_record(place=place, told=told, common=began), NOON)
+    errors = run(capsys, "--reports", reports, "--csv", table)[2]
+    assert errors.count("(device MI50, not Some Processor); they do not count.") == 2
+    assert table.read_text() == before
 
 
 def test_failures_are_a_share_of_all_records_whatever_their_work(

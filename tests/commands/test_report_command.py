@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from cotenant.cli import main
 from cotenant.commands import report
@@ -163,6 +164,17 @@ def test_targets_go_where_a_csv_file_is_named(
     path = tmp_path / "own.csv"
     assert run(capsys, reports, "--save-target", path)[0] == 0
     assert targets_named(str(path), tmp_path).keys() == {"vae", "cart"}
+
+
+def test_a_target_is_of_one_device(reports: Path, targets: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run(capsys, reports, "--save-target", "before")
+    old = [replace(one, gpu="MI50", hostname="node2") for one in launch("vae", mean_ms=100)]
+    new = [replace(one, gpu="MI50") for one in launch("cart", 3)]
+    write(reports, [*old, *new])
+    errors = run(capsys, reports, "--save-target", "mine")[2]
+    assert re.search(r"vae: 2 records are of other work than the newest \(device MI50, not .*\); they do not", errors)
+    assert re.search(r"cart: 6 records are of other work than the newest \(device .*, not MI50\); they do not", errors)
+    assert targets_named("mine", targets)["vae"] == targets_named("before", targets)["vae"]
 
 
 @pytest.mark.parametrize("form", ["json", "md", "text", "csv"])

@@ -93,12 +93,14 @@ def on_devices(
     own: list[str],
     users: dict[str, list[tuple[int, str]]] | None = None,
     slowed: dict[str, dict[str, int] | None] | None = None,
+    hidden: dict[str, int] | None = None,
 ) -> Record:
     """A record of the tenant of `own` of two devices, with these foreign processes and reasons per device."""
     devices = {
         uuid: {
             "index": index,
             "foreign_processes": [{"pid": pid, "name": name} for pid, name in (users or {}).get(uuid, [])],
+            "hidden_processes": (hidden or {}).get(uuid, 0),
             "slowed_samples": (slowed or {}).get(uuid, {}),
         }
         for index, uuid in enumerate(("GPU-a", "GPU-b"))

@@ -446,6 +446,12 @@ FIRES: list[tuple[str, str, Made, str]] = [
         "While tenants were timed other processes used their devices: theirs (pid 4) on device 0.",
     ),
     (
+        "device_in_use",
+        "warning",
+        lambda: on_devices(["GPU-b"], hidden={"GPU-a": 1, "GPU-b": 2}),
+        "While tenants were timed other processes used their devices: 2 that cannot be seen from here on device 1.",
+    ),
+    (
         "meters_absent",
         "info",
         lambda: unmeasured({"packages": "a launch alone"}, ["pids_peak"]),

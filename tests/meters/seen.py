@@ -81,7 +81,7 @@ class SmiError(Exception):
 class FakeSmi:
     """The functions of amdsmi that are asked, for one invented device; what is not in `says` raises its exception.
 
-    A version of the library that `lacks` a function has no such name.
+    An exception in `says` is raised. A version of the library that `lacks` a function has no such name.
     """
 
     AmdSmiException = SmiError
@@ -112,6 +112,8 @@ class FakeSmi:
             key = " ".join((name.removeprefix("amdsmi_get_"), *kinds))
             if key not in self.says:
                 raise SmiError
-            return self.says[key]
+            if isinstance(said := self.says[key], Exception):
+                raise said
+            return said
 
         return answer

@@ -66,6 +66,25 @@ def test_strangers_on_a_device_are_named_and_the_unseen_counted() -> None:
     assert told["unseen_processes"] == 1
 
 
+HIDDEN, OWN = DeviceProcess(9, "", 8), DeviceProcess(5, "python", 7)
+
+
+@pytest.mark.parametrize(
+    ("looks", "hidden"),
+    [
+        (((HIDDEN,), (HIDDEN,)), 0),
+        (((HIDDEN, OWN), (OWN,), (DeviceProcess(10, "", 8), OWN)), 0),
+        (((HIDDEN, OWN), (HIDDEN, OWN)), 1),
+        (((HIDDEN,), (HIDDEN, OWN), (OWN,)), 1),
+        (((HIDDEN, DeviceProcess(6, "other", 8)),) * 2, 0),
+    ],
+    ids=["another namespace", "it was ending", "hidden", "ours began later", "none of ours"],
+)
+def test_who_stays_nameless_beside_ours_is_hidden(looks: Sequence[tuple[DeviceProcess, ...]], hidden: int) -> None:
+    told, _ = sampled([Reading(0), *(Reading(0, processes=look) for look in looks)], foreign=(6, 9))
+    assert (told["unseen_processes"], told["hidden_processes"]) == (1, hidden)
+
+
 def test_what_no_device_tells_is_absent() -> None:
     _, meter = sampled([Reading(0, **FULL, slowed_by=())] * 2)
     assert meter.absent() == {}

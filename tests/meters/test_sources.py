@@ -10,7 +10,7 @@ import pytest
 from cotenant.machine.accelerators import Accelerator
 from cotenant.machine.device_state import DeviceProcess
 from cotenant.meters import amd
-from cotenant.meters.amd import amd_source
+from cotenant.meters.amd import AmdSource, amd_source
 from cotenant.meters.devices import Reading
 from cotenant.meters.nvidia import nvidia_source
 from machine.fakehost import Board, write
@@ -74,7 +74,7 @@ def test_without_a_driver_there_is_no_nvidia_source(tmp_path: Path) -> None:
 def test_an_amd_device_is_found_by_its_place() -> None:
     smi = FakeSmi(SAYS)
     with amd_source([INSTINCT], smi) as source:
-        assert source is not None
+        assert isinstance(source, AmdSource)
         assert source.read() == {
             "GPU-00ff": Reading(
                 index=1,
@@ -93,10 +93,10 @@ def test_an_amd_device_is_found_by_its_place() -> None:
 
 def test_what_an_amd_device_does_not_tell() -> None:
     with amd_source([INSTINCT], FakeSmi({"gpu_device_bdf": INSTINCT.pci})) as source:
-        assert source is not None
+        assert isinstance(source, AmdSource)
         assert source.read() == {"GPU-00ff": Reading(1)}
     with amd_source([INSTINCT], FakeSmi({})) as source:
-        assert source is not None
+        assert isinstance(source, AmdSource)
         assert source.read() == {}
 
 
@@ -105,7 +105,7 @@ def slowed(*metrics: dict[str, Any], lacks: str = "") -> list[tuple[str, ...] | 
     smi = FakeSmi(dict(SAYS), lacks=lacks)
     found = []
     with amd_source([INSTINCT], smi) as source:
-        assert source is not None
+        assert isinstance(source, AmdSource)
         for one in metrics:
             smi.says["gpu_metrics_info"] = one
             found.append(source.read()["GPU-00ff"].slowed_by)
@@ -140,20 +140,68 @@ def test_a_library_that_tells_no_metrics_says_no_reason() -> None:
     assert slowed({"indep_throttle_status": 1}, lacks="amdsmi_get_gpu_metrics_info") == [None]
 
 
+def reading_of(**says: Any) -> Reading:
+    smi = FakeSmi(SAYS | {name.replace("__", " "): said for name, said in says.items()})
+    with amd_source([INSTINCT], smi) as source:
+        assert isinstance(source, AmdSource)
+        return source.read()["GPU-00ff"]
+
+
+@pytest.mark.parametrize("untold", [0xFFFF, 0xFFFF_FFFF, 0xFFFF_FFFF_FFFF_FFFF, float("nan"), "N/A", None, [1]])
+def test_a_word_of_ones_is_no_number(untold: object) -> None:
+    found = reading_of(
+        gpu_activity={"gfx_activity": untold, "umc_activity": untold},
+        power_info={"current_socket_power": untold, "average_socket_power": 641},
+        energy_count={"energy_accumulator": untold, "counter_resolution": 15.3},
+        gpu_memory_usage__vram=untold,
+        clock_info__gfx={"clk": untold, "cur_clk": 2100},
+        clock_info__mem=untold,
+        temp_metric__hotspot__current=untold,
+        gpu_process_list=untold,
+    )
+    assert found == Reading(index=1, clock_mhz=2100, power_w=641)
+
+
+def test_more_than_all_of_a_load_is_untold() -> None:
+    found = reading_of(gpu_activity={"gfx_activity": 100, "umc_activity": 101})
+    assert (found.load_percent, found.memory_load_percent) == (100, None)
+
+
+@pytest.mark.parametrize("error", [TypeError, KeyError, AttributeError, ValueError])
+def test_a_question_that_fails_in_any_way_is_untold(error: type[Exception]) -> None:
+    says = {name: error("x") for name in SAYS if name != "gpu_device_bdf"}
+    assert reading_of(**says) == Reading(1)
+
+
+def test_processes_of_an_amd_device_without_what_is_asked_of_them() -> None:
+    assert reading_of(gpu_process_list=[{"name": "python"}]).processes == ()
+    unreadable = {"pid": 8, "name": "N/A", "mem": "N/A"}
+    assert reading_of(gpu_process_list=[unreadable]).processes == (DeviceProcess(8, "", None),)
+
+
+def test_a_library_that_lacks_a_function_says_the_rest() -> None:
+    smi = FakeSmi(SAYS, lacks="amdsmi_get_gpu_process_list")
+    with amd_source([INSTINCT], smi) as source:
+        assert isinstance(source, AmdSource)
+        assert (source.read()["GPU-00ff"].load_percent, source.read()["GPU-00ff"].processes) == (93, ())
+
+
 def test_without_its_driver_there_is_no_amd_source() -> None:
     smi = FakeSmi(SAYS, starts=False)
     with amd_source([INSTINCT], smi) as source:
-        assert source is None
+        assert source == "SmiError"
     assert smi.calls == ["init"]
 
 
-@pytest.mark.parametrize("error", [ImportError, KeyError, OSError])
+@pytest.mark.parametrize("error", [ImportError, KeyError, OSError, AttributeError, RuntimeError])
 def test_an_import_that_fails_in_any_of_its_ways_is_no_library(
     monkeypatch: pytest.MonkeyPatch, error: type[Exception]
 ) -> None:
     def fail(_name: str) -> None:
-        raise error("ROCM_HOME")
+        raise error("undefined\nsymbol")
 
     monkeypatch.setattr(amd.importlib, "import_module", fail)
     with amd_source([INSTINCT]) as source:
-        assert source is None
+        assert isinstance(source, str)
+        assert source.startswith(f"{error.__name__}: ")
+        assert "\n" not in source

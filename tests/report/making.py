@@ -14,7 +14,7 @@ from cotenant.results.detail import Detail, detail_of
 from cotenant.results.record import Record, encode
 from results.made import ARGUMENTS, ISOLATION, NOON, T0_NS, a_lost_record, a_part, a_record, steady
 
-SEEN: dict[str, Any] = {"slowed_samples": None, "foreign_processes": [], "unseen_processes": 0}
+SEEN: dict[str, Any] = {"slowed_samples": None, "foreign_processes": [], "unseen_processes": 0, "hidden_processes": 0}
 BUSY = Finding("foreign_load", "warning", "Other work keeps 3 of 8 processors busy.", "End it, or wait for it.")
 
 

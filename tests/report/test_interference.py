@@ -286,6 +286,10 @@ def test_the_report_has_a_column_where_tenants_ran_alone() -> None:
     rows = list(csv.DictReader(io.StringIO(summary_csv(summary))))
     assert [float(row["interference"]) for row in rows[:3]] == pytest.approx([0.1] * 3, abs=0.02)
     assert float(rows[0]["interference_low"]) <= 0.1 <= float(rows[0]["interference_high"])
+    alone = [one for uid in (3, 4, 5, 6) for one in solo("vae", uid, mean_ms=450)]
+    unpaired = summary_of([*(one for uid in range(3) for one in launch("vae", uid)), *alone])
+    row = next(csv.DictReader(io.StringIO(summary_csv(unpaired))))
+    assert (row["interference_launches"], row["interference_launches_alone"]) == ("3", "4")
 
 
 def test_the_page_shows_table_and_picture() -> None:

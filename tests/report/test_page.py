@@ -196,6 +196,18 @@ def test_scaling_is_drawn_beside_its_numbers() -> None:
     assert ">1n4g<" in text
 
 
+def test_a_speed_up_stands_beside_its_interval() -> None:
+    def cells(launches: int) -> list[list[str]]:
+        text = of_records([scaling(k, uid) for uid in range(launches) for k in (1, 2)])
+        rows = re.findall(r'<td class="l">1n\dg</td>.*', text)
+        return [re.findall("<td>(.*?)</td>", row)[3:] for row in rows]
+
+    assert cells(2)[0] == ["1.00x", "-"]
+    assert [row[1] for row in cells(2)] == ["-", "n too small"]
+    low, high = map(float, cells(3)[1][1].split("-"))
+    assert low < float(cells(3)[1][0].removesuffix("x")) < high
+
+
 def test_devices_stand_side_by_side_as_in_the_older_table() -> None:
     here, there = (
         [one for uid in range(3) for one in launch("vae", uid, place={"hostname": host})] for host in ("a", "b")

@@ -93,6 +93,12 @@ def test_csv_has_n_interval_and_efficiency() -> None:
     for row in rows:
         assert float(row["low"]) < float(row["median"]) < float(row["high"])
         assert float(row["efficiency"]) == pytest.approx(float(row["speedup"]) / int(row["devices"]))
+    assert [rows[0][f"{name}_{end}"] for name in ("speedup", "efficiency") for end in ("low", "high")] == [""] * 4
+    for row in rows[1:]:
+        low, high = (float(row[f"efficiency_{end}"]) for end in ("low", "high"))
+        assert low < float(row["efficiency"]) < high
+        ends = [float(row["speedup_low"]), float(row["speedup_high"])]
+        assert ends == pytest.approx([int(row["devices"]) * end for end in (low, high)])
 
 
 def test_without_one_device_there_is_no_speedup() -> None:

@@ -38,7 +38,7 @@ def only(details: Iterator[Detail | Skipped]) -> Detail:
 
 def test_our_own_record_keeps_what_can_be_drawn(tmp_path: Path) -> None:
     finding = Finding("power_cap", "warning", "Low.", "Raise it.")
-    device = {"index": 3, "power_w": POWER, "slowed_samples": None, "foreign_processes": []}
+    device = {"index": 3, "power_w": POWER, "slowed_samples": None, "foreign_processes": [], "hidden_processes": 0}
     record = a_record(common={"findings": (finding,), "meters": {"devices": {"GPU-3": device}}})
     write_record(tmp_path, record, NOON)
     found = only(read_details([tmp_path]))

@@ -39,9 +39,15 @@ def test_hosts_are_launches_of_their_own() -> None:
     assert found.left_out == []
 
 
-def on(*devices: str) -> list[Detail]:
+def on(*devices: str, uid: int = 0, **place: Any) -> list[Detail]:
     return [
-        detail(a_record(place={"tenant": tenant, "vcd": str(tenant)}, told={"part": {**PART, "gpu": device}}))
+        detail(
+            a_record(
+                place={"tenant": tenant, "vcd": str(tenant), "run_id": uid} | place,
+                told={"part": {**PART, "gpu": device}},
+                common={"started": NOON + timedelta(days=uid)},
+            )
+        )
         for tenant, device in enumerate(devices)
     ]
 
@@ -61,6 +67,39 @@ def test_the_device_of_a_launch_is_all_of_its_models(devices: tuple[str, str], s
 def test_tenants_of_two_devices_are_averaged_still() -> None:
     frame = frame_of(on("V100", "H100"))
     assert newest_work(frame) == (frame, [])
+
+
+def test_cards_that_were_replaced_are_other_work() -> None:
+    """The newest launch lost a tenant, which has its slice's name for the model."""
+    slice_of_lost = {
+        "machine": {"model_name": "Some Processor", "accelerators": [{"uuid": "GPU-1", "name": "TU102"}]},
+        "isolation": replace(ISOLATION, planned={"accelerators": ["GPU-1"]}),
+    }
+    lost = detail(a_lost_record("failed", "x", {"tenant": 1, "vcd": "1", "run_id": 2} | slice_of_lost))
+    old, mixed = on("V100", "V100"), on("V100", "RTX", uid=1)
+    kept, (said,) = newest_work(frame_of([*old, *mixed]))
+    assert kept["gpu"].to_list() == ["V100", "RTX"]
+    assert said == (
+        "vae: 2 records are of other work than the newest (device V100, not RTX + V100); they do not count."
+    )
+    kept, (said,) = newest_work(frame_of([*old, *on("RTX", "RTX", uid=1), *on("RTX", uid=2), lost]))
+    assert kept["gpu"].to_list() == ["RTX", "RTX", "RTX", "TU102"]
+    assert "(device V100, not RTX)" in said
+
+
+def test_a_lost_tenant_of_another_device_leaves_its_launch_what_it_is() -> None:
+    accelerators = {"machine": {"accelerators": [{"uuid": "GPU-1", "name": "H100"}]}}
+    planned = {"isolation": replace(ISOLATION, planned={"accelerators": ["GPU-1"]})}
+    place = {"tenant": 1, "vcd": "1", "run_id": 1} | accelerators | planned
+    frame = frame_of([*on("V100", "H100"), *on("V100", uid=1), detail(a_lost_record("failed", "x", place))])
+    assert newest_work(frame) == (frame, [])
+
+
+def test_hosts_of_another_device_than_the_newest_have_no_rate() -> None:
+    here, other, same = on("MI50"), on("V100", uid=1, hostname="node2"), on("V100", hostname="node3")
+    kept, (said,) = newest_work(frame_of([*here, *other, *same]))
+    assert kept["hostname"].to_list() == ["node2", "node3"]
+    assert said == "vae: 1 records are of other work than the newest (device MI50, not V100); they do not count."
 
 
 def test_hosts_that_did_other_work_than_the_newest_have_no_rate() -> None:

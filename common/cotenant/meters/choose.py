@@ -52,13 +52,15 @@ def meters_of(
     with contextlib.ExitStack() as stack:
         for vendor in sorted({one.vendor for one in machine.accelerators}):
             source: DeviceSource | None = None
+            said = ""
             if vendor == "nvidia":
                 pci = {one.pci for one in machine.accelerators}
                 source = stack.enter_context(nvidia_source(pci, root, nvml))
             elif vendor == "amd":
-                source = stack.enter_context(amd_source(machine.accelerators, smi))
+                found = stack.enter_context(amd_source(machine.accelerators, smi))
+                source, said = (None, f" (here {found})") if isinstance(found, str) else (found, "")
             if source is None:
-                absent["devices"] = LIBRARIES[vendor]
+                absent["devices"] = LIBRARIES[vendor] + said
             else:
                 samplers.append(DeviceLoad(source))
         yield Meters(samplers, absent)

@@ -64,6 +64,9 @@ class _Device:
     energy_to: tuple[float, float] | None = None
     foreign: dict[int, DeviceProcess] = field(default_factory=dict)
     unseen: int = 0
+    hidden: int = 0
+    nameless: set[int] = field(default_factory=set)
+    """In the last look."""
 
     def take(self, reading: Reading, at_s: float, is_foreign: Callable[[int], bool]) -> None:
         self.samples += 1
@@ -78,7 +81,12 @@ class _Device:
         if reading.energy_j is not None:
             self.energy_to = reading.energy_j, at_s
         self.foreign |= {one.pid: one for one in reading.processes if one.name and is_foreign(one.pid)}
-        self.unseen = max(self.unseen, sum(not one.name for one in reading.processes))
+        nameless = {one.pid for one in reading.processes if not one.name}
+        self.unseen = max(self.unseen, len(nameless))
+        # Where one of ours has its name, PIDs are of our namespace; who has none in two looks did not just end.
+        if any(one.name and not is_foreign(one.pid) for one in reading.processes):
+            self.hidden = max(self.hidden, len(nameless & self.nameless))
+        self.nameless = nameless
 
     def told(self) -> dict[str, Any]:
         return {
@@ -90,6 +98,7 @@ class _Device:
             **self._energy(),
             "foreign_processes": [asdict(self.foreign[pid]) for pid in sorted(self.foreign)],
             "unseen_processes": self.unseen,
+            "hidden_processes": self.hidden,
         }
 
     def _energy(self) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from cotenant.report.page_interference import page_blocks
 from cotenant.report.page_jobs import job_cards
 from cotenant.report.page_machine import machines
 from cotenant.report.pictures import curves as picture
-from cotenant.report.scaling import Curves
+from cotenant.report.scaling import Curves, Point
 from cotenant.report.summary import PASSED, Job, Summary
 from cotenant.report.summary_text import INTERFERENCE, MFU, OF_CEILING, cells, facts, finding_counts, header_of
 from cotenant.results.targets import Target
@@ -179,8 +179,17 @@ def _curves(found: Curves) -> list[dict[str, Any]]:
                 interval(*point.across.interval) if point.across.interval else "n too small",
                 f"{point.across.n}L",
                 ABSENT if point.speedup is None else f"{point.speedup:.2f}x",
+                _speedup_interval(point),
             )
             for point in points
         ]
         shown.append({"title": str(series), "svg": Markup(drawn), "rows": rows})
     return shown
+
+
+def _speedup_interval(point: Point) -> str:
+    """Of one device there is none: its speed-up is 1 by definition."""
+    if point.speedup is None or point.total_devices == 1:
+        return ABSENT
+    span = point.speedup_interval
+    return "n too small" if span is None else f"{span[0]:.2f}-{span[1]:.2f}"

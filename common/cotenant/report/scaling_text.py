@@ -18,7 +18,8 @@ from cotenant.stats.launches import INTERVAL_LAUNCHES
 MARKDOWN = ("node_num", "gpu_num_per_node", "batch_size_per_device", "samples/s", "speedup")
 CSV = (
     *("model", "precision", "parallelism", "input", "batch_size_per_device", "nodes", "devices", "unit"),
-    *("launches", "median", "mean", "geometric_mean", "low", "high", "spread", "speedup", "efficiency"),
+    *("launches", "median", "mean", "geometric_mean", "low", "high", "spread"),
+    *("speedup", "speedup_low", "speedup_high", "efficiency", "efficiency_low", "efficiency_high"),
 )
 
 
@@ -47,7 +48,7 @@ def as_markdown(found: Curves) -> str:
 
 
 def as_csv(found: Curves) -> str:
-    """Return all series, each point with its n, the geometric mean's 95 % interval, and its spread."""
+    """Return all series, each point with its n, its spread, and 95 % intervals of all but median and mean."""
     table = io.StringIO()
     writer = csv.writer(table, lineterminator="\n")
     writer.writerow(CSV)
@@ -65,7 +66,9 @@ def as_csv(found: Curves) -> str:
                 high,
                 point.across.spread,
                 point.speedup,
+                *(point.speedup_interval or (None, None)),
                 point.worth.efficiency,
+                *(point.worth.interval or (None, None)),
             )
             writer.writerow(
                 "" if one is None else one

@@ -18,7 +18,8 @@ from cotenant.stats.interference import Ratio
 _COLUMNS = (
     *("suite", "host", "job", "group", "tenant", "unit", "rate", "low", "high", "launches", "observations", "spread"),
     *("fairness", "worst_over_best", "slowest", "overlap", "device_load_percent", "verdict", "errors", "warnings"),
-    *("interference", "interference_low", "interference_high", "interference_launches"),
+    *("interference", "interference_low", "interference_high"),
+    *("interference_launches", "interference_launches_alone"),
     *("tflops", "mfu", "ceiling_tflops", "of_ceiling"),
 )
 
@@ -99,7 +100,7 @@ def _numbers(found: Estimate | None) -> dict[str, Any]:
 
 
 def _interference(found: Ratio | None) -> dict[str, Any]:
-    """1 - rate together / rate alone; `launches` are those together."""
+    """1 - rate together / rate alone, with the launches of each; of a paired ratio they are the same uids."""
     if found is None:
         return {}
     # Its low end is where most is kept.
@@ -109,6 +110,7 @@ def _interference(found: Ratio | None) -> dict[str, Any]:
         "interference_low": low,
         "interference_high": high,
         "interference_launches": found.n[0],
+        "interference_launches_alone": found.n[1],
     }
 
 
