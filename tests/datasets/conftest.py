@@ -54,7 +54,9 @@ def tiny() -> Maker:
 def environment(no_proxy: None) -> dict[str, str]:
     """The environment of a child that finds this source and none of the caller's settings."""
     inherited = {name: value for name, value in os.environ.items() if name not in OURS}
-    return inherited | {"PYTHONPATH": str(SOURCE)}
+    # Beside accelerators sets are large.
+    hidden = {"CUDA_VISIBLE_DEVICES": "", "ROCR_VISIBLE_DEVICES": ""}
+    return inherited | hidden | {"PYTHONPATH": str(SOURCE)}
 
 
 @pytest.fixture

@@ -4,6 +4,7 @@ import os
 import pty
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import pytest
 
@@ -32,8 +33,9 @@ def bare(monkeypatch, tmp_path):
 
 @pytest.fixture
 def orders(monkeypatch):
-    """Records what would be made."""
+    """Records what would be made on a host without accelerators."""
     seen = []
+    monkeypatch.setattr("cotenant.machine.topology.discover", lambda: SimpleNamespace(accelerators=()))
     monkeypatch.setattr(
         "cotenant.datasets.__main__.ensure", lambda root, maker, size: seen.append((str(root), maker.name, size))
     )
@@ -81,6 +83,16 @@ def test_which_size(orders, monkeypatch, flags, variable, size):
         monkeypatch.setenv("DATASET_SIZE", variable)
     assert main(["mnist", "imagenet", "mnist", *flags]) == 0
     assert orders == [("workspace/data", "mnist", size), ("workspace/data", "imagenet", size)]
+
+
+@pytest.mark.parametrize("variable", [None, ""])
+def test_unsaid_fake_sets_are_full_beside_an_accelerator(orders, monkeypatch, variable):
+    monkeypatch.setattr("cotenant.machine.topology.discover", lambda: SimpleNamespace(accelerators=["one"]))
+    if variable is not None:
+        monkeypatch.setenv("DATASET_SIZE", variable)
+    assert main(["mnist"]) == 0
+    assert main(["mnist", "--size", "small"]) == 0
+    assert [size for _, _, size in orders] == ["full", "small"]
 
 
 @pytest.mark.parametrize(

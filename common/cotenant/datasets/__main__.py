@@ -37,9 +37,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         size = _size(arguments.size, os.environ)
         names = tuple(dict.fromkeys(arguments.names))
         if _switch("FAKE_DATASET", os.environ, default="1"):
-            _make(arguments, names, root, size)
+            _make(arguments, names, root, size or usual_size())
         else:
-            _get(arguments, names, root, size)
+            _get(arguments, names, root, size or SIZES[0])
     except CotenantError as error:
         # A runner reads a person's own files as they stand, and says so itself.
         if not (isinstance(error, ForeignFilesError) and RUN_VARIABLE in os.environ):
@@ -65,7 +65,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--size",
         metavar="|".join(SIZES),
-        help="the size class of fake sets; full also allows real sets of more than 2 GB ($DATASET_SIZE, else small)",
+        help="the size class of fake sets ($DATASET_SIZE; unsaid full beside an accelerator, else small); full, said, "
+        "also allows real sets of more than 2 GB",
     )
     parser.add_argument("--mirror", metavar="URL", help="real sets: a base URL that is tried first ($COTENANT_MIRROR)")
     parser.add_argument(
@@ -166,14 +167,20 @@ def _root(given: str | None, environment: Mapping[str, str]) -> Path:
     return Path(given or environment.get("DATA_DIRECTORY") or Path(base, "data"))
 
 
-def _size(given: str | None, environment: Mapping[str, str]) -> str:
-    """Return the size class asked for."""
+def usual_size() -> str:
+    """Return the size of fake sets where nobody says it: beside an accelerator the original's, which no cache holds."""
+    from cotenant.machine.topology import discover
+
+    return "full" if discover().accelerators else "small"
+
+
+def _size(given: str | None, environment: Mapping[str, str]) -> str | None:
+    """Return the size class asked for, if any is."""
     source, size = _given("--size", given, "DATASET_SIZE", environment)
-    size = size or "small"
-    if size not in SIZES:
+    if size and size not in SIZES:
         remedy = f"{did_you_mean(size, SIZES)} The sizes: {', '.join(SIZES)}.".strip()
         raise CotenantError(f"{source} is '{size}', which is no size.", remedy)
-    return size
+    return size or None
 
 
 def _given(flag: str, value: str | None, variable: str, environment: Mapping[str, str]) -> tuple[str, str | None]:
