@@ -37,9 +37,11 @@ from findings.rule_records import (
     with_pauses,
     wobbling,
 )
-from findings.speaking import FIRES
+from findings.speaking_of_hosts import OF_HOSTS
+from findings.speaking_of_numbers import OF_NUMBERS
 from results.made import ISOLATION, a_lost_record, a_part, a_record, observed, rules, steady
 
+FIRES = [*OF_NUMBERS, *OF_HOSTS]
 SILENT: list[tuple[str, Made]] = [
     ("budget", lambda: budgeted(60.0, Amount(30, 20, 5), Amount(30, 20, 5), 3290.0)),
     ("budget", lambda: a_record(told={"asked": Amount(30, 25, 5), "given": Amount(1, 25, 5)})),
