@@ -19,6 +19,8 @@ from rich.console import Console
 from rich.table import Table
 from starts import StartError, end_starts_with_this, start
 
+from cotenant.bench.outcome import outcome_of
+
 PAIRS, LIMIT_S = 20, 900
 # One job of each task: the others are the same work on more ranks, or already in 16 bit.
 OF_EACH_TASK = list({job.task: name for name, job in reversed(JOBS.items())}.values())[::-1]
@@ -33,7 +35,8 @@ def cell(name: str, form: str, pairs: int) -> str:
         try:
             found = start(name, "--form", form, "--pairs", str(pairs), *data, limit_s=LIMIT_S)
         except StartError as error:
-            return f"FAILED: {error}"
+            outcome, sentence, _ = outcome_of(error)
+            return f"{outcome}: {sentence}" if outcome == "unsupported" else f"FAILED: {error}"
     ours_ns, plain_ns = found["plain"]
     one = median_of([b / a for a, b in zip(ours_ns, plain_ns, strict=True)])
     step_ms = median(plain_ns) / JOBS[name].number / 1e6

@@ -150,3 +150,16 @@ def test_pairs_draw_the_same_numbers_and_take_turns(load: Load) -> None:
     assert len(set(numbers)) == 5
     assert (len(a), len(b)) == (4, 4)
     assert sorted(a + b) == list(range(3, 11))
+
+
+def test_a_form_that_this_processor_lacks_is_no_failure(
+    load: Load, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    module = load("forms")
+
+    def start(*arguments: str, **how: Any) -> dict[str, Any]:
+        raise module.StartError("RuntimeError: could not create a primitive descriptor for the LSTM")
+
+    monkeypatch.setattr(module, "start", start)
+    assert module.main(["translator", "--form", "bf16"]) == 0
+    assert "unsupported: " in capsys.readouterr().out
