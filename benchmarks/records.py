@@ -134,6 +134,7 @@ def row(one: Tenant) -> dict[str, Any]:
         "isolation": "v2",
         "slice": f"processors {8 * one.tenant}-{8 * one.tenant + 7}",
         "cache": "none",
+        "processors": 8,
         "software": "2.14.1",
         "version": f"{one.job:016x}",
         "unique_id": f"{one.job:064x}",
@@ -195,6 +196,7 @@ def record(one: Tenant) -> dict[str, Any]:
     return flat | {
         "schema": "cotenant-record-1",
         "precision": "fp32",
+        "cpu_cores": known["processors"],
         "skip": 5,
         "message": known["message"] or "",
         **(numbers or {"train": None, "train_item": None, "statistics": None}),

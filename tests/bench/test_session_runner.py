@@ -93,6 +93,7 @@ def test_the_whole_conversation(start: Start, tmp_path: Path, capsys: pytest.Cap
         "optimizers": [{"name": "SGD", "package": "torch", "fused": False, "weights": "fp32", "stepped": "fp32"}],
         "device": "cpu",
         "world_size": 1,
+        "flops_reducible": 0,
         "books_every": 1,
         "item_is_row": True,
         "updates": 8,
