@@ -82,6 +82,7 @@ class Loop:
             run.heeded.add("cached_batch")
             # Nothing holds what makes input any more: its processes end before READY.
             batches = itertools.repeat(first)
+            run.uneven = False
             run.observed.pop("loaded_ahead", None)
             run.findings.append(
                 Finding(

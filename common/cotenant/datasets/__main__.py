@@ -37,7 +37,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         size = _size(arguments.size, os.environ)
         names = tuple(dict.fromkeys(arguments.names))
         if _switch("FAKE_DATASET", os.environ, default="1"):
-            _make(arguments, names, root, size or usual_size())
+            _make(arguments, names, root, size or _usual_size())
         else:
             _get(arguments, names, root, size or SIZES[0])
     except CotenantError as error:
@@ -167,7 +167,7 @@ def _root(given: str | None, environment: Mapping[str, str]) -> Path:
     return Path(given or environment.get("DATA_DIRECTORY") or Path(base, "data"))
 
 
-def usual_size() -> str:
+def _usual_size() -> str:
     """Return the size of fake sets where nobody says it: beside an accelerator the original's, which no cache holds."""
     from cotenant.machine.topology import discover
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import datetime
 
@@ -15,6 +15,9 @@ from cotenant.stats.changes import change_points
 from cotenant.stats.launches import AcrossLaunches, across_launches
 from cotenant.stats.trend import Trend, trend
 
+ALL = tuple(one.name for one in fields(Work))
+LATER = ("cache", "processors")
+"""Columns of a work that older entries do not have."""
 NEWEST = 1000
 """Of a longer series the newest launches are described: a trend looks at every pair of them."""
 
@@ -92,22 +95,17 @@ def _by_work(entries: Sequence[Entry]) -> dict[Work, list[Entry]]:
     works: dict[Work, list[Entry]] = {}
     for entry in sorted(entries, key=lambda entry: entry.rate is None):
         work = replace(entry.work, software="")
-        work = next((known for known in whole_first if _less_told(known, work) == work), work)
+        work = next((known for known in whole_first if _agree(work, known, LATER)), work)
         if entry.rate is None:
-            work = next((known for known in reversed(works) if _agree(work, known)), work)
+            work = next((known for known in reversed(works) if _agree(work, known, ALL)), work)
         works.setdefault(work, []).append(entry)
     return works
 
 
-def _less_told(known: Work, work: Work) -> Work:
-    """Return a work as a record that lacks the columns which `work` lacks would have told it."""
-    cache = known.cache if work.cache else ""
-    return replace(known, cache=cache, processors=known.processors if work.processors is not None else None)
-
-
-def _agree(work: Work, known: Work) -> bool:
-    pairs = ((getattr(work, one.name), getattr(known, one.name)) for one in fields(Work))
-    return all(mine == other or mine in ("", None) for mine, other in pairs)
+def _agree(work: Work, known: Work, untold: Collection[str]) -> bool:
+    """Are they equal but for columns among `untold` that `work` lacks?"""
+    pairs = ((one.name, getattr(work, one.name), getattr(known, one.name)) for one in fields(Work))
+    return all(mine == other or (name in untold and mine in ("", None)) for name, mine, other in pairs)
 
 
 def _series(launches: Sequence[Entry], work: Work, label: str, margin: float) -> Series:

@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from statistics import fmean
 
+from cotenant.results.detail import Detail
 from cotenant.results.meters import HOST, Meter
 from cotenant.results.table import Details
 
@@ -33,8 +34,7 @@ def courses(details: Details) -> list[Course]:
     for one in sorted(details.records(), key=lambda one: one.row.start_time):
         row = one.row
         hosts[row.hostname] = None
-        own = (HOST, *row.vcd.split(","))
-        for meter in (meter for meter in one.meters if meter.of in own):
+        for meter in own_meters(one):
             launch = launches[row.hostname, row.suite, row.name, row.isolation, row.run_id]
             launch.setdefault((meter.quantity, meter.of), meter)
     found = []
@@ -49,9 +49,15 @@ def courses(details: Details) -> list[Course]:
 
 def device_load_percent(details: Details) -> float | None:
     """Return the mean load of the tenants' own devices while they were timed; None where no device told it."""
-    own = ((meter, one.row.vcd.split(",")) for one in details.records() for meter in one.meters)
-    loads = [meter.mean for meter, devices in own if meter.quantity == "load_percent" and meter.of in devices]
+    own = (meter for one in details.records() for meter in own_meters(one))
+    loads = [meter.mean for meter in own if meter.quantity == "load_percent"]
     return fmean(loads) if loads else None
+
+
+def own_meters(detail: Detail) -> list[Meter]:
+    """Return what a record's meters hold of its host and of the devices that it trained on."""
+    own = (HOST, *detail.row.vcd.split(","))
+    return [meter for meter in detail.meters if meter.of in own]
 
 
 def mean_of(course: Sequence[Sequence[Meter]]) -> float:

@@ -11,7 +11,7 @@ from statistics import fmean
 import polars as pl
 from markupsafe import Markup
 
-from cotenant.report.meters import NAMES
+from cotenant.report.meters import NAMES, own_meters
 from cotenant.report.numbers import at_most, interval, percent, rate
 from cotenant.report.page_pictures import Picture, over_time_pictures
 from cotenant.report.pictures.strips import Strip, strips
@@ -83,8 +83,8 @@ def _meters(job: Job) -> str:
     """Return what a device did on average while the launches that count were timed."""
     said = []
     for quantity in DEVICE_QUANTITIES:
-        own = ((meter, one.row.vcd.split(",")) for one in job.members.records() for meter in one.meters)
-        found = [meter.mean for meter, devices in own if meter.quantity == quantity and meter.of in devices]
+        own = (meter for one in job.members.records() for meter in own_meters(one))
+        found = [meter.mean for meter in own if meter.quantity == quantity]
         if found:
             name, unit, scale = NAMES[quantity]
             said.append(f"{name.lower()} {fmean(found) / scale:.4g} {unit}")

@@ -7,7 +7,7 @@ from dataclasses import fields
 
 import polars as pl
 
-from cotenant.results.launches import WORK, Work
+from cotenant.results.launches import WORK, Work, joined_models
 from cotenant.results.newest import as_numbers, launch_key, with_lone
 from cotenant.results.table import GOOD
 
@@ -64,8 +64,7 @@ def _with_devices(frame: pl.DataFrame) -> pl.DataFrame:
     found = rows.with_columns(as_numbers(rows.select(launch))).select(
         first=pl.col("model").min().over(launch), last=pl.col("model").max().over(launch)
     )
-    both = pl.when(pl.col("first") == pl.col("last")).then("first").otherwise(pl.col("first") + " + " + pl.col("last"))
-    return frame.with_columns(found.select(gpu=both.fill_null("")).to_series())
+    return frame.with_columns(found.select(gpu=joined_models("first", "last").fill_null("")).to_series())
 
 
 def _differing(work: Work, others: Sequence[Work]) -> str:

@@ -167,11 +167,14 @@ def launches_in(frame: pl.DataFrame, apart: Sequence[str] = ()) -> list[Launch]:
         )
         .collect(engine="streaming")
     )
-    one_model = (pl.col("gpu") == "") | (pl.col("gpu") == pl.col("other_gpu"))
-    found = found.with_columns(
-        gpu=pl.when(one_model).then("other_gpu").otherwise(pl.col("gpu") + " + " + pl.col("other_gpu"))
-    )
+    found = found.with_columns(gpu=joined_models("gpu", "other_gpu"))
     return list(_launches(found.with_columns(pl.col(pl.Categorical).cast(pl.String)), key, flawed, mixed))
+
+
+def joined_models(first: str, last: str) -> pl.Expr:
+    """Return the device of a launch by the columns of its first and last model: one name, or both where they differ."""
+    one_model = (pl.col(first) == "") | (pl.col(first) == pl.col(last))
+    return pl.when(one_model).then(last).otherwise(pl.col(first) + " + " + pl.col(last))
 
 
 WORK = (

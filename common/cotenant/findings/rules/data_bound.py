@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cotenant.findings.finding import Finding
-from cotenant.findings.rules.kept import kept
+from cotenant.findings.rules.kept import kept, waiting_share
 
 if TYPE_CHECKING:
     from cotenant.results.record import Record
@@ -14,13 +14,9 @@ MOST = 0.2
 
 
 def check(record: Record) -> Finding | None:
-    observations = kept(record)
-    total_ns = sum(one.end_ns - one.start_ns for one in observations)
+    share = waiting_share(kept(record))
     # Input that is made in the task's own process is work of the task.
-    if not total_ns or not record.observed.get("workers"):
-        return None
-    share = sum(one.data_wait_ns for one in observations) / total_ns
-    if share <= MOST:
+    if share <= MOST or not record.observed.get("workers"):
         return None
     return Finding(
         "data_bound",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -26,3 +27,9 @@ def seconds_per_item(record: Record) -> tuple[list[float], list[float]]:
         times.append((one.end_ns - one.start_ns) / one.items / 1e9)
         waits.append(one.data_wait_ns / one.items / 1e9)
     return times, waits
+
+
+def waiting_share(rows: Sequence[Observed]) -> float:
+    """Return the share of their time in which observations waited for input; 0 where they took none."""
+    total_ns = sum(one.end_ns - one.start_ns for one in rows)
+    return sum(one.data_wait_ns for one in rows) / total_ns if total_ns else 0.0

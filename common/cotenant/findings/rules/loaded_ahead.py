@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from cotenant.findings.finding import Finding, Severity
-from cotenant.findings.rules.kept import kept
+from cotenant.findings.rules.kept import kept, waiting_share
 
 if TYPE_CHECKING:
-    from cotenant.results.record import Observed, Record
+    from cotenant.results.record import Record
 
 LITTLE = 0.05
 """Where later steps wait for less than this of their time, what was loaded ahead made none much shorter."""
@@ -23,7 +22,7 @@ def check(record: Record) -> Finding | None:
         return None
     fed = min(len(rows), math.ceil(max(0, ahead - record.skip * number) / number))
     later = rows[fed:]
-    if not fed or (later and _waiting(later) < LITTLE):
+    if not fed or (later and waiting_share(later) < LITTLE):
         return None
     severity: Severity = "error" if later and 2 * fed >= len(rows) else "warning"
     return Finding(
@@ -32,8 +31,3 @@ def check(record: Record) -> Finding | None:
         f"The first {fed} of {len(rows)} kept observations had input that was loaded before GO: up to {ahead} batches.",
         f"Skip them: --skip {math.ceil(ahead / number)}, with a --repeat of three times that.",
     )
-
-
-def _waiting(rows: Sequence[Observed]) -> float:
-    """Return the share of their time in which these observations waited for input."""
-    return sum(one.data_wait_ns for one in rows) / max(1, sum(one.end_ns - one.start_ns for one in rows))

@@ -56,7 +56,7 @@ class Translator(Benchmark):
         drawn = bucketed((lengths_2n.max(axis=0) - 1) // BUCKET, self.batch_size, rng)
         if self.cached_batch:
             first_b = next(drawn)
-            lengths_2n, drawn, run.uneven = lengths_2n[:, first_b], itertools.repeat(first_b), False
+            lengths_2n, drawn = lengths_2n[:, first_b], itertools.repeat(first_b)
         run.metrics["tokens_per_item"] = float(lengths_2n.mean(axis=1).sum()) + 2
         return (self.place(run, *(sentences(side, chosen_b) for side in corpus)) for chosen_b in drawn)
 
