@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import subprocess
 import time
 from pathlib import Path
@@ -25,12 +26,28 @@ def test_a_bound_is_kept_up_to_itself_and_says_so(load: Load) -> None:
     assert not promise("<", 1).kept(float("nan"))
 
 
-@pytest.mark.parametrize(("ns", "status"), [(1000.0, 0), (1001.0, 1)])
-def test_harness(ns: float, status: int, load: Load, monkeypatch: Patch) -> None:
-    module = load("harness")
+@pytest.mark.parametrize(("reads", "status"), [(16.0, 0), (16.1, 1)])
+def test_harness(reads: float, status: int, load: Load, monkeypatch: Patch, capsys: Printed) -> None:
+    module, median_of = load("harness"), load("pairs").median_of
+
+    def per_batch(resident: bool) -> tuple[Any, ...]:
+        return median_of([1400.0] * 6), median_of([reads if resident else 12.5] * 6), median_of([88.0] * 6)
+
     monkeypatch.setattr(module, "one_processor", lambda: None)
-    monkeypatch.setattr(module, "per_batch", lambda resident: load("pairs").median_of([ns if resident else 900.0] * 6))
+    monkeypatch.setattr(module, "per_batch", per_batch)
     assert module.main() == status
+    assert "1400 ns [1400, 1400]" in capsys.readouterr().out
+
+
+def test_a_clock_read_is_timed_after_each_turn_of_a_pair(load: Load, monkeypatch: Patch) -> None:
+    module = load("harness")
+    reads_ns = itertools.count(10.0, 10.0)
+    monkeypatch.setattr(module, "STEPS", 2)
+    monkeypatch.setattr(module, "PAIRS", 7)
+    monkeypatch.setattr(module, "clock_read", lambda: next(reads_ns))
+    _, _, pace = module.per_batch(resident=True)
+    # 10 and 20 ns belong to the pair before the first; the fourth of the seven others saw 90 and 100.
+    assert (pace.value, pace.n) == (95.0, 7)
 
 
 @pytest.mark.parametrize(("late_s", "status"), [(0.0, 0), (1.5, 1)])
