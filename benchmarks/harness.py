@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import itertools
 import sys
-from time import perf_counter_ns
 
 import numpy as np
 import torch
@@ -26,20 +25,10 @@ from cotenant.bench.chrono import Work
 from cotenant.bench.contract import Benchmark
 from cotenant.bench.device import Device
 from cotenant.bench.loop import counter
+from cotenant.machine.speed import clock_read_ns
 
-STEPS, READS, PAIRS = 10_000, 10_000, 101
+STEPS, PAIRS = 10_000, 101
 PROMISE = Promise("<=", 16, "clock reads")
-
-
-def clock_read() -> float:
-    """Return the nanoseconds that one read of the clock adds to a loop."""
-    start_ns = perf_counter_ns()
-    for _ in range(READS):
-        perf_counter_ns()
-    read_ns = perf_counter_ns()
-    for _ in range(READS):
-        pass
-    return (2 * read_ns - start_ns - perf_counter_ns()) / READS
 
 
 def followed(turn: Timed, reads_ns: list[float]) -> Timed:
@@ -47,7 +36,7 @@ def followed(turn: Timed, reads_ns: list[float]) -> Timed:
 
     def run() -> int:
         took_ns = turn()
-        reads_ns.append(clock_read())
+        reads_ns.append(clock_read_ns())
         return took_ns
 
     return run

@@ -44,7 +44,7 @@ def test_a_clock_read_is_timed_after_each_turn_of_a_pair(load: Load, monkeypatch
     reads_ns = itertools.count(10.0, 10.0)
     monkeypatch.setattr(module, "STEPS", 2)
     monkeypatch.setattr(module, "PAIRS", 7)
-    monkeypatch.setattr(module, "clock_read", lambda: next(reads_ns))
+    monkeypatch.setattr(module, "clock_read_ns", lambda: next(reads_ns))
     _, _, pace = module.per_batch(resident=True)
     # 10 and 20 ns belong to the pair before the first; the fourth of the seven others saw 90 and 100.
     assert (pace.value, pace.n) == (95.0, 7)

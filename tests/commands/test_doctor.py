@@ -12,6 +12,7 @@ import pytest
 from cotenant.commands import doctor
 from cotenant.findings.facts import SelfTest
 from cotenant.machine.load import Load
+from cotenant.machine.speed import Speed
 from tenants.suites import ROOT, Suites, job, script
 
 
@@ -80,7 +81,7 @@ def test_a_wrong_flag_is_one_sentence(loose: Suites) -> None:
     assert "Traceback" not in ended.stderr
 
 
-def test_the_self_test_is_asked_unless_it_is_to_be_quick(
+def test_what_takes_seconds_is_asked_unless_it_is_to_be_quick(
     loose: Suites, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for name in ("BASE", "DATA_DIRECTORY", "OUTPUT_DIRECTORY"):
@@ -88,12 +89,16 @@ def test_the_self_test_is_asked_unless_it_is_to_be_quick(
     monkeypatch.chdir(loose.folder)
     monkeypatch.setattr(doctor, "self_test", lambda: SelfTest(torch="2.14.1", lapack_error="RuntimeError: no LAPACK"))
     monkeypatch.setattr(doctor, "load_over", lambda window_s: Load(0.0, 0, 0.0))
+    monkeypatch.setattr(doctor, "speed_over", lambda window_s: Speed(50.0, 90.0))
     words = ["--jobs", str(loose.jobs([job()])), "--isolation", loose.isolation, "--json"]
     assert doctor.main(words) == 1
     answers = {answer["check"]: answer for answer in json.loads(capsys.readouterr().out)}
     assert [finding["rule"] for finding in answers["LAPACK"]["findings"]] == ["lapack"]
+    assert [finding["rule"] for finding in answers["even speed"]["findings"]] == ["speed_uneven"]
     assert doctor.main([*words, "--quick"]) == 0
-    assert "LAPACK" not in capsys.readouterr().out
+    quick = capsys.readouterr().out
+    assert "LAPACK" not in quick
+    assert "even speed" not in quick
 
 
 def test_isolation_that_is_required_and_cannot_be_had(

@@ -14,6 +14,7 @@ from cotenant.machine.device_state import DeviceState
 from cotenant.machine.disk import Disk
 from cotenant.machine.load import Load
 from cotenant.machine.memory import HostMemory, SharedMemory
+from cotenant.machine.speed import Speed
 from cotenant.machine.topology import Machine
 from cotenant.machine.virtual import Virtual
 from machine.invented import GIB, device, machine
@@ -39,6 +40,7 @@ def host(**changes: Any) -> Facts:
         "driver": True,
         "isolation": HOLDS_ALL,
         "self_test": TESTED,
+        "speed": Speed(54.0, 56.0),
         "jobs": (),
     }
     fields |= changes

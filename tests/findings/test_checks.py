@@ -33,6 +33,7 @@ from cotenant.findings.checks import (
     shared_memory,
     siblings,
     slices,
+    speed,
     steal,
     swap,
     torch_pair,
@@ -48,6 +49,7 @@ from cotenant.machine.device_state import DeviceProcess
 from cotenant.machine.disk import Disk
 from cotenant.machine.load import Load, Spender
 from cotenant.machine.memory import HostMemory, SharedMemory
+from cotenant.machine.speed import Speed
 from cotenant.machine.virtual import Virtual
 from findings.hosts import DISK, HOLDS_ALL, LOOSE, TESTED, asked, board, host, said, server
 from machine.invented import GIB, device, machine
@@ -107,6 +109,7 @@ FAULTS: list[Case] = [
     (load, {"load": Load(1.0, 1)}, "foreign_load", "warning", "1 of 16"),
     (load, {"load": Load(1.0, 1, 1.4, (Spender(7, "make", 0.98),))}, "foreign_load", "warning", "make (pid 7, 98 %)"),
     (steal, {"virtual": Virtual("KVM", "")}, "virtual_machine", "info", "KVM"),
+    (speed, {"speed": Speed(54.0, 97.0)}, "speed_uneven", "warning", "1.8 times"),
     (steal, {"stolen_share": 0.02}, "steal", "warning", "2.0 %"),
     (memory, {"memory": HostMemory(64 * GIB, 61 * GIB, 0, 0)}, "memory_taken", "warning", "61.00 GiB"),
     (memory, {"memory_left_bytes": 7 * GIB}, "memory_taken", "warning", "others leave 7.00 GiB: "),
@@ -211,6 +214,7 @@ FINE: list[tuple[Any, dict[str, Any], str]] = [
     (load, {"load": Load(None, None)}, "not told"),
     (load, {"load": Load(0.3, 0, 0.05)}, "0.05 of 16"),
     (load, {"load": Load(3.0, 0)}, "load average 3"),
+    (speed, {"speed": Speed(50.0, 60.0)}, "a clock read takes 50 to 60 ns"),
     (memory, {"plan": None}, "available"),
     (memory, {"machine": server(memory_bytes=8 * GIB), "memory_left_bytes": 7 * GIB}, "7.00 GiB of 8.00 GiB available"),
     (swap, {"memory": HostMemory(1, 1, GIB, GIB)}, "closed to tenants"),
@@ -242,11 +246,19 @@ def test_what_is_no_fault(rule: Any, changes: dict[str, Any], text: str) -> None
 
 def test_questions_that_do_not_arise_are_not_asked() -> None:
     bare = host(
-        machine=machine(cores=4), devices=(), driver=False, plan=None, isolation=None, self_test=None, jobs=None
+        machine=machine(cores=4),
+        devices=(),
+        driver=False,
+        plan=None,
+        isolation=None,
+        self_test=None,
+        jobs=None,
+        speed=None,
     )
     groups = {check.group for check, _ in ask_all(CHECKS, bare)}
     assert groups == {"isolation", "processors", "memory", "devices", "disk"}
     assert [check.name for check, _ in ask_all(CHECKS, bare) if check.group == "devices"] == ["devices"]
+    assert "even speed" not in {check.name for check, _ in ask_all(CHECKS, bare)}
     broken = host(**after_test(died="ended (exit status 1)"))
     assert {"LAPACK", "device self-test"} & {check.name for check, _ in ask_all(CHECKS, broken)} == set()
 

@@ -25,12 +25,14 @@ from cotenant.launch.selftest import self_test
 from cotenant.launch.start import Options, Resolver
 from cotenant.machine.limits import cgroup_mounts
 from cotenant.machine.load import load_over
+from cotenant.machine.speed import speed_over
 from cotenant.machine.topology import Machine, discover
 
 if TYPE_CHECKING:
     from cotenant.isolation.plan import Plan
 
 WINDOW_S = 0.25
+SPEED_WINDOW_S = 1.5
 
 
 def main(argv: Sequence[str]) -> int:
@@ -48,9 +50,10 @@ def main(argv: Sequence[str]) -> int:
 
 
 def examine(options: Options, quick: bool) -> Facts:
-    """Return the facts about this host and about what `options` would run on it; `quick` leaves the self-test out."""
+    """Return the facts about this host and about what `options` would run on it; `quick`: without what takes seconds."""
     # First, while nothing of our own runs.
     load = load_over(WINDOW_S)
+    speed = None if quick else speed_over(SPEED_WINDOW_S)
     machine = discover()
     facts = gather(machine, options.places.purposes, load)
     isolation, chosen = _isolation(options)
@@ -61,6 +64,7 @@ def examine(options: Options, quick: bool) -> Facts:
         plan=plan,
         plan_refusal=refusal,
         self_test=None if quick else self_test(),
+        speed=speed,
     )
     if plan is None:
         return facts
@@ -103,5 +107,9 @@ def _parse(words: Sequence[str]) -> argparse.Namespace:
         "Exit status: 0, or 1 where a finding is an error. Every check: docs/doctor.md",
     )
     parser.add_argument("--json", action="store_true", help="a JSON list of all checks with their findings")
-    parser.add_argument("--quick", action="store_true", help="leave out the self-test of torch (some seconds)")
+    parser.add_argument(
+        "--quick",
+        action="store_true",
+        help="leave out what takes seconds: the processor's speed over a while, the self-test of torch",
+    )
     return parse(parser, words)

@@ -14,6 +14,7 @@ from cotenant.findings.checks import (
     packages,
     siblings,
     slices,
+    speed,
     torch_pair,
 )
 from cotenant.findings.surroundings import SURROUNDINGS
@@ -23,6 +24,7 @@ _PURPOSE = (
     slices.CHECK,
     siblings.CHECK,
     locality.CHECK,
+    speed.CHECK,
     torch_pair.CHECK,
     lapack.CHECK,
     device_test.CHECK,

@@ -12,6 +12,7 @@ from cotenant.machine.device_state import DeviceState
 from cotenant.machine.disk import Disk
 from cotenant.machine.load import Load
 from cotenant.machine.memory import HostMemory, SharedMemory
+from cotenant.machine.speed import Speed
 from cotenant.machine.topology import Machine
 from cotenant.machine.virtual import Virtual
 
@@ -82,4 +83,5 @@ class Facts:
     plan: Plan | None = None
     plan_refusal: Finding | None = None
     self_test: SelfTest | None = None
+    speed: Speed | None = None
     jobs: tuple[JobNeeds, ...] | None = None
