@@ -50,7 +50,7 @@ def main(argv: Sequence[str]) -> int:
 
 
 def examine(options: Options, quick: bool) -> Facts:
-    """Return the facts about this host and about what `options` would run on it; `quick`: without what takes seconds."""
+    """Return the facts about this host and what `options` would run on it; `quick`: without what takes seconds."""
     # First, while nothing of our own runs.
     load = load_over(WINDOW_S)
     speed = None if quick else speed_over(SPEED_WINDOW_S)
