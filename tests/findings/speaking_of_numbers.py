@@ -187,13 +187,13 @@ OF_NUMBERS: list[tuple[str, str, Made, str]] = [
     ),
     (
         "until_interval",
-        "info",
+        "warning",
         lambda: until(0.01, 14, 50),
         "--until-interval 1% ended them after 14 of 50: such an interval covers less than it says.",
     ),
     (
         "until_interval",
-        "info",
+        "warning",
         lambda: until(0.01, 14, 50, budget_s=60.0),
         "--until-interval 1% or --budget ended them after 14 of 50: such an interval covers less than it says.",
     ),

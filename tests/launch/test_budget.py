@@ -81,7 +81,7 @@ def test_enough_ends_all_tenants_before_their_last_observation(loose: Suites) ->
         assert record["statistics"]["n"] == made - 5
         assert record["rendezvous"]["overlap"] >= 0.99
         assert record["isolation"]["policies"]["until_interval"] == 0.5
-        assert rules(record)["until_interval"]["severity"] == "info"
+        assert rules(record)["until_interval"]["severity"] == "warning"
         assert f"ended them after {made} of 400" in rules(record)["until_interval"]["sentence"]
 
 
