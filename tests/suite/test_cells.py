@@ -148,6 +148,15 @@ def test_a_seed_that_was_asked_for_stays(extra):
     assert arguments(cell(("--seed", 1)), {}, extra, seed=100) == extra
 
 
+@pytest.mark.parametrize("extra", [["-s", "5"], ["-s5"], ["-s=5"]])
+def test_a_seed_that_was_asked_for_by_its_short_name_wins(extra):
+    line = arguments(cell(("--seed", 1)), {}, extra, seed=100)
+    assert line == ["--seed", "1", "--seed", "100", *extra]
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--seed", "-s", type=int)
+    assert parser.parse_args(line).seed == 5
+
+
 def test_no_seed_without_one():
     assert arguments(cell(), {}, [], seed=None) == []
     assert arguments(cell(), {}, [], seed=0) == ["--seed", "0"]

@@ -64,8 +64,8 @@ def arguments(
 
     A flag in `extra` replaces the same flag of the cell with all its values; the rest of `extra` is added.
     Every word is expanded by itself, so a variable's value never becomes two arguments. `--seed` comes last,
-    where it wins in argparse, unless `extra` names one. Only what follows a `--` in `extra` stays behind it:
-    flags have no meaning there.
+    where it wins in argparse, unless `extra` names one; before a `-s` of `extra`, its other name in our benchmarks,
+    which may mean anything in others. Only what follows a `--` in `extra` stays behind it: flags have no meaning there.
     """
     end = extra.index("--") if "--" in extra else len(extra)
     options, operands = extra[:end], extra[end:]
@@ -74,7 +74,6 @@ def arguments(
     for key, value in cell.args:
         if not (is_flag(key) and flag_name(key) in replaced):
             line += [key, *words(value)]
-    line += options
-    if seed is not None and "--seed" not in replaced:
-        line += ["--seed", str(seed)]
+    ours = ["--seed", str(seed)] if seed is not None and "--seed" not in replaced else []
+    line += [*ours, *options] if any(flag.startswith("-s") for flag in replaced) else [*options, *ours]
     return [expand_variables(word, variables) for word in (*line, *operands)]
