@@ -70,3 +70,16 @@ def test_a_set_whose_manifest_is_damaged_is_nobodys_own(loose: Suites) -> None:
     own(loose.base / "data/mnist").joinpath("manifest.json").write_text("{")
     assert loose.run(reading(loose.folder, "mnist"), "--users", 1).returncode == 1
     assert loose.outcomes() == ["missing_data"]
+
+
+def test_a_set_that_is_not_read_is_not_made(loose: Suites) -> None:
+    """Another one is named behind `--`."""
+    jobs = with_data(loose.folder, "exit 4", then="exit 0")
+    assert loose.run(jobs, "--users", 1, "--", "--data", own(loose.folder / "elsewhere")).returncode == 0
+    assert loose.outcomes() == ["completed"]
+
+
+def test_a_set_that_only_an_argument_behind_the_dashes_names_is_made(loose: Suites) -> None:
+    (job,) = with_data(loose.folder, 'mkdir -p "$DATA_DIRECTORY/x"', then='test -d "$2"')
+    ended = loose.run([job | {"args": {}}], "--users", 1, "--", "--data", "$DATA_DIRECTORY/x")
+    assert (ended.returncode, loose.outcomes()) == (0, ["completed"])

@@ -8,6 +8,7 @@ import select
 import signal
 import subprocess
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,9 +22,7 @@ from cotenant.launch.interruption import Interruption
 from cotenant.launch.places import Places
 from cotenant.launch.start import Start
 from cotenant.protocol.messages import RUN_VARIABLE
-from cotenant.suite.cells import Cell
-from cotenant.suite.variables import names_in
-from cotenant.suite.words import words
+from cotenant.suite.cells import Cell, named_variables
 
 END_WAIT_S = 5.0
 
@@ -36,10 +35,9 @@ class Prepared:
     foreign: bool = False
 
 
-def needs_data(cell: Cell) -> bool:
-    """Does the cell's command line name the data directory?"""
-    texts = [word for key, value in cell.args for word in (key, *words(value))]
-    return any("DATA_DIRECTORY" in names_in(text) for text in texts)
+def needs_data(cell: Cell, extra: Sequence[str]) -> bool:
+    """Does the cell's command line name the data directory, once `extra` has overridden or extended it?"""
+    return "DATA_DIRECTORY" in named_variables(cell, extra)
 
 
 def maker_of(command: Path) -> Path | None:

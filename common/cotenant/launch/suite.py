@@ -204,7 +204,8 @@ class SuiteRun:
 
         starts: list[tuple[Start, str | None]] = []
         for start in self.starts:
-            script = data.maker_of(start.command) if data.needs_data(start.cell) else None
+            needed = data.needs_data(start.cell, self._options.extra)
+            script = data.maker_of(start.command) if needed else None
             made = data.Prepared() if script is None else prepare(script)
             missing = made.missing
             if made.foreign and (missing := data.lacking(start, self._places)) is None:

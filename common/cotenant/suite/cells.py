@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from cotenant.suite.jobfile import Job, Value
-from cotenant.suite.variables import expand_variables
+from cotenant.suite.variables import expand_variables, names_in
 from cotenant.suite.words import flag_name, is_flag, words
 
 _DEVICES = "--devices"
@@ -67,6 +67,15 @@ def arguments(
     where it wins in argparse, unless `extra` names one; before a `-s` of `extra`, its other name in our benchmarks,
     which may mean anything in others. Only what follows a `--` in `extra` stays behind it: flags have no meaning there.
     """
+    return [expand_variables(word, variables) for word in _unexpanded(cell, extra, seed)]
+
+
+def named_variables(cell: Cell, extra: Sequence[str]) -> set[str]:
+    """Return the names of the variables that `arguments` would expand."""
+    return {name for word in _unexpanded(cell, extra) for name in names_in(word)}
+
+
+def _unexpanded(cell: Cell, extra: Sequence[str], seed: int | None = None) -> list[str]:
     end = extra.index("--") if "--" in extra else len(extra)
     options, operands = extra[:end], extra[end:]
     replaced = {flag_name(word) for word in options if is_flag(word)}
@@ -76,4 +85,4 @@ def arguments(
             line += [key, *words(value)]
     ours = ["--seed", str(seed)] if seed is not None and "--seed" not in replaced else []
     line += [*ours, *options] if any(flag.startswith("-s") for flag in replaced) else [*options, *ours]
-    return [expand_variables(word, variables) for word in (*line, *operands)]
+    return [*line, *operands]
