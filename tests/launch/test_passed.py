@@ -1,5 +1,6 @@
 """A suite where all goes well: what stands in its records and its summary."""
 
+import json
 import re
 
 import pytest
@@ -98,6 +99,15 @@ def test_a_program_that_never_says_hello_runs_unsynchronised(loose: Suites) -> N
         assert record["train"] is None
         assert "unsynchronised" in [finding["rule"] for finding in record["findings"]]
     assert "plain in" in loose.log()
+
+
+def test_a_caller_that_is_a_rank_itself_makes_no_rank_of_a_tenant(loose: Suites) -> None:
+    """A pod of a training operator or a batch script says such variables to all that it starts."""
+    caller = {"RANK": "1", "LOCAL_RANK": "1", "WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2", "COTENANT_RANKS": "0;0"}
+    jobs = [job(), job("echo.py", name="echo")]
+    ended = loose.run(jobs, "--users", 2, "--ready-timeout", 20, **caller)
+    assert (ended.returncode, loose.outcomes()) == (0, ["completed"] * 4)
+    assert not caller.keys() & json.loads(loose.log("echo"))["env"].keys()
 
 
 def test_what_could_not_be_measured_is_a_finding_only_for_those_who_ask(loose: Suites) -> None:

@@ -26,6 +26,8 @@ from cotenant.suite.cells import Cell
 from cotenant.suite.variables import expand_variables
 
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS")
+RANK_VARIABLES = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", RANKS_VARIABLE)
+"""What a launcher says to its ranks: a pod's or a batch job's own would have every tenant wait for ranks elsewhere."""
 FIRST_PORT = 29500
 SOURCE_ROOT = Path(__file__).resolve().parents[2]
 
@@ -90,9 +92,13 @@ def added_environment(
 
 
 def whole_environment(added: Mapping[str, str], slice_: Slice) -> dict[str, str]:
-    """Return the caller's environment with ours on top, without device variables that would hide the slice's own."""
-    hidden = {name for accelerator in slice_.accelerators for name in VISIBILITY[accelerator.vendor]}
-    return {name: value for name, value in os.environ.items() if name not in hidden} | dict(added)
+    """Return the caller's environment with ours on top, without what makes the caller itself a rank.
+
+    Nor are there device variables that would hide the slice's own.
+    """
+    left_out = {name for accelerator in slice_.accelerators for name in VISIBILITY[accelerator.vendor]}
+    left_out.update(RANK_VARIABLES)
+    return {name: value for name, value in os.environ.items() if name not in left_out} | dict(added)
 
 
 def seed_of(group: str, uid: int, tenants: int, tenant: int) -> int:
