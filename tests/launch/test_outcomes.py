@@ -95,8 +95,11 @@ def test_a_hang_during_the_load_costs_the_neighbour_nothing_but_the_comparison(l
 
 
 def test_a_plain_program_that_hangs_is_a_timeout(loose: Suites) -> None:
-    assert loose.run([job("plain.sh", "1000", timeout=1)], "--users", 2).returncode == 1
-    assert loose.outcomes() == ["timeout", "timeout"]
+    """What gives it longer is its own timeout: --timeout would have no effect."""
+    ended = loose.run([job("plain.sh", "1000", timeout=1)], "--users", 2, "--timeout", 30, limit_s=20)
+    assert (ended.returncode, loose.outcomes()) == (1, ["timeout", "timeout"])
+    expected = "It was not finished after 1 s. Give it longer with 'timeout' in the job file."
+    assert {record["message"] for record in loose.records()} == {expected}
 
 
 def test_a_child_without_the_marker_does_not_keep_the_runner(loose: Suites) -> None:

@@ -19,7 +19,7 @@ def late(tenants: Sequence[Tenant], terms: Terms, elapsed_s: float, loaded: bool
     behind = [one for one in tenants if not one.all_ranks("done" if loaded else "ready")]
     if elapsed_s >= terms.timeout_s:
         # Those that are not behind end as their neighbours' deaths have it: aborted before GO, kept after it.
-        longer = f"It was not finished after {terms.timeout_s:g} s. Give it longer with --timeout."
+        longer = f"It was not finished after {terms.timeout_s:g} s. Give it longer with {terms.timeout_by}."
         return behind, ("timeout", longer)
     if not loaded and elapsed_s >= terms.ready_limit_s and any(one.joined for one in tenants):
         longer = f"It was not ready within {terms.ready_limit_s:g} s. Give it longer with --ready-timeout."

@@ -226,8 +226,7 @@ class SuiteRun:
         self._observer.launch(position, start.label, len(start.orders))
         self._reaper.ensure()
         if missing is None:
-            terms = self._options.terms
-            terms = dataclasses.replace(terms, timeout_s=start.cell.job.timeout_s or terms.timeout_s)
+            terms = self._options.terms.of_job(start.cell.job.timeout_s)
             run, slices = str(self._options.run), self.chosen.backend.estate()
             shm, begin_ticks = ShmWatch(run, functools.partial(memory_cgroups, slices, run)), now_ticks()
             around = commons(start.orders, self._places, self._options.cache, lambda: bool(interruption.requested), shm)

@@ -25,16 +25,23 @@ class DisagreementError(ValueError):
 class Terms:
     """What the command line says of every launch alike.
 
-    `timeout_s`: seconds that all of it may take; a job may give its own. `ready_limit_s`: seconds until GO.
+    `timeout_s`: seconds that all of it may take; `timeout_by` is who says so. `ready_limit_s`: seconds until GO.
     `budget_s`: seconds that the observations of a launch may take. `until_interval`: they end once half the width of
     the median's interval is at most this share of the median, for every tenant.
     """
 
     timeout_s: float = TIMEOUT_S
+    timeout_by: str = "--timeout"
     ready_limit_s: float = READY_LIMIT_S
     budget_s: float | None = None
     until_interval: float | None = None
     on_oom: OnOom = "group"
+
+    def of_job(self, timeout_s: float | None) -> Terms:
+        """Return the terms of a launch of a job, which may give a timeout of its own."""
+        if timeout_s is None:
+            return self
+        return dataclasses.replace(self, timeout_s=timeout_s, timeout_by="'timeout' in the job file")
 
     def policies(self) -> dict[str, str | float]:
         """Return what of this a record names: it decides how much is measured, and of what is left."""
