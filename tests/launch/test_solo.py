@@ -57,6 +57,15 @@ def test_files_keep_their_form_and_no_log_is_lost(loose: Suites) -> None:
     ]
 
 
+def test_a_job_called_like_a_tenant_alone_is_refused_beside_it(loose: Suites) -> None:
+    jobs = [job(), job(name="job.solo")]
+    ended = loose.run(jobs, "--users", 2, "--solo")
+    assert ended.returncode == 2
+    assert "Job 'job.solo' is called like a launch of a tenant of 'job' alone. Rename one" in ended.stderr
+    assert loose.run(jobs, "--users", 2, "--dry").returncode == 0
+    assert loose.run(jobs, "--users", 2, "--solo", "--dry", "--name", "job.solo").returncode == 0
+
+
 @pytest.mark.v1
 def test_alone_it_is_what_it_is_beside_the_others(v1: Suites) -> None:
     """The same command, environment and slice; only the log is another."""

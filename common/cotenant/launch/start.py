@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from cotenant.errors import CotenantError
 from cotenant.findings.finding import Finding
 from cotenant.isolation.backend import RunName
 from cotenant.isolation.choose import Chosen
@@ -92,7 +93,9 @@ class Resolver:
     def starts(self) -> tuple[Start, ...]:
         """Return every cell that fits of the chosen jobs, in the file's order; with `solo`, after each its tenants."""
         jobs, there = self._options.jobs, self.tenants
-        return tuple(start for job in jobs for cell in fitting(job, there) for start in self._starts(cell))
+        starts = tuple(start for job in jobs for cell in fitting(job, there) for start in self._starts(cell))
+        _check_labels(starts)
+        return starts
 
     def left_out(self) -> tuple[str, ...]:
         """Return a sentence for each chosen job of which some cells ask for more devices than there are."""
@@ -152,6 +155,17 @@ class Resolver:
         if self._chosen.backend.name == "none":
             return None
         return len(ranks[0]) if ranks else len(slice_.processors)
+
+
+def _check_labels(starts: Sequence[Start]) -> None:
+    """Refuse a job that is called like a tenant of another alone: both would write the same files."""
+    together = {start.label for start in starts if not start.solo}
+    for start in starts:
+        if start.solo and start.label in together:
+            raise CotenantError(
+                f"Job '{start.label}' is called like a launch of a tenant of '{start.cell.label}' alone.",
+                "Rename one, or choose one of them with --name.",
+            )
 
 
 def _label(cell: Cell, solo: bool) -> str:
