@@ -46,6 +46,16 @@ def test_what_is_imported_and_not_there(tmp_path: Path) -> None:
     assert missing_packages(tmp_path / "unused.py") == ("no_such_unused",)
 
 
+@pytest.mark.parametrize("marked", [True, False])
+def test_a_package_beside_it_is_not_missing_and_its_modules_are_looked_into(tmp_path: Path, marked: bool) -> None:
+    folder = tmp_path / "own"
+    folder.mkdir()
+    if marked:
+        (folder / "__init__.py").touch()
+    program(folder, layers="import no_such_deep", unused="import no_such_unused")
+    assert missing_packages(program(tmp_path, main="from own.layers import Layer")) == ("no_such_deep",)
+
+
 def test_any_other_program_is_not_looked_into(tmp_path: Path) -> None:
     assert missing_packages(program(tmp_path, other="import no_such_package")) == ()
     assert missing_packages(program(tmp_path, main="import (")) == ()

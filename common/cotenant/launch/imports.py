@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterator
 from functools import cache
 from importlib.util import find_spec
+from itertools import accumulate
 from pathlib import Path
 
 from cotenant.launch.environment import SOURCE_ROOT
@@ -18,7 +19,7 @@ _EXCUSED = {"ImportError", "ModuleNotFoundError", "Exception"}
 def missing_packages(command: Path) -> tuple[str, ...]:
     """Return the packages that `command`, or the `main.py` beside it, imports and that are not installed.
 
-    The modules beside it count, too; an import whose failure is caught does not.
+    The modules and packages beside it count, too; an import whose failure is caught does not.
     """
     program = command if command.suffix == ".py" else command.parent / "main.py"
     return tuple(sorted(name for name in _packages(program) if not _installed(name)))
@@ -26,27 +27,24 @@ def missing_packages(command: Path) -> tuple[str, ...]:
 
 @cache
 def _packages(program: Path) -> frozenset[str]:
-    """Return the top-level packages that a program, the modules beside it and those of cotenant import."""
+    """Return the top-level packages that a program, what lies beside it and the modules of cotenant import."""
     found: set[str] = set()
     waiting, seen = [program], {program}
     while waiting:
         file = waiting.pop()
         # Of cotenant what is imported at once: most functions in it are of no use to this program.
         for name in _imports(file, everywhere=file.parent == program.parent):
-            package, _, rest = name.partition(".")
-            beside = program.with_name(f"{package}.py")
-            ours = _files_of(rest) if package == "cotenant" else [beside] if beside.is_file() else []
+            package = name.partition(".")[0]
+            ours = _files_of(SOURCE_ROOT if package == "cotenant" else program.parent, name)
             found |= set() if ours else {package}
             waiting += set(ours) - seen
             seen |= set(ours)
     return frozenset(found - {"cotenant"} - sys.stdlib_module_names)
 
 
-def _files_of(dotted: str) -> list[Path]:
-    """Return the files of `cotenant.<dotted>`, its packages included; the last word may be something in a module."""
-    places = [SOURCE_ROOT / "cotenant"]
-    for word in dotted.split("."):
-        places.append(places[-1] / word)
+def _files_of(root: Path, dotted: str) -> list[Path]:
+    """Return the files of a module below `root`, its packages included; the last word may be something in a module."""
+    places = list(accumulate(dotted.split("."), Path.joinpath, initial=root))[1:]
     files = [file for place in places for file in (place / "__init__.py", place.with_suffix(".py"))]
     return [file for file in files if file.is_file()]
 
