@@ -109,6 +109,13 @@ def test_an_output_directory_that_cannot_be(loose: Suites) -> None:
     assert not loose.leftovers()
 
 
+def test_a_place_for_temporary_files_that_cannot_be(loose: Suites) -> None:
+    """--outdir would not help."""
+    ended = loose.run([job()], "--outdir", loose.output, BASE="/proc/nothing")
+    refused(ended, 2, "Nothing can be written to /proc/nothing/tmp/", "BASE names another place for temporary files.")
+    assert not loose.leftovers()
+
+
 def test_a_full_output_directory(loose: Suites) -> None:
     """A limit on the size of files stands for a full disk: the write fails half-way."""
     line = loose.line([job()], "--outdir", loose.output)

@@ -157,7 +157,7 @@ class SuiteRun:
         write_whole(output / f"{options.suite.name}.R{options.uid}.resolved.json", self._resolved())
         for directory in own:
             stack.callback(_warn, tell, functools.partial(remove_tree, directory), REMEDY)
-        prepare_directory(self._places.temporary)
+        prepare_directory(self._places.temporary, "BASE names another place for temporary files.")
         self._places.meeting.mkdir(mode=0o700)
         self._own_children = adopt_orphans()
         with _isolation_errors():

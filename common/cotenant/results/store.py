@@ -15,6 +15,7 @@ from cotenant.results.record import Record, encode
 
 NAME_BYTES = 255
 PROBE_BYTES = 65536
+ELSEWHERE = "--outdir names another directory; for a benchmark alone, --report does."
 
 
 def file_name(record: Record, time: datetime) -> str:
@@ -80,8 +81,8 @@ def whole(path: Path) -> Iterator[Path]:
         temporary.unlink(missing_ok=True)
 
 
-def prepare_directory(directory: Path) -> None:
-    """Make `directory` and prove that a file can be kept there. Raises CotenantError."""
+def prepare_directory(directory: Path, elsewhere: str = ELSEWHERE) -> None:
+    """Make `directory` and prove that a file can be kept there. Raises CotenantError, which says what names another."""
     try:
         directory.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=directory) as probe:
@@ -89,17 +90,14 @@ def prepare_directory(directory: Path) -> None:
             probe.flush()
             os.fsync(probe.fileno())
     except OSError as error:
-        raise cannot_write(directory, error) from error
+        raise cannot_write(directory, error, elsewhere) from error
 
 
-def cannot_write(directory: Path, error: OSError) -> CotenantError:
+def cannot_write(directory: Path, error: OSError, elsewhere: str = ELSEWHERE) -> CotenantError:
     """Return the sentence for a directory in which nothing can be kept."""
     reason = os.strerror(error.errno) if error.errno else str(error)
     full = "Free some space there. " if error.errno in (errno.ENOSPC, errno.EDQUOT) else ""
-    return CotenantError(
-        f"Nothing can be written to {directory}: {reason}.",
-        f"{full}--outdir names another directory; for a benchmark alone, --report does.",
-    )
+    return CotenantError(f"Nothing can be written to {directory}: {reason}.", f"{full}{elsewhere}")
 
 
 def _write(path: Path, content: bytes, replace: bool) -> None:
