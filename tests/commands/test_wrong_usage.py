@@ -102,6 +102,15 @@ def test_an_argument_that_is_not_text(loose: Suites) -> None:
     refused(ended, 2, "UTF-8")
 
 
+@pytest.mark.parametrize(("encoding", "folder"), [("utf-8:strict", b"\xff"), ("ascii:strict", "\u20ac".encode())])
+def test_a_place_that_the_output_cannot_show(loose: Suites, encoding: str, folder: bytes) -> None:
+    place = loose.folder / os.fsdecode(folder)
+    ended = loose.run([job()], "--users", 1, PYTHONIOENCODING=encoding, BASE=str(place))
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert f"records: {loose.folder}/?" in ended.stdout
+    assert len(list((place / "output").glob("jobs.job.R0.*.json"))) == 1
+
+
 def test_an_output_directory_that_cannot_be(loose: Suites) -> None:
     (loose.folder / "file").write_text("")
     for place in (loose.folder / "file", loose.folder / "file/below", "/proc/nothing", "/sys/nothing"):

@@ -15,6 +15,12 @@ if TYPE_CHECKING:
     from cotenant.report.live import LiveView
 
 
+def replace_what_cannot_be_shown() -> None:
+    """Have standard output take any name: of a directory that is not UTF-8, or of a job in another alphabet."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")
+
+
 def tell(line: str) -> None:
     """Print a line at once. A reader that has left ends neither a suite nor its records."""
     try:
@@ -49,9 +55,6 @@ def shown(jobs: Sequence[str]) -> Iterator[LiveView | None]:
     if console.is_dumb_terminal:
         yield None
         return
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        # A name that this terminal cannot show ends no suite either.
-        sys.stdout.reconfigure(errors="replace")
     view = LiveView(jobs, console)
     try:
         yield view
