@@ -12,6 +12,7 @@ from cotenant.commands.run import options_of, suite_parser
 from cotenant.findings.facts import JobNeeds
 from cotenant.isolation.choose import Chosen
 from cotenant.isolation.loose import NoIsolation
+from cotenant.launch.command import number_asked
 from cotenant.launch.loaders import IMAGE_BYTES, loader_bytes
 from cotenant.launch.needs import needs_of
 from cotenant.launch.start import Start
@@ -77,3 +78,19 @@ def test_loaders_of_all_tenants_of_the_hungriest_launch(tmp_path: Path, monkeypa
     assert loader_bytes(starts) == 2 * 3 * 2 * 10 * IMAGE_BYTES
     _, starts = asked(tmp_path, monkeypatch, job("eyes", workers=0, batch_size=10), job("eyes", batch_size=10))
     assert loader_bytes(starts) == loader_bytes([]) == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "number"),
+    [
+        (["x", "--workers", "8"], 8),
+        (["x", "--workers=8"], 8),
+        (["x", "--workers", "2", "-j", "3"], 3),
+        (["x", "-j", "3", "--workers=8"], 8),
+        (["x", "--workers"], 0),
+        (["x", "--workers=", "8"], 0),
+        (["x", "8"], 0),
+    ],
+)
+def test_the_number_that_a_command_asks_for(words: list[str], number: int) -> None:
+    assert number_asked(words, "--workers", "-j") == number

@@ -1,15 +1,19 @@
-"""From a job's `cmd` to something that can be executed."""
+"""From a job's `cmd` to something that can be executed; what its words ask for."""
 
 from __future__ import annotations
 
 import os
 import shutil
 from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 
 from cotenant.errors import CotenantError, did_you_mean
 from cotenant.launch.places import Places
 from cotenant.machine.accelerators import Accelerator
+
+BATCH_FLAGS = ("--batch-size", "-b")
+WORKERS_FLAGS = ("--workers", "-j")
 
 
 def resolve_command(cmd: str, job: str, suite: Path, checkout: Path) -> Path:
@@ -31,6 +35,17 @@ def resolve_command(cmd: str, job: str, suite: Path, checkout: Path) -> Path:
         f"Job '{job}': there is no '{cmd}' beside {suite.name}, under tasks/ or in the checkout.",
         remedy or "A cmd is a path to an executable.",
     )
+
+
+def number_asked(words: Sequence[str], *flags: str) -> int:
+    """Return the number that stands last behind one of a flag's names, also behind its `=`; 0 where there is none."""
+    found = 0
+    for word, after in pairwise((*words, "")):
+        flag, attached, value = word.partition("=")
+        value = value if attached else after
+        if flag in flags and value.isdecimal():
+            found = int(value)
+    return found
 
 
 def in_container(

@@ -6,9 +6,9 @@ import contextlib
 import re
 from collections.abc import Iterable, Sequence
 from functools import cache
-from itertools import pairwise
 from pathlib import Path
 
+from cotenant.launch.command import BATCH_FLAGS, WORKERS_FLAGS, number_asked
 from cotenant.launch.start import Start
 
 IMAGE_BYTES = 3 * 224 * 224 * 4
@@ -32,13 +32,8 @@ def _reads(start: Start) -> bool:
 
 
 def _held(command: Sequence[str]) -> int:
-    workers, batch = _number(command, "--workers", "-j"), _number(command, "--batch-size", "-b")
+    workers, batch = number_asked(command, *WORKERS_FLAGS), number_asked(command, *BATCH_FLAGS)
     return workers * PREFETCHED * batch * IMAGE_BYTES
-
-
-def _number(command: Sequence[str], *flags: str) -> int:
-    values = [after for word, after in pairwise(command) if word in flags]
-    return int(values[-1]) if values and values[-1].isdecimal() else 0
 
 
 @cache

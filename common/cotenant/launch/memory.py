@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from cotenant.isolation.backend import Counters, ReadBack
+from cotenant.launch.command import BATCH_FLAGS, number_asked
 from cotenant.launch.tenant import Tenant
 from cotenant.machine.counts import memory_kills
 from cotenant.machine.cpulist import format_list
@@ -117,21 +118,12 @@ def _own(tenant: Tenant) -> tuple[str, str]:
 
 def _half_batch(tenant: Tenant) -> str:
     told = (said(rank.work).arguments.get("batch_size") for rank in tenant.ranks.values())
-    asked = _batch_in(tenant.order.command) or next((size for size in told if isinstance(size, int)), 0)
+    asked = number_asked(tenant.order.command, *BATCH_FLAGS) or next(
+        (size for size in told if isinstance(size, int)), 0
+    )
     if asked > 1:
         return f"Try half the batch: -- --batch-size {asked // 2}"
     return "Give it less to hold, or fewer tenants with --users."
-
-
-def _batch_in(words: Sequence[str]) -> int:
-    """Return the batch size that a command line asks for, 0 where it leaves that to the benchmark."""
-    found = 0
-    for index, word in enumerate(words):
-        flag, _, value = word.partition("=")
-        value = value or next(iter(words[index + 1 : index + 2]), "")
-        if flag in ("--batch-size", "-b") and value.isdecimal():
-            found = int(value)
-    return found
 
 
 def _gib(size: int | None) -> str:
