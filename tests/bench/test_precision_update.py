@@ -3,6 +3,7 @@ from __future__ import annotations
 import itertools
 import warnings
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -145,11 +146,27 @@ def test_tf32_is_refused_where_it_is_not(monkeypatch: pytest.MonkeyPatch) -> Non
         set_precision("tf32", CUDA)
 
 
+def test_bf16_is_refused_where_torch_would_emulate_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    board = SimpleNamespace(major=7)
+    monkeypatch.setattr(torch.version, "hip", None)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "current_device", lambda: 0)
+    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda device: board)
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda device: "T4")
+    monkeypatch.setattr(torch.cuda, "_check_bf16_tensor_supported", lambda device: True)
+    assert torch.cuda.is_bf16_supported()  # What autocast asks: it counts emulation.
+    with pytest.raises(UnsupportedError, match=r"T4 has no bf16: torch would emulate it\. Use --precision fp16"):
+        set_precision("bf16", CUDA)
+    board.major = 8
+    assert set_precision("bf16", CUDA).name == "bf16"
+
+
 @pytest.mark.parametrize(
     "name, dtype, scales",
     [("bf16", torch.bfloat16, False), ("fp16", torch.float16, True), ("half", torch.float16, True)],
 )
-def test_what_16_bit_is_made_of(name: str, dtype: torch.dtype, scales: bool) -> None:
+def test_what_16_bit_is_made_of(name: str, dtype: torch.dtype, scales: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda **asked: True)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # torch says that there is no CUDA here
         made = set_precision(name, CUDA)

@@ -180,6 +180,8 @@ def set_precision(name: str, device: Device) -> Precision:
         )
     if name == "tf32" and not _has_tf32(device):
         raise UnsupportedError(f"{device.name} has no TF32.", "Use --precision fp32.")
+    if name == "bf16" and not _has_bf16(device):
+        raise UnsupportedError(f"{device.name} has no bf16: torch would emulate it.", "Use --precision fp16.")
     # These two setters keep torch's older and newer switches in agreement. The newer alone would leave the older
     # ones behind, and then reading those raises, as torch.compile does.
     torch.set_float32_matmul_precision("high" if name == "tf32" else "highest")
@@ -199,6 +201,11 @@ def _has_tf32(device: Device) -> bool:
     if device.torch_device.type != "cuda" or torch.version.hip:
         return False
     return torch.cuda.get_device_capability(device.torch_device) >= (8, 0)
+
+
+def _has_bf16(device: Device) -> bool:
+    # Unless told otherwise torch counts emulation, and autocast takes that for support.
+    return device.torch_device.type != "cuda" or torch.cuda.is_bf16_supported(including_emulation=False)
 
 
 def _clip(optimizer: torch.optim.Optimizer, norm: float) -> None:
