@@ -28,7 +28,7 @@ class Losses:
     def take(self, seen: Observation) -> None:
         if not seen.losses:
             return
-        values = torch.stack(seen.losses).double().cpu().tolist()
+        values = torch.stack(seen.losses).cpu().tolist()
         non_finite = sum(not math.isfinite(value) for value in values)
         self._recent = (self._recent + values)[-LOSSES_KEPT:]
         self._means.append(math.nan if non_finite else math.fsum(values) / len(values))
