@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,7 +13,7 @@ import torch
 from torch import nn
 
 from bench.small import Small
-from cotenant.bench import Run, UnsupportedError, world
+from cotenant.bench import Run, UnsupportedError, session, world
 from cotenant.bench.contract import Benchmark
 from cotenant.bench.device import Device
 from cotenant.bench.facts import tenant_facts
@@ -66,6 +68,15 @@ def test_every_device_has_its_part_of_the_batch_and_all_items_count() -> None:
     assert (told["parallel"], told["replicas"], told["world_size"], told["dtype"]) == ("dp", 4, 1, "fp32")
     assert told["flops_per_step"] is None
     assert run.findings == []
+
+
+@pytest.mark.usefixtures("devices")
+def test_alone_every_replica_is_a_device_of_the_record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(session, "tenant_facts", lambda run, loop: tenant_facts(run, loop) | {"gpu": "Board"})
+    assert session.main(Replicated, ["--report", str(tmp_path / "r.json")]) == 0
+    record = json.loads((tmp_path / "r.json").read_text())
+    assert (record["devices"], record["vcd"], record["group"]) == (4, "0,1,2,3", "all")
+    assert (record["batch_size"], record["batch_size_per_device"]) == (8, 2)
 
 
 @pytest.mark.usefixtures("devices")

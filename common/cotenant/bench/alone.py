@@ -94,14 +94,15 @@ class Alone:
             rank_observations=by_rank,
             part=self._work | part,
         )
-        devices = self._world.size if part.get("gpu") else 0
+        trained = max(self._world.size, part.get("observed", {}).get("replicas", 1))
+        devices = trained if part.get("gpu") else 0
         place = Place(
             suite="alone",
             name=os.environ.get("BENCH_NAME", self._name),
             run_id=0,
             tenant=0,
             tenants=1,
-            group="all" if self._world.size > 1 else "student",
+            group="all" if trained > 1 else "student",
             vcd=",".join(map(str, range(devices))) or "0",
             hostname=socket.gethostname(),
             cpu_cores=len(os.sched_getaffinity(0)),
