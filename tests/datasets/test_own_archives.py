@@ -85,6 +85,24 @@ def test_an_unpacked_set_is_taken_as_it_is(order, server, tmp_path, monkeypatch,
     assert server.requests == []
 
 
+def test_a_folder_of_an_unpacked_set_that_cannot_be_read_is_named(order, tmp_path, monkeypatch):
+    images = tmp_path / "mine" / "data" / "images"
+    for folder in ("train/first", "train/second", "val", "test"):
+        (images / folder).mkdir(parents=True)
+        (images / folder / "1.jpg").write_bytes(jpeg(1))
+    scandir, closed = os.scandir, images / "train" / "second"
+
+    def refusing(place="."):
+        if place == str(closed):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), place)
+        return scandir(place)
+
+    monkeypatch.setattr(os, "scandir", refusing)
+    with pytest.raises(CotenantError, match=rf"{closed} cannot be read: Permission denied\. Mend its permissions"):
+        get(order("bsds500", local=tmp_path / "mine"))
+    assert read_manifest(order("bsds500").folder) is None
+
+
 def test_an_unpacked_set_that_is_wrong_is_refused(order, tmp_path):
     (tmp_path / "mine").mkdir()
     for name in order().wanted.paths:

@@ -8,6 +8,7 @@ import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NoReturn
 
 from cotenant.datasets.archive import Archive, Received, WrongBytesError, verified
 from cotenant.datasets.manifest import FAKE, read_manifest
@@ -63,7 +64,7 @@ def checked(archive: Archive, path: Path, first_received: str | None) -> Receive
     try:
         return verified(archive, path, str(path), first_received)
     except OSError as error:
-        raise CotenantError(f"{path} cannot be read: {error.strerror}.", "Mend its permissions or its disk.") from error
+        _unreadable(error, path)
     except WrongBytesError as error:
         raise CotenantError(
             f"{path} is not the file: {error}.", "Replace it, or move it away so that the file is sought elsewhere."
@@ -81,7 +82,8 @@ def adopt(source: Path, half: Half, target: Path) -> None:
 
 
 def _adopt_tree(source: Path, target: Path) -> None:
-    for place, _, names in os.walk(source, followlinks=True):
+    # Unsaid, a folder that cannot be listed would be left out, and the rest taken for the set.
+    for place, _, names in os.walk(source, onerror=_unreadable, followlinks=True):
         below = target / Path(place).relative_to(source)
         below.mkdir(parents=True, exist_ok=True)
         for name in names:
@@ -95,3 +97,8 @@ def _adopt_file(source: Path, target: Path) -> None:
         if error.errno not in _NO_SECOND_NAME:
             raise
         shutil.copyfile(source, target)
+
+
+def _unreadable(error: OSError, path: Path | None = None) -> NoReturn:
+    place = path or error.filename
+    raise CotenantError(f"{place} cannot be read: {error.strerror}.", "Mend its permissions or its disk.") from error
