@@ -1,5 +1,7 @@
 """A launch in this process: slices that cannot be had, limits, words in pieces, and what it leaves open."""
 
+import os
+import signal
 import socket
 import sys
 import time
@@ -15,6 +17,7 @@ from cotenant.launch import launch, limits
 from cotenant.launch.ending import LaunchResult
 from cotenant.launch.interruption import Interruption
 from cotenant.launch.rendezvous import Events
+from cotenant.launch.tenant import Tenant
 from cotenant.launch.terms import Terms
 from tenants.fakes import FakeBackend, FakeSlice, orders
 
@@ -55,6 +58,14 @@ runner.done()
 time.sleep(0.9)
 runner.record({})
 """
+
+HANGS = SLOW_STEPS.replace(
+    "start_ns = ",
+    """if os.environ["COTENANT_TENANT"] == "1":
+    runner.failed("failed", "a driver's call")
+    time.sleep(1000)
+start_ns = """,
+)
 
 
 @pytest.fixture
@@ -163,6 +174,47 @@ def test_what_cannot_be_removed_costs_no_measurement(
     result = live(tmp_path, interruption, "/bin/true", tenants=1)
     assert outcomes(result) == ["completed"]
     assert result.left_behind == "a process of it cannot be killed"
+
+
+class Stuck(FakeSlice):
+    """Holds a process that no signal ends, as one in a driver's call may be."""
+
+    def kill(self) -> None:
+        raise NotIsolatedError("process 7 cannot be killed")
+
+
+def test_what_a_finished_tenant_leaves_unkillable_costs_no_measurement(
+    tmp_path: Path, interruption: Interruption, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tenants.fakes.FakeSlice", Stuck)
+    result = live(tmp_path, interruption, "/bin/true")
+    assert outcomes(result) == ["completed", "completed"]
+    assert result.left_behind == "process 7 cannot be killed"
+
+
+@pytest.mark.parametrize(
+    ("program", "ended"),
+    [(["/bin/sleep", "1000"], ["timeout", "timeout"]), ([sys.executable, "-c", HANGS], ["completed", "failed"])],
+    ids=["before GO", "after GO"],
+)
+def test_a_tenant_that_cannot_be_killed_is_waited_for_no_longer(
+    program: list[str], ended: list[str], tmp_path: Path, interruption: Interruption, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kill, stuck = Tenant.kill, set[int]()
+
+    def killed(tenant: Tenant) -> None:
+        if tenant.index == 0:
+            kill(tenant)
+            return
+        stuck.add(tenant.process.pid)
+        raise NotIsolatedError("process 7 cannot be killed")
+
+    monkeypatch.setattr(Tenant, "kill", killed)
+    monkeypatch.setattr(limits, "FAREWELL_LIMIT_S", 0.2)
+    result = live(tmp_path, interruption, *program, terms=Terms(timeout_s=3))
+    os.kill(*stuck, signal.SIGKILL)
+    assert outcomes(result) == ended
+    assert result.left_behind == "process 7 cannot be killed"
 
 
 @pytest.mark.usefixtures("descriptors")

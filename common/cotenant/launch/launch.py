@@ -132,7 +132,9 @@ class Launch:
             if now_s >= self._poll_s + POLL_S:
                 self._poll_s = now_s
                 self._poll_memory()
-                self._upkeep()
+                # What cannot be started this moment is tried again in a second, and before the next launch.
+                with contextlib.suppress(OSError):
+                    self._upkeep()
                 if self._phase is Phase.LOAD:
                     self._sampling.sample()
                 else:
@@ -277,6 +279,10 @@ class Launch:
         for rank in list(tenant.ranks.values()):
             self._listen(tenant, rank)
         tenant.status = tenant.process.wait()
+        self._gone(tenant)
+
+    def _gone(self, tenant: Tenant) -> None:
+        """The others are told, or need not wait for it: it has ended, or cannot be ended."""
         if self._phase >= Phase.LOAD:
             self._stop_if_done()
         elif tenant.status != 0 or any(one.joined for one in self._tenants):
@@ -364,14 +370,24 @@ class Launch:
         self._kill(self._tenants, ("interrupted", f"Interrupted by {self._interruption.requested}."))
 
     def _kill(self, tenants: Sequence[Tenant], reason: Reason | None = None) -> None:
-        for tenant in tenants:
-            if tenant.alive and not tenant.killed:
-                tenant.reason = tenant.reason or reason
+        ending = [tenant for tenant in tenants if tenant.alive and not tenant.killed]
+        for tenant in ending:
+            tenant.reason = tenant.reason or reason
+        for tenant in ending:
+            if not tenant.killed:
                 self._end(tenant)
+                if tenant.stuck:
+                    self._gone(tenant)
 
     def _end(self, tenant: Tenant) -> None:
-        """Read what its processes still hold, and kill them; what has flowed was read at the last DONE, if it came."""
+        """Read what its processes still hold, and kill them; what has flowed was read at the last DONE, if it came.
+
+        Where some cannot be killed its neighbours' numbers are as good as any: `leave` says so once those are kept.
+        """
         tenant.after = tenant.live.counters().at_end(tenant.after)
         self._last_look()
         tenant.killed = True
-        tenant.kill()
+        try:
+            tenant.kill()
+        except NotIsolatedError as error:
+            tenant.stuck = str(error)

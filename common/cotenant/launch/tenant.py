@@ -42,7 +42,10 @@ class Order:
 
 @dataclass(slots=True)
 class Tenant:
-    """The state of one tenant; only the launch changes it. `reason` is why it failed: the first that was known."""
+    """The state of one tenant; only the launch changes it. `reason` is why it failed: the first that was known.
+
+    `stuck` is why it, or something in its slice, could not be killed: nobody waits for it any more.
+    """
 
     order: Order
     live: LiveSlice
@@ -56,6 +59,7 @@ class Tenant:
     ranks: dict[int, Rank] = field(default_factory=dict)
     reason: Reason | None = None
     killed: bool = False
+    stuck: str = ""
     limit: Limit | None = None
     status: int | None = None
     before: Counters = field(default_factory=Counters)
@@ -67,7 +71,7 @@ class Tenant:
 
     @property
     def alive(self) -> bool:
-        return self.status is None
+        return self.status is None and not self.stuck
 
     @property
     def lost(self) -> bool:

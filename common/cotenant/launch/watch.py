@@ -41,7 +41,8 @@ def _finished(tenant: Tenant) -> tuple[str, str]:
 
 def _died(tenant: Tenant) -> tuple[str, str]:
     status = tenant.status
-    assert status is not None
+    if status is None:
+        return "failed", f"It could not be ended: {tenant.stuck}."
     tail = tenant.log_tail()
     if missing := _MISSING.search(tail):
         package = missing["name"].partition(".")[0]
