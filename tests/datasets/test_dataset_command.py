@@ -10,6 +10,7 @@ import pytest
 
 from cotenant.datasets.__main__ import main
 from cotenant.datasets.makers import MAKERS
+from cotenant.datasets.problems import UNASKED_BYTES
 from cotenant.datasets.real import REAL_SETS
 from datasets.conftest import OURS
 
@@ -93,6 +94,28 @@ def test_unsaid_fake_sets_are_full_beside_an_accelerator(orders, monkeypatch, va
     assert main(["mnist"]) == 0
     assert main(["mnist", "--size", "small"]) == 0
     assert [size for _, _, size in orders] == ["full", "small"]
+
+
+def test_a_suite_makes_no_more_than_anybody_expects_beside_an_accelerator(orders, monkeypatch, tmp_path, capsys):
+    monkeypatch.setattr("cotenant.machine.topology.discover", lambda: SimpleNamespace(accelerators=["one"]))
+    assert main(["mnist", "imagenet", "--root", str(tmp_path)]) == 0
+    monkeypatch.setenv("COTENANT_RUN", "7-1-1")
+    assert main(["mnist", "imagenet", "--root", str(tmp_path)]) == 0
+    assert capsys.readouterr().err == "imagenet: small, as nobody has asked for 10 GB: DATASET_SIZE=full does.\n"
+    monkeypatch.setenv("DATASET_SIZE", "full")
+    assert main(["imagenet", "--root", str(tmp_path)]) == 0
+    assert [(name, size) for _, name, size in orders] == [
+        ("mnist", "full"),
+        ("imagenet", "full"),
+        ("mnist", "full"),
+        ("imagenet", "small"),
+        ("imagenet", "full"),
+    ]
+
+
+def test_what_a_suite_makes_full_beside_an_accelerator_is_no_more_than_2_gb_in_all():
+    sizes = {name: maker.sizes["full"].estimated_bytes for name, maker in MAKERS.items()}
+    assert sum(size for size in sizes.values() if size <= UNASKED_BYTES) <= UNASKED_BYTES
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from cotenant.datasets.makers import MAKERS, find_maker
 from cotenant.datasets.making import ensure, wanted_bytes
 from cotenant.datasets.manifest import read_manifest
 from cotenant.datasets.order import Order
-from cotenant.datasets.problems import ForeignFilesError, check_space
+from cotenant.datasets.problems import UNASKED_BYTES, ForeignFilesError, check_space
 from cotenant.datasets.progress import say
 from cotenant.datasets.words import size_words
 from cotenant.errors import EXIT_INTERRUPTED, EXIT_PASSED, CotenantError, did_you_mean
@@ -37,7 +37,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         size = _size(arguments.size, os.environ)
         names = tuple(dict.fromkeys(arguments.names))
         if _switch("FAKE_DATASET", os.environ, default="1"):
-            _make(arguments, names, root, size or _usual_size())
+            _make(arguments, names, root, size)
         else:
             _get(arguments, names, root, size or SIZES[0])
     except CotenantError as error:
@@ -80,8 +80,8 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _make(arguments: argparse.Namespace, names: Sequence[str], root: Path, size: str) -> None:
-    """Make, or list, the fake sets of these names."""
+def _make(arguments: argparse.Namespace, names: Sequence[str], root: Path, asked: str | None) -> None:
+    """Make, or list, the fake sets of these names, in the size asked for."""
     for flag, value in (("--mirror", arguments.mirror), ("--from", arguments.local)):
         if value is not None:
             raise CotenantError(f"{flag} is of use for real sets only.", "Set FAKE_DATASET=0, or leave it out.")
@@ -91,11 +91,12 @@ def _make(arguments: argparse.Namespace, names: Sequence[str], root: Path, size:
         _print_list(root, makers or list(MAKERS.values()))
         return
     _refuse_nothing(names, MAKERS)
+    usual = asked or _usual_size()
     if arguments.check_room:
-        _check_room(root, names, sum(wanted_bytes(Order(root, maker, size, 0)) for maker in makers))
+        _check_room(root, names, sum(wanted_bytes(Order(root, maker, usual, 0)) for maker in makers))
         return
     for maker in makers:
-        ensure(root, maker, size)
+        ensure(root, maker, asked or _unsurprising(maker, usual, root))
 
 
 def _refuse_real_names(unknown: Sequence[str]) -> None:
@@ -172,6 +173,16 @@ def _usual_size() -> str:
     from cotenant.machine.topology import discover
 
     return "full" if discover().accelerators else "small"
+
+
+def _unsurprising(maker: Maker, size: str, root: Path) -> str:
+    """Return the size for a set that a suite's start makes: nobody has asked that for as much as a full one may be."""
+    size_bytes = maker.sizes[size].estimated_bytes
+    if RUN_VARIABLE not in os.environ or size_bytes <= UNASKED_BYTES:
+        return size
+    if read_manifest(root / maker.folder) is None:
+        say(f"{maker.name}: {SIZES[0]}, as nobody has asked for {size_words(size_bytes)}: DATASET_SIZE={size} does.")
+    return SIZES[0]
 
 
 def _size(given: str | None, environment: Mapping[str, str]) -> str | None:

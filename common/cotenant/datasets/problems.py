@@ -16,6 +16,8 @@ from cotenant.errors import EXIT_FOREIGN_FILES, CotenantError
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 _FORBIDDEN = (errno.EACCES, errno.EPERM, errno.EROFS)
 _NO_FOLDER = (errno.ENOTDIR, errno.EEXIST, errno.ELOOP)
+UNASKED_BYTES = 2_000_000_000
+"""More is written for nobody who has not asked for it."""
 ELSEWHERE = "give another place with --root DIR or DATA_DIRECTORY"
 _PACKAGES = {"PIL": "pillow"}
 

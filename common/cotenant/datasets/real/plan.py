@@ -6,15 +6,13 @@ from pathlib import Path
 
 from cotenant.datasets.archive import Archive
 from cotenant.datasets.local import Found, look
-from cotenant.datasets.problems import check_space
+from cotenant.datasets.problems import UNASKED_BYTES, check_space
 from cotenant.datasets.progress import say
 from cotenant.datasets.real.order import RealOrder
 from cotenant.datasets.real.real_set import ALL, VALIDATION
 from cotenant.datasets.transfer.part import Part
 from cotenant.datasets.words import size_words
 from cotenant.errors import CotenantError
-
-UNASKED_BYTES = 2_000_000_000
 
 
 def plan(order: RealOrder) -> Found:
