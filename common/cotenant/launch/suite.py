@@ -43,6 +43,7 @@ from cotenant.machine.cpulist import format_list
 from cotenant.machine.limits import cgroup_mounts
 from cotenant.machine.topology import discover
 from cotenant.meters.choose import meters_of
+from cotenant.results.reserve import Reserve
 from cotenant.results.store import prepare_directory, write_whole
 from cotenant.results.summary import Summary, launch_line, total_line
 
@@ -155,6 +156,8 @@ class SuiteRun:
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         self._reaper.ensure()
         write_whole(output / f"{options.suite.name}.R{options.uid}.resolved.json", self._resolved())
+        self._reserve = Reserve(output)
+        stack.callback(self._reserve.close)
         for directory in own:
             stack.callback(_warn, tell, functools.partial(remove_tree, directory), REMEDY)
         prepare_directory(self._places.temporary, "BASE names another place for temporary files.")
@@ -272,7 +275,6 @@ class SuiteRun:
         # Not before: what makes numbers takes its time to import, and until now nothing needed any.
         from cotenant.launch.collect import SuiteFacts, records_of
         from cotenant.results.judged import judged
-        from cotenant.results.store import write_record
 
         options = self._options
         policies = {"cache": options.cache, **options.terms.policies()}
@@ -280,8 +282,7 @@ class SuiteRun:
         facts = SuiteFacts(options.suite.name, self._started, options.uid, self._facts, backend, policies, findings)
         records = judged(records_of(result, start, facts), self._earlier)
         self._earlier += records
-        for record in records:
-            write_record(self._places.output, record, result.ended)
+        self._reserve.write(records, result.ended)
         return records
 
     def _counts(self) -> HostCounts:
