@@ -163,7 +163,7 @@ def _say(lines: Lines, form: str, margin: float) -> None:
     console.print(as_table(lines))
     whole = {True: "slower by more than chance (Holm, 0.05)", False: "not slower beyond chance", None: "not compared"}
     said = f"{_said_of_margins(lines, margin)}; the suite as a whole: {whole[lines.suite_slower]}"
-    console.print(said, highlight=False, markup=False)
+    console.print(said, emoji=False, highlight=False, markup=False)
 
 
 def _fails(lines: Lines) -> bool:

@@ -142,14 +142,17 @@ def _print(page: Page, counted: pl.DataFrame, targets: dict[str, Target], classi
         needed = Console(width=WIDEST).measure(table).maximum
         (console if needed <= console.width else Console(width=needed)).print(table)
 
-    console.print(*map(printable, (page.title, page.subtitle)), "", sep="\n", markup=False, highlight=False)
+    def say(*lines: str) -> None:
+        console.print(*lines, sep="\n", emoji=False, markup=False, highlight=False)
+
+    say(*map(printable, (page.title, page.subtitle)), "")
     if classic:
         expected = {line.job: targets[line.job] for line in page.results}
         lines, short = mlbench.classic(counted, expected)
         show(text.classic_table(lines))
         complete = not page.score.missing and not short and page.score.failures_pass
         for line in text.classic_lines(mlbench.classic_total(lines, complete), short):
-            console.print(line, markup=False, highlight=False)
+            say(line)
     else:
         show(text.results_table(page.results))
     sections = (
@@ -157,7 +160,7 @@ def _print(page: Page, counted: pl.DataFrame, targets: dict[str, Target], classi
         ("Score", text.score_lines(page.score, page.price)),
     )
     for title, section in sections:
-        console.print("", title, *section, sep="\n", markup=False, highlight=False)
+        say("", title, *section)
     if page.matrix:
         console.print("")
         for table in text.matrix_tables(page.devices, page.matrix, console.width):

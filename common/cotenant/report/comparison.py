@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from xml.etree import ElementTree
 
 from rich.table import Table
+from rich.text import Text
 
 from cotenant.report.numbers import ABSENT, rate
 from cotenant.report.printable import printable
@@ -188,9 +189,9 @@ def as_table(lines: Lines) -> Table:
     for name in HEADER:
         table.add_column(name, justify="left" if name in ("job", "verdict", "") else "right", overflow="fold")
     for line in lines.lines:
-        *row, verdict, note = (printable(one).replace("[", r"\[") for one in cells(line))
-        style = STYLES.get(line.verdict, "bold red")
-        table.add_row(*row, f"[{style}]{verdict}[/]", note)
+        *row, verdict, note = (Text(printable(one)) for one in cells(line))
+        verdict.stylize(STYLES.get(line.verdict, "bold red"))
+        table.add_row(*row, verdict, note)
     return table
 
 
