@@ -14,7 +14,9 @@ LATE = 1.1
 
 def check(record: Record) -> Finding | None:
     budget_s, asked, given = record.isolation.policies.get("budget_s"), record.asked, record.given
-    if not isinstance(budget_s, float) or asked is None or given is None or not record.completed:
+    if not isinstance(budget_s, float) or asked is None or given is None:
+        return None
+    if not record.completed or not record.observations:
         return None
     took_s, made = (record.observations[-1].end_ns - record.observations[0].start_ns) / 1e9, len(record.observations)
     cut = "nothing"

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 def check(record: Record) -> Finding | None:
     share, given = record.isolation.policies.get("until_interval"), record.given
-    if not isinstance(share, float) or given is None or not record.completed:
+    if not isinstance(share, float) or given is None or not record.completed or not record.observations:
         return None
     asked, made = f"--until-interval {100 * share:g}%", len(record.observations)
     early = not record.rank_observations and made < given.repeat
