@@ -25,6 +25,7 @@ from cotenant.report.comparison import (
     mixture,
 )
 from cotenant.report.printable import printable
+from cotenant.report.reader import may_leave
 from cotenant.results.asked import asked_in
 from cotenant.results.launches import Launches, launches_of
 from cotenant.results.read import Records, read_records
@@ -160,10 +161,11 @@ def _say(lines: Lines, form: str, margin: float) -> None:
     console = Console()
     if not console.is_terminal:
         console = Console(width=160)
-    console.print(as_table(lines))
     whole = {True: "slower by more than chance (Holm, 0.05)", False: "not slower beyond chance", None: "not compared"}
     said = f"{_said_of_margins(lines, margin)}; the suite as a whole: {whole[lines.suite_slower]}"
-    console.print(said, emoji=False, highlight=False, markup=False)
+    with may_leave():
+        console.print(as_table(lines))
+        console.print(said, emoji=False, highlight=False, markup=False)
 
 
 def _fails(lines: Lines) -> bool:

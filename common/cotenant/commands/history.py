@@ -12,6 +12,7 @@ from cotenant.errors import EXIT_PASSED, CotenantError, did_you_mean
 from cotenant.launch.places import base_directory
 from cotenant.report import history_text
 from cotenant.report.history import Series, series_of
+from cotenant.report.reader import may_leave
 from cotenant.results.detail import Detail
 from cotenant.results.entry import Entry, entries_of
 from cotenant.results.history import History, add_to_history, read_history
@@ -122,5 +123,6 @@ def _print(found: Sequence[Series]) -> None:
         console = Console(width=WIDTH)
     if not found:
         tell("The history is empty.")
-    for line in history_text.lines(found):
-        console.print(line, soft_wrap=isinstance(line, Text), highlight=False)
+    with may_leave():
+        for line in history_text.lines(found):
+            console.print(line, soft_wrap=isinstance(line, Text), highlight=False)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
 import csv
 import io
 import math
@@ -21,6 +20,7 @@ from cotenant.report import mlbench_text as text
 from cotenant.report.matrix import COLUMNS, matrix
 from cotenant.report.mlbench_html import Page, mlbench_html
 from cotenant.report.printable import printable
+from cotenant.report.reader import may_leave
 from cotenant.results.configurations import newest_work
 from cotenant.results.newest import newest_in
 from cotenant.results.read import read_records
@@ -68,8 +68,7 @@ def main(argv: Sequence[str]) -> int:
         write_whole(given.html, mlbench_html(page).encode(errors="replace"))
     if given.csv is not None:
         write_whole(given.csv, _csv(page).encode(errors="replace"))
-    # To a reader that has left (`| head`) rich writes nothing more, and exits: but nothing has failed.
-    with contextlib.suppress(SystemExit):
+    with may_leave():
         _print(page, counted, targets, given.classic)
     return EXIT_PASSED
 

@@ -17,6 +17,7 @@ from cotenant.errors import EXIT_PASSED, CotenantError, did_you_mean
 from cotenant.launch.environment import SOURCE_ROOT
 from cotenant.report import interference_text, mlbench, scaling, scaling_text, summary_files, summary_text, tables
 from cotenant.report.interference import apart, interference_blocks
+from cotenant.report.reader import may_leave
 from cotenant.report.summary import Job, Summary, scores, summarise
 from cotenant.results.configurations import newest_work
 from cotenant.results.newest import AT
@@ -228,8 +229,9 @@ def _say_interference(summary: Summary, form: str) -> None:
         warn(line)
     if form == "text":
         console = _console()
-        for text in interference_text.text_lines(blocks, console.width):
-            console.print(text, soft_wrap=not console.is_terminal)
+        with may_leave():
+            for text in interference_text.text_lines(blocks, console.width):
+                console.print(text, soft_wrap=not console.is_terminal)
     elif form == "json":
         tell(interference_text.as_json(blocks, [*summary.notes, *apart(summary)]).removesuffix("\n"))
     else:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
@@ -12,6 +11,7 @@ from rich.text import Text
 
 from cotenant.findings.check import Answer, Check
 from cotenant.report.printable import printable
+from cotenant.report.reader import may_leave
 from cotenant.report.terminal import STYLES
 
 FINE = "ok"
@@ -22,8 +22,7 @@ Answers = Sequence[tuple[Check, Answer]]
 def print_checkup(answers: Answers, console: Console | None = None) -> None:
     """Print all answers, and how many are of which kind."""
     console = console or Console()
-    # To a reader that has left (`| head`) rich writes nothing more, and exits: but nothing has failed.
-    with contextlib.suppress(SystemExit):
+    with may_leave():
         for indent, line in checkup_lines(answers):
             # Off a terminal there is no width to fit: a line of a file is as long as what it says.
             if console.is_terminal:

@@ -5,7 +5,6 @@ Readable without colour, and in a file: tenants are letters, colours only repeat
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Iterator, Sequence
 from itertools import chain, groupby
 
@@ -18,6 +17,7 @@ from rich.text import Text
 from cotenant.report.numbers import ABSENT
 from cotenant.report.plan_cells import Names, core_rows, device_cells, style_of
 from cotenant.report.plan_shape import BoxShape, DeviceShape, PlanShape
+from cotenant.report.reader import may_leave
 from cotenant.report.terminal import STYLES
 
 WIDEST = 120
@@ -29,8 +29,7 @@ _RESERVE, _UNUSED = "=", "."
 def print_plan(shape: PlanShape, console: Console | None = None) -> None:
     """Print the machine, the slices and the findings, at most 120 columns wide."""
     console = console or Console()
-    # To a reader that has left (`| head`) rich writes nothing more, and exits: but nothing has failed.
-    with contextlib.suppress(SystemExit):
+    with may_leave():
         for part in plan_lines(shape, min(console.width, WIDEST)):
             # Off a terminal there is no width to fit: a finding in a file is one line, as long as it is.
             unbound = isinstance(part, Text) and not console.is_terminal

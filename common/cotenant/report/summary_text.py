@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 
@@ -13,6 +12,7 @@ from cotenant.report.interference_text import launches_cell
 from cotenant.report.meters import device_load_percent
 from cotenant.report.numbers import ABSENT, at_most, interval, percent, rate
 from cotenant.report.printable import printable
+from cotenant.report.reader import may_leave
 from cotenant.report.said import SEVERITIES, Said
 from cotenant.report.summary import INVALID, PASSED, Estimate, Job, Summary
 from cotenant.report.terminal import STYLES
@@ -60,8 +60,7 @@ CEILING_LEGEND = "of ceiling: FLOP/s over those of the matrix product that --job
 
 def print_summary(summary: Summary, console: Console) -> None:
     """Print a table per suite and host, and below them what is to be known about the numbers."""
-    # To a reader that has left (`| head`) rich writes nothing more, and exits: but nothing has failed.
-    with contextlib.suppress(SystemExit):
+    with may_leave():
         for line in summary_lines(summary, console.width):
             console.print(line, soft_wrap=not console.is_terminal)
 

@@ -5,7 +5,6 @@ The same at every width from 80 columns on; only what is longer than that is fol
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Collection, Iterator, Sequence
 from itertools import groupby
 
@@ -16,6 +15,7 @@ from cotenant.findings.finding import Finding
 from cotenant.report.efficiency import efficiency_lines
 from cotenant.report.numbers import ABSENT, at_most, interval, percent, rate
 from cotenant.report.printable import printable
+from cotenant.report.reader import may_leave
 from cotenant.results.record import Record
 from cotenant.results.row import SOLO
 from cotenant.stats.fairness import fairness
@@ -33,8 +33,7 @@ def print_suite(
 ) -> None:
     """Print a row per tenant and, below it, what is to be known about the numbers and has not been `told` before."""
     console = console or Console()
-    # To a reader that has left (`| head`) rich writes nothing more, and exits: but nothing has failed.
-    with contextlib.suppress(SystemExit):
+    with may_leave():
         below = [*efficiency_lines(records), *finding_lines(records, verbose, told)]
         for line in [*table_lines(records, console.width), *below]:
             # Off a terminal there is no width to fit: a line of a file is as long as what it says.
