@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -159,6 +161,32 @@ def test_a_tree_is_read_as_it_is_named_and_foreign_files_are_counted(tmp_path: P
     found = read_records([tmp_path])
     assert [row.run_id for row in found.rows] == [0, 1]
     assert [Path(one.path).name for one in found.skipped] == ["foreign.json"]
+
+
+def test_what_of_a_tree_is_not_looked_into_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tree, elsewhere, closed = (tmp_path / name for name in ("tree", "elsewhere", "tree/closed"))
+    for place in (tree, elsewhere, closed):
+        place.mkdir()
+        write_record(place, a_record(), NOON)
+    (tree / "output1").symlink_to(elsewhere)
+    (tree / "gone.json").symlink_to(tmp_path / "nowhere.json")
+    scandir = os.scandir
+
+    def refusing(place: str) -> object:
+        # Not by its mode: root reads any directory.
+        if place == str(closed):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), place)
+        return scandir(place)
+
+    monkeypatch.setattr(os, "scandir", refusing)
+    found = read_records([tree])
+    assert len(found.rows) == 1
+    assert [(Path(one.path).name, one.reason) for one in found.skipped] == [
+        ("gone.json", "it is a link to a file that is not there"),
+        ("output1", "it is a link to a directory, which is read where it is named itself"),
+        ("closed", "Permission denied"),
+    ]
+    assert len(read_records([tree / "output1"]).rows) == 1
 
 
 def test_a_place_that_is_not_there_is_an_error(tmp_path: Path) -> None:

@@ -77,7 +77,9 @@ def read_details(places: list[Path]) -> Iterator[Detail | Skipped]:
 def read_as(places: list[Path], made_of: Callable[[Any, str], T]) -> Iterator[T | Skipped]:
     """Yield what `made_of` makes of each record and its path. Raises CotenantError where a place does not exist."""
     for path in _files(places):
-        if is_export(path):
+        if isinstance(path, Skipped):
+            yield path
+        elif is_export(path):
             yield Skipped(
                 str(path), "it is an export, which report, compare and mlbench-report read where it is named itself"
             )
@@ -137,7 +139,7 @@ def _made(value: Any, path: Path, made_of: Callable[[Any, str], T]) -> T | Skipp
         return Skipped(str(path), "it is nested too deeply")
 
 
-def _files(places: list[Path]) -> Iterator[Path]:
+def _files(places: list[Path]) -> Iterator[Path | Skipped]:
     for place in places:
         if place.is_dir():
             yield from _below(place)
@@ -147,15 +149,26 @@ def _files(places: list[Path]) -> Iterator[Path]:
             raise CotenantError(f"There is no {place}.", "Name a directory with records, or a record.")
 
 
-def _below(place: Path) -> Iterator[Path]:
-    """Yield the files below a directory that may be records, a directory's own first, both in order of their names."""
-    for directory, below, names in os.walk(place):
+def _below(place: Path) -> Iterator[Path | Skipped]:
+    """Yield the files below a directory that may be records, a directory's own first, both in order of their names.
+
+    Links to directories could lead in a circle: they are not followed, and said, as is what cannot be looked into.
+    """
+    refused: list[OSError] = []
+    for directory, below, names in os.walk(place, onerror=refused.append):
         below.sort()
         for name in sorted(names):
             path = Path(directory, name)
             named = path.suffix in SUFFIXES and not name.endswith(NOT_RECORDS) and not name.startswith(".")
             if named and path.is_file():
                 yield path
+            elif named and path.is_symlink() and not path.exists():
+                yield Skipped(str(path), "it is a link to a file that is not there")
+        for path in (Path(directory, name) for name in below):
+            if path.is_symlink():
+                yield Skipped(str(path), "it is a link to a directory, which is read where it is named itself")
+    for error in refused:
+        yield Skipped(str(error.filename), error.strerror or str(error))
 
 
 def _values(text: str) -> Iterator[Any]:
