@@ -52,6 +52,13 @@ def suite(directory: Path, *names: str) -> Path:
     return path
 
 
+def test_two_jobs_of_one_name_are_not_one_counted_twice(reports: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    status, said, errors = run(capsys, "--reports", reports, "--jobs", suite(reports, "vae", "vae"))
+    assert (status, errors.splitlines()[-1]) == (0, "mlbench-report: no target for vae-2.")
+    results = said.partition("Failures")[0].splitlines()
+    assert [line.split()[:2] for line in results if line.startswith("vae")] == [["vae", "10"]]
+
+
 def test_without_html_and_without_a_model(reports: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The original crashed here."""
     status, said, errors = run(capsys, "--reports", reports, "--name", "baselines")

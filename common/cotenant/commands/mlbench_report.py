@@ -90,7 +90,7 @@ def _of_suite(frame: pl.DataFrame, name: str | None) -> pl.DataFrame:
 
 
 def _expected(name: str, targets: dict[str, Target]) -> list[str]:
-    jobs = [job.name for job in load(resolve_path(name, [Path.cwd(), CHECKOUT])).jobs]
+    jobs = [job.stem for job in load(resolve_path(name, [Path.cwd(), CHECKOUT])).jobs]
     if without := [job for job in jobs if job not in targets]:
         warn(f"no target for {', '.join(without)}.", "mlbench-report")
     return jobs
