@@ -82,7 +82,7 @@ def test_observations(reports: Path, capsys: pytest.CaptureFixture[str]) -> None
         (["{out}", "--observation", "--out", "{base}/x.csv"], "Did you mean '--observations'?"),
         (["{base}/empty", "--out", "{base}/x.csv"], "There is no record in"),
         (["{base}/empty", "--observations", "--out", "{base}/x.csv"], "There is no observation in"),
-        (["{out}", "--out", "/proc/x.csv"], "Nothing can be written to /proc"),
+        (["{out}", "--out", "/proc/x.csv"], "written to /proc: No such file or directory. --out names another file."),
     ],
 )
 def test_wrong_usage_is_a_sentence(

@@ -221,7 +221,8 @@ def test_a_page_of_one_device_compares_none(tmp_path: Path, capsys: pytest.Captu
         (["--price", "-1"], "--price has to be a positive number."),
         (["--jobs", "no-such-file"], "no-such-file"),
         (["--htm", "x"], "Did you mean '--html'?"),
-        (["--html", "/proc/none/x.html"], "Nothing can be written to /proc/none"),
+        (["--html", "/proc/none/x.html"], "--html names another file."),
+        (["--csv", "/proc/none/x.csv"], "--csv names another file."),
     ],
 )
 def test_wrong_usage_is_a_sentence(

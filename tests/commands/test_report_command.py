@@ -309,7 +309,8 @@ def test_what_is_skipped_is_counted_and_a_flood_of_it_is_short(
         (["--save-target", "../x"], "'../x' is no name for a device model."),
         (["--htm", "x"], "Did you mean '--html'?"),
         (["--systems", "none.json", "--table", "throughput"], "none.json cannot be read"),
-        (["--html", "/proc/none/x.html"], "Nothing can be written to /proc/none"),
+        (["--html", "/proc/none/x.html"], "--html names another file."),
+        (["--save-target", "/proc/none/x.csv"], "--save-target names another file."),
     ],
 )
 def test_wrong_usage_is_a_sentence(

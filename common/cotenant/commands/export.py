@@ -12,7 +12,7 @@ from cotenant.commands.choosing import matches
 from cotenant.commands.flags import Parser, add_records
 from cotenant.commands.output import warn
 from cotenant.errors import EXIT_PASSED, CotenantError
-from cotenant.results.exporting import WRITERS, observation_frames, row_frames, write
+from cotenant.results.exporting import OTHER_FILE, WRITERS, observation_frames, row_frames, write
 from cotenant.results.skipped import Skipped
 from cotenant.results.store import prepare_directory
 from cotenant.results.table import JOB, OBSERVATION_SCHEMA, SCHEMA
@@ -29,7 +29,7 @@ def main(argv: Sequence[str]) -> int:
     for place in given.places:
         if not place.exists():
             raise CotenantError(f"There is no {place}.", "Name a directory with records, a record, or an export.")
-    prepare_directory(given.out.parent)
+    prepare_directory(given.out.parent, OTHER_FILE)
     export = _Export(given)
     found = observation_frames(given.places) if given.observations else row_frames(given.places)
     write(export.chosen(found), OBSERVATION_SCHEMA if given.observations else SCHEMA, given.out, form)

@@ -65,9 +65,9 @@ def main(argv: Sequence[str]) -> int:
     jobs = None if given.jobs is None else _expected(given.jobs, targets)
     page = _page(given, newest, counted, targets, jobs, [*notes, *left_out])
     if given.html is not None:
-        write_whole(given.html, mlbench_html(page).encode(errors="replace"))
+        write_whole(given.html, mlbench_html(page).encode(errors="replace"), "--html names another file.")
     if given.csv is not None:
-        write_whole(given.csv, _csv(page).encode(errors="replace"))
+        write_whole(given.csv, _csv(page).encode(errors="replace"), "--csv names another file.")
     with may_leave():
         _print(page, counted, targets, given.classic)
     return EXIT_PASSED

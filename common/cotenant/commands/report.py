@@ -186,7 +186,8 @@ def _write_page(summary: Summary, skipped: Sequence[str], given: argparse.Namesp
         curves, skipped = {}, [*skipped, f"No scaling curves: {error}"]
     suites = ", ".join(dict.fromkeys(job.suite for job in summary.jobs if job.suite)) or "Records"
     title = given.title or (f"{suites} against {given.targets}" if given.targets else suites)
-    write_whole(given.html, page(title, summary, curves, against, skipped).encode(errors="replace"))
+    content = page(title, summary, curves, against, skipped).encode(errors="replace")
+    write_whole(given.html, content, "--html names another file.")
 
 
 def _newest(summary: Summary) -> pl.DataFrame:

@@ -22,6 +22,7 @@ from cotenant.results.table import OBSERVATION_SCHEMA, frame_of
 T = TypeVar("T")
 BATCH_RECORDS = 500
 ROW_GROUP = 100_000
+OTHER_FILE = "--out names another file."
 _FORMULA = r"^[=+\-@\t\r]"
 """What a spreadsheet takes for a formula at the beginning of a text (CWE-1236)."""
 
@@ -77,7 +78,7 @@ def write(batches: Iterable[pl.DataFrame], schema: pl.Schema, path: Path, form: 
     def source(*_: object) -> Iterator[pl.DataFrame]:
         yield from (batch.with_columns(pl.col(pl.String).replace("", None)) for batch in batches)
 
-    with whole(path) as temporary:
+    with whole(path, OTHER_FILE) as temporary:
         WRITERS[form](register_io_source(source, schema=schema), temporary)
 
 

@@ -15,7 +15,7 @@ from cotenant.results.record import Record, encode
 
 NAME_BYTES = 255
 PROBE_BYTES = 65536
-ELSEWHERE = "--outdir names another directory; for a benchmark alone, --report does."
+OTHER_DIRECTORY = "--outdir names another directory; for a benchmark alone, --report does."
 
 
 def file_name(record: Record, time: datetime) -> str:
@@ -54,16 +54,19 @@ def keep_record(report: Path, record: Record, time: datetime) -> Path:
     return report
 
 
-def write_whole(path: Path, content: bytes) -> None:
-    """Give `path` this content at once or not at all. Raises CotenantError, with a remedy for a full disk."""
+def write_whole(path: Path, content: bytes, elsewhere: str = OTHER_DIRECTORY) -> None:
+    """Give `path` this content at once or not at all. Raises CotenantError, with a remedy for a full disk.
+
+    `elsewhere` is the remedy that names another place.
+    """
     try:
         _write(path, content, replace=True)
     except OSError as error:
-        raise cannot_write(path.parent, error) from error
+        raise cannot_write(path.parent, error, elsewhere) from error
 
 
 @contextmanager
-def whole(path: Path) -> Iterator[Path]:
+def whole(path: Path, elsewhere: str) -> Iterator[Path]:
     """Give the temporary path of a file that somebody else writes, and name it when it is whole: for large ones.
 
     Raises CotenantError where it cannot be kept.
@@ -76,13 +79,13 @@ def whole(path: Path) -> Iterator[Path]:
         temporary.rename(path)
         _sync_directory(path.parent)
     except OSError as error:
-        raise cannot_write(path.parent, error) from error
+        raise cannot_write(path.parent, error, elsewhere) from error
     finally:
         temporary.unlink(missing_ok=True)
 
 
-def prepare_directory(directory: Path, elsewhere: str = ELSEWHERE) -> None:
-    """Make `directory` and prove that a file can be kept there. Raises CotenantError, which says what names another."""
+def prepare_directory(directory: Path, elsewhere: str = OTHER_DIRECTORY) -> None:
+    """Make `directory` and prove that a file can be kept there. Raises CotenantError."""
     try:
         directory.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=directory) as probe:
@@ -93,11 +96,11 @@ def prepare_directory(directory: Path, elsewhere: str = ELSEWHERE) -> None:
         raise cannot_write(directory, error, elsewhere) from error
 
 
-def cannot_write(directory: Path, error: OSError, elsewhere: str = ELSEWHERE) -> CotenantError:
+def cannot_write(directory: Path, error: OSError, elsewhere: str = OTHER_DIRECTORY) -> CotenantError:
     """Return the sentence for a directory in which nothing can be kept."""
     reason = os.strerror(error.errno) if error.errno else str(error)
     full = "Free some space there. " if error.errno in (errno.ENOSPC, errno.EDQUOT) else ""
-    return CotenantError(f"Nothing can be written to {directory}: {reason}.", f"{full}{elsewhere}")
+    return CotenantError(f"Nothing can be written to {directory}: {reason}.", full + elsewhere)
 
 
 def _write(path: Path, content: bytes, replace: bool) -> None:

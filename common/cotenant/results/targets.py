@@ -49,7 +49,7 @@ def save_targets(path: Path, targets: Mapping[str, Target]) -> None:
     writer.writerow(COLUMNS)
     for job, one in targets.items():
         writer.writerow([job, f"{one.rate:.6g}", f"{one.least_share:g}", f"{one.most_spread:g}"])
-    write_whole(path, text.getvalue().encode())
+    write_whole(path, text.getvalue().encode(), "--save-target names another file.")
 
 
 def _read(path: Path) -> dict[str, Target]:
