@@ -138,6 +138,14 @@ OTHER_WORK: list[tuple[dict[str, Any], str]] = [
 ]
 
 
+def test_a_tenant_alone_in_another_slice_is_said() -> None:
+    other = replace(ISOLATION, planned={"processors": "1-3"})
+    solos = [replace(one, isolation=other) if one.tenant else one for uid in range(3) for one in solo("vae", uid)]
+    lines = lines_of([*(one for uid in range(3) for one in launch("vae", uid)), *solos])
+    assert [lines["vae", who].kept is None for who in (None, "0", "1")] == [True, False, True]
+    assert lines["vae", None].notes == ("alone: different slices (tenant 1)",)
+
+
 @pytest.mark.parametrize(("change", "reason"), OTHER_WORK)
 def test_alone_at_other_work_is_no_denominator(change: dict[str, Any], reason: str) -> None:
     known = a_part(item="image", torch={"version": "2.14"})

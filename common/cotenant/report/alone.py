@@ -50,7 +50,7 @@ def sliced(isolation: str) -> bool:
 
 
 def alone(solos: Sequence[Detail], members: Sequence[Detail]) -> tuple[Side, str]:
-    """Return the rates of solo launches that count, and a reason where there are some and none does.
+    """Return the rates of solo launches that count, and the reasons why there is none, or why some do not.
 
     They have to be of the work and of the slices of the `members`. The node's is known of a uid in which every tenant
     of the members has one.
@@ -66,7 +66,12 @@ def alone(solos: Sequence[Detail], members: Sequence[Detail]) -> tuple[Side, str
     tenants = _by_tenant(like)
     wanted = beside.keys()
     uids = set.intersection(*(set(tenants.get(who, ())) for who in wanted)) if wanted else set()
-    return Side({uid: sum(tenants[who][uid] for who in wanted) for uid in sorted(uids)}, tenants), ""
+    others: dict[str, dict[str, None]] = defaultdict(dict)
+    for one in counted:
+        if (reason := reasons[id(one)]) is not None:
+            others[reason][tenant_of(one.row)] = None
+    said = "; ".join(f"{reason} (tenant {', '.join(who)})" for reason, who in others.items())
+    return Side({uid: sum(tenants[who][uid] for who in wanted) for uid in sorted(uids)}, tenants), said
 
 
 def interference(over: Side, under: Side) -> Interference | None:
