@@ -20,6 +20,7 @@ from scipy import stats
 from cotenant.report.summary import Job, Summary, per_tenant, scores, summarise
 from cotenant.report.summary_files import as_csv, as_json, as_markdown
 from cotenant.report.summary_text import print_summary
+from cotenant.results.detail import detail_of
 from cotenant.results.record import Record
 from cotenant.results.targets import Target
 from golden import check_golden
@@ -207,6 +208,17 @@ def test_json_says_everything() -> None:
         "aborted": 1,
     }
     assert {one["rule"] for one in content["findings"]} >= {"foreign_load", "overlap"}
+
+
+def test_the_name_of_a_device_commands_no_terminal() -> None:
+    """In the original's records a tenant is called like its device."""
+    paces = {"\x1b[31m0": 10.0, "1": 11.0}
+    told = [{"name": "vae", "uid": 0, "vcd": vcd, "train_item": {"avg": rate}} for vcd, rate in paces.items()]
+    summary = summarise([detail_of(one, "x.json") for one in told])
+    stream = io.StringIO()
+    print_summary(summary, Console(file=stream, width=200))
+    assert "0.909 (0)" in stream.getvalue()
+    assert not [text for text in (stream.getvalue(), as_csv(summary), as_markdown(summary)) if "\x1b" in text]
 
 
 def test_nothing_at_all_is_no_line() -> None:

@@ -129,7 +129,7 @@ def grid(block: Block, unsliced: bool | None = None) -> tuple[list[str], list[li
     header = [*NAMED, *SLICED, *(UNSLICED if whole else ())]
     rows = []
     for line in block.lines:
-        row = [printable(line.job) if line.tenant is None else "", "all" if line.tenant is None else line.tenant]
+        row = [printable(line.job), "all"] if line.tenant is None else ["", printable(line.tenant)]
         row += [*rate_cells(line.alone), *rate_cells(line.sliced), *ratio_cells(line.kept)]
         rows.append([*row, *rate_cells(line.unsliced), *ratio_cells(line.unsliced_kept), *ratio_cells(line.worth)])
     means = [cell for one in (block.kept, block.unsliced_kept, block.worth) for cell in _mean_cells(one, block.jobs)]

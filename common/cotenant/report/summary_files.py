@@ -67,7 +67,7 @@ def _flat(summary: Summary) -> Iterator[dict[str, Any]]:
             | {
                 "fairness": even and even.jain,
                 "worst_over_best": even and even.worst_over_best,
-                "slowest": even and even.slowest,
+                "slowest": even and printable(even.slowest or ""),
                 "overlap": job.overlap,
                 "device_load_percent": device_load_percent(job.members),
                 "errors": job.findings.get("error", 0),

@@ -108,7 +108,7 @@ def facts(jobs: Sequence[Job], host: str) -> str:
 def cells(job: Job) -> dict[str, str]:
     """Return a job's line as text, by column."""
     even, load_percent = job.evenness, device_load_percent(job.members)
-    slowest = f" ({even.slowest})" if even is not None and even.slowest is not None else ""
+    slowest = f" ({printable(even.slowest)})" if even is not None and even.slowest is not None else ""
     lost = job.interference.node if job.interference is not None else None
     return {
         "job": printable(job.label),
