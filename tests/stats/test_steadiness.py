@@ -107,6 +107,18 @@ def test_a_slow_start_is_one_that_chance_would_not_make(series: list[float], fir
     assert slow_start(series) == first
 
 
+@given(st.lists(st.integers(0, 9), min_size=4, max_size=40), st.integers(0, 9))
+def test_a_slow_start_is_the_longest_that_is_above_all_later_ones(series: list[int], raised: int) -> None:
+    n = len(series)
+    times = [float(one + (10 if index < raised else 0)) for index, one in enumerate(series)]
+    above = [k for k in range(1, n // 4 + 1) if min(times[:k]) > max(times[k:]) and math.comb(n, k) > 100]
+    assert slow_start(times) == max(above, default=0)
+
+
+def test_a_slow_start_of_very_many_is_found_at_once() -> None:
+    assert slow_start(range(100_000, 0, -1)) == 25_000
+
+
 def test_in_any_order_a_slow_start_is_as_rare_as_it_says() -> None:
     rng = np.random.default_rng(3)
     found = sum(bool(slow_start(list(rng.normal(10, 1, 20)))) for _ in range(3000))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
 import numpy as np
 
@@ -66,11 +67,13 @@ def slow_start(values: Sequence[float]) -> int:
     Of n values in any order the first k are the k largest with the chance 1 / C(n, k). The most k up to a quarter of
     n for which that is below 1 % counts; 0 is what a launch without a slow start has.
     """
-    n, found = len(values), 0
-    for k in range(1, n // 4 + 1):
-        if min(values[:k]) > max(values[k:]) and 1 / math.comb(n, k) < UNLIKELY:
-            found = k
-    return found
+    n = len(values)
+    largest = list(accumulate(reversed(values), max))
+    smallest = accumulate(values[: n // 4], min)
+    slower = [k for k, least in enumerate(smallest, 1) if least > largest[n - k - 1]]
+    # The more, the less likely: of more values than a hundred even one is.
+    found = slower[-1] if slower else 0
+    return found if n * UNLIKELY > 1 or math.comb(n, found) * UNLIKELY > 1 else 0
 
 
 def outliers(values: Sequence[float]) -> tuple[int, ...]:
