@@ -65,6 +65,13 @@ def test_a_line_says_the_device_once() -> None:
     assert entry_of(line_of(found)) == found
 
 
+def test_a_launch_on_two_devices_says_both() -> None:
+    models = ((a_record(), "V100"), (a_record(place={"tenant": 1, "vcd": "1"}), "A100"))
+    both = [detail(msgspec.structs.replace(record, gpu=model)) for record, model in models]
+    (found,), _ = entries_of(both)
+    assert found.device == "A100 + V100"
+
+
 def test_what_has_no_rate_says_what_became_of_it() -> None:
     lost = [
         detail(a_lost_record(outcome, "It ended.", {"tenant": tenant, "vcd": str(tenant), "name": "wlm"}))

@@ -128,7 +128,8 @@ def _entry(launch: Launch, rows: Sequence[Row], setting: dict[str, str]) -> Entr
                     run_id=first.run_id,
                     host=first.hostname,
                     start=start,
-                    device=first.gpu,
+                    # Of a launch without a rate the tenants that were lost only know their slices' names for it.
+                    device=launch.rate.work.device if launch.rate else first.gpu,
                     group=first.group,
                     unit=first.unit,
                     outcome=outcome,
