@@ -1,12 +1,16 @@
-"""What flags such as `--job` choose: names as they stand in records, by themselves or by globs."""
+"""What flags such as `--job` and `--jobs` choose: names as they stand in records."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from fnmatch import fnmatchcase
+from pathlib import Path
 
 from cotenant.errors import CotenantError, did_you_mean
+from cotenant.launch.environment import SOURCE_ROOT
 from cotenant.report.printable import printable
+from cotenant.suite.cells import expand
+from cotenant.suite.jobfile import load, resolve_path
 
 
 def matches(name: str, pattern: str) -> bool:
@@ -27,3 +31,16 @@ def chosen_names(names: Collection[str], patterns: Sequence[str], sentence: str)
             raise CotenantError(sentence.format(pattern), hint)
         chosen |= found
     return chosen
+
+
+def expected_jobs(file: str, targets: Collection[str]) -> dict[str, float]:
+    """Return the weights of a job file's jobs, by the names of their records: those that a score expects.
+
+    A job of several cells is as many, which share its weight, unless there is a target for all of it, as for `scaling`.
+    Raises CotenantError for a file that is no job file.
+    """
+    weights: dict[str, float] = {}
+    for job in load(resolve_path(file, [Path.cwd(), SOURCE_ROOT.parent])).jobs:
+        names = [job.stem] if job.stem in targets else [cell.label for cell in expand(job)]
+        weights |= dict.fromkeys(names, job.weight / len(names))
+    return weights

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import polars as pl
 
+from cotenant.commands.choosing import expected_jobs
 from cotenant.commands.flags import Parser
 from cotenant.commands.output import warn
 from cotenant.errors import EXIT_PASSED, CotenantError
@@ -27,7 +28,6 @@ from cotenant.results.read import read_records
 from cotenant.results.skipped import said_of_skipped
 from cotenant.results.store import write_whole
 from cotenant.results.targets import Target, targets_named
-from cotenant.suite.jobfile import load, resolve_path
 
 CHECKOUT = SOURCE_ROOT.parent
 WIDTH, WIDEST = 160, 100_000
@@ -90,7 +90,7 @@ def _of_suite(frame: pl.DataFrame, name: str | None) -> pl.DataFrame:
 
 
 def _expected(name: str, targets: dict[str, Target]) -> list[str]:
-    jobs = [job.stem for job in load(resolve_path(name, [Path.cwd(), CHECKOUT])).jobs]
+    jobs = list(expected_jobs(name, targets))
     if without := [job for job in jobs if job not in targets]:
         warn(f"no target for {', '.join(without)}.", "mlbench-report")
     return jobs

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from cotenant.commands.choosing import chosen_names
+from cotenant.commands.choosing import chosen_names, expected_jobs
 from cotenant.commands.flags import Parser, add_records
 from cotenant.commands.output import tell, warn
 from cotenant.errors import EXIT_PASSED, CotenantError, did_you_mean
@@ -27,7 +27,6 @@ from cotenant.results.store import prepare_directory, write_whole
 from cotenant.results.systems import read_systems
 from cotenant.results.table import JOB, Details
 from cotenant.results.targets import REFERENCE, Target, save_targets, targets_named
-from cotenant.suite.jobfile import load, resolve_path
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -204,7 +203,7 @@ def _older(summary: Summary, targets: dict[str, Target], expected: Sequence[str]
 
 def _weights(name: str, targets: dict[str, Target]) -> dict[str, float]:
     """Return the weights of a job file's jobs, which are those that a score expects."""
-    weights = {job.stem: job.weight for job in load(resolve_path(name, [Path.cwd(), CHECKOUT])).jobs}
+    weights = expected_jobs(name, targets)
     if without := [one for one in weights if one not in targets]:
         warn(f"no target for {', '.join(without)}.")
     return weights
