@@ -54,6 +54,13 @@ def test_what_is_written_is_said_and_what_is_no_record_is_named(
     assert sorted(read["name"].unique()) == ["cart", "scaling.c1", "scaling.c2", "ssd", "vae", "wlm"]
 
 
+def test_what_is_named_twice_is_exported_once(reports: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path, again = exported(capsys, reports), reports.parent / "again.parquet"
+    (one, *_) = reports.glob("*.vae.*.json")
+    words = ["export", reports, one, path, path.parent / "output" / ".." / path.name, "--out", again]
+    assert f"52 rows in {again}" in run(capsys, *words)[2]
+
+
 def test_only_some_records(reports: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = reports.parent / "some.jsonl"
     run(capsys, "export", reports, "--name", "baselines", "--job", "v*", "--job", "ssd", "--out", path)

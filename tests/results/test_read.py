@@ -189,6 +189,16 @@ def test_what_of_a_tree_is_not_looked_into_is_said(tmp_path: Path, monkeypatch: 
     assert len(read_records([tree / "output1"]).rows) == 1
 
 
+def test_places_within_each_other_are_read_once(tmp_path: Path) -> None:
+    inner = tmp_path / "output0"
+    inner.mkdir()
+    path = write_record(inner, a_record(), NOON)
+    linked = tmp_path.parent / f"{tmp_path.name}-link"
+    linked.symlink_to(inner)
+    assert len(read_records([tmp_path, inner, path, linked, tmp_path]).rows) == 1
+    assert len(read_records([path, inner]).rows) == 1
+
+
 def test_a_place_that_is_not_there_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(CotenantError, match="There is no"):
         read_records([tmp_path / "absent"])

@@ -11,9 +11,9 @@ import polars as pl
 from polars.io.plugins import register_io_source
 
 from cotenant.results.detail import detail_of
-from cotenant.results.exported import frames, is_export
+from cotenant.results.exported import frames
 from cotenant.results.observations import observations_of
-from cotenant.results.read import read_as
+from cotenant.results.read import exports_among, read_as
 from cotenant.results.seal import METADATA, seal
 from cotenant.results.skipped import Skipped
 from cotenant.results.store import whole
@@ -29,9 +29,8 @@ _FORMULA = r"^[=+\-@\t\r]"
 
 def row_frames(places: list[Path]) -> Iterator[pl.DataFrame | Skipped]:
     """Yield the rows of all records in batches, exported ones as well. Raises CotenantError for a missing place."""
-    exports = [place for place in places if is_export(place)]
-    records = read_as([place for place in places if place not in exports], detail_of)
-    yield from _batches(records, frame_of)
+    exports, others = exports_among(places)
+    yield from _batches(read_as(others, detail_of), frame_of)
     for path in exports:
         yield from frames(path)
 

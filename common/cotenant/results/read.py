@@ -6,6 +6,7 @@ never closed; the newer is one object a file.
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 from collections import Counter
@@ -56,14 +57,20 @@ def read_records(places: list[Path]) -> Records:
     own: list[Detail] = []
     found: list[pl.DataFrame] = []
     skipped: list[Skipped] = []
-    exports = [place for place in places if is_export(place)]
-    for one in read_details([place for place in places if place not in exports]):
+    exports, others = exports_among(places)
+    for one in read_details(others):
         skipped.append(one) if isinstance(one, Skipped) else own.append(one)
     for path in exports:
         for part in frames(path):
             skipped.append(part) if isinstance(part, Skipped) else found.append(part)
     table = Table(pl.concat([frame_of(own), *found]), own)
     return Records(Details(table), tuple(skipped), tuple(map(str, exports)))
+
+
+def exports_among(places: list[Path]) -> tuple[list[Path], list[Path]]:
+    """Return those of the places that are exported files, each once, and the others."""
+    exports = {place.resolve(): place for place in places if is_export(place)}
+    return list(exports.values()), [place for place in places if place.resolve() not in exports]
 
 
 def read_details(places: list[Path]) -> Iterator[Detail | Skipped]:
@@ -140,13 +147,18 @@ def _made(value: Any, path: Path, made_of: Callable[[Any, str], T]) -> T | Skipp
 
 
 def _files(places: list[Path]) -> Iterator[Path | Skipped]:
+    """Yield what is in these places, each file once: they may lie within each other, as `out out/*` do."""
+    seen: set[tuple[str, str]] = set()
+    home = functools.cache(os.path.realpath)
     for place in places:
-        if place.is_dir():
-            yield from _below(place)
-        elif place.exists():
-            yield place
-        else:
+        if not place.exists():
             raise CotenantError(f"There is no {place}.", "Name a directory with records, or a record.")
+        for found in _below(place) if place.is_dir() else (place,):
+            if isinstance(found, Skipped):
+                yield found
+            elif (name := (home(found.parent), found.name)) not in seen:
+                seen.add(name)
+                yield found
 
 
 def _below(place: Path) -> Iterator[Path | Skipped]:
