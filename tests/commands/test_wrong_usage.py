@@ -73,6 +73,7 @@ FILES: list[tuple[str, list[str]]] = [
     ('[{"name": "a", "cmd": "x", "comand": "b"}]', ["comand", "Did you mean"]),
     ('[{"name": "a/b", "cmd": "x"}]', ["a/b"]),
     ('[{"name": "a", "cmd": "/no/such/run.sh"}]', ["/no/such/run.sh"]),
+    ('[{"name": "a", "cmd": "./' + "x" * 300 + '"}]', ["there is no", "beside jobs.json"]),
     ('[{"name": "a", "cmd": "./jobs.json"}]', ["not executable", "chmod +x"]),
     ('[{"name": "a", "cmd": "/bin/true", "args": {"--x": "$DATA_DIRECTROY"}}]', ["DATA_DIRECTROY", "Did you mean"]),
     ('[{"name": "a", "cmd": "/bin/true", "args": {"--x": "a\\u0000b"}}]', []),

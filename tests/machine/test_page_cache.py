@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -43,6 +45,23 @@ def test_what_is_not_there_or_not_a_file_is_left_out(data: Path, tmp_path: Path)
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "gone").symlink_to(tmp_path / "nowhere")
     assert treat([tmp_path, tmp_path / "absent"], warm, never).files == 0
+
+
+def test_a_folder_that_may_be_listed_and_not_searched_is_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not by its mode: root searches any."""
+    stat = os.stat
+
+    def refusing(path: Any, **how: Any) -> os.stat_result:
+        if str(path) == str(tmp_path / "one"):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
+        return stat(path, **how)
+
+    monkeypatch.setattr(os, "stat", refusing)
+    for name in ("one", "two"):
+        (tmp_path / name).write_bytes(b"x")
+    assert treat([tmp_path], warm, never).files == 1
 
 
 def test_it_ends_when_told(data: Path) -> None:

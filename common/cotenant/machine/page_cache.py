@@ -83,7 +83,7 @@ def _files(paths: Iterable[Path]) -> Iterator[Path]:
                 below.sort()
                 for name in sorted(names):
                     file = Path(directory, name)
-                    if file.is_file():
+                    if os.path.isfile(file):  # noqa: PTH113 # is_file raises in a folder that may not be searched
                         yield file
         elif path.is_file():
             yield path

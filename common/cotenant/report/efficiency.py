@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from rich.text import Text
 
 from cotenant.report.numbers import ABSENT, rate
+from cotenant.report.printable import printable
 from cotenant.results.record import Record
 from cotenant.results.scaled import curves
 from cotenant.stats.scaling import Scaled, scaling
@@ -21,7 +22,7 @@ def efficiency_lines(records: Sequence[Record]) -> Iterator[Text]:
             continue
         rows = [COLUMNS, *map(_row, scaling(curve))]
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        yield Text.assemble((job, "bold"), "  efficiency = rate of k devices / (k x rate of one)")
+        yield Text.assemble((printable(job), "bold"), "  efficiency = rate of k devices / (k x rate of one)")
         for index, row in enumerate(rows):
             line = "  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True))
             yield Text(line, "bold" if index == 0 else "")
