@@ -6,7 +6,7 @@ import importlib
 import sys
 from collections.abc import Sequence
 
-from cotenant.commands.output import mute, replace_what_cannot_be_shown
+from cotenant.commands.output import mute, settle_streams
 from cotenant.errors import EXIT_INTERRUPTED, EXIT_PASSED, EXIT_USAGE, CotenantError, did_you_mean
 
 COMMANDS = {
@@ -23,7 +23,7 @@ COMMANDS = {
 
 def main(argv: Sequence[str]) -> int:
     """Run one command and return its exit status (docs: 0, 1, 2, 3, 4, 130); bad input never shows a traceback."""
-    replace_what_cannot_be_shown()
+    settle_streams()
     if not argv or argv[0] in ("-h", "--help"):
         print("usage: cotenant COMMAND [arguments]\n")
         print("\n".join(f"  {name:14} {what}" for name, what in COMMANDS.items()))

@@ -217,3 +217,21 @@ def test_a_reader_that_leaves_does_not_end_the_suite(loose: Suites) -> None:
         )
     assert (ended.returncode, ended.stderr) == (0, "")
     assert loose.outcomes() == ["completed"]
+
+
+def test_a_suite_whose_standard_output_is_closed(loose: Suites) -> None:
+    line = ["sh", "-c", 'exec "$@" >&-', "sh", *loose.line([job("plain.sh", "0")], "--users", 1)]
+    ended = subprocess.run(line, env=loose.environment, cwd=loose.folder, stderr=subprocess.PIPE, text=True)
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert loose.outcomes() == ["completed"]
+
+
+def test_a_name_that_standard_output_cannot_hold(loose: Suites) -> None:
+    ended = loose.run([job("plain.sh", "0", name="日本")], "--users", 1, PYTHONIOENCODING="ascii")
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert "\\u65e5\\u672c" in ended.stdout
+    line = [sys.executable, str(ROOT / "run.py"), "report", str(loose.output)]
+    environment = os.environ | {"PYTHONIOENCODING": "ascii"}
+    ended = subprocess.run(line, env=environment, capture_output=True, text=True)
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert "\\u65e5\\u672c" in ended.stdout

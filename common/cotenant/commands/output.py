@@ -15,10 +15,15 @@ if TYPE_CHECKING:
     from cotenant.report.live import LiveView
 
 
-def replace_what_cannot_be_shown() -> None:
-    """Have standard output take any name: of a directory that is not UTF-8, or of a job in another alphabet."""
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="replace")
+def settle_streams() -> None:
+    """Let neither a stream that the caller closed nor a character that one cannot hold end a command."""
+    # In a table one character stands for one: columns keep their width.
+    for name, errors in (("stdout", "replace"), ("stderr", "backslashreplace")):
+        stream = getattr(sys, name)
+        if stream is None:
+            setattr(sys, name, open(os.devnull, "w"))
+        elif isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors=errors)
 
 
 def tell(line: str) -> None:
