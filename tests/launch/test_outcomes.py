@@ -131,6 +131,13 @@ def test_a_plain_program_beside_one_that_joined_is_named(loose: Suites) -> None:
     assert "without joining the rendezvous" in loose.records()[0]["message"]
 
 
+def test_a_program_that_wrote_nothing_has_an_empty_log(loose: Suites) -> None:
+    script(loose.folder / "silent.sh", "exit 1")
+    jobs = [{"name": "silent", "cmd": "./silent.sh", "args": {}, "cgroup": "student"}]
+    assert loose.run(jobs, "--users", 1).returncode == 1
+    assert loose.records()[0]["message"] == "It ended with exit status 1. Its log is empty."
+
+
 def test_a_script_without_its_interpreter_is_named(loose: Suites) -> None:
     script(loose.folder / "broken.sh").write_text("#!/no/such/interpreter\n")
     jobs = [{"name": "broken", "cmd": "./broken.sh", "args": {}, "cgroup": "student"}]

@@ -48,7 +48,7 @@ def _died(tenant: Tenant) -> tuple[str, str]:
         package = missing["name"].partition(".")[0]
         return "missing_package", f"The package '{package}' is missing. pip install {package}"
     left = "before its record was complete, " if status == 0 else ""
-    return "failed", f"It ended {left}with {signal_name(status)}. Its log ends: {tail}"
+    return "failed", f"It ended {left}with {signal_name(status)}. {_said_of(tail)}"
 
 
 def said_of_failure(tenant: Tenant, rank: Rank, outcome: str, message: str) -> Reason:
@@ -72,5 +72,8 @@ def rank_death(tenant: Tenant, rank: Rank, status: int | None) -> Reason | None:
 
 
 def _log_of(tenant: Tenant, rank: Rank) -> str:
-    tail = tenant.log_tail(rank.number)
+    return _said_of(tenant.log_tail(rank.number))
+
+
+def _said_of(tail: str) -> str:
     return f"Its log ends: {tail}" if tail else "Its log is empty."
