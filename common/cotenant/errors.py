@@ -37,5 +37,7 @@ class IsolationError(CotenantError):
 
 def did_you_mean(word: str, candidates: Iterable[str]) -> str:
     """Return `Did you mean 'x'?` for the closest candidate, or an empty string where none is close."""
-    close = difflib.get_close_matches(word, list(candidates), n=1, cutoff=0.6)
-    return f"Did you mean '{close[0]}'?" if close else ""
+    # The dashes that all flags have say nothing of what was meant.
+    bare = {candidate.lstrip("-"): candidate for candidate in candidates}
+    close = difflib.get_close_matches(word.lstrip("-"), bare, n=1, cutoff=0.6)
+    return f"Did you mean '{bare[close[0]]}'?" if close else ""

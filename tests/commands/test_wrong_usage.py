@@ -57,6 +57,8 @@ FLAGS: list[tuple[list[object], list[str]]] = [
     (["--cgroup-base", "../up"], ["--cgroup-base"]),
     (["--singularity", "image.sif"], ["apptainer or singularity"]),
     (["extra"], ["extra"]),
+    (["-users", 2], ["There is no flag '-users'.", "Did you mean '--users'?"]),
+    (["--frobnicate"], ["There is no flag '--frobnicate'. --help lists the flags"]),
     (["--name"], ["--name"]),
 ]
 
