@@ -112,6 +112,13 @@ def test_results_with_their_rates_and_when_all_may_be_done() -> None:
     ]
 
 
+def test_a_short_name_leaves_its_heading_whole() -> None:
+    told = Told(["a", "b"])
+    told.whole_launch(1, launch("a"))
+    told.view.launch(2, "b", 2)
+    assert told.shown[1].split() == ["launch", "job", "outcome", "time", "rate"]
+
+
 def test_while_nothing_is_told_nothing_that_grows_stands_there() -> None:
     told = Told(["vae"] * 3)
     for position in (1, 2):

@@ -179,7 +179,7 @@ class LiveView:
         )
         left = max(8, width - fixed - 2 * 4)
         spare = left - max(len(one.outcome) for one in shown)
-        names = min(max(len(one.job) for one in shown), max(4, left // 2, spare))
+        names = min(max(len("job"), *(len(one.job) for one in shown)), max(4, left // 2, spare))
         table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold")
         table.add_column("launch", justify="right", no_wrap=True)
         table.add_column("job", no_wrap=True, overflow="ellipsis", max_width=names)
