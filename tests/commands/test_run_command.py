@@ -2,12 +2,14 @@
 
 import json
 import os
+import re
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from cotenant.cli import COMMANDS, main
 from cotenant.machine.topology import discover
 from tenants.suites import ROOT, TENANTS, Suites, job
 
@@ -51,6 +53,15 @@ def test_dry_says_exactly_what_a_run_does_and_makes_nothing(v1: Suites) -> None:
     assert {name: told["env"][name] for name in shown.keys() - changing} == {
         name: shown[name] for name in shown.keys() - changing
     }
+
+
+def test_help_names_every_command_and_exit_status(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["run", "--help"])
+    assert ended.value.code == 0
+    end = " ".join(capsys.readouterr().out.rpartition("Other commands")[2].split())
+    assert not [command for command in COMMANDS if command != "run" and command not in end]
+    assert not [status for status in (0, 1, 2, 4, 130) if not re.search(rf"\b{status} \w", end)]
 
 
 def test_show_lists_the_chosen_jobs(loose: Suites) -> None:

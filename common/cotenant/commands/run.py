@@ -63,7 +63,10 @@ def _parse(words: Sequence[str]) -> argparse.Namespace:
     parser = suite_parser(
         "run.sh",
         "Launch every benchmark of a job file once per accelerator, all copies at once, each in its slice.",
-        "Arguments after -- override or extend every chosen cell's own: ./run.sh --name vae -- --repeat 5",
+        "Arguments after -- override or extend every chosen cell's own: ./run.sh --name vae -- --repeat 5. "
+        "Other commands, each with --help: ./run.sh plan, doctor, compare, history, report, export, mlbench-report. "
+        "Exit status: 0 all passed, 1 a job failed, 2 wrong usage or input, 4 isolation was required and cannot be "
+        "had, 130 interrupted.",
     )
     add = parser.add_argument
     add("--show", action="store_true", help="list the chosen jobs and stop")
