@@ -55,9 +55,9 @@ def only(entries: list[Entry], margin: float = 0.02) -> Series:
     return found
 
 
-def text(found: tuple[Series, ...]) -> str:
+def text(found: tuple[Series, ...], width: int = 200) -> str:
     console = Console(width=200, record=True, file=io.StringIO())
-    for line in lines(found):
+    for line in lines(found, width):
         console.print(line, highlight=False)
     return console.export_text()
 
@@ -84,6 +84,16 @@ def test_a_change_is_dated_sized_and_says_what_else_changed() -> None:
 
 def replace_work(work: Work, software: str) -> Work:
     return Work(work.benchmark, work.batch_size, work.precision, work.devices, work.tenants, work.isolation, software)
+
+
+@pytest.mark.parametrize("width", [40, 80])
+def test_a_narrow_terminal_costs_the_sparkline_and_cuts_no_number(width: int) -> None:
+    found = only(history((12, 100.0), (12, 92.0)))
+    wide, narrow = text((found,)), text((found,), width)
+    assert sparkline(found.rates) in wide
+    assert not set(BARS) & set(narrow)
+    for number in ("2026-03-14", "2026-04-06", "91.73", "91.59-92.10", "image/s"):
+        assert number in narrow
 
 
 def test_an_update_without_a_change_is_said_too_and_commits_are_not() -> None:

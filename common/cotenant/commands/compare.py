@@ -158,13 +158,15 @@ def _say(lines: Lines, form: str, margin: float) -> None:
         return
     from rich.console import Console
 
+    from cotenant.report.whole import print_whole
+
     console = Console()
     if not console.is_terminal:
         console = Console(width=160)
     whole = {True: "slower by more than chance (Holm, 0.05)", False: "not slower beyond chance", None: "not compared"}
     said = f"{_said_of_margins(lines, margin)}; the suite as a whole: {whole[lines.suite_slower]}"
     with may_leave():
-        console.print(as_table(lines))
+        print_whole(as_table(lines, console.width), console)
         console.print(said, emoji=False, highlight=False, markup=False)
 
 

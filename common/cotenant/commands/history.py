@@ -118,11 +118,16 @@ def _print(found: Sequence[Series]) -> None:
     from rich.console import Console
     from rich.text import Text
 
+    from cotenant.report.whole import print_whole
+
     console = Console()
     if not console.is_terminal:
         console = Console(width=WIDTH)
     if not found:
         tell("The history is empty.")
     with may_leave():
-        for line in history_text.lines(found):
-            console.print(line, soft_wrap=isinstance(line, Text), highlight=False)
+        for line in history_text.lines(found, console.width):
+            if isinstance(line, Text):
+                console.print(line, soft_wrap=not console.is_terminal, highlight=False)
+            else:
+                print_whole(line, console)

@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from xml.etree import ElementTree
 
+from rich.cells import cell_len
 from rich.table import Table
 from rich.text import Text
 
@@ -171,6 +172,7 @@ def _middle(launches: Sequence[LaunchRate]) -> float | None:
 
 # Views of the same lines
 
+GAP, NOTE_WIDTH = 2, 20
 HEADER = ("job", "A", "B", "B / A", "95 % interval", "n", "verdict", "")
 
 
@@ -184,10 +186,14 @@ def cells(line: Line) -> tuple[str, ...]:
     return (line.job, *sides, f"{found.ratio:.4f}", span, f"{found.n[0]}, {found.n[1]}", line.verdict, line.note)
 
 
-def as_table(lines: Lines) -> Table:
+def as_table(lines: Lines, width: int) -> Table:
+    """Return a table whose notes wrap where `width` columns are too few for them."""
     table = Table(box=None, pad_edge=False)
-    for name in HEADER:
-        table.add_column(name, justify="left" if name in ("job", "verdict", "") else "right", overflow="fold")
+    columns = zip(HEADER, *([printable(one) for one in cells(line)] for line in lines.lines), strict=True)
+    *others, _ = (max(map(cell_len, column)) + GAP for column in columns)
+    for name in HEADER[:-1]:
+        table.add_column(name, justify="left" if name in ("job", "verdict") else "right")
+    table.add_column(HEADER[-1], overflow="fold", max_width=max(NOTE_WIDTH, width - sum(others)))
     for line in lines.lines:
         *row, verdict, note = (Text(printable(one)) for one in cells(line))
         verdict.stylize(STYLES.get(line.verdict, "bold red"))

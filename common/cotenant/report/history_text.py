@@ -15,6 +15,7 @@ from rich.text import Text
 from cotenant.report.history import Series
 from cotenant.report.numbers import ABSENT, interval, rate
 from cotenant.report.printable import printable
+from cotenant.report.whole import natural_width
 from cotenant.stats.trend import Trend
 
 BARS = "▁▂▃▄▅▆▇█"
@@ -22,6 +23,7 @@ SHOWN = 24
 """So many of the newest launches a sparkline has room for."""
 HEADER = ("job", "unit", "n", "first", "last", "last rate", "level", "95 % interval", "of", "trend", "")
 LEFT = frozenset({"job", "unit", "trend", ""})
+TREND_WIDTH = len("(-12.3 .. -10.1)")
 LEGEND = (
     "level: geometric mean of the launches since the last change, with its 95 % t interval (3 and more) and their "
     "number. trend: from the first launch to the last, with its 95 % interval, if chance hardly explains it (p < 0.01)."
@@ -32,13 +34,17 @@ _COLUMNS = (
 )
 
 
-def lines(found: Sequence[Series]) -> Iterator[Table | Text]:
-    """Yield a table per host and device, below it changes and launches without a rate, and what the columns mean."""
+def lines(found: Sequence[Series], width: int) -> Iterator[Table | Text]:
+    """Yield a table per host and device, below it changes and launches without a rate, and what the columns mean.
+
+    Where `width` columns are too few for all, the sparklines are left out, and trends wrap.
+    """
     for place in dict.fromkeys((one.suite, one.host, one.device) for one in found):
         members = [one for one in found if (one.suite, one.host, one.device) == place]
         suite, host, device = map(printable, place)
         yield Text.assemble((suite or "suite", "bold"), f"  {host or 'an unnamed host'}: {device or 'unknown device'}")
-        yield _table(members)
+        table = _table(members, HEADER)
+        yield table if natural_width(table) <= width else _table(members, HEADER[:-1])
         for one in members:
             yield from _below(one)
         yield Text("")
@@ -92,12 +98,13 @@ def _percent(ratio: float) -> str:
     return f"{100 * (ratio - 1):+.1f}"
 
 
-def _table(members: Sequence[Series]) -> Table:
+def _table(members: Sequence[Series], header: Sequence[str]) -> Table:
     table = Table(box=None, pad_edge=False)
-    for column in HEADER:
-        table.add_column(column, justify="left" if column in LEFT else "right", overflow="fold")
+    for column in header:
+        most = TREND_WIDTH if column == "trend" and header != HEADER else None
+        table.add_column(column, justify="left" if column in LEFT else "right", overflow="fold", max_width=most)
     for one in members:
-        table.add_row(*map(Text, cells(one)))
+        table.add_row(*map(Text, cells(one)[: len(header)]))
     return table
 
 
