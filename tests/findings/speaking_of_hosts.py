@@ -146,6 +146,12 @@ OF_HOSTS: list[tuple[str, str, Made, str]] = [
         "While tenants were timed other work kept 1.3 of 128 processors busy.",
     ),
     (
+        "foreign_load",
+        "warning",
+        lambda: beside(119.6, total=256),
+        "While tenants were timed other work kept 120 of 256 processors busy.",
+    ),
+    (
         "device_in_use",
         "warning",
         lambda: on_devices(["GPU-b"], {"GPU-a": [(4, "theirs")], "GPU-b": [(5, "python")]}),

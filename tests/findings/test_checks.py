@@ -107,6 +107,7 @@ FAULTS: list[Case] = [
     ),
     (boost, {"clocking": clocks(boost=True)}, "boost", "info", "boost"),
     (load, {"load": Load(1.0, 1)}, "foreign_load", "warning", "1 of 16"),
+    (load, {"load": Load(40.0, 40)}, "foreign_load", "warning", "keeps 16 of 16 processors"),
     (load, {"load": Load(1.0, 1, 1.4, (Spender(7, "make", 0.98),))}, "foreign_load", "warning", "make (pid 7, 98 %)"),
     (steal, {"virtual": Virtual("KVM", "")}, "virtual_machine", "info", "KVM"),
     (speed, {"speed": Speed(54.0, 97.0)}, "speed_uneven", "warning", "1.8 times"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from cotenant.findings.check import Answer, Check, listed
 from cotenant.findings.facts import Facts
 from cotenant.findings.finding import Finding
-from cotenant.findings.rules.foreign_load import tolerated
+from cotenant.findings.rules.foreign_load import kept, tolerated
 
 
 def ask(facts: Facts) -> Answer:
@@ -23,7 +23,7 @@ def ask(facts: Facts) -> Answer:
     finding = Finding(
         "foreign_load",
         "warning",
-        f"Other work keeps {busy:.2g} of {total} processors busy{f': {names}' if names else ''}.",
+        f"Other work keeps {kept(busy, total)} of {total} processors busy{f': {names}' if names else ''}.",
         "End it, or wait for it: what it uses is missing to the tenants.",
     )
     return Answer(text, (finding,))

@@ -26,7 +26,7 @@ def check(record: Record) -> Finding | None:
     return Finding(
         "foreign_load",
         "warning",
-        f"While tenants were timed other work kept {busy:.2g} of {total} processors busy{names}.",
+        f"While tenants were timed other work kept {kept(busy, total)} of {total} processors busy{names}.",
         "End it, or wait for it, and run the job again: what it used was missing to the tenants.",
     )
 
@@ -37,3 +37,9 @@ def tolerated(processors: int) -> float:
     `doctor` asks by the same measure beforehand.
     """
     return max(MOST_OF_ONE, MOST_OF_ALL * processors)
+
+
+def kept(busy: float, processors: int) -> str:
+    """Return `1.2`, or `120`. More threads may want to run than there are processors to keep busy."""
+    busy = min(busy, processors)
+    return f"{busy:.2g}" if busy < 10 else f"{busy:.0f}"
