@@ -15,9 +15,11 @@ import pytest
 
 from cotenant.report import mlbench
 from cotenant.report.page import POINTS, Against, page
+from cotenant.report.page_cards import cards
 from cotenant.report.page_devices import device_matrix, device_names
 from cotenant.report.scaling import curves
 from cotenant.report.summary import Summary, scores, summarise
+from cotenant.report.summary_text import cells
 from cotenant.results.detail import Detail, Spans, detail_of
 from cotenant.results.record import Record
 from cotenant.results.table import SCHEMA, Details, Table, details_of, frame_of
@@ -260,6 +262,12 @@ def test_the_score_card() -> None:
     assert "geometric mean of rate / MINE, 2 of 3 jobs" in text
     assert "Not in the score, so it is none of the whole suite: dcgan." in text
     assert "Original's score" in text
+
+
+def test_a_card_says_the_same_ratio_as_the_table() -> None:
+    summary = summary_of(launch("vae", tenants=5))
+    (even,) = [card for card in cards(summary) if card.name == "Worst / best tenant"]
+    assert even.value == cells(summary.jobs[0])["worst/best"].partition(" ")[0] == "0.961"
 
 
 def test_an_older_record_has_a_line_and_no_picture() -> None:

@@ -26,7 +26,7 @@ def cards(summary: Summary) -> list[Card]:
     even = [(job.evenness.worst_over_best, job.label) for job in jobs if job.evenness is not None]
     if even:
         worst, name = min(even)
-        found.append(Card("Worst / best tenant", at_most(worst), f"the least even job: {name}"))
+        found.append(Card("Worst / best tenant", f"{worst:.3f}", f"the least even job: {name}"))
     overlaps = [job.overlap for job in jobs if job.overlap is not None]
     if overlaps:
         found.append(
