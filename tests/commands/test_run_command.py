@@ -64,6 +64,15 @@ def test_help_names_every_command_and_exit_status(capsys: pytest.CaptureFixture[
     assert not [status for status in (0, 1, 2, 4, 130) if not re.search(rf"\b{status} \w", end)]
 
 
+def test_what_a_suite_says_of_itself_counts_to_one(loose: Suites) -> None:
+    ended = loose.run([job("plain.sh", "0")], "--users", 1)
+    assert ended.returncode == 0, ended.stderr
+    first, second = ended.stdout.splitlines()[:2]
+    assert ": 1 launch, " in first
+    assert second.startswith("1 tenant: processors ")
+    assert second.endswith(" GiB, by none")
+
+
 def test_show_lists_the_chosen_jobs(loose: Suites) -> None:
     jobs = [job("echo.py", name="a", args={"--x": [1, 2, 3]}), job("echo.py", name="b", group="all"), job(name="c")]
     ended = loose.run(jobs, "--show", "--exclude", "c")

@@ -85,10 +85,11 @@ class SuiteRun:
         slices = self._resolver.plans["student"].slices
         processors = " | ".join(format_list(slice_.processors) for slice_ in slices)
         memory_gib = slices[0].memory_bytes / 2**30
+        each, backend = " each" if len(slices) > 1 else "", self.chosen.backend.name
         launches, devices = self._launches(), len(self._machine.accelerators)
         return [
-            f"{self._options.suite.name} on {self._machine.hostname}: {launches}, {devices} accelerators",
-            f"{len(slices)} tenants: processors {processors}, {memory_gib:.2f} GiB each, by {self.chosen.backend.name}",
+            f"{self._options.suite.name} on {self._machine.hostname}: {launches}, {_many(devices, 'accelerator')}",
+            f"{_many(len(slices), 'tenant')}: processors {processors}, {memory_gib:.2f} GiB{each}, by {backend}",
             f"records: {self._places.output}",
             *self.left_out,
             *(f"{one.severity}: {one.sentence} {one.remedy}".rstrip() for one in self.before if one.severity != "info"),
@@ -96,7 +97,7 @@ class SuiteRun:
 
     def _launches(self) -> str:
         solo = sum(start.solo for start in self.starts)
-        told = f"{len(self.starts)} launches"
+        told = _many(len(self.starts), "launch", "es")
         if not self._options.solo:
             return told
         if not solo:
@@ -313,3 +314,7 @@ def _isolation_errors() -> Iterator[None]:
         yield
     except NotIsolatedError as error:
         raise IsolationError(f"Isolation failed: {error}.", "--isolation none measures without it.") from error
+
+
+def _many(count: int, noun: str, ending: str = "s") -> str:
+    return f"{count} {noun}{'' if count == 1 else ending}"
