@@ -14,7 +14,9 @@ import numpy as np
 import pandas as pd
 import pytest
 from msgspec.structs import replace
+from rich.cells import cell_len
 from rich.console import Console
+from rich.text import Text
 from scipy import stats
 
 from cotenant.report.summary import Job, Summary, per_tenant, scores, summarise
@@ -171,6 +173,16 @@ def test_off_a_terminal_lines_are_as_long_as_what_they_say() -> None:
     text = printed(summarise(everything()), 160, terminal=False)
     assert "foreign_load" not in text
     assert f"warning: {BUSY.sentence} {BUSY.remedy}  [2 records: vae]" in text
+
+
+@pytest.mark.parametrize("width", [70, 200])
+def test_columns_stand_below_each_other_whatever_the_alphabet(width: int) -> None:
+    stream = io.StringIO()
+    console = Console(file=stream, width=width, force_terminal=True)
+    print_summary(summary_of([*launch("日本語"), *launch("vae")]), console)
+    lines = [line for line in stream.getvalue().splitlines() if "PASSED" in line]
+    assert len({cell_len(Text.from_ansi(line).plain.partition("PASSED")[0]) for line in lines}) == 1
+    assert all("mPASSED\x1b" in line for line in lines)
 
 
 def test_markdown() -> None:

@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.table import Table
 
 from cotenant.report.comparison import Line, Lines, as_table
-from cotenant.report.whole import natural_width, print_whole
+from cotenant.report.whole import natural_width, padded, print_whole
 from cotenant.stats.comparison import Verdict
 
 NOTE = "A and B are the same launches; 5 launches a side would tell"
@@ -39,3 +39,8 @@ def test_a_note_has_what_room_there_is() -> None:
     assert natural_width(table) <= 110
     assert len(printed(table, 110).splitlines()) == 3
     assert NOTE in printed(compared(160), 160)
+
+
+def test_padding_is_counted_in_columns() -> None:
+    assert padded("ab", 4) == "ab  "
+    assert padded("日本", 5, right=True) == " 日本"

@@ -10,11 +10,13 @@ from dataclasses import asdict
 from itertools import pairwise
 from typing import Any
 
+from rich.cells import cell_len
 from rich.text import Text
 
 from cotenant.report.interference import Block, Line, Mean
 from cotenant.report.numbers import ABSENT, interval, rate
 from cotenant.report.printable import printable
+from cotenant.report.whole import padded
 from cotenant.stats.interference import Ratio
 from cotenant.stats.launches import AcrossLaunches
 
@@ -157,10 +159,10 @@ def notes_of(block: Block) -> Iterator[str]:
 
 
 def _table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[Text]:
-    widths = [max(map(len, column)) for column in zip(header, *rows, strict=True)]
+    widths = [max(map(cell_len, column)) for column in zip(header, *rows, strict=True)]
     for index, row in enumerate((header, *rows)):
         first, *rest = zip(row, widths, strict=True)
-        cells = [first[0].ljust(first[1]), *(cell.rjust(width) for cell, width in rest)]
+        cells = [padded(*first), *(padded(cell, width, right=True) for cell, width in rest)]
         yield Text("  ".join(cells).rstrip(), "bold" if index == 0 else "")
 
 
@@ -182,7 +184,7 @@ def _parts(rows: Sequence[Sequence[str]], width: int) -> list[list[int]]:
 
 
 def _width(rows: Sequence[Sequence[str]], columns: Sequence[int]) -> int:
-    return sum(max(len(row[at]) for row in rows) for at in columns) + 2 * (len(columns) - 1)
+    return sum(max(cell_len(row[at]) for row in rows) for at in columns) + 2 * (len(columns) - 1)
 
 
 def _flat(line: Line) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 
+from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
@@ -16,6 +17,7 @@ from cotenant.report.reader import may_leave
 from cotenant.report.said import SEVERITIES, Said
 from cotenant.report.summary import INVALID, PASSED, Estimate, Job, Summary
 from cotenant.report.terminal import STYLES
+from cotenant.report.whole import padded
 from cotenant.stats.interference import Ratio
 
 INTERFERENCE = "interference"
@@ -200,26 +202,23 @@ def _narrow(rows: Sequence[dict[str, str]], width: int) -> Iterator[Text]:
 
 
 def _table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[Text]:
-    widths = [max(map(len, column)) for column in zip(header, *rows, strict=True)]
+    widths = [max(map(cell_len, column)) for column in zip(header, *rows, strict=True)]
     yield Text(_aligned(header, header, widths), "bold")
     at = list(header).index("verdict")
-    start = sum(widths[:at]) + 2 * at
     for row in rows:
         line = Text(_aligned(header, row, widths))
+        start = len(_aligned(header[:at], row[:at], widths[:at])) + 2
         line.stylize(style_of(row[at]), start, start + len(row[at]))
         yield line
 
 
 def _aligned(header: Sequence[str], row: Sequence[str], widths: Sequence[int]) -> str:
-    padded = [
-        cell.ljust(width) if name in LEFT else cell.rjust(width)
-        for name, cell, width in zip(header, row, widths, strict=True)
-    ]
-    return "  ".join(padded).rstrip()
+    cells = [padded(cell, width, right=name not in LEFT) for name, cell, width in zip(header, row, widths, strict=True)]
+    return "  ".join(cells).rstrip()
 
 
 def _total(rows: Sequence[Sequence[str]]) -> int:
-    return sum(max(map(len, column)) for column in zip(*rows, strict=True)) + 2 * (len(rows[0]) - 1)
+    return sum(max(map(cell_len, column)) for column in zip(*rows, strict=True)) + 2 * (len(rows[0]) - 1)
 
 
 def _below(summary: Summary) -> Iterator[Text]:

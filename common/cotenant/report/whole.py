@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table
 
@@ -18,3 +19,9 @@ def print_whole(table: Table, console: Console) -> None:
     needed = natural_width(table)
     wide = console if needed <= console.width else Console(file=console.file, width=needed)
     wide.print(table, highlight=False)
+
+
+def padded(text: str, columns: int, right: bool = False) -> str:
+    """Return text as wide as so many columns of a terminal, in which some characters take two."""
+    space = " " * (columns - cell_len(text))
+    return space + text if right else text + space
