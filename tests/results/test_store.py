@@ -182,3 +182,40 @@ def test_a_place_where_nothing_can_be_kept_is_a_sentence(tmp_path: Path, monkeyp
     refuse(monkeypatch, "fsync", errno.EDQUOT)
     with pytest.raises(CotenantError, match="Free some space"):
         prepare_directory(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["", ".", "/", "folder"])
+def test_a_directory_is_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(CotenantError, match=f"written to {re.escape(str(Path(name)))}: Is a directory"):
+        write_whole(Path(name), b"page")
+    with pytest.raises(CotenantError, match="Is a directory"), store.whole(Path(name)):
+        pass
+    assert names_in(tmp_path) == ["folder"]
+
+
+def test_a_pipe_is_written_to_and_stays_one(tmp_path: Path) -> None:
+    """As /dev/stdout and /dev/null have to, which root could replace."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        write_whole(pipe, b"page")
+        assert os.read(reader, 100) == b"page"
+        with store.whole(pipe) as path:
+            path.write_bytes(b"rows")
+        assert os.read(reader, 100) == b"rows"
+    finally:
+        os.close(reader)
+    assert pipe.is_fifo()
+    assert names_in(tmp_path) == ["pipe"]
+
+
+def test_a_link_goes_on_leading_to_the_file(tmp_path: Path) -> None:
+    link = tmp_path / "link"
+    link.symlink_to("page")
+    for content in (b"one", b"two"):
+        write_whole(link, content)
+        assert link.is_symlink()
+        assert (tmp_path / "page").read_bytes() == content

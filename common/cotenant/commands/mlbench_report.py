@@ -26,7 +26,7 @@ from cotenant.results.configurations import newest_work
 from cotenant.results.newest import newest_in
 from cotenant.results.read import read_records
 from cotenant.results.skipped import said_of_skipped
-from cotenant.results.store import write_whole
+from cotenant.results.store import write_named
 from cotenant.results.targets import Target, targets_named
 
 CHECKOUT = SOURCE_ROOT.parent
@@ -65,9 +65,9 @@ def main(argv: Sequence[str]) -> int:
     jobs = None if given.jobs is None else _expected(given.jobs, targets)
     page = _page(given, newest, counted, targets, jobs, [*notes, *left_out])
     if given.html is not None:
-        write_whole(given.html, mlbench_html(page).encode(errors="replace"), "--html names another file.")
+        write_named(given.html, mlbench_html(page).encode(errors="replace"), "--html names another file.")
     if given.csv is not None:
-        write_whole(given.csv, _csv(page).encode(errors="replace"), "--csv names another file.")
+        write_named(given.csv, _csv(page).encode(errors="replace"), "--csv names another file.")
     with may_leave():
         _print(page, counted, targets, given.classic)
     return EXIT_PASSED

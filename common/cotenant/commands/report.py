@@ -23,7 +23,7 @@ from cotenant.results.configurations import newest_work
 from cotenant.results.newest import AT
 from cotenant.results.read import read_records
 from cotenant.results.skipped import said_of_skipped
-from cotenant.results.store import prepare_directory, write_whole
+from cotenant.results.store import prepare_directory, write_named
 from cotenant.results.systems import read_systems
 from cotenant.results.table import JOB, Details
 from cotenant.results.targets import REFERENCE, Target, save_targets, targets_named
@@ -186,7 +186,7 @@ def _write_page(summary: Summary, skipped: Sequence[str], given: argparse.Namesp
     suites = ", ".join(dict.fromkeys(job.suite for job in summary.jobs if job.suite)) or "Records"
     title = given.title or (f"{suites} against {given.targets}" if given.targets else suites)
     content = page(title, summary, curves, against, skipped).encode(errors="replace")
-    write_whole(given.html, content, "--html names another file.")
+    write_named(given.html, content, "--html names another file.")
 
 
 def _newest(summary: Summary) -> pl.DataFrame:
@@ -257,7 +257,7 @@ def _say_table(jobs: Sequence[Job], given: argparse.Namespace) -> None:
     if given.outdir is not None:
         prepare_directory(given.outdir)
         for name, text in texts.items():
-            write_whole(given.outdir / f"{given.table}-{name}.csv", text.encode())
+            write_named(given.outdir / f"{given.table}-{name}.csv", text.encode())
     elif len(texts) > 1:
         raise CotenantError(
             f"There are tables of {', '.join(texts)}.", "--precision prints one, --outdir writes a file for each."

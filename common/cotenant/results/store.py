@@ -54,34 +54,46 @@ def keep_record(report: Path, record: Record, time: datetime) -> Path:
     return report
 
 
-def write_whole(path: Path, content: bytes, elsewhere: str = OTHER_DIRECTORY) -> None:
-    """Give `path` this content at once or not at all. Raises CotenantError, with a remedy for a full disk.
-
-    `elsewhere` is the remedy that names another place.
-    """
+def write_whole(path: Path, content: bytes) -> None:
+    """Give a file of ours this content at once or not at all. Raises CotenantError, with a remedy for a full disk."""
     try:
         _write(path, content, replace=True)
     except OSError as error:
-        raise cannot_write(path.parent, error, elsewhere) from error
+        raise cannot_write(path.parent, error) from error
+
+
+def write_named(path: Path, content: bytes, elsewhere: str) -> None:
+    """Give a file that a person has named this content, as `whole` does. Raises CotenantError."""
+    with whole(path, elsewhere) as place:
+        place.write_bytes(content)
 
 
 @contextmanager
 def whole(path: Path, elsewhere: str) -> Iterator[Path]:
-    """Give the temporary path of a file that somebody else writes, and name it when it is whole: for large ones.
+    """Give the temporary path of a file that a person has named, and name it when it is whole.
 
-    Raises CotenantError where it cannot be kept.
+    A device or a pipe is given itself, as root could put a file in its place; a link stays, and leads to the file.
+    Raises CotenantError where nothing can be kept, with `elsewhere`, the remedy that names another file.
     """
-    temporary = _temporary(path)
+    place = path
     try:
-        yield temporary
-        with temporary.open("rb") as file:
-            os.fsync(file.fileno())
-        temporary.rename(path)
-        _sync_directory(path.parent)
+        if path.is_dir():
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+        if path.exists() and not path.is_file():
+            yield path
+            return
+        place, path = path.parent, Path(os.path.realpath(path))
+        temporary = _temporary(path)
+        try:
+            yield temporary
+            with temporary.open("rb") as file:
+                os.fsync(file.fileno())
+            temporary.rename(path)
+            _sync_directory(path.parent)
+        finally:
+            temporary.unlink(missing_ok=True)
     except OSError as error:
-        raise cannot_write(path.parent, error, elsewhere) from error
-    finally:
-        temporary.unlink(missing_ok=True)
+        raise cannot_write(place, error, elsewhere) from error
 
 
 def prepare_directory(directory: Path, elsewhere: str = OTHER_DIRECTORY) -> None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cotenant.errors import CotenantError, did_you_mean
-from cotenant.results.store import write_whole
+from cotenant.results.store import write_named
 
 REFERENCE = ("V100", "MI50", "RTX")
 """The models whose targets come with the reference suite."""
@@ -49,7 +49,7 @@ def save_targets(path: Path, targets: Mapping[str, Target]) -> None:
     writer.writerow(COLUMNS)
     for job, one in targets.items():
         writer.writerow([job, f"{one.rate:.6g}", f"{one.least_share:g}", f"{one.most_spread:g}"])
-    write_whole(path, text.getvalue().encode(), "--save-target names another file.")
+    write_named(path, text.getvalue().encode(), "--save-target names another file.")
 
 
 def _read(path: Path) -> dict[str, Target]:
