@@ -117,6 +117,13 @@ def test_what_was_required_is_had_whole_or_an_error(asked: str, answer: Refusal,
     assert caught.value.remedy == f"{answer.remedy} Or let it degrade with --isolation auto."
 
 
+def test_a_remedy_does_not_begin_with_or(refuse: Refuse) -> None:
+    refuse(Refusal("it lacks memory"), NO, NO)
+    with pytest.raises(IsolationError) as caught:
+        choose_backend("v1", NOTHING, None)
+    assert caught.value.remedy == "Let it degrade with --isolation auto."
+
+
 @pytest.fixture
 def swap(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
     """Sets how much swap this host has."""

@@ -65,9 +65,10 @@ def choose_backend(asked: str, mounts: Mounts, base: str | None, on_oom: str = "
         partial = partial or (backend if refusal.partial else None)
     if asked == "auto":
         return _degraded(partial, refusals)
+    remedy = _remedy(refusals)
     raise IsolationError(
         f"Isolation {'is required' if asked == 'require' else f'by {asked} was asked for'}, but {_reasons(refusals)}.",
-        f"{_remedy(refusals)} Or let it degrade with --isolation auto.".strip(),
+        f"{remedy} Or let it degrade with --isolation auto." if remedy else "Let it degrade with --isolation auto.",
     )
 
 
