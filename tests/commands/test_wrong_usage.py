@@ -56,6 +56,8 @@ FLAGS: list[tuple[list[object], list[str]]] = [
     (["--reserve", "900T"], ["reserve"]),
     (["--cgroup-base", "../up"], ["--cgroup-base"]),
     (["--singularity", "image.sif"], ["apptainer or singularity"]),
+    (["--outdir", ""], ["--outdir: it is empty"]),
+    (["--jobs", ""], ["--jobs: '' "]),
     (["extra"], ["extra"]),
     (["-users", 2], ["There is no flag '-users'.", "Did you mean '--users'?"]),
     (["--frobnicate"], ["There is no flag '--frobnicate'. --help lists the flags"]),

@@ -73,10 +73,17 @@ def share(text: str) -> float:
     return found
 
 
+def place(text: str) -> Path:
+    """Return a path. An empty one, as of a variable that is not set, would be the current directory."""
+    if not text:
+        raise argparse.ArgumentTypeError("it is empty")
+    return Path(text)
+
+
 def add_records(parser: argparse.ArgumentParser) -> None:
     """Add what says which records are read: their places, and of these a suite and some jobs."""
     add = parser.add_argument
-    add("places", metavar="DIR", type=Path, nargs="+", help="where records are, searched recursively; or an export")
+    add("places", metavar="DIR", type=place, nargs="+", help="where records are, searched recursively; or an export")
     add("--name", metavar="SUITE", help="only records of this suite (its job file's stem)")
     add("--job", metavar="NAME", action="append", default=[], help="only these jobs: a name, a glob; may be repeated")
 

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from cotenant.commands.flags import Parser, add_slice_flags, at_dashes, duration, share
+from cotenant.commands.flags import Parser, add_slice_flags, at_dashes, duration, place, share
 from cotenant.commands.output import shown, tell
 from cotenant.commands.preview import dry_lines, show_lines
 from cotenant.errors import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_PASSED, CotenantError
@@ -90,7 +90,7 @@ def suite_parser(prog: str, description: str, epilog: str) -> Parser:
     )
     add("--exclude", action="append", default=[], metavar="NAMES", help="not these jobs")
     add("--uid", type=int, default=0, help="number of this repetition of the suite (default 0)")
-    add("--outdir", type=Path, help="where records go (default $BASE/output)")
+    add("--outdir", type=place, help="where records go (default $BASE/output)")
     add_slice_flags(parser)
     add("--no-nocache", action="store_true", help="accepted: no page-cache policy is the default")
     add(
@@ -147,7 +147,7 @@ def options_of(given: argparse.Namespace, extra: tuple[str, ...]) -> Options:
     """Return what is asked for. Raises CotenantError for what makes no sense, and for a wrong job file."""
     if given.uid < 0:
         raise CotenantError("--uid must not be negative.")
-    path = resolve_path(given.jobs, [Path.cwd(), CHECKOUT]) if given.jobs else default_jobs(discover())
+    path = resolve_path(given.jobs, [Path.cwd(), CHECKOUT]) if given.jobs is not None else default_jobs(discover())
     suite = load(path)
     base = base_directory()
     output = (given.outdir or Path(os.environ.get("OUTPUT_DIRECTORY") or base / "output")).absolute()
