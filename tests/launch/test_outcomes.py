@@ -138,6 +138,13 @@ def test_a_program_that_wrote_nothing_has_an_empty_log(loose: Suites) -> None:
     assert loose.records()[0]["message"] == "It ended with exit status 1. Its log is empty."
 
 
+def test_a_program_that_a_signal_ended_is_said_to_be_killed(loose: Suites) -> None:
+    script(loose.folder / "killed.sh", "kill -XFSZ $$")
+    jobs = [{"name": "killed", "cmd": "./killed.sh", "args": {}, "cgroup": "student"}]
+    assert loose.run(jobs, "--users", 1).returncode == 1
+    assert loose.records()[0]["message"] == "It was killed by SIGXFSZ. Its log is empty."
+
+
 def test_a_script_without_its_interpreter_is_named(loose: Suites) -> None:
     script(loose.folder / "broken.sh").write_text("#!/no/such/interpreter\n")
     jobs = [{"name": "broken", "cmd": "./broken.sh", "args": {}, "cgroup": "student"}]

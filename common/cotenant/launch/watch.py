@@ -47,8 +47,8 @@ def _died(tenant: Tenant) -> tuple[str, str]:
     if missing := _MISSING.search(tail):
         package = missing["name"].partition(".")[0]
         return "missing_package", f"The package '{package}' is missing. pip install {package}"
-    left = "before its record was complete, " if status == 0 else ""
-    return "failed", f"It ended {left}with {signal_name(status)}. {_said_of(tail)}"
+    how = "was" if status < 0 else "ended with" if status else "ended before its record was complete, with"
+    return "failed", f"It {how} {signal_name(status)}. {_said_of(tail)}"
 
 
 def said_of_failure(tenant: Tenant, rank: Rank, outcome: str, message: str) -> Reason:
