@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from cotenant.errors import CotenantError
 from cotenant.results import store
 from cotenant.results.record import plain
-from cotenant.results.store import file_name, keep_record, prepare_directory, write_record, write_whole
+from cotenant.results.store import file_name, keep_record, prepare_directory, write_named, write_record, write_whole
 from results.made import NOON, a_record, check_schema
 
 FORM = re.compile(r"(.*)\.R(\d+)\.D([\d,]+)(\.FAIL)?\.\d{8}-\d{6}-\d{6}\.json")
@@ -189,9 +189,7 @@ def test_a_directory_is_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
     monkeypatch.chdir(tmp_path)
     (tmp_path / "folder").mkdir()
     with pytest.raises(CotenantError, match=f"written to {re.escape(str(Path(name)))}: Is a directory"):
-        write_whole(Path(name), b"page")
-    with pytest.raises(CotenantError, match="Is a directory"), store.whole(Path(name)):
-        pass
+        write_named(Path(name), b"page", "--html names another file.")
     assert names_in(tmp_path) == ["folder"]
 
 
@@ -201,21 +199,38 @@ def test_a_pipe_is_written_to_and_stays_one(tmp_path: Path) -> None:
     os.mkfifo(pipe)
     reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
     try:
-        write_whole(pipe, b"page")
+        write_named(pipe, b"page", "--html names another file.")
         assert os.read(reader, 100) == b"page"
-        with store.whole(pipe) as path:
-            path.write_bytes(b"rows")
-        assert os.read(reader, 100) == b"rows"
     finally:
         os.close(reader)
     assert pipe.is_fifo()
     assert names_in(tmp_path) == ["pipe"]
 
 
-def test_a_link_goes_on_leading_to_the_file(tmp_path: Path) -> None:
+def test_a_link_that_a_person_names_goes_on_leading_to_the_file(tmp_path: Path) -> None:
     link = tmp_path / "link"
     link.symlink_to("page")
     for content in (b"one", b"two"):
-        write_whole(link, content)
+        write_named(link, content, "--html names another file.")
         assert link.is_symlink()
         assert (tmp_path / "page").read_bytes() == content
+
+
+def test_a_link_in_the_place_of_a_file_of_ours_leads_nowhere(tmp_path: Path) -> None:
+    """Whoever may write where records go could have us write anywhere else."""
+    link, precious = tmp_path / "link", tmp_path / "precious"
+    precious.write_bytes(b"precious")
+    link.symlink_to(precious)
+    write_whole(link, b"suite")
+    assert (link.is_symlink(), link.read_bytes(), precious.read_bytes()) == (False, b"suite", b"precious")
+
+
+def test_no_room_is_a_sentence_with_the_flag(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(path: Path, content: bytes) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(Path, "write_bytes", full)
+    with pytest.raises(CotenantError, match="No space left on device") as caught:
+        write_named(tmp_path / "page", b"page", "--html names another file.")
+    assert caught.value.remedy.endswith("--html names another file.")
+    assert names_in(tmp_path) == []

@@ -23,7 +23,7 @@ from cotenant.results.configurations import newest_work
 from cotenant.results.newest import AT
 from cotenant.results.read import read_records
 from cotenant.results.skipped import said_of_skipped
-from cotenant.results.store import prepare_directory, write_named
+from cotenant.results.store import prepare_directory, write_named, write_whole
 from cotenant.results.systems import read_systems
 from cotenant.results.table import JOB, Details
 from cotenant.results.targets import REFERENCE, Target, save_targets, targets_named
@@ -257,7 +257,7 @@ def _say_table(jobs: Sequence[Job], given: argparse.Namespace) -> None:
     if given.outdir is not None:
         prepare_directory(given.outdir)
         for name, text in texts.items():
-            write_named(given.outdir / f"{given.table}-{name}.csv", text.encode())
+            write_whole(given.outdir / f"{given.table}-{name}.csv", text.encode())
     elif len(texts) > 1:
         raise CotenantError(
             f"There are tables of {', '.join(texts)}.", "--precision prints one, --outdir writes a file for each."
