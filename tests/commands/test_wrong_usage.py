@@ -161,6 +161,15 @@ def test_a_disk_that_fills_while_a_suite_runs(loose: Suites) -> None:
     assert not loose.records()
 
 
+def test_a_command_that_there_is_not() -> None:
+    for word, sentence in (
+        ("dotcor", "cotenant: There is no command 'dotcor'. Did you mean 'doctor'?"),
+        ("vae", "cotenant: There is no command 'vae'. Commands: run, plan, "),
+    ):
+        ended = subprocess.run([sys.executable, str(ROOT / "run.py"), word], capture_output=True, text=True)
+        refused(ended, 2, sentence)
+
+
 def test_a_second_suite_at_the_same_time(loose: Suites) -> None:
     lock = SuiteLock(Path(loose.environment["COTENANT_LOCK"]))
     lock.acquire()
@@ -233,9 +242,9 @@ def test_a_suite_whose_standard_output_is_closed(loose: Suites) -> None:
 def test_a_name_that_standard_output_cannot_hold(loose: Suites) -> None:
     ended = loose.run([job("plain.sh", "0", name="日本")], "--users", 1, PYTHONIOENCODING="ascii")
     assert (ended.returncode, ended.stderr) == (0, "")
-    assert "\\u65e5\\u672c" in ended.stdout
+    assert "??" in ended.stdout
     line = [sys.executable, str(ROOT / "run.py"), "report", str(loose.output)]
     environment = os.environ | {"PYTHONIOENCODING": "ascii"}
     ended = subprocess.run(line, env=environment, capture_output=True, text=True)
     assert (ended.returncode, ended.stderr) == (0, "")
-    assert "\\u65e5\\u672c" in ended.stdout
+    assert "??" in ended.stdout

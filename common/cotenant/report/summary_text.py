@@ -255,4 +255,5 @@ def where_of(one: Said) -> str:
     """Return how many records say so, and of which jobs."""
     more = f" and {len(one.jobs) - SHOWN_TENANTS} more" if len(one.jobs) > SHOWN_TENANTS else ""
     alike = "" if one.alike else ", each with its own numbers"
-    return f"  [{one.count} records{alike}: {', '.join(map(printable, one.jobs[:SHOWN_TENANTS]))}{more}]"
+    records = f"{one.count} record{'' if one.count == 1 else 's'}"
+    return f"  [{records}{alike}: {', '.join(map(printable, one.jobs[:SHOWN_TENANTS]))}{more}]"
