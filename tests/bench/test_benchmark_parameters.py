@@ -88,7 +88,7 @@ def test_devices_may_be_declared_anew() -> None:
         ({"workers": -1}, "--workers must be at least 0, not -1."),
         ({"seed": -1}, "--seed must be at least 0"),
         ({"repeat": 5, "skip": 5}, "--skip 5 leaves none of 5 observations. Give a --skip smaller"),
-        ({"skip": -1}, "--skip -1 leaves none"),
+        ({"skip": -1}, "--skip must be at least 0, not -1."),
         ({"half": True, "fp16": True}, "--half means half, --fp16 means fp16. Keep one of them, or say --precision"),
     ],
 )
@@ -96,6 +96,32 @@ def test_impossible_values(wrong: dict[str, Any], sentence: str) -> None:
     with pytest.raises(CotenantError) as caught:
         Small(**wrong)
     assert sentence in str(caught.value)
+
+
+class Numbers(Small):
+    """Has whole numbers of its own, one of which may be negative and one of which means nothing below 4."""
+
+    least: ClassVar[dict[str, int]] = {"waves": 4}
+
+    widths: tuple[int, ...] = flag((8, 4), "--layers")
+    offset: int = flag(-2)
+    waves: int = 100
+    rate: float = flag(0.5)
+
+
+@pytest.mark.parametrize(
+    "wrong, sentence",
+    [
+        ({"waves": 3}, "--waves must be at least 4, not 3."),
+        ({"widths": (8, 0)}, "--layers must be at least 1, not 0."),
+        ({"offset": -3}, "--offset must be at least -2, not -3."),
+    ],
+)
+def test_numbers_of_a_benchmarks_own_that_mean_nothing(wrong: dict[str, Any], sentence: str) -> None:
+    assert Numbers(waves=4, widths=(1,), offset=-2, rate=-1.0).waves == 4
+    with pytest.raises(CotenantError) as caught:
+        Numbers(**wrong)
+    assert str(caught.value) == sentence
 
 
 @pytest.mark.parametrize("repeat, skip", [(1, 0), (2, 0), (3, 1), (6, 2), (14, 4), (15, 5), (200, 5)])

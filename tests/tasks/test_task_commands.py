@@ -13,9 +13,11 @@ from typing import Any
 import jsonschema
 import pytest
 
+from cotenant.bench import Run
 from cotenant.bench.arguments import parse
+from cotenant.errors import CotenantError
 from cotenant.results.schema import record_schema
-from tasks.loading import PLACES, ROOT, TASKS, benchmark_of, draw_pictures
+from tasks.loading import PLACES, ROOT, TASKS, benchmark_in, benchmark_of, draw_pictures, main_of
 
 SUITE = json.loads((ROOT / "baselines.json").read_text())
 JOBS = {job["name"]: job for job in SUITE if job["name"] in PLACES}
@@ -75,3 +77,32 @@ def test_a_task_runs_from_any_directory(name: str, tmp_path: Path) -> None:
     assert (record["outcome"], record["seed"], record["unit"]) == ("completed", 100, benchmark_of(name).item)
     assert "Traceback" not in ended.stderr
     assert list(elsewhere.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("task", "flags", "sentence"),
+    [
+        ("time_sequence_prediction/lstm", {"waves": 3}, "--waves must be at least 4, not 3."),
+        ("time_sequence_prediction/lstm", {"length": 1}, "--length must be at least 2, not 1."),
+        ("natural_language_processing/word_language_model", {"bptt": 0}, "--bptt must be at least 1, not 0."),
+        (
+            "natural_language_processing/word_language_model",
+            {"model": "Transformer", "emsize": 15},
+            "--emsize 15 is no multiple of --nhead 2.",
+        ),
+        ("reinforcement/atari", {"ppo_epoch": 0}, "--ppo-epoch must be at least 1, not 0."),
+        (
+            "recommendation/neural_collaborative_filtering",
+            {"layers": (7, 4)},
+            "The first of --layers is 7, and not even: users and items have a half each.",
+        ),
+    ],
+)
+def test_sizes_that_no_model_has_are_a_sentence(task: str, flags: dict[str, Any], sentence: str) -> None:
+    def built() -> None:
+        benchmark = benchmark_in(main_of(task))(cuda=False, **flags)
+        benchmark.build(Run(benchmark))
+
+    with pytest.raises(CotenantError) as refused:
+        built()
+    assert str(refused.value) == sentence

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from cotenant.bench.loader import usual_workers
-from cotenant.bench.parameters import declared, flag
+from cotenant.bench.parameters import Flag, declared, flag
 from cotenant.bench.precision import asked_precision
 from cotenant.errors import CotenantError
 
@@ -35,6 +35,9 @@ class Benchmark:
 
     Where that depends on another parameter, an instance says so before it calls `Benchmark.__init__`.
     """
+
+    least: ClassVar[dict[str, int]] = {}
+    """What whole numbers are at least, where that is not 1, or a default below it."""
 
     batch_size: int = flag(64, "--batch-size", "-b", help="rows in one batch")
     cuda: bool = flag(True, "--cuda", help="use an accelerator where there is one")
@@ -67,17 +70,25 @@ class Benchmark:
         self.asked_precision = asked_precision(self.precision, self.half, self.fp16, self.opt_level)
         if self.workers is None:
             self.workers = usual_workers()
-        for name, least in {"batch_size": 1, "number": 1, "repeat": 1, "devices": 1, "workers": 0, "seed": 0}.items():
-            if getattr(self, name) < least:
-                spelled = "--" + name.replace("_", "-")
-                raise CotenantError(f"{spelled} must be at least {least}, not {getattr(self, name)}.")
+        for name, (_, how) in known.items():
+            self._check_least(name, how)
         if self.skip is None:
             self.skip = min(5, self.repeat // 3)
-        if not 0 <= self.skip < self.repeat:
+        if self.skip >= self.repeat:
             raise CotenantError(
                 f"--skip {self.skip} leaves none of {self.repeat} observations.",
                 "Give a --skip smaller than --repeat.",
             )
+
+    def _check_least(self, name: str, how: Flag) -> None:
+        """Raise CotenantError for a whole number, or one of several, that is too small to mean anything."""
+        value = getattr(self, name)
+        numbers = [one for one in (value if isinstance(value, tuple) else (value,)) if type(one) is int]
+        usual = min(1, how.default) if type(how.default) is int else 1
+        least = ({"workers": 0, "skip": 0} | self.least).get(name, usual)
+        if numbers and min(numbers) < least:
+            spelled = how.names[0] if how.names else "--" + name.replace("_", "-")
+            raise CotenantError(f"{spelled} must be at least {least}, not {min(numbers)}.")
 
     def build(self, run: Run) -> None:
         """Make models and optimizers, each model placed by `run.place`."""

@@ -16,6 +16,7 @@ from model import Recurrent, Transformer
 from torch.nn import functional as F
 
 from cotenant.bench import Benchmark, MissingDataError, Run, flag
+from cotenant.errors import CotenantError
 
 CLIP_NORM = 0.25
 PIECE_BYTES = 1 << 24
@@ -47,6 +48,8 @@ class WordLanguageModel(Benchmark):
         # Tensor cores want rows of 16 bytes, which are 8 values of fp16 or bf16.
         words = self.words if self.asked_precision in ("fp32", "tf32") else -(-self.words // 8) * 8
         if self.model == "Transformer":
+            if self.emsize % self.nhead:
+                raise CotenantError(f"--emsize {self.emsize} is no multiple of --nhead {self.nhead}.")
             network = Transformer(words, self.emsize, self.nhid, self.nlayers, self.nhead, self.dropout, self.bptt)
         else:
             network = Recurrent(self.model, words, self.emsize, self.nhid, self.nlayers, self.dropout)

@@ -14,6 +14,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from cotenant.bench import Benchmark, MissingDataError, Run, flag, positional
+from cotenant.errors import CotenantError
 
 USERS, ITEMS = 138_493, 26_744
 NEGATIVES = 4  # items drawn for each one that its user rated
@@ -63,6 +64,10 @@ class NeuralCollaborativeFiltering(Benchmark):
     factors: int = flag(64, "--factors", "-f", help="width of the GMF")
 
     def build(self, run: Run) -> None:
+        if self.layers[0] % 2:
+            raise CotenantError(
+                f"The first of --layers is {self.layers[0]}, and not even: users and items have a half each."
+            )
         self.model = run.place(NeuMF(self.factors, self.layers))
         # Dense gradients, in one fused pass over the weights. Sparse ones would need SparseAdam: another algorithm
         # (it forgets to decay the moments of rows not seen) which counts distinct rows on the host each step.

@@ -44,6 +44,7 @@ class TimeSequence(Benchmark):
 
     # Compiling unrolls the loop over all positions: 40 minutes of a processor.
     fixed: ClassVar[dict[str, int]] = {"batch_size": 1, "compile": False}
+    least: ClassVar[dict[str, int]] = {"waves": TEST_WAVES + 1, "length": 2}
 
     lr: float = flag(0.01, help="learning rate")
     waves: int = flag(100, help="sine waves, of which 3 are kept for testing")
