@@ -193,12 +193,20 @@ def test_what_a_finished_tenant_leaves_unkillable_costs_no_measurement(
 
 
 @pytest.mark.parametrize(
-    ("program", "ended"),
-    [(["/bin/sleep", "1000"], ["timeout", "timeout"]), ([sys.executable, "-c", HANGS], ["completed", "failed"])],
+    ("program", "timeout_s", "ended"),
+    [
+        (["/bin/sleep", "1000"], 1.0, ["timeout", "timeout"]),
+        ([sys.executable, "-c", HANGS], 30.0, ["completed", "failed"]),
+    ],
     ids=["before GO", "after GO"],
 )
 def test_a_tenant_that_cannot_be_killed_is_waited_for_no_longer(
-    program: list[str], ended: list[str], tmp_path: Path, interruption: Interruption, monkeypatch: pytest.MonkeyPatch
+    program: list[str],
+    timeout_s: float,
+    ended: list[str],
+    tmp_path: Path,
+    interruption: Interruption,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     kill, stuck = Tenant.kill, set[int]()
 
@@ -211,7 +219,7 @@ def test_a_tenant_that_cannot_be_killed_is_waited_for_no_longer(
 
     monkeypatch.setattr(Tenant, "kill", killed)
     monkeypatch.setattr(limits, "FAREWELL_LIMIT_S", 0.2)
-    result = live(tmp_path, interruption, *program, terms=Terms(timeout_s=3))
+    result = live(tmp_path, interruption, *program, terms=Terms(timeout_s=timeout_s))
     os.kill(*stuck, signal.SIGKILL)
     assert outcomes(result) == ended
     assert result.left_behind == "process 7 cannot be killed"
