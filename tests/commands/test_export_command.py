@@ -54,6 +54,18 @@ def test_what_is_written_is_said_and_what_is_no_record_is_named(
     assert sorted(read["name"].unique()) == ["cart", "scaling.c1", "scaling.c2", "ssd", "vae", "wlm"]
 
 
+@pytest.mark.parametrize("words", [["--job", "nobody"], ["--name", "other"], ["--observations", "--job", "ssd"]])
+def test_where_nothing_is_chosen_nothing_is_begun(
+    reports: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, words: list[str]
+) -> None:
+    """polars makes its file when it comes to it, which may be after ours was taken away."""
+    monkeypatch.setattr("cotenant.results.exporting.WRITERS", {})
+    status, _, errors = run(capsys, "export", reports, *words, "--out", reports.parent / "rows.parquet")
+    assert status == 2
+    assert errors.splitlines()[-1].startswith("cotenant: ")
+    assert [path.name for path in reports.parent.iterdir()] == ["output"]
+
+
 def test_what_is_named_twice_is_exported_once(reports: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path, again = exported(capsys, reports), reports.parent / "again.parquet"
     (one, *_) = reports.glob("*.vae.*.json")

@@ -63,7 +63,7 @@ class _Export:
         self.skipped = 0
 
     def chosen(self, found: Iterable[pl.DataFrame | Skipped]) -> Iterator[pl.DataFrame]:
-        """Yield the chosen rows. Raises CotenantError where there are none at the end."""
+        """Yield the chosen rows, no empty frame. Raises CotenantError where there are none at the end."""
         seen = 0
         for one in found:
             if isinstance(one, Skipped):
@@ -72,8 +72,9 @@ class _Export:
                 continue
             seen += one.height
             kept = self._choose(one)
-            self.rows += kept.height
-            yield kept
+            if kept.height:
+                self.rows += kept.height
+                yield kept
         if not self.rows:
             places = ", ".join(map(str, self._given.places))
             if seen:

@@ -74,8 +74,13 @@ def write(batches: Iterable[pl.DataFrame], schema: pl.Schema, path: Path, form: 
     Raises CotenantError where the file cannot be kept.
     """
 
+    found = iter(batches)
+    # Taken before polars begins: where this raises, polars might make its file after ours was taken away.
+    first = list(itertools.islice(found, 1))
+
     def source(*_: object) -> Iterator[pl.DataFrame]:
-        yield from (batch.with_columns(pl.col(pl.String).replace("", None)) for batch in batches)
+        for batch in itertools.chain(first, found):
+            yield batch.with_columns(pl.col(pl.String).replace("", None))
 
     with whole(path, OTHER_FILE) as temporary:
         WRITERS[form](register_io_source(source, schema=schema), temporary)
