@@ -6,6 +6,7 @@ from collections.abc import Collection, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
 
+from cotenant.commands.output import warn
 from cotenant.errors import CotenantError, did_you_mean
 from cotenant.launch.environment import SOURCE_ROOT
 from cotenant.report.printable import printable
@@ -33,8 +34,10 @@ def chosen_names(names: Collection[str], patterns: Sequence[str], sentence: str)
     return chosen
 
 
-def expected_jobs(file: str, targets: Collection[str]) -> dict[str, float]:
+def expected_jobs(file: str, targets: Collection[str], who: str) -> dict[str, float]:
     """Return the weights of a job file's jobs, by the names of their records: those that a score expects.
+
+    Warns, as `who`, of those that have no target.
 
     A job of several cells is as many, which share its weight, unless there is a target for all of it, as for `scaling`.
     Raises CotenantError for a file that is no job file.
@@ -43,4 +46,6 @@ def expected_jobs(file: str, targets: Collection[str]) -> dict[str, float]:
     for job in load(resolve_path(file, [Path.cwd(), SOURCE_ROOT.parent])).jobs:
         names = [job.stem] if job.stem in targets else [cell.label for cell in expand(job)]
         weights |= dict.fromkeys(names, job.weight / len(names))
+    if without := [name for name in weights if name not in targets]:
+        warn(f"no target for {', '.join(without)}.", who)
     return weights

@@ -30,7 +30,7 @@ from cotenant.results.store import write_named
 from cotenant.results.targets import Target, targets_named
 
 CHECKOUT = SOURCE_ROOT.parent
-WIDTH, WIDEST = 160, 100_000
+WIDTH = 160
 
 
 def main(argv: Sequence[str]) -> int:
@@ -62,7 +62,7 @@ def main(argv: Sequence[str]) -> int:
     counted, older = newest_work(newest)
     left_out = [*twice, *older, *mlbench.beside_devices(counted)]
     _say(left_out)
-    jobs = None if given.jobs is None else _expected(given.jobs, targets)
+    jobs = None if given.jobs is None else list(expected_jobs(given.jobs, targets, "mlbench-report"))
     page = _page(given, newest, counted, targets, jobs, [*notes, *left_out])
     if given.html is not None:
         write_named(given.html, mlbench_html(page).encode(errors="replace"), "--html names another file.")
@@ -87,13 +87,6 @@ def _of_suite(frame: pl.DataFrame, name: str | None) -> pl.DataFrame:
         known = f"There are records of: {', '.join(suites)}." if suites else "Is it the directory of --outdir?"
         raise CotenantError(f"There are no records{f' of {name}' if name else ''} there.", known)
     return chosen
-
-
-def _expected(name: str, targets: dict[str, Target]) -> list[str]:
-    jobs = list(expected_jobs(name, targets))
-    if without := [job for job in jobs if job not in targets]:
-        warn(f"no target for {', '.join(without)}.", "mlbench-report")
-    return jobs
 
 
 def _page(
@@ -130,16 +123,12 @@ def _page(
 
 def _print(page: Page, counted: pl.DataFrame, targets: dict[str, Target], classic: bool) -> None:
     from rich.console import Console
-    from rich.table import Table
+
+    from cotenant.report.whole import print_whole
 
     console = Console()
     if not console.is_terminal:
         console = Console(width=WIDTH)
-
-    def show(table: Table) -> None:
-        # A number is never cut: where a terminal is too narrow, it folds the line.
-        needed = Console(width=WIDEST).measure(table).maximum
-        (console if needed <= console.width else Console(width=needed)).print(table)
 
     def say(*lines: str) -> None:
         console.print(*lines, sep="\n", emoji=False, markup=False, highlight=False)
@@ -148,12 +137,12 @@ def _print(page: Page, counted: pl.DataFrame, targets: dict[str, Target], classi
     if classic:
         expected = {line.job: targets[line.job] for line in page.results}
         lines, short = mlbench.classic(counted, expected)
-        show(text.classic_table(lines))
+        print_whole(text.classic_table(lines), console)
         complete = not page.score.missing and not short and page.score.failures_pass
         for line in text.classic_lines(mlbench.classic_total(lines, complete), short):
             say(line)
     else:
-        show(text.results_table(page.results))
+        print_whole(text.results_table(page.results), console)
     sections = (
         ("Failures", text.failure_lines(page.failed, page.total, page.score.failures_pass)),
         ("Score", text.score_lines(page.score, page.price)),
@@ -163,7 +152,7 @@ def _print(page: Page, counted: pl.DataFrame, targets: dict[str, Target], classi
     if page.matrix:
         console.print("")
         for table in text.matrix_tables(page.devices, page.matrix, console.width):
-            show(table)
+            print_whole(table, console)
 
 
 def _csv(page: Page) -> str:

@@ -174,7 +174,8 @@ def _write_page(summary: Summary, skipped: Sequence[str], given: argparse.Namesp
     against = None
     if given.targets is not None:
         targets = targets_named(given.targets, TARGETS)
-        weights = dict.fromkeys(targets, 1.0) if given.jobs is None else _weights(given.jobs, targets)
+        everything = dict.fromkeys(targets, 1.0)
+        weights = everything if given.jobs is None else expected_jobs(given.jobs, targets, "cotenant")
         found = scores(summary, targets, list(weights), weights)
         older = _older(summary, targets, None if given.jobs is None else list(weights))
         against = Against(given.targets, targets, found, older)
@@ -199,14 +200,6 @@ def _older(summary: Summary, targets: dict[str, Target], expected: Sequence[str]
     counted, _ = newest_work(newest)
     lines = mlbench.results(counted, targets, expected)
     return mlbench.score(lines, mlbench.failures_pass(len(mlbench.failures(newest)), newest.height)) if lines else None
-
-
-def _weights(name: str, targets: dict[str, Target]) -> dict[str, float]:
-    """Return the weights of a job file's jobs, which are those that a score expects."""
-    weights = expected_jobs(name, targets)
-    if without := [one for one in weights if one not in targets]:
-        warn(f"no target for {', '.join(without)}.")
-    return weights
 
 
 def _say_scaling(jobs: Sequence[Job], form: str) -> None:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cotenant.errors import IsolationError
-from cotenant.findings.check import ask_all
+from cotenant.findings.check import ask_all, many
 from cotenant.findings.facts import Isolation
 from cotenant.findings.finding import Finding, survived
 from cotenant.findings.gather import gather, nvidia_places
@@ -88,8 +88,8 @@ class SuiteRun:
         each, backend = " each" if len(slices) > 1 else "", self.chosen.backend.name
         launches, devices = self._launches(), len(self._machine.accelerators)
         return [
-            f"{self._options.suite.name} on {self._machine.hostname}: {launches}, {_many(devices, 'accelerator')}",
-            f"{_many(len(slices), 'tenant')}: processors {processors}, {memory_gib:.2f} GiB{each}, by {backend}",
+            f"{self._options.suite.name} on {self._machine.hostname}: {launches}, {many(devices, 'accelerator')}",
+            f"{many(len(slices), 'tenant')}: processors {processors}, {memory_gib:.2f} GiB{each}, by {backend}",
             f"records: {self._places.output}",
             *self.left_out,
             *(f"{one.severity}: {one.sentence} {one.remedy}".rstrip() for one in self.before if one.severity != "info"),
@@ -97,7 +97,7 @@ class SuiteRun:
 
     def _launches(self) -> str:
         solo = sum(start.solo for start in self.starts)
-        told = _many(len(self.starts), "launch", "es")
+        told = many(len(self.starts), "launch", "es")
         if not self._options.solo:
             return told
         if not solo:
@@ -314,7 +314,3 @@ def _isolation_errors() -> Iterator[None]:
         yield
     except NotIsolatedError as error:
         raise IsolationError(f"Isolation failed: {error}.", "--isolation none measures without it.") from error
-
-
-def _many(count: int, noun: str, ending: str = "s") -> str:
-    return f"{count} {noun}{'' if count == 1 else ending}"

@@ -189,15 +189,15 @@ def cells(line: Line) -> tuple[str, ...]:
 def as_table(lines: Lines, width: int) -> Table:
     """Return a table whose notes wrap where `width` columns are too few for them."""
     table = Table(box=None, pad_edge=False)
-    columns = zip(HEADER, *([printable(one) for one in cells(line)] for line in lines.lines), strict=True)
-    *others, _ = (max(map(cell_len, column)) + GAP for column in columns)
+    rows = [[printable(one) for one in cells(line)] for line in lines.lines]
+    *others, _ = (max(map(cell_len, column)) + GAP for column in zip(HEADER, *rows, strict=True))
     for name in HEADER[:-1]:
         table.add_column(name, justify="left" if name in ("job", "verdict") else "right")
     table.add_column(HEADER[-1], overflow="fold", max_width=max(NOTE_WIDTH, width - sum(others)))
-    for line in lines.lines:
-        *row, verdict, note = (Text(printable(one)) for one in cells(line))
+    for line, row in zip(lines.lines, rows, strict=True):
+        *texts, verdict, note = map(Text, row)
         verdict.stylize(STYLES.get(line.verdict, "bold red"))
-        table.add_row(*row, verdict, note)
+        table.add_row(*texts, verdict, note)
     return table
 
 

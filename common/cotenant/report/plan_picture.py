@@ -14,6 +14,7 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
+from cotenant.findings.check import many
 from cotenant.report.numbers import ABSENT
 from cotenant.report.plan_cells import Names, core_rows, device_cells, style_of
 from cotenant.report.plan_shape import BoxShape, DeviceShape, PlanShape
@@ -60,18 +61,18 @@ def _heading(shape: PlanShape) -> Iterator[Text]:
     nodes = len({box.node for box in shape.boxes})
     online, usable = shape.processors_online, shape.processors_usable
     counted = [
-        f"{usable} of {_many(online, 'processor')}" if usable < online else _many(usable, "processor"),
-        _many(cores, "core"),
-        _many(sockets, "socket"),
-        _many(nodes, "node"),
+        f"{usable} of {many(online, 'processor')}" if usable < online else many(usable, "processor"),
+        many(cores, "core"),
+        many(sockets, "socket"),
+        many(nodes, "node"),
         _size(shape.memory_bytes),
     ]
     yield Text.assemble((shape.hostname, "bold"), f": {shape.model_name}")
     yield Text(", ".join(counted))
     first, total = shape.tenants[0], len(shape.tenants)
-    given = f"{_many(first.processor_total, 'processor')} and {_size(first.memory_bytes)}"
+    given = f"{many(first.processor_total, 'processor')} and {_size(first.memory_bytes)}"
     how = "whole cores first" if shape.policy == "cores" else "consecutive ids"
-    yield Text(f"{_many(total, 'tenant')} with {given}{' each' if total > 1 else ''}, {how}")
+    yield Text(f"{many(total, 'tenant')} with {given}{' each' if total > 1 else ''}, {how}")
     yield Text(f"isolation {shape.backend}{'; not held: ' if shape.unenforced else ''}{', '.join(shape.unenforced)}")
 
 
@@ -195,10 +196,6 @@ def _memory(shape: PlanShape, names: Names, width: int) -> Iterator[Text]:
     if shape.memory_unused_bytes >> 20:
         summands.append(f"{_size(shape.memory_unused_bytes)} unused{f' ({_UNUSED})' if _UNUSED in bar.plain else ''}")
     yield Text(f"{_size(shape.memory_bytes)} = {' + '.join(summands)}")
-
-
-def _many(count: int, noun: str) -> str:
-    return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
 def _size(size_bytes: int) -> str:

@@ -9,6 +9,7 @@ from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
+from cotenant.findings.check import many
 from cotenant.report.interference_text import launches_cell
 from cotenant.report.meters import device_load_percent
 from cotenant.report.numbers import ABSENT, at_most, interval, percent, rate
@@ -255,5 +256,4 @@ def where_of(one: Said) -> str:
     """Return how many records say so, and of which jobs."""
     more = f" and {len(one.jobs) - SHOWN_TENANTS} more" if len(one.jobs) > SHOWN_TENANTS else ""
     alike = "" if one.alike else ", each with its own numbers"
-    records = f"{one.count} record{'' if one.count == 1 else 's'}"
-    return f"  [{records}{alike}: {', '.join(map(printable, one.jobs[:SHOWN_TENANTS]))}{more}]"
+    return f"  [{many(one.count, 'record')}{alike}: {', '.join(map(printable, one.jobs[:SHOWN_TENANTS]))}{more}]"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cotenant.findings.check import Answer, Check, gib
+from cotenant.findings.check import Answer, Check, gib, many
 from cotenant.findings.checks import container, locality, siblings
 from cotenant.findings.facts import Facts
 from cotenant.machine.cpulist import format_list
@@ -17,8 +17,7 @@ def ask(facts: Facts) -> Answer | None:
         return None
     slices = facts.plan.slices
     processors = " | ".join(format_list(one.processors) for one in slices)
-    tenants = f"{len(slices)} tenant{'s' if len(slices) > 1 else ''}"
-    text = f"{tenants}: processors {processors}, {gib(slices[0].memory_bytes)} each"
+    text = f"{many(len(slices), 'tenant')}: processors {processors}, {gib(slices[0].memory_bytes)} each"
     return Answer(text, tuple(one for one in facts.plan.findings if one.rule not in ELSEWHERE))
 
 
