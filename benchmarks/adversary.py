@@ -16,8 +16,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NoReturn
 
-from cotenant.machine.kernel_files import read_int
 from cotenant.machine.limits import cgroup_mounts
+from cotenant.procfs import read_int
 from cotenant.protocol.client import Rendezvous, wait_until
 
 LIMIT_BYTES = 4 << 30

@@ -13,8 +13,8 @@ PACKAGE = SOURCE / "cotenant"
 ROOMS = sorted(path.name for path in PACKAGE.iterdir() if (path / "__init__.py").exists())
 PURE = ("suite", "machine", "isolation", "protocol", "datasets", "stats", "results")
 HEAVY = ("torch", "numpy", "scipy", "rich", "polars")
-# What every room may use: errors.py is no room.
-COMMON = {"errors"}
+# The ground: what every room may use.
+COMMON = {"errors", "finding", "procfs"}
 
 
 def imported(path: Path) -> set[str]:

@@ -13,7 +13,7 @@ import pytest
 
 from cotenant import cli
 from cotenant.commands import plan as command
-from cotenant.machine.cpulist import parse
+from cotenant.procfs import parse_list
 from machine import fleet
 from tenants.suites import ROOT
 
@@ -44,7 +44,7 @@ def test_json_needs_the_standard_library_only() -> None:
     assert ended.returncode == 0, ended.stderr
     found = json.loads(ended.stdout)
     assert (found["version"], found["backend"]) == (1, "none")
-    assert set(parse(found["tenants"][0]["processors"])) == os.sched_getaffinity(0)
+    assert set(parse_list(found["tenants"][0]["processors"])) == os.sched_getaffinity(0)
 
 
 def test_the_document(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from cotenant.finding import Finding
 from cotenant.findings.check import Answer, Check
 from cotenant.findings.facts import Facts, Isolation, SelfTest
-from cotenant.findings.finding import Finding
 from cotenant.isolation.plan import plan
 from cotenant.machine.cpu import Clocking
 from cotenant.machine.device_state import DeviceState

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from cotenant.finding import Finding
 from cotenant.findings.check import Answer, ask_all, gib, listed
 from cotenant.findings.checks import (
     backend,
@@ -41,7 +42,6 @@ from cotenant.findings.checks import (
 from cotenant.findings.checks.torch_pair import belongs
 from cotenant.findings.checkup import CHECKS
 from cotenant.findings.facts import Facts, Isolation, JobNeeds, SelfTest
-from cotenant.findings.finding import Finding
 from cotenant.findings.surroundings import SURROUNDINGS
 from cotenant.isolation.plan import plan
 from cotenant.machine.cpu import Clocking

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from cotenant.findings.finding import Finding, Severity, survived
+from cotenant.finding import Finding, Severity, survived
 
 
 @pytest.mark.parametrize(("said", "kept"), [("error", "warning"), ("warning", "warning"), ("info", "info")])

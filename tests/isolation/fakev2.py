@@ -17,8 +17,8 @@ import pytest
 
 from cotenant.isolation import v2
 from cotenant.isolation.backend import RunName, owner
-from cotenant.machine.cpulist import format_list, parse
 from cotenant.machine.limits import V2, Mounts
+from cotenant.procfs import format_list, parse_list
 from isolation.fakekernel import FaultyFiles
 
 HOME = f"cotenant.{owner()}"
@@ -194,7 +194,8 @@ class FakeV2(FaultyFiles):
 
     def _effective(self, level: Path) -> None:
         for what in ("cpus", "mems"):
-            has, asked = set(parse(self._inherited(level, what))), set(parse((level / f"cpuset.{what}").read_text()))
+            asked = set(parse_list((level / f"cpuset.{what}").read_text()))
+            has = set(parse_list(self._inherited(level, what)))
             self.put(level / f"cpuset.{what}.effective", format_list(sorted(has & asked or has)))
 
     def _getxattr(self, path: object, name: str) -> bytes:

@@ -11,8 +11,8 @@ import pytest
 from cotenant.isolation.memory_shares import PAGE_BYTES
 from cotenant.isolation.plan import Plan, Policy, plan, tenants_by_default
 from cotenant.machine.accelerators import visible_variables
-from cotenant.machine.cpulist import format_list
 from cotenant.machine.topology import Machine
+from cotenant.procfs import format_list
 from machine import fleet
 
 GIB = 1 << 30

@@ -18,8 +18,8 @@ from cotenant.isolation.plan import Slice
 from cotenant.isolation.v1 import V1
 from cotenant.isolation.v1group import Group
 from cotenant.isolation.v1slice import PIDS_MAX, V1Slice
-from cotenant.machine.cpulist import parse
 from cotenant.machine.limits import V2, cgroup_mounts
+from cotenant.procfs import parse_list
 from isolation.adversaries import ADVERSARIES, MEMORY_HOG
 from isolation.namespace import in_its_own_namespace
 from isolation.shim import MIB, eventually, is_dead, numbers, sleeper, slice_of, started
@@ -41,7 +41,7 @@ def opened(v1_mounts: Mounts, v1_base: str) -> Iterator[V1]:
 def pair(v1_mounts: Mounts) -> tuple[Slice, Slice]:
     """Two slices with a processor each."""
     first, second, *_ = sorted(os.sched_getaffinity(0))
-    nodes = parse((v1_mounts["cpuset"] / "cpuset.mems").read_text())[:1]
+    nodes = parse_list((v1_mounts["cpuset"] / "cpuset.mems").read_text())[:1]
     return slice_of(0, [first], nodes=nodes), slice_of(1, [second], memory_bytes=96 * MIB, nodes=nodes)
 
 
@@ -57,7 +57,7 @@ def inside(live: V1Slice) -> set[int]:
 
 def test_two_slices_are_what_was_planned(opened: V1, pair: tuple[Slice, Slice]) -> None:
     backs = [opened.create(planned).verify() for planned in pair]
-    assert [parse(back.processors or "") for back in backs] == [planned.processors for planned in pair]
+    assert [parse_list(back.processors or "") for back in backs] == [planned.processors for planned in pair]
     assert [back.memory_bytes for back in backs] == [64 * MIB, 96 * MIB]
     assert [back.memory_and_swap_bytes for back in backs] == [64 * MIB, 96 * MIB]
     assert {back.pids_max for back in backs} == {str(PIDS_MAX)}

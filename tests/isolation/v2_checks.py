@@ -26,8 +26,8 @@ from cotenant.isolation.systemd import SCOPE_VARIABLE, Systemd  # noqa: E402
 from cotenant.isolation.v2 import V2  # noqa: E402
 from cotenant.isolation.v2group import Group  # noqa: E402
 from cotenant.isolation.v2tree import LEAF  # noqa: E402
-from cotenant.machine.cpulist import format_list, parse  # noqa: E402
 from cotenant.machine.limits import cgroup_mounts  # noqa: E402
+from cotenant.procfs import format_list, parse_list  # noqa: E402
 from isolation.adversaries import MEMORY_HOG  # noqa: E402
 from isolation.shim import MIB, eventually, is_dead, slice_of, started  # noqa: E402
 
@@ -40,7 +40,7 @@ OWN = MOUNTS.own_path() or Path("/nowhere")
 def pair() -> tuple[Slice, Slice]:
     """Two slices with a processor each, on a node that they may use."""
     first, second, *_ = sorted(os.sched_getaffinity(0))
-    nodes = parse((OWN / "cpuset.mems.effective").read_text())[:1]
+    nodes = parse_list((OWN / "cpuset.mems.effective").read_text())[:1]
     return slice_of(0, [first], nodes=nodes), slice_of(1, [second], memory_bytes=96 * MIB, nodes=nodes)
 
 

@@ -5,8 +5,8 @@ import re
 
 import pytest
 
-from cotenant.machine.cpulist import parse
 from cotenant.machine.topology import discover
+from cotenant.procfs import parse_list
 from tenants.suites import Suites, job
 
 SUMMARY = r"\[ 1/ 1\]\[  /  \] PASSED \| {5}\d\.\d\d MIN \| \S+/sums\.py\nTotal Time {5}\d\.\d\d s\n"
@@ -21,7 +21,7 @@ def test_two_tenants_are_measured_side_by_side_each_in_its_slice(v1: Suites) -> 
         (0, "completed", True),
         (1, "completed", True),
     ]
-    processors = [set(parse(record["isolation"]["read_back"]["processors"])) for record in records]
+    processors = [set(parse_list(record["isolation"]["read_back"]["processors"])) for record in records]
     assert processors[0]
     assert processors[1]
     assert processors[0].isdisjoint(processors[1])
@@ -77,7 +77,7 @@ def test_a_launch_that_owns_the_machine_has_many_ranks_and_one_record(v1: Suites
     assert record["group"] == "all"
     assert sorted(record["rank_observations"]) == ["0", "1", "2"]
     assert {len(rows) for rows in record["rank_observations"].values()} == {6}
-    assert set(parse(record["isolation"]["read_back"]["processors"])) == {one.id for one in discover().processors}
+    assert set(parse_list(record["isolation"]["read_back"]["processors"])) == {one.id for one in discover().processors}
 
 
 def test_a_rank_that_dies_ends_its_launch(loose: Suites) -> None:

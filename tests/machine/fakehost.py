@@ -8,7 +8,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, TypeVar
 
-from cotenant.machine.cpulist import format_list
+from cotenant.procfs import format_list
 
 _T = TypeVar("_T")
 

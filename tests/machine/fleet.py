@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence, Set
 from pathlib import Path
 
-from cotenant.machine.cpulist import format_list
 from cotenant.machine.topology import Machine, discover
+from cotenant.procfs import format_list
 from machine.fakehost import Board, FakeNvml, mount, node, processors, write
 
 GIB_KB = 1 << 20

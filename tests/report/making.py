@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from cotenant.findings.finding import Finding
+from cotenant.finding import Finding
 from cotenant.report.summary import Summary, summarise
 from cotenant.results.detail import Detail, detail_of
 from cotenant.results.record import Record, encode

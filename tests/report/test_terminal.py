@@ -16,7 +16,7 @@ import pytest
 from msgspec.structs import replace
 from rich.console import Console
 
-from cotenant.findings.finding import Finding
+from cotenant.finding import Finding
 from cotenant.report.terminal import finding_lines, print_suite, table_lines
 from cotenant.results.record import Record
 from golden import check_golden

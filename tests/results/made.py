@@ -9,7 +9,7 @@ from typing import Any
 import jsonschema
 import msgspec
 
-from cotenant.findings.finding import Finding
+from cotenant.finding import Finding
 from cotenant.results.build import Common, Place, Told, build_record
 from cotenant.results.record import Enclosed, Observed, Record
 from cotenant.results.schema import record_schema

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from cotenant.findings.finding import Finding
+from cotenant.finding import Finding
 from cotenant.results.record import Observed, encode, plain
 from cotenant.stats.budget import Amount
 from results.made import (

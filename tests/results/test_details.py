@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from cotenant.errors import CotenantError
-from cotenant.findings.finding import Finding
+from cotenant.finding import Finding
 from cotenant.results.detail import Detail, detail_of
 from cotenant.results.meters import Meter
 from cotenant.results.read import Skipped, read_details

@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from cotenant.findings.finding import Finding
+from cotenant.finding import Finding
 
 ORDERED = frozenset(
     (

@@ -20,7 +20,7 @@ from cotenant.bench.observed import described, observed_dtype, watched_updates
 from cotenant.bench.outcome import MissingDataError
 from cotenant.bench.run import Run
 from cotenant.errors import CotenantError
-from cotenant.findings.finding import Finding
+from cotenant.finding import Finding
 
 WARM_UP_STEPS = 3
 LONG_WARM_UP_NS = 60_000_000_000

@@ -20,7 +20,7 @@ from cotenant.bench.outcome import MissingDataError, UnsupportedError, outcome_o
 from cotenant.bench.precision import Precision, set_precision
 from cotenant.bench.world import World
 from cotenant.errors import CotenantError
-from cotenant.findings.finding import Finding
+from cotenant.finding import Finding
 
 Held = TypeVar("Held")
 

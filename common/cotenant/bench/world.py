@@ -19,7 +19,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 from cotenant.bench.device import Device
 from cotenant.bench.outcome import BenchmarkError
-from cotenant.machine.cpulist import parse
+from cotenant.procfs import parse_list
 from cotenant.protocol.logs import rank_log
 from cotenant.protocol.messages import LOG_VARIABLE, RANKS_VARIABLE
 
@@ -48,7 +48,7 @@ class World:
         """
         shares = environ.get(RANKS_VARIABLE, "").split(";")
         if "LOCAL_RANK" in environ and self.local_rank < len(shares) and shares[self.local_rank]:
-            processors = parse(shares[self.local_rank])
+            processors = parse_list(shares[self.local_rank])
             os.sched_setaffinity(0, processors)
             torch.set_num_threads(len(processors))
 

@@ -12,10 +12,10 @@ from cotenant.commands.flags import at_dashes
 from cotenant.commands.output import tell
 from cotenant.commands.run import options_of, parse, suite_parser
 from cotenant.errors import EXIT_FAILED, EXIT_PASSED, CotenantError, IsolationError
+from cotenant.finding import Finding
 from cotenant.findings.check import Answer, Check, ask_all
 from cotenant.findings.checkup import CHECKS
 from cotenant.findings.facts import Facts, Isolation
-from cotenant.findings.finding import Finding
 from cotenant.findings.gather import gather
 from cotenant.isolation.choose import Chosen, choose_backend
 from cotenant.isolation.loose import NoIsolation

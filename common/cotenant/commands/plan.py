@@ -16,9 +16,9 @@ from cotenant.isolation.deal import cores_by_node
 from cotenant.isolation.memory_shares import Mems
 from cotenant.isolation.plan import Plan, Policy, Slice, plan, tenants_by_default
 from cotenant.machine.accelerators import Accelerator, visible_variables
-from cotenant.machine.cpulist import format_list
 from cotenant.machine.limits import cgroup_mounts
 from cotenant.machine.topology import Machine, discover
+from cotenant.procfs import format_list
 from cotenant.report.plan_shape import BoxShape, CoreShape, DeviceShape, PlanShape, TenantShape
 
 VERSION = 1

@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Iterable, Iterator
 
 from cotenant.launch.start import Start
-from cotenant.machine.cpulist import format_list
+from cotenant.procfs import format_list
 from cotenant.suite.cells import expand, fitting
 from cotenant.suite.jobfile import Job
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import get_args
 
-from cotenant.findings.finding import Severity
+from cotenant.finding import Severity
 
 PACKAGE = Path(__file__).resolve().parents[1]
 SEVERITIES = get_args(Severity)

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
+from cotenant.finding import Finding, Severity
 from cotenant.findings.facts import Facts
-from cotenant.findings.finding import Finding, Severity
 
 Group = Literal["isolation", "processors", "memory", "devices", "disk", "software", "data"]
 

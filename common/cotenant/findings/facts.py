@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from cotenant.findings.finding import Finding
+from cotenant.finding import Finding
 from cotenant.isolation.plan import Plan
 from cotenant.machine.cpu import Clocking
 from cotenant.machine.device_state import DeviceState

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 from cotenant.isolation import namespaces
 from cotenant.isolation.plan import Slice
-from cotenant.machine.cpulist import format_list
+from cotenant.procfs import format_list
 
 PIDS_MAX = 16384
 """Far above what training needs, and half of what a small host can hold: a fork bomb ends in its own slice."""

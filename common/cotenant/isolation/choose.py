@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cotenant.errors import IsolationError
-from cotenant.findings.finding import Finding
+from cotenant.finding import Finding
 from cotenant.isolation.backend import Backend, Refusal
 from cotenant.isolation.enabling import enabled_by
 from cotenant.isolation.loose import Affinity, NoIsolation

@@ -9,7 +9,7 @@ from itertools import chain, zip_longest
 from typing import Literal
 
 from cotenant.errors import CotenantError
-from cotenant.findings.finding import Finding
+from cotenant.finding import Finding
 from cotenant.isolation.deal import Hand, cores_by_node, deal
 from cotenant.isolation.memory_shares import Mems, equal_share, memory_nodes, reserve_of
 from cotenant.isolation.plan_findings import (

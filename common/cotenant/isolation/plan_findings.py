@@ -6,12 +6,12 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from cotenant.findings.finding import Finding
+from cotenant.finding import Finding
 from cotenant.isolation.deal import mixtures
 from cotenant.isolation.memory_shares import gib
 from cotenant.machine.accelerators import Accelerator
-from cotenant.machine.cpulist import format_list
 from cotenant.machine.topology import Machine
+from cotenant.procfs import format_list
 
 if TYPE_CHECKING:
     from cotenant.isolation.plan import Slice

@@ -11,8 +11,8 @@ from cotenant.isolation.backend import PIDS_MAX, Counters, Entry, NotIsolatedErr
 from cotenant.isolation.plan import Slice
 from cotenant.isolation.shares import pids_share
 from cotenant.isolation.v1group import Group
-from cotenant.machine.cpulist import format_list
 from cotenant.machine.limits import V2
+from cotenant.procfs import format_list
 
 
 class V1Slice:

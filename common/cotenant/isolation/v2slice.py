@@ -11,7 +11,7 @@ from cotenant.isolation.backend import PIDS_MAX, Counters, Entry, NotIsolatedErr
 from cotenant.isolation.plan import Slice
 from cotenant.isolation.shares import pids_share
 from cotenant.isolation.v2group import Group
-from cotenant.machine.cpulist import format_list
+from cotenant.procfs import format_list
 
 
 class V2Slice:

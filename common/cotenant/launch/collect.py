@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from cotenant.findings.finding import Finding
+from cotenant.finding import Finding
 from cotenant.isolation.backend import Backend, expected
 from cotenant.isolation.enabling import enabled_by
 from cotenant.isolation.plan import Slice

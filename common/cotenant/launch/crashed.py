@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from cotenant.findings.finding import Finding
+from cotenant.finding import Finding
 from cotenant.launch.log_end import log_end
 
 TAIL_BYTES = 1 << 14

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cotenant.errors import EXIT_FOREIGN_FILES
+from cotenant.finding import Finding
 from cotenant.findings.check import listed
-from cotenant.findings.finding import Finding
 from cotenant.isolation.backend import RunName
 from cotenant.isolation.processes import kill_marked
 from cotenant.launch.environment import SOURCE_ROOT

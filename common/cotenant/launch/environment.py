@@ -12,8 +12,8 @@ from cotenant.isolation.backend import RunName
 from cotenant.isolation.plan import Slice
 from cotenant.launch.places import Places
 from cotenant.machine.accelerators import VISIBILITY, visible_variables
-from cotenant.machine.cpulist import format_list
 from cotenant.machine.topology import Machine
+from cotenant.procfs import format_list
 from cotenant.protocol.messages import (
     GROUP_VARIABLE,
     LOG_VARIABLE,

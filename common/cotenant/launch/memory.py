@@ -9,8 +9,8 @@ from cotenant.isolation.backend import Counters, ReadBack
 from cotenant.launch.command import BATCH_FLAGS, number_asked
 from cotenant.launch.tenant import Tenant
 from cotenant.machine.counts import memory_kills
-from cotenant.machine.cpulist import format_list
 from cotenant.machine.kernel_log import KernelLog, MemoryKill
+from cotenant.procfs import format_list
 from cotenant.results.said import said
 
 NEAR_LIMIT = 0.99

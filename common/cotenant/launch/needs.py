@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from cotenant.errors import CotenantError
+from cotenant.finding import Finding
 from cotenant.findings.facts import JobNeeds
-from cotenant.findings.finding import Finding
 from cotenant.isolation.choose import Chosen
 from cotenant.launch.data import maker_of, named_inputs
 from cotenant.launch.imports import missing_packages

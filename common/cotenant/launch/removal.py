@@ -9,7 +9,7 @@ import stat
 from collections.abc import Iterable
 from pathlib import Path
 
-from cotenant.findings.finding import Finding
+from cotenant.finding import Finding
 
 REMEDY = "Remove it by hand, as root where it is another user's."
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cotenant.errors import CotenantError
-from cotenant.findings.finding import Finding
+from cotenant.finding import Finding
 from cotenant.isolation.backend import RunName
 from cotenant.isolation.choose import Chosen
 from cotenant.isolation.memory_shares import Mems
@@ -18,8 +18,8 @@ from cotenant.launch.environment import added_environment, free_ports, job_varia
 from cotenant.launch.places import Places
 from cotenant.launch.tenant import Order
 from cotenant.launch.terms import USUAL_TERMS, Terms
-from cotenant.machine.cpulist import format_list
 from cotenant.machine.topology import Machine
+from cotenant.procfs import format_list
 from cotenant.results.row import SOLO
 from cotenant.suite.cells import Cell, arguments, expand, fitting
 from cotenant.suite.jobfile import Job, Suite

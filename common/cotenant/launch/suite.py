@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cotenant.errors import IsolationError
+from cotenant.finding import Finding, survived
 from cotenant.findings.check import ask_all, many
 from cotenant.findings.facts import Isolation
-from cotenant.findings.finding import Finding, survived
 from cotenant.findings.gather import gather, nvidia_places
 from cotenant.findings.surroundings import SURROUNDINGS
 from cotenant.isolation.backend import NotIsolatedError
@@ -39,10 +39,10 @@ from cotenant.launch.reaper import Reaper
 from cotenant.launch.removal import REMEDY, cleared, remove_tree
 from cotenant.launch.start import Options, Resolver, Start
 from cotenant.machine.counts import HostCounts, host_counts, since
-from cotenant.machine.cpulist import format_list
 from cotenant.machine.limits import cgroup_mounts
 from cotenant.machine.topology import discover
 from cotenant.meters.choose import meters_of
+from cotenant.procfs import format_list
 from cotenant.results.reserve import Reserve
 from cotenant.results.store import prepare_directory, write_whole
 from cotenant.results.summary import Summary, launch_line, total_line

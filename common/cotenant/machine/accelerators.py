@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from cotenant.machine.kernel_files import read_int
+from cotenant.procfs import read_int
 
 Vendor = Literal["nvidia", "amd", "intel"]
 

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from cotenant.machine.accelerators import Accelerator, pci_node
-from cotenant.machine.kernel_files import fields, numbered, read_int, read_text, to_int
 from cotenant.machine.visibility import select
+from cotenant.procfs import fields, numbered, read_int, read_text, to_int
 
 _HEAPS_OF_THE_DEVICE = (1, 2)  # HSA_HEAPTYPE_FRAME_BUFFER_PUBLIC and _PRIVATE
 _ROCR, _HIP, _CUDA = "ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES"

@@ -10,8 +10,8 @@ from typing import Any
 
 from cotenant.machine.cpu import thermal_throttles
 from cotenant.machine.device_state import Slowed, slowed
-from cotenant.machine.kernel_files import fields, read_text, to_int
 from cotenant.machine.load import processor_ticks
+from cotenant.procfs import fields, read_text, to_int
 
 
 @dataclass(frozen=True, slots=True)

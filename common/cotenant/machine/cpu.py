@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from cotenant.machine.kernel_files import read_int, read_text
+from cotenant.procfs import read_int, read_text
 
 _CPU = "sys/devices/system/cpu"
 

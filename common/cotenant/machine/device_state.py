@@ -11,8 +11,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from cotenant.machine.kernel_files import read_text
 from cotenant.machine.nvml import asked, handles, session, text
+from cotenant.procfs import read_text
 
 # Values of nvml.h, which stand-ins and old bindings need not name.
 _UNCORRECTED, _SINCE_REBOOT = 1, 0

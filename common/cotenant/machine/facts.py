@@ -6,9 +6,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from cotenant.machine.cpulist import format_list
 from cotenant.machine.software import git_state, software
 from cotenant.machine.topology import Machine
+from cotenant.procfs import format_list
 
 
 def machine_facts(machine: Machine, checkout: Path) -> dict[str, Any]:

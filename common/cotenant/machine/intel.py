@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from cotenant.machine.accelerators import Accelerator, pci_node
-from cotenant.machine.kernel_files import fields, numbered, read_int, read_text
+from cotenant.procfs import fields, numbered, read_int, read_text
 
 _DRIVERS = ("xe", "i915")
 _BUILT_IN = "00:02.0"  # where every processor's own graphics lie

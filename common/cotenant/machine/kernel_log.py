@@ -12,7 +12,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from cotenant.machine.cpulist import parse
+from cotenant.procfs import parse_list
 
 RECORD_BYTES = 8192
 _SUMMARY = re.compile(
@@ -77,8 +77,8 @@ def parse_kill(record: str) -> MemoryKill | None:
         return None
     nodes: tuple[int, ...] = ()
     if match["constraint"] == "CPUSET":
-        nodes = parse(match["allowed"])
+        nodes = parse_list(match["allowed"])
     elif match["constraint"] == "MEMORY_POLICY":
-        nodes = parse(match["nodemask"])
+        nodes = parse_list(match["nodemask"])
     limited = match["limited"] if match["constraint"] == "MEMCG" else None
     return MemoryKill(int(match["pid"]), match["victim"], limited, nodes)

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from cotenant.machine.kernel_files import fields, read_int, read_text, to_int
+from cotenant.procfs import fields, read_int, read_text, to_int
 
 V2 = ""
 """The key of the v2 hierarchy, as `/proc/self/cgroup` leaves its controllers empty."""

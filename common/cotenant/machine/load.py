@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from cotenant.machine.kernel_files import numbered, read_text, to_int
+from cotenant.procfs import numbered, read_text, to_int
 
 _LOOKS, _LOOK_S = 5, 0.002
 _WORTH_NAMING = 0.05

@@ -6,7 +6,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from cotenant.machine.kernel_files import fields, kilobytes, read_text
+from cotenant.procfs import fields, kilobytes, read_text
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from cotenant.machine.kernel_files import fields, read_text
+from cotenant.procfs import fields, read_text
 
 PACKAGES = ("torch", "torchvision", "numpy", "cotenant")
 _GIT_SECONDS = 2.0

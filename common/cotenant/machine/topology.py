@@ -11,9 +11,9 @@ from typing import Any
 from cotenant.machine.accelerators import Accelerator
 from cotenant.machine.amd import amd_accelerators
 from cotenant.machine.intel import intel_accelerators
-from cotenant.machine.kernel_files import fields, kilobytes, numbered, read_int, read_list, read_text, to_list
 from cotenant.machine.limits import cgroup_mounts, memory_limit, quota_processors
 from cotenant.machine.nvidia import nvidia_accelerators
+from cotenant.procfs import fields, kilobytes, numbered, read_int, read_list, read_text, to_list
 
 _CPU = "sys/devices/system/cpu"
 _NODE = "sys/devices/system/node"

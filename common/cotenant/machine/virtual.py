@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from cotenant.machine.kernel_files import fields, read_text
+from cotenant.procfs import fields, read_text
 
 _CONTAINERS = (
     (".dockerenv", "Docker"),

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cotenant.machine.kernel_files import numbered, read_int, read_text
 from cotenant.meters.sampler import Counted, Look
+from cotenant.procfs import numbered, read_int, read_text
 
 READABLE = "a bare machine with RAPL, and root's leave to read its counters: chmod a+r /sys/class/powercap/*/energy_uj"
 

@@ -7,7 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from cotenant.findings.finding import Severity
+from cotenant.finding import Severity
 from cotenant.results.detail import Detail
 from cotenant.results.record import portable
 from cotenant.results.row import Row

@@ -11,7 +11,7 @@ from itertools import groupby
 from rich.console import Console
 from rich.text import Text
 
-from cotenant.findings.finding import Finding
+from cotenant.finding import Finding
 from cotenant.report.efficiency import efficiency_lines
 from cotenant.report.numbers import ABSENT, at_most, interval, percent, rate
 from cotenant.report.printable import printable

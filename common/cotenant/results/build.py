@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from cotenant.findings.finding import Finding
+from cotenant.finding import Finding
 from cotenant.findings.rules import findings_of
 from cotenant.results.identity import unique_id
 from cotenant.results.measured import measured

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from cotenant.findings.finding import Severity
+from cotenant.finding import Severity
 from cotenant.results.detail import Detail
 
 ROWS = "cotenant-rows-1"

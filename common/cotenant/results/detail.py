@@ -13,7 +13,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from cotenant.findings.finding import Finding
+from cotenant.finding import Finding
 from cotenant.results.identity import unique_id
 from cotenant.results.meters import Meter, meters_of
 from cotenant.results.record import MOST, Meeting, Observed, Record

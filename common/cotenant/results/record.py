@@ -11,7 +11,7 @@ from typing import Any, Literal, get_args
 
 import msgspec
 
-from cotenant.findings.finding import Finding
+from cotenant.finding import Finding
 from cotenant.stats.budget import Amount
 from cotenant.stats.description import Description
 

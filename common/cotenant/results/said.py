@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from cotenant.findings.finding import Finding
+from cotenant.finding import Finding
 from cotenant.stats.budget import Amount
 
 

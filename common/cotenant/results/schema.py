@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from cotenant.findings.finding import Finding
+from cotenant.finding import Finding
 from cotenant.results.record import Enclosed, Meeting, Observed, Record, Train, TrainItem
 from cotenant.stats.budget import Amount
 from cotenant.stats.description import Description

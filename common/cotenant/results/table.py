@@ -12,7 +12,7 @@ from typing import overload
 import numpy as np
 import polars as pl
 
-from cotenant.findings.finding import Finding, Severity
+from cotenant.finding import Finding, Severity
 from cotenant.results.columns import COLUMNS, OBSERVATION_COLUMNS
 from cotenant.results.detail import Cell, Detail, Spans
 from cotenant.results.record import MOST, portable

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from cotenant.finding import Finding
 from cotenant.findings.check import Answer, Check, gib, listed
 from cotenant.findings.facts import Facts
-from cotenant.findings.finding import Finding
 from cotenant.findings.rules.device_in_use import OF_MPS
 from cotenant.machine.device_state import DeviceProcess
 

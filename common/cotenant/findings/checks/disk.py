@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from cotenant.finding import Finding, Severity
 from cotenant.findings.check import Answer, Check, gib
 from cotenant.findings.facts import Facts
-from cotenant.findings.finding import Finding, Severity
 from cotenant.machine.disk import Disk
 
 LITTLE, NONE = 5 << 30, 64 << 20

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from cotenant.finding import Finding
 from cotenant.findings.check import Answer, Check
 from cotenant.findings.facts import Facts
-from cotenant.findings.finding import Finding
 from cotenant.machine.cpu import Clocking
-from cotenant.machine.cpulist import format_list
+from cotenant.procfs import format_list
 
 SELF_GOVERNED = ("intel_pstate", "amd-pstate-epp")
 """With these drivers the hardware chooses, and "powersave" is not the governor of that name."""

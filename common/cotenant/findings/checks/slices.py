@@ -5,7 +5,7 @@ from __future__ import annotations
 from cotenant.findings.check import Answer, Check, gib, many
 from cotenant.findings.checks import container, locality, siblings
 from cotenant.findings.facts import Facts
-from cotenant.machine.cpulist import format_list
+from cotenant.procfs import format_list
 
 ELSEWHERE = container.OF_THE_PLAN + locality.OF_THE_PLAN + siblings.OF_THE_PLAN
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from cotenant.finding import Finding
 from cotenant.findings.check import Answer, Check
 from cotenant.findings.facts import Facts
-from cotenant.findings.finding import Finding
 
 MOST = 0.01
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from cotenant.finding import Finding
 from cotenant.findings.check import Answer, Check
 from cotenant.findings.facts import Facts, SelfTest
-from cotenant.findings.finding import Finding
 
 OPERATORS_MISSING = "torchvision::"
 """In the error of a torchvision whose compiled half was built for another torch: its operators are not registered."""

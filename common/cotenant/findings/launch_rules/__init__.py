@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from cotenant.findings.finding import Finding
+from cotenant.finding import Finding
 from cotenant.findings.launch_rules import different_work, no_speed_up, same_seed, slow_tenant
 
 if TYPE_CHECKING:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from cotenant.finding import Finding
 from cotenant.findings.check import listed
-from cotenant.findings.finding import Finding
 
 if TYPE_CHECKING:
     from cotenant.results.record import Record

@@ -6,8 +6,8 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from cotenant.finding import Finding
 from cotenant.findings.check import listed
-from cotenant.findings.finding import Finding
 
 if TYPE_CHECKING:
     from cotenant.results.record import Record

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from typing import TYPE_CHECKING
 
-from cotenant.findings.finding import Finding
+from cotenant.finding import Finding
 
 if TYPE_CHECKING:
     from cotenant.results.record import Record

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from cotenant.findings.finding import Finding, Severity
+from cotenant.finding import Finding, Severity
 from cotenant.findings.rules.kept import kept, waiting_share
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from cotenant.findings.finding import Finding, Severity
+from cotenant.finding import Finding, Severity
 
 if TYPE_CHECKING:
     from cotenant.results.record import Record

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cotenant.findings.finding import Finding
+from cotenant.finding import Finding
 from cotenant.findings.rules.kept import kept
 
 if TYPE_CHECKING:

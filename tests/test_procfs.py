@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cotenant.machine.cpulist import format_list, parse
+from cotenant.procfs import format_list, parse_list
 
 
 @pytest.mark.parametrize(
@@ -18,13 +18,13 @@ from cotenant.machine.cpulist import format_list, parse
     ],
 )
 def test_parse(text: str, ids: tuple[int, ...]) -> None:
-    assert parse(text) == ids
+    assert parse_list(text) == ids
 
 
 @pytest.mark.parametrize("text", ["a", "3-1", "-1", "1-", "1-2-3", "+1", "1_0", "²"])
 def test_parse_refuses(text: str) -> None:
     with pytest.raises(ValueError, match="in the list"):
-        parse(text)
+        parse_list(text)
 
 
 def test_format_list() -> None:
@@ -34,4 +34,4 @@ def test_format_list() -> None:
 
 @given(st.sets(st.integers(0, 300)))
 def test_round_trip(ids: set[int]) -> None:
-    assert parse(format_list(ids)) == tuple(sorted(ids))
+    assert parse_list(format_list(ids)) == tuple(sorted(ids))

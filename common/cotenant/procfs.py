@@ -1,11 +1,14 @@
-"""The one way to read a small kernel file: whole, stripped, and without an error where it is missing."""
+"""Small kernel files and their formats.
+
+Files are read whole, stripped, and without an error where they are missing. Lists of processors and nodes are
+written `0-3,8,10-11`.
+"""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from pathlib import Path
-
-from cotenant.machine import cpulist
 
 
 def read_text(path: Path, limit_bytes: int | None = None) -> str:
@@ -46,7 +49,7 @@ def read_list(path: Path) -> tuple[int, ...]:
 def to_list(text: str) -> tuple[int, ...]:
     """Return the ids of a list (`0-3,8`), or none where it is malformed."""
     try:
-        return cpulist.parse(text)
+        return parse_list(text)
     except ValueError:
         return ()
 
@@ -82,3 +85,37 @@ def numbered(directory: Path, prefix: str = "") -> tuple[int, ...]:
 def kilobytes(text: str) -> int:
     """Return the bytes that `24684084 kB` stands for, 0 where it is malformed."""
     return (to_int(text.removesuffix("kB").strip()) or 0) * 1024
+
+
+def parse_list(text: str) -> tuple[int, ...]:
+    """Return the listed ids, ascending and each once; raise ValueError where `text` is no such list."""
+    ids: set[int] = set()
+    for part in text.split(","):
+        word = part.strip()
+        if not word:
+            continue
+        first, dash, last = word.partition("-")
+        low = _number(first, text)
+        high = _number(last, text) if dash else low
+        if high < low:
+            raise ValueError(f"{word!r} in the list {text.strip()!r} runs backwards")
+        ids.update(range(low, high + 1))
+    return tuple(sorted(ids))
+
+
+def format_list(ids: Iterable[int]) -> str:
+    """Return the shortest list that `parse_list` reads back; an empty string for no ids."""
+    runs: list[list[int]] = []
+    for number in sorted(set(ids)):
+        if runs and number == runs[-1][1] + 1:
+            runs[-1][1] = number
+        else:
+            runs.append([number, number])
+    return ",".join(str(low) if low == high else f"{low}-{high}" for low, high in runs)
+
+
+def _number(word: str, text: str) -> int:
+    # isdigit alone admits superscripts and other scripts, int alone admits signs and underscores.
+    if not (word.isascii() and word.isdigit()):
+        raise ValueError(f"{word!r} in the list {text.strip()!r} is no number")
+    return int(word)
