@@ -14,8 +14,8 @@ from cotenant.datasets import files, makers, making, manifest, problems
 from cotenant.datasets.maker import Part, Recipe
 from cotenant.datasets.making import ensure
 from cotenant.datasets.manifest import present, read_manifest
-from cotenant.datasets.words import size_words
 from cotenant.errors import CotenantError
+from cotenant.text import size_words
 
 
 @pytest.fixture(autouse=True)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from cotenant.finding import Finding
-from cotenant.findings.check import Answer, ask_all, gib, listed
+from cotenant.findings.check import Answer, ask_all
 from cotenant.findings.checks import (
     backend,
     boost,
@@ -51,6 +51,7 @@ from cotenant.machine.load import Load, Spender
 from cotenant.machine.memory import HostMemory, SharedMemory
 from cotenant.machine.speed import Speed
 from cotenant.machine.virtual import Virtual
+from cotenant.text import gib, listed
 from findings.hosts import DISK, HOLDS_ALL, LOOSE, TESTED, asked, board, host, said, server
 from machine.invented import GIB, device, machine
 

@@ -9,9 +9,9 @@ from pathlib import Path
 from cotenant.commands.output import warn
 from cotenant.errors import CotenantError, did_you_mean
 from cotenant.launch.environment import SOURCE_ROOT
-from cotenant.report.printable import printable
 from cotenant.suite.cells import expand
 from cotenant.suite.jobfile import load, resolve_path
+from cotenant.text import printable
 
 
 def matches(name: str, pattern: str) -> bool:

@@ -24,7 +24,6 @@ from cotenant.report.comparison import (
     flagged,
     mixture,
 )
-from cotenant.report.printable import printable
 from cotenant.report.reader import may_leave
 from cotenant.results.asked import asked_in
 from cotenant.results.launches import Launches, launches_of
@@ -32,6 +31,7 @@ from cotenant.results.read import Records, read_records
 from cotenant.results.setting import differences, joint_setting
 from cotenant.results.skipped import said_of_skipped
 from cotenant.stats.comparison import LEAST_MARGIN, Verdict, aa_noise, margin_of
+from cotenant.text import printable
 
 FORMATS = {"md": as_markdown, "json": as_json, "junit": as_junit}
 

@@ -20,7 +20,6 @@ from cotenant.report import mlbench
 from cotenant.report import mlbench_text as text
 from cotenant.report.matrix import COLUMNS, matrix
 from cotenant.report.mlbench_html import Page, mlbench_html
-from cotenant.report.printable import printable
 from cotenant.report.reader import may_leave
 from cotenant.results.configurations import newest_work
 from cotenant.results.newest import newest_in
@@ -28,6 +27,7 @@ from cotenant.results.read import read_records
 from cotenant.results.skipped import said_of_skipped
 from cotenant.results.store import write_named
 from cotenant.results.targets import Target, targets_named
+from cotenant.text import printable
 
 CHECKOUT = SOURCE_ROOT.parent
 WIDTH = 160

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from cotenant.report.printable import printable
+from cotenant.text import printable
 
 if TYPE_CHECKING:
     from cotenant.report.live import LiveView

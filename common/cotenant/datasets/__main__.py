@@ -21,9 +21,9 @@ from cotenant.datasets.manifest import read_manifest
 from cotenant.datasets.order import Order
 from cotenant.datasets.problems import UNASKED_BYTES, ForeignFilesError, check_space
 from cotenant.datasets.progress import say
-from cotenant.datasets.words import size_words
 from cotenant.errors import EXIT_INTERRUPTED, EXIT_PASSED, CotenantError, did_you_mean
 from cotenant.protocol.messages import RUN_VARIABLE
+from cotenant.text import size_words
 
 if TYPE_CHECKING:
     from cotenant.datasets.real.order import RealOrder

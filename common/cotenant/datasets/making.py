@@ -23,8 +23,8 @@ from cotenant.datasets.manifest import FAKE, Manifest, read_manifest, write_mani
 from cotenant.datasets.order import Order
 from cotenant.datasets.problems import check_space, explained, refuse_foreign
 from cotenant.datasets.progress import say, shown
-from cotenant.datasets.words import size_words
 from cotenant.protocol.messages import RUN_VARIABLE
+from cotenant.text import size_words
 
 
 def ensure(root: Path, maker: Maker, size: str, *, seed: int = 0, processes: int | None = None) -> None:

@@ -10,8 +10,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from cotenant.datasets.manifest import FAKE, FILE_NAME, REAL, Manifest
-from cotenant.datasets.words import size_words
 from cotenant.errors import EXIT_FOREIGN_FILES, CotenantError
+from cotenant.text import size_words
 
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 _FORBIDDEN = (errno.EACCES, errno.EPERM, errno.EROFS)

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from cotenant.datasets.words import size_words
+from cotenant.text import size_words
 
 SECONDS_PER_LINE = 10.0
 

@@ -42,20 +42,3 @@ def ask_all(checks: Iterable[Check], facts: Facts) -> Iterator[tuple[Check, Answ
         answer = check.ask(facts)
         if answer is not None:
             yield check, answer
-
-
-def listed(items: Iterable[object], most: int = 4) -> str:
-    """Return `a, b, c and 5 more`."""
-    words = [str(item) for item in items]
-    more = f" and {len(words) - most} more" if len(words) > most else ""
-    return ", ".join(words[:most]) + more
-
-
-def many(count: int, noun: str, ending: str = "s") -> str:
-    """Return `1 tenant` or `2 tenants`."""
-    return f"{count} {noun}{'' if count == 1 else ending}"
-
-
-def gib(size_bytes: float) -> str:
-    """Return bytes as people compare memory: `1.50 GiB`, below a gibibyte `64 MiB`."""
-    return f"{size_bytes / 2**30:.2f} GiB" if size_bytes >= 2**30 else f"{size_bytes / 2**20:.0f} MiB"

@@ -14,7 +14,6 @@ from pathlib import Path
 
 from cotenant.errors import EXIT_FOREIGN_FILES
 from cotenant.finding import Finding
-from cotenant.findings.check import listed
 from cotenant.isolation.backend import RunName
 from cotenant.isolation.processes import kill_marked
 from cotenant.launch.environment import SOURCE_ROOT
@@ -23,6 +22,7 @@ from cotenant.launch.places import Places
 from cotenant.launch.start import Start
 from cotenant.protocol.messages import RUN_VARIABLE
 from cotenant.suite.cells import Cell, named_variables
+from cotenant.text import listed
 
 END_WAIT_S = 5.0
 

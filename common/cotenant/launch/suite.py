@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from cotenant.errors import IsolationError
 from cotenant.finding import Finding, survived
-from cotenant.findings.check import ask_all, many
+from cotenant.findings.check import ask_all
 from cotenant.findings.facts import Isolation
 from cotenant.findings.gather import gather, nvidia_places
 from cotenant.findings.surroundings import SURROUNDINGS
@@ -46,6 +46,7 @@ from cotenant.procfs import format_list
 from cotenant.results.reserve import Reserve
 from cotenant.results.store import prepare_directory, write_whole
 from cotenant.results.summary import Summary, launch_line, total_line
+from cotenant.text import many
 
 if TYPE_CHECKING:
     from cotenant.results.record import Record

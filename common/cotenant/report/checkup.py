@@ -10,9 +10,9 @@ from rich.padding import Padding
 from rich.text import Text
 
 from cotenant.findings.check import Answer, Check
-from cotenant.report.printable import printable
 from cotenant.report.reader import may_leave
 from cotenant.report.terminal import STYLES
+from cotenant.text import printable
 
 FINE = "ok"
 

@@ -12,10 +12,10 @@ from rich.table import Table
 from rich.text import Text
 
 from cotenant.report.numbers import ABSENT, rate
-from cotenant.report.printable import printable
 from cotenant.results.launches import Launches, LaunchRate, Work, difference_of, said_of_difference
 from cotenant.stats.comparison import LEAST_MARGIN, Comparison, Verdict, compare
 from cotenant.stats.holm import holm
+from cotenant.text import printable
 
 HOST = "host"
 DIFFERENCES = (*(one.name for one in fields(Work)), HOST)

@@ -7,10 +7,10 @@ from collections.abc import Iterator, Sequence
 from rich.text import Text
 
 from cotenant.report.numbers import ABSENT, rate
-from cotenant.report.printable import printable
 from cotenant.results.record import Record
 from cotenant.results.scaled import curves
 from cotenant.stats.scaling import Scaled, scaling
+from cotenant.text import printable
 
 COLUMNS = ("devices", "rate", "efficiency", "95 % interval", "n")
 

@@ -14,9 +14,9 @@ from rich.text import Text
 
 from cotenant.report.history import Series
 from cotenant.report.numbers import ABSENT, interval, rate
-from cotenant.report.printable import printable
 from cotenant.report.whole import natural_width
 from cotenant.stats.trend import Trend
+from cotenant.text import printable
 
 BARS = "▁▂▃▄▅▆▇█"
 SHOWN = 24

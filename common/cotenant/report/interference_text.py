@@ -15,10 +15,10 @@ from rich.text import Text
 
 from cotenant.report.interference import Block, Line, Mean
 from cotenant.report.numbers import ABSENT, interval, rate
-from cotenant.report.printable import printable
 from cotenant.report.whole import padded
 from cotenant.stats.interference import Ratio
 from cotenant.stats.launches import AcrossLaunches
+from cotenant.text import printable
 
 NAMED = ("job", "tenant")
 SPAN = ("95 % interval", "n")

@@ -18,9 +18,9 @@ from rich.table import Table
 from rich.text import Text
 
 from cotenant.report.numbers import ABSENT, rate
-from cotenant.report.printable import printable
 from cotenant.report.terminal import STYLES
 from cotenant.results.record import Record
+from cotenant.text import printable
 
 INTERVAL_S = 1.0
 """Between two drawings of one kind; the one before GO is a kind of its own, so that there are two a second at most."""

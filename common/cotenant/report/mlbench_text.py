@@ -10,7 +10,7 @@ from rich.text import Text
 from cotenant.report.matrix import MatrixRow, colour
 from cotenant.report.mlbench import CLASSIC_QUANTILE, CLASSIC_SPREAD, Classic, ClassicTotal, Failure, Result, Score
 from cotenant.report.numbers import ABSENT, percent
-from cotenant.report.printable import printable
+from cotenant.text import printable
 
 DEVICE_WIDTH = len("  100.0 (100.0 .. 100.0)")
 RESULT_COLUMNS = ("job", "n", "target", "perf_tgt", "sd%_tgt", "mean", "perf", "perf_pass", "sd%", "sd%_pass")

@@ -16,11 +16,11 @@ from cotenant.report.numbers import at_most, interval, percent, rate
 from cotenant.report.page_pictures import Picture, over_time_pictures
 from cotenant.report.pictures.strips import Strip, strips
 from cotenant.report.pictures.timeline import timeline
-from cotenant.report.printable import printable
 from cotenant.report.said import tenant_of
 from cotenant.report.summary import Estimate, Job, Summary
 from cotenant.results.detail import Detail
 from cotenant.results.meters import DEVICE_QUANTITIES
+from cotenant.text import printable
 
 LEAST_POINTS = 20
 

@@ -11,9 +11,9 @@ from markupsafe import Markup
 
 from cotenant.report.meters import NAMES
 from cotenant.report.pictures.course import FEW, Line, over_time
-from cotenant.report.printable import printable
 from cotenant.results.detail import Detail
 from cotenant.results.series import Kind, Series
+from cotenant.text import printable
 
 LEAST_LOOKS = 3
 """Fewer are no course: the mean says as much."""

@@ -14,12 +14,12 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from cotenant.findings.check import many
 from cotenant.report.numbers import ABSENT
 from cotenant.report.plan_cells import Names, core_rows, device_cells, style_of
 from cotenant.report.plan_shape import BoxShape, DeviceShape, PlanShape
 from cotenant.report.reader import may_leave
 from cotenant.report.terminal import STYLES
+from cotenant.text import many
 
 WIDEST = 120
 _FRAME = 4  # a box's two borders and the spaces inside them

@@ -10,10 +10,10 @@ from collections.abc import Iterator, Sequence
 from statistics import fmean
 
 from cotenant.report.numbers import ABSENT
-from cotenant.report.printable import printable
 from cotenant.report.scaling import Curves, Point, of_one_series
 from cotenant.stats.interval import half_width
 from cotenant.stats.launches import INTERVAL_LAUNCHES
+from cotenant.text import printable
 
 MARKDOWN = ("node_num", "gpu_num_per_node", "batch_size_per_device", "samples/s", "speedup")
 CSV = (

@@ -10,10 +10,10 @@ from dataclasses import asdict
 from typing import Any
 
 from cotenant.report.meters import device_load_percent
-from cotenant.report.printable import printable
 from cotenant.report.summary import Estimate, Job, Summary
 from cotenant.report.summary_text import LEFT, cells, header_of
 from cotenant.stats.interference import Ratio
+from cotenant.text import printable
 
 _COLUMNS = (
     *("suite", "host", "job", "group", "tenant", "unit", "rate", "low", "high", "launches", "observations", "spread"),

@@ -9,17 +9,16 @@ from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
-from cotenant.findings.check import many
 from cotenant.report.interference_text import launches_cell
 from cotenant.report.meters import device_load_percent
 from cotenant.report.numbers import ABSENT, at_most, interval, percent, rate
-from cotenant.report.printable import printable
 from cotenant.report.reader import may_leave
 from cotenant.report.said import SEVERITIES, Said
 from cotenant.report.summary import INVALID, PASSED, Estimate, Job, Summary
 from cotenant.report.terminal import STYLES
 from cotenant.report.whole import padded
 from cotenant.stats.interference import Ratio
+from cotenant.text import many, printable
 
 INTERFERENCE = "interference"
 MFU = "MFU"

@@ -12,12 +12,12 @@ from statistics import fmean
 from typing import Literal, NamedTuple
 
 from cotenant.errors import CotenantError, did_you_mean
-from cotenant.report.printable import printable
 from cotenant.report.summary import Job
 from cotenant.results.detail import Detail
 from cotenant.results.identity import job_and_cell
 from cotenant.results.systems import System, system_of
 from cotenant.stats.launches import across_launches
+from cotenant.text import printable
 
 Kind = Literal["throughput", "batch-size"]
 Per = Literal["watt", "price"]

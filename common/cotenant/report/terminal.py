@@ -14,11 +14,11 @@ from rich.text import Text
 from cotenant.finding import Finding
 from cotenant.report.efficiency import efficiency_lines
 from cotenant.report.numbers import ABSENT, at_most, interval, percent, rate
-from cotenant.report.printable import printable
 from cotenant.report.reader import may_leave
 from cotenant.results.record import Record
 from cotenant.results.row import SOLO
 from cotenant.stats.fairness import fairness
+from cotenant.text import printable
 
 COLUMNS = ("tenant", "rate", "95 % interval", "n", "spread", "overlap", "outcome")
 PLACES = 4

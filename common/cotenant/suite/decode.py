@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import NoReturn
 
 from cotenant.errors import CotenantError
-from cotenant.suite.place import at, kind, shown
+from cotenant.suite.place import at, kind
+from cotenant.text import quoted
 
 _WHITE = " \t\n\r"
 # What the resolved suite and the records can hold.
@@ -94,11 +95,11 @@ def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:
     found: dict[str, object] = {}
     for key, value in pairs:
         if key in found:
-            raise CotenantError(f"the key {shown(key)} stands twice in one object.", "Keep one of the two.")
+            raise CotenantError(f"the key {quoted(key)} stands twice in one object.", "Keep one of the two.")
         for text in (key, *(value if isinstance(value, list) else (value,))):
             if isinstance(text, str) and any(sign == "\0" or "\ud800" <= sign <= "\udfff" for sign in text):
                 raise CotenantError(
-                    f"{shown(text)} holds a NUL or half of a surrogate pair.",
+                    f"{quoted(text)} holds a NUL or half of a surrogate pair.",
                     "No program can be given such a text.",
                 )
         found[key] = value
@@ -108,14 +109,14 @@ def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:
 def _int(text: str) -> int:
     # The length comes first: int() refuses very long texts, and slowly.
     if len(text) > 20 or not _INT_LOW <= int(text) <= _INT_HIGH:
-        raise CotenantError(f"the number {shown(text)[1:-1]} needs more than 64 bits.", "Write it as a string.")
+        raise CotenantError(f"the number {quoted(text)[1:-1]} needs more than 64 bits.", "Write it as a string.")
     return int(text)
 
 
 def _float(text: str) -> float:
     value = float(text)
     if math.isinf(value):
-        raise CotenantError(f"the number {shown(text)[1:-1]} is too large.", "Write it as a string.")
+        raise CotenantError(f"the number {quoted(text)[1:-1]} is too large.", "Write it as a string.")
     return value
 
 

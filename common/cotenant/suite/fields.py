@@ -7,9 +7,10 @@ import re
 from typing import Literal
 
 from cotenant.errors import CotenantError, did_you_mean
-from cotenant.suite.place import at, kind, shown
+from cotenant.suite.place import at, kind
 from cotenant.suite.variables import VARIABLES, check_variables
 from cotenant.suite.words import Value, words
+from cotenant.text import quoted
 
 Group = Literal["student", "all"]
 Args = tuple[tuple[str, tuple[Value, ...]], ...]
@@ -25,7 +26,7 @@ def check_keys(entry: dict[str, object]) -> None:
     for key in entry:
         if key not in KEYS:
             remedy = f"{did_you_mean(key, KEYS)} A job's keys are {', '.join(KEYS)}.".strip()
-            raise CotenantError(f"unknown key {shown(key)}.", remedy)
+            raise CotenantError(f"unknown key {quoted(key)}.", remedy)
     for key in ("name", "cmd"):
         if key not in entry:
             raise CotenantError(f"the key '{key}' is missing.", f'Add "{key}": "...".')
@@ -44,7 +45,7 @@ def name_of(entry: dict[str, object]) -> str:
         wrong = f"is longer than {_NAME_BYTES} bytes"
     else:
         return name
-    raise CotenantError(f"the name {shown(name)} {wrong}.", "It becomes part of file names: choose another.")
+    raise CotenantError(f"the name {quoted(name)} {wrong}.", "It becomes part of file names: choose another.")
 
 
 def cmd_of(entry: dict[str, object]) -> str:
@@ -59,7 +60,7 @@ def args_of(entry: dict[str, object]) -> Args:
     """Return every argument with its values, one or more."""
     args: list[tuple[str, tuple[Value, ...]]] = []
     for key, value in _object(entry, "args").items():
-        with at(shown(key)):
+        with at(quoted(key)):
             check_variables(key)
             args.append((key, _values(key, value)))
     if math.prod(len(values) for _, values in args) > _CELLS:
@@ -92,7 +93,7 @@ def env_of(entry: dict[str, object]) -> tuple[tuple[str, str], ...]:
     """Return the environment that the job adds, variables not yet expanded."""
     env: list[tuple[str, str]] = []
     for name, value in _object(entry, "env").items():
-        with at(f"'env' {shown(name)}"):
+        with at(f"'env' {quoted(name)}"):
             if not _ENV_NAME.fullmatch(name):
                 raise CotenantError("this is no variable's name.", "Use letters, digits and _, no digit first.")
             if name in VARIABLES:
@@ -111,7 +112,7 @@ def _values(key: str, value: object) -> tuple[Value, ...]:
     if not key.startswith("-") and value != "":
         raise CotenantError(
             f'an argument without a dash is a positional, and its value is "", not {kind(value)}.',
-            f"{shown('--' + key)} would be a flag.",
+            f"{quoted('--' + key)} would be a flag.",
         )
     if value == []:
         raise CotenantError("the list of values is empty.", "Write one value or more, or leave the flag out.")

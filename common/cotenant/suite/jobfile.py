@@ -13,8 +13,9 @@ from cotenant.errors import CotenantError, did_you_mean
 from cotenant.suite import fields
 from cotenant.suite.decode import Entry, decode
 from cotenant.suite.fields import Args, Group
-from cotenant.suite.place import at, kind, shown
+from cotenant.suite.place import at, kind
 from cotenant.suite.words import Value
+from cotenant.text import quoted
 
 __all__ = ["Job", "Suite", "Value", "load", "resolve_path"]
 
@@ -71,7 +72,7 @@ def resolve_path(text: str, base_dirs: Sequence[Path]) -> Path:
     is_folder = text and _stands(path) == "directory"
     wrong = "is a directory" if is_folder else "is neither a file nor a profile"
     listed = f"The profiles are {', '.join(profiles)}." if profiles else "There are no profiles."
-    raise CotenantError(f"--jobs: {shown(text)} {wrong}.", f"{did_you_mean(path.stem, profiles)} {listed}".strip())
+    raise CotenantError(f"--jobs: {quoted(text)} {wrong}.", f"{did_you_mean(path.stem, profiles)} {listed}".strip())
 
 
 def _stands(path: Path) -> Literal["file", "directory", "nothing"]:
@@ -110,7 +111,7 @@ def _job(entry: Entry, number: int) -> Job:
     if not isinstance(raw, dict):
         raise CotenantError(f"{entry.place}: entry {number} is {kind(raw)}, not an object.", "Write {...} for a job.")
     name = raw.get("name")
-    with at(f"{entry.place}: job {shown(name)}" if isinstance(name, str) else f"{entry.place}: job {number}"):
+    with at(f"{entry.place}: job {quoted(name)}" if isinstance(name, str) else f"{entry.place}: job {number}"):
         fields.check_keys(raw)
         return Job(
             name=fields.name_of(raw),
@@ -146,4 +147,4 @@ def _check_labels(jobs: Sequence[Job]) -> None:
         labels = (f"{job.stem}.c{index}" for index in range(1, cells + 1) if cells > 1)
         for label in labels:
             if label in stems:
-                raise CotenantError(f"job {shown(label)} is called like a cell of {shown(job.stem)}.", "Rename one.")
+                raise CotenantError(f"job {quoted(label)} is called like a cell of {quoted(job.stem)}.", "Rename one.")

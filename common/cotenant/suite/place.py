@@ -1,4 +1,4 @@
-"""Where in a job file something is wrong, and how it is quoted."""
+"""Where in a job file something is wrong, and what stands there."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from cotenant.errors import CotenantError
-
-_SHOWN = 80
+from cotenant.text import quoted
 
 
 @contextmanager
@@ -19,12 +18,6 @@ def at(place: str) -> Iterator[None]:
         raise CotenantError(f"{place}: {error.sentence}", error.remedy) from None
 
 
-def shown(text: str) -> str:
-    """Quote `text` on one line, shortened where it is long."""
-    quoted = repr(text)
-    return quoted if len(quoted) <= _SHOWN else f"{quoted[:_SHOWN]}...'"
-
-
 def kind(value: object) -> str:
     """Name a decoded JSON value as its author would: `true`, `null`, `a list`, `the number 3` ..."""
     if value is None:
@@ -32,7 +25,7 @@ def kind(value: object) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, str):
-        return f"the string {shown(value)}"
+        return f"the string {quoted(value)}"
     if isinstance(value, int | float):
         return f"the number {value!r}"
     return "a list" if isinstance(value, list) else "an object"

@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection, Mapping
 
 from cotenant.errors import CotenantError, did_you_mean
-from cotenant.suite.place import shown
+from cotenant.text import quoted
 
 VARIABLES: tuple[str, ...] = (
     "JOB_RUNNER",
@@ -77,12 +77,12 @@ def _name(found: re.Match[str]) -> str | None:
         wrong = "a '${' without its '}'"
     else:
         wrong = "a '$' without a name after it"
-    raise CotenantError(f"{wrong} in {shown(found.string)}.", "Write $$ for a dollar sign.")
+    raise CotenantError(f"{wrong} in {quoted(found.string)}.", "Write $$ for a dollar sign.")
 
 
 def _check_known(name: str, text: str, known: Collection[str]) -> None:
     if name not in known:
         raise CotenantError(
-            f"unknown variable {shown(name)} in {shown(text)}.",
+            f"unknown variable {quoted(name)} in {quoted(text)}.",
             f"{did_you_mean(name, known)} Known are {', '.join(known)}.".strip(),
         )

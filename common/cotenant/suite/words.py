@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 
 from cotenant.errors import CotenantError
-from cotenant.suite.place import shown
+from cotenant.text import quoted
 
 Value = str | int | float
 
@@ -21,7 +21,7 @@ def words(value: Value) -> list[str]:
         return shlex.split(value)
     except ValueError as error:
         raise CotenantError(
-            f"{shown(value)} cannot be split as a shell would: {str(error).lower()}.",
+            f"{quoted(value)} cannot be split as a shell would: {str(error).lower()}.",
             "Close the quote, or escape it.",
         ) from None
 

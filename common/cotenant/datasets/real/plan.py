@@ -11,8 +11,8 @@ from cotenant.datasets.progress import say
 from cotenant.datasets.real.order import RealOrder
 from cotenant.datasets.real.real_set import ALL, VALIDATION
 from cotenant.datasets.transfer.part import Part
-from cotenant.datasets.words import size_words
 from cotenant.errors import CotenantError
+from cotenant.text import size_words
 
 
 def plan(order: RealOrder) -> Found:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from cotenant.finding import Finding
-from cotenant.findings.check import Answer, Check, listed
+from cotenant.findings.check import Answer, Check
 from cotenant.findings.facts import Facts
+from cotenant.text import listed
 
 
 def ask(facts: Facts) -> Answer | None:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from cotenant.finding import Finding
-from cotenant.findings.check import Answer, Check, listed
+from cotenant.findings.check import Answer, Check
 from cotenant.findings.facts import Facts
 from cotenant.findings.rules.device_in_use import OF_MPS
+from cotenant.text import listed
 
 
 def ask(facts: Facts) -> Answer | None:

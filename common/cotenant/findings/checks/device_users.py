@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from cotenant.finding import Finding
-from cotenant.findings.check import Answer, Check, gib, listed
+from cotenant.findings.check import Answer, Check
 from cotenant.findings.facts import Facts
 from cotenant.findings.rules.device_in_use import OF_MPS
 from cotenant.machine.device_state import DeviceProcess
+from cotenant.text import gib, listed
 
 
 def ask(facts: Facts) -> Answer | None:

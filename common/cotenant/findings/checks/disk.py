@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from cotenant.finding import Finding, Severity
-from cotenant.findings.check import Answer, Check, gib
+from cotenant.findings.check import Answer, Check
 from cotenant.findings.facts import Facts
 from cotenant.machine.disk import Disk
+from cotenant.text import gib
 
 LITTLE, NONE = 5 << 30, 64 << 20
 ELSEWHERE = "Name another place: --outdir for records, DATA_DIRECTORY for data, BASE for everything."

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from cotenant.finding import Finding
-from cotenant.findings.check import Answer, Check, listed
+from cotenant.findings.check import Answer, Check
 from cotenant.findings.facts import Facts
 from cotenant.machine.device_state import DeviceState
+from cotenant.text import listed
 
 NEARLY = 0.99
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from cotenant.finding import Finding
-from cotenant.findings.check import Answer, Check, gib
+from cotenant.findings.check import Answer, Check
 from cotenant.findings.facts import Facts
+from cotenant.text import gib
 
 LEAST = 1 << 30
 """Container engines give 64 MiB unless they are asked for more."""

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from cotenant.findings.check import Answer, Check, gib, many
+from cotenant.findings.check import Answer, Check
 from cotenant.findings.checks import container, locality, siblings
 from cotenant.findings.facts import Facts
 from cotenant.procfs import format_list
+from cotenant.text import gib, many
 
 ELSEWHERE = container.OF_THE_PLAN + locality.OF_THE_PLAN + siblings.OF_THE_PLAN
 

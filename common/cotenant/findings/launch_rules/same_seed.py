@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from cotenant.finding import Finding
-from cotenant.findings.check import listed
+from cotenant.text import listed
 
 if TYPE_CHECKING:
     from cotenant.results.record import Record

@@ -7,8 +7,8 @@ from matplotlib.ticker import MaxNLocator
 
 from cotenant.report.interference import Block
 from cotenant.report.pictures.canvas import ACCENT, INK, LINE, PAPER, bands, svg
-from cotenant.report.printable import printable
 from cotenant.stats.interference import Ratio
+from cotenant.text import printable
 
 LEAST_LINES = 2
 NAME_LENGTH = 14

@@ -10,11 +10,11 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
 from cotenant.report.pictures.canvas import ACCENT, INK, LINE, PAPER, SOFT, WASH, bands, boxes, svg
-from cotenant.report.printable import printable
 from cotenant.report.said import tenant_of
 from cotenant.results.detail import Detail, Spans
 from cotenant.results.record import Meeting
 from cotenant.stats.overlap import common_load
+from cotenant.text import printable
 
 BOXES = 150
 """So many boxes of observations a tenant at most: more could not be told apart."""

@@ -1,0 +1,49 @@
+"""Words that several rooms print alike: counted nouns, lists, sizes, and text from files made safe to print."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+_ESCAPE = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")
+_MOST_QUOTED = 80
+
+
+def many(count: int, noun: str, ending: str = "s") -> str:
+    """Return `1 tenant` or `2 tenants`."""
+    return f"{count} {noun}{'' if count == 1 else ending}"
+
+
+def listed(items: Iterable[object], most: int = 4) -> str:
+    """Return `a, b, c and 5 more`."""
+    words = [str(item) for item in items]
+    more = f" and {len(words) - most} more" if len(words) > most else ""
+    return ", ".join(words[:most]) + more
+
+
+def gib(size_bytes: float) -> str:
+    """Return bytes as people compare memory: `1.50 GiB`, below a gibibyte `64 MiB`."""
+    return f"{size_bytes / 2**30:.2f} GiB" if size_bytes >= 2**30 else f"{size_bytes / 2**20:.0f} MiB"
+
+
+def size_words(size_bytes: int) -> str:
+    """Return bytes in decimal units, as files and downloads are counted: `31 MB`, `9.6 GB`."""
+    size = float(size_bytes)
+    units = ["bytes", "kB", "MB", "GB", "TB"]
+    while size >= 999.5 and len(units) > 1:
+        size /= 1000
+        del units[0]
+    unit = units[0]
+    return f"{size:.1f} {unit}" if size < 9.95 and unit != "bytes" else f"{size:.0f} {unit}"
+
+
+def quoted(text: str) -> str:
+    """Quote `text` on one line, shortened where it is long."""
+    quotation = repr(text)
+    return quotation if len(quotation) <= _MOST_QUOTED else f"{quotation[:_MOST_QUOTED]}...'"
+
+
+def printable(text: str) -> str:
+    """Return a text from a file or a log as one line, without a terminal's control sequences."""
+    line = " ".join(_ESCAPE.sub("", text).split())
+    return "".join(char if char.isprintable() else "?" for char in line)
