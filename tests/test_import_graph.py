@@ -14,7 +14,7 @@ ROOMS = sorted(path.name for path in PACKAGE.iterdir() if (path / "__init__.py")
 PURE = ("suite", "machine", "isolation", "protocol", "datasets", "stats", "results")
 HEAVY = ("torch", "numpy", "scipy", "rich", "polars")
 # The ground: what every room may use.
-COMMON = {"errors", "finding", "procfs", "text"}
+COMMON = {"checkout", "errors", "finding", "procfs", "text"}
 
 
 def imported(path: Path) -> set[str]:

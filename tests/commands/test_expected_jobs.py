@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from cotenant.commands.choosing import expected_jobs
+from cotenant.commands.flags import expected_jobs
 
 SIZES = {"--batch-size": [64, 128]}
 

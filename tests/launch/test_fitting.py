@@ -17,7 +17,7 @@ def resolver(count: int, *words: str) -> Resolver:
     """For a machine of so many devices."""
     given = suite_parser("", "", "").parse_words(["--jobs", "scaling", *words])
     there = machine(cores=count, devices=tuple(map(device, range(count))))
-    return Resolver(options_of(given, ()), there, Chosen(NoIsolation()))
+    return Resolver(options_of(given, (), there), there, Chosen(NoIsolation()))
 
 
 @pytest.fixture(autouse=True)

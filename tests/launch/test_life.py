@@ -18,7 +18,7 @@ from cotenant.launch.life import Life
 from cotenant.launch.rank import Rank
 from cotenant.launch.tenant import Tenant
 from cotenant.launch.watch import rank_death, said_of_failure
-from cotenant.protocol.logs import rank_log
+from cotenant.protocol.messages import rank_log
 from tenants.suites import until
 
 # PIDFD_INFO_EXIT came with Linux 6.15.

@@ -30,7 +30,8 @@ def asked(
     path = folder / "jobs.json"
     path.write_text(json.dumps(list(jobs)))
     given = suite_parser("", "", "").parse_words(["--jobs", str(path), "--users", "2"])
-    return needs_of(options_of(given, ()), machine(cores=4), Chosen(NoIsolation()))
+    there = machine(cores=4)
+    return needs_of(options_of(given, (), there), there, Chosen(NoIsolation()))
 
 
 def job(name: str, **args: Any) -> dict[str, Any]:

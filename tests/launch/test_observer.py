@@ -142,13 +142,15 @@ def test_the_load_is_expected_to_take_what_the_slowest_last_warm_up_batch_says(
 def test_a_suite_tells_of_its_launches(loose: Suites, monkeypatch: pytest.MonkeyPatch) -> None:
     from cotenant.commands.run import options_of, suite_parser
     from cotenant.launch.suite import SuiteRun
+    from cotenant.machine.topology import discover
 
     for name, value in loose.environment.items():
         monkeypatch.setenv(name, value)
     jobs = loose.jobs([job("plain.sh", "0", name="a"), job("plain.sh", "0", "3", name="b")])
     given = suite_parser("run.sh", "", "").parse_args(["--jobs", str(jobs), "--isolation", "none", "--users", "2"])
     heard, lines = Heard(), list[str]()
-    SuiteRun(options_of(given, ())).run(lines.append, heard)
+    machine = discover()
+    SuiteRun(options_of(given, (), machine), machine).run(lines.append, heard)
     told = [one for one in heard.told if one[0] in ("launch", "ended")]
     assert told == [("launch", (1, "a", 2)), ("ended", 2), ("launch", (2, "b", 2)), ("ended", 2)]
     assert [line[:20] for line in lines[:2]] == ["[ 1/ 2][  /  ] PASSE", "[ 2/ 2][ 2/ 2] FAILE"]

@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cotenant.errors import CotenantError
-from cotenant.suite.jobfile import Job
-from cotenant.suite.select import select
+from cotenant.suite.jobfile import Job, select
 
 
 def job(name: str, stem: str = "") -> Job:

@@ -3,9 +3,9 @@
 import os
 from pathlib import Path
 
+from cotenant.checkout import SOURCE_ROOT
 from cotenant.isolation.backend import Counters, Entry, NotIsolatedError, ReadBack, RunName
 from cotenant.isolation.plan import Slice
-from cotenant.launch.environment import SOURCE_ROOT
 from cotenant.launch.tenant import Order
 
 

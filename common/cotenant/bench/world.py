@@ -20,8 +20,7 @@ from torch.nn.parallel import DistributedDataParallel
 from cotenant.bench.device import Device
 from cotenant.bench.outcome import BenchmarkError
 from cotenant.procfs import parse_list
-from cotenant.protocol.logs import rank_log
-from cotenant.protocol.messages import LOG_VARIABLE, RANKS_VARIABLE
+from cotenant.protocol.messages import LOG_VARIABLE, RANKS_VARIABLE, rank_log
 
 T = TypeVar("T")
 GATHER_LIMIT = timedelta(seconds=60)

@@ -8,13 +8,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from cotenant.checkout import CHECKOUT
 from cotenant.commands.flags import at_dashes
-from cotenant.commands.run import CHECKOUT, options_of, parse, suite_parser
+from cotenant.commands.run import options_of, parse, suite_parser
 from cotenant.errors import CotenantError, did_you_mean
 from cotenant.launch.start import Options
 from cotenant.launch.suite import SuiteRun
 from cotenant.machine.facts import machine_facts
-from cotenant.machine.topology import discover
+from cotenant.machine.topology import Machine, discover
 from cotenant.results.detail import Detail
 from cotenant.results.launches import Launches, difference_of, launches_of, said_of_difference
 from cotenant.results.read import read_details, read_records
@@ -30,12 +31,13 @@ def launch_again(place: Path, b: Launches, cells: Sequence[str], words: Sequence
     `words` are flags of `run`. Also returns what cut it short, if anything did. Raises CotenantError where this is not
     the host, the devices and the software of B, or the work not B's.
     """
-    options = _options(place, words)
+    machine = discover()
+    options = _options(place, words, machine)
     jobs = _jobs(options, cells)
-    _check_setting(place, cells, options)
+    _check_setting(place, cells, options, machine)
     for turn in range(max(len(b.of[cell]) for cell in cells)):
         due = tuple(jobs[cell] for cell in cells if len(b.of[cell]) > turn)
-        run = SuiteRun(replace(options, jobs=due, uid=_next_uid(b, cells) + turn))
+        run = SuiteRun(replace(options, jobs=due, uid=_next_uid(b, cells) + turn), machine)
         run.settle()
         if turn == 0:
             _tell("\n".join(run.heading()))
@@ -53,7 +55,7 @@ def _tell(line: str) -> None:
     print(line, file=sys.stderr, flush=True)
 
 
-def _options(place: Path, words: Sequence[str]) -> Options:
+def _options(place: Path, words: Sequence[str], machine: Machine) -> Options:
     """Return the options of the runs, with an output directory in which nothing lies yet."""
     ours, others = at_dashes(words)
     given = parse(
@@ -70,7 +72,7 @@ def _options(place: Path, words: Sequence[str]) -> Options:
         raise CotenantError(f"{given.outdir} lies in B, whose launches do not count again.", "Name another --outdir.")
     if given.outdir.exists() and (not given.outdir.is_dir() or any(given.outdir.iterdir())):
         raise CotenantError(f"{given.outdir} holds something already.", "Remove it, or add -- --outdir ANOTHER.")
-    return options_of(given, others)
+    return options_of(given, others, machine)
 
 
 def _jobs(options: Options, cells: Sequence[str]) -> dict[str, Job]:
@@ -91,9 +93,9 @@ def _next_uid(b: Launches, cells: Sequence[str]) -> int:
     return 1 + max(one.run_id for cell in cells for one in b.of[cell])
 
 
-def _check_setting(place: Path, cells: Sequence[str], options: Options) -> None:
+def _check_setting(place: Path, cells: Sequence[str], options: Options, machine: Machine) -> None:
     """Raise CotenantError unless B ran on this host, with these devices and this software, and from a file so named."""
-    now = _host_and_versions(machine_facts(discover(), CHECKOUT))
+    now = _host_and_versions(machine_facts(machine, CHECKOUT))
     for detail in read_details([place]):
         if not isinstance(detail, Detail) or detail.row.name not in cells:
             continue

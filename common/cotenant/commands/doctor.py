@@ -39,7 +39,8 @@ def main(argv: Sequence[str]) -> int:
     """Print every check's answer. Returns 0, or 1 where a finding is an error; raises CotenantError for wrong usage."""
     ours, others = at_dashes(argv)
     given = _parse(ours)
-    answers = list(ask_all(CHECKS, examine(options_of(given, others), quick=given.quick)))
+    machine = discover()
+    answers = list(ask_all(CHECKS, examine(options_of(given, others, machine), machine, quick=given.quick)))
     if given.json:
         tell(json.dumps([_plain(check, answer) for check, answer in answers], indent=1))
     else:
@@ -49,12 +50,11 @@ def main(argv: Sequence[str]) -> int:
     return EXIT_FAILED if any(answer.severity == "error" for _, answer in answers) else EXIT_PASSED
 
 
-def examine(options: Options, quick: bool) -> Facts:
+def examine(options: Options, machine: Machine, quick: bool) -> Facts:
     """Return the facts about this host and what `options` would run on it; `quick`: without what takes seconds."""
     # First, while nothing of our own runs.
     load = load_over(WINDOW_S)
     speed = None if quick else speed_over(SPEED_WINDOW_S)
-    machine = discover()
     facts = gather(machine, options.places.purposes, load)
     isolation, chosen = _isolation(options)
     plan, refusal = _plan(options, machine, chosen)

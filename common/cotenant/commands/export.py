@@ -8,7 +8,6 @@ from pathlib import Path
 
 import polars as pl
 
-from cotenant.commands.choosing import matches
 from cotenant.commands.flags import Parser, add_records
 from cotenant.commands.output import warn
 from cotenant.errors import EXIT_PASSED, CotenantError
@@ -16,6 +15,7 @@ from cotenant.results.exporting import OTHER_FILE, WRITERS, observation_frames, 
 from cotenant.results.skipped import Skipped
 from cotenant.results.store import prepare_directory
 from cotenant.results.table import JOB, OBSERVATION_SCHEMA, SCHEMA
+from cotenant.suite.jobfile import matches
 
 
 def main(argv: Sequence[str]) -> int:

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from cotenant.commands.choosing import chosen_names
-from cotenant.commands.flags import Parser
+from cotenant.checkout import base_directory
+from cotenant.commands.flags import Parser, chosen_names
 from cotenant.commands.output import tell, warn
 from cotenant.errors import EXIT_PASSED, CotenantError, did_you_mean
-from cotenant.launch.places import base_directory
 from cotenant.report import history_text
 from cotenant.report.history import Series, series_of
 from cotenant.report.reader import may_leave

@@ -11,11 +11,10 @@ from pathlib import Path
 
 import polars as pl
 
-from cotenant.commands.choosing import expected_jobs
-from cotenant.commands.flags import Parser
+from cotenant.checkout import CHECKOUT
+from cotenant.commands.flags import Parser, expected_jobs
 from cotenant.commands.output import warn
 from cotenant.errors import EXIT_PASSED, CotenantError
-from cotenant.launch.environment import SOURCE_ROOT
 from cotenant.report import mlbench
 from cotenant.report import mlbench_text as text
 from cotenant.report.matrix import COLUMNS, matrix
@@ -29,7 +28,6 @@ from cotenant.results.store import write_named
 from cotenant.results.targets import Target, targets_named
 from cotenant.text import printable
 
-CHECKOUT = SOURCE_ROOT.parent
 WIDTH = 160
 
 

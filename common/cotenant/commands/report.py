@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from cotenant.commands.choosing import chosen_names, expected_jobs
-from cotenant.commands.flags import Parser, add_records
+from cotenant.checkout import CHECKOUT
+from cotenant.commands.flags import Parser, add_records, chosen_names, expected_jobs
 from cotenant.commands.output import tell, warn
 from cotenant.errors import EXIT_PASSED, CotenantError, did_you_mean
-from cotenant.launch.environment import SOURCE_ROOT
 from cotenant.report import interference_text, mlbench, scaling, scaling_text, summary_files, summary_text, tables
 from cotenant.report.interference import apart, interference_blocks
 from cotenant.report.reader import may_leave
@@ -31,7 +30,6 @@ from cotenant.results.targets import REFERENCE, Target, save_targets, targets_na
 if TYPE_CHECKING:
     from rich.console import Console
 
-CHECKOUT = SOURCE_ROOT.parent
 TARGETS = CHECKOUT / "targets"
 LIMITS = "V100"
 """Whose least shares and most spreads new targets take over, where --targets names nobody's."""

@@ -4,39 +4,39 @@ from __future__ import annotations
 
 import argparse
 import os
+import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
+from cotenant.checkout import CHECKOUT, base_directory
 from cotenant.commands.flags import Parser, add_slice_flags, at_dashes, duration, place, share
 from cotenant.commands.output import shown, tell
-from cotenant.commands.preview import dry_lines, show_lines
 from cotenant.errors import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_PASSED, CotenantError
 from cotenant.isolation.backend import RunName
 from cotenant.isolation.plan import tenants_by_default
 from cotenant.launch.cache import CACHE_POLICIES
-from cotenant.launch.environment import SOURCE_ROOT
-from cotenant.launch.places import Places, base_directory
-from cotenant.launch.start import Options
+from cotenant.launch.places import Places
+from cotenant.launch.start import Options, Start
 from cotenant.launch.suite import SuiteRun
 from cotenant.launch.terms import READY_LIMIT_S, TIMEOUT_S, Terms
 from cotenant.machine.topology import Machine, discover
-from cotenant.suite.jobfile import load, resolve_path
-from cotenant.suite.select import select
-
-CHECKOUT = SOURCE_ROOT.parent
+from cotenant.procfs import format_list
+from cotenant.suite.cells import expand, fitting
+from cotenant.suite.jobfile import Job, load, resolve_path, select
 
 
 def main(argv: Sequence[str]) -> int:
     """Run a suite. Returns 0 all passed, 1 a job failed, 130 interrupted; raises CotenantError for the rest."""
     ours, others = at_dashes(argv)
     given = _parse(ours)
-    options = options_of(given, others)
+    machine = discover()
+    options = options_of(given, others, machine)
     if given.show:
-        tenants = tenants_by_default(discover(), options.users)
+        tenants = tenants_by_default(machine, options.users)
         tell("\n".join(show_lines(options.jobs, tenants, options.solo)))
         return EXIT_PASSED
-    run = SuiteRun(options)
+    run = SuiteRun(options, machine)
     if given.dry:
         tell("\n".join([*run.left_out, *dry_lines(run.starts, run.chosen.backend.name)]))
         return EXIT_PASSED
@@ -143,11 +143,14 @@ def parse(parser: Parser, words: Sequence[str]) -> argparse.Namespace:
     return parser.parse_words(words, "--help lists the flags; a benchmark's own stand after --.")
 
 
-def options_of(given: argparse.Namespace, extra: tuple[str, ...]) -> Options:
-    """Return what is asked for. Raises CotenantError for what makes no sense, and for a wrong job file."""
+def options_of(given: argparse.Namespace, extra: tuple[str, ...], machine: Machine) -> Options:
+    """Return what is asked for; without `--jobs` the machine decides which suite.
+
+    Raises CotenantError for what makes no sense, and for a wrong job file.
+    """
     if given.uid < 0:
         raise CotenantError("--uid must not be negative.")
-    path = resolve_path(given.jobs, [Path.cwd(), CHECKOUT]) if given.jobs is not None else default_jobs(discover())
+    path = resolve_path(given.jobs, [Path.cwd(), CHECKOUT]) if given.jobs is not None else default_jobs(machine)
     suite = load(path)
     base = base_directory()
     output = (given.outdir or Path(os.environ.get("OUTPUT_DIRECTORY") or base / "output")).absolute()
@@ -179,6 +182,32 @@ def options_of(given: argparse.Namespace, extra: tuple[str, ...]) -> Options:
         raise_error=given.raise_error,
         extra=extra,
     )
+
+
+def show_lines(jobs: Iterable[Job], tenants: int, solo: bool = False) -> Iterator[str]:
+    """Yield a line per job: its name, group, how many cells run, command. With `solo` each tenant also runs alone."""
+    for job in jobs:
+        every, cells = len(expand(job)), len(fitting(job, tenants))
+        of = f" of {every}" if cells < every else ""
+        alone = f" + {cells * tenants} solo" if solo and tenants > 1 and job.group == "student" else ""
+        yield f"{job.stem:28} {job.group:8} {cells:3d} cell{'s' if cells > 1 else ' '}{of}{alone}  {job.cmd}"
+
+
+def dry_lines(starts: Iterable[Start], backend: str) -> Iterator[str]:
+    """Yield each tenant's slice, exact command, and what its environment has beyond the caller's."""
+    for start in starts:
+        for order, added in zip(start.orders, start.added, strict=True):
+            slice_ = order.slice
+            devices = ",".join(accelerator.uuid for accelerator in slice_.accelerators) or "none"
+            beside = "alone" if start.solo else f"of {len(start.orders)}"
+            yield f"{start.label}, tenant {slice_.tenant} {beside}"
+            yield (
+                f"  slice    processors {format_list(slice_.processors)}  nodes {format_list(slice_.nodes)}  "
+                f"memory {slice_.memory_bytes / 2**30:.2f} GiB  accelerators {devices}  by {backend}"
+            )
+            yield f"  command  {shlex.join(order.command)}"
+            yield from (f"  env      {name}={value}" for name, value in added.items())
+        yield from (f"  finding  {finding.sentence} {finding.remedy}".rstrip() for finding in start.findings)
 
 
 def default_jobs(machine: Machine) -> Path:

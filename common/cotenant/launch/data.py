@@ -12,11 +12,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from cotenant.checkout import SOURCE_ROOT
 from cotenant.errors import EXIT_FOREIGN_FILES
 from cotenant.finding import Finding
 from cotenant.isolation.backend import RunName
 from cotenant.isolation.processes import kill_marked
-from cotenant.launch.environment import SOURCE_ROOT
 from cotenant.launch.interruption import Interruption
 from cotenant.launch.places import Places
 from cotenant.launch.start import Start

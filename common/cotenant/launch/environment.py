@@ -8,6 +8,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from cotenant.checkout import SOURCE_ROOT
 from cotenant.isolation.backend import RunName
 from cotenant.isolation.plan import Slice
 from cotenant.launch.places import Places
@@ -29,7 +30,6 @@ THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"
 RANK_VARIABLES = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", RANKS_VARIABLE)
 """What a launcher says to its ranks: a pod's or a batch job's own would have every tenant wait for ranks elsewhere."""
 FIRST_PORT = 29500
-SOURCE_ROOT = Path(__file__).resolve().parents[2]
 
 
 def job_variables(

@@ -11,7 +11,7 @@ from importlib.util import find_spec
 from itertools import accumulate
 from pathlib import Path
 
-from cotenant.launch.environment import SOURCE_ROOT
+from cotenant.checkout import SOURCE_ROOT
 
 _EXCUSED = {"ImportError", "ModuleNotFoundError", "Exception"}
 

@@ -59,11 +59,6 @@ class Places:
         return [sentence for sentence in left if sentence]
 
 
-def base_directory() -> Path:
-    """Return where everything lies that a suite is told no place for: `BASE`, or `workspace` below where we are."""
-    return Path(os.environ.get("BASE") or "workspace").absolute()
-
-
 def _prefix() -> str:
     """Hosts and containers may share a base: the pid of a run elsewhere, or before this boot, says nothing here."""
     here = [socket.gethostname()]

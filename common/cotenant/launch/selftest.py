@@ -8,8 +8,8 @@ from pathlib import Path
 
 import msgspec
 
+from cotenant.checkout import SOURCE_ROOT
 from cotenant.findings.facts import SelfTest
-from cotenant.launch.environment import SOURCE_ROOT
 from cotenant.launch.tenant import signal_name
 
 PROGRAM = SOURCE_ROOT / "cotenant/bench/selftest.py"

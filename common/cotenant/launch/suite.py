@@ -40,7 +40,7 @@ from cotenant.launch.removal import REMEDY, cleared, remove_tree
 from cotenant.launch.start import Options, Resolver, Start
 from cotenant.machine.counts import HostCounts, host_counts, since
 from cotenant.machine.limits import cgroup_mounts
-from cotenant.machine.topology import discover
+from cotenant.machine.topology import Machine
 from cotenant.meters.choose import meters_of
 from cotenant.procfs import format_list
 from cotenant.results.reserve import Reserve
@@ -63,11 +63,11 @@ class Report:
 class SuiteRun:
     """Resolves the options against this machine at once; `run()` then does the work."""
 
-    def __init__(self, options: Options) -> None:
+    def __init__(self, options: Options, machine: Machine) -> None:
         """Raises CotenantError for everything that can be known to be wrong before anything runs."""
         self._options = options
         self._observer: Observer = Unobserved()
-        self._machine = discover()
+        self._machine = machine
         self._places = options.places
         self.chosen = choose_backend(options.isolation, cgroup_mounts(), options.cgroup_base, options.terms.on_oom)
         self._resolver = Resolver(options, self._machine, self.chosen)

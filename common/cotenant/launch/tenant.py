@@ -16,8 +16,7 @@ from cotenant.isolation.shim import ForkServer, Shim
 from cotenant.launch.log_end import log_end
 from cotenant.launch.rank import Rank
 from cotenant.launch.rendezvous import Link, Listener
-from cotenant.protocol.logs import rank_log
-from cotenant.protocol.messages import Message, ProtocolError
+from cotenant.protocol.messages import Message, ProtocolError, rank_log
 
 LOG_TAIL_LINES = 5
 LOG_TAIL_BYTES = 8192

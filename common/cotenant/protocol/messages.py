@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 SOCKET_VARIABLE = "COTENANT_SOCKET"
@@ -105,3 +106,9 @@ class Lines:
         lines = bytes(self._pending + whole).split(b"\n")
         self._pending = bytearray(rest)
         return [decode(line) for line in lines]
+
+
+def rank_log(log: Path, rank: int) -> Path:
+    """Return the log of one rank, given the tenant's: `job.R0.T0.log`, which rank 0 shares with what started it, and
+    `job.R0.T0.rank1.log`."""
+    return log if rank == 0 else log.with_name(f"{log.stem}.rank{rank}.log")

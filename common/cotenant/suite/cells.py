@@ -6,9 +6,8 @@ import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from cotenant.suite.jobfile import Job, Value
-from cotenant.suite.variables import expand_variables, names_in
-from cotenant.suite.words import flag_name, is_flag, words
+from cotenant.suite.jobfile import Job
+from cotenant.suite.variables import Value, expand_variables, flag_name, is_flag, names_in, words
 
 _DEVICES = "--devices"
 

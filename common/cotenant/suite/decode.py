@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import NoReturn
 
 from cotenant.errors import CotenantError
-from cotenant.suite.place import at, kind
 from cotenant.text import quoted
 
 _WHITE = " \t\n\r"
@@ -22,6 +23,28 @@ class Entry:
 
     place: str
     value: object
+
+
+@contextmanager
+def at(place: str) -> Iterator[None]:
+    """Put `place: ` before the sentence of every CotenantError raised inside."""
+    try:
+        yield
+    except CotenantError as error:
+        raise CotenantError(f"{place}: {error.sentence}", error.remedy) from None
+
+
+def kind(value: object) -> str:
+    """Name a decoded JSON value as its author would: `true`, `null`, `a list`, `the number 3` ..."""
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        return f"the string {quoted(value)}"
+    if isinstance(value, int | float):
+        return f"the number {value!r}"
+    return "a list" if isinstance(value, list) else "an object"
 
 
 def decode(text: str, source: str) -> tuple[Entry, ...]:
@@ -92,9 +115,9 @@ def _place(text: str, position: int, source: str) -> str:
 
 
 def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    found: dict[str, object] = {}
+    decoded: dict[str, object] = {}
     for key, value in pairs:
-        if key in found:
+        if key in decoded:
             raise CotenantError(f"the key {quoted(key)} stands twice in one object.", "Keep one of the two.")
         for text in (key, *(value if isinstance(value, list) else (value,))):
             if isinstance(text, str) and any(sign == "\0" or "\ud800" <= sign <= "\udfff" for sign in text):
@@ -102,8 +125,8 @@ def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:
                     f"{quoted(text)} holds a NUL or half of a surrogate pair.",
                     "No program can be given such a text.",
                 )
-        found[key] = value
-    return found
+        decoded[key] = value
+    return decoded
 
 
 def _int(text: str) -> int:

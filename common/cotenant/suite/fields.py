@@ -7,9 +7,8 @@ import re
 from typing import Literal
 
 from cotenant.errors import CotenantError, did_you_mean
-from cotenant.suite.place import at, kind
-from cotenant.suite.variables import VARIABLES, check_variables
-from cotenant.suite.words import Value, words
+from cotenant.suite.decode import at, kind
+from cotenant.suite.variables import VARIABLES, Value, check_variables, words
 from cotenant.text import quoted
 
 Group = Literal["student", "all"]

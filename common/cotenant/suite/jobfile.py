@@ -6,18 +6,15 @@ import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Literal
 
 from cotenant.errors import CotenantError, did_you_mean
 from cotenant.suite import fields
-from cotenant.suite.decode import Entry, decode
+from cotenant.suite.decode import Entry, at, decode, kind
 from cotenant.suite.fields import Args, Group
-from cotenant.suite.place import at, kind
-from cotenant.suite.words import Value
 from cotenant.text import quoted
-
-__all__ = ["Job", "Suite", "Value", "load", "resolve_path"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,11 +65,11 @@ def resolve_path(text: str, base_dirs: Sequence[Path]) -> Path:
         for profile in (folder / name for folder in folders for name in (text, f"{text}.json")):
             if _stands(profile) == "file":
                 return profile
-    profiles = sorted({found.stem for folder in folders for found in folder.glob("*.json")})
+    profiles = sorted({file.stem for folder in folders for file in folder.glob("*.json")})
     is_folder = text and _stands(path) == "directory"
     wrong = "is a directory" if is_folder else "is neither a file nor a profile"
-    listed = f"The profiles are {', '.join(profiles)}." if profiles else "There are no profiles."
-    raise CotenantError(f"--jobs: {quoted(text)} {wrong}.", f"{did_you_mean(path.stem, profiles)} {listed}".strip())
+    choice = f"The profiles are {', '.join(profiles)}." if profiles else "There are no profiles."
+    raise CotenantError(f"--jobs: {quoted(text)} {wrong}.", f"{did_you_mean(path.stem, profiles)} {choice}".strip())
 
 
 def _stands(path: Path) -> Literal["file", "directory", "nothing"]:
@@ -91,7 +88,7 @@ def _read(path: Path) -> str:
     try:
         data = path.read_bytes()
     except FileNotFoundError:
-        siblings = sorted(found.name for found in path.parent.glob("*.json"))
+        siblings = sorted(file.name for file in path.parent.glob("*.json"))
         raise CotenantError(f"{path}: there is no such job file.", did_you_mean(path.name, siblings)) from None
     except IsADirectoryError:
         raise CotenantError(f"{path}: this is a directory.", "Name a job file in it.") from None
@@ -148,3 +145,49 @@ def _check_labels(jobs: Sequence[Job]) -> None:
         for label in labels:
             if label in stems:
                 raise CotenantError(f"job {quoted(label)} is called like a cell of {quoted(job.stem)}.", "Rename one.")
+
+
+def select(jobs: Sequence[Job], names: Sequence[str] = (), excludes: Sequence[str] = ()) -> tuple[Job, ...]:
+    """Return the jobs that `names` choose (all without any), less those of `excludes`, in the file's order.
+
+    Each text is a name or a stem, a glob over them, or several of these behind commas.
+    Raises CotenantError where one of them matches no job, or no job is left.
+    """
+    wanted = _matched(jobs, "--name", names) if names else set(range(len(jobs)))
+    unwanted = _matched(jobs, "--exclude", excludes)
+    chosen = tuple(job for index, job in enumerate(jobs) if index in wanted - unwanted)
+    if not chosen:
+        raise CotenantError("--exclude leaves no job to run.", f"The jobs are {_listed(jobs)}.")
+    return chosen
+
+
+def matches(name: str, pattern: str) -> bool:
+    """Whether a pattern is this name, or a glob that fits it."""
+    return name == pattern or fnmatchcase(name, pattern)
+
+
+def _matched(jobs: Sequence[Job], flag: str, texts: Sequence[str]) -> set[int]:
+    matched: set[int] = set()
+    for pattern in (pattern for text in texts for pattern in _patterns(jobs, text)):
+        chosen = {index for index, job in enumerate(jobs) if any(matches(title, pattern) for title in _titles([job]))}
+        if not chosen:
+            remedy = f"{did_you_mean(pattern, _titles(jobs))} The jobs are {_listed(jobs)}.".strip()
+            raise CotenantError(f"{flag}: no job matches {pattern!r}.", remedy)
+        matched |= chosen
+    return matched
+
+
+def _patterns(jobs: Sequence[Job], text: str) -> list[str]:
+    """Split at commas, unless a job is called exactly so; an empty text is a pattern that matches nothing."""
+    if text in _titles(jobs):
+        return [text]
+    return [piece.strip() for piece in text.split(",") if piece.strip()] or [text]
+
+
+def _titles(jobs: Sequence[Job]) -> list[str]:
+    """Names and stems, each once."""
+    return list(dict.fromkeys(title for job in jobs for title in (job.name, job.stem) if title))
+
+
+def _listed(jobs: Sequence[Job]) -> str:
+    return ", ".join(job.stem or job.name for job in jobs)

@@ -1,12 +1,18 @@
-"""The variables that a job's text may name, and their expansion. No shell takes part."""
+"""The words of a command line: how a value becomes words, which are flags, and the variables they name.
+
+No shell takes part.
+"""
 
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Collection, Mapping
 
 from cotenant.errors import CotenantError, did_you_mean
 from cotenant.text import quoted
+
+Value = str | int | float
 
 VARIABLES: tuple[str, ...] = (
     "JOB_RUNNER",
@@ -38,7 +44,7 @@ def names_in(text: str) -> set[str]:
 
     Raises CotenantError for a dollar that opens no name.
     """
-    return {name for found in _DOLLAR.finditer(text) if (name := _name(found)) is not None}
+    return {name for dollar in _DOLLAR.finditer(text) if (name := _name(dollar)) is not None}
 
 
 def check_variables(text: str) -> None:
@@ -53,8 +59,8 @@ def expand_variables(text: str, variables: Mapping[str, str]) -> str:
     Raises CotenantError for a name that `variables` lacks, or a dollar that opens no name.
     """
 
-    def value(found: re.Match[str]) -> str:
-        name = _name(found)
+    def value(dollar: re.Match[str]) -> str:
+        name = _name(dollar)
         if name is None:
             return "$"
         _check_known(name, text, variables)
@@ -63,21 +69,21 @@ def expand_variables(text: str, variables: Mapping[str, str]) -> str:
     return _DOLLAR.sub(value, text)
 
 
-def _name(found: re.Match[str]) -> str | None:
+def _name(dollar: re.Match[str]) -> str | None:
     """Return the name that a match refers to; None for `$$`."""
-    if found["dollar"]:
+    if dollar["dollar"]:
         return None
-    name = found["name"] if found["braced"] is None else found["braced"]
+    name = dollar["name"] if dollar["braced"] is None else dollar["braced"]
     if name:
         return name
-    rest = found.string[found.start() :]
+    rest = dollar.string[dollar.start() :]
     if rest.startswith("${}"):
         wrong = "a '${}' without a name"
     elif rest.startswith("${"):
         wrong = "a '${' without its '}'"
     else:
         wrong = "a '$' without a name after it"
-    raise CotenantError(f"{wrong} in {quoted(found.string)}.", "Write $$ for a dollar sign.")
+    raise CotenantError(f"{wrong} in {quoted(dollar.string)}.", "Write $$ for a dollar sign.")
 
 
 def _check_known(name: str, text: str, known: Collection[str]) -> None:
@@ -86,3 +92,35 @@ def _check_known(name: str, text: str, known: Collection[str]) -> None:
             f"unknown variable {quoted(name)} in {quoted(text)}.",
             f"{did_you_mean(name, known)} Known are {', '.join(known)}.".strip(),
         )
+
+
+def words(value: Value) -> list[str]:
+    """Return the words that follow a flag of this value: none for `""`, a string split as a shell would.
+
+    Raises CotenantError for a string with an open quote or a dangling backslash.
+    """
+    if not isinstance(value, str):
+        return [repr(value)]
+    try:
+        return shlex.split(value)
+    except ValueError as error:
+        raise CotenantError(
+            f"{quoted(value)} cannot be split as a shell would: {str(error).lower()}.",
+            "Close the quote, or escape it.",
+        ) from None
+
+
+def is_flag(word: str) -> bool:
+    """Tell whether this is a flag: it starts with a dash and is neither a lone `-` nor a negative number."""
+    if not word.startswith("-") or word == "-":
+        return False
+    try:
+        float(word)
+    except ValueError:
+        return True
+    return False
+
+
+def flag_name(word: str) -> str:
+    """Return the flag without a value attached to it: `--lr` of `--lr=0.1`."""
+    return word.partition("=")[0]
