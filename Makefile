@@ -8,11 +8,11 @@ check: ## format, lint, types
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/mypy
 
-test: ## the checks and the fast tier, on a machine that has only Python
+test: ## the checks and the fast tier in two processes, on a machine that has only Python
 	./test.sh
 
 test-all: ## the fast tier and the long loops: kills, fuzzing, simulations
-	./test.sh -m "slow or not slow"
+	./test.sh -n 2 --dist loadgroup --no-loadscope-reorder -m "slow or not slow"
 
 vm-test: ## isolation on cgroup v2 and systemd, in a virtual machine (docs/testing.md)
 	VENV=$(VENV) tests/vm/test.sh

@@ -1,0 +1,114 @@
+"""Plants the faults of faults.toml, one at a time, and says which test catches each: does the suite still see them?
+
+python tests/faults/plant.py [--only ID ...] [--tree DIR] [--results FILE]
+
+A fault is one changed text in one file, which is restored whatever happens. A test that fails with it and passes
+without it has caught it. Slow tests are left out. Let nothing else run in the checkout meanwhile.
+"""
+
+from __future__ import annotations
+
+import argparse
+import fcntl
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+FAULTS = Path(__file__).with_name("faults.toml")
+LIMIT_S = 600
+UNRELATED = 3
+"""Tests that fail without the fault, too, are left out; after so many the tree is not fit for this."""
+
+
+def place_of(tree: Path, fault: dict[str, str]) -> Path:
+    """Return the one file that holds the fault's old text once: the one it names, or one that it has moved to."""
+    named = tree / fault["file"]
+    if named.is_file() and named.read_text().count(fault["old"]) == 1:
+        return named
+    files = (path for folder in ("common", "tasks") for path in (tree / folder).rglob("*.py"))
+    holders = [path for path in files if fault["old"] in path.read_text()]
+    if len(holders) != 1 or holders[0].read_text().count(fault["old"]) != 1:
+        sys.exit(f"{fault['id']}: {fault['old']!r} is not found once: bring tests/faults/faults.toml up to date.")
+    return holders[0]
+
+
+@contextmanager
+def planted(path: Path, fault: dict[str, str]) -> Iterator[None]:
+    before = path.read_text()
+    path.write_text(before.replace(fault["old"], fault["new"]))
+    try:
+        yield
+    finally:
+        path.write_text(before)
+
+
+def run_tests(tree: Path, tests: list[str], left_out: list[str]) -> tuple[str, str]:
+    """Return the first test that fails, empty where none does, and what it says."""
+    line = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-W", "ignore::pytest.PytestWarning"]
+    line += [f"--deselect={test}" for test in left_out]
+    environment = os.environ | {"PYTHONPATH": str(tree / "common"), "PYTHONDONTWRITEBYTECODE": "1"}
+    process = subprocess.Popen(
+        [*line, *tests], cwd=tree, env=environment, stdout=subprocess.PIPE, text=True, start_new_session=True
+    )
+    try:
+        output = process.communicate(timeout=LIMIT_S)[0]
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+        return "(the tests hang)", ""
+    found = re.search(r"^(?:FAILED|ERROR) (.*?)(?: - (.*))?$", output, re.MULTILINE)
+    if found is not None:
+        return found[1], found[2] or ""
+    return ("" if process.returncode in (0, 5) else "(pytest cannot run)"), output[-500:]
+
+
+def catcher(tree: Path, fault: dict[str, str], path: Path) -> str:
+    """Return the test that catches a fault, empty where none does."""
+    named = [test for test in fault.get("tests", ()) if (tree / test).exists()]
+    room = [f"tests/{name}" for name in dict.fromkeys((fault["room"], "commands")) if (tree / "tests" / name).exists()]
+    left_out: list[str] = []
+    for tests in (named, room):
+        while tests and len(left_out) < UNRELATED:
+            with planted(path, fault):
+                test, _ = run_tests(tree, tests, left_out)
+            if not test:
+                break
+            if test.startswith("(") or not run_tests(tree, [test], [])[0]:
+                return test
+            left_out.append(test)
+    return ""
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--only", nargs="+", metavar="ID", help="these faults only")
+    parser.add_argument("--tree", type=Path, default=ROOT, help="another checkout to plant them in")
+    parser.add_argument("--results", type=Path, metavar="FILE", help="a JSON file to which results are added")
+    given = parser.parse_args()
+    tree = given.tree.resolve()
+    faults = [one for one in tomllib.loads(FAULTS.read_text())["fault"] if not given.only or one["id"] in given.only]
+    places = {one["id"]: place_of(tree, one) for one in faults}
+    caught = 0
+    with (tree / "pyproject.toml").open() as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        for one in faults:
+            test = catcher(tree, one, places[one["id"]])
+            caught += bool(test)
+            print(f"{one['id']:12} {'caught by ' + test if test else 'SURVIVED'}: {one['what']}", flush=True)
+            if given.results is not None:
+                known = json.loads(given.results.read_text()) if given.results.exists() else {}
+                given.results.write_text(json.dumps(known | {one["id"]: test}, indent=1) + "\n")
+    print(f"{caught} of {len(faults)} faults are caught.")
+    return 0 if caught == len(faults) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
