@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from cotenant.cli import main
+from commands.calling import Capture, call
 from tenants.suites import ROOT, Suites, job
 
 LAUNCHES = 5
@@ -34,9 +34,9 @@ def changed(source: Path, place: Path, times: float = 1.0, cell: str = "*", **fi
     return place
 
 
-def launched(loose: Suites, jobs: list[dict[str, Any]], place: Path) -> Path:
+def launched(suites: Suites, jobs: list[dict[str, Any]], place: Path) -> Path:
     """Run the jobs once, and let their records stand for five launches that differ a little."""
-    assert loose.run(jobs, "--users", 1, "--outdir", place).returncode == 0
+    assert suites.run(jobs, "--users", 1, "--outdir", place).returncode == 0
     for path in list(place.glob("*.R0.D*.json")):
         record = json.loads(path.read_text())
         for uid in range(1, LAUNCHES):
@@ -52,55 +52,36 @@ def measured(loose: Suites) -> Path:
     return launched(loose, [JOB], loose.output)
 
 
-Compare = Callable[..., subprocess.CompletedProcess[str]]
-
-
 def words(loose: Suites, a: Path, b: Path, *more: object, jobs: Any = None) -> list[str]:
     flags = ["--confirm", "--fail-on", "slower", "--margin", MARGIN, "--", "--users", 1, "--isolation", "none"]
     return ["compare", *map(str, (a, b, *flags, "--jobs", loose.jobs(jobs or [JOB]), *more))]
 
 
+Compare = Callable[..., subprocess.CompletedProcess[str]]
+
+
 @pytest.fixture
 def compare(loose: Suites) -> Compare:
     def run(*given: Any, jobs: Any = None) -> subprocess.CompletedProcess[str]:
-        line = "import sys; from cotenant.cli import main; sys.exit(main(sys.argv[1:]))"
+        line = [sys.executable, str(ROOT / "run.py"), *words(loose, *given, jobs=jobs)]
         return subprocess.run(
-            [sys.executable, "-c", line, *words(loose, *given, jobs=jobs)],
-            env=loose.environment | {"PYTHONPATH": str(ROOT / "common")},
-            cwd=loose.folder,
-            capture_output=True,
-            text=True,
-            timeout=300,
+            line, env=loose.environment, cwd=loose.folder, capture_output=True, text=True, timeout=300
         )
 
     return run
 
 
-@pytest.fixture
-def refused(loose: Suites, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
-    """Return what is said of a comparison that ends before anything is launched."""
-    monkeypatch.chdir(loose.folder)
-    for name, value in loose.environment.items():
-        monkeypatch.setenv(name, value)
-
-    def run(*given: Any, jobs: Any = None) -> str:
-        capsys.readouterr()
-        assert main(words(loose, *given, jobs=jobs)) == 2
-        said = capsys.readouterr()
-        assert said.out == ""
-        return said.err
-
-    return run
-
-
-def test_what_is_slower_is_confirmed_by_new_launches_alone(loose: Suites, measured: Path, compare: Compare) -> None:
-    ended = compare(changed(measured, loose.folder / "a", times=10), measured)
+def test_what_is_slower_is_confirmed_by_new_launches_of_it_alone(loose: Suites, compare: Compare) -> None:
+    """A cell of a job runs under its own name, and its neighbour not at all."""
+    cells = [job(args={"--repeat": 6, "--number": [1, 2]})]
+    b = launched(loose, cells, loose.output)
+    ended = compare(changed(b, loose.folder / "a", times=10, cell="job.c2"), b, jobs=cells)
     assert ended.returncode == 3, ended.stderr
     assert "SLOWER   CONFIRMED by new launches (before SLOWER, 0.1" in ended.stdout
     assert "5, 5" in ended.stdout
-    again = sorted(path.name.split(".")[2] for path in loose.output.with_name("output.confirm").glob("*.R*.D*.json"))
-    assert again == ["R5", "R6", "R7", "R8", "R9"]
-    assert len(loose.records()) == LAUNCHES, "B has no new launches: a later comparison would pool them"
+    again = sorted(path.name.split(".R")[0:2] for path in loose.output.with_name("output.confirm").glob("*.R*.D*.json"))
+    assert [(name, uid.split(".")[0]) for name, uid in again] == [("jobs.job.c2", str(uid)) for uid in range(5, 10)]
+    assert len(loose.records()) == 2 * LAUNCHES, "B has no new launches: a later comparison would pool them"
 
 
 def test_bad_luck_is_not_confirmed(loose: Suites, measured: Path, compare: Compare) -> None:
@@ -111,23 +92,6 @@ def test_bad_luck_is_not_confirmed(loose: Suites, measured: Path, compare: Compa
     assert "UNCLEAR  NOT CONFIRMED by new launches (before SLOWER, 0.1000)" in ended.stdout
 
 
-def test_what_is_the_same_is_not_run_again(loose: Suites, measured: Path, compare: Compare) -> None:
-    ended = compare(measured, changed(measured, loose.folder / "b"))
-    assert (ended.returncode, ended.stderr) == (0, "")
-    assert not (loose.folder / "b.confirm").exists()
-
-
-def test_only_flagged_cells_run_again(loose: Suites, measured: Path, compare: Compare) -> None:
-    """A cell of a job runs under its own name, and its neighbour not at all."""
-    cells = [job(args={"--repeat": 6, "--number": [1, 2]})]
-    b = launched(loose, cells, loose.folder / "cells")
-    a = changed(b, loose.folder / "a", times=10, cell="job.c2")
-    ended = compare(a, b, jobs=cells)
-    assert ended.returncode == 3, ended.stderr
-    names = {json.loads(path.read_text())["name"] for path in (loose.folder / "cells.confirm").glob("*.R*.D*.json")}
-    assert names == {"job.c2"}
-
-
 def test_a_launch_that_fails_again_is_no_passing(loose: Suites, measured: Path, compare: Compare) -> None:
     ended = compare(changed(measured, loose.folder / "a", times=10), measured, "--", "--no-such-flag")
     assert ended.returncode == 1
@@ -135,18 +99,33 @@ def test_a_launch_that_fails_again_is_no_passing(loose: Suites, measured: Path, 
     assert "repetition 5: tenant 0 failed." in ended.stderr
 
 
-def test_what_cannot_confirm_is_refused(loose: Suites, measured: Path, refused: Callable[..., str]) -> None:
+def test_what_is_the_same_or_cannot_confirm_is_not_run(
+    loose: Suites, measured: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    monkeypatch.chdir(loose.folder)
+    for name, value in loose.environment.items():
+        monkeypatch.setenv(name, value)
+
+    def refused(*given: Any, jobs: Any = None) -> str:
+        status, said, errors = call(capsys, *words(loose, *given, jobs=jobs))
+        assert (status, said) == (2, "")
+        return errors
+
+    status, _, errors = call(capsys, *words(loose, measured, changed(measured, loose.folder / "b")))
+    assert (status, errors) == (0, "")
     a = changed(measured, loose.folder / "a", times=10)
     machine = loose.records()[0]["machine"]
-    elsewhere = changed(measured, loose.folder / "elsewhere", machine=machine | {"hostname": "node7"})
-    said = refused(a, elsewhere)
-    assert "This is not what B ran on: host node7 -> " in said
-    assert "Confirm where B was measured." in said
-    other = machine | {"software": machine["software"] | {"kernel": "2.6.32"}}
-    assert "kernel 2.6.32 -> " in refused(a, changed(measured, loose.folder / "older", machine=other))
-    fast = {"accelerators": [{"name": "Abacus", "driver": "1"}]}
-    said = refused(a, changed(measured, loose.folder / "fast", machine=machine | fast))
-    assert "accelerators Abacus -> none" in said
+    software = {"software": machine["software"] | {"kernel": "2.6.32"}}
+    for number, (other, text) in enumerate(
+        [
+            ({"hostname": "node7"}, "This is not what B ran on: host node7 -> "),
+            (software, "kernel 2.6.32 -> "),
+            ({"accelerators": [{"name": "Abacus", "driver": "1"}]}, "accelerators Abacus -> none"),
+        ]
+    ):
+        said = refused(a, changed(measured, loose.folder / f"elsewhere{number}", machine=machine | other))
+        assert text in said
+        assert "Confirm where B was measured." in said
     assert "Leave out --name, --exclude and --uid." in refused(a, measured, "--name", "job")
     assert "lies in B" in refused(a, measured, "--outdir", measured / "more")
     assert "holds something already" in refused(a, measured, "--outdir", a)

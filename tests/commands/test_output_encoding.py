@@ -1,41 +1,63 @@
-"""A terminal or a pipe of another encoding than UTF-8 shows what it can, and ends no command."""
+"""A terminal or a pipe of another encoding than UTF-8, and a reader that leaves (`| head`), end no command."""
 
 from __future__ import annotations
 
+import io
 import os
 import subprocess
 import sys
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
-from cotenant.results.store import write_record
-from report.making import launch
+from commands.calling import write
+from cotenant.cli import main
+from report.making import launch, solo
 from results.made import NOON
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
+def test_a_name_in_another_encoding(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    records, store = write(tmp_path / "ré", launch("vaé")), tmp_path / "hé.jsonl"
+    for words in (
         ["report"],
         ["report", "--format", "md"],
         ["mlbench-report", "--reports"],
-        ["history", "add", "--store", "{store}"],
-    ],
-)
-def test_a_name_in_another_encoding(tmp_path: Path, words: list[str]) -> None:
-    records, store = tmp_path / "ré", tmp_path / "hé.jsonl"
-    records.mkdir()
-    for record in launch("vaé"):
-        write_record(records, record, NOON)
-    given = [*(word.format(store=store) for word in words), str(records)]
-    ended = subprocess.run(
-        [sys.executable, "-c", "from cotenant.cli import entry; entry()", *given],
-        env=os.environ | {"PYTHONIOENCODING": "ascii"},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-    )
-    assert (ended.returncode, "Traceback" in ended.stderr) == (0, False)
-    assert "h?.jsonl" in ended.stdout or "va?" in ended.stdout
+        ["history", "add", "--store", str(store)],
+    ):
+        with monkeypatch.context() as patched:
+            patched.setattr(sys, "stdout", io.TextIOWrapper(io.BytesIO(), encoding="ascii"))
+            assert main([*words, str(records)]) == 0
+            sys.stdout.flush()
+            said = sys.stdout.buffer.getvalue()  # type: ignore[attr-defined]
+        assert b"h?.jsonl" in said or b"va?" in said
+    assert "Traceback" not in capsys.readouterr().err
+
+
+def status_without_a_reader(*words: object) -> tuple[int, str]:
+    """Return the exit status of a command whose standard output nobody reads any more, and what it says elsewhere."""
+    left, output = os.pipe()
+    os.close(left)
+    try:
+        entry = [sys.executable, "-c", "from cotenant.cli import entry; entry()", *map(str, words)]
+        ended = subprocess.run(entry, stdout=output, stderr=subprocess.PIPE, text=True, check=False, timeout=60)
+    finally:
+        os.close(output)
+    return ended.returncode, ended.stderr
+
+
+def test_without_a_reader_the_status_is_what_it_would_be(tmp_path: Path) -> None:
+    """Of a table, a text, and the verdict on five launches that are a fifth slower than five of the day before."""
+    places = [tmp_path / "a", tmp_path / "b"]
+    for place, mean_ms, days in zip(places, (500.0, 600.0), (0, 1), strict=True):
+        for uid in range(5):
+            started = NOON + timedelta(days=days, minutes=uid)
+            write(place, launch("vae", uid, mean_ms=mean_ms, started=started))
+            write(place, solo("vae", uid, started=started))
+    store = tmp_path / "history.jsonl"
+    assert main(["history", "add", str(places[0]), "--store", str(store)]) == 0
+    assert status_without_a_reader("history", "show", "--store", store) == (0, "")
+    assert status_without_a_reader("report", places[0], "--table", "interference") == (0, "")
+    assert status_without_a_reader("compare", *places, "--fail-on", "slower") == (3, "")

@@ -1,0 +1,42 @@
+"""Commands called in this process, as a person calls them."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from pathlib import Path
+
+import pytest
+
+from cotenant.cli import main
+from cotenant.results.record import Record
+from cotenant.results.store import write_record
+
+Capture = pytest.CaptureFixture[str]
+
+
+def call(capsys: Capture, *words: object) -> tuple[int, str, str]:
+    """Return a command's exit status, and what it prints on standard output and on standard error."""
+    capsys.readouterr()
+    status = main(list(map(str, words)))
+    return status, *capsys.readouterr()
+
+
+def check_refusals(capsys: Capture, command: str, sentences: Mapping[str, str | Iterable[str]], *more: object) -> None:
+    """Assert of each line of words behind `command ... more` that it ends with 2 and one sentence with these texts."""
+    for line, texts in sentences.items():
+        status, said, errors = call(capsys, *command.split(), *more, *shlex.split(line))
+        assert (status, said) == (2, ""), line
+        assert errors.startswith("cotenant: "), line
+        assert errors.count("\n") == 1, line
+        for text in [texts] if isinstance(texts, str) else texts:
+            assert text in errors, line
+
+
+def write(directory: Path, records: Iterable[Record]) -> Path:
+    """Write records where a suite would have."""
+    directory.mkdir(parents=True, exist_ok=True)
+    for one in records:
+        write_record(directory, one, datetime.fromisoformat(one.start_time))
+    return directory
