@@ -38,12 +38,6 @@ OF_HOSTS: list[tuple[str, str, Made, str]] = [
         "The runner used 1.0 % of a processor while tenants were timed.",
     ),
     (
-        "shm_left",
-        "warning",
-        lambda: a_record(common={"meters": {"shm_left": {"files": 2, "memory_bytes": 3 << 20}}}),
-        "The tenants of this launch left 2 files (3.0 MiB) in /dev/shm; they were removed.",
-    ),
-    (
         "shm_kept",
         "warning",
         lambda: a_record(common={"meters": {"shm_kept": {"files": 2, "memory_bytes": 3 << 20}}}),

@@ -110,7 +110,6 @@ SILENT: list[tuple[str, Made]] = [
     ("unsynchronised", lambda: a_lost_record("failed", "x")),
     ("runner_share", lambda: runner(0.0099)),
     ("runner_share", lambda: a_record(common={"meters": {}})),
-    ("shm_left", lambda: a_record(common={"meters": {}})),
     ("shm_kept", lambda: a_record(common={"meters": {}})),
     ("cache_policy", lambda: treated("warm", 1 << 30)),
     ("cache_policy", lambda: treated("drop", 0)),

@@ -17,9 +17,9 @@ from cotenant.isolation import delegation, namespaces
 from cotenant.isolation.backend import RunName, start_ticks
 from cotenant.isolation.v1 import NEEDED, WANTED
 from cotenant.machine.limits import cgroup_mounts
+from isolation.entering import eventually
 from isolation.fakekernel import FakeKernel, Make
 from isolation.fakev2 import FakeV2, MakeV2
-from isolation.shim import eventually
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ import pytest
 
 from cotenant.isolation.backend import RunName
 from cotenant.isolation.v1 import V1
-from isolation.shim import slice_of
+from isolation.entering import slice_of
 
 BASE = "cotenant-test"
 PLANNED = slice_of(0, [2, 3], nodes=[1])

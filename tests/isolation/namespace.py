@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from isolation.shim import eventually
+from isolation.entering import eventually
 
 
 @contextmanager

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from cotenant.isolation import backend, namespaces
 from cotenant.isolation.backend import FLOWS, Counters, RunName, expected, owner, start_ticks
 from cotenant.isolation.enabling import enabled_by
-from isolation.shim import sleeper, slice_of
+from isolation.entering import sleeper, slice_of
 
 
 @given(st.integers(1, 1 << 22), st.integers(0, 1 << 60), st.integers(0, 1 << 32))

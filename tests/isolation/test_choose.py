@@ -193,10 +193,10 @@ def test_in_a_batch_job_v1_stays_in_the_jobs_cgroup(
     for name, mount in mounts.v1.items():
         mounts.own[name] = mount / "job"
         (mount / "job").mkdir()
-    places = choose_backend("v1", mounts, None).backend.estate()["v1"]["mounts"]
+    places = choose_backend("v1", mounts, None).backend.location()["v1"]["mounts"]
     assert places == {name: str(mount) for name, mount in mounts.v1.items()}
     monkeypatch.setenv(variable, "7")
-    places = choose_backend("v1", mounts, None).backend.estate()["v1"]["mounts"]
+    places = choose_backend("v1", mounts, None).backend.location()["v1"]["mounts"]
     assert places == {name: str(mount / "job") for name, mount in mounts.v1.items()}
 
 

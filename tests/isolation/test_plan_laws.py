@@ -9,7 +9,7 @@ from itertools import chain, combinations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cotenant.isolation.deal import mixtures
+from cotenant.isolation.assignment import mixtures
 from cotenant.isolation.memory_shares import PAGE_BYTES, Mems
 from cotenant.isolation.plan import Plan, Policy, plan, plan_whole, split_ranks
 from cotenant.machine.topology import Machine

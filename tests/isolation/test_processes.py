@@ -16,8 +16,8 @@ from cotenant.isolation.backend import NotIsolatedError, RunName, start_ticks
 from cotenant.isolation.namespaces import namespace_of
 from cotenant.isolation.processes import await_reapers, kill_marked, marked, sweep_marked
 from cotenant.protocol.messages import REAPER_VARIABLE, RUN_VARIABLE, TENANT_VARIABLE
+from isolation.entering import PATIENCE_S, eventually, is_dead, numbers, sleeper
 from isolation.namespace import in_its_own_namespace
-from isolation.shim import PATIENCE_S, eventually, is_dead, numbers, sleeper
 
 FAMILY = """
 import os, sys, time

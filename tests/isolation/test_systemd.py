@@ -18,7 +18,7 @@ from cotenant.isolation.backend import NotIsolatedError, Refusal, RunName
 from cotenant.isolation.systemd import SCOPE_VARIABLE, Systemd
 from cotenant.machine.batch import BATCH_SYSTEMS
 from cotenant.machine.limits import V2, Mounts
-from isolation.shim import PATIENCE_S
+from isolation.entering import PATIENCE_S
 
 SOURCE = Path(systemd.__file__).resolve().parents[2]
 ALL = ["cpu", "cpuset", "io", "memory", "pids"]

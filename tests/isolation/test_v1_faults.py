@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from cotenant.isolation.backend import NotIsolatedError, RunName
-from cotenant.isolation.estate import clear
+from cotenant.isolation.leftovers import clear
 from cotenant.isolation.v1 import V1
 from cotenant.isolation.v1slice import PIDS_MAX
+from isolation.entering import MIB
 from isolation.fakekernel import BASE, PLANNED, FakeKernel, Make, opened
-from isolation.shim import MIB
 
 
 def refusal(step: Callable[[], object]) -> str | None:
@@ -108,8 +108,8 @@ def test_every_refusal_on_the_way_out_is_a_sentence_or_costs_nothing(
             assert str(kernel.root) in sentence, failed
         elif not (number == errno.ENOENT and failed.startswith("rmdir")):  # As if it were gone already.
             assert is_over(phase, inside), failed
-        clear(backend.estate(), str(run))
-        clear(backend.estate(), str(RunName()))
+        clear(backend.location(), str(run))
+        clear(backend.location(), str(RunName()))
         assert kernel.directories() == [], failed
         if done:
             assert sentence is None

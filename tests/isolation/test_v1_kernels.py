@@ -11,8 +11,8 @@ from cotenant.errors import CotenantError
 from cotenant.isolation.backend import NotIsolatedError, RunName
 from cotenant.isolation.v1 import V1
 from cotenant.machine.limits import V2
+from isolation.entering import MIB, slice_of
 from isolation.fakekernel import BASE, PLANNED, FakeKernel, Make, opened
-from isolation.shim import MIB, slice_of
 
 
 def reason(backend: V1) -> str | None:
@@ -160,7 +160,7 @@ def test_a_twin_in_v2_kills_and_counts_stalls(kernel: FakeKernel) -> None:
     assert (twin / "cgroup.kill").read_text().strip() == "1"
     counted = live.counters()
     assert (counted.stalled_io_some_us, counted.stalled_io_full_us, counted.stalled_cpu_some_us) == (7, 5, None)
-    assert backend.estate()["v1"]["mounts"][V2] == str(twins)
+    assert backend.location()["v1"]["mounts"][V2] == str(twins)
     backend.close()
     assert not twin.exists()
 

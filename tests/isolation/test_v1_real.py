@@ -21,8 +21,8 @@ from cotenant.isolation.v1slice import PIDS_MAX, V1Slice
 from cotenant.machine.limits import V2, cgroup_mounts
 from cotenant.procfs import parse_list
 from isolation.adversaries import ADVERSARIES, MEMORY_HOG
+from isolation.entering import MIB, eventually, is_dead, numbers, sleeper, slice_of, started
 from isolation.namespace import in_its_own_namespace
-from isolation.shim import MIB, eventually, is_dead, numbers, sleeper, slice_of, started
 
 pytestmark = pytest.mark.v1
 Mounts = dict[str, Path]

@@ -9,11 +9,11 @@ import pytest
 
 from cotenant.isolation import delegation
 from cotenant.isolation.backend import NotIsolatedError, RunName
-from cotenant.isolation.estate import kill
+from cotenant.isolation.leftovers import clear
 from cotenant.isolation.v2tree import LEAF
 from cotenant.protocol.messages import RUN_VARIABLE
+from isolation.entering import PATIENCE_S, sleeper, slice_of
 from isolation.fakev2 import FakeV2, opened, run_of
-from isolation.shim import PATIENCE_S, sleeper, slice_of
 
 BOTH = [slice_of(tenant, [tenant]) for tenant in (0, 1)]
 
@@ -39,7 +39,7 @@ def test_all_slices_are_killed_before_the_end_of_one_is_waited_for(v2_kernel: Fa
         backend.create(slice_)
         v2_kernel.enter(run_of(v2_kernel) / f"t{number}", 4000001 + number)
     v2_kernel.calls.clear()
-    kill(backend.estate(), run_of(v2_kernel).name)
+    clear(backend.location(), run_of(v2_kernel).name)
     files = [call.rpartition("/")[2] for call in v2_kernel.calls if call.startswith("open")]
     assert files[:2] == ["cgroup.kill"] * 2
     assert "cgroup.kill" not in files[2:]
@@ -66,7 +66,7 @@ def test_one_that_survives_saves_no_other(v2_kernel: FakeV2, monkeypatch: pytest
 
     monkeypatch.setattr(os, "kill", killed)
     with pytest.raises(NotIsolatedError, match=rf"processes \[{immortal}\] in {first} cannot be killed"):
-        kill(backend.estate(), run_of(v2_kernel).name)
+        clear(backend.location(), run_of(v2_kernel).name)
     assert (second / "cgroup.procs").read_text().strip() == ""
     v2_kernel.enter(first)
     backend.close()

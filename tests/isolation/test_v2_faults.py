@@ -10,11 +10,11 @@ from dataclasses import replace
 import pytest
 
 from cotenant.isolation.backend import PIDS_MAX, Counters, NotIsolatedError, RunName
-from cotenant.isolation.estate import clear
+from cotenant.isolation.leftovers import clear
 from cotenant.isolation.v2 import V2
 from cotenant.isolation.v2tree import LEAF
+from isolation.entering import MIB, slice_of
 from isolation.fakev2 import HOME, FakeV2, MakeV2, opened, run_of
-from isolation.shim import MIB, slice_of
 
 PLANNED = slice_of(0, [2, 3], nodes=[1])
 STRANGER = 1
@@ -79,7 +79,7 @@ def test_every_refusal_to_a_run_is_a_sentence_or_a_named_loss(phase: str, number
         else:
             assert str(kernel.root) in sentence, failed
             assert phase == "close" or kernel.directories() == [], failed
-        clear(backend.estate(), str(RunName()))
+        clear(backend.location(), str(RunName()))
         assert kernel.directories() == [], failed
         assert kernel.place_of(os.getpid()) == [kernel.own], failed
     assert call > 30

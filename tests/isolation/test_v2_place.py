@@ -10,12 +10,12 @@ import pytest
 from cotenant.errors import CotenantError
 from cotenant.isolation import delegation
 from cotenant.isolation.backend import NotIsolatedError, RunName
-from cotenant.isolation.estate import clear
+from cotenant.isolation.leftovers import clear
 from cotenant.isolation.v2 import V2
 from cotenant.isolation.v2tree import LEAF
 from cotenant.machine.limits import Mounts
+from isolation.entering import slice_of
 from isolation.fakev2 import HOME, FakeV2, MakeV2, opened, run_of
-from isolation.shim import slice_of
 
 PLANNED = slice_of(0, [2, 3], nodes=[1])
 STRANGER = 1
@@ -171,9 +171,9 @@ def test_the_reaper_clears_what_the_runner_left(v2_kernel: FakeV2) -> None:
     """The reaper lives in the leaf of the run that it clears: it goes back to where the run began."""
     backend = opened(v2_kernel)
     backend.create(PLANNED)
-    estate = backend.estate()
-    clear(estate, str(RunName()))
+    location = backend.location()
+    clear(location, str(RunName()))
     assert v2_kernel.directories() == []
     assert v2_kernel.place_of(os.getpid()) == [v2_kernel.own]
     assert v2_kernel.handed(v2_kernel.own) == []
-    clear(estate, str(RunName()))
+    clear(location, str(RunName()))

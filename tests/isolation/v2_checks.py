@@ -20,7 +20,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "common"), str(ROOT / "tests")]
 
 from cotenant.isolation.backend import NotIsolatedError, RunName, start_ticks  # noqa: E402
-from cotenant.isolation.estate import clear  # noqa: E402
+from cotenant.isolation.leftovers import clear  # noqa: E402
 from cotenant.isolation.plan import Slice  # noqa: E402
 from cotenant.isolation.systemd import SCOPE_VARIABLE, Systemd  # noqa: E402
 from cotenant.isolation.v2 import V2  # noqa: E402
@@ -29,7 +29,7 @@ from cotenant.isolation.v2tree import LEAF  # noqa: E402
 from cotenant.machine.limits import cgroup_mounts  # noqa: E402
 from cotenant.procfs import format_list, parse_list  # noqa: E402
 from isolation.adversaries import MEMORY_HOG  # noqa: E402
-from isolation.shim import MIB, eventually, is_dead, slice_of, started  # noqa: E402
+from isolation.entering import MIB, eventually, is_dead, slice_of, started  # noqa: E402
 
 NOT_HERE = 77
 FORKS = "for i in 1 2 3 4 5 6 7 8; do sleep 1000 & done; wait"
@@ -45,7 +45,7 @@ def pair() -> tuple[Slice, Slice]:
 
 
 def run_of(backend: V2) -> Path:
-    return Path(backend.estate()["v2"]["home"]) / str(RunName())
+    return Path(backend.location()["v2"]["home"]) / str(RunName())
 
 
 def own_cgroup() -> str:
@@ -126,7 +126,7 @@ def the_reaper_clears_a_run(backend: V2) -> None:
     live = backend.create(pair()[0])
     with started(live.entry, "sleep", "1000") as shim:
         assert shim.says() == "in"
-        clear(backend.estate(), str(RunName()))
+        clear(backend.location(), str(RunName()))
         assert shim.result()[0] == -signal.SIGKILL
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from cotenant.commands.run import options_of, suite_parser
 from cotenant.isolation.choose import Chosen
-from cotenant.isolation.loose import NoIsolation
+from cotenant.isolation.unenforced import NoIsolation
 from cotenant.launch.start import Resolver
 from machine.invented import device, machine
 

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from cotenant.isolation.shim import ForkServer
 from cotenant.launch.interruption import Interruption
 from cotenant.launch.launch import Launch
 from cotenant.launch.terms import Terms
@@ -106,14 +105,14 @@ def test_a_signal_while_data_is_prepared(loose: Suites, number: signal.Signals) 
     assert not loose.records()
 
 
-def test_a_signal_while_tenants_enter_their_slices(tmp_path: Path, forks: ForkServer) -> None:
+def test_a_signal_while_tenants_enter_their_slices(tmp_path: Path) -> None:
     """Their slices hold nobody yet, so that only the runner's own children can be killed."""
     os.mkfifo(tmp_path / "procs")
     backend = FakeBackend(tmp_path / "procs")
     with Interruption() as interruption:
         threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGTERM)).start()
         begin_s = time.monotonic()
-        result = Launch(orders(tmp_path, "/bin/sleep", "1000"), backend, forks, interruption, Terms(timeout_s=60)).run()
+        result = Launch(orders(tmp_path, "/bin/sleep", "1000"), backend, interruption, Terms(timeout_s=60)).run()
     assert time.monotonic() - begin_s < 10
     assert [ending.outcome for ending in result.endings] == ["interrupted", "interrupted"]
 

@@ -133,25 +133,6 @@ def test_a_fork_bomb_does_not_block_the_next_start(v1: Suites) -> None:
     assert not v1.leftovers()
 
 
-def test_the_reaper_leaves_what_others_have_copied_to_shared_memory(v1: Suites) -> None:
-    copied, left = Path("/dev/shm", f"{v1.name}-copied"), Path("/dev/shm", f"{v1.name}-left")
-    places = v1.folder / "places"
-    words = ["--at", "observed", "--do", "fill-shm", left.name, 1 << 20, "--pid-file", str(places)]
-    try:
-        runner = v1.start([job("rogue.py", *words, "--repeat", 1_000_000)], "--users", 1)
-        until(left.exists, "a tenant fills it")
-        copied.write_bytes(bytes(1 << 20))
-        time.sleep(0.2)
-        runner.kill()
-        runner.wait()
-        v1.gone(LIMIT_S)
-        assert copied.exists()
-        assert not left.exists()
-    finally:
-        for path in (copied, left):
-            path.unlink(missing_ok=True)
-
-
 def die_together(suites: Suites, runner: "subprocess.Popen[str] | None" = None) -> None:
     """Kill a runner and its reaper at once."""
     runner = runner or busy(suites)

@@ -1,18 +1,15 @@
 """A launch in this process: slices that cannot be had, limits, words in pieces, and what it leaves open."""
 
-import os
-import signal
 import socket
+import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from cotenant.isolation.backend import Counters, NotIsolatedError
-from cotenant.isolation.shim import ForkServer
 from cotenant.launch import launch, limits
 from cotenant.launch.ending import LaunchResult
 from cotenant.launch.interruption import Interruption
@@ -85,8 +82,7 @@ def descriptors() -> Iterator[None]:
 def live(
     folder: Path, interruption: Interruption, *command: str, tenants: int = 2, terms: Terms = SHORT
 ) -> LaunchResult:
-    with closing(ForkServer()) as forks:
-        return launch.Launch(orders(folder, *command, tenants=tenants), FakeBackend(), forks, interruption, terms).run()
+    return launch.Launch(orders(folder, *command, tenants=tenants), FakeBackend(), interruption, terms).run()
 
 
 def outcomes(result: LaunchResult) -> list[str]:
@@ -104,8 +100,8 @@ class Counting(FakeSlice):
         return Counters(processor_ns=killed, pids=killed, memory_peak_bytes=killed)
 
 
-def test_counters_are_read_before_a_kill_and_shared_memory_is_looked_at(
-    tmp_path: Path, forks: ForkServer, interruption: Interruption, monkeypatch: pytest.MonkeyPatch
+def test_counters_are_read_before_a_kill(
+    tmp_path: Path, interruption: Interruption, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What flows does not go on with the killing; peaks are as they are at the end."""
     monkeypatch.setattr("tenants.fakes.FakeSlice", Counting)
@@ -113,24 +109,20 @@ def test_counters_are_read_before_a_kill_and_shared_memory_is_looked_at(
     run = launch.Launch(
         orders(tmp_path, "/bin/sleep", "1000", tenants=1),
         backend,
-        forks,
         interruption,
         Terms(timeout_s=0.5),
-        last_look=lambda: backend.deeds.append("looked"),
     )
     (ending,) = run.run().endings
     assert ending.outcome == "timeout"
-    assert backend.deeds[:2] == ["looked", "killed"]
+    assert backend.deeds[0] == "killed"
     assert (ending.after.processor_ns, ending.after.pids) == (0, 0)
     assert ending.after.memory_peak_bytes == 1
 
 
 @pytest.mark.usefixtures("descriptors")
-def test_a_slice_that_cannot_be_had_ends_the_launch_at_once(
-    tmp_path: Path, forks: ForkServer, interruption: Interruption
-) -> None:
+def test_a_slice_that_cannot_be_had_ends_the_launch_at_once(tmp_path: Path, interruption: Interruption) -> None:
     backend = FakeBackend(refused=1)
-    result = launch.Launch(orders(tmp_path, "/bin/sleep", "1000", tenants=3), backend, forks, interruption, SHORT).run()
+    result = launch.Launch(orders(tmp_path, "/bin/sleep", "1000", tenants=3), backend, interruption, SHORT).run()
     assert outcomes(result) == ["aborted", "not_isolated", "aborted"]
     assert result.endings[1].message == "the kernel says no."
     assert "Tenant 1 could not be isolated" in result.endings[0].message
@@ -138,24 +130,20 @@ def test_a_slice_that_cannot_be_had_ends_the_launch_at_once(
 
 
 @pytest.mark.usefixtures("descriptors")
-def test_a_slice_that_cannot_be_entered_is_not_isolated(
-    tmp_path: Path, forks: ForkServer, interruption: Interruption
-) -> None:
+def test_a_slice_that_cannot_be_entered_is_not_isolated(tmp_path: Path, interruption: Interruption) -> None:
     backend = FakeBackend(tmp_path / "no/procs")
-    result = launch.Launch(orders(tmp_path, "/bin/sleep", "1000", tenants=1), backend, forks, interruption, SHORT).run()
+    result = launch.Launch(orders(tmp_path, "/bin/sleep", "1000", tenants=1), backend, interruption, SHORT).run()
     assert outcomes(result) == ["not_isolated"]
     assert str(tmp_path / "no/procs") in result.endings[0].message
     assert backend.deeds == ["removed 0"]
 
 
 @pytest.mark.usefixtures("descriptors")
-def test_an_error_in_the_middle_of_starting_undoes_what_was_begun(
-    tmp_path: Path, forks: ForkServer, interruption: Interruption
-) -> None:
+def test_an_error_in_the_middle_of_starting_undoes_what_was_begun(tmp_path: Path, interruption: Interruption) -> None:
     backend, planned = FakeBackend(), orders(tmp_path, "/bin/sleep", "1000")
     (tmp_path / "log1").mkdir()
     with pytest.raises(IsADirectoryError):
-        launch.Launch(planned, backend, forks, interruption, SHORT).run()
+        launch.Launch(planned, backend, interruption, SHORT).run()
     assert backend.deeds == ["removed 1", "removed 0"]
     assert not list(tmp_path.glob("t?"))
 
@@ -208,19 +196,21 @@ def test_a_tenant_that_cannot_be_killed_is_waited_for_no_longer(
     interruption: Interruption,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    kill, stuck = Tenant.kill, set[int]()
+    kill, stuck = Tenant.kill, set[subprocess.Popen[bytes]]()
 
     def killed(tenant: Tenant) -> None:
         if tenant.index == 0:
             kill(tenant)
             return
-        stuck.add(tenant.process.pid)
+        stuck.add(tenant.process)
         raise NotIsolatedError("process 7 cannot be killed")
 
     monkeypatch.setattr(Tenant, "kill", killed)
     monkeypatch.setattr(limits, "FAREWELL_LIMIT_S", 0.2)
     result = live(tmp_path, interruption, *program, terms=Terms(timeout_s=timeout_s))
-    os.kill(*stuck, signal.SIGKILL)
+    (process,) = stuck
+    process.kill()
+    process.wait()
     assert outcomes(result) == ended
     assert result.left_behind == "process 7 cannot be killed"
 
@@ -235,10 +225,10 @@ def test_words_in_pieces_are_words(tmp_path: Path, interruption: Interruption) -
 
 
 @pytest.mark.usefixtures("descriptors")
-def test_last_words_are_heard(tmp_path: Path, forks: ForkServer, interruption: Interruption) -> None:
+def test_last_words_are_heard(tmp_path: Path, interruption: Interruption) -> None:
     """Its connection, its words and its end all lie there before the runner looks."""
     (order,) = orders(tmp_path, sys.executable, "-I", "-S", "-c", LAST_WORDS, tenants=1)
-    run = launch.Launch([order], FakeBackend(), forks, interruption, SHORT, upkeep=lambda: time.sleep(1.5))
+    run = launch.Launch([order], FakeBackend(), interruption, SHORT, upkeep=lambda: time.sleep(1.5))
     (ending,) = run.run().endings
     assert (ending.outcome, ending.message) == ("missing_package", "pip install it")
 

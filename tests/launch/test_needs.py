@@ -11,7 +11,7 @@ import pytest
 from cotenant.commands.run import options_of, suite_parser
 from cotenant.findings.facts import JobNeeds
 from cotenant.isolation.choose import Chosen
-from cotenant.isolation.loose import NoIsolation
+from cotenant.isolation.unenforced import NoIsolation
 from cotenant.launch.command import number_asked
 from cotenant.launch.loaders import IMAGE_BYTES, loader_bytes
 from cotenant.launch.needs import needs_of

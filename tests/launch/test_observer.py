@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from cotenant.isolation.shim import ForkServer
 from cotenant.launch.interruption import Interruption
 from cotenant.launch.launch import GO_DELAY_NS, Launch
 from cotenant.launch.observer import expected_s
@@ -77,11 +76,9 @@ def interruption() -> Iterator[Interruption]:
         yield entered
 
 
-def test_nothing_is_told_between_go_and_the_last_done(
-    tmp_path: Path, forks: ForkServer, interruption: Interruption
-) -> None:
+def test_nothing_is_told_between_go_and_the_last_done(tmp_path: Path, interruption: Interruption) -> None:
     heard, ranked = Heard(), orders(tmp_path, sys.executable, SUMS, *PACED)
-    run = Launch(ranked, FakeBackend(), forks, interruption, MINUTE, observer=heard)
+    run = Launch(ranked, FakeBackend(), interruption, MINUTE, observer=heard)
     result = run.run()
     assert [ending.outcome for ending in result.endings] == ["completed", "completed"]
     seen = [ending.ranks[0].observations for ending in result.endings]
@@ -97,18 +94,18 @@ def test_nothing_is_told_between_go_and_the_last_done(
     assert about_s == pytest.approx((last_ns - result.t0_ns) / 1e9, rel=0.9)
 
 
-def test_a_slow_build_ticks(tmp_path: Path, forks: ForkServer, interruption: Interruption) -> None:
+def test_a_slow_build_ticks(tmp_path: Path, interruption: Interruption) -> None:
     heard = Heard()
-    Launch(orders(tmp_path, "/bin/sleep", "2.5"), FakeBackend(), forks, interruption, MINUTE, observer=heard).run()
+    Launch(orders(tmp_path, "/bin/sleep", "2.5"), FakeBackend(), interruption, MINUTE, observer=heard).run()
     assert 2 <= heard.told.count(("tick", None)) <= 3
 
 
 def test_a_tenant_that_dies_while_it_is_timed_is_no_news_before_the_others_are_done(
-    tmp_path: Path, forks: ForkServer, interruption: Interruption
+    tmp_path: Path, interruption: Interruption
 ) -> None:
     heard = Heard()
     planned = orders(tmp_path, sys.executable, "-c", DIES_IN_ITS_FOURTH, SUMS, *PACED)
-    result = Launch(planned, FakeBackend(), forks, interruption, MINUTE, observer=heard).run()
+    result = Launch(planned, FakeBackend(), interruption, MINUTE, observer=heard).run()
     assert [ending.outcome for ending in result.endings] == ["failed", "completed"]
     last_ns = result.endings[1].ranks[0].observations[-1]["end_ns"]
     assert [at for at in heard.at_ns if result.t0_ns - GO_DELAY_NS <= at <= last_ns] == []

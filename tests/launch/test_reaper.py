@@ -13,12 +13,12 @@ from cotenant.isolation.backend import RunName
 from cotenant.launch import reaper as module
 from cotenant.launch.reaper import Reaper
 from cotenant.protocol.messages import REAPER_VARIABLE
-from isolation.shim import is_dead
+from isolation.entering import is_dead
 
 
 @pytest.fixture
 def reaper(tmp_path: Path) -> Iterator[Reaper]:
-    made = Reaper(str(RunName()), {}, (), tmp_path, frozenset())
+    made = Reaper(str(RunName()), {}, (), tmp_path)
     made.ensure()
     yield made
     assert made._process is not None

@@ -13,8 +13,8 @@ from rich.text import Text
 
 from cotenant.commands.plan import shape_of
 from cotenant.isolation.choose import Chosen
-from cotenant.isolation.loose import Affinity
 from cotenant.isolation.plan import Policy, plan, tenants_by_default
+from cotenant.isolation.unenforced import Affinity
 from cotenant.machine.topology import Machine
 from cotenant.report.plan_cells import Names
 from cotenant.report.plan_picture import print_plan

@@ -58,7 +58,7 @@ class FakeBackend:
     def close(self) -> None:
         """Nothing was made."""
 
-    def estate(self) -> dict[str, object]:
+    def location(self) -> dict[str, object]:
         return {}
 
 

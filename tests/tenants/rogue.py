@@ -82,12 +82,7 @@ def do(words: list[str], runner: Rogue | None) -> None:
         os.waitpid(worker, 0)
     elif deed == "fill-shm":
         Path("/dev/shm", rest[0]).write_bytes(bytes(int(rest[1])))
-    elif deed == "fill-shm-and-hold":
-        file = Path("/dev/shm", rest[0]).open("wb")  # Its child has it open until it is killed
-        file.write(bytes(int(rest[1])))
-        file.flush()
-        if os.fork() == 0:
-            time.sleep(1000)
+        print([path.name for path in Path("/dev/shm").iterdir()], flush=True)
     elif deed == "shut":
         shut = Path(os.environ["TEMP_DIRECTORY"], "shut")
         (shut / "in").mkdir(parents=True)

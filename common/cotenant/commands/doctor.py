@@ -18,7 +18,8 @@ from cotenant.findings.checkup import CHECKS
 from cotenant.findings.facts import Facts, Isolation
 from cotenant.findings.gather import gather
 from cotenant.isolation.choose import Chosen, choose_backend
-from cotenant.isolation.loose import NoIsolation
+from cotenant.isolation.entry import own_shm_can_be_had
+from cotenant.isolation.unenforced import NoIsolation
 from cotenant.launch.loaders import loader_bytes
 from cotenant.launch.needs import needs_of
 from cotenant.launch.selftest import self_test
@@ -80,7 +81,8 @@ def _isolation(options: Options) -> tuple[Isolation, Chosen]:
         refusal = Finding("not_isolated", "error", error.sentence, error.remedy)
         return Isolation("", NoIsolation.unenforced, (refusal,)), Chosen(NoIsolation())
     backend = chosen.backend
-    return Isolation(backend.name, backend.unenforced, chosen.findings, backend.elsewhere()), chosen
+    own_shm = backend.name != "none" and own_shm_can_be_had()
+    return Isolation(backend.name, backend.unenforced, chosen.findings, backend.elsewhere(), own_shm), chosen
 
 
 def _plan(options: Options, machine: Machine, chosen: Chosen) -> tuple[Plan | None, Finding | None]:

@@ -11,8 +11,8 @@ from itertools import chain
 from cotenant.commands.flags import Parser, add_slice_flags
 from cotenant.commands.output import tell
 from cotenant.errors import EXIT_PASSED
+from cotenant.isolation.assignment import cores_by_node
 from cotenant.isolation.choose import Chosen, choose_backend
-from cotenant.isolation.deal import cores_by_node
 from cotenant.isolation.memory_shares import Mems
 from cotenant.isolation.plan import Plan, Policy, Slice, plan, tenants_by_default
 from cotenant.machine.accelerators import Accelerator, visible_variables

@@ -26,6 +26,8 @@ class Isolation:
     findings: tuple[Finding, ...] = ()
     elsewhere: tuple[Path, ...] = ()
     """The cgroups of runs in other PID namespaces that may still go on."""
+    own_shm: bool = False
+    """Whether each tenant gets a /dev/shm of its own, as large as its memory."""
 
 
 @dataclass(frozen=True, slots=True)

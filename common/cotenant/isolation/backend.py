@@ -27,11 +27,15 @@ class NotIsolatedError(OSError):
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """What the shim needs to enter a slice: the files to write `0` to, and the processors it must find itself on."""
+    """What enter.py needs: the files to write `0` to, and the processors it must find itself on.
+
+    `shm_bytes`: the size of a /dev/shm of the tenant's own; 0 leaves it the machine's.
+    """
 
     procs_files: tuple[Path, ...] = ()
     processors: tuple[int, ...] | None = None
     set_affinity: bool = False
+    shm_bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +115,10 @@ class Refusal:
     partial: bool = False
 
 
+Location = dict[str, Any]
+"""Where a backend keeps its runs, as JSON can hold it; empty without cgroups."""
+
+
 class LiveSlice(Protocol):
     """A slice that exists: one tenant of one launch lives in it."""
 
@@ -159,8 +167,8 @@ class Backend(Protocol):
     def close(self) -> None:
         """Kill and remove whatever is left of this run. Raises NotIsolatedError."""
 
-    def estate(self) -> dict[str, Any]:
-        """Return what `estate.clear` has to know to do the same after our death, as JSON can hold it."""
+    def location(self) -> Location:
+        """Return what `leftovers.clear` has to know to do the same after our death."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,9 +10,9 @@ from cotenant.errors import IsolationError
 from cotenant.finding import Finding
 from cotenant.isolation.backend import Backend, Refusal
 from cotenant.isolation.enabling import enabled_by
-from cotenant.isolation.loose import Affinity, NoIsolation
 from cotenant.isolation.names import checked_base
 from cotenant.isolation.systemd import Systemd
+from cotenant.isolation.unenforced import Affinity, NoIsolation
 from cotenant.isolation.v1 import V1
 from cotenant.isolation.v2 import V2
 from cotenant.machine.batch import batch_system

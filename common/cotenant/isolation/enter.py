@@ -1,94 +1,124 @@
-"""The shim: enter a slice, prove it, wait for the word, and become the benchmark.
+"""Enter a slice, prove it, wait for the word, and become the benchmark.
 
-Its arguments are SOCKET RUNNER SET|CHECK|FREE PROCESSORS PROCS_FILE..., and a command with its environment: it says one
-line on the descriptor SOCKET, `in` or what went wrong, and execs after a byte has come back. The first word of the
-command is a path. No thread, no race: the benchmark is inside from its first instruction, and it never runs outside.
-Exit 125: could not isolate; 126, 127: could not execute. forkserver.py forks it. Nothing but the standard library is
-imported, and little of that: `ctypes`, `os` and `signal` would take as long to import as all the rest takes, and every
-page is one to copy; what they are made of does not.
+Run as `python -I -S enter.py CHANNEL RUNNER FREE|SET|CHECK PROCESSORS SHM_BYTES PROCS_FILE... -- COMMAND...`. It writes
+one line to the descriptor CHANNEL, `in` or what went wrong, and execs COMMAND, whose first word is a path, after a byte
+has come back. No thread, no race: the benchmark is inside from its first instruction, and it never runs outside.
+Exit 125: could not isolate; 126, 127: could not execute. Standard library only.
 """
 
-import _ctypes
-import _signal  # type: ignore[import-not-found] # no stub has it
-import posix
+import ctypes
+import os
+import signal
+import sys
+from pathlib import Path
 
 NOT_ISOLATED, NOT_EXECUTABLE, NOT_FOUND = 125, 126, 127
+SHM = "/dev/shm"
+# From <linux/prctl.h>, <linux/sched.h> and <linux/mount.h>.
 PR_SET_PDEATHSIG = 1
+CLONE_NEWNS = 0x20000
+MS_NOSUID, MS_NODEV, MS_REC, MS_SLAVE = 0x2, 0x4, 0x4000, 0x80000
 
 
-def main(argv: list[str], command: list[bytes], environment: dict[bytes, bytes]) -> int:
-    socket, runner, mode, processors, *procs_files = argv
-    channel = int(socket)
+def main(argv: list[str]) -> int:
+    channel, runner, mode, processors, shm_bytes = int(argv[0]), int(argv[1]), argv[2], argv[3], int(argv[4])
+    separator = argv.index("--")
+    procs_files, command = argv[5:separator], argv[separator + 1 :]
     try:
-        end_with(int(runner))
+        end_with(runner)
         for path in procs_files:
-            _join(path)
-        _bind(mode, {int(one) for one in processors.split(",") if one})
+            join(path)
+        bind(mode, {int(number) for number in processors.split(",") if number})
+        if shm_bytes:
+            mount_own_shm(shm_bytes)
     except (OSError, ValueError) as error:
-        _say(channel, str(error))
+        tell(channel, str(error))
         return NOT_ISOLATED
-    if not (_say(channel, "in") and _released(channel)):
+    if not (tell(channel, "in") and is_released(channel)):
         return NOT_ISOLATED
-    return _become(command, environment, channel)
+    return become(command, channel)
 
 
 def end_with(runner: int) -> None:
     """Have the kernel kill us with the runner, which may be gone before the kernel knows."""
-    libc = _ctypes.dlopen(None, 0)  # type: ignore[arg-type] # None is this very process
-    if _ctypes.call_function(_ctypes.dlsym(libc, "prctl"), (PR_SET_PDEATHSIG, _signal.SIGKILL)):
-        raise OSError("the kernel does not end a process with its parent")
-    if posix.getppid() != runner:
+    call("prctl", PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != runner:
         raise OSError("the runner is gone")
 
 
-def _join(path: str) -> None:
+def join(path: str) -> None:
     try:
-        descriptor = posix.open(path, posix.O_WRONLY)
+        descriptor = os.open(path, os.O_WRONLY)
         try:
-            posix.write(descriptor, b"0")
+            os.write(descriptor, b"0")
         finally:
-            posix.close(descriptor)
+            os.close(descriptor)
     except OSError as error:
         raise OSError(f"{path} cannot be entered: {error.strerror}") from None
 
 
-def _bind(mode: str, planned: set[int]) -> None:
+def bind(mode: str, planned: set[int]) -> None:
     if mode == "FREE":
         return
     if mode == "SET":
         try:
-            posix.sched_setaffinity(0, planned)
+            os.sched_setaffinity(0, planned)
         except OSError as error:
             raise OSError(f"processors {sorted(planned)} cannot be had: {error.strerror}") from None
-    actual = posix.sched_getaffinity(0)
+    actual = os.sched_getaffinity(0)
     if actual != planned:
         raise OSError(f"planned on processors {sorted(planned)}, but finds itself on {sorted(actual)}")
 
 
-def _say(channel: int, line: str) -> bool:
+def mount_own_shm(size_bytes: int) -> None:
+    """Give this process and its children an empty /dev/shm of their own, which goes with the last of them.
+
+    In a mount namespace of our own nothing that we mount is seen by the host; what the host mounts later, for one by
+    its automounter, still arrives here (mount_namespaces(7): a slave).
+    """
+    call("unshare", CLONE_NEWNS)
+    call("mount", None, b"/", None, MS_REC | MS_SLAVE, None)
+    call("mount", b"tmpfs", SHM.encode(), b"tmpfs", MS_NOSUID | MS_NODEV, f"mode=1777,size={size_bytes}".encode())
+
+
+def call(name: str, *arguments: object) -> None:
+    """Call a function of the C library. Raises OSError."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    # A number without a type would be passed as an int, where mount(2) takes an unsigned long.
+    values = [ctypes.c_ulong(value) if isinstance(value, int) else value for value in arguments]
+    if libc[name](*values) != 0:
+        raise OSError(f"{name} is refused: {os.strerror(ctypes.get_errno())}")
+
+
+def tell(channel: int, line: str) -> bool:
     """Return whether anybody listens; where nobody does, the exit status says the same."""
     try:
-        posix.write(channel, f"{line}\n".encode())
+        os.write(channel, f"{line}\n".encode())
     except OSError:
         return False
     return True
 
 
-def _released(channel: int) -> bool:
+def is_released(channel: int) -> bool:
     try:
-        return posix.read(channel, 1) != b""
+        return os.read(channel, 1) != b""
     except OSError:  # A runner that ends without having read our word resets the channel.
         return False
 
 
-def _become(command: list[bytes], environment: dict[bytes, bytes], channel: int) -> int:
-    for number in (_signal.SIGPIPE, _signal.SIGXFSZ):
-        _signal.signal(number, _signal.SIG_DFL)  # Python ignores them, and an ignored signal stays so across exec.
+def become(command: list[str], channel: int) -> int:
+    for number in (signal.SIGPIPE, signal.SIGXFSZ):
+        signal.signal(number, signal.SIG_DFL)  # Python ignores them, and an ignored signal stays so across exec.
+    os.set_inheritable(channel, False)
+    # As it was given to us: in the C locale Python adds LC_CTYPE to its own (PEP 538).
+    variables = Path("/proc/self/environ").read_bytes().split(b"\0")
+    environment = dict(variable.split(b"=", 1) for variable in variables if b"=" in variable)
     try:
-        posix.execve(command[0], command, environment)
-    except ValueError as error:
-        _say(channel, str(error))
-        return NOT_EXECUTABLE
+        os.execve(command[0], command, environment)
     except OSError as error:
-        _say(channel, f"{error.strerror}")
+        tell(channel, f"{error.strerror}")
         return NOT_FOUND if isinstance(error, FileNotFoundError) else NOT_EXECUTABLE
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

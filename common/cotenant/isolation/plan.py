@@ -10,7 +10,7 @@ from typing import Literal
 
 from cotenant.errors import CotenantError
 from cotenant.finding import Finding
-from cotenant.isolation.deal import Hand, cores_by_node, deal
+from cotenant.isolation.assignment import Cpus, assign, cores_by_node
 from cotenant.isolation.memory_shares import Mems, equal_share, memory_nodes, reserve_of
 from cotenant.isolation.plan_findings import (
     device_findings,
@@ -74,13 +74,13 @@ def plan(
         )
     devices, idle = _share_devices(machine.accelerators, tenants)
     if policy == "contiguous":
-        hands = _consecutive(machine, limit // tenants, tenants)
+        assignment = _consecutive(machine, limit // tenants, tenants)
     else:
-        hands = deal(machine.processors, limit, _wanted(machine.processors, devices))
+        assignment = assign(machine.processors, limit, _wanted(machine.processors, devices))
     reserve = reserve_of(machine, reserve_bytes)
-    nodes = [memory_nodes(machine, hand, mems) for hand in hands]
+    nodes = [memory_nodes(machine, processors, mems) for processors in assignment]
     memory = equal_share(machine, nodes, reserve)
-    slices = tuple(Slice(i, hands[i], nodes[i], memory, devices[i], tenants) for i in range(tenants))
+    slices = tuple(Slice(i, assignment[i], nodes[i], memory, devices[i], tenants) for i in range(tenants))
     findings = [
         *quota_findings(machine, limit),
         *processor_findings(machine, slices, limit),
@@ -114,7 +114,7 @@ def split_ranks(machine: Machine, whole: Slice, ranks: int) -> tuple[tuple[int, 
     devices = [whole.accelerators[rank : rank + 1] for rank in range(ranks)]
     ids = set(whole.processors)
     processors = [processor for processor in machine.processors if processor.id in ids]
-    return tuple(deal(processors, limit, _wanted(processors, devices)))
+    return tuple(assign(processors, limit, _wanted(processors, devices)))
 
 
 def _processor_limit(machine: Machine) -> int:
@@ -123,7 +123,7 @@ def _processor_limit(machine: Machine) -> int:
     return usable if quota is None else max(1, min(usable, int(quota)))
 
 
-def _consecutive(machine: Machine, size: int, tenants: int) -> list[Hand]:
+def _consecutive(machine: Machine, size: int, tenants: int) -> list[Cpus]:
     ids = sorted(processor.id for processor in machine.processors)
     return [tuple(ids[tenant * size : (tenant + 1) * size]) for tenant in range(tenants)]
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from cotenant.finding import Finding
-from cotenant.isolation.deal import mixtures
+from cotenant.isolation.assignment import mixtures
 from cotenant.isolation.memory_shares import gib
 from cotenant.machine.accelerators import Accelerator
 from cotenant.machine.topology import Machine

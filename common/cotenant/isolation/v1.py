@@ -11,10 +11,9 @@ import contextlib
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from cotenant.isolation import cgroupfs
-from cotenant.isolation.backend import OURS, NotIsolatedError, Refusal, RunName, runs_below
+from cotenant.isolation.backend import OURS, Location, NotIsolatedError, Refusal, RunName, runs_below
 from cotenant.isolation.names import checked_base, default_base
 from cotenant.isolation.plan import Slice
 from cotenant.isolation.v1group import Group
@@ -93,7 +92,7 @@ class V1:
             self.clear_run(str(self._run))
             self._run = None
 
-    def estate(self) -> dict[str, Any]:
+    def location(self) -> Location:
         return {"v1": {"mounts": {name: str(path) for name, path in self._mounts.items()}, "base": self._base}}
 
     def sweep(self) -> list[str]:
@@ -106,10 +105,6 @@ class V1:
     def elsewhere(self) -> tuple[Path, ...]:
         runs = [run for run in runs_below(self._bases()) if run.is_elsewhere and run.alive is not False]
         return tuple(path for run in runs for path in self._group(str(run)).directories if path.is_dir())
-
-    def kill_run(self, run: str) -> None:
-        """Kill everything in a run. Raises NotIsolatedError."""
-        self._group(run).kill()
 
     def clear_run(self, run: str) -> None:
         """Kill everything in a run, remove its directories, and the base where that was its last run.

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from cotenant.isolation import cgroupfs, counting
-from cotenant.isolation.backend import PIDS_MAX, Counters, Entry, NotIsolatedError, ReadBack
+from cotenant.isolation.backend import PIDS_MAX, Counters, NotIsolatedError, ReadBack
+from cotenant.isolation.entry import entry_of
 from cotenant.isolation.plan import Slice
 from cotenant.isolation.shares import pids_share
 from cotenant.isolation.v1group import Group
@@ -24,10 +25,7 @@ class V1Slice:
         self._slice = slice_
         self._quotas = quotas
         self._pids_max = PIDS_MAX
-        self.entry = Entry(
-            procs_files=tuple(directory / "cgroup.procs" for directory in group.directories),
-            processors=slice_.processors,
-        )
+        self.entry = entry_of(slice_, tuple(directory / "cgroup.procs" for directory in group.directories))
 
     def make(self) -> None:
         """Make the directories and set every limit before anything can enter. Raises OSError, or ValueError."""

@@ -10,9 +10,8 @@ import contextlib
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
-from cotenant.isolation.backend import OURS, NotIsolatedError, Refusal, RunName, owner
+from cotenant.isolation.backend import OURS, Location, NotIsolatedError, Refusal, RunName, owner
 from cotenant.isolation.delegation import described, is_marked, systemd_runs
 from cotenant.isolation.enabling import DELEGATION
 from cotenant.isolation.names import checked_base
@@ -109,7 +108,7 @@ class V2:
         runs = [(tree, run) for tree in self._trees() for run in tree.runs() if run.is_elsewhere]
         return tuple(tree.run(str(run)) for tree, run in runs if not tree.is_dead(run))
 
-    def estate(self) -> dict[str, Any]:
+    def location(self) -> Location:
         assert self._tree is not None
         return {"v2": {"top": str(self._tree.top), "home": str(self._tree.home)}}
 

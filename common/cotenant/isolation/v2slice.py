@@ -7,7 +7,8 @@ from collections.abc import Set
 from pathlib import Path
 
 from cotenant.isolation import cgroupfs, counting
-from cotenant.isolation.backend import PIDS_MAX, Counters, Entry, NotIsolatedError, ReadBack
+from cotenant.isolation.backend import PIDS_MAX, Counters, NotIsolatedError, ReadBack
+from cotenant.isolation.entry import entry_of
 from cotenant.isolation.plan import Slice
 from cotenant.isolation.shares import pids_share
 from cotenant.isolation.v2group import Group
@@ -25,8 +26,8 @@ class V2Slice:
         self._controllers = controllers
         self._oom_group = str(int(oom_group))
         self._pids_max = PIDS_MAX
-        # Without cpusets the shim binds itself: a tenant could undo that, and `unenforced` says so.
-        self.entry = Entry((directory / "cgroup.procs",), slice_.processors, set_affinity="cpuset" not in controllers)
+        # Without cpusets it binds itself: a tenant could undo that, and `unenforced` says so.
+        self.entry = entry_of(slice_, (directory / "cgroup.procs",), set_affinity="cpuset" not in controllers)
 
     def make(self) -> None:
         """Make the directory and set every limit before anything can enter. Raises OSError, or ValueError."""

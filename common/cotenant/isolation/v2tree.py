@@ -91,15 +91,11 @@ class Tree:
             _enable(level)
         return controllers(levels[-1] / "cgroup.subtree_control")
 
-    def kill_run(self, name: str) -> None:
-        """Kill everything in a run's slices. Raises OSError."""
-        kill_all(self._slices(name))
-
     def clear_run(self, name: str) -> None:
         """Kill everything in a run but us, move us back where we came from, remove it. Raises NotIsolatedError."""
         run = self.run(name)
         try:
-            self.kill_run(name)
+            kill_all(self._slices(name))
             # Before we leave: a slice whose tenant has divided it keeps the run from taking its controllers back.
             for slice_ in self._slices(name):
                 with contextlib.suppress(NotIsolatedError):  # It is tried again below, and said then.

@@ -12,7 +12,6 @@ from functools import partial
 from typing import Any
 
 from cotenant.isolation.backend import Backend, NotIsolatedError
-from cotenant.isolation.shim import ForkServer
 from cotenant.launch.ending import Ending, LaunchResult, ending_of, not_isolated
 from cotenant.launch.enough import Enough
 from cotenant.launch.interruption import Interruption
@@ -44,31 +43,26 @@ class Launch:
     """Starts the orders' tenants, brings them to one GO and one STOP, and leaves nothing behind.
 
     `upkeep` is called about once a second: what else has to be alive is looked after there. `sampling` looks at the
-    host as often, between GO and the last DONE; `observer` is told of all but that. `last_look` is called before a
-    tenant's processes are killed.
+    host as often, between GO and the last DONE; `observer` is told of all but that.
     """
 
     def __init__(
         self,
         orders: Sequence[Order],
         backend: Backend,
-        forks: ForkServer,
         interruption: Interruption,
         terms: Terms = USUAL_TERMS,
         upkeep: Callable[[], None] = lambda: None,
         sampling: Meters | None = None,
         observer: Observer | None = None,
-        last_look: Callable[[], None] = lambda: None,
     ) -> None:
         self._orders = orders
         self._backend = backend
-        self._forks = forks
         self._interruption = interruption
         self._terms = terms
         self._upkeep = upkeep
         self._sampling = sampling or Meters(())
         self._observer = observer or Unobserved()
-        self._last_look = last_look
         self._events = Events()
         self._kills = KillWatch()
         self._tenants: list[Tenant] = []
@@ -105,12 +99,12 @@ class Launch:
         return LaunchResult(endings, started, datetime.now(UTC), t0_ns, self._meters, given, left_behind)
 
     def _start(self, leaving: contextlib.ExitStack) -> tuple[Ending, ...] | None:
-        """Make every slice and start its shim; return the endings at once where a slice cannot be had."""
+        """Make every slice and start its tenant; return the endings at once where a slice cannot be had."""
         for order in self._orders:
             try:
                 live = self._backend.create(order.slice)
                 leaving.callback(live.remove)
-                tenant = start_tenant(order, live, live.verify(), self._forks)
+                tenant = start_tenant(order, live, live.verify())
             except NotIsolatedError as error:
                 return not_isolated(self._orders, order, str(error))
             leaving.callback(tenant.leave)
@@ -151,7 +145,7 @@ class Launch:
     # What tenants do
 
     def _entered(self, tenant: Tenant) -> None:
-        """The shim says `in`, or why not; its end of the channel closes when it becomes the benchmark."""
+        """It says `in`, or why not; its end of the channel closes when it becomes the benchmark."""
         try:
             said = tenant.channel.recv(4096).decode(errors="replace").strip()
         except OSError:
@@ -385,7 +379,6 @@ class Launch:
         Where some cannot be killed its neighbours' numbers are as good as any: `leave` says so once those are kept.
         """
         tenant.after = tenant.live.counters().at_end(tenant.after)
-        self._last_look()
         tenant.killed = True
         try:
             tenant.kill()

@@ -17,7 +17,6 @@ import re
 import signal
 import subprocess
 import sys
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -36,15 +35,13 @@ class Reaper:
         slices: dict[str, Any],
         directories: tuple[Path, ...],
         output: Path,
-        shm_before: frozenset[tuple[int, int]],
     ) -> None:
-        """`slices` is what the backend's `estate` says."""
-        self._estate = {
+        """`slices` is where the backend keeps them: its `location`."""
+        self._will = {
             "run": run,
             "slices": slices,
             "directories": [str(path) for path in directories],
             "output": str(output),
-            "shm": sorted(shm_before),
         }
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -55,15 +52,15 @@ class Reaper:
         from cotenant.protocol.messages import REAPER_VARIABLE
 
         self._hang_up()
-        with os.fdopen(os.memfd_create("will"), "w+") as will:
-            json.dump(self._estate, will)
-            will.seek(0)
+        with os.fdopen(os.memfd_create("will"), "w+") as file:
+            json.dump(self._will, file)
+            file.seek(0)
             self._process = subprocess.Popen(
-                [sys.executable, "-I", "-S", __file__, str(will.fileno())],
-                env={**os.environ, REAPER_VARIABLE: str(self._estate["run"])},
+                [sys.executable, "-I", "-S", __file__, str(file.fileno())],
+                env={**os.environ, REAPER_VARIABLE: str(self._will["run"])},
                 stdin=subprocess.PIPE,
                 stdout=subprocess.DEVNULL,
-                pass_fds=[will.fileno()],
+                pass_fds=[file.fileno()],
                 start_new_session=True,
             )
 
@@ -96,26 +93,22 @@ class Reaper:
                 self._process.stdin.close()
 
 
-def reap(estate: dict[str, Any]) -> None:
+def reap(will: dict[str, Any]) -> None:
     """Kill every process of a run and remove its cgroups and directories. What fails does not stop the rest."""
-    from cotenant.isolation.estate import clear, kill, memory_cgroups
+    from cotenant.isolation.leftovers import clear
     from cotenant.isolation.processes import kill_marked
-    from cotenant.isolation.shm import ShmWatch
     from cotenant.launch.removal import remove_tree
 
-    run, slices = estate["run"], estate["slices"]
-    before = {(device, inode) for device, inode in estate["shm"]}
-    shm = ShmWatch(run, partial(memory_cgroups, slices, run), before)
-    killed, cleared, marked = partial(kill, slices, run), partial(clear, slices, run), partial(kill_marked, run)
-    # Slices first: a fork bomb would outrun the search for its marker. They are what shared memory is known by, so they
-    # go after it. At last who was forked during the search: its cgroup is gone, its marker is not.
-    for step in (shm.look, killed, marked, shm.clear, cleared, marked):
-        with contextlib.suppress(OSError):
-            step()
-    for directory in estate["directories"]:
+    run, slices = will["run"], will["slices"]
+    # Slices first: a fork bomb would outrun the search for its marker.
+    with contextlib.suppress(OSError):
+        clear(slices, run)
+    with contextlib.suppress(OSError):
+        kill_marked(run)
+    for directory in will["directories"]:
         remove_tree(Path(directory))
     half_written = re.compile(HALF_WRITTEN.format(run.partition("-")[0]))
-    for path in Path(estate["output"]).glob(".*"):
+    for path in Path(will["output"]).glob(".*"):
         if half_written.fullmatch(path.name):
             path.unlink(missing_ok=True)
 
@@ -125,12 +118,12 @@ def main(argv: list[str]) -> int:
         signal.signal(number, signal.SIG_IGN)
     sys.path.insert(0, str(SOURCE_ROOT))
     # Now, not when they are needed: the checkout may change while a suite runs.
-    for name in ("isolation.estate", "isolation.processes", "isolation.shm", "launch.removal"):
+    for name in ("isolation.leftovers", "isolation.processes", "launch.removal"):
         importlib.import_module(f"cotenant.{name}")
-    with os.fdopen(int(argv[0])) as will:
-        estate = json.load(will)
+    with os.fdopen(int(argv[0])) as file:
+        will = json.load(file)
     if sys.stdin.readline() != "farewell\n":
-        reap(estate)
+        reap(will)
     return 0
 
 

@@ -22,12 +22,10 @@ from cotenant.findings.gather import gather, nvidia_places
 from cotenant.findings.surroundings import SURROUNDINGS
 from cotenant.isolation.backend import NotIsolatedError
 from cotenant.isolation.choose import choose_backend
-from cotenant.isolation.estate import memory_cgroups
+from cotenant.isolation.entry import own_shm_can_be_had
 from cotenant.isolation.lock import SuiteLock, lock_path
 from cotenant.isolation.orphans import adopt_orphans, end_orphans, now_ticks
 from cotenant.isolation.processes import await_reapers, sweep_marked
-from cotenant.isolation.shim import ForkServer
-from cotenant.isolation.shm import ShmWatch, present
 from cotenant.launch import data
 from cotenant.launch.commons import commons
 from cotenant.launch.ending import Ending, LaunchResult
@@ -112,7 +110,7 @@ class SuiteRun:
         backend, plan = self.chosen.backend, self._resolver.plans["student"]
         facts = dataclasses.replace(
             gather(self._machine, self._places.purposes),
-            isolation=Isolation(backend.name, backend.unenforced, elsewhere=backend.elsewhere()),
+            isolation=Isolation(backend.name, backend.unenforced, elsewhere=backend.elsewhere(), own_shm=self._own_shm),
             plan=plan,
             loader_bytes=loader_bytes(self.starts),
         )
@@ -151,7 +149,7 @@ class SuiteRun:
         for directory in (output, self._places.logs):
             prepare_directory(directory)
         own = self._places.own
-        self._reaper = Reaper(str(run), self.chosen.backend.estate(), own, output, present())
+        self._reaper = Reaper(str(run), self.chosen.backend.location(), own, output)
         # First, and sent home last: from here on nothing is made that it does not know of.
         stack.callback(_warn, tell, self._reaper.farewell)
         # Where our parent ignores it, so would we, and nobody could say how a child of ours has ended.
@@ -174,8 +172,6 @@ class SuiteRun:
                 tell(f"warning: {left} {REMEDY}")
             self.chosen.backend.open(run)
         stack.callback(self._close)
-        self._forks = ForkServer()
-        stack.callback(self._forks.close)
         return Summary(output)
 
     def _close(self) -> None:
@@ -232,21 +228,19 @@ class SuiteRun:
         self._reaper.ensure()
         if missing is None:
             terms = self._options.terms.of_job(start.cell.job.timeout_s)
-            run, slices = str(self._options.run), self.chosen.backend.estate()
-            shm, begin_ticks = ShmWatch(run, functools.partial(memory_cgroups, slices, run)), now_ticks()
-            around = commons(start.orders, self._places, self._options.cache, lambda: bool(interruption.requested), shm)
+            begin_ticks = now_ticks()
+            cache, own_shm = self._options.cache, self._own_shm
+            around = commons(start.orders, self._places, cache, lambda: bool(interruption.requested), own_shm)
             metered = meters_of(self._machine, [order.slice for order in start.orders])
             with around as meters, metered as sampling, _isolation_errors():
                 launch = Launch(
                     start.orders,
                     self.chosen.backend,
-                    self._forks,
                     interruption,
                     terms,
                     self._reaper.ensure,
                     sampling,
                     self._observer,
-                    shm.look,
                 )
                 counted = self._counts()
                 result = launch.run()
@@ -254,7 +248,7 @@ class SuiteRun:
                 meters["host"] = since(counted, self._counts(), own_kills)
                 left_behind = result.left_behind
                 try:
-                    end_orphans(self._own_children | self._reaper.pids | self._forks.pids, begin_ticks)
+                    end_orphans(self._own_children | self._reaper.pids, begin_ticks)
                 except NotIsolatedError as error:
                     left_behind = left_behind or str(error)
             result = dataclasses.replace(result, meters=result.meters | meters, left_behind=left_behind)
@@ -289,6 +283,11 @@ class SuiteRun:
 
     def _counts(self) -> HostCounts:
         return host_counts([one.id for one in self._machine.processors], nvidia_places(self._machine))
+
+    @property
+    def _own_shm(self) -> bool:
+        """Whether each tenant has a /dev/shm of its own."""
+        return self.chosen.backend.name != "none" and own_shm_can_be_had()
 
     @functools.cached_property
     def _facts(self) -> dict[str, Any]:

@@ -6,13 +6,14 @@ import contextlib
 import os
 import signal
 import socket
+import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from cotenant.isolation.backend import Counters, LiveSlice, ReadBack
+from cotenant.isolation.entry import start
 from cotenant.isolation.plan import Slice
-from cotenant.isolation.shim import ForkServer, Shim
 from cotenant.launch.log_end import log_end
 from cotenant.launch.rank import Rank
 from cotenant.launch.rendezvous import Link, Listener
@@ -49,7 +50,7 @@ class Tenant:
     order: Order
     live: LiveSlice
     read_back: ReadBack
-    process: Shim
+    process: subprocess.Popen[bytes]
     channel: socket.socket
     pidfd: int
     listener: Listener
@@ -111,13 +112,14 @@ class Tenant:
         return self.ranks[number]
 
     def kill(self) -> None:
-        """Kill all of it, a shim outside its slice and a child without our marker included. Raises NotIsolatedError."""
+        """Kill all of it, one that is not in its slice yet and a child without our marker included.
+
+        Raises NotIsolatedError.
+        """
         if self.alive:
-            # A shim that was forked this moment leads no group yet.
-            for end in (os.killpg, os.kill):
-                # What has become another user's is the slice's to kill.
-                with contextlib.suppress(ProcessLookupError, PermissionError):
-                    end(self.process.pid, signal.SIGKILL)
+            # What has become another user's is the slice's to kill.
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(self.process.pid, signal.SIGKILL)
         self.live.kill()
 
     def links(self) -> Iterator[Link]:
@@ -144,8 +146,8 @@ class Tenant:
         return " | ".join([line.strip() for line in text.splitlines() if line.strip()][-LOG_TAIL_LINES:])
 
 
-def start_tenant(order: Order, live: LiveSlice, read_back: ReadBack, forks: ForkServer) -> Tenant:
-    """Start the shim of one tenant; it enters the slice and waits for a byte on the channel. Raises OSError."""
+def start_tenant(order: Order, live: LiveSlice, read_back: ReadBack) -> Tenant:
+    """Start one tenant; it enters the slice and waits for a byte on the channel. Raises OSError."""
     order.temporary.mkdir(parents=True, exist_ok=True)
     for old in (order.log, *_rank_logs(order.log)):
         old.unlink(missing_ok=True)
@@ -155,7 +157,7 @@ def start_tenant(order: Order, live: LiveSlice, read_back: ReadBack, forks: Fork
         ours, theirs = socket.socketpair()
         undo.callback(ours.close)
         with theirs, order.log.open("wb") as log:
-            process = forks.start(live.entry, theirs.fileno(), log.fileno(), order.command, order.environment)
+            process = start(live.entry, theirs.fileno(), log.fileno(), order.command, order.environment)
         ours.setblocking(False)
         undo.pop_all()
     return Tenant(order, live, read_back, process, ours, os.pidfd_open(process.pid), listener)

@@ -12,6 +12,8 @@ LEAST = 1 << 30
 
 
 def ask(facts: Facts) -> Answer:
+    if facts.isolation is not None and facts.isolation.own_shm:
+        return Answer("one of each tenant's own, as large as its memory")
     shared, needed = facts.shared, facts.loader_bytes
     if shared is None:
         there, free = "There is no /dev/shm", 0

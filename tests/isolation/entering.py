@@ -1,23 +1,21 @@
-"""The shim as the runner starts it, and small things that tests of processes need."""
+"""A tenant on its way into its slice, as the runner starts it, and small things that tests of processes need."""
 
 from __future__ import annotations
 
 import os
 import shutil
-import signal
 import socket
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager, nullcontext, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TextIO
 
-from cotenant.isolation import shim
 from cotenant.isolation.backend import Entry, start_ticks
+from cotenant.isolation.entry import start
 from cotenant.isolation.plan import Slice
-from cotenant.isolation.shim import ForkServer
 
 PATIENCE_S = 60.0
 MIB = 1 << 20
@@ -42,10 +40,10 @@ def slice_of(
 
 
 @dataclass
-class Shim:
-    """A shim that was started: its process, the runner's end of the channel, and what it prints."""
+class Entering:
+    """One that was started: its process, the runner's end of the channel, and what it prints."""
 
-    process: shim.Shim
+    process: subprocess.Popen[bytes]
     channel: socket.socket
     output: TextIO
 
@@ -73,28 +71,20 @@ class Shim:
 
 
 @contextmanager
-def started(
-    entry: Entry, *command: object, environment: dict[str, str] | None = None, forks: ForkServer | None = None
-) -> Iterator[Shim]:
-    """A shim on its way to `command`, found as a shell would; killed at the end if it still lives.
-
-    It is of a fork server of its own where none is named.
-    """
+def started(entry: Entry, *command: object, environment: dict[str, str] | None = None) -> Iterator[Entering]:
+    """One on its way to `command`, found as a shell would; killed at the end if it still lives."""
     program, *words = map(str, command)
     ours, theirs = socket.socketpair()
     ours.settimeout(PATIENCE_S)
     read, write = os.pipe()
-    server = closing(ForkServer()) if forks is None else nullcontext(forks)
-    with server as own, ours, os.fdopen(read) as output:
+    with ours, os.fdopen(read) as output:
         with theirs, os.fdopen(write) as printed:
-            found = [shutil.which(program) or program, *words]
-            environment = dict(os.environ) if environment is None else environment
-            process = own.start(entry, theirs.fileno(), printed.fileno(), found, environment)
+            line = [shutil.which(program) or program, *words]
+            process = start(entry, theirs.fileno(), printed.fileno(), line, environment or dict(os.environ))
         try:
-            yield Shim(process, ours, output)
+            yield Entering(process, ours, output)
         finally:
-            with suppress(ProcessLookupError):
-                os.kill(process.pid, signal.SIGKILL)
+            process.kill()
             process.wait()
 
 

@@ -1,4 +1,4 @@
-"""Equal hands of a machine's processors: whole cores, each on one NUMA node where that costs little. Pure."""
+"""Which processors each tenant gets: equally many, whole cores, on one NUMA node where that costs little. Pure."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from typing import NamedTuple
 
 from cotenant.machine.topology import Processor
 
-Hand = tuple[int, ...]
+Cpus = tuple[int, ...]
 """The processors of one tenant, ascending."""
 
 _WORTH = 8
-"""For one node, whole cores and one mixture of them, a hand gives up at most one in so many of its processors."""
+"""For one node, whole cores and one mixture of them, a tenant gives up at most one in so many of its processors."""
 _WORTH_ALIKE = 4
 """So many where nothing but the mixture is gained: tenants of unlike cores cannot be compared at all."""
 
 
 @dataclass(frozen=True, slots=True)
 class Core:
-    """The usable processors of one physical core, ascending. No core serves two hands while cores suffice."""
+    """The usable processors of one physical core, ascending. No core serves two tenants while cores suffice."""
 
     processors: tuple[int, ...]
     kind: str
@@ -45,22 +45,19 @@ def cores_by_node(processors: Iterable[Processor]) -> Cores:
     return dict(sorted(by_node.items()))
 
 
-def mixtures(processors: Iterable[Processor], hands: Sequence[Hand]) -> list[Counter[tuple[int, str]]]:
-    """Return of each hand how many cores it has by how much of a core that is, in processors, and by kind."""
+def mixtures(processors: Iterable[Processor], assignment: Iterable[Cpus]) -> list[Counter[tuple[int, str]]]:
+    """Return of each tenant how many cores it has by how much of a core that is, in processors, and by kind."""
     core_of = {processor.id: (processor.core, processor.kind) for processor in processors}
-    found: list[Counter[tuple[int, str]]] = []
-    for hand in hands:
-        threads = Counter(core_of[number] for number in hand)
-        found.append(Counter((count, kind) for (_, kind), count in threads.items()))
-    return found
+    threads = [Counter(core_of[number] for number in cpus) for cpus in assignment]
+    return [Counter((count, kind) for (_, kind), count in by_core.items()) for by_core in threads]
 
 
-def deal(processors: Sequence[Processor], limit: int, wanted: Sequence[int | None]) -> list[Hand]:
-    """Return a hand for each entry of `wanted`, the node it should lie on: equally many, ascending.
+def assign(processors: Sequence[Processor], limit: int, wanted: Sequence[int | None]) -> list[Cpus]:
+    """Return the processors of each tenant, equally many; `wanted` has the node that each should lie on.
 
-    At most `limit` are dealt and at least one for each hand: `len(wanted) <= limit` is the caller's care. The
-    hands are the largest that come out, or a little smaller (1/8) where that makes them of one node each, or
-    of whole cores, or of the same mixture of cores; for the mixture alone even smaller (1/4).
+    At most `limit` are assigned and at least one to each tenant: `len(wanted) <= limit` is the caller's care. They are
+    as many as come out, or a few less (1/8) where that puts each tenant on one node, or on whole cores, or all on the
+    same mixture of cores; for the mixture alone even less (1/4).
     """
     assert 1 <= len(wanted) <= limit <= len(processors)
     cores = cores_by_node(processors)
@@ -69,7 +66,7 @@ def deal(processors: Sequence[Processor], limit: int, wanted: Sequence[int | Non
         cores = {
             node: [Core((p,), core.kind) for core in group for p in core.processors] for node, group in cores.items()
         }
-    best: list[Hand] = []
+    best: list[Cpus] = []
     best_merit = _Merit(False, False, False)
     largest = 0
     for size in range(limit // len(wanted), 0, -1):
@@ -78,53 +75,53 @@ def deal(processors: Sequence[Processor], limit: int, wanted: Sequence[int | Non
             break
         little = size * _WORTH >= largest * (_WORTH - 1)
         for whole in (True, False):
-            hands = _place(cores, size, wanted, whole)
-            if not hands:
+            assignment = _place(cores, size, wanted, whole)
+            if not assignment:
                 continue
             largest = largest or size
-            merit = _merit(processors, hands, whole)
+            merit = _merit(processors, assignment, whole)
             evened = merit.alike and not best_merit.alike
             if not best or (merit > best_merit and (little or evened)):
-                best, best_merit = hands, merit
+                best, best_merit = assignment, merit
     return best
 
 
 class _Merit(NamedTuple):
-    """What is good about hands, the weightiest first."""
+    """What is good about an assignment, the weightiest first."""
 
     local: bool
     whole: bool
     alike: bool
 
 
-def _merit(processors: Iterable[Processor], hands: Sequence[Hand], whole: bool) -> _Merit:
+def _merit(processors: Iterable[Processor], assignment: Sequence[Cpus], whole: bool) -> _Merit:
     node_of = {processor.id: processor.node for processor in processors}
-    local = all(len({node_of[number] for number in hand}) == 1 for hand in hands)
-    first, *others = mixtures(processors, hands)
+    local = all(len({node_of[number] for number in cpus}) == 1 for cpus in assignment)
+    first, *others = mixtures(processors, assignment)
     return _Merit(local, whole, all(other == first for other in others))
 
 
-def _place(cores: Cores, size: int, wanted: Sequence[int | None], whole: bool) -> list[Hand] | None:
+def _place(cores: Cores, size: int, wanted: Sequence[int | None], whole: bool) -> list[Cpus] | None:
     """Return `size` processors for each tenant, None where they do not come out."""
     homes = _homes(cores, size, wanted, whole)
-    hands: dict[int, Hand] = {}
+    cpus_of: dict[int, Cpus] = {}
     free: Cores = {}
     for node, group in cores.items():
         local = [tenant for tenant, home in enumerate(homes) if home == node]
-        dealt = _fill(group, len(local), size, whole)
-        if dealt is None:
+        filled = _fill(group, len(local), size, whole)
+        if filled is None:
             return None
-        hands |= dict(zip(local, dealt, strict=True))
-        free[node] = _left(group, dealt)
+        cpus_of |= dict(zip(local, filled, strict=True))
+        free[node] = _left(group, filled)
     straddlers = [tenant for tenant, home in enumerate(homes) if home is None]
     for tenant in straddlers:
         near = sorted(free, key=lambda node: (node != wanted[tenant], -sum(map(len, free[node])), node))
-        dealt = _fill([core for node in near for core in free[node]], 1, size, whole)
-        if dealt is None:
+        filled = _fill([core for node in near for core in free[node]], 1, size, whole)
+        if filled is None:
             return None
-        hands[tenant] = dealt[0]
-        free = {node: _left(group, dealt) for node, group in free.items()}
-    return [hands[tenant] for tenant in range(len(wanted))]
+        cpus_of[tenant] = filled[0]
+        free = {node: _left(group, filled) for node, group in free.items()}
+    return [cpus_of[tenant] for tenant in range(len(wanted))]
 
 
 def _homes(cores: Cores, size: int, wanted: Sequence[int | None], whole: bool) -> list[int | None]:
@@ -149,40 +146,40 @@ def _homes(cores: Cores, size: int, wanted: Sequence[int | None], whole: bool) -
 
 
 def _capacity(cores: list[Core], tenants: int, size: int, whole: bool) -> int:
-    """Return how many hands of `size` processors these cores make."""
+    """Return how many tenants these cores serve with `size` processors each."""
     most = min(tenants, len(cores), sum(map(len, cores)) // size)
     return next((count for count in range(most, 0, -1) if _fill(cores, count, size, whole) is not None), 0)
 
 
-def _fill(cores: list[Core], count: int, size: int, whole: bool) -> list[Hand] | None:
-    """Return `count` hands of `size` processors from cores of their own, None where they do not come out.
+def _fill(cores: list[Core], count: int, size: int, whole: bool) -> list[Cpus] | None:
+    """Return `count` times `size` processors from cores of their own, None where they do not come out.
 
-    Every hand gets the same mixture of wide and narrow cores and of kinds as far as that divides, neighbours
-    together. Unless `whole`, the last core of a hand may be wider than what is missing; the rest of it stays
+    Everybody gets the same mixture of wide and narrow cores and of kinds as far as that divides, neighbours
+    together. Unless `whole`, the last core of each may be wider than what is missing; the rest of it stays
     unused.
     """
     if not count:
         return []
-    hands: list[list[int]] = [[] for _ in range(count)]
+    filled: list[list[int]] = [[] for _ in range(count)]
     rest: list[Core] = []
     for width, kind in _sorts(cores):
         group = [core for core in cores if (len(core), core.kind) == (width, kind)]
-        each = min(len(group) // count, (size - len(hands[0])) // width)
-        for i, hand in enumerate(hands):
-            hand.extend(chain.from_iterable(core.processors for core in group[i * each : (i + 1) * each]))
+        each = min(len(group) // count, (size - len(filled[0])) // width)
+        for i, cpus in enumerate(filled):
+            cpus.extend(chain.from_iterable(core.processors for core in group[i * each : (i + 1) * each]))
         rest += group[each * count :]
-    for hand in hands:
+    for cpus in filled:
         for core in tuple(rest):
-            if len(core) <= size - len(hand):
-                hand.extend(core.processors)
+            if len(core) <= size - len(cpus):
+                cpus.extend(core.processors)
                 rest.remove(core)
-        if len(hand) < size and not whole and rest:
+        if len(cpus) < size and not whole and rest:
             core = min(rest, key=lambda core: (len(core), core.processors))
-            hand.extend(core.processors[: size - len(hand)])
+            cpus.extend(core.processors[: size - len(cpus)])
             rest.remove(core)
-        if len(hand) < size:
+        if len(cpus) < size:
             return None
-    return [tuple(sorted(hand)) for hand in hands]
+    return [tuple(sorted(cpus)) for cpus in filled]
 
 
 def _sorts(cores: Iterable[Core]) -> list[tuple[int, str]]:
@@ -193,6 +190,6 @@ def _sorts(cores: Iterable[Core]) -> list[tuple[int, str]]:
     return sorted(first, key=lambda sort: (-sort[0], first[sort]))
 
 
-def _left(cores: list[Core], hands: Iterable[Hand]) -> list[Core]:
-    taken = set(chain.from_iterable(hands))
+def _left(cores: list[Core], filled: Iterable[Cpus]) -> list[Core]:
+    taken = set(chain.from_iterable(filled))
     return [core for core in cores if taken.isdisjoint(core.processors)]

@@ -6,14 +6,14 @@ Neither limits memory, and both find a tenant's processes by the marker in their
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
-from cotenant.isolation.backend import Counters, Entry, ReadBack, Refusal, RunName
+from cotenant.isolation.backend import Counters, Entry, Location, ReadBack, Refusal, RunName
+from cotenant.isolation.entry import entry_of
 from cotenant.isolation.plan import Slice
 from cotenant.isolation.processes import kill_marked
 
 
-class LooseSlice:
+class UnenforcedSlice:
     """A slice in name only: processors by affinity, or nothing at all."""
 
     def __init__(self, run: RunName, tenant: int, entry: Entry) -> None:
@@ -61,15 +61,15 @@ class NoIsolation:
     def open(self, run: RunName) -> None:
         self._run = run
 
-    def create(self, slice_: Slice) -> LooseSlice:
+    def create(self, slice_: Slice) -> UnenforcedSlice:
         assert self._run is not None
-        return LooseSlice(self._run, slice_.tenant, self._entry(slice_))
+        return UnenforcedSlice(self._run, slice_.tenant, self._entry(slice_))
 
     def close(self) -> None:
         if self._run is not None:
             kill_marked(str(self._run))
 
-    def estate(self) -> dict[str, Any]:
+    def location(self) -> Location:
         return {}
 
     def _entry(self, slice_: Slice) -> Entry:
@@ -83,4 +83,4 @@ class Affinity(NoIsolation):
     unenforced: tuple[str, ...] = ("nodes", "memory", "swap", "pids")
 
     def _entry(self, slice_: Slice) -> Entry:
-        return Entry(processors=slice_.processors, set_affinity=True)
+        return entry_of(slice_, set_affinity=True)

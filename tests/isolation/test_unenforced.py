@@ -10,10 +10,10 @@ from collections.abc import Iterator
 import pytest
 
 from cotenant.isolation.backend import Backend, Counters, Entry, ReadBack, RunName
-from cotenant.isolation.loose import Affinity, NoIsolation
 from cotenant.isolation.processes import marked
+from cotenant.isolation.unenforced import Affinity, NoIsolation
 from cotenant.protocol.messages import RUN_VARIABLE, TENANT_VARIABLE
-from isolation.shim import eventually, slice_of, started
+from isolation.entering import eventually, slice_of, started
 
 OWN = tuple(sorted(os.sched_getaffinity(0)))
 AFFINITY = [sys.executable, "-c", "import os; print(sorted(os.sched_getaffinity(0)))"]
@@ -52,7 +52,7 @@ def test_affinity_binds_to_the_slice() -> None:
     backend = Affinity()
     backend.open(RunName())
     live = backend.create(slice_of(0, OWN[-1:]))
-    assert live.entry == Entry(processors=OWN[-1:], set_affinity=True)
+    assert (live.entry.processors, live.entry.set_affinity) == (OWN[-1:], True)
     with started(live.entry, *AFFINITY) as shim:
         assert shim.run() == (0, f"[{OWN[-1]}]\n")
 

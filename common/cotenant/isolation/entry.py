@@ -1,0 +1,64 @@
+"""How a tenant is started in its slice: a plain process, enter.py, that goes in and becomes the benchmark."""
+
+from __future__ import annotations
+
+import functools
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from cotenant.isolation import enter
+from cotenant.isolation.backend import Entry, NotIsolatedError
+from cotenant.isolation.plan import Slice
+
+TRIAL_SHM_BYTES = 4096
+
+
+def start(
+    entry: Entry, channel: int, output: int, command: Sequence[str], environment: Mapping[str, str]
+) -> subprocess.Popen[bytes]:
+    """Start enter.py, which enters a slice, speaks on descriptor `channel`, and becomes `command`.
+
+    It leads a session of its own and dies with the thread that calls this. Raises NotIsolatedError.
+    """
+    line = [sys.executable, "-I", "-S", enter.__file__, *entry_words(entry, channel, os.getpid()), "--", *command]
+    try:
+        return subprocess.Popen(
+            line,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            pass_fds=[channel],
+            start_new_session=True,
+        )
+    except (OSError, ValueError) as error:  # ValueError: a variable's name with `=`, a word with a NUL.
+        raise NotIsolatedError(f"no tenant can be started: {error}") from error
+
+
+def entry_words(entry: Entry, channel: int, runner: int) -> list[str]:
+    """Return the arguments of enter.py before its command."""
+    mode = "FREE" if entry.processors is None else "SET" if entry.set_affinity else "CHECK"
+    processors = ",".join(map(str, entry.processors or ()))
+    return [str(channel), str(runner), mode, processors, str(entry.shm_bytes), *map(str, entry.procs_files)]
+
+
+def entry_of(slice_: Slice, procs_files: tuple[Path, ...] = (), set_affinity: bool = False) -> Entry:
+    """Return how a slice is entered: /dev/shm is the tenant's own where that can be had, as large as its memory."""
+    shm_bytes = slice_.memory_bytes if own_shm_can_be_had() else 0
+    return Entry(procs_files, slice_.processors, set_affinity, shm_bytes)
+
+
+@functools.cache
+def own_shm_can_be_had() -> bool:
+    """Whether a tenant can have a /dev/shm of its own: root can as a rule, but not in every container. It is tried."""
+    ours, theirs = socket.socketpair()
+    with ours:
+        with theirs:
+            trial = start(Entry(shm_bytes=TRIAL_SHM_BYTES), theirs.fileno(), subprocess.DEVNULL, ["/never"], {})
+        answer = ours.recv(4096)
+    trial.wait()
+    return answer == b"in\n"

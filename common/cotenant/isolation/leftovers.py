@@ -1,0 +1,51 @@
+"""What a run leaves: its cgroups, also after the runner's death, and files in /dev/shm. Standard library only."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+from collections.abc import Set
+from dataclasses import dataclass
+from pathlib import Path
+
+from cotenant.isolation.backend import Location
+from cotenant.isolation.v1 import V1
+from cotenant.isolation.v2tree import Tree
+
+SHM = Path("/dev/shm")
+
+
+def clear(location: Location, run: str) -> None:
+    """Kill everything in a run's slices and remove them. Raises NotIsolatedError."""
+    v1, v2 = location.get("v1"), location.get("v2")
+    if v1 is not None:
+        V1({name: Path(path) for name, path in v1["mounts"].items()}, v1["base"]).clear_run(run)
+    if v2 is not None:
+        Tree(Path(v2["top"]), Path(v2["home"])).clear_run(run)
+
+
+@dataclass(frozen=True, slots=True)
+class SharedFiles:
+    """How many files, and what memory they hold."""
+
+    files: int = 0
+    memory_bytes: int = 0
+
+
+def shared_files(root: Path = SHM) -> dict[tuple[int, int], int]:
+    """Return the bytes of every file of this user in /dev/shm by its device and inode."""
+    sizes: dict[tuple[int, int], int] = {}
+    for directory, _, names in os.walk(root):
+        for name in names:
+            with contextlib.suppress(OSError):
+                status = Path(directory, name).lstat()
+                if stat.S_ISREG(status.st_mode) and status.st_uid == os.getuid():
+                    sizes[status.st_dev, status.st_ino] = status.st_blocks * 512
+    return sizes
+
+
+def new_shared_files(before: Set[tuple[int, int]], root: Path = SHM) -> SharedFiles:
+    """Return what is new in /dev/shm and holds memory: tenants that share it with the machine may have left it."""
+    sizes = [size for file, size in shared_files(root).items() if size and file not in before]
+    return SharedFiles(len(sizes), sum(sizes))
