@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from cotenant.launch.imports import missing_packages
+from cotenant.launch.needs import missing_packages
 from tenants.suites import ROOT
 
 MAIN = """
@@ -62,7 +62,7 @@ def test_any_other_program_is_not_looked_into(tmp_path: Path) -> None:
 
 
 def test_a_benchmark_needs_what_the_harness_needs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cotenant.launch.imports._installed", lambda name: False)
+    monkeypatch.setattr("cotenant.launch.needs._installed", lambda name: False)
     assert {"torch", "msgspec"} <= set(missing_packages(program(tmp_path, main="from cotenant.bench import Benchmark")))
     cart = ROOT / "tasks/reinforcement/cart_pole/pytorch/run.sh"
     assert {"torch", "gymnasium"} <= set(missing_packages(cart))

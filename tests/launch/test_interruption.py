@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from cotenant.launch.interruption import Interruption
+from cotenant.launch.events import Interruption
 from cotenant.launch.launch import Launch
-from cotenant.launch.terms import Terms
+from cotenant.launch.limits import Limits
 from tenants.fakes import FakeBackend, orders
 from tenants.suites import Suites, job, until, with_data
 
@@ -112,9 +112,9 @@ def test_a_signal_while_tenants_enter_their_slices(tmp_path: Path) -> None:
     with Interruption() as interruption:
         threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGTERM)).start()
         begin_s = time.monotonic()
-        result = Launch(orders(tmp_path, "/bin/sleep", "1000"), backend, interruption, Terms(timeout_s=60)).run()
+        result = Launch(orders(tmp_path, "/bin/sleep", "1000"), backend, interruption, Limits(timeout_s=60)).run()
     assert time.monotonic() - begin_s < 10
-    assert [ending.outcome for ending in result.endings] == ["interrupted", "interrupted"]
+    assert [ending.outcome for ending in result.tenants] == ["interrupted", "interrupted"]
 
 
 def test_under_nohup_a_suite_outlives_its_terminal(loose: Suites) -> None:

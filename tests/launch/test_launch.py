@@ -11,14 +11,13 @@ import pytest
 
 from cotenant.isolation.backend import Counters, NotIsolatedError
 from cotenant.launch import launch, limits
-from cotenant.launch.ending import LaunchResult
-from cotenant.launch.interruption import Interruption
-from cotenant.launch.rendezvous import Events
+from cotenant.launch.events import Events, Interruption
+from cotenant.launch.limits import Limits
+from cotenant.launch.outcome import LaunchResult
 from cotenant.launch.tenant import Tenant
-from cotenant.launch.terms import Terms
 from tenants.fakes import FakeBackend, FakeSlice, orders
 
-SHORT = Terms(timeout_s=30)
+SHORT = Limits(timeout_s=30)
 
 SLOW_SPEAKER = """
 import os, socket, time
@@ -80,13 +79,13 @@ def descriptors() -> Iterator[None]:
 
 
 def live(
-    folder: Path, interruption: Interruption, *command: str, tenants: int = 2, terms: Terms = SHORT
+    folder: Path, interruption: Interruption, *command: str, tenants: int = 2, limits: Limits = SHORT
 ) -> LaunchResult:
-    return launch.Launch(orders(folder, *command, tenants=tenants), FakeBackend(), interruption, terms).run()
+    return launch.Launch(orders(folder, *command, tenants=tenants), FakeBackend(), interruption, limits).run()
 
 
 def outcomes(result: LaunchResult) -> list[str]:
-    return [ending.outcome for ending in result.endings]
+    return [ending.outcome for ending in result.tenants]
 
 
 class Counting(FakeSlice):
@@ -110,9 +109,9 @@ def test_counters_are_read_before_a_kill(
         orders(tmp_path, "/bin/sleep", "1000", tenants=1),
         backend,
         interruption,
-        Terms(timeout_s=0.5),
+        Limits(timeout_s=0.5),
     )
-    (ending,) = run.run().endings
+    (ending,) = run.run().tenants
     assert ending.outcome == "timeout"
     assert backend.deeds[0] == "killed"
     assert (ending.after.processor_ns, ending.after.pids) == (0, 0)
@@ -124,8 +123,8 @@ def test_a_slice_that_cannot_be_had_ends_the_launch_at_once(tmp_path: Path, inte
     backend = FakeBackend(refused=1)
     result = launch.Launch(orders(tmp_path, "/bin/sleep", "1000", tenants=3), backend, interruption, SHORT).run()
     assert outcomes(result) == ["aborted", "not_isolated", "aborted"]
-    assert result.endings[1].message == "the kernel says no."
-    assert "Tenant 1 could not be isolated" in result.endings[0].message
+    assert result.tenants[1].message == "the kernel says no."
+    assert "Tenant 1 could not be isolated" in result.tenants[0].message
     assert backend.deeds == ["removed 0"]
 
 
@@ -134,7 +133,7 @@ def test_a_slice_that_cannot_be_entered_is_not_isolated(tmp_path: Path, interrup
     backend = FakeBackend(tmp_path / "no/procs")
     result = launch.Launch(orders(tmp_path, "/bin/sleep", "1000", tenants=1), backend, interruption, SHORT).run()
     assert outcomes(result) == ["not_isolated"]
-    assert str(tmp_path / "no/procs") in result.endings[0].message
+    assert str(tmp_path / "no/procs") in result.tenants[0].message
     assert backend.deeds == ["removed 0"]
 
 
@@ -206,8 +205,8 @@ def test_a_tenant_that_cannot_be_killed_is_waited_for_no_longer(
         raise NotIsolatedError("process 7 cannot be killed")
 
     monkeypatch.setattr(Tenant, "kill", killed)
-    monkeypatch.setattr(limits, "FAREWELL_LIMIT_S", 0.2)
-    result = live(tmp_path, interruption, *program, terms=Terms(timeout_s=timeout_s))
+    monkeypatch.setattr(limits, "GRACE_S", 0.2)
+    result = live(tmp_path, interruption, *program, limits=Limits(timeout_s=timeout_s))
     (process,) = stuck
     process.kill()
     process.wait()
@@ -229,22 +228,22 @@ def test_last_words_are_heard(tmp_path: Path, interruption: Interruption) -> Non
     """Its connection, its words and its end all lie there before the runner looks."""
     (order,) = orders(tmp_path, sys.executable, "-I", "-S", "-c", LAST_WORDS, tenants=1)
     run = launch.Launch([order], FakeBackend(), interruption, SHORT, upkeep=lambda: time.sleep(1.5))
-    (ending,) = run.run().endings
+    (ending,) = run.run().tenants
     assert (ending.outcome, ending.message) == ("missing_package", "pip install it")
 
 
 def test_what_joined_has_to_be_ready_in_time(tmp_path: Path, interruption: Interruption) -> None:
     hello = SLOW_SPEAKER.replace("hello[7:] + ready[:9], ready[9:]", "hello[7:]")
     result = live(
-        tmp_path, interruption, sys.executable, "-c", hello, tenants=1, terms=Terms(timeout_s=30, ready_limit_s=0.5)
+        tmp_path, interruption, sys.executable, "-c", hello, tenants=1, limits=Limits(timeout_s=30, ready_limit_s=0.5)
     )
     assert outcomes(result) == ["timeout"]
-    assert result.endings[0].message == "It was not ready within 0.5 s. Give it longer with --ready-timeout."
+    assert result.tenants[0].message == "It was not ready within 0.5 s. Give it longer with --ready-timeout."
     assert result.given is None
 
 
 def test_what_never_joined_has_no_such_limit(tmp_path: Path, interruption: Interruption) -> None:
-    result = live(tmp_path, interruption, "/bin/sleep", "1", terms=Terms(timeout_s=30, ready_limit_s=0.2))
+    result = live(tmp_path, interruption, "/bin/sleep", "1", limits=Limits(timeout_s=30, ready_limit_s=0.2))
     assert outcomes(result) == ["completed", "completed"]
 
 

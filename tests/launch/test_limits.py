@@ -6,10 +6,9 @@ from typing import Any
 
 import pytest
 
-from cotenant.launch.limits import FAREWELL_LIMIT_S, RANKS_LIMIT_S, STOP_LIMIT_S, after_stop, farewell, late
-from cotenant.launch.terms import Terms
+from cotenant.launch.limits import GRACE_S, RANKS_GRACE_S, STOP_LIMIT_S, Limits, after_stop, grace, late
 
-TERMS = Terms(timeout_s=100, ready_limit_s=10)
+TERMS = Limits(timeout_s=100, ready_limit_s=10)
 REASON = ("failed", "It was odd.")
 
 
@@ -48,11 +47,11 @@ def test_programs_that_never_join_have_the_timeout_alone() -> None:
 def test_a_failed_tenant_is_waited_for_once() -> None:
     """What its other ranks say of it later gives nobody more time."""
     soon = time.monotonic() + 0.5
-    for several, limit_s in ((True, RANKS_LIMIT_S), (False, FAREWELL_LIMIT_S)):
-        until_s, reason = farewell(tenant(several=several, limit=None), REASON)
+    for several, limit_s in ((True, RANKS_GRACE_S), (False, GRACE_S)):
+        until_s, reason = grace(tenant(several=several, deadline=None), REASON)
         assert until_s - time.monotonic() == pytest.approx(limit_s, abs=0.4)
         assert reason == REASON
-        assert farewell(tenant(several=several, limit=(soon, ("nan", ""))), REASON) == (soon, REASON)
+        assert grace(tenant(several=several, deadline=(soon, ("nan", ""))), REASON) == (soon, REASON)
 
 
 def test_after_stop_the_longest_batch_of_any_rank_counts() -> None:

@@ -13,8 +13,7 @@ from cotenant.findings.facts import JobNeeds
 from cotenant.isolation.choose import Chosen
 from cotenant.isolation.unenforced import NoIsolation
 from cotenant.launch.command import number_asked
-from cotenant.launch.loaders import IMAGE_BYTES, loader_bytes
-from cotenant.launch.needs import needs_of
+from cotenant.launch.needs import IMAGE_BYTES, loader_bytes, needs_of
 from cotenant.launch.start import Start
 from machine.invented import machine
 from tenants.suites import script

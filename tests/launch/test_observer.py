@@ -9,17 +9,16 @@ from pathlib import Path
 
 import pytest
 
-from cotenant.launch.interruption import Interruption
+from cotenant.launch.events import Interruption
 from cotenant.launch.launch import GO_DELAY_NS, Launch
+from cotenant.launch.limits import Limits
 from cotenant.launch.observer import expected_s
-from cotenant.launch.rank import Rank
-from cotenant.launch.rendezvous import Link
-from cotenant.launch.terms import Terms
+from cotenant.launch.rendezvous import Link, Rank
 from cotenant.results.record import Record
 from tenants.fakes import FakeBackend, orders
 from tenants.suites import TENANTS, Suites, job
 
-MINUTE = Terms(timeout_s=60)
+MINUTE = Limits(timeout_s=60)
 SUMS = str(TENANTS / "sums.py")
 # Long enough for ticks to be missed, were there any.
 PACED = ("--repeat", "20", "--number", "4", "--sleep", "0.02")
@@ -80,8 +79,8 @@ def test_nothing_is_told_between_go_and_the_last_done(tmp_path: Path, interrupti
     heard, ranked = Heard(), orders(tmp_path, sys.executable, SUMS, *PACED)
     run = Launch(ranked, FakeBackend(), interruption, MINUTE, observer=heard)
     result = run.run()
-    assert [ending.outcome for ending in result.endings] == ["completed", "completed"]
-    seen = [ending.ranks[0].observations for ending in result.endings]
+    assert [ending.outcome for ending in result.tenants] == ["completed", "completed"]
+    seen = [ending.ranks[0].observations for ending in result.tenants]
     last_ns = max(rows[-1]["end_ns"] for rows in seen)
     assert last_ns - result.t0_ns > 1_500_000_000
     quiet = [at for at in heard.at_ns if result.t0_ns - GO_DELAY_NS <= at <= last_ns]
@@ -106,8 +105,8 @@ def test_a_tenant_that_dies_while_it_is_timed_is_no_news_before_the_others_are_d
     heard = Heard()
     planned = orders(tmp_path, sys.executable, "-c", DIES_IN_ITS_FOURTH, SUMS, *PACED)
     result = Launch(planned, FakeBackend(), interruption, MINUTE, observer=heard).run()
-    assert [ending.outcome for ending in result.endings] == ["failed", "completed"]
-    last_ns = result.endings[1].ranks[0].observations[-1]["end_ns"]
+    assert [ending.outcome for ending in result.tenants] == ["failed", "completed"]
+    last_ns = result.tenants[1].ranks[0].observations[-1]["end_ns"]
     assert [at for at in heard.at_ns if result.t0_ns - GO_DELAY_NS <= at <= last_ns] == []
     assert [what for what, _ in heard.told if what != "tick"][-2:] == ["measuring", "stopping"]
 

@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from cotenant.launch.rank import MAY_SAY, Go, Rank
-from cotenant.launch.rendezvous import Link
+from cotenant.launch.rendezvous import MAY_SAY, Go, Link, Rank
 from cotenant.launch.tenant import signal_name
 from cotenant.protocol.messages import Message, ProtocolError
 from cotenant.stats.budget import Amount
@@ -96,9 +95,9 @@ def test_done_may_be_early_for_who_was_told_that_it_is_enough(rank: Rank, go: Go
 
 
 def test_what_it_asks_for_is_known_with_ready(rank: Rank) -> None:
-    assert rank.asked is None
+    assert rank.requested is None
     rank.take(READY, None)
-    assert rank.asked == Amount(2, 2, 0)
+    assert rank.requested == Amount(2, 2, 0)
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from cotenant.findings.facts import SelfTest
-from cotenant.launch.selftest import PROGRAM, self_test
+from cotenant.launch.needs import SELF_TEST, self_test
 
 WHOLE = {
     "vision": "0.29.2",
@@ -51,4 +51,4 @@ def test_modules_beside_the_program_are_not_taken_for_packages(tmp_path: Path) -
     (tmp_path / "beside.py").write_text("")
     text = "import importlib.util, json\nprint(json.dumps({'torch': str(importlib.util.find_spec('beside'))}))"
     assert self_test(program(tmp_path, text)) == SelfTest(torch="None")
-    assert PROGRAM.is_file()
+    assert SELF_TEST.is_file()

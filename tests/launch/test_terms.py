@@ -7,10 +7,9 @@ from typing import Any, cast
 
 import pytest
 
-from cotenant.launch.enough import Enough
-from cotenant.launch.rank import Go, Rank
+from cotenant.launch.limits import DisagreementError, Enough, Limits
+from cotenant.launch.rendezvous import Go, Rank
 from cotenant.launch.tenant import Tenant
-from cotenant.launch.terms import DisagreementError, Terms
 from cotenant.stats.budget import Amount
 
 MS = 1_000_000
@@ -22,7 +21,7 @@ class Link:
 
     said: list[str] = field(default_factory=list)
 
-    def say(self, kind: str, **fields: Any) -> None:
+    def send(self, kind: str, **fields: Any) -> None:
         self.said.append(kind)
 
 
@@ -53,35 +52,35 @@ def said(*tenants: Tenant) -> list[list[str]]:
 
 
 def test_without_a_budget_all_is_given() -> None:
-    assert Terms().given([rank(9, 5)]) == Amount(10, 20, 5)
+    assert Limits().given([rank(9, 5)]) == Amount(10, 20, 5)
 
 
 def test_the_slowest_of_all_decides_for_all() -> None:
-    assert Terms(budget_s=1).given([rank(900, 10, 11), rank(900, 25, 30)]) == Amount(2, 20, 5)
+    assert Limits(budget_s=1).given([rank(900, 10, 11), rank(900, 25, 30)]) == Amount(2, 20, 5)
 
 
 def test_who_says_no_times_is_given_all() -> None:
-    assert Terms(budget_s=1).given([rank(), rank()]) == Amount(10, 20, 5)
+    assert Limits(budget_s=1).given([rank(), rank()]) == Amount(10, 20, 5)
 
 
 def test_who_asks_for_different_work_is_named_with_it() -> None:
     with pytest.raises(DisagreementError, match=r"number, repeat and skip: \[\(10, 20, 5\), \(10, 21, 5\)\]"):
-        Terms(budget_s=1).given([rank(1), rank(1, repeat=21)])
+        Limits(budget_s=1).given([rank(1), rank(1, repeat=21)])
 
 
 @pytest.mark.parametrize(
-    ("terms", "policies"),
+    ("limits", "policies"),
     [
-        (Terms(ready_limit_s=5), {"on_oom": "group"}),
-        (Terms(budget_s=60.0), {"on_oom": "group", "budget_s": 60.0}),
+        (Limits(ready_limit_s=5), {"on_oom": "group"}),
+        (Limits(budget_s=60.0), {"on_oom": "group", "budget_s": 60.0}),
         (
-            Terms(budget_s=2.5, until_interval=0.01, on_oom="process"),
+            Limits(budget_s=2.5, until_interval=0.01, on_oom="process"),
             {"on_oom": "process", "budget_s": 2.5, "until_interval": 0.01},
         ),
     ],
 )
-def test_a_record_names_what_changes_what_is_measured(terms: Terms, policies: dict[str, str | float]) -> None:
-    assert terms.policies() == policies
+def test_a_record_names_what_changes_what_is_measured(limits: Limits, policies: dict[str, str | float]) -> None:
+    assert limits.policies() == policies
 
 
 STEADY = [100.0, 100.1, 99.9, 100.2, 99.8, 100.0]
@@ -89,12 +88,12 @@ SECOND = 1000 * MS
 
 
 def until(share: float, skip: int = 0) -> Enough:
-    return Enough(Terms(until_interval=share), Go(0, Amount(1, 1000, skip)))
+    return Enough(Limits(until_interval=share), Go(0, Amount(1, 1000, skip)))
 
 
 def spending(budget_s: float, skip: int = 0) -> Enough:
     """With a t0 a second after the clock began."""
-    return Enough(Terms(budget_s=budget_s), Go(SECOND, Amount(1, 1000, skip)))
+    return Enough(Limits(budget_s=budget_s), Go(SECOND, Amount(1, 1000, skip)))
 
 
 def test_narrow_intervals_of_all_are_enough_and_it_is_said_once() -> None:
@@ -145,7 +144,7 @@ def test_the_more_there_is_the_rarer_the_looks(monkeypatch: pytest.MonkeyPatch) 
         looked.append(len(ordered))
         return 1.0
 
-    monkeypatch.setattr("cotenant.launch.enough.relative_half_width", wide)
+    monkeypatch.setattr("cotenant.launch.limits.relative_half_width", wide)
     one, enough = tenant(0), until(0.01)
     for _ in range(2000):
         observe(one.ranks[0], 1.0)
@@ -183,7 +182,7 @@ def test_who_is_done_is_told_nothing_more() -> None:
 
 def test_without_a_limit_nothing_is_ever_enough() -> None:
     one = tenant(0, *[100.0] * 50)
-    Enough(Terms(), Go(0, Amount(1, 1000, 0))).look([one], 10**6 * SECOND)
+    Enough(Limits(), Go(0, Amount(1, 1000, 0))).look([one], 10**6 * SECOND)
     assert said(one) == [[]]
 
 

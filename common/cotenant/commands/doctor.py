@@ -20,9 +20,7 @@ from cotenant.findings.gather import gather
 from cotenant.isolation.choose import Chosen, choose_backend
 from cotenant.isolation.entry import own_shm_can_be_had
 from cotenant.isolation.unenforced import NoIsolation
-from cotenant.launch.loaders import loader_bytes
-from cotenant.launch.needs import needs_of
-from cotenant.launch.selftest import self_test
+from cotenant.launch.needs import loader_bytes, needs_of, self_test
 from cotenant.launch.start import Options, Resolver
 from cotenant.machine.limits import cgroup_mounts
 from cotenant.machine.load import load_over
@@ -76,7 +74,7 @@ def examine(options: Options, machine: Machine, quick: bool) -> Facts:
 def _isolation(options: Options) -> tuple[Isolation, Chosen]:
     """Return the backend that would serve; where none does, what is still to be planned is planned without."""
     try:
-        chosen = choose_backend(options.isolation, cgroup_mounts(), options.cgroup_base, options.terms.on_oom)
+        chosen = choose_backend(options.isolation, cgroup_mounts(), options.cgroup_base, options.limits.on_oom)
     except IsolationError as error:
         refusal = Finding("not_isolated", "error", error.sentence, error.remedy)
         return Isolation("", NoIsolation.unenforced, (refusal,)), Chosen(NoIsolation())

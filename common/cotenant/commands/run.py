@@ -16,10 +16,10 @@ from cotenant.errors import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_PASSED, Cotenant
 from cotenant.isolation.backend import RunName
 from cotenant.isolation.plan import tenants_by_default
 from cotenant.launch.cache import CACHE_POLICIES
+from cotenant.launch.limits import READY_LIMIT_S, TIMEOUT_S, Limits
 from cotenant.launch.places import Places
 from cotenant.launch.start import Options, Start
 from cotenant.launch.suite import SuiteRun
-from cotenant.launch.terms import READY_LIMIT_S, TIMEOUT_S, Terms
 from cotenant.machine.topology import Machine, discover
 from cotenant.procfs import format_list
 from cotenant.suite.cells import expand, fitting
@@ -169,7 +169,7 @@ def options_of(given: argparse.Namespace, extra: tuple[str, ...], machine: Machi
         policy=given.plan,
         mems=given.mems,
         reserve_bytes=given.reserve,
-        terms=Terms(
+        limits=Limits(
             timeout_s=given.timeout,
             ready_limit_s=given.ready_timeout,
             budget_s=given.budget,

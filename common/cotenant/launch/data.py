@@ -17,7 +17,7 @@ from cotenant.errors import EXIT_FOREIGN_FILES
 from cotenant.finding import Finding
 from cotenant.isolation.backend import RunName
 from cotenant.isolation.processes import kill_marked
-from cotenant.launch.interruption import Interruption
+from cotenant.launch.events import Interruption
 from cotenant.launch.places import Places
 from cotenant.launch.start import Start
 from cotenant.protocol.messages import RUN_VARIABLE

@@ -12,17 +12,21 @@ from functools import partial
 from typing import Any
 
 from cotenant.isolation.backend import Backend, NotIsolatedError
-from cotenant.launch.ending import Ending, LaunchResult, ending_of, not_isolated
-from cotenant.launch.enough import Enough
-from cotenant.launch.interruption import Interruption
-from cotenant.launch.limits import after_stop, farewell, late
+from cotenant.launch.events import Events, Interruption
+from cotenant.launch.limits import USUAL_LIMITS, DisagreementError, Enough, Limits, after_stop, grace, late
 from cotenant.launch.memory import KillWatch
 from cotenant.launch.observer import Observer, Unobserved, expected_s
-from cotenant.launch.rank import Go, Rank
-from cotenant.launch.rendezvous import Events, Link
+from cotenant.launch.outcome import (
+    LaunchResult,
+    TenantResult,
+    failure_of,
+    not_isolated,
+    outcome_of,
+    rank_death,
+    result_of,
+)
+from cotenant.launch.rendezvous import Go, Link, Rank
 from cotenant.launch.tenant import Order, Reason, Tenant, start_tenant
-from cotenant.launch.terms import USUAL_TERMS, DisagreementError, Terms
-from cotenant.launch.watch import outcome_of, rank_death, said_of_failure
 from cotenant.meters.meters import Meters
 from cotenant.protocol.messages import Message, ProtocolError
 
@@ -51,7 +55,7 @@ class Launch:
         orders: Sequence[Order],
         backend: Backend,
         interruption: Interruption,
-        terms: Terms = USUAL_TERMS,
+        limits: Limits = USUAL_LIMITS,
         upkeep: Callable[[], None] = lambda: None,
         sampling: Meters | None = None,
         observer: Observer | None = None,
@@ -59,7 +63,7 @@ class Launch:
         self._orders = orders
         self._backend = backend
         self._interruption = interruption
-        self._terms = terms
+        self._limits = limits
         self._upkeep = upkeep
         self._sampling = sampling or Meters(())
         self._observer = observer or Unobserved()
@@ -80,7 +84,7 @@ class Launch:
         Raises NotIsolatedError where something fails before.
         """
         started, left_behind = datetime.now(UTC), ""
-        endings: tuple[Ending, ...] | None = None
+        endings: tuple[TenantResult, ...] | None = None
         try:
             with contextlib.ExitStack() as leaving:
                 leaving.callback(self._events.close)
@@ -90,7 +94,7 @@ class Launch:
                 if endings is None:
                     self._live()
                     host = self._kills.so_far(self._tenants)
-                    endings = tuple(ending_of(tenant, host) for tenant in self._tenants)
+                    endings = tuple(result_of(tenant, host) for tenant in self._tenants)
         except NotIsolatedError as error:
             if endings is None:
                 raise
@@ -98,7 +102,7 @@ class Launch:
         t0_ns, given = (self._go.t0_ns, self._go.given) if self._go else (0, None)
         return LaunchResult(endings, started, datetime.now(UTC), t0_ns, self._meters, given, left_behind)
 
-    def _start(self, leaving: contextlib.ExitStack) -> tuple[Ending, ...] | None:
+    def _start(self, leaving: contextlib.ExitStack) -> tuple[TenantResult, ...] | None:
         """Make every slice and start its tenant; return the endings at once where a slice cannot be had."""
         for order in self._orders:
             try:
@@ -139,8 +143,8 @@ class Launch:
         """Return how long nothing but an event needs the runner."""
         if self._phase is Phase.LOAD:
             return READING_S
-        limits = [tenant.limit[0] for tenant in self._tenants if tenant.alive and tenant.limit is not None]
-        return min([self._poll_s + POLL_S, *limits]) - time.monotonic()
+        deadlines = [tenant.deadline[0] for tenant in self._tenants if tenant.alive and tenant.deadline is not None]
+        return min([self._poll_s + POLL_S, *deadlines]) - time.monotonic()
 
     # What tenants do
 
@@ -215,9 +219,9 @@ class Launch:
             self._nonsense(tenant, error)
         if not rank.link.open:
             self._events.forget(rank.link)
-            if rank.record is None and tenant.limit is None:
+            if rank.record is None and tenant.deadline is None:
                 gone = "One of its processes left the rendezvous before its record, and the rest did not end."
-                tenant.limit = farewell(tenant, ("failed", gone))
+                tenant.deadline = grace(tenant, ("failed", gone))
 
     def _hear(self, tenant: Tenant, rank: Rank, messages: Iterable[Message]) -> None:
         for message in messages:
@@ -231,7 +235,7 @@ class Launch:
             elif message.kind == "done":
                 self._stop_if_done()
             elif message.kind == "failed":
-                self._fails(tenant, said_of_failure(tenant, rank, message.fields["outcome"], message.fields["message"]))
+                self._fails(tenant, failure_of(tenant, rank, message.fields["outcome"], message.fields["message"]))
 
     def _nonsense(self, tenant: Tenant, what: object) -> None:
         for link in tenant.links():
@@ -241,7 +245,7 @@ class Launch:
 
     def _fails(self, tenant: Tenant, reason: Reason) -> None:
         tenant.reason = tenant.reason or reason
-        tenant.limit = farewell(tenant, tenant.reason)
+        tenant.deadline = grace(tenant, tenant.reason)
         self._stop_if_done()
 
     def _rank_ended(self, tenant: Tenant, rank: Rank) -> None:
@@ -292,7 +296,7 @@ class Launch:
             return
         ranks = [rank for tenant in self._tenants for rank in tenant.ranks.values()]
         try:
-            given = self._terms.given(ranks)
+            given = self._limits.given(ranks)
         except DisagreementError as error:
             self._kill(self._tenants, ("failed", str(error)))
             return
@@ -303,12 +307,12 @@ class Launch:
             tenant.before = tenant.live.counters()
         self._cpu_at_go_ns = time.process_time_ns()
         self._go = Go(time.perf_counter_ns() + GO_DELAY_NS, given)
-        self._enough = Enough(self._terms, self._go)
+        self._enough = Enough(self._limits, self._go)
         for rank in ranks:
             # From here to STOP messages wait in the kernel and are read ten times a second: waking for each
             # would take a percent of a processor from the tenants.
             self._events.forget(rank.link)
-            rank.link.say("go", t0_ns=self._go.t0_ns, **dataclasses.asdict(given))
+            rank.link.send("go", t0_ns=self._go.t0_ns, **dataclasses.asdict(given))
 
     def _read_links(self) -> None:
         for tenant in self._tenants:
@@ -329,18 +333,18 @@ class Launch:
         self._meters["runner_processor_share"] = (time.process_time_ns() - self._cpu_at_go_ns) / load_ns
         for tenant in survivors:
             tenant.after = tenant.live.counters()
-            tenant.limit = after_stop(tenant, self._go.given.number)
+            tenant.deadline = after_stop(tenant, self._go.given.number)
         self._meters |= self._sampling.result(self._go.t0_ns)
         for tenant in self._tenants:
             for rank in tenant.ranks.values():
                 if rank.link.open:
                     self._events.on_readable(rank.link, partial(self._listen, tenant, rank))
-                    rank.link.say("stop")
+                    rank.link.send("stop")
         self._observer.stopping()
 
     def _poll_memory(self) -> None:
         """A tenant of which a worker was killed may wait for it for ever: the counter ends it, or is told not to."""
-        if self._terms.on_oom == "process":
+        if self._limits.on_oom == "process":
             return
         for tenant in self._tenants:
             if tenant.alive and not tenant.killed and tenant.live.oom_kills():
@@ -348,11 +352,13 @@ class Launch:
 
     def _check_limits(self, now_s: float) -> None:
         for tenant in self._tenants:
-            if tenant.limit is not None and now_s >= tenant.limit[0]:
-                self._kill([tenant], tenant.limit[1])
+            if tenant.deadline is not None and now_s >= tenant.deadline[0]:
+                self._kill([tenant], tenant.deadline[1])
         loaded, elapsed_s = self._phase is Phase.LOAD, now_s - self._start_s
-        if self._phase is not Phase.STOP and (found := late(self._tenants, self._terms, elapsed_s, loaded)) is not None:
-            self._kill(*found)
+        if self._phase is Phase.STOP:
+            return
+        if (verdict := late(self._tenants, self._limits, elapsed_s, loaded)) is not None:
+            self._kill(*verdict)
 
     def _abort_others(self, culprit: Tenant) -> None:
         outcome, message = outcome_of(culprit, self._kills.so_far(self._tenants))

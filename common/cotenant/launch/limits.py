@@ -1,40 +1,156 @@
-"""Until when a tenant is waited for: to be ready, to be done, to end after STOP, and to end once it has failed."""
+"""The limits of a launch: how long it may take, how much it measures, and when it has measured enough."""
 
 from __future__ import annotations
 
+import dataclasses
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Literal
 
-from cotenant.launch.tenant import Limit, Reason, Tenant
-from cotenant.launch.terms import Terms
+from cotenant.launch.rendezvous import Go, Rank
+from cotenant.launch.tenant import Deadline, Reason, Tenant
+from cotenant.stats.budget import Amount, slowest_ns, within
+from cotenant.stats.median import relative_half_width
 
+TIMEOUT_S = 3600.0
+READY_LIMIT_S = 600.0
 STOP_LIMIT_S = 60.0
-FAREWELL_LIMIT_S = 5.0
-RANKS_LIMIT_S = 2.0
+GRACE_S = 5.0
+RANKS_GRACE_S = 2.0
 """Of several ranks the others wait for the one that failed: nothing is lost when they are not waited for."""
+LOOKS = 20
+"""After a look at n observations the next is due once a twentieth more has come in: a look takes the runner's time, and
+every further one makes it more likely to find an interval that is narrow by chance."""
+SPENT = 1.25
+"""Budgets after which observations end: those that take a little longer than the warm-up had it are all made."""
+LEAST_KEPT = 2
+"""A rate from a single observation is none."""
+
+OnOom = Literal["group", "process"]
+"""What ends when the kernel kills one process of a tenant for memory: all of it, or that process alone."""
 
 
-def late(tenants: Sequence[Tenant], terms: Terms, elapsed_s: float, loaded: bool) -> tuple[list[Tenant], Reason] | None:
-    """Return who keeps a launch beyond its terms, and what is said of that. `loaded`: GO was said, and STOP was not."""
-    behind = [one for one in tenants if not one.all_ranks("done" if loaded else "ready")]
-    if elapsed_s >= terms.timeout_s:
+class DisagreementError(ValueError):
+    """The processes of a launch ask for different amounts of work."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What the command line sets for every launch alike.
+
+    `timeout_s`: seconds that all of it may take; `timeout_by` names what set it. `ready_limit_s`: seconds until GO.
+    `budget_s`: seconds that the observations of a launch may take. `until_interval`: they end once half the width of
+    the median's interval is at most this share of the median, for every tenant.
+    """
+
+    timeout_s: float = TIMEOUT_S
+    timeout_by: str = "--timeout"
+    ready_limit_s: float = READY_LIMIT_S
+    budget_s: float | None = None
+    until_interval: float | None = None
+    on_oom: OnOom = "group"
+
+    def of_job(self, timeout_s: float | None) -> Limits:
+        """Return the limits of a launch of a job, which may have a timeout of its own."""
+        if timeout_s is None:
+            return self
+        return dataclasses.replace(self, timeout_s=timeout_s, timeout_by="'timeout' in the job file")
+
+    def policies(self) -> dict[str, str | float]:
+        """Return what of this a record names: it decides how much is measured, and of what is left."""
+        named = {"on_oom": self.on_oom, "budget_s": self.budget_s, "until_interval": self.until_interval}
+        return {name: value for name, value in named.items() if value is not None}
+
+    def given(self, ranks: Collection[Rank]) -> Amount:
+        """Return how much the ranks of a launch are to measure: the same for each, never more than they request.
+
+        Where none of them has timed its warm-up, no budget can be kept. Raises DisagreementError.
+        """
+        requested = {rank.requested for rank in ranks if rank.requested is not None}
+        if len(requested) != 1:
+            amounts = sorted(map(dataclasses.astuple, requested))
+            raise DisagreementError(f"Tenants disagree on number, repeat and skip: {amounts}.")
+        batch_ns = slowest_ns(rank.ready["warm_up_ns"] for rank in ranks if rank.ready is not None)
+        if self.budget_s is None or batch_ns is None:
+            return requested.pop()
+        return within(requested.pop(), batch_ns, round(self.budget_s * 1e9))
+
+
+USUAL_LIMITS = Limits()
+
+
+def late(
+    tenants: Sequence[Tenant], limits: Limits, elapsed_s: float, loaded: bool
+) -> tuple[list[Tenant], Reason] | None:
+    """Return who keeps a launch beyond its limits, and the reason of their end. `loaded`: between GO and STOP."""
+    behind = [tenant for tenant in tenants if not tenant.all_ranks("done" if loaded else "ready")]
+    if elapsed_s >= limits.timeout_s:
         # Those that are not behind end as their neighbours' deaths have it: aborted before GO, kept after it.
-        longer = f"It was not finished after {terms.timeout_s:g} s. Give it longer with {terms.timeout_by}."
+        longer = f"It was not finished after {limits.timeout_s:g} s. Give it longer with {limits.timeout_by}."
         return behind, ("timeout", longer)
-    if not loaded and elapsed_s >= terms.ready_limit_s and any(one.joined for one in tenants):
-        longer = f"It was not ready within {terms.ready_limit_s:g} s. Give it longer with --ready-timeout."
+    if not loaded and elapsed_s >= limits.ready_limit_s and any(tenant.joined for tenant in tenants):
+        longer = f"It was not ready within {limits.ready_limit_s:g} s. Give it longer with --ready-timeout."
         return behind, ("timeout", longer)
     return None
 
 
-def after_stop(tenant: Tenant, number: int) -> Limit:
+def after_stop(tenant: Tenant, number: int) -> Deadline:
     """Return until when a tenant that steps through `number` batches an observation may write its record."""
     # It may be in the midst of a batch, and of its last one after that.
     limit_s = STOP_LIMIT_S + 3 * max(rank.longest_batch_s(number) for rank in tenant.ranks.values())
     return time.monotonic() + limit_s, ("timeout", f"It did not end within {limit_s:.0f} s after STOP.")
 
 
-def farewell(tenant: Tenant, reason: Reason) -> Limit:
-    """Return until when what is left of a failed tenant may end by itself; an earlier limit is never put off."""
-    until_s = time.monotonic() + (RANKS_LIMIT_S if tenant.several else FAREWELL_LIMIT_S)
-    return until_s if tenant.limit is None else min(until_s, tenant.limit[0]), reason
+def grace(tenant: Tenant, reason: Reason) -> Deadline:
+    """Return until when what is left of a failed tenant may end by itself; an earlier deadline is never put off."""
+    until_s = time.monotonic() + (RANKS_GRACE_S if tenant.several else GRACE_S)
+    return until_s if tenant.deadline is None else min(until_s, tenant.deadline[0]), reason
+
+
+class Enough:
+    """Looks at what tenants have observed until half of each interval is at most the requested share of its median, or
+    the budget is spent and each tenant has two kept observations."""
+
+    def __init__(self, limits: Limits, go: Go) -> None:
+        self._share = limits.until_interval
+        self._spent_ns = None if limits.budget_s is None else go.t0_ns + round(SPENT * limits.budget_s * 1e9)
+        self._skip = go.given.skip
+        self._due: dict[int, int] = {}
+        self._narrow: dict[int, bool] = {}
+        self._sent = False
+
+    def look(self, tenants: Collection[Tenant], now_ns: int) -> None:
+        """Send `enough` to all of `tenants` where it is for each of them: each ends the observation it is in.
+
+        Never where one is of several ranks: an observation more on some of them would hang their collectives.
+        """
+        if self._sent or any(tenant.several for tenant in tenants):
+            return
+        if not (self._is_spent(tenants, now_ns) or all(map(self._is_narrow, tenants))):
+            return
+        self._sent = True
+        for rank in (rank for tenant in tenants for rank in tenant.ranks.values() if not rank.done):
+            rank.enough = True
+            rank.link.send("enough")
+
+    def _is_spent(self, tenants: Collection[Tenant], now_ns: int) -> bool:
+        if self._spent_ns is None or now_ns < self._spent_ns:
+            return False
+        return all(self._kept(tenant) >= LEAST_KEPT for tenant in tenants)
+
+    def _is_narrow(self, tenant: Tenant) -> bool:
+        if self._share is None:
+            return False
+        kept = self._kept(tenant)
+        if kept >= self._due.get(tenant.index, 1):
+            self._due[tenant.index] = kept + 1 + kept // LOOKS
+            observations = tenant.ranks[0].observations[self._skip :]
+            width = relative_half_width(
+                sorted(row["items"] * 1e9 / (row["end_ns"] - row["start_ns"]) for row in observations)
+            )
+            self._narrow[tenant.index] = width is not None and width <= self._share
+        return self._narrow.get(tenant.index, False)
+
+    def _kept(self, tenant: Tenant) -> int:
+        return len(tenant.ranks[0].observations) - self._skip

@@ -1,20 +1,41 @@
-"""What each job of a suite lacks on this host: found before anything is started."""
+"""What the chosen jobs need of this host and may lack: found before anything is started."""
 
 from __future__ import annotations
 
+import ast
+import contextlib
 import dataclasses
-from collections.abc import Iterable
+import re
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
+from importlib.util import find_spec
+from itertools import accumulate
 from pathlib import Path
 
+import msgspec
+
+from cotenant.checkout import SOURCE_ROOT
 from cotenant.errors import CotenantError
 from cotenant.finding import Finding
-from cotenant.findings.facts import JobNeeds
+from cotenant.findings.facts import JobNeeds, SelfTest
 from cotenant.isolation.choose import Chosen
+from cotenant.launch.command import BATCH_FLAGS, WORKERS_FLAGS, number_asked
 from cotenant.launch.data import maker_of, named_inputs
-from cotenant.launch.imports import missing_packages
 from cotenant.launch.places import Places
 from cotenant.launch.start import Options, Resolver, Start
+from cotenant.launch.tenant import signal_name
 from cotenant.machine.topology import Machine
+
+SELF_TEST = SOURCE_ROOT / "cotenant/bench/selftest.py"
+SELF_TEST_LIMIT_S = 120.0
+IMAGE_BYTES = 3 * 224 * 224 * 4
+"""One sample as most of the suite's loaders hand it over: three channels of 224 x 224 in fp32."""
+PREFETCHED = 2
+"""Batches that torch's DataLoader keeps ready per worker, by default."""
+_DECODES_IMAGES = re.compile(rb"^\s*(from|import) (torchvision|PIL|cotenant\.bench\.(images|decoders))\b", re.MULTILINE)
+_EXCUSED = {"ImportError", "ModuleNotFoundError", "Exception"}
 
 
 def needs_of(options: Options, machine: Machine, chosen: Chosen) -> tuple[tuple[JobNeeds, ...], tuple[Start, ...]]:
@@ -41,3 +62,118 @@ def _inputs(starts: Iterable[Start], places: Places) -> tuple[int, tuple[Path, .
     """Return how many paths below the data directory the commands name, and those of them that do not exist."""
     named = sorted({path for start in starts for path in named_inputs(start, places)})
     return len(named), tuple(path for path in named if not path.exists())
+
+
+def self_test(program: Path = SELF_TEST, limit_s: float = SELF_TEST_LIMIT_S) -> SelfTest:
+    """Ask a child whether torch works, as the runner itself never imports it.
+
+    It takes about 3 s on a processor; initialising accelerators takes longer.
+    """
+    # -P: the program's directory must not stand on the path of what it imports.
+    line = [sys.executable, "-P", str(program)]
+    try:
+        ended = subprocess.run(line, stdin=subprocess.DEVNULL, capture_output=True, timeout=limit_s, check=False)
+    except subprocess.TimeoutExpired:
+        return SelfTest(died=f"did not end within {limit_s:g} s")
+    if ended.returncode != 0:
+        last = ended.stderr.decode(errors="replace").strip().rpartition("\n")[2][:200]
+        return SelfTest(died=f"ended ({signal_name(ended.returncode)}){f': {last}' if last else ''}")
+    try:
+        # What packages print while they are imported comes before.
+        return msgspec.json.decode(ended.stdout.strip().rpartition(b"\n")[2], type=SelfTest)
+    except msgspec.DecodeError:
+        return SelfTest(died="printed no report")
+
+
+def loader_bytes(starts: Iterable[Start]) -> int:
+    """Return what the loaders of the hungriest launch may hold in /dev/shm: workers x prefetched x batch x an image.
+
+    An estimate by the commands' own numbers, for programs that import something that decodes images: what the others
+    hand over is small.
+    """
+    return max((sum(_held(order.command) for order in start.orders) for start in starts if _reads(start)), default=0)
+
+
+def _reads(start: Start) -> bool:
+    return _held(start.orders[0].command) > 0 and _decodes_images(start.command.parent)
+
+
+def _held(command: Sequence[str]) -> int:
+    workers, batch = number_asked(command, *WORKERS_FLAGS), number_asked(command, *BATCH_FLAGS)
+    return workers * PREFETCHED * batch * IMAGE_BYTES
+
+
+@cache
+def _decodes_images(folder: Path) -> bool:
+    for file in folder.glob("*.py"):
+        with contextlib.suppress(OSError):
+            if _DECODES_IMAGES.search(file.read_bytes()):
+                return True
+    return False
+
+
+def missing_packages(command: Path) -> tuple[str, ...]:
+    """Return the packages that `command`, or the `main.py` beside it, imports and that are not installed.
+
+    The modules and packages beside it count, too; an import whose failure is caught does not.
+    """
+    program = command if command.suffix == ".py" else command.parent / "main.py"
+    return tuple(sorted(name for name in _packages(program) if not _installed(name)))
+
+
+@cache
+def _packages(program: Path) -> frozenset[str]:
+    """Return the top-level packages that a program, what lies beside it and the modules of cotenant import."""
+    packages: set[str] = set()
+    waiting, seen = [program], {program}
+    while waiting:
+        file = waiting.pop()
+        # Of cotenant what is imported at once: most functions in it are of no use to this program.
+        for name in _imports(file, everywhere=file.parent == program.parent):
+            package = name.partition(".")[0]
+            ours = _files_of(SOURCE_ROOT if package == "cotenant" else program.parent, name)
+            packages |= set() if ours else {package}
+            waiting += set(ours) - seen
+            seen |= set(ours)
+    return frozenset(packages - {"cotenant"} - sys.stdlib_module_names)
+
+
+def _files_of(root: Path, dotted: str) -> list[Path]:
+    """Return the files of a module below `root`, its packages included; the last word may be something in a module."""
+    places = list(accumulate(dotted.split("."), Path.joinpath, initial=root))[1:]
+    files = [file for place in places for file in (place / "__init__.py", place.with_suffix(".py"))]
+    return [file for file in files if file.is_file()]
+
+
+def _imports(file: Path, everywhere: bool) -> Iterator[str]:
+    """Yield the dotted names that a file imports, also within functions where `everywhere`."""
+    try:
+        waiting: list[ast.AST] = [ast.parse(file.read_bytes())]
+    except (OSError, SyntaxError, ValueError):
+        return
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module and node.level == 0:
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+        elif not _optional(node) and (everywhere or not isinstance(node, ast.FunctionDef)):
+            waiting += ast.iter_child_nodes(node)
+
+
+def _optional(node: ast.AST) -> bool:
+    """Is what this node imports not needed: for types only, or with a way out where it is missing?"""
+    if isinstance(node, ast.If):
+        return ast.unparse(node.test).endswith("TYPE_CHECKING")
+    if not isinstance(node, ast.Try):
+        return False
+    caught = (ast.unparse(handler.type) if handler.type else "Exception" for handler in node.handlers)
+    return any(_EXCUSED & set(re.findall(r"\w+", names)) for names in caught)
+
+
+@cache
+def _installed(package: str) -> bool:
+    try:
+        return find_spec(package) is not None
+    except (ImportError, ValueError):
+        return False

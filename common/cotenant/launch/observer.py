@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
-from cotenant.launch.rank import Rank
+from cotenant.launch.rendezvous import Rank
 
 if TYPE_CHECKING:
     from cotenant.results.record import Record

@@ -1,45 +1,36 @@
-"""The runner's side of the rendezvous: a listening socket, its links, and one loop over everything that can happen."""
+"""The runner's side of the rendezvous: a listening socket, its links, and what one process sends over each."""
 
 from __future__ import annotations
 
 import contextlib
-import selectors
+import math
 import socket
-from collections.abc import Callable
+import time
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from cotenant.launch.life import Life
-from cotenant.protocol.messages import Lines, Message, encode
+from cotenant.launch.events import Life
+from cotenant.protocol.messages import Lines, Message, ProtocolError, encode
+from cotenant.stats.budget import Amount
 
 CHUNK_BYTES = 1 << 16
 CHUNKS_A_TURN = 16
 """More than fits into a socket's buffer, so that one turn hears a dead tenant out; a chatterbox has to wait."""
 CONNECTIONS_A_TURN = 128
-
-
-class Events:
-    """Calls what was registered for a descriptor when it becomes readable."""
-
-    def __init__(self) -> None:
-        self._selector = selectors.DefaultSelector()
-
-    def on_readable(self, source: Any, call: Callable[[], None]) -> None:
-        self._selector.register(source, selectors.EVENT_READ, call)
-
-    def forget(self, source: Any) -> None:
-        with contextlib.suppress(KeyError, ValueError):
-            self._selector.unregister(source)
-
-    def turn(self, timeout_s: float) -> None:
-        """Wait for the next events, at most so long, and call for each."""
-        for key, _ in self._selector.select(max(0.0, timeout_s)):
-            # An earlier call of this turn may have forgotten it, and its number may belong to another by now.
-            if self._selector.get_map().get(key.fd) == key:
-                key.data()
-
-    def close(self) -> None:
-        self._selector.close()
+MAY_SAY = frozenset(
+    (
+        "failed",
+        "device_out_of_memory",
+        "interrupted",
+        "missing_data",
+        "missing_package",
+        "nan",
+        "out_of_memory",
+        "unsupported",
+    )
+)
+"""The outcomes a tenant knows itself, as memory that was refused; all others are the runner's to see."""
 
 
 class Link:
@@ -78,7 +69,7 @@ class Link:
                 raise
         return messages
 
-    def say(self, kind: str, **fields: Any) -> None:
+    def send(self, kind: str, **fields: Any) -> None:
         """Send one message; a tenant that is gone is seen on its pidfd, not here."""
         with contextlib.suppress(OSError):
             self._connection.sendall(encode(kind, **fields))
@@ -117,3 +108,102 @@ class Listener:
     def close(self) -> None:
         self._socket.close()
         self._path.unlink(missing_ok=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Go:
+    """The message that starts a load: when, and how much of it is measured."""
+
+    t0_ns: int
+    given: Amount
+
+
+@dataclass(slots=True)
+class Rank:
+    """One process of a tenant: what it has sent so far."""
+
+    link: Link
+    number: int
+    world: int
+    life: Life | None = None
+    work: dict[str, Any] = field(default_factory=dict)
+    ready: dict[str, Any] | None = None
+    ready_ns: int = 0
+    observations: list[dict[str, Any]] = field(default_factory=list)
+    enough: bool = False
+    """It may end its observations before the last one."""
+    done: bool = False
+    record: dict[str, Any] | None = None
+    failed: bool = False
+
+    @property
+    def name(self) -> str:
+        return f"Rank {self.number} of {self.world}"
+
+    @property
+    def complains(self) -> bool:
+        """It has reported that it fails, and still lives."""
+        return self.failed and self.life is not None and not self.life.ended
+
+    @property
+    def requested(self) -> Amount | None:
+        """How much it is ready to measure; None before READY."""
+        if self.ready is None:
+            return None
+        return Amount(self.ready["number"], self.ready["repeat"], self.ready["skip"])
+
+    def close(self) -> None:
+        self.link.close()
+        if self.life is not None:
+            self.life.close()
+            self.life = None
+
+    def longest_batch_s(self, number: int) -> float:
+        """Return the mean seconds of a batch in its slowest observation of `number` batches; 0 without any."""
+        times_ns = [fields["end_ns"] - fields["start_ns"] for fields in self.observations]
+        return max(times_ns, default=0) / number / 1e9
+
+    def take(self, message: Message, go: Go | None) -> None:
+        """Keep what it sends after its hello. Raises ProtocolError for what has no meaning at this point."""
+        kind, fields = message.kind, message.fields
+        if kind == "begin" and not self.work and self.ready is None:
+            self.work = fields["work"]
+        elif kind == "ready" and self.ready is None:
+            _check_ready(fields)
+            self.ready, self.ready_ns = fields, time.perf_counter_ns()
+        elif kind == "observation" and go is not None and not self.done:
+            self._check_observation(fields, go)
+            self.observations.append(fields)
+        elif kind == "done" and go is not None and not self.done:
+            if len(self.observations) != go.given.repeat and not self.enough:
+                raise ProtocolError(f"done after {len(self.observations)} of {go.given.repeat} observations")
+            self.done = True
+        elif kind == "record" and self.done and self.record is None:
+            self.record = fields["record"]
+        elif kind == "failed":
+            if fields["outcome"] not in MAY_SAY:
+                raise ProtocolError(f"failed with the unknown outcome '{fields['outcome'][:40]}'")
+            self.failed = True
+        else:
+            raise ProtocolError(f"'{kind}' is not what may be said at this point")
+
+    def _check_observation(self, fields: dict[str, Any], go: Go) -> None:
+        index, start_ns, end_ns = fields["index"], fields["start_ns"], fields["end_ns"]
+        if index != len(self.observations) or index >= go.given.repeat:
+            raise ProtocolError(f"observation {index} where {len(self.observations)} of {go.given.repeat} are known")
+        begin_ns = self.observations[-1]["end_ns"] if self.observations else go.t0_ns
+        if not begin_ns <= start_ns < end_ns <= time.perf_counter_ns():
+            raise ProtocolError(
+                f"observation {index} from {start_ns} to {end_ns} ns does not lie between {begin_ns} ns and now: "
+                "times are those of CLOCK_MONOTONIC"
+            )
+        if not (math.isfinite(fields["items"]) and fields["items"] >= 0):
+            raise ProtocolError(f"observation {index} of {fields['items']} items")
+
+
+def _check_ready(fields: dict[str, Any]) -> None:
+    number, repeat, skip = fields["number"], fields["repeat"], fields["skip"]
+    if number < 1 or not 0 <= skip < repeat:
+        raise ProtocolError(f"ready for {repeat} observations of {number} batches, without the first {skip}")
+    if not all(isinstance(step_ns, int) for step_ns in fields["warm_up_ns"]):
+        raise ProtocolError("ready with a warm-up that is no list of nanoseconds")

@@ -15,9 +15,9 @@ from cotenant.isolation.plan import Plan, Policy, Slice, plan, plan_whole, split
 from cotenant.launch.cache import CachePolicy, nocache_prefix
 from cotenant.launch.command import in_container, resolve_command
 from cotenant.launch.environment import added_environment, free_ports, job_variables, seed_of, whole_environment
+from cotenant.launch.limits import USUAL_LIMITS, Limits
 from cotenant.launch.places import Places
 from cotenant.launch.tenant import Order
-from cotenant.launch.terms import USUAL_TERMS, Terms
 from cotenant.machine.topology import Machine
 from cotenant.procfs import format_list
 from cotenant.results.row import SOLO
@@ -42,7 +42,7 @@ class Options:
     policy: Policy = "cores"
     mems: Mems = "local"
     reserve_bytes: int | None = None
-    terms: Terms = USUAL_TERMS
+    limits: Limits = USUAL_LIMITS
     singularity: str | None = None
     cache: CachePolicy = "none"
     solo: bool = False

@@ -28,11 +28,11 @@ from cotenant.isolation.orphans import adopt_orphans, end_orphans, now_ticks
 from cotenant.isolation.processes import await_reapers, sweep_marked
 from cotenant.launch import data
 from cotenant.launch.commons import commons
-from cotenant.launch.ending import Ending, LaunchResult
-from cotenant.launch.interruption import Interruption
+from cotenant.launch.events import Interruption
 from cotenant.launch.launch import Launch
-from cotenant.launch.loaders import loader_bytes
+from cotenant.launch.needs import loader_bytes
 from cotenant.launch.observer import Observer, Unobserved
+from cotenant.launch.outcome import LaunchResult, TenantResult
 from cotenant.launch.reaper import Reaper
 from cotenant.launch.removal import REMEDY, cleared, remove_tree
 from cotenant.launch.start import Options, Resolver, Start
@@ -67,7 +67,7 @@ class SuiteRun:
         self._observer: Observer = Unobserved()
         self._machine = machine
         self._places = options.places
-        self.chosen = choose_backend(options.isolation, cgroup_mounts(), options.cgroup_base, options.terms.on_oom)
+        self.chosen = choose_backend(options.isolation, cgroup_mounts(), options.cgroup_base, options.limits.on_oom)
         self._resolver = Resolver(options, self._machine, self.chosen)
         self._started = datetime.now(UTC)
         self._earlier: list[Record] = []
@@ -227,7 +227,7 @@ class SuiteRun:
         self._observer.launch(position, start.label, len(start.orders))
         self._reaper.ensure()
         if missing is None:
-            terms = self._options.terms.of_job(start.cell.job.timeout_s)
+            limits = self._options.limits.of_job(start.cell.job.timeout_s)
             begin_ticks = now_ticks()
             cache, own_shm = self._options.cache, self._own_shm
             around = commons(start.orders, self._places, cache, lambda: bool(interruption.requested), own_shm)
@@ -237,14 +237,14 @@ class SuiteRun:
                     start.orders,
                     self.chosen.backend,
                     interruption,
-                    terms,
+                    limits,
                     self._reaper.ensure,
                     sampling,
                     self._observer,
                 )
                 counted = self._counts()
                 result = launch.run()
-                own_kills = sum(ending.after.oom_kills or 0 for ending in result.endings)
+                own_kills = sum(tenant.after.oom_kills or 0 for tenant in result.tenants)
                 meters["host"] = since(counted, self._counts(), own_kills)
                 left_behind = result.left_behind
                 try:
@@ -269,11 +269,11 @@ class SuiteRun:
 
     def _keep(self, start: Start, result: LaunchResult) -> list[Record]:
         # Not before: what makes numbers takes its time to import, and until now nothing needed any.
-        from cotenant.launch.collect import SuiteFacts, records_of
+        from cotenant.launch.records import SuiteFacts, records_of
         from cotenant.results.judged import judged
 
         options = self._options
-        policies = {"cache": options.cache, **options.terms.policies()}
+        policies = {"cache": options.cache, **options.limits.policies()}
         backend, findings = self.chosen.backend, tuple(dict.fromkeys((*start.findings, *survived(self.before))))
         facts = SuiteFacts(options.suite.name, self._started, options.uid, self._facts, backend, policies, findings)
         records = judged(records_of(result, start, facts), self._earlier)
@@ -298,7 +298,7 @@ class SuiteRun:
 
 def _without_data(start: Start, reason: str) -> LaunchResult:
     now = datetime.now(UTC)
-    return LaunchResult(tuple(Ending(order, "missing_data", reason) for order in start.orders), now, now, 0, {})
+    return LaunchResult(tuple(TenantResult(order, "missing_data", reason) for order in start.orders), now, now, 0, {})
 
 
 def _warn(tell: Callable[[str], None], step: Callable[[], str], remedy: str = "") -> None:

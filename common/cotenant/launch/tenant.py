@@ -14,9 +14,7 @@ from pathlib import Path
 from cotenant.isolation.backend import Counters, LiveSlice, ReadBack
 from cotenant.isolation.entry import start
 from cotenant.isolation.plan import Slice
-from cotenant.launch.log_end import log_end
-from cotenant.launch.rank import Rank
-from cotenant.launch.rendezvous import Link, Listener
+from cotenant.launch.rendezvous import Link, Listener, Rank
 from cotenant.protocol.messages import Message, ProtocolError, rank_log
 
 LOG_TAIL_LINES = 5
@@ -24,7 +22,7 @@ LOG_TAIL_BYTES = 8192
 
 Reason = tuple[str, str]
 """An outcome, and the sentence that explains it."""
-Limit = tuple[float, Reason]
+Deadline = tuple[float, Reason]
 """Until when a tenant is waited for, by the monotonic clock in seconds, and why it ends then."""
 
 
@@ -60,7 +58,7 @@ class Tenant:
     reason: Reason | None = None
     killed: bool = False
     stuck: str = ""
-    limit: Limit | None = None
+    deadline: Deadline | None = None
     status: int | None = None
     before: Counters = field(default_factory=Counters)
     after: Counters = field(default_factory=Counters)
@@ -177,3 +175,13 @@ def signal_name(status: int) -> str:
         return f"killed by {signal.Signals(-status).name}"
     except ValueError:
         return f"killed by signal {-status}"
+
+
+def log_end(log: Path, limit_bytes: int) -> str:
+    """Return at most so many of the last bytes as text, nothing where the log cannot be read."""
+    try:
+        with log.open("rb") as file:
+            file.seek(max(0, log.stat().st_size - limit_bytes))
+            return file.read().decode(errors="replace")
+    except OSError:
+        return ""

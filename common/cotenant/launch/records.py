@@ -11,8 +11,7 @@ from cotenant.finding import Finding
 from cotenant.isolation.backend import Backend, expected
 from cotenant.isolation.enabling import enabled_by
 from cotenant.isolation.plan import Slice
-from cotenant.launch.crashed import crashed
-from cotenant.launch.ending import Ending, LaunchResult
+from cotenant.launch.outcome import LaunchResult, TenantResult, crashed
 from cotenant.launch.start import Start
 from cotenant.results.build import Common, Place, Told, build_record
 from cotenant.results.ranks import observed_by_ranks
@@ -36,8 +35,8 @@ class SuiteFacts:
 
 def records_of(result: LaunchResult, start: Start, facts: SuiteFacts) -> list[Record]:
     """Return a record per tenant of the launch."""
-    told = [_told(ending, result.given) for ending in result.endings]
-    loads = [one.load() for one in told if one.observations]
+    statements = [_statement(tenant, result.given) for tenant in result.tenants]
+    loads = [statement.load() for statement in statements if statement.observations]
     common = Common(
         started=result.started,
         ended=result.ended,
@@ -47,36 +46,36 @@ def records_of(result: LaunchResult, start: Start, facts: SuiteFacts) -> list[Re
         meters=result.meters,
         findings=facts.findings,
     )
-    comparable = all(ending.outcome == "completed" for ending in result.endings)
+    comparable = all(tenant.outcome == "completed" for tenant in result.tenants)
     return [
         build_record(
-            _place(ending, len(result.endings), start, facts),
-            one,
+            _place(tenant, len(result.tenants), start, facts),
+            statement,
             common,
-            ending.outcome,
-            ending.message,
+            tenant.outcome,
+            tenant.message,
             comparable,
         )
-        for ending, one in zip(result.endings, told, strict=True)
+        for tenant, statement in zip(result.tenants, statements, strict=True)
     ]
 
 
-def _told(ending: Ending, given: Amount | None) -> Told:
+def _statement(tenant: TenantResult, given: Amount | None) -> Told:
     """Rank 0 speaks for its tenant, and its clock counts; the items are those of all ranks, whose rows are kept too.
 
     For a program that never joined its log speaks.
     """
-    ranks = ending.ranks
+    ranks = tenant.ranks
     first = ranks.get(0)
     if first is None:
-        found = crashed(ending.order.log) if ending.outcome == "completed" else None
-        return Told(part={"findings": [dataclasses.asdict(found)]} if found else {})
-    amount = given or first.asked
+        crash = crashed(tenant.order.log) if tenant.outcome == "completed" else None
+        return Told(part={"findings": [dataclasses.asdict(crash)]} if crash else {})
+    amount = given or first.requested
     observations, by_rank = observed_by_ranks({number: rank.observations for number, rank in ranks.items()})
     return Told(
         ready_ns=first.ready_ns,
         skip=amount.skip if amount else 0,
-        asked=first.asked,
+        asked=first.requested,
         given=given,
         warm_up_ns=first.ready["warm_up_ns"] if first.ready else [],
         observations=observations,
@@ -85,9 +84,9 @@ def _told(ending: Ending, given: Amount | None) -> Told:
     )
 
 
-def _place(ending: Ending, tenants: int, start: Start, facts: SuiteFacts) -> Place:
-    slice_ = ending.order.slice
-    unenforced, uncounted = list(facts.backend.unenforced), ending.after.uncounted()
+def _place(tenant: TenantResult, tenants: int, start: Start, facts: SuiteFacts) -> Place:
+    slice_ = tenant.order.slice
+    unenforced, uncounted = list(facts.backend.unenforced), tenant.after.uncounted()
     return Place(
         suite=facts.suite,
         name=start.cell.label,
@@ -99,14 +98,14 @@ def _place(ending: Ending, tenants: int, start: Start, facts: SuiteFacts) -> Pla
         hostname=facts.machine["hostname"],
         cpu_cores=len(slice_.processors),
         devices=len(slice_.accelerators),
-        command=ending.order.command,
-        log=str(ending.order.log),
+        command=tenant.order.command,
+        log=str(tenant.order.log),
         machine=facts.machine,
         isolation=Enclosed(
             backend=facts.backend.name,
             planned=expected(slice_),
-            read_back=dataclasses.asdict(ending.read_back),
-            counters=dataclasses.asdict(ending.after.since(ending.before)),
+            read_back=dataclasses.asdict(tenant.read_back),
+            counters=dataclasses.asdict(tenant.after.since(tenant.before)),
             unenforced=unenforced,
             uncounted=uncounted,
             enabled_by=enabled_by(facts.backend.name, [*unenforced, *uncounted]),

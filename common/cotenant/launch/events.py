@@ -1,0 +1,138 @@
+"""What the runner waits for in one loop: descriptors that become readable, signals, and the ends of processes."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import select
+import selectors
+import signal
+import socket
+import struct
+from collections.abc import Callable
+from pathlib import Path
+from types import FrameType, TracebackType
+from typing import Any
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_CREDENTIALS = struct.Struct("3i")
+# Of /proc/PID/stat behind the name in brackets: the state, and the status as waitpid(2) gives it (proc_pid_stat(5)).
+_STATE, _EXIT_CODE = 0, 49
+# struct pidfd_info of <linux/pidfd.h>: mask, cgroup, eleven numbers of processes and users, the status at last.
+_INFO = struct.Struct("=QQ11Ii")
+_PIDFD_GET_INFO = 3 << 30 | _INFO.size << 16 | 0xFF << 8 | 11
+_PIDFD_INFO_EXIT = 1 << 3
+
+
+class Events:
+    """Calls what was registered for a descriptor when it becomes readable."""
+
+    def __init__(self) -> None:
+        self._selector = selectors.DefaultSelector()
+
+    def on_readable(self, source: Any, call: Callable[[], None]) -> None:
+        self._selector.register(source, selectors.EVENT_READ, call)
+
+    def forget(self, source: Any) -> None:
+        with contextlib.suppress(KeyError, ValueError):
+            self._selector.unregister(source)
+
+    def turn(self, timeout_s: float) -> None:
+        """Wait for the next events, at most so long, and call for each."""
+        for key, _ in self._selector.select(max(0.0, timeout_s)):
+            # An earlier call of this turn may have forgotten it, and its number may belong to another by now.
+            if self._selector.get_map().get(key.fd) == key:
+                key.data()
+
+    def close(self) -> None:
+        self._selector.close()
+
+
+class Interruption:
+    """Ctrl-C, SIGTERM and SIGHUP as one flag that is looked at where it is safe to stop.
+
+    While entered, the signals set `requested` and make `fileno()` readable, and nothing else happens.
+    Under nohup a SIGHUP goes on to mean nothing.
+    """
+
+    def __init__(self) -> None:
+        self.requested: str | None = None
+        self._previous: dict[int, Any] = {}
+
+    def __enter__(self) -> Interruption:
+        self._reader, self._writer = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        for number in SIGNALS:
+            if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:
+                self._previous[number] = signal.signal(number, self._note)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for number, handler in self._previous.items():
+            signal.signal(number, handler)
+        os.close(self._reader)
+        os.close(self._writer)
+
+    def fileno(self) -> int:
+        return self._reader
+
+    def _note(self, number: int, frame: FrameType | None) -> None:
+        self.requested = self.requested or signal.Signals(number).name
+        with contextlib.suppress(BlockingIOError):
+            os.write(self._writer, b"!")
+
+
+class Life:
+    """A pidfd on a process that is not our child; readable when the process has ended."""
+
+    def __init__(self, pid: int) -> None:
+        """Raises OSError where there is no such process."""
+        self.pid = pid
+        self._pidfd = os.pidfd_open(pid)
+
+    @classmethod
+    def at_the_other_end(cls, connection: socket.socket) -> Life | None:
+        """Return the process that connected; None where it is gone, or lives where we cannot see it."""
+        credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
+        pid = int(_CREDENTIALS.unpack(credentials)[0])
+        with contextlib.suppress(OSError):
+            return cls(pid) if pid > 0 else None
+        return None
+
+    def fileno(self) -> int:
+        return self._pidfd
+
+    @property
+    def ended(self) -> bool:
+        return bool(select.select([self._pidfd], [], [], 0)[0])
+
+    def status(self) -> int | None:
+        """Return how it ended, as subprocess would: the exit status, or a signal's number below zero.
+
+        None while it lives; before Linux 6.15 also as soon as its parent has waited for it.
+        """
+        status = self._of_the_unreaped()
+        return self._of_the_reaped() if status is None else status
+
+    def _of_the_unreaped(self) -> int | None:
+        try:
+            fields = Path(f"/proc/{self.pid}/stat").read_text(errors="replace").rpartition(")")[2].split()
+            # Still there: so what was read was not of another process of the same number.
+            signal.pidfd_send_signal(self._pidfd, 0)
+        except OSError:
+            return None
+        return os.waitstatus_to_exitcode(int(fields[_EXIT_CODE])) if fields[_STATE] == "Z" else None
+
+    def _of_the_reaped(self) -> int | None:
+        info = bytearray(_INFO.pack(_PIDFD_INFO_EXIT, *[0] * 13))
+        try:
+            fcntl.ioctl(self._pidfd, _PIDFD_GET_INFO, info)
+        except OSError:
+            return None
+        mask, *_, status = _INFO.unpack(info)
+        return os.waitstatus_to_exitcode(status) if mask & _PIDFD_INFO_EXIT else None
+
+    def close(self) -> None:
+        os.close(self._pidfd)

@@ -1,0 +1,146 @@
+"""How a tenant ended, from what was seen of it: every outcome of a record is decided here."""
+
+from __future__ import annotations
+
+import re
+import signal
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from cotenant.finding import Finding
+from cotenant.isolation.backend import Counters, ReadBack
+from cotenant.launch.memory import HostKills, out_of_memory
+from cotenant.launch.rendezvous import Rank
+from cotenant.launch.tenant import Order, Reason, Tenant, log_end, signal_name
+from cotenant.results.said import said
+from cotenant.stats.budget import Amount
+
+MESSAGE_LIMIT = 2000
+CRASH_TAIL_BYTES = 1 << 14
+# What Python prints of an import at the top of a program, before that could send anything itself.
+_MISSING = re.compile(r"ModuleNotFoundError: No module named '(?P<name>[\w.]+)'$")
+_TRACEBACK = re.compile(r"^Traceback \(most recent call last\):$", re.MULTILINE)
+_LAST_LINE = re.compile(r"^[\w.]*(Error|Exception|Interrupt|Exit)\b.*$")
+
+
+@dataclass(frozen=True, slots=True)
+class TenantResult:
+    """How one tenant ended: its order, outcome, what its ranks sent, and what the kernel counted."""
+
+    order: Order
+    outcome: str
+    message: str
+    ranks: dict[int, Rank] = field(default_factory=dict)
+    read_back: ReadBack = field(default_factory=ReadBack)
+    before: Counters = field(default_factory=Counters)
+    after: Counters = field(default_factory=Counters)
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchResult:
+    """The results of all tenants, in their order, and what they share; `given` by GO, None where there was none.
+
+    `left_behind` names what could not be removed after the last of them; empty as a rule.
+    """
+
+    tenants: tuple[TenantResult, ...]
+    started: datetime
+    ended: datetime
+    t0_ns: int
+    meters: dict[str, Any]
+    given: Amount | None = None
+    left_behind: str = ""
+
+
+def result_of(tenant: Tenant, host: HostKills) -> TenantResult:
+    """Return the result of a tenant that has ended."""
+    outcome, message = outcome_of(tenant, host)
+    return TenantResult(tenant.order, outcome, message, tenant.ranks, tenant.read_back, tenant.before, tenant.after)
+
+
+def not_isolated(orders: Iterable[Order], culprit: Order, message: str) -> tuple[TenantResult, ...]:
+    """Return the results of a launch of which the slice of `culprit` could not be had: nothing was started."""
+    aborted = f"Tenant {culprit.slice.tenant} could not be isolated: {message}"
+    return tuple(
+        TenantResult(order, "not_isolated", f"{message}.")
+        if order is culprit
+        else TenantResult(order, "aborted", aborted)
+        for order in orders
+    )
+
+
+def outcome_of(tenant: Tenant, host: HostKills) -> Reason:
+    """Return (outcome, message) of a tenant that has ended. The first that applies counts:
+
+    that the kernel killed a process of it for memory (a killed data-loader worker leaves its parent exiting with 0),
+    the first reason it gave or the runner had to kill it, its exit status, and at last its losses.
+    """
+    if (memory := out_of_memory(tenant, host)) is not None:
+        return memory
+    if tenant.reason is not None:
+        outcome, message = tenant.reason
+        return outcome, message[:MESSAGE_LIMIT]
+    if tenant.status == 0 and (not tenant.joined or tenant.all_ranks("record")):
+        return _finished(tenant)
+    return _died(tenant)
+
+
+def _finished(tenant: Tenant) -> Reason:
+    parts = [said(rank.record) for rank in tenant.ranks.values() if rank.record]
+    if bad := sum(part.losses_non_finite for part in parts):
+        checked = sum(part.losses_checked for part in parts)
+        return "nan", f"{bad} of {checked} losses were not finite."
+    return "completed", ""
+
+
+def _died(tenant: Tenant) -> Reason:
+    status = tenant.status
+    if status is None:
+        return "failed", f"It could not be ended: {tenant.stuck}."
+    tail = tenant.log_tail()
+    if missing := _MISSING.search(tail):
+        package = missing["name"].partition(".")[0]
+        return "missing_package", f"The package '{package}' is missing. pip install {package}"
+    how = "was" if status < 0 else "ended with" if status else "ended before its record was complete, with"
+    return "failed", f"It {how} {signal_name(status)}. {_quoted_tail(tail)}"
+
+
+def failure_of(tenant: Tenant, rank: Rank, outcome: str, message: str) -> Reason:
+    """Return what one process reports of its failure; one of several is named, with its log where it has no outcome."""
+    if rank.world == 1:
+        return outcome, message
+    log = f". {_quoted_tail(tenant.log_tail(rank.number))}" if outcome == "failed" else ""
+    return outcome, f"{rank.name}: {message.removesuffix('.') if log else message}{log}"
+
+
+def rank_death(tenant: Tenant, rank: Rank, status: int | None) -> Reason | None:
+    """Return why the end of one of several processes fails its tenant, or None where it has a record and is content.
+
+    `status` is None where it is not known. A launcher ends those that are left by SIGTERM: that is no cause.
+    """
+    if status == -signal.SIGTERM or (rank.record is not None and not status):
+        return None
+    how = "ended" if status is None else f"{'was' if status < 0 else 'ended with'} {signal_name(status)}"
+    when = " before its record was complete" if rank.record is None else ""
+    return "failed", f"{rank.name} {how}{when}. {_quoted_tail(tenant.log_tail(rank.number))}"
+
+
+def _quoted_tail(tail: str) -> str:
+    return f"Its log ends: {tail}" if tail else "Its log is empty."
+
+
+def crashed(log: Path) -> Finding | None:
+    """Return a finding where a log ends with an error that Python did not catch, though the exit status was 0."""
+    text = log_end(log, CRASH_TAIL_BYTES)
+    lines = [line for line in text.splitlines() if line.strip()]
+    if not lines or not _TRACEBACK.search(text) or not _LAST_LINE.match(lines[-1]):
+        return None
+    return Finding(
+        "crashed",
+        "error",
+        f"It ended with exit status 0, and its log with an error: {lines[-1][:200]}",
+        "Let the script end with the status of what it started: put `exec` before it, or `set -e` at its top.",
+    )
