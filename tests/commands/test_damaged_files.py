@@ -1,6 +1,6 @@
 """Whatever stands in the files, every command ends with 0 or with a sentence, and what is no record is named.
 
-The slow tier has more than 10,000 examples, the fast one some hundreds.
+The slow tier has more than 10,000 examples, the fast one some dozens.
 """
 
 from __future__ import annotations
@@ -176,7 +176,7 @@ def odd_trees(draw: st.DrawFn) -> list[Any]:
     return trees
 
 
-@examples(60, 4000)
+@examples(12, 4000)
 def test_damaged_records(count: int) -> None:
     def of(directory: Path, example: tuple[list[bytes], list[str]]) -> None:
         contents, words = example
@@ -190,7 +190,7 @@ def test_damaged_records(count: int) -> None:
     explore(count, st.tuples(contents, st.sampled_from(WORDS)), of)
 
 
-@examples(60, 4000)
+@examples(12, 4000)
 def test_odd_values(count: int) -> None:
     def of(directory: Path, example: tuple[list[Any], list[str]]) -> None:
         trees, words = example
@@ -203,7 +203,7 @@ def test_odd_values(count: int) -> None:
     explore(count, st.tuples(odd_trees(), st.sampled_from(WORDS)), of)
 
 
-@examples(60, 2500)
+@examples(12, 2500)
 def test_damaged_exports(count: int) -> None:
     """The first line is whole: a file that says nowhere what it is cannot be known for an export."""
 
@@ -224,7 +224,7 @@ def test_damaged_exports(count: int) -> None:
     explore(count, st.tuples(lines, st.sampled_from(WORDS[:-1])), of)
 
 
-@examples(20, 500)
+@examples(6, 500)
 def test_damaged_parquet(count: int) -> None:
     """It is whole or none."""
     with tempfile.TemporaryDirectory() as directory:

@@ -84,7 +84,7 @@ def of_jobs(records: list[Record]) -> pd.DataFrame:
     return found.assign(perf_pass=found["perf"] >= found["share"], sd_pass=found["sd"] <= found["spread"])
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(RECORDS)
 @example(ONE_LAUNCH)
 @example(NO_VARIANCE)
@@ -113,7 +113,7 @@ def test_every_column_and_the_score_are_what_pandas_says(records: list[Record]) 
     assert "missing" in said.partition("Score -: without ")[2].splitlines()[0]
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(RECORDS)
 @example([*NO_VARIANCE, *ALL_FAIL])
 @example(NO_VARIANCE)
@@ -137,7 +137,7 @@ def test_the_score_of_a_whole_suite_is_the_formula(records: list[Record]) -> Non
         assert rpp == "-" if score == 0 else float(rpp) == pytest.approx(1000 / score, rel=1e-3)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(RECORDS)
 @example(NO_VARIANCE)
 def test_the_older_table_has_trimmed_means(records: list[Record]) -> None:

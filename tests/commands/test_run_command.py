@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from commands.calling import Capture, call
 from cotenant.cli import COMMANDS, main
 from cotenant.machine.topology import discover
 from tenants.suites import ROOT, TENANTS, Suites, job
@@ -64,36 +65,28 @@ def test_help_names_every_command_and_exit_status(capsys: pytest.CaptureFixture[
     assert not [status for status in (0, 1, 2, 4, 130) if not re.search(rf"\b{status} \w", end)]
 
 
-def test_what_a_suite_says_of_itself_counts_to_one(loose: Suites) -> None:
-    ended = loose.run([job("plain.sh", "0")], "--users", 1)
-    assert ended.returncode == 0, ended.stderr
-    first, second = ended.stdout.splitlines()[:2]
-    assert ": 1 launch, " in first
-    assert second.startswith("1 tenant: processors ")
-    assert second.endswith(" GiB, by none")
-
-
-def test_show_lists_the_chosen_jobs(loose: Suites) -> None:
+def test_show_lists_the_chosen_jobs(loose: Suites, capsys: Capture) -> None:
     jobs = [job("echo.py", name="a", args={"--x": [1, 2, 3]}), job("echo.py", name="b", group="all"), job(name="c")]
-    ended = loose.run(jobs, "--show", "--exclude", "c")
-    assert ended.returncode == 0, ended.stderr
-    assert [line.split() for line in ended.stdout.splitlines()] == [
+    status, said, _ = call(capsys, "run", "--jobs", loose.jobs(jobs), "--show", "--exclude", "c")
+    assert status == 0
+    assert [line.split() for line in said.splitlines()] == [
         ["a", "student", "3", "cells", f"{TENANTS}/echo.py"],
         ["b", "all", "1", "cell", f"{TENANTS}/echo.py"],
     ]
     assert not loose.base.exists()
 
 
-def test_cells_of_more_devices_than_there_are_are_named_and_no_failure(loose: Suites) -> None:
+def test_cells_of_more_devices_than_there_are_are_named_and_no_failure(loose: Suites, capsys: Capture) -> None:
     jobs = [job("echo.py", group="all", args={"--devices": [1, 2, 4, 8]})]
-    said = "job: cells of --devices 4,8 are left out, as DEVICE_TOTAL is 2."
-    shown = loose.run(jobs, "--users", 2, "--show").stdout
-    assert shown.split() == ["job", "all", "2", "cells", "of", "4", f"{TENANTS}/echo.py"]
-    dry = loose.run(jobs, "--users", 2, "--dry").stdout.splitlines()
-    assert [line for line in dry if line.startswith("job")] == [said, "job.c1, tenant 0 of 1", "job.c2, tenant 0 of 1"]
+    left_out = "job: cells of --devices 4,8 are left out, as DEVICE_TOTAL is 2."
+    words = ["run", "--isolation", "none", "--jobs", loose.jobs(jobs), "--users", 2]
+    assert call(capsys, *words, "--show")[1].split() == ["job", "all", "2", "cells", "of", "4", f"{TENANTS}/echo.py"]
+    dry = call(capsys, *words, "--dry")[1].splitlines()
+    named = [line for line in dry if line.startswith("job")]
+    assert named == [left_out, "job.c1, tenant 0 of 1", "job.c2, tenant 0 of 1"]
     ended = loose.run(jobs, "--users", 2)
     assert ended.returncode == 0, ended.stderr
-    assert said in ended.stdout.splitlines()
+    assert left_out in ended.stdout.splitlines()
     assert [record["name"] for record in loose.records()] == ["job.c1", "job.c2"]
 
 
@@ -146,36 +139,44 @@ def test_a_launch_that_owns_the_machine_shares_threads_among_its_ranks(v1: Suite
     assert told["argv"] == ["--seed", str(3 + 2)]
 
 
-@pytest.mark.parametrize("flags", [["--no-cgexec"], ["--isolation", "none"]])
-def test_without_isolation_thread_counts_stay_the_callers(loose: Suites, flags: list[str]) -> None:
+def test_without_isolation_thread_counts_stay_the_callers(loose: Suites) -> None:
     caller = {"OMP_NUM_THREADS": "77"}
     for name in THREADS[1:]:
         loose.environment.pop(name, None)
-    for told in echoed(loose, *flags, env_of_caller=caller):
+    for told in echoed(loose, "--isolation", "affinity", "--no-cgexec", env_of_caller=caller):
         assert told["env"]["OMP_NUM_THREADS"] == "77"
         assert not set(THREADS[1:]) & told["env"].keys()
         assert told["processors"] == sorted(os.sched_getaffinity(0))
     assert {record["isolation"]["backend"] for record in loose.records()} == {"none"}
 
 
-def test_places_come_from_the_environment_and_from_flags(loose: Suites) -> None:
-    jobs = [job("plain.sh", "0")]
+def test_places_come_from_the_environment_and_from_flags(
+    loose: Suites, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    folder = loose.folder
+    monkeypatch.chdir(folder)
+    words = ["run", "--isolation", "none", "--users", 1, "--dry", "--jobs", loose.jobs([job("plain.sh", "0")])]
+
+    def output(*flags: str, **env: str) -> Path:
+        for name in ("BASE", "OUTPUT_DIRECTORY"):
+            monkeypatch.setenv(name, env[name]) if name in env else monkeypatch.delenv(name, raising=False)
+        status, said, errors = call(capsys, *words, *flags)
+        assert (status, errors) == (0, "")
+        (line,) = [line for line in said.splitlines() if "OUTPUT_DIRECTORY=" in line]
+        return Path(line.partition("=")[2])
+
+    assert output() == folder / "workspace/output"
+    assert output(BASE=str(folder / "a base with spaces")) == folder / "a base with spaces/output"
+    assert output(OUTPUT_DIRECTORY=str(folder / "named")) == folder / "named"
+    assert output("--outdir", "here and there", OUTPUT_DIRECTORY="not") == folder / "here and there"
     spaced = loose.folder / "a base with spaces"
-    assert loose.run(jobs, "--users", 1, BASE=str(spaced)).returncode == 0
+    ended = loose.run([job("plain.sh", "0")], "--users", 1, "--no-nocache", "--verbose", BASE=str(spaced))
+    assert ended.returncode == 0, "flags of the original's scripts are accepted"
     assert (spaced / "output/summary.txt").exists()
-    assert loose.run(jobs, "--users", 1, OUTPUT_DIRECTORY=str(loose.folder / "named")).returncode == 0
-    assert (loose.folder / "named/summary.txt").exists()
-    relative = loose.run(jobs, "--users", 1, "--outdir", "here and there", OUTPUT_DIRECTORY=str(loose.folder / "not"))
-    assert relative.returncode == 0
-    assert (loose.folder / "here and there/summary.txt").exists()
-    assert not (loose.folder / "not").exists()
-    del loose.environment["BASE"]
-    assert loose.run(jobs, "--users", 1).returncode == 0
-    assert (loose.folder / "workspace/output/summary.txt").exists()
-
-
-def test_accepted_for_the_sake_of_old_scripts(loose: Suites) -> None:
-    assert loose.run([job("plain.sh", "0")], "--users", 1, "--no-nocache", "--verbose").returncode == 0
+    first, second = ended.stdout.splitlines()[:2]
+    assert ": 1 launch, " in first
+    assert second.startswith("1 tenant: processors ")
+    assert second.endswith(" GiB, by none")
 
 
 def test_a_container_is_given_what_it_needs(loose: Suites) -> None:
