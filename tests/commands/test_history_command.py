@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from cotenant.cli import main
+from commands.calling import Capture, call, check_refusals
 from cotenant.results.store import write_record
 from results.made import NOON, a_lost_record, a_part, a_record, steady
 
@@ -36,13 +36,11 @@ def store(tmp_path: Path) -> Path:
     return tmp_path / "history.jsonl"
 
 
-def history(capsys: pytest.CaptureFixture[str], *words: object) -> tuple[int, str, str]:
-    status = main(["history", *map(str, words)])
-    said = capsys.readouterr()
-    return status, said.out, said.err
+def history(capsys: Capture, *words: object) -> tuple[int, str, str]:
+    return call(capsys, "history", *words)
 
 
-def test_add_and_show(capsys: pytest.CaptureFixture[str], records: Path, store: Path) -> None:
+def test_add_and_show(capsys: Capture, records: Path, store: Path) -> None:
     status, said, errors = history(capsys, "add", records, "--store", store)
     assert (status, errors) == (0, "")
     assert said == f"20 launches added to {store}, 0 were there; 20 in all.\n"
@@ -57,7 +55,7 @@ def test_add_and_show(capsys: pytest.CaptureFixture[str], records: Path, store: 
 
 
 def test_the_history_lies_in_the_base(
-    capsys: pytest.CaptureFixture[str], records: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    capsys: Capture, records: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("BASE", str(tmp_path / "base"))
     assert history(capsys, "add", records)[0] == 0
@@ -65,7 +63,7 @@ def test_the_history_lies_in_the_base(
     assert " 20 " in history(capsys, "show")[1]
 
 
-def test_jobs_and_devices_are_chosen(capsys: pytest.CaptureFixture[str], records: Path, store: Path) -> None:
+def test_jobs_and_devices_are_chosen(capsys: Capture, records: Path, store: Path) -> None:
     write_record(records, a_record(place={"name": "wlm", "tenants": 1}), NOON)
     history(capsys, "add", records, "--store", store)
     said = history(capsys, "show", "--store", store, "--job", "w*", "--format", "csv")[1]
@@ -73,7 +71,7 @@ def test_jobs_and_devices_are_chosen(capsys: pytest.CaptureFixture[str], records
     assert history(capsys, "show", "--store", store, "--device", "Some*")[0] == 0
 
 
-def test_damage_is_named_and_counted(capsys: pytest.CaptureFixture[str], records: Path, store: Path) -> None:
+def test_damage_is_named_and_counted(capsys: Capture, records: Path, store: Path) -> None:
     store.write_text("not JSON\n" * 7)
     status, said, errors = history(capsys, "add", records, "--store", store)
     assert status == 0
@@ -83,7 +81,7 @@ def test_damage_is_named_and_counted(capsys: pytest.CaptureFixture[str], records
     assert history(capsys, "show", "--store", store)[0] == 0
 
 
-def test_what_is_not_kept_is_said(capsys: pytest.CaptureFixture[str], tmp_path: Path, store: Path) -> None:
+def test_what_is_not_kept_is_said(capsys: Capture, tmp_path: Path, store: Path) -> None:
     write_record(tmp_path, a_lost_record("timeout", "Late."), NOON)
     (tmp_path / "foreign.json").write_text("{}")
     write_record(tmp_path, a_record(place={"name": "wlm"}), NOON)
@@ -95,37 +93,31 @@ def test_what_is_not_kept_is_said(capsys: pytest.CaptureFixture[str], tmp_path: 
     assert "without a rate 1 timeout" in history(capsys, "show", "--store", store)[1]
 
 
-def test_an_empty_history_says_so(capsys: pytest.CaptureFixture[str], store: Path) -> None:
+def test_an_empty_history_says_so(capsys: Capture, store: Path) -> None:
     store.touch()
     assert history(capsys, "show", "--store", store) == (0, "The history is empty.\n", "")
 
 
-@pytest.mark.parametrize(
-    ("words", "sentence"),
-    [
-        (["shwo"], "Did you mean 'show'?"),
-        (["show", "--jbo", "vae"], "Did you mean '--job'?"),
-        (["show", "--job", "vea"], "The history has no job 'vea'. Did you mean 'vae'?"),
-        (["show", "--device", "H100"], "The history has no device 'H100'. There are Some Processor."),
-        (["show", "--margin", "2"], "A margin of 2 makes no sense."),
-        (["show", "--format", "xml"], "invalid choice"),
-        (["show", "extra"], "extra"),
-        (["add"], "required: DIR"),
-        (["add", "/no/such/place"], "There is no /no/such/place."),
-    ],
-)
-def test_wrong_usage(
-    capsys: pytest.CaptureFixture[str], records: Path, store: Path, words: list[str], sentence: str
-) -> None:
-    history(capsys, "add", records, "--store", store)
-    status, said, errors = history(capsys, *words, *(["--store", store] if len(words) > 1 else []))
-    assert (status, said) == (2, "")
-    assert sentence in errors
+REFUSED = {
+    "shwo": "Did you mean 'show'?",
+    "show --jbo vae": "Did you mean '--job'?",
+    "show --job vea": "The history has no job 'vea'. Did you mean 'vae'?",
+    "show --device H100": "The history has no device 'H100'. There are Some Processor.",
+    "show --margin 2": "A margin of 2 makes no sense.",
+    "show --format xml": "invalid choice",
+    "show extra": "extra",
+    "add": "required: DIR",
+    "add /no/such/place": "There is no /no/such/place.",
+}
 
 
-def test_places_without_records_and_without_a_history(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path, store: Path
-) -> None:
+def test_wrong_usage(capsys: Capture, records: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BASE", str(tmp_path))
+    history(capsys, "add", records)
+    check_refusals(capsys, "history", REFUSED)
+
+
+def test_places_without_records_and_without_a_history(capsys: Capture, tmp_path: Path, store: Path) -> None:
     (tmp_path / "empty").mkdir()
     status, _, errors = history(capsys, "add", tmp_path / "empty", "--store", store)
     assert (status, store.exists()) == (2, False)

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from cotenant.cli import main
+from commands.calling import Capture, call, check_refusals
 from cotenant.results.store import write_record
 from results.made import ISOLATION, NOON, a_lost_record, a_part, a_record, steady
 
@@ -40,10 +40,8 @@ def write_of(place: Path, pace: float, host: str) -> int:
     return 5 * 2 * len(JOBS)
 
 
-def run(capsys: pytest.CaptureFixture[str], *words: object) -> tuple[int, str, str]:
-    status = main(["mlbench-report", *map(str, words)])
-    said = capsys.readouterr()
-    return status, said.out, said.err
+def run(capsys: Capture, *words: object) -> tuple[int, str, str]:
+    return call(capsys, "mlbench-report", *words)
 
 
 def suite(directory: Path, *names: str) -> Path:
@@ -52,14 +50,14 @@ def suite(directory: Path, *names: str) -> Path:
     return path
 
 
-def test_two_jobs_of_one_name_are_not_one_counted_twice(reports: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_two_jobs_of_one_name_are_not_one_counted_twice(reports: Path, capsys: Capture) -> None:
     status, said, errors = run(capsys, "--reports", reports, "--jobs", suite(reports, "vae", "vae"))
     assert (status, errors.splitlines()[-1]) == (0, "mlbench-report: no target for vae-2.")
     results = said.partition("Failures")[0].splitlines()
     assert [line.split()[:2] for line in results if line.startswith("vae")] == [["vae", "10"]]
 
 
-def test_without_html_and_without_a_model(reports: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_without_html_and_without_a_model(reports: Path, capsys: Capture) -> None:
     """The original crashed here."""
     status, said, errors = run(capsys, "--reports", reports, "--name", "baselines")
     assert (status, errors) == (0, "")
@@ -68,7 +66,7 @@ def test_without_html_and_without_a_model(reports: Path, capsys: pytest.CaptureF
     assert "Score -: without toy_lstm, loader" in said
 
 
-def test_a_whole_suite_has_a_score_and_a_price(reports: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_whole_suite_has_a_score_and_a_price(reports: Path, capsys: Capture) -> None:
     words = ["--reports", reports, "--jobs", suite(reports, *JOBS), "--price", 1000]
     said = run(capsys, *words)[1]
     (line,) = [line for line in said.splitlines() if line.startswith("Score = ")]
@@ -79,7 +77,7 @@ def test_a_whole_suite_has_a_score_and_a_price(reports: Path, capsys: pytest.Cap
     assert "100.0 (" in said
 
 
-def test_the_page_and_the_table_hold_the_same_numbers(reports: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_page_and_the_table_hold_the_same_numbers(reports: Path, capsys: Capture) -> None:
     page, table = reports / "page.html", reports / "table.csv"
     run(capsys, "--reports", reports, "--gpu-model", "RTX", "--html", page, "--csv", table, "--title", "<script>")
     lines = list(csv.DictReader(table.read_text().splitlines()))
@@ -93,7 +91,7 @@ def test_the_page_and_the_table_hold_the_same_numbers(reports: Path, capsys: pyt
     assert "http" not in text
 
 
-def test_two_hosts_of_one_directory_both_count(reports: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_two_hosts_of_one_directory_both_count(reports: Path, capsys: Capture) -> None:
     """The uids of the one are not re-runs of the other's."""
     other = write_of(reports / "other", 0.5, "node2")
     status, said, errors = run(capsys, "--reports", reports)
@@ -103,9 +101,7 @@ def test_two_hosts_of_one_directory_both_count(reports: Path, capsys: pytest.Cap
 
 
 @pytest.mark.parametrize("columns", [60, 200])
-def test_no_number_is_cut(
-    columns: int, reports: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_number_is_cut(columns: int, reports: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
     """Off a terminal a table is as wide as its numbers; on a narrow one the matrix comes in parts."""
     write_of(reports / "other", 0.5, "node2")
     monkeypatch.setenv("COLUMNS", str(columns))
@@ -118,7 +114,7 @@ def test_no_number_is_cut(
     assert len(heads) == (2 if columns == 60 else 1)
 
 
-def test_the_classic_table(reports: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_classic_table(reports: Path, capsys: Capture) -> None:
     said = run(capsys, "--reports", reports, "--classic", "--jobs", suite(reports, *JOBS))[1]
     assert "diff" in said
     assert "Bench Passes              : True" in said
@@ -126,7 +122,7 @@ def test_the_classic_table(reports: Path, capsys: pytest.CaptureFixture[str]) ->
     assert said.count("%") >= 3
 
 
-def test_failures_are_listed_with_their_reasons(reports: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_failures_are_listed_with_their_reasons(reports: Path, capsys: Capture) -> None:
     lost = replace(a_lost_record("out_of_memory", "It needed\nmore."), run_id=7)
     write_record(reports, lost, NOON)
     said = run(capsys, "--reports", reports)[1]
@@ -135,7 +131,7 @@ def test_failures_are_listed_with_their_reasons(reports: Path, capsys: pytest.Ca
     assert "BF 0 " in said
 
 
-def test_older_foreign_truncated_and_repeated_records(reports: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_older_foreign_truncated_and_repeated_records(reports: Path, capsys: Capture) -> None:
     old: dict[str, Any] = {
         "name": "cart",
         "vcd": "0",
@@ -156,7 +152,7 @@ def test_older_foreign_truncated_and_repeated_records(reports: Path, capsys: pyt
     assert cart[1:3] == ["4", "2,000"]
 
 
-def test_a_tenant_alone_is_no_record_of_its_job(reports: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_tenant_alone_is_no_record_of_its_job(reports: Path, capsys: Capture) -> None:
     before = run(capsys, "--reports", reports)[1]
     alone = a_record(place={"solo": True, "tenants": 1}, told={"observations": steady(mean_ms=1)})
     write_record(reports, alone, NOON)
@@ -164,13 +160,13 @@ def test_a_tenant_alone_is_no_record_of_its_job(reports: Path, capsys: pytest.Ca
     assert run(capsys, "--reports", reports)[1] == before
 
 
-def test_two_isolations_under_one_job_are_not_averaged(reports: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_two_isolations_under_one_job_are_not_averaged(reports: Path, capsys: Capture) -> None:
     free = a_record(place={"isolation": replace(ISOLATION, backend="none")})
     write_record(reports, free, NOON)
     assert "(isolation none, not v1); they do not count." in run(capsys, "--reports", reports)[2]
 
 
-def test_two_devices_under_one_job_are_not_averaged(reports: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_two_devices_under_one_job_are_not_averaged(reports: Path, capsys: Capture) -> None:
     table = reports / "table.csv"
     run(capsys, "--reports", reports, "--csv", table)
     before = table.read_text()
@@ -184,9 +180,7 @@ def test_two_devices_under_one_job_are_not_averaged(reports: Path, capsys: pytes
     assert table.read_text() == before
 
 
-def test_failures_are_a_share_of_all_records_whatever_their_work(
-    reports: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_failures_are_a_share_of_all_records_whatever_their_work(reports: Path, capsys: Capture) -> None:
     """Records of older work have no place in a mean, but they did not fail."""
     later = NOON + timedelta(days=1)
     free = a_record(place={"isolation": replace(ISOLATION, backend="none")}, common={"started": later})
@@ -197,9 +191,7 @@ def test_failures_are_a_share_of_all_records_whatever_their_work(
     assert "1 of 22 records failed (4.5 %)" in said
 
 
-def test_a_job_without_a_line_does_not_pass_the_classic_table(
-    reports: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_job_without_a_line_does_not_pass_the_classic_table(reports: Path, capsys: Capture) -> None:
     for path in [one for uid in (2, 3, 4) for one in (reports / f"output{uid}").glob("*.toy_reg.*")]:
         path.unlink()
     said = run(capsys, "--reports", reports, "--classic", "--jobs", suite(reports, *JOBS))[1]
@@ -207,27 +199,22 @@ def test_a_job_without_a_line_does_not_pass_the_classic_table(
     assert "Fewer than 4 repetitions" in said
 
 
-def test_a_page_of_one_device_compares_none(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_page_of_one_device_compares_none(tmp_path: Path, capsys: Capture) -> None:
     write_record(tmp_path, a_record(place={"group": "all", "vcd": "0,1"}), NOON)
     assert run(capsys, "--reports", tmp_path, "--html", tmp_path / "x.html")[0] == 0
     assert "Relative device performance" not in (tmp_path / "x.html").read_text()
 
 
-@pytest.mark.parametrize(
-    ("words", "sentence"),
-    [
-        (["--name", "nothing"], "There are no records of nothing there. There are records of: baselines."),
-        (["--gpu-model", "V10"], "Did you mean 'V100'?"),
-        (["--price", "-1"], "--price has to be a positive number."),
-        (["--jobs", "no-such-file"], "no-such-file"),
-        (["--htm", "x"], "Did you mean '--html'?"),
-        (["--html", "/proc/none/x.html"], "--html names another file."),
-        (["--csv", "/proc/none/x.csv"], "--csv names another file."),
-    ],
-)
-def test_wrong_usage_is_a_sentence(
-    reports: Path, capsys: pytest.CaptureFixture[str], words: list[str], sentence: str
-) -> None:
-    status, _, errors = run(capsys, "--reports", reports, *words)
-    assert status == 2
-    assert sentence in errors
+REFUSED = {
+    "--name nothing": "There are no records of nothing there. There are records of: baselines.",
+    "--gpu-model V10": "Did you mean 'V100'?",
+    "--price -1": "--price has to be a positive number.",
+    "--jobs no-such-file": "no-such-file",
+    "--htm x": "Did you mean '--html'?",
+    "--html /proc/none/x.html": "--html names another file.",
+    "--csv /proc/none/x.csv": "--csv names another file.",
+}
+
+
+def test_wrong_usage_is_a_sentence(reports: Path, capsys: Capture) -> None:
+    check_refusals(capsys, "mlbench-report", REFUSED, "--reports", reports)
