@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from pathlib import Path
 
 import pytest
@@ -26,30 +27,23 @@ def host(tmp_path: Path) -> FakeHost:
 
 
 @pytest.mark.parametrize("name", HOSTS)
-def test_a_dry_run_says_every_step_and_does_none(name: str, host: FakeHost) -> None:
+def test_what_is_said_is_what_is_done(name: str, host: FakeHost) -> None:
+    """A dry run says every step and does none; nothing privileged happens but what was said."""
     make, words = HOSTS[name]
     make(host)
     before = host.files()
-    said = host.setup("--dry-run", *words)
-    assert (said.returncode, said.stderr) == (0, "")
-    assert said.stdout == (GOLDEN / f"{name}.txt").read_text()
+    would = host.setup("--dry-run", *words)
+    assert (would.returncode, would.stderr) == (0, "")
+    assert would.stdout == (GOLDEN / f"{name}.txt").read_text()
     assert host.requests() == []
     assert host.files() == before
-
-
-@pytest.mark.parametrize("name", HOSTS)
-def test_nothing_privileged_but_what_was_said(name: str, host: FakeHost) -> None:
-    make, words = HOSTS[name]
-    make(host)
-    would = host.setup("--dry-run", *words).stdout
     did = host.setup(*words)
     assert did.returncode == 0, did.stderr
-    assert did.stdout == would.replace("would: ", "done: ")
+    assert did.stdout == would.stdout.replace("would: ", "done: ")
     asked = host.requests()
     assert {line.split()[0] for line in asked} <= PRIVILEGED
     # What is piped into tee stands behind the pipe.
-    said = [line.rpartition("sudo ")[2] for line in did.stdout.splitlines() if line.startswith("done: ")]
-    assert asked == said
+    assert asked == [line.rpartition("sudo ")[2] for line in did.stdout.splitlines() if line.startswith("done: ")]
 
 
 def test_the_cpuset_gets_what_its_parent_has(host: FakeHost) -> None:
@@ -82,17 +76,13 @@ def test_on_v2_the_user_owns_what_delegation_needs_and_no_limit(host: FakeHost) 
     assert host.setup(SUDO="").stdout.count("kept: ") == 4
 
 
-def test_a_controller_that_the_kernel_lacks_is_named(host: FakeHost) -> None:
+def test_controllers_that_the_kernel_lacks_are_named(host: FakeHost) -> None:
     host.v2()
     (host.cgroups / "cgroup.controllers").write_text("cpu memory pids\n")
     said = host.setup()
     assert said.returncode == 1
     assert said.stderr == "cgroup_setup.sh: The kernel offers no cpuset controller in /sys/fs/cgroup.\n"
     assert host.requests() == []
-
-
-def test_without_the_controller_pids_it_goes_on_and_says_so(host: FakeHost) -> None:
-    host.v2()
     (host.cgroups / "cgroup.controllers").write_text("cpuset memory\n")
     said = host.setup("--dry-run")
     assert said.returncode == 0, said.stderr
@@ -148,17 +138,16 @@ def test_a_step_that_fails_ends_it_and_is_named(host: FakeHost) -> None:
     assert said.stdout == ""
 
 
-@pytest.mark.parametrize(("sudo", "shown"), [({}, "sudo "), ({"SUDO": ""}, ""), ({"SUDO": "doas -n"}, "doas -n ")])
-def test_the_prefix_of_privileged_steps(sudo: dict[str, str], shown: str, host: FakeHost) -> None:
+def test_the_prefix_of_privileged_steps_and_whom_they_are_for(host: FakeHost) -> None:
     host.v1()
-    shown = "" if not sudo and os.geteuid() == 0 else shown
-    said = cgroup_setup("--dry-run", "--user", "nobody", host=host.root, **sudo).stdout
-    assert said.startswith(f"would: {shown}mkdir ")
-    assert f" | {shown}tee " in said
-
-
-def test_who_called_sudo_is_meant(host: FakeHost) -> None:
-    host.v1()
+    for sudo, shown in (
+        ({}, "" if os.geteuid() == 0 else "sudo "),
+        ({"SUDO": ""}, ""),
+        ({"SUDO": "doas -n"}, "doas -n "),
+    ):
+        said = cgroup_setup("--dry-run", "--user", "nobody", host=host.root, **sudo).stdout
+        assert said.startswith(f"would: {shown}mkdir ")
+        assert f" | {shown}tee " in said
     assert "chown nobody " in cgroup_setup("--dry-run", host=host.root, SUDO_UID="65534").stdout
 
 
@@ -168,22 +157,22 @@ def test_without_cgroups_it_says_so(host: FakeHost) -> None:
     assert (said.returncode, said.stderr) == (1, "cgroup_setup.sh: No cgroups are mounted here.\n")
 
 
-@pytest.mark.parametrize(
-    ("words", "sentence"),
-    [
-        (["--bad"], "There is no argument '--bad'; --help lists them."),
-        (["nobody"], "There is no argument 'nobody'; --help lists them."),
-        (["--user"], "--user needs a login name."),
-        (["--user", ""], "--user needs a login name."),
-        (["--user", "no-such-login"], "There is no user 'no-such-login' on this machine; --user names one."),
-        (["--user", "--remove"], "There is no user '--remove' on this machine; --user names one."),
-        (["--remove", "--install-drop-in"], "--install-drop-in and --remove contradict each other."),
-    ],
-)
-def test_wrong_usage_is_a_sentence(words: list[str], sentence: str, host: FakeHost) -> None:
+REFUSED = {
+    "--bad": "There is no argument '--bad'; --help lists them.",
+    "nobody": "There is no argument 'nobody'; --help lists them.",
+    "--user": "--user needs a login name.",
+    "--user ''": "--user needs a login name.",
+    "--user no-such-login": "There is no user 'no-such-login' on this machine; --user names one.",
+    "--user --remove": "There is no user '--remove' on this machine; --user names one.",
+    "--remove --install-drop-in": "--install-drop-in and --remove contradict each other.",
+}
+
+
+def test_wrong_usage_is_a_sentence(host: FakeHost) -> None:
     host.v1()
-    said = cgroup_setup(*words, host=host.root, SUDO=host.sudo)
-    assert (said.returncode, said.stdout, said.stderr) == (2, "", f"cgroup_setup.sh: {sentence}\n")
+    for line, sentence in REFUSED.items():
+        said = cgroup_setup(*shlex.split(line), host=host.root, SUDO=host.sudo)
+        assert (said.returncode, said.stdout, said.stderr) == (2, "", f"cgroup_setup.sh: {sentence}\n")
     assert host.requests() == []
 
 

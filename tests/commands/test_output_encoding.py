@@ -61,3 +61,4 @@ def test_without_a_reader_the_status_is_what_it_would_be(tmp_path: Path) -> None
     assert status_without_a_reader("history", "show", "--store", store) == (0, "")
     assert status_without_a_reader("report", places[0], "--table", "interference") == (0, "")
     assert status_without_a_reader("compare", *places, "--fail-on", "slower") == (3, "")
+    assert status_without_a_reader("plan", "--json", "--isolation", "none") == (0, "")

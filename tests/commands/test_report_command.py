@@ -129,12 +129,6 @@ def test_targets_are_saved_and_read_back(reports: Path, targets: Path, capsys: C
     assert saved["vae"].rate == pytest.approx(vae["node"]["rate"] / 2, rel=0.02)  # of one device
 
 
-def test_targets_go_where_a_csv_file_is_named(reports: Path, tmp_path: Path, capsys: Capture) -> None:
-    path = tmp_path / "own.csv"
-    assert run(capsys, reports, "--save-target", path)[0] == 0
-    assert targets_named(str(path), tmp_path).keys() == {"vae", "cart"}
-
-
 def test_a_target_is_of_one_device(reports: Path, targets: Path, capsys: Capture) -> None:
     run(capsys, reports, "--save-target", "before")
     old = [replace(one, gpu="MI50", hostname="node2") for one in launch("vae", mean_ms=100)]
@@ -198,7 +192,9 @@ def test_one_uid_with_and_without_isolation_is_two_lines(three_ways: tuple[Path,
     assert [row["launches"] for row in nodes] == ["3"] * 3
 
 
-def test_targets_are_not_of_tenants_alone(three_ways: tuple[Path, Path], capsys: Capture) -> None:
+def test_targets_go_where_a_csv_file_is_named_and_are_not_of_tenants_alone(
+    three_ways: tuple[Path, Path], capsys: Capture
+) -> None:
     path = three_ways[0] / "own.csv"
     assert run(capsys, three_ways[0], "--save-target", path)[0] == 0
     assert targets_named(str(path), three_ways[0]).keys() == {"vae", "cart"}
