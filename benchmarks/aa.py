@@ -28,7 +28,7 @@ from rich.table import Table
 from suites import ROOT
 
 from cotenant.commands.flags import at_dashes
-from cotenant.findings.rules import foreign_load, stolen
+from cotenant.findings.rules import host
 from cotenant.report.comparison import Conditions, Lines, as_table, compare_launches, confirmed, flagged
 from cotenant.results.launches import Launches, launches_of
 from cotenant.results.read import read_records
@@ -152,15 +152,19 @@ def _records(places: Iterator[Path]) -> Iterator[dict[str, Any]]:
 
 
 def _bounds(side: str, records: Sequence[dict[str, Any]]) -> list[Bound]:
-    busy, most = [], foreign_load.tolerated(os.cpu_count() or 1)
+    busy, most = [], host.tolerated(os.cpu_count() or 1)
     for record in records:
         foreign, sampling = record["meters"].get("foreign"), record["meters"].get("sampling")
-        if foreign and sampling and sampling["window_s"] >= foreign_load.LEAST_WINDOW_S:
-            busy.append(foreign["processors"] / foreign_load.tolerated(foreign["host_processors"]))
-    taken = [record["meters"]["host"]["stolen_share"] / stolen.MOST for record in records if "host" in record["meters"]]
+        if foreign and sampling and sampling["window_s"] >= host.LEAST_WINDOW_S:
+            busy.append(foreign["processors"] / host.tolerated(foreign["host_processors"]))
+    taken = [
+        record["meters"]["host"]["stolen_share"] / host.MOST_STOLEN for record in records if "host" in record["meters"]
+    ]
     return [
         Bound(side, "foreign load", tuple(busy), len(records) - len(busy), f"{most:g} processors"),
-        Bound(side, "steal", tuple(taken), len(records) - len(taken), f"{100 * stolen.MOST:g} % of all processors"),
+        Bound(
+            side, "steal", tuple(taken), len(records) - len(taken), f"{100 * host.MOST_STOLEN:g} % of all processors"
+        ),
     ]
 
 

@@ -56,6 +56,13 @@ def test_the_report_knows_results_findings_and_stats_only() -> None:
     assert rooms_of("report") <= {"results", "findings", "stats"}
 
 
+def test_records_and_slices_know_no_rules() -> None:
+    assert "results" in rooms_of("findings")
+    assert "isolation" in rooms_of("findings")
+    for room in ("results", "isolation", "machine", "stats"):
+        assert "findings" not in rooms_of(room)
+
+
 def test_a_benchmark_knows_the_protocol_and_never_the_launch() -> None:
     assert "protocol" in rooms_of("bench")
     assert not rooms_of("bench") & {"launch", "commands", "cli", "isolation", "report"}

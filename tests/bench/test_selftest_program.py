@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from cotenant.bench.selftest import examined
-from cotenant.findings.checks.torch_pair import OPERATORS_MISSING
+from cotenant.findings.checks.jobs import OPERATORS_MISSING
 
 
 def test_here_all_is_well() -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from cotenant.finding import Finding
-from cotenant.findings.check import Answer, Check
+from cotenant.findings import Answer, Check
 from cotenant.findings.facts import Facts, Isolation, SelfTest
 from cotenant.isolation.plan import plan
 from cotenant.machine.cpu import Clocking

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import ast
 from pathlib import Path
 
 import pytest
 
-from cotenant.findings import catalogue
-from cotenant.findings.launch_rules import LAUNCH_RULES
-from cotenant.findings.rules import RULES
+from cotenant.finding import Finding
+from cotenant.findings import LAUNCH_RULES, RECORD_RULES, catalogue, record_rule
+from cotenant.findings.rules import findings_of
+from cotenant.results.record import Record
+from results.made import a_record
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 
@@ -20,42 +21,45 @@ def test_the_page_is_that_of_the_source() -> None:
     )
 
 
-@pytest.mark.parametrize("rule", [*RULES, *LAUNCH_RULES], ids=lambda rule: rule.__name__.rpartition(".")[2])
-def test_every_rule_stands_on_it(rule: object) -> None:
-    tree = ast.parse(Path(str(rule.__file__)).read_text())  # type: ignore[attr-defined]
-    # `not_enforced` is made by a function of its own, as doctor says it too.
-    found = list(catalogue._made_in(tree))
-    assert found
-    for one in found:
-        assert f"| `{one.rule}` | {' or '.join(one.severities)} | " in catalogue.page()
-
-
 def test_whatever_is_made_anywhere_stands_on_it() -> None:
     """A finding made in a room that has no section would be missing."""
-    everywhere = {one.rule for one in catalogue.entries(catalogue.PACKAGE)}
-    listed = {
-        one.rule
-        for _, _, rooms in catalogue.SECTIONS
-        for room in rooms
-        for one in catalogue.entries(catalogue.PACKAGE / room)
+    everywhere = {
+        entry.rule for path in catalogue.PACKAGE.rglob("*.py") for entry in catalogue.made_in(path.read_text())
     }
-    assert everywhere == listed
-    assert len(everywhere) > 50
+    entries = [entry for _, _, rooms in catalogue.SECTIONS for room in rooms for entry in catalogue.entries(room)]
+    assert everywhere == {entry.rule for entry in entries}
+    assert everywhere > {*RECORD_RULES, *LAUNCH_RULES}
+    for entry in entries:
+        assert entry.severities, entry
+        assert set(entry.severities) <= {"error", "warning", "info"}, entry
+        assert entry.sentence, entry
 
 
-def test_every_line_has_a_severity_a_sentence_and_a_remedy_if_it_is_more_than_information() -> None:
-    for one in catalogue.entries(catalogue.PACKAGE):
-        assert set(one.severities) <= {"error", "warning", "info"}, one
-        assert one.sentence, one
+NEW_RULE = '''
+@record_rule
+def odd_seed(record: Record) -> Finding | None:
+    """A seed that nobody would choose."""
+    severity = "error" if record.tenants > 2 else "warning"
+    remedy = "Choose another." if record.tenants > 2 else "See why."
+    return Finding("odd_seed", severity, f"{record.arguments['seed']} is odd.", remedy)
 
 
-def test_severity_and_remedy_follow_the_names_a_function_gives_them() -> None:
-    source = '''
-"""What it is about."""
-def check(record):
-    severity = "error" if record.bad else "warning"
-    remedy = "Do this." if record.bad else "Do that."
-    return Finding("rule", severity, f"{record.n} of them.", remedy)
+@record_rule
+def elsewhere(record: Record) -> Finding | None:
+    """What it is about."""
+    return Finding("elsewhere", "info", sentence_of(record))
 '''
-    (entry,) = catalogue._made_in(ast.parse(source))
-    assert entry == catalogue.Entry("rule", ("error", "warning"), "… of them.", "Do this. Do that.")
+
+
+def test_a_new_rule_is_one_function(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its record has what it says, and its line stands on the page, by nothing but the function in its file."""
+    for name in ("odd_seed", "elsewhere"):
+        monkeypatch.setitem(RECORD_RULES, name, lambda record: None)
+    names = {"Finding": Finding, "Record": Record, "record_rule": record_rule}
+    exec(NEW_RULE, names | {"sentence_of": lambda record: "Said elsewhere."})
+    made = {finding.rule: finding for finding in findings_of(a_record())}
+    assert made["odd_seed"] == Finding("odd_seed", "warning", "100 is odd.", "See why.")
+    assert list(catalogue.made_in(NEW_RULE)) == [
+        catalogue.Entry("odd_seed", ("error", "warning"), "… is odd.", "Choose another. See why."),
+        catalogue.Entry("elsewhere", ("info",), "What it is about.", ""),
+    ]

@@ -10,39 +10,24 @@ from typing import Any
 import pytest
 
 from cotenant.finding import Finding
-from cotenant.findings.check import Answer, ask_all
-from cotenant.findings.checks import (
-    backend,
-    boost,
-    container,
-    data,
-    device_modes,
-    device_test,
-    device_users,
-    devices,
-    disk,
-    ecc,
+from cotenant.findings import CHECKS, Answer, ask_all
+from cotenant.findings.checks import EVERY_SUITE
+from cotenant.findings.checks.devices import ecc, foreign_processes, modes, persistence, power_cap, present
+from cotenant.findings.checks.host import (
+    even_speed,
+    foreign_load,
+    free_memory,
     governor,
-    lapack,
-    load,
-    locality,
-    memory,
-    other_runs,
-    packages,
-    persistence,
-    power,
+    nodes,
     shared_memory,
     siblings,
-    slices,
-    speed,
-    steal,
     swap,
-    torch_pair,
+    turbo,
+    virtual_machine,
 )
-from cotenant.findings.checks.torch_pair import belongs
-from cotenant.findings.checkup import CHECKS
+from cotenant.findings.checks.isolation import backend, container, other_suites, slices
+from cotenant.findings.checks.jobs import belongs, device_self_test, free_disk, job_input, lapack, packages, torch
 from cotenant.findings.facts import Facts, Isolation, JobNeeds, SelfTest
-from cotenant.findings.surroundings import SURROUNDINGS
 from cotenant.isolation.plan import plan
 from cotenant.machine.cpu import Clocking
 from cotenant.machine.device_state import DeviceProcess
@@ -84,12 +69,12 @@ FAULTS: list[Case] = [
     (slices, {"plan": None, "plan_refusal": TIGHT}, "no_plan", "error", "9 tenants"),
     (slices, {"plan": plan(server(), 3)}, "devices_shared", "warning", "3 tenants"),
     (siblings, {"plan": plan(server(), 4, policy="contiguous")}, "siblings_split", "warning", "physical cores"),
-    (locality, {"plan": plan(machine(nodes=2, cores=3), 3)}, "nodes_straddled", "warning", "more than one"),
+    (nodes, {"plan": plan(machine(nodes=2, cores=3), 3)}, "nodes_straddled", "warning", "more than one"),
     (container, {"machine": server(without=(1,))}, "container_limits", "info", "15 of 16 processors"),
     (container, {"machine": server(memory_bytes=32 * GIB)}, "container_limits", "info", "32.00 GiB of 64.00 GiB"),
     (container, {"machine": server(quota=2.5)}, "container_limits", "info", "the time of 2.5 processors"),
     (container, {"machine": server(quota=2.5)}, "processor_quota", "warning", "2.5"),
-    (other_runs, {"isolation": Isolation("v1", elsewhere=(Path("/c/7-8-9"),))}, "run_elsewhere", "warning", "7-8-9"),
+    (other_suites, {"isolation": Isolation("v1", elsewhere=(Path("/c/7-8-9"),))}, "run_elsewhere", "warning", "7-8-9"),
     (governor, {"clocking": clocks(governors=("powersave",))}, "governor", "warning", "powersave"),
     (governor, {"clocking": clocks(governors=("performance", "schedutil"))}, "governor", "warning", "schedutil"),
     (
@@ -106,32 +91,50 @@ FAULTS: list[Case] = [
         "warning",
         "0-2",
     ),
-    (boost, {"clocking": clocks(boost=True)}, "boost", "info", "boost"),
-    (load, {"load": Load(1.0, 1)}, "foreign_load", "warning", "1 of 16"),
-    (load, {"load": Load(40.0, 40)}, "foreign_load", "warning", "keeps 16 of 16 processors"),
-    (load, {"load": Load(1.0, 1, 1.4, (Spender(7, "make", 0.98),))}, "foreign_load", "warning", "make (pid 7, 98 %)"),
-    (steal, {"virtual": Virtual("KVM", "")}, "virtual_machine", "info", "KVM"),
-    (speed, {"speed": Speed(54.0, 97.0)}, "speed_uneven", "warning", "1.8 times"),
-    (steal, {"stolen_share": 0.02}, "steal", "warning", "2.0 %"),
-    (memory, {"memory": HostMemory(64 * GIB, 61 * GIB, 0, 0)}, "memory_taken", "warning", "61.00 GiB"),
-    (memory, {"memory_left_bytes": 7 * GIB}, "memory_taken", "warning", "others leave 7.00 GiB: "),
-    (memory, {"memory_left_bytes": 7 * GIB}, "memory_taken", "warning", "bring the cgroup around us out of memory"),
+    (turbo, {"clocking": clocks(boost=True)}, "boost", "info", "boost"),
+    (foreign_load, {"load": Load(1.0, 1)}, "foreign_load", "warning", "1 of 16"),
+    (foreign_load, {"load": Load(40.0, 40)}, "foreign_load", "warning", "keeps 16 of 16 processors"),
+    (
+        foreign_load,
+        {"load": Load(1.0, 1, 1.4, (Spender(7, "make", 0.98),))},
+        "foreign_load",
+        "warning",
+        "make (pid 7, 98 %)",
+    ),
+    (virtual_machine, {"virtual": Virtual("KVM", "")}, "virtual_machine", "info", "KVM"),
+    (even_speed, {"speed": Speed(54.0, 97.0)}, "speed_uneven", "warning", "1.8 times"),
+    (virtual_machine, {"stolen_share": 0.02}, "steal", "warning", "2.0 %"),
+    (free_memory, {"memory": HostMemory(64 * GIB, 61 * GIB, 0, 0)}, "memory_taken", "warning", "61.00 GiB"),
+    (free_memory, {"memory_left_bytes": 7 * GIB}, "memory_taken", "warning", "others leave 7.00 GiB: "),
+    (
+        free_memory,
+        {"memory_left_bytes": 7 * GIB},
+        "memory_taken",
+        "warning",
+        "bring the cgroup around us out of memory",
+    ),
     (swap, {"memory": HostMemory(1, 1, GIB, GIB), "isolation": LOOSE}, "swap", "warning", "1.00 GiB of swap"),
     (swap, {"memory": HostMemory(1, 1, GIB, GIB), "isolation": None}, "swap", "warning", "1.00 GiB of swap"),
     (swap, {"memory": HostMemory(1, 1, 2 * GIB, GIB)}, "swap", "info", "1.00 GiB of swap are in use"),
     (shared_memory, {"shared": None}, "shared_memory", "warning", "no /dev/shm"),
     (shared_memory, {"shared": SharedMemory(64 << 20, 64 << 20)}, "shared_memory", "warning", "64 MiB free of 64 MiB"),
     (shared_memory, {"loader_bytes": 40 * GIB}, "shared_memory", "warning", "40.00 GiB"),
-    (devices, {"machine": server(devices=()), "driver": True}, "devices_unseen", "warning", "NVIDIA"),
-    (device_users, boards(processes=(PYTHON,)), "device_in_use", "warning", "python (pid 77, 2.00 GiB) on device 1"),
-    (device_users, boards(processes=(DeviceProcess(9, "", None),)), "device_in_use", "warning", "not to be seen"),
-    (device_modes, boards(mig_pending=True), "mig_pending", "warning", "devices 1"),
-    (device_modes, boards(mig=True), "mig_mixed", "warning", "Devices 1"),
-    (device_modes, boards(mps=True), "mps", "warning", "devices 1"),
-    (device_modes, boards(processes=(MPS,)), "mps", "warning", "devices 1"),
-    (device_modes, boards(compute_mode="prohibited"), "compute_mode", "error", "PROHIBITED"),
+    (present, {"machine": server(devices=()), "driver": True}, "devices_unseen", "warning", "NVIDIA"),
     (
-        device_modes,
+        foreign_processes,
+        boards(processes=(PYTHON,)),
+        "device_in_use",
+        "warning",
+        "python (pid 77, 2.00 GiB) on device 1",
+    ),
+    (foreign_processes, boards(processes=(DeviceProcess(9, "", None),)), "device_in_use", "warning", "not to be seen"),
+    (modes, boards(mig_pending=True), "mig_pending", "warning", "devices 1"),
+    (modes, boards(mig=True), "mig_mixed", "warning", "Devices 1"),
+    (modes, boards(mps=True), "mps", "warning", "devices 1"),
+    (modes, boards(processes=(MPS,)), "mps", "warning", "devices 1"),
+    (modes, boards(compute_mode="prohibited"), "compute_mode", "error", "PROHIBITED"),
+    (
+        modes,
         boards(compute_mode="exclusive") | {"plan": plan(server(), 4)},
         "compute_mode",
         "error",
@@ -141,33 +144,45 @@ FAULTS: list[Case] = [
     (ecc, boards(repair_pending=True), "memory_repair_pending", "warning", "devices 1"),
     (ecc, boards(ecc=False), "ecc_differs", "warning", "devices 1"),
     (persistence, boards(persistent=False), "persistence", "warning", "devices 1"),
-    (power, boards(power_limit_w=200.0), "power_cap", "warning", "device 1 200 of 300 W"),
-    (power, boards(power_limit_w=250.0, power_default_w=250.0), "power_differs", "warning", "250 W, 300 W"),
-    (power, boards(slowed_by=("hardware", "heat")), "device_slowed", "warning", "device 1 by hardware and heat"),
-    (disk, {"disks": (Disk(("data",), Path("/d"), GIB, True),)}, "disk_full", "warning", "1.00 GiB"),
-    (disk, {"disks": (DISK, Disk(("records",), Path("/r"), 1, True))}, "disk_full", "error", "/r"),
-    (disk, {"disks": (Disk(("records",), Path("/r"), GIB, False),)}, "not_writable", "error", "/r"),
-    (disk, {"disks": (Disk(("data",), Path("/d"), 0, False),)}, "not_writable", "info", "/d"),
-    (torch_pair, after_test(died="ended (killed by SIGILL)"), "torch_broken", "error", "SIGILL"),
-    (torch_pair, after_test(torch_error="ImportError: libcudart"), "torch_broken", "error", "libcudart"),
-    (torch_pair, after_test(vision_error=NMS), "torchvision_mismatch", "error", "nms"),
+    (power_cap, boards(power_limit_w=200.0), "power_cap", "warning", "device 1 200 of 300 W"),
+    (power_cap, boards(power_limit_w=250.0, power_default_w=250.0), "power_differs", "warning", "250 W, 300 W"),
+    (power_cap, boards(slowed_by=("hardware", "heat")), "device_slowed", "warning", "device 1 by hardware and heat"),
+    (free_disk, {"disks": (Disk(("data",), Path("/d"), GIB, True),)}, "disk_full", "warning", "1.00 GiB"),
+    (free_disk, {"disks": (DISK, Disk(("records",), Path("/r"), 1, True))}, "disk_full", "error", "/r"),
+    (free_disk, {"disks": (Disk(("records",), Path("/r"), GIB, False),)}, "not_writable", "error", "/r"),
+    (free_disk, {"disks": (Disk(("data",), Path("/d"), 0, False),)}, "not_writable", "info", "/d"),
+    (torch, after_test(died="ended (killed by SIGILL)"), "torch_broken", "error", "SIGILL"),
+    (torch, after_test(torch_error="ImportError: libcudart"), "torch_broken", "error", "libcudart"),
+    (torch, after_test(vision_error=NMS), "torchvision_mismatch", "error", "nms"),
     (
-        torch_pair,
+        torch,
         after_test(vision="0.26.0", vision_error="undefined symbol"),
         "torchvision_mismatch",
         "error",
         "0.26.0",
     ),
-    (torch_pair, after_test(vision_error="ImportError: libpng"), "torchvision_broken", "error", "libpng"),
+    (torch, after_test(vision_error="ImportError: libpng"), "torchvision_broken", "error", "libpng"),
     (lapack, after_test(lapack_error="RuntimeError: no LAPACK"), "lapack", "error", "no LAPACK"),
-    (device_test, after_test(devices=("", "its product is wrong")), "device_wrong", "error", "device 1: its product"),
-    (device_test, after_test(devices=("",)), "device_unseen_by_torch", "error", "1 of 2"),
-    (device_test, after_test(devices=(), built_for="cpu"), "device_unseen_by_torch", "error", "torch (cpu) sees 0"),
+    (
+        device_self_test,
+        after_test(devices=("", "its product is wrong")),
+        "device_wrong",
+        "error",
+        "device 1: its product",
+    ),
+    (device_self_test, after_test(devices=("",)), "device_unseen_by_torch", "error", "1 of 2"),
+    (
+        device_self_test,
+        after_test(devices=(), built_for="cpu"),
+        "device_unseen_by_torch",
+        "error",
+        "torch (cpu) sees 0",
+    ),
     (packages, {"jobs": (JobNeeds("ssd", packages=("PIL",)),)}, "missing_package", "error", "'PIL'"),
     (packages, {"jobs": (JobNeeds("x", TIGHT),)}, "no_plan", "error", "9 tenants"),
-    (data, {"jobs": (JobNeeds("x", missing=(Path("/d/x"),), reads=1),)}, "missing_data", "error", "/d/x"),
+    (job_input, {"jobs": (JobNeeds("x", missing=(Path("/d/x"),), reads=1),)}, "missing_data", "error", "/d/x"),
     (
-        data,
+        job_input,
         {"jobs": (JobNeeds("x", missing=(Path("/d/x"),), reads=1, made=True),)},
         "data_to_be_made",
         "info",
@@ -178,7 +193,7 @@ FAULTS: list[Case] = [
 
 @pytest.mark.parametrize(("rule", "changes", "code", "severity", "text"), FAULTS)
 def test_a_fault_is_found(rule: Any, changes: dict[str, Any], code: str, severity: str, text: str) -> None:
-    finding = said(rule.CHECK, **changes)[code]
+    finding = said(rule, **changes)[code]
     assert finding.severity == severity
     assert text in finding.sentence
 
@@ -187,14 +202,14 @@ def test_a_fault_is_found(rule: Any, changes: dict[str, Any], code: str, severit
 def test_sentences_end_and_errors_have_a_remedy(
     rule: Any, changes: dict[str, Any], code: str, severity: str, text: str
 ) -> None:
-    finding = said(rule.CHECK, **changes)[code]
+    finding = said(rule, **changes)[code]
     assert re.match(r"([A-Z0-9/]|torch).*\.$", finding.sentence)
     assert severity == "info" or finding.remedy
-    assert asked(rule.CHECK, **changes).text
+    assert asked(rule, **changes).text
 
 
 def test_every_check_has_a_fault_above() -> None:
-    assert {rule.CHECK for rule, *_ in FAULTS} == set(CHECKS)
+    assert {rule.name for rule, *_ in FAULTS} == {check.name for check in CHECKS}
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.name)
@@ -212,36 +227,40 @@ FINE: list[tuple[Any, dict[str, Any], str]] = [
         {"clocking": clocks(driver="amd-pstate-epp", governors=("powersave",), preferences=("performance",))},
         "amd-pstate-epp",
     ),
-    (boost, {"clocking": clocks()}, "not told"),
-    (load, {"load": Load(None, None)}, "not told"),
-    (load, {"load": Load(0.3, 0, 0.05)}, "0.05 of 16"),
-    (load, {"load": Load(3.0, 0)}, "load average 3"),
-    (speed, {"speed": Speed(50.0, 60.0)}, "a clock read takes 50 to 60 ns"),
-    (memory, {"plan": None}, "available"),
-    (memory, {"machine": server(memory_bytes=8 * GIB), "memory_left_bytes": 7 * GIB}, "7.00 GiB of 8.00 GiB available"),
+    (turbo, {"clocking": clocks()}, "not told"),
+    (foreign_load, {"load": Load(None, None)}, "not told"),
+    (foreign_load, {"load": Load(0.3, 0, 0.05)}, "0.05 of 16"),
+    (foreign_load, {"load": Load(3.0, 0)}, "load average 3"),
+    (even_speed, {"speed": Speed(50.0, 60.0)}, "a clock read takes 50 to 60 ns"),
+    (free_memory, {"plan": None}, "available"),
+    (
+        free_memory,
+        {"machine": server(memory_bytes=8 * GIB), "memory_left_bytes": 7 * GIB},
+        "7.00 GiB of 8.00 GiB available",
+    ),
     (swap, {"memory": HostMemory(1, 1, GIB, GIB)}, "closed to tenants"),
     (shared_memory, {"shared": SharedMemory(64 << 20, 64 << 20), "loader_bytes": 1 << 20}, "up to 1 MiB"),
-    (devices, {"machine": server(devices=()), "driver": False}, "none"),
-    (device_users, boards(processes=(MPS,)), "nobody else"),
-    (device_modes, boards(compute_mode="exclusive"), "MIG off, MPS off"),
-    (device_modes, {"devices": (board(0, mig=True), board(1, mig=True))}, "MIG on"),
+    (present, {"machine": server(devices=()), "driver": False}, "none"),
+    (foreign_processes, boards(processes=(MPS,)), "nobody else"),
+    (modes, boards(compute_mode="exclusive"), "MIG off, MPS off"),
+    (modes, {"devices": (board(0, mig=True), board(1, mig=True))}, "MIG on"),
     (ecc, {"devices": (board(0, ecc=None), board(1, ecc=None))}, "not told"),
     (ecc, {"devices": (board(0, ecc=False), board(1, ecc=False))}, "off"),
     (persistence, {"devices": (board(0, persistent=None),)}, "not told"),
-    (power, {"devices": (board(0, power_limit_w=None),)}, "not told"),
+    (power_cap, {"devices": (board(0, power_limit_w=None),)}, "not told"),
     (siblings, {"machine": machine(cores=4)}, "without siblings"),
-    (locality, {"machine": machine(cores=4)}, "one node"),
-    (locality, {"machine": server(devices=(device(0, -1), device(1, 1)))}, "1 devices do not say"),
-    (torch_pair, after_test(vision=""), "torchvision missing"),
-    (device_test, after_test() | {"machine": server(devices=(device(0), device(0), device(1)))}, "2 compute"),
-    (data, {"jobs": (JobNeeds("x"),)}, "no job reads"),
-    (data, {"jobs": (JobNeeds("x", reads=2), JobNeeds("y"))}, "all 1 jobs"),
+    (nodes, {"machine": machine(cores=4)}, "one node"),
+    (nodes, {"machine": server(devices=(device(0, -1), device(1, 1)))}, "1 devices do not say"),
+    (torch, after_test(vision=""), "torchvision missing"),
+    (device_self_test, after_test() | {"machine": server(devices=(device(0), device(0), device(1)))}, "2 compute"),
+    (job_input, {"jobs": (JobNeeds("x"),)}, "no job reads"),
+    (job_input, {"jobs": (JobNeeds("x", reads=2), JobNeeds("y"))}, "all 1 jobs"),
 ]
 
 
 @pytest.mark.parametrize(("rule", "changes", "text"), FINE)
 def test_what_is_no_fault(rule: Any, changes: dict[str, Any], text: str) -> None:
-    answer = asked(rule.CHECK, **changes)
+    answer = asked(rule, **changes)
     assert answer.findings == ()
     assert text in answer.text
 
@@ -270,7 +289,7 @@ def test_the_checks_stand_by_group_and_by_a_name_of_their_own() -> None:
     assert groups == sorted(groups, key=list(dict.fromkeys(groups)).index)
     assert list(dict.fromkeys(groups)) == ["isolation", "processors", "memory", "devices", "disk", "software", "data"]
     assert len({check.name for check in CHECKS}) == len(CHECKS)
-    assert set(SURROUNDINGS) < set(CHECKS)
+    assert set(EVERY_SUITE) < set(CHECKS)
 
 
 def test_no_finding_of_a_plan_is_said_twice_or_lost() -> None:
@@ -298,7 +317,7 @@ def test_which_versions_are_a_pair(torch: str, vision: str, together: bool) -> N
 
 
 def test_the_remedy_of_a_broken_pair_is_a_line_for_this_build() -> None:
-    remedy = said(torch_pair.CHECK, **after_test(torch="2.14.1+cpu", built_for="cpu", vision_error=NMS))
+    remedy = said(torch, **after_test(torch="2.14.1+cpu", built_for="cpu", vision_error=NMS))
     assert remedy["torchvision_mismatch"].remedy == (
         "pip install --force-reinstall --no-deps 'torchvision==0.29.*' --index-url https://download.pytorch.org/whl/cpu"
     )
@@ -306,7 +325,7 @@ def test_the_remedy_of_a_broken_pair_is_a_line_for_this_build() -> None:
 
 def test_a_package_is_said_once_under_the_name_it_is_installed_by() -> None:
     jobs = (JobNeeds("ssd", packages=("PIL",)), JobNeeds("reso", packages=("PIL", "zzz")))
-    found = asked(packages.CHECK, jobs=jobs).findings
+    found = asked(packages, jobs=jobs).findings
     assert [(one.rule, one.remedy) for one in found] == [
         ("missing_package", "pip install pillow"),
         ("missing_package", "pip install zzz"),
@@ -338,4 +357,4 @@ def test_lists_and_sizes(made: Callable[[], str], text: str) -> None:
 
 def test_what_the_suite_asks_needs_no_isolation() -> None:
     facts: Facts = host(isolation=HOLDS_ALL, plan=None, self_test=None, jobs=None)
-    assert len(list(ask_all(SURROUNDINGS, facts))) == len(SURROUNDINGS)
+    assert len(list(ask_all(EVERY_SUITE, facts))) == len(EVERY_SUITE)

@@ -7,7 +7,7 @@ import io
 from rich.console import Console
 
 from cotenant.finding import Finding
-from cotenant.findings.check import Answer, Check
+from cotenant.findings import Answer, Check
 from cotenant.report.checkup import print_checkup
 
 SWAP = Finding("swap", "warning", "There are 2 GiB of swap that tenants may use.", "swapoff -a")

@@ -10,6 +10,7 @@ import jsonschema
 import msgspec
 
 from cotenant.finding import Finding
+from cotenant.findings.rules import with_findings
 from cotenant.results.build import Common, Place, Told, build_record
 from cotenant.results.record import Enclosed, Observed, Record
 from cotenant.results.schema import record_schema
@@ -125,14 +126,16 @@ def a_record(
     message: str = "",
     comparable: bool = True,
 ) -> Record:
-    """One tenant's record with these changes to what made it."""
+    """One tenant's record with these changes to what made it, and with the findings of the rules about one record."""
     made = (a_place(**place or {}), a_told(**told or {}), a_common(**common or {}))
-    return build_record(*made, outcome, message, comparable)
+    (record,) = with_findings([build_record(*made, outcome, message, comparable)])
+    return record
 
 
 def a_lost_record(outcome: str, message: str, place: dict[str, Any] | None = None) -> Record:
     """The record of a tenant that ended before its first observation and said nothing."""
-    return build_record(a_place(**place or {}), Told(), a_common(), outcome, message, comparable=False)
+    (record,) = with_findings([build_record(a_place(**place or {}), Told(), a_common(), outcome, message, False)])
+    return record
 
 
 def rules(record: Record) -> dict[str, Finding]:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from cotenant.findings.rules import with_findings
 from cotenant.results.record import Record
 from cotenant.results.scaled import curves, with_efficiency
 from results.made import ARGUMENTS, a_lost_record, a_part, a_record, observed, rules
@@ -65,7 +66,7 @@ def test_a_record_is_told_its_efficiency() -> None:
 
 
 def test_more_than_as_many_single_devices_is_a_finding() -> None:
-    told = with_efficiency(point(8, 840.8), [point(1, 100)])
+    (told,) = with_findings([point(8, 840.8)], [point(1, 100)])
     assert rules(told)["scaling"].sentence.startswith("8 devices ran 8.41 times as fast as one")
 
 

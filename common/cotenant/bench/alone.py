@@ -80,6 +80,7 @@ class Alone:
 
     def _write(self, outcome: str, message: str, part: dict[str, Any]) -> dict[str, Any]:
         # Imported here: nothing of it belongs into a measured process before its end.
+        from cotenant.findings.rules import with_findings
         from cotenant.results.build import Common, Place, Told, build_record
         from cotenant.results.ranks import observed_by_ranks
         from cotenant.results.record import Enclosed, plain
@@ -115,7 +116,7 @@ class Alone:
         load = told.load()
         now = datetime.now(UTC)
         common = Common(self._started, now, self._t0_ns, load[0], load, meters={})
-        record = build_record(place, told, common, outcome, message, comparable=True)
+        (record,) = with_findings([build_record(place, told, common, outcome, message, comparable=True)])
         if self._report is not None:
             print(f"Record: {keep_record(self._report, record, now)}", file=sys.stderr)
         return plain(record)

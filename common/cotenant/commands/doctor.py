@@ -13,10 +13,8 @@ from cotenant.commands.output import tell
 from cotenant.commands.run import options_of, parse, suite_parser
 from cotenant.errors import EXIT_FAILED, EXIT_PASSED, CotenantError, IsolationError
 from cotenant.finding import Finding
-from cotenant.findings.check import Answer, Check, ask_all
-from cotenant.findings.checkup import CHECKS
-from cotenant.findings.facts import Facts, Isolation
-from cotenant.findings.gather import gather
+from cotenant.findings import CHECKS, Answer, Check, ask_all
+from cotenant.findings.facts import Facts, Isolation, gather
 from cotenant.isolation.choose import Chosen, choose_backend
 from cotenant.isolation.entry import own_shm_can_be_had
 from cotenant.isolation.unenforced import NoIsolation

@@ -1,1 +1,86 @@
-"""Typed statements about a record's validity, each with its remedy."""
+"""What is said about a number's validity: the rules for records, and doctor's checks of a host.
+
+A rule is one decorated function in a file of `rules`, a check one in a file of `checks`; nothing else lists them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from cotenant.finding import Finding, Severity
+from cotenant.findings.facts import Facts
+from cotenant.results.record import Record
+
+RecordRule = Callable[[Record], Finding | None]
+LaunchRule = Callable[[Sequence[Record], Sequence[Record]], dict[int, Finding]]
+Group = Literal["isolation", "processors", "memory", "devices", "disk", "software", "data"]
+
+RECORD_RULES: dict[str, RecordRule] = {}
+"""By the name of the finding that they make, which is the function's."""
+LAUNCH_RULES: dict[str, LaunchRule] = {}
+
+
+def record_rule(rule: RecordRule) -> RecordRule:
+    """Register a rule about one record: its finding, or None where there is nothing to say."""
+    RECORD_RULES[rule.__name__] = rule
+    return rule
+
+
+def launch_rule(rule: LaunchRule) -> LaunchRule:
+    """Register a rule about the records of one launch's tenants, and of the launches of the suite run before it.
+
+    It returns findings by their place in the launch.
+    """
+    LAUNCH_RULES[rule.__name__] = rule
+    return rule
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a check has seen, in a few words, and the findings about it; without findings all is well."""
+
+    text: str
+    findings: tuple[Finding, ...] = ()
+
+    @property
+    def severity(self) -> Severity | None:
+        """The worst severity among the findings, None without any."""
+        severities = {finding.severity for finding in self.findings}
+        return next((severity for severity in reversed(get_args(Severity)) if severity in severities), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One question; `ask` answers None where it does not arise: no devices, or facts that nobody gathered.
+
+    `every_suite`: it is cheap and about the host alone, and asked at the start of every suite.
+    """
+
+    group: Group
+    name: str
+    ask: Callable[[Facts], Answer | None]
+    every_suite: bool = False
+
+
+CHECKS: list[Check] = []
+"""In the order in which `doctor` shows them: by group, and as they stand in their files."""
+
+
+def check(group: Group, name: str, every_suite: bool = False) -> Callable[[Callable[[Facts], Answer | None]], Check]:
+    """Register a question as a check of this name."""
+
+    def register(ask: Callable[[Facts], Answer | None]) -> Check:
+        CHECKS.append(Check(group, name, ask, every_suite))
+        return CHECKS[-1]
+
+    return register
+
+
+def ask_all(checks: Iterable[Check], facts: Facts) -> Iterator[tuple[Check, Answer]]:
+    """Yield each check that arises, with its answer."""
+    for question in checks:
+        answer = question.ask(facts)
+        if answer is not None:
+            yield question, answer

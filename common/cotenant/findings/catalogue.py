@@ -23,7 +23,7 @@ SECTIONS = (
     (
         "Of several records",
         "Asked of the tenants of a launch, and of it beside earlier ones.",
-        ("findings/launch_rules",),
+        ("findings/rules/launches.py",),
     ),
     ("By the tenant itself", "Seen where it trains, outside of the clock.", ("bench",)),
     ("Before a suite", "Asked by `cotenant doctor`, and cheap ones at every suite's start.", ("findings/checks",)),
@@ -58,10 +58,16 @@ class Entry:
     remedy: str
 
 
-def entries(directory: Path) -> list[Entry]:
-    """Return every finding that is made below `directory`, by its rule and in the order of the files."""
-    found = [entry for path in sorted(directory.rglob("*.py")) for entry in _made_in(ast.parse(path.read_text()))]
-    return sorted(dict.fromkeys(found), key=lambda entry: entry.rule)
+def entries(room: str) -> list[Entry]:
+    """Return every finding that is made in a file or a directory of the package, by rule and in the files' order.
+
+    Files with a section of their own are left out of their directory's.
+    """
+    place = PACKAGE / room
+    own = {PACKAGE / other for _, _, rooms in SECTIONS for other in rooms}
+    files = [place] if place.is_file() else sorted(set(place.rglob("*.py")) - own)
+    made = [entry for path in files for entry in made_in(path.read_text())]
+    return sorted(dict.fromkeys(made), key=lambda entry: entry.rule)
 
 
 def page() -> str:
@@ -69,23 +75,23 @@ def page() -> str:
     parts = [HEAD]
     for title, about, rooms in SECTIONS:
         lines = [
-            f"| `{one.rule}` | {' or '.join(one.severities)} | {_cell(one.sentence)} | {_cell(one.remedy)} |"
+            f"| `{entry.rule}` | {' or '.join(entry.severities)} | {_cell(entry.sentence)} | {_cell(entry.remedy)} |"
             for room in rooms
-            for one in entries(PACKAGE / room)
+            for entry in entries(room)
         ]
         head = ["| finding | severity | says | remedy |", "|---|---|---|---|"]
         parts.append("\n".join([f"## {title}", "", about, "", *head, *lines, ""]))
     return "\n".join(parts)
 
 
-def _made_in(tree: ast.Module) -> Iterator[Entry]:
-    functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
-    summary = (ast.get_docstring(tree) or "").partition("\n")[0]
-    for function in functions:
-        for call in ast.walk(function):
-            if not isinstance(call, ast.Call) or not _is(call.func, "Finding"):
-                continue
-            if (entry := _entry(function, call, summary)) is not None:
+def made_in(source: str) -> Iterator[Entry]:
+    """Yield what each call of `Finding` in the functions of a module may make."""
+    module = ast.parse(source)
+    for function in (node for node in ast.walk(module) if isinstance(node, ast.FunctionDef)):
+        # What a rule is about says a sentence that is made elsewhere.
+        summary = (ast.get_docstring(function if function.decorator_list else module) or "").partition("\n")[0]
+        for call in (node for node in ast.walk(function) if isinstance(node, ast.Call)):
+            if _is(call.func, "Finding") and (entry := _entry(function, call, summary)) is not None:
                 yield entry
 
 
@@ -99,8 +105,8 @@ def _entry(function: ast.FunctionDef, call: ast.Call, summary: str) -> Entry | N
     remedies = [""] if len(call.args) == 3 else _texts(function, call.args[3]) or [UNKNOWN]
     return Entry(
         str(rule.value),
-        tuple(one for one in SEVERITIES[::-1] if one in severities),
-        " ".join(sentences) if sentences else summary,
+        tuple(severity for severity in SEVERITIES[::-1] if severity in severities),
+        " ".join(sentences) or summary,
         " ".join(text for text in remedies if text),
     )
 
@@ -110,13 +116,13 @@ def _texts(function: ast.FunctionDef, node: ast.expr) -> list[str]:
     if isinstance(node, ast.Constant):
         return [node.value] if isinstance(node.value, str) else []
     if isinstance(node, ast.JoinedStr):
-        return ["".join(str(one.value) if isinstance(one, ast.Constant) else UNKNOWN for one in node.values)]
+        return ["".join(str(part.value) if isinstance(part, ast.Constant) else UNKNOWN for part in node.values)]
     if isinstance(node, ast.IfExp):
         return [*_texts(function, node.body), *_texts(function, node.orelse)]
     if isinstance(node, ast.Name):
-        given = [one for one in ast.walk(function) if isinstance(one, (ast.Assign, ast.AnnAssign)) and one.value]
-        named = [one for one in given if any(_is(target, node.id) for target in _targets(one))]
-        return [text for one in named if one.value for text in _texts(function, one.value)]
+        assignments = [part for part in ast.walk(function) if isinstance(part, (ast.Assign, ast.AnnAssign))]
+        named = [part.value for part in assignments if any(_is(target, node.id) for target in _targets(part))]
+        return [text for value in named if value is not None for text in _texts(function, value)]
     return []
 
 

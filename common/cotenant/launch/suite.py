@@ -16,10 +16,9 @@ from typing import TYPE_CHECKING, Any
 
 from cotenant.errors import IsolationError
 from cotenant.finding import Finding, survived
-from cotenant.findings.check import ask_all
-from cotenant.findings.facts import Isolation
-from cotenant.findings.gather import gather, nvidia_places
-from cotenant.findings.surroundings import SURROUNDINGS
+from cotenant.findings import ask_all
+from cotenant.findings.checks import EVERY_SUITE
+from cotenant.findings.facts import Isolation, gather, nvidia_places
 from cotenant.isolation.backend import NotIsolatedError
 from cotenant.isolation.choose import choose_backend
 from cotenant.isolation.entry import own_shm_can_be_had
@@ -114,7 +113,7 @@ class SuiteRun:
             plan=plan,
             loader_bytes=loader_bytes(self.starts),
         )
-        return tuple(finding for _, answer in ask_all(SURROUNDINGS, facts) for finding in answer.findings)
+        return tuple(finding for _, answer in ask_all(EVERY_SUITE, facts) for finding in answer.findings)
 
     def run(self, tell: Callable[[str], None], observer: Observer | None = None) -> Report:
         """Launch every cell; `tell` is given a line per launch. Raises CotenantError; leaves nothing behind."""
@@ -269,14 +268,14 @@ class SuiteRun:
 
     def _keep(self, start: Start, result: LaunchResult) -> list[Record]:
         # Not before: what makes numbers takes its time to import, and until now nothing needed any.
+        from cotenant.findings.rules import with_findings
         from cotenant.launch.records import SuiteFacts, records_of
-        from cotenant.results.judged import judged
 
         options = self._options
         policies = {"cache": options.cache, **options.limits.policies()}
         backend, findings = self.chosen.backend, tuple(dict.fromkeys((*start.findings, *survived(self.before))))
         facts = SuiteFacts(options.suite.name, self._started, options.uid, self._facts, backend, policies, findings)
-        records = judged(records_of(result, start, facts), self._earlier)
+        records = with_findings(records_of(result, start, facts), self._earlier)
         self._earlier += records
         self._reserve.write(records, result.ended)
         return records

@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
-from cotenant.findings.check import Answer, Check
+from cotenant.findings import Answer, Check
 from cotenant.report.reader import may_leave
 from cotenant.report.terminal import STYLES
 from cotenant.text import printable

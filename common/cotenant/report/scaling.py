@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields
 from statistics import fmean, median
 
 from cotenant.errors import CotenantError
-from cotenant.findings.rules.scaling import of_efficiency
+from cotenant.findings.rules.launches import of_efficiency
 from cotenant.report.summary import Job
 from cotenant.report.tables import family
 from cotenant.results.detail import Detail

@@ -7,10 +7,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
-import msgspec
-
 from cotenant.finding import Finding
-from cotenant.findings.rules import findings_of
 from cotenant.results.identity import unique_id
 from cotenant.results.measured import measured
 from cotenant.results.record import Enclosed, Meeting, Observed, Record, known_outcome
@@ -92,7 +89,7 @@ class Common:
 
 
 def build_record(place: Place, told: Told, common: Common, outcome: str, message: str, comparable: bool) -> Record:
-    """Return the record, its findings included. One that did not complete has observations, and no numbers of them."""
+    """Return the record, before any rule. One that did not complete has observations, and no numbers of them."""
     part = told.said
     ended, message = known_outcome(outcome, message)
     completed = ended == "completed"
@@ -100,7 +97,7 @@ def build_record(place: Place, told: Told, common: Common, outcome: str, message
     gpu, (vcd, devices) = _gpu(place, part), _trained(place, part)
     arguments = part.given_arguments(told.done if completed else told.given)
     compute = utilisation(part, arguments.get("number"), told.kept, gpu) if completed else {}
-    record = Record(
+    return Record(
         arguments=arguments,
         suite=place.suite,
         name=place.name + SOLO if place.solo else place.name,
@@ -148,7 +145,6 @@ def build_record(place: Place, told: Told, common: Common, outcome: str, message
         observed=part.observed,
         findings=[*common.findings, *part.findings],
     )
-    return msgspec.structs.replace(record, findings=[*record.findings, *findings_of(record)])
 
 
 def _trained(place: Place, part: Said) -> tuple[str, int]:

@@ -8,7 +8,6 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from cotenant.findings.rules import scaling as rule
 from cotenant.results.identity import NOT_WORK, job_and_cell
 from cotenant.results.record import Record
 from cotenant.stats.scaling import scaling
@@ -41,7 +40,7 @@ def key(record: Record) -> tuple[str, str]:
 
 
 def with_efficiency(record: Record, earlier: Sequence[Record]) -> Record:
-    """Return the record with its efficiency among its meters, and the finding of one that cannot be.
+    """Return the record with its efficiency among its meters.
 
     The record itself where nothing earlier ran the same work on one device.
     """
@@ -51,6 +50,4 @@ def with_efficiency(record: Record, earlier: Sequence[Record]) -> Record:
         return record
     (single, several) = scaling({1: alone} | of_this)
     met = {"devices": several.devices, "rate_of_one": single.rate, "efficiency": several.efficiency}
-    record = msgspec.structs.replace(record, meters=record.meters | {"scaling": met})
-    finding = rule.check(record)
-    return record if finding is None else msgspec.structs.replace(record, findings=[*record.findings, finding])
+    return msgspec.structs.replace(record, meters=record.meters | {"scaling": met})

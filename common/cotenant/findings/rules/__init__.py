@@ -1,94 +1,38 @@
-"""The rules a finished record is asked by, one small file a rule: `check(record)` returns a finding or None."""
+"""The rules that records are asked by when their launch has ended. They speak in the order of these files."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Sequence
+
+import msgspec
 
 from cotenant.finding import Finding
-from cotenant.findings.rules import (
-    above_peak,
-    batch_rows,
-    budget,
-    clocks,
-    credited,
-    data_bound,
-    device_in_use,
-    devices_unused,
-    drift,
-    few,
-    foreign_load,
-    impossible,
-    input_stall,
-    loaded_ahead,
-    loss,
-    memory_kills,
-    meters_absent,
-    mfu,
-    neighbour,
-    not_enforced,
-    outliers,
-    overlap,
-    pace,
-    page_cache,
-    precision,
-    runner,
-    scaling,
-    seed,
-    shared_memory_kept,
-    skipped_updates,
-    slow_start,
-    stolen,
-    swapped,
-    throttled,
-    unsynchronised,
-    until_interval,
-    untimed,
-)
+from cotenant.findings import LAUNCH_RULES, RECORD_RULES
 
-if TYPE_CHECKING:
-    from cotenant.results.record import Record
-
-RULES = (
-    neighbour,
-    overlap,
-    impossible,
-    precision,
-    mfu,
-    above_peak,
-    credited,
-    skipped_updates,
-    batch_rows,
-    pace,
-    untimed,
-    seed,
-    clocks,
-    few,
-    slow_start,
-    drift,
-    outliers,
-    input_stall,
-    loaded_ahead,
-    data_bound,
-    loss,
-    not_enforced,
-    unsynchronised,
-    runner,
-    shared_memory_kept,
-    page_cache,
-    swapped,
-    stolen,
-    throttled,
-    memory_kills,
-    foreign_load,
-    device_in_use,
-    devices_unused,
-    scaling,
-    budget,
-    until_interval,
-    meters_absent,
-)
+from cotenant.findings.rules import timing, work, input, host, devices, launches  # noqa: A004, F401  # isort: skip
+from cotenant.results.record import Record
+from cotenant.results.scaled import with_efficiency
 
 
 def findings_of(record: Record) -> list[Finding]:
-    """Return what every rule has to say about `record`."""
-    return [finding for rule in RULES if (finding := rule.check(record)) is not None]
+    """Return the findings of all rules about one record."""
+    return [finding for rule in RECORD_RULES.values() if (finding := rule(record)) is not None]
+
+
+def with_findings(launch: Sequence[Record], earlier: Sequence[Record] = ()) -> list[Record]:
+    """Return the records of one launch with what they are worth beside one device, and with the findings of all rules.
+
+    `earlier`: the records of the launches before it in the same run of the suite.
+    """
+    measured = [with_efficiency(record, earlier) for record in launch]
+    records = [_with(record, findings_of(record)) for record in measured]
+    by_rule = [rule(records, earlier) for rule in LAUNCH_RULES.values()]
+    return [
+        _with(record, [findings[place] for findings in by_rule if place in findings])
+        for place, record in enumerate(records)
+    ]
+
+
+def _with(record: Record, findings: Iterable[Finding]) -> Record:
+    added = [*record.findings, *findings]
+    return msgspec.structs.replace(record, findings=added) if len(added) > len(record.findings) else record

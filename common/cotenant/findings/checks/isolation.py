@@ -1,0 +1,92 @@
+"""How slices would be enforced, what each tenant would get, and what surrounds us."""
+
+from __future__ import annotations
+
+from cotenant.finding import Finding
+from cotenant.findings import Answer, check
+from cotenant.findings.facts import Facts
+from cotenant.findings.rules.host import unenforced_limits
+from cotenant.procfs import format_list
+from cotenant.text import gib, listed, many
+
+OF_SIBLINGS = ("siblings_split", "cores_uneven")
+OF_NODES = ("nodes_straddled", "device_on_other_node")
+OF_CONTAINERS = ("processor_quota",)
+"""Findings of the plan that other checks than `slices` show."""
+NEARLY = 0.99
+
+
+@check("isolation", "backend")
+def backend(facts: Facts) -> Answer | None:
+    """How slices would be enforced, and what of them would not be."""
+    isolation = facts.isolation
+    if isolation is None:
+        return None
+    if not isolation.name:
+        return Answer("none serves", isolation.findings)
+    if not isolation.unenforced:
+        return Answer(f"{isolation.name}, which holds all limits", isolation.findings)
+    finding = unenforced_limits(isolation.name, isolation.unenforced)
+    return Answer(f"{isolation.name}, without {', '.join(isolation.unenforced)}", (*isolation.findings, finding))
+
+
+@check("isolation", "slices")
+def slices(facts: Facts) -> Answer | None:
+    """What each tenant would get, and what nobody would."""
+    if facts.plan_refusal is not None:
+        return Answer("none can be planned", (facts.plan_refusal,))
+    if facts.plan is None:
+        return None
+    planned = facts.plan.slices
+    processors = " | ".join(format_list(tenant.processors) for tenant in planned)
+    text = f"{many(len(planned), 'tenant')}: processors {processors}, {gib(planned[0].memory_bytes)} each"
+    elsewhere = (*OF_SIBLINGS, *OF_NODES, *OF_CONTAINERS)
+    return Answer(text, tuple(finding for finding in facts.plan.findings if finding.rule not in elsewhere))
+
+
+@check("isolation", "container", every_suite=True)
+def container(facts: Facts) -> Answer:
+    """Limits around us: the slices are cut out of what they leave."""
+    machine, host_bytes = facts.machine, facts.memory.total_bytes
+    where = f"inside {facts.virtual.container}" if facts.virtual.container else "none seen"
+    limits: list[str] = []
+    if len(machine.processors) < machine.processor_total:
+        limits.append(f"{len(machine.processors)} of {machine.processor_total} processors")
+    if machine.quota_processors is not None and machine.quota_processors < len(machine.processors):
+        limits.append(f"the time of {machine.quota_processors:g} processors")
+    if machine.memory_bytes < NEARLY * host_bytes:
+        limits.append(f"{gib(machine.memory_bytes)} of {gib(host_bytes)} of memory")
+    planned = planned_findings(facts, OF_CONTAINERS)
+    if not limits:
+        return Answer(f"{where}, the whole machine is ours", planned)
+    finding = Finding(
+        "container_limits",
+        "info",
+        f"What surrounds us (a cgroup, a container, an affinity mask) leaves us {' and '.join(limits)}.",
+        "Numbers are of that part, with neighbours outside of it. Raise the limits to measure the whole machine.",
+    )
+    return Answer(f"{where}, {' and '.join(limits)}", (finding, *planned))
+
+
+@check("isolation", "other suites", every_suite=True)
+def other_suites(facts: Facts) -> Answer | None:
+    """A suite in another container on this host: it has a lock of its own, and ours does not keep it out."""
+    if facts.isolation is None:
+        return None
+    directories = facts.isolation.elsewhere
+    if not directories:
+        return Answer("none seen")
+    names = sorted({path.name for path in directories})
+    finding = Finding(
+        "run_elsewhere",
+        "warning",
+        f"Suites may be running in other PID namespaces of this host ({listed(names)}), and two disturb each other.",
+        "Wait for their end. What a dead one has left goes with: "
+        f"find {' '.join(map(str, directories))} -depth -type d -exec rmdir {{}} +",
+    )
+    return Answer(f"{len(names)} in other PID namespaces", (finding,))
+
+
+def planned_findings(facts: Facts, rules: tuple[str, ...]) -> tuple[Finding, ...]:
+    """Return those of the plan's findings that one check shows."""
+    return tuple(finding for finding in facts.plan.findings if finding.rule in rules) if facts.plan else ()

@@ -1,0 +1,188 @@
+"""What jobs need of this host: room on disks, a torch that works, packages, and input."""
+
+from __future__ import annotations
+
+from cotenant.finding import Finding, Severity
+from cotenant.findings import Answer, check
+from cotenant.findings.facts import Facts, SelfTest
+from cotenant.machine.disk import Disk
+from cotenant.text import gib, listed
+
+LITTLE_BYTES, NO_BYTES = 5 << 30, 64 << 20
+OTHER_PLACE = "Name another place: --outdir for records, DATA_DIRECTORY for data, BASE for everything."
+OPERATORS_MISSING = "torchvision::"
+"""In the error of a torchvision whose compiled half was built for another torch: its operators are not registered."""
+INDEX = "https://download.pytorch.org/whl"
+INSTALLED_AS = {
+    "PIL": "pillow",
+    "ale_py": "ale-py",
+    "pynvml": "nvidia-ml-py",
+    "yaml": "pyyaml",
+    "sklearn": "scikit-learn",
+}
+"""Packages that are installed under another name than they are imported by."""
+
+
+@check("disk", "free disk", every_suite=True)
+def free_disk(facts: Facts) -> Answer:
+    """Room for records, data and temporary files."""
+    text = "; ".join(f"{gib(disk.free_bytes)} free for {_purposes(disk)} ({disk.path})" for disk in facts.disks)
+    return Answer(text, tuple(finding for disk in facts.disks if (finding := _of_disk(disk)) is not None))
+
+
+def _of_disk(disk: Disk) -> Finding | None:
+    where = f"{disk.path}, where {_purposes(disk)} go,"
+    if not disk.writable and disk.purposes == ("data",):
+        remedy = "What is there can be read; name another DATA_DIRECTORY where sets have to be made."
+        return Finding("not_writable", "info", f"{where} cannot be written.", remedy)
+    if not disk.writable:
+        return Finding("not_writable", "error", f"{where} cannot be written.", OTHER_PLACE)
+    if disk.free_bytes < LITTLE_BYTES:
+        severity: Severity = "error" if disk.free_bytes < NO_BYTES else "warning"
+        return Finding("disk_full", severity, f"{where} has {gib(disk.free_bytes)} free.", f"Free some. {OTHER_PLACE}")
+    return None
+
+
+def _purposes(disk: Disk) -> str:
+    return " and ".join(disk.purposes)
+
+
+@check("software", "torch")
+def torch(facts: Facts) -> Answer | None:
+    """Do torch and torchvision belong together? A pair that does not breaks everything that imports torchvision."""
+    test = facts.self_test
+    if test is None:
+        return None
+    if test.died:
+        remedy = "Make the environment anew: remove .venv and start ./run.sh."
+        finding = Finding("torch_broken", "error", f"A process that imports torch {test.died}.", remedy)
+        return Answer("torch cannot be asked", (finding,))
+    if test.torch_error:
+        sentence = f"torch cannot be imported: {test.torch_error}."
+        finding = Finding("torch_broken", "error", sentence, "pip install -r requirements.txt")
+        return Answer("torch does not import", (finding,))
+    text = f"torch {test.torch} for {test.built_for}, torchvision {test.vision or 'missing'}"
+    return Answer(text, (_vision_broken(test),) if test.vision_error else ())
+
+
+def _vision_broken(test: SelfTest) -> Finding:
+    release = fitting(test.torch)
+    wanted = f"'torchvision=={release}.*'" if release else "torchvision"
+    remedy = f"pip install --force-reinstall --no-deps {wanted} --index-url {INDEX}/{test.built_for}"
+    if OPERATORS_MISSING in test.vision_error or not belongs(test.torch, test.vision):
+        return Finding(
+            "torchvision_mismatch",
+            "error",
+            f"torchvision {test.vision} was not built for torch {test.torch} ({test.built_for}): {test.vision_error}. "
+            "Whatever imports it breaks, too.",
+            remedy,
+        )
+    return Finding("torchvision_broken", "error", f"torchvision cannot be imported: {test.vision_error}.", remedy)
+
+
+def belongs(torch_version: str, vision_version: str) -> bool:
+    """Were these versions released as a pair? torch 2.N came with torchvision 0.(N + 15) since 2.0."""
+    release, parts = fitting(torch_version), vision_version.split(".")
+    return release is None or len(parts) < 2 or f"0.{parts[1]}" == release
+
+
+def fitting(torch_version: str) -> str | None:
+    """Return the torchvision release, `0.29`, that came with this torch, None for a version of another scheme."""
+    major, _, rest = torch_version.partition(".")
+    minor = rest.partition(".")[0]
+    return f"0.{int(minor) + 15}" if major == "2" and minor.isdecimal() else None
+
+
+@check("software", "LAPACK")
+def lapack(facts: Facts) -> Answer | None:
+    """Linear algebra in torch: a build without LAPACK fails at the first QR decomposition, often hours into a suite."""
+    test = facts.self_test
+    if test is None or test.died or test.torch_error:
+        return None
+    if not test.lapack_error:
+        return Answer("a QR decomposition is right")
+    finding = Finding(
+        "lapack",
+        "error",
+        f"torch cannot decompose a matrix (QR): {test.lapack_error}.",
+        "Install an official torch wheel (pip install -r requirements.txt), or build torch with LAPACK or MKL.",
+    )
+    return Answer("missing or wrong", (finding,))
+
+
+@check("software", "device self-test")
+def device_self_test(facts: Facts) -> Answer | None:
+    """Does torch see the devices that the host has, and compute on them rightly?"""
+    test, boards = facts.self_test, {device.pci for device in facts.machine.accelerators}
+    if test is None or test.died or test.torch_error or not (boards or test.devices):
+        return None
+    if wrong := [f"device {index}: {error}" for index, error in enumerate(test.devices) if error]:
+        finding = Finding(
+            "device_wrong",
+            "error",
+            f"A small product on a device failed: {listed(wrong)}.",
+            "Check that this torch was built for it (python -m torch.utils.collect_env), and reset the device.",
+        )
+        return Answer(f"{len(wrong)} of {len(test.devices)} fail", (finding,))
+    # Partitions of a device: one process is shown a single one.
+    if len(test.devices) < len(boards):
+        remedy = "Install the wheel for these devices: pip install torch torchvision, or see https://pytorch.org"
+        if test.built_for != "cpu":
+            remedy = "Update the driver, or install a torch built for the one there is (nvidia-smi says which CUDA)."
+        sentence = f"torch ({test.built_for}) sees {len(test.devices)} of {len(boards)} devices."
+        return Answer("torch does not see all", (Finding("device_unseen_by_torch", "error", sentence, remedy),))
+    return Answer(f"{len(test.devices)} compute rightly")
+
+
+@check("software", "packages")
+def packages(facts: Facts) -> Answer | None:
+    """What the chosen jobs import and this environment lacks, and jobs that cannot be started at all."""
+    if facts.jobs is None:
+        return None
+    missing: dict[str, list[str]] = {}
+    for job in facts.jobs:
+        for package in job.packages:
+            missing.setdefault(package, []).append(job.name)
+    findings = [job.refusal for job in facts.jobs if job.refusal is not None]
+    findings += [
+        Finding(
+            "missing_package",
+            "error",
+            f"The package '{package}' is missing; it is imported by {listed(jobs)}.",
+            f"pip install {INSTALLED_AS.get(package, package)}",
+        )
+        for package, jobs in sorted(missing.items())
+    ]
+    text = f"{listed(sorted(missing))} missing" if missing else f"all that {len(facts.jobs)} jobs import are there"
+    return Answer(text, tuple(dict.fromkeys(findings)))
+
+
+@check("data", "input")
+def job_input(facts: Facts) -> Answer | None:
+    """The input of the chosen jobs."""
+    if facts.jobs is None:
+        return None
+    readers = [job for job in facts.jobs if job.reads]
+    lacking = [job for job in readers if job.missing]
+    if not lacking:
+        return Answer(f"there for all {len(readers)} jobs that read files" if readers else "no job reads files")
+    findings = [
+        Finding(
+            "missing_data",
+            "error",
+            f"The input of {job.name} is missing: {listed(job.missing)}.",
+            "Put it there, or name another place in DATA_DIRECTORY.",
+        )
+        for job in lacking
+        if not job.made
+    ]
+    if made := sorted({job.name for job in lacking if job.made}):
+        findings.append(
+            Finding(
+                "data_to_be_made",
+                "info",
+                f"The input of {listed(made)} is not there yet.",
+                "A suite makes it at its start; ./download_datasets.sh makes it now.",
+            )
+        )
+    return Answer(f"missing for {len(lacking)} of {len(readers)} jobs that read files", tuple(findings))

@@ -1,0 +1,81 @@
+"""The tenants' devices and processors while they were timed: who else used them, and what slowed them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from cotenant.finding import Finding, Severity
+from cotenant.findings import record_rule
+from cotenant.results.record import Record
+
+OF_MPS = "nvidia-cuda-mps"
+NOTICEABLE_NS = 10_000_000
+
+
+@record_rule
+def throttled(record: Record) -> Finding | None:
+    """Clocks held down by heat or a power limit, a slice by a quota of processor time.
+
+    Of devices both are asked: counters, which miss nothing, and samples, which know more causes and more devices.
+    """
+    host = record.meters.get("host") or {"devices": [], "processor_throttles": None}
+    sampled = (record.meters.get("devices") or {}).values()
+    capped = _longer(host["devices"], "power_ns") | _seen(sampled, "power limit")
+    slowed_by = {
+        "heat": _longer(host["devices"], "thermal_ns") | _seen(sampled, "heat"),
+        "the power supply's brake": _seen(sampled, "power brake"),
+        "their own protection": _seen(sampled, "hardware"),
+        "the power limit": capped,
+    }
+    causes = []
+    if (held_ns := record.isolation.counters.get("throttled_ns") or 0) > NOTICEABLE_NS:
+        causes.append(f"a quota of processor time held this slice back for {held_ns / 1e9:.2f} s")
+    if times := host["processor_throttles"]:
+        causes.append(f"heat slowed processor cores {times} times")
+    for what, devices in slowed_by.items():
+        if devices:
+            causes.append(f"{what} slowed devices {', '.join(map(str, sorted(devices)))}")
+    if not causes:
+        return None
+    # A device at its power limit is one at work; the rest are faults of the machine's place.
+    fault = len(causes) > bool(capped)
+    severity: Severity = "warning" if fault else "info"
+    remedy = "Check cooling and power supply, and raise the quota of the surrounding cgroup." if fault else ""
+    return Finding("throttled", severity, f"During this launch {', '.join(causes)}.", remedy)
+
+
+def _longer(counters: Iterable[dict[str, Any]], name: str) -> set[int]:
+    return {device["index"] for device in counters if (device[name] or 0) > NOTICEABLE_NS}
+
+
+def _seen(sampled: Iterable[dict[str, Any]], reason: str) -> set[int]:
+    return {device["index"] for device in sampled if (device["slowed_samples"] or {}).get(reason)}
+
+
+@record_rule
+def device_in_use(record: Record) -> Finding | None:
+    """Processes of others on this tenant's devices while it was timed."""
+    devices = record.meters.get("devices") or {}
+    own = [devices[uuid] for uuid in record.isolation.planned.get("accelerators", []) if uuid in devices]
+    # A partition is no device of its own to meters: whoever is on any device may be beside it.
+    used = own or list(devices.values())
+    users = [
+        f"{process['name']} (pid {process['pid']}) on device {device['index']}"
+        for device in used
+        for process in device["foreign_processes"]
+        if not process["name"].startswith(OF_MPS)
+    ]
+    users += [
+        f"{device['hidden_processes']} that cannot be seen from here on device {device['index']}"
+        for device in used
+        if device["hidden_processes"]
+    ]
+    if not users:
+        return None
+    return Finding(
+        "device_in_use",
+        "warning",
+        f"While tenants were timed other processes used their devices: {', '.join(users)}.",
+        "End them, or leave those devices out with CUDA_VISIBLE_DEVICES.",
+    )

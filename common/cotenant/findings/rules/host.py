@@ -1,0 +1,161 @@
+"""What the host did to a launch: limits that were not held, other work, swapping, memory, and what was not metered."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+
+from cotenant.finding import Finding
+from cotenant.findings import record_rule
+from cotenant.results.record import Record
+
+MOST_RUNNER, MOST_STOLEN, MOST_SWAPPED_BYTES = 0.01, 0.01, 1 << 20
+MOST_OF_ALL, MOST_OF_ONE = 0.01, 0.1
+LEAST_WINDOW_S = 1.0
+"""The kernel counts in ticks of 10 ms: of less than a second, three of them on the wrong side would speak."""
+
+
+@record_rule
+def not_enforced(record: Record) -> Finding | None:
+    """A slice whose limits the kernel did not enforce."""
+    isolation = record.isolation
+    return unenforced_limits(isolation.backend, isolation.unenforced) if isolation.unenforced else None
+
+
+def unenforced_limits(backend: str, limits: Sequence[str]) -> Finding:
+    """Return the finding of a backend that does not hold these limits, for `doctor`, too."""
+    return Finding(
+        "not_enforced",
+        "warning",
+        f"These limits of the slice are not enforced (isolation: {backend}): {', '.join(limits)}.",
+        "Run where cgroups are writable, or demand it with --isolation require.",
+    )
+
+
+@record_rule
+def runner_share(record: Record) -> Finding | None:
+    """The runner itself must not disturb what it measures."""
+    share = record.meters.get("runner_processor_share")
+    if share is None or share < MOST_RUNNER:
+        return None
+    return Finding(
+        "runner_share",
+        "warning",
+        f"The runner used {100 * share:.1f} % of a processor while tenants were timed.",
+        "Make observations longer (--number): each one sends the runner a message.",
+    )
+
+
+@record_rule
+def shm_kept(record: Record) -> Finding | None:
+    """What appeared in /dev/shm and may be anybody's would be missing to the next launch."""
+    kept = record.meters.get("shm_kept")
+    if kept is None:
+        return None
+    return Finding(
+        "shm_kept",
+        "warning",
+        f"{kept['files']} files ({kept['memory_bytes'] / 2**20:.1f} MiB) that appeared in /dev/shm during this launch "
+        "are still there: nothing shows that its tenants made them.",
+        "See with ls -lt /dev/shm whose they are, and remove a benchmark's: the next launch finds less memory.",
+    )
+
+
+@record_rule
+def swapped(record: Record) -> Finding | None:
+    """Swapping during a launch: somebody's memory was read from a disk while tenants were timed."""
+    host = record.meters.get("host")
+    if host is None or host["swapped_in_bytes"] + host["swapped_out_bytes"] <= MOST_SWAPPED_BYTES:
+        return None
+    into, out = host["swapped_in_bytes"] / 2**20, host["swapped_out_bytes"] / 2**20
+    return Finding(
+        "swapped",
+        "warning",
+        f"During this launch the host swapped {into:.0f} MiB in and {out:.0f} MiB out.",
+        "Switch swap off (swapoff -a), or keep more memory back with --reserve.",
+    )
+
+
+@record_rule
+def stolen(record: Record) -> Finding | None:
+    """Processor time that the host below a virtual machine gave to others during a launch."""
+    host = record.meters.get("host")
+    if host is None or host["stolen_share"] <= MOST_STOLEN:
+        return None
+    return Finding(
+        "stolen",
+        "warning",
+        f"During this launch the host below took away {100 * host['stolen_share']:.1f} % of all processor time.",
+        "Use an instance with dedicated processors, or repeat at another hour.",
+    )
+
+
+@record_rule
+def memory_kills(record: Record) -> Finding | None:
+    """Processes killed for memory outside of the slices: the host was full, and pressed everybody's page cache."""
+    host = record.meters.get("host")
+    if host is None or not host["memory_kills_outside"]:
+        return None
+    return Finding(
+        "memory_kills",
+        "warning",
+        f"During this launch the kernel killed {host['memory_kills_outside']} processes outside of the slices for "
+        "memory.",
+        "Keep more memory back with --reserve, and see the kernel's log for what was killed.",
+    )
+
+
+@record_rule
+def foreign_load(record: Record) -> Finding | None:
+    """Processors that worked for others while tenants were timed: spinning threads slow a tenant many times over."""
+    foreign, sampling = record.meters.get("foreign"), record.meters.get("sampling")
+    if not foreign or not sampling or sampling["window_s"] < LEAST_WINDOW_S:
+        return None
+    busy, total = foreign["processors"], foreign["host_processors"]
+    if busy <= tolerated(total):
+        return None
+    busiest = ", ".join(
+        f"{user['name']} (pid {user['pid']}, {100 * user['share']:.0f} %)" for user in foreign["busiest"]
+    )
+    names = f": {busiest}" if busiest else ""
+    return Finding(
+        "foreign_load",
+        "warning",
+        f"While tenants were timed other work kept {busy_of(busy, total)} of {total} processors busy{names}.",
+        "End it, or wait for it, and run the job again: what it used was missing to the tenants.",
+    )
+
+
+def tolerated(processors: int) -> float:
+    """Return how many processors others may keep busy: a tenth of one, as any system does, or 1 % of a large machine.
+
+    `doctor` asks by the same measure beforehand.
+    """
+    return max(MOST_OF_ONE, MOST_OF_ALL * processors)
+
+
+def busy_of(busy: float, processors: int) -> str:
+    """Return `1.2`, or `120`. More threads may want to run than there are processors to keep busy."""
+    busy = min(busy, processors)
+    return f"{busy:.2g}" if busy < 10 else f"{busy:.0f}"
+
+
+@record_rule
+def meters_absent(record: Record) -> Finding | None:
+    """Meters and counters of the slice that this host does not have."""
+    isolation = record.isolation
+    enabled_by = {name: isolation.enabled_by[name] for name in isolation.uncounted if name in isolation.enabled_by}
+    enabled_by |= record.meters.get("absent") or {}
+    names = sorted({*enabled_by, *isolation.uncounted})
+    if not record.completed or not names:
+        return None
+    alike: dict[str, list[str]] = defaultdict(list)
+    for name, how in sorted(enabled_by.items()):
+        alike[how].append(name)
+    needed = "; ".join(f"{how} ({', '.join(enabled)})" for how, enabled in alike.items())
+    return Finding(
+        "meters_absent",
+        "info",
+        f"Not measured in this launch: {', '.join(names)}.",
+        f"They would need {needed}." if needed else "",
+    )

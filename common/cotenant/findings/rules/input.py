@@ -1,0 +1,107 @@
+"""The input that a task reads: whether it came in time, and where it lay."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from cotenant.finding import Finding, Severity
+from cotenant.findings import record_rule
+from cotenant.findings.rules.timing import kept_observations, seconds_per_item
+from cotenant.results.record import Observed, Record
+
+LITTLE_WAITING, MOST_WAITING = 0.05, 0.2
+"""Where later steps wait for less than the first share, what was loaded ahead made none much shorter."""
+NEARLY_CACHED = 0.95
+
+
+@record_rule
+def input_stall(record: Record) -> Finding | None:
+    """Observations that took far longer because their input came late."""
+    from cotenant.stats.spikes import spikes
+
+    times, waits = seconds_per_item(record)
+    late = spikes(times, waits).late
+    if not late:
+        return None
+    worst = max(times[index] for index in late) / sorted(times)[len(times) // 2]
+    return Finding(
+        "input_stall",
+        "warning",
+        f"In {len(late)} of {len(times)} kept observations the input came late: "
+        f"the slowest took {worst:.2f} times the median time, most of it waiting for data.",
+        "Use more --workers, a warm page cache (--cache warm) or a faster disk; see who else reads from it.",
+    )
+
+
+@record_rule
+def loaded_ahead(record: Record) -> Finding | None:
+    """Observations whose input was loaded before GO are as fast as a queue is emptied, not as it is filled."""
+    ahead, number = record.observed.get("loaded_ahead"), record.arguments.get("number")
+    observations = kept_observations(record)
+    if not isinstance(ahead, int) or not isinstance(number, int) or number < 1:
+        return None
+    fed = min(len(observations), math.ceil(max(0, ahead - record.skip * number) / number))
+    later = observations[fed:]
+    if not fed or (later and _waiting_share(later) < LITTLE_WAITING):
+        return None
+    severity: Severity = "error" if later and 2 * fed >= len(observations) else "warning"
+    return Finding(
+        "loaded_ahead",
+        severity,
+        f"The first {fed} of {len(observations)} kept observations had input that was loaded before GO: "
+        f"up to {ahead} batches.",
+        f"Skip them: --skip {math.ceil(ahead / number)}, with a --repeat of three times that.",
+    )
+
+
+@record_rule
+def data_bound(record: Record) -> Finding | None:
+    """A task that waits for its loader: its rate says more about the input than about the device."""
+    share = _waiting_share(kept_observations(record))
+    # Input that is made in the task's own process is work of the task.
+    if share <= MOST_WAITING or not record.observed.get("workers"):
+        return None
+    return Finding(
+        "data_bound",
+        "info",
+        f"The task waited for its input for {100 * share:.0f} % of its time.",
+        "More --workers, a faster disk or a warm page cache would make it faster; a faster device would not.",
+    )
+
+
+def _waiting_share(observations: Sequence[Observed]) -> float:
+    """Return the share of their time in which observations waited for input; 0 where they took none."""
+    total_ns = sum(row.end_ns - row.start_ns for row in observations)
+    return sum(row.data_wait_ns for row in observations) / total_ns if total_ns else 0.0
+
+
+@record_rule
+def cache_policy(record: Record) -> Finding | None:
+    """A page-cache policy that did not come true would make cold numbers of warm ones, or the other way round."""
+    policy, treated = record.isolation.policies.get("cache"), record.meters.get("input")
+    if treated is not None and not treated["files"] and record.completed:
+        return Finding(
+            "cache_policy",
+            "warning",
+            f"--cache {policy} found no file to treat: no argument of the benchmark names an input that exists.",
+            "Give the input as a path among the arguments (--data PATH), or leave --cache out.",
+        )
+    if treated is None or treated["cached_bytes"] is None or not treated["size_bytes"]:
+        return None
+    share = treated["cached_bytes"] / treated["size_bytes"]
+    if policy == "warm" and share < NEARLY_CACHED:
+        return Finding(
+            "cache_policy",
+            "warning",
+            f"Only {100 * share:.0f} % of the {treated['size_bytes'] / 2**30:.2f} GiB of input lay in the page cache.",
+            "The input is larger than the free memory: use --cache drop, or a smaller data set.",
+        )
+    if policy == "drop" and share > 1 - NEARLY_CACHED:
+        return Finding(
+            "cache_policy",
+            "warning",
+            f"{100 * share:.0f} % of the input were still in the page cache: other processes have it mapped.",
+            "End what else reads this data set.",
+        )
+    return None

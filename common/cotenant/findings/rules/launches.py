@@ -1,0 +1,142 @@
+"""What only several records can show: of the tenants of one launch, and of the launches before it."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import Any
+
+from cotenant.finding import Finding
+from cotenant.findings import launch_rule, record_rule
+from cotenant.results.identity import NOT_WORK
+from cotenant.results.record import Record
+from cotenant.text import listed
+
+EQUAL_ARGUMENTS = ("batch_size", "precision", "number")
+LEAST_RATE = 0.9
+EQUAL_RATE = 0.002
+LEAST_EFFICIENCY, MOST_EFFICIENCY = 0.5, 1.04
+"""More than the whole is impossible; two launches that differ by 1 % each pass 1.04 in three of a thousand."""
+
+
+@record_rule
+def scaling(record: Record) -> Finding | None:
+    """Several devices worth more than as many single ones, or less than half: one of the rates is not what it says."""
+    worth = record.meters.get("scaling")
+    return None if worth is None else of_efficiency(worth["devices"], worth["efficiency"])
+
+
+def of_efficiency(devices: int, efficiency: float) -> Finding | None:
+    """Return what there is to say of an efficiency over so many devices, of one launch or of many."""
+    if LEAST_EFFICIENCY <= efficiency <= MOST_EFFICIENCY:
+        return None
+    if efficiency < LEAST_EFFICIENCY:
+        remedy = "See that every rank has a device and processors of its own, and how the devices are linked."
+    else:
+        remedy = "Run one device again, with nothing else on the machine, and compare the items both have counted."
+    return Finding(
+        "scaling",
+        "warning",
+        f"{devices} devices ran {devices * efficiency:.2f} times as fast as one: an efficiency of {efficiency:.2f}.",
+        remedy,
+    )
+
+
+@launch_rule
+def different_work(launch: Sequence[Record], earlier: Sequence[Record]) -> dict[int, Finding]:
+    """Tenants of one launch that did different work: their rates have no sum and no fairness."""
+    measured = [place for place, record in enumerate(launch) if record.statistics is not None]
+    works = [_equal_in_a_launch(launch[place]) for place in measured]
+    for name in works[0] if works else ():
+        values = list(dict.fromkeys(work[name] for work in works))
+        if len(values) > 1:
+            finding = Finding(
+                "different_work",
+                "error",
+                f"The tenants of this launch did different work: {name} {listed(values)}.",
+                "Let every tenant do what the job's arguments say; only --seed differs between them.",
+            )
+            return dict.fromkeys(measured, finding)
+    return {}
+
+
+def _equal_in_a_launch(record: Record) -> dict[str, Any]:
+    """Return what has to be equal, as text; paths are left out: a tenant may be given its own."""
+    arguments = {name: str(record.arguments.get(name)) for name in EQUAL_ARGUMENTS}
+    return {"source": record.version, "unit": record.unit} | arguments
+
+
+@launch_rule
+def same_seed(launch: Sequence[Record], earlier: Sequence[Record]) -> dict[int, Finding]:
+    """Tenants with one seed: they did the very same work, where neighbours do work that is alike."""
+    places: dict[int, list[int]] = defaultdict(list)
+    for place, record in enumerate(launch):
+        if isinstance(seed := record.arguments.get("seed"), int):
+            places[seed].append(place)
+    findings: dict[int, Finding] = {}
+    for seed, equal in places.items():
+        if len(equal) > 1:
+            finding = Finding(
+                "same_seed",
+                "warning",
+                f"Tenants {listed(launch[place].tenant for place in equal)} ran with one seed ({seed}): they read the "
+                "same data in the same order.",
+                "Let the benchmark take --seed: every tenant is given its own.",
+            )
+            findings |= dict.fromkeys(equal, finding)
+    return findings
+
+
+@launch_rule
+def slow_tenant(launch: Sequence[Record], earlier: Sequence[Record]) -> dict[int, Finding]:
+    """A tenant that got clearly less than its neighbours in the same launch."""
+    numbers = [record.statistics for record in launch if record.statistics is not None and not record.invalid]
+    if len(numbers) < len(launch) or len(launch) < 2:
+        return {}
+    slow, fast = (pick(range(len(launch)), key=lambda place: numbers[place].median) for pick in (min, max))
+    worst, best = numbers[slow], numbers[fast]
+    # Both intervals have to be on their side: of few or scattered observations medians differ by chance.
+    if worst.interval is None or best.interval is None or worst.interval[1] >= LEAST_RATE * best.interval[0]:
+        return {}
+    ratio = worst.median / best.median
+    finding = Finding(
+        "slow_tenant",
+        "warning",
+        f"Tenant {launch[slow].tenant} ran at {ratio:.3f} times the rate of tenant {launch[fast].tenant}.",
+        "Compare their slices, clocks and counters in the records: cotenant plan shows who is given what.",
+    )
+    return {slow: finding}
+
+
+@launch_rule
+def no_speed_up(launch: Sequence[Record], earlier: Sequence[Record]) -> dict[int, Finding]:
+    """Another precision at the very same rate: then one of the two runs may have been the other."""
+    findings = {}
+    for place, record in enumerate(launch):
+        for other in earlier:
+            if (finding := _compared(record, other)) is not None:
+                findings[place] = finding
+    return findings
+
+
+def _compared(record: Record, other: Record) -> Finding | None:
+    mine, before = record.arguments.get("precision"), other.arguments.get("precision")
+    if mine is None or before is None or mine == before or record.statistics is None or other.statistics is None:
+        return None
+    ratio = record.statistics.median / other.statistics.median
+    if abs(ratio - 1) > EQUAL_RATE or _but_precision(record) != _but_precision(other):
+        return None
+    return Finding(
+        "no_speed_up",
+        "warning",
+        f"In {mine} it ran at {ratio:.4f} times the rate of {other.name} in {before}.",
+        "See in both records which dtype was observed, and what the step spends its time on.",
+    )
+
+
+def _but_precision(record: Record) -> str:
+    """Return all that is equal in two records of one work, their precision aside."""
+    arguments = {name: value for name, value in record.arguments.items() if name not in {*NOT_WORK, "precision"}}
+    work = [record.suite, record.hostname, record.group, record.tenant, record.tenants, record.version, arguments]
+    return json.dumps(work, sort_keys=True, default=str)

@@ -1,0 +1,206 @@
+"""When observations were made, and whether their rate is one rate: beside all tenants, steadily, by one clock."""
+
+from __future__ import annotations
+
+import math
+from statistics import median
+from typing import TYPE_CHECKING
+
+from cotenant.finding import Finding, Severity
+from cotenant.findings import record_rule
+from cotenant.results.record import Observed, Record
+
+if TYPE_CHECKING:
+    from cotenant.stats.steadiness import Drift
+
+LEAST_OVERLAP = 0.99
+LEAST_TIMED = 0.75
+"""A benchmark's harness takes about a millisecond between two observations."""
+MOST_CLOCK_DIFFERENCE = 0.01
+LEAST_SLOW_START = 1.02
+MOST_DRIFT, UNLIKELY = 0.01, 0.01
+MANY_OUTLIERS = 0.1
+
+
+def kept_observations(record: Record) -> list[Observed]:
+    """Return the observations that the record's statistics are of; none where it has no statistics."""
+    return record.observations[record.skip :] if record.statistics is not None else []
+
+
+def seconds_per_item(record: Record) -> tuple[list[float], list[float]]:
+    """Return the seconds an item took in each kept observation, and how many of these it was waited for."""
+    times, waits = [], []
+    for observation in kept_observations(record):
+        assert observation.items  # there are no statistics of anything else
+        times.append((observation.end_ns - observation.start_ns) / observation.items / 1e9)
+        waits.append(observation.data_wait_ns / observation.items / 1e9)
+    return times, waits
+
+
+@record_rule
+def neighbour_lost(record: Record) -> Finding | None:
+    """A tenant whose neighbour was lost after GO was measured on an emptying machine."""
+    if record.comparable or not record.completed:
+        return None
+    return Finding(
+        "neighbour_lost",
+        "error",
+        "Another tenant of this launch did not finish, so this rate was not measured beside all of them.",
+        "Mend the failed tenant (its record names the reason) and run the job again.",
+    )
+
+
+@record_rule
+def overlap(record: Record) -> Finding | None:
+    """Observations outside the common load were not made beside all tenants."""
+    if record.rendezvous is None or record.rendezvous.overlap >= LEAST_OVERLAP:
+        return None
+    # Downwards: 98.996 % must not read as the 99 % that would do.
+    percent = math.floor(10_000 * record.rendezvous.overlap) / 100
+    return Finding(
+        "overlap",
+        "error",
+        f"Only {percent:.2f} % of the observed time lies inside the load common to all tenants.",
+        "Make observations longer (--number), or keep other work off the machine.",
+    )
+
+
+@record_rule
+def impossible_observation(record: Record) -> Finding | None:
+    """Observations of which no rate can be made: a wrong number must not look like a number."""
+    if not record.completed or not record.observations or record.statistics is not None:
+        return None
+    total = len(record.observations)
+    wrong = [index for index in range(record.skip, total) if not record.observations[index].possible]
+    if not wrong:
+        return Finding(
+            "impossible_observation",
+            "error",
+            f"None of {total} observations is kept: the first {record.skip} are skipped.",
+            "Give a --skip smaller than --repeat.",
+        )
+    first = record.observations[wrong[0]]
+    return Finding(
+        "impossible_observation",
+        "error",
+        f"Observation {wrong[0]} counts {first.items or 'no'} items in {first.end_ns - first.start_ns} ns; "
+        f"{len(wrong)} of {total - record.skip} kept ones are like this, so there is no rate.",
+        "Count items above zero, and stamp both ends of an observation by one clock that only goes forward.",
+    )
+
+
+@record_rule
+def untimed(record: Record) -> Finding | None:
+    """Time between observations that no clock has seen: work may have been moved there, to the neighbours' relief."""
+    observations = kept_observations(record)
+    if len(observations) < 2:
+        return None
+    timed_ns = sum(observation.end_ns - observation.start_ns for observation in observations)
+    passed_ns = observations[-1].end_ns - observations[0].start_ns
+    # By a program's own stamps none may have passed.
+    if timed_ns >= LEAST_TIMED * passed_ns:
+        return None
+    share = timed_ns / passed_ns
+    return Finding(
+        "untimed",
+        "warning",
+        f"Only {100 * share:.0f} % of the time from the first to the last kept observation lies inside observations.",
+        "Make observations longer (--number), and do nothing between them that belongs to a step.",
+    )
+
+
+@record_rule
+def clocks(record: Record) -> Finding | None:
+    """The device's own clock against the host's over the same observations."""
+    observations = [row for row in kept_observations(record) if row.event_ns is not None]
+    host_ns = sum(row.end_ns - row.start_ns for row in observations)
+    event_ns = sum(row.event_ns or 0 for row in observations)
+    if not host_ns or abs(event_ns - host_ns) / host_ns <= MOST_CLOCK_DIFFERENCE:
+        return None
+    return Finding(
+        "clocks",
+        "warning",
+        f"Device events say {100 * (event_ns / host_ns - 1):+.1f} % against the host clock.",
+        "Make observations longer (--number): launch and synchronisation cost weigh in.",
+    )
+
+
+@record_rule
+def few_observations(record: Record) -> Finding | None:
+    """Too few observations for an interval; of a single one nobody knows whether another would agree."""
+    if record.statistics is None or record.statistics.interval is not None:
+        return None
+    severity: Severity = "error" if record.statistics.n == 1 else "warning"
+    cut = record.asked is not None and len(record.observations) < record.asked.repeat
+    return Finding(
+        "few_observations",
+        severity,
+        f"Kept observations: {record.statistics.n}. That is too few for an interval of their median.",
+        f"Use a larger {'--budget' if cut else '--repeat'}: six kept observations are the least.",
+    )
+
+
+@record_rule
+def slow_start(record: Record) -> Finding | None:
+    """Warm-up counted in: the first kept observations are slower than all that follow."""
+    # Not before: it brings numpy, which a suite does not need until something was measured.
+    from cotenant.stats import steadiness
+
+    times, _ = seconds_per_item(record)
+    first = steadiness.slow_start(times)
+    slower = median(times[:first]) / median(times[first:]) if first else 1.0
+    # Where the rest goes on falling it is a drift, and that is another rule's to say.
+    if slower < LEAST_SLOW_START or _drifts(steadiness.drift(times[first:])):
+        return None
+    return Finding(
+        "slow_start",
+        "warning",
+        f"The first {first} of {len(times)} kept observations took {100 * (slower - 1):.0f} % longer than the rest: "
+        "warm-up is counted in.",
+        f"Skip them: --skip {record.skip + first}.",
+    )
+
+
+@record_rule
+def drift(record: Record) -> Finding | None:
+    """A rate that rises or falls over a launch: its median is that of one moment among others."""
+    from cotenant.stats import steadiness
+
+    rates = [1 / seconds for seconds in seconds_per_item(record)[0]]
+    if len(rates) < 2:
+        return None
+    trend = steadiness.drift(rates)
+    if not _drifts(trend):
+        return None
+    return Finding(
+        "drift",
+        "warning",
+        f"The rate drifted by {100 * trend.change:+.1f} % over the launch (Mann-Kendall p = {trend.p:.1g}).",
+        "Skip more observations (--skip) if it settles later; else look at clocks, heat and memory over time.",
+    )
+
+
+@record_rule
+def outliers(record: Record) -> Finding | None:
+    """Observations that stand far off the others: flagged, never removed. The median hardly feels a few of them."""
+    from cotenant.stats.spikes import spikes
+
+    times, waits = seconds_per_item(record)
+    far = spikes(times, waits).others
+    if not far:
+        return None
+    middle = sorted(times)[len(times) // 2]
+    farthest = max((times[index] / middle for index in far), key=lambda ratio: abs(ratio - 1))
+    severity: Severity = "warning" if len(far) > MANY_OUTLIERS * len(times) else "info"
+    return Finding(
+        "outliers",
+        severity,
+        f"{len(far)} of {len(times)} kept observations stand far off (modified z > 14.8): "
+        f"the farthest took {farthest:.2f} times the median time.",
+        "See what else ran at that moment: the observations' times are in the record.",
+    )
+
+
+def _drifts(trend: Drift) -> bool:
+    """Whether a trend is neither chance nor too small to matter."""
+    return trend.p < UNLIKELY and abs(trend.change) > MOST_DRIFT

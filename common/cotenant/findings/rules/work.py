@@ -1,0 +1,257 @@
+"""What was asked and credited is what ran: precision, seeds, batches, updates, devices, and how much of it."""
+
+from __future__ import annotations
+
+import itertools
+from statistics import median
+
+from cotenant.finding import Finding, Severity
+from cotenant.findings import record_rule
+from cotenant.findings.rules.timing import kept_observations
+from cotenant.results.record import Record
+
+PLAIN = "fp32"
+USUAL_SKIPPED, MOST_SKIPPED = 0.01, 0.5
+"""A scaler in its steady state doubles its scale every 2000 updates, and may lose the next one."""
+LEAST_BATCH_NS = 1000
+"""A loop that does nothing but ask for a batch takes about as long."""
+MOST_FASTER = 10
+LATE = 1.1
+
+
+@record_rule
+def precision(record: Record) -> Finding | None:
+    """The dtype of the heaviest products against the precision asked for."""
+    asked, dtype = record.arguments.get("precision"), record.observed.get("dtype")
+    if dtype is None and isinstance(asked, str) and asked != PLAIN and record.statistics is not None:
+        return Finding(
+            "precision",
+            "warning",
+            f"Asked for {asked}, but no product was seen in a step: nothing shows that it ran so.",
+            "Let the benchmark tell `observed.dtype`, or leave --precision out where it has no products.",
+        )
+    if asked is None or dtype is None or dtype == ("fp16" if asked == "half" else asked):
+        return None
+    return Finding(
+        "precision",
+        "error",
+        f"Asked for {asked}, but the heaviest products of a step ran in {dtype}.",
+        "Check that the models are placed by run.place and that no step casts its input.",
+    )
+
+
+@record_rule
+def mfu_impossible(record: Record) -> Finding | None:
+    """A rate that the device cannot have had: operations were credited that did not run."""
+    if (excess := _above_peak(record)) is None or excess[1] <= 1:
+        return None
+    return Finding(
+        "mfu_impossible",
+        "error",
+        excess[0],
+        "Let every step do the whole work, and count only steps that ran; see that the device is synchronised.",
+    )
+
+
+@record_rule
+def mfu_above_peak(record: Record) -> Finding | None:
+    """A rate above the device's peak that its convolutions can explain: they may take fewer products than counted."""
+    if (excess := _above_peak(record)) is None or excess[1] > 1:
+        return None
+    sentence, least = excess
+    return Finding(
+        "mfu_above_peak",
+        "warning",
+        f"{sentence} Its convolutions can be done with a quarter of the products that are counted: {least:.2f} then.",
+        "None is needed if a profile shows convolutions by Winograd's algorithm or FFT; else see what did not run.",
+    )
+
+
+def _above_peak(record: Record) -> tuple[str, float] | None:
+    """Return a sentence about a rate above its device's peak, and the least share of the peak that it can be."""
+    compute = record.meters.get("compute") or {}
+    if (mfu := compute.get("mfu")) is None or mfu <= 1:
+        return None
+    sentence = (
+        f"This rate takes {compute['tflops']:.1f} TFLOP/s, {mfu:.2f} times the peak of {record.gpu} in "
+        f"{record.observed['dtype']} ({compute['peak_tflops']:g} TFLOP/s)."
+    )
+    return sentence, compute.get("mfu_least", mfu)
+
+
+@record_rule
+def credited(record: Record) -> Finding | None:
+    """Batches that did not train: the weights were updated less often than the loop went round."""
+    expected, ran = (record.observed.get(name) for name in ("updates_credited", "updates"))
+    if record.statistics is None or not isinstance(expected, int) or not isinstance(ran, int) or ran >= expected:
+        return None
+    return Finding(
+        "credited",
+        "error",
+        f"{expected} updates of weights were credited, as many per batch as in the warm-up, and {ran} ran.",
+        "Let every step do the same work, or count in `items` what it did.",
+    )
+
+
+@record_rule
+def skipped_updates(record: Record) -> Finding | None:
+    """Updates that a gradient scaler skipped: the steps cost what they cost, and trained nothing."""
+    skipped, total = (record.observed.get(name) for name in ("updates_skipped", "updates_scaled"))
+    if record.statistics is None or not isinstance(skipped, int) or not isinstance(total, int) or total <= 0:
+        return None
+    if skipped <= USUAL_SKIPPED * total:
+        return None
+    return Finding(
+        "skipped_updates",
+        "error" if skipped > MOST_SKIPPED * total else "warning",
+        f"{skipped} of {total} updates since the warm-up changed no weight: their fp16 gradients were not finite.",
+        "Let the scale settle with more observations, or use --precision bf16.",
+    )
+
+
+@record_rule
+def batch_rows(record: Record) -> Finding | None:
+    """What was counted against what was asked for: `number` batches of `batch_size` rows in every observation."""
+    number, batch_size = record.arguments.get("number"), record.arguments.get("batch_size")
+    if record.observed.get("item_is_row") is not True or not isinstance(number, int) or not isinstance(batch_size, int):
+        return None
+    observations = kept_observations(record)
+    others = [row for row in observations if row.items != number * batch_size]
+    if not others:
+        return None
+    return Finding(
+        "batch_rows",
+        "error",
+        f"{number} batches of {batch_size} rows are {number * batch_size}, and an observation counts "
+        f"{others[0].items:g} ({len(others)} of {len(observations)} are like this).",
+        "Let every batch hold --batch-size rows, or define `items` where an item is something else.",
+    )
+
+
+@record_rule
+def pace(record: Record) -> Finding | None:
+    """A pace at which no work can have been done: batches that were credited and did not run."""
+    number, observations = record.arguments.get("number"), kept_observations(record)
+    if not observations or not isinstance(number, int) or number < 1:
+        return None
+    batch_ns = median(row.end_ns - row.start_ns for row in observations) / number
+    warm_up_ns = min((record.rendezvous.warm_up_ns if record.rendezvous else []), default=0)
+    if batch_ns < LEAST_BATCH_NS:
+        sentence = f"A batch took {batch_ns:.0f} ns: that is the cost of a loop that does nothing."
+    elif warm_up_ns > MOST_FASTER * batch_ns:
+        batch_us, times = batch_ns / 1e3, warm_up_ns / batch_ns
+        sentence = f"A batch took {batch_us:.4g} us, and the fastest step of the warm-up {times:.0f} times as long."
+    else:
+        return None
+    return Finding(
+        "pace",
+        "warning",
+        sentence,
+        "See that every credited batch is run, and that the device is synchronised before the clock is read.",
+    )
+
+
+@record_rule
+def seed(record: Record) -> Finding | None:
+    """The seed on the tenant's command line against the one that it says it had."""
+    asked, seen = _flag(record, "--seed"), record.arguments.get("seed")
+    if asked is None or not isinstance(seen, int) or not asked.isdecimal() or int(asked) == seen:
+        return None
+    return Finding(
+        "seed",
+        "warning",
+        f"Asked for seed {asked}, but it ran with seed {seen}.",
+        "Let the benchmark take --seed: every tenant and every repetition has its own.",
+    )
+
+
+@record_rule
+def devices_unused(record: Record) -> Finding | None:
+    """A tenant that trained on fewer devices than its slice has, without having been told to."""
+    there, used = len(record.isolation.planned.get("accelerators", [])), record.devices
+    # What ran on the processor has a finding of its own, or was asked to.
+    if used >= there or record.observed.get("device") == "cpu" or _flag(record, "--devices") == str(used):
+        return None
+    return Finding(
+        "devices_unused",
+        "warning",
+        f"{there} devices, and {'one was' if used == 1 else f'{used} were'} used.",
+        "Leave --users out, and start a rank per device in jobs of the group all (run_distributed.sh); to use fewer of "
+        "them, hide the others (CUDA_VISIBLE_DEVICES).",
+    )
+
+
+def _flag(record: Record, flag: str) -> str | None:
+    """Return the last value of a flag among the command's words."""
+    words = " ".join(record.command).replace(f"{flag}=", f"{flag} ").split()
+    values = [value for name, value in itertools.pairwise(words) if name == flag]
+    return values[-1] if values else None
+
+
+@record_rule
+def no_loss(record: Record) -> Finding | None:
+    """A benchmark without a loss: its NaN check had nothing to look at."""
+    if record.statistics is None or record.losses_checked:
+        return None
+    return Finding("no_loss", "info", "This benchmark returns no loss, so none was checked for NaN.")
+
+
+@record_rule
+def unsynchronised(record: Record) -> Finding | None:
+    """A program that reported no observation, as one that never joined the rendezvous."""
+    if not record.completed or record.observations:
+        return None
+    return Finding(
+        "unsynchronised",
+        "warning",
+        "This program reported no observation: it ran unsynchronised beside the others, and nothing was timed.",
+        "See docs/writing-a-benchmark.md for the page of code that joins the rendezvous.",
+    )
+
+
+@record_rule
+def budget(record: Record) -> Finding | None:
+    """A budget of time gives a launch less work than was asked for, and cannot always be kept."""
+    budget_s, asked, given = record.isolation.policies.get("budget_s"), record.asked, record.given
+    if not isinstance(budget_s, float) or asked is None or given is None:
+        return None
+    if not record.completed or not record.observations:
+        return None
+    took_s, made = (record.observations[-1].end_ns - record.observations[0].start_ns) / 1e9, len(record.observations)
+    cut = "nothing"
+    if given != asked:
+        cut = (
+            f"{asked.repeat} observations of {asked.number} batches to {given.repeat} of {given.number}: "
+            f"{given.batches} of {asked.batches} batches"
+        )
+    if took_s > LATE * budget_s:
+        what = "One batch alone" if given.batches == 1 else "They"
+        sentence = f"A budget of {budget_s:g} s cut {cut}. {what} took {took_s:.1f} s."
+        if made < given.repeat:
+            sentence = (
+                f"A budget of {budget_s:g} s cut {cut}. They were ended after {made} observations and {took_s:.1f} s."
+            )
+        return Finding("budget", "warning", sentence, "Give a larger --budget, or a smaller batch.")
+    if given == asked:
+        return None
+    return Finding("budget", "info", f"A budget of {budget_s:g} s cut {cut}.")
+
+
+@record_rule
+def until_interval(record: Record) -> Finding | None:
+    """Observations that end when an interval is narrow enough: such an interval covers less than it says."""
+    share, given = record.isolation.policies.get("until_interval"), record.given
+    if not isinstance(share, float) or given is None or not record.completed or not record.observations:
+        return None
+    flag, made = f"--until-interval {100 * share:g}%", len(record.observations)
+    early = not record.rank_observations and made < given.repeat
+    if record.rank_observations:
+        sentence = f"{flag} has no effect here: ranks that stopped at different times would hang."
+    elif not early:
+        sentence = f"{flag} did not end its observations before the last of {made}."
+    else:
+        by = f"{flag} or --budget" if "budget_s" in record.isolation.policies else flag
+        sentence = f"{by} ended them after {made} of {given.repeat}: such an interval covers less than it says."
+    severity: Severity = "warning" if early else "info"
+    remedy = "Run without it where an interval is to be published." if early else ""
+    return Finding("until_interval", severity, sentence, remedy)
