@@ -30,7 +30,7 @@ from suites import ROOT
 from cotenant.commands.flags import at_dashes
 from cotenant.findings.rules import host
 from cotenant.report.comparison import Conditions, Lines, as_table, compare_launches, confirmed, flagged
-from cotenant.results.launches import Launches, launches_of
+from cotenant.results.launches import Launch, launches_of
 from cotenant.results.read import read_records
 from cotenant.stats.comparison import Verdict
 from cotenant.stats.launches import COMPARISON_LAUNCHES
@@ -135,11 +135,11 @@ def _compared(place: Path) -> Lines:
     return compare_launches(a, b, Conditions())
 
 
-def _launches(place: Path) -> Launches:
-    found = launches_of(read_records([place]).frame)
-    for line in found.left_out:
+def _launches(place: Path) -> dict[str, list[Launch]]:
+    launches, left_out = launches_of(read_records([place]).frame)
+    for line in left_out:
         print(f"{place.name}: {line}")
-    return found
+    return launches
 
 
 def _records(places: Iterator[Path]) -> Iterator[dict[str, Any]]:

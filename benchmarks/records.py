@@ -129,6 +129,7 @@ def row(one: Tenant) -> dict[str, Any]:
         "n": None if lost else OBSERVATIONS,
         "mean_s": rate and 1000 / rate,
         "sd_s": rate and 10 / rate,
+        "device_load_percent": None,
         "batch_size": 64,
         "precision": "fp32",
         "isolation": "v2",

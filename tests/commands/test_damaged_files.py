@@ -19,10 +19,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from cotenant.cli import main
-from cotenant.results.exporting import row_frames, write
-from cotenant.results.read import read_records
+from cotenant.results.columns import schema
+from cotenant.results.exports import write
+from cotenant.results.read import read_records, row_frames
 from cotenant.results.record import encode
-from cotenant.results.table import SCHEMA
 from report.making import BUSY, launch, lost, power, scaling
 
 SCRIPT = "<script>alert(1)</script>"
@@ -66,7 +66,7 @@ def exported_lines() -> list[bytes]:
             (Path(directory) / f"{number}.json").write_bytes(content)
         frames = (one for one in row_frames([Path(directory)]) if isinstance(one, pl.DataFrame))
         path = Path(directory, "rows.jsonl")
-        write(frames, SCHEMA, path, "jsonl")
+        write(frames, schema(), path, "jsonl")
         return path.read_bytes().splitlines()
 
 
@@ -127,7 +127,7 @@ def check(place: Path, words: list[str]) -> None:
     for one in found.skipped:
         assert f"{one.path}: {one.reason}; skipped." in errors
     if place.is_dir():
-        of_files = {one.path for one in found.details.rows} | {one.path for one in found.skipped}
+        of_files = {*found.frame["path"]} | {one.path for one in found.skipped}
         assert of_files == {str(path) for path in place.iterdir()}
 
 
@@ -233,7 +233,7 @@ def test_damaged_parquet(count: int) -> None:
         rows = Path(directory, "rows.jsonl")
         rows.write_bytes(b"\n".join(LINES))
         frames = (one for one in row_frames([rows]) if isinstance(one, pl.DataFrame))
-        write(frames, SCHEMA, Path(directory, "rows.parquet"), "parquet")
+        write(frames, schema(), Path(directory, "rows.parquet"), "parquet")
         content = Path(directory, "rows.parquet").read_bytes()
 
     def of(directory: Path, example: tuple[bytes, list[str]]) -> None:

@@ -47,7 +47,7 @@ def test_where_nothing_is_chosen_nothing_is_begun(
     reports: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch, words: list[str]
 ) -> None:
     """polars makes its file when it comes to it, which may be after ours was taken away."""
-    monkeypatch.setattr("cotenant.results.exporting.WRITERS", {})
+    monkeypatch.setattr("cotenant.results.exports.WRITERS", {})
     status, _, errors = call(capsys, "export", reports, *words, "--out", reports.parent / "rows.parquet")
     assert status == 2
     assert errors.splitlines()[-1].startswith("cotenant: ")

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from cotenant.results.columns import JOB
 from cotenant.results.launches import launches_of
 from cotenant.results.read import read_records
 from tenants.suites import Suites, job, script
@@ -137,11 +138,11 @@ def test_shown_and_dry(loose: Suites) -> None:
 
 def test_no_reader_takes_a_solo_launch_for_one_of_its_job(loose: Suites) -> None:
     assert loose.run([job()], "--users", 2, "--solo").returncode == 0
-    rows = read_records([Path(loose.output)]).rows
-    found = launches_of(rows)
-    assert list(found.of) == ["job"]
-    assert found.left_out == []
-    (only,) = found.of["job"]
+    frame = read_records([Path(loose.output)]).frame
+    found, left_out = launches_of(frame)
+    assert list(found) == ["job"]
+    assert left_out == []
+    (only,) = found["job"]
     assert only.rate == pytest.approx(sum(rates([one for one in loose.records() if not one["solo"]])))
-    assert {row.job for row in rows} == {"job"}
-    assert {row.name for row in rows} == {"job", "job.solo"}
+    assert {*frame.select(JOB.alias("job"))["job"]} == {"job"}
+    assert {*frame["name"]} == {"job", "job.solo"}

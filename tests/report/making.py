@@ -2,25 +2,45 @@
 
 from __future__ import annotations
 
+import json
+import tempfile
 from collections.abc import Sequence
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from cotenant.finding import Finding
 from cotenant.report.summary import Summary, summarise
-from cotenant.results.detail import Detail, detail_of
+from cotenant.results.columns import schema
+from cotenant.results.read import read_records
 from cotenant.results.record import Record, encode
+from cotenant.results.table import Rows, Table, table_of_rows
 from results.made import ARGUMENTS, ISOLATION, NOON, T0_NS, a_lost_record, a_part, a_record, steady
 
+FILES = tempfile.TemporaryDirectory()
 SEEN: dict[str, Any] = {"slowed_samples": None, "foreign_processes": [], "unseen_processes": 0, "hidden_processes": 0}
 BUSY = Finding("foreign_load", "warning", "Other work keeps 3 of 8 processors busy.", "End it, or wait for it.")
 
 
-def detail(record: Record, path: str = "x.json") -> Detail:
-    """What is read back of a record's file."""
-    return detail_of(msgspec.json.decode(encode(record)), path)
+def table(records: Sequence[Record | dict[str, Any]]) -> Table:
+    """What is read back of records' files, or of files of such fields; these lie there until the tests end."""
+    place = Path(tempfile.mkdtemp(dir=FILES.name))
+    for number, record in enumerate(records):
+        content = encode(record) if isinstance(record, Record) else json.dumps(record).encode()
+        (place / f"{number:06}.json").write_bytes(content)
+    return read_records([place]).table
+
+
+def exported(records: Sequence[Record]) -> Table:
+    """What is read back of an export."""
+    return table_of_rows(table(records).frame.select(list(schema())).lazy())
+
+
+def fields_of(record: Record) -> dict[str, Any]:
+    fields: dict[str, Any] = msgspec.json.decode(encode(record))
+    return fields
 
 
 def launch(
@@ -115,7 +135,7 @@ def over_time(devices: int, looks: int = 30, slices: int = 2) -> dict[str, Any]:
     return power([250.0] * devices) | {"series": course}
 
 
-def everything() -> list[Detail]:
+def everything() -> Summary:
     """Five launches of two jobs, one job once, one lost, one INVALID, one out of memory among others."""
     records: list[Record] = []
     for uid in range(5):
@@ -125,7 +145,7 @@ def everything() -> list[Detail]:
     records += launch("wlm", 0, 2, load=(T0_NS, T0_NS + 10**10))
     records += [*launch("ssd", 0, 2), *lost("ssd", 1)]
     records += lost("[red]odd[/red] | job", 0)
-    return [detail(one) for one in records]
+    return summary_of(records)
 
 
 def lost(name: str, uid: int) -> list[Record]:
@@ -137,11 +157,23 @@ def lost(name: str, uid: int) -> list[Record]:
     ]
 
 
-def summary_of(records: Sequence[Record]) -> Summary:
-    return summarise(detail(one) for one in records)
+def summary_of(records: Sequence[Record | dict[str, Any]]) -> Summary:
+    return summarise(Rows.all(table(records)))
 
 
 __all__ = [
     *("BUSY", "ISOLATION", "UNSLICED"),
-    *("detail", "everything", "launch", "lost", "over_time", "power", "scaling", "solo", "summary_of"),
+    *(
+        "everything",
+        "exported",
+        "fields_of",
+        "launch",
+        "lost",
+        "over_time",
+        "power",
+        "scaling",
+        "solo",
+        "summary_of",
+        "table",
+    ),
 ]

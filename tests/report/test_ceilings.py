@@ -19,8 +19,8 @@ from cotenant.report.summary import Summary, summarise
 from cotenant.report.summary_files import as_csv, as_json, as_markdown
 from cotenant.report.summary_text import CEILING_LEGEND, MFU, OF_CEILING, header_of, summary_lines
 from cotenant.results.record import Record
-from cotenant.results.table import Details, Table, frame_of
-from report.making import UNSLICED, detail, launch, solo, summary_of
+from cotenant.results.table import Rows
+from report.making import UNSLICED, exported, launch, solo, summary_of
 from results.made import ARGUMENTS, T0_NS, a_part
 
 PER_STEP = 64
@@ -176,5 +176,5 @@ def test_every_view_has_the_shares() -> None:
 
 def test_exported_rows_say_the_same() -> None:
     records = [*job("ssd", flops=3 * PER_STEP), *job(), *product()]
-    rows = summarise(Details(Table(frame_of(map(detail, records)))))
+    rows = summarise(Rows.all(exported(records)))
     assert [one.compute for one in rows.jobs] == [one.compute for one in summary_of(records).jobs]

@@ -5,22 +5,25 @@ from __future__ import annotations
 import pytest
 
 from cotenant.report.comparison import Conditions, Lines, compare_launches, confirmed, flagged
-from cotenant.results.launches import Launches, LaunchRate, Work
+from cotenant.results.launches import Launch
 from cotenant.stats.comparison import Verdict
 
-WORK = Work("abc", 128, "fp32", 1, 2, "v1", "2.14.1")
+WORK = (("benchmark", "abc"), ("batch_size", 128), ("tenants", 2))
 NEAR = (1.0, 1.004, 0.996, 1.002, 0.998)
 
 
-def launches(times: float, count: int = 5) -> list[LaunchRate]:
+def launches(times: float, count: int = 5) -> list[Launch]:
     rates = [100 * times * factor for factor in NEAR[:count]]
-    return [LaunchRate("vae", "student", uid, "", rate, WORK, 2) for uid, rate in enumerate(rates)]
+    return [
+        Launch("suite", "", "vae", "student", "", "v1", uid, False, "", rate, WORK, ["0", "1"], [rate / 2] * 2)
+        for uid, rate in enumerate(rates)
+    ]
 
 
 def lines(times: float, **others: float) -> Lines:
     sides = {"vae": times, **others}
-    a = Launches({job: launches(1.0) for job in sides})
-    return compare_launches(a, Launches({job: launches(one) for job, one in sides.items()}), Conditions())
+    a = {job: launches(1.0) for job in sides}
+    return compare_launches(a, {job: launches(one) for job, one in sides.items()}, Conditions())
 
 
 def test_flags_are_claims() -> None:
@@ -48,14 +51,14 @@ def test_new_launches_alone_judge(before: float, after: float, verdict: Verdict,
 
 
 def test_new_launches_without_a_rate_confirm_nothing() -> None:
-    none = compare_launches(Launches({"vae": launches(1.0)}), Launches({"vae": []}), Conditions())
+    none = compare_launches({"vae": launches(1.0)}, {"vae": []}, Conditions())
     (line,) = confirmed(lines(0.9), none).lines
     assert line.verdict is Verdict.INVALID
     assert line.note == "NOT CONFIRMED by new launches (before SLOWER, 0.9000); no launch with a rate in B"
 
 
 def test_few_new_launches_say_how_many_would_do() -> None:
-    few = compare_launches(Launches({"vae": launches(1.0)}), Launches({"vae": launches(0.9, 3)}), Conditions())
+    few = compare_launches({"vae": launches(1.0)}, {"vae": launches(0.9, 3)}, Conditions())
     (line,) = confirmed(lines(0.9), few).lines
     assert line.verdict is Verdict.UNCLEAR
     assert line.note.endswith("; 5 launches a side would tell")

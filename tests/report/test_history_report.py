@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import dataclasses
 import io
 import json
 from datetime import timedelta
@@ -18,11 +17,10 @@ from rich.console import Console
 
 from cotenant.report.history import NEWEST, Series, series_of
 from cotenant.report.history_text import BARS, SHOWN, as_csv, as_json, as_markdown, lines, sparkline
-from cotenant.results.entry import Entry
-from cotenant.results.launches import Work
+from cotenant.results.history import FIRST_WORDS, Entry
 from results.made import NOON
 
-WORK = Work("abc", 128, "fp32", 1, 2, "v1", "2.14.0")
+WORK = dict(zip(FIRST_WORDS, ("abc", 128, "fp32", 1, 2, "v1", "2.14.0"), strict=True))
 
 
 def entry(day: int, rate: float | None = 100.0, **changes: Any) -> Entry:
@@ -65,7 +63,7 @@ def text(found: tuple[Series, ...], width: int = 200) -> str:
 def test_a_change_is_dated_sized_and_says_what_else_changed() -> None:
     entries = history((12, 100.0), (12, 92.0))
     entries[12:] = [
-        replace(one, work=replace_work(one.work, "2.14.1"), setting={"torch": "2.14.1", "git": "later"})
+        replace(one, work=WORK | {"software": "2.14.1"}, setting={"torch": "2.14.1", "git": "later"})
         for one in entries[12:]
     ]
     found = only(entries)
@@ -77,13 +75,9 @@ def test_a_change_is_dated_sized_and_says_what_else_changed() -> None:
     assert found.level.n == 12
     assert found.level.interval is not None
     assert found.level.interval[0] < 92 < found.level.interval[1]
-    assert found.work.software == "2.14.1"
+    assert found.work["software"] == "2.14.1"
     assert "vae: 2026-03-26 -8." in text((found,))
     assert "git commit11 -> later, torch 2.14.0 -> 2.14.1" in text((found,))
-
-
-def replace_work(work: Work, software: str) -> Work:
-    return Work(work.benchmark, work.batch_size, work.precision, work.devices, work.tenants, work.isolation, software)
 
 
 @pytest.mark.parametrize("width", [40, 80])
@@ -119,8 +113,8 @@ OTHERS = [
     {"host": "node2"},
     {"device": "Slide rule"},
     {"suite": "mine"},
-    {"work": Work("abc", 128, "bf16", 1, 2, "v1", "2.14.0")},
-    {"work": Work("other source", 128, "fp32", 1, 2, "v1", "2.14.0")},
+    {"work": WORK | {"precision": "bf16"}},
+    {"work": WORK | {"benchmark": "other source"}},
 ]
 
 
@@ -132,30 +126,30 @@ def test_other_hosts_devices_and_work_are_other_series(other: dict[str, Any]) ->
 
 
 def test_a_difference_of_work_is_the_series_name() -> None:
-    more = Work("abc", 128, "fp32", 1, 4, "v1", "2.14.0")
+    more = WORK | {"tenants": 4}
     found = series_of([*history((4, 100.0)), *history((4, 60.0), work=more)], 0.02)
     assert [one.label for one in found] == ["tenants 2", "tenants 4"]
     assert "vae (tenants 4)" in text(found)
 
 
 def test_launches_from_before_the_cache_policy_was_kept_stand_with_those_of_now() -> None:
-    old, now = history((4, 100.0)), history((4, 100.0), work=dataclasses.replace(WORK, cache="none"))
+    old, now = history((4, 100.0)), history((4, 100.0), work=WORK | {"cache": "none"})
     assert only([*old, *now]).n == 8
-    dropped = history((4, 60.0), work=dataclasses.replace(WORK, cache="drop"))
+    dropped = history((4, 60.0), work=WORK | {"cache": "drop"})
     assert {one.label for one in series_of([*now, *dropped], 0.02)} == {"cache none", "cache drop"}
 
 
 @pytest.mark.parametrize("known", [{"processors": 4}, {"processors": 4, "cache": "none"}])
 def test_nor_do_those_from_before_the_processors_were_kept(known: dict[str, Any]) -> None:
-    old, now = history((4, 100.0)), history((4, 100.0), work=dataclasses.replace(WORK, **known))
+    old, now = history((4, 100.0)), history((4, 100.0), work=WORK | known)
     assert only([*old, *now]).n == 8
     assert only([*now, *old]).n == 8
-    half = history((4, 60.0), work=dataclasses.replace(WORK, **known | {"processors": 2}))
+    half = history((4, 60.0), work=WORK | known | {"processors": 2})
     assert {one.label for one in series_of([*now, *half], 0.02)} == {"processors 4", "processors 2"}
 
 
 def test_launches_without_a_rate_are_counted_and_not_averaged() -> None:
-    unknown = Work("", None, "", 1, 2, "v1", "")
+    unknown = WORK | {"benchmark": "", "batch_size": None, "precision": "", "software": ""}
     lost = [entry(3, None), entry(4, None, work=unknown), entry(5, None, outcome="INVALID", work=unknown)]
     found = only([*history((6, 100.0)), *lost])
     assert found.n == 6

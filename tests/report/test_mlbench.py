@@ -14,19 +14,19 @@ from hypothesis import strategies as st
 
 from cotenant.report import mlbench
 from cotenant.report.matrix import colour, matrix
-from cotenant.results.row import Row
-from cotenant.results.table import bare, frame_of
+from cotenant.results.columns import checked, schema
 from cotenant.results.targets import Target
 
 TARGETS = {"a": Target(100.0), "b": Target(50.0, 0.5, 0.1), "scaling": Target(1.0, 0.85, 0.02)}
 JOBS = st.sampled_from(sorted(TARGETS))
 
 
-def row(job: str, rate: float | None, run_id: int = 0, vcd: str = "0", **more: Any) -> Row:
+def row(job: str, rate: float | None, run_id: int = 0, vcd: str = "0", **more: Any) -> dict[str, Any]:
     fields: dict[str, Any] = {"suite": "s", "group": "student", "completed": rate is not None, "outcome": "completed"}
     if rate is None:
         fields["outcome"] = "failed"
-    return Row(**fields | {"name": job, "run_id": run_id, "vcd": vcd, "rate": rate, "rate_mean": rate} | more)
+    rates = {"rate_items_s": rate, "rate_mean_items_s": rate}
+    return fields | {"name": job, "run_id": run_id, "vcd": vcd, "ours": False} | rates | more
 
 
 records = st.lists(
@@ -34,18 +34,20 @@ records = st.lists(
 )
 
 
-def frame(rows: list[Row]) -> pd.DataFrame:
-    table = pd.DataFrame([(one.name, one.vcd, one.rate_mean) for one in rows], columns=["job", "vcd", "rate"])
+def frame(rows: list[dict[str, Any]]) -> pd.DataFrame:
+    table = pd.DataFrame(
+        [(one["name"], one["vcd"], one["rate_mean_items_s"]) for one in rows], columns=["job", "vcd", "rate"]
+    )
     return table.astype({"rate": float})
 
 
-def tabled(rows: list[Row]) -> pl.DataFrame:
-    return frame_of([bare(one) for one in rows]).with_columns(job="name")
+def tabled(rows: list[dict[str, Any]]) -> pl.DataFrame:
+    return checked(pl.LazyFrame(rows, schema())).collect().with_columns(job="name")
 
 
 @settings(max_examples=40)
 @given(records)
-def test_every_column_is_what_pandas_says(rows: list[Row]) -> None:
+def test_every_column_is_what_pandas_says(rows: list[dict[str, Any]]) -> None:
     rates = frame(rows).dropna().groupby("job")["rate"]
     means, sds, counts = rates.mean(), rates.std(), rates.count()
     for line in mlbench.results(tabled(rows), TARGETS):
@@ -66,7 +68,7 @@ def test_every_column_is_what_pandas_says(rows: list[Row]) -> None:
 
 @settings(max_examples=40)
 @given(records)
-def test_the_score_is_what_the_formula_says(rows: list[Row]) -> None:
+def test_the_score_is_what_the_formula_says(rows: list[dict[str, Any]]) -> None:
     lines = mlbench.results(tabled(rows), TARGETS, list(TARGETS))
     table = frame(rows)
     failed = int(table["rate"].isna().sum())
@@ -118,7 +120,7 @@ def test_the_classic_table_is_trimmed(a: list[float], b: list[float]) -> None:
 
 @settings(max_examples=40)
 @given(records)
-def test_the_matrix_is_relative_to_the_best_device(rows: list[Row]) -> None:
+def test_the_matrix_is_relative_to_the_best_device(rows: list[dict[str, Any]]) -> None:
     devices, lines = matrix(tabled(rows))
     stats = frame(rows).dropna().groupby(["job", "vcd"])["rate"].agg(["mean", "min", "max"])
     assert {one.job for one in lines} == set(stats.index.get_level_values("job"))
@@ -178,7 +180,7 @@ def test_what_is_no_number_is_a_failure_and_in_no_mean() -> None:
     rows = [
         row("a", 100.0),
         row("a", 1e9, losses_non_finite=3),
-        row("a", 1e9, invalid=True, findings=("overlap",)),
+        row("a", 1e9, findings="overlap", error_findings="overlap"),
         row("a", None, message="It died."),
     ]
     assert mlbench.results(tabled(rows), {"a": TARGETS["a"]})[0].mean == 100

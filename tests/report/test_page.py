@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections import defaultdict
-from dataclasses import replace
 from html.parser import HTMLParser
 from statistics import fmean
 from typing import Any
 
-import msgspec
 import numpy as np
 import pytest
 
@@ -20,11 +19,10 @@ from cotenant.report.page_devices import device_matrix, device_names
 from cotenant.report.scaling import curves
 from cotenant.report.summary import Summary, scores, summarise
 from cotenant.report.summary_text import cells
-from cotenant.results.detail import Detail, Spans, detail_of
 from cotenant.results.record import Record
-from cotenant.results.table import SCHEMA, Details, Table, details_of, frame_of
+from cotenant.results.table import Rows
 from cotenant.results.targets import Target
-from report.making import detail, everything, launch, lost, over_time, power, scaling, summary_of
+from report.making import everything, exported, fields_of, launch, lost, over_time, power, scaling, summary_of
 from results.made import ARGUMENTS, T0_NS, a_part
 
 SCRIPT = "<script>alert('x')</script>"
@@ -73,7 +71,7 @@ def of_records(records: list[Record]) -> str:
 
 
 def test_everything_stands_in_one_file_and_nothing_is_fetched() -> None:
-    text = page_of(summarise(everything()))
+    text = page_of(everything())
     seen = Reader(text)
     assert all(link.startswith("#") for link in seen.links)
     assert {link.removeprefix("#") for link in seen.links} <= set(seen.ids)
@@ -84,7 +82,7 @@ def test_everything_stands_in_one_file_and_nothing_is_fetched() -> None:
 
 
 def test_ids_are_unique_and_every_reference_inside_a_picture_is_there() -> None:
-    text = page_of(summarise(everything()))
+    text = page_of(everything())
     seen = Reader(text)
     assert len(seen.ids) == len(set(seen.ids))
     assert set(re.findall(r"url\(#([^)]*)\)", text)) <= set(seen.ids)
@@ -102,40 +100,39 @@ def test_what_comes_from_files_is_text() -> None:
 
 @pytest.mark.parametrize("name", ["$x_1$", "\x00\x1b[31m", "\ud800", "日本語", "a&b\"'", "$\\frac$"])
 def test_odd_names_make_a_page(name: str) -> None:
-    one = detail(launch("vae", 0, 1)[0])
-    row = msgspec.structs.replace(one.row, name=name, tenant=None, vcd=name, hostname=name)
-    text = page_of(summarise([replace(one, row=row)]))
+    odd = {"name": name, "tenant": None, "jr_id": None, "vcd": name, "hostname": name}
+    text = page_of(summary_of([fields_of(launch("vae", 0, 1)[0]) | odd]))
     assert "Observations" in Reader(text).text
     assert text.encode(errors="replace")
 
 
 def test_it_is_the_same_at_every_run() -> None:
-    assert page_of(summarise(everything())) == page_of(summarise(everything()))
+    assert page_of(everything()) == page_of(everything())
 
 
 def test_colours_are_the_pages_own() -> None:
-    pictures = re.findall(r"<svg.*?</svg>", page_of(summarise(everything())), re.DOTALL)
+    pictures = re.findall(r"<svg.*?</svg>", page_of(everything()), re.DOTALL)
     assert len(pictures) >= 6
     assert [colour for picture in pictures for colour in re.findall(r"#[0-9a-f]{6}\b", picture)] == []
     assert all("<style" not in picture for picture in pictures)
     assert all("var(--accent)" in picture for picture in pictures)
 
 
-def with_observations(one: Detail, n: int) -> Detail:
-    rng = np.random.default_rng(1)
-    ends = T0_NS + np.cumsum(rng.integers(900_000, 1_100_000, n))
-    starts = np.concatenate([[T0_NS], ends[:-1]])
-    return replace(one, spans=Spans(starts, ends, np.full(n, 10.0), np.ones(n, np.bool_)))
+def with_observations(record: Record, n: int) -> dict[str, Any]:
+    ends = [T0_NS, *(T0_NS + np.cumsum(np.random.default_rng(1).integers(900_000, 1_100_000, n))).tolist()]
+    made = [
+        {"start_ns": start, "end_ns": end, "items": 10, "data_wait_ns": 0} for start, end in itertools.pairwise(ends)
+    ]
+    return fields_of(record) | {"observations": made, "skip": 0}
 
 
-def test_a_million_observations_are_thinned_and_it_says_so() -> None:
-    details = [with_observations(detail(one), 250_000) for one in launch("vae", 0, 4)]
-    text = page_of(summarise(details))
+def test_a_hundred_thousand_observations_are_thinned_and_it_says_so() -> None:
+    text = page_of(summary_of([with_observations(one, 25_000) for one in launch("vae", 0, 4)]))
     assert len(text) < 600_000
-    drawn = re.search(r"n = 1,000,000 observations, 1 launch\. ([\d,]+) of 1,000,000 observations drawn", text)
+    drawn = re.search(r"n = 100,000 observations, 1 launch\. ([\d,]+) of 100,000 observations drawn", text)
     assert drawn is not None
     assert int(drawn[1].replace(",", "")) <= POINTS
-    assert "Each box holds up to 1667 observations." in text
+    assert "Each box holds up to 167 observations." in text
 
 
 @pytest.mark.parametrize("tenants", [2, pytest.param(8, marks=pytest.mark.slow)])
@@ -151,8 +148,7 @@ def test_a_picture_that_says_nothing_is_not_there() -> None:
     assert 'id="failures"' not in bare
     assert 'id="meters"' not in bare
     (one,) = launch("toy_reg", 0, 1)
-    unmet = replace(detail(one), rendezvous=None)
-    assert "Newest launch" not in page_of(summarise([unmet]))
+    assert "Newest launch" not in page_of(summary_of([fields_of(one) | {"rendezvous": None}]))
 
 
 def test_meters_are_drawn_where_records_have_them() -> None:
@@ -218,9 +214,11 @@ def test_devices_stand_side_by_side_as_in_the_older_table() -> None:
         summary = summary_of(records)
         rates: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
         for job in summary.jobs:
-            for row in job.members.rows:
-                if row.rate_mean is not None and row.group == "student":
-                    rates[job.label][row.vcd if records is here else f"{row.hostname}:{row.vcd}"].append(row.rate_mean)
+            for host, vcd, group, rate in job.members.columns(
+                "hostname", "vcd", "group", "rate_mean_items_s"
+            ).iter_rows():
+                if rate is not None and group == "student":
+                    rates[job.label][vcd if records is here else f"{host}:{vcd}"].append(rate)
         devices, table = device_matrix(summary)
         assert devices == sorted({device for of_job in rates.values() for device in of_job})
         assert {one.job for one in table} == rates.keys()
@@ -239,20 +237,17 @@ def test_devices_stand_side_by_side_as_in_the_older_table() -> None:
     assert device_names(["0"], summary_of(launch("vae", place={"devices": 2}))) == ["D0"]
 
 
-def test_exported_rows_make_a_page_without_an_object_of_each(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of a million rows these would take minutes and gigabytes."""
-    frame = frame_of([detail(one) for uid in range(50) for one in (*launch("vae", uid), scaling(1, uid))])
-    made: list[int] = []
-    monkeypatch.setattr("cotenant.results.table.details_of", lambda some: made.append(some.height) or details_of(some))
-    text = page_of(summarise(Details(Table(frame))))
-    assert "150 records of 100 launches" in text
-    assert 0 < sum(made) <= 10
+def test_exported_rows_make_a_page_without_a_look_at_their_records(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those of a million rows would take minutes and gigabytes."""
+    rows = Rows.all(exported([one for uid in range(5) for one in (*launch("vae", uid), scaling(1, uid))]))
+    monkeypatch.setattr("cotenant.results.read._values_in", pytest.fail)
+    assert "15 records of 10 launches" in page_of(summarise(rows))
 
 
 def test_the_score_card() -> None:
-    summary = summarise(everything())
+    summary = everything()
     targets = {"vae": Target(7000.0), "toy_reg": Target(1e6), "dcgan": Target(1.0)}
-    older = mlbench.score(mlbench.results(summary.details.columns(*SCHEMA), targets), failures_passed=False)
+    older = mlbench.score(mlbench.results(summary.details.frame, targets), failures_passed=False)
     against = Against("MINE", targets, scores(summary, targets, list(targets)), older)
     text = Reader(page_of(summary, against=against)).text
     score = against.scores["node1"].value
@@ -272,6 +267,6 @@ def test_a_card_says_the_same_ratio_as_the_table() -> None:
 
 def test_an_older_record_has_a_line_and_no_picture() -> None:
     old = {"name": "vae", "vcd": "0", "uid": 1, "train": {"avg": 0.5, "count": 45}, "train_item": {"avg": 7680.0}}
-    text = page_of(summarise([detail_of(old, "vae.json")]))
+    text = page_of(summary_of([old]))
     assert "7680" in Reader(text).text
     assert "<svg" not in text

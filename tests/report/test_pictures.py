@@ -17,8 +17,10 @@ from cotenant.report.pictures.curves import over_launches
 from cotenant.report.pictures.strips import Strip, strips, thinned
 from cotenant.report.pictures.timeline import timeline
 from cotenant.report.summary import Estimate
-from cotenant.results.meters import Meter
-from report.making import detail, launch
+from cotenant.results.drawn import Meter
+from cotenant.results.read import drawn
+from cotenant.results.table import Rows
+from report.making import launch, table
 
 
 @given(st.lists(st.floats(1, 1e6), min_size=1, max_size=200), st.integers(2, 50))
@@ -72,7 +74,7 @@ def boxes_of(text: str) -> int:
 
 
 def test_every_observation_of_every_tenant_has_its_box_in_the_timeline() -> None:
-    found = timeline([detail(one) for one in launch("vae", 0, 3)], "t")
+    found = timeline(drawn(Rows.all(table(launch("vae", 0, 3)))), "t")
     assert found is not None
     text, said = found
     assert said == ""

@@ -19,14 +19,13 @@ from rich.console import Console
 from rich.text import Text
 from scipy import stats
 
-from cotenant.report.summary import Job, Summary, per_tenant, scores, summarise
+from cotenant.report.summary import Job, Summary, per_tenant, scores
 from cotenant.report.summary_files import as_csv, as_json, as_markdown
 from cotenant.report.summary_text import print_summary
-from cotenant.results.detail import detail_of
 from cotenant.results.record import Record
 from cotenant.results.targets import Target
 from golden import check_golden
-from report.making import BUSY, detail, everything, launch, lost, summary_of
+from report.making import BUSY, everything, launch, lost, summary_of
 
 GOLDEN = Path(__file__).with_name("golden")
 
@@ -76,8 +75,9 @@ def test_every_number_is_what_pandas_and_scipy_say() -> None:
 
 
 def test_of_one_launch_a_lone_tenants_own_interval_is_given_and_a_node_has_none() -> None:
-    alone, shared = summary_of([*launch("toy_reg", 0, 1), *launch("vae", 0, 2)]).jobs
-    own = alone.members[0].statistics
+    (record,) = launch("toy_reg", 0, 1)
+    alone, shared = summary_of([record, *launch("vae", 0, 2)]).jobs
+    own = record.statistics
     assert own is not None
     assert alone.node is not None
     assert (alone.node.rate, alone.node.interval) == (own.median, own.interval)
@@ -96,7 +96,7 @@ def test_two_launches_have_a_spread_and_no_interval() -> None:
 
 
 def test_verdicts_say_what_happened() -> None:
-    summary = summarise(everything())
+    summary = everything()
     verdicts = {job.name: job.verdict for job in summary.jobs}
     assert verdicts == {
         "vae": "PASSED",
@@ -136,7 +136,7 @@ def test_of_two_runs_under_one_number_the_newest_counts_and_is_said() -> None:
     again = [replace(one, start_time="2026-05-01T00:00:00+00:00") for one in launch("vae", 0, mean_ms=250)]
     summary = summary_of([*launch("vae"), *again])
     (job,) = summary.jobs
-    assert {one.row.start_time for one in job.members} == {"2026-05-01T00:00:00+00:00"}
+    assert {*job.members.columns("start_time")["start_time"]} == {"2026-05-01T00:00:00+00:00"}
     assert summary.notes == ("vae, repetition 0: there are records of several runs; the newest count.",)
 
 
@@ -164,13 +164,13 @@ def test_the_score_is_the_geometric_mean_over_targets_of_one_device() -> None:
 
 @pytest.mark.parametrize("width", [80, 120, 160])
 def test_in_a_terminal(width: int) -> None:
-    text = printed(summarise(everything()), width)
+    text = printed(everything(), width)
     check_golden(GOLDEN / f"summary-{width}.txt", text)
     assert all(len(line) <= width for line in text.splitlines())
 
 
 def test_off_a_terminal_lines_are_as_long_as_what_they_say() -> None:
-    text = printed(summarise(everything()), 160, terminal=False)
+    text = printed(everything(), 160, terminal=False)
     assert "foreign_load" not in text
     assert f"warning: {BUSY.sentence} {BUSY.remedy}  [2 records: vae]" in text
 
@@ -186,14 +186,14 @@ def test_columns_stand_below_each_other_whatever_the_alphabet(width: int) -> Non
 
 
 def test_markdown() -> None:
-    text = as_markdown(summarise(everything()))
+    text = as_markdown(everything())
     check_golden(GOLDEN / "summary.md", text)
     columns = {line.replace("\\|", "").count("|") for line in text.splitlines()}
     assert len(columns) == 1
 
 
 def test_csv_has_every_digit_and_empty_cells() -> None:
-    summary = summarise(everything())
+    summary = everything()
     rows = list(csv.DictReader(io.StringIO(as_csv(summary))))
     vae = job_of(summary, "vae")
     (node,) = [row for row in rows if row["job"] == "vae" and not row["tenant"]]
@@ -207,7 +207,7 @@ def test_csv_has_every_digit_and_empty_cells() -> None:
 
 
 def test_json_says_everything() -> None:
-    summary = summarise(everything())
+    summary = everything()
     content = json.loads(as_json(summary))
     assert [job["job"] for job in content["jobs"]] == [job.label for job in summary.jobs]
     assert content["jobs"][0]["work"]["isolation"] == "v1"
@@ -226,7 +226,7 @@ def test_the_name_of_a_device_commands_no_terminal() -> None:
     """In the original's records a tenant is called like its device."""
     paces = {"\x1b[31m0": 10.0, "1": 11.0}
     told = [{"name": "vae", "uid": 0, "vcd": vcd, "train_item": {"avg": rate}} for vcd, rate in paces.items()]
-    summary = summarise([detail_of(one, "x.json") for one in told])
+    summary = summary_of(told)
     stream = io.StringIO()
     print_summary(summary, Console(file=stream, width=200))
     assert "0.909 (0)" in stream.getvalue()
@@ -234,10 +234,9 @@ def test_the_name_of_a_device_commands_no_terminal() -> None:
 
 
 def test_nothing_at_all_is_no_line() -> None:
-    assert printed(summarise([]), 80) == ""
+    assert printed(summary_of([]), 80) == ""
 
 
 def test_only_failures_are_a_table_of_dashes() -> None:
     text = printed(summary_of(lost("vae", 0)), 80)
     assert "out_of_memory: It needed more.  [1 more aborted with it]" in text
-    assert detail(lost("vae", 0)[0]).statistics is None

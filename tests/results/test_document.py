@@ -26,6 +26,6 @@ def test_every_field_has_a_meaning(of: type) -> None:
 def test_every_field_and_column_stands_in_the_page() -> None:
     page = text()
     names = {name for of in TYPES for name in of.__annotations__} - {"arguments"}
-    for name in names | {one.name for one in COLUMNS} | set(OBSERVATION_COLUMNS):
+    for name in names | {one.name for one in COLUMNS} | {one.name for one in OBSERVATION_COLUMNS}:
         assert f"| `{name}` |" in page
     assert "| text |  |" not in page

@@ -8,6 +8,7 @@ import resource
 import tempfile
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -15,12 +16,23 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from cotenant.errors import CotenantError
-from cotenant.results.entry import Entry, entry_of, line_of
-from cotenant.results.history import MOST_LINE_BYTES, add_to_history, read_history
-from cotenant.results.launches import Work
-from results.made import NOON
+from cotenant.results.decoded import Decoded
+from cotenant.results.history import (
+    FIRST_WORDS,
+    MOST_LINE_BYTES,
+    Entry,
+    add_to_history,
+    entries_of,
+    entry_of,
+    line_of,
+    read_history,
+)
+from cotenant.results.record import encode
+from cotenant.results.table import table_of, table_of_records
+from results.made import ISOLATION, NOON, a_lost_record, a_record
+from results.tabled import launch
 
-WORK = Work("abc", 128, "fp32", 1, 2, "v1", "2.14.1")
+WORK = dict(zip(FIRST_WORDS, ("abc", 128, "fp32", 1, 2, "v1", "2.14.1"), strict=True))
 LINE = (
     b'{"schema":"cotenant-history-1","suite":"baselines","job":"vae","run_id":3,"host":"node1",'
     b'"start":"2026-03-14T12:00:03.123456Z","device":"Abacus","group":"student","unit":"image","outcome":"completed",'
@@ -71,6 +83,8 @@ def test_a_line_of_version_1_stays_readable() -> None:
         (b'"vae"', b"7", "job"),
         (b'"vae"', b'"\xff"', "."),
         (b"{}}", b"{", "."),
+        (b'"tenants":2', b'"tenants":"two"', "a `tenants` of 'two'"),
+        (b'"tenants":2,', b"", "a work without `tenants`"),
     ],
 )
 def test_what_is_no_entry_says_why(old: bytes, new: bytes, sentence: str) -> None:
@@ -202,3 +216,106 @@ def test_places_that_are_no_history(tmp_path: Path) -> None:
 def test_a_key_that_a_later_version_added_is_no_damage() -> None:
     fields = msgspec.json.decode(LINE) | {"weather": "rain"}
     assert entry_of(msgspec.json.encode(fields)) == entry(3)
+
+
+def test_a_launch_is_one_entry_with_the_rate_of_the_node() -> None:
+    members = launch()
+    (found,), unkept = entries_of(table_of_records(members))
+    assert unkept == []
+    assert found.rate == pytest.approx(sum(one.statistics.median for one in members if one.statistics))
+    assert (found.job, found.host, found.device, found.unit) == ("vae", "node1", "Some Processor", "example")
+    assert found.start == NOON
+    assert found.work["tenants"] == 2
+
+
+def test_the_same_number_on_another_day_is_another_launch() -> None:
+    found, _ = entries_of(table_of_records([*launch(day=1), *launch(day=0), *launch(day=0, hostname="node2")]))
+    assert len({one.identity for one in found}) == 3
+    assert [one.start for one in found] == sorted(one.start for one in found)
+
+
+def test_a_copy_of_a_launch_under_another_number_is_no_launch() -> None:
+    found, unkept = entries_of(table_of_records([*launch(uid=2), *launch(uid=5), *launch(uid=6, day=1)]))
+    assert [one.run_id for one in found] == [2, 6]
+    assert {one.launch for one in unkept} == {"vae, repetition 5"}
+    assert "is a copy of it" in unkept[0].reason
+
+
+def test_a_line_says_the_device_once() -> None:
+    policies = msgspec.structs.replace(ISOLATION, policies={"cache": "drop"})
+    ((found,), _) = entries_of(table_of_records(launch(isolation=policies)))
+    assert (found.device, found.work["cache"]) == ("Some Processor", "drop")
+    assert "device" not in found.work
+    assert b'"cache":"drop"' in line_of(found)
+    assert entry_of(line_of(found)) == found
+
+
+def test_a_launch_on_two_devices_says_both() -> None:
+    models = ((a_record(), "V100"), (a_record(place={"tenant": 1, "vcd": "1"}), "A100"))
+    both = [msgspec.structs.replace(record, gpu=model) for record, model in models]
+    (found,), _ = entries_of(table_of_records(both))
+    assert found.device == "A100 + V100"
+
+
+def test_what_has_no_rate_says_what_became_of_it() -> None:
+    lost = [
+        a_lost_record(outcome, "It ended.", {"tenant": tenant, "vcd": str(tenant), "name": "wlm"})
+        for tenant, outcome in enumerate(("aborted", "out_of_memory"))
+    ]
+    invalid = [a_record(place={"name": "ssd", "tenants": 1}, common={"load": (0, 1)})]
+    found, unkept = entries_of(table_of_records([*lost, *invalid]))
+    assert unkept == []
+    assert {one.job: (one.outcome, one.rate) for one in found} == {
+        "wlm": ("out_of_memory", None),
+        "ssd": ("INVALID", None),
+    }
+
+
+def test_a_launch_that_still_runs_is_not_kept_yet() -> None:
+    found, (unkept,) = entries_of(table_of_records(launch(tenants=1)))
+    assert found == []
+    assert (unkept.launch, unkept.reason) == ("vae, repetition 0", "1 of 2 tenants have a record.")
+
+
+@pytest.mark.parametrize("start", ["", "yesterday", 7])
+def test_a_launch_without_a_time_has_no_place(start: Any) -> None:
+    fields = msgspec.json.decode(encode(a_record(place={"tenants": 1}))) | {"start_time": start}
+    found, (unkept,) = entries_of(table_of([Decoded(fields, "x.json")]))
+    assert found == []
+    assert "do not say when it started" in unkept.reason
+
+
+def test_the_originals_tenants_each_have_a_start_of_their_own() -> None:
+    fields = {"name": "vae", "uid": 0, "hostname": "node1", "train_item": {"avg": 5.0}}
+    members = [
+        Decoded(fields | {"vcd": vcd, "start_time": f"2021-01-01 00:00:0{vcd}"}, f"{vcd}.json") for vcd in (1, 0)
+    ]
+    (found,), _ = entries_of(table_of(members))
+    assert (found.rate, found.start.isoformat()) == (10, "2021-01-01T00:00:00+00:00")
+
+
+texts = st.text(st.sampled_from("a1:-.T\ud800\0é"), max_size=4)
+values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | texts,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(texts, inner, max_size=3),
+    max_leaves=5,
+)
+KEYS = ("suite", "run_id", "hostname", "gpu", "group", "start_time", "batch_size", "tenants", "unit", "machine")
+
+
+@given(st.dictionaries(st.sampled_from((*KEYS, "precision", "unique_id", "outcome", "vcd", "devices")), values))
+def test_whatever_a_record_says_its_entry_is_read_as_it_was_written(changes: dict[str, Any]) -> None:
+    fields = msgspec.json.decode(encode(a_record(place={"tenants": 1}))) | changes
+    found, unkept = entries_of(table_of([Decoded(fields, "x.json")]))
+    assert len(found) + len(unkept) == 1
+    for one in found:
+        assert entry_of(line_of(one)) == one
+        assert one.identity == entry_of(line_of(one)).identity
+
+
+def test_an_entry_is_of_a_rate_or_of_a_failure(tmp_path: Path) -> None:
+    (found,), _ = entries_of(table_of_records(launch()))
+    for changes in ({"rate": None}, {"outcome": "failed"}, {"rate": float("inf")}, {"rate": 0.0}):
+        with pytest.raises(ValueError, match="a rate of"):
+            msgspec.structs.replace(found, **changes)
+    assert isinstance(found, Entry)

@@ -13,9 +13,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from cotenant.errors import CotenantError
-from cotenant.results.read import Skipped, read_file, read_records
+from cotenant.results.decoded import Skipped
+from cotenant.results.read import read_file, read_records, records_in
 from cotenant.results.record import encode
-from cotenant.results.row import Row
 from cotenant.results.store import write_record
 from results.made import NOON, a_lost_record, a_record
 
@@ -33,6 +33,11 @@ OLD: dict[str, Any] = {
 }
 
 
+def rows_in(path: Path) -> list[dict[str, Any]]:
+    """The rows of the records of one file."""
+    return read_records([path]).frame.to_dicts()
+
+
 def write(path: Path, text: str) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text)
@@ -42,24 +47,32 @@ def write(path: Path, text: str) -> Path:
 def test_our_own_record_keeps_what_a_report_needs(tmp_path: Path) -> None:
     record = a_record()
     path = write_record(tmp_path, record, NOON)
-    (row,) = read_file(path)
-    assert isinstance(row, Row)
+    (row,) = rows_in(path)
     assert record.statistics is not None
     assert record.train is not None
-    assert (row.suite, row.name, row.run_id, row.vcd) == (record.suite, record.name, record.run_id, record.vcd)
-    assert row.rate == record.statistics.median
-    assert row.n == record.statistics.n
-    assert row.sd_s == record.train.sd
-    assert row.isolation == "v1"
-    assert row.ours
-    assert row.completed
+    assert (row["suite"], row["name"], row["run_id"], row["vcd"]) == (
+        record.suite,
+        record.name,
+        record.run_id,
+        record.vcd,
+    )
+    assert row["rate_items_s"] == record.statistics.median
+    assert row["n"] == record.statistics.n
+    assert row["sd_s"] == record.train.sd
+    assert row["isolation"] == "v1"
+    assert row["ours"]
+    assert row["completed"]
 
 
 def test_a_lost_record_has_an_outcome_and_no_rate(tmp_path: Path) -> None:
     path = write_record(tmp_path, a_lost_record("out_of_memory", "It needed more."), NOON)
-    (row,) = read_file(path)
-    assert isinstance(row, Row)
-    assert (row.completed, row.outcome, row.message, row.rate) == (False, "out_of_memory", "It needed more.", None)
+    (row,) = rows_in(path)
+    assert (row["completed"], row["outcome"], row["message"], row["rate_items_s"]) == (
+        False,
+        "out_of_memory",
+        "It needed more.",
+        None,
+    )
 
 
 @pytest.mark.parametrize(
@@ -75,18 +88,23 @@ def test_a_lost_record_has_an_outcome_and_no_rate(tmp_path: Path) -> None:
     ids=["one object", "appended", "closed list", "indented", "lines", "byte order mark"],
 )
 def test_the_older_formats_are_read(tmp_path: Path, text: str) -> None:
-    for row in read_file(write(tmp_path / "baselines.vae.R3.D0.json", text)):
-        assert isinstance(row, Row)
-        assert (row.name, row.run_id, row.rate, row.rate_mean, row.sd_s) == ("vae", 3, 7680.0, 7680.0, 0.01)
-        assert (row.group, row.outcome, row.completed, row.ours) == ("student", "completed", True, False)
+    for row in rows_in(write(tmp_path / "baselines.vae.R3.D0.json", text)):
+        assert (row["name"], row["run_id"], row["rate_items_s"], row["rate_mean_items_s"], row["sd_s"]) == (
+            "vae",
+            3,
+            7680.0,
+            7680.0,
+            0.01,
+        )
+        assert (row["group"], row["outcome"], row["completed"], row["ours"]) == ("student", "completed", True, False)
 
 
 def test_appended_records_without_a_number_are_repetitions(tmp_path: Path) -> None:
     """Of each job and device by itself; where the file's name has a number, or the record, that is it."""
     jobs = [OLD, OLD | {"name": "ssd"}, OLD, OLD | {"uid": 7}, OLD | {"vcd": "1"}, OLD]
     text = "[" + ",".join(map(json.dumps, jobs)) + ","
-    rows = list(read_file(write(tmp_path / "D0.json", text)))
-    assert [(row.name, row.vcd, row.run_id) for row in rows if isinstance(row, Row)] == [
+    rows = rows_in(write(tmp_path / "D0.json", text))
+    assert [(row["name"], row["vcd"], row["run_id"]) for row in rows] == [
         ("vae", "0", 0),
         ("ssd", "0", 0),
         ("vae", "0", 1),
@@ -94,29 +112,27 @@ def test_appended_records_without_a_number_are_repetitions(tmp_path: Path) -> No
         ("vae", "1", 0),
         ("vae", "0", 2),
     ]
-    rows = list(read_file(write(tmp_path / "x.R3.D0.json", text)))
-    assert [row.run_id for row in rows if isinstance(row, Row)] == [3, 3, 3, 7, 3, 3]
+    rows = rows_in(write(tmp_path / "x.R3.D0.json", text))
+    assert [row["run_id"] for row in rows] == [3, 3, 3, 7, 3, 3]
 
 
 @pytest.mark.parametrize("number", [10**18, 10**30])
 def test_a_number_in_a_files_name_is_of_64_bits(tmp_path: Path, number: int) -> None:
-    (row,) = read_file(write(tmp_path / f"vae.R{number}.D0.json", json.dumps(OLD)))
-    assert isinstance(row, Row)
-    assert row.run_id == (number if number < 1 << 63 else 0)
+    (row,) = rows_in(write(tmp_path / f"vae.R{number}.D0.json", json.dumps(OLD)))
+    assert row["run_id"] == (number if number < 1 << 63 else 0)
 
 
 def test_a_list_of_devices_is_a_row_of_the_whole_machine(tmp_path: Path) -> None:
     for vcd in ("0,1", [0, 1]):
-        (row,) = read_file(write(tmp_path / "one.json", json.dumps(OLD | {"vcd": vcd})))
-        assert isinstance(row, Row)
-        assert (row.vcd, row.group) == ("0,1", "all")
+        (row,) = rows_in(write(tmp_path / "one.json", json.dumps(OLD | {"vcd": vcd})))
+        assert (row["vcd"], row["group"]) == ("0,1", "all")
 
 
 def test_what_comes_before_the_damage_is_kept_and_the_rest_is_said(tmp_path: Path) -> None:
     text = "[" + json.dumps(OLD) + "," + json.dumps(OLD) + "," + json.dumps(OLD)[:40]
     first, second, skipped = read_file(write(tmp_path / "x.json", text))
-    assert isinstance(first, Row)
-    assert isinstance(second, Row)
+    assert not isinstance(first, Skipped)
+    assert not isinstance(second, Skipped)
     assert skipped == Skipped(str(tmp_path / "x.json"), "it is cut off or damaged after 2 records")
 
 
@@ -145,10 +161,14 @@ def test_nan_and_infinite_rates_are_no_rates(tmp_path: Path) -> None:
         "train_item": {"avg": float("nan"), "max": float("inf"), "min": -1},
         "batch_loss": [float("nan"), 1],
     }
-    (row,) = read_file(write(tmp_path / "x.json", json.dumps(broken)))
-    assert isinstance(row, Row)
-    assert (row.rate, row.rate_max, row.rate_min, row.completed) == (None, None, None, False)
-    assert row.losses_non_finite == 1
+    (row,) = rows_in(write(tmp_path / "x.json", json.dumps(broken)))
+    assert (row["rate_items_s"], row["rate_max_items_s"], row["rate_min_items_s"], row["completed"]) == (
+        None,
+        None,
+        None,
+        False,
+    )
+    assert row["losses_non_finite"] == 1
 
 
 def test_a_tree_is_read_as_it_is_named_and_foreign_files_are_counted(tmp_path: Path) -> None:
@@ -159,7 +179,7 @@ def test_a_tree_is_read_as_it_is_named_and_foreign_files_are_counted(tmp_path: P
     write(tmp_path / "output0" / "summary.txt", "x")
     write(tmp_path / "output1" / "foreign.json", '{"a": 1}')
     found = read_records([tmp_path])
-    assert [row.run_id for row in found.rows] == [0, 1]
+    assert [row["run_id"] for row in found.frame.to_dicts()] == [0, 1]
     assert [Path(one.path).name for one in found.skipped] == ["foreign.json"]
 
 
@@ -180,13 +200,13 @@ def test_what_of_a_tree_is_not_looked_into_is_said(tmp_path: Path, monkeypatch: 
 
     monkeypatch.setattr(os, "scandir", refusing)
     found = read_records([tree])
-    assert len(found.rows) == 1
+    assert found.frame.height == 1
     assert [(Path(one.path).name, one.reason) for one in found.skipped] == [
         ("gone.json", "it is a link to a file that is not there"),
         ("output1", "it is a link to a directory, which is read where it is named itself"),
         ("closed", "Permission denied"),
     ]
-    assert len(read_records([tree / "output1"]).rows) == 1
+    assert read_records([tree / "output1"]).frame.height == 1
 
 
 def test_places_within_each_other_are_read_once(tmp_path: Path) -> None:
@@ -195,8 +215,16 @@ def test_places_within_each_other_are_read_once(tmp_path: Path) -> None:
     path = write_record(inner, a_record(), NOON)
     linked = tmp_path.parent / f"{tmp_path.name}-link"
     linked.symlink_to(inner)
-    assert len(read_records([tmp_path, inner, path, linked, tmp_path]).rows) == 1
-    assert len(read_records([path, inner]).rows) == 1
+    assert read_records([tmp_path, inner, path, linked, tmp_path]).frame.height == 1
+    assert read_records([path, inner]).frame.height == 1
+
+
+def test_files_are_read_one_by_one(tmp_path: Path) -> None:
+    write_record(tmp_path, a_record(), NOON)
+    found = records_in([tmp_path])
+    (tmp_path / "z.json").write_text("{")
+    assert not isinstance(next(found), Skipped)
+    assert [type(one) for one in found] == [Skipped]
 
 
 def test_a_place_that_is_not_there_is_an_error(tmp_path: Path) -> None:
@@ -215,8 +243,8 @@ FIELDS = sorted({*OLD, "outcome", "completed", "statistics", "isolation", "findi
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=300)
 @given(st.dictionaries(st.sampled_from(FIELDS), json_values))
 def test_any_fields_give_a_row_or_a_reason(tmp_path: Path, fields: dict[str, Any]) -> None:
-    (found,) = read_file(write(tmp_path / "x.json", json.dumps({"name": "x", "outcome": "failed"} | fields)))
-    assert isinstance(found, (Row, Skipped))
+    found = read_records([write(tmp_path / "x.json", json.dumps({"name": "x", "outcome": "failed"} | fields))])
+    assert found.frame.height + len(found.skipped) == 1
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=300)
@@ -228,5 +256,5 @@ def test_a_damaged_record_gives_no_traceback(tmp_path: Path, data: st.DataObject
         content[at : at + data.draw(st.integers(0, 40))] = data.draw(st.binary(max_size=8))
     path = tmp_path / "x.json"
     path.write_bytes(content)
-    for found in read_file(path):
-        assert isinstance(found, (Row, Skipped))
+    found = read_records([path])
+    assert found.frame.height + len(found.skipped) > 0

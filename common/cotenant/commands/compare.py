@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from cotenant.commands.flags import Parser, at_dashes
 from cotenant.commands.output import tell, warn
 from cotenant.errors import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_PASSED, EXIT_SLOWER, CotenantError
 from cotenant.report.comparison import (
-    DIFFERENCES,
     Conditions,
     Lines,
     as_json,
@@ -21,15 +21,16 @@ from cotenant.report.comparison import (
     as_table,
     compare_launches,
     confirmed,
+    differences_allowed,
     flagged,
     mixture,
 )
 from cotenant.report.reader import may_leave
-from cotenant.results.asked import asked_in
-from cotenant.results.launches import Launches, launches_of
-from cotenant.results.read import Records, read_records
-from cotenant.results.setting import differences, joint_setting
-from cotenant.results.skipped import said_of_skipped
+from cotenant.results.decoded import mapping_of, skipped_sentences
+from cotenant.results.drawn import differences, joint_setting
+from cotenant.results.launches import Launch, launches_of, rates_of
+from cotenant.results.read import Records, again, planned_jobs, read_records
+from cotenant.results.table import Rows
 from cotenant.stats.comparison import LEAST_MARGIN, Verdict, aa_noise, margin_of
 from cotenant.text import printable
 
@@ -55,13 +56,13 @@ def main(argv: Sequence[str]) -> int:
     if given.confirm and (cells := flagged(lines)):
         from cotenant.commands.confirm import launch_again  # a comparison alone needs nothing of what launches
 
-        again, cut_by = launch_again(given.b, b, cells, others)
+        repeated, left_out, cut_by = launch_again(given.b, b, cells, others)
         if cut_by is not None:
             print(f"Interrupted by {cut_by}: nothing is confirmed.", file=sys.stderr)
             return EXIT_INTERRUPTED
-        old, new = (Launches({cell: side.of.get(cell, []) for cell in cells}) for side in (a, again))
+        old, new = ({cell: side.get(cell, []) for cell in cells} for side in (a, repeated))
         lines = confirmed(lines, compare_launches(old, new, replace(conditions, one_place=False)))
-        status = EXIT_FAILED if again.left_out else EXIT_PASSED
+        status = EXIT_FAILED if left_out else EXIT_PASSED
     _say(lines, given.format, conditions.margin)
     return EXIT_SLOWER if given.fail_on and _fails(lines) else status
 
@@ -78,7 +79,13 @@ def _parse(words: Sequence[str]) -> argparse.Namespace:
     add("b", metavar="B", type=Path, help="what is compared to it")
     add("--format", choices=("text", *FORMATS), default="text", help="how to say it (default text)")
     add("--fail-on", choices=("slower",), help="exit 3 if a job is SLOWER, or ran in A and fails in B")
-    add("--allow", action="append", default=[], metavar="WHAT", help=f"compare all the same: {', '.join(DIFFERENCES)}")
+    add(
+        "--allow",
+        action="append",
+        default=[],
+        metavar="WHAT",
+        help=f"compare all the same: {', '.join(differences_allowed())}",
+    )
     add("--margin", type=float, metavar="SHARE", help=f"what counts as no difference (default {LEAST_MARGIN})")
     add(
         "--noise",
@@ -96,9 +103,9 @@ def _parse(words: Sequence[str]) -> argparse.Namespace:
 
 def _check(allowed: Sequence[str], margin: float | None, noise: Path | None) -> None:
     for name in allowed:
-        if name not in DIFFERENCES:
+        if name not in differences_allowed():
             raise CotenantError(
-                f"There is no difference '{name}' to allow.", f"--allow takes {', '.join(DIFFERENCES)}."
+                f"There is no difference '{name}' to allow.", f"--allow takes {', '.join(differences_allowed())}."
             )
     if margin is not None and not 0 < margin < 1:
         raise CotenantError(f"A margin of {margin:g} makes no sense.", "--margin 0.02 is two percent.")
@@ -109,44 +116,48 @@ def _check(allowed: Sequence[str], margin: float | None, noise: Path | None) -> 
 def _records(place: Path) -> Records:
     """Read the records of a place; what is none is said on standard error. Raises CotenantError without any."""
     records = read_records([place])
-    for line in said_of_skipped(records.skipped):
+    for line in skipped_sentences(records.skipped):
         warn(line)
-    if not records.details:
+    if not len(records.table):
         raise CotenantError(f"There is no record in {place}.", "Name a directory that a suite wrote its records to.")
     return records
 
 
-def _launches(records: Records) -> Launches:
-    found = launches_of(records.frame)
-    for line in found.left_out:
+def _launches(records: Records) -> dict[str, list[Launch]]:
+    launches, left_out = launches_of(records.frame)
+    for line in left_out:
         warn(line)
-    return found
+    return launches
 
 
 def _say_versions(a: Records, b: Records) -> None:
     """Say on standard error which versions differ between the sides, as far as both have records that know."""
-    found = differences(*(joint_setting(one.machine for one in side.details.table.own) for side in (a, b)))
+    found = differences(*(joint_setting(_machines(side)) for side in (a, b)))
     if found:
         warn(f"Other versions from A to B: {'; '.join(found)}.")
+
+
+def _machines(records: Records) -> Iterator[Mapping[str, Any]]:
+    return (mapping_of(record.at("machine")) for _, record in again(Rows.all(records.table)))
 
 
 def _conditions(given: argparse.Namespace) -> Conditions:
     """Return the conditions; a job that the records of --noise lack has the largest margin of any that they have."""
     margins = {} if given.noise is None else _margins(given.noise, given.allow)
     margin = given.margin if given.margin is not None else max(margins.values(), default=LEAST_MARGIN)
-    return Conditions(margin, margins, given.allow, given.a.resolve() == given.b.resolve(), asked_in(given.b))
+    return Conditions(margin, margins, given.allow, given.a.resolve() == given.b.resolve(), planned_jobs(given.b))
 
 
 def _margins(place: Path, allowed: Collection[str]) -> dict[str, float]:
     """Return the margin of each job that has two launches and more among the records of equal launches."""
     margins = {}
-    for job, launches in _launches(_records(place)).of.items():
+    for job, launches in _launches(_records(place)).items():
         if (found := mixture(launches, allowed)) is not None:
             raise CotenantError(
                 f"{job} in {place} has launches of {found}.", "Noise is the difference between equal launches."
             )
         if len(launches) > 1:
-            margins[job] = margin_of(aa_noise([one.rate for one in launches]))
+            margins[job] = margin_of(aa_noise(rates_of(launches)))
     if not margins:
         raise CotenantError(f"{place} has no job with two launches.", "Noise is the difference between equal launches.")
     return margins

@@ -16,39 +16,42 @@ from cotenant.launch.start import Options
 from cotenant.launch.suite import SuiteRun
 from cotenant.machine.facts import machine_facts
 from cotenant.machine.topology import Machine, discover
-from cotenant.results.detail import Detail
-from cotenant.results.launches import Launches, difference_of, launches_of, said_of_difference
-from cotenant.results.read import read_details, read_records
-from cotenant.results.row import list_of, mapping_of
-from cotenant.results.setting import differences, setting_of
+from cotenant.results.decoded import Skipped, list_of, mapping_of, text_of
+from cotenant.results.drawn import differences, setting_of
+from cotenant.results.launches import Launch, difference_of, difference_words, launches_of
+from cotenant.results.read import read_records, records_in
 from cotenant.suite.cells import expand
 from cotenant.suite.jobfile import Job
 
+Launches = dict[str, list[Launch]]
 
-def launch_again(place: Path, b: Launches, cells: Sequence[str], words: Sequence[str]) -> tuple[Launches, str | None]:
+
+def launch_again(
+    place: Path, b: Launches, cells: Sequence[str], words: Sequence[str]
+) -> tuple[Launches, list[str], str | None]:
     """Launch each cell of B as often as B did, all cells by turns, into a directory of its own; return its launches.
 
-    `words` are flags of `run`. Also returns what cut it short, if anything did. Raises CotenantError where this is not
-    the host, the devices and the software of B, or the work not B's.
+    `words` are flags of `run`. Also returns sentences on launches without a rate, and what cut it short, if anything
+    did. Raises CotenantError where this is not the host, the devices and the software of B, or the work not B's.
     """
     machine = discover()
     options = _options(place, words, machine)
     jobs = _jobs(options, cells)
     _check_setting(place, cells, options, machine)
-    for turn in range(max(len(b.of[cell]) for cell in cells)):
-        due = tuple(jobs[cell] for cell in cells if len(b.of[cell]) > turn)
+    for turn in range(max(len(b[cell]) for cell in cells)):
+        due = tuple(jobs[cell] for cell in cells if len(b[cell]) > turn)
         run = SuiteRun(replace(options, jobs=due, uid=_next_uid(b, cells) + turn), machine)
         run.settle()
         if turn == 0:
             _tell("\n".join(run.heading()))
         report = run.run(_tell)
-        again = launches_of(read_records([options.places.output]).frame)
-        _check_work(b, again, cells)
+        repeated, left_out = launches_of(read_records([options.places.output]).frame)
+        _check_work(b, repeated, cells)
         if report.interrupted:
-            return again, report.interrupted
-    for line in again.left_out:
+            return repeated, left_out, report.interrupted
+    for line in left_out:
         _tell(f"cotenant: {line}")
-    return again, None
+    return repeated, left_out, None
 
 
 def _tell(line: str) -> None:
@@ -90,20 +93,21 @@ def _jobs(options: Options, cells: Sequence[str]) -> dict[str, Job]:
 
 
 def _next_uid(b: Launches, cells: Sequence[str]) -> int:
-    return 1 + max(one.run_id for cell in cells for one in b.of[cell])
+    return 1 + max(one.run_id for cell in cells for one in b[cell])
 
 
 def _check_setting(place: Path, cells: Sequence[str], options: Options, machine: Machine) -> None:
     """Raise CotenantError unless B ran on this host, with these devices and this software, and from a file so named."""
     now = _host_and_versions(machine_facts(machine, CHECKOUT))
-    for detail in read_details([place]):
-        if not isinstance(detail, Detail) or detail.row.name not in cells:
+    for record in records_in([place]):
+        if isinstance(record, Skipped) or record.at("name") not in cells:
             continue
-        if detail.row.suite not in ("", options.suite.name):
+        suite = text_of(record.at("suite"))
+        if suite not in ("", options.suite.name):
             raise CotenantError(
-                f"B is of the suite {detail.row.suite}, not {options.suite.name}.", "Name B's own: -- --jobs FILE."
+                f"B is of the suite {suite}, not {options.suite.name}.", "Name B's own: -- --jobs FILE."
             )
-        if found := differences(_host_and_versions(detail.machine), now):
+        if found := differences(_host_and_versions(mapping_of(record.at("machine"))), now):
             raise CotenantError(f"This is not what B ran on: {'; '.join(found)}.", "Confirm where B was measured.")
 
 
@@ -116,11 +120,11 @@ def _host_and_versions(machine: Mapping[str, Any]) -> dict[str, str]:
     return versions | known | {"accelerators": ", ".join(names) or "none"}
 
 
-def _check_work(b: Launches, again: Launches, cells: Sequence[str]) -> None:
+def _check_work(b: Launches, repeated: Launches, cells: Sequence[str]) -> None:
     for cell in cells:
-        works = [one.work for launches in (b, again) for one in launches.of.get(cell, [])]
+        works = [one.work for launches in (b, repeated) for one in launches.get(cell, [])]
         if (found := difference_of(works)) is not None:
             raise CotenantError(
-                f"What ran again is not what B ran: {cell}: {said_of_difference(*found)}.",
+                f"What ran again is not what B ran: {cell}: {difference_words(*found)}.",
                 "Give the flags B was run with after --.",
             )

@@ -11,10 +11,11 @@ import polars as pl
 from cotenant.commands.flags import Parser, add_records
 from cotenant.commands.output import warn
 from cotenant.errors import EXIT_PASSED, CotenantError
-from cotenant.results.exporting import OTHER_FILE, WRITERS, observation_frames, row_frames, write
-from cotenant.results.skipped import Skipped
+from cotenant.results.columns import JOB, OBSERVATION_COLUMNS, schema
+from cotenant.results.decoded import Skipped
+from cotenant.results.exports import OTHER_FILE, WRITERS, write
+from cotenant.results.read import observation_frames, row_frames
 from cotenant.results.store import prepare_directory
-from cotenant.results.table import JOB, OBSERVATION_SCHEMA, SCHEMA
 from cotenant.suite.jobfile import matches
 
 
@@ -32,7 +33,7 @@ def main(argv: Sequence[str]) -> int:
     prepare_directory(given.out.parent, OTHER_FILE)
     export = _Export(given)
     found = observation_frames(given.places) if given.observations else row_frames(given.places)
-    write(export.chosen(found), OBSERVATION_SCHEMA if given.observations else SCHEMA, given.out, form)
+    write(export.chosen(found), schema(OBSERVATION_COLUMNS) if given.observations else schema(), given.out, form)
     parts = "files or parts of them" if export.skipped > 1 else "file or part of one"
     skipped = f"; {export.skipped:,} {parts} skipped" if export.skipped else ""
     warn(f"{export.rows:,} rows in {given.out}{skipped}.")

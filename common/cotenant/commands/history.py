@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from cotenant.checkout import base_directory
@@ -12,11 +12,10 @@ from cotenant.errors import EXIT_PASSED, CotenantError, did_you_mean
 from cotenant.report import history_text
 from cotenant.report.history import Series, series_of
 from cotenant.report.reader import may_leave
-from cotenant.results.detail import Detail
-from cotenant.results.entry import Entry, entries_of
-from cotenant.results.history import History, add_to_history, read_history
-from cotenant.results.read import read_details
-from cotenant.results.skipped import Skipped, said_of_skipped
+from cotenant.results.decoded import Skipped, skipped_sentences
+from cotenant.results.history import Entry, History, add_to_history, entries_of, read_history
+from cotenant.results.read import records_in
+from cotenant.results.table import Table, joined, tables
 from cotenant.stats.comparison import LEAST_MARGIN
 
 FILE = "history.jsonl"
@@ -41,9 +40,10 @@ def _add(argv: Sequence[str]) -> int:
     parser = _parser("add", "Append the launches of these records that the history does not hold yet.")
     parser.add_argument("places", metavar="DIR", type=Path, nargs="+", help="where records are; searched recursively")
     given = parser.parse_words(argv)
-    skipped: list[Skipped] = []
-    entries, unkept = entries_of(_details(given.places, skipped))
-    for line in (*said_of_skipped(skipped), *(f"{one.launch}: {one.reason} Not added." for one in unkept)):
+    found = list(tables(records_in(given.places)))
+    entries, unkept = entries_of(joined([part for part in found if isinstance(part, Table)]))
+    skipped = [part for part in found if isinstance(part, Skipped)]
+    for line in (*skipped_sentences(skipped), *(f"{one.launch}: {one.reason} Not added." for one in unkept)):
         warn(line)
     if not entries and not unkept:
         places = ", ".join(map(str, given.places))
@@ -89,14 +89,6 @@ def _parser(deed: str, description: str) -> Parser:
         help=f"the history's file (default $BASE/{FILE})",
     )
     return parser
-
-
-def _details(places: list[Path], skipped: list[Skipped]) -> Iterator[Detail]:
-    for one in read_details(places):
-        if isinstance(one, Skipped):
-            skipped.append(one)
-        else:
-            yield one
 
 
 def _chosen(entries: list[Entry], patterns: Sequence[str], of: Callable[[Entry], str], what: str) -> list[Entry]:

@@ -20,10 +20,9 @@ from cotenant.report import mlbench_text as text
 from cotenant.report.matrix import COLUMNS, matrix
 from cotenant.report.mlbench_html import Page, mlbench_html
 from cotenant.report.reader import may_leave
-from cotenant.results.configurations import newest_work
-from cotenant.results.newest import newest_in
+from cotenant.results.decoded import skipped_sentences
+from cotenant.results.newest import newest_in, newest_work
 from cotenant.results.read import read_records
-from cotenant.results.skipped import said_of_skipped
 from cotenant.results.store import write_named
 from cotenant.results.targets import Target, targets_named
 from cotenant.text import printable
@@ -54,9 +53,9 @@ def main(argv: Sequence[str]) -> int:
         raise CotenantError("--price has to be a positive number.")
     targets = targets_named(given.gpu_model, CHECKOUT / "targets")
     records = read_records([given.reports])
-    notes = said_of_skipped(records.skipped)
+    notes = skipped_sentences(records.skipped)
     _say(notes)
-    newest, twice = newest_in(_of_suite(records.frame, given.name), apart=["hostname"])
+    newest, twice = newest_in(_of_suite(records.frame, given.name))
     counted, older = newest_work(newest)
     left_out = [*twice, *older, *mlbench.beside_devices(counted)]
     _say(left_out)

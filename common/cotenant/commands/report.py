@@ -18,13 +18,13 @@ from cotenant.report import interference_text, mlbench, scaling, scaling_text, s
 from cotenant.report.interference import apart, interference_blocks
 from cotenant.report.reader import may_leave
 from cotenant.report.summary import Job, Summary, scores, summarise
-from cotenant.results.configurations import newest_work
-from cotenant.results.newest import AT
+from cotenant.results.columns import JOB
+from cotenant.results.decoded import skipped_sentences
+from cotenant.results.newest import newest_work
 from cotenant.results.read import read_records
-from cotenant.results.skipped import said_of_skipped
 from cotenant.results.store import prepare_directory, write_named, write_whole
 from cotenant.results.systems import read_systems
-from cotenant.results.table import JOB, Details
+from cotenant.results.table import AT, Rows
 from cotenant.results.targets import REFERENCE, Target, save_targets, targets_named
 
 if TYPE_CHECKING:
@@ -121,11 +121,11 @@ def _check(given: argparse.Namespace) -> None:
     given.format = given.format or "text"
 
 
-def _read(given: argparse.Namespace) -> tuple[Details, list[str]]:
+def _read(given: argparse.Namespace) -> tuple[Rows, list[str]]:
     """Return the chosen records, and a sentence for each file that holds none. Raises CotenantError for no record."""
     records = read_records(given.places)
-    skipped = said_of_skipped(records.skipped)
-    if not records.details:
+    skipped = skipped_sentences(records.skipped)
+    if not len(records.table):
         for line in skipped:
             warn(line)
         places = ", ".join(map(str, given.places))
@@ -141,7 +141,9 @@ def _read(given: argparse.Namespace) -> tuple[Details, list[str]]:
     if given.job:
         names = chosen.select(JOB).to_series().unique(maintain_order=True).to_list()
         chosen = chosen.filter(JOB.is_in(chosen_names(names, given.job, "There is no job '{}' there.")))
-    return Details(records.details.table, chosen[AT].to_list()), skipped
+    if chosen.height == frame.height:
+        return Rows.all(records.table), skipped
+    return Rows(records.table, chosen[AT].to_list()), skipped
 
 
 def _says_notes(given: argparse.Namespace) -> bool:
@@ -190,7 +192,7 @@ def _write_page(summary: Summary, skipped: Sequence[str], given: argparse.Namesp
 
 def _newest(summary: Summary) -> pl.DataFrame:
     """Return the rows that the original's formulas are of."""
-    return summary.details.table.frame[summary.details.at]
+    return summary.details.frame
 
 
 def _older(summary: Summary, targets: dict[str, Target], expected: Sequence[str] | None) -> mlbench.Score | None:

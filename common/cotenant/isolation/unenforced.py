@@ -7,17 +7,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from cotenant.isolation.backend import Counters, Location, ReadBack, Refusal, SliceEntry
+from cotenant.isolation.backend import Counters, Entry, Location, ReadBack, Refusal, RunName
 from cotenant.isolation.entry import entry_of
 from cotenant.isolation.plan import Slice
 from cotenant.isolation.processes import kill_marked
-from cotenant.isolation.runs import RunName
 
 
 class UnenforcedSlice:
     """A slice in name only: processors by affinity, or nothing at all."""
 
-    def __init__(self, run: RunName, tenant: int, entry: SliceEntry) -> None:
+    def __init__(self, run: RunName, tenant: int, entry: Entry) -> None:
         self.entry = entry
         self._run = str(run)
         self._tenant = tenant
@@ -73,8 +72,8 @@ class NoIsolation:
     def location(self) -> Location:
         return {}
 
-    def _entry(self, slice_: Slice) -> SliceEntry:
-        return SliceEntry()
+    def _entry(self, slice_: Slice) -> Entry:
+        return Entry()
 
 
 class Affinity(NoIsolation):
@@ -83,5 +82,5 @@ class Affinity(NoIsolation):
     name = "affinity"
     unenforced: tuple[str, ...] = ("nodes", "memory", "swap", "pids")
 
-    def _entry(self, slice_: Slice) -> SliceEntry:
+    def _entry(self, slice_: Slice) -> Entry:
         return entry_of(slice_, set_affinity=True)

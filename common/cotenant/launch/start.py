@@ -8,10 +8,10 @@ from pathlib import Path
 
 from cotenant.errors import CotenantError
 from cotenant.finding import Finding
+from cotenant.isolation.backend import RunName
 from cotenant.isolation.choose import Chosen
 from cotenant.isolation.memory_shares import Mems
 from cotenant.isolation.plan import Plan, Policy, Slice, plan, plan_whole, split_ranks, tenants_by_default
-from cotenant.isolation.runs import RunName
 from cotenant.launch.cache import CachePolicy, nocache_prefix
 from cotenant.launch.command import in_container, resolve_command
 from cotenant.launch.environment import added_environment, free_ports, job_variables, seed_of, whole_environment
@@ -20,7 +20,7 @@ from cotenant.launch.places import Places
 from cotenant.launch.tenant import Order
 from cotenant.machine.topology import Machine
 from cotenant.procfs import format_list
-from cotenant.results.row import SOLO
+from cotenant.results.record import SOLO
 from cotenant.suite.cells import Cell, arguments, expand, fitting
 from cotenant.suite.jobfile import Job, Suite
 from cotenant.suite.variables import expand_variables

@@ -4,23 +4,28 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from typing import Any
 
-from cotenant.report.said import tenant_of
-from cotenant.results.detail import Detail
-from cotenant.results.launches import LaunchRate, difference_of, said_of_difference, work_of
-from cotenant.results.row import Row
+import polars as pl
+
+from cotenant.results.columns import COUNTS, JOB, TENANT, equal_columns
+from cotenant.results.launches import Launch, difference_of, difference_words, work_of
+from cotenant.results.table import Rows
 from cotenant.stats.interference import Ratio, ratio
 
 NO_SLICES = "none"
 BESIDE = ("tenants", "isolation", "device")
-"""In what launches together and alone may differ: there is one tenant, and both forms of together have one alone.
+"""In what launches together and alone may differ: there is one tenant, and the launch alone is held against those
+together with slices and without.
 
-Tenants may have different devices; that each has its own again is what equal slices say.
+Tenants may have different devices; that each has its own again is what equal slices tell.
 """
 
 Rates = dict[int, float]
 """Items per second, by uid."""
+Row = dict[str, Any]
+"""What `rows_of` takes of a record."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,9 +44,24 @@ class Interference:
     tenants: Mapping[str, Ratio]
 
 
-def together(members: Iterable[Detail], launches: Iterable[LaunchRate]) -> Side:
+def rows_of(records: Rows) -> list[Row]:
+    """Return what sides are made of: the columns that have to be equal, who it is, its rate, and whether it counts."""
+    plain = {
+        "suite",
+        "hostname",
+        "run_id",
+        "slice",
+        "work",
+        "rate_items_s",
+        *(column.name for column in equal_columns().values()),
+    }
+    derived = {"who": TENANT, "job": JOB, "counts": COUNTS & (pl.col("tenants").fill_null(1) == 1)}
+    return records.columns(*plain, **derived).to_dicts()
+
+
+def together(members: Iterable[Row], launches: Iterable[Launch]) -> Side:
     """Return the rates of a job's launches."""
-    return Side({one.run_id: one.rate for one in launches}, _by_tenant(members))
+    return Side({one.run_id: one.rate for one in launches if one.rate is not None}, _by_tenant(members))
 
 
 def sliced(isolation: str) -> bool:
@@ -49,62 +69,60 @@ def sliced(isolation: str) -> bool:
     return isolation not in ("", NO_SLICES)
 
 
-def alone(solos: Sequence[Detail], members: Sequence[Detail]) -> tuple[Side, str]:
+def alone(solos: Sequence[Row], members: Sequence[Row]) -> tuple[Side, str]:
     """Return the rates of solo launches that count, and the reasons why there is none, or why some do not.
 
     They have to be of the work and of the slices of the `members`. The node's is known of a uid in which every tenant
     of the members has one.
     """
-    counted = [one for one in solos if _counts(one.row)]
-    beside = {tenant_of(one.row): one for one in members}
-    reasons = {id(one): unlike([beside.get(tenant_of(one.row), one), one]) for one in counted}
-    like = [one for one in counted if reasons[id(one)] is None]
+    counted = [row for row in solos if row["counts"]]
+    beside = {row["who"]: row for row in members}
+    reasons = [unlike([beside.get(row["who"], row), row]) for row in counted]
+    like = [row for row, reason in zip(counted, reasons, strict=True) if reason is None]
     if not like:
-        return Side({}, {}), next(iter(reasons.values()), None) or ("no launch has a rate" if solos else "")
+        return Side({}, {}), next(iter(reasons), None) or ("no launch has a rate" if solos else "")
     if (mixed := unlike([*members, *like])) is not None:
         return Side({}, {}), mixed
     tenants = _by_tenant(like)
     wanted = beside.keys()
     uids = set.intersection(*(set(tenants.get(who, ())) for who in wanted)) if wanted else set()
     others: dict[str, dict[str, None]] = defaultdict(dict)
-    for one in counted:
-        if (reason := reasons[id(one)]) is not None:
-            others[reason][tenant_of(one.row)] = None
-    said = "; ".join(f"{reason} (tenant {', '.join(who)})" for reason, who in others.items())
-    return Side({uid: sum(tenants[who][uid] for who in wanted) for uid in sorted(uids)}, tenants), said
+    for row, reason in zip(counted, reasons, strict=True):
+        if reason is not None:
+            others[reason][row["who"]] = None
+    differing = "; ".join(f"{reason} (tenant {', '.join(who)})" for reason, who in others.items())
+    return Side({uid: sum(tenants[who][uid] for who in wanted) for uid in sorted(uids)}, tenants), differing
 
 
 def interference(over: Side, under: Side) -> Interference | None:
     """Return rates together over rates alone; None where nobody has both."""
     found = {who: ratio(rates, under.tenants.get(who, {})) for who, rates in over.tenants.items()}
-    known = {who: one for who, one in found.items() if one is not None}
+    known = {who: kept for who, kept in found.items() if kept is not None}
     return Interference(ratio(over.node, under.node), known) if known else None
 
 
-def unlike(details: Collection[Detail]) -> str | None:
+def unlike(rows: Collection[Row]) -> str | None:
     """Return in what records differ, so that no ratio of their rates is one; isolation and number of tenants aside."""
-    found = difference_of([replace(work_of(one.row), benchmark=one.work) for one in details], BESIDE)
-    enforced = sorted({one.row.isolation for one in details if sliced(one.row.isolation)})
+    # The benchmark of a launch alone has another name: `work` is equal where only that differs.
+    works = {
+        tuple((word, row["work"] if word == "benchmark" else value) for word, value in work_of(row)) for row in rows
+    }
+    found = difference_of(works, BESIDE)
+    enforced = sorted({row["isolation"] for row in rows if sliced(row["isolation"])})
     if found is None and len(enforced) > 1:
         found = "isolation", " and ".join(enforced)
     if found is not None:
-        return said_of_difference(*found)
+        return difference_words(*found)
     slices: dict[str, set[str]] = defaultdict(set)
-    for one in details:
-        if one.slice:
-            slices[tenant_of(one.row)].add(one.slice)
+    for row in rows:
+        if row["slice"]:
+            slices[row["who"]].add(row["slice"])
     return "different slices" if any(len(same) > 1 for same in slices.values()) else None
 
 
-def _counts(row: Row) -> bool:
-    """Whether a launch that is this row alone has a rate."""
-    good = row.completed and not row.invalid and not row.losses_non_finite
-    return good and row.rate is not None and row.tenants in (None, 1)
-
-
-def _by_tenant(details: Iterable[Detail]) -> dict[str, Rates]:
-    found: dict[str, Rates] = defaultdict(dict)
-    for one in details:
-        if one.row.rate is not None:
-            found[tenant_of(one.row)][one.row.run_id] = one.row.rate
-    return dict(found)
+def _by_tenant(rows: Iterable[Row]) -> dict[str, Rates]:
+    rates: dict[str, Rates] = defaultdict(dict)
+    for row in rows:
+        if row["rate_items_s"] is not None:
+            rates[row["who"]][row["run_id"]] = row["rate_items_s"]
+    return dict(rates)

@@ -8,13 +8,14 @@ from dataclasses import dataclass
 import polars as pl
 
 from cotenant.report.numbers import rate
-from cotenant.results.table import SCHEMA, Details
+from cotenant.results.columns import schema
+from cotenant.results.table import Rows
 
 FLOP = "FLOP"
 """The unit of jobs that are ceilings: their rate is in operations per second."""
 SAME = ("hostname", "gpu", "isolation", "slice", "precision")
 """What a tenant and its ceiling share."""
-_MOST = pl.Schema({**{name: SCHEMA[name] for name in SAME}, "ceiling": pl.Float64(), "upper": pl.Float64()})
+_MOST = pl.Schema({**{name: schema()[name] for name in SAME}, "ceiling": pl.Float64(), "upper": pl.Float64()})
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +33,7 @@ class Compute:
     above: str = ""
 
 
-def ceilings(products: Iterable[Details]) -> pl.DataFrame:
+def ceilings(products: Iterable[Rows]) -> pl.DataFrame:
     """Return the highest product of each slice: its median FLOP/s, and the highest end of its launches' intervals."""
     found = [
         _taken(one, "rate_items_s", "interval_high_items_s", "world_size")
@@ -44,7 +45,7 @@ def ceilings(products: Iterable[Details]) -> pl.DataFrame:
     return pl.concat([pl.DataFrame(schema=_MOST), *found]).sort("ceiling").unique(SAME, keep="last")
 
 
-def compute(members: Details, most: pl.DataFrame) -> Compute | None:
+def compute(members: Rows, most: pl.DataFrame) -> Compute | None:
     """Return what the launches of a job did against these ceilings; None where no operations were counted."""
     counted = _taken(members, "tflops", "mfu").drop_nulls("tflops")
     if counted.is_empty():
@@ -62,9 +63,9 @@ def compute(members: Details, most: pl.DataFrame) -> Compute | None:
     )
 
 
-def _taken(details: Details, *names: str) -> pl.DataFrame:
+def _taken(records: Rows, *names: str) -> pl.DataFrame:
     """Return these columns of records; the precision `half` has the products of fp16."""
-    found = details.columns(*SAME, *names)
+    found = records.columns(*SAME, *names)
     return found.with_columns(pl.col("precision").replace("half", "fp16"))
 
 

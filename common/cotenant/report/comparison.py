@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, replace
 from xml.etree import ElementTree
 
 from rich.cells import cell_len
@@ -12,16 +12,25 @@ from rich.table import Table
 from rich.text import Text
 
 from cotenant.report.numbers import ABSENT, rate
-from cotenant.results.launches import Launches, LaunchRate, Work, difference_of, said_of_difference
+from cotenant.results.columns import equal_columns
+from cotenant.results.launches import Launch, difference_of, difference_words, rates_of
 from cotenant.stats.comparison import LEAST_MARGIN, Comparison, Verdict, compare
 from cotenant.stats.holm import holm
 from cotenant.text import printable
 
 HOST = "host"
-DIFFERENCES = (*(one.name for one in fields(Work)), HOST)
 CLAIMS = (Verdict.FASTER, Verdict.SLOWER)
 ALARM = 0.05
 STYLES = {Verdict.FASTER: "green", Verdict.SLOWER: "bold red", Verdict.SAME: "dim", Verdict.UNCLEAR: "yellow"}
+
+
+Side = Mapping[str, Sequence[Launch]]
+"""The launches of each job that have a rate."""
+
+
+def differences_allowed() -> list[str]:
+    """Return what may differ between two sides where that is allowed."""
+    return [*equal_columns(), HOST]
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,19 +73,19 @@ class Lines:
     lost: tuple[str, ...] = ()
 
 
-def compare_launches(a: Launches, b: Launches, conditions: Conditions) -> Lines:
+def compare_launches(a: Side, b: Side, conditions: Conditions) -> Lines:
     """Compare job by job; what has no common rate is INVALID, and the difference is named."""
-    jobs = [*a.of, *(name for name in b.of if name not in a.of)]
-    lines = tuple(_line(job, a.of.get(job, []), b.of.get(job, []), conditions) for job in jobs)
-    ran_in_b = {*b.of, *conditions.asked_of_b}
-    lost = tuple(job for job, launches in a.of.items() if launches and not b.of.get(job) and job in ran_in_b)
+    jobs = [*a, *(name for name in b if name not in a)]
+    lines = tuple(_line(job, a.get(job, []), b.get(job, []), conditions) for job in jobs)
+    ran_in_b = {*b, *conditions.asked_of_b}
+    lost = tuple(job for job, launches in a.items() if launches and not b.get(job) and job in ran_in_b)
     return Lines(lines, _alarm(lines), lost)
 
 
-def mixture(launches: Sequence[LaunchRate], allowed: Collection[str] = ()) -> str | None:
+def mixture(launches: Sequence[Launch], allowed: Collection[str] = ()) -> str | None:
     """Say in what launches of one side differ, so that they have no common rate."""
     if (found := difference_of([one.work for one in launches])) is not None:
-        return said_of_difference(*found)
+        return difference_words(*found)
     hosts = _hosts(launches)
     return f"several hosts: {' and '.join(hosts)} (--allow {HOST})" if len(hosts) > 1 and HOST not in allowed else None
 
@@ -113,12 +122,12 @@ def _alarm(lines: Sequence[Line]) -> bool | None:
     return any(p < ALARM for p in adjusted) if adjusted else None
 
 
-def _line(job: str, a: list[LaunchRate], b: list[LaunchRate], conditions: Conditions) -> Line:
+def _line(job: str, a: Sequence[Launch], b: Sequence[Launch], conditions: Conditions) -> Line:
     side_a, side_b = _middle(a), _middle(b)
     if (reason := _incomparable(a, b, conditions)) is not None:
         return Line(job, Verdict.INVALID, side_a, side_b, None, reason)
     margin = conditions.margins.get(job, conditions.margin)
-    found = compare([one.rate for one in a], [one.rate for one in b], margin)
+    found = compare(rates_of(a), rates_of(b), margin)
     notes = ["A and B are the same launches"] if conditions.one_place else []
     if found.verdict is Verdict.UNCLEAR:
         more = found.launches_needed
@@ -128,7 +137,7 @@ def _line(job: str, a: list[LaunchRate], b: list[LaunchRate], conditions: Condit
     return Line(job, found.verdict, side_a, side_b, found, "; ".join([*notes, *_notes(a, b)]))
 
 
-def _incomparable(a: Sequence[LaunchRate], b: Sequence[LaunchRate], conditions: Conditions) -> str | None:
+def _incomparable(a: Sequence[Launch], b: Sequence[Launch], conditions: Conditions) -> str | None:
     """Say why two sides cannot be compared."""
     if not a or not b:
         where = "both sides" if not a and not b else "A" if not a else "B"
@@ -137,21 +146,23 @@ def _incomparable(a: Sequence[LaunchRate], b: Sequence[LaunchRate], conditions: 
         if (found := mixture(launches, conditions.allowed)) is not None:
             return f"{side} has launches of {found}; name a directory of one"
     if (difference := difference_of([one.work for one in (*a, *b)], conditions.allowed)) is not None:
-        return f"{said_of_difference(*difference)} (--allow {difference[0]})"
+        return f"{difference_words(*difference)} (--allow {difference[0]})"
     return None if conditions.one_place else _copied(a, b)
 
 
-def _copied(a: Sequence[LaunchRate], b: Sequence[LaunchRate]) -> str | None:
+def _copied(a: Sequence[Launch], b: Sequence[Launch]) -> str | None:
     """Say which launches stand on both sides: no two of a host begin at the same moment."""
     known = {(one.host, one.start_time) for one in a if one.start_time}
     uids = sorted({one.run_id for one in b if (one.host, one.start_time) in known})
     return f"the same launches stand on both sides: repetition {', '.join(map(str, uids))} of B" if uids else None
 
 
-def _notes(a: Sequence[LaunchRate], b: Sequence[LaunchRate]) -> list[str]:
+def _notes(a: Sequence[Launch], b: Sequence[Launch]) -> list[str]:
     """Say what does not stand against a comparison, but is to be known of it."""
     notes = []
-    unknown = [side for side, launches in (("A", a), ("B", b)) if not all(one.work.benchmark for one in launches)]
+    unknown = [
+        side for side, launches in (("A", a), ("B", b)) if not all(dict(one.work)["benchmark"] for one in launches)
+    ]
     if unknown:
         notes.append(f"what {' and '.join(unknown)} ran is not known")
     hosts = [" and ".join(_hosts(launches)) for launches in (a, b)]
@@ -160,12 +171,12 @@ def _notes(a: Sequence[LaunchRate], b: Sequence[LaunchRate]) -> list[str]:
     return notes
 
 
-def _hosts(launches: Sequence[LaunchRate]) -> list[str]:
+def _hosts(launches: Sequence[Launch]) -> list[str]:
     return sorted({one.host for one in launches if one.host})
 
 
-def _middle(launches: Sequence[LaunchRate]) -> float | None:
-    ordered = sorted(one.rate for one in launches)
+def _middle(launches: Sequence[Launch]) -> float | None:
+    ordered = sorted(rates_of(launches))
     middle = len(ordered) // 2
     return (ordered[middle] if len(ordered) % 2 else sum(ordered[middle - 1 : middle + 1]) / 2) if ordered else None
 

@@ -5,19 +5,20 @@ from __future__ import annotations
 import itertools
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
-from cotenant.results.entry import Entry
+from cotenant.results.columns import equal_columns
+from cotenant.results.drawn import CHECKOUT, differences
+from cotenant.results.history import FIRST_WORDS, Entry
 from cotenant.results.launches import Work, told_apart
-from cotenant.results.setting import CHECKOUT, differences
 from cotenant.stats.changes import change_points
 from cotenant.stats.launches import AcrossLaunches, across_launches
 from cotenant.stats.trend import Trend, trend
 
-ALL = tuple(one.name for one in fields(Work))
-LATER = ("cache", "processors")
-"""Columns of a work that older entries do not have."""
+SOFTWARE = "software"
+"""Another version of torch is no other work: to see what it changes is the point."""
 NEWEST = 1000
 """Of a longer series the newest launches are described: a trend looks at every pair of them."""
 
@@ -57,7 +58,7 @@ class Series:
     host: str
     device: str
     unit: str
-    work: Work
+    work: Mapping[str, Any]
     starts: tuple[datetime, ...]
     rates: tuple[float, ...]
     level: AcrossLaunches | None
@@ -85,27 +86,34 @@ def series_of(entries: Iterable[Entry], margin: float) -> tuple[Series, ...]:
 
 
 def _by_work(entries: Sequence[Entry]) -> dict[Work, list[Entry]]:
-    """Group entries by equal work, of which another version of torch is none: to see what it changes is the point.
+    """Group entries by equal work, whatever their version of torch.
 
     A launch without a rate may know little of its work: it stands with the newest work that it does not contradict. So
-    does one from before there were columns for the cache policy and the processors, where all else is equal.
+    does one from before there was a column for what is compared today, where all else is equal.
     """
-    newest = {replace(entry.work, software=""): None for entry in reversed(entries) if entry.rate is not None}
-    whole_first = sorted(newest, key=lambda work: (work.cache == "") + (work.processors is None))
+    later = [word for word in equal_columns() if word not in FIRST_WORDS]
+    newest = {_work(entry): None for entry in reversed(entries) if entry.rate is not None}
+    whole_first = sorted(newest, key=lambda work: sum(value in ("", None) for word, value in work if word in later))
     works: dict[Work, list[Entry]] = {}
     for entry in sorted(entries, key=lambda entry: entry.rate is None):
-        work = replace(entry.work, software="")
-        work = next((known for known in whole_first if _agree(work, known, LATER)), work)
+        work = _work(entry)
+        work = next((known for known in whole_first if _agree(work, known, later)), work)
         if entry.rate is None:
-            work = next((known for known in reversed(works) if _agree(work, known, ALL)), work)
+            work = next((known for known in reversed(works) if _agree(work, known, equal_columns())), work)
         works.setdefault(work, []).append(entry)
     return works
 
 
-def _agree(work: Work, known: Work, untold: Collection[str]) -> bool:
-    """Are they equal but for columns among `untold` that `work` lacks?"""
-    pairs = ((one.name, getattr(work, one.name), getattr(known, one.name)) for one in fields(Work))
-    return all(mine == other or (name in untold and mine in ("", None)) for name, mine, other in pairs)
+def _work(entry: Entry) -> Work:
+    """Return an entry's work but for its software."""
+    known = entry.work | {SOFTWARE: ""}
+    return tuple((word, known.get(word, column.default)) for word, column in equal_columns().items())
+
+
+def _agree(work: Work, known: Work, unknown: Collection[str]) -> bool:
+    """Are they equal but for words among `unknown` that `work` lacks?"""
+    pairs = zip(work, known, strict=True)
+    return all(mine == other or (word in unknown and mine in ("", None)) for (word, mine), (_, other) in pairs)
 
 
 def _series(launches: Sequence[Entry], work: Work, label: str, margin: float) -> Series:
@@ -121,7 +129,7 @@ def _series(launches: Sequence[Entry], work: Work, label: str, margin: float) ->
         host=last.host,
         device=last.device,
         unit=next((one.unit for one in reversed(launches) if one.unit), ""),
-        work=replace(work, software=kept[-1].work.software if kept else ""),
+        work=dict(work) | {SOFTWARE: kept[-1].work[SOFTWARE] if kept else ""},
         starts=tuple(one.start for one in kept),
         rates=rates,
         level=across_launches(rates[since:]) if rates else None,

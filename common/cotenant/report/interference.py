@@ -7,9 +7,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
-from cotenant.report.alone import NO_SLICES, Side, alone, sliced, together, unlike
+from cotenant.report.alone import NO_SLICES, Row, Side, alone, rows_of, sliced, together, unlike
 from cotenant.report.summary import Job, Summary
-from cotenant.results.detail import Detail
 from cotenant.results.identity import natural
 from cotenant.stats.interference import Ratio, mean_ratio, ratio
 from cotenant.stats.launches import AcrossLaunches, across_launches
@@ -67,9 +66,11 @@ def interference_blocks(summary: Summary) -> list[Block]:
         if job.group != "all":
             groups[job.suite, job.host][job.name].append(job)
     blocks = []
+    solos: dict[tuple[str, str, str], list[Row]] = defaultdict(list)
+    for row in rows_of(summary.solos):
+        solos[row["suite"], row["hostname"], row["job"]].append(row)
     for (suite, host), jobs in groups.items():
-        solos = [one for one in summary.solos if (one.row.suite, one.row.hostname) == (suite, host)]
-        found = [_lines(same, [one for one in solos if one.row.job == name]) for name, same in jobs.items()]
+        found = [_lines(same, solos[suite, host, name]) for name, same in jobs.items()]
         lines = tuple(chain.from_iterable(found))
         if lines:
             blocks.append(_block(suite, host, lines))
@@ -103,7 +104,7 @@ def _block(suite: str, host: str, lines: tuple[Line, ...]) -> Block:
     return Block(suite, host, lines, len(nodes), *means)
 
 
-def _lines(jobs: Sequence[Job], solos: Sequence[Detail]) -> Iterator[Line]:
+def _lines(jobs: Sequence[Job], solos: Sequence[Row]) -> Iterator[Line]:
     """Yield the lines of the jobs of one name: with and without slices, paired where their work is equal."""
     without = [job for job in jobs if job.isolation == NO_SLICES]
     pairs: list[tuple[Job | None, Job | None, list[str]]] = []
@@ -120,7 +121,8 @@ def _lines(jobs: Sequence[Job], solos: Sequence[Detail]) -> Iterator[Line]:
 
 def _partner(job: Job, without: Sequence[Job]) -> tuple[Job | None, list[str]]:
     """Return the job that did the same without slices, and what there is to say where there is none."""
-    reasons = {id(one): unlike([*job.members, *one.members]) for one in without}
+    mine = rows_of(job.members)
+    reasons = {id(other): unlike([*mine, *rows_of(other.members)]) for other in without}
     # Of one that never finished nothing is known but its name.
     for one in sorted(without, key=lambda one: not one.members):
         if reasons[id(one)] is None:
@@ -129,12 +131,12 @@ def _partner(job: Job, without: Sequence[Job]) -> tuple[Job | None, list[str]]:
 
 
 def _of_pair(
-    with_: Job | None, without: Job | None, solos: Sequence[Detail], notes: Sequence[str], one_of: int
+    with_: Job | None, without: Job | None, solos: Sequence[Row], notes: Sequence[str], one_of: int
 ) -> Iterator[Line]:
     jobs = [job for job in (with_, without) if job is not None]
-    members = [one for job in jobs for one in job.members]
-    lone, reason = alone([one for one in solos if sliced(one.row.isolation)], members)
-    unsliced_lone, _ = alone([one for one in solos if one.row.isolation == NO_SLICES], members)
+    members = [row for job in jobs for row in rows_of(job.members)]
+    lone, reason = alone([row for row in solos if sliced(row["isolation"])], members)
+    unsliced_lone, _ = alone([row for row in solos if row["isolation"] == NO_SLICES], members)
     in_slices, loose = (_side(job) for job in (with_, without))
     said = [
         *notes,
@@ -162,7 +164,7 @@ def _of_pair(
 
 
 def _side(job: Job | None) -> Side:
-    return Side({}, {}) if job is None else together(job.members, job.rates)
+    return Side({}, {}) if job is None else together(rows_of(job.members), job.rates)
 
 
 def _across(rates: dict[int, float]) -> AcrossLaunches | None:

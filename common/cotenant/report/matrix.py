@@ -8,12 +8,12 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from cotenant.results.columns import COUNTS
 from cotenant.results.identity import natural
-from cotenant.results.table import GOOD
 
 STEPS = ((0.9, "green"), (0.8, "yellow"), (0.7, "dark_orange"), (0.0, "red"))
 RATE = "rate_mean_items_s"
-COLUMNS = ("hostname", "vcd", "group", "completed", "invalid", "losses_non_finite", RATE)
+COLUMNS = ("hostname", "vcd", "group", "completed", "invalid", "losses_non_finite", "rate_items_s", RATE)
 
 Shares = tuple[float, float, float]
 """Of the mean, the least and the greatest of some records' rates."""
@@ -33,7 +33,7 @@ def matrix(records: pl.DataFrame) -> tuple[list[str], list[MatrixRow]]:
     `records` has COLUMNS, and `job`: what a row is called. Where they are of several hosts, a device is `host:device`.
     """
     rate = pl.col(RATE)
-    grouped = records.filter(GOOD, pl.col("group") != "all", rate.is_not_null()).group_by(
+    grouped = records.filter(COUNTS, pl.col("group") != "all", rate.is_not_null()).group_by(
         "job", "hostname", "vcd", maintain_order=True
     )
     found = grouped.agg(mean=rate.mean(), least=rate.min(), most=rate.max())

@@ -6,9 +6,9 @@ from collections import defaultdict
 from collections.abc import Sequence
 from statistics import fmean
 
-from cotenant.results.detail import Detail
-from cotenant.results.meters import HOST, Meter
-from cotenant.results.table import Details
+from cotenant.results.drawn import Meter, own_meters
+from cotenant.results.read import again
+from cotenant.results.table import Rows
 
 NAMES = {
     "load_percent": ("Load", "%", 1.0),
@@ -24,18 +24,17 @@ Course = tuple[str, str, list[list[Meter]]]
 """A host, a quantity, and per launch the meters of all devices, in the unit of NAMES."""
 
 
-def courses(details: Details) -> list[Course]:
+def courses(records: Rows) -> list[Course]:
     """Return what was sampled in two launches and more, of hosts and of the devices that trained.
 
     The records of one launch hold the same samples, of all devices of the machine.
     """
     launches: dict[tuple[str, str, str, str, int], dict[tuple[str, str], Meter]] = defaultdict(dict)
     hosts: dict[str, None] = {}
-    for one in sorted(details.records(), key=lambda one: one.row.start_time):
-        row = one.row
-        hosts[row.hostname] = None
-        for meter in own_meters(one):
-            launch = launches[row.hostname, row.suite, row.name, row.isolation, row.run_id]
+    for row, record in again(records.by("start_time")):
+        hosts[row["hostname"]] = None
+        for meter in own_meters(record.fields, row["vcd"]):
+            launch = launches[row["hostname"], row["suite"], row["name"], row["isolation"], row["run_id"]]
             launch.setdefault((meter.quantity, meter.of), meter)
     found = []
     for host in hosts:
@@ -47,17 +46,10 @@ def courses(details: Details) -> list[Course]:
     return found
 
 
-def device_load_percent(details: Details) -> float | None:
+def device_load_percent(records: Rows) -> float | None:
     """Return the mean load of the tenants' own devices while they were timed; None where no device told it."""
-    own = (meter for one in details.records() for meter in own_meters(one))
-    loads = [meter.mean for meter in own if meter.quantity == "load_percent"]
+    loads = records.columns("device_load_percent")["device_load_percent"].drop_nulls().to_list()
     return fmean(loads) if loads else None
-
-
-def own_meters(detail: Detail) -> list[Meter]:
-    """Return what a record's meters hold of its host and of the devices that it trained on."""
-    own = (HOST, *detail.row.vcd.split(","))
-    return [meter for meter in detail.meters if meter.of in own]
 
 
 def mean_of(course: Sequence[Sequence[Meter]]) -> float:

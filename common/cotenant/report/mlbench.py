@@ -14,13 +14,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from statistics import fmean, stdev
+from typing import Any
 
 import polars as pl
 
 from cotenant.report.matrix import RATE
+from cotenant.results.columns import COUNTS
 from cotenant.results.identity import job_and_cell
-from cotenant.results.row import Row
-from cotenant.results.table import GOOD, rows_of
 from cotenant.results.targets import Target
 
 MOST_FAILURES = 0.01
@@ -28,6 +28,7 @@ NOT_IN_PG = frozenset({"scaling"})
 CLASSIC_RUNS = 4
 CLASSIC_SPREAD = 0.05
 CLASSIC_QUANTILE = 0.8
+_HAS_RATE = COUNTS & pl.col(RATE).is_not_null()
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,21 +133,21 @@ def measured_targets(records: pl.DataFrame, limits: Mapping[str, Target]) -> dic
 
 def failures(records: pl.DataFrame) -> list[Failure]:
     """Return every record that failed, is INVALID, or whose losses are not finite."""
-    bad = records.filter(~GOOD | pl.col(RATE).is_null())
-    return [Failure(row.name, row.run_id, row.vcd, _reason(row)) for row in rows_of(bad)]
+    bad = records.filter(~_HAS_RATE)
+    return [Failure(row["name"], row["run_id"], row["vcd"], _reason(row)) for row in bad.iter_rows(named=True)]
 
 
-def _reason(row: Row) -> str:
-    if not row.completed:
-        return f"{row.outcome}: {row.message}".removesuffix(": ")
-    if row.losses_non_finite:
-        return f"{row.losses_non_finite} losses are not finite"
-    return f"INVALID: {', '.join(row.findings)}" if row.invalid else "no rate"
+def _reason(row: Mapping[str, Any]) -> str:
+    if not row["completed"]:
+        return f"{row['outcome']}: {row['message']}".removesuffix(": ")
+    if row["losses_non_finite"]:
+        return f"{row['losses_non_finite']} losses are not finite"
+    return f"INVALID: {row['findings'].replace(',', ', ')}" if row["invalid"] else "no rate"
 
 
 def beside_devices(records: pl.DataFrame) -> list[str]:
     """Return a sentence on each job whose records of the whole machine count for nothing beside those of devices."""
-    all_devices, of = pl.col("group") == "all", records.filter(GOOD, pl.col(RATE).is_not_null())
+    all_devices, of = pl.col("group") == "all", records.filter(_HAS_RATE)
     counts = of.group_by("name", maintain_order=True).agg(all_devices.sum().alias("whole"), pl.len())
     both = counts.filter(pl.col("whole") > 0, pl.col("whole") < pl.col("len")).select("name", "whole")
     return [
@@ -210,7 +211,7 @@ def _numbers(records: pl.DataFrame) -> dict[str, list[tuple[int, float]]]:
     rates: dict[str, list[tuple[int, float]]] = defaultdict(list)
     whole: dict[str, list[tuple[int, float]]] = defaultdict(list)
     efficiencies: dict[str, dict[int, list[tuple[int, float]]]] = defaultdict(lambda: defaultdict(list))
-    columns = records.filter(GOOD).select("name", "run_id", "group", "ours", "efficiency", RATE)
+    columns = records.filter(COUNTS).select("name", "run_id", "group", "ours", "efficiency", RATE)
     for name, run_id, group, ours, of_devices, rate in columns.iter_rows():
         job, cell = _parts(name)
         if job in NOT_IN_PG:

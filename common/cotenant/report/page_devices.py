@@ -9,13 +9,14 @@ import polars as pl
 
 from cotenant.report.matrix import COLUMNS, MatrixRow, matrix
 from cotenant.report.summary import Summary
+from cotenant.results.launches import Work
 
 
 def device_matrix(summary: Summary) -> tuple[list[str], list[MatrixRow]]:
     """Return the devices, and a row per job by its label: two works of one name have no common best device."""
-    works: dict[str, set[tuple[str, int | None, str]]] = defaultdict(set)
+    works: dict[str, set[Work]] = defaultdict(set)
     for job in summary.jobs:
-        works[job.label] |= {(one.work.benchmark, one.work.batch_size, one.work.precision) for one in job.rates}
+        works[job.label] |= {one.work[:3] for one in job.rates}
     jobs = [
         job.members.columns(*COLUMNS).with_columns(
             job=pl.lit(job.label if len(works[job.label]) < 2 else f"{job.label} of {job.suite} on {job.host}")

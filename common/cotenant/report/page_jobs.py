@@ -11,15 +11,15 @@ from statistics import fmean
 import polars as pl
 from markupsafe import Markup
 
-from cotenant.report.meters import NAMES, own_meters
+from cotenant.report.meters import NAMES
 from cotenant.report.numbers import at_most, interval, percent, rate
 from cotenant.report.page_pictures import Picture, over_time_pictures
 from cotenant.report.pictures.strips import Strip, strips
 from cotenant.report.pictures.timeline import timeline
-from cotenant.report.said import tenant_of
 from cotenant.report.summary import Estimate, Job, Summary
-from cotenant.results.detail import Detail
-from cotenant.results.meters import DEVICE_QUANTITIES
+from cotenant.results.drawn import DEVICE_QUANTITIES, Drawn, courses_of
+from cotenant.results.read import again, drawn
+from cotenant.results.table import Rows
 from cotenant.text import printable
 
 LEAST_POINTS = 20
@@ -50,8 +50,12 @@ def _card(job: Job, index: int, most: int) -> JobCard:
     assert job.node is not None
     name = f"j{index}"
     newest = max(job.rates, key=lambda one: one.start_time).run_id
-    launch = list(job.members.where(pl.col("run_id") == newest))
-    found = [_strips(job, most, f"{name}s"), _timeline(launch, f"{name}t"), *over_time_pictures(launch, name)]
+    seen = drawn(job.members)
+    launch = job.members.where(pl.col("run_id") == newest)
+    # All records of a launch hold the same samples over time.
+    courses = next((found for _, record in again(launch) if (found := courses_of(record.fields))), [])
+    shown = [_strips(job, seen, most, f"{name}s"), _timeline(launch, seen, newest, f"{name}t")]
+    shown += over_time_pictures(courses, name)
     return JobCard(
         anchor=f"job{index}",
         label=job.label,
@@ -59,8 +63,8 @@ def _card(job: Job, index: int, most: int) -> JobCard:
         rate=rate(job.node.rate),
         unit=f"{job.unit}/s" if job.unit else "items/s",
         span=span_of(job.node),
-        meters="; ".join(part for part in (_meters(job), _compute(job)) if part),
-        pictures=tuple(one for one in found if one is not None),
+        meters="; ".join(part for part in (_meters(seen), _compute(job)) if part),
+        pictures=tuple(one for one in shown if one is not None),
     )
 
 
@@ -73,18 +77,17 @@ def span_of(found: Estimate) -> str:
 
 
 def _facts(job: Job) -> str:
-    row = job.members[0].row
-    batch = f"batch {row.batch_size}" if row.batch_size is not None else ""
+    batch_size, precision = job.members.columns("batch_size", "precision").row(0)
+    batch = f"batch {batch_size}" if batch_size is not None else ""
     tenants = f"{len(job.tenants)} tenant{'s' if len(job.tenants) > 1 else ''}"
-    return " · ".join(part for part in (job.group, tenants, batch, row.precision) if part)
+    return " · ".join(part for part in (job.group, tenants, batch, precision) if part)
 
 
-def _meters(job: Job) -> str:
+def _meters(seen: Sequence[Drawn]) -> str:
     """Return what a device did on average while the launches that count were timed."""
     said = []
     for quantity in DEVICE_QUANTITIES:
-        own = (meter for one in job.members.records() for meter in own_meters(one))
-        found = [meter.mean for meter in own if meter.quantity == quantity]
+        found = [meter.mean for one in seen for meter in one.meters if meter.quantity == quantity]
         if found:
             name, unit, scale = NAMES[quantity]
             said.append(f"{name.lower()} {fmean(found) / scale:.4g} {unit}")
@@ -103,11 +106,11 @@ def _compute(job: Job) -> str:
     return f"per tenant: {', '.join(parts)}"
 
 
-def _strips(job: Job, most: int, name: str) -> Picture | None:
-    tenants: dict[str, list[Detail]] = defaultdict(list)
-    for one in job.members.records():
+def _strips(job: Job, seen: Sequence[Drawn], most: int, name: str) -> Picture | None:
+    tenants: dict[str, list[Drawn]] = defaultdict(list)
+    for one in seen:
         if one.spans.kept.any():
-            tenants[tenant_of(one.row)].append(one)
+            tenants[one.tenant].append(one)
     if not tenants:
         return None
     shown = [
@@ -115,23 +118,23 @@ def _strips(job: Job, most: int, name: str) -> Picture | None:
         for who, found in job.tenants.items()
         if who in tenants
     ]
-    drawn, thinning = strips(shown, most, name)
-    kept = sum(int(one.spans.kept.sum()) for one in job.members.records())
+    picture, thinning = strips(shown, most, name)
+    kept = sum(int(one.spans.kept.sum()) for one in seen)
     n = f"n = {kept:,} observations, {len(job.rates)} launch{'es' if len(job.rates) > 1 else ''}."
-    return Picture(Markup(drawn), "Observations", f"{n} {thinning}".strip())
+    return Picture(Markup(picture), "Observations", f"{n} {thinning}".strip())
 
 
-def _timeline(launch: Sequence[Detail], name: str) -> Picture | None:
-    drawn = timeline(launch, name)
-    if drawn is None:
+def _timeline(launch: Rows, seen: Sequence[Drawn], run_id: int, name: str) -> Picture | None:
+    of_launch = [one for one in seen if one.run_id == run_id]
+    found = timeline(of_launch, name)
+    if found is None:
         return None
-    picture, merged = drawn
-    overlaps = [one.rendezvous.overlap for one in launch if one.rendezvous is not None]
-    skews = [one.rendezvous.start_skew_ns for one in launch if one.rendezvous is not None]
-    row = launch[0].row
-    took = _seconds(row.start_time, launch[0].end_time)
+    picture, merged = found
+    overlaps = [one.meeting.overlap for one in of_launch if one.meeting is not None]
+    skews = [one.meeting.start_skew_ns for one in of_launch if one.meeting is not None]
+    took = _seconds(*launch.columns("start_time", "end_time").row(0))
     parts = [f"overlap {at_most(min(overlaps))}", f"start skew {max(skews) / 1e6:.2f} ms", took, merged]
-    return Picture(Markup(picture), f"Newest launch (R{row.run_id})", "; ".join(part for part in parts if part))
+    return Picture(Markup(picture), f"Newest launch (R{run_id})", "; ".join(part for part in parts if part))
 
 
 def _seconds(start: str, end: str) -> str:

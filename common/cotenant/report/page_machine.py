@@ -5,22 +5,27 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import polars as pl
+
 from cotenant.report.summary import Summary
+from cotenant.results.decoded import list_of, mapping_of
+from cotenant.results.read import again
 from cotenant.results.record import MOST
-from cotenant.results.row import list_of, mapping_of
+from cotenant.results.table import AT, Rows
 
 Facts = list[tuple[str, str]]
 
 
 def machines(summary: Summary) -> list[tuple[str, Facts]]:
     """Return each host's name and facts, of its newest record; what a record does not know is left out."""
-    found = summary.details
-    in_order = found.columns("hostname", "start_time").with_row_index("place").sort("start_time", maintain_order=True)
-    newest = in_order.group_by("hostname", maintain_order=True).last()
-    return [
-        (host or "an unnamed host", _facts(one.machine, one.row.isolation, one.row.gpu))
-        for host, one in ((host, found[place]) for host, place in newest.select("hostname", "place").iter_rows())
-    ]
+    in_order = summary.details.by("start_time")
+    hosts = in_order.columns("hostname", "isolation", "gpu").with_columns(pl.Series(AT, in_order.at, pl.UInt32))
+    found = []
+    for host, isolation, gpu, at in hosts.group_by("hostname", maintain_order=True).last().iter_rows():
+        record = next((record for _, record in again(Rows(in_order.table, [at]))), None)
+        machine = mapping_of(record.at("machine")) if record is not None else {}
+        found.append((host or "an unnamed host", _facts(machine, isolation, gpu)))
+    return found
 
 
 def _facts(machine: Mapping[str, Any], isolation: str, gpu: str) -> Facts:

@@ -11,8 +11,7 @@ from markupsafe import Markup
 
 from cotenant.report.meters import NAMES
 from cotenant.report.pictures.course import FEW, Line, over_time
-from cotenant.results.detail import Detail
-from cotenant.results.series import Kind, Series
+from cotenant.results.drawn import Course, Kind
 from cotenant.text import printable
 
 LEAST_LOOKS = 3
@@ -29,10 +28,8 @@ class Picture:
     caption: str
 
 
-def over_time_pictures(launch: Sequence[Detail], name: str) -> list[Picture]:
+def over_time_pictures(found: Sequence[Course], name: str) -> list[Picture]:
     """Return a picture per quantity; what the host has left only where no slice counts what it holds."""
-    # All records of a launch hold the same series.
-    found = next((one.series for one in launch if one.series), ())
     kinds = {one.kind for one in found}
     shown = [one for one in found if one.kind != "host" or kinds == {"host"}]
     return [
@@ -42,14 +39,14 @@ def over_time_pictures(launch: Sequence[Detail], name: str) -> list[Picture]:
     ]
 
 
-def _grouped(found: Sequence[Series]) -> Iterator[tuple[tuple[Kind, str], list[Series]]]:
+def _grouped(found: Sequence[Course]) -> Iterator[tuple[tuple[Kind, str], list[Course]]]:
     order = {name: index for index, name in enumerate(NAMES)}
     ordered = sorted(found, key=lambda one: (list(WHOSE).index(one.kind), order[one.quantity]))
     for key, of in groupby(ordered, key=lambda one: (one.kind, one.quantity)):
         yield key, list(of)
 
 
-def _picture(kind: Kind, quantity: str, found: Sequence[Series], name: str) -> Picture:
+def _picture(kind: Kind, quantity: str, found: Sequence[Course], name: str) -> Picture:
     quantity_name, unit, scale = NAMES[quantity]
     lines = [Line(_label(one), one.at_s, one.values / scale) for one in found]
     most = max(lines, key=lambda one: float(np.nanmax(one.values)))
@@ -65,5 +62,5 @@ def _picture(kind: Kind, quantity: str, found: Sequence[Series], name: str) -> P
     return Picture(Markup(over_time(lines, name)), f"{title}, {unit}", "; ".join(part for part in parts if part))
 
 
-def _label(one: Series) -> str:
+def _label(one: Course) -> str:
     return one.of if one.kind == "host" else f"{one.kind} {printable(one.of)}"

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+
+import polars as pl
 
 from cotenant.finding import Severity
-from cotenant.results.detail import Detail
-from cotenant.results.record import portable
-from cotenant.results.row import Row
-from cotenant.results.table import Details
+from cotenant.results.columns import TENANT
+from cotenant.results.table import Rows
 
 ABORTED = "aborted"
 SEVERITIES: tuple[Severity, ...] = ("error", "warning", "info")
@@ -43,19 +42,15 @@ class Loss:
     aborted: int = 0
 
 
-def tenant_of(row: Row) -> str:
-    """Return how a tenant is called: by its number, in the original's records by its device."""
-    return str(portable(row.vcd)) if row.tenant is None else str(row.tenant)
-
-
-def said(details: Details) -> list[Said]:
+def said(records: Rows) -> list[Said]:
     """Return the findings, the worst first; sentences that differ in their numbers only are one."""
     places: dict[tuple[Severity, str, str, str], Counter[str]] = defaultdict(Counter)
     sentences: dict[tuple[Severity, str, str, str], dict[str, None]] = defaultdict(dict)
-    for one, job, count in details.findings():
-        key = (one.severity, one.rule, _NUMBERS.sub("#", one.sentence), one.remedy)
+    counted = records.findings().group_by("severity", "rule", "sentence", "remedy", "name", maintain_order=True).len()
+    for severity, rule, sentence, remedy, job, count in counted.iter_rows():
+        key = (severity, rule, _NUMBERS.sub("#", sentence), remedy)
         places[key][job] += count
-        sentences[key][one.sentence] = None
+        sentences[key][sentence] = None
     found = [
         Said(
             severity,
@@ -72,18 +67,16 @@ def said(details: Details) -> list[Said]:
     return sorted(found, key=lambda one: SEVERITIES.index(one.severity))
 
 
-def losses(details: Iterable[Detail]) -> list[Loss]:
+def losses(records: Rows) -> list[Loss]:
     """Return the tenants that did not finish; those that another's fault ended are counted with its first."""
-    launches: dict[tuple[str, str, str, str, int], list[Row]] = defaultdict(list)
-    for one in details:
-        row = one.row
-        if not row.completed:
-            launches[row.suite, row.hostname, row.name, row.isolation, row.run_id].append(row)
+    launches: dict[tuple[str, ...], list[Loss]] = defaultdict(list)
+    lost = records.where(~pl.col("completed"))
+    columns = lost.columns("name", "run_id", TENANT, "outcome", "message", "suite", "hostname", "isolation")
+    for name, run_id, tenant, outcome, message, *place in columns.iter_rows():
+        launches[name, str(run_id), *place].append(Loss(name, run_id, tenant, outcome, message))
     found = []
-    for rows in launches.values():
-        culprits = [row for row in rows if row.outcome != ABORTED] or rows
-        aborted = len(rows) - len(culprits)
-        for row in culprits:
-            found.append(Loss(row.name, row.run_id, tenant_of(row), row.outcome, row.message, aborted))
-            aborted = 0
+    for of_launch in launches.values():
+        culprits = [loss for loss in of_launch if loss.outcome != ABORTED] or of_launch
+        aborted = len(of_launch) - len(culprits)
+        found += [replace(culprits[0], aborted=aborted), *culprits[1:]]
     return found

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from statistics import fmean, median
 
 from cotenant.errors import CotenantError
 from cotenant.findings.rules.launches import of_efficiency
 from cotenant.report.summary import Job
 from cotenant.report.tables import family
-from cotenant.results.detail import Detail
-from cotenant.results.launches import Work
+from cotenant.results.launches import difference_of, rates_of
+from cotenant.results.table import Rows
 from cotenant.stats.launches import AcrossLaunches, across_launches
 from cotenant.stats.scaling import Scaled, scaling
 
@@ -38,7 +38,10 @@ class Series:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Point:
-    """One cell of a series: `rates` in items per second over all ranks, one a launch; what it is `worth`."""
+    """One cell of a series: `rates` in items per second over all ranks, one a launch; what it is `worth`.
+
+    `newest` is the record of the newest launch.
+    """
 
     series: Series
     nodes: int
@@ -47,7 +50,7 @@ class Point:
     rates: tuple[float, ...]
     across: AcrossLaunches
     worth: Scaled
-    newest: Detail
+    newest: Rows
 
     @property
     def key(self) -> str:
@@ -89,17 +92,18 @@ def curves(jobs: Iterable[Job]) -> Curves:
     """
     cells: dict[tuple[Series, int, int], list[Job]] = defaultdict(list)
     for job in jobs:
-        if job.group == "all" and job.rates and (place := _place(job.members[0])) is not None:
+        if job.group == "all" and job.rates and (place := _place(job)) is not None:
             cells[place].append(job)
     found: Curves = defaultdict(list)
     for (series, nodes, devices), members in sorted(
         cells.items(), key=lambda item: (item[0][1] * item[0][2], item[0][1])
     ):
         _check_equal(f"{nodes}n{devices}g of {series}", members)
-        rates = tuple(one.rate for job in members for one in job.rates)
+        rates = tuple(rate for job in members for rate in rates_of(job.rates))
         alone = next(({1: point.rates} for point in found[series] if point.total_devices == 1), {})
         worth = scaling(alone | {nodes * devices: rates})[-1]
-        newest = max((job.members.newest for job in members), key=lambda one: one.row.start_time)
+        of_job = (job.members.by("start_time", descending=True) for job in members)
+        newest = max((Rows(one.table, one.at[:1]) for one in of_job), key=lambda one: one.columns("start_time").item())
         point = Point(series, nodes, devices, members[0].name, rates, across_launches(rates), worth, newest)
         found[series].append(point)
     several = {series: points for series, points in found.items() if len(points) > 1}
@@ -138,31 +142,32 @@ def doubtful(found: Curves) -> list[str]:
     return said
 
 
-def _place(detail: Detail) -> tuple[Series, int, int] | None:
+def _place(job: Job) -> tuple[Series, int, int] | None:
     """Return a cell's series, nodes and devices per node; None where its record does not know how many took part."""
-    row, cell = detail.row, detail.cell
-    total = cell.world_size or (len(row.vcd.split(",")) if not row.ours else None)
-    if total is None or total % cell.nodes:
+    row = job.members.frame.row(0, named=True)
+    total, nodes = row["world_size"] or (None if row["ours"] else len(row["vcd"].split(","))), row["nodes"]
+    if total is None or total % nodes:
         return None
-    per_device = cell.batch_size_per_device
-    parallelism = cell.parallelism or "ddp"
-    series = Series(cell.model or family(row.name), per_device, row.precision, parallelism, cell.input, row.unit)
-    return series, cell.nodes, total // cell.nodes
+    series = Series(
+        model=row["model"] or family(row["name"]),
+        batch_size_per_device=row["batch_size_per_device"],
+        precision=row["precision"],
+        parallelism=row["parallelism"] or "ddp",
+        input=row["input"],
+        unit=row["unit"],
+    )
+    return series, nodes, total // nodes
 
 
 def _check_equal(key: str, members: Sequence[Job]) -> None:
-    works = [job.work for job in members if job.work is not None]
-    for name in (one.name for one in fields(Work)):
-        values = sorted({str(getattr(work, name)) for work in works if getattr(work, name) not in (None, "")})
-        if len(values) > 1:
-            jobs = ", ".join(dict.fromkeys(job.label for job in members))
-            what = (
-                "benchmarks or arguments" if name == "benchmark" else f"{name.replace('_', ' ')} {' and '.join(values)}"
-            )
-            raise CotenantError(
-                f"Two configurations stand under {key}: different {what} ({jobs}).",
-                "--job NAME picks one, or name a directory that holds one of them only.",
-            )
+    if (difference := difference_of([job.work for job in members if job.work is not None])) is not None:
+        name, values = difference
+        jobs = ", ".join(dict.fromkeys(job.label for job in members))
+        what = "benchmarks or arguments" if name == "benchmark" else f"{name.replace('_', ' ')} {values}"
+        raise CotenantError(
+            f"Two configurations stand under {key}: different {what} ({jobs}).",
+            "--job NAME picks one, or name a directory that holds one of them only.",
+        )
     hosts = sorted({job.host for job in members})
     if len(hosts) > 1:
         raise CotenantError(

@@ -11,6 +11,7 @@ from statistics import fmean
 
 from cotenant.report.numbers import ABSENT
 from cotenant.report.scaling import Curves, Point, of_one_series
+from cotenant.results.read import drawn
 from cotenant.stats.interval import half_width
 from cotenant.stats.launches import INTERVAL_LAUNCHES
 from cotenant.text import printable
@@ -104,5 +105,5 @@ def rates_of(point: Point) -> Sequence[float]:
     """Return the rates that `Iter` lines are of, in items per second over all ranks."""
     if point.across.n >= INTERVAL_LAUNCHES:
         return point.rates
-    observed = [float(one) for one in point.newest.spans.rates if math.isfinite(one)]
+    observed = [float(one) for seen in drawn(point.newest) for one in seen.spans.rates if math.isfinite(one)]
     return observed or point.rates

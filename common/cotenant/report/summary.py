@@ -15,15 +15,14 @@ from typing import Any
 
 import polars as pl
 
-from cotenant.report.alone import Interference, alone, interference, sliced, together
+from cotenant.report.alone import Interference, Row, alone, interference, rows_of, sliced, together
 from cotenant.report.ceilings import FLOP, Compute, ceilings, compute
 from cotenant.report.mlbench import NOT_IN_PG
 from cotenant.report.said import ABORTED, SEVERITIES, Loss, Said, losses, said
-from cotenant.results.detail import Detail
 from cotenant.results.identity import natural
-from cotenant.results.launches import Launch, LaunchRate, Work, launches_in, left_out, told_apart
-from cotenant.results.newest import AT, newest_in
-from cotenant.results.table import Details, Table
+from cotenant.results.launches import Launch, Work, launches_in, rates_of, told_apart, why_left_out
+from cotenant.results.newest import newest_in
+from cotenant.results.table import AT, Rows, Table
 from cotenant.results.targets import Target
 from cotenant.stats.fairness import fairness
 from cotenant.stats.launches import across_launches
@@ -60,7 +59,7 @@ class Evenness:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Job:
-    """One line. `node` is None where no launch counts; `members` are the details of the launches that do.
+    """One line. `node` is None where no launch counts; `members` are the records of `rates`, the launches that do.
 
     `isolation` is empty where records do not know it. `interference` is held against the rates of tenants alone in
     their slices, without isolation, too.
@@ -82,8 +81,8 @@ class Job:
     findings: Mapping[str, int]
     gpus: tuple[str, ...]
     work: Work | None
-    rates: tuple[LaunchRate, ...]
-    members: Details
+    rates: tuple[Launch, ...]
+    members: Rows
     interference: Interference | None = None
     compute: Compute | None = None
 
@@ -92,39 +91,35 @@ class Job:
 class Summary:
     """Everything a report says; `notes` are sentences on what was left out and why.
 
-    `details` are those of the launches of all tenants, `solos` those of one tenant alone.
+    `details` are the records of launches of all tenants, `solos` those of one tenant alone.
     """
 
     jobs: tuple[Job, ...]
     findings: tuple[Said, ...]
     losses: tuple[Loss, ...]
     notes: tuple[str, ...]
-    details: Details
-    solos: Details
+    details: Rows
+    solos: Rows
 
 
-def summarise(details: Iterable[Detail]) -> Summary:
+def summarise(records: Rows) -> Summary:
     """Return the lines of all jobs, in the order of their first record; the newest record of each tenant counts."""
-    table = details.table if isinstance(details, Details) else Table.of(details)
-    at = pl.Series(AT, details.at if isinstance(details, Details) else range(table.frame.height), pl.UInt32)
-    chosen = table.frame if len(at) == table.frame.height else table.frame[at]
-    newest, notes = newest_in(chosen, apart=["hostname"])
-    newest = newest.with_columns(at.gather(newest[AT]))
+    newest, notes = newest_in(records.frame.with_columns(pl.Series(AT, records.at, pl.UInt32)))
+    table = records.table
     by_host: dict[tuple[str, str], list[Launch]] = defaultdict(list)
-    for launch in launches_in(newest, apart=["hostname"]):
+    for launch in launches_in(newest):
         by_host[launch.suite, launch.host].append(launch)
     jobs: list[Job] = []
     for launches in by_host.values():
         shared, lone = ([one for one in launches if one.solo == solo] for solo in (False, True))
-        notes += [left_out(one) for one in (*shared, *lone) if one.flaw is not None]
-        in_slices = Details(table, [at for one in lone if sliced(one.isolation) for at in one.at])
+        notes += [why_left_out(one) for one in (*shared, *lone) if one.flaw is not None]
+        in_slices = rows_of(Rows(table, [at for one in lone if sliced(one.isolation) for at in one.at]))
         jobs += _with_solos(_jobs(table, shared), in_slices)
     jobs = _with_compute(jobs)
     notes += [f"{job.label}: {job.compute.above}" for job in jobs if job.compute is not None and job.compute.above]
-    kept, solos = (Details(table, _numbers(newest, pl.col("solo") == solo)) for solo in (False, True))
-    everything = Details(table, [*kept.at, *solos.at])
-    lost = everything.where(~pl.col("completed"))
-    return Summary(tuple(jobs), tuple(said(everything)), tuple(losses(lost)), tuple(notes), kept, solos)
+    kept, solos = (Rows(table, _numbers(newest, pl.col("solo") == solo)) for solo in (False, True))
+    everything = Rows(table, [*kept.at, *solos.at])
+    return Summary(tuple(jobs), tuple(said(everything)), tuple(losses(everything)), tuple(notes), kept, solos)
 
 
 def _numbers(frame: pl.DataFrame, chosen: pl.Expr) -> list[int]:
@@ -167,7 +162,7 @@ def scores(
 
 def per_tenant(job: Job) -> dict[int, float]:
     """Return the mean rate of a tenant, of each launch by its uid."""
-    return {one.run_id: one.rate / one.members for one in job.rates}
+    return {one.run_id: one.rate / len(one.rates) for one in job.rates if one.rate is not None}
 
 
 def _jobs(table: Table, launches: Sequence[Launch]) -> list[Job]:
@@ -176,29 +171,30 @@ def _jobs(table: Table, launches: Sequence[Launch]) -> list[Job]:
         by_name[one.job].append(one)
     lines: list[tuple[str, Job]] = []
     for name, of_job in by_name.items():
-        works = list(dict.fromkeys(one.rate.work for one in of_job if one.rate))
+        works = list(dict.fromkeys(one.work for one in of_job if one.rate is not None))
         by_isolation: dict[str, list[Launch]] = defaultdict(list)
         for one in of_job:
             by_isolation[one.isolation].append(one)
         for isolation, of_isolation in by_isolation.items():
-            own: list[Work | None] = [one for one in works if one.isolation == isolation] or [None]
+            own: list[Work | None] = [work for work in works if dict(work)["isolation"] == isolation] or [None]
             for index, work in enumerate(own):
                 # Launches without a rate have no work to be told apart by: they stand with the first.
-                of_line = [one for one in of_isolation if (one.rate.work == work if one.rate else index == 0)]
+                of_line = [one for one in of_isolation if (one.work == work if one.rate is not None else index == 0)]
                 label = _label(name, work, works, isolation if len(by_isolation) > 1 else "")
                 lines.append((min(one.start_time for one in of_line), _job(table, label, work, of_line)))
     return [line for _, line in sorted(lines, key=lambda pair: pair[0])]
 
 
-def _with_solos(jobs: Iterable[Job], solos: Details) -> Iterator[Job]:
+def _with_solos(jobs: Iterable[Job], solos: Iterable[Row]) -> Iterator[Job]:
     """Yield the jobs held against their solo launches in slices."""
-    by_job: dict[str, list[Detail]] = defaultdict(list)
-    for one in solos:
-        by_job[one.row.job].append(one)
+    by_job: dict[str, list[Row]] = defaultdict(list)
+    for row in solos:
+        by_job[row["job"]].append(row)
     for job in jobs:
         if job.name in by_job:
-            in_slices, _ = alone(by_job[job.name], job.members)
-            job = replace(job, interference=interference(together(job.members, job.rates), in_slices))
+            members = rows_of(job.members)
+            in_slices, _ = alone(by_job[job.name], members)
+            job = replace(job, interference=interference(together(members, job.rates), in_slices))
         yield job
 
 
@@ -210,7 +206,6 @@ def _with_compute(jobs: Sequence[Job]) -> list[Job]:
 
 def _job(table: Table, label: str, work: Work | None, launches: Sequence[Launch]) -> Job:
     counted = sorted((one for one in launches if one.rate is not None), key=lambda one: one.run_id)
-    rates = [one.rate for one in launches if one.rate is not None]
     tenants, members = _by_tenant(counted)
     overlaps = [one.overlap for one in counted if one.overlap is not None]
     first = launches[0]
@@ -221,7 +216,7 @@ def _job(table: Table, label: str, work: Work | None, launches: Sequence[Launch]
         label=label,
         group=first.group,
         unit=next((one.unit for one in launches if one.unit), ""),
-        node=_estimate(table, [one.rate for one in rates], members) if rates else None,
+        node=_estimate(table, rates_of(launches), members) if counted else None,
         tenants={key: _estimate(table, *tenants[key]) for key in sorted(tenants, key=natural)},
         evenness=_evenness(counted),
         overlap=min(overlaps, default=None),
@@ -231,8 +226,8 @@ def _job(table: Table, label: str, work: Work | None, launches: Sequence[Launch]
         findings=_findings(launches),
         gpus=tuple(gpu for gpu in table.frame["gpu"].gather(members).unique(maintain_order=True) if gpu),
         work=work,
-        rates=tuple(rates),
-        members=Details(table, members),
+        rates=tuple(one for one in launches if one.rate is not None),
+        members=Rows(table, members),
     )
 
 

@@ -130,6 +130,6 @@ def _job(job: Job) -> dict[str, Any]:
         "evenness": None if job.evenness is None else asdict(job.evenness),
         "interference": None if job.interference is None else asdict(job.interference),
         "compute": _compute(job) or None,
-        "work": None if job.work is None else asdict(job.work),
+        "work": None if job.work is None else dict(job.work),
         "findings": dict(job.findings),
     }

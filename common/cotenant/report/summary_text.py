@@ -97,11 +97,11 @@ def header_of(jobs: Sequence[Job]) -> list[str]:
 
 def facts(jobs: Sequence[Job], host: str) -> str:
     """Return what holds for all jobs of a suite on one host: `node1: Some Processor; 2 tenants, isolation v1`."""
-    works = [job.work for job in jobs if job.work is not None]
+    works = [dict(job.work) for job in jobs if job.work is not None]
     gpus = ", ".join(sorted({gpu for job in jobs for gpu in job.gpus}))
     parts = {
-        "isolation": sorted({work.isolation for work in works if work.isolation}),
-        "torch": sorted({work.software for work in works if work.software}),
+        "isolation": sorted({work["isolation"] for work in works if work["isolation"]}),
+        "torch": sorted({work["software"] for work in works if work["software"]}),
     }
     said = [f"{name} {', '.join(values)}" for name, values in parts.items() if values]
     return "; ".join(part for part in (f"{host or 'an unnamed host'}{f': {gpus}' if gpus else ''}", *said) if part)

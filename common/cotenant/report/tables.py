@@ -11,10 +11,13 @@ from dataclasses import dataclass, field
 from statistics import fmean
 from typing import Literal, NamedTuple
 
+import polars as pl
+
 from cotenant.errors import CotenantError, did_you_mean
 from cotenant.report.summary import Job
-from cotenant.results.detail import Detail
 from cotenant.results.identity import job_and_cell
+from cotenant.results.launches import rates_of
+from cotenant.results.read import drawn
 from cotenant.results.systems import System, system_of
 from cotenant.stats.launches import across_launches
 from cotenant.text import printable
@@ -78,11 +81,11 @@ def tables(jobs: Iterable[Job], systems: Sequence[System]) -> Tables:
     for job in jobs:
         if not job.rates:
             continue
-        first = job.members[0].row
+        first = job.members.frame.row(0, named=True)
         line = _line(job, systems)
-        under = Under(line.name, job.host, first.isolation, first.software)
-        of_system = found[first.precision or UNKNOWN].setdefault(under, line)
-        entry = Entry(across_launches([one.rate for one in job.rates]).rate, first.batch_size, _watt(job))
+        under = Under(line.name, job.host, first["isolation"], first["software"])
+        of_system = found[first["precision"] or UNKNOWN].setdefault(under, line)
+        entry = Entry(across_launches(rates_of(job.rates)).rate, first["batch_size"], _watt(job))
         name = family(job.name)
         if name not in of_system.entries or entry.rate > of_system.entries[name].rate:
             of_system.entries[name] = entry
@@ -137,11 +140,12 @@ def sources_of_watt(lines: Iterable[Line]) -> list[str]:
 
 
 def _line(job: Job, systems: Sequence[System]) -> Line:
-    rows = [one.row for one in job.members if one.row.run_id == job.rates[0].run_id]
-    indices = {index for row in rows for index in row.vcd.split(",") if row.devices != 0}
-    found = system_of(systems, rows[0].gpu, len(indices))
+    rows = job.members.where(pl.col("run_id") == job.rates[0].run_id).columns("gpu", "vcd", "devices").rows()
+    indices = {index for _, vcd, devices in rows for index in vcd.split(",") if devices != 0}
+    gpu = rows[0][0]
+    found = system_of(systems, gpu, len(indices))
     if found is None:
-        model = rows[0].gpu or job.host or UNKNOWN
+        model = gpu or job.host or UNKNOWN
         return Line(f"{len(indices)}x {model}" if len(indices) > 1 else model, len(indices), None, None)
     return Line(found.name, len(indices), found.watt, found.price)
 
@@ -162,19 +166,16 @@ def _named(lines: Mapping[Under, Line]) -> list[Line]:
 
 def _watt(job: Job) -> float | None:
     """Return the mean power of all devices while the launches that count were timed; None where one has no samples."""
-    launches: dict[int, list[Detail]] = defaultdict(list)
-    for one in job.members:
-        launches[one.row.run_id].append(one)
-    found = [_watt_of_launch(members) for members in launches.values()]
-    known = [one for one in found if one is not None]
-    return fmean(known) if len(known) == len(found) else None
-
-
-def _watt_of_launch(members: Sequence[Detail]) -> float | None:
-    """The runner samples all devices and every tenant's record holds all: a device is counted once, if it is used."""
-    used = {index for one in members for index in one.row.vcd.split(",")}
-    power = {meter.of: meter.mean for one in members for meter in one.meters if meter.quantity == POWER}
-    return sum(power[device] for device in used) if used <= power.keys() else None
+    # The runner samples all devices and every tenant's record holds all: a device is counted once, if it is used.
+    used: dict[int, set[str]] = defaultdict(set)
+    for run_id, vcd in job.members.columns("run_id", "vcd").iter_rows():
+        used[run_id] |= set(vcd.split(","))
+    power: dict[int, dict[str, float]] = {run_id: {} for run_id in used}
+    for one in drawn(job.members):
+        power[one.run_id] |= {meter.of: meter.mean for meter in one.meters if meter.quantity == POWER}
+    if any(devices - power[run_id].keys() for run_id, devices in used.items()):
+        return None
+    return fmean(sum(power[run_id][device] for device in devices) for run_id, devices in used.items())
 
 
 def _value(line: Line, name: str, kind: Kind, per: Per | None) -> float | None:

@@ -15,8 +15,7 @@ from cotenant.finding import Finding
 from cotenant.report.efficiency import efficiency_lines
 from cotenant.report.numbers import ABSENT, at_most, interval, percent, rate
 from cotenant.report.reader import may_leave
-from cotenant.results.record import Record
-from cotenant.results.row import SOLO
+from cotenant.results.record import SOLO, Record
 from cotenant.stats.fairness import fairness
 from cotenant.text import printable
 

@@ -10,8 +10,7 @@ from typing import Any
 from cotenant.finding import Finding
 from cotenant.results.identity import unique_id
 from cotenant.results.measured import measured
-from cotenant.results.record import Enclosed, Meeting, Observed, Record, known_outcome
-from cotenant.results.row import SOLO
+from cotenant.results.record import SOLO, Enclosed, Meeting, Observed, Record, known_outcome
 from cotenant.results.said import Said, said
 from cotenant.results.utilisation import utilisation
 from cotenant.stats.budget import Amount

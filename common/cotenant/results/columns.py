@@ -1,152 +1,352 @@
-"""The columns of an exported row, and of an exported observation: name, type, meaning, and what of a record it is.
+"""THE table: every column of a record's row, declared once.
 
-A row is what reports compute with; it has no raw observations, no samples of meters and no sentences of findings.
+From a declaration follow how records and exports are read and checked, what an export writes, what has to be equal
+where rates are compared, and the page docs/records.md. A row is what reports compute with: raw observations, samples of
+meters and sentences of findings stand in the records only.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import functools
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from statistics import fmean
 from typing import Any
 
+import polars as pl
+
 from cotenant.finding import Severity
-from cotenant.results.detail import Detail
+from cotenant.results.decoded import Decoded, count_of, finite_of, text_of, whole_of
+from cotenant.results.drawn import observations_of, own_meters
+from cotenant.results.record import MOST, SOLO, Observed
 
 ROWS = "cotenant-rows-1"
 OBSERVATIONS = "cotenant-observations-1"
 
+Check = Callable[[pl.Expr], pl.Expr]
+KINDS: dict[type, tuple[pl.DataType, Callable[[Any], Any]]] = {
+    str: (pl.String(), text_of),
+    int: (pl.Int64(), whole_of),
+    float: (pl.Float64(), finite_of),
+    bool: (pl.Boolean(), lambda value: None if value is None else bool(value)),
+}
+"""What a kind is in a table, and what of a decoded value is of that kind."""
+
+
+def positive(value: pl.Expr) -> pl.Expr:
+    """What no machine could have, in items or seconds, would overflow in sums and ratios."""
+    return value.is_between(1 / MOST, MOST, closed="none")
+
+
+def not_negative(value: pl.Expr) -> pl.Expr:
+    return value.is_between(0, MOST, closed="left")
+
+
+def share(value: pl.Expr) -> pl.Expr:
+    return value.is_between(0, 1)
+
+
+def count(value: pl.Expr) -> pl.Expr:
+    return value > 0
+
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """`of` takes the value from a record; an empty text of it is null. `kind` is str, int, float or bool."""
+    """One column: `kind` is str, int, float or bool."""
 
     name: str
     kind: type
     meaning: str
-    of: Callable[[Detail], Any]
+    at: str = ""
+    """Where it stands in a record: keys joined by dots, places by `|`, of which the first that is there counts. Empty:
+    under the column's own name."""
+    of: Callable[[Decoded], Any] | None = None
+    """What takes it from a record, where it stands nowhere as it is."""
+    check: Check | None = None
+    """What is possible; anything else is not known."""
+    measured: bool = False
+    """Whether it is known of a tenant that completed only."""
+    default: Any = None
+    """What stands for what is not known; of a text that is the empty one."""
+    needed: bool = False
+    """Whether an exported row without it is none."""
+    equal: bool = False
+    """Whether it has to be equal where rates are compared."""
+    word: str = ""
+    """What comparisons call it, where that is not its name."""
 
 
-def _row(name: str, kind: type, meaning: str, field: str = "") -> Column:
-    return Column(name, kind, meaning, lambda detail: getattr(detail.row, field or name))
+def text(name: str, meaning: str, at: str = "", **more: Any) -> Column:
+    return Column(name, str, meaning, at, default="", **more)
 
 
-def _cell(name: str, kind: type, meaning: str) -> Column:
-    return Column(name, kind, meaning, lambda detail: getattr(detail.cell, name))
+def whole(name: str, meaning: str, at: str = "", **more: Any) -> Column:
+    return Column(name, int, meaning, at, **more)
 
 
-def _rules(severity: Severity | None) -> Callable[[Detail], str]:
-    return lambda detail: joined([one.rule for one in detail.findings if severity in (None, one.severity)])
+def number(name: str, meaning: str, at: str = "", check: Check = positive, **more: Any) -> Column:
+    return Column(name, float, meaning, at, check=check, **more)
 
 
-def joined(rules: Sequence[str]) -> str:
-    """Return rules as one text. A comma in a foreign rule's name would make two of it."""
-    return ",".join(rule.replace(",", ";") for rule in rules)
+def flag(name: str, meaning: str, default: bool | None = None, **more: Any) -> Column:
+    return Column(name, bool, meaning, default=default, **more)
 
 
-def _end(of: int) -> Callable[[Detail], float | None]:
-    def interval_end(detail: Detail) -> float | None:
-        found = detail.statistics
-        return None if found is None or found.interval is None else found.interval[of]
-
-    return interval_end
+def _group(record: Decoded) -> str:
+    return text_of(record.at("group")) or ("all" if "," in record.vcd else "student")
 
 
-COLUMNS = (
-    Column("schema", str, f"`{ROWS}`", lambda detail: ROWS),
-    _row("suite", str, "the suite's name"),
-    _row("name", str, "the job's"),
-    _row("run_id", int, "the repetition of the suite: its uid"),
-    _row(
+def _described(name: str, end: int | None = None) -> Callable[[Decoded], Any]:
+    """Take a field of the statistics, or an end of one."""
+
+    def of(record: Decoded) -> Any:
+        value = getattr(record.description, name, None)
+        return value if end is None or value is None else value[end]
+
+    return of
+
+
+def _of_a_rate(key: str) -> Callable[[Decoded], Any]:
+    return lambda record: record.at("train_item", key) if record.rate is not None else None
+
+
+def _rules(*severities: Severity) -> Callable[[Decoded], str]:
+    """Take the rules of findings as one text; a comma in a foreign rule's name would make two of it."""
+    return lambda record: ",".join(
+        finding.rule.replace(",", ";") for finding in record.findings if finding.severity in severities
+    )
+
+
+def _load(record: Decoded) -> float | None:
+    loads = [meter.mean for meter in own_meters(record.fields, record.vcd) if meter.quantity == "load_percent"]
+    return fmean(loads) if loads else None
+
+
+def _model(record: Decoded) -> str:
+    names = (record.at(key) for key in ("network", "arch", "model"))
+    return next((name for name in names if isinstance(name, str) and name), "")
+
+
+def _world_size(record: Decoded) -> int | None:
+    return count_of(record.at("observed", "replicas")) or count_of(record.at("observed", "world_size"))
+
+
+def _batch_per_device(record: Decoded) -> Any:
+    each = record.at("batch_size_per_device")
+    return record.at("batch_size") if each is None else each
+
+
+def _parallelism(record: Decoded) -> str:
+    return next((str(name) for name in (record.at("observed", "parallel"), record.at("parallel")) if name), "")
+
+
+def _input(record: Decoded) -> str:
+    return "files" if record.at("data") else "resident" if "data" in record.fields else ""
+
+
+COLUMNS: tuple[Column, ...] = (
+    text("schema", f"`{ROWS}`", of=lambda record: ROWS),
+    text("suite", "the suite's name"),
+    text("name", "the job's", needed=True),
+    whole("run_id", "the repetition of the suite: its uid", of=lambda record: record.run_id, needed=True),
+    text(
         "vcd",
-        str,
         "index of the device, of a launch that owns the machine all (`0,1`); else the tenant",
+        of=lambda record: record.vcd,
     ),
-    _row("group", str, "`student`: a tenant among others; `all`: the launch owns the machine"),
-    _row("tenant", int, "the tenant's number, from 0"),
-    _row("tenants", int, "tenants of the launch"),
-    _row("solo", bool, "whether the tenant ran alone in its slice; its job's name then ends in `.solo`"),
-    _row("hostname", str, "the host"),
-    _row("gpu", str, "model of the device, without one of the processor"),
-    _row("devices", int, "accelerators that the tenant trained on, 0 without any"),
-    _row("suite_start_time", str, "when the suite run began that launched it, ISO 8601"),
-    _row("start_time", str, "when the launch began, ISO 8601"),
-    Column("end_time", str, "when it ended", lambda detail: detail.end_time),
-    _row("completed", bool, "whether the tenant came to its end"),
-    _row("outcome", str, "`completed`, or what happened instead"),
-    _row("message", str, "the reason, where it did not complete"),
-    _row("invalid", bool, "completed, but an error finding says that the number is none"),
-    _row("comparable", bool, "false where another tenant of the launch was lost after GO"),
-    _row("unit", str, "what is counted: `image`, `token` ..."),
-    _row("rate_items_s", float, "median rate of the kept observations; of the original's records their mean", "rate"),
-    Column("interval_low_items_s", float, "lower end of the median's exact 95 % interval", _end(0)),
-    Column("interval_high_items_s", float, "its upper end", _end(1)),
-    Column(
-        "robust_spread",
-        float,
-        "1.4826 MAD / median of the rates",
-        lambda detail: detail.statistics and detail.statistics.robust_spread,
+    text("group", "`student`: a tenant among others; `all`: the launch owns the machine", of=_group),
+    whole("tenant", "the tenant's number, from 0", "tenant|jr_id"),
+    flag(
+        "solo",
+        "whether the tenant ran alone in its slice; its job's name then ends in `.solo`",
+        default=False,
+        of=lambda record: record.at("solo") is True,
     ),
-    _row("rate_mean_items_s", float, "items over the mean time, as in the original (`train_item.avg`)", "rate_mean"),
-    _row("rate_min_items_s", float, "the same of the slowest observation", "rate_min"),
-    _row("rate_max_items_s", float, "and of the fastest", "rate_max"),
-    _row("n", int, "kept observations"),
-    _row("mean_s", float, "mean seconds of an observation"),
-    _row("sd_s", float, "their standard deviation (the population's)"),
-    _row("tflops", float, "counted operations per second of the median observation, in 10^12"),
-    _row("mfu", float, "its share of the device's peak by the datasheet"),
-    _row("batch_size", int, "items of a batch, over all devices of the tenant"),
-    _row("precision", str, "`fp32`, `tf32`, `bf16` or `fp16`"),
-    _row("isolation", str, "the backend that held the slices"),
-    _row("cache", str, "the policy for the page cache of its input: `none`, `nocache`, `drop` or `warm`"),
-    _row("processors", int, "processors of the tenant's slice"),
-    Column("slice", str, "what was planned of the machine: equal for equal slices", lambda detail: detail.slice),
-    _row("software", str, "torch's version"),
-    _row("version", str, "hash of the benchmark's source"),
-    _row("unique_id", str, "hash of name, source and arguments: equal for equal work"),
-    Column(
+    text("hostname", "the host"),
+    text("suite_start_time", "when the suite run began that launched it, ISO 8601"),
+    text("start_time", "when the launch began, ISO 8601"),
+    text("end_time", "when it ended"),
+    flag("completed", "whether the tenant came to its end", of=lambda record: record.completed, needed=True),
+    text("outcome", "`completed`, or what happened instead", of=lambda record: record.outcome, needed=True),
+    text("message", "the reason, where it did not complete"),
+    flag("invalid", "completed, but an error finding says that the number is none"),
+    flag("comparable", "false where another tenant of the launch was lost after GO", True),
+    text("unit", "what is counted: `image`, `token` ..."),
+    # What has to be equal, in the order in which a difference is named.
+    text("unique_id", "hash of name, source and arguments: equal for equal work", equal=True, word="benchmark"),
+    whole("batch_size", "items of a batch, over all devices of the tenant", equal=True),
+    text("precision", "`fp32`, `tf32`, `bf16` or `fp16`", equal=True),
+    whole("devices", "accelerators that the tenant trained on, 0 without any", equal=True),
+    whole("tenants", "tenants of the launch", equal=True),
+    text("isolation", "the backend that held the slices", "isolation.backend", equal=True),
+    text("software", "torch's version", "machine.torch.version", equal=True),
+    text(
+        "cache",
+        "the policy for the page cache of its input: `none`, `nocache`, `drop` or `warm`",
+        "isolation.policies.cache",
+        equal=True,
+    ),
+    whole("processors", "processors of the tenant's slice", "cpu_cores", equal=True),
+    text("gpu", "model of the device, without one of the processor", equal=True, word="device"),
+    # What came of it.
+    number(
+        "rate_items_s",
+        "median rate of the kept observations; of the original's records their mean",
+        of=lambda record: record.rate,
+        measured=True,
+    ),
+    number(
+        "interval_low_items_s",
+        "lower end of the median's exact 95 % interval",
+        of=_described("interval", 0),
+        measured=True,
+    ),
+    number("interval_high_items_s", "its upper end", of=_described("interval", 1), measured=True),
+    number("robust_spread", "1.4826 MAD / median of the rates", of=_described("robust_spread"), check=not_negative),
+    number(
+        "rate_mean_items_s",
+        "items over the mean time, as in the original (`train_item.avg`)",
+        of=_of_a_rate("avg"),
+        measured=True,
+    ),
+    number("rate_min_items_s", "the same of the slowest observation", "train_item.min", measured=True),
+    number("rate_max_items_s", "and of the fastest", "train_item.max", measured=True),
+    whole("n", "kept observations", "statistics.n|train.count"),
+    number("mean_s", "mean seconds of an observation", "train.avg"),
+    number("sd_s", "their standard deviation (the population's)", "train.sd", check=not_negative),
+    number(
+        "tflops",
+        "counted operations per second of the median observation, in 10^12",
+        "meters.compute.tflops",
+        measured=True,
+    ),
+    number("mfu", "its share of the device's peak by the datasheet", "meters.compute.mfu", measured=True),
+    number(
+        "device_load_percent",
+        "mean load of the tenant's own devices while it was timed",
+        of=_load,
+        check=not_negative,
+    ),
+    text("slice", "what was planned of the machine: equal for equal slices", of=lambda record: record.slice),
+    text("version", "hash of the benchmark's source"),
+    text(
         "work",
-        str,
         "the same, solo or not, and without a number of workers that nobody asked for",
-        lambda detail: detail.work,
+        of=lambda record: record.work,
     ),
-    _row("losses_non_finite", int, "losses that are NaN or infinite"),
-    Column(
+    whole(
+        "losses_non_finite",
+        "losses that are NaN or infinite",
+        of=lambda record: record.losses_non_finite,
+        default=0,
+    ),
+    number(
         "overlap",
-        float,
         "share of the kept observations' time in which all tenants ran",
-        lambda detail: detail.rendezvous and detail.rendezvous.overlap,
+        of=lambda record: record.meeting and record.meeting.overlap,
+        check=share,
     ),
-    _row("efficiency", float, "rate of k devices over k times the rate of one, where the same suite run measured both"),
-    Column("findings", str, "rules of all findings, by commas", lambda detail: joined(detail.row.findings)),
-    Column("error_findings", str, "rules of the errors among them", _rules("error")),
-    Column("warning_findings", str, "and of the warnings", _rules("warning")),
-    _row("ours", bool, "false for a record of the original suite"),
-    _cell("model", str, "the argument that names a model"),
-    _cell("nodes", int, "hosts that took part"),
-    _cell("world_size", int, "ranks, or replicas of DataParallel, that took part"),
-    _cell("batch_size_per_device", int, "items of a batch on one device"),
-    _cell("parallelism", str, "`ddp`, `fsdp` ..."),
-    _cell("input", str, "`files`, or `resident` in memory"),
-    _row("path", str, "the record's file"),
+    number(
+        "efficiency",
+        "rate of k devices over k times the rate of one, where the same suite run measured both",
+        "meters.scaling.efficiency",
+    ),
+    text("findings", "rules of all findings, by commas", of=_rules("info", "warning", "error")),
+    text("error_findings", "rules of the errors among them", of=_rules("error")),
+    text("warning_findings", "and of the warnings", of=_rules("warning")),
+    flag("ours", "false for a record of the original suite", True, of=lambda record: "schema" in record.fields),
+    text("model", "the argument that names a model", of=_model),
+    whole("nodes", "hosts that took part", "observed.nodes", check=count, default=1),
+    whole("world_size", "ranks, or replicas of DataParallel, that took part", of=_world_size, check=count),
+    whole("batch_size_per_device", "items of a batch on one device", of=_batch_per_device, check=count),
+    text("parallelism", "`ddp`, `fsdp` ...", of=_parallelism),
+    text("input", "`files`, or `resident` in memory", of=_input),
+    text("path", "the record's file", of=lambda record: record.path, needed=True),
 )
 
-OBSERVATION_COLUMNS: dict[str, tuple[type, str]] = {
-    "schema": (str, f"`{OBSERVATIONS}`"),
-    "suite": (str, "the suite's name"),
-    "name": (str, "the job's"),
-    "run_id": (int, "the repetition of the suite: its uid"),
-    "vcd": (str, "as in a row"),
-    "tenant": (int, "the tenant's number, from 0"),
-    "solo": (bool, "whether the tenant ran alone in its slice"),
-    "hostname": (str, "the host"),
-    "start_time": (str, "when the launch began, ISO 8601"),
-    "observation": (int, "number of the observation in its launch, from 0"),
-    "kept": (bool, "false for the first `skip`, which are in no statistic"),
-    "start_ns": (int, "CLOCK_MONOTONIC of the host"),
-    "end_ns": (int, "the same"),
-    "items": (float, "what was counted"),
-    "rate_items_s": (float, "items / (end - start); null where that is no number"),
-    "data_wait_ns": (int, "of it the wait for data"),
-    "event_ns": (int, "the same time by the device's own events, where it has them"),
-    "path": (str, "the record's file"),
-}
+_OF_RECORD = ("suite", "name", "run_id", "vcd", "tenant", "solo", "hostname", "start_time")
+OBSERVATION_COLUMNS: tuple[Column, ...] = (
+    text("schema", f"`{OBSERVATIONS}`"),
+    *(column for column in COLUMNS if column.name in _OF_RECORD),
+    whole("observation", "number of the observation in its launch, from 0"),
+    flag("kept", "false for the first `skip`, which are in no statistic"),
+    whole("start_ns", "CLOCK_MONOTONIC of the host"),
+    whole("end_ns", "the same"),
+    number("items", "what was counted"),
+    number("rate_items_s", "items / (end - start); null where that is no number"),
+    whole("data_wait_ns", "of it the wait for data"),
+    whole("event_ns", "the same time by the device's own events, where it has them"),
+    text("path", "the record's file"),
+)
+
+GOOD = pl.col("completed") & ~pl.col("invalid") & (pl.col("losses_non_finite") == 0)
+COUNTS = GOOD & pl.col("rate_items_s").is_not_null()
+"""Whether a record has anything to be summed, averaged or compared."""
+JOB = pl.when("solo").then(pl.col("name").str.strip_suffix(SOLO)).otherwise("name")
+"""The name of the job: of a solo launch that of the launch beside which it stands."""
+TENANT = pl.coalesce(pl.col("tenant").cast(pl.String), "vcd")
+"""How a tenant is called: by its number, in the original's records by its device."""
+
+
+def schema(columns: Iterable[Column] | None = None) -> pl.Schema:
+    """Return the types of these columns, or of the table's."""
+    return pl.Schema({column.name: KINDS[column.kind][0] for column in columns or COLUMNS})
+
+
+def equal_columns() -> dict[str, Column]:
+    """Return what has to be equal where rates are compared, by the word for it."""
+    return {column.word or column.name: column for column in COLUMNS if column.equal}
+
+
+def values_of(record: Decoded, columns: tuple[Column, ...]) -> list[Any]:
+    """Return a record's values of these columns, each of its kind, not yet checked."""
+    return [take(record) for take in _takers(columns)]
+
+
+def observation_values(record: Decoded) -> list[tuple[Any, ...]]:
+    """Return the values of OBSERVATION_COLUMNS of each observation, kept or not."""
+    shared = tuple(column for column in COLUMNS if column.name in _OF_RECORD)
+    place, skip = values_of(record, shared), whole_of(record.at("skip")) or 0
+    return [
+        (OBSERVATIONS, *place, number, number >= skip, *_numbers(observed), text_of(record.path))
+        for number, observed in enumerate(observations_of(record.fields))
+    ]
+
+
+def _numbers(observed: Observed) -> Iterator[float | None]:
+    start_ns, end_ns, items = observed.start_ns, observed.end_ns, observed.items
+    rate = items * 1e9 / (end_ns - start_ns) if observed.possible and items is not None else None
+    numbers = (start_ns, end_ns, items, rate, observed.data_wait_ns, observed.event_ns)
+    return (None if number is None or not -MOST <= number < MOST else number for number in numbers)
+
+
+@functools.cache
+def _takers(columns: tuple[Column, ...]) -> list[Callable[[Decoded], Any]]:
+    return [_taker(column) for column in columns]
+
+
+def _taker(column: Column) -> Callable[[Decoded], Any]:
+    of_kind = KINDS[column.kind][1]
+    if (of := column.of) is not None:
+        return lambda record: of_kind(of(record))
+    *others, last = [tuple(place.split(".")) for place in (column.at or column.name).split("|")]
+
+    def take(record: Decoded) -> Any:
+        place = next((keys for keys in others if record.holds(*keys)), last)
+        return of_kind(record.at(*place))
+
+    return take
+
+
+def checked(frame: pl.LazyFrame) -> pl.LazyFrame:
+    """Return a table of values of the columns' kinds with what cannot be taken for not known, and defaults for that."""
+    possible = [
+        pl.when(column.check(pl.col(column.name))).then(column.name) for column in COLUMNS if column.check is not None
+    ]
+    measured = [column.name for column in COLUMNS if column.measured]
+    defaults = [pl.col(column.name).fill_null(column.default) for column in COLUMNS if column.default is not None]
+    return (
+        frame.with_columns(possible)
+        .with_columns(pl.when("completed").then(pl.col(measured)), *defaults)
+        .with_columns(invalid=pl.col("completed") & (pl.col("error_findings") != ""))
+    )

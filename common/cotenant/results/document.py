@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterable
 from typing import Any
 
-from cotenant.results.columns import COLUMNS, OBSERVATION_COLUMNS
+from cotenant.results import columns
 from cotenant.results.schema import TYPES, record_schema
 
 _HEAD = """# Records
@@ -72,11 +72,16 @@ def text() -> str:
             _table("field", ((name, _kind(one), _meaning(one)) for name, one in definition["properties"].items()))
         )
     parts.append(_OLDER)
-    parts.append(_table("column", ((one.name, one.kind.__name__, one.meaning) for one in COLUMNS)))
+    parts.append(_columns(columns.COLUMNS))
+    words = ", ".join(f"`{column.name}`" for column in columns.equal_columns().values())
+    parts.append(f"Where rates are compared these have to be equal: {words}.\n")
     parts.append("With `--observations` there is a row per observation, those that are not kept included:\n")
-    observed = ((name, kind.__name__, meaning) for name, (kind, meaning) in OBSERVATION_COLUMNS.items())
-    parts.append(_table("column", observed))
+    parts.append(_columns(columns.OBSERVATION_COLUMNS))
     return "\n".join(parts)
+
+
+def _columns(found: Iterable[columns.Column]) -> str:
+    return _table("column", ((column.name, column.kind.__name__, column.meaning) for column in found))
 
 
 def _table(what: str, lines: Iterable[tuple[str, str, str]]) -> str:

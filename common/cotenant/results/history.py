@@ -4,17 +4,181 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import math
 import os
 import stat
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import BinaryIO
+from typing import Annotated, Any, BinaryIO, Literal
+
+import msgspec
+import polars as pl
 
 from cotenant.errors import CotenantError
-from cotenant.results.entry import Entry, Identity, entry_of, line_of
+from cotenant.results.columns import equal_columns
+from cotenant.results.decoded import mapping_of
+from cotenant.results.drawn import setting_of
+from cotenant.results.launches import Launch, launches_in
+from cotenant.results.newest import launch_key, newest_of_tenants, with_lone, without_copies
+from cotenant.results.read import again
+from cotenant.results.record import portable
+from cotenant.results.table import AT, Rows, Table
 
 MOST_LINE_BYTES = 1 << 20
+COMPLETED, INVALID, ABORTED = "completed", "INVALID", "aborted"
+FIRST_WORDS = ("benchmark", "batch_size", "precision", "devices", "tenants", "isolation", "software")
+"""What every line has of its work. Later words are left out where they are not known: an older line has none."""
+DEVICE = "device"
+"""The word that an entry has beside its work."""
+
+Identity = tuple[str, str, str, int, datetime]
+
+
+class Entry(msgspec.Struct, frozen=True, kw_only=True):
+    """A line of the history: what a launch was, what it gave, and what it ran on.
+
+    `rate` is of the node, in `unit` per second; of a launch without one `outcome` says why. `device` is what it ran on
+    by name, `work` what else has to be equal where rates are compared, `setting` the versions its record knew.
+    """
+
+    schema: Literal["cotenant-history-1"] = "cotenant-history-1"
+    suite: str
+    job: str
+    run_id: int
+    host: str
+    start: Annotated[datetime, msgspec.Meta(tz=True)]
+    device: str
+    group: str
+    unit: str
+    outcome: str
+    rate: float | None
+    work: dict[str, str | int | float | bool | None]
+    setting: dict[str, str]
+
+    def __post_init__(self) -> None:
+        """Raises ValueError for what is no rate or no work, and for one without which a completed launch is none."""
+        if self.rate is not None and not 0 < self.rate < math.inf:
+            raise ValueError(f"a rate of {self.rate}")
+        if (self.rate is None) == (self.outcome == COMPLETED):
+            raise ValueError(f"{self.outcome} with a rate of {self.rate}")
+        if missing := [word for word in FIRST_WORDS if word not in self.work]:
+            raise ValueError(f"a work without `{missing[0]}`")
+        for word, column in equal_columns().items():
+            value = self.work.get(word)
+            if value is not None and type(value) is not column.kind:
+                raise ValueError(f"a `{word}` of {value!r}")
+
+    @property
+    def identity(self) -> Identity:
+        """What no two launches share."""
+        return (self.host, self.suite, self.job, self.run_id, self.start.astimezone(UTC))
+
+
+_DECODER = msgspec.json.Decoder(Entry)
+_BEGAN = pl.when("ours").then("start_time").otherwise(pl.lit(""))
+"""The original's tenants have each a start of their own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unkept:
+    """A launch that history has no place for, and why."""
+
+    launch: str
+    reason: str
+
+
+def entries_of(table: Table) -> tuple[list[Entry], list[Unkept]]:
+    """Return an entry per launch, in the order of their starts, and the launches that cannot be kept.
+
+    A launch that runs, or whose runner died, has fewer records than tenants: the first line of a launch is its only
+    one, so such a launch waits for its records. A copy of a launch under another number is none.
+    """
+    # A tenant alone is no launch of the job.
+    shared = table.frame.with_row_index(AT).filter(~pl.col("solo")).with_columns(began=_BEGAN)
+    once, copies = without_copies(with_lone(shared))
+    newest, _ = newest_of_tenants(once, launch_key("began"))
+    launches = launches_in(newest, "began")
+    firsts = again(Rows(table, [launch.at[0] for launch in launches]))
+    settings = {(row["path"], row["in_file"]): setting_of(mapping_of(record.at("machine"))) for row, record in firsts}
+    made = [_entry(launch, table.frame, settings) for launch in launches]
+    entries = sorted((entry for entry in made if isinstance(entry, Entry)), key=lambda entry: entry.start)
+    return entries, [*(entry for entry in made if isinstance(entry, Unkept)), *(Unkept(*copy) for copy in copies)]
+
+
+def _entry(launch: Launch, frame: pl.DataFrame, settings: dict[tuple[str, int], dict[str, str]]) -> Entry | Unkept:
+    name = f"{launch.job}, repetition {launch.run_id}"
+    first, work = frame.row(launch.at[0], named=True), dict(launch.work)
+    start, outcome = _start(frame["start_time"].gather(launch.at).to_list()), _outcome(launch)
+    if start is None:
+        return Unkept(name, "its records do not say when it started.")
+    if outcome is None:
+        return Unkept(name, str(launch.flaw))
+    # Of a launch without a rate the tenants that were lost only know their slices' names for the device.
+    device = work.pop(DEVICE) if launch.rate is not None else first["gpu"]
+    try:
+        # As it will be read: a launch is known again by what stands in the history.
+        return entry_of(
+            line_of(
+                Entry(
+                    suite=launch.suite,
+                    job=launch.job,
+                    run_id=launch.run_id,
+                    host=launch.host,
+                    start=start,
+                    device=device,
+                    group=launch.group,
+                    unit=launch.unit,
+                    outcome=outcome,
+                    rate=launch.rate,
+                    work=work,
+                    setting=settings.get((first["path"], first["in_file"]), {}),
+                )
+            )
+        )
+    except (ValueError, OverflowError) as error:
+        return Unkept(name, f"its records cannot be kept: {error}.")
+
+
+def _start(texts: Sequence[str]) -> datetime | None:
+    """Return when the first tenant started; a time without a zone is taken for UTC."""
+    try:
+        times = [datetime.fromisoformat(text) for text in texts]
+    except ValueError:
+        return None
+    return min(time if time.tzinfo else time.replace(tzinfo=UTC) for time in times)
+
+
+def _outcome(launch: Launch) -> str | None:
+    """Return what became of a launch; None where it has neither a rate nor a failure."""
+    if launch.outcomes:
+        # An aborted tenant ended by another's fault, which says more.
+        return min(launch.outcomes, key=lambda outcome: outcome == ABORTED)
+    if launch.invalid:
+        return INVALID
+    return COMPLETED if launch.rate is not None else None
+
+
+def line_of(entry: Entry) -> bytes:
+    """Return the entry's line, without its end. Raises ValueError or OverflowError for what no line can hold."""
+    line: dict[str, Any] = msgspec.to_builtins(entry)
+    line["work"] = {
+        word: value
+        for word, value in entry.work.items()
+        if word in FIRST_WORDS or (value not in ("", None) and word != DEVICE)
+    }
+    return msgspec.json.encode(portable(line))
+
+
+def entry_of(line: bytes) -> Entry:
+    """Return the entry of a line. Raises ValueError that says what is wrong with it."""
+    try:
+        return _DECODER.decode(line)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+    except msgspec.DecodeError as error:
+        raise ValueError(str(error)) from None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,15 +1,16 @@
-"""Which rows of a table count: of a repetition that was run several times the newest, and no copy of another."""
+"""Which rows of a table count: of a repetition that was run several times the newest, no copy of another, one work."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import polars as pl
 
-from cotenant.results.copies import without_copies
+from cotenant.results.columns import COUNTS, equal_columns
+from cotenant.results.table import AT
+from cotenant.text import listed
 
-AT = "at"
-"""The column with the number of a row in the table that others were taken from."""
 LONE = "lone"
 """The column that keeps solo launches apart: their tenant, as each is of one tenant; else null."""
 NAMED = 5
@@ -17,18 +18,23 @@ NAMED = 5
 TOGETHER_DAYS = 7
 """Within how many days the repetitions of a suite are taken for one measurement."""
 
+_MOMENT = ("suite", "hostname", "name", "start_time")
+_JOB = ("hostname", "name")
+_OF_ANY_HOST = ("unique_id", "batch_size", "precision", "gpu")
+"""What hosts beside each other must have in common; tenants, isolation and software are each host's own."""
+
 
 def with_lone(frame: pl.DataFrame) -> pl.DataFrame:
     """Return the table with the column `lone`."""
     return frame.with_columns(pl.when("solo").then("tenant").alias(LONE))
 
 
-def launch_key(apart: Sequence[str] = ()) -> list[str]:
-    """Return the columns that are equal in the rows of one repetition; `apart` are more that keep rows apart.
+def launch_key(*more: str) -> list[str]:
+    """Return the columns that are equal in the rows of one repetition on one host, and `more`.
 
     With and without isolation are two things, whatever their uid.
     """
-    return ["suite", *apart, "name", "isolation", "run_id", "solo", LONE]
+    return ["suite", "hostname", *more, "name", "isolation", "run_id", "solo", LONE]
 
 
 def as_numbers(frame: pl.DataFrame) -> list[pl.Expr]:
@@ -38,57 +44,23 @@ def as_numbers(frame: pl.DataFrame) -> list[pl.Expr]:
     ]
 
 
-def newest_in(frame: pl.DataFrame, apart: Sequence[str] = ()) -> tuple[pl.DataFrame, list[str]]:
+def newest_in(frame: pl.DataFrame) -> tuple[pl.DataFrame, list[str]]:
     """Return the newest row of each tenant of each repetition of a job, and sentences on copies and where were several.
 
     A tenant is known by its number, in the original's records by its device and host. Of our own records those of the
     newest launch count alone: what is left of an earlier one with more tenants was not measured beside these. A column
-    `at` numbers the rows as they were.
+    `at` numbers the rows, as they were where it is not there yet.
     """
-    key = launch_key(apart)
-    kept, copied = without_copies(frame.with_row_index(AT))
+    key = launch_key()
+    kept, copied = without_copies(frame if AT in frame.columns else frame.with_row_index(AT))
     newest, several = newest_of_tenants(with_lone(kept), key)
     last = pl.when("ours").then("start_time").max().over(key)
     older = newest.select(older=pl.col("ours") & (pl.col("start_time") != last)).to_series()
-    told = {*several, *newest.filter(older).select("name", "run_id").iter_rows()}
-    said = [f"{name}, repetition {uid}: there are records of several runs; the newest count." for name, uid in told]
+    repeated = {*several, *newest.filter(older).select("name", "run_id").iter_rows()}
+    runs = [f"{name}, repetition {uid}: there are records of several runs; the newest count." for name, uid in repeated]
     of_one_run = (newest.filter(~older) if older.any() else newest).drop(LONE)
     copies = [f"{launch}: {reason}" for launch, reason in copied]
-    return of_one_run, [*copies, *sorted(said), *_of_earlier_runs(of_one_run), *_of_other_times(of_one_run)]
-
-
-def _of_earlier_runs(frame: pl.DataFrame) -> list[str]:
-    """Return a sentence on each repetition with jobs that its newest suite run never launched: what they say is old."""
-    run = ("suite", "hostname", "isolation", "run_id")
-    last = pl.col("suite_start_time").max().over(run)
-    known = frame.select(*run, "name", "suite_start_time", "ours").filter("ours", pl.col("suite_start_time") != "")
-    earlier = known.with_columns(last=last).filter(pl.col("suite_start_time") != pl.col("last"))
-    told = earlier.group_by(*run, "last", maintain_order=True).agg(pl.col("name").unique().sort())
-    return [
-        f"{suite}, repetition {uid}: an earlier run than that of {began[:19]} launched {_named(names)}."
-        for suite, _, _, uid, began, names in told.iter_rows()
-    ]
-
-
-def _of_other_times(frame: pl.DataFrame) -> list[str]:
-    """Return a sentence on the repetitions of a suite on a host that ran long before its newest: much may differ."""
-    suite = ("suite", "hostname", "isolation")
-    began = pl.col("suite_start_time").str.slice(0, 19).str.to_datetime("%Y-%m-%dT%H:%M:%S", strict=False)
-    ours = frame.select(*suite, "run_id", "suite_start_time", "ours").filter("ours")
-    runs = ours.group_by(*suite, "run_id", maintain_order=True).agg(began.max().alias("began"))
-    of_suite = runs.with_columns(newest=pl.col("began").max().over(suite))
-    older = of_suite.filter(pl.col("newest") - pl.col("began") > pl.duration(days=TOGETHER_DAYS))
-    told = older.group_by(*suite, "newest", maintain_order=True).agg(pl.col("run_id").sort())
-    return [
-        f"{name}, repetition {_named(list(map(str, uids)))}: more than {TOGETHER_DAYS} days before the newest, "
-        f"which began {newest:%Y-%m-%d}."
-        for name, _, _, newest, uids in told.iter_rows()
-    ]
-
-
-def _named(names: Sequence[str]) -> str:
-    more = len(names) - NAMED
-    return ", ".join(names[:NAMED]) + (f" and {more} more" if more > 0 else "")
+    return of_one_run, [*copies, *sorted(runs), *_of_earlier_runs(of_one_run), *_of_other_times(of_one_run)]
 
 
 def newest_of_tenants(frame: pl.DataFrame, key: Sequence[str]) -> tuple[pl.DataFrame, set[tuple[str, int]]]:
@@ -108,3 +80,124 @@ def newest_of_tenants(frame: pl.DataFrame, key: Sequence[str]) -> tuple[pl.DataF
     once = frame.filter(~several).with_columns(place=pl.col(AT))
     together = pl.concat([once, newest.select(once.columns)]).sort("place").drop("place")
     return together, set(same.select("name", "run_id").unique().iter_rows())
+
+
+def without_copies(frame: pl.DataFrame) -> tuple[pl.DataFrame, list[tuple[str, str]]]:
+    """Return the rows without copies of a launch under another repetition's number; those launches, and the reasons.
+
+    No two launches of a host begin at the same microsecond: equal numbers would look like many that agree. Only what
+    has a rate can be such a copy: a failure is never left out.
+    """
+    has_rate = pl.col("ours") & (pl.col("start_time") != "") & pl.col("rate_items_s").is_not_null()
+    # A look at two columns, which finds nothing as a rule: all of the moment's take ten times as long.
+    moments = frame.select("start_time", "run_id", has_rate.alias("rated")).filter("rated").unique()
+    if not moments["start_time"].is_duplicated().any():
+        return frame, []
+    first = pl.when(has_rate).then("run_id").min().over(_MOMENT)
+    marks = frame.select("name", "run_id", copy=has_rate & (pl.col("run_id") != first), first=first)
+    copies = [
+        (
+            f"{name}, repetition {run_id}",
+            f"it began at the same moment as repetition {of}, and is a copy of it; it does not count.",
+        )
+        for name, run_id, of in marks.filter("copy").select("name", "run_id", "first").unique().iter_rows()
+    ]
+    return (frame.filter(~marks["copy"]) if copies else frame), sorted(copies)
+
+
+def _of_earlier_runs(frame: pl.DataFrame) -> list[str]:
+    """Return a sentence on each repetition with jobs that its newest suite run never launched: what they say is old."""
+    run = ("suite", "hostname", "isolation", "run_id")
+    last = pl.col("suite_start_time").max().over(run)
+    known = frame.select(*run, "name", "suite_start_time", "ours").filter("ours", pl.col("suite_start_time") != "")
+    earlier = known.with_columns(last=last).filter(pl.col("suite_start_time") != pl.col("last"))
+    jobs = earlier.group_by(*run, "last", maintain_order=True).agg(pl.col("name").unique().sort())
+    return [
+        f"{suite}, repetition {uid}: an earlier run than that of {began[:19]} launched {listed(names, NAMED)}."
+        for suite, _, _, uid, began, names in jobs.iter_rows()
+    ]
+
+
+def _of_other_times(frame: pl.DataFrame) -> list[str]:
+    """Return a sentence on the repetitions of a suite on a host that ran long before its newest: much may differ."""
+    suite = ("suite", "hostname", "isolation")
+    began = pl.col("suite_start_time").str.slice(0, 19).str.to_datetime("%Y-%m-%dT%H:%M:%S", strict=False)
+    ours = frame.select(*suite, "run_id", "suite_start_time", "ours").filter("ours")
+    runs = ours.group_by(*suite, "run_id", maintain_order=True).agg(began.max().alias("began"))
+    of_suite = runs.with_columns(newest=pl.col("began").max().over(suite))
+    older = of_suite.filter(pl.col("newest") - pl.col("began") > pl.duration(days=TOGETHER_DAYS))
+    uids_of = older.group_by(*suite, "newest", maintain_order=True).agg(pl.col("run_id").sort())
+    return [
+        f"{name}, repetition {listed(uids, NAMED)}: more than {TOGETHER_DAYS} days before the newest, "
+        f"which began {newest:%Y-%m-%d}."
+        for name, _, _, newest, uids in uids_of.iter_rows()
+    ]
+
+
+def newest_work(frame: pl.DataFrame) -> tuple[pl.DataFrame, list[str]]:
+    """Return the rows without rates of other work than a job's newest, and a sentence on each such job.
+
+    For readers that average all records of one name: two configurations under one name, left by an earlier run or
+    merged by hand, have no average. On one host the newest is the newest there; a host whose newest is another
+    benchmark, batch size, precision or device than the newest of all has no rate of that job. The device is a launch's:
+    its tenants may have different ones.
+    """
+    counts, equal = pl.col("ours") & COUNTS, [column.name for column in equal_columns().values()]
+    launched = _with_devices(frame, counts)
+    # What has no number decides nothing: an INVALID record would else drive out the good ones.
+    counted = launched.filter(counts)
+    newest = counted.sort("start_time", descending=True, maintain_order=True).unique(_JOB, keep="first")
+    # They are in no order after `unique`; the newest of all is the first of its name again.
+    of_all = newest.sort("start_time", descending=True, maintain_order=True).unique("name", keep="first")
+    same = ["name", *_OF_ANY_HOST]
+    current = newest.join(of_all.select(same), on=same, how="semi", nulls_equal=True)
+    job_and_work = [*_JOB, *equal]
+    seen = counted.group_by(job_and_work, maintain_order=True).agg(count=pl.len())
+    others = seen.join(current, on=job_and_work, how="anti", nulls_equal=True, maintain_order="left")
+    if others.is_empty():
+        return frame, []
+    leaders = {name: row for name, *row in of_all.select("name", *equal).iter_rows()}
+    leaders_of_host = {(host, name): row for host, name, *row in current.select(job_and_work).iter_rows()}
+    sentences = []
+    for (host, name), of_job in others.group_by(_JOB, maintain_order=True):
+        work = leaders_of_host.get((host, name), leaders[name])
+        differing = _differing(work, of_job.select(equal).rows(), list(equal_columns()))
+        records = f"{name}: {of_job['count'].sum()} records are of other work than the newest"
+        sentences.append(f"{records} ({differing}); they do not count.")
+    marks = current.select(*job_and_work, current=True)
+    beside = launched.join(marks, on=job_and_work, how="left", nulls_equal=True, maintain_order="left")
+    return frame.filter(~counts | beside["current"].is_not_null()), sentences
+
+
+def _with_devices(frame: pl.DataFrame, counts: pl.Expr) -> pl.DataFrame:
+    """Return the table with the models of all tenants of its launch as each row's device.
+
+    A tenant that was lost before it could tell has its slice's name for a model, which counts where a rate has it too.
+    """
+    models = frame.filter(counts)["gpu"].unique()
+    if len(models) < 2:
+        return frame
+    launch = launch_key()
+    model = pl.when(pl.col("gpu") != "", pl.col("gpu").is_in(models.implode())).then("gpu")
+    rows = with_lone(frame).select(*launch, model=model)
+    ends = rows.with_columns(as_numbers(rows.select(launch))).select(
+        first=pl.col("model").min().over(launch), last=pl.col("model").max().over(launch)
+    )
+    return frame.with_columns(ends.select(gpu=joined_models("first", "last").fill_null("")).to_series())
+
+
+def joined_models(first: str, last: str) -> pl.Expr:
+    """Return the device of a launch by the columns of its first and last model: one name, or both where they differ."""
+    one_model = (pl.col(first) == "") | (pl.col(first) == pl.col(last))
+    return pl.when(one_model).then(last).otherwise(pl.col(first) + " + " + pl.col(last))
+
+
+def _differing(work: Sequence[Any], others: Sequence[Sequence[Any]], words: Sequence[str]) -> str:
+    """Name what other works differ in from `work`, with both values where a person can read them."""
+    parts = []
+    for index, word in enumerate(words):
+        mine, theirs = str(work[index]), {str(other[index]) for other in others}
+        if theirs - {mine}:
+            values = "" if word == "benchmark" else f" {', '.join(sorted(theirs - {mine}))}, not {mine}"
+            parts.append(f"{word.replace('_', ' ')}{values}")
+    return "; ".join(parts)

@@ -1,4 +1,4 @@
-"""Reading records: ours, and both formats of the original suite. What cannot be read is named, counted and skipped.
+"""Reading records: ours, both formats of the original suite, and exports. What cannot be read is named and skipped.
 
 The older of the original's formats is a file per device to which `{...},` was appended after a first `[`, and which was
 never closed; the newer is one object a file.
@@ -7,64 +7,83 @@ never closed; the newer is one object a file.
 from __future__ import annotations
 
 import functools
+import itertools
 import json
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import polars as pl
 
 from cotenant.errors import CotenantError
-from cotenant.results.detail import Detail, detail_of
-from cotenant.results.exported import frames, is_export
-from cotenant.results.row import ForeignError, Row, has_uid, row_of
-from cotenant.results.skipped import NAMED, Skipped
-from cotenant.results.table import Details, Table, frame_of
+from cotenant.results.columns import OBSERVATION_COLUMNS, observation_values, schema
+from cotenant.results.decoded import NAMED, Decoded, ForeignError, Skipped, has_uid, list_of, mapping_of
+from cotenant.results.drawn import Drawn, own_meters, spans_of
+from cotenant.results.exports import is_export, read_export
+from cotenant.results.table import IN_FILE, Rows, Table, joined, tables
 
-T = TypeVar("T")
 SUFFIXES = (".json", ".jsonl", ".parquet", ".report")
 NOT_RECORDS = ".resolved.json"
+BATCH_FILES = 100
+"""Of how many records the observations are one frame."""
 MOST_BYTES = 1 << 30
 """A single file beyond this is no record; exported rows have a reader of their own."""
+IS_EXPORT = "it is an export, which report, compare and mlbench-report read where it is named itself"
 
 
 @dataclass(frozen=True, slots=True)
 class Records:
     """What was found in the order of the paths, what was skipped, and the files of them that are exports."""
 
-    details: Details
+    table: Table
     skipped: tuple[Skipped, ...]
     exports: tuple[str, ...]
 
     @property
     def frame(self) -> pl.DataFrame:
-        return self.details.table.frame
-
-    @property
-    def rows(self) -> list[Row]:
-        return self.details.rows
+        return self.table.frame
 
 
 def read_records(places: list[Path]) -> Records:
     """Read every record in the given files, and in the given directories and those below them.
 
     An exported file is read where it is named itself; its rows come last. Raises CotenantError where a place does not
-    exist; whatever else is wrong is skipped, and said.
+    exist; whatever else is wrong is skipped, and named.
     """
-    own: list[Detail] = []
-    found: list[pl.DataFrame] = []
+    parts: list[Table] = []
     skipped: list[Skipped] = []
+    for part in read_tables(places):
+        skipped.append(part) if isinstance(part, Skipped) else parts.append(part)
+    exports, _ = exports_among(places)
+    return Records(joined(parts), tuple(skipped), tuple(map(str, exports)))
+
+
+def read_tables(places: list[Path]) -> Iterator[Table | Skipped]:
+    """Yield the rows of all records in batches, exported ones last. Raises CotenantError for a missing place."""
     exports, others = exports_among(places)
-    for one in read_details(others):
-        skipped.append(one) if isinstance(one, Skipped) else own.append(one)
+    yield from tables(records_in(others))
     for path in exports:
-        for part in frames(path):
-            skipped.append(part) if isinstance(part, Skipped) else found.append(part)
-    table = Table(pl.concat([frame_of(own), *found]), own)
-    return Records(Details(table), tuple(skipped), tuple(map(str, exports)))
+        yield from read_export(path)
+
+
+def row_frames(places: list[Path]) -> Iterator[pl.DataFrame | Skipped]:
+    """Yield the rows of all records in batches, to be exported. Raises CotenantError for a missing place."""
+    for part in read_tables(places):
+        yield part if isinstance(part, Skipped) else part.frame
+
+
+def observation_frames(places: list[Path]) -> Iterator[pl.DataFrame | Skipped]:
+    """Yield a row per observation of all records in batches. Raises CotenantError for a missing place."""
+    types = schema(OBSERVATION_COLUMNS)
+    found = records_in(places)
+    while batch := list(itertools.islice(found, BATCH_FILES)):
+        yield from (part for part in batch if isinstance(part, Skipped))
+        rows = [row for record in batch if isinstance(record, Decoded) for row in observation_values(record)]
+        if rows:
+            yield pl.DataFrame(rows, types, orient="row")
 
 
 def exports_among(places: list[Path]) -> tuple[list[Path], list[Path]]:
@@ -73,77 +92,91 @@ def exports_among(places: list[Path]) -> tuple[list[Path], list[Path]]:
     return list(exports.values()), [place for place in places if place.resolve() not in exports]
 
 
-def read_details(places: list[Path]) -> Iterator[Detail | Skipped]:
-    """Yield every record with what can be drawn of it, file by file: no more than one file's text is held.
-
-    Raises CotenantError where a place does not exist.
-    """
-    return read_as(places, detail_of)
-
-
-def read_as(places: list[Path], made_of: Callable[[Any, str], T]) -> Iterator[T | Skipped]:
-    """Yield what `made_of` makes of each record and its path. Raises CotenantError where a place does not exist."""
+def records_in(places: list[Path]) -> Iterator[Decoded | Skipped]:
+    """Yield every record, file by file. Raises CotenantError where a place does not exist."""
     for path in _files(places):
         if isinstance(path, Skipped):
             yield path
         elif is_export(path):
-            yield Skipped(
-                str(path), "it is an export, which report, compare and mlbench-report read where it is named itself"
-            )
+            yield Skipped(str(path), IS_EXPORT)
         else:
-            yield from _read(path, made_of)
+            yield from read_file(path)
 
 
-def read_file(path: Path) -> Iterator[Row | Skipped]:
+def read_file(path: Path) -> Iterator[Decoded | Skipped]:
     """Yield what one file holds, record by record."""
-    yield from _read(path, row_of)
-
-
-def _read(path: Path, made_of: Callable[[Any, str], T]) -> Iterator[T | Skipped]:
-    try:
-        if path.stat().st_size > MOST_BYTES:
-            yield Skipped(str(path), f"it is larger than {MOST_BYTES >> 30} GiB")
-            return
-        text = path.read_bytes().decode("utf-8-sig")
-    except OSError as error:
-        yield Skipped(str(path), error.strerror or str(error))
-        return
-    except UnicodeDecodeError:
-        yield Skipped(str(path), "it is not UTF-8")
-        return
     lost = 0
-    for value in _numbered(_values(text), path):
-        made = _made(value, path, made_of)
-        lost += isinstance(made, Skipped)
-        if lost <= NAMED or not isinstance(made, Skipped):
-            yield made
+    for number, value in enumerate(_numbered(_values_in(path), path)):
+        try:
+            if isinstance(value, str):
+                raise ForeignError(value)
+            yield Decoded(value, str(path), number)
+        except ForeignError as error:
+            lost += 1
+            if lost <= NAMED:
+                yield Skipped(str(path), str(error))
     if lost > NAMED:
         yield Skipped(str(path), f"{lost - NAMED} more parts of it are no records")
 
 
-def _numbered(values: Iterator[Any], path: Path) -> Iterator[Any]:
+def again(rows: Rows) -> Iterator[tuple[dict[str, Any], Decoded]]:
+    """Read the files of these rows again, for what stands in no table: yield each row and its record.
+
+    Exported rows are left out, and so is a record whose file is gone or is another one now.
+    """
+    path, values = "", list[Any]()
+    for row in rows.where(pl.col(IN_FILE).is_not_null()).frame.iter_rows(named=True):
+        if row["path"] != path:
+            path = row["path"]
+            values = list(_values_in(Path(path)))
+        try:
+            yield row, Decoded(values[row[IN_FILE]], path)
+        except (ForeignError, IndexError):
+            continue
+
+
+def drawn(rows: Rows) -> list[Drawn]:
+    """Read again what is drawn of these records."""
+    return [
+        Drawn(
+            tenant=row["vcd"] if row["tenant"] is None else str(row["tenant"]),
+            run_id=row["run_id"],
+            spans=spans_of(record.fields),
+            meeting=record.meeting,
+            meters=own_meters(record.fields, row["vcd"]),
+        )
+        for row, record in again(rows)
+    ]
+
+
+def planned_jobs(place: Path) -> set[str]:
+    """Return the jobs of the resolved suites, which suites leave beside their records, in a directory and below it.
+
+    None of a file, or of what is damaged.
+    """
+    found: set[str] = set()
+    for path in place.rglob(f"*{NOT_RECORDS}") if place.is_dir() else ():
+        try:
+            cells = json.loads(path.read_bytes())
+        except (OSError, ValueError, RecursionError):
+            continue
+        labels = (mapping_of(cell).get("label") for cell in list_of(cells))
+        found.update(label for label in labels if isinstance(label, str))
+    return found
+
+
+def _numbered(values: Iterable[Any], path: Path) -> Iterator[Any]:
     """Give the original's records without a uid the number of those of their job and device before them in the file.
 
     It appended a record to a device's file in each repetition.
     """
     before: Counter[tuple[str, str]] = Counter()
     for value in values:
-        if isinstance(value, dict) and not value.keys() & {"schema", "run_id", "uid"} and not has_uid(path):
+        if isinstance(value, dict) and not value.keys() & {"schema", "run_id", "uid"} and not has_uid(str(path)):
             of = str(value.get("name")), str(value.get("vcd"))
             value = value | {"run_id": before[of]}
             before[of] += 1
         yield value
-
-
-def _made(value: Any, path: Path, made_of: Callable[[Any, str], T]) -> T | Skipped:
-    if isinstance(value, str):
-        return Skipped(str(path), value)
-    try:
-        return made_of(value, str(path))
-    except ForeignError as error:
-        return Skipped(str(path), str(error))
-    except RecursionError:
-        return Skipped(str(path), "it is nested too deeply")
 
 
 def _files(places: list[Path]) -> Iterator[Path | Skipped]:
@@ -164,7 +197,7 @@ def _files(places: list[Path]) -> Iterator[Path | Skipped]:
 def _below(place: Path) -> Iterator[Path | Skipped]:
     """Yield the files below a directory that may be records, a directory's own first, both in order of their names.
 
-    Links to directories could lead in a circle: they are not followed, and said, as is what cannot be looked into.
+    Links to directories could lead in a circle: they are not followed, and named, as is what cannot be looked into.
     """
     refused: list[OSError] = []
     for directory, below, names in os.walk(place, onerror=refused.append):
@@ -181,6 +214,21 @@ def _below(place: Path) -> Iterator[Path | Skipped]:
                 yield Skipped(str(path), "it is a link to a directory, which is read where it is named itself")
     for error in refused:
         yield Skipped(str(error.filename), error.strerror or str(error))
+
+
+def _values_in(path: Path) -> Iterator[Any]:
+    """Yield the JSON values of a file, and a sentence where no more can be read."""
+    try:
+        if path.stat().st_size > MOST_BYTES:
+            yield f"it is larger than {MOST_BYTES >> 30} GiB"
+            return
+        text = path.read_bytes().decode("utf-8-sig")
+    except OSError as error:
+        yield error.strerror or str(error)
+    except UnicodeDecodeError:
+        yield "it is not UTF-8"
+    else:
+        yield from _values(text)
 
 
 def _values(text: str) -> Iterator[Any]:

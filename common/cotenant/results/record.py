@@ -33,6 +33,8 @@ Outcome = Literal[
 
 
 MOST = 1 << 63  # no clock and no count gets there
+SOLO = ".solo"
+"""What follows a job's name in that of its solo launches."""
 
 
 class Train(msgspec.Struct, frozen=True):

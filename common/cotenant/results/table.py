@@ -1,4 +1,4 @@
-"""Records as one table: a row per record, the columns of an export, and from it rows and details again.
+"""Records as one table: a row a record, by the columns of `columns.py`, and beside it a row a finding.
 
 A million records are a table of some hundred megabytes; as objects they would be many times that.
 """
@@ -7,187 +7,137 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import overload
+from typing import Any
 
-import numpy as np
+import msgspec
 import polars as pl
 
-from cotenant.finding import Finding, Severity
-from cotenant.results.columns import COLUMNS, OBSERVATION_COLUMNS
-from cotenant.results.detail import Cell, Detail, Spans
-from cotenant.results.record import MOST, portable
-from cotenant.results.row import SOLO, Row
+from cotenant.results import columns
+from cotenant.results.columns import checked, schema, values_of
+from cotenant.results.decoded import Decoded, Skipped
+from cotenant.results.record import Record, plain
 
-DTYPES: dict[type, pl.DataType] = {str: pl.String(), int: pl.Int64(), float: pl.Float64(), bool: pl.Boolean()}
-SCHEMA = pl.Schema({column.name: DTYPES[column.kind] for column in COLUMNS})
-OBSERVATION_SCHEMA = pl.Schema({name: DTYPES[kind] for name, (kind, _) in OBSERVATION_COLUMNS.items()})
-TEXTS = tuple(column.name for column in COLUMNS if column.kind is str)
-RULES = {"error": "error_findings", "warning": "warning_findings"}
-
-GOOD = pl.col("completed") & ~pl.col("invalid") & (pl.col("losses_non_finite") == 0)
-"""Whether a record has anything to be averaged."""
-JOB = pl.when("solo").then(pl.col("name").str.strip_suffix(SOLO)).otherwise("name")
-"""The name of the job: of a solo launch that of the launch beside which it stands."""
-
-# What a row of the table has under another name, or in one text.
-_RENAMED = {f"{name}_items_s": name for name in ("rate", "rate_mean", "rate_min", "rate_max")}
-_OF_ROW = {
-    column.name: _RENAMED.get(column.name, column.name)
-    for column in COLUMNS
-    if _RENAMED.get(column.name, column.name) in Row.__struct_fields__
-}
-_OF_CELL = Cell.__struct_fields__
-_NO_SPANS = Spans(np.array([], np.int64), np.array([], np.int64), np.array([]), np.array([], np.bool_))
-
-
-def frame_of(details: Iterable[Detail]) -> pl.DataFrame:
-    """Return the table of these records, in their order. A text that is not known is empty, as in a row."""
-    values = [[portable(column.of(detail)) for column in COLUMNS] for detail in details]
-    return pl.DataFrame(values, SCHEMA, orient="row")
-
-
-def bare(
-    row: Row,
-    cell: Cell | None = None,
-    findings: tuple[Finding, ...] = (),
-    place: str = "",
-    work: str = "",
-    end_time: str = "",
-) -> Detail:
-    """Return the detail of a record of which no more than its row is known; `place` is its slice."""
-    return Detail(row, None, None, _NO_SPANS, findings, (), cell or Cell(), place, work, {}, end_time)
-
-
-def rows_of(frame: pl.DataFrame) -> list[Row]:
-    """Return the rows of a table, in its order."""
-    names, fields = list(_OF_ROW), list(_OF_ROW.values())
-    at = fields.index("findings")
-    found = []
-    for values in frame.select(names).iter_rows():
-        row = dict(zip(fields, values, strict=True))
-        row["findings"] = rules_in(values[at])
-        found.append(Row(**row))
-    return found
-
-
-def details_of(frame: pl.DataFrame) -> list[Detail]:
-    """Return what a table can say of its records: of their findings no more than rule and severity."""
-    cells = [Cell(*values) for values in frame.select(_OF_CELL).iter_rows()]
-    rules = frame.select(*RULES.values(), "findings").iter_rows()
-    others = frame.select("slice", "work", "end_time").iter_rows()
-    return [
-        bare(row, cell, _findings(*texts), *other)
-        for row, cell, texts, other in zip(rows_of(frame), cells, rules, others, strict=True)
-    ]
-
-
-def _findings(errors: str, warnings: str, all_of_them: str) -> tuple[Finding, ...]:
-    severities: dict[str, Severity] = dict.fromkeys(rules_in(warnings), "warning")
-    severities |= dict.fromkeys(rules_in(errors), "error")
-    return tuple(Finding(rule, severities.get(rule, "info"), "") for rule in rules_in(all_of_them))
-
-
-def rules_in(text: str) -> tuple[str, ...]:
-    """Return the rules that `joined` made one text of."""
-    return tuple(text.split(",")) if text else ()
-
-
-def plausible(frame: pl.LazyFrame) -> pl.LazyFrame:
-    """Return a table from a file as if its records had been read: what cannot be is not known."""
-    rates = [*(name for name in SCHEMA if name.endswith("_items_s")), "tflops", "mfu"]
-    lengths = ["robust_spread", "mean_s", "sd_s"]
-    counts = ["nodes", "world_size", "batch_size_per_device"]
-    return frame.with_columns(
-        pl.when(pl.col(rates).is_between(1 / MOST, MOST, closed="none")).then(pl.col(rates)),
-        pl.when(pl.col(lengths).is_between(0, MOST, closed="left")).then(pl.col(lengths)),
-        pl.when(pl.col("overlap").is_between(0, 1)).then(pl.col("overlap")),
-        pl.when(pl.col(counts) > 0).then(pl.col(counts)),
-        pl.col(TEXTS).fill_null(""),
-    ).with_columns(
-        pl.when("completed").then(pl.col(rates)),
-        pl.col("nodes").fill_null(1),
-        pl.col("losses_non_finite").fill_null(0),
-        pl.col("comparable", "ours").fill_null(True),
-        pl.col("solo").fill_null(False),
-        invalid=pl.col("completed") & (pl.col("error_findings") != ""),
-    )
+BATCH_RECORDS = 500
+AT = "at"
+"""The column with the number of a row in the table that others were taken from."""
+IN_FILE = "in_file"
+"""The column with the number of a record in its file; null in an exported row, whose record nobody looks for."""
+FINDINGS = pl.Schema(
+    {AT: pl.UInt32, "rule": pl.String, "severity": pl.String, "sentence": pl.String, "remedy": pl.String}
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Table:
-    """Records: the `frame`, of its first rows the `own` details; those of exported rows are made when asked for."""
+    """Records: `frame` has a row a record, `findings` a row a finding, `at` the row of its record.
+
+    A text that is not known is empty. Of exported records a finding's sentence and remedy are empty, too.
+    """
 
     frame: pl.DataFrame
-    own: Sequence[Detail] = ()
+    findings: pl.DataFrame
+
+    def __len__(self) -> int:
+        return self.frame.height
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Rows:
+    """Some records of a table, by the numbers of their rows: nobody who looks at a million copies them."""
+
+    table: Table
+    at: Sequence[int]
 
     @classmethod
-    def of(cls, details: Iterable[Detail]) -> Table:
-        own = tuple(details)
-        return cls(frame_of(own), own)
-
-
-class Details(Sequence[Detail]):
-    """Some records of a table, by the numbers of their rows."""
-
-    def __init__(self, table: Table, at: Sequence[int] | None = None) -> None:
-        self.table = table
-        self.at: Sequence[int] = range(table.frame.height) if at is None else at
+    def all(cls, table: Table) -> Rows:
+        return cls(table, range(len(table)))
 
     def __len__(self) -> int:
         return len(self.at)
 
-    @overload
-    def __getitem__(self, index: int) -> Detail: ...
-    @overload
-    def __getitem__(self, index: slice) -> Details: ...
-    def __getitem__(self, index: int | slice) -> Detail | Details:
-        if isinstance(index, slice):
-            return Details(self.table, self.at[index])
-        return next(self._made([self.at[index]]))
+    @property
+    def frame(self) -> pl.DataFrame:
+        """All columns of theirs."""
+        return self.table.frame if self.at == range(len(self.table)) else self.table.frame[self.at]
 
-    def __iter__(self) -> Iterator[Detail]:
-        return self._made(self.at)
+    def columns(self, *names: str | pl.Expr, **more: pl.Expr) -> pl.DataFrame:
+        """Return columns of theirs, or what is made of these."""
+        return self.table.frame.select(*names, **more)[self.at]
 
-    def _made(self, at: Sequence[int]) -> Iterator[Detail]:
-        own = self.table.own
-        made = iter(details_of(self.table.frame[[i for i in at if i >= len(own)]]))
-        return (own[i] if i < len(own) else next(made) for i in at)
-
-    def columns(self, *names: str) -> pl.DataFrame:
-        """Return columns of theirs, which costs a hundredth of making them."""
-        return self.table.frame.select(names)[self.at]
-
-    def where(self, chosen: pl.Expr) -> Details:
+    def where(self, chosen: pl.Expr) -> Rows:
         """Return those of which this is true."""
-        mask = self.table.frame.select(chosen).to_series()[self.at]
-        return Details(self.table, pl.Series(self.at, dtype=pl.UInt32).filter(mask).to_list())
+        mask = self.columns(chosen.alias("chosen"))["chosen"]
+        return Rows(self.table, pl.Series(self.at, dtype=pl.UInt32).filter(mask).to_list())
 
-    @property
-    def newest(self) -> Detail:
-        """The one that started last, of several the first. Raises IndexError where there is none."""
-        newest_first = (
-            self.columns("start_time").with_row_index("place").sort("start_time", descending=True, maintain_order=True)
-        )
-        return self[int(newest_first["place"][0])]
+    def by(self, column: str, descending: bool = False) -> Rows:
+        """Return them in the order of a column."""
+        values = self.columns(column).with_columns(pl.Series(AT, self.at, pl.UInt32))
+        return Rows(self.table, values.sort(column, descending=descending, maintain_order=True)[AT].to_list())
 
-    def records(self) -> Iterator[Detail]:
-        """Yield those that were read as records; an exported row has no meters and no observations to look for."""
-        own = self.table.own
-        return (own[i] for i in self.at if i < len(own))
+    def findings(self) -> pl.DataFrame:
+        """Return their findings, each with the `name` of the record's job, in the order of the records."""
+        places = pl.DataFrame({AT: pl.Series(self.at, dtype=pl.UInt32)}).with_columns(self.columns("name"))
+        return places.join(self.table.findings, on=AT, maintain_order="left_right")
 
-    @property
-    def rows(self) -> list[Row]:
-        return rows_of(self.table.frame[self.at])
 
-    def findings(self) -> Iterator[tuple[Finding, str, int]]:
-        """Yield findings, the job of each, and how many records have it; of exported ones the sentence is empty."""
-        own = self.table.own
-        for i in self.at:
-            if i < len(own):
-                yield from ((one, own[i].row.name, 1) for one in own[i].findings)
-        at = pl.Series(self.at, dtype=pl.UInt32)
-        texts = self.table.frame.select(*RULES.values(), "findings", "name")[at.filter(at >= len(own))]
-        found = texts.filter(pl.col("findings") != "")
-        counted = found.group_by(texts.columns, maintain_order=True).len()
-        for errors, warnings, whole, job, count in counted.iter_rows():
-            yield from ((one, job, count) for one in _findings(errors, warnings, whole))
+def tables(records: Iterable[Decoded | Skipped], size: int = BATCH_RECORDS) -> Iterator[Table | Skipped]:
+    """Yield the records in tables of so many, and what was skipped; no more than one record's JSON is held."""
+    values: list[list[Any]] = []
+    findings: list[tuple[Any, ...]] = []
+    for record in records:
+        if isinstance(record, Skipped):
+            yield record
+            continue
+        try:
+            values.append([*values_of(record, columns.COLUMNS), record.number])
+        except RecursionError:
+            yield Skipped(record.path, "it is nested too deeply")
+            continue
+        at = len(values) - 1
+        findings += [(at, one.rule, one.severity, one.sentence, one.remedy) for one in record.findings]
+        if len(values) == size:
+            yield _table(values, findings)
+            values, findings = [], []
+    if values:
+        yield _table(values, findings)
+
+
+def _table(values: list[list[Any]], findings: list[tuple[Any, ...]]) -> Table:
+    types = pl.Schema({**schema(), IN_FILE: pl.UInt32()})
+    frame = checked(pl.LazyFrame(values, types, orient="row")).collect()
+    return Table(frame, pl.DataFrame(findings, FINDINGS, orient="row"))
+
+
+def table_of(records: Iterable[Decoded]) -> Table:
+    """Return the table of these records, in their order."""
+    return joined([table for table in tables(records) if isinstance(table, Table)])
+
+
+def table_of_records(records: Iterable[Record]) -> Table:
+    """Return the table of records that were just made, as it would be read back of their files."""
+    return table_of(Decoded(msgspec.to_builtins(plain(record))) for record in records)
+
+
+def table_of_rows(rows: pl.LazyFrame) -> Table:
+    """Return the table of exported rows: of their findings rule and severity are known."""
+    unknown = pl.lit(None, pl.UInt32()).alias(IN_FILE)
+    whole = checked(rows).with_columns(unknown).collect(engine="streaming")
+    rules = whole.select("findings", "error_findings", "warning_findings").with_row_index(AT)
+    each = rules.filter(pl.col("findings") != "").with_columns(rule=pl.col("findings").str.split(",")).explode("rule")
+    severity = pl.lit("info")
+    for name in ("warning", "error"):
+        of_name = pl.col(f"{name}_findings").str.split(",")
+        severity = pl.when(of_name.list.contains(pl.col("rule"))).then(pl.lit(name)).otherwise(severity)
+    empty = pl.lit("")
+    findings = each.select(AT, "rule", severity.alias("severity"), empty.alias("sentence"), empty.alias("remedy"))
+    return Table(whole, findings.cast(FINDINGS))
+
+
+def joined(parts: Sequence[Table]) -> Table:
+    """Return the records of several tables as one; that of none is empty."""
+    parts = parts or [_table([], [])]
+    findings, before = [], 0
+    for table in parts:
+        findings.append(table.findings.with_columns(pl.col(AT) + pl.lit(before, pl.UInt32)))
+        before += len(table)
+    return Table(pl.concat([table.frame for table in parts]), pl.concat(findings))

@@ -9,7 +9,7 @@ from matplotlib.ticker import MaxNLocator, NullLocator
 
 from cotenant.report.pictures.canvas import ACCENT, INK, LINE, SOFT, Margins, axes_of, boxes, svg
 from cotenant.report.scaling import Point
-from cotenant.results.meters import Meter
+from cotenant.results.drawn import Meter
 
 
 def scaling(points: Sequence[Point], name: str) -> str | None:

@@ -10,8 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
 from cotenant.report.pictures.canvas import ACCENT, INK, LINE, PAPER, SOFT, WASH, bands, boxes, svg
-from cotenant.report.said import tenant_of
-from cotenant.results.detail import Detail, Spans
+from cotenant.results.drawn import Drawn, Spans
 from cotenant.results.record import Meeting
 from cotenant.stats.overlap import common_load
 from cotenant.text import printable
@@ -23,9 +22,9 @@ MOST_BEFORE = 0.6
 HEIGHT = 0.5
 
 
-def timeline(launch: Sequence[Detail], name: str) -> tuple[str, str] | None:
+def timeline(launch: Sequence[Drawn], name: str) -> tuple[str, str] | None:
     """Return the picture of one launch, and a sentence on what is not drawn; None where nobody met anybody."""
-    met = [(one, one.rendezvous) for one in launch if one.rendezvous is not None and len(one.spans.kept)]
+    met = [(one, one.meeting) for one in launch if one.meeting is not None and len(one.spans.kept)]
     if not met:
         return None
     t0_ns = met[0][1].t0_ns
@@ -34,7 +33,7 @@ def timeline(launch: Sequence[Detail], name: str) -> tuple[str, str] | None:
     stop = max(meeting.load_end_ns - t0_ns for _, meeting in met) / 1e9
     begin = min(_warm_up(meeting, t0_ns)[0] for _, meeting in met)
     left = max(begin, -MOST_BEFORE * stop)
-    axes = bands([f"tenant {printable(tenant_of(one.row))}" for one, _ in met])
+    axes = bands([f"tenant {printable(one.tenant)}" for one, _ in met])
     axes.set_xlim(left - 0.02 * (stop - left), stop + 0.02 * (stop - left))
     axes.axvspan(start, end, facecolor=WASH, linewidth=0)
     merged = 1

@@ -10,16 +10,15 @@ import polars as pl
 import pytest
 from msgspec.structs import replace
 
-from cotenant.results.configurations import newest_work
-from cotenant.results.detail import Detail
 from cotenant.results.launches import launches_in, launches_of
-from cotenant.results.newest import AT, newest_in
-from cotenant.results.table import frame_of
+from cotenant.results.newest import newest_in, newest_work
+from cotenant.results.record import Record
+from cotenant.results.table import AT
 from results.made import ISOLATION, NOON, a_lost_record, a_record
-from results.test_entry import detail, launch
+from results.tabled import frame_of, launch
 
 
-def began(uid: int, days: float) -> list[Detail]:
+def began(uid: int, days: float) -> list[Record]:
     return launch(uid=uid, day=uid, suite_started=NOON + timedelta(days=days))
 
 
@@ -34,19 +33,17 @@ def test_repetitions_of_long_ago_are_named(days: tuple[float, ...], said: str) -
 
 
 def test_hosts_are_launches_of_their_own() -> None:
-    found = launches_of(frame_of([*launch(), *launch(hostname="node2", day=1)]))
-    assert [one.host for one in found.of["vae"]] == ["node1", "node2"]
-    assert found.left_out == []
+    found, left_out = launches_of(frame_of([*launch(), *launch(hostname="node2", day=1)]))
+    assert [one.host for one in found["vae"]] == ["node1", "node2"]
+    assert left_out == []
 
 
-def on(*devices: str, uid: int = 0, **place: Any) -> list[Detail]:
+def on(*devices: str, uid: int = 0, **place: Any) -> list[Record]:
     return [
-        detail(
-            a_record(
-                place={"tenant": tenant, "vcd": str(tenant), "run_id": uid} | place,
-                told={"part": {**PART, "gpu": device}},
-                common={"started": NOON + timedelta(days=uid)},
-            )
+        a_record(
+            place={"tenant": tenant, "vcd": str(tenant), "run_id": uid} | place,
+            told={"part": {**PART, "gpu": device}},
+            common={"started": NOON + timedelta(days=uid)},
         )
         for tenant, device in enumerate(devices)
     ]
@@ -60,13 +57,14 @@ PART: dict[str, Any] = {"arguments": {"batch_size": 1}, "item": "image", "versio
     [(("V100", "V100"), "V100"), (("V100", "H100"), "H100 + V100"), (("V100", ""), "Some Processor + V100")],
 )
 def test_the_device_of_a_launch_is_all_of_its_models(devices: tuple[str, str], said: str) -> None:
-    (found,) = launches_of(frame_of(on(*devices))).of["vae"]
-    assert found.work.device == said
+    (found,) = launches_of(frame_of(on(*devices)))[0]["vae"]
+    assert dict(found.work)["device"] == said
 
 
 def test_tenants_of_two_devices_are_averaged_still() -> None:
     frame = frame_of(on("V100", "H100"))
-    assert newest_work(frame) == (frame, [])
+    assert newest_work(frame)[1] == []
+    assert newest_work(frame)[0].equals(frame)
 
 
 def test_cards_that_were_replaced_are_other_work() -> None:
@@ -75,7 +73,7 @@ def test_cards_that_were_replaced_are_other_work() -> None:
         "machine": {"model_name": "Some Processor", "accelerators": [{"uuid": "GPU-1", "name": "TU102"}]},
         "isolation": replace(ISOLATION, planned={"accelerators": ["GPU-1"]}),
     }
-    lost = detail(a_lost_record("failed", "x", {"tenant": 1, "vcd": "1", "run_id": 2} | slice_of_lost))
+    lost = a_lost_record("failed", "x", {"tenant": 1, "vcd": "1", "run_id": 2} | slice_of_lost)
     old, mixed = on("V100", "V100"), on("V100", "RTX", uid=1)
     kept, (said,) = newest_work(frame_of([*old, *mixed]))
     assert kept["gpu"].to_list() == ["V100", "RTX"]
@@ -91,8 +89,9 @@ def test_a_lost_tenant_of_another_device_leaves_its_launch_what_it_is() -> None:
     accelerators = {"machine": {"accelerators": [{"uuid": "GPU-1", "name": "H100"}]}}
     planned = {"isolation": replace(ISOLATION, planned={"accelerators": ["GPU-1"]})}
     place = {"tenant": 1, "vcd": "1", "run_id": 1} | accelerators | planned
-    frame = frame_of([*on("V100", "H100"), *on("V100", uid=1), detail(a_lost_record("failed", "x", place))])
-    assert newest_work(frame) == (frame, [])
+    frame = frame_of([*on("V100", "H100"), *on("V100", uid=1), a_lost_record("failed", "x", place)])
+    assert newest_work(frame)[1] == []
+    assert newest_work(frame)[0].equals(frame)
 
 
 def test_hosts_of_another_device_than_the_newest_have_no_rate() -> None:
@@ -107,9 +106,10 @@ def test_hosts_that_did_other_work_than_the_newest_have_no_rate() -> None:
     here = launch(hostname="node1", isolation=replace(ISOLATION, backend="none"))
     alike, other = launch(hostname="node2", day=1), launch(hostname="node3")
     frame = frame_of([*here, *alike])
-    assert newest_work(frame) == (frame, [])
+    assert newest_work(frame)[1] == []
+    assert newest_work(frame)[0].equals(frame)
     larger = frame_of(other).with_columns(batch_size=pl.col("batch_size") * 2)
-    lost = frame_of([detail(a_lost_record("failed", "x", {"hostname": "node3", "run_id": 4}))])
+    lost = frame_of([a_lost_record("failed", "x", {"hostname": "node3", "run_id": 4})])
     kept, (said,) = newest_work(pl.concat([frame, larger, lost]))
     assert kept["hostname"].to_list() == ["node1", "node1", "node2", "node2", "node3"]
     assert kept["completed"].to_list() == [True] * 4 + [False]
@@ -127,9 +127,9 @@ def test_losses_that_are_none_decide_nothing() -> None:
 def test_losses_that_are_none_leave_a_launch_without_a_rate() -> None:
     """The original's records say `completed` with them."""
     tenant = pl.when(pl.col("tenant") == 1).then(3).otherwise(0).cast(pl.Int64)
-    found = launches_of(frame_of(launch()).with_columns(losses_non_finite=tenant))
-    assert found.of.get("vae", []) == []
-    assert found.left_out == ["vae, repetition 0: tenant 1 has 3 losses that are not finite."]
+    found, left_out = launches_of(frame_of(launch()).with_columns(losses_non_finite=tenant))
+    assert found["vae"] == []
+    assert left_out == ["vae, repetition 0: tenant 1 has 3 losses that are not finite."]
 
 
 def test_launches_with_another_cache_policy_are_other_work() -> None:
@@ -142,7 +142,7 @@ def test_launches_with_another_cache_policy_are_other_work() -> None:
 
 def test_a_table_in_pieces_says_what_a_whole_one_says() -> None:
     """Rows of a large file come in pieces, of which a filter may leave empty ones."""
-    lost = [detail(a_lost_record(outcome, "sentence", {"run_id": 1})) for outcome in ("failed", "aborted")]
+    lost = [a_lost_record(outcome, "sentence", {"run_id": 1}) for outcome in ("failed", "aborted")]
     pieces = [frame_of(details) for details in (launch(), lost, launch(uid=2))]
     for order in itertools.permutations(pieces):
         table = pl.concat(order, rechunk=False).with_row_index(AT)

@@ -13,20 +13,20 @@ import msgspec
 import pandas as pd
 import polars as pl
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from cotenant.errors import CotenantError
-from cotenant.results.columns import COLUMNS, OBSERVATIONS, ROWS
-from cotenant.results.exported import NAMED
-from cotenant.results.exporting import WRITERS, observation_frames, row_frames, write, write_parquet
-from cotenant.results.read import Records, read_records
+from cotenant.results.columns import OBSERVATION_COLUMNS, OBSERVATIONS, ROWS, schema
+from cotenant.results.decoded import NAMED
+from cotenant.results.exports import CHANGED, METADATA, UNSEALED, WRITERS, broken_seal, seal, write, write_parquet
+from cotenant.results.read import Records, drawn, observation_frames, read_records, row_frames
 from cotenant.results.record import Record, encode
-from cotenant.results.row import Row
-from cotenant.results.seal import CHANGED, UNSEALED
-from cotenant.results.table import OBSERVATION_SCHEMA, SCHEMA, Table, bare, details_of, frame_of
-from report.making import BUSY, detail, launch, lost, scaling
+from cotenant.results.table import Rows
+from report.making import BUSY, launch, lost, scaling
+from results.tabled import frame_of
 
-RENAMED = {"rate_items_s": "rate", "rate_mean_items_s": "rate_mean"}
-RENAMED |= {"rate_min_items_s": "rate_min", "rate_max_items_s": "rate_max"}
+SCHEMA, OBSERVATION_SCHEMA = schema(), schema(OBSERVATION_COLUMNS)
 
 
 def records() -> list[Record]:
@@ -54,26 +54,16 @@ def reasons(found: Records) -> list[str]:
     return [one.reason for one in found.skipped]
 
 
-def test_every_field_of_a_row_is_a_column() -> None:
-    assert set(Row.__struct_fields__) <= {RENAMED.get(one.name, one.name) for one in COLUMNS}
-    assert len({one.name for one in COLUMNS}) == len(COLUMNS)
-    assert all(one.meaning for one in COLUMNS)
-
-
 @pytest.mark.parametrize("form", ["parquet", "jsonl"])
 def test_what_is_exported_comes_back(place: Path, form: str) -> None:
     whole = read_records([place])
     found = read_records([exported(place, form)])
-    assert found.rows == whole.rows
     assert [one.path for one in whole.skipped] == [str(place / "foreign.json")]
     assert found.skipped == ()
-    for ours, theirs in zip(found.details, whole.details, strict=True):
-        assert (ours.cell, ours.end_time) == (theirs.cell, theirs.end_time)
-        assert [(one.rule, one.severity) for one in ours.findings] == [
-            (one.rule, one.severity) for one in theirs.findings
-        ]
-        assert ours.spans.kept.size == 0
-    assert found.frame.equals(whole.frame)
+    rules = ["at", "rule", "severity"]
+    assert found.table.findings.select(rules).equals(whole.table.findings.select(rules))
+    assert drawn(Rows.all(found.table)) == []
+    assert found.frame.select(list(SCHEMA)).equals(whole.frame.select(list(SCHEMA)))
 
 
 def test_an_export_of_an_export_is_the_same(place: Path) -> None:
@@ -103,18 +93,12 @@ def test_other_programs_read_typed_columns_and_nulls(place: Path) -> None:
     "text", ['a"b,c', "two\nlines", "a\rb", "  blank ", "=1+2", "@x", "-1", "\tx", "'x", "é<\x00>"]
 )
 def test_any_text_comes_through_csv(tmp_path: Path, text: str) -> None:
-    row = msgspec.structs.replace(detail(records()[0]).row, message=text)
     path = tmp_path / "rows.csv"
-    write([frame_of([bare(row)])], SCHEMA, path, "csv")
+    write([frame_of(records()[:1]).with_columns(message=pl.lit(text))], SCHEMA, path, "csv")
     with path.open(newline="", encoding="utf-8") as file:
         (read,) = csv.DictReader(file)
     assert read["message"] == ("'" + text if text[0] in "=+-@\t\r" else text)
-    assert read["name"] == row.name
-
-
-def test_what_no_utf8_can_hold_is_an_escape(tmp_path: Path) -> None:
-    row = msgspec.structs.replace(detail(records()[0]).row, gpu="\udcff", path="/\udce9")
-    assert frame_of([bare(row)]).select("gpu", "path").row(0) == ("\\udcff", "/\\udce9")
+    assert read["name"] == "vae"
 
 
 @pytest.mark.parametrize("form", list(WRITERS))
@@ -132,7 +116,7 @@ def test_observations_are_rows_of_their_own(place: Path, form: str) -> None:
     assert set(table["schema"]) == {OBSERVATIONS}
     if form != "csv":
         found = read_records([path])
-        assert (len(found.details), reasons(found)) == (
+        assert (found.frame.height, reasons(found)) == (
             0,
             ["it holds observations; export again without --observations"],
         )
@@ -164,7 +148,7 @@ def test_damaged_lines_are_named_and_the_others_kept(place: Path) -> None:
     bad += [json.dumps({name: value for name, value in fields.items() if name != "name"}), lines[1][:50]]
     path.write_bytes("\n".join([lines[0], "", *bad, *lines[1:]]).encode(errors="surrogateescape"))
     found = read_records([path])
-    assert len(found.details) == len(lines)
+    assert found.frame.height == len(lines)
     assert [reason.partition(":")[0] for reason in reasons(found)] == [f"line {3 + i}" for i in range(len(bad))]
     assert "`$.n`" in reasons(found)[3]
 
@@ -201,30 +185,23 @@ def test_what_cannot_be_is_not_known(place: Path) -> None:
     found = read_records([path])
     assert reasons(found) == ["5 rows lack one of name, run_id, completed, outcome, path"]
     assert found.frame.select(*odd).row(0) == (None,) * len(odd)
-    assert found.rows[0].rate is None
+    assert found.frame["rate_items_s"][0] is None
 
 
 def test_an_export_among_records_is_not_read_twice(place: Path) -> None:
     exported(place, "jsonl").rename(place / "rows.jsonl")
     found = read_records([place])
-    assert len(found.details) == len(records())
+    assert found.frame.height == len(records())
     assert "it is an export, which report, compare and mlbench-report read where it is named itself" in reasons(found)
     both = read_records([place, place / "rows.jsonl"])
-    assert len(both.details) == 2 * len(records())
-    assert both.details[0].spans.kept.size > 0
-    assert both.details[-1].spans.kept.size == 0
-
-
-def test_details_of_a_table_are_its_own_where_it_has_them() -> None:
-    own = [detail(one) for one in records()]
-    table = Table.of(own)
-    assert [one.row for one in details_of(table.frame)] == [one.row for one in own]
+    assert both.frame.height == 2 * len(records())
+    assert len(drawn(Rows.all(both.table))) == len(records())
 
 
 @pytest.mark.parametrize("form", list(WRITERS))
 def test_batches_are_written_one_after_the_other(tmp_path: Path, form: str) -> None:
     """Of a thousand batches no more than a few are in memory at a time."""
-    frame = frame_of([detail(one) for one in records()])
+    frame = frame_of(records())
     alive: set[int] = set()
     most = 0
 
@@ -246,7 +223,7 @@ def test_batches_are_written_one_after_the_other(tmp_path: Path, form: str) -> N
 
 @pytest.mark.parametrize("form", list(WRITERS))
 def test_what_fails_leaves_no_file(tmp_path: Path, form: str) -> None:
-    frame = frame_of([detail(one) for one in records()])
+    frame = frame_of(records())
 
     def batches() -> Iterator[pl.DataFrame]:
         yield frame
@@ -257,3 +234,59 @@ def test_what_fails_leaves_no_file(tmp_path: Path, form: str) -> None:
         write(batches(), SCHEMA, tmp_path / "rows", form)
     assert [path.name for path in tmp_path.iterdir()] == ["rows"]
     assert (tmp_path / "rows").read_text() == "before"
+
+
+SEALED = pl.DataFrame({"name": ["vae", "gan"] * 50, "rate": [1.5, 2.5] * 50})
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    write_parquet(SEALED.lazy(), tmp_path / "rows.parquet")
+    return tmp_path / "rows.parquet"
+
+
+def test_a_sealed_file_is_parquet(path: Path) -> None:
+    assert broken_seal(path) is None
+    assert pl.read_parquet(path).equals(SEALED)
+
+
+@settings(suppress_health_check=list(HealthCheck), database=None)
+@given(st.data())
+def test_one_other_byte_breaks_it(path: Path, data: st.DataObject) -> None:
+    content = path.read_bytes()
+    at = data.draw(st.integers(0, len(content) - 1))
+    other = data.draw(st.integers(0, 255).filter(lambda byte: byte != content[at]))
+    path.write_bytes(content[:at] + bytes([other]) + content[at + 1 :])
+    assert broken_seal(path) in (CHANGED, UNSEALED)
+    path.write_bytes(content)
+
+
+@settings(suppress_health_check=list(HealthCheck), database=None)
+@given(st.data())
+def test_fewer_and_more_bytes_break_it(path: Path, data: st.DataObject) -> None:
+    content = path.read_bytes()
+    at, length = data.draw(st.integers(0, len(content) - 1)), data.draw(st.integers(1, 60))
+    for damaged in (content[:at] + content[at + length :], content[:at] + bytes(length) + content[at:]):
+        path.write_bytes(damaged)
+        assert broken_seal(path) in (CHANGED, UNSEALED)
+    path.write_bytes(content)
+
+
+def test_only_what_was_made_for_it_is_sealed(tmp_path: Path) -> None:
+    SEALED.write_parquet(tmp_path / "plain.parquet")
+    with pytest.raises(ValueError, match="without METADATA"):
+        seal(tmp_path / "plain.parquet")
+    assert broken_seal(tmp_path / "plain.parquet") == UNSEALED
+
+
+def test_the_digest_is_of_all_chunks(tmp_path: Path) -> None:
+    """A file of more than one chunk, changed near its beginning, in its middle and at its end."""
+    path = tmp_path / "large.parquet"
+    rows = pl.DataFrame({"number": range(500_000)}).sample(fraction=1, shuffle=True, seed=1)
+    rows.write_parquet(path, compression="uncompressed", metadata=METADATA)
+    seal(path)
+    assert path.stat().st_size > 3_000_000
+    content = path.read_bytes()
+    for at in (10, len(content) // 2, len(content) - 2000):
+        path.write_bytes(content[:at] + bytes([content[at] ^ 1]) + content[at + 1 :])
+        assert broken_seal(path) == CHANGED

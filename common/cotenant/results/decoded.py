@@ -1,0 +1,229 @@
+"""Values of decoded JSON, checked: a record may be another program's, cut off or damaged anywhere.
+
+What is malformed is absent; the record says what it is worth without it.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar, get_args
+
+import msgspec
+
+from cotenant.finding import Finding, Severity
+from cotenant.results.identity import unique_id
+from cotenant.results.record import MOST, SOLO, Meeting, Record
+from cotenant.stats.description import Description
+
+T = TypeVar("T")
+Fields = Mapping[str, Any]
+
+NAMED = 20
+"""How many damaged parts of one file are named; the others are counted."""
+_NO_RECORDS = ("cotenant-rows-", "cotenant-observations-")
+_UID = re.compile(r"\.R(\d+)\.D")
+_FAILED = re.compile(r"\.FAIL(\.\d{8}-\d{6}-\d+)?\.json$")
+_OWN_FIELDS = frozenset(Record.__struct_fields__)
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """A file, or what of it could not be read, and why."""
+
+    path: str
+    reason: str
+
+    def __str__(self) -> str:
+        """The sentence that says so."""
+        return f"{self.path}: {self.reason}; skipped."
+
+
+def skipped_sentences(skipped: Sequence[Skipped]) -> list[str]:
+    """Return a sentence each, and where there are several how many they are."""
+    lines = list(map(str, skipped))
+    return [*lines, f"{len(lines)} files or parts of files are skipped."] if len(lines) > 1 else lines
+
+
+class ForeignError(ValueError):
+    """This is no record of ours, nor of the original suite. The text says what is missing."""
+
+
+def mapping_of(value: Any) -> Fields:
+    """Return the value if it is a mapping, else an empty one."""
+    return value if isinstance(value, Mapping) else {}
+
+
+def list_of(value: Any) -> list[Any]:
+    """Return the value if it is a list, else an empty one."""
+    return value if isinstance(value, list) else []
+
+
+def text_of(value: Any) -> str:
+    """Return the text, or the whole number as text; what no UTF-8 can hold becomes an escape."""
+    if isinstance(value, str):
+        return value if value.isascii() else value.encode(errors="backslashreplace").decode()
+    return str(value) if isinstance(value, int) else ""
+
+
+def whole_of(value: Any) -> int | None:
+    """Return the value if it is a whole number of at most 64 bits, which true and false are not."""
+    return value if isinstance(value, int) and not isinstance(value, bool) and -MOST <= value < MOST else None
+
+
+def finite_of(value: Any) -> float | None:
+    """Return the value if it is a finite number, which true and false are not."""
+    number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    try:
+        return float(value) if number and math.isfinite(value) else None
+    except OverflowError:
+        return None
+
+
+def rate_of(value: Any) -> float | None:
+    """Return the value if a machine could have it, in items or seconds: others would overflow in sums and ratios."""
+    number = finite_of(value)
+    return number if number is not None and 1 / MOST < number < MOST else None
+
+
+def count_of(value: Any) -> int | None:
+    """Return the value if it is a whole number above 0."""
+    number = whole_of(value)
+    return number if number is not None and number > 0 else None
+
+
+def part_of(value: Any, kind: type[T]) -> T | None:
+    """Return the value as what it should be, or None where it is something else."""
+    try:
+        return msgspec.convert(value, kind)
+    except (msgspec.ValidationError, UnicodeEncodeError, RecursionError):
+        return None
+
+
+def has_uid(path: str) -> bool:
+    """Whether the file's name says which repetition of the suite it is of."""
+    return _UID.search(path) is not None
+
+
+class Decoded:
+    """One JSON object that is a record, the `number`-th of its file, and what several columns take from it."""
+
+    def __init__(self, fields: Any, path: str = "", number: int | None = None) -> None:
+        """Raises ForeignError where the object is no record."""
+        if not isinstance(fields, Mapping):
+            raise ForeignError("it is no JSON object")
+        if not isinstance(fields.get("name"), str) or not fields["name"]:
+            raise ForeignError("it has no `name`")
+        if str(fields.get("schema")).startswith(_NO_RECORDS):
+            raise ForeignError("it holds exported rows or observations, which are read from an export named itself")
+        if "train_item" not in fields and "outcome" not in fields:
+            raise ForeignError("it has neither `train_item` nor `outcome`")
+        self.fields: Fields = fields
+        self.path = path
+        self.number = number
+
+    def at(self, *keys: str) -> Any:
+        """Return what stands below these keys, None where nothing does."""
+        value: Any = self.fields
+        for key in keys:
+            if not isinstance(value, Mapping) or key not in value:
+                return None
+            value = value[key]
+        return value
+
+    def holds(self, *keys: str) -> bool:
+        """Whether anything stands below these keys, null included."""
+        *outer, last = keys
+        return last in mapping_of(self.at(*outer))
+
+    @functools.cached_property
+    def completed(self) -> bool:
+        """Three say so, and the worst is believed: a crashed job must not be reported as done."""
+        completed = bool(self.fields.get("completed", rate_of(self.at("train_item", "avg")) is not None))
+        return completed and text_of(self.at("outcome")) in ("", "completed") and not _FAILED.search(self.path)
+
+    @property
+    def outcome(self) -> str:
+        outcome = text_of(self.at("outcome"))
+        return "completed" if self.completed else outcome if outcome not in ("", "completed") else "failed"
+
+    @property
+    def run_id(self) -> int:
+        uid = _UID.search(self.path)
+        in_name = whole_of(int(uid[1])) if uid else None
+        return whole_of(self.fields.get("run_id", self.fields.get("uid"))) or in_name or 0
+
+    @functools.cached_property
+    def vcd(self) -> str:
+        vcd = self.at("vcd")
+        return ",".join(map(text_of, vcd)) if isinstance(vcd, list) else text_of(vcd)
+
+    @functools.cached_property
+    def rate(self) -> float | None:
+        """The median of a record that has one, else the mean: the original suite kept no observations."""
+        median = self.at("statistics", "median")
+        return rate_of(self.at("train_item", "avg") if median is None else median) if self.completed else None
+
+    @functools.cached_property
+    def description(self) -> Description | None:
+        """The record's statistics, where they are possible ones of a rate."""
+        described = part_of(self.at("statistics"), Description) if self.rate is not None else None
+        if described is None:
+            return None
+        rates = (described.median, *(described.interval or ()))
+        possible = described.n > 0 and None not in map(rate_of, rates) and 0 <= described.robust_spread < MOST
+        return described if possible else None
+
+    @property
+    def meeting(self) -> Meeting | None:
+        """How the tenant met the others, where that is possible."""
+        met = part_of(self.at("rendezvous"), Meeting) if self.at("rendezvous") is not None else None
+        if met is None:
+            return None
+        stamps = (met.ready_ns, met.t0_ns, met.start_ns, met.load_end_ns, *met.warm_up_ns)
+        possible = all(0 <= stamp < MOST for stamp in stamps) and -MOST < met.start_skew_ns < MOST
+        return met if possible and 0 <= met.overlap <= 1 else None
+
+    @functools.cached_property
+    def findings(self) -> list[Finding]:
+        """All of the record's; one of an unknown severity is information."""
+        return [_finding(mapping_of(finding)) for finding in list_of(self.at("findings"))]
+
+    @property
+    def losses_non_finite(self) -> int:
+        """As the record counts them, else of the losses it kept; a null is what JSON makes of NaN."""
+        kept = list_of(self.at("batch_loss"))
+        return whole_of(self.at("losses_non_finite")) or sum(finite_of(loss) is None for loss in kept)
+
+    @property
+    def slice(self) -> str:
+        planned = mapping_of(self.at("isolation", "planned"))
+        return ", ".join(f"{text_of(name).replace('_', ' ')} {planned[name]}" for name in sorted(planned))
+
+    @property
+    def work(self) -> str:
+        """As `unique_id`, without a number of workers that nobody asked for: it follows from the processors."""
+        if not text_of(self.at("unique_id")):
+            return ""
+        given = any(str(word).startswith(("--workers", "-j")) for word in list_of(self.at("command")))
+        arguments = {
+            name: value
+            for name, value in self.fields.items()
+            if name not in _OWN_FIELDS and (given or name != "workers")
+        }
+        name = str(self.fields["name"])
+        name = name.removesuffix(SOLO) if self.at("solo") is True else name
+        return unique_id(name, text_of(self.at("version")), arguments)
+
+
+def _finding(fields: Fields) -> Finding:
+    severity = fields.get("severity")
+    return Finding(
+        rule=text_of(fields.get("rule")) or "unnamed",
+        severity=next((known for known in get_args(Severity) if known == severity), "info"),
+        sentence=text_of(fields.get("sentence")),
+        remedy=text_of(fields.get("remedy")),
+    )

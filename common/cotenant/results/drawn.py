@@ -1,0 +1,205 @@
+"""What pictures draw of a record: observations, samples of meters, the machine. Whatever is malformed is left out.
+
+It stands in no table: it is taken from the record's decoded file where it is asked for (`read.again`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from cotenant.results.decoded import Fields, finite_of, list_of, mapping_of, part_of, whole_of
+from cotenant.results.record import MOST, Meeting, Observed
+
+HOST = "host"
+CHECKOUT = "git"
+DEVICE_QUANTITIES = ("load_percent", "power_w", "memory_used_bytes", "temperature_c", "clock_mhz")
+HOST_QUANTITIES = ("available_bytes",)
+
+Kind = Literal["device", "tenant", "host"]
+Numbers = npt.NDArray[np.float64]
+DRAWN: Mapping[Kind, tuple[str, ...]] = {
+    "device": ("power_w", "load_percent", "memory_used_bytes"),
+    "tenant": ("memory_used_bytes",),
+    "host": ("available_bytes",),
+}
+"""Quantities that are drawn over time."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Spans:
+    """Observations in the order they were made: `start_ns`, `end_ns`, `items`, and whether each was `kept`."""
+
+    start_ns: npt.NDArray[np.int64]
+    end_ns: npt.NDArray[np.int64]
+    items: npt.NDArray[np.float64]
+    kept: npt.NDArray[np.bool_]
+
+    @property
+    def rates(self) -> npt.NDArray[np.float64]:
+        """Items per second of the kept ones."""
+        rates: npt.NDArray[np.float64] = self.items / (self.end_ns - self.start_ns) * 1e9
+        return rates[self.kept]
+
+
+@dataclass(frozen=True, slots=True)
+class Meter:
+    """The samples of one quantity, whose name ends with its unit; `of` is a device's index, or `host`."""
+
+    quantity: str
+    of: str
+    n: int
+    min: float
+    mean: float
+    max: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Course:
+    """One quantity over time; `of` is a device's index, a tenant's number or `host`.
+
+    `at_s`: seconds after t0, ascending. `values`: as many, NaN where a look did not see it; at least one did.
+    """
+
+    quantity: str
+    kind: Kind
+    of: str
+    at_s: Numbers
+    values: Numbers
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Drawn:
+    """What is drawn of one tenant of one launch; `meters` are of its host and of the devices that it trained on."""
+
+    tenant: str
+    run_id: int
+    spans: Spans
+    meeting: Meeting | None
+    meters: list[Meter]
+
+
+def spans_of(fields: Fields) -> Spans:
+    """Return the observations that are possible, kept or not."""
+    skip = fields.get("skip")
+    first_kept = skip if isinstance(skip, int) else 0
+    possible = [(index, made) for index, made in enumerate(observations_of(fields)) if made.possible]
+    return Spans(
+        start_ns=np.array([made.start_ns for _, made in possible], np.int64),
+        end_ns=np.array([made.end_ns for _, made in possible], np.int64),
+        items=np.array([made.items for _, made in possible], np.float64),
+        kept=np.array([index >= first_kept for index, _ in possible], np.bool_),
+    )
+
+
+def observations_of(fields: Fields) -> list[Observed]:
+    """Return every observation; none where one is malformed."""
+    return part_of(fields.get("observations"), list[Observed]) or []
+
+
+def meters_of(fields: Fields) -> list[Meter]:
+    """Return what was sampled of each device, and of the host, while tenants were timed."""
+    meters = mapping_of(fields.get("meters"))
+    devices = map(mapping_of, mapping_of(meters.get("devices")).values())
+    places: list[tuple[str, tuple[str, ...], Fields]] = [
+        (str(index), DEVICE_QUANTITIES, device)
+        for device in devices
+        if (index := whole_of(device.get("index"))) is not None
+    ]
+    places.append((HOST, HOST_QUANTITIES, mapping_of(meters.get("memory"))))
+    found = (_meter(name, of, mapping_of(place.get(name))) for of, names, place in places for name in names)
+    return [meter for meter in found if meter is not None]
+
+
+def own_meters(fields: Fields, vcd: str) -> list[Meter]:
+    """Return what a record's meters hold of its host and of the devices that it trained on."""
+    own = (HOST, *vcd.split(","))
+    return [meter for meter in meters_of(fields) if meter.of in own]
+
+
+def _meter(quantity: str, of: str, spread: Fields) -> Meter | None:
+    n, ends = whole_of(spread.get("n")), [finite_of(spread.get(name)) for name in ("min", "mean", "max")]
+    low, mean, high = (end if end is not None and 0 <= end < MOST else math.nan for end in ends)
+    # A mean is rounded: of equal samples it may lie beside them.
+    ordered = low <= mean <= high or math.isclose(low, high)
+    return Meter(quantity, of, n, low, mean, high) if n is not None and n > 0 and ordered else None
+
+
+def courses_of(fields: Fields) -> list[Course]:
+    """Return the series that the record's meters hold."""
+    meters = mapping_of(fields.get("meters"))
+    series = mapping_of(meters.get("series"))
+    at_s = _numbers(series.get("at_s"), -float(MOST))
+    if not len(at_s) or np.isnan(at_s).any() or (np.diff(at_s) < 0).any():
+        return []
+    # Of looks at one time, as older records round it, the last.
+    last = np.append(np.diff(at_s) > 0, True)
+    return [
+        Course(quantity, kind, of, at_s[last], values[last])
+        for kind, of, quantities in _looked_at(series, mapping_of(meters.get("devices")))
+        for quantity in DRAWN[kind]
+        if len(values := _numbers(quantities.get(quantity), 0.0)) == len(at_s) and not np.isnan(values[last]).all()
+    ]
+
+
+def _looked_at(series: Fields, devices: Fields) -> Iterator[tuple[Kind, str, Fields]]:
+    """Devices stand by their uuid: who they are to a reader is recorded beside their spreads."""
+    for uuid, quantities in mapping_of(series.get("devices")).items():
+        if (index := whole_of(mapping_of(devices.get(uuid)).get("index"))) is not None:
+            yield "device", str(index), mapping_of(quantities)
+    for tenant, quantities in mapping_of(series.get("tenants")).items():
+        yield "tenant", tenant, mapping_of(quantities)
+    yield "host", HOST, mapping_of(series.get("host"))
+
+
+def _numbers(value: Any, least: float) -> Numbers:
+    """Return a list's numbers, NaN for each that is none or could not be."""
+    found = map(finite_of, list_of(value))
+    return np.array([one if one is not None and least <= one < MOST else np.nan for one in found], np.float64)
+
+
+def setting_of(machine: Fields) -> dict[str, str]:
+    """Return the versions that a record's `machine` knows, by what has them; what it does not know is not in it.
+
+    They are what may change under a launch: versions of software, of drivers, of the checkout.
+    """
+    software, git, torch = (mapping_of(machine.get(key)) for key in ("software", "git", "torch"))
+    commit = git.get("commit")
+    drivers = [mapping_of(device).get("driver") for device in list_of(machine.get("accelerators"))]
+    known: dict[str, Any] = {
+        **mapping_of(software.get("packages")),
+        "python": software.get("python"),
+        "kernel": software.get("kernel"),
+        "distribution": software.get("distribution"),
+        "driver": ", ".join(sorted({driver for driver in drivers if isinstance(driver, str)})),
+        "CUDA": torch.get("cuda"),
+        "ROCm": torch.get("hip"),
+        CHECKOUT: f"{commit[:12]}{' and changes' if git.get('dirty') else ''}" if isinstance(commit, str) else "",
+    }
+    # What the tenant imported says more than what is installed.
+    known |= {"torch": torch["version"]} if torch.get("version") else {}
+    return {name: value for name, value in known.items() if isinstance(value, str) and value}
+
+
+def joint_setting(machines: Iterable[Fields]) -> dict[str, str]:
+    """Return the versions that these `machine` parts of records know; several of one thing are one text."""
+    found: dict[str, set[str]] = defaultdict(set)
+    for machine in machines:
+        for name, version in setting_of(machine).items():
+            found[name].add(version)
+    return {name: " and ".join(sorted(versions)) for name, versions in found.items()}
+
+
+def differences(before: Mapping[str, str], after: Mapping[str, str]) -> list[str]:
+    """Return `torch 2.14.0 -> 2.14.1` per version that both know and that is not the same."""
+    return [
+        f"{name} {before[name]} -> {after[name]}"
+        for name in sorted(before.keys() & after.keys())
+        if before[name] != after[name]
+    ]

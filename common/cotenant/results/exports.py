@@ -1,0 +1,237 @@
+"""Exported rows: Parquet, CSV or JSON lines written whole or not at all, and Parquet and JSON lines read again.
+
+A Parquet file carries a digest of itself, so that damage is known before anything decodes it. Parquet has checksums of
+pages, which polars does not write; of a file with wrong bytes its decoder makes other values, columns that break
+whatever reads them, or the end of the process. The digest is one more entry of the file's key-value metadata, so that
+any reader of Parquet reads the file: SHA-256 of the file with zeros in the digest's place.
+
+Lines are decoded by themselves: a damaged one is named and the others are kept; a Parquet file is whole or none.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import re
+from collections.abc import Callable, Iterable, Iterator
+from operator import attrgetter
+from pathlib import Path
+from typing import Annotated, Any, BinaryIO
+
+import msgspec
+import polars as pl
+from polars.io.plugins import register_io_source
+
+from cotenant.results import columns
+from cotenant.results.columns import OBSERVATIONS, ROWS, schema
+from cotenant.results.decoded import NAMED, Skipped
+from cotenant.results.store import whole
+from cotenant.results.table import Table, table_of_rows
+
+BATCH_ROWS = 20_000
+ROW_GROUP = 100_000
+OTHER_FILE = "--out names another file."
+_FORMULA = r"^[=+\-@\t\r]"
+"""What a spreadsheet takes for a formula at the beginning of a text (CWE-1236)."""
+
+_MARK = b"cotenant.sha256:"
+_ZEROS = b"0" * 64
+METADATA = {"cotenant.seal": (_MARK + _ZEROS).decode()}
+"""What a file has to be written with, to be sealed afterwards."""
+UNSEALED = "it has no seal: it is cut off, or not of `cotenant export` (rows of other programs are read as JSON lines)"
+CHANGED = "its seal says that it was changed after it was exported"
+NOT_ROWS = "it holds observations; export again without --observations"
+_PARQUET = b"PAR1"
+_END_BYTES = 8
+"""The footer's length in four bytes, least first, and the magic number."""
+_CHUNK_BYTES = 1 << 20
+_HEAD_BYTES = 1 << 16
+
+_Whole = Annotated[int, msgspec.Meta(ge=-(1 << 63), le=(1 << 63) - 1)]
+
+
+# Writing
+
+
+def write_parquet(rows: pl.LazyFrame, path: Path) -> None:
+    """Write sealed Parquet: reports read no other."""
+    rows.sink_parquet(path, row_group_size=ROW_GROUP, metadata=METADATA)
+    seal(path)
+
+
+def write_csv(rows: pl.LazyFrame, path: Path) -> None:
+    """Write CSV; a text that a spreadsheet would compute gets an apostrophe before it."""
+    texts = pl.col(pl.String)
+    rows.with_columns(texts.str.replace(_FORMULA, "'$0")).sink_csv(path)
+
+
+def write_jsonl(rows: pl.LazyFrame, path: Path) -> None:
+    rows.sink_ndjson(path)
+
+
+WRITERS: dict[str, Callable[[pl.LazyFrame, Path], None]] = {
+    "parquet": write_parquet,
+    "csv": write_csv,
+    "jsonl": write_jsonl,
+}
+
+
+def write(batches: Iterable[pl.DataFrame], types: pl.Schema, path: Path, form: str) -> None:
+    """Write batches of rows to `path`, which is there when all are written. What is not known is null.
+
+    polars takes the batches one by one while it writes (its streaming engine), so no more than a few are in memory.
+    Raises CotenantError where the file cannot be kept.
+    """
+    rest = iter(batches)
+    # Taken before polars begins: where this raises, polars might make its file after ours was taken away.
+    first = list(itertools.islice(rest, 1))
+
+    def source(*_: object) -> Iterator[pl.DataFrame]:
+        for batch in itertools.chain(first, rest):
+            yield batch.select(list(types)).with_columns(pl.col(pl.String).replace("", None))
+
+    with whole(path, OTHER_FILE) as temporary:
+        WRITERS[form](register_io_source(source, schema=types), temporary)
+
+
+# Reading
+
+
+def is_export(path: Path) -> bool:
+    """Whether this file holds exported rows or observations, by its first bytes."""
+    try:
+        with path.open("rb") as file:
+            head = file.read(_HEAD_BYTES)
+    except OSError:
+        return False
+    return _is_parquet(path, head) or any(_names(head, form) for form in (ROWS, OBSERVATIONS))
+
+
+def read_export(path: Path) -> Iterator[Table | Skipped]:
+    """Yield what an exported file holds, in tables of some ten thousand rows, and what of it is damaged."""
+    with path.open("rb") as file:
+        head = file.read(_HEAD_BYTES)
+    if _names(head, OBSERVATIONS):
+        yield Skipped(str(path), NOT_ROWS)
+    elif _is_parquet(path, head):
+        yield from _parquet(path)
+    else:
+        yield from _lines(path)
+
+
+def _is_parquet(path: Path, head: bytes) -> bool:
+    return head.startswith(_PARQUET) or path.suffix == ".parquet"
+
+
+def _names(head: bytes, form: str) -> bool:
+    return re.search(rb'"schema"\s*:\s*"' + form.encode() + b'"', head) is not None
+
+
+def _line_decoder() -> msgspec.json.Decoder[Any]:
+    fields: list[Any] = []
+    for column in columns.COLUMNS:
+        kind: Any = _Whole if column.kind is int else column.kind
+        fields.append((column.name, kind) if column.needed else (column.name, kind | None, None))
+    return msgspec.json.Decoder(msgspec.defstruct("ExportedRow", fields, kw_only=True, gc=False))
+
+
+def _lines(path: Path) -> Iterator[Table | Skipped]:
+    decoder, types, damaged = _line_decoder(), schema(), 0
+    with path.open("rb") as file:
+        numbered = enumerate(file, 1)
+        while batch := list(itertools.islice(numbered, BATCH_ROWS)):
+            rows = []
+            for number, line in batch:
+                try:
+                    rows.append(decoder.decode(line))
+                except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+                    if not line.strip():
+                        continue
+                    damaged += 1
+                    if damaged <= NAMED:
+                        yield Skipped(str(path), f"line {number}: {str(error) or 'nested too deeply'}")
+            if rows:
+                yield table_of_rows(pl.LazyFrame({name: list(map(attrgetter(name), rows)) for name in types}, types))
+    if damaged > NAMED:
+        yield Skipped(str(path), f"{damaged - NAMED} more lines are damaged")
+
+
+def _parquet(path: Path) -> Iterator[Table | Skipped]:
+    needed = [column.name for column in columns.COLUMNS if column.needed]
+    try:
+        if broken := broken_seal(path):
+            yield Skipped(str(path), broken)
+            return
+        lazy = pl.scan_parquet(path)
+        there = lazy.collect_schema()
+        if "observation" in there:
+            yield Skipped(str(path), NOT_ROWS)
+            return
+        if missing := [name for name in needed if name not in there]:
+            yield Skipped(str(path), f"it holds no exported records: there is no column '{missing[0]}'")
+            return
+        known = [
+            pl.col(name).cast(of) if name in there else pl.lit(None, of).alias(name) for name, of in schema().items()
+        ]
+        table = table_of_rows(lazy.select(known).drop_nulls(needed))
+        lost = lazy.select(pl.len()).collect().item() - len(table)
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
+        first_line = next(iter(str(error).splitlines()), type(error).__name__)
+        yield Skipped(str(path), f"it cannot be read ({first_line})")
+        return
+    if lost:
+        yield Skipped(str(path), f"{lost} rows lack one of {', '.join(needed)}")
+    yield table
+
+
+# The seal
+
+
+def seal(path: Path) -> None:
+    """Write the digest of a file with METADATA into it. Raises OSError, and ValueError where it has none."""
+    with path.open("r+b") as file:
+        at = _place(file)
+        if at is None:
+            raise ValueError(f"{path} was written without METADATA")
+        digest = _digest(file, at)
+        file.seek(at)
+        file.write(digest)
+
+
+def broken_seal(path: Path) -> str | None:
+    """Return what is wrong with a Parquet file's seal, or None where it is whole. Raises OSError."""
+    with path.open("rb") as file:
+        at = _place(file)
+        if at is None:
+            return UNSEALED
+        digest = _digest(file, at)
+        file.seek(at)
+        return None if file.read(len(_ZEROS)) == digest else CHANGED
+
+
+def _place(file: BinaryIO) -> int | None:
+    """Return where the digest begins, None in a file without one."""
+    size = file.seek(0, 2)
+    file.seek(max(0, size - _END_BYTES))
+    end = file.read()
+    length = int.from_bytes(end[:4], "little") + _END_BYTES
+    if not end.endswith(_PARQUET) or length > size:
+        return None
+    file.seek(size - length)
+    at = file.read().rfind(_MARK)
+    return None if at < 0 else size - length + at + len(_MARK)
+
+
+def _digest(file: BinaryIO, at: int) -> bytes:
+    """Return the digest of the whole file, with zeros at its own place."""
+    digest = hashlib.sha256()
+    file.seek(0)
+    left = at
+    while left and (chunk := file.read(min(left, _CHUNK_BYTES))):
+        digest.update(chunk)
+        left -= len(chunk)
+    digest.update(_ZEROS)
+    file.seek(at + len(_ZEROS))
+    while chunk := file.read(_CHUNK_BYTES):
+        digest.update(chunk)
+    return digest.hexdigest().encode()

@@ -1,0 +1,52 @@
+"""Records as rows of the table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any
+
+import msgspec
+import polars as pl
+
+from cotenant.results.decoded import Decoded
+from cotenant.results.record import Record, encode
+from cotenant.results.table import Table, table_of, table_of_records
+from results.made import NOON, a_record
+
+Row = dict[str, Any]
+
+
+def fields_of(**changes: Any) -> dict[str, Any]:
+    """What stands in the file of a record, with these changes."""
+    fields: dict[str, Any] = msgspec.json.decode(encode(a_record()))
+    return fields | changes
+
+
+def row_of(fields: dict[str, Any], path: str = "x.json") -> Row:
+    return table_of([Decoded(fields, path)]).frame.row(0, named=True)
+
+
+def rows_of(records: Sequence[Record]) -> list[Row]:
+    return table_of_records(records).frame.to_dicts()
+
+
+def frame_of(records: Sequence[Record]) -> pl.DataFrame:
+    return table_of_records(records).frame
+
+
+def launch(name: str = "vae", uid: int = 0, tenants: int = 2, day: float = 0, **place: Any) -> list[Record]:
+    """A launch of a job of two tenants."""
+    began = place.pop("suite_started", None)
+    return [
+        a_record(
+            place={"name": name, "run_id": uid, "tenant": tenant, "vcd": str(tenant), "tenants": 2}
+            | ({"suite_started": began} if began else {})
+            | place,
+            common={"started": NOON + timedelta(days=day)},
+        )
+        for tenant in range(tenants)
+    ]
+
+
+__all__ = ["Row", "Table", "fields_of", "frame_of", "launch", "row_of", "rows_of"]

@@ -1,0 +1,131 @@
+"""Columns: each is declared once, and that is where everything else takes it from."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from cotenant.cli import main
+from cotenant.finding import Finding
+from cotenant.results import columns
+from cotenant.results.columns import COLUMNS, whole
+from cotenant.results.document import text
+from cotenant.results.launches import launches_of
+from cotenant.results.read import read_records
+from results.made import a_part, a_record
+from results.tabled import fields_of, frame_of, launch, row_of, rows_of
+
+
+def test_a_column_more_is_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It is read, exported, read again, documented, and has to be equal where rates are compared."""
+    line = whole("threads", "threads that the benchmark computed with", "observed.threads", equal=True)
+    monkeypatch.setattr(columns, "COLUMNS", (*COLUMNS, line))
+    for side, threads in (("a", 4), ("b", 8)):
+        (tmp_path / side).mkdir()
+        for uid in range(5):
+            fields = fields_of(run_id=uid, tenants=1, observed={"threads": threads}, start_time=f"2026-01-0{uid + 1}")
+            (tmp_path / side / f"{uid}.json").write_text(json.dumps(fields | {"hostname": side}))
+    assert read_records([tmp_path / "a"]).frame["threads"].to_list() == [4] * 5
+    for form in ("parquet", "jsonl", "csv"):
+        out = tmp_path / f"b.{form}"
+        assert main(["export", str(tmp_path / "b"), "--out", str(out)]) == 0
+        if form != "csv":
+            assert read_records([out]).frame["threads"].to_list() == [8] * 5
+    assert "threads" in pl.read_csv(tmp_path / "b.csv").columns
+    assert "| `threads` | int | threads that the benchmark computed with |" in text()
+    capsys.readouterr()
+    compare = ["compare", str(tmp_path / "a"), str(tmp_path / "b.jsonl")]
+    assert main(compare) == 0
+    assert "different threads: 4 and 8 (--allow threads)" in capsys.readouterr().out
+    assert main([*compare, "--allow", "threads"]) == 0
+    assert "SAME" in capsys.readouterr().out
+    assert main(["history", "add", str(tmp_path / "a"), "--store", str(tmp_path / "h.jsonl")]) == 0
+    assert b'"threads":4' in (tmp_path / "h.jsonl").read_bytes()
+
+
+def test_every_column_has_a_name_of_its_own_and_a_meaning() -> None:
+    assert len({one.name for one in COLUMNS}) == len(COLUMNS)
+    assert all(one.meaning for one in COLUMNS)
+
+
+def test_a_record_in_memory_is_the_row_that_is_read_of_its_file(tmp_path: Path) -> None:
+    records = [a_record(common={"findings": (Finding("power_cap", "warning", "Low.", "Raise it."),)}), *launch()]
+    for number, record in enumerate(records):
+        (tmp_path / f"{number}.json").write_bytes(json.dumps(json.loads(_content(record))).encode())
+    frame = read_records([tmp_path]).frame
+    made = frame_of(records)
+    apart = ["path", "in_file"]
+    assert made.drop(apart).equals(frame.drop(apart))
+    assert made["findings"][0] == made["warning_findings"][0] == "power_cap"
+
+
+def _content(record: Any) -> bytes:
+    from cotenant.results.record import encode
+
+    return encode(record)
+
+
+def test_a_scaling_cell_is_known_by_what_ran() -> None:
+    part = a_part(
+        arguments={"arch": "resnet50", "batch_size": 32, "data": "/data", "parallel": "ddp"},
+        observed={"world_size": 4, "device": "cuda:0", "dtype": "fp32"},
+    )
+    (row,) = rows_of([a_record(told={"part": part})])
+    names = ("model", "nodes", "world_size", "batch_size_per_device", "parallelism", "input")
+    assert [row[name] for name in names] == ["resnet50", 1, 4, 32, "ddp", "files"]
+
+
+def test_a_rate_that_no_machine_has_is_none() -> None:
+    for rate in (1e308, 5e-324, 2.0**63):
+        row = row_of(fields_of(statistics=fields_of()["statistics"] | {"median": rate}))
+        assert (row["rate_items_s"], row["rate_mean_items_s"], row["interval_low_items_s"]) == (None, None, None)
+
+
+def test_statistics_that_cannot_be_cost_the_interval_only() -> None:
+    found = fields_of()["statistics"]
+    for changes in ({"interval": [1.0, 1e300]}, {"robust_spread": -1.0}, {"n": 0}, {"interval": "wide"}):
+        row = row_of(fields_of(statistics=found | changes))
+        assert row["rate_items_s"] == found["median"]
+        assert (row["interval_low_items_s"], row["interval_high_items_s"], row["robust_spread"]) == (None, None, None)
+
+
+def test_text_that_no_file_can_hold_costs_its_part_only() -> None:
+    findings = [{"rule": "x", "severity": "\ud800", "sentence": "x"}, {"severity": "error"}]
+    row = row_of(fields_of(findings=findings, gpu="\udcff"), "/\udce9")
+    assert (row["findings"], row["error_findings"], row["invalid"]) == ("x,unnamed", "unnamed", True)
+    assert row["rate_items_s"] is not None
+    assert (row["gpu"], row["path"]) == ("\\udcff", "/\\udce9")
+
+
+def test_operations_are_those_of_a_tenant_that_completed() -> None:
+    compute: dict[str, Any] = {"compute": {"tflops": 1.5, "mfu": 0.25}}
+    row, lost = (row_of(fields_of(meters=compute), path) for path in ("x.json", "x.FAIL.json"))
+    assert (row["tflops"], row["mfu"]) == (1.5, 0.25)
+    assert (lost["tflops"], lost["mfu"], lost["rate_items_s"], lost["rate_max_items_s"]) == (None,) * 4
+    for foreign in (None, [], {"tflops": None}, {"tflops": -1.0, "mfu": 0}, {"tflops": True}):
+        row = row_of(fields_of(meters={"compute": foreign}))
+        assert (row["tflops"], row["mfu"]) == (None, None)
+
+
+def test_what_has_to_be_equal_is_what_launches_hold() -> None:
+    ((found,),) = launches_of(frame_of(launch()))[0].values()
+    words = "benchmark batch_size precision devices tenants isolation software cache processors device"
+    assert [word for word, _ in found.work] == words.split()
+    assert dict(found.work) | {"benchmark": "", "software": ""} == {
+        "benchmark": "",
+        "batch_size": 128,
+        "precision": "fp32",
+        "devices": 0,
+        "tenants": 2,
+        "isolation": "v1",
+        "software": "",
+        "cache": "",
+        "processors": 1,
+        "device": "Some Processor",
+    }

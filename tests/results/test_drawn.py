@@ -1,0 +1,216 @@
+"""What pictures draw of a record, each part checked by itself."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cotenant.meters.series import Series as Kept
+from cotenant.results.decoded import Decoded
+from cotenant.results.drawn import (
+    DRAWN,
+    Course,
+    Meter,
+    courses_of,
+    differences,
+    meters_of,
+    own_meters,
+    setting_of,
+    spans_of,
+)
+from cotenant.results.read import again, drawn, read_records
+from cotenant.results.store import write_record
+from cotenant.results.table import Rows
+from results.made import NOON, a_lost_record, a_record, observed
+from results.tabled import fields_of, row_of
+
+POWER = {"n": 4, "min": 200.0, "mean": 250.0, "max": 300.0}
+LOAD = {"n": 4, "min": 20.0, "mean": 50.0, "max": 90.0}
+S = 1_000_000_000
+FOREIGN: list[Any] = [[], [1.0], [1, 2, 3, 4], ["a", "b", "c"], [-1, -2, -3], [1e300] * 3, [None] * 3, "abc", 7, None]
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4),
+    max_leaves=12,
+)
+
+
+def all_of(place: Path) -> Rows:
+    return Rows.all(read_records([place]).table)
+
+
+def test_what_can_be_drawn_is_read_again_from_the_file(tmp_path: Path) -> None:
+    device = {"index": 3, "power_w": POWER, "slowed_samples": None, "foreign_processes": [], "hidden_processes": 0}
+    record = a_record(place={"vcd": "3"}, common={"meters": {"devices": {"GPU-3": device}}})
+    write_record(tmp_path, record, NOON)
+    (found,) = drawn(all_of(tmp_path))
+    assert found.meeting == record.rendezvous
+    assert found.meters == [Meter("power_w", "3", 4, 200.0, 250.0, 300.0)]
+    assert list(found.spans.start_ns) == [one.start_ns for one in record.observations]
+    assert found.spans.kept.sum() == len(record.observations) - record.skip
+    assert record.statistics is not None
+    assert float(np.median(found.spans.rates)) == pytest.approx(record.statistics.median)
+
+
+def test_a_lost_record_has_nothing_to_draw(tmp_path: Path) -> None:
+    write_record(tmp_path, a_lost_record("timeout", "Too slow."), NOON)
+    (found,) = drawn(all_of(tmp_path))
+    assert (found.meeting, len(found.spans.kept), found.meters) == (None, 0, [])
+
+
+def test_of_several_records_in_a_file_each_is_found_again_and_none_of_one_that_is_gone(tmp_path: Path) -> None:
+    path, gone = tmp_path / "a.json", tmp_path / "b.json"
+    records = [fields_of(tenant=tenant, machine={"model_name": f"host{tenant}"}) for tenant in range(3)]
+    path.write_text("[" + ",".join(map(json.dumps, [records[0], {"a": 1}, *records[1:]])) + ",")
+    gone.write_text(json.dumps(records[0]))
+    rows = all_of(tmp_path)
+    gone.unlink()
+    found = [(row["tenant"], record.at("machine", "model_name")) for row, record in again(rows)]
+    assert found == [(0, "host0"), (1, "host1"), (2, "host2")]
+    path.write_text("{}")
+    assert list(again(rows)) == []
+
+
+def test_impossible_observations_are_not_drawn_and_the_others_keep_their_places() -> None:
+    rows = observed([10.0] * 8)
+    rows[1] = msgspec.structs.replace(rows[1], items=None)
+    rows[6] = msgspec.structs.replace(rows[6], end_ns=rows[6].start_ns)
+    found = spans_of(fields_of(observations=msgspec.to_builtins(rows), skip=5))
+    assert len(found.kept) == 6
+    assert found.kept.sum() == 2
+
+
+def test_meters_that_make_no_sense_are_left_out() -> None:
+    devices: list[Any] = [
+        {"power_w": POWER},
+        {"index": 0, "power_w": {**POWER, "mean": None}},
+        {"index": 0, "power_w": {**POWER, "max": 1e300}},
+        {"index": 0, "power_w": {**POWER, "mean": 1.0}},
+        {"index": 0, "power_w": {**POWER, "n": 0}},
+        {"index": 0, "power_w": [1, 2]},
+        "power",
+    ]
+    for device in devices:
+        assert meters_of(fields_of(meters={"devices": {"GPU-0": device}})) == [], device
+
+
+def test_the_load_of_a_tenant_is_that_of_its_own_devices() -> None:
+    devices = {f"GPU-{i}": {"index": i, "load_percent": LOAD | {"mean": 30.0 + 10 * i}} for i in range(3)}
+    fields = fields_of(vcd="0,2", meters={"devices": devices})
+    assert [meter.of for meter in own_meters(fields, "0,2")] == ["0", "2"]
+    assert row_of(fields)["device_load_percent"] == 40
+    assert row_of(fields_of())["device_load_percent"] is None
+
+
+@settings(max_examples=100)
+@given(
+    st.dictionaries(
+        st.sampled_from(("observations", "rendezvous", "meters", "machine", "observed", "skip")), json_values
+    )
+)
+def test_any_part_may_be_anything(changes: dict[str, Any]) -> None:
+    fields = json.loads(json.dumps(fields_of() | changes))
+    row, spans = row_of(fields), spans_of(fields)
+    assert row["name"] == "vae"
+    assert spans.kept.shape == spans.items.shape
+    assert Decoded(fields).meeting is None or row["overlap"] is not None
+    assert all(isinstance(value, str) and value for value in setting_of({"git": fields["machine"]}).values())
+
+
+def sampled(**changes: Any) -> dict[str, Any]:
+    """The fields of a record with three looks at two devices, two slices and the host."""
+    kept = Kept()
+    for second in (1, 2, 3):
+        device = {("devices", f"GPU-{n}", "power_w"): 100.0 * n + second for n in range(2)}
+        slices = {("tenants", str(n), "memory_used_bytes"): n + second for n in range(2)}
+        kept.add(second * S, device | slices | {("host", "available_bytes"): 9})
+    series = kept.told(0) | changes
+    devices = {"GPU-0": {"index": 4}, "GPU-1": {"index": 5}}
+    return json.loads(json.dumps({"meters": {"series": series, "devices": devices}}))
+
+
+def by_name(found: list[Course]) -> dict[tuple[str, str, str], list[float]]:
+    return {(one.kind, one.of, one.quantity): list(one.values) for one in found}
+
+
+def test_what_meters_kept_is_read_back() -> None:
+    found = courses_of(sampled())
+    assert by_name(found) == {
+        ("device", "4", "power_w"): [1, 2, 3],
+        ("device", "5", "power_w"): [101, 102, 103],
+        ("tenant", "0", "memory_used_bytes"): [1, 2, 3],
+        ("tenant", "1", "memory_used_bytes"): [2, 3, 4],
+        ("host", "host", "available_bytes"): [9, 9, 9],
+    }
+    assert all(list(one.at_s) == [1, 2, 3] for one in found)
+
+
+def test_what_a_look_did_not_see_is_no_number() -> None:
+    found = courses_of(sampled(host={"available_bytes": [1, None, 2]}))
+    (host,) = [one for one in found if one.kind == "host"]
+    assert np.isnan(host.values).tolist() == [False, True, False]
+
+
+def test_a_damaged_series_costs_itself_only() -> None:
+    for values in FOREIGN:
+        found = courses_of(sampled(host={"available_bytes": values}))
+        assert {one.kind for one in found} == {"device", "tenant"}, values
+
+
+def test_without_its_times_nothing_is_a_series() -> None:
+    for times in [*FOREIGN[:4], *FOREIGN[5:], [2, 1, 3], [3, 2, 1], [1, None, 2]]:
+        assert courses_of(sampled(at_s=times)) == [], times
+
+
+def test_of_looks_at_one_time_the_last_counts() -> None:
+    found = courses_of(sampled(at_s=[1, 1, 2]))
+    assert by_name(found)["device", "5", "power_w"] == [102, 103]
+    assert all(list(one.at_s) == [1, 2] for one in found)
+
+
+def test_a_device_that_nobody_describes_has_none() -> None:
+    fields = sampled()
+    del fields["meters"]["devices"]["GPU-1"]
+    assert {one.of for one in courses_of(fields) if one.kind == "device"} == {"4"}
+
+
+@given(st.dictionaries(st.sampled_from(("at_s", "host", "devices", "tenants", "every_s")), json_values))
+def test_any_part_of_the_samples_may_be_anything(changes: dict[str, Any]) -> None:
+    for one in courses_of(sampled(**changes)):
+        assert one.quantity in DRAWN[one.kind]
+        assert len(one.values) == len(one.at_s) > 0
+        assert np.nanmin(one.values) >= 0
+
+
+@given(json_values)
+def test_a_setting_holds_texts_whatever_the_machine_is_said_to_be(machine: Any) -> None:
+    keys = ("software", "git", "torch", "accelerators", "packages")
+    found = setting_of(dict.fromkeys(keys, machine))
+    assert all(isinstance(value, str) and value for value in found.values())
+
+
+def test_the_versions_of_a_machine() -> None:
+    machine = {
+        "software": {"kernel": "6.1", "python": "3.11.2", "packages": {"torch": "2.14.1", "numpy": "2.4"}},
+        "git": {"commit": "0123456789abcdef", "dirty": True},
+        "accelerators": [{"driver": "550"}, {"driver": "550"}],
+        "torch": {"version": "2.14.1+cu130", "cuda": "13.0", "hip": None},
+    }
+    before = setting_of(machine)
+    assert before == {
+        "torch": "2.14.1+cu130",
+        "numpy": "2.4",
+        "python": "3.11.2",
+        "kernel": "6.1",
+        "driver": "550",
+        "CUDA": "13.0",
+        "git": "0123456789ab and changes",
+    }
+    assert differences(before, before | {"kernel": "6.2", "ROCm": "7"}) == ["kernel 6.1 -> 6.2"]
