@@ -178,31 +178,24 @@ def odd_trees(draw: st.DrawFn) -> list[Any]:
     return trees
 
 
+def check_files(directory: Path, contents: list[bytes], words: list[str]) -> None:
+    place = directory / "output"
+    place.mkdir()
+    for number, content in enumerate(contents):
+        (place / f"s.R{number}.D0.json").write_bytes(content)
+    check(place, words)
+
+
 @examples(12, 4000)
 def test_damaged_records(count: int) -> None:
-    def of(directory: Path, example: tuple[list[bytes], list[str]]) -> None:
-        contents, words = example
-        place = directory / "output"
-        place.mkdir()
-        for number, content in enumerate(contents):
-            (place / f"s.R{number}.D0.json").write_bytes(content)
-        check(place, words)
-
     contents = st.lists(st.sampled_from(WHOLE).flatmap(damaged), min_size=1, max_size=4)
-    explore(count, st.tuples(contents, st.sampled_from(WORDS)), of)
+    explore(count, st.tuples(contents, st.sampled_from(WORDS)), lambda place, one: check_files(place, *one))
 
 
 @examples(12, 4000)
 def test_odd_values(count: int) -> None:
-    def of(directory: Path, example: tuple[list[Any], list[str]]) -> None:
-        trees, words = example
-        place = directory / "output"
-        place.mkdir()
-        for number, tree in enumerate(trees):
-            (place / f"s.R{number}.D0.json").write_text(json.dumps(tree))
-        check(place, words)
-
-    explore(count, st.tuples(odd_trees(), st.sampled_from(WORDS)), of)
+    contents = odd_trees().map(lambda trees: [json.dumps(tree).encode() for tree in trees])
+    explore(count, st.tuples(contents, st.sampled_from(WORDS)), lambda place, one: check_files(place, *one))
 
 
 @examples(12, 2500)

@@ -115,16 +115,3 @@ def test_view(name: str, places: Path, monkeypatch: pytest.MonkeyPatch, capsys: 
         capsys.readouterr()
     assert main(VIEWS[name].split()) == 0
     check_golden(GOLDEN / f"view-{name}", capsys.readouterr().out)
-
-
-@pytest.mark.parametrize("name", ["report.csv", "mlbench.txt", "compare.txt"])
-def test_an_export_says_the_same(
-    name: str, places: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(places)
-    for place in PLACES:
-        assert main(["export", place, "--out", f"{place}.parquet"]) == 0
-    capsys.readouterr()
-    words = [f"{word}.parquet" if word in PLACES else word for word in VIEWS[name].split()]
-    assert main(words) == 0
-    assert capsys.readouterr().out == (GOLDEN / f"view-{name}").read_text()

@@ -166,16 +166,6 @@ def three_ways(tmp_path: Path) -> tuple[Path, Path]:
     return write(tmp_path / "isolated", isolated), write(tmp_path / "free", free)
 
 
-def test_interference_of_two_suite_runs(three_ways: tuple[Path, Path], capsys: Capture) -> None:
-    status, said, errors = run(capsys, *three_ways, "--table", "interference", "--format", "csv")
-    assert (status, errors) == (0, "")
-    assert "cart" not in said, "nobody ran it alone, or without slices"
-    node = next(csv.DictReader(io.StringIO(said)))
-    assert node["job"] == "vae"
-    shares = [float(node[name]) for name in ("kept", "unsliced_kept", "worth")]
-    assert shares == pytest.approx([450 / 500, 450 / 900, 900 / 500])
-
-
 def test_a_job_is_chosen_with_its_solo_launches(three_ways: tuple[Path, Path], capsys: Capture) -> None:
     assert " 0.900 " in run(capsys, *three_ways, "--table", "interference", "--job", "vae")[1]
     status, _, errors = run(capsys, *three_ways, "--table", "interference", "--job", "cart")
@@ -184,31 +174,12 @@ def test_a_job_is_chosen_with_its_solo_launches(three_ways: tuple[Path, Path], c
     assert "./run.sh --solo" in errors
 
 
-def test_one_uid_with_and_without_isolation_is_two_lines(three_ways: tuple[Path, Path], capsys: Capture) -> None:
-    status, said, errors = run(capsys, *three_ways, "--format", "csv")
-    assert (status, errors) == (0, "")
-    nodes = [row for row in csv.DictReader(io.StringIO(said)) if not row["tenant"]]
-    assert {row["job"] for row in nodes} == {"vae (isolation v1)", "cart", "vae (isolation none)"}
-    assert [row["launches"] for row in nodes] == ["3"] * 3
-
-
 def test_targets_go_where_a_csv_file_is_named_and_are_not_of_tenants_alone(
     three_ways: tuple[Path, Path], capsys: Capture
 ) -> None:
     path = three_ways[0] / "own.csv"
     assert run(capsys, three_ways[0], "--save-target", path)[0] == 0
     assert targets_named(str(path), three_ways[0]).keys() == {"vae", "cart"}
-
-
-def test_targets_are_of_one_configuration(three_ways: tuple[Path, Path], tmp_path: Path, capsys: Capture) -> None:
-    """A mean of rates with and without slices is that of no machine."""
-    both, newest = tmp_path / "both.csv", tmp_path / "newest.csv"
-    status, _, errors = run(capsys, *three_ways, "--save-target", both)
-    assert status == 0
-    assert "vae: 6 records are of other work than the newest (isolation" in errors
-    isolation = "isolated" if "isolation none, not v1" in errors else "free"
-    assert run(capsys, tmp_path / isolation, "--save-target", newest)[0] == 0
-    assert targets_named(str(both), tmp_path)["vae"] == targets_named(str(newest), tmp_path)["vae"]
 
 
 def test_the_heat_map_tells_configurations_apart(three_ways: tuple[Path, Path], tmp_path: Path) -> None:
