@@ -25,7 +25,7 @@ from cotenant.bench.chrono import Work
 from cotenant.bench.contract import Benchmark
 from cotenant.bench.device import Device
 from cotenant.bench.loop import counter
-from cotenant.machine.speed import clock_read_ns
+from cotenant.machine.cpu import clock_read_ns
 
 STEPS, PAIRS = 10_000, 101
 PROMISE = Promise("<=", 16, "clock reads")

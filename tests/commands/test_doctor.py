@@ -13,8 +13,8 @@ import pytest
 from commands.calling import Capture, call
 from cotenant.commands import doctor
 from cotenant.findings.facts import SelfTest
+from cotenant.machine.cpu import Speed
 from cotenant.machine.load import Load
-from cotenant.machine.speed import Speed
 from tenants.suites import ROOT, Suites, job, script
 
 

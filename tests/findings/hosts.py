@@ -9,12 +9,10 @@ from cotenant.finding import Finding
 from cotenant.findings import Answer, Check
 from cotenant.findings.facts import Facts, Isolation, SelfTest
 from cotenant.isolation.plan import plan
-from cotenant.machine.cpu import Clocking
-from cotenant.machine.device_state import DeviceState
-from cotenant.machine.disk import Disk
+from cotenant.machine.cpu import Clocking, Speed
 from cotenant.machine.load import Load
-from cotenant.machine.memory import HostMemory, SharedMemory
-from cotenant.machine.speed import Speed
+from cotenant.machine.nvidia import DeviceState
+from cotenant.machine.space import Disk, HostMemory, SharedMemory
 from cotenant.machine.topology import Machine
 from cotenant.machine.virtual import Virtual
 from machine.invented import GIB, device, machine

@@ -29,12 +29,10 @@ from cotenant.findings.checks.isolation import backend, container, other_suites,
 from cotenant.findings.checks.jobs import belongs, device_self_test, free_disk, job_input, lapack, packages, torch
 from cotenant.findings.facts import Facts, Isolation, JobNeeds, SelfTest
 from cotenant.isolation.plan import plan
-from cotenant.machine.cpu import Clocking
-from cotenant.machine.device_state import DeviceProcess
-from cotenant.machine.disk import Disk
+from cotenant.machine.cpu import Clocking, Speed
 from cotenant.machine.load import Load, Spender
-from cotenant.machine.memory import HostMemory, SharedMemory
-from cotenant.machine.speed import Speed
+from cotenant.machine.nvidia import DeviceProcess
+from cotenant.machine.space import Disk, HostMemory, SharedMemory
 from cotenant.machine.virtual import Virtual
 from cotenant.text import gib, listed
 from findings.hosts import DISK, HOLDS_ALL, LOOSE, TESTED, asked, board, host, said, server

@@ -14,9 +14,9 @@ from cotenant.isolation.choose import CHOICES, choose_backend
 from cotenant.isolation.systemd import SCOPE_VARIABLE, Systemd
 from cotenant.isolation.v1 import NEEDED, V1
 from cotenant.isolation.v2 import V2
-from cotenant.machine.batch import BATCH_SYSTEMS
 from cotenant.machine.limits import Mounts
-from cotenant.machine.memory import HostMemory
+from cotenant.machine.space import HostMemory
+from cotenant.machine.virtual import BATCH_SYSTEMS
 
 Refuse = Callable[..., None]
 NO, PART = Refusal("it is not there", "Mend it."), Refusal("half is there", "Mend the rest.", partial=True)

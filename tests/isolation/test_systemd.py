@@ -16,8 +16,8 @@ import pytest
 from cotenant.isolation import delegation, systemd
 from cotenant.isolation.backend import NotIsolatedError, Refusal, RunName
 from cotenant.isolation.systemd import SCOPE_VARIABLE, Systemd
-from cotenant.machine.batch import BATCH_SYSTEMS
 from cotenant.machine.limits import V2, Mounts
+from cotenant.machine.virtual import BATCH_SYSTEMS
 from isolation.entering import PATIENCE_S
 
 SOURCE = Path(systemd.__file__).resolve().parents[2]

@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 
 from cotenant.machine.accelerators import Accelerator
-from cotenant.machine.amd import amd_accelerators
-from cotenant.machine.intel import intel_accelerators
+from cotenant.machine.kernel_devices import amd_accelerators, intel_accelerators
 from machine.fakehost import write
 
 KFD = "sys/class/kfd/kfd/topology/nodes"

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from cotenant.machine.batch import BATCH_SYSTEMS, batch_system
+from cotenant.machine.virtual import BATCH_SYSTEMS, batch_system
 
 
 @pytest.mark.parametrize(("variable", "name"), BATCH_SYSTEMS.items())

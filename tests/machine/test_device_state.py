@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from cotenant.machine.device_state import DeviceProcess, DeviceState, Slowed, device_states, slowed
+from cotenant.machine.nvidia import DeviceProcess, DeviceState, Slowed, device_states, slowed
 from machine.fakehost import Board, FakeNvml, write
 
 BUSES = ("00000000:3B:00.0", "00000000:18:00.0")

@@ -9,11 +9,19 @@ from pathlib import Path
 
 import pytest
 
-from cotenant.machine.counts import HostCounts, host_counts, memory_kills, since
-from cotenant.machine.device_state import Slowed
-from cotenant.machine.disk import disks
-from cotenant.machine.load import Load, load_now, load_over, processor_ticks, spent
-from cotenant.machine.memory import HostMemory, host_memory, shared_memory
+from cotenant.machine.load import (
+    HostCounts,
+    Load,
+    host_counts,
+    load_now,
+    load_over,
+    memory_kills,
+    processor_ticks,
+    since,
+    spent,
+)
+from cotenant.machine.nvidia import Slowed
+from cotenant.machine.space import HostMemory, disks, host_memory, shared_memory
 from cotenant.machine.virtual import Virtual, virtual
 from machine.fakehost import Board, FakeNvml, write
 
@@ -41,7 +49,7 @@ def test_directories_of_one_file_system_are_one_disk(tmp_path: Path) -> None:
 
 def test_places_that_cannot_be_written_stand_by_themselves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "closed").mkdir()
-    monkeypatch.setattr("cotenant.machine.disk.os.access", lambda path, mode: path.name != "closed")
+    monkeypatch.setattr("cotenant.machine.space.os.access", lambda path, mode: path.name != "closed")
     one, other = disks({"records": tmp_path / "closed/a", "data": tmp_path})
     assert (one.purposes, one.path, one.writable) == (("records",), tmp_path / "closed", False)
     assert (other.purposes, other.writable) == (("data",), True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cotenant.machine.peaks import peak_of, peaks
+from cotenant.machine.accelerators import peak_of, peaks
 
 
 @pytest.mark.parametrize(

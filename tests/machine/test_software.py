@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from cotenant.machine import software as subject
-from cotenant.machine.software import GitState, git_state, software
+from cotenant.machine import facts as subject
+from cotenant.machine.facts import GitState, git_state, software
 from machine.fakehost import write
 
 needs_git = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")

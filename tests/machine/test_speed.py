@@ -7,8 +7,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from cotenant.machine import speed
-from cotenant.machine.speed import Speed, clock_read_ns, speed_over
+from cotenant.machine import cpu as speed
+from cotenant.machine.cpu import Speed, clock_read_ns, speed_over
 
 
 def test_what_the_loop_itself_takes_is_no_read(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from cotenant.machine.visibility import select
+from cotenant.machine.accelerators import select
 
 UUIDS = ("GPU-aaaa-1", "GPU-aabb-2", "GPU-cccc-3", "GPU-dddd-4")
 

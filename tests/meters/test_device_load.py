@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from cotenant.machine.device_state import DeviceProcess
+from cotenant.machine.nvidia import DeviceProcess
 from cotenant.meters.devices import QUANTITIES, DeviceLoad, Reading, Strangers
 from meters.seen import Script
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from cotenant.machine.accelerators import Accelerator
-from cotenant.machine.device_state import DeviceProcess
+from cotenant.machine.nvidia import DeviceProcess
 from cotenant.meters import amd
 from cotenant.meters.amd import AmdSource, amd_source
 from cotenant.meters.devices import Reading

@@ -20,9 +20,9 @@ from cotenant.isolation.entry import own_shm_can_be_had
 from cotenant.isolation.unenforced import NoIsolation
 from cotenant.launch.needs import loader_bytes, needs_of, self_test
 from cotenant.launch.start import Options, Resolver
+from cotenant.machine.cpu import speed_over
 from cotenant.machine.limits import cgroup_mounts
 from cotenant.machine.load import load_over
-from cotenant.machine.speed import speed_over
 from cotenant.machine.topology import Machine, discover
 
 if TYPE_CHECKING:

@@ -9,14 +9,11 @@ from typing import Any
 
 from cotenant.finding import Finding
 from cotenant.isolation.plan import Plan
-from cotenant.machine.cpu import Clocking, clocking
-from cotenant.machine.device_state import DeviceState, device_states
-from cotenant.machine.disk import Disk, disks
+from cotenant.machine.cpu import Clocking, Speed, clocking
 from cotenant.machine.limits import cgroup_mounts, memory_left
 from cotenant.machine.load import Load, load_now, processor_ticks
-from cotenant.machine.memory import HostMemory, SharedMemory, host_memory, shared_memory
-from cotenant.machine.nvml import has_driver
-from cotenant.machine.speed import Speed
+from cotenant.machine.nvidia import DeviceState, device_states, has_driver
+from cotenant.machine.space import Disk, HostMemory, SharedMemory, disks, host_memory, shared_memory
 from cotenant.machine.topology import Machine
 from cotenant.machine.virtual import Virtual, virtual
 

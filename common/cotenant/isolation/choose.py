@@ -15,10 +15,10 @@ from cotenant.isolation.systemd import Systemd
 from cotenant.isolation.unenforced import Affinity, NoIsolation
 from cotenant.isolation.v1 import V1
 from cotenant.isolation.v2 import V2
-from cotenant.machine.batch import batch_system
 from cotenant.machine.limits import V2 as V2_HIERARCHY
 from cotenant.machine.limits import Mounts
-from cotenant.machine.memory import host_memory
+from cotenant.machine.space import host_memory
+from cotenant.machine.virtual import batch_system
 
 CHOICES = ("auto", "require", "v1", "v2", "systemd", "affinity", "none")
 

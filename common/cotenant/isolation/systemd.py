@@ -21,8 +21,8 @@ from cotenant.isolation.backend import NotIsolatedError, Refusal, RunName
 from cotenant.isolation.delegation import systemd_runs
 from cotenant.isolation.v2 import CPUSETS, V2
 from cotenant.isolation.v2tree import ESSENTIAL
-from cotenant.machine.batch import batch_system
 from cotenant.machine.limits import Mounts, memory_limit, quota_processors
+from cotenant.machine.virtual import batch_system
 
 SCOPE_VARIABLE = "COTENANT_SCOPE"
 """The name of the run that has begun anew: exec keeps a process's number and start, so no other run believes it."""

@@ -18,8 +18,8 @@ from cotenant.isolation.names import checked_base
 from cotenant.isolation.plan import Slice
 from cotenant.isolation.v2slice import V2Slice
 from cotenant.isolation.v2tree import ESSENTIAL, NEEDED, Tree, controllers, homes
-from cotenant.machine.batch import batch_system
 from cotenant.machine.limits import Mounts
+from cotenant.machine.virtual import batch_system
 
 SETUP = "Run as root, or let ./cgroup_setup.sh make a cgroup for you, and start the suite in it."
 BY_SYSTEMD = "--isolation systemd asks it for one that is."

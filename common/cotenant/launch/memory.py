@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from cotenant.isolation.backend import Counters, ReadBack
 from cotenant.launch.command import BATCH_FLAGS, number_asked
 from cotenant.launch.tenant import Tenant
-from cotenant.machine.counts import memory_kills
 from cotenant.machine.kernel_log import KernelLog, MemoryKill
+from cotenant.machine.load import memory_kills
 from cotenant.procfs import format_list
 from cotenant.results.said import said
 

@@ -35,8 +35,8 @@ from cotenant.launch.outcome import LaunchResult, TenantResult
 from cotenant.launch.reaper import Reaper
 from cotenant.launch.removal import REMEDY, cleared, remove_tree
 from cotenant.launch.start import Options, Resolver, Start
-from cotenant.machine.counts import HostCounts, host_counts, since
 from cotenant.machine.limits import cgroup_mounts
+from cotenant.machine.load import HostCounts, host_counts, since
 from cotenant.machine.topology import Machine
 from cotenant.meters.choose import meters_of
 from cotenant.procfs import format_list

@@ -1,7 +1,10 @@
-"""What an accelerator is, and the variables that show a tenant its own ones only."""
+"""What an accelerator is, what it can do at most, and the variables that show a tenant its own ones only."""
 
 from __future__ import annotations
 
+import csv
+import functools
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +21,10 @@ VISIBILITY = {
 }
 """What to take out of an inherited environment before `visible_variables` goes in: an inherited
 `HIP_VISIBLE_DEVICES=3` would hide the one device that `ROCR_VISIBLE_DEVICES` leaves."""
+
+_PEAKS = Path(__file__).with_name("peaks.csv")
+_PART = re.compile(r"\bMIG\b|-\d+[ABCQV]\b")
+_NO_VARIANT = r"(?! ?(?:Ti|SUPER|D|Laptop|Mobile|Max-Q)\b)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +66,78 @@ def visible_variables(accelerators: Sequence[Accelerator]) -> dict[str, str]:
     return variables
 
 
+def select(value: str, uuids: Sequence[str]) -> tuple[int, ...]:
+    """Return the positions that a visible-devices variable chooses, in the value's own order, by CUDA's rules.
+
+    Entries are positions, or (beginning with a letter) UUIDs or prefixes of one that fit one device only. The
+    first invalid entry ends the list, a repeated one voids it; an empty value and -1 choose nothing.
+    https://docs.nvidia.com/cuda/cuda-programming-guide/05-appendices/environment-variables.html
+    """
+    entries = [entry.strip() for entry in value.split(",")]
+    by_uuid = entries[0][:1].isalpha()
+    positions: list[int] = []
+    for entry in entries:
+        position = _by_uuid(entry, uuids) if by_uuid else _by_number(entry, len(uuids))
+        if position is None:
+            break
+        if position in positions:
+            return ()
+        positions.append(position)
+    return tuple(positions)
+
+
+def _by_number(entry: str, total: int) -> int | None:
+    # As strtol reads it: `1gpu` is 1.
+    number = re.match(r"\+?([0-9]+)", entry)
+    position = int(number[1]) if number else -1
+    return position if 0 <= position < total else None
+
+
+def _by_uuid(entry: str, uuids: Sequence[str]) -> int | None:
+    fitting = [position for position, uuid in enumerate(uuids) if entry and uuid.startswith(entry)]
+    return fitting[0] if len(fitting) == 1 else None
+
+
 def pci_node(root: Path, pci: str) -> int:
     """Return the NUMA node of a PCI device (`0000:3b:00.0`), -1 where it is unknown."""
     node = read_int(root / "sys/bus/pci/devices" / pci / "numa_node")
     return -1 if node is None else node
+
+
+@dataclass(frozen=True, slots=True)
+class Peak:
+    """Dense products in one precision, in TFLOP/s, by the maker's own word (the table `peaks.csv` beside this file).
+
+    `pattern` is whole words of the names that the driver gives.
+    """
+
+    pattern: str
+    precision: str
+    tflops: float
+    source: str
+
+
+@functools.cache
+def peaks() -> tuple[Peak, ...]:
+    """Return the table, in its own order."""
+    with _PEAKS.open(newline="", encoding="utf-8") as file:
+        return tuple(
+            Peak(row["pattern"], row["precision"], float(row["tflops"]), row["source"]) for row in csv.DictReader(file)
+        )
+
+
+def peak_of(device: str, precision: str) -> Peak | None:
+    """Return the peak of a device by its name; None for an unknown one, and for a part of one (MIG, vGPU).
+
+    Of several patterns that fit the longest counts (`H200 NVL` is no `H200`), then the fastest: a driver may name
+    two devices that it cannot tell apart.
+    """
+    if _PART.search(device):
+        return None
+    fitting = [peak for peak in peaks() if peak.precision == precision and _fits(peak.pattern, device)]
+    return max(fitting, key=lambda peak: (len(peak.pattern), peak.tflops), default=None)
+
+
+def _fits(pattern: str, device: str) -> bool:
+    # `A10` is in the name of an A100, too, and an `RTX 3090 Ti` is another device.
+    return re.search(rf"(?<![A-Za-z0-9]){re.escape(pattern)}(?![A-Za-z0-9]){_NO_VARIANT}", device) is not None

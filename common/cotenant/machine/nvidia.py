@@ -1,77 +1,248 @@
-"""NVIDIA devices through NVML, which neither makes a context nor imports torch."""
+"""NVIDIA's devices and their state through NVML, which neither makes a context nor imports torch."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import contextlib
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cotenant.machine.accelerators import Accelerator, pci_node
-from cotenant.machine.nvml import asked, handles, session, text
-from cotenant.machine.visibility import select
+from cotenant.machine.accelerators import Accelerator, pci_node, select
+from cotenant.procfs import read_text
+
+# Without one of these there is no driver, and the import of pynvml (30 ms) is saved. dxg is the one of WSL.
+_SIGNS = ("dev/nvidiactl", "proc/driver/nvidia/version", "dev/dxg")
+# Values of nvml.h, which stand-ins and old bindings need not name.
+_UNCORRECTED, _SINCE_REBOOT = 1, 0
+_COMPUTE_MODES = {0: "default", 1: "exclusive", 2: "prohibited", 3: "exclusive"}
+_SLOWDOWNS = {0x8: "hardware", 0x20: "heat", 0x40: "heat", 0x80: "power brake"}
+_POWER_POLICY, _THERMAL_POLICY = 0, 1
+_PROCESSES = (
+    "nvmlDeviceGetComputeRunningProcesses",
+    "nvmlDeviceGetMPSComputeRunningProcesses",
+    "nvmlDeviceGetGraphicsRunningProcesses",
+)
+
+_Device = tuple[Accelerator, tuple[Accelerator, ...]]
+"""A device as CUDA counts it, and what can be used of it: itself, or its partitions."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceProcess:
+    """A process that has a context on a device; `name` is "" where it lives in another PID namespace."""
+
+    pid: int
+    name: str
+    memory_bytes: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceState:
+    """What bears on a measurement: who uses the device, its modes, limits and errors; None is what it does not tell."""
+
+    index: int
+    pci: str
+    name: str
+    processes: tuple[DeviceProcess, ...]
+    mps: bool
+    mig: bool
+    mig_pending: bool
+    persistent: bool | None
+    ecc: bool | None
+    uncorrected_errors: int | None
+    repair_pending: bool
+    compute_mode: str | None
+    power_limit_w: float | None
+    power_default_w: float | None
+    slowed_by: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Slowed:
+    """For how long a device's clocks were held down since its driver was loaded."""
+
+    index: int
+    power_ns: int | None
+    thermal_ns: int | None
+
+
+def has_driver(root: Path) -> bool:
+    """Is there any sign of NVIDIA's driver on the host below `root`?"""
+    return any((root / sign).exists() for sign in _SIGNS)
+
+
+@contextlib.contextmanager
+def session(root: Path, nvml: Any = None) -> Iterator[Any]:
+    """Yield the started library, or None without driver or library. `nvml`: a stand-in for pynvml."""
+    nvml = _library(root) if nvml is None else nvml
+    if nvml is not None:
+        try:
+            nvml.nvmlInit()
+        except nvml.NVMLError:
+            nvml = None
+    try:
+        yield nvml
+    finally:
+        if nvml is not None:
+            nvml.nvmlShutdown()
+
+
+def _library(root: Path) -> Any:
+    if not has_driver(root):
+        return None
+    try:
+        import pynvml
+    except ImportError:
+        return None
+    return pynvml
+
+
+def ask(nvml: Any, unknown: Any, function: str, *arguments: Any) -> Any:
+    """Return NVML's answer, or `unknown` where the device, its driver or the library does not give one.
+
+    Text is a string: older versions of the bindings return bytes.
+    """
+    try:
+        answer = getattr(nvml, function)(*arguments)
+    except (nvml.NVMLError, AttributeError):
+        return unknown
+    return answer.decode() if isinstance(answer, bytes) else answer
+
+
+def handles(nvml: Any) -> list[tuple[int, str, Any]]:
+    """Return index, PCI id and handle of each device, by PCI id as CUDA counts them; none without a library."""
+    devices: list[tuple[str, Any]] = []
+    for position in range(ask(nvml, 0, "nvmlDeviceGetCount") if nvml is not None else 0):
+        handle = ask(nvml, None, "nvmlDeviceGetHandleByIndex", position)
+        place = ask(nvml, None, "nvmlDeviceGetPciInfo", handle)
+        # One that does not answer is lost, or not ours by a device rule: CUDA does not count it either.
+        if handle is not None and place is not None:
+            devices.append((_pci(place.busId), handle))
+    devices.sort(key=lambda device: device[0])
+    return [(index, pci, handle) for index, (pci, handle) in enumerate(devices)]
+
+
+def _pci(bus_id: str | bytes) -> str:
+    """Return NVML's `00000000:3B:00.0` as sysfs writes it, `0000:3b:00.0`."""
+    text = bus_id.decode() if isinstance(bus_id, bytes) else bus_id
+    domain, _, rest = text.lower().partition(":")
+    return f"{int(domain, 16):04x}:{rest}"
 
 
 def nvidia_accelerators(root: Path, environ: Mapping[str, str], nvml: Any = None) -> tuple[Accelerator, ...]:
     """Return what the caller may use in CUDA's order; none without driver or library. `nvml`: a stand-in."""
     with session(root, nvml) as nvml:
-        if nvml is None:
+        driver = ask(nvml, None, "nvmlSystemGetDriverVersion") if nvml is not None else None
+        if driver is None:
             return ()
-        try:
-            return _visible(_devices(root, nvml), environ.get("CUDA_VISIBLE_DEVICES"))
-        except nvml.NVMLError:
-            return ()
-
-
-# A device as CUDA counts it, and what can be used of it: itself, or its partitions.
-_Device = tuple[Accelerator, tuple[Accelerator, ...]]
+        devices: list[_Device] = []
+        for index, pci, handle in handles(nvml):
+            device = _accelerator(nvml, handle, index, pci, pci_node(root, pci), driver)
+            devices.append((device, _partitions(nvml, handle, device)))
+        return _visible(devices, environ.get("CUDA_VISIBLE_DEVICES"))
 
 
 def _visible(devices: list[_Device], value: str | None) -> tuple[Accelerator, ...]:
+    every = tuple(part for _, parts in devices for part in parts)
     if value is None:
-        return tuple(part for _, parts in devices for part in parts)
+        return every
     if value.strip().startswith("MIG-"):
-        every = [part for _, parts in devices for part in parts]
         return tuple(every[position] for position in select(value, [part.uuid for part in every]))
-    chosen = select(value, [device.uuid for device, _ in devices])
-    return tuple(part for position in chosen for part in devices[position][1])
-
-
-def _devices(root: Path, nvml: Any) -> list[_Device]:
-    driver = text(nvml.nvmlSystemGetDriverVersion())
-    devices: list[_Device] = []
-    for index, (pci, handle) in enumerate(handles(nvml)):
-        device = _accelerator(nvml, handle, index, pci, pci_node(root, pci), driver)
-        devices.append((device, _partitions(nvml, handle, device)))
-    return devices
+    positions = select(value, [device.uuid for device, _ in devices])
+    return tuple(part for position in positions for part in devices[position][1])
 
 
 def _accelerator(nvml: Any, handle: Any, index: int, pci: str, node: int, driver: str) -> Accelerator:
+    memory = ask(nvml, None, "nvmlDeviceGetMemoryInfo", handle)
     return Accelerator(
         index=index,
         vendor="nvidia",
-        name=asked(nvml, lambda: text(nvml.nvmlDeviceGetName(handle)), "NVIDIA device"),
-        uuid=asked(nvml, lambda: text(nvml.nvmlDeviceGetUUID(handle)), ""),
+        name=ask(nvml, "NVIDIA device", "nvmlDeviceGetName", handle),
+        uuid=ask(nvml, "", "nvmlDeviceGetUUID", handle),
         pci=pci,
         node=node,
         # A device that shares the host's memory does not answer.
-        memory_bytes=asked(nvml, lambda: int(nvml.nvmlDeviceGetMemoryInfo(handle).total), 0),
+        memory_bytes=0 if memory is None else int(memory.total),
         driver=driver,
     )
 
 
 def _partitions(nvml: Any, handle: Any, device: Accelerator) -> tuple[Accelerator, ...]:
     """Return the device itself, or its MIG partitions where it is cut up: then it cannot be used whole."""
-    try:
-        current, _ = nvml.nvmlDeviceGetMigMode(handle)
-    except nvml.NVMLError:
-        current = 0
+    current, _ = ask(nvml, (0, 0), "nvmlDeviceGetMigMode", handle)
     if not current:
         return (device,)
-    parts: list[Accelerator] = []
-    for number in range(nvml.nvmlDeviceGetMaxMigDeviceCount(handle)):
-        try:
-            part = nvml.nvmlDeviceGetMigDeviceHandleByIndex(handle, number)
-        except nvml.NVMLError:
-            continue
-        parts.append(_accelerator(nvml, part, device.index, device.pci, device.node, device.driver))
-    return tuple(parts)
+    numbers = range(ask(nvml, 0, "nvmlDeviceGetMaxMigDeviceCount", handle))
+    parts = (ask(nvml, None, "nvmlDeviceGetMigDeviceHandleByIndex", handle, number) for number in numbers)
+    return tuple(
+        _accelerator(nvml, part, device.index, device.pci, device.node, device.driver)
+        for part in parts
+        if part is not None
+    )
+
+
+def device_states(pci: Collection[str], root: Path = Path("/"), nvml: Any = None) -> tuple[DeviceState, ...]:
+    """Return the state of the NVIDIA devices with these PCI ids; none without driver or library."""
+    with session(root, nvml) as nvml:
+        return tuple(_state(nvml, root, *device) for device in handles(nvml) if device[1] in pci)
+
+
+def slowed(pci: Collection[str], root: Path = Path("/"), nvml: Any = None) -> tuple[Slowed, ...]:
+    """Return how long each of the NVIDIA devices with these PCI ids was held down."""
+    with session(root, nvml) as nvml:
+        return tuple(
+            Slowed(index, _violated_ns(nvml, handle, _POWER_POLICY), _violated_ns(nvml, handle, _THERMAL_POLICY))
+            for index, place, handle in handles(nvml)
+            if place in pci
+        )
+
+
+def _state(nvml: Any, root: Path, index: int, pci: str, handle: Any) -> DeviceState:
+    mig, mig_pending = ask(nvml, (0, 0), "nvmlDeviceGetMigMode", handle)
+    ecc, _ = ask(nvml, (None, None), "nvmlDeviceGetEccMode", handle)
+    persistent = ask(nvml, None, "nvmlDeviceGetPersistenceMode", handle)
+    # Bad rows (since Ampere) or pages (before) that wait for a reset to be taken out of use.
+    rows = ask(nvml, (0, 0, 0, 0), "nvmlDeviceGetRemappedRows", handle)
+    pages = ask(nvml, 0, "nvmlDeviceGetRetiredPagesPendingStatus", handle)
+    return DeviceState(
+        index=index,
+        pci=pci,
+        name=ask(nvml, "NVIDIA device", "nvmlDeviceGetName", handle),
+        processes=processes_on(nvml, root, handle),
+        mps=bool(ask(nvml, [], "nvmlDeviceGetMPSComputeRunningProcesses", handle)),
+        mig=bool(mig),
+        mig_pending=mig != mig_pending,
+        persistent=None if persistent is None else bool(persistent),
+        ecc=None if ecc is None else bool(ecc),
+        uncorrected_errors=ask(nvml, None, "nvmlDeviceGetTotalEccErrors", handle, _UNCORRECTED, _SINCE_REBOOT),
+        repair_pending=bool(rows[2] or pages),
+        compute_mode=_COMPUTE_MODES.get(ask(nvml, -1, "nvmlDeviceGetComputeMode", handle)),
+        power_limit_w=_watts(ask(nvml, None, "nvmlDeviceGetPowerManagementLimit", handle)),
+        power_default_w=_watts(ask(nvml, None, "nvmlDeviceGetPowerManagementDefaultLimit", handle)),
+        slowed_by=slowdowns(ask(nvml, 0, "nvmlDeviceGetCurrentClocksThrottleReasons", handle)),
+    )
+
+
+def slowdowns(reasons: int) -> tuple[str, ...]:
+    """Return in words why clocks are held down, from NVML's bits; a power limit at work is no fault, and left out."""
+    return tuple(sorted({word for bit, word in _SLOWDOWNS.items() if reasons & bit}))
+
+
+def processes_on(nvml: Any, root: Path, handle: Any) -> tuple[DeviceProcess, ...]:
+    """Return who has a context on a device, clients of MPS and of graphics included, each process once."""
+    users: dict[int, DeviceProcess] = {}
+    for function in _PROCESSES:
+        for process in ask(nvml, [], function, handle):
+            name = read_text(root / f"proc/{process.pid}/comm")
+            users.setdefault(process.pid, DeviceProcess(process.pid, name, process.usedGpuMemory))
+    return tuple(users[pid] for pid in sorted(users))
+
+
+def _violated_ns(nvml: Any, handle: Any, policy: int) -> int | None:
+    status = ask(nvml, None, "nvmlDeviceGetViolationStatus", handle, policy)
+    return None if status is None else int(status.violationTime)
+
+
+def _watts(milliwatts: int | None) -> float | None:
+    return None if milliwatts is None else milliwatts / 1000

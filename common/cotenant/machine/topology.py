@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from cotenant.machine.accelerators import Accelerator
-from cotenant.machine.amd import amd_accelerators
-from cotenant.machine.intel import intel_accelerators
+from cotenant.machine.kernel_devices import amd_accelerators, intel_accelerators
 from cotenant.machine.limits import cgroup_mounts, memory_limit, quota_processors
 from cotenant.machine.nvidia import nvidia_accelerators
 from cotenant.procfs import fields, kilobytes, numbered, read_int, read_list, read_text, to_list

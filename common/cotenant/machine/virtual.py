@@ -1,12 +1,14 @@
-"""Is this host a guest of another one, or a container on it?"""
+"""What is around us: a hypervisor, a container, a batch system's job."""
 
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from cotenant.machine.limits import own_cgroups
 from cotenant.procfs import fields, read_text
 
 _CONTAINERS = (
@@ -46,3 +48,28 @@ def _container(root: Path, environ: Mapping[str, str]) -> str:
         if (root / sign).exists():
             return "Kubernetes" if "KUBERNETES_SERVICE_HOST" in environ else name
     return read_text(root / "run/systemd/container") or environ.get("container", "")
+
+
+BATCH_SYSTEMS = {
+    "SLURM_JOB_ID": "Slurm",
+    "PBS_JOBID": "PBS",
+    "LSB_JOBID": "LSF",
+    "FLUX_JOB_ID": "Flux",
+    "OAR_JOB_ID": "OAR",
+    "_CONDOR_SLOT": "HTCondor",
+}
+"""The variables that batch systems set in their jobs (their manuals)."""
+
+_OF_SLURM = re.compile(r"/slurm[^/]*/(uid_\d+/)?job_\d+(/|$)")
+"""The cgroup of a job: below `/slurm` or `/slurm_<node>` on v1, below `slurmstepd.scope` on v2."""
+
+
+def batch_system(environ: Mapping[str, str] | None = None, root: Path = Path("/")) -> str:
+    """Return whose job we are in, "" where we are in none. A container need not be known: its mounts are its own.
+
+    Slurm's is also known by its cgroup: sudo leaves the variables behind.
+    """
+    environ = os.environ if environ is None else environ
+    if found := next((name for variable, name in BATCH_SYSTEMS.items() if environ.get(variable)), ""):
+        return found
+    return "Slurm" if any(map(_OF_SLURM.search, own_cgroups(root).values())) else ""

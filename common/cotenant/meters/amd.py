@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from cotenant.machine.accelerators import Accelerator
-from cotenant.machine.device_state import DeviceProcess
+from cotenant.machine.nvidia import DeviceProcess
 from cotenant.meters.devices import Reading
 
 # Groups of the bits that amdgpu gives every device alike: SMU_THROTTLER_* in its amdgpu_smu.h.

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Protocol
 
 from cotenant.isolation.orphans import parent_of
-from cotenant.machine.device_state import DeviceProcess
+from cotenant.machine.nvidia import DeviceProcess
 from cotenant.meters.sampler import Counted, Look, Spread
 
 ENERGY_WINDOW_S = 10.0

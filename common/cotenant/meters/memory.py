@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from cotenant.machine.memory import host_memory
+from cotenant.machine.space import host_memory
 from cotenant.meters.sampler import Counted, Look, Spread
 
 

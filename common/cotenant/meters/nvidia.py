@@ -7,8 +7,7 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any
 
-from cotenant.machine.device_state import chosen, processes_on, slowdowns
-from cotenant.machine.nvml import asked, session, text
+from cotenant.machine.nvidia import ask, handles, processes_on, session, slowdowns
 from cotenant.meters.devices import Reading
 
 # Values of nvml.h, which stand-ins and old bindings need not name.
@@ -22,28 +21,30 @@ class NvidiaSource:
     def __init__(self, nvml: Any, pci: Collection[str], root: Path = Path("/")) -> None:
         self._nvml = nvml
         self._root = root
-        self._devices = [(self._uuid(handle, place), index, handle) for index, place, handle in chosen(nvml, pci)]
+        self._devices = [
+            (ask(nvml, place, "nvmlDeviceGetUUID", handle), index, handle)
+            for index, place, handle in handles(nvml)
+            if place in pci
+        ]
 
     def read(self) -> dict[str, Reading]:
         return {uuid: self._reading(index, handle) for uuid, index, handle in self._devices}
 
-    def _uuid(self, handle: Any, unknown: str) -> str:
-        return asked(self._nvml, lambda: text(self._nvml.nvmlDeviceGetUUID(handle)), unknown)
-
     def _reading(self, index: int, handle: Any) -> Reading:
         nvml = self._nvml
-        load = asked(nvml, lambda: nvml.nvmlDeviceGetUtilizationRates(handle), None)
-        power_mw = asked(nvml, lambda: nvml.nvmlDeviceGetPowerUsage(handle), None)
-        energy_mj = asked(nvml, lambda: nvml.nvmlDeviceGetTotalEnergyConsumption(handle), None)
-        reasons = asked(nvml, lambda: nvml.nvmlDeviceGetCurrentClocksThrottleReasons(handle), None)
+        load = ask(nvml, None, "nvmlDeviceGetUtilizationRates", handle)
+        memory = ask(nvml, None, "nvmlDeviceGetMemoryInfo", handle)
+        power_mw = ask(nvml, None, "nvmlDeviceGetPowerUsage", handle)
+        energy_mj = ask(nvml, None, "nvmlDeviceGetTotalEnergyConsumption", handle)
+        reasons = ask(nvml, None, "nvmlDeviceGetCurrentClocksThrottleReasons", handle)
         return Reading(
             index=index,
             load_percent=None if load is None else load.gpu,
             memory_load_percent=None if load is None else load.memory,
-            memory_used_bytes=asked(nvml, lambda: nvml.nvmlDeviceGetMemoryInfo(handle).used, None),
-            clock_mhz=asked(nvml, lambda: nvml.nvmlDeviceGetClockInfo(handle, _SM_CLOCK), None),
-            memory_clock_mhz=asked(nvml, lambda: nvml.nvmlDeviceGetClockInfo(handle, _MEMORY_CLOCK), None),
-            temperature_c=asked(nvml, lambda: nvml.nvmlDeviceGetTemperature(handle, _CORE_SENSOR), None),
+            memory_used_bytes=None if memory is None else memory.used,
+            clock_mhz=ask(nvml, None, "nvmlDeviceGetClockInfo", handle, _SM_CLOCK),
+            memory_clock_mhz=ask(nvml, None, "nvmlDeviceGetClockInfo", handle, _MEMORY_CLOCK),
+            temperature_c=ask(nvml, None, "nvmlDeviceGetTemperature", handle, _CORE_SENSOR),
             power_w=None if power_mw is None else power_mw / 1000,
             energy_j=None if energy_mj is None else energy_mj / 1000,
             slowed_by=None if reasons is None else _words(reasons),

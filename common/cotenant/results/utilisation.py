@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from statistics import median
 from typing import Any
 
-from cotenant.machine.peaks import peak_of
+from cotenant.machine.accelerators import peak_of
 from cotenant.results.record import Observed
 from cotenant.results.said import Said
 

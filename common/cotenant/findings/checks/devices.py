@@ -9,7 +9,7 @@ from cotenant.finding import Finding
 from cotenant.findings import Answer, check
 from cotenant.findings.facts import Facts
 from cotenant.findings.rules.devices import OF_MPS
-from cotenant.machine.device_state import DeviceProcess, DeviceState
+from cotenant.machine.nvidia import DeviceProcess, DeviceState
 from cotenant.text import gib, listed
 
 NEARLY = 0.99

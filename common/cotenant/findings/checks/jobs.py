@@ -5,7 +5,7 @@ from __future__ import annotations
 from cotenant.finding import Finding, Severity
 from cotenant.findings import Answer, check
 from cotenant.findings.facts import Facts, SelfTest
-from cotenant.machine.disk import Disk
+from cotenant.machine.space import Disk
 from cotenant.text import gib, listed
 
 LITTLE_BYTES, NO_BYTES = 5 << 30, 64 << 20

@@ -1,4 +1,4 @@
-"""Where output, data and temporary files go, and what is free there."""
+"""What is free on this host: memory and swap, /dev/shm, and the disks that our directories lie on."""
 
 from __future__ import annotations
 
@@ -6,6 +6,42 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+
+from cotenant.procfs import fields, kilobytes, read_text
+
+
+@dataclass(frozen=True, slots=True)
+class HostMemory:
+    """Bytes of the whole host; `available` is what can be had without swapping (kernel: MemAvailable)."""
+
+    total_bytes: int
+    available_bytes: int
+    swap_bytes: int
+    swap_free_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class SharedMemory:
+    """The file system at /dev/shm."""
+
+    size_bytes: int
+    free_bytes: int
+
+
+def host_memory(root: Path = Path("/")) -> HostMemory:
+    """Return the host's memory; 0 for what it does not say."""
+    said = fields(read_text(root / "proc/meminfo"), ":")
+    names = ("MemTotal", "MemAvailable", "SwapTotal", "SwapFree")
+    return HostMemory(*(kilobytes(said.get(name, "")) for name in names))
+
+
+def shared_memory(root: Path = Path("/")) -> SharedMemory | None:
+    """Return the size of /dev/shm and what is free of it, None where there is none."""
+    try:
+        held = os.statvfs(root / "dev/shm")
+    except OSError:
+        return None
+    return SharedMemory(held.f_frsize * held.f_blocks, held.f_frsize * held.f_bavail)
 
 
 @dataclass(frozen=True, slots=True)
