@@ -11,6 +11,9 @@ from hypothesis import settings
 settings.register_profile("long", deadline=None)
 settings.register_profile("fast", deadline=None, max_examples=50)
 
+# As a benchmark's run sets it; MKL reads it once in a process, and a test may multiply before its run.
+os.environ.setdefault("MKL_CBWR", "AUTO")
+
 # Under nohup, too, what tests start sees a terminal go.
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
 

@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from bench.state import unchanged
+from tasks.loading import main_of
 from tenants.fixtures import loose
 
 __all__ = ["loose"]
@@ -24,3 +25,10 @@ def one_thread() -> Iterator[None]:
     torch.set_num_threads(1)
     yield
     torch.set_num_threads(threads)
+
+
+@pytest.fixture
+def small_tables(monkeypatch: pytest.MonkeyPatch) -> None:
+    ncf = main_of("recommendation/neural_collaborative_filtering")
+    monkeypatch.setattr(ncf, "USERS", 300)
+    monkeypatch.setattr(ncf, "ITEMS", 200)

@@ -28,6 +28,30 @@ PLACES = {
     "cart": "reinforcement/cart_pole",
 }
 
+SMALL: dict[str, dict[str, Any]] = {
+    "fast_neural_style/neural_style": {"batch_size": 1, "image_size": 16},
+    "generative_adversarial_networks/dcgan": {"batch_size": 2, "image_size": 32, "ngf": 8, "ndf": 8},
+    "image_classification/convnets": {"arch": "squeezenet1_1", "size": 32, "batch_size": 2, "workers": 0},
+    "image_classification/scaling": {"network": "squeezenet1_1", "size": 32, "batch_size": 2},
+    "natural_language_processing/rnn_translator": {"batch_size": 2, "hidden": 16, "words": 200},
+    "natural_language_processing/word_language_model": {
+        "batch_size": 3,
+        "words": 96,
+        "emsize": 8,
+        "nhid": 8,
+        "bptt": 5,
+    },
+    "object_detection/single_stage_detector": {"batch_size": 1},
+    "recommendation/neural_collaborative_filtering": {"batch_size": 8},
+    "regression/polynome": {"batch_size": 64},
+    "reinforcement/atari": {"batch_size": 2, "num_steps": 2, "num_mini_batch": 1, "ppo_epoch": 1},
+    "reinforcement/cart_pole": {},
+    "super_resolution/subpixel_convolution": {"batch_size": 2, "crop": 16},
+    "time_sequence_prediction/lstm": {"waves": 8, "length": 20},
+    "variational_auto_encoder/auto_encoding_variational_bayes": {"batch_size": 16},
+}
+"""Every task that trains, with parameters that make it small."""
+
 
 @functools.cache
 def main_of(place: str) -> Any:

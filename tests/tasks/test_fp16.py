@@ -3,38 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 import torch
 
 from cotenant.bench.observed import described, observed_dtype, watched_updates
-from tasks.loading import TASKS, benchmark_in, in_fp16, main_of
+from tasks.loading import SMALL, TASKS, benchmark_in, in_fp16, main_of
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
-SMALL: dict[str, dict[str, Any]] = {
-    "fast_neural_style/neural_style": {"batch_size": 1, "image_size": 16},
-    "generative_adversarial_networks/dcgan": {"batch_size": 2, "image_size": 32, "ngf": 8, "ndf": 8},
-    "image_classification/convnets": {"arch": "squeezenet1_1", "size": 32, "batch_size": 2, "workers": 0},
-    "image_classification/scaling": {"network": "squeezenet1_1", "size": 32, "batch_size": 2},
-    "natural_language_processing/rnn_translator": {"batch_size": 2, "hidden": 16, "words": 200},
-    "natural_language_processing/word_language_model": {
-        "batch_size": 3,
-        "words": 96,
-        "emsize": 8,
-        "nhid": 8,
-        "bptt": 5,
-    },
-    "object_detection/single_stage_detector": {"batch_size": 1},
-    "recommendation/neural_collaborative_filtering": {"batch_size": 8},
-    "regression/polynome": {"batch_size": 64},
-    "reinforcement/atari": {"batch_size": 2, "num_steps": 2, "num_mini_batch": 1, "ppo_epoch": 1},
-    "reinforcement/cart_pole": {},
-    "super_resolution/subpixel_convolution": {"batch_size": 2, "crop": 16},
-    "time_sequence_prediction/lstm": {"waves": 8, "length": 20},
-    "variational_auto_encoder/auto_encoding_variational_bayes": {"batch_size": 16},
-}
 SLOW = ("object_detection/single_stage_detector",)
 SCALE = 64.0  # Small enough that no gradient overflows: a few steps have to do.
 STEPS = {"reinforcement/cart_pole": 60, "object_detection/single_stage_detector": 0}
@@ -47,13 +24,6 @@ def test_every_task_that_trains_is_here() -> None:
     trains = {str(path.parents[1].relative_to(TASKS)) for path in TASKS.glob("*/*/pytorch/main.py")}
     nothing = {"image_loading/loader", *(f"ceilings/{what}" for what in ("product", "triad", "reading"))}
     assert trains - SMALL.keys() == nothing
-
-
-@pytest.fixture
-def small_tables(monkeypatch: pytest.MonkeyPatch) -> None:
-    ncf = main_of("recommendation/neural_collaborative_filtering")
-    monkeypatch.setattr(ncf, "USERS", 300)
-    monkeypatch.setattr(ncf, "ITEMS", 200)
 
 
 @pytest.fixture

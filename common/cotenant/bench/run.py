@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 import random
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -46,6 +47,9 @@ class Run:
         if not self.chosen.is_accelerator:
             # A resident batch is learned by heart, and gradients that fade into denormals slow a processor by a fifth.
             torch.set_flush_denormal(True)
+            # MKL otherwise chooses the order of a product's sums by where its operands lie in memory, so that one seed
+            # has several losses on some processors. It reads this before its first product.
+            os.environ.setdefault("MKL_CBWR", "AUTO")
         if benchmark.devices not in (1, self.world.size):
             raise CotenantError(
                 f"--devices {benchmark.devices} takes as many processes, and there is {self.world.size}.",
