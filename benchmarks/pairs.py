@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from cotenant.stats.median import median_interval_ranks
+from cotenant.stats.describe import median_interval_ranks
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from cotenant.findings.rules import with_findings
 from cotenant.results.build import Common, Place, Told, build_record
 from cotenant.results.record import Enclosed, Observed, Record
 from cotenant.results.schema import record_schema
-from cotenant.stats.overlap import Span
+from cotenant.stats.tenants import Span
 
 NOON = datetime(2026, 3, 14, 12, 0, 0, 123456, UTC)
 T0_NS = 1_000_000_000_000

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cotenant.stats.changes import LEAST_RUN, P_CHANGE, change_points
+from cotenant.stats.history import LEAST_RUN, P_CHANGE, change_points
 
 
 def history(*levels: tuple[int, float], noise: float = 0.005, seed: int = 1) -> list[float]:

@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats as independent
 
-from cotenant.stats.describe import describe
-from cotenant.stats.median import median_interval_ranks
+from cotenant.stats.describe import describe, median_interval_ranks
 
 rates = st.lists(st.floats(1e-6, 1e9), min_size=1, max_size=60)
 

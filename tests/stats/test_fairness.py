@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cotenant.stats.fairness import fairness
+from cotenant.stats.tenants import fairness
 
 rates = st.lists(st.floats(1e-300, 1e300), min_size=1, max_size=16)
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cotenant.stats.holm import holm
+from cotenant.stats.comparison import holm
 
 chances = st.lists(st.floats(0, 1), max_size=12)
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from cotenant.stats.interval import half_width
+from cotenant.stats.launches import half_width
 
 
 @given(st.lists(st.floats(1, 1e6), min_size=2, max_size=30, unique=True))

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cotenant.stats.describe import describe
-from cotenant.stats.median import relative_half_width
+from cotenant.stats.describe import describe, relative_half_width
 
 rates = st.lists(st.floats(1e-6, 1e9), min_size=6, max_size=60)
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cotenant.stats.overlap import Span, common_load, overlap
+from cotenant.stats.tenants import Span, common_load, overlap
 
 spans = st.tuples(st.integers(0, 200), st.integers(0, 200)).map(lambda pair: (min(pair), max(pair)))
 some_spans = st.lists(spans, min_size=1, max_size=6)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cotenant.stats.spikes import Spikes, spikes
+from cotenant.stats.steadiness import Spikes, spikes
 
 STEADY = [1.0 + index % 5 / 100 for index in range(20)]
 WAITS = [0.1] * 20

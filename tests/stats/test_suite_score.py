@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cotenant.stats.interval import half_width
-from cotenant.stats.score import suite_score
+from cotenant.stats.interference import suite_score
+from cotenant.stats.launches import half_width
 
 ratios = st.lists(st.floats(0.1, 10), min_size=1, max_size=8)
 Rates = dict[str, dict[int, float]]

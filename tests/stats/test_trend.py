@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cotenant.stats.trend import trend
+from cotenant.stats.history import trend
 
 DAY = 86_400.0
 rates = st.lists(st.floats(1, 1e6), min_size=4, max_size=20)

@@ -11,7 +11,7 @@ from typing import Literal
 from cotenant.launch.rendezvous import Go, Rank
 from cotenant.launch.tenant import Deadline, Reason, Tenant
 from cotenant.stats.budget import Amount, slowest_ns, within
-from cotenant.stats.median import relative_half_width
+from cotenant.stats.describe import relative_half_width
 
 TIMEOUT_S = 3600.0
 READY_LIMIT_S = 600.0

@@ -17,7 +17,7 @@ from cotenant.results.build import Common, Place, Told, build_record
 from cotenant.results.ranks import observed_by_ranks
 from cotenant.results.record import Enclosed, Record
 from cotenant.stats.budget import Amount
-from cotenant.stats.overlap import common_load
+from cotenant.stats.tenants import common_load
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,8 +14,7 @@ from rich.text import Text
 from cotenant.report.numbers import ABSENT, rate
 from cotenant.results.columns import equal_columns
 from cotenant.results.launches import Launch, difference_of, difference_words, rates_of
-from cotenant.stats.comparison import LEAST_MARGIN, Comparison, Verdict, compare
-from cotenant.stats.holm import holm
+from cotenant.stats.comparison import LEAST_MARGIN, Comparison, Verdict, compare, holm
 from cotenant.text import printable
 
 HOST = "host"

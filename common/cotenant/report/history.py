@@ -13,9 +13,8 @@ from cotenant.results.columns import equal_columns
 from cotenant.results.drawn import CHECKOUT, differences
 from cotenant.results.history import FIRST_WORDS, Entry
 from cotenant.results.launches import Work, told_apart
-from cotenant.stats.changes import change_points
+from cotenant.stats.history import Trend, change_points, trend
 from cotenant.stats.launches import AcrossLaunches, across_launches
-from cotenant.stats.trend import Trend, trend
 
 SOFTWARE = "software"
 """Another version of torch is no other work: to see what it changes is the point."""

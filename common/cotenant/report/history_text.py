@@ -15,7 +15,7 @@ from rich.text import Text
 from cotenant.report.history import Series
 from cotenant.report.numbers import ABSENT, interval, rate
 from cotenant.report.whole import natural_width
-from cotenant.stats.trend import Trend
+from cotenant.stats.history import Trend
 from cotenant.text import printable
 
 BARS = "▁▂▃▄▅▆▇█"

@@ -26,7 +26,7 @@ from cotenant.report.scaling import Curves, Point
 from cotenant.report.summary import PASSED, Job, Summary
 from cotenant.report.summary_text import INTERFERENCE, MFU, OF_CEILING, cells, facts, finding_counts, header_of
 from cotenant.results.targets import Target
-from cotenant.stats.score import SuiteScore
+from cotenant.stats.interference import SuiteScore
 
 COLUMNS = ("rate", "95 % interval", "n", "spread", "fairness", "worst/best", "overlap")
 POINTS = 8000

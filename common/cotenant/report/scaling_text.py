@@ -12,8 +12,7 @@ from statistics import fmean
 from cotenant.report.numbers import ABSENT
 from cotenant.report.scaling import Curves, Point, of_one_series
 from cotenant.results.read import drawn
-from cotenant.stats.interval import half_width
-from cotenant.stats.launches import INTERVAL_LAUNCHES
+from cotenant.stats.launches import INTERVAL_LAUNCHES, half_width
 from cotenant.text import printable
 
 MARKDOWN = ("node_num", "gpu_num_per_node", "batch_size_per_device", "samples/s", "speedup")

@@ -24,9 +24,9 @@ from cotenant.results.launches import Launch, Work, launches_in, rates_of, told_
 from cotenant.results.newest import newest_in
 from cotenant.results.table import AT, Rows, Table
 from cotenant.results.targets import Target
-from cotenant.stats.fairness import fairness
+from cotenant.stats.interference import SuiteScore, suite_score
 from cotenant.stats.launches import across_launches
-from cotenant.stats.score import SuiteScore, suite_score
+from cotenant.stats.tenants import fairness
 
 PASSED = "PASSED"
 INVALID = "INVALID"

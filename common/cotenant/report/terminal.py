@@ -16,7 +16,7 @@ from cotenant.report.efficiency import efficiency_lines
 from cotenant.report.numbers import ABSENT, at_most, interval, percent, rate
 from cotenant.report.reader import may_leave
 from cotenant.results.record import SOLO, Record
-from cotenant.stats.fairness import fairness
+from cotenant.stats.tenants import fairness
 from cotenant.text import printable
 
 COLUMNS = ("tenant", "rate", "95 % interval", "n", "spread", "overlap", "outcome")

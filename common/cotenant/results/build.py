@@ -14,7 +14,7 @@ from cotenant.results.record import SOLO, Enclosed, Meeting, Observed, Record, k
 from cotenant.results.said import Said, said
 from cotenant.results.utilisation import utilisation
 from cotenant.stats.budget import Amount
-from cotenant.stats.overlap import Span, overlap
+from cotenant.stats.tenants import Span, overlap
 
 LOSSES_KEPT = 100
 

@@ -17,7 +17,7 @@ import msgspec
 from cotenant.finding import Finding, Severity
 from cotenant.results.identity import unique_id
 from cotenant.results.record import MOST, SOLO, Meeting, Record
-from cotenant.stats.description import Description
+from cotenant.stats.describe import Description
 
 T = TypeVar("T")
 Fields = Mapping[str, Any]

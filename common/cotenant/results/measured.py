@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from cotenant.results.record import Observed, Train, TrainItem
-from cotenant.stats.describe import describe
-from cotenant.stats.description import Description
+from cotenant.stats.describe import Description, describe
 
 Numbers = tuple[Train, TrainItem, Description] | tuple[None, None, None]
 

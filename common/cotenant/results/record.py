@@ -13,7 +13,7 @@ import msgspec
 
 from cotenant.finding import Finding
 from cotenant.stats.budget import Amount
-from cotenant.stats.description import Description
+from cotenant.stats.describe import Description
 
 Outcome = Literal[
     "completed",

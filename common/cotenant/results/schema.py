@@ -17,7 +17,7 @@ import msgspec
 from cotenant.finding import Finding
 from cotenant.results.record import Enclosed, Meeting, Observed, Record, Train, TrainItem
 from cotenant.stats.budget import Amount
-from cotenant.stats.description import Description
+from cotenant.stats.describe import Description
 
 TYPES: tuple[type, ...] = (Record, Train, TrainItem, Observed, Description, Meeting, Enclosed, Amount, Finding)
 

@@ -44,10 +44,12 @@ def steady_ns(warm_up_ns: Sequence[int]) -> int | None:
     The first step also compiles, and its operations are counted: it counts only where there is no other. Of the others
     the shortest: whatever else goes on while tenants get ready only makes a step longer.
     """
-    timed = [one for one in warm_up_ns[1:] if one > 0] or [one for one in warm_up_ns[:1] if one > 0]
+    timed = [step_ns for step_ns in warm_up_ns[1:] if step_ns > 0] or [
+        step_ns for step_ns in warm_up_ns[:1] if step_ns > 0
+    ]
     return max(LEAST_STEP_NS, min(timed)) if timed else None
 
 
 def slowest_ns(warm_ups_ns: Iterable[Sequence[int]]) -> int | None:
     """Return how long a batch takes the slowest of all processes; None where none of them says."""
-    return max((batch_ns for one in warm_ups_ns if (batch_ns := steady_ns(one)) is not None), default=None)
+    return max((batch_ns for steps_ns in warm_ups_ns if (batch_ns := steady_ns(steps_ns)) is not None), default=None)

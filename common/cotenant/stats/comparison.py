@@ -96,11 +96,11 @@ def compare(a: Sequence[float], b: Sequence[float], margin: float = LEAST_MARGIN
 
 def _welch(a: npt.NDArray[np.float64], b: npt.NDArray[np.float64]) -> tuple[float, float]:
     """Return the standard error of the difference of means, and its degrees of freedom."""
-    parts = [float(one.var(ddof=1)) / len(one) for one in (a, b)]
+    parts = [float(side.var(ddof=1)) / len(side) for side in (a, b)]
     total = sum(parts)
     if not total:
         return 0.0, float(len(a) + len(b) - 2)
-    freedom = total**2 / sum(part**2 / (len(one) - 1) for part, one in zip(parts, (a, b), strict=True))
+    freedom = total**2 / sum(part**2 / (len(side) - 1) for part, side in zip(parts, (a, b), strict=True))
     return math.sqrt(total), freedom
 
 
@@ -133,3 +133,15 @@ def _launches_needed(difference: float, spread: float, border: float, least: int
         if t_quantile(2 * n - 2) * spread * math.sqrt(2 / n) < room:
             return n
     return None
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """Return Holm's adjusted p values in the given order (Holm, 1979). Raises ValueError for one outside [0, 1]."""
+    if not all(0 <= p <= 1 for p in p_values):
+        raise ValueError(f"p values {list(p_values)}")
+    order = sorted(range(len(p_values)), key=lambda index: p_values[index])
+    adjusted, most = [0.0] * len(p_values), 0.0
+    for rank, index in enumerate(order):
+        most = max(most, min(1.0, (len(p_values) - rank) * p_values[index]))
+        adjusted[index] = most
+    return adjusted

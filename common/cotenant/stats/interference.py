@@ -1,4 +1,4 @@
-"""What neighbours cost: the rate together over the rate alone, of launches known by their uid."""
+"""Ratios over launches known by their uid: what neighbours cost, and the suite's score against targets."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean, variance
 
-from cotenant.stats.interval import combined_half_width
-from cotenant.stats.launches import INTERVAL_LAUNCHES, logarithms, means_by_uid
+from cotenant.stats.launches import INTERVAL_LAUNCHES, combined_half_width, half_width, logarithms, means_by_uid
 
 Logs = dict[int, float]
 """Logarithms of rates, by uid."""
@@ -59,9 +58,9 @@ def mean_ratio(ratios: Sequence[Ratio]) -> Ratio | None:
     """
     if not ratios:
         return None
-    over, under = (means_by_uid([one.logs[side] for one in ratios]) for side in (0, 1))
-    center = fmean(math.log(one.ratio) for one in ratios)
-    return _ratio(center, over, under, all(one.paired for one in ratios))
+    over, under = (means_by_uid([each.logs[side] for each in ratios]) for side in (0, 1))
+    center = fmean(math.log(each.ratio) for each in ratios)
+    return _ratio(center, over, under, all(each.paired for each in ratios))
 
 
 def _logs(rates: Mapping[int, float], uids: Sequence[int]) -> Logs:
@@ -73,5 +72,48 @@ def _ratio(center: float, over: Logs, under: Logs, paired: bool) -> Ratio:
     if min(n) < INTERVAL_LAUNCHES:
         return Ratio(math.exp(center), None, n, paired, (over, under))
     samples = [[over[uid] - under[uid] for uid in over]] if paired else [[*over.values()], [*under.values()]]
-    half = combined_half_width([(variance(one) / len(one), len(one) - 1) for one in samples])
+    half = combined_half_width([(variance(sample) / len(sample), len(sample) - 1) for sample in samples])
     return Ratio(math.exp(center), (math.exp(center - half), math.exp(center + half)), n, paired, (over, under))
+
+
+@dataclass(frozen=True, slots=True)
+class SuiteScore:
+    """`value` is of the `present` benchmarks, and no score of the suite unless `missing` is empty.
+
+    `interval` (95 %) is None where fewer than three uids have a launch of every present benchmark.
+    """
+
+    value: float | None
+    interval: tuple[float, float] | None
+    present: tuple[str, ...]
+    missing: tuple[str, ...]
+
+
+def suite_score(
+    rates: Mapping[str, Mapping[int, float]],
+    targets: Mapping[str, float],
+    weights: Mapping[str, float] | None = None,
+) -> SuiteScore:
+    """Return the score of launches' rates, per benchmark and uid, against target rates; a weight is 1 where none is.
+
+    The value is of all launches: the weighted mean over benchmarks of their mean logarithms. Launches of one uid share
+    the state of the machine, so the interval's half-width is that of the t interval (Student, 1908) over uids in which
+    every benchmark has a launch, of each uid's weighted mean of logarithms. Further launches of some of the benchmarks
+    move the value and narrow nothing: the interval is cautious then, unless what a uid speeds up for one benchmark it
+    slows down for another. Raises ValueError for a rate, target or weight that is not positive.
+    """
+    weight = {name: (weights or {}).get(name, 1.0) for name in targets}
+    if not all(0 < number < math.inf for number in (*targets.values(), *weight.values())):
+        raise ValueError("a target or weight that is no positive number")
+    present = tuple(name for name in targets if rates.get(name))
+    missing = tuple(name for name in targets if name not in present)
+    if not present:
+        return SuiteScore(None, None, (), missing)
+    logs = [logarithms(list(rates[name].values())) - math.log(targets[name]) for name in present]
+    by_uid = [dict(zip(rates[name], of, strict=True)) for name, of in zip(present, logs, strict=True)]
+    shares = [weight[name] / sum(weight[other] for other in present) for name in present]
+    center = sum(share * float(of.mean()) for share, of in zip(shares, logs, strict=True))
+    means = list(means_by_uid(by_uid, shares).values())
+    half = half_width(means) if len(means) >= INTERVAL_LAUNCHES else None
+    interval = None if half is None else (math.exp(center - half), math.exp(center + half))
+    return SuiteScore(math.exp(center), interval, present, missing)

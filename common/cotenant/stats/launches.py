@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from statistics import stdev
 
 import numpy as np
 import numpy.typing as npt
@@ -15,7 +16,6 @@ from scipy import special
 
 INTERVAL_LAUNCHES = 3
 COMPARISON_LAUNCHES = 5
-REPORT_LAUNCHES = 10
 CONFIDENCE = 0.95
 
 
@@ -63,5 +63,24 @@ def means_by_uid(logs: Sequence[Mapping[int, float]], shares: Sequence[float] | 
     do not. `shares` are the benchmarks' weights, whose sum is 1; equal where none are given. `logs` are of one or more.
     """
     parts = shares or [1 / len(logs)] * len(logs)
-    uids = sorted(set.intersection(*(set(one) for one in logs)))
-    return {uid: sum(part * one[uid] for part, one in zip(parts, logs, strict=True)) for uid in uids}
+    uids = sorted(set.intersection(*(set(benchmark) for benchmark in logs)))
+    return {uid: sum(part * benchmark[uid] for part, benchmark in zip(parts, logs, strict=True)) for uid in uids}
+
+
+def half_width(values: Sequence[float]) -> float | None:
+    """Return the half-width of the 95 % t interval of the mean (Student, 1908); None for fewer than two values."""
+    if len(values) < 2:
+        return None
+    return t_quantile(len(values) - 1) * stdev(values) / math.sqrt(len(values))
+
+
+def combined_half_width(terms: Sequence[tuple[float, int]]) -> float:
+    """Return the half-width of the 95 % t interval of a sum, given each part's variance and degrees of freedom.
+
+    The sum's degrees of freedom are Satterthwaite's (1946); of two parts that is Welch's interval.
+    """
+    variance = sum(part for part, _ in terms)
+    if not variance:
+        return 0.0
+    freedom = variance**2 / sum(part**2 / degrees for part, degrees in terms)
+    return t_quantile(freedom) * math.sqrt(variance)

@@ -49,11 +49,10 @@ def _scaled(devices: int, rates: Sequence[float], alone: Sequence[float] | None)
 def _interval(efficiency: float, alone: Sequence[float], rates: Sequence[float]) -> tuple[float, float] | None:
     """Return the interval around the quotient of medians: Welch's (1947) of the logarithms, as wide as medians err."""
     # Not before: scipy takes a second to import, and the table below every suite imports this module.
-    from cotenant.stats.interval import combined_half_width
-    from cotenant.stats.launches import INTERVAL_LAUNCHES
+    from cotenant.stats.launches import INTERVAL_LAUNCHES, combined_half_width
 
     if min(len(rates), len(alone)) < INTERVAL_LAUNCHES:
         return None
     logs = [[math.log(rate) for rate in side] for side in (alone, rates)]
-    half = MEDIAN_OVER_MEAN * combined_half_width([(variance(one) / len(one), len(one) - 1) for one in logs])
+    half = MEDIAN_OVER_MEAN * combined_half_width([(variance(side) / len(side), len(side) - 1) for side in logs])
     return efficiency * math.exp(-half), efficiency * math.exp(half)

@@ -1,4 +1,4 @@
-"""Whether the observations of one launch drift, and which of them stand far off."""
+"""Whether the observations of one launch drift, which of them stand far off, and whether their input came late."""
 
 from __future__ import annotations
 
@@ -14,6 +14,9 @@ FAR_OFF = 14.8
 UNLIKELY = 0.01
 MOST_VALUES = 1000
 """A trend is looked for in all pairs: of more values every k-th is taken, evenly over the launch."""
+LEAST_DISTANCE = 0.01
+"""Of the median. Of observations that agree to a millionth even a thousandth stands far off, and matters to nobody."""
+MOSTLY = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +75,8 @@ def slow_start(values: Sequence[float]) -> int:
     smallest = accumulate(values[: n // 4], min)
     slower = [k for k, least in enumerate(smallest, 1) if least > largest[n - k - 1]]
     # The more, the less likely: of more values than a hundred even one is.
-    found = slower[-1] if slower else 0
-    return found if n * UNLIKELY > 1 or math.comb(n, found) * UNLIKELY > 1 else 0
+    most = slower[-1] if slower else 0
+    return most if n * UNLIKELY > 1 or math.comb(n, most) * UNLIKELY > 1 else 0
 
 
 def outliers(values: Sequence[float]) -> tuple[int, ...]:
@@ -90,3 +93,26 @@ def outliers(values: Sequence[float]) -> tuple[int, ...]:
     if not scale:
         return ()
     return tuple(int(index) for index in np.flatnonzero(MODIFIED_Z * distance / scale > FAR_OFF))
+
+
+@dataclass(frozen=True, slots=True)
+class Spikes:
+    """Indices of values that stand far off: those that came `late` because of their wait, and all others."""
+
+    late: tuple[int, ...]
+    others: tuple[int, ...]
+
+
+def spikes(values: Sequence[float], waits: Sequence[float]) -> Spikes:
+    """Return what stands far off among `values` (seconds), of each of which `waits` were spent waiting for input.
+
+    A value is late where at least half of what it took beyond the median is wait beyond the median wait.
+    """
+    series, waited = np.asarray(values, float), np.asarray(waits, float)
+    if not len(series):
+        return Spikes((), ())
+    middle = float(np.median(series))
+    over, waited_over = series - middle, waited - np.median(waited)
+    far = [index for index in outliers(values) if abs(over[index]) >= LEAST_DISTANCE * middle]
+    late = tuple(index for index in far if 0 < MOSTLY * over[index] <= waited_over[index])
+    return Spikes(late, tuple(index for index in far if index not in late))

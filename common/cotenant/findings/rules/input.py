@@ -18,7 +18,7 @@ NEARLY_CACHED = 0.95
 @record_rule
 def input_stall(record: Record) -> Finding | None:
     """Observations that took far longer because their input came late."""
-    from cotenant.stats.spikes import spikes
+    from cotenant.stats.steadiness import spikes
 
     times, waits = seconds_per_item(record)
     late = spikes(times, waits).late

@@ -183,10 +183,10 @@ def drift(record: Record) -> Finding | None:
 @record_rule
 def outliers(record: Record) -> Finding | None:
     """Observations that stand far off the others: flagged, never removed. The median hardly feels a few of them."""
-    from cotenant.stats.spikes import spikes
+    from cotenant.stats import steadiness
 
     times, waits = seconds_per_item(record)
-    far = spikes(times, waits).others
+    far = steadiness.spikes(times, waits).others
     if not far:
         return None
     middle = sorted(times)[len(times) // 2]

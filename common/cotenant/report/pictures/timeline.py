@@ -12,7 +12,7 @@ from matplotlib.ticker import MaxNLocator
 from cotenant.report.pictures.canvas import ACCENT, INK, LINE, PAPER, SOFT, WASH, bands, boxes, svg
 from cotenant.results.drawn import Drawn, Spans
 from cotenant.results.record import Meeting
-from cotenant.stats.overlap import common_load
+from cotenant.stats.tenants import common_load
 from cotenant.text import printable
 
 BOXES = 150

@@ -1,17 +1,22 @@
-"""Change points in a history of rates: where the level moved, and stayed."""
+"""A history of rates: its trend over time, and the points where the level moved, and stayed."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
 from scipy import stats
 
-from cotenant.stats.launches import logarithms
+from cotenant.stats.launches import CONFIDENCE, logarithms
+from cotenant.stats.steadiness import mann_kendall
 
+P_TREND = 0.01
+LEAST = 4
+"""Of three launches even a perfect order has a chance of a third."""
 P_CHANGE = 0.01
 LEAST_RUN = 3
 """A level has to hold for three entries to be one."""
@@ -20,7 +25,50 @@ LEAST_PART = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class Trend:
+    """From the first launch to the last the rate became `ratio` times what it was, at an even pace.
+
+    `interval` (95 %) is of `ratio`; `p` is the chance of such an order among launches without a trend.
+    """
+
+    ratio: float
+    interval: tuple[float, float]
+    p: float
+
+    @property
+    def real(self) -> bool:
+        """Whether chance is a poor explanation."""
+        return self.p < P_TREND
+
+
+def trend(times_s: Sequence[float], rates: Sequence[float]) -> Trend | None:
+    """Return the trend of launches' rates (items per second) over their times, which must not fall.
+
+    The slope is Sen's (1968), of the rates' logarithms over time, with his interval; p is Mann and Kendall's. None for
+    fewer than four launches, where no time passed, or where nearly all times and rates are equal. Raises ValueError for
+    a rate that is not positive, for unequal numbers of times and rates, and for times that fall.
+    """
+    if len(times_s) != len(rates) or any(later < time for time, later in pairwise(times_s)):
+        raise ValueError(f"{len(rates)} rates at {len(times_s)} times, or times that fall")
+    if len(rates) < LEAST or times_s[-1] <= times_s[0]:
+        return None
+    logs, span = logarithms(rates), times_s[-1] - times_s[0]
+    places = [(time - times_s[0]) / span for time in times_s]
+    # Two launches a moment apart overflow; where nearly all are equal the interval's variance is below zero.
+    with np.errstate(over="ignore", invalid="ignore"):
+        slope, _, low, high = stats.theilslopes(logs, places, CONFIDENCE)
+    if math.isnan(low) or math.isnan(high):
+        return None
+    return Trend(_exp(slope), (_exp(low), _exp(high)), mann_kendall(rates))
+
+
+def _exp(value: float) -> float:
+    """What leaves a float's range is at its end."""
+    return math.exp(min(max(float(value), -700.0), 700.0))
+
+
+@dataclass(frozen=True, slots=True)
+class LevelChange:
     """From entry `index` on the rate is `ratio` times what it was; `p` is Pettitt's, times the number of windows."""
 
     index: int
@@ -28,7 +76,7 @@ class Change:
     p: float
 
 
-def change_points(rates: Sequence[float], margin: float) -> tuple[Change, ...]:
+def change_points(rates: Sequence[float], margin: float) -> tuple[LevelChange, ...]:
     """Return the changes of level by more than `margin` (0.02: two percent), in the order of time.
 
     Pettitt's test (1979) is asked in each of a fixed set of windows, since one of the whole does not see a level that
@@ -44,7 +92,7 @@ def change_points(rates: Sequence[float], margin: float) -> tuple[Change, ...]:
     ends = [*starts[1:], len(logs)]
     levels = [float(np.median(logs[start:end])) for start, end in zip(starts, ends, strict=True)]
     changes = [
-        Change(index, math.exp(after - before), p)
+        LevelChange(index, math.exp(after - before), p)
         for (index, p), before, after in zip(borders, levels, levels[1:], strict=False)
     ]
     return tuple(change for change in changes if abs(math.log(change.ratio)) > math.log1p(margin))
@@ -52,25 +100,25 @@ def change_points(rates: Sequence[float], margin: float) -> tuple[Change, ...]:
 
 def _split(logs: npt.NDArray[np.float64], first: int, margin: float) -> list[tuple[int, float]]:
     windows = _windows(len(logs))
-    found = [(p, start + at) for start, end in windows for p, at, step in [_pettitt(logs[start:end])] if step > margin]
-    p, at = min(found, default=(1.0, 0))
+    steps = [(p, start + at) for start, end in windows for p, at, step in [_pettitt(logs[start:end])] if step > margin]
+    p, at = min(steps, default=(1.0, 0))
     p *= len(windows)
-    if not found or p >= P_CHANGE:
+    if not steps or p >= P_CHANGE:
         return []
     return [*_split(logs[:at], first, margin), (first + at, p), *_split(logs[at:], first + at, margin)]
 
 
 def _windows(n: int) -> list[tuple[int, int]]:
     """Return the whole of n entries, and parts: by the root of two shorter each time, half of each in the next."""
-    found = [(0, n)] if n >= 2 * LEAST_RUN else []
+    windows = [(0, n)] if n >= 2 * LEAST_RUN else []
     for k in range(1, 2 * n.bit_length()):
         length = n / 2 ** (k / 2)
         if length < LEAST_PART:
             break
         steps = math.ceil(2 * (n - length) / length)
         starts = [(n - length) * step / steps for step in range(steps + 1)]
-        found += [(round(start), round(start + length)) for start in starts]
-    return found
+        windows += [(round(start), round(start + length)) for start in starts]
+    return windows
 
 
 def _pettitt(logs: npt.NDArray[np.float64]) -> tuple[float, int, float]:
