@@ -13,9 +13,10 @@ from promises import Promise
 from rich.console import Console
 from rich.table import Table
 
-from cotenant.isolation.backend import Backend, RunName
+from cotenant.isolation.backend import Backend
 from cotenant.isolation.choose import choose_backend
 from cotenant.isolation.plan import plan
+from cotenant.isolation.runs import RunName
 from cotenant.launch.tenant import Order, start_tenant
 from cotenant.machine.limits import cgroup_mounts
 from cotenant.machine.topology import discover

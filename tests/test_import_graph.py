@@ -108,5 +108,5 @@ def test_the_runner_starts_light(module: str) -> None:
 
 def test_the_reaper_and_the_tenants_side_need_the_standard_library_only() -> None:
     code = f"sys.path.insert(0, {str(SOURCE)!r})\nimport cotenant.isolation.choose, cotenant.protocol.client"
-    code += "\nimport cotenant.isolation.leftovers, cotenant.isolation.scope"
+    code += "\nimport cotenant.isolation.leftovers"
     assert loaded_by(code, "-I", "-S") - sys.stdlib_module_names <= {"cotenant", "__main__"}

@@ -1,4 +1,4 @@
-"""Small kernel files and their formats.
+"""Small kernel files and their formats, a process's own among them: standard library only, the reaper uses them too.
 
 Files are read whole, stripped, and without an error where they are missing. Lists of processors and nodes are
 written `0-3,8,10-11`.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 
 
@@ -112,6 +113,54 @@ def format_list(ids: Iterable[int]) -> str:
         else:
             runs.append([number, number])
     return ",".join(str(low) if low == high else f"{low}-{high}" for low, high in runs)
+
+
+@dataclass(frozen=True, slots=True)
+class Process:
+    """A process and the clock ticks that it has used; `waited_ticks` are of its children that it has waited for.
+
+    `start_ticks` count from boot. `exit_code` is that of a dead one, as waitpid(2) gives it.
+    """
+
+    name: str
+    parent: int
+    ticks: int
+    waited_ticks: int
+    state: str = "R"
+    start_ticks: int = 0
+    exit_code: int = 0
+
+
+def process_of(pid: int, root: Path = Path("/")) -> Process | None:
+    """Return a process, dead ones that nobody has waited for included; None where it is gone or hidden from us."""
+    head, _, tail = read_text(root / f"proc/{pid}/stat").rpartition(")")
+    words = tail.split()
+    if len(words) < 15:
+        return None
+    # By their numbers in proc_pid_stat(5): state 3, ppid 4, utime 14 .. cstime 17, starttime 22, exit_code 52.
+    field = dict(enumerate(words, 3))
+    user, system, waited_user, waited_system, start, exit_code = (
+        to_int(field.get(number, "")) or 0 for number in (14, 15, 16, 17, 22, 52)
+    )
+    used, waited = user + system, waited_user + waited_system
+    return Process(head.partition("(")[2], to_int(field[4]) or 0, used, waited, field[3], start, exit_code)
+
+
+def start_ticks(pid: int) -> int | None:
+    """Return when a process started, in clock ticks after boot; None where it is gone, dead, or hidden from us."""
+    process = process_of(pid)
+    return None if process is None or process.state in "ZX" else process.start_ticks
+
+
+def parent_of(pid: int) -> int | None:
+    """Return the parent of a process, dead ones included; None where it is gone or hidden from us."""
+    process = process_of(pid)
+    return None if process is None else process.parent
+
+
+def status_of(pid: int) -> dict[str, str]:
+    """Return the lines of a process's status by their names (proc_pid_status(5)); none where it is gone."""
+    return fields(read_text(Path(f"/proc/{pid}/status")), ":")
 
 
 def _number(word: str, text: str) -> int:

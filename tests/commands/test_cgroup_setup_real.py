@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from commands.fakehosts import cgroup_setup
-from cotenant.isolation.backend import RunName
+from cotenant.isolation.runs import RunName
 from isolation.conftest import v1_mounts
 from tenants.suites import ROOT, Suites, job
 

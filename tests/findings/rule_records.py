@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from cotenant.isolation.enabling import OF_V1
+from cotenant.isolation.choose import OF_V1
 from cotenant.results.record import Observed, Record
 from cotenant.stats.budget import Amount
 from results.made import ARGUMENTS, ISOLATION, T0_NS, a_part, a_record, observed, steady

@@ -13,10 +13,11 @@ from pathlib import Path
 
 import pytest
 
-from cotenant.isolation import delegation, namespaces
-from cotenant.isolation.backend import RunName, start_ticks
+from cotenant.isolation import runs, v2tree
+from cotenant.isolation.runs import RunName
 from cotenant.isolation.v1 import NEEDED, WANTED
 from cotenant.machine.limits import cgroup_mounts
+from cotenant.procfs import start_ticks
 from isolation.entering import eventually
 from isolation.fakekernel import FakeKernel, Make
 from isolation.fakev2 import FakeV2, MakeV2
@@ -59,7 +60,7 @@ def dead_run() -> RunName:
 @pytest.fixture
 def run_elsewhere(dead_run: RunName, monkeypatch: pytest.MonkeyPatch) -> RunName:
     """The name of a run in a PID namespace that cannot be seen from this one."""
-    monkeypatch.setattr(namespaces, "INITIAL", 0)
+    monkeypatch.setattr(runs, "FIRST_NAMESPACE", 0)
     return replace(dead_run, namespace=1)
 
 
@@ -67,7 +68,7 @@ def run_elsewhere(dead_run: RunName, monkeypatch: pytest.MonkeyPatch) -> RunName
 def fake_root(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """Where a fake is made. Not in /dev/shm: a suite elsewhere on this machine reports what is new there."""
     monkeypatch.setattr("cotenant.isolation.cgroupfs.REMOVE_WAIT_S", 0.01)
-    monkeypatch.setattr("cotenant.isolation.shares.user_room", lambda: None)
+    monkeypatch.setattr("cotenant.isolation.slices.user_room", lambda: None)
     with tempfile.TemporaryDirectory() as root:
         yield Path(root)
         monkeypatch.undo()
@@ -86,7 +87,7 @@ def kernel(make_kernel: Make) -> FakeKernel:
 @pytest.fixture
 def make_v2(fake_root: Path, monkeypatch: pytest.MonkeyPatch) -> MakeV2:
     """Makes a fake of cgroup v2."""
-    monkeypatch.setattr(delegation, "SYSTEMD", Path("/"))
+    monkeypatch.setattr(v2tree, "SYSTEMD", Path("/"))
     monkeypatch.setattr(os, "sched_getaffinity", lambda pid: set(range(8)))
     return lambda *own: FakeV2(fake_root, monkeypatch, *own)
 

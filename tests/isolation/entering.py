@@ -13,9 +13,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TextIO
 
-from cotenant.isolation.backend import Entry, start_ticks
+from cotenant.isolation.backend import SliceEntry
 from cotenant.isolation.entry import start
 from cotenant.isolation.plan import Slice
+from cotenant.procfs import start_ticks
 
 PATIENCE_S = 60.0
 MIB = 1 << 20
@@ -71,7 +72,7 @@ class Entering:
 
 
 @contextmanager
-def started(entry: Entry, *command: object, environment: dict[str, str] | None = None) -> Iterator[Entering]:
+def started(entry: SliceEntry, *command: object, environment: dict[str, str] | None = None) -> Iterator[Entering]:
     """One on its way to `command`, found as a shell would; killed at the end if it still lives."""
     program, *words = map(str, command)
     ours, theirs = socket.socketpair()

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from cotenant.isolation.backend import RunName
+from cotenant.isolation.runs import RunName
 from cotenant.isolation.v1 import V1
 from isolation.entering import slice_of
 

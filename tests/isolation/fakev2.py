@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from cotenant.isolation import v2
-from cotenant.isolation.backend import RunName, owner
+from cotenant.isolation.runs import RunName, owner
 from cotenant.machine.limits import V2, Mounts
 from cotenant.procfs import format_list, parse_list
 from isolation.fakekernel import FaultyFiles

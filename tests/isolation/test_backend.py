@@ -12,9 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cotenant.isolation import backend, namespaces
-from cotenant.isolation.backend import FLOWS, Counters, RunName, expected, owner, start_ticks
-from cotenant.isolation.enabling import enabled_by
+from cotenant.isolation import runs
+from cotenant.isolation.backend import FLOWS, Counters, expected
+from cotenant.isolation.choose import enabled_by
+from cotenant.isolation.runs import RunName, owner
+from cotenant.procfs import start_ticks
 from isolation.entering import sleeper, slice_of
 
 
@@ -56,7 +58,7 @@ def test_whether_a_runner_lives_in_a_namespace_that_shows_nothing_is_not_known(r
 
 
 def test_from_the_first_namespace_everybody_is_seen(run_elsewhere: RunName, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(namespaces, "INITIAL", namespaces.namespace_of())
+    monkeypatch.setattr(runs, "FIRST_NAMESPACE", runs.pid_namespace())
     assert run_elsewhere.alive is False
 
 
@@ -105,10 +107,10 @@ def test_a_command_with_brackets_and_blanks_is_read_past(tmp_path: Path) -> None
 
 @pytest.mark.parametrize("error", [FileNotFoundError, ProcessLookupError, PermissionError])
 def test_a_process_that_is_hidden_or_just_gone(error: type[OSError], monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(path: Path) -> bytes:
+    def refuse(path: Path, flags: int) -> int:
         raise error
 
-    monkeypatch.setattr(Path, "read_bytes", refuse)
+    monkeypatch.setattr(os, "open", refuse)
     assert start_ticks(os.getpid()) is None
 
 
@@ -117,7 +119,7 @@ def test_owner_without_a_login(monkeypatch: pytest.MonkeyPatch) -> None:
         raise KeyError(uid)
 
     assert owner()
-    monkeypatch.setattr(backend.pwd, "getpwuid", nobody)
+    monkeypatch.setattr(runs.pwd, "getpwuid", nobody)
     assert owner() == str(os.getuid())
 
 

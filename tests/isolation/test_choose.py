@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from cotenant.errors import EXIT_NOT_ISOLATED, CotenantError, IsolationError
-from cotenant.isolation import choose, delegation
+from cotenant.isolation import choose, v2tree
 from cotenant.isolation.backend import Refusal
 from cotenant.isolation.choose import CHOICES, choose_backend
 from cotenant.isolation.systemd import SCOPE_VARIABLE, Systemd
@@ -26,7 +26,7 @@ NOTHING = Mounts({}, None, {}, {})
 @pytest.fixture(autouse=True)
 def quiet(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """No systemd, no batch system, and no scope, whatever surrounds the tests."""
-    monkeypatch.setattr(delegation, "SYSTEMD", tmp_path / "nowhere")
+    monkeypatch.setattr(v2tree, "SYSTEMD", tmp_path / "nowhere")
     for variable in (*BATCH_SYSTEMS, SCOPE_VARIABLE):
         monkeypatch.delenv(variable, raising=False)
 

@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 
 from cotenant.isolation import entry as product
-from cotenant.isolation.backend import Entry, NotIsolatedError
+from cotenant.isolation.backend import NotIsolatedError, SliceEntry
 from cotenant.isolation.entry import entry_of, entry_words, own_shm_can_be_had
 from isolation.entering import MIB, eventually, is_dead, numbers, slice_of, started
 
-FREE = Entry()
+FREE = SliceEntry()
 AFFINITY = [sys.executable, "-c", "import os; print(sorted(os.sched_getaffinity(0)))"]
 OWN = tuple(sorted(os.sched_getaffinity(0)))
 
@@ -24,8 +24,8 @@ OWN = tuple(sorted(os.sched_getaffinity(0)))
 def test_processors_are_bound_or_checked_or_left_alone() -> None:
     every = f"{list(OWN)}\n"
     wanted = {
-        Entry(processors=OWN[-1:], set_affinity=True): f"[{OWN[-1]}]\n",
-        Entry(processors=OWN): every,
+        SliceEntry(processors=OWN[-1:], set_affinity=True): f"[{OWN[-1]}]\n",
+        SliceEntry(processors=OWN): every,
         FREE: every,
     }
     for entry, printed in wanted.items():
@@ -36,26 +36,26 @@ def test_processors_are_bound_or_checked_or_left_alone() -> None:
 @pytest.mark.parametrize(
     ("entry", "reason"),
     [
-        (Entry(processors=(4095,), set_affinity=True), "processors [4095] cannot be had: Invalid argument"),
+        (SliceEntry(processors=(4095,), set_affinity=True), "processors [4095] cannot be had: Invalid argument"),
         # The kernel takes such a mask, and drops what is not there without a word.
         (
-            Entry(processors=(OWN[0], 4095), set_affinity=True),
+            SliceEntry(processors=(OWN[0], 4095), set_affinity=True),
             f"planned on processors [{OWN[0]}, 4095], but finds itself on [{OWN[0]}]",
         ),
         (
-            Entry(processors=(*OWN, 4095)),
+            SliceEntry(processors=(*OWN, 4095)),
             f"planned on processors {[*OWN, 4095]}, but finds itself on {list(OWN)}",
         ),
         (
-            Entry(procs_files=(Path("/none/cgroup.procs"),)),
+            SliceEntry(procs_files=(Path("/none/cgroup.procs"),)),
             "/none/cgroup.procs cannot be entered: No such file or directory",
         ),
-        (Entry(procs_files=(Path("/"),)), "/ cannot be entered: Is a directory"),
+        (SliceEntry(procs_files=(Path("/"),)), "/ cannot be entered: Is a directory"),
         # As a cpuset without processors answers.
-        (Entry(procs_files=(Path("/dev/full"),)), "/dev/full cannot be entered: No space left on device"),
+        (SliceEntry(procs_files=(Path("/dev/full"),)), "/dev/full cannot be entered: No space left on device"),
     ],
 )
-def test_a_slice_that_cannot_be_entered_runs_nothing(entry: Entry, reason: str, tmp_path: Path) -> None:
+def test_a_slice_that_cannot_be_entered_runs_nothing(entry: SliceEntry, reason: str, tmp_path: Path) -> None:
     with started(entry, "touch", tmp_path / "ran") as entering:
         assert entering.says() == reason
         assert entering.result() == (125, "")
@@ -66,7 +66,7 @@ def test_every_procs_file_gets_a_zero(tmp_path: Path) -> None:
     files = tuple(tmp_path / name for name in ("a", "b"))
     for file in files:
         file.write_text("x")
-    with started(Entry(procs_files=files), "true") as entering:
+    with started(SliceEntry(procs_files=files), "true") as entering:
         assert entering.run() == (0, "")
     assert [file.read_text() for file in files] == ["0", "0"]
 
@@ -173,10 +173,10 @@ def test_a_broken_pipe_ends_the_benchmark_as_under_a_shell() -> None:
 
 RUNNER = """
 import socket, sys, time
-from cotenant.isolation.backend import Entry
+from cotenant.isolation.backend import SliceEntry
 from cotenant.isolation.entry import start
 ours, theirs = socket.socketpair()
-start(Entry(), theirs.fileno(), 2, sys.argv[1:], {"PATH": "/usr/bin:/bin"})
+start(SliceEntry(), theirs.fileno(), 2, sys.argv[1:], {"PATH": "/usr/bin:/bin"})
 ours.recv(9)
 ours.send(b"1")
 time.sleep(1000)
@@ -228,7 +228,7 @@ def test_where_it_is_refused_the_machines_is_used(monkeypatch: pytest.MonkeyPatc
     refusing = tmp_path / "enter.py"
     refusing.write_text(Path(product.enter.__file__).read_text().replace('SHM = "/dev/shm"', 'SHM = "/none"'))
     monkeypatch.setattr(product.enter, "__file__", str(refusing))
-    with started(Entry(shm_bytes=MIB), "true") as entering:
+    with started(SliceEntry(shm_bytes=MIB), "true") as entering:
         assert entering.says() in (
             "mount is refused: No such file or directory",
             "unshare is refused: Operation not permitted",

@@ -8,12 +8,12 @@ import sys
 
 import pytest
 
-from cotenant.isolation import orphans
+from cotenant.isolation import processes
 from cotenant.isolation.backend import NotIsolatedError
 
 PROGRAM = """
 import os, subprocess, sys, time
-from cotenant.isolation.orphans import adopt_orphans, children, end_orphans, now_ticks
+from cotenant.isolation.processes import adopt_orphans, children, end_orphans, now_ticks
 
 earlier = subprocess.Popen(["sleep", "1000"])
 assert adopt_orphans() == {earlier.pid}
@@ -57,10 +57,10 @@ def test_daemons_without_a_marker_end_and_who_was_there_before_lives() -> None:
 def test_many_are_waited_for_while_they_become_fewer(monkeypatch: pytest.MonkeyPatch) -> None:
     """A fork bomb's thousands take a slow host longer than a few do."""
     left = [{9, 8, 7}, {9, 8}, {9}, {9}]
-    monkeypatch.setattr(orphans, "END_WAIT_S", -1.0)
-    monkeypatch.setattr(orphans, "children", lambda: left.pop(0))
-    monkeypatch.setattr(orphans, "_is_older", lambda pid, ticks: False)
+    monkeypatch.setattr(processes, "KILL_WAIT_S", -1.0)
+    monkeypatch.setattr(processes, "children", lambda: left.pop(0))
+    monkeypatch.setattr(processes, "_is_older", lambda pid, ticks: False)
     monkeypatch.setattr(os, "kill", lambda pid, number: None)
     with pytest.raises(NotIsolatedError, match=r"processes \[9\], which tenants left, cannot be killed"):
-        orphans.end_orphans(set(), 0)
+        processes.end_orphans(set(), 0)
     assert left == []

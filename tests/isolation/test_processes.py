@@ -12,9 +12,10 @@ from pathlib import Path
 import pytest
 
 from cotenant.isolation import processes
-from cotenant.isolation.backend import NotIsolatedError, RunName, start_ticks
-from cotenant.isolation.namespaces import namespace_of
+from cotenant.isolation.backend import NotIsolatedError
 from cotenant.isolation.processes import await_reapers, kill_marked, marked, sweep_marked
+from cotenant.isolation.runs import RunName, pid_namespace
+from cotenant.procfs import start_ticks
 from cotenant.protocol.messages import REAPER_VARIABLE, RUN_VARIABLE, TENANT_VARIABLE
 from isolation.entering import PATIENCE_S, eventually, is_dead, numbers, sleeper
 from isolation.namespace import in_its_own_namespace
@@ -177,7 +178,7 @@ def test_sweep_leaves_a_run_alone_whose_runner_cannot_be_seen(run_elsewhere: Run
 
 def test_a_runner_in_a_namespace_below_ours_is_known_by_its_number_there(tmp_path: Path) -> None:
     with in_its_own_namespace(tmp_path / "up") as inner:
-        name = RunName(1, start_ticks(inner) or 0, namespace_of(inner))
+        name = RunName(1, start_ticks(inner) or 0, pid_namespace(inner))
         assert name.is_elsewhere
         assert name.alive
         assert not RunName(2, name.start_ticks, name.namespace).alive

@@ -13,10 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cotenant.isolation import shares
-from cotenant.isolation.backend import PIDS_MAX
+from cotenant.isolation import slices
 from cotenant.isolation.plan import plan
-from cotenant.isolation.shares import KEPT_BACK, pids_share
+from cotenant.isolation.slices import KEPT_BACK, PIDS_MAX, pids_share
 from machine.invented import machine
 
 LEVELS = st.lists(st.tuples(st.none() | st.integers(0, 100_000), st.integers(0, 50_000)), min_size=1, max_size=4)
@@ -25,7 +24,7 @@ LEVELS = st.lists(st.tuples(st.none() | st.integers(0, 100_000), st.integers(0, 
 
 COUNTS = """
 import os, resource, threading
-from cotenant.isolation.shares import user_room
+from cotenant.isolation.slices import user_room
 resource.setrlimit(resource.RLIMIT_NPROC, (4000, 4000))
 assert user_room() is None
 os.setuid(60000 + os.getpid() % 5000)
@@ -42,7 +41,7 @@ done.set()
 def no_limit_of_the_user() -> Iterator[None]:
     """Who runs these tests may be under one."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(shares, "user_room", lambda: None)
+        patch.setattr(slices, "user_room", lambda: None)
         yield
 
 
@@ -78,15 +77,15 @@ def test_a_quota_of_processors_leaves_processes_to_those_that_it_admits(tmp_path
 
 def test_a_limit_on_the_users_processes_is_shared_out_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is on all that the user runs: a fork bomb in one slice would have taken what the others need."""
-    monkeypatch.setattr(shares, "user_room", lambda: 1000)
+    monkeypatch.setattr(slices, "user_room", lambda: 1000)
     assert share(tmp_path / "free", [(None, 0)], 4) == 225
     assert share(tmp_path / "tighter", [(500, 100)], 4) == 90
-    monkeypatch.setattr(shares, "user_room", lambda: -7)
+    monkeypatch.setattr(slices, "user_room", lambda: -7)
     assert share(tmp_path / "over", [(None, 0)], 4) == 1
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
 def test_the_limit_counts_threads_and_not_for_root() -> None:
-    environment = os.environ | {"PYTHONPATH": str(Path(shares.__file__).parents[2])}
+    environment = os.environ | {"PYTHONPATH": str(Path(slices.__file__).parents[2])}
     ended = subprocess.run([sys.executable, "-c", COUNTS], env=environment, capture_output=True, text=True, timeout=60)
     assert (ended.stdout, ended.stderr) == ("3\n", "")

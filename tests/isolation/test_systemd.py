@@ -13,8 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from cotenant.isolation import delegation, systemd
-from cotenant.isolation.backend import NotIsolatedError, Refusal, RunName
+from cotenant.isolation import systemd, v2tree
+from cotenant.isolation.backend import NotIsolatedError, Refusal
+from cotenant.isolation.runs import RunName
 from cotenant.isolation.systemd import SCOPE_VARIABLE, Systemd
 from cotenant.machine.limits import V2, Mounts
 from cotenant.machine.virtual import BATCH_SYSTEMS
@@ -36,8 +37,8 @@ def mounts(tmp_path: Path) -> Mounts:
 @pytest.fixture
 def serve(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Serve:
     """Puts a systemd-run on PATH that notes its words and does what the given line of sh says."""
-    monkeypatch.setattr(delegation, "SYSTEMD", tmp_path)
-    monkeypatch.setattr(systemd, "systemd_runs", delegation.systemd_runs)
+    monkeypatch.setattr(v2tree, "SYSTEMD", tmp_path)
+    monkeypatch.setattr(systemd, "systemd_runs", v2tree.systemd_runs)
     for variable in (*BATCH_SYSTEMS, SCOPE_VARIABLE):
         monkeypatch.delenv(variable, raising=False)
     place = tmp_path / "bin"
@@ -156,7 +157,7 @@ def test_where_it_is_not_asked_at_all(
     assert refusal(Systemd(mounts, "theirs")).remedy == "Leave --cgroup-base out."
     monkeypatch.setenv("SLURM_JOB_ID", "7")
     assert refusal(Systemd(mounts)).reason == "a scope of systemd's would leave the job that Slurm gave us"
-    monkeypatch.setattr(delegation, "SYSTEMD", tmp_path / "nowhere")
+    monkeypatch.setattr(v2tree, "SYSTEMD", tmp_path / "nowhere")
     assert refusal(Systemd(mounts)).reason == "systemd is not this host's init"
     assert not (tmp_path / "words").exists()
 

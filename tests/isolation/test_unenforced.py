@@ -9,8 +9,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from cotenant.isolation.backend import Backend, Counters, Entry, ReadBack, RunName
+from cotenant.isolation.backend import Backend, Counters, ReadBack, SliceEntry
 from cotenant.isolation.processes import marked
+from cotenant.isolation.runs import RunName
 from cotenant.isolation.unenforced import Affinity, NoIsolation
 from cotenant.protocol.messages import RUN_VARIABLE, TENANT_VARIABLE
 from isolation.entering import eventually, slice_of, started
@@ -61,7 +62,7 @@ def test_none_leaves_a_tenant_as_it_is() -> None:
     backend = NoIsolation()
     backend.open(RunName())
     live = backend.create(slice_of(0, OWN[-1:]))
-    assert live.entry == Entry()
+    assert live.entry == SliceEntry()
     with started(live.entry, *AFFINITY) as shim:
         assert shim.run() == (0, f"{list(OWN)}\n")
 

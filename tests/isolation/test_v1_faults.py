@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from cotenant.isolation.backend import NotIsolatedError, RunName
+from cotenant.isolation.backend import NotIsolatedError
 from cotenant.isolation.leftovers import clear
+from cotenant.isolation.runs import RunName
+from cotenant.isolation.slices import PIDS_MAX
 from cotenant.isolation.v1 import V1
-from cotenant.isolation.v1slice import PIDS_MAX
 from isolation.entering import MIB
 from isolation.fakekernel import BASE, PLANNED, FakeKernel, Make, opened
 
@@ -164,7 +165,7 @@ def test_a_cgroup_that_goes_while_it_is_read_has_no_processes(kernel: FakeKernel
 
 
 def test_processes_that_survive_are_named(kernel: FakeKernel, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cotenant.isolation.v1group.KILL_WAIT_S", 0.01)
+    monkeypatch.setattr("cotenant.isolation.group.KILL_WAIT_S", 0.01)
     killed: list[int] = []
 
     def refuse(pid: int, number: int) -> None:

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from cotenant.errors import CotenantError
-from cotenant.isolation.backend import NotIsolatedError, RunName
+from cotenant.isolation.backend import NotIsolatedError
+from cotenant.isolation.runs import RunName
 from cotenant.isolation.v1 import V1
 from cotenant.machine.limits import V2
 from isolation.entering import MIB, slice_of
@@ -156,7 +157,7 @@ def test_a_twin_in_v2_kills_and_counts_stalls(kernel: FakeKernel) -> None:
     assert twin / "cgroup.procs" in live.entry.procs_files
     (twin / "io.pressure").write_text("some avg10=0.00 total=7\nfull avg10=0.00 total=5\n")
     (twin / "cgroup.kill").write_text("")
-    live.kill()
+    assert live._group.kill_at_once()
     assert (twin / "cgroup.kill").read_text().strip() == "1"
     counted = live.counters()
     assert (counted.stalled_io_some_us, counted.stalled_io_full_us, counted.stalled_cpu_some_us) == (7, 5, None)
@@ -172,7 +173,7 @@ def test_nobody_of_another_pid_namespace_is_killed_by_the_number_0(
     twins = twins_of(kernel)
     live = with_twins(kernel, twins).create(PLANNED)
     (twins / BASE / str(RunName()) / "t0/cgroup.procs").write_text("0\n")
-    monkeypatch.setattr("cotenant.isolation.v1group.KILL_WAIT_S", 0.1)
+    monkeypatch.setattr("cotenant.isolation.group.KILL_WAIT_S", 0.1)
     monkeypatch.setattr("os.kill", lambda pid, number: pytest.fail(f"{pid} was killed"))
     with pytest.raises(NotIsolatedError, match=r"processes \[0\] in .* cannot be killed"):
         live.kill()

@@ -12,14 +12,14 @@ from pathlib import Path
 import pytest
 from cgroupspy.nodes import Node
 
-from cotenant.isolation.backend import NotIsolatedError, RunName, start_ticks
-from cotenant.isolation.namespaces import INITIAL, namespace_of
+from cotenant.isolation.backend import NotIsolatedError
+from cotenant.isolation.group import V1Group
 from cotenant.isolation.plan import Slice
-from cotenant.isolation.v1 import V1
-from cotenant.isolation.v1group import Group
-from cotenant.isolation.v1slice import PIDS_MAX, V1Slice
+from cotenant.isolation.runs import FIRST_NAMESPACE, RunName, pid_namespace
+from cotenant.isolation.slices import PIDS_MAX
+from cotenant.isolation.v1 import V1, V1Slice
 from cotenant.machine.limits import V2, cgroup_mounts
-from cotenant.procfs import parse_list
+from cotenant.procfs import parse_list, start_ticks
 from isolation.adversaries import ADVERSARIES, MEMORY_HOG
 from isolation.entering import MIB, eventually, is_dead, numbers, sleeper, slice_of, started
 from isolation.namespace import in_its_own_namespace
@@ -257,7 +257,7 @@ def test_a_twin_kills_at_once_and_counts_stalls(
         assert shim.says() == "in"
         shim.release()
         eventually(lambda: len(inside(live)) == 9, "nine processes")
-        monkeypatch.setattr(Group, "_kill_frozen", lambda self: pytest.fail("one by one"))
+        monkeypatch.setattr(V1Group, "_kill_frozen", lambda self: pytest.fail("one by one"))
         live.kill()
         assert shim.result()[0] == -signal.SIGKILL
     counted = live.counters()
@@ -338,13 +338,13 @@ def test_a_run_in_another_pid_namespace_is_swept_when_it_has_ended(
     """As of a container with which we share the base: its runner has another number here, and no slice for now."""
     backend = V1(v1_mounts, v1_base)
     with in_its_own_namespace(tmp_path / "up") as inner:
-        name = RunName(1, start_ticks(inner) or 0, namespace_of(inner))
+        name = RunName(1, start_ticks(inner) or 0, pid_namespace(inner))
         V1(v1_mounts, v1_base).open(name)
         assert backend.sweep() == []
         assert set(backend.elsewhere()) == set(directories(v1_mounts, f"{v1_base}/{name}"))
     eventually(lambda: is_dead(inner), "its end")
     # From within a container nothing shows that it has ended.
-    if namespace_of() == INITIAL:
+    if pid_namespace() == FIRST_NAMESPACE:
         assert backend.sweep() == [str(name)]
     backend.clear_run(str(name))
     assert directories(v1_mounts, v1_base) == []

@@ -7,9 +7,10 @@ import signal
 
 import pytest
 
-from cotenant.isolation import delegation
-from cotenant.isolation.backend import NotIsolatedError, RunName
+from cotenant.isolation import v2tree
+from cotenant.isolation.backend import NotIsolatedError
 from cotenant.isolation.leftovers import clear
+from cotenant.isolation.runs import RunName
 from cotenant.isolation.v2tree import LEAF
 from cotenant.protocol.messages import RUN_VARIABLE
 from isolation.entering import PATIENCE_S, sleeper, slice_of
@@ -48,8 +49,8 @@ def test_all_slices_are_killed_before_the_end_of_one_is_waited_for(v2_kernel: Fa
 
 def test_one_that_survives_saves_no_other(v2_kernel: FakeV2, monkeypatch: pytest.MonkeyPatch) -> None:
     """On a kernel without cgroup.kill, where they are killed one by one."""
-    monkeypatch.setattr("cotenant.isolation.v2group.KILL_WAIT_S", 0.01)
-    monkeypatch.setattr("cotenant.isolation.v2group.AGAIN_S", 0.01)
+    monkeypatch.setattr("cotenant.isolation.group.KILL_WAIT_S", 0.01)
+    monkeypatch.setattr("cotenant.isolation.group.AT_ONCE_S", 0.01)
     backend = opened(v2_kernel)
     v2_kernel.lacks("cgroup.kill")
     places = [run_of(v2_kernel) / f"t{slice_.tenant}" for slice_ in BOTH]
@@ -77,7 +78,7 @@ def test_who_came_with_our_shell_goes_back_and_what_the_run_has_started_ends(
 ) -> None:
     """As the reaper finds the leaf of a runner that was killed: its shell's children are nobody's but the shell's."""
     backend = opened(v2_kernel)
-    monkeypatch.setattr(delegation, "is_ours", lambda pid: pid == os.getpid())
+    monkeypatch.setattr(v2tree, "is_ours", lambda pid: pid == os.getpid())
     with sleeper() as shells, sleeper({**os.environ, RUN_VARIABLE: str(RunName())}) as of_the_run:
         v2_kernel.enter(run_of(v2_kernel) / LEAF, os.getpid(), shells.pid, of_the_run.pid)
         backend.close()

@@ -9,8 +9,10 @@ from dataclasses import replace
 
 import pytest
 
-from cotenant.isolation.backend import PIDS_MAX, Counters, NotIsolatedError, RunName
+from cotenant.isolation.backend import Counters, NotIsolatedError
 from cotenant.isolation.leftovers import clear
+from cotenant.isolation.runs import RunName
+from cotenant.isolation.slices import PIDS_MAX
 from cotenant.isolation.v2 import V2
 from cotenant.isolation.v2tree import LEAF
 from isolation.entering import MIB, slice_of
@@ -304,8 +306,8 @@ def test_a_wanted_controller_that_is_not_there_is_done_without(name: str, v2_ker
 
 
 def test_processes_that_survive_are_named(v2_kernel: FakeV2, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cotenant.isolation.v2group.KILL_WAIT_S", 0.01)
-    monkeypatch.setattr("cotenant.isolation.v2group.FREEZE_WAIT_S", 0.01)
+    monkeypatch.setattr("cotenant.isolation.group.KILL_WAIT_S", 0.01)
+    monkeypatch.setattr("cotenant.isolation.group.FREEZE_WAIT_S", 0.01)
     killed: list[int] = []
 
     def refuse(pid: int, number: int) -> None:

@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from cotenant.errors import CotenantError
-from cotenant.isolation import delegation
-from cotenant.isolation.backend import NotIsolatedError, RunName
+from cotenant.isolation import v2tree
+from cotenant.isolation.backend import NotIsolatedError
 from cotenant.isolation.leftovers import clear
+from cotenant.isolation.runs import RunName
 from cotenant.isolation.v2 import V2
 from cotenant.isolation.v2tree import LEAF
 from cotenant.machine.limits import Mounts
@@ -68,7 +69,7 @@ def test_our_children_move_with_us_and_come_back(v2_kernel: FakeV2) -> None:
 
 def test_without_systemd_root_divides_what_it_is_alone_in(v2_kernel: FakeV2, monkeypatch: pytest.MonkeyPatch) -> None:
     v2_kernel.delegated.clear()
-    monkeypatch.setattr(delegation, "SYSTEMD", v2_kernel.root / "nowhere")
+    monkeypatch.setattr(v2tree, "SYSTEMD", v2_kernel.root / "nowhere")
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     assert reason(v2_kernel) is None
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
@@ -91,7 +92,7 @@ def test_the_remedy_in_a_job_is_none_that_would_leave_it(v2_kernel: FakeV2, monk
 def test_a_user_divides_what_the_setup_script_made(make_v2: MakeV2, monkeypatch: pytest.MonkeyPatch) -> None:
     kernel = make_v2("cotenant.someone")
     kernel.delegated.clear()
-    monkeypatch.setattr(delegation, "SYSTEMD", kernel.root / "nowhere")
+    monkeypatch.setattr(v2tree, "SYSTEMD", kernel.root / "nowhere")
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     assert reason(kernel) is None
     monkeypatch.setattr(os, "access", lambda path, mode: Path(path).name != "cgroup.subtree_control")
@@ -102,7 +103,7 @@ def test_in_the_root_nobody_has_to_move(make_v2: MakeV2, monkeypatch: pytest.Mon
     """A hierarchy's root may have processes and children at once, foreign ones included."""
     kernel = make_v2("")
     kernel.enter(kernel.mount, os.getpid(), STRANGER)
-    monkeypatch.setattr(delegation, "SYSTEMD", kernel.root / "nowhere")
+    monkeypatch.setattr(v2tree, "SYSTEMD", kernel.root / "nowhere")
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     assert reason(kernel) is None
     backend = opened(kernel)

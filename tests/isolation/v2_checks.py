@@ -19,15 +19,20 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "common"), str(ROOT / "tests")]
 
-from cotenant.isolation.backend import NotIsolatedError, RunName, start_ticks  # noqa: E402
+from cotenant.isolation.backend import NotIsolatedError  # noqa: E402
+from cotenant.isolation.group import V2Group  # noqa: E402
 from cotenant.isolation.leftovers import clear  # noqa: E402
 from cotenant.isolation.plan import Slice  # noqa: E402
+from cotenant.isolation.runs import RunName  # noqa: E402
 from cotenant.isolation.systemd import SCOPE_VARIABLE, Systemd  # noqa: E402
 from cotenant.isolation.v2 import V2  # noqa: E402
-from cotenant.isolation.v2group import Group  # noqa: E402
 from cotenant.isolation.v2tree import LEAF  # noqa: E402
 from cotenant.machine.limits import cgroup_mounts  # noqa: E402
-from cotenant.procfs import format_list, parse_list  # noqa: E402
+from cotenant.procfs import (  # noqa: E402
+    format_list,
+    parse_list,
+    start_ticks,
+)
 from isolation.adversaries import MEMORY_HOG  # noqa: E402
 from isolation.entering import MIB, eventually, is_dead, slice_of, started  # noqa: E402
 
@@ -99,14 +104,14 @@ def a_memory_hog_dies_alone_and_is_counted(backend: V2) -> None:
 
 def everybody_inside_dies(backend: V2, kill_at_once: bool = True) -> None:
     live = backend.create(pair()[0])
-    at_once = Group.kill_at_once
+    at_once = V2Group.kill_at_once
     if not kill_at_once:
-        Group.kill_at_once = lambda self: False
+        V2Group.kill_at_once = lambda self: False
     try:
         with started(live.entry, "sh", "-c", FORKS) as shim:
             assert shim.says() == "in"
             shim.release()
-            group = Group(run_of(backend) / "t0")
+            group = V2Group(run_of(backend) / "t0")
             eventually(lambda: len(group.pids()) == 9, "nine processes")
             inside = group.pids()
             live.kill()
@@ -115,7 +120,7 @@ def everybody_inside_dies(backend: V2, kill_at_once: bool = True) -> None:
         live.remove()
         live.kill()
     finally:
-        Group.kill_at_once = at_once
+        V2Group.kill_at_once = at_once
 
 
 def everybody_dies_on_an_older_kernel_too(backend: V2) -> None:

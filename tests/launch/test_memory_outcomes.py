@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import pytest
 
-from cotenant.isolation.backend import Counters, Entry, ReadBack
+from cotenant.isolation.backend import Counters, ReadBack, SliceEntry
 from cotenant.launch.memory import HostKills, out_of_memory
 from cotenant.launch.tenant import Order, Tenant
 from cotenant.machine.kernel_log import MemoryKill
@@ -30,7 +30,7 @@ def tenant(killed: int = 1, peak_bytes: int | None = GIB, **state: Any) -> Tenan
     )
     one = SimpleNamespace(
         order=order,
-        live=SimpleNamespace(entry=Entry(procs_files=(Path(f"/sys/fs/cgroup/memory{OWN}/cgroup.procs"),))),
+        live=SimpleNamespace(entry=SliceEntry(procs_files=(Path(f"/sys/fs/cgroup/memory{OWN}/cgroup.procs"),))),
         read_back=ReadBack(memory_bytes=GIB),
         process=SimpleNamespace(pid=900),
         after=Counters(oom_kills=killed, memory_peak_bytes=peak_bytes),
@@ -109,7 +109,7 @@ def test_the_log_knows_of_a_kill_in_a_cgroup_that_a_tenant_made_below_its_own() 
 
 
 def test_without_a_slice_the_direct_child_is_known_by_its_pid() -> None:
-    no_cgroup = SimpleNamespace(entry=Entry())
+    no_cgroup = SimpleNamespace(entry=SliceEntry())
     bare = tenant(after=Counters(), status=-9, read_back=ReadBack(), live=no_cgroup)
     ended = out_of_memory(bare, logged(None, victim="/user.slice", pid=900))
     assert ended is not None

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from cotenant.isolation.backend import RunName
+from cotenant.isolation.runs import RunName
 from cotenant.launch import places
 from cotenant.launch.places import SOCKET_ROOM_BYTES, Places
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from cotenant.isolation.backend import RunName
+from cotenant.isolation.runs import RunName
 from cotenant.launch import reaper as module
 from cotenant.launch.reaper import Reaper
 from cotenant.protocol.messages import REAPER_VARIABLE

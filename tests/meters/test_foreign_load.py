@@ -13,9 +13,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cotenant.machine.load import Process, descendants, processes
+from cotenant.machine.load import descendants, processes
 from cotenant.meters import foreign
 from cotenant.meters.foreign import TICK_NS, ForeignLoad, _foreign, _Reading
+from cotenant.procfs import Process
 from machine.fakehost import write
 from meters.seen import CountedSlice
 

@@ -4,8 +4,9 @@ import os
 from pathlib import Path
 
 from cotenant.checkout import SOURCE_ROOT
-from cotenant.isolation.backend import Counters, Entry, NotIsolatedError, ReadBack, RunName
+from cotenant.isolation.backend import Counters, NotIsolatedError, ReadBack, SliceEntry
 from cotenant.isolation.plan import Slice
+from cotenant.isolation.runs import RunName
 from cotenant.launch.tenant import Order
 
 
@@ -13,7 +14,7 @@ class FakeSlice:
     """Holds nobody, whoever writes himself into `procs`; remembers what was done to it."""
 
     def __init__(self, tenant: int, procs: tuple[Path, ...], counters: Counters, deeds: list[str]) -> None:
-        self.entry = Entry(procs, None)
+        self.entry = SliceEntry(procs, None)
         self._tenant, self._counters, self._deeds = tenant, counters, deeds
 
     def verify(self) -> ReadBack:

@@ -13,8 +13,8 @@ from cotenant.checkout import CHECKOUT, base_directory
 from cotenant.commands.flags import Parser, add_slice_flags, at_dashes, duration, place, share
 from cotenant.commands.output import shown, tell
 from cotenant.errors import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_PASSED, CotenantError
-from cotenant.isolation.backend import RunName
 from cotenant.isolation.plan import tenants_by_default
+from cotenant.isolation.runs import RunName
 from cotenant.launch.cache import CACHE_POLICIES
 from cotenant.launch.limits import READY_LIMIT_S, TIMEOUT_S, Limits
 from cotenant.launch.places import Places

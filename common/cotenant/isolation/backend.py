@@ -3,22 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-import os
-import pwd
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from cotenant.isolation import namespaces
 from cotenant.isolation.plan import Slice
+from cotenant.isolation.runs import RunName
 from cotenant.procfs import format_list
-
-PIDS_MAX = 16384
-"""Far above what training needs, and half of what a small host can hold: a fork bomb ends in its own slice."""
-
-OURS = "cotenant"
-"""A base whose name begins so is made and removed with its runs; any other has to be there, and stays."""
 
 
 class NotIsolatedError(OSError):
@@ -26,7 +17,7 @@ class NotIsolatedError(OSError):
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class SliceEntry:
     """What enter.py needs: the files to write `0` to, and the processors it must find itself on.
 
     `shm_bytes`: the size of a /dev/shm of the tenant's own; 0 leaves it the machine's.
@@ -92,13 +83,13 @@ class Counters:
 
     def uncounted(self) -> list[str]:
         """Return the names of what was not counted."""
-        return [one.name for one in dataclasses.fields(self) if getattr(self, one.name) is None]
+        return [counter.name for counter in dataclasses.fields(self) if getattr(self, counter.name) is None]
 
 
 FLOWS = tuple(
-    one.name
-    for one in dataclasses.fields(Counters)
-    if one.name == "processor_ns" or one.name.startswith(("throttled_", "stalled_"))
+    counter.name
+    for counter in dataclasses.fields(Counters)
+    if counter.name == "processor_ns" or counter.name.startswith(("throttled_", "stalled_"))
 )
 """What is of interest as a difference between GO and the last DONE."""
 
@@ -122,7 +113,7 @@ Location = dict[str, Any]
 class LiveSlice(Protocol):
     """A slice that exists: one tenant of one launch lives in it."""
 
-    entry: Entry
+    entry: SliceEntry
 
     def verify(self) -> ReadBack:
         """Compare the kernel's word with the plan. Raises NotIsolatedError."""
@@ -169,70 +160,6 @@ class Backend(Protocol):
 
     def location(self) -> Location:
         """Return what `leftovers.clear` has to know to do the same after our death."""
-
-
-@dataclass(frozen=True, slots=True)
-class RunName:
-    """Names a run after its runner's process, so that a dead run is known from its name alone.
-
-    `namespace` is the inode of the PID namespace that the number is one of.
-    """
-
-    pid: int = field(default_factory=os.getpid)
-    start_ticks: int = field(default_factory=lambda: start_ticks(os.getpid()) or 0)
-    namespace: int = field(default_factory=namespaces.namespace_of)
-
-    def __str__(self) -> str:
-        return f"{self.pid}-{self.start_ticks}-{self.namespace}"
-
-    @classmethod
-    def parse(cls, text: str) -> RunName | None:
-        """Return the name a directory carries, or None where it is not one of ours."""
-        parts = text.split("-")
-        if len(parts) != len(cls.__slots__) or not all(part.isdecimal() for part in parts):
-            return None
-        name = cls(*map(int, parts))
-        return name if str(name) == text else None
-
-    @property
-    def is_elsewhere(self) -> bool:
-        """Whether its runner lives, or lived, in another PID namespace than we do."""
-        return self.namespace != namespaces.namespace_of()
-
-    @property
-    def alive(self) -> bool | None:
-        """Whether its runner lives; None of one elsewhere, where that cannot be seen from here."""
-        if not self.is_elsewhere:
-            return start_ticks(self.pid) == self.start_ticks
-        # Its start is told by another clock where it has a time namespace, too (time_namespaces(7)).
-        living = [pid for pid in namespaces.seen_from_above(self.pid) if start_ticks(pid) is not None]
-        if any(namespaces.namespace_of(pid) == self.namespace for pid in living):
-            return True
-        return False if namespaces.namespace_of() == namespaces.INITIAL else None
-
-
-def runs_below(homes: Iterable[Path]) -> list[RunName]:
-    """Return the runs that have a directory in any of these."""
-    names = {path.name for home in homes for path in home.glob("*-*") if path.is_dir()}
-    return [run for name in sorted(names) if (run := RunName.parse(name)) is not None]
-
-
-def start_ticks(pid: int) -> int | None:
-    """Return when a process started, in clock ticks after boot; None where it is gone, a zombie, or hidden from us."""
-    try:
-        stat = Path(f"/proc/{pid}/stat").read_bytes().decode(errors="replace")
-    except (FileNotFoundError, ProcessLookupError, PermissionError):
-        return None
-    fields = stat.rpartition(")")[2].split()
-    return None if fields[0] in "ZX" else int(fields[19])
-
-
-def owner() -> str:
-    """Return the login that slices are named after."""
-    try:
-        return pwd.getpwuid(os.getuid()).pw_name
-    except KeyError:
-        return str(os.getuid())
 
 
 def expected(slice_: Slice) -> dict[str, object]:

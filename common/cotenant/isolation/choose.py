@@ -1,26 +1,57 @@
-"""Which backend serves: the one asked for, or the best that can be had."""
+"""Which backend serves: the one asked for, or the best that can be had; and what would enable what it lacks."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from cotenant.errors import IsolationError
 from cotenant.finding import Finding
 from cotenant.isolation.backend import Backend, Refusal
-from cotenant.isolation.enabling import enabled_by
-from cotenant.isolation.names import checked_base
+from cotenant.isolation.runs import checked_base
 from cotenant.isolation.systemd import Systemd
 from cotenant.isolation.unenforced import Affinity, NoIsolation
 from cotenant.isolation.v1 import V1
-from cotenant.isolation.v2 import V2
+from cotenant.isolation.v2 import DELEGATION, V2
 from cotenant.machine.limits import V2 as V2_HIERARCHY
 from cotenant.machine.limits import Mounts
 from cotenant.machine.space import host_memory
 from cotenant.machine.virtual import batch_system
 
 CHOICES = ("auto", "require", "v1", "v2", "systemd", "affinity", "none")
+
+
+BY_CGROUPS = "slices by cgroups: --isolation require says what they need"
+CPUSET = f"the controller cpuset: {DELEGATION}"
+PIDS = "the controller pids, in the kernel and delegated to us"
+PRESSURE = "psi=1 on the kernel's command line"
+UNIFIED = "cgroup v2: systemd.unified_cgroup_hierarchy=1 on the kernel's command line"
+OF_V2 = {
+    "processors": CPUSET,
+    "nodes": CPUSET,
+    "swap": "swapaccount=1 on the kernel's command line",
+    "pids": PIDS,
+    "pids_peak": "Linux 6.1, and the controller pids",
+    "pids_refused": PIDS,
+    "throttled": "the controller cpu, delegated to us",
+    "stalled": PRESSURE,
+    "memory_peak_bytes": "Linux 5.19",
+    "oom_group_kills": "Linux 5.17",
+}
+OF_V1 = {
+    "processor_ns": "the v1 controller cpuacct",
+    "throttled": "the v1 controller cpu, mounted",
+    "swap": "swapaccount=1 on the kernel's command line",
+    "pids": "the v1 controller pids",
+    "pids_peak": "Linux 6.1, and the v1 controller pids",
+    "pids_refused": "the v1 controller pids",
+    "stalled": f"{PRESSURE}, and a writable cgroup v2 mount beside v1",
+    "oom_events": UNIFIED,
+    "oom_kills": "Linux 4.13",
+    "oom_group_kills": UNIFIED,
+}
+TABLES = {"v1": OF_V1, "v2": OF_V2, "systemd": OF_V2}
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,3 +153,13 @@ def _remedy(refusals: Mapping[str, Refusal]) -> str:
     known = [refusal for refusal in refusals.values() if refusal.remedy]
     partial = [refusal for refusal in known if refusal.partial]
     return next((refusal.remedy for refusal in (*partial, *reversed(known))), "")
+
+
+def enabled_by(backend: str, names: Iterable[str]) -> dict[str, str]:
+    """Return what would enable each of these limits and counters; one whose cause is a slice never made is left out."""
+    table = TABLES.get(backend)
+    if table is None:
+        return dict.fromkeys(names, BY_CGROUPS)
+    # A family of counters, such as `stalled_cpu_some_us`, comes from one place.
+    ways = {name: table.get(name) or table.get(name.partition("_")[0]) for name in names}
+    return {name: what for name, what in ways.items() if what is not None}

@@ -11,14 +11,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from cotenant.isolation import enter
-from cotenant.isolation.backend import Entry, NotIsolatedError
+from cotenant.isolation.backend import NotIsolatedError, SliceEntry
 from cotenant.isolation.plan import Slice
 
 TRIAL_SHM_BYTES = 4096
 
 
 def start(
-    entry: Entry, channel: int, output: int, command: Sequence[str], environment: Mapping[str, str]
+    entry: SliceEntry, channel: int, output: int, command: Sequence[str], environment: Mapping[str, str]
 ) -> subprocess.Popen[bytes]:
     """Start enter.py, which enters a slice, speaks on descriptor `channel`, and becomes `command`.
 
@@ -39,17 +39,17 @@ def start(
         raise NotIsolatedError(f"no tenant can be started: {error}") from error
 
 
-def entry_words(entry: Entry, channel: int, runner: int) -> list[str]:
+def entry_words(entry: SliceEntry, channel: int, runner: int) -> list[str]:
     """Return the arguments of enter.py before its command."""
     mode = "FREE" if entry.processors is None else "SET" if entry.set_affinity else "CHECK"
     processors = ",".join(map(str, entry.processors or ()))
     return [str(channel), str(runner), mode, processors, str(entry.shm_bytes), *map(str, entry.procs_files)]
 
 
-def entry_of(slice_: Slice, procs_files: tuple[Path, ...] = (), set_affinity: bool = False) -> Entry:
+def entry_of(slice_: Slice, procs_files: tuple[Path, ...] = (), set_affinity: bool = False) -> SliceEntry:
     """Return how a slice is entered: /dev/shm is the tenant's own where that can be had, as large as its memory."""
     shm_bytes = slice_.memory_bytes if own_shm_can_be_had() else 0
-    return Entry(procs_files, slice_.processors, set_affinity, shm_bytes)
+    return SliceEntry(procs_files, slice_.processors, set_affinity, shm_bytes)
 
 
 @functools.cache
@@ -58,7 +58,7 @@ def own_shm_can_be_had() -> bool:
     ours, theirs = socket.socketpair()
     with ours:
         with theirs:
-            trial = start(Entry(shm_bytes=TRIAL_SHM_BYTES), theirs.fileno(), subprocess.DEVNULL, ["/never"], {})
+            trial = start(SliceEntry(shm_bytes=TRIAL_SHM_BYTES), theirs.fileno(), subprocess.DEVNULL, ["/never"], {})
         answer = ours.recv(4096)
     trial.wait()
     return answer == b"in\n"

@@ -10,7 +10,7 @@ from datetime import datetime
 from pathlib import Path
 
 from cotenant.errors import CotenantError
-from cotenant.isolation.backend import start_ticks
+from cotenant.procfs import start_ticks
 
 LOCK_VARIABLE = "COTENANT_LOCK"
 PLACES = (Path("/run/lock"), Path("/tmp"))

@@ -1,21 +1,55 @@
-"""Processes found by the marker that a run leaves in their environment, and their end.
+"""The end of processes that no cgroup holds: those that carry a run's marker, and those that became our children.
 
-It serves where no cgroup holds the processes of a tenant, and sweeps what a dead run left there.
+A run leaves its marker in the environment of what it starts. A daemon that has dropped it is found all the same: the
+runner is the subreaper of its tenants, so that no orphan of theirs is lost to init.
 """
 
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import os
 import signal
 import time
+from collections.abc import Collection
 from pathlib import Path
 
-from cotenant.isolation.backend import NotIsolatedError, RunName
+from cotenant.isolation.backend import NotIsolatedError
+from cotenant.isolation.runs import RunName
+from cotenant.procfs import numbered, parent_of, start_ticks
 from cotenant.protocol.messages import REAPER_VARIABLE, RUN_VARIABLE, TENANT_VARIABLE
 
 KILL_WAIT_S = 5.0
 REAPER_WAIT_S = 10.0
+NAMED = 8
+PR_SET_CHILD_SUBREAPER = 36
+
+
+class KillWait:
+    """How long the end of processes is waited for: a fork bomb's thousands take their time on a small host.
+
+    It is due after every `limit_s`, and goes on as long as fewer are left than the time before.
+    """
+
+    def __init__(self, limit_s: float) -> None:
+        self._limit_s = limit_s
+        self._due_s = time.monotonic() + limit_s
+        self._left: int | None = None
+
+    def is_due(self) -> bool:
+        return time.monotonic() > self._due_s
+
+    def goes_on(self, pids: Collection[int]) -> bool:
+        """Whether to wait for those that are left for another `limit_s`."""
+        fewer = self._left is None or len(pids) < self._left
+        self._left, self._due_s = len(pids), time.monotonic() + self._limit_s
+        return fewer
+
+
+def listed(pids: Collection[int]) -> str:
+    """Return `[1, 2]`, or the first few of many."""
+    first = sorted(pids)[:NAMED]
+    return f"{first}" + (f" and {len(pids) - NAMED} more" if len(pids) > NAMED else "")
 
 
 def marked(run: str, tenant: int | None = None) -> list[int]:
@@ -58,6 +92,48 @@ def await_reapers() -> None:
         time.sleep(0.01)
 
 
+def adopt_orphans() -> set[int]:
+    """Have the kernel make every orphan below this process its child (prctl(2)); Linux has had it since 3.4.
+
+    Return the children that were there before: a shell that became this process leaves it its own.
+    """
+    before = children()
+    ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1)
+    return before
+
+
+def end_orphans(own: set[int], since_ticks: int) -> None:
+    """Kill this process's children but those of `own`, and theirs, which become ours with that.
+
+    Who lives since before `since_ticks` is no tenant's: the first process of a container gets everybody's orphans.
+    Raises NotIsolatedError where KILL_WAIT_S go by in which they become no fewer.
+    """
+    wait = KillWait(KILL_WAIT_S)
+    while orphans := {pid for pid in children() - own if not _is_older(pid, since_ticks)}:
+        for pid in orphans:
+            with contextlib.suppress(ProcessLookupError, ChildProcessError):
+                os.kill(pid, signal.SIGKILL)
+                os.waitpid(pid, os.WNOHANG)
+        if wait.is_due() and not wait.goes_on(orphans):
+            raise NotIsolatedError(f"processes {listed(orphans)}, which tenants left, cannot be killed")
+        time.sleep(0.002)
+
+
+def children() -> set[int]:
+    """Return this process's children, the dead ones that nobody has waited for included."""
+    return {pid for pid in numbered(Path("/proc")) if parent_of(pid) == os.getpid()}
+
+
+def now_ticks() -> int:
+    """Return the time after boot as `start_ticks` counts it."""
+    return time.clock_gettime_ns(time.CLOCK_BOOTTIME) * os.sysconf("SC_CLK_TCK") // 1_000_000_000
+
+
+def _is_older(pid: int, ticks: int) -> bool:
+    started = start_ticks(pid)
+    return started is not None and started < ticks
+
+
 def _dead_runs(variable: str) -> set[str]:
     """Return the runs whose runner is dead of which a living process carries the name in this variable."""
     prefix = f"{variable}=".encode()
@@ -84,8 +160,7 @@ def _kill(pid: int, markers: set[bytes]) -> None:
 
 def _pids() -> list[int]:
     """Return every process but this one: a runner that was started inside a tenant carries a marker too."""
-    own = os.getpid()
-    return [int(path.name) for path in Path("/proc").iterdir() if path.name.isdecimal() and int(path.name) != own]
+    return [pid for pid in numbered(Path("/proc")) if pid != os.getpid()]
 
 
 def _environment(pid: int) -> set[bytes]:

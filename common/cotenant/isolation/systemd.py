@@ -11,22 +11,21 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
 
-from cotenant.isolation import scope
-from cotenant.isolation.backend import NotIsolatedError, Refusal, RunName
-from cotenant.isolation.delegation import systemd_runs
+from cotenant.isolation.backend import NotIsolatedError, Refusal
+from cotenant.isolation.runs import RunName
 from cotenant.isolation.v2 import CPUSETS, V2
-from cotenant.isolation.v2tree import ESSENTIAL
-from cotenant.machine.limits import Mounts, memory_limit, quota_processors
+from cotenant.isolation.v2tree import ESSENTIAL, controllers, systemd_runs
+from cotenant.machine.limits import Mounts, cgroup_mounts, memory_limit, quota_processors
 from cotenant.machine.virtual import batch_system
 
 SCOPE_VARIABLE = "COTENANT_SCOPE"
 """The name of the run that has begun anew: exec keeps a process's number and start, so no other run believes it."""
 TRIAL_LIMIT_S = 60.0
+LOOK = "import sys; sys.path.insert(0, sys.argv[1]); from cotenant.isolation import systemd; systemd.look_around()"
 SESSION = "Log in as this user, by ssh or machinectl shell and not by su: that gives a session to ask."
 
 
@@ -111,7 +110,7 @@ def _systemd_run() -> list[str]:
 
 def _offer(limit_s: float = TRIAL_LIMIT_S) -> Offer:
     """Ask systemd for a scope and look around in it. Raises NotIsolatedError with what systemd-run said."""
-    line: Sequence[str] = [*_systemd_run(), sys.executable, "-I", "-S", str(Path(scope.__file__))]
+    line = [*_systemd_run(), sys.executable, "-I", "-S", "-c", LOOK, str(Path(__file__).resolve().parents[2])]
     try:
         ended = subprocess.run(
             line, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", timeout=limit_s
@@ -121,15 +120,24 @@ def _offer(limit_s: float = TRIAL_LIMIT_S) -> Offer:
     except OSError as error:
         raise NotIsolatedError(f"{line[0]} cannot be executed: {error.strerror}") from error
     try:
-        said = json.loads(ended.stdout) if ended.returncode == 0 else None
+        offer = json.loads(ended.stdout) if ended.returncode == 0 else None
     except ValueError:
-        said = None
-    if said is None:
+        offer = None
+    if offer is None:
         words = " ".join(ended.stderr.split())
         raise NotIsolatedError(f"systemd-run failed with exit status {ended.returncode}: {words}")
-    return Offer(
-        controllers=frozenset(said["controllers"]),
-        processors=frozenset(said["processors"]),
-        memory_bytes=said["memory_bytes"],
-        quota_processors=said["quota_processors"],
-    )
+    sets = {name: frozenset(offer[name]) for name in ("controllers", "processors")}
+    return Offer(**(offer | sets))
+
+
+def look_around() -> None:
+    """Print what the cgroup that we live in offers, as JSON: this runs inside a scope of systemd's, and ends."""
+    mounts = cgroup_mounts()
+    own = mounts.own_path()
+    offer = {
+        "controllers": [] if own is None else sorted(controllers(own / "cgroup.controllers")),
+        "processors": sorted(os.sched_getaffinity(0)),
+        "memory_bytes": memory_limit(mounts),
+        "quota_processors": quota_processors(mounts),
+    }
+    print(json.dumps(offer))

@@ -7,16 +7,17 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from cotenant.isolation.backend import Counters, Entry, Location, ReadBack, Refusal, RunName
+from cotenant.isolation.backend import Counters, Location, ReadBack, Refusal, SliceEntry
 from cotenant.isolation.entry import entry_of
 from cotenant.isolation.plan import Slice
 from cotenant.isolation.processes import kill_marked
+from cotenant.isolation.runs import RunName
 
 
 class UnenforcedSlice:
     """A slice in name only: processors by affinity, or nothing at all."""
 
-    def __init__(self, run: RunName, tenant: int, entry: Entry) -> None:
+    def __init__(self, run: RunName, tenant: int, entry: SliceEntry) -> None:
         self.entry = entry
         self._run = str(run)
         self._tenant = tenant
@@ -72,8 +73,8 @@ class NoIsolation:
     def location(self) -> Location:
         return {}
 
-    def _entry(self, slice_: Slice) -> Entry:
-        return Entry()
+    def _entry(self, slice_: Slice) -> SliceEntry:
+        return SliceEntry()
 
 
 class Affinity(NoIsolation):
@@ -82,5 +83,5 @@ class Affinity(NoIsolation):
     name = "affinity"
     unenforced: tuple[str, ...] = ("nodes", "memory", "swap", "pids")
 
-    def _entry(self, slice_: Slice) -> Entry:
+    def _entry(self, slice_: Slice) -> SliceEntry:
         return entry_of(slice_, set_affinity=True)

@@ -9,20 +9,104 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from cotenant.isolation import cgroupfs
-from cotenant.isolation.backend import OURS, Location, NotIsolatedError, Refusal, RunName, runs_below
-from cotenant.isolation.names import checked_base, default_base
+from cotenant.isolation import cgroupfs, slices
+from cotenant.isolation.backend import Counters, Location, NotIsolatedError, ReadBack, Refusal
+from cotenant.isolation.group import V1Group
 from cotenant.isolation.plan import Slice
-from cotenant.isolation.v1group import Group
-from cotenant.isolation.v1slice import V1Slice
+from cotenant.isolation.runs import OURS, RunName, checked_base, default_base, runs_below
+from cotenant.isolation.slices import CgroupSlice, pids_share
 from cotenant.machine.limits import V2
+from cotenant.procfs import format_list
 
 NEEDED = ("cpuset", "memory")
 WANTED = ("cpuacct", "freezer", "pids")
 SETUP = "Run as root, or let ./cgroup_setup.sh make a base for you."
+
+
+class V1Slice(CgroupSlice):
+    """A slice in v1 cgroups: a directory in each hierarchy."""
+
+    def __init__(self, group: V1Group, slice_: Slice, quotas: Sequence[Path] = ()) -> None:
+        """`quotas`: the cgroups of the controller `cpu` that hold back what lives in the slice, if it has none."""
+        super().__init__(group, slice_)
+        self._at = group.at
+        self._quotas = quotas
+
+    def make(self) -> None:
+        """Make the directories and set every limit before anything can enter. Raises OSError, or ValueError."""
+        self._group.make()
+        at = self._at
+        cgroupfs.write(at["cpuset"] / "cpuset.cpus", format_list(self._slice.processors))
+        cgroupfs.write(at["cpuset"] / "cpuset.mems", format_list(self._slice.nodes))
+        cgroupfs.write(at["memory"] / "memory.limit_in_bytes", str(self._slice.memory_bytes))
+        # Memory first: memory and swap together may not be less.
+        if self._swap() is not None:
+            cgroupfs.write(at["memory"] / "memory.memsw.limit_in_bytes", str(self._slice.memory_bytes))
+        if "pids" in at:
+            self._pids_max = pids_share(at["pids"].parent, self._slice.slices)
+            cgroupfs.write(at["pids"] / "pids.max", str(self._pids_max))
+
+    def counters(self) -> Counters:
+        throttled_ns, throttled_times = slices.throttled(self._throttles(), "throttled_time", 1)
+        return Counters(
+            processor_ns=self._counted("cpuacct", "cpuacct.usage"),
+            throttled_ns=throttled_ns,
+            throttled_times=throttled_times,
+            **(slices.stalls(self._at[V2]) if V2 in self._at else {}),
+            memory_peak_bytes=self._counted("memory", "memory.max_usage_in_bytes"),
+            pids=self._counted("pids", "pids.current"),
+            pids_peak=self._counted("pids", "pids.peak"),
+            pids_refused=self._counted("pids", "pids.events", "max"),
+            oom_kills=self.oom_kills(),
+        )
+
+    def oom_kills(self) -> int | None:
+        return self._counted("memory", "memory.oom_control", "oom_kill")
+
+    def memory_used_bytes(self) -> int | None:
+        return self._counted("memory", "memory.usage_in_bytes")
+
+    def _read_back(self) -> ReadBack:
+        """Ask for what holds, where the kernel can say it: a file may accept what its parent does not grant."""
+        at = self._at
+        limit = int(cgroupfs.read(at["memory"] / "memory.limit_in_bytes"))
+        above = cgroupfs.field(at["memory"] / "memory.stat", "hierarchical_memory_limit")
+        return ReadBack(
+            processors=self._effective("cpus"),
+            nodes=self._effective("mems"),
+            memory_bytes=limit if above is None else min(limit, above),
+            memory_and_swap_bytes=self._swap(),
+            pids_max=cgroupfs.read(at["pids"] / "pids.max") if "pids" in at else None,
+        )
+
+    def _effective(self, what: str) -> str:
+        cpuset = self._at["cpuset"]
+        effective = cgroupfs.read_or_none(cpuset / f"cpuset.effective_{what}")
+        return cgroupfs.read(cpuset / f"cpuset.{what}") if effective is None else effective
+
+    def _swap(self) -> int | None:
+        text = cgroupfs.read_or_none(self._at["memory"] / "memory.memsw.limit_in_bytes")
+        return int(text) if text is not None else None
+
+    def _place_of(self, controller: str) -> Path:
+        return self._at.get(controller, self._at["memory"])
+
+    def _counted(self, controller: str, file: str, name: str | None = None) -> int | None:
+        """Return the number in a file, or that beside `name`; None where it is not counted here."""
+        if controller not in self._at:
+            return None
+        path = self._at[controller] / file
+        return slices.number(path) if name is None else slices.field(path, name)
+
+    def _throttles(self) -> Iterable[Path]:
+        """Return the `cpu.stat` of every quota on the slice: `cpu` and `cpuacct` may be mounted together."""
+        own = self._at.get("cpuacct")
+        if own is not None and (own / "cpu.stat").exists():
+            return cgroupfs.above(own, "cpu.stat")
+        return [directory / "cpu.stat" for directory in self._quotas]
 
 
 class V1:
@@ -127,11 +211,11 @@ class V1:
                 cgroupfs.make(directory.parent)
         cgroupfs.make(directory)
 
-    def _group(self, path: str) -> Group:
-        return Group(self._mounts, f"{self._base}/{path}")
+    def _group(self, path: str) -> V1Group:
+        return V1Group(self._mounts, f"{self._base}/{path}")
 
     def _bases(self) -> tuple[Path, ...]:
-        return Group(self._mounts, self._base).directories
+        return V1Group(self._mounts, self._base).directories
 
     def _is_ours(self) -> bool:
         return self._base.rpartition("/")[2].startswith(OURS)

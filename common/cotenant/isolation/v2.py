@@ -8,19 +8,22 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from pathlib import Path
 
-from cotenant.isolation.backend import OURS, Location, NotIsolatedError, Refusal, RunName, owner
-from cotenant.isolation.delegation import described, is_marked, systemd_runs
-from cotenant.isolation.enabling import DELEGATION
-from cotenant.isolation.names import checked_base
+from cotenant.isolation import cgroupfs, slices
+from cotenant.isolation.backend import Counters, Location, NotIsolatedError, ReadBack, Refusal
+from cotenant.isolation.group import V2Group
 from cotenant.isolation.plan import Slice
-from cotenant.isolation.v2slice import V2Slice
-from cotenant.isolation.v2tree import ESSENTIAL, NEEDED, Tree, controllers, homes
+from cotenant.isolation.runs import OURS, RunName, checked_base, default_base
+from cotenant.isolation.slices import CgroupSlice, pids_share
+from cotenant.isolation.v2tree import ESSENTIAL, NEEDED, Tree, controllers, described, homes, is_marked, systemd_runs
 from cotenant.machine.limits import Mounts
 from cotenant.machine.virtual import batch_system
+from cotenant.procfs import format_list
 
+DELEGATION = f"systemctl edit user@{os.getuid()}.service with Delegate=cpu cpuset io memory pids"
+"""Of this user alone, as cgroup_setup.sh does it: the others' units stay as they are."""
 SETUP = "Run as root, or let ./cgroup_setup.sh make a cgroup for you, and start the suite in it."
 BY_SYSTEMD = "--isolation systemd asks it for one that is."
 ALONE = "Start the suite alone in a cgroup: ./cgroup_setup.sh makes one."
@@ -28,6 +31,82 @@ CPUSETS = (
     f"As root: {DELEGATION}, written below a line [Service]; then log out everywhere and in again. "
     "(./cgroup_setup.sh --install-drop-in does it.)"
 )
+
+
+class V2Slice(CgroupSlice):
+    """A slice in one v2 cgroup."""
+
+    def __init__(self, directory: Path, slice_: Slice, controllers: Set[str], oom_group: bool) -> None:
+        """`controllers`: what its parent hands down. `oom_group`: out of memory, all of it ends, not one process."""
+        # Without cpusets it binds itself: a tenant could undo that, and `unenforced` says so.
+        super().__init__(V2Group(directory), slice_, set_affinity="cpuset" not in controllers)
+        self._directory = directory
+        self._controllers = controllers
+        self._oom_group = str(int(oom_group))
+
+    def make(self) -> None:
+        """Make the directory and set every limit before anything can enter. Raises OSError, or ValueError."""
+        cgroupfs.make(self._directory)
+        if "cpuset" in self._controllers:
+            self._write("cpuset.cpus", format_list(self._slice.processors))
+            self._write("cpuset.mems", format_list(self._slice.nodes))
+        self._write("memory.max", str(self._slice.memory_bytes))
+        for name, text in (("memory.swap.max", "0"), ("memory.oom.group", self._oom_group)):
+            # Without swap accounting the backend says so; before Linux 4.19 the runner alone ends the rest of a group.
+            if (self._directory / name).exists():
+                self._write(name, text)
+        if "pids" in self._controllers:
+            self._pids_max = pids_share(self._directory.parent, self._slice.slices)
+            self._write("pids.max", str(self._pids_max))
+
+    def counters(self) -> Counters:
+        at = self._directory
+        used_us = slices.field(at / "cpu.stat", "usage_usec")
+        throttled_ns, throttled_times = slices.throttled(cgroupfs.above(at, "cpu.stat"), "throttled_usec", 1000)
+        return Counters(
+            processor_ns=None if used_us is None else used_us * 1000,
+            throttled_ns=throttled_ns,
+            throttled_times=throttled_times,
+            **slices.stalls(at),
+            memory_peak_bytes=slices.number(at / "memory.peak"),
+            pids=slices.number(at / "pids.current"),
+            pids_peak=slices.number(at / "pids.peak"),
+            pids_refused=slices.field(at / "pids.events", "max"),
+            oom_events=slices.field(at / "memory.events", "oom"),
+            oom_kills=self.oom_kills(),
+            oom_group_kills=slices.field(at / "memory.events", "oom_group_kill"),
+        )
+
+    def oom_kills(self) -> int | None:
+        return slices.field(self._directory / "memory.events", "oom_kill")
+
+    def memory_used_bytes(self) -> int | None:
+        return slices.number(self._directory / "memory.current")
+
+    def _read_back(self) -> ReadBack:
+        """Ask for what holds: a file may accept what its parent does not grant."""
+        at, cpusets = self._directory, "cpuset" in self._controllers
+        limits = [cgroupfs.read(file) for file in cgroupfs.above(at, "memory.max")]
+        memory_bytes = min((int(limit) for limit in limits if limit != "max"), default=None)
+        swap = cgroupfs.read_or_none(at / "memory.swap.max")
+        return ReadBack(
+            processors=cgroupfs.read(at / "cpuset.cpus.effective") if cpusets else None,
+            nodes=cgroupfs.read(at / "cpuset.mems.effective") if cpusets else None,
+            memory_bytes=memory_bytes,
+            memory_and_swap_bytes=None if swap is None or memory_bytes is None else memory_bytes + int(swap),
+            pids_max=cgroupfs.read(at / "pids.max") if "pids" in self._controllers else None,
+            oom_group=cgroupfs.read_or_none(at / "memory.oom.group"),
+        )
+
+    def _place_of(self, controller: str) -> Path:
+        return self._directory
+
+    def _comparisons(self, back: ReadBack) -> Iterator[tuple[str, object, object, Path]]:
+        yield from super()._comparisons(back)
+        yield "memory.oom.group", back.oom_group, self._oom_group, self._directory
+
+    def _write(self, name: str, text: str) -> None:
+        cgroupfs.write(self._directory / name, text)
 
 
 class V2:
@@ -158,7 +237,7 @@ class V2:
 def _tree(mounts: Mounts, base: str | None) -> Tree | None:
     own = mounts.own_path()
     if base is None:
-        return None if own is None else Tree(own, own / f"{OURS}.{owner()}")
+        return None if own is None else Tree(own, own / default_base())
     if mounts.v2 is None:
         return None
     home = mounts.v2 / base

@@ -16,10 +16,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cotenant.isolation import cgroupfs
-from cotenant.isolation.backend import OURS, NotIsolatedError, RunName, runs_below
-from cotenant.isolation.delegation import described, divided, is_root
+from cotenant.isolation.backend import NotIsolatedError
+from cotenant.isolation.group import V2Group, kill_all
 from cotenant.isolation.processes import kill_marked
-from cotenant.isolation.v2group import Group, kill_all
+from cotenant.isolation.runs import OURS, RunName, runs_below
+from cotenant.procfs import parent_of, process_of
 
 ESSENTIAL = ("memory",)
 """Without it there is no slice."""
@@ -32,6 +33,11 @@ LEAVE_WAIT_S = 5.0
 """Who was killed is listed until its memory is given back, and cannot be moved meanwhile."""
 LEAVE_POLL_S = 0.0005
 ARRIVAL_WAIT_S = 0.2
+
+
+ATTRIBUTES = ("trusted.delegate", "user.delegate")
+"""What systemd marks a delegated unit's cgroup with: the first by the host's manager, the second by a user's, too."""
+SYSTEMD = Path("/run/systemd/system")
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,11 +67,11 @@ class Tree:
         alive, leaf = run.alive, self.run(str(run)) / LEAF
         if alive is None and leaf.is_dir():
             with contextlib.suppress(NotIsolatedError):
-                if Group(leaf).populated():
+                if V2Group(leaf).populated():
                     return False
                 # A runner that has just made it is about to move in.
                 time.sleep(ARRIVAL_WAIT_S)
-                return not Group(leaf).populated()
+                return not V2Group(leaf).populated()
         return None if alive is None else not alive
 
     def levels(self, name: str) -> list[Path]:
@@ -104,16 +110,16 @@ class Tree:
                 self._leave(name)
         except OSError as error:
             raise NotIsolatedError(f"what is left in {run} cannot be cleared: {error}") from error
-        Group(run).remove()
+        V2Group(run).remove()
         if self.is_ours:
             # Not empty, or not ours to remove: another run lives there, or it was made for us.
             with contextlib.suppress(OSError):
                 self.home.rmdir()
 
-    def _slices(self, name: str) -> list[Group]:
+    def _slices(self, name: str) -> list[V2Group]:
         run = self.run(name)
         below = [path for path in run.iterdir() if path.is_dir()] if run.is_dir() else []
-        return [Group(path) for path in below if path.name != LEAF]
+        return [V2Group(path) for path in below if path.name != LEAF]
 
     def _clear_level(self, level: Path, leaf: Path) -> None:
         """Move what is ours from a level into the leaf, until nothing is forked behind our back."""
@@ -147,6 +153,49 @@ class Tree:
                 raise NotIsolatedError(f"{_named(pids)} do not leave {leaf}")
             _move(pids, self.top)
             time.sleep(LEAVE_POLL_S)
+
+
+def systemd_runs() -> bool:
+    """Whether systemd is this host's init: then every cgroup is its own but the delegated ones (sd_booted(3))."""
+    return SYSTEMD.is_dir()
+
+
+def is_marked(directory: Path) -> bool:
+    """Whether a manager says that it has delegated this cgroup."""
+    for name in ATTRIBUTES:
+        with contextlib.suppress(OSError):
+            if os.getxattr(directory, name) == b"1":
+                return True
+    return False
+
+
+def is_root(directory: Path) -> bool:
+    """Whether this is the root of the whole hierarchy, which may have processes and children at once."""
+    return not (directory / "cgroup.events").exists()
+
+
+def divided(directory: Path, ours: bool) -> list[int]:
+    """Return the processes directly in a cgroup that are ours, or those that are not. Raises OSError.
+
+    Ours are this process and its descendants; nobody else is ever moved.
+    """
+    return [pid for pid in cgroupfs.pids(directory) if is_ours(pid) == ours]
+
+
+def is_ours(pid: int) -> bool:
+    """Whether a process is this one or descends from it; 0 is one of another PID namespace."""
+    own = os.getpid()
+    while pid > 1 and pid != own:
+        pid = parent_of(pid) or 0
+    return pid == own
+
+
+def described(pid: int) -> str:
+    """Return `pid 12 (bash)`."""
+    if pid == 0:
+        return "a process of another PID namespace"
+    process = process_of(pid)
+    return f"pid {pid} ({process.name})" if process else f"pid {pid}"
 
 
 def controllers(file: Path) -> frozenset[str]:

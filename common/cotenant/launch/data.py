@@ -15,8 +15,8 @@ from pathlib import Path
 from cotenant.checkout import SOURCE_ROOT
 from cotenant.errors import EXIT_FOREIGN_FILES
 from cotenant.finding import Finding
-from cotenant.isolation.backend import RunName
 from cotenant.isolation.processes import kill_marked
+from cotenant.isolation.runs import RunName
 from cotenant.launch.events import Interruption
 from cotenant.launch.places import Places
 from cotenant.launch.start import Start

@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from cotenant.checkout import SOURCE_ROOT
-from cotenant.isolation.backend import RunName
 from cotenant.isolation.plan import Slice
+from cotenant.isolation.runs import RunName
 from cotenant.launch.places import Places
 from cotenant.machine.accelerators import VISIBILITY, visible_variables
 from cotenant.machine.topology import Machine

@@ -11,14 +11,13 @@ import signal
 import socket
 import struct
 from collections.abc import Callable
-from pathlib import Path
 from types import FrameType, TracebackType
 from typing import Any
 
+from cotenant.procfs import process_of
+
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _CREDENTIALS = struct.Struct("3i")
-# Of /proc/PID/stat behind the name in brackets: the state, and the status as waitpid(2) gives it (proc_pid_stat(5)).
-_STATE, _EXIT_CODE = 0, 49
 # struct pidfd_info of <linux/pidfd.h>: mask, cgroup, eleven numbers of processes and users, the status at last.
 _INFO = struct.Struct("=QQ11Ii")
 _PIDFD_GET_INFO = 3 << 30 | _INFO.size << 16 | 0xFF << 8 | 11
@@ -117,13 +116,13 @@ class Life:
         return self._of_the_reaped() if status is None else status
 
     def _of_the_unreaped(self) -> int | None:
+        process = process_of(self.pid)
         try:
-            fields = Path(f"/proc/{self.pid}/stat").read_text(errors="replace").rpartition(")")[2].split()
             # Still there: so what was read was not of another process of the same number.
             signal.pidfd_send_signal(self._pidfd, 0)
         except OSError:
             return None
-        return os.waitstatus_to_exitcode(int(fields[_EXIT_CODE])) if fields[_STATE] == "Z" else None
+        return None if process is None or process.state != "Z" else os.waitstatus_to_exitcode(process.exit_code)
 
     def _of_the_reaped(self) -> int | None:
         info = bytearray(_INFO.pack(_PIDFD_INFO_EXIT, *[0] * 13))

@@ -10,7 +10,7 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from cotenant.isolation.backend import RunName
+from cotenant.isolation.runs import RunName
 from cotenant.launch.removal import remove_tree
 
 SOCKET_PATH_BYTES = 107

@@ -9,7 +9,7 @@ from typing import Any
 
 from cotenant.finding import Finding
 from cotenant.isolation.backend import Backend, expected
-from cotenant.isolation.enabling import enabled_by
+from cotenant.isolation.choose import enabled_by
 from cotenant.isolation.plan import Slice
 from cotenant.launch.outcome import LaunchResult, TenantResult, crashed
 from cotenant.launch.start import Start

@@ -8,10 +8,10 @@ from pathlib import Path
 
 from cotenant.errors import CotenantError
 from cotenant.finding import Finding
-from cotenant.isolation.backend import RunName
 from cotenant.isolation.choose import Chosen
 from cotenant.isolation.memory_shares import Mems
 from cotenant.isolation.plan import Plan, Policy, Slice, plan, plan_whole, split_ranks, tenants_by_default
+from cotenant.isolation.runs import RunName
 from cotenant.launch.cache import CachePolicy, nocache_prefix
 from cotenant.launch.command import in_container, resolve_command
 from cotenant.launch.environment import added_environment, free_ports, job_variables, seed_of, whole_environment

@@ -23,8 +23,7 @@ from cotenant.isolation.backend import NotIsolatedError
 from cotenant.isolation.choose import choose_backend
 from cotenant.isolation.entry import own_shm_can_be_had
 from cotenant.isolation.lock import SuiteLock, lock_path
-from cotenant.isolation.orphans import adopt_orphans, end_orphans, now_ticks
-from cotenant.isolation.processes import await_reapers, sweep_marked
+from cotenant.isolation.processes import adopt_orphans, await_reapers, end_orphans, now_ticks, sweep_marked
 from cotenant.launch import data
 from cotenant.launch.commons import commons
 from cotenant.launch.events import Interruption

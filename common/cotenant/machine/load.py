@@ -12,7 +12,7 @@ from typing import Any
 
 from cotenant.machine.cpu import thermal_throttles
 from cotenant.machine.nvidia import Slowed, slowed
-from cotenant.procfs import fields, numbered, read_text, to_int
+from cotenant.procfs import Process, fields, numbered, process_of, read_text, to_int
 
 _LOOKS, _LOOK_S = 5, 0.002
 _WORTH_NAMING = 0.05
@@ -88,27 +88,10 @@ def processor_ticks(root: Path = Path("/")) -> tuple[int, int, int]:
     return sum(ticks), sum(ticks) - idle - stolen, stolen
 
 
-@dataclass(frozen=True, slots=True)
-class Process:
-    """A process, and the clock ticks that it has used; `waited_ticks` are of its children that it has waited for."""
-
-    name: str
-    parent: int
-    ticks: int
-    waited_ticks: int
-
-
 def processes(root: Path = Path("/")) -> dict[int, Process]:
-    """Return every process that can be seen, by its pid (proc_pid_stat(5))."""
-    found: dict[int, Process] = {}
-    for pid in numbered(root / "proc"):
-        head, _, tail = read_text(root / f"proc/{pid}/stat").rpartition(")")
-        words = tail.split()
-        if len(words) > 14:
-            user, system, waited_user, waited_system = (to_int(word) or 0 for word in words[11:15])
-            name, parent = head.partition("(")[2], to_int(words[1]) or 0
-            found[pid] = Process(name, parent, user + system, waited_user + waited_system)
-    return found
+    """Return every process that can be seen, by its pid."""
+    seen = {pid: process_of(pid, root) for pid in numbered(root / "proc")}
+    return {pid: process for pid, process in seen.items() if process is not None}
 
 
 def descendants(found: Mapping[int, Process], of: int) -> set[int]:

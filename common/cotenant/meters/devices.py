@@ -8,9 +8,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Protocol
 
-from cotenant.isolation.orphans import parent_of
 from cotenant.machine.nvidia import DeviceProcess
 from cotenant.meters.sampler import Counted, Look, Spread
+from cotenant.procfs import parent_of
 
 ENERGY_WINDOW_S = 10.0
 """A device's energy counter moves in steps of up to 0.1 s: over 10 s that is one percent."""
@@ -162,7 +162,7 @@ class DeviceLoad:
 class Strangers:
     """Whether a process is none of ours: not this one, and not below it. Asked of the kernel once a process.
 
-    Orphans of tenants stay below us, because we are their subreaper (isolation/orphans.py).
+    Orphans of tenants stay below us, because we are their subreaper (isolation/processes.py).
     """
 
     def __init__(self, parent: Callable[[int], int | None] = parent_of, own: int | None = None) -> None:

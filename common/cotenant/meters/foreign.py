@@ -9,8 +9,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from cotenant.machine.load import Process, Spender, descendants, processes, processor_ticks, spent
+from cotenant.machine.load import Spender, descendants, processes, processor_ticks, spent
 from cotenant.meters.sampler import Counted, Look
+from cotenant.procfs import Process
 
 TICK_NS = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
 

@@ -1,0 +1,185 @@
+"""A slice's cgroups with all below them: who is inside, how they end, how they go. On v1 there are several."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from cotenant.isolation import cgroupfs
+from cotenant.isolation.backend import NotIsolatedError
+from cotenant.isolation.processes import KILL_WAIT_S, KillWait, listed
+from cotenant.machine.limits import V2
+
+FREEZE_WAIT_S = 0.1
+AT_ONCE_S = 0.1
+"""What one way to kill may take before the next: who is left may have joined since, or live outside the twin."""
+POLL_S = 0.002
+
+
+class Group:
+    """The cgroups at `directories`, which may be gone already: that is as good as empty. Messages name `place`."""
+
+    def __init__(self, directories: Sequence[Path], place: Path) -> None:
+        self.directories = tuple(directories)
+        self._place = place
+
+    def make(self) -> None:
+        """Make every directory. Raises OSError."""
+        for directory in self.directories:
+            cgroupfs.make(directory)
+
+    def pids(self) -> set[int]:
+        """Return every process inside, also in cgroups that a tenant made below its own. Raises NotIsolatedError.
+
+        0 is one of another PID namespace.
+        """
+        levels = [level for top in self.directories for level in cgroupfs.subtree(top)]
+        try:
+            return {pid for level in levels for pid in cgroupfs.pids(level)}
+        except OSError as error:
+            raise NotIsolatedError(f"the processes of a slice cannot be listed: {error}") from error
+
+    def populated(self) -> bool:
+        """Whether anybody is inside. Raises NotIsolatedError."""
+        return bool(self.pids())
+
+    def kill(self) -> None:
+        """Kill every process inside and wait until none is left. Raises NotIsolatedError if some survive."""
+        wait = KillWait(KILL_WAIT_S)
+        while self.populated():
+            if not (self.kill_at_once() and self._ended()):
+                self._kill_frozen()
+                self._ended()
+            if wait.is_due() and not wait.goes_on(pids := self.pids()):
+                raise NotIsolatedError(f"processes {listed(pids)} in {self._place} cannot be killed")
+
+    def kill_at_once(self) -> bool:
+        """Have the kernel kill all, those being forked included: Linux 5.14 can, in a v2 cgroup."""
+        raise NotImplementedError
+
+    def remove(self) -> None:
+        """Remove every directory and those below. Raises NotIsolatedError, after having tried all."""
+        failures = []
+        for level in [level for top in self.directories for level in cgroupfs.subtree(top)]:
+            try:
+                cgroupfs.remove(level)
+            except OSError as error:
+                failures.append(f"{level} cannot be removed: {os.strerror(error.errno or 0)}")
+        if failures:
+            raise NotIsolatedError("; ".join(failures))
+
+    def _ended(self) -> bool:
+        """Wait for the end of who was killed, AT_ONCE_S at most; return whether it came."""
+        deadline = time.monotonic() + AT_ONCE_S
+        while self.populated():
+            if time.monotonic() > deadline:
+                return False
+            time.sleep(POLL_S)
+        return True
+
+    def _kill_frozen(self) -> None:
+        with self._frozen():
+            for pid in self.pids() - {0}:
+                # A process of another user stays, and is named when the time is up.
+                with contextlib.suppress(ProcessLookupError, PermissionError):
+                    os.kill(pid, signal.SIGKILL)
+
+    def _frozen(self) -> contextlib.AbstractContextManager[None]:
+        """While frozen nothing forks, so a fork bomb cannot outrun its end, and no pid passes to another process.
+
+        A kernel that cannot freeze does without; what cannot be thawed shows as what cannot be killed.
+        """
+        raise NotImplementedError
+
+
+class V1Group(Group):
+    """The directories of one path in every hierarchy, `at` by controller; controllers mounted together share one."""
+
+    def __init__(self, mounts: Mapping[str, Path], path: str) -> None:
+        self.at = {name: mount / path for name, mount in mounts.items()}
+        super().__init__(sorted(set(self.at.values())), self.at.get("memory", Path(path)))
+
+    def kill_at_once(self) -> bool:
+        """On a hybrid host the twin in the v2 hierarchy can."""
+        return V2 in self.at and _is_killed(self.at[V2])
+
+    @contextlib.contextmanager
+    def _frozen(self) -> Iterator[None]:
+        if "freezer" not in self.at:
+            yield
+            return
+        state = self.at["freezer"] / "freezer.state"
+        try:
+            with contextlib.suppress(OSError):
+                cgroupfs.write(state, "FROZEN")
+                deadline = time.monotonic() + FREEZE_WAIT_S
+                while cgroupfs.read(state) == "FREEZING" and time.monotonic() < deadline:
+                    time.sleep(POLL_S / 2)
+            yield
+        finally:
+            for level in cgroupfs.subtree(self.at["freezer"]):
+                with contextlib.suppress(OSError):
+                    cgroupfs.write(level / "freezer.state", "THAWED")
+
+
+class V2Group(Group):
+    """The cgroup at `directory`."""
+
+    def __init__(self, directory: Path) -> None:
+        super().__init__([directory], directory)
+        self.directory = directory
+
+    def populated(self) -> bool:
+        """Whether anybody lives inside: the dead that nobody has waited for do not count. Raises NotIsolatedError."""
+        try:
+            return bool(cgroupfs.field(self.directory / "cgroup.events", "populated"))
+        except (OSError, ValueError) as error:
+            raise NotIsolatedError(f"whether {self.directory} is empty cannot be read: {error}") from error
+
+    def kill_at_once(self) -> bool:
+        return _is_killed(self.directory)
+
+    @contextlib.contextmanager
+    def _frozen(self) -> Iterator[None]:
+        """Linux 5.2 can."""
+        state = self.directory / "cgroup.freeze"
+        try:
+            with contextlib.suppress(OSError):
+                cgroupfs.write(state, "1")
+                deadline = time.monotonic() + FREEZE_WAIT_S
+                events = self.directory / "cgroup.events"
+                while cgroupfs.field(events, "frozen") == 0 and time.monotonic() < deadline:
+                    time.sleep(POLL_S / 2)
+            yield
+        finally:
+            with contextlib.suppress(OSError):
+                cgroupfs.write(state, "0")
+
+
+def kill_all(groups: Sequence[Group]) -> None:
+    """Kill every process in any of them: first all at once, then wait for one after the other.
+
+    Raises NotIsolatedError if some survive, after having tried all.
+    """
+    for group in groups:
+        group.kill_at_once()
+    failures = []
+    for group in groups:
+        try:
+            group.kill()
+        except NotIsolatedError as error:
+            failures.append(str(error))
+    if failures:
+        raise NotIsolatedError("; ".join(failures))
+
+
+def _is_killed(directory: Path) -> bool:
+    try:
+        cgroupfs.write(directory / "cgroup.kill", "1")
+    except OSError:
+        return False
+    return True

@@ -1,0 +1,151 @@
+"""What the slices of v1 and v2 have in common: read back and compared, counted, ended; their part of all processes."""
+
+from __future__ import annotations
+
+import os
+import resource
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from cotenant.isolation import cgroupfs
+from cotenant.isolation.backend import NotIsolatedError, ReadBack, SliceEntry
+from cotenant.isolation.entry import entry_of
+from cotenant.isolation.group import Group
+from cotenant.isolation.plan import Slice
+from cotenant.procfs import format_list, numbered, read_text, status_of
+
+PIDS_MAX = 16384
+"""Far above what training needs, and half of what a small host can hold: a fork bomb ends in its own slice."""
+KEPT_BACK = 0.1
+"""The part of the processes allowed to all that is for the runner and whoever else lives there."""
+STALLS = ("cpu", "memory", "io")
+
+
+class CgroupSlice:
+    """One tenant of one launch lives here. Made whole by its backend, or not at all."""
+
+    def __init__(self, group: Group, slice_: Slice, set_affinity: bool = False) -> None:
+        self._group = group
+        self._slice = slice_
+        self._pids_max = PIDS_MAX
+        procs_files = tuple(directory / "cgroup.procs" for directory in group.directories)
+        self.entry: SliceEntry = entry_of(slice_, procs_files, set_affinity)
+
+    def verify(self) -> ReadBack:
+        try:
+            back = self._read_back()
+        except (OSError, ValueError) as error:
+            raise NotIsolatedError(f"the slice of tenant {self._slice.tenant} cannot be read back: {error}") from error
+        for what, actual, planned, place in self._comparisons(back):
+            # None is what this kernel cannot say; of memory it always can.
+            if actual != planned and (actual is not None or what == "bytes of memory"):
+                raise NotIsolatedError(
+                    f"tenant {self._slice.tenant} was planned with {what} {planned}, but {place} holds {actual}"
+                )
+        return back
+
+    def kill(self) -> None:
+        self._group.kill()
+
+    def remove(self) -> None:
+        self._group.remove()
+
+    def _read_back(self) -> ReadBack:
+        """Ask for what holds: a file may accept what its parent does not grant. Raises OSError, ValueError."""
+        raise NotImplementedError
+
+    def _place_of(self, controller: str) -> Path:
+        """Return where this controller's files are."""
+        raise NotImplementedError
+
+    def _comparisons(self, back: ReadBack) -> Iterator[tuple[str, object, object, Path]]:
+        """Yield what was read back, with what was planned and where it was read."""
+        cpuset, memory, pids = (self._place_of(controller) for controller in ("cpuset", "memory", "pids"))
+        # The kernel rounds down to its own page, which is 64 KiB on some machines.
+        memory_bytes = self._slice.memory_bytes - self._slice.memory_bytes % os.sysconf("SC_PAGE_SIZE")
+        yield "processors", back.processors, format_list(self._slice.processors), cpuset
+        yield "nodes", back.nodes, format_list(self._slice.nodes), cpuset
+        yield "bytes of memory", back.memory_bytes, memory_bytes, memory
+        yield "bytes of memory and swap", back.memory_and_swap_bytes, memory_bytes, memory
+        yield "processes", back.pids_max, str(self._pids_max), pids
+
+
+def number(path: Path) -> int | None:
+    """Return the number that a file holds; None where it cannot be counted here: no reading ever fails a launch."""
+    try:
+        return int(cgroupfs.read(path))
+    except (OSError, ValueError):
+        return None
+
+
+def field(path: Path, name: str) -> int | None:
+    """Return the number beside `name` in a file of `name value` lines; None where it cannot be counted here."""
+    try:
+        return cgroupfs.field(path, name)
+    except (OSError, ValueError):
+        return None
+
+
+def stalls(directory: Path) -> dict[str, int]:
+    """Return the stall totals of a v2 cgroup in microseconds, by the names that Counters has for them.
+
+    Lines are `some avg10=0.00 avg60=0.00 avg300=0.00 total=0` (Documentation/accounting/psi.rst).
+    """
+    totals: dict[str, int] = {}
+    for what in STALLS:
+        try:
+            lines = cgroupfs.read(directory / f"{what}.pressure").splitlines()
+            totals |= {f"stalled_{what}_{line.split()[0]}_us": int(line.rpartition("total=")[2]) for line in lines}
+        except (OSError, ValueError, IndexError):
+            continue
+    return totals
+
+
+def throttled(stats: Iterable[Path], name: str, unit_ns: int) -> tuple[int | None, int | None]:
+    """Return (nanoseconds, times) that the quotas of these cgroups held their members back, from each `cpu.stat`.
+
+    `name` is the field of the time, in units of `unit_ns`. A cgroup without a quota, or its controller, counts none.
+    """
+    readings = [(field(path, name), field(path, "nr_throttled")) for path in stats]
+    units = [time for time, _ in readings if time is not None]
+    times = [count for _, count in readings if count is not None]
+    return sum(units) * unit_ns if units else None, sum(times) if times else None
+
+
+def pids_share(parent: Path, slices: int) -> int:
+    """Return the processes of one of so many slices below `parent`: an equal part of what is free above them.
+
+    Not so many that those of all slices reach a limit that all are under; one on this user's processes counts as such.
+    Without any it is PIDS_MAX. Raises OSError, and ValueError for a file that holds no number.
+    """
+    rooms = [_room(file) for file in cgroupfs.above(parent, "pids.max")] + [user_room()]
+    shares = [int(room * (1 - KEPT_BACK)) // slices for room in rooms if room is not None]
+    return max(1, min([PIDS_MAX, *shares]))
+
+
+def user_room() -> int | None:
+    """Return how many more processes this user may have, threads included; None where no limit holds (getrlimit(2)).
+
+    The limit, RLIMIT_NPROC, is on all that a user runs, so that one tenant could use up its neighbours' part. Root is
+    exempt from it, but not the root of a user namespace.
+    """
+    limit, _ = resource.getrlimit(resource.RLIMIT_NPROC)
+    if limit == resource.RLIM_INFINITY or (os.getuid() == 0 and _maps_all_users()):
+        return None
+    return limit - sum(_own_threads(pid) for pid in numbered(Path("/proc")))
+
+
+def _maps_all_users() -> bool:
+    """Whether this is the host's own user namespace, or one like it (user_namespaces(7))."""
+    return read_text(Path("/proc/self/uid_map")).split() in ([], ["0", "0", "4294967295"])
+
+
+def _own_threads(pid: int) -> int:
+    """Return the threads of a process of this user, 0 of one that is gone or another's."""
+    status = status_of(pid)
+    return int(status["Threads"]) if status and status["Uid"].split()[0] == str(os.getuid()) else 0
+
+
+def _room(file: Path) -> int | None:
+    limit, current = cgroupfs.read_or_none(file), cgroupfs.read_or_none(file.with_name("pids.current"))
+    return None if limit in (None, "max") else int(limit or 0) - int(current or 0)
