@@ -12,8 +12,8 @@ import pytest
 from cotenant.isolation.plan import plan, plan_whole
 from cotenant.machine.accelerators import Accelerator
 from cotenant.machine.topology import Machine, discover
-from cotenant.meters.choose import LIBRARIES, WHOLE, meters_of
-from cotenant.meters.packages import READABLE
+from cotenant.meters.host import READABLE
+from cotenant.meters.meters import LIBRARIES, WHOLE, meters_of
 from machine.invented import device, machine
 from meters.seen import CountedSlice, FakeSmi, MeteredBoard, MeteredNvml
 from meters.test_sources import INSTINCT, SAYS

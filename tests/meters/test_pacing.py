@@ -112,7 +112,7 @@ def test_what_is_absent_is_named_and_leaves_no_empty_meter() -> None:
 
 def test_the_spread_of_values() -> None:
     spread = Spread()
-    assert spread.told() is None
+    assert spread.result() is None
     for value in (-2.0, -4.0, -3.0):
         spread.add(value)
-    assert spread.told() == {"n": 3, "min": -4.0, "mean": -3.0, "max": -2.0}
+    assert spread.result() == {"n": 3, "min": -4.0, "mean": -3.0, "max": -2.0}

@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cotenant.meters.memory import MemoryLeft
-from cotenant.meters.packages import READABLE, PackageEnergy
+from cotenant.meters.host import READABLE, MemoryLeft, PackageEnergy
 from machine.fakehost import write
 
 ZONES = "sys/class/powercap"

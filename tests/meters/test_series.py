@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cotenant.meters.series import MOST, Series
-from cotenant.meters.slices import LACKS, SliceMemory
+from cotenant.meters.host import LACKS, SliceMemory
+from cotenant.meters.sampler import MOST_POINTS, TimeSeries
 from meters.seen import CountedSlice
 from meters.test_pacing import over
 
@@ -17,11 +17,11 @@ S = 1_000_000_000
 
 
 def test_values_stand_at_their_places_and_times() -> None:
-    series = Series()
+    series = TimeSeries()
     series.add(12 * S, {("host", "free"): 7, ("devices", "GPU-0", "power_w"): 0.123456})
     series.add(13 * S, {("host", "free"): 8})
     series.add(15 * S, {("host", "free"): 9, ("devices", "GPU-1", "power_w"): 3})
-    assert series.told(t0_ns=11 * S) == {
+    assert series.result(t0_ns=11 * S) == {
         "every_s": 1.5,
         "at_s": [1.0, 2.0, 4.0],
         "host": {"free": [7, 8, 9]},
@@ -30,27 +30,27 @@ def test_values_stand_at_their_places_and_times() -> None:
 
 
 def test_two_looks_within_a_millisecond_are_two_times() -> None:
-    series = Series()
+    series = TimeSeries()
     series.add(S, {("host", "free"): 7})
     series.add(S + 20_000, {("host", "free"): 8})
-    assert series.told(0)["at_s"] == [1.0, 1.00002]
+    assert series.result(0)["at_s"] == [1.0, 1.00002]
 
 
 def test_one_look_is_no_step() -> None:
-    series = Series()
-    assert series.told(0) == {"every_s": None, "at_s": []}
+    series = TimeSeries()
+    assert series.result(0) == {"every_s": None, "at_s": []}
     series.add(S, {})
-    assert series.told(0) == {"every_s": None, "at_s": [1.0]}
+    assert series.result(0) == {"every_s": None, "at_s": [1.0]}
 
 
-@given(st.integers(1, 6 * MOST))
+@given(st.integers(1, 6 * MOST_POINTS))
 def test_however_long_it_is_the_points_are_few_even_and_of_looks(looks: int) -> None:
-    series = Series()
+    series = TimeSeries()
     for index in range(looks):
         series.add(index * S, {("host", "index"): index})
-    told = series.told(0)
+    told = series.result(0)
     assert told["at_s"] == told["host"]["index"]  # each point is what that look saw
-    assert min(looks, MOST // 2) <= len(told["at_s"]) <= MOST
+    assert min(looks, MOST_POINTS // 2) <= len(told["at_s"]) <= MOST_POINTS
     steps = {late - early for early, late in zip(told["at_s"], told["at_s"][1:], strict=False)}
     assert len(steps) <= 1
     assert steps <= {told["every_s"]}

@@ -9,10 +9,9 @@ import pytest
 
 from cotenant.machine.accelerators import Accelerator
 from cotenant.machine.nvidia import DeviceProcess
-from cotenant.meters import amd
-from cotenant.meters.amd import AmdSource, amd_source
+from cotenant.meters import sources
 from cotenant.meters.devices import Reading
-from cotenant.meters.nvidia import nvidia_source
+from cotenant.meters.sources import AmdSource, amd_source, nvidia_source
 from machine.fakehost import Board, write
 from meters.seen import FakeSmi, MeteredBoard, MeteredNvml
 
@@ -200,7 +199,7 @@ def test_an_import_that_fails_in_any_of_its_ways_is_no_library(
     def fail(_name: str) -> None:
         raise error("undefined\nsymbol")
 
-    monkeypatch.setattr(amd.importlib, "import_module", fail)
+    monkeypatch.setattr(sources.importlib, "import_module", fail)
     with amd_source([INSTINCT]) as source:
         assert isinstance(source, str)
         assert source.startswith(f"{error.__name__}: ")

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cotenant.meters.series import Series as Kept
+from cotenant.meters.sampler import TimeSeries as Kept
 from cotenant.results.decoded import Decoded
 from cotenant.results.drawn import (
     DRAWN,
@@ -131,7 +131,7 @@ def sampled(**changes: Any) -> dict[str, Any]:
         device = {("devices", f"GPU-{n}", "power_w"): 100.0 * n + second for n in range(2)}
         slices = {("tenants", str(n), "memory_used_bytes"): n + second for n in range(2)}
         kept.add(second * S, device | slices | {("host", "available_bytes"): 9})
-    series = kept.told(0) | changes
+    series = kept.result(0) | changes
     devices = {"GPU-0": {"index": 4}, "GPU-1": {"index": 5}}
     return json.loads(json.dumps({"meters": {"series": series, "devices": devices}}))
 

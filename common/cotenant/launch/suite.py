@@ -37,7 +37,7 @@ from cotenant.launch.start import Options, Resolver, Start
 from cotenant.machine.limits import cgroup_mounts
 from cotenant.machine.load import HostCounts, host_counts, since
 from cotenant.machine.topology import Machine
-from cotenant.meters.choose import meters_of
+from cotenant.meters.meters import meters_of
 from cotenant.procfs import format_list
 from cotenant.results.reserve import Reserve
 from cotenant.results.store import prepare_directory, write_whole

@@ -60,7 +60,7 @@ class _Device:
     samples: int = 0
     idle_samples: int = 0
     slowed: dict[str, int] = field(default_factory=dict)
-    told_slow: bool = False
+    tells_slow: bool = False
     energy_to: tuple[float, float] | None = None
     foreign: dict[int, DeviceProcess] = field(default_factory=dict)
     unseen: int = 0
@@ -75,26 +75,26 @@ class _Device:
         for name, spread in self.spreads.items():
             if (value := getattr(reading, name)) is not None:
                 spread.add(value)
-        self.told_slow = self.told_slow or reading.slowed_by is not None
+        self.tells_slow = self.tells_slow or reading.slowed_by is not None
         for reason in reading.slowed_by or ():
             self.slowed[reason] = self.slowed.get(reason, 0) + 1
         if reading.energy_j is not None:
             self.energy_to = reading.energy_j, at_s
-        self.foreign |= {one.pid: one for one in reading.processes if one.name and is_foreign(one.pid)}
-        nameless = {one.pid for one in reading.processes if not one.name}
+        self.foreign |= {user.pid: user for user in reading.processes if user.name and is_foreign(user.pid)}
+        nameless = {user.pid for user in reading.processes if not user.name}
         self.unseen = max(self.unseen, len(nameless))
         # Where one of ours has its name, PIDs are of our namespace; who has none in two looks did not just end.
-        if any(one.name and not is_foreign(one.pid) for one in reading.processes):
+        if any(user.name and not is_foreign(user.pid) for user in reading.processes):
             self.hidden = max(self.hidden, len(nameless & self.nameless))
         self.nameless = nameless
 
-    def told(self) -> dict[str, Any]:
+    def result(self) -> dict[str, Any]:
         return {
             "index": self.index,
             "samples": self.samples,
             "idle_samples": self.idle_samples,
-            **{name: spread.told() for name, spread in self.spreads.items()},
-            "slowed_samples": dict(sorted(self.slowed.items())) if self.told_slow else None,
+            **{name: spread.result() for name, spread in self.spreads.items()},
+            "slowed_samples": dict(sorted(self.slowed.items())) if self.tells_slow else None,
             **self._energy(),
             "foreign_processes": [asdict(self.foreign[pid]) for pid in sorted(self.foreign)],
             "unseen_processes": self.unseen,
@@ -147,16 +147,14 @@ class DeviceLoad:
         return seen
 
     def result(self) -> dict[str, Any]:
-        return {uuid: device.told() for uuid, device in self._devices.items()}
+        return {uuid: device.result() for uuid, device in self._devices.items()}
 
     def absent(self) -> dict[str, str]:
-        untold = [
-            name for name in QUANTITIES if self._devices and not any(d.spreads[name].n for d in self._devices.values())
-        ]
-        absent = {f"devices.{name}": "a device and a driver that tell it" for name in untold}
-        if self._devices and not any(device.told_slow for device in self._devices.values()):
-            absent["devices.slowed_samples"] = "a device and a driver that tell it"
-        return absent
+        devices = self._devices.values()
+        unknown = [name for name in QUANTITIES if not any(device.spreads[name].n for device in devices)]
+        if not any(device.tells_slow for device in devices):
+            unknown.append("slowed_samples")
+        return {f"devices.{name}": "a device and a driver that tell it" for name in unknown} if devices else {}
 
 
 class Strangers:

@@ -77,7 +77,7 @@ class ForeignLoad:
             "busy_processors": _processors(busy_ns, elapsed_ns),
             "host_processors": self._total,
             "stolen_share": (last.stolen_ticks - first.stolen_ticks) / (last.ticks - first.ticks),
-            "busiest": [asdict(one) for one in self._busiest(after, elapsed_ns)],
+            "busiest": [asdict(spender) for spender in self._busiest(after, elapsed_ns)],
             "own_time_by": "slices" if counted else "processes",
         }
 
@@ -87,7 +87,7 @@ class ForeignLoad:
     def _read(self) -> _Reading:
         ticks = processor_ticks(self._root)
         used = [slice_.counters().processor_ns for slice_ in self._slices]
-        counted = [one for one in used if one is not None]
+        counted = [used_ns for used_ns in used if used_ns is not None]
         ours_ns = sum(counted) + time.process_time_ns() if len(counted) == len(used) else None
         return _Reading(time.perf_counter_ns(), *ticks, ours_ns)
 
@@ -95,8 +95,8 @@ class ForeignLoad:
         """Return the foreign processes, there at both ends, that used most; by name and share of one processor."""
         ours = descendants(after, os.getpid())
         seen = [
-            {pid: (one.name, one.ticks) for pid, one in found.items() if pid not in ours}
-            for found in (self._processes, after)
+            {pid: (process.name, process.ticks) for pid, process in at_end.items() if pid not in ours}
+            for at_end in (self._processes, after)
         ]
         return spent((0, seen[0]), (0, seen[1]), elapsed_ns / TICK_NS)[1]
 
@@ -114,6 +114,6 @@ def _processors(busy_ns: int, elapsed_ns: int) -> float:
     return max(0.0, busy_ns / elapsed_ns)
 
 
-def _tree_ticks(found: dict[int, Process]) -> int:
+def _tree_ticks(tree: dict[int, Process]) -> int:
     """Return the ticks of this process and all below it, the ended ones included: who waits for them inherits them."""
-    return sum(found[pid].ticks + found[pid].waited_ticks for pid in descendants(found, os.getpid()))
+    return sum(tree[pid].ticks + tree[pid].waited_ticks for pid in descendants(tree, os.getpid()))

@@ -1,15 +1,72 @@
-"""All meters of one launch as one, which paces and measures itself: looking must not disturb what is looked at."""
+"""The meters of one launch as one, which paces and measures itself: looking must not disturb what is looked at."""
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
-from cotenant.meters.sampler import Counted, Look, Sampler, Spread
-from cotenant.meters.series import Series
+from cotenant.isolation.plan import Slice
+from cotenant.machine.topology import Machine
+from cotenant.meters.devices import DeviceLoad, DeviceSource
+from cotenant.meters.foreign import ForeignLoad
+from cotenant.meters.host import MemoryLeft, PackageEnergy, SliceMemory
+from cotenant.meters.sampler import Counted, Look, Sampler, Spread, TimeSeries
+from cotenant.meters.sources import amd_source, nvidia_source
+
+LIBRARIES = {
+    "nvidia": "NVIDIA's driver and its library: pip install nvidia-ml-py",
+    "amd": "the amdsmi of the installed ROCm: pip install /opt/rocm/share/amd_smi",
+    "intel": "devices of NVIDIA or AMD: of Intel's no library is asked",
+}
+WHOLE = "a launch that owns the processor packages whole: a job of the group `all`, or --users 1"
+
+
+@contextlib.contextmanager
+def meters_of(
+    machine: Machine,
+    slices: Sequence[Slice],
+    root: Path = Path("/"),
+    nvml: Any = None,
+    smi: Any = None,
+) -> Iterator[Meters]:
+    """Yield the meters of a launch with these slices; sessions with the devices' libraries last as long as the context.
+
+    `nvml`, `smi`: stand-ins for pynvml and amdsmi.
+    """
+    samplers: list[Sampler] = [
+        ForeignLoad(machine.processor_total, root),
+        MemoryLeft(root),
+        SliceMemory([planned.tenant for planned in slices]),
+    ]
+    absent: dict[str, str] = {}
+    if _owns_packages(machine, slices):
+        samplers.append(PackageEnergy(root))
+    else:
+        absent["packages"] = WHOLE
+    with contextlib.ExitStack() as stack:
+        for vendor in sorted({device.vendor for device in machine.accelerators}):
+            source: DeviceSource | str = ""
+            if vendor == "nvidia":
+                pci = {device.pci for device in machine.accelerators}
+                source = stack.enter_context(nvidia_source(pci, root, nvml)) or ""
+            elif vendor == "amd":
+                source = stack.enter_context(amd_source(machine.accelerators, smi))
+            if isinstance(source, str):
+                absent["devices"] = LIBRARIES[vendor] + (f" (here {source})" if source else "")
+            else:
+                samplers.append(DeviceLoad(source))
+        yield Meters(samplers, absent)
+
+
+def _owns_packages(machine: Machine, slices: Sequence[Slice]) -> bool:
+    """One slice with every processor that is online: then nobody else's work is in the packages' energy."""
+    return len(slices) == 1 and len(slices[0].processors) == machine.processor_total
+
 
 LEAST_INTERVAL_NS = 500_000_000
 """Devices are never looked at more than twice a second."""
@@ -38,7 +95,7 @@ class Meters:
         self._absent = absent or {}
         self._clocks = clocks or Clocks()
         self._processor, self._wall = Spread(), Spread()
-        self._series = Series()
+        self._series = TimeSeries()
         self._start_ns = self._due_ns = 0
 
     def start(self, slices: Sequence[Counted]) -> None:
@@ -66,10 +123,10 @@ class Meters:
             **{name: seen for name, seen in results.items() if seen},
             "sampling": {
                 "window_s": (self._clocks.wall_ns() - self._start_ns) / 1e9,
-                "processor_ns": self._processor.told(),
-                "wall_ns": self._wall.told(),
+                "processor_ns": self._processor.result(),
+                "wall_ns": self._wall.result(),
             },
-            "series": self._series.told(t0_ns),
+            "series": self._series.result(t0_ns),
             "absent": absent,
         }
 

@@ -1,4 +1,4 @@
-"""What every meter can be asked, and the only state that most of them keep: the spread of one quantity."""
+"""What every meter can be asked, and what a launch keeps of its looks: spreads and series, in bounded memory."""
 
 from __future__ import annotations
 
@@ -7,6 +7,9 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from cotenant.isolation.backend import Counters
+
+MOST_POINTS = 300
+"""Of a launch: five minutes of looks once a second, and more than a picture can show."""
 
 Look = dict[tuple[str, ...], float]
 """What one look saw: values by their place below `meters.series` of a record, whose last name ends with the unit."""
@@ -56,8 +59,48 @@ class Spread:
         self.total += value
         self.n += 1
 
-    def told(self) -> dict[str, float] | None:
+    def result(self) -> dict[str, float] | None:
         """Return the spread as records keep it, None without any value."""
         if not self.n:
             return None
         return {"n": self.n, "min": self.least, "mean": self.total / self.n, "max": self.most}
+
+
+class TimeSeries:
+    """Keeps every k-th look; k is 1, and doubles whenever there are more than MOST_POINTS of them."""
+
+    def __init__(self) -> None:
+        self._points: list[tuple[int, Look]] = []
+        self._looks, self._step = 0, 1
+
+    def add(self, at_ns: int, look: Look) -> None:
+        """Take what one look saw, at this moment of the clock that t0 is of."""
+        if self._looks % self._step == 0:
+            self._points.append((at_ns, look))
+        self._looks += 1
+        if len(self._points) > MOST_POINTS:
+            self._points = self._points[::2]
+            self._step *= 2
+
+    def result(self, t0_ns: int) -> dict[str, Any]:
+        """Return the series as records keep them: seconds after t0, and a value or null for each of them.
+
+        `every_s` is the mean time between two points, null of a single one.
+        """
+        times_ns = [at_ns for at_ns, _ in self._points]
+        spans = len(times_ns) - 1
+        series: dict[str, Any] = {
+            "every_s": round((times_ns[-1] - times_ns[0]) / spans / 1e9, 3) if spans > 0 else None,
+            "at_s": [round((at_ns - t0_ns) / 1e9, 6) for at_ns in times_ns],
+        }
+        for path in dict.fromkeys(path for _, look in self._points for path in look):
+            within = series
+            for name in path[:-1]:
+                within = within.setdefault(name, {})
+            within[path[-1]] = [_short(look.get(path)) for _, look in self._points]
+        return series
+
+
+def _short(value: float | None) -> float | None:
+    """More digits than any meter has would make a record of them."""
+    return round(value, 4) if isinstance(value, float) else value
