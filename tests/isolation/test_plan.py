@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 import pytest
 
 from cotenant.errors import CotenantError
 from cotenant.isolation.memory_shares import PAGE_BYTES
-from cotenant.isolation.plan import Plan, plan, plan_whole, split_ranks, tenants_by_default
+from cotenant.isolation.plan import Plan, Policy, plan, plan_whole, split_ranks, tenants_by_default
+from cotenant.machine.topology import Machine
+from cotenant.procfs import format_list
 from machine.invented import GIB, device, machine, of_cores
 
 EIGHT = tuple(device(i, node=i // 4) for i in range(8))
+Cpus = tuple[int, ...]
 
 
-def processors(made: Plan) -> list[tuple[int, ...]]:
+def devices_on(*nodes: int) -> tuple[Any, ...]:
+    return tuple(device(i, node=node) for i, node in enumerate(nodes))
+
+
+def processors(made: Plan) -> list[Cpus]:
     return [piece.processors for piece in made.slices]
 
 
@@ -20,33 +29,65 @@ def rules(made: Plan) -> list[str]:
     return [finding.rule for finding in made.findings]
 
 
-def test_one_socket_without_smt() -> None:
-    made = plan(machine(cores=4), 2)
-    assert processors(made) == [(0, 1), (2, 3)]
-    assert [piece.tenant for piece in made.slices] == [0, 1]
-    assert {piece.nodes for piece in made.slices} == {(0,)}
-    assert made.unused_processors == ()
-    assert made.findings == ()
+class Row(NamedTuple):
+    why: str
+    host: Machine
+    cpus: str
+    """The processors of each tenant; `unused` are nobody's, `nodes` those of each tenant's memory."""
+    rules: str = ""
+    unused: str = ""
+    nodes: str = ""
+    policy: Policy = "cores"
 
 
-def test_laptop_keeps_siblings_together() -> None:
-    made = plan(machine(cores=4, threads=2), 2)
-    assert processors(made) == [(0, 1, 4, 5), (2, 3, 6, 7)]
-    assert rules(made) == []
+NODE_0 = devices_on(0, 0, 0, 0)
+PLANS = [
+    Row("one socket without SMT", machine(cores=4), "0-1 2-3", nodes="0 0"),
+    Row("siblings stay together", machine(cores=4, threads=2), "0-1,4-5 2-3,6-7"),
+    Row("a core that does not divide", machine(cores=4, threads=2), "0,4 1,5 2,6", "processors_unused", "3,7"),
+    Row("no core each", machine(cores=4, threads=2), "0 4 1 5 2", "processors_unused siblings_split", "3,6-7"),
+    Row("near their devices", machine(nodes=2, cores=4, devices=devices_on(1, 0, 0, 1)), "4-5 0-1 2-3 6-7"),
+    Row("or not", machine(nodes=2, cores=4, devices=NODE_0), "0-1 2-3 4-5 6-7", "device_on_other_node"),
+    Row("one core", machine(cores=1), "0"),
+    Row("odd counts", machine(cores=7), "0-1 2-3 4-5", "processors_unused", "6"),
+    Row("holes in the numbering", of_cores((2, 10), (3, 11), (6, 14), (40, 41)), "2-3,10-11 6,14,40-41"),
+    Row("three nodes, three tenants", machine(nodes=3, cores=4), "0-3 4-7 8-11", nodes="0 1 2"),
+    Row("three nodes, two tenants", machine(nodes=3, cores=4), "0-5 6-11", "nodes_straddled", nodes="0-1 1-2"),
+    Row("less for one node", machine(nodes=2, cores=16, without=(0, 1)), "2-15 16-29", "processors_unused", "30-31"),
+    Row("one tenant has everything", machine(nodes=2, cores=4), "0-7", nodes="0-1"),
+    Row("two nodes, three tenants", machine(nodes=2, cores=6), "0-3 6-9 4-5,10-11", "nodes_straddled", nodes="0 1 0-1"),
+    Row("a quota", machine(nodes=2, cores=48, quota=10.0), "0-4 48-52", "processor_quota", "5-47,53-95"),
+    Row("splits no core", machine(cores=6, threads=2, quota=3.5), "0 1", "processor_quota processors_unused", "2-11"),
+    Row("that it need not", machine(cores=6, threads=2, quota=10), "0-1,4,6-7 2-3,5,8-9", "processor_quota", "10-11"),
+    Row("a quota below one processor", machine(cores=4, quota=0.5), "0", "processor_quota", "1-3"),
+    Row("wide and narrow", of_cores((0, 1), (2, 3), (4, 5), (6, 7), (8,), (9,), (10,), (11,)), "0-3,8-9 4-7,10-11"),
+    Row("unequal numbers of cores", of_cores((0, 1), (2,), (3,)), "0-1 2-3", "cores_uneven"),
+    Row("a lost sibling", machine(cores=4, threads=2, without=(0,)), "1,4-5 2-3,6", "processors_unused", "7"),
+    Row("the original's", machine(cores=4, threads=2), "0-3 4-7", "siblings_split", policy="contiguous"),
+    Row("and uneven", machine(cores=5), "0-1 2-3", "processors_unused", "4", policy="contiguous"),
+]
 
 
-def test_laptop_leaves_a_core_that_does_not_divide() -> None:
-    made = plan(machine(cores=4, threads=2), 3)
-    assert processors(made) == [(0, 4), (1, 5), (2, 6)]
-    assert made.unused_processors == (3, 7)
-    assert made.findings[0].sentence == "2 of 8 processors stay unused: 3 tenants get 2 each."
+def test_who_gets_which_processors() -> None:
+    for row in PLANS:
+        made = plan(row.host, len(row.cpus.split()), policy=row.policy)
+        assert " ".join(map(format_list, processors(made))) == row.cpus, row.why
+        assert " ".join(rules(made)) == row.rules, row.why
+        assert format_list(made.unused_processors) == row.unused, row.why
+        assert not row.nodes or " ".join(format_list(piece.nodes) for piece in made.slices) == row.nodes, row.why
+        assert [piece.tenant for piece in made.slices] == list(range(len(made.slices))), row.why
 
 
-def test_fewer_than_a_core_each_are_logical_processors() -> None:
-    made = plan(machine(cores=4, threads=2), 5)
-    assert processors(made) == [(0,), (4,), (1,), (5,), (2,)]
-    assert rules(made) == ["processors_unused", "siblings_split"]
-    assert made.findings[1].sentence == "2 physical cores serve more than one tenant (tenants 0-3)."
+def test_sentences_count_and_name() -> None:
+    sentences = {
+        (machine(cores=4, threads=2), 3): "2 of 8 processors stay unused: 3 tenants get 2 each.",
+        (machine(cores=4, threads=2), 5): "2 physical cores serve more than one tenant (tenants 0-3).",
+        (machine(nodes=2, cores=48, quota=10.0), 2): "A quota of 10 leaves 10 of 96 processors to give out.",
+    }
+    for (host, tenants), sentence in sentences.items():
+        assert plan(host, tenants).findings[-1].sentence == sentence
+    (finding,) = plan(machine(nodes=2, cores=4, devices=NODE_0), 4).findings
+    assert "tenants 2-3" in finding.sentence
 
 
 def test_server_with_eight_devices_on_two_nodes() -> None:
@@ -59,72 +100,6 @@ def test_server_with_eight_devices_on_two_nodes() -> None:
     assert made.reserve_bytes == reserve
     assert made.slices[0].memory_bytes == (1024 * GIB - reserve) // 8 // PAGE_BYTES * PAGE_BYTES
     assert made.findings == ()
-
-
-def test_tenants_follow_their_devices_nodes() -> None:
-    devices = tuple(device(i, node=(1, 0, 0, 1)[i]) for i in range(4))
-    made = plan(machine(nodes=2, cores=4, devices=devices), 4)
-    assert processors(made) == [(4, 5), (0, 1), (2, 3), (6, 7)]
-    assert rules(made) == []
-
-
-def test_devices_all_on_one_node_push_the_others_away() -> None:
-    devices = tuple(device(i, node=0) for i in range(4))
-    made = plan(machine(nodes=2, cores=4, devices=devices), 4)
-    assert processors(made) == [(0, 1), (2, 3), (4, 5), (6, 7)]
-    assert rules(made) == ["device_on_other_node"]
-    assert "tenants 2-3" in made.findings[0].sentence
-
-
-def test_one_core() -> None:
-    made = plan(machine(cores=1), 1)
-    assert processors(made) == [(0,)]
-    with pytest.raises(CotenantError, match=r"Use --users 1 or fewer"):
-        plan(machine(cores=1), 2)
-
-
-def test_odd_counts() -> None:
-    made = plan(machine(cores=7), 3)
-    assert processors(made) == [(0, 1), (2, 3), (4, 5)]
-    assert made.unused_processors == (6,)
-
-
-def test_holes_in_the_numbering() -> None:
-    made = plan(of_cores((2, 10), (3, 11), (6, 14), (40, 41)), 2)
-    assert processors(made) == [(2, 3, 10, 11), (6, 14, 40, 41)]
-
-
-def test_three_nodes_one_tenant_each() -> None:
-    made = plan(machine(nodes=3, cores=4), 3)
-    assert processors(made) == [(0, 1, 2, 3), (4, 5, 6, 7), (8, 9, 10, 11)]
-    assert [piece.nodes for piece in made.slices] == [(0,), (1,), (2,)]
-
-
-def test_three_nodes_two_tenants_straddle() -> None:
-    made = plan(machine(nodes=3, cores=4), 2)
-    assert processors(made) == [(0, 1, 2, 3, 4, 5), (6, 7, 8, 9, 10, 11)]
-    assert [piece.nodes for piece in made.slices] == [(0, 1), (1, 2)]
-    assert rules(made) == ["nodes_straddled"]
-
-
-def test_a_little_is_given_up_to_stay_on_one_node() -> None:
-    made = plan(machine(nodes=2, cores=16, without=(0, 1)), 2)
-    assert processors(made) == [tuple(range(2, 16)), tuple(range(16, 30))]
-    assert rules(made) == ["processors_unused"]
-
-
-def test_one_tenant_has_everything() -> None:
-    made = plan(machine(nodes=2, cores=4), 1)
-    assert processors(made) == [tuple(range(8))]
-    assert made.slices[0].nodes == (0, 1)
-    assert made.findings == ()
-
-
-def test_three_users_without_accelerators() -> None:
-    made = plan(machine(nodes=2, cores=6), 3)
-    assert processors(made) == [(0, 1, 2, 3), (6, 7, 8, 9), (4, 5, 10, 11)]
-    assert [piece.nodes for piece in made.slices] == [(0,), (1,), (0, 1)]
-    assert all(piece.accelerators == () for piece in made.slices)
 
 
 def test_more_users_than_devices_share_them_in_turn() -> None:
@@ -145,53 +120,16 @@ def test_unlike_devices_are_said() -> None:
     assert made.findings[0].sentence == "The devices are not alike: A100, V100."
 
 
-def test_container_with_a_quota() -> None:
-    made = plan(machine(nodes=2, cores=48, quota=10.0), 2)
-    assert processors(made) == [(0, 1, 2, 3, 4), (48, 49, 50, 51, 52)]
-    assert rules(made) == ["processor_quota"]
-    assert made.findings[0].sentence == "A quota of 10 leaves 10 of 96 processors to give out."
-    assert len(made.unused_processors) == 86
-    with pytest.raises(CotenantError, match=r"under a quota of 10\. Use --users 10 or fewer"):
-        plan(machine(nodes=2, cores=48, quota=10.0), 11)
-
-
-def test_a_quota_never_makes_tenants_share_a_core_that_need_not() -> None:
-    made = plan(machine(cores=48, threads=2, quota=3.5), 2)
-    assert processors(made) == [(0,), (1,)]
-    made = plan(machine(cores=48, threads=2, quota=10), 2)
-    assert processors(made) == [(0, 1, 4, 48, 49), (2, 3, 5, 50, 51)]
-    assert rules(made) == ["processor_quota"]
-
-
-def test_a_quota_below_one_processor_still_gives_one() -> None:
-    assert processors(plan(machine(cores=4, quota=0.5), 1)) == [(0,)]
-
-
-def test_wide_and_narrow_cores_are_shared_evenly() -> None:
-    wide = tuple((2 * i, 2 * i + 1) for i in range(4))
-    narrow = tuple((8 + i,) for i in range(4))
-    made = plan(of_cores(*wide, *narrow), 2)
-    assert processors(made) == [(0, 1, 2, 3, 8, 9), (4, 5, 6, 7, 10, 11)]
-    assert made.findings == ()
-
-
-def test_unequal_numbers_of_cores_are_said() -> None:
-    made = plan(of_cores((0, 1), (2,), (3,)), 2)
-    assert processors(made) == [(0, 1), (2, 3)]
-    assert rules(made) == ["cores_uneven"]
-
-
-def test_a_processor_missing_from_a_core_costs_one_sibling() -> None:
-    made = plan(machine(cores=4, threads=2, without=(0,)), 2)
-    assert processors(made) == [(1, 4, 5), (2, 3, 6)]
-    assert made.unused_processors == (7,)
-
-
-def test_contiguous_ids_as_the_original_gave_them() -> None:
-    made = plan(machine(cores=4, threads=2), 2, policy="contiguous")
-    assert processors(made) == [(0, 1, 2, 3), (4, 5, 6, 7)]
-    assert rules(made) == ["siblings_split"]
-    assert processors(plan(machine(cores=5), 2, policy="contiguous")) == [(0, 1), (2, 3)]
+def test_more_tenants_than_processors_are_refused() -> None:
+    refused = {
+        (machine(cores=1), 2): r"Use --users 1 or fewer",
+        (machine(nodes=2, cores=48, quota=10.0), 11): r"under a quota of 10\. Use --users 10 or fewer",
+        (machine(), 0): "Use --users 1 or more",
+        (machine(), -1): "Use --users 1 or more",
+    }
+    for (host, tenants), words in refused.items():
+        with pytest.raises(CotenantError, match=words):
+            plan(host, tenants)
 
 
 def test_memory_without_nodes_of_its_own() -> None:
@@ -227,12 +165,6 @@ def test_too_little_memory() -> None:
         plan(machine(memory_bytes=GIB + PAGE_BYTES), 2)
     with pytest.raises(CotenantError, match="A reserve of"):
         plan(machine(), 1, reserve_bytes=-1)
-
-
-@pytest.mark.parametrize("tenants", [0, -1])
-def test_no_tenants(tenants: int) -> None:
-    with pytest.raises(CotenantError, match="Use --users 1 or more"):
-        plan(machine(), tenants)
 
 
 def test_tenants_by_default() -> None:

@@ -2,270 +2,110 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from cotenant.isolation.memory_shares import PAGE_BYTES
-from cotenant.isolation.plan import Plan, Policy, plan, tenants_by_default
+from cotenant.isolation.plan import Policy, plan, tenants_by_default
 from cotenant.machine.accelerators import visible_variables
-from cotenant.machine.topology import Machine
 from cotenant.procfs import format_list
 from machine import fleet
 
 GIB = 1 << 30
 
 
-@dataclass(frozen=True)
-class Case:
-    why: str
-    host: Callable[[Path], Machine]
-    processors: list[str]
-    nodes: str
-    """The nodes of each tenant's memory."""
-    users: int | None = None
-    policy: Policy = "cores"
-    devices: str = ""
-    """The numbers of each tenant's devices."""
-    unused: str = ""
-    rules: tuple[str, ...] = ()
+CASES = """
+# eight devices on two nodes: each tenant beside its own, siblings k and k + 128 together
+dgx; cpus 0-15,128-143 16-31,144-159 32-47,160-175 48-63,176-191 64-79,192-207 80-95,208-223 96-111,224-239
+  112-127,240-255; nodes 0 0 0 0 1 1 1 1; devices 0 1 2 3 4 5 6 7
+# fewer users than devices: two devices each, two idle, and 42 cores do not divide a node of 64
+dgx; cpus 0-41,128-169 42-63,106-125,170-191,234-253 64-105,192-233; nodes 0 0-1 1; devices 0-1 2-3 4-5; users 3;
+  unused 126-127,254-255; rules processors_unused nodes_straddled devices_idle
+# twice as many users as devices: tenants i and i + 8 share one, and both are near it
+dgx; cpus 0-7,128-135 8-15,136-143 16-23,144-151 24-31,152-159 64-71,192-199 72-79,200-207 80-87,208-215 88-95,216-223
+  32-39,160-167 40-47,168-175 48-55,176-183 56-63,184-191 96-103,224-231 104-111,232-239 112-119,240-247
+  120-127,248-255; nodes 0 0 0 0 1 1 1 1 0 0 0 0 1 1 1 1; devices 0 1 2 3 4 5 6 7 0 1 2 3 4 5 6 7; users 16; rules
+  devices_shared
+# one device whose node is unknown: one tenant has everything
+desktop; cpus 0-15; nodes 0; devices 0
+# consecutive ids where siblings are k and k + 8: every core serves both tenants
+desktop; cpus 0-7 8-15; nodes 0 0; devices 0 0; users 2; policy contiguous; rules siblings_split devices_shared
+# wide and narrow cores: the same mixture for both
+laptop; cpus 0-5,12-15 6-11,16-19; nodes 0 0; users 2
+# wide and narrow cores for four: one processor less each, so that all have the same mixture
+laptop; cpus 0-1,12-13 2-3,14-15 4-5,16-17 6-7,18-19; nodes 0 0 0 0; users 4; unused 8-11; rules processors_unused
+# wide and narrow cores for seven: no mixture comes out that is worth it, which is reported
+laptop; cpus 0-1 2-3 4-5 6-7 8-9 10-11 12-13; nodes 0 0 0 0 0 0 0; users 7; unused 14-19; rules processors_unused
+  cores_uneven
+# kinds of core without SMT: known from the kernel's lists of them
+without_siblings; cpus 0-1,8-11 2-3,12-15 4-5,16-19; nodes 0 0 0; users 3; unused 6-7; rules processors_unused
+# kinds of core that only their capacities tell apart
+big_little; cpus 0,4 1,5 2,6; nodes 0 0 0; users 3; unused 3,7; rules processors_unused
+# three nodes, three tenants: one each
+cloud; cpus 0-3,12-15 4-7,16-19 8-11,20-23; nodes 0 1 2; users 3
+# three nodes, two tenants: the middle one is halved, which is reported
+cloud; cpus 0-5,12-17 6-11,18-23; nodes 0-1 1-2; users 2; rules nodes_straddled
+# a quota of 10 of 96 processors: five each, on a node each
+container; cpus 0-4 48-52; nodes 0 1; users 2; unused 5-47,53-95; rules processor_quota
+# a cpuset of 10 of 96 processors, 4 and 6 on two nodes: a processor too many for one node each
+cpuset; cpus 48-52 44-47,53; nodes 1 0-1; users 2; rules nodes_straddled
+# one processor: one tenant by default
+single; cpus 0; nodes 0
+# seven processors, two tenants: one stays unused
+seven; cpus 0-2 3-5; nodes 0 0; users 2; unused 6; rules processors_unused
+# holes in the numbering: the core that lost its sibling is not dealt beside whole ones
+offline; cpus 0,4 2,6; nodes 0 0; users 2; unused 5; rules processors_unused
+# eight nodes on two sockets: a node and its device each
+nps4; cpus 0-15,128-143 16-31,144-159 32-47,160-175 48-63,176-191 64-79,192-207 80-95,208-223 96-111,224-239
+  112-127,240-255; nodes 0 1 2 3 4 5 6 7; devices 0 1 2 3 4 5 6 7
+# eight nodes, four tenants: two neighbouring nodes and their devices each
+nps4; cpus 0-31,128-159 32-63,160-191 64-95,192-223 96-127,224-255; nodes 0-1 2-3 4-5 6-7; devices 0-1 2-3 4-5 6-7;
+  users 4; rules nodes_straddled
+# seven instances of one device are seven devices
+mig; cpus 0-1,16-17 2-3,18-19 4-5,20-21 6-7,22-23 8-9,24-25 10-11,26-27 12-13,28-29; nodes 0 0 0 0 0 0 0; devices 0 0
+  0 0 0 0 0; unused 14-15,30-31; rules processors_unused
+# two instances for a tenant: CUDA opens one of them, which is reported
+mig; cpus 0-4,16-20 5-9,21-25 10-14,26-30; nodes 0 0 0; devices 0 0 0; users 3; unused 15,31; rules processors_unused
+  devices_idle partitions_unused
+# both devices on one node of two: the second tenant must live on the other, which is reported
+one_sided; cpus 0-3 4-7; nodes 0 1; devices 0 1; rules device_on_other_node
+# four users of two devices: in turn
+one_sided; cpus 0-1 2-3 4-5 6-7; nodes 0 0 1 1; devices 0 1 0 1; users 4; rules devices_shared device_on_other_node
+# devices that alternate between nodes: tenant i follows device i
+interleaved; cpus 0-3 8-11 4-7 12-15; nodes 0 1 0 1; devices 0 1 2 3
+# two devices each where they alternate between nodes: both of one node
+interleaved; cpus 0-7 8-15; nodes 0 1; devices 0,2 1,3; users 2
+# eight siblings side by side, and nodes numbered 0 and 8
+power; cpus 0-39 40-79 80-119 120-159; nodes 0 0 8 8; devices 0 1 2 3
+# a node of memory only is nobody's unless asked for
+far_memory; cpus 0-3 4-7; nodes 0 1; users 2; rules memory_unused
+"""
+"""Of each reason: a host of machine.fleet, and what its tenants get, in the formats of kernel lists."""
 
 
-ALL_SIXTEEN = [f"{16 * i}-{16 * i + 15},{16 * i + 128}-{16 * i + 143}" for i in range(8)]
-
-CASES = [
-    Case(
-        "eight devices on two nodes: each tenant beside its own, siblings k and k + 128 together",
-        fleet.dgx,
-        ALL_SIXTEEN,
-        nodes="0 0 0 0 1 1 1 1",
-        devices="0 1 2 3 4 5 6 7",
-    ),
-    Case(
-        "fewer users than devices: two devices each, two idle, and 42 cores do not divide a node of 64",
-        fleet.dgx,
-        ["0-41,128-169", "42-63,106-125,170-191,234-253", "64-105,192-233"],
-        users=3,
-        nodes="0 0-1 1",
-        devices="0-1 2-3 4-5",
-        unused="126-127,254-255",
-        rules=("processors_unused", "nodes_straddled", "devices_idle"),
-    ),
-    Case(
-        "twice as many users as devices: tenants i and i + 8 share one, and both are near it",
-        fleet.dgx,
-        [f"{first}-{first + 7},{first + 128}-{first + 135}" for first in (*range(0, 32, 8), *range(64, 96, 8))]
-        + [f"{first}-{first + 7},{first + 128}-{first + 135}" for first in (*range(32, 64, 8), *range(96, 128, 8))],
-        users=16,
-        nodes="0 0 0 0 1 1 1 1 0 0 0 0 1 1 1 1",
-        devices="0 1 2 3 4 5 6 7 0 1 2 3 4 5 6 7",
-        rules=("devices_shared",),
-    ),
-    Case(
-        "one device whose node is unknown: one tenant has everything",
-        fleet.desktop,
-        ["0-15"],
-        nodes="0",
-        devices="0",
-    ),
-    Case(
-        "consecutive ids where siblings are k and k + 8: every core serves both tenants",
-        fleet.desktop,
-        ["0-7", "8-15"],
-        users=2,
-        policy="contiguous",
-        nodes="0 0",
-        devices="0 0",
-        rules=("siblings_split", "devices_shared"),
-    ),
-    Case(
-        "wide and narrow cores: the same mixture for both",
-        fleet.laptop,
-        ["0-5,12-15", "6-11,16-19"],
-        users=2,
-        nodes="0 0",
-    ),
-    Case(
-        "wide and narrow cores for four: one processor less each, so that all have the same mixture",
-        fleet.laptop,
-        ["0-1,12-13", "2-3,14-15", "4-5,16-17", "6-7,18-19"],
-        users=4,
-        nodes="0 0 0 0",
-        unused="8-11",
-        rules=("processors_unused",),
-    ),
-    Case(
-        "wide and narrow cores for seven: no mixture comes out that is worth it, which is said",
-        fleet.laptop,
-        ["0-1", "2-3", "4-5", "6-7", "8-9", "10-11", "12-13"],
-        users=7,
-        nodes="0 0 0 0 0 0 0",
-        unused="14-19",
-        rules=("processors_unused", "cores_uneven"),
-    ),
-    Case(
-        "kinds of core without SMT: known from the kernel's lists of them",
-        fleet.without_siblings,
-        ["0-1,8-11", "2-3,12-15", "4-5,16-19"],
-        users=3,
-        nodes="0 0 0",
-        unused="6-7",
-        rules=("processors_unused",),
-    ),
-    Case(
-        "kinds of core that only their capacities tell apart",
-        fleet.big_little,
-        ["0,4", "1,5", "2,6"],
-        users=3,
-        nodes="0 0 0",
-        unused="3,7",
-        rules=("processors_unused",),
-    ),
-    Case("three nodes, three tenants: one each", fleet.cloud, ["0-3,12-15", "4-7,16-19", "8-11,20-23"], "0 1 2", 3),
-    Case(
-        "three nodes, two tenants: the middle one is halved, which is said",
-        fleet.cloud,
-        ["0-5,12-17", "6-11,18-23"],
-        users=2,
-        nodes="0-1 1-2",
-        rules=("nodes_straddled",),
-    ),
-    Case(
-        "a quota of 10 of 96 processors: five each, on a node each",
-        fleet.container,
-        ["0-4", "48-52"],
-        users=2,
-        nodes="0 1",
-        unused="5-47,53-95",
-        rules=("processor_quota",),
-    ),
-    Case(
-        "a cpuset of 10 of 96 processors, 4 and 6 on two nodes: a processor too many for one node each",
-        fleet.cpuset,
-        ["48-52", "44-47,53"],
-        users=2,
-        nodes="1 0-1",
-        rules=("nodes_straddled",),
-    ),
-    Case("one processor: one tenant by default", fleet.single, ["0"], nodes="0"),
-    Case(
-        "seven processors, two tenants: one stays unused",
-        fleet.seven,
-        ["0-2", "3-5"],
-        users=2,
-        nodes="0 0",
-        unused="6",
-        rules=("processors_unused",),
-    ),
-    Case(
-        "holes in the numbering: the core that lost its sibling is not dealt beside whole ones",
-        fleet.offline,
-        ["0,4", "2,6"],
-        users=2,
-        nodes="0 0",
-        unused="5",
-        rules=("processors_unused",),
-    ),
-    Case(
-        "eight nodes on two sockets: a node and its device each",
-        fleet.nps4,
-        ALL_SIXTEEN,
-        nodes="0 1 2 3 4 5 6 7",
-        devices="0 1 2 3 4 5 6 7",
-    ),
-    Case(
-        "eight nodes, four tenants: two neighbouring nodes and their devices each",
-        fleet.nps4,
-        [f"{32 * i}-{32 * i + 31},{32 * i + 128}-{32 * i + 159}" for i in range(4)],
-        users=4,
-        nodes="0-1 2-3 4-5 6-7",
-        devices="0-1 2-3 4-5 6-7",
-        rules=("nodes_straddled",),
-    ),
-    Case(
-        "seven instances of one device are seven devices",
-        fleet.mig,
-        [f"{2 * i}-{2 * i + 1},{2 * i + 16}-{2 * i + 17}" for i in range(7)],
-        nodes="0 0 0 0 0 0 0",
-        devices="0 0 0 0 0 0 0",
-        unused="14-15,30-31",
-        rules=("processors_unused",),
-    ),
-    Case(
-        "two instances for a tenant: CUDA opens one of them, which is said",
-        fleet.mig,
-        ["0-4,16-20", "5-9,21-25", "10-14,26-30"],
-        users=3,
-        nodes="0 0 0",
-        devices="0 0 0",
-        unused="15,31",
-        rules=("processors_unused", "devices_idle", "partitions_unused"),
-    ),
-    Case(
-        "both devices on one node of two: the second tenant must live on the other, which is said",
-        fleet.one_sided,
-        ["0-3", "4-7"],
-        nodes="0 1",
-        devices="0 1",
-        rules=("device_on_other_node",),
-    ),
-    Case(
-        "four users of two devices: in turn",
-        fleet.one_sided,
-        ["0-1", "2-3", "4-5", "6-7"],
-        users=4,
-        nodes="0 0 1 1",
-        devices="0 1 0 1",
-        rules=("devices_shared", "device_on_other_node"),
-    ),
-    Case(
-        "devices that alternate between nodes: tenant i follows device i",
-        fleet.interleaved,
-        ["0-3", "8-11", "4-7", "12-15"],
-        nodes="0 1 0 1",
-        devices="0 1 2 3",
-    ),
-    Case(
-        "two devices each where they alternate between nodes: both of one node",
-        fleet.interleaved,
-        ["0-7", "8-15"],
-        users=2,
-        nodes="0 1",
-        devices="0,2 1,3",
-    ),
-    Case(
-        "eight siblings side by side, and nodes numbered 0 and 8",
-        fleet.power,
-        ["0-39", "40-79", "80-119", "120-159"],
-        nodes="0 0 8 8",
-        devices="0 1 2 3",
-    ),
-    Case(
-        "a node of memory only is nobody's unless asked for",
-        fleet.far_memory,
-        ["0-3", "4-7"],
-        users=2,
-        nodes="0 1",
-        rules=("memory_unused",),
-    ),
-]
+def cases() -> Iterator[tuple[str, str, dict[str, str]]]:
+    """Yield reason, host and fields of each."""
+    for stanza in CASES.strip().removeprefix("# ").split("\n# "):
+        reason, *lines = stanza.splitlines()
+        host, *fields = " ".join(line.strip() for line in lines).split("; ")
+        yield reason, host, {name: value for name, _, value in (field.partition(" ") for field in fields)}
 
 
-def made_on(machine: Machine, case: Case) -> Plan:
-    return plan(machine, tenants_by_default(machine, case.users), policy=case.policy)
-
-
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.why.partition(":")[0].replace(" ", "-"))
-def test_a_host_as_it_is_met(tmp_path: Path, case: Case) -> None:
-    made = made_on(case.host(tmp_path), case)
-    assert [format_list(piece.processors) for piece in made.slices] == case.processors
-    assert " ".join(format_list(piece.nodes) for piece in made.slices) == case.nodes
-    assert " ".join(format_list(d.index for d in piece.accelerators) for piece in made.slices).strip() == case.devices
-    assert format_list(made.unused_processors) == case.unused
-    assert tuple(finding.rule for finding in made.findings) == case.rules
-    assert all(finding.sentence.endswith(".") for finding in made.findings)
+@pytest.mark.parametrize(("reason", "host", "fields"), [pytest.param(*case, id=case[0][:40]) for case in cases()])
+def test_a_host_as_it_is_met(reason: str, host: str, fields: dict[str, str], tmp_path: Path) -> None:
+    machine = getattr(fleet, host)(tmp_path)
+    users = int(fields["users"]) if "users" in fields else None
+    policy: Policy = "contiguous" if "policy" in fields else "cores"
+    made = plan(machine, tenants_by_default(machine, users), policy=policy)
+    assert " ".join(format_list(piece.processors) for piece in made.slices) == fields["cpus"], reason
+    assert " ".join(format_list(piece.nodes) for piece in made.slices) == fields["nodes"], reason
+    devices = (format_list(device.index for device in piece.accelerators) for piece in made.slices)
+    assert " ".join(devices).strip() == fields.get("devices", ""), reason
+    assert format_list(made.unused_processors) == fields.get("unused", ""), reason
+    assert " ".join(finding.rule for finding in made.findings) == fields.get("rules", ""), reason
+    assert all(finding.sentence.endswith(".") for finding in made.findings), reason
 
 
 def test_the_memory_of_equal_nodes_is_all_but_the_reserve(tmp_path: Path) -> None:
