@@ -32,32 +32,39 @@ def test_only_what_a_run_is_called_is_a_name(text: str) -> None:
     assert name is None or str(name) == text
 
 
-@pytest.mark.parametrize(
-    "text",
-    ["", "-", "1", "1-2", "1-2-", "-1-2", "1-2-3-4", "01-2-3", "1-02-3", " 1-2-3", "1-2-3\n", "²-1-2", "٣-4-5", "t0"],
-)
-def test_no_name(text: str) -> None:
-    assert RunName.parse(text) is None
+def test_no_name() -> None:
+    texts = [
+        "",
+        "-",
+        "1",
+        "1-2",
+        "1-2-",
+        "-1-2",
+        "1-2-3-4",
+        "01-2-3",
+        "1-02-3",
+        " 1-2-3",
+        "1-2-3\n",
+        "²-1-2",
+        "٣-4-5",
+        "t0",
+    ]
+    assert [RunName.parse(text) for text in texts] == [None] * len(texts)
 
 
-def test_our_own_run_is_alive() -> None:
+def test_our_own_run_is_alive_and_that_of_an_earlier_process_of_our_number_is_dead() -> None:
     name = RunName()
-    assert name.pid == os.getpid()
-    assert name.alive
+    assert (name.pid, name.alive) == (os.getpid(), True)
     assert RunName() == name
+    assert not RunName(name.pid, name.start_ticks + 1).alive
 
 
-def test_a_number_that_another_process_has_now_is_dead() -> None:
-    own = RunName()
-    assert not RunName(own.pid, own.start_ticks + 1).alive
-
-
-def test_whether_a_runner_lives_in_a_namespace_that_shows_nothing_is_not_known(run_elsewhere: RunName) -> None:
+def test_whether_a_runner_lives_is_known_where_it_would_be_seen(
+    run_elsewhere: RunName, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From the first namespace everybody is seen."""
     assert run_elsewhere.is_elsewhere
     assert run_elsewhere.alive is None
-
-
-def test_from_the_first_namespace_everybody_is_seen(run_elsewhere: RunName, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(runs, "FIRST_NAMESPACE", runs.pid_namespace())
     assert run_elsewhere.alive is False
 
@@ -105,13 +112,14 @@ def test_a_command_with_brackets_and_blanks_is_read_past(tmp_path: Path) -> None
             process.kill()
 
 
-@pytest.mark.parametrize("error", [FileNotFoundError, ProcessLookupError, PermissionError])
-def test_a_process_that_is_hidden_or_just_gone(error: type[OSError], monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(path: Path, flags: int) -> int:
-        raise error
+def test_a_process_that_is_hidden_or_just_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    for error in (FileNotFoundError, ProcessLookupError, PermissionError):
 
-    monkeypatch.setattr(os, "open", refuse)
-    assert start_ticks(os.getpid()) is None
+        def refuse(path: Path, flags: int, error: type[OSError] = error) -> int:
+            raise error
+
+        monkeypatch.setattr(os, "open", refuse)
+        assert start_ticks(os.getpid()) is None
 
 
 def test_owner_without_a_login(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -155,11 +163,11 @@ def test_at_the_end_what_flows_is_of_the_last_done() -> None:
     assert Counters().at_end(done).memory_peak_bytes is None
 
 
-@pytest.mark.parametrize("backend_name", ["v2", "systemd", "affinity", "none"])
-def test_whatever_can_be_missing_has_something_that_enables_it(backend_name: str) -> None:
+def test_whatever_can_be_missing_has_something_that_enables_it() -> None:
     missing = ["processors", "nodes", "swap", "pids", "throttled_ns", "stalled_io_full_us", "memory_peak_bytes"]
     missing += ["pids_peak", "pids_refused", "oom_group_kills"]
-    assert list(enabled_by(backend_name, missing)) == missing
+    for name in ("v2", "systemd", "affinity", "none"):
+        assert list(enabled_by(name, missing)) == missing
 
 
 def test_what_v1_may_not_count_has_something_that_enables_it() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -53,39 +54,23 @@ def refuse(monkeypatch: pytest.MonkeyPatch) -> Refuse:
     return refuse
 
 
-@pytest.mark.parametrize(
-    ("asked", "name"),
-    [("auto", "v1"), ("require", "v1"), ("v1", "v1"), ("affinity", "affinity"), ("none", "none")],
-)
-def test_where_v1_can_be_had(asked: str, name: str, mounts: Mounts) -> None:
-    chosen = choose_backend(asked, mounts, None)
-    assert chosen.backend.name == name
-    assert chosen.findings == ()
-    chosen.settle()
-
-
-@pytest.mark.parametrize(("asked", "name"), [("affinity", "affinity"), ("none", "none")])
-def test_what_needs_no_cgroups(asked: str, name: str) -> None:
-    chosen = choose_backend(asked, NOTHING, None)
-    assert (chosen.backend.name, chosen.findings) == (name, ())
+def test_what_is_asked_for_and_can_be_had_serves(mounts: Mounts) -> None:
+    for asked, name in {"auto": "v1", "require": "v1", "v1": "v1", "affinity": "affinity", "none": "none"}.items():
+        chosen = choose_backend(asked, mounts, None)
+        assert (chosen.backend.name, chosen.findings) == (name, ())
+        chosen.settle()
+    for name in ("affinity", "none"):
+        chosen = choose_backend(name, NOTHING, None)
+        assert (chosen.backend.name, chosen.findings) == (name, ())
 
 
 @pytest.mark.parametrize("asked", ["auto", "require"])
-@pytest.mark.parametrize(
-    ("answers", "name"),
-    [
-        ((None, None, None), "v1"),
-        ((NO, None, None), "v2"),
-        ((NO, NO, None), "systemd"),
-        ((NO, PART, None), "systemd"),
-    ],
-)
-def test_the_first_that_can_be_had_whole(
-    asked: str, answers: Sequence[Refusal | None], name: str, refuse: Refuse
-) -> None:
-    refuse(*answers)
-    chosen = choose_backend(asked, NOTHING, None)
-    assert (chosen.backend.name, chosen.findings) == (name, ())
+def test_the_first_that_can_be_had_whole(asked: str, refuse: Refuse) -> None:
+    firsts = {"v1": (None, None, None), "v2": (NO, None, None), "systemd": (NO, NO, None)}
+    for name, answers in (*firsts.items(), ("systemd", (NO, PART, None))):
+        refuse(*answers)
+        chosen = choose_backend(asked, NOTHING, None)
+        assert (chosen.backend.name, chosen.findings) == (name, ())
 
 
 @pytest.mark.parametrize(
@@ -106,15 +91,14 @@ def test_auto_degrades_to_a_part_or_to_affinity(
     assert "--isolation require" in finding.remedy
 
 
-@pytest.mark.parametrize("asked", ["require", "v1", "v2", "systemd"])
-@pytest.mark.parametrize("answer", [NO, PART])
-def test_what_was_required_is_had_whole_or_an_error(asked: str, answer: Refusal, refuse: Refuse) -> None:
-    refuse(answer, answer, answer)
-    with pytest.raises(IsolationError) as caught:
-        choose_backend(asked, NOTHING, None)
-    assert caught.value.exit_status == EXIT_NOT_ISOLATED
-    assert answer.reason in caught.value.sentence
-    assert caught.value.remedy == f"{answer.remedy} Or let it degrade with --isolation auto."
+def test_what_was_required_is_had_whole_or_an_error(refuse: Refuse) -> None:
+    for asked, answer in product(("require", "v1", "v2", "systemd"), (NO, PART)):
+        refuse(answer, answer, answer)
+        with pytest.raises(IsolationError) as caught:
+            choose_backend(asked, NOTHING, None)
+        assert caught.value.exit_status == EXIT_NOT_ISOLATED
+        assert answer.reason in caught.value.sentence
+        assert caught.value.remedy == f"{answer.remedy} Or let it degrade with --isolation auto."
 
 
 def test_a_remedy_does_not_begin_with_or(refuse: Refuse) -> None:
@@ -157,13 +141,12 @@ def test_without_any_swap_there_is_none_to_hold(asked: str, mounts: Mounts, swap
     assert choose_backend(asked, mounts, None).backend.name == "v1"
 
 
-@pytest.mark.parametrize("asked", ["require", "v2", "systemd"])
-def test_v2_is_held_to_the_same(asked: str, refuse: Refuse) -> None:
+def test_v2_is_held_to_the_same(refuse: Refuse) -> None:
     refuse(NO, None, None, unenforced=("pids",))
-    with pytest.raises(
-        IsolationError, match=r"it does not hold these limits here: pids.* delegated to us \(for pids\)"
-    ):
-        choose_backend(asked, NOTHING, None)
+    words = r"it does not hold these limits here: pids.* delegated to us \(for pids\)"
+    for asked in ("require", "v2", "systemd"):
+        with pytest.raises(IsolationError, match=words):
+            choose_backend(asked, NOTHING, None)
 
 
 def test_a_reason_stands_alone_where_one_backend_was_asked_for() -> None:
@@ -186,21 +169,20 @@ def test_inside_its_scope_nothing_else_is_asked(monkeypatch: pytest.MonkeyPatch,
     assert choose_backend("auto", NOTHING, None).backend.name == "systemd"
 
 
-@pytest.mark.parametrize("variable", BATCH_SYSTEMS)
-def test_in_a_batch_job_v1_stays_in_the_jobs_cgroup(
-    variable: str, mounts: Mounts, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_in_a_batch_job_v1_stays_in_the_jobs_cgroup(mounts: Mounts, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, mount in mounts.v1.items():
         mounts.own[name] = mount / "job"
         (mount / "job").mkdir()
     places = choose_backend("v1", mounts, None).backend.location()["v1"]["mounts"]
     assert places == {name: str(mount) for name, mount in mounts.v1.items()}
-    monkeypatch.setenv(variable, "7")
-    places = choose_backend("v1", mounts, None).backend.location()["v1"]["mounts"]
-    assert places == {name: str(mount / "job") for name, mount in mounts.v1.items()}
+    for variable in BATCH_SYSTEMS:
+        with monkeypatch.context() as patch:
+            patch.setenv(variable, "7")
+            places = choose_backend("v1", mounts, None).backend.location()["v1"]["mounts"]
+        assert places == {name: str(mount / "job") for name, mount in mounts.v1.items()}
 
 
-@pytest.mark.parametrize("asked", CHOICES)
-def test_a_bad_base_is_an_error_whatever_was_asked(asked: str, mounts: Mounts) -> None:
-    with pytest.raises(CotenantError, match=r"^--cgroup-base '\.\./x' is no path"):
-        choose_backend(asked, mounts, "../x")
+def test_a_bad_base_is_an_error_whatever_was_asked(mounts: Mounts) -> None:
+    for asked in CHOICES:
+        with pytest.raises(CotenantError, match=r"^--cgroup-base '\.\./x' is no path"):
+            choose_backend(asked, mounts, "../x")

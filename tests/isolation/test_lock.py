@@ -47,6 +47,12 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "lock"
 
 
+def take_and_release(path: Path) -> None:
+    lock_ = SuiteLock(path)
+    lock_.acquire()
+    lock_.release()
+
+
 @contextmanager
 def holder(path: Path) -> Iterator[subprocess.Popen[str]]:
     """Another process that holds the lock."""
@@ -97,9 +103,7 @@ def test_the_way_is_free_after_a_kill(path: Path) -> None:
     with holder(path) as process:
         process.send_signal(signal.SIGKILL)
         process.wait()
-        mine = SuiteLock(path)
-        mine.acquire()
-        mine.release()
+        take_and_release(path)
 
 
 def test_release_frees_and_may_be_repeated(path: Path) -> None:
@@ -118,9 +122,7 @@ def test_a_child_does_not_hold_it_on(path: Path) -> None:
     mine.acquire()
     with subprocess.Popen(["sleep", "1000"], close_fds=False) as child:
         mine.release()
-        other = SuiteLock(path)
-        other.acquire()
-        other.release()
+        take_and_release(path)
         child.kill()
 
 
@@ -132,55 +134,33 @@ def test_a_failed_attempt_leaves_no_descriptor(path: Path) -> None:
         assert len(list(Path("/proc/self/fd").iterdir())) == count
 
 
-def test_a_symlink_is_refused(path: Path, tmp_path: Path) -> None:
-    (tmp_path / "elsewhere").touch()
-    path.symlink_to(tmp_path / "elsewhere")
-    with pytest.raises(CotenantError, match="cannot be taken: Too many levels of symbolic links") as caught:
-        SuiteLock(path).acquire()
-    assert LOCK_VARIABLE in caught.value.remedy
-
-
-def test_a_dangling_symlink_creates_nothing(path: Path, tmp_path: Path) -> None:
-    path.symlink_to(tmp_path / "elsewhere")
-    with pytest.raises(CotenantError, match="Too many levels of symbolic links"):
-        SuiteLock(path).acquire()
-    assert not (tmp_path / "elsewhere").exists()
-
-
-@pytest.mark.parametrize(
-    ("place", "reason"), [("none/lock", "No such file or directory"), ("file/lock", "Not a directory")]
-)
-def test_a_place_that_cannot_be_opened(place: str, reason: str, tmp_path: Path) -> None:
+def test_a_place_that_cannot_be_opened(path: Path, tmp_path: Path) -> None:
+    """A link is not followed, and nothing is made behind a dangling one."""
     (tmp_path / "file").touch()
-    with pytest.raises(
-        CotenantError, match=f"^The lock {tmp_path / place} cannot be taken: {reason}.* {LOCK_VARIABLE}"
-    ):
-        SuiteLock(tmp_path / place).acquire()
+    path.symlink_to(tmp_path / "elsewhere")
+    (tmp_path / "to_file").symlink_to(tmp_path / "file")
+    links = dict.fromkeys((path, tmp_path / "to_file"), "Too many levels of symbolic links")
+    others = {tmp_path / "none/lock": "No such file or directory", tmp_path / "file/lock": "Not a directory"}
+    for place, reason in (links | others).items():
+        with pytest.raises(CotenantError, match=f"^The lock {place} cannot be taken: {reason}.* {LOCK_VARIABLE}"):
+            SuiteLock(place).acquire()
+    assert not (tmp_path / "elsewhere").exists()
 
 
 def test_a_pipe_does_not_make_us_wait(path: Path) -> None:
     os.mkfifo(path)
-    mine = SuiteLock(path)
-    mine.acquire()
-    mine.release()
+    take_and_release(path)
 
 
-def test_everybody_may_read_what_we_make_whatever_our_umask(path: Path) -> None:
+def test_everybody_may_read_what_we_make_whatever_our_umask_and_what_was_there_keeps_its_mode(path: Path) -> None:
     before = os.umask(0o077)
     try:
-        mine = SuiteLock(path)
-        mine.acquire()
-        mine.release()
+        take_and_release(path)
     finally:
         os.umask(before)
     assert path.stat().st_mode & 0o777 == 0o644
-
-
-def test_what_was_there_keeps_its_mode(path: Path) -> None:
-    path.touch(0o600)
-    mine = SuiteLock(path)
-    mine.acquire()
-    mine.release()
+    path.chmod(0o600)
+    take_and_release(path)
     assert path.stat().st_mode & 0o777 == 0o600
 
 
@@ -193,9 +173,7 @@ def test_two_who_make_it_at_once_share_one_file(path: Path, monkeypatch: pytest.
         return opens(where, flags, *mode)
 
     monkeypatch.setattr(os, "open", late)
-    mine = SuiteLock(path)
-    mine.acquire()
-    mine.release()
+    take_and_release(path)
 
 
 @pytest.mark.parametrize("held", [True, False])

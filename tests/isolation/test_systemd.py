@@ -54,13 +54,8 @@ def serve(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Serve:
 
 
 def offer(**changed: object) -> str:
-    said = {
-        "controllers": ALL,
-        "processors": sorted(os.sched_getaffinity(0)),
-        "memory_bytes": None,
-        "quota_processors": None,
-    }
-    return f"echo '{json.dumps(said | changed)}'"
+    whole = {"controllers": ALL, "processors": sorted(os.sched_getaffinity(0)), "memory_bytes": None}
+    return f"echo '{json.dumps(whole | {'quota_processors': None} | changed)}'"
 
 
 def refusal(backend: Systemd) -> Refusal:
@@ -104,24 +99,19 @@ def test_a_failing_systemd_run_is_a_sentence_with_what_it_said(serve: Serve, mou
     assert refusal(Systemd(mounts)).reason == "systemd-run failed with exit status 0: "
 
 
-def test_one_that_does_not_answer(serve: Serve) -> None:
+def test_one_that_does_not_answer_is_not_there_or_cannot_be_executed(
+    serve: Serve, mounts: Mounts, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     serve("exec sleep 1000")
     with pytest.raises(NotIsolatedError, match=r"^systemd-run did not answer within 0.1 s$"):
         systemd._offer(limit_s=0.1)
-
-
-def test_one_that_is_not_there(serve: Serve, mounts: Mounts, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PATH", "/nowhere")
-    assert refusal(Systemd(mounts)).reason == "systemd-run is not on PATH"
-    with pytest.raises(NotIsolatedError, match="systemd-run is not on PATH"):
-        Systemd(mounts).begin_anew()
-
-
-def test_one_that_cannot_be_executed(serve: Serve, mounts: Mounts, tmp_path: Path) -> None:
-    serve("true")
     (tmp_path / "bin/systemd-run").write_text("#!/nowhere/sh\n")
     assert refusal(Systemd(mounts)).reason.endswith("bin/systemd-run cannot be executed: No such file or directory")
     with pytest.raises(NotIsolatedError, match="systemd-run cannot be executed: No such file or directory"):
+        Systemd(mounts).begin_anew()
+    monkeypatch.setenv("PATH", "/nowhere")
+    assert refusal(Systemd(mounts)).reason == "systemd-run is not on PATH"
+    with pytest.raises(NotIsolatedError, match="systemd-run is not on PATH"):
         Systemd(mounts).begin_anew()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import time
@@ -19,27 +20,15 @@ def write(path: Path, text: str) -> None:
 
     A buffered `open(...).write()` that is never closed would lose the kernel's EINVAL or ENOSPC.
     """
-    try:
-        descriptor = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
-        try:
-            os.write(descriptor, text.encode())
-        finally:
-            os.close(descriptor)
-    except OSError as error:
-        raise OSError(error.errno, f"{os.strerror(error.errno or 0)} on writing '{text}'", str(path)) from error
+    with _opened(path, os.O_WRONLY, f"writing '{text}'") as descriptor:
+        os.write(descriptor, text.encode())
 
 
 def read(path: Path) -> str:
     """Return the file's text without its last newline. Raises OSError naming the file."""
-    try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-        try:
-            pieces = iter(lambda: os.read(descriptor, READ_BYTES), b"")
-            return b"".join(pieces).decode().rstrip("\n")
-        finally:
-            os.close(descriptor)
-    except OSError as error:
-        raise OSError(error.errno, f"{os.strerror(error.errno or 0)} on reading", str(path)) from error
+    with _opened(path, os.O_RDONLY, "reading") as descriptor:
+        pieces = iter(lambda: os.read(descriptor, READ_BYTES), b"")
+        return b"".join(pieces).decode().rstrip("\n")
 
 
 def read_or_none(path: Path) -> str | None:
@@ -104,3 +93,15 @@ def remove(directory: Path) -> None:
             if error.errno != errno.EBUSY or time.monotonic() > deadline:
                 raise
         time.sleep(0.002)
+
+
+@contextlib.contextmanager
+def _opened(path: Path, flags: int, doing: str) -> Iterator[int]:
+    try:
+        descriptor = os.open(path, flags | os.O_CLOEXEC)
+        try:
+            yield descriptor
+        finally:
+            os.close(descriptor)
+    except OSError as error:
+        raise OSError(error.errno, f"{os.strerror(error.errno or 0)} on {doing}", str(path)) from error

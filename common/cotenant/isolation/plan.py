@@ -2,28 +2,25 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, zip_longest
 from typing import Literal
 
 from cotenant.errors import CotenantError
 from cotenant.finding import Finding
-from cotenant.isolation.assignment import Cpus, assign, cores_by_node
-from cotenant.isolation.memory_shares import Mems, equal_share, memory_nodes, reserve_of
-from cotenant.isolation.plan_findings import (
-    device_findings,
-    memory_findings,
-    partition_findings,
-    processor_findings,
-    quota_findings,
-)
+from cotenant.isolation.assignment import Cpus, assign, cores_by_node, mixtures
+from cotenant.isolation.memory_shares import Mems, equal_share, gib, memory_nodes, reserve_of
 from cotenant.machine.accelerators import Accelerator
 from cotenant.machine.topology import Machine, Processor
+from cotenant.procfs import format_list
 
 Policy = Literal["cores", "contiguous"]
 Devices = tuple[Accelerator, ...]
+
+_UNEVEN_PERCENT = 5
+"""Memory that the nodes' sizes leave unused is worth a finding above this share."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,10 +79,10 @@ def plan(
     memory = equal_share(machine, nodes, reserve)
     slices = tuple(Slice(i, assignment[i], nodes[i], memory, devices[i], tenants) for i in range(tenants))
     findings = [
-        *quota_findings(machine, limit),
-        *processor_findings(machine, slices, limit),
-        *memory_findings(machine, slices, reserve),
-        *device_findings(machine, slices, idle),
+        *_quota_findings(machine, limit),
+        *_processor_findings(machine, slices, limit),
+        *_memory_findings(machine, slices, reserve),
+        *_device_findings(machine, slices, idle),
     ]
     return Plan(slices, _unused(machine, slices), idle, reserve, tuple(findings))
 
@@ -99,7 +96,7 @@ def plan_whole(machine: Machine, reserve_bytes: int | None = None) -> Plan:
     nodes = memory_nodes(machine, processors, "all")
     reserve = reserve_of(machine, reserve_bytes)
     whole = Slice(0, processors, nodes, equal_share(machine, [nodes], reserve), machine.accelerators)
-    findings = (*quota_findings(machine, limit), *partition_findings(machine, [whole]))
+    findings = (*_quota_findings(machine, limit), *_partition_findings(machine, [whole]))
     return Plan((whole,), _unused(machine, [whole]), (), reserve, findings)
 
 
@@ -129,7 +126,7 @@ def _consecutive(machine: Machine, size: int, tenants: int) -> list[Cpus]:
 
 
 def _unused(machine: Machine, slices: Sequence[Slice]) -> tuple[int, ...]:
-    given = set(chain.from_iterable(piece.processors for piece in slices))
+    given = set(chain.from_iterable(slice_.processors for slice_ in slices))
     return tuple(sorted(processor.id for processor in machine.processors if processor.id not in given))
 
 
@@ -164,3 +161,127 @@ def _wanted(processors: Iterable[Processor], devices: Iterable[Devices]) -> list
         known = Counter(device.node for device in group if device.node in nodes)
         wanted.append(min(known, key=lambda node: (-known[node], node)) if known else None)
     return wanted
+
+
+def _quota_findings(machine: Machine, limit: int) -> Iterator[Finding]:
+    """Say that a quota of processor time leaves only `limit` processors to give out."""
+    usable = len(machine.processors)
+    if limit < usable:
+        yield Finding(
+            "processor_quota",
+            "warning",
+            f"A quota of {machine.quota_processors:g} leaves {limit} of {usable} processors to give out.",
+            "Raise cpu.max (on v1 cpu.cfs_quota_us) of the surrounding cgroup.",
+        )
+
+
+def _processor_findings(machine: Machine, slices: Sequence[Slice], limit: int) -> Iterator[Finding]:
+    """Say what is unused, shared between tenants, unlike from tenant to tenant, or far apart."""
+    each = len(slices[0].processors)
+    if spare := limit - each * len(slices):
+        yield Finding(
+            "processors_unused",
+            "info",
+            f"{spare} of {limit} processors stay unused: {len(slices)} tenants get {each} each.",
+            "Choose --users so that the cores of every node divide evenly.",
+        )
+    by_id = {processor.id: processor for processor in machine.processors}
+    sharers: defaultdict[int, set[int]] = defaultdict(set)
+    for slice_ in slices:
+        for processor in slice_.processors:
+            sharers[by_id[processor].core].add(slice_.tenant)
+    if split := [tenants for tenants in sharers.values() if len(tenants) > 1]:
+        yield Finding(
+            "siblings_split",
+            "warning",
+            f"{len(split)} physical cores serve more than one tenant ({_tenants(set().union(*split))}).",
+            "Use fewer --users, and not --plan contiguous.",
+        )
+    yield from _mixture_findings(machine, slices)
+    nodes_of = {slice_.tenant: {by_id[p].node for p in slice_.processors} for slice_ in slices}
+    if len(slices) > 1 and (straddling := [tenant for tenant, nodes in nodes_of.items() if len(nodes) > 1]):
+        yield Finding(
+            "nodes_straddled",
+            "warning",
+            f"The processors of {_tenants(straddling)} lie on more than one NUMA node.",
+            "Choose --users as a multiple of the number of nodes.",
+        )
+
+
+def _memory_findings(machine: Machine, slices: Sequence[Slice], reserve: int) -> Iterator[Finding]:
+    """Say that nodes of unequal size leave memory to nobody."""
+    available = machine.memory_bytes - reserve
+    spare = available - len(slices) * slices[0].memory_bytes
+    if spare * 100 > available * _UNEVEN_PERCENT:
+        yield Finding(
+            "memory_unused",
+            "info",
+            f"{gib(spare)} of {gib(available)} stay unused: all tenants get what the scarcest node gives.",
+            "--mems all lets every tenant use every node's memory.",
+        )
+
+
+def _device_findings(machine: Machine, slices: Sequence[Slice], idle: Sequence[Accelerator]) -> Iterator[Finding]:
+    """Say which devices are shared, idle, unlike or far from their tenant's processors."""
+    total = len(machine.accelerators)
+    if 0 < total < len(slices):
+        yield Finding(
+            "devices_shared",
+            "warning",
+            f"{len(slices)} tenants share {total} device{'s' if total > 1 else ''} in turn.",
+            f"Use --users {total} for a device each.",
+        )
+    if idle:
+        yield Finding(
+            "devices_idle",
+            "info",
+            f"{len(idle)} of {total} devices stay idle: they do not divide by {len(slices)} tenants.",
+            f"Use --users {total} for one each.",
+        )
+    yield from _partition_findings(machine, slices)
+    if len(names := sorted({device.name for device in machine.accelerators})) > 1:
+        yield Finding("devices_differ", "warning", f"The devices are not alike: {', '.join(names)}.")
+    node_of = {processor.id: processor.node for processor in machine.processors}
+    far = [
+        slice_.tenant
+        for slice_ in slices
+        if not {d.node for d in slice_.accelerators if d.node >= 0} <= {node_of[p] for p in slice_.processors}
+    ]
+    if far:
+        yield Finding(
+            "device_on_other_node",
+            "warning",
+            f"The processors of {_tenants(far)} lie on another NUMA node than a device of theirs.",
+            "Use fewer --users where one node has most of the devices.",
+        )
+
+
+def _partition_findings(machine: Machine, slices: Sequence[Slice]) -> Iterator[Finding]:
+    """Say that CUDA enumerates one MIG instance in a process (NVIDIA, MIG User Guide), whatever it is shown."""
+    most = max(sum(device.is_partition for device in slice_.accelerators) for slice_ in slices)
+    if most > 1:
+        yield Finding(
+            "partitions_unused",
+            "warning",
+            f"A process opens one MIG instance, and a tenant here has {most}: it uses the first.",
+            f"Use --users {len(machine.accelerators)} for an instance each.",
+        )
+
+
+def _mixture_findings(machine: Machine, slices: Sequence[Slice]) -> Iterator[Finding]:
+    found = mixtures(machine.processors, [slice_.processors for slice_ in slices])
+    if all(mixture == found[0] for mixture in found):
+        return
+    unequal = len({mixture.total() for mixture in found}) > 1
+    yield Finding(
+        "cores_uneven",
+        "warning",
+        f"The tenants' {len(slices[0].processors)} processors each are of "
+        f"{'unequally many physical cores' if unequal else 'unlike physical cores'}.",
+        "Compare tenants of such a machine with care, or choose --users so that each sort of core divides.",
+    )
+
+
+def _tenants(tenants: Iterable[int]) -> str:
+    ids = set(tenants)
+    return f"tenant{'s' if len(ids) > 1 else ''} {format_list(ids)}"
