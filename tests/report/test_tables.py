@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from cotenant.errors import CotenantError
 from cotenant.report.tables import Tables, as_csv, family, sources_of_watt, tables
 from cotenant.results.record import Record
-from cotenant.results.systems import System
+from cotenant.results.targets import System
 from report.making import launch, power, summary_of
 from results.made import ARGUMENTS, ISOLATION, a_part
 

@@ -254,12 +254,12 @@ def test_a_malformed_part_is_one_error_finding(field: str, value: object) -> Non
 
 def test_an_observation_message_is_taken_as_it_was_checked() -> None:
     fields = {"index": 3, "start_ns": 1, "end_ns": 5, "items": 2, "data_wait_ns": 1, "event_ns": 4, "more": "x"}
-    assert Observed.told(fields) == Observed(1, 5, 2, 1, 4)
+    assert Observed.of_message(fields) == Observed(1, 5, 2, 1, 4)
     for event_ns in ("4", None, -1, 10**30):
-        assert Observed.told(fields | {"event_ns": event_ns}).event_ns is None
+        assert Observed.of_message(fields | {"event_ns": event_ns}).event_ns is None
     for items, kept in ((math.nan, None), (math.inf, None), (10**400, 10**400), (0, 0)):
-        assert Observed.told(fields | {"items": items}).items == kept
-    assert Observed.told({key: fields[key] for key in ("start_ns", "end_ns", "items", "data_wait_ns")}).event_ns is None
+        assert Observed.of_message(fields | {"items": items}).items == kept
+    assert Observed.of_message({key: fields[key] for key in ("start_ns", "end_ns", "items", "data_wait_ns")}).event_ns is None
 
 
 @pytest.mark.parametrize(

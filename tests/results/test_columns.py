@@ -13,9 +13,9 @@ from cotenant.cli import main
 from cotenant.finding import Finding
 from cotenant.results import columns
 from cotenant.results.columns import COLUMNS, whole
-from cotenant.results.document import text
 from cotenant.results.launches import launches_of
 from cotenant.results.read import read_records
+from cotenant.results.schema import page_text
 from results.made import a_part, a_record
 from results.tabled import fields_of, frame_of, launch, row_of, rows_of
 
@@ -38,7 +38,7 @@ def test_a_column_more_is_one_line(
         if form != "csv":
             assert read_records([out]).frame["threads"].to_list() == [8] * 5
     assert "threads" in pl.read_csv(tmp_path / "b.csv").columns
-    assert "| `threads` | int | threads that the benchmark computed with |" in text()
+    assert "| `threads` | int | threads that the benchmark computed with |" in page_text()
     capsys.readouterr()
     compare = ["compare", str(tmp_path / "a"), str(tmp_path / "b.jsonl")]
     assert main(compare) == 0

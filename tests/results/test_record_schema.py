@@ -23,10 +23,10 @@ FILE = Path(cotenant.results.schema.__file__).with_name("record.schema.json")
 
 
 def test_the_file_is_what_the_code_says() -> None:
-    command = [sys.executable, "-m", "cotenant.results.schema"]
+    command = [sys.executable, "-m", "cotenant.results.schema", "record"]
     source = str(Path(cotenant.results.schema.__file__).parents[2])
     printed = subprocess.run(command, capture_output=True, text=True, check=True, env={"PYTHONPATH": source})
-    assert FILE.read_text() == printed.stdout, f"python -m cotenant.results.schema > {FILE}"
+    assert FILE.read_text() == printed.stdout, f"python -m cotenant.results.schema record > {FILE}"
 
 
 def test_it_is_a_schema_with_descriptions_and_every_field_required() -> None:

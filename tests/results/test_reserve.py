@@ -12,10 +12,9 @@ from pathlib import Path
 import pytest
 
 from cotenant.errors import CotenantError
-from cotenant.results import reserve
+from cotenant.results import store
 from cotenant.results.record import Record
-from cotenant.results.reserve import RESERVE_BYTES, Reserve
-from cotenant.results.store import cannot_write, write_record
+from cotenant.results.store import RESERVE_BYTES, Reserve, cannot_write, write_record
 from results.made import NOON, a_record
 
 Patch = pytest.MonkeyPatch
@@ -52,7 +51,7 @@ def test_a_full_disk_takes_no_record_and_is_said(tmp_path: Path, held: Reserve, 
             raise cannot_write(directory, OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)))
         return write_record(directory, record, time)
 
-    monkeypatch.setattr(reserve, "write_record", write)
+    monkeypatch.setattr(store, "write_record", write)
     with pytest.raises(CotenantError, match=r"No space left on device\. Free some space there\."):
         held.write(RECORDS, NOON)
     assert tenants(tmp_path) == ["0", "1", "2"]
@@ -64,7 +63,7 @@ def test_a_record_that_cannot_be_kept_takes_no_other_with_it(tmp_path: Path, hel
             raise cannot_write(directory, OSError(errno.EFBIG, os.strerror(errno.EFBIG)))
         return write_record(directory, record, time)
 
-    monkeypatch.setattr(reserve, "write_record", write)
+    monkeypatch.setattr(store, "write_record", write)
     with pytest.raises(CotenantError, match="File too large"):
         held.write(RECORDS, NOON)
     assert tenants(tmp_path) == ["0", "2"]

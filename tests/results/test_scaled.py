@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from cotenant.findings.rules import with_findings
+from cotenant.results.identity import curves, with_efficiency
 from cotenant.results.record import Record
-from cotenant.results.scaled import curves, with_efficiency
 from results.made import ARGUMENTS, a_lost_record, a_part, a_record, observed, rules
 
 

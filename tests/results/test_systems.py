@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from cotenant.errors import CotenantError
-from cotenant.results.systems import System, read_systems, system_of
+from cotenant.results.targets import System, read_systems, system_of
 
 SHIPPED = read_systems(Path(__file__).resolve().parents[2] / "targets/systems.json")
 

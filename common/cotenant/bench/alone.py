@@ -82,7 +82,7 @@ class Alone:
         # Imported here: nothing of it belongs into a measured process before its end.
         from cotenant.findings.rules import with_findings
         from cotenant.results.build import Common, Place, Told, build_record
-        from cotenant.results.ranks import observed_by_ranks
+        from cotenant.results.part import observed_by_ranks
         from cotenant.results.record import Enclosed, plain
         from cotenant.results.store import keep_record
 

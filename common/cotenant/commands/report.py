@@ -23,9 +23,8 @@ from cotenant.results.decoded import skipped_sentences
 from cotenant.results.newest import newest_work
 from cotenant.results.read import read_records
 from cotenant.results.store import prepare_directory, write_named, write_whole
-from cotenant.results.systems import read_systems
 from cotenant.results.table import AT, Rows
-from cotenant.results.targets import REFERENCE, Target, save_targets, targets_named
+from cotenant.results.targets import REFERENCE, Target, read_systems, save_targets, targets_named
 
 if TYPE_CHECKING:
     from rich.console import Console

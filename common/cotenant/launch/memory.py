@@ -11,7 +11,7 @@ from cotenant.launch.tenant import Tenant
 from cotenant.machine.kernel_log import KernelLog, MemoryKill
 from cotenant.machine.load import memory_kills
 from cotenant.procfs import format_list
-from cotenant.results.said import said
+from cotenant.results.part import tenant_part
 
 NEAR_LIMIT = 0.99
 
@@ -117,7 +117,7 @@ def _own(tenant: Tenant) -> tuple[str, str]:
 
 
 def _half_batch(tenant: Tenant) -> str:
-    told = (said(rank.work).arguments.get("batch_size") for rank in tenant.ranks.values())
+    told = (tenant_part(rank.work).arguments.get("batch_size") for rank in tenant.ranks.values())
     asked = number_asked(tenant.order.command, *BATCH_FLAGS) or next(
         (size for size in told if isinstance(size, int)), 0
     )

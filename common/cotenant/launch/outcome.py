@@ -15,7 +15,7 @@ from cotenant.isolation.backend import Counters, ReadBack
 from cotenant.launch.memory import HostKills, out_of_memory
 from cotenant.launch.rendezvous import Rank
 from cotenant.launch.tenant import Order, Reason, Tenant, log_end, signal_name
-from cotenant.results.said import said
+from cotenant.results.part import tenant_part
 from cotenant.stats.budget import Amount
 
 MESSAGE_LIMIT = 2000
@@ -89,7 +89,7 @@ def outcome_of(tenant: Tenant, host: HostKills) -> Reason:
 
 
 def _finished(tenant: Tenant) -> Reason:
-    parts = [said(rank.record) for rank in tenant.ranks.values() if rank.record]
+    parts = [tenant_part(rank.record) for rank in tenant.ranks.values() if rank.record]
     if bad := sum(part.losses_non_finite for part in parts):
         checked = sum(part.losses_checked for part in parts)
         return "nan", f"{bad} of {checked} losses were not finite."

@@ -14,7 +14,7 @@ from cotenant.isolation.plan import Slice
 from cotenant.launch.outcome import LaunchResult, TenantResult, crashed
 from cotenant.launch.start import Start
 from cotenant.results.build import Common, Place, Told, build_record
-from cotenant.results.ranks import observed_by_ranks
+from cotenant.results.part import observed_by_ranks
 from cotenant.results.record import Enclosed, Record
 from cotenant.stats.budget import Amount
 from cotenant.stats.tenants import common_load

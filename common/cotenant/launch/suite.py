@@ -39,9 +39,7 @@ from cotenant.machine.load import HostCounts, host_counts, since
 from cotenant.machine.topology import Machine
 from cotenant.meters.meters import meters_of
 from cotenant.procfs import format_list
-from cotenant.results.reserve import Reserve
-from cotenant.results.store import prepare_directory, write_whole
-from cotenant.results.summary import Summary, launch_line, total_line
+from cotenant.results.store import Reserve, append_summary, launch_line, prepare_directory, total_line, write_whole
 from cotenant.text import many
 
 if TYPE_CHECKING:
@@ -124,10 +122,10 @@ class SuiteRun:
             lock.acquire()
             stack.callback(lock.release)
             interruption = stack.enter_context(Interruption())
-            summary = self._open(stack, tell)
+            self._open(stack, tell)
 
             def say(line: str) -> None:
-                summary.append(line)
+                append_summary(self._places.output, line)
                 tell(line)
 
             for position, (start, missing) in enumerate(self._prepare_data(interruption), 1):
@@ -141,7 +139,7 @@ class SuiteRun:
             say(total_line(time.monotonic() - begin_s))
         return report
 
-    def _open(self, stack: contextlib.ExitStack, tell: Callable[[str], None]) -> Summary:
+    def _open(self, stack: contextlib.ExitStack, tell: Callable[[str], None]) -> None:
         """Make directories, reaper and backend; what is made is undone when `stack` closes."""
         options, output, run = self._options, self._places.output, self._options.run
         for directory in (output, self._places.logs):
@@ -170,7 +168,6 @@ class SuiteRun:
                 tell(f"warning: {left} {REMEDY}")
             self.chosen.backend.open(run)
         stack.callback(self._close)
-        return Summary(output)
 
     def _close(self) -> None:
         with _isolation_errors():

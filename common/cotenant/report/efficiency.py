@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from rich.text import Text
 
 from cotenant.report.numbers import ABSENT, rate
+from cotenant.results.identity import curves
 from cotenant.results.record import Record
-from cotenant.results.scaled import curves
 from cotenant.stats.scaling import Scaled, scaling
 from cotenant.text import printable
 

@@ -18,7 +18,7 @@ from cotenant.report.summary import Job
 from cotenant.results.identity import job_and_cell
 from cotenant.results.launches import rates_of
 from cotenant.results.read import drawn
-from cotenant.results.systems import System, system_of
+from cotenant.results.targets import System, system_of
 from cotenant.stats.launches import across_launches
 from cotenant.text import printable
 

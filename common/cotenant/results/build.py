@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from statistics import median
 from typing import Any
 
 from cotenant.finding import Finding
+from cotenant.machine.accelerators import peak_of
 from cotenant.results.identity import unique_id
-from cotenant.results.measured import measured
-from cotenant.results.record import SOLO, Enclosed, Meeting, Observed, Record, known_outcome
-from cotenant.results.said import Said, said
-from cotenant.results.utilisation import utilisation
+from cotenant.results.part import TenantPart, tenant_part
+from cotenant.results.record import SOLO, Enclosed, Meeting, Observed, Record, Train, TrainItem, known_outcome
 from cotenant.stats.budget import Amount
+from cotenant.stats.describe import Description, describe
 from cotenant.stats.tenants import Span, overlap
 
 LOSSES_KEPT = 100
@@ -43,7 +45,7 @@ class Place:
 
 @dataclass(frozen=True)
 class Told:
-    """What a tenant said of itself: its observations per rank, and its part of the record (may be empty)."""
+    """What a tenant sent: its observations per rank, and its part of the record (may be empty)."""
 
     ready_ns: int = 0
     skip: int = 0
@@ -55,8 +57,8 @@ class Told:
     part: dict[str, Any] = field(default_factory=dict)
 
     @functools.cached_property
-    def said(self) -> Said:
-        return said(self.part)
+    def checked(self) -> TenantPart:
+        return tenant_part(self.part)
 
     @property
     def kept(self) -> list[Observed]:
@@ -71,7 +73,7 @@ class Told:
         """Return when this tenant's load began and ended, as far as it is known."""
         if not self.observations:
             return (0, 0)
-        return self.observations[0].start_ns, max(self.observations[-1].end_ns, self.said.load_end_ns)
+        return self.observations[0].start_ns, max(self.observations[-1].end_ns, self.checked.load_end_ns)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,13 +91,13 @@ class Common:
 
 def build_record(place: Place, told: Told, common: Common, outcome: str, message: str, comparable: bool) -> Record:
     """Return the record, before any rule. One that did not complete has observations, and no numbers of them."""
-    part = told.said
+    part = told.checked
     ended, message = known_outcome(outcome, message)
     completed = ended == "completed"
-    train, train_item, statistics = measured(told.kept) if completed else (None, None, None)
+    train, train_item, statistics = _measured(told.kept) if completed else (None, None, None)
     gpu, (vcd, devices) = _gpu(place, part), _trained(place, part)
     arguments = part.given_arguments(told.done if completed else told.given)
-    compute = utilisation(part, arguments.get("number"), told.kept, gpu) if completed else {}
+    compute = _utilisation(part, arguments.get("number"), told.kept, gpu) if completed else {}
     return Record(
         arguments=arguments,
         suite=place.suite,
@@ -146,7 +148,7 @@ def build_record(place: Place, told: Told, common: Common, outcome: str, message
     )
 
 
-def _trained(place: Place, part: Said) -> tuple[str, int]:
+def _trained(place: Place, part: TenantPart) -> tuple[str, int]:
     """Return `vcd` and `devices` of what trained: of the slice's devices the first, one for each rank or replica."""
     ranks, replicas = part.observed.get("world_size"), part.observed.get("replicas", 1)
     if part.observed.get("device", "cpu") == "cpu" or not isinstance(ranks, int) or not isinstance(replicas, int):
@@ -155,7 +157,7 @@ def _trained(place: Place, part: Said) -> tuple[str, int]:
     return (",".join(place.vcd.split(",")[:used]), used) if used < place.devices else (place.vcd, place.devices)
 
 
-def _gpu(place: Place, part: Said) -> str:
+def _gpu(place: Place, part: TenantPart) -> str:
     """Return what it ran on; of a tenant that cannot say, its slice's accelerator, else the host's processor."""
     planned = place.isolation.planned.get("accelerators", [])
     owned = [one["name"] for one in place.machine.get("accelerators", []) if one["uuid"] in planned]
@@ -177,3 +179,47 @@ def _meeting(told: Told, common: Common) -> Meeting | None:
         start_skew_ns=start_ns - common.first_start_ns,
         warm_up_ns=told.warm_up_ns,
     )
+
+
+def _measured(kept: Sequence[Observed]) -> tuple[Train, TrainItem, Description] | tuple[None, None, None]:
+    """Return train, train_item and statistics; none of them without observations, or with an impossible one."""
+    if not kept or not all(one.possible for one in kept):
+        return None, None, None
+    seconds = [(one.end_ns - one.start_ns) / 1e9 for one in kept]
+    items = [one.items for one in kept if one.items is not None]
+    average = sum(seconds) / len(seconds)
+    variance = sum((one - average) ** 2 for one in seconds) / len(seconds)
+    train = Train(avg=average, count=len(kept), max=max(seconds), min=min(seconds), sd=variance**0.5)
+    per_observation = sum(items) / len(items)
+    best, worst = per_observation / train.min, per_observation / train.max
+    train_item = TrainItem(avg=per_observation / average, max=best, min=worst, range=best - worst)
+    return train, train_item, describe(items, seconds)
+
+
+def _utilisation(part: TenantPart, number: object, kept: Sequence[Observed], device: str) -> dict[str, Any]:
+    """Return `compute` for a record's meters, of one device: MFU (Chowdhery et al. 2022, PaLM, appendix B).
+
+    It is empty where operations were not counted, or no time was.
+
+    `number` is how many steps each observation made, as the record says it; what is no such number gives nothing.
+    `mfu` is null for a device without a known peak in the precision that was observed. Of several ranks it is the
+    first one's operations on its own device. `mfu_least` is what is left of it where convolutions that can be done with
+    fewer products than are counted were done with a quarter of them.
+    """
+    flops = part.observed.get("flops_per_step")
+    if not kept or not all(one.possible for one in kept):
+        return {}
+    if not isinstance(flops, (int, float)) or not isinstance(number, int) or flops <= 0 or number <= 0:
+        return {}
+    reducible = part.observed.get("flops_reducible")
+    least = 1 - 0.75 * min(1.0, reducible / flops) if isinstance(reducible, (int, float)) and reducible > 0 else 1.0
+    tflops = flops * number / median(one.end_ns - one.start_ns for one in kept) / 1e3
+    precision, on_processor = part.observed.get("dtype"), part.observed.get("device") == "cpu"
+    peak = None if on_processor or not isinstance(precision, str) else peak_of(device, precision)
+    return {
+        "tflops": tflops,
+        "peak_tflops": peak and peak.tflops,
+        "peak_source": peak and peak.source,
+        "mfu": peak and tflops / peak.tflops,
+        "mfu_least": peak and least * tflops / peak.tflops,
+    }

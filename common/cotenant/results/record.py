@@ -84,7 +84,7 @@ class Observed(msgspec.Struct, frozen=True):
     """The same time by the device's own events, where it has them."""
 
     @classmethod
-    def told(cls, fields: dict[str, Any]) -> Observed:
+    def of_message(cls, fields: dict[str, Any]) -> Observed:
         """Return what an `observation` message says; its further fields are nothing to a record."""
         items, event_ns = fields["items"], fields.get("event_ns")
         return cls(

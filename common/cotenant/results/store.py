@@ -1,12 +1,15 @@
-"""Records on disk: written to a temporary name, synced, then named, so that a record is whole or not there."""
+"""Files of results: written to a temporary name, synced, then named, so that a record is whole or not there.
+
+Beside the records lies summary.txt: a line per launch, appended while the suite runs, and a last one with the total.
+"""
 
 from __future__ import annotations
 
 import errno
 import os
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -15,6 +18,8 @@ from cotenant.results.record import Record, encode
 
 NAME_BYTES = 255
 PROBE_BYTES = 65536
+RESERVE_BYTES = 16 << 20
+"""Of a launch of a hundred tenants, each with a hundred observations, the records take an eighth of it."""
 OTHER_DIRECTORY = "--outdir names another directory; for a benchmark alone, --report does."
 
 
@@ -113,6 +118,66 @@ def cannot_write(directory: Path, error: OSError, elsewhere: str = OTHER_DIRECTO
     reason = os.strerror(error.errno) if error.errno else str(error)
     full = "Free some space there. " if error.errno in (errno.ENOSPC, errno.EDQUOT) else ""
     return CotenantError(f"Nothing can be written to {directory}: {reason}.", full + elsewhere)
+
+
+def launch_line(position: int, launches: int, failed: int, tenants: int, minutes: float, command: str) -> str:
+    """Return the line of one launch, in the original's exact form."""
+    count = f"{failed:2d}/{tenants:2d}" if failed else "  /  "
+    verdict = "FAILED" if failed else "PASSED"
+    return f"[{position:2d}/{launches:2d}][{count}] {verdict} | {minutes:8.2f} MIN | {' '.join(command.splitlines())}"
+
+
+def total_line(seconds: float) -> str:
+    """Return the suite's last line."""
+    return f"Total Time {seconds:8.2f} s"
+
+
+def append_summary(directory: Path, line: str) -> None:
+    """Append a line to the directory's `summary.txt`. Raises CotenantError where that cannot be written."""
+    try:
+        with (directory / "summary.txt").open("a", encoding="utf-8", errors="backslashreplace") as file:
+            file.write(line + "\n")
+    except OSError as error:
+        raise cannot_write(directory, error) from error
+
+
+class Reserve:
+    """Room on the records' disk, held back: one that fills up while tenants run costs no record of theirs.
+
+    It is a file without a name, which ends with its process, however that ends.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        """Raises CotenantError where not even an empty file can be made."""
+        self._directory = directory
+        try:
+            self._held = tempfile.TemporaryFile(dir=directory)
+        except OSError as error:
+            raise cannot_write(directory, error) from error
+        # Of a disk that has less there is nothing to hold back, and a limit on a file's size may forbid it.
+        with suppress(OSError):
+            os.posix_fallocate(self._held.fileno(), 0, RESERVE_BYTES)
+
+    def write(self, records: Iterable[Record], time: datetime) -> None:
+        """Write every record that can be, at last into the room held back; then raise the first CotenantError."""
+        failures = []
+        for record in records:
+            try:
+                write_record(self._directory, record, time)
+            except CotenantError as error:
+                failures.append(error)
+                self.give_back()
+                with suppress(CotenantError):
+                    write_record(self._directory, record, time)
+        if failures:
+            raise failures[0]
+
+    def give_back(self) -> None:
+        """Let others have the room."""
+        self._held.truncate(0)
+
+    def close(self) -> None:
+        self._held.close()
 
 
 def _write(path: Path, content: bytes, replace: bool) -> None:

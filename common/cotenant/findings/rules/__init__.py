@@ -10,8 +10,8 @@ from cotenant.finding import Finding
 from cotenant.findings import LAUNCH_RULES, RECORD_RULES
 
 from cotenant.findings.rules import timing, work, input, host, devices, launches  # noqa: A004, F401  # isort: skip
+from cotenant.results.identity import with_efficiency
 from cotenant.results.record import Record
-from cotenant.results.scaled import with_efficiency
 
 
 def findings_of(record: Record) -> list[Finding]:

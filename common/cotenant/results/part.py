@@ -1,17 +1,19 @@
-"""What a tenant says of itself at its end, checked: any program may speak the rendezvous."""
+"""A tenant's own part of its record, checked: any program may speak the rendezvous."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
 
 from cotenant.finding import Finding
+from cotenant.results.record import Observed
 from cotenant.stats.budget import Amount
 
 
-class Said(msgspec.Struct, frozen=True):
-    """A tenant's part of its record. Whatever a program does not know it leaves out; further keys are dropped."""
+class TenantPart(msgspec.Struct, frozen=True):
+    """What a tenant tells of itself at its end. What a program does not know it leaves out; other keys are dropped."""
 
     arguments: dict[str, Any] = {}
     ignored: list[str] = []
@@ -50,10 +52,10 @@ class Said(msgspec.Struct, frozen=True):
         return self.arguments | done
 
 
-def said(part: dict[str, Any]) -> Said:
-    """Return what `part` says; of a malformed one nothing but an error finding that names the wrong field."""
+def tenant_part(part: dict[str, Any]) -> TenantPart:
+    """Return what stands in `part`; of a malformed one an error finding that names the wrong field, and no more."""
     try:
-        return msgspec.convert(part, Said)
+        return msgspec.convert(part, TenantPart)
     except msgspec.ValidationError as error:
         finding = Finding(
             "malformed_part",
@@ -61,4 +63,21 @@ def said(part: dict[str, Any]) -> Said:
             f"What this program said of its run cannot be kept: {error}.",
             "Send a `record` message whose fields have the types of record.schema.json.",
         )
-        return Said(findings=[finding])
+        return TenantPart(findings=[finding])
+
+
+def observed_by_ranks(
+    messages: Mapping[int, Sequence[dict[str, Any]]],
+) -> tuple[list[Observed], dict[str, list[Observed]]]:
+    """Return a tenant's observations, and those of each rank where there are several.
+
+    `messages` holds the fields of every rank's observations, by its number. The lowest rank's clock counts, and the
+    items are those of all ranks: as many observations as every rank has made.
+    """
+    seen = {number: [Observed.of_message(fields) for fields in rows] for number, rows in sorted(messages.items())}
+    ranks = list(seen.values())
+    if len(ranks) == 1:
+        return ranks[0], {}
+    rows = zip(*ranks, strict=False)
+    summed = [msgspec.structs.replace(row[0], items=sum(one.items or 0 for one in row)) for row in rows]
+    return summed, {str(number): rows for number, rows in seen.items()}
