@@ -5,7 +5,7 @@ A rule is one decorated function in a file of `rules`, a check one in a file of 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
@@ -15,6 +15,8 @@ from cotenant.results.record import Record
 
 RecordRule = Callable[[Record], Finding | None]
 LaunchRule = Callable[[Sequence[Record], Sequence[Record]], dict[int, Finding]]
+Inspection = Generator[Finding, None, str | None]
+"""A check yields its findings and returns what it has seen; None where it does not arise: no devices, no such facts."""
 Group = Literal["isolation", "processors", "memory", "devices", "disk", "software", "data"]
 
 RECORD_RULES: dict[str, RecordRule] = {}
@@ -23,7 +25,7 @@ LAUNCH_RULES: dict[str, LaunchRule] = {}
 
 
 def record_rule(rule: RecordRule) -> RecordRule:
-    """Register a rule about one record: its finding, or None where there is nothing to say."""
+    """Register a rule about one record: it returns its finding, or None."""
     RECORD_RULES[rule.__name__] = rule
     return rule
 
@@ -53,26 +55,33 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One question; `ask` answers None where it does not arise: no devices, or facts that nobody gathered.
-
-    `every_suite`: it is cheap and about the host alone, and asked at the start of every suite.
-    """
+    """One question of `doctor`; `every_suite`: it is cheap and about the host alone, and asked before every suite."""
 
     group: Group
     name: str
-    ask: Callable[[Facts], Answer | None]
+    inspect: Callable[[Facts], Inspection]
     every_suite: bool = False
+
+    def ask(self, facts: Facts) -> Answer | None:
+        """Return the answer, None where the question does not arise."""
+        findings: list[Finding] = []
+        inspection = self.inspect(facts)
+        while True:
+            try:
+                findings.append(next(inspection))
+            except StopIteration as end:
+                return None if end.value is None else Answer(end.value, tuple(findings))
 
 
 CHECKS: list[Check] = []
 """In the order in which `doctor` shows them: by group, and as they stand in their files."""
 
 
-def check(group: Group, name: str, every_suite: bool = False) -> Callable[[Callable[[Facts], Answer | None]], Check]:
-    """Register a question as a check of this name."""
+def check(group: Group, name: str, every_suite: bool = False) -> Callable[[Callable[[Facts], Inspection]], Check]:
+    """Register a function as the check of this name."""
 
-    def register(ask: Callable[[Facts], Answer | None]) -> Check:
-        CHECKS.append(Check(group, name, ask, every_suite))
+    def register(inspect: Callable[[Facts], Inspection]) -> Check:
+        CHECKS.append(Check(group, name, inspect, every_suite))
         return CHECKS[-1]
 
     return register

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cotenant.finding import Finding
-from cotenant.findings import Answer, check
+from cotenant.findings import Inspection, check
 from cotenant.findings.checks.isolation import OF_NODES, OF_SIBLINGS, planned_findings
 from cotenant.findings.facts import Facts
 from cotenant.findings.rules.host import MOST_STOLEN, busy_of, tolerated
@@ -20,77 +20,74 @@ LEAST_SHARED_BYTES = 1 << 30
 
 
 @check("processors", "SMT siblings")
-def siblings(facts: Facts) -> Answer | None:
+def siblings(facts: Facts) -> Inspection:
     """Does a physical core serve two tenants?"""
     if facts.plan is None:
         return None
     if planned := planned_findings(facts, OF_SIBLINGS):
-        return Answer("cores are cut apart", planned)
+        yield from planned
+        return "cores are cut apart"
     cores = len({processor.core for processor in facts.machine.processors})
     threads = len(facts.machine.processors) / cores
-    return Answer(f"whole cores, {threads:.2g} threads each" if threads > 1 else f"{cores} cores without siblings")
+    return f"whole cores, {threads:.2g} threads each" if threads > 1 else f"{cores} cores without siblings"
 
 
 @check("processors", "NUMA nodes")
-def nodes(facts: Facts) -> Answer | None:
+def nodes(facts: Facts) -> Inspection:
     """Do a tenant's processors lie where its devices and its memory do?"""
     if facts.plan is None:
         return None
     if planned := planned_findings(facts, OF_NODES):
-        return Answer("slices reach over nodes", planned)
+        yield from planned
+        return "slices reach over nodes"
     total = len({processor.node for processor in facts.machine.processors})
     if total == 1:
-        return Answer("one node")
+        return "one node"
     unknown = sum(device.node < 0 for device in facts.machine.accelerators)
     text = f"{total} nodes, every slice on its own"
-    return Answer(f"{text}; {unknown} devices do not say theirs" if unknown else text)
+    return f"{text}; {unknown} devices do not say theirs" if unknown else text
 
 
 @check("processors", "even speed")
-def even_speed(facts: Facts) -> Answer | None:
+def even_speed(facts: Facts) -> Inspection:
     """The processor's speed from moment to moment, while nothing of ours runs: rates can be no evener."""
     if facts.speed is None:
         return None
     fast_ns, slow_ns = facts.speed.fast_ns, facts.speed.slow_ns
     text = f"a clock read takes {fast_ns:.0f} to {slow_ns:.0f} ns"
     if slow_ns <= MOST_UNEVEN * fast_ns:
-        return Answer(text)
-    finding = Finding(
+        return text
+    yield Finding(
         "speed_uneven",
         "warning",
         f"One processor's speed changed within moments: the same work took {slow_ns / fast_ns:.2g} times as long.",
         "Its clock may change, or others unseen may share its core: use dedicated cores, and compare several launches.",
     )
-    return Answer(text, (finding,))
+    return text
 
 
 @check("processors", "governor", every_suite=True)
-def governor(facts: Facts) -> Answer:
+def governor(facts: Facts) -> Inspection:
     """What chooses the processors' clocks: a governor that waits for load to show makes short work slow."""
     clocking = facts.clocking
     if not clocking.governors:
-        return Answer("not told here: the clocks are chosen outside of this kernel")
-    findings = []
+        return "not told here: the clocks are chosen outside of this kernel"
     if not _fast(clocking):
-        findings.append(
-            Finding(
-                "governor",
-                "warning",
-                f"The processors' clocks are governed by {', '.join(clocking.governors + clocking.preferences)}: "
-                "they follow the load, and rates with them.",
-                "cpupower frequency-set -g performance",
-            )
+        yield Finding(
+            "governor",
+            "warning",
+            f"The processors' clocks are governed by {', '.join(clocking.governors + clocking.preferences)}: "
+            "they follow the load, and rates with them.",
+            "cpupower frequency-set -g performance",
         )
     if clocking.capped:
-        findings.append(
-            Finding(
-                "frequency_capped",
-                "warning",
-                f"The clocks of processors {format_list(clocking.capped)} are capped below what they can do.",
-                "cpupower frequency-set -u with the highest value of cpupower frequency-info",
-            )
+        yield Finding(
+            "frequency_capped",
+            "warning",
+            f"The clocks of processors {format_list(clocking.capped)} are capped below what they can do.",
+            "cpupower frequency-set -u with the highest value of cpupower frequency-info",
         )
-    return Answer(f"{', '.join(clocking.governors)} ({clocking.driver or 'unnamed driver'})", tuple(findings))
+    return f"{', '.join(clocking.governors)} ({clocking.driver or 'unnamed driver'})"
 
 
 def _fast(clocking: Clocking) -> bool:
@@ -100,73 +97,68 @@ def _fast(clocking: Clocking) -> bool:
 
 
 @check("processors", "turbo", every_suite=True)
-def turbo(facts: Facts) -> Answer:
+def turbo(facts: Facts) -> Inspection:
     """Clocks above the nominal one, which depend on how many cores work and how warm they are."""
     if facts.clocking.boost is None:
-        return Answer("not told here")
+        return "not told here"
     if not facts.clocking.boost:
-        return Answer("off: clocks do not depend on the neighbours")
-    finding = Finding(
+        return "off: clocks do not depend on the neighbours"
+    yield Finding(
         "boost",
         "info",
         "The processors boost: a tenant alone runs at higher clocks than one beside busy neighbours.",
         "This is how the machine is used; switch boost off in the firmware or by sysfs to compare implementations.",
     )
-    return Answer("on", (finding,))
+    return "on"
 
 
 @check("processors", "foreign load", every_suite=True)
-def foreign_load(facts: Facts) -> Answer:
+def foreign_load(facts: Facts) -> Inspection:
     """Foreign work on the processors: spinning threads beside a tenant can slow it many times."""
     load, total = facts.load, facts.machine.processor_total
     average = "" if load.average is None else f", load average {load.average:g}"
     if load.busy is None and load.running is None:
-        return Answer(f"not told here{average}")
+        return f"not told here{average}"
     if load.busy is None:
         busy, text = float(load.running or 0), f"{load.running} foreign threads keep running{average}"
     else:
         busy, text = load.busy, f"{load.busy:.2f} of {total} processors busy{average}"
     if busy <= tolerated(total):
-        return Answer(text)
+        return text
     names = listed(f"{spender.name} (pid {spender.pid}, {100 * spender.share:.0f} %)" for spender in load.busiest)
-    finding = Finding(
+    yield Finding(
         "foreign_load",
         "warning",
         f"Other work keeps {busy_of(busy, total)} of {total} processors busy{f': {names}' if names else ''}.",
         "End it, or wait for it: what it uses is missing to the tenants.",
     )
-    return Answer(text, (finding,))
+    return text
 
 
 @check("processors", "virtual machine", every_suite=True)
-def virtual_machine(facts: Facts) -> Answer:
+def virtual_machine(facts: Facts) -> Inspection:
     """A guest of a shared host: what the host takes away is in no counter of a tenant."""
     hypervisor, stolen = facts.virtual.hypervisor, facts.stolen_share
-    findings = []
     if hypervisor:
-        findings.append(
-            Finding(
-                "virtual_machine",
-                "info",
-                f"This is a virtual machine (hypervisor: {hypervisor}), whose host may be shared with others unseen.",
-                "Repeat at other hours before a number is published, or ask for a dedicated host.",
-            )
+        yield Finding(
+            "virtual_machine",
+            "info",
+            f"This is a virtual machine (hypervisor: {hypervisor}), whose host may be shared with others unseen.",
+            "Repeat at other hours before a number is published, or ask for a dedicated host.",
         )
     if stolen > MOST_STOLEN:
-        findings.append(
-            Finding(
-                "steal",
-                "warning",
-                f"Since boot the host has taken away {100 * stolen:.1f} % of this machine's processor time.",
-                "Use an instance with dedicated processors.",
-            )
+        yield Finding(
+            "steal",
+            "warning",
+            f"Since boot the host has taken away {100 * stolen:.1f} % of this machine's processor time.",
+            "Use an instance with dedicated processors.",
         )
     text = f"virtual, hypervisor {hypervisor}" if hypervisor else "no hypervisor seen"
-    return Answer(f"{text}, {100 * stolen:.1f} % stolen since boot", tuple(findings))
+    return f"{text}, {100 * stolen:.1f} % stolen since boot"
 
 
 @check("memory", "free memory", every_suite=True)
-def free_memory(facts: Facts) -> Answer:
+def free_memory(facts: Facts) -> Inspection:
     """Is the memory there that the slices promise?"""
     free, whose = facts.memory.available_bytes, "the host"
     if facts.memory_left_bytes is not None and facts.memory_left_bytes < free:
@@ -174,44 +166,45 @@ def free_memory(facts: Facts) -> Answer:
     # Of the memory that the plan shares out.
     text = f"{gib(free)} of {gib(facts.machine.memory_bytes)} available"
     if facts.plan is None:
-        return Answer(text)
+        return text
     promised = sum(tenant.memory_bytes for tenant in facts.plan.slices)
     if free >= promised:
-        return Answer(f"{text}, {gib(promised)} of it promised to tenants")
-    finding = Finding(
+        return f"{text}, {gib(promised)} of it promised to tenants"
+    yield Finding(
         "memory_taken",
         "warning",
         f"The slices promise {gib(promised)}, and others leave {gib(free)}: "
         f"tenants that use all of theirs would bring {whose} out of memory.",
         "End what else uses memory, or keep more back with --reserve.",
     )
-    return Answer(text, (finding,))
+    return text
 
 
 @check("memory", "swap", every_suite=True)
-def swap(facts: Facts) -> Answer:
+def swap(facts: Facts) -> Inspection:
     """Swap turns a tenant that outgrows its memory into one that slows everybody's disk."""
     memory = facts.memory
     if not memory.swap_bytes:
-        return Answer("none")
+        return "none"
     used = memory.swap_bytes - memory.swap_free_bytes
     text = f"{gib(used)} of {gib(memory.swap_bytes)} in use"
     closed = facts.isolation is not None and "swap" not in facts.isolation.unenforced
     if closed and not used:
-        return Answer(f"{text}, closed to tenants")
+        return f"{text}, closed to tenants"
     sentence = (
         f"{gib(used)} of swap are in use: what lies there comes back during somebody's observations."
         if closed
         else f"There are {gib(memory.swap_bytes)} of swap that this isolation does not close to tenants."
     )
-    return Answer(text, (Finding("swap", "info" if closed else "warning", sentence, "swapoff -a"),))
+    yield Finding("swap", "info" if closed else "warning", sentence, "swapoff -a")
+    return text
 
 
 @check("memory", "/dev/shm", every_suite=True)
-def shared_memory(facts: Facts) -> Answer:
+def shared_memory(facts: Facts) -> Inspection:
     """/dev/shm, through which data-loader processes hand over their batches: full, they die of a bus error."""
     if facts.isolation is not None and facts.isolation.own_shm:
-        return Answer("one of each tenant's own, as large as its memory")
+        return "one of each tenant's own, as large as its memory"
     shared, needed = facts.shared, facts.loader_bytes
     if shared is None:
         there, free = "There is no /dev/shm", 0
@@ -223,12 +216,12 @@ def shared_memory(facts: Facts) -> Answer:
     if needed:
         text += f", loaders need up to {gib(needed)}"
     if free >= (needed or LEAST_SHARED_BYTES):
-        return Answer(text)
+        return text
     why = f"the loaders of one launch may hold {gib(needed)}" if needed else "data-loader processes need it"
-    finding = Finding(
+    yield Finding(
         "shared_memory",
         "warning",
         f"{there}, and {why}.",
         "In a container: --shm-size 16g or --ipc=host. Elsewhere: mount -o remount,size=16G /dev/shm",
     )
-    return Answer(text, (finding,))
+    return text

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cotenant.finding import Finding
-from cotenant.findings import Answer, check
+from cotenant.findings import Inspection, check
 from cotenant.findings.facts import Facts
 from cotenant.findings.rules.host import unenforced_limits
 from cotenant.procfs import format_list
@@ -17,35 +17,38 @@ NEARLY = 0.99
 
 
 @check("isolation", "backend")
-def backend(facts: Facts) -> Answer | None:
+def backend(facts: Facts) -> Inspection:
     """How slices would be enforced, and what of them would not be."""
     isolation = facts.isolation
     if isolation is None:
         return None
+    yield from isolation.findings
     if not isolation.name:
-        return Answer("none serves", isolation.findings)
+        return "none serves"
     if not isolation.unenforced:
-        return Answer(f"{isolation.name}, which holds all limits", isolation.findings)
-    finding = unenforced_limits(isolation.name, isolation.unenforced)
-    return Answer(f"{isolation.name}, without {', '.join(isolation.unenforced)}", (*isolation.findings, finding))
+        return f"{isolation.name}, which holds all limits"
+    yield unenforced_limits(isolation.name, isolation.unenforced)
+    return f"{isolation.name}, without {', '.join(isolation.unenforced)}"
 
 
 @check("isolation", "slices")
-def slices(facts: Facts) -> Answer | None:
+def slices(facts: Facts) -> Inspection:
     """What each tenant would get, and what nobody would."""
     if facts.plan_refusal is not None:
-        return Answer("none can be planned", (facts.plan_refusal,))
+        yield facts.plan_refusal
+        return "none can be planned"
     if facts.plan is None:
         return None
     planned = facts.plan.slices
     processors = " | ".join(format_list(tenant.processors) for tenant in planned)
     text = f"{many(len(planned), 'tenant')}: processors {processors}, {gib(planned[0].memory_bytes)} each"
     elsewhere = (*OF_SIBLINGS, *OF_NODES, *OF_CONTAINERS)
-    return Answer(text, tuple(finding for finding in facts.plan.findings if finding.rule not in elsewhere))
+    yield from (finding for finding in facts.plan.findings if finding.rule not in elsewhere)
+    return text
 
 
 @check("isolation", "container", every_suite=True)
-def container(facts: Facts) -> Answer:
+def container(facts: Facts) -> Inspection:
     """Limits around us: the slices are cut out of what they leave."""
     machine, host_bytes = facts.machine, facts.memory.total_bytes
     where = f"inside {facts.virtual.container}" if facts.virtual.container else "none seen"
@@ -56,35 +59,35 @@ def container(facts: Facts) -> Answer:
         limits.append(f"the time of {machine.quota_processors:g} processors")
     if machine.memory_bytes < NEARLY * host_bytes:
         limits.append(f"{gib(machine.memory_bytes)} of {gib(host_bytes)} of memory")
-    planned = planned_findings(facts, OF_CONTAINERS)
+    yield from planned_findings(facts, OF_CONTAINERS)
     if not limits:
-        return Answer(f"{where}, the whole machine is ours", planned)
-    finding = Finding(
+        return f"{where}, the whole machine is ours"
+    yield Finding(
         "container_limits",
         "info",
         f"What surrounds us (a cgroup, a container, an affinity mask) leaves us {' and '.join(limits)}.",
         "Numbers are of that part, with neighbours outside of it. Raise the limits to measure the whole machine.",
     )
-    return Answer(f"{where}, {' and '.join(limits)}", (finding, *planned))
+    return f"{where}, {' and '.join(limits)}"
 
 
 @check("isolation", "other suites", every_suite=True)
-def other_suites(facts: Facts) -> Answer | None:
+def other_suites(facts: Facts) -> Inspection:
     """A suite in another container on this host: it has a lock of its own, and ours does not keep it out."""
     if facts.isolation is None:
         return None
     directories = facts.isolation.elsewhere
     if not directories:
-        return Answer("none seen")
+        return "none seen"
     names = sorted({path.name for path in directories})
-    finding = Finding(
+    yield Finding(
         "run_elsewhere",
         "warning",
         f"Suites may be running in other PID namespaces of this host ({listed(names)}), and two disturb each other.",
         "Wait for their end. What a dead one has left goes with: "
         f"find {' '.join(map(str, directories))} -depth -type d -exec rmdir {{}} +",
     )
-    return Answer(f"{len(names)} in other PID namespaces", (finding,))
+    return f"{len(names)} in other PID namespaces"
 
 
 def planned_findings(facts: Facts, rules: tuple[str, ...]) -> tuple[Finding, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cotenant.finding import Finding, Severity
-from cotenant.findings import Answer, check
+from cotenant.findings import Inspection, check
 from cotenant.findings.facts import Facts, SelfTest
 from cotenant.machine.space import Disk
 from cotenant.text import gib, listed
@@ -24,23 +24,20 @@ INSTALLED_AS = {
 
 
 @check("disk", "free disk", every_suite=True)
-def free_disk(facts: Facts) -> Answer:
+def free_disk(facts: Facts) -> Inspection:
     """Room for records, data and temporary files."""
-    text = "; ".join(f"{gib(disk.free_bytes)} free for {_purposes(disk)} ({disk.path})" for disk in facts.disks)
-    return Answer(text, tuple(finding for disk in facts.disks if (finding := _of_disk(disk)) is not None))
-
-
-def _of_disk(disk: Disk) -> Finding | None:
-    where = f"{disk.path}, where {_purposes(disk)} go,"
-    if not disk.writable and disk.purposes == ("data",):
-        remedy = "What is there can be read; name another DATA_DIRECTORY where sets have to be made."
-        return Finding("not_writable", "info", f"{where} cannot be written.", remedy)
-    if not disk.writable:
-        return Finding("not_writable", "error", f"{where} cannot be written.", OTHER_PLACE)
-    if disk.free_bytes < LITTLE_BYTES:
-        severity: Severity = "error" if disk.free_bytes < NO_BYTES else "warning"
-        return Finding("disk_full", severity, f"{where} has {gib(disk.free_bytes)} free.", f"Free some. {OTHER_PLACE}")
-    return None
+    for disk in facts.disks:
+        where = f"{disk.path}, where {_purposes(disk)} go,"
+        if not disk.writable and disk.purposes == ("data",):
+            remedy = "What is there can be read; name another DATA_DIRECTORY where sets have to be made."
+            yield Finding("not_writable", "info", f"{where} cannot be written.", remedy)
+        elif not disk.writable:
+            yield Finding("not_writable", "error", f"{where} cannot be written.", OTHER_PLACE)
+        elif disk.free_bytes < LITTLE_BYTES:
+            severity: Severity = "error" if disk.free_bytes < NO_BYTES else "warning"
+            sentence = f"{where} has {gib(disk.free_bytes)} free."
+            yield Finding("disk_full", severity, sentence, f"Free some. {OTHER_PLACE}")
+    return "; ".join(f"{gib(disk.free_bytes)} free for {_purposes(disk)} ({disk.path})" for disk in facts.disks)
 
 
 def _purposes(disk: Disk) -> str:
@@ -48,21 +45,22 @@ def _purposes(disk: Disk) -> str:
 
 
 @check("software", "torch")
-def torch(facts: Facts) -> Answer | None:
+def torch(facts: Facts) -> Inspection:
     """Do torch and torchvision belong together? A pair that does not breaks everything that imports torchvision."""
     test = facts.self_test
     if test is None:
         return None
     if test.died:
         remedy = "Make the environment anew: remove .venv and start ./run.sh."
-        finding = Finding("torch_broken", "error", f"A process that imports torch {test.died}.", remedy)
-        return Answer("torch cannot be asked", (finding,))
+        yield Finding("torch_broken", "error", f"A process that imports torch {test.died}.", remedy)
+        return "torch cannot be asked"
     if test.torch_error:
         sentence = f"torch cannot be imported: {test.torch_error}."
-        finding = Finding("torch_broken", "error", sentence, "pip install -r requirements.txt")
-        return Answer("torch does not import", (finding,))
-    text = f"torch {test.torch} for {test.built_for}, torchvision {test.vision or 'missing'}"
-    return Answer(text, (_vision_broken(test),) if test.vision_error else ())
+        yield Finding("torch_broken", "error", sentence, "pip install -r requirements.txt")
+        return "torch does not import"
+    if test.vision_error:
+        yield _vision_broken(test)
+    return f"torch {test.torch} for {test.built_for}, torchvision {test.vision or 'missing'}"
 
 
 def _vision_broken(test: SelfTest) -> Finding:
@@ -94,48 +92,49 @@ def fitting(torch_version: str) -> str | None:
 
 
 @check("software", "LAPACK")
-def lapack(facts: Facts) -> Answer | None:
+def lapack(facts: Facts) -> Inspection:
     """Linear algebra in torch: a build without LAPACK fails at the first QR decomposition, often hours into a suite."""
     test = facts.self_test
     if test is None or test.died or test.torch_error:
         return None
     if not test.lapack_error:
-        return Answer("a QR decomposition is right")
-    finding = Finding(
+        return "a QR decomposition is right"
+    yield Finding(
         "lapack",
         "error",
         f"torch cannot decompose a matrix (QR): {test.lapack_error}.",
         "Install an official torch wheel (pip install -r requirements.txt), or build torch with LAPACK or MKL.",
     )
-    return Answer("missing or wrong", (finding,))
+    return "missing or wrong"
 
 
 @check("software", "device self-test")
-def device_self_test(facts: Facts) -> Answer | None:
+def device_self_test(facts: Facts) -> Inspection:
     """Does torch see the devices that the host has, and compute on them rightly?"""
     test, boards = facts.self_test, {device.pci for device in facts.machine.accelerators}
     if test is None or test.died or test.torch_error or not (boards or test.devices):
         return None
     if wrong := [f"device {index}: {error}" for index, error in enumerate(test.devices) if error]:
-        finding = Finding(
+        yield Finding(
             "device_wrong",
             "error",
             f"A small product on a device failed: {listed(wrong)}.",
             "Check that this torch was built for it (python -m torch.utils.collect_env), and reset the device.",
         )
-        return Answer(f"{len(wrong)} of {len(test.devices)} fail", (finding,))
+        return f"{len(wrong)} of {len(test.devices)} fail"
     # Partitions of a device: one process is shown a single one.
     if len(test.devices) < len(boards):
         remedy = "Install the wheel for these devices: pip install torch torchvision, or see https://pytorch.org"
         if test.built_for != "cpu":
             remedy = "Update the driver, or install a torch built for the one there is (nvidia-smi says which CUDA)."
         sentence = f"torch ({test.built_for}) sees {len(test.devices)} of {len(boards)} devices."
-        return Answer("torch does not see all", (Finding("device_unseen_by_torch", "error", sentence, remedy),))
-    return Answer(f"{len(test.devices)} compute rightly")
+        yield Finding("device_unseen_by_torch", "error", sentence, remedy)
+        return "torch does not see all"
+    return f"{len(test.devices)} compute rightly"
 
 
 @check("software", "packages")
-def packages(facts: Facts) -> Answer | None:
+def packages(facts: Facts) -> Inspection:
     """What the chosen jobs import and this environment lacks, and jobs that cannot be started at all."""
     if facts.jobs is None:
         return None
@@ -143,46 +142,39 @@ def packages(facts: Facts) -> Answer | None:
     for job in facts.jobs:
         for package in job.packages:
             missing.setdefault(package, []).append(job.name)
-    findings = [job.refusal for job in facts.jobs if job.refusal is not None]
-    findings += [
-        Finding(
+    yield from dict.fromkeys(job.refusal for job in facts.jobs if job.refusal is not None)
+    for package, jobs in sorted(missing.items()):
+        yield Finding(
             "missing_package",
             "error",
             f"The package '{package}' is missing; it is imported by {listed(jobs)}.",
             f"pip install {INSTALLED_AS.get(package, package)}",
         )
-        for package, jobs in sorted(missing.items())
-    ]
-    text = f"{listed(sorted(missing))} missing" if missing else f"all that {len(facts.jobs)} jobs import are there"
-    return Answer(text, tuple(dict.fromkeys(findings)))
+    return f"{listed(sorted(missing))} missing" if missing else f"all that {len(facts.jobs)} jobs import are there"
 
 
 @check("data", "input")
-def job_input(facts: Facts) -> Answer | None:
+def job_input(facts: Facts) -> Inspection:
     """The input of the chosen jobs."""
     if facts.jobs is None:
         return None
     readers = [job for job in facts.jobs if job.reads]
     lacking = [job for job in readers if job.missing]
     if not lacking:
-        return Answer(f"there for all {len(readers)} jobs that read files" if readers else "no job reads files")
-    findings = [
-        Finding(
-            "missing_data",
-            "error",
-            f"The input of {job.name} is missing: {listed(job.missing)}.",
-            "Put it there, or name another place in DATA_DIRECTORY.",
-        )
-        for job in lacking
-        if not job.made
-    ]
-    if made := sorted({job.name for job in lacking if job.made}):
-        findings.append(
-            Finding(
-                "data_to_be_made",
-                "info",
-                f"The input of {listed(made)} is not there yet.",
-                "A suite makes it at its start; ./download_datasets.sh makes it now.",
+        return f"there for all {len(readers)} jobs that read files" if readers else "no job reads files"
+    for job in lacking:
+        if not job.made:
+            yield Finding(
+                "missing_data",
+                "error",
+                f"The input of {job.name} is missing: {listed(job.missing)}.",
+                "Put it there, or name another place in DATA_DIRECTORY.",
             )
+    if made := sorted({job.name for job in lacking if job.made}):
+        yield Finding(
+            "data_to_be_made",
+            "info",
+            f"The input of {listed(made)} is not there yet.",
+            "A suite makes it at its start; ./download_datasets.sh makes it now.",
         )
-    return Answer(f"missing for {len(lacking)} of {len(readers)} jobs that read files", tuple(findings))
+    return f"missing for {len(lacking)} of {len(readers)} jobs that read files"
