@@ -259,7 +259,10 @@ def test_an_observation_message_is_taken_as_it_was_checked() -> None:
         assert Observed.of_message(fields | {"event_ns": event_ns}).event_ns is None
     for items, kept in ((math.nan, None), (math.inf, None), (10**400, 10**400), (0, 0)):
         assert Observed.of_message(fields | {"items": items}).items == kept
-    assert Observed.of_message({key: fields[key] for key in ("start_ns", "end_ns", "items", "data_wait_ns")}).event_ns is None
+    assert (
+        Observed.of_message({key: fields[key] for key in ("start_ns", "end_ns", "items", "data_wait_ns")}).event_ns
+        is None
+    )
 
 
 @pytest.mark.parametrize(
