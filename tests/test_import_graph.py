@@ -1,79 +1,50 @@
-"""Who may import whom (DESIGN.md, 3): read from the source, and seen at run time."""
+"""Who may import whom (docs/architecture.md): read from the source, and seen at run time."""
 
-import ast
 import os
 import subprocess
 import sys
 from pathlib import Path
 
+import architecture
 import pytest
 
-SOURCE = Path(__file__).resolve().parents[1] / "common"
-PACKAGE = SOURCE / "cotenant"
-ROOMS = sorted(path.name for path in PACKAGE.iterdir() if (path / "__init__.py").exists())
-PURE = ("suite", "machine", "isolation", "protocol", "datasets", "stats", "results")
+SOURCE = architecture.PACKAGE.parent
+PACKAGE = architecture.PACKAGE
+LAYER = {room: layer for layer, rooms in enumerate(architecture.LAYERS) for room in rooms}
 HEAVY = ("torch", "numpy", "scipy", "rich", "polars")
-# The ground: what every room may use.
-COMMON = {"checkout", "errors", "finding", "procfs", "text"}
-
-
-def imported(path: Path) -> set[str]:
-    """Return the modules a file imports, anywhere in it, and what it takes from packages."""
-    found: set[str] = set()
-    for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.Import):
-            found |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, f"{path} has a relative import"
-            assert node.module is not None
-            found |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
-    return found
-
-
-def rooms_of(room: str) -> set[str]:
-    """Return the parts of cotenant that a room imports, itself left out."""
-    modules = set().union(*(imported(path) for path in (PACKAGE / room).rglob("*.py")))
-    parts = {module.split(".")[1] for module in modules if module.startswith("cotenant.")}
-    return {part for part in parts if part in ROOMS or (PACKAGE / f"{part}.py").exists()} - {room} - COMMON
+REPORTS = ("report", "compare", "history", "mlbench_report", "export")
+"""The commands that read records: nothing of a launch is needed for that."""
 
 
 def outside(path: Path) -> set[str]:
-    return {module.partition(".")[0] for module in imported(path)} - {"cotenant"}
+    return {module.partition(".")[0] for module in architecture.imported(path)} - {"cotenant"}
 
 
-def test_the_rooms_are_found() -> None:
-    assert {*PURE, "launch", "bench", "report", "findings", "commands"} <= set(ROOMS)
-    assert "protocol" in rooms_of("launch")
+def test_the_arrows_are_those_of_the_source() -> None:
+    arrows = architecture.arrows_between_rooms()
+    assert {room for arrow in arrows for room in arrow} == LAYER.keys()
+    assert ("launch", "protocol") in arrows
     assert "torch" in set().union(*(outside(path) for path in (PACKAGE / "bench").rglob("*.py")))
 
 
-@pytest.mark.parametrize("room", PURE)
-def test_a_pure_room_knows_nothing_of_launching(room: str) -> None:
-    assert not rooms_of(room) & {"launch", "commands", "cli", "bench", "report"}
+def test_arrows_run_downwards_only() -> None:
+    """So records know no rules, slices no findings' rules, benchmarks no launch, and nobody the commands."""
+    arrows = architecture.arrows_between_rooms()
+    assert [arrow for arrow in arrows if LAYER[arrow[0]] >= LAYER[arrow[1]]] == []
 
 
-def test_the_report_knows_results_findings_and_stats_only() -> None:
-    assert rooms_of("report") <= {"results", "findings", "stats"}
+def test_a_benchmark_does_not_plan_slices() -> None:
+    assert ("bench", "isolation") not in architecture.arrows_between_rooms()
 
 
-def test_records_and_slices_know_no_rules() -> None:
-    assert "results" in rooms_of("findings")
-    assert "isolation" in rooms_of("findings")
-    for room in ("results", "isolation", "machine", "stats"):
-        assert "findings" not in rooms_of(room)
-
-
-def test_a_benchmark_knows_the_protocol_and_never_the_launch() -> None:
-    assert "protocol" in rooms_of("bench")
-    assert not rooms_of("bench") & {"launch", "commands", "cli", "isolation", "report"}
-
-
-def test_nobody_but_the_command_line_imports_the_commands() -> None:
-    assert [room for room in ROOMS if rooms_of(room) & {"commands", "cli"}] == []
+@pytest.mark.parametrize("command", REPORTS)
+def test_a_command_that_reads_records_does_not_know_the_launch(command: str) -> None:
+    modules = architecture.imported(PACKAGE / "commands" / f"{command}.py")
+    assert {name for name in modules if name.startswith("cotenant.launch")} == set()
 
 
 def test_the_protocol_needs_the_standard_library_only() -> None:
-    assert rooms_of("protocol") == set()
+    assert {target for source, target in architecture.arrows_between_rooms() if source == "protocol"} <= {"ground"}
     for path in (PACKAGE / "protocol").rglob("*.py"):
         assert outside(path) <= sys.stdlib_module_names
 
