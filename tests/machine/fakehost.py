@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, TypeVar
+from typing import Any
 
 from cotenant.procfs import format_list
-
-_T = TypeVar("_T")
 
 
 def write(root: Path, files: dict[str, object]) -> Path:
@@ -76,6 +74,55 @@ class Board:
     """By the power limit, by heat."""
 
 
+def unsupported(*asked: object) -> Any:
+    raise NVMLError("Not Supported")
+
+
+def known(value: Any) -> Any:
+    """What a board that knows it says, and an error of one that does not."""
+    return unsupported() if value is None else value
+
+
+def mig_mode(board: Board) -> list[int]:
+    if not board.mig and board.mig_pending is None:
+        unsupported()
+    return [int(board.mig), int(board.mig if board.mig_pending is None else board.mig_pending)]
+
+
+def uncorrected_errors(board: Board, kind: int, counter: int) -> Any:
+    assert (kind, counter) == (1, 0), "uncorrected errors since the last reboot"
+    return known(board.errors)
+
+
+def users(processes: Sequence[tuple[int, int | None]]) -> list[SimpleNamespace]:
+    return [SimpleNamespace(pid=pid, usedGpuMemory=memory) for pid, memory in processes]
+
+
+ANSWERS: dict[str, Callable[..., Any]] = {
+    "PciInfo": lambda board: SimpleNamespace(busId=board.bus),
+    "Name": lambda board: board.name,
+    "UUID": lambda board: board.uuid,
+    "MemoryInfo": lambda board: SimpleNamespace(total=known(board.memory)),
+    "MigMode": mig_mode,
+    "MaxMigDeviceCount": lambda board: 7,
+    "MigDeviceHandleByIndex": lambda board, number: known(dict(enumerate(board.parts)).get(number)),
+    "PersistenceMode": lambda board: int(board.persistent),
+    "EccMode": lambda board: [int(known(board.ecc))] * 2,
+    "TotalEccErrors": uncorrected_errors,
+    "RemappedRows": lambda board: [0, 0, int(board.repair_pending), 0],
+    "RetiredPagesPendingStatus": unsupported,
+    "ComputeMode": lambda board: board.mode,
+    "PowerManagementLimit": lambda board: known(board.limit_mw),
+    "PowerManagementDefaultLimit": lambda board: board.default_mw,
+    "CurrentClocksThrottleReasons": lambda board: board.reasons,
+    "ComputeRunningProcesses": lambda board: users(board.running),
+    "MPSComputeRunningProcesses": lambda board: users(board.served),
+    "GraphicsRunningProcesses": unsupported,
+    "ViolationStatus": lambda board, policy: SimpleNamespace(violationTime=known(board.slowed_ns)[policy]),
+}
+"""What a board answers to nvmlDeviceGet... of pynvml."""
+
+
 @dataclass
 class FakeNvml:
     """The functions of pynvml that are asked, answering for invented boards."""
@@ -104,77 +151,5 @@ class FakeNvml:
             raise NVMLError("GPU is lost")
         return self.boards[index]
 
-    def nvmlDeviceGetPciInfo(self, board: Board) -> SimpleNamespace:  # noqa: N802
-        return SimpleNamespace(busId=board.bus)
-
-    def nvmlDeviceGetName(self, board: Board) -> str | bytes:  # noqa: N802
-        return board.name
-
-    def nvmlDeviceGetUUID(self, board: Board) -> str:  # noqa: N802
-        return board.uuid
-
-    def nvmlDeviceGetMemoryInfo(self, board: Board) -> SimpleNamespace:  # noqa: N802
-        if board.memory is None:
-            raise NVMLError("Not Supported")
-        return SimpleNamespace(total=board.memory)
-
-    def nvmlDeviceGetMigMode(self, board: Board) -> list[int]:  # noqa: N802
-        if not board.mig and board.mig_pending is None:
-            raise NVMLError("Not Supported")
-        pending = board.mig if board.mig_pending is None else board.mig_pending
-        return [int(board.mig), int(pending)]
-
-    def nvmlDeviceGetMaxMigDeviceCount(self, board: Board) -> int:  # noqa: N802
-        return 7
-
-    def nvmlDeviceGetMigDeviceHandleByIndex(self, board: Board, number: int) -> Board:  # noqa: N802
-        if number >= len(board.parts):
-            raise NVMLError("Not Found")
-        return board.parts[number]
-
-    def nvmlDeviceGetPersistenceMode(self, board: Board) -> int:  # noqa: N802
-        return int(board.persistent)
-
-    def nvmlDeviceGetEccMode(self, board: Board) -> list[int]:  # noqa: N802
-        return [int(told(board.ecc))] * 2
-
-    def nvmlDeviceGetTotalEccErrors(self, board: Board, kind: int, counter: int) -> int:  # noqa: N802
-        assert (kind, counter) == (1, 0), "uncorrected errors since the last reboot"
-        return told(board.errors)
-
-    def nvmlDeviceGetRemappedRows(self, board: Board) -> list[int]:  # noqa: N802
-        return [0, 0, int(board.repair_pending), 0]
-
-    def nvmlDeviceGetRetiredPagesPendingStatus(self, board: Board) -> int:  # noqa: N802
-        raise NVMLError("Not Supported")
-
-    def nvmlDeviceGetComputeMode(self, board: Board) -> int:  # noqa: N802
-        return board.mode
-
-    def nvmlDeviceGetPowerManagementLimit(self, board: Board) -> int:  # noqa: N802
-        return told(board.limit_mw)
-
-    def nvmlDeviceGetPowerManagementDefaultLimit(self, board: Board) -> int:  # noqa: N802
-        return board.default_mw
-
-    def nvmlDeviceGetCurrentClocksThrottleReasons(self, board: Board) -> int:  # noqa: N802
-        return board.reasons
-
-    def nvmlDeviceGetComputeRunningProcesses(self, board: Board) -> list[SimpleNamespace]:  # noqa: N802
-        return [SimpleNamespace(pid=pid, usedGpuMemory=memory) for pid, memory in board.running]
-
-    def nvmlDeviceGetMPSComputeRunningProcesses(self, board: Board) -> list[SimpleNamespace]:  # noqa: N802
-        return [SimpleNamespace(pid=pid, usedGpuMemory=memory) for pid, memory in board.served]
-
-    def nvmlDeviceGetGraphicsRunningProcesses(self, board: Board) -> list[SimpleNamespace]:  # noqa: N802
-        raise NVMLError("Not Supported")
-
-    def nvmlDeviceGetViolationStatus(self, board: Board, policy: int) -> SimpleNamespace:  # noqa: N802
-        return SimpleNamespace(referenceTime=0, violationTime=told(board.slowed_ns)[policy])
-
-
-def told(value: _T | None) -> _T:
-    """What a board that knows it says, and an error of one that does not."""
-    if value is None:
-        raise NVMLError("Not Supported")
-    return value
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        return ANSWERS[name.removeprefix("nvmlDeviceGet")]

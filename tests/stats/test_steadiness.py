@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from cotenant.stats.steadiness import drift, mann_kendall, outliers, slow_start, theil_sen
+from cotenant.stats.steadiness import Spikes, drift, mann_kendall, outliers, slow_start, spikes, theil_sen
 
 values = st.lists(st.floats(0.1, 100).map(lambda one: round(one, 1)), min_size=2, max_size=30)
 
@@ -123,3 +123,37 @@ def test_in_any_order_a_slow_start_is_as_rare_as_it_says() -> None:
     rng = np.random.default_rng(3)
     found = sum(bool(slow_start(list(rng.normal(10, 1, 20)))) for _ in range(3000))
     assert found / 3000 < 0.012
+
+
+STEADY = [1.0 + index % 5 / 100 for index in range(20)]
+WAITS = [0.1] * 20
+
+
+def with_one(value: float, wait: float) -> Spikes:
+    return spikes([*STEADY, value], [*WAITS, wait])
+
+
+@pytest.mark.parametrize(
+    ("value", "wait", "found"),
+    [
+        (3.0, 0.1, Spikes((), (20,))),
+        (3.0, 2.0, Spikes((20,), ())),
+        (3.0, 1.2, Spikes((20,), ())),
+        (3.0, 1.0, Spikes((), (20,))),
+        (0.2, 0.0, Spikes((), (20,))),
+        (1.1, 0.2, Spikes((), ())),
+    ],
+    ids=["work", "input", "mostly input", "mostly work", "too fast", "near"],
+)
+def test_a_spike_belongs_to_what_took_its_time(value: float, wait: float, found: Spikes) -> None:
+    assert with_one(value, wait) == found
+
+
+def test_a_thousandth_is_no_spike_however_steady_the_rest() -> None:
+    steady = [1.0 + index % 5 / 1e7 for index in range(20)]
+    assert spikes([*steady, 1.009], [0.0] * 21) == Spikes((), ())
+    assert spikes([*steady, 1.011], [0.0] * 21) == Spikes((), (20,))
+
+
+def test_nothing_has_no_spikes() -> None:
+    assert spikes([], []) == Spikes((), ())
