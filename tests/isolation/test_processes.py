@@ -95,7 +95,7 @@ def test_what_cannot_be_killed_is_named(run: str, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(signal, "pidfd_send_signal", refuse)
     with (
         sleeper(environment(run)) as process,
-        pytest.raises(NotIsolatedError, match=rf"processes \[{process.pid}\] of run {run} cannot be killed"),
+        pytest.raises(NotIsolatedError, match=rf"processes {process.pid} of run {run} cannot be killed"),
     ):
         kill_marked(run)
 
@@ -254,6 +254,6 @@ def test_many_are_waited_for_while_they_become_fewer(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(processes, "children", lambda: left.pop(0))
     monkeypatch.setattr(processes, "_is_older", lambda pid, ticks: False)
     monkeypatch.setattr(os, "kill", lambda pid, number: None)
-    with pytest.raises(NotIsolatedError, match=r"processes \[9\], which tenants left, cannot be killed"):
+    with pytest.raises(NotIsolatedError, match=r"processes 9, which tenants left, cannot be killed"):
         processes.end_orphans(set(), 0)
     assert left == []

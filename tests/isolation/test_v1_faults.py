@@ -176,7 +176,7 @@ def test_processes_that_survive_are_named(kernel: FakeKernel, monkeypatch: pytes
     live = opened(kernel).create(PLANNED)
     for file in live.entry.procs_files:
         file.write_text("4000001\n4000002\n")
-    with pytest.raises(NotIsolatedError, match=r"processes \[4000001, 4000002\] in .*/memory/.*/t0 cannot be killed"):
+    with pytest.raises(NotIsolatedError, match=r"processes 4000001, 4000002 in .*/memory/.*/t0 cannot be killed"):
         live.kill()
     assert set(killed) == {4000001, 4000002}
     assert (kernel.root / "freezer" / BASE / str(RunName()) / "t0/freezer.state").read_text().strip() == "THAWED"

@@ -319,7 +319,7 @@ def test_processes_that_survive_are_named(v2_kernel: FakeV2, monkeypatch: pytest
     at = run_of(v2_kernel) / "t0"
     v2_kernel.lacks("cgroup.kill")
     v2_kernel.enter(at, 4000001, 4000002)
-    with pytest.raises(NotIsolatedError, match=r"processes \[4000001, 4000002\] in .*/t0 cannot be killed"):
+    with pytest.raises(NotIsolatedError, match=r"processes 4000001, 4000002 in .*/t0 cannot be killed"):
         live.kill()
     assert set(killed) == {4000001, 4000002}
     assert (at / "cgroup.freeze").read_text().strip() == "0"

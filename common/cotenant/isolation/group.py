@@ -11,8 +11,9 @@ from pathlib import Path
 
 from cotenant.isolation import cgroupfs
 from cotenant.isolation.backend import NotIsolatedError
-from cotenant.isolation.processes import KILL_WAIT_S, KillWait, listed
+from cotenant.isolation.processes import KILL_WAIT_S, KillWait
 from cotenant.machine.limits import V2
+from cotenant.text import listed
 
 FREEZE_WAIT_S = 0.1
 AT_ONCE_S = 0.1
@@ -55,7 +56,7 @@ class Group:
                 self._kill_frozen()
                 self._ended()
             if wait.is_due() and not wait.goes_on(pids := self.pids()):
-                raise NotIsolatedError(f"processes {listed(pids)} in {self._place} cannot be killed")
+                raise NotIsolatedError(f"processes {listed(sorted(pids))} in {self._place} cannot be killed")
 
     def kill_at_once(self) -> bool:
         """Have the kernel kill all, those being forked included: Linux 5.14 can, in a v2 cgroup."""

@@ -6,7 +6,6 @@ import contextlib
 import os
 import stat
 from collections.abc import Set
-from dataclasses import dataclass
 from pathlib import Path
 
 from cotenant.isolation.backend import Location
@@ -25,14 +24,6 @@ def clear(location: Location, run: str) -> None:
         Tree(Path(v2["top"]), Path(v2["home"])).clear_run(run)
 
 
-@dataclass(frozen=True, slots=True)
-class SharedFiles:
-    """How many files, and what memory they hold."""
-
-    files: int = 0
-    memory_bytes: int = 0
-
-
 def shared_files(root: Path = SHM) -> dict[tuple[int, int], int]:
     """Return the bytes of every file of this user in /dev/shm by its device and inode."""
     sizes: dict[tuple[int, int], int] = {}
@@ -45,7 +36,7 @@ def shared_files(root: Path = SHM) -> dict[tuple[int, int], int]:
     return sizes
 
 
-def new_shared_files(before: Set[tuple[int, int]], root: Path = SHM) -> SharedFiles:
-    """Return what is new in /dev/shm and holds memory: tenants that share it with the machine may have left it."""
+def new_shared_files(before: Set[tuple[int, int]], root: Path = SHM) -> dict[str, int] | None:
+    """Return what is new in /dev/shm and holds memory, as records keep it: tenants who share it may have left it."""
     sizes = [size for file, size in shared_files(root).items() if size and file not in before]
-    return SharedFiles(len(sizes), sum(sizes))
+    return {"files": len(sizes), "memory_bytes": sum(sizes)} if sizes else None

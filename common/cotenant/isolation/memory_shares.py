@@ -7,6 +7,7 @@ from typing import Literal
 
 from cotenant.errors import CotenantError
 from cotenant.machine.topology import Machine
+from cotenant.text import gib
 
 Mems = Literal["local", "all"]
 Nodes = tuple[int, ...]
@@ -16,9 +17,9 @@ _RESERVE_BYTES = 1 << 30
 _RESERVE_PERCENT = 3
 
 
-def reserve_of(machine: Machine, asked: int | None) -> int:
-    """Return the bytes kept from tenants: as asked, else 3 % and at least 1 GiB. Raises CotenantError."""
-    reserve = max(_RESERVE_BYTES, machine.memory_bytes * _RESERVE_PERCENT // 100) if asked is None else asked
+def reserve_of(machine: Machine, requested: int | None) -> int:
+    """Return the bytes kept from tenants: as requested, else 3 % and at least 1 GiB. Raises CotenantError."""
+    reserve = max(_RESERVE_BYTES, machine.memory_bytes * _RESERVE_PERCENT // 100) if requested is None else requested
     if not 0 <= reserve < machine.memory_bytes:
         raise CotenantError(
             f"A reserve of {gib(reserve)} does not fit {gib(machine.memory_bytes)} of memory.",
@@ -65,16 +66,11 @@ def equal_share(machine: Machine, nodes_of: Sequence[Nodes], reserve: int) -> in
     return memory
 
 
-def gib(size_bytes: int) -> str:
-    """Return `11.27 GiB`."""
-    return f"{size_bytes / (1 << 30):.2f} GiB"
-
-
 def _unions(nodes_of: Iterable[Nodes]) -> set[frozenset[int]]:
     """Return the sets of nodes, and every union of some that overlap one another."""
     sets = {frozenset(nodes) for nodes in nodes_of}
-    found, new = set(sets), set(sets)
+    unions, new = set(sets), set(sets)
     while new:
-        new = {one | other for one in new for other in sets if one & other} - found
-        found |= new
-    return found
+        new = {union | other for union in new for other in sets if union & other} - unions
+        unions |= new
+    return unions

@@ -11,10 +11,11 @@ from typing import Literal
 from cotenant.errors import CotenantError
 from cotenant.finding import Finding
 from cotenant.isolation.assignment import Cpus, assign, cores_by_node, mixtures
-from cotenant.isolation.memory_shares import Mems, equal_share, gib, memory_nodes, reserve_of
+from cotenant.isolation.memory_shares import Mems, equal_share, memory_nodes, reserve_of
 from cotenant.machine.accelerators import Accelerator
 from cotenant.machine.topology import Machine, Processor
 from cotenant.procfs import format_list
+from cotenant.text import gib, many
 
 Policy = Literal["cores", "contiguous"]
 Devices = tuple[Accelerator, ...]
@@ -228,7 +229,7 @@ def _device_findings(machine: Machine, slices: Sequence[Slice], idle: Sequence[A
         yield Finding(
             "devices_shared",
             "warning",
-            f"{len(slices)} tenants share {total} device{'s' if total > 1 else ''} in turn.",
+            f"{len(slices)} tenants share {many(total, 'device')} in turn.",
             f"Use --users {total} for a device each.",
         )
     if idle:
@@ -269,10 +270,10 @@ def _partition_findings(machine: Machine, slices: Sequence[Slice]) -> Iterator[F
 
 
 def _mixture_findings(machine: Machine, slices: Sequence[Slice]) -> Iterator[Finding]:
-    found = mixtures(machine.processors, [slice_.processors for slice_ in slices])
-    if all(mixture == found[0] for mixture in found):
+    by_tenant = mixtures(machine.processors, [slice_.processors for slice_ in slices])
+    if all(mixture == by_tenant[0] for mixture in by_tenant):
         return
-    unequal = len({mixture.total() for mixture in found}) > 1
+    unequal = len({mixture.total() for mixture in by_tenant}) > 1
     yield Finding(
         "cores_uneven",
         "warning",

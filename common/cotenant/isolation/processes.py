@@ -18,10 +18,10 @@ from cotenant.isolation.backend import NotIsolatedError
 from cotenant.isolation.runs import RunName
 from cotenant.procfs import numbered, parent_of, start_ticks
 from cotenant.protocol.messages import REAPER_VARIABLE, RUN_VARIABLE, TENANT_VARIABLE
+from cotenant.text import listed
 
 KILL_WAIT_S = 5.0
 REAPER_WAIT_S = 10.0
-NAMED = 8
 PR_SET_CHILD_SUBREAPER = 36
 
 
@@ -46,12 +46,6 @@ class KillWait:
         return fewer
 
 
-def listed(pids: Collection[int]) -> str:
-    """Return `[1, 2]`, or the first few of many."""
-    first = sorted(pids)[:NAMED]
-    return f"{first}" + (f" and {len(pids) - NAMED} more" if len(pids) > NAMED else "")
-
-
 def marked(run: str, tenant: int | None = None) -> list[int]:
     """Return the living processes, but not this one, that carry the marker of `run`, or of one tenant of it."""
     markers = _markers(run, tenant)
@@ -64,13 +58,13 @@ def kill_marked(run: str, tenant: int | None = None) -> None:
     In the middle of an exec a process has no environment for a moment, so nobody is found twice before it counts.
     """
     deadline = time.monotonic() + KILL_WAIT_S
-    found: list[int] | None = None
-    while (pids := marked(run, tenant)) or found != []:
+    before: list[int] | None = None
+    while (pids := marked(run, tenant)) or before != []:
         for pid in pids:
             _kill(pid, _markers(run, tenant))
         if pids and time.monotonic() > deadline:
-            raise NotIsolatedError(f"processes {pids} of run {run} cannot be killed")
-        found = pids
+            raise NotIsolatedError(f"processes {listed(pids)} of run {run} cannot be killed")
+        before = pids
         time.sleep(0.005)
 
 
@@ -115,7 +109,7 @@ def end_orphans(own: set[int], since_ticks: int) -> None:
                 os.kill(pid, signal.SIGKILL)
                 os.waitpid(pid, os.WNOHANG)
         if wait.is_due() and not wait.goes_on(orphans):
-            raise NotIsolatedError(f"processes {listed(orphans)}, which tenants left, cannot be killed")
+            raise NotIsolatedError(f"processes {listed(sorted(orphans))}, which tenants left, cannot be killed")
         time.sleep(0.002)
 
 

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import resource
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from cotenant.isolation import cgroupfs
-from cotenant.isolation.backend import NotIsolatedError, ReadBack, SliceEntry
+from cotenant.isolation.backend import Backend, LiveSlice, NotIsolatedError, ReadBack
 from cotenant.isolation.entry import entry_of
 from cotenant.isolation.group import Group
 from cotenant.isolation.plan import Slice
+from cotenant.isolation.runs import RunName
 from cotenant.procfs import format_list, numbered, read_text, status_of
 
 PIDS_MAX = 16384
@@ -21,7 +23,7 @@ KEPT_BACK = 0.1
 STALLS = ("cpu", "memory", "io")
 
 
-class CgroupSlice:
+class CgroupSlice(LiveSlice):
     """One tenant of one launch lives here. Made whole by its backend, or not at all."""
 
     def __init__(self, group: Group, slice_: Slice, set_affinity: bool = False) -> None:
@@ -29,7 +31,7 @@ class CgroupSlice:
         self._slice = slice_
         self._pids_max = PIDS_MAX
         procs_files = tuple(directory / "cgroup.procs" for directory in group.directories)
-        self.entry: SliceEntry = entry_of(slice_, procs_files, set_affinity)
+        self.entry = entry_of(slice_, procs_files, set_affinity)
 
     def verify(self) -> ReadBack:
         try:
@@ -43,6 +45,10 @@ class CgroupSlice:
                     f"tenant {self._slice.tenant} was planned with {what} {planned}, but {place} holds {actual}"
                 )
         return back
+
+    def make(self) -> None:
+        """Make it with every limit before anything can enter. Raises OSError, or ValueError."""
+        raise NotImplementedError
 
     def kill(self) -> None:
         self._group.kill()
@@ -70,18 +76,57 @@ class CgroupSlice:
         yield "processes", back.pids_max, str(self._pids_max), pids
 
 
-def number(path: Path) -> int | None:
-    """Return the number that a file holds; None where it cannot be counted here: no reading ever fails a launch."""
-    try:
-        return int(cgroupfs.read(path))
-    except (OSError, ValueError):
-        return None
+class CgroupBackend(Backend):
+    """What the backends v1 and v2 have in common: a run is opened, gets its slices, and is closed."""
+
+    _run: RunName | None = None
+
+    def open(self, run: RunName) -> None:
+        """Sweep dead runs and make the parent of this run's slices. Raises NotIsolatedError."""
+        self.sweep()
+        self._run = run
+        try:
+            self._make_run(str(run))
+        except OSError as error:
+            with contextlib.suppress(NotIsolatedError):
+                self.close()
+            raise NotIsolatedError(f"the parent of this run's slices cannot be made: {error}") from error
+
+    def create(self, slice_: Slice) -> CgroupSlice:
+        assert self._run is not None
+        live = self._slice(f"{self._run}/t{slice_.tenant}", slice_)
+        try:
+            live.make()
+        except (OSError, ValueError) as error:
+            # What cannot be removed now is close's business; the reason is what counts.
+            if not isinstance(error, FileExistsError):
+                with contextlib.suppress(NotIsolatedError):
+                    live.remove()
+            raise NotIsolatedError(f"the slice of tenant {slice_.tenant} cannot be made: {error}") from error
+        return live
+
+    def close(self) -> None:
+        if self._run is not None:
+            self.clear_run(str(self._run))
+            self._run = None
+
+    def clear_run(self, run: str) -> None:
+        """Kill everything in a run and remove it. Raises NotIsolatedError."""
+        raise NotImplementedError
+
+    def _make_run(self, run: str) -> None:
+        """Make the parent of a run's slices. Raises OSError."""
+        raise NotImplementedError
+
+    def _slice(self, path: str, slice_: Slice) -> CgroupSlice:
+        """Return the slice at a path below the base, of which nothing is made yet."""
+        raise NotImplementedError
 
 
-def field(path: Path, name: str) -> int | None:
-    """Return the number beside `name` in a file of `name value` lines; None where it cannot be counted here."""
+def count(path: Path, name: str | None = None) -> int | None:
+    """Return the number in a file, or that beside `name`; None where it is not counted: no reading fails a launch."""
     try:
-        return cgroupfs.field(path, name)
+        return int(cgroupfs.read(path)) if name is None else cgroupfs.field(path, name)
     except (OSError, ValueError):
         return None
 
@@ -106,9 +151,9 @@ def throttled(stats: Iterable[Path], name: str, unit_ns: int) -> tuple[int | Non
 
     `name` is the field of the time, in units of `unit_ns`. A cgroup without a quota, or its controller, counts none.
     """
-    readings = [(field(path, name), field(path, "nr_throttled")) for path in stats]
-    units = [time for time, _ in readings if time is not None]
-    times = [count for _, count in readings if count is not None]
+    readings = [(count(path, name), count(path, "nr_throttled")) for path in stats]
+    units = [units for units, _ in readings if units is not None]
+    times = [times for _, times in readings if times is not None]
     return sum(units) * unit_ns if units else None, sum(times) if times else None
 
 

@@ -13,11 +13,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from cotenant.isolation import cgroupfs, slices
-from cotenant.isolation.backend import Counters, Location, NotIsolatedError, ReadBack, Refusal
+from cotenant.isolation.backend import Counters, Location, ReadBack, Refusal
 from cotenant.isolation.group import V1Group
 from cotenant.isolation.plan import Slice
-from cotenant.isolation.runs import OURS, RunName, checked_base, default_base, runs_below
-from cotenant.isolation.slices import CgroupSlice, pids_share
+from cotenant.isolation.runs import OURS, checked_base, default_base, runs_below
+from cotenant.isolation.slices import CgroupBackend, CgroupSlice, pids_share
 from cotenant.machine.limits import V2
 from cotenant.procfs import format_list
 
@@ -96,10 +96,7 @@ class V1Slice(CgroupSlice):
 
     def _counted(self, controller: str, file: str, name: str | None = None) -> int | None:
         """Return the number in a file, or that beside `name`; None where it is not counted here."""
-        if controller not in self._at:
-            return None
-        path = self._at[controller] / file
-        return slices.number(path) if name is None else slices.field(path, name)
+        return slices.count(self._at[controller] / file, name) if controller in self._at else None
 
     def _throttles(self) -> Iterable[Path]:
         """Return the `cpu.stat` of every quota on the slice: `cpu` and `cpuacct` may be mounted together."""
@@ -109,7 +106,7 @@ class V1Slice(CgroupSlice):
         return [directory / "cpu.stat" for directory in self._quotas]
 
 
-class V1:
+class V1(CgroupBackend):
     """Slices in the v1 hierarchies at `mounts`: controller -> where our base lies, the mount point as a rule."""
 
     name = "v1"
@@ -128,53 +125,18 @@ class V1:
         }
         if V2 in mounts and self._admits_twins(mounts[V2]):
             self._mounts[V2] = mounts[V2]
-        self._run: RunName | None = None
-        held = {"swap": self._holds_swap(), "pids": self._has("pids")}
-        self.unenforced: tuple[str, ...] = tuple(what for what, holds in held.items() if not holds)
+        memory = self._mounts.get("memory")
+        holds_swap = memory is not None and (memory / "memory.memsw.limit_in_bytes").exists()
+        held = {"swap": holds_swap, "pids": "pids" in self._mounts}
+        self.unenforced = tuple(what for what, holds in held.items() if not holds)
 
     def probe(self) -> Refusal | None:
         for name in NEEDED:
-            if not self._has(name):
+            if name not in self._mounts:
                 return Refusal(f"the v1 controller {name} is not mounted")
             if reason := self._refusal(self._mounts[name]):
                 return Refusal(reason, SETUP)
         return None
-
-    def open(self, run: RunName) -> None:
-        """Make the run's directories and sweep dead runs. Raises NotIsolatedError."""
-        self.sweep()
-        self._run = run
-        try:
-            group = self._group(str(run))
-            for directory in group.directories:
-                try:
-                    self._make_run(directory)
-                except FileNotFoundError:  # The base went with its last run while we looked.
-                    self._make_run(directory)
-            _inherit_cpuset(group.at["cpuset"].parent)
-            _inherit_cpuset(group.at["cpuset"])
-        except OSError as error:
-            with contextlib.suppress(NotIsolatedError):
-                self.close()
-            raise NotIsolatedError(f"the parent of this run's slices cannot be made: {error}") from error
-
-    def create(self, slice_: Slice) -> V1Slice:
-        assert self._run is not None
-        group = self._group(f"{self._run}/t{slice_.tenant}")
-        live = V1Slice(group, slice_, self._quotas)
-        try:
-            live.make()
-        except (OSError, ValueError) as error:
-            # What cannot be removed now is close's business; the reason is what counts.
-            with contextlib.suppress(NotIsolatedError):
-                group.remove()
-            raise NotIsolatedError(f"the slice of tenant {slice_.tenant} cannot be made: {error}") from error
-        return live
-
-    def close(self) -> None:
-        if self._run is not None:
-            self.clear_run(str(self._run))
-            self._run = None
 
     def location(self) -> Location:
         return {"v1": {"mounts": {name: str(path) for name, path in self._mounts.items()}, "base": self._base}}
@@ -204,7 +166,20 @@ class V1:
                 with contextlib.suppress(OSError):
                     base.rmdir()
 
-    def _make_run(self, directory: Path) -> None:
+    def _make_run(self, run: str) -> None:
+        group = self._group(run)
+        for directory in group.directories:
+            try:
+                self._make_directory(directory)
+            except FileNotFoundError:  # The base went with its last run while we looked.
+                self._make_directory(directory)
+        _inherit_cpuset(group.at["cpuset"].parent)
+        _inherit_cpuset(group.at["cpuset"])
+
+    def _slice(self, path: str, slice_: Slice) -> V1Slice:
+        return V1Slice(self._group(path), slice_, self._quotas)
+
+    def _make_directory(self, directory: Path) -> None:
         """Make a run's directory, and the base where that is ours to make."""
         if self._is_ours():
             with contextlib.suppress(FileExistsError):
@@ -232,12 +207,6 @@ class V1:
     def _admits_twins(self, mount: Path) -> bool:
         """Whether a shim from anywhere may join a twin: in v2 that takes the right to write above both places."""
         return self._refusal(mount) is None and os.access(mount / "cgroup.procs", os.W_OK)
-
-    def _has(self, controller: str) -> bool:
-        return controller in self._mounts
-
-    def _holds_swap(self) -> bool:
-        return self._has("memory") and (self._mounts["memory"] / "memory.memsw.limit_in_bytes").exists()
 
 
 def _inherit_cpuset(level: Path) -> None:

@@ -15,8 +15,8 @@ from cotenant.isolation import cgroupfs, slices
 from cotenant.isolation.backend import Counters, Location, NotIsolatedError, ReadBack, Refusal
 from cotenant.isolation.group import V2Group
 from cotenant.isolation.plan import Slice
-from cotenant.isolation.runs import OURS, RunName, checked_base, default_base
-from cotenant.isolation.slices import CgroupSlice, pids_share
+from cotenant.isolation.runs import OURS, checked_base, default_base
+from cotenant.isolation.slices import CgroupBackend, CgroupSlice, pids_share
 from cotenant.isolation.v2tree import ESSENTIAL, NEEDED, Tree, controllers, described, homes, is_marked, systemd_runs
 from cotenant.machine.limits import Mounts
 from cotenant.machine.virtual import batch_system
@@ -61,27 +61,27 @@ class V2Slice(CgroupSlice):
 
     def counters(self) -> Counters:
         at = self._directory
-        used_us = slices.field(at / "cpu.stat", "usage_usec")
+        used_us = slices.count(at / "cpu.stat", "usage_usec")
         throttled_ns, throttled_times = slices.throttled(cgroupfs.above(at, "cpu.stat"), "throttled_usec", 1000)
         return Counters(
             processor_ns=None if used_us is None else used_us * 1000,
             throttled_ns=throttled_ns,
             throttled_times=throttled_times,
             **slices.stalls(at),
-            memory_peak_bytes=slices.number(at / "memory.peak"),
-            pids=slices.number(at / "pids.current"),
-            pids_peak=slices.number(at / "pids.peak"),
-            pids_refused=slices.field(at / "pids.events", "max"),
-            oom_events=slices.field(at / "memory.events", "oom"),
+            memory_peak_bytes=slices.count(at / "memory.peak"),
+            pids=slices.count(at / "pids.current"),
+            pids_peak=slices.count(at / "pids.peak"),
+            pids_refused=slices.count(at / "pids.events", "max"),
+            oom_events=slices.count(at / "memory.events", "oom"),
             oom_kills=self.oom_kills(),
-            oom_group_kills=slices.field(at / "memory.events", "oom_group_kill"),
+            oom_group_kills=slices.count(at / "memory.events", "oom_group_kill"),
         )
 
     def oom_kills(self) -> int | None:
-        return slices.field(self._directory / "memory.events", "oom_kill")
+        return slices.count(self._directory / "memory.events", "oom_kill")
 
     def memory_used_bytes(self) -> int | None:
-        return slices.number(self._directory / "memory.current")
+        return slices.count(self._directory / "memory.current")
 
     def _read_back(self) -> ReadBack:
         """Ask for what holds: a file may accept what its parent does not grant."""
@@ -109,7 +109,7 @@ class V2Slice(CgroupSlice):
         cgroupfs.write(self._directory / name, text)
 
 
-class V2:
+class V2(CgroupBackend):
     """Slices in the v2 hierarchy, below our own cgroup, or below `base`, a path below its mount point."""
 
     name = "v2"
@@ -120,7 +120,6 @@ class V2:
         self._mount = mounts.v2
         self._tree = _tree(mounts, base if base is None else checked_base(base))
         self._oom_group = on_oom == "group"
-        self._run: RunName | None = None
         self._controllers: frozenset[str] = frozenset()
         self.unenforced: tuple[str, ...] = ()
         if self._tree is not None:
@@ -135,40 +134,9 @@ class V2:
         except OSError as error:
             return Refusal(f"our own cgroup cannot be read: {error}", SETUP)
 
-    def open(self, run: RunName) -> None:
-        """Make the run's cgroup and sweep dead runs. Raises NotIsolatedError."""
-        assert self._tree is not None
-        self.sweep()
-        self._run = run
-        try:
-            handed = self._tree.raise_run(str(run))
-            if lost := self._controllers & set(NEEDED) - handed:
-                raise NotIsolatedError(f"{self._tree.top} no longer hands down the controller {min(lost)}")
-            self._hold(self._tree.run(str(run)), handed)
-        except OSError as error:
-            with contextlib.suppress(NotIsolatedError):
-                self.close()
-            raise NotIsolatedError(f"the parent of this run's slices cannot be made: {error}") from error
-
-    def create(self, slice_: Slice) -> V2Slice:
-        assert self._run is not None
-        assert self._tree is not None
-        directory = self._tree.run(str(self._run)) / f"t{slice_.tenant}"
-        live = V2Slice(directory, slice_, self._controllers, self._oom_group)
-        try:
-            live.make()
-        except (OSError, ValueError) as error:
-            # What cannot be removed now is close's business; the reason is what counts.
-            if not isinstance(error, FileExistsError):
-                with contextlib.suppress(NotIsolatedError):
-                    live.remove()
-            raise NotIsolatedError(f"the slice of tenant {slice_.tenant} cannot be made: {error}") from error
-        return live
-
-    def close(self) -> None:
-        if self._run is not None and self._tree is not None:
-            self._tree.clear_run(str(self._run))
-            self._run = None
+    def clear_run(self, run: str) -> None:
+        if self._tree is not None:
+            self._tree.clear_run(run)
 
     def sweep(self) -> list[str]:
         """Kill and remove the runs of this owner whose runner is dead; return their names.
@@ -190,6 +158,17 @@ class V2:
     def location(self) -> Location:
         assert self._tree is not None
         return {"v2": {"top": str(self._tree.top), "home": str(self._tree.home)}}
+
+    def _make_run(self, run: str) -> None:
+        assert self._tree is not None
+        handed = self._tree.raise_run(run)
+        if lost := self._controllers & set(NEEDED) - handed:
+            raise NotIsolatedError(f"{self._tree.top} no longer hands down the controller {min(lost)}")
+        self._hold(self._tree.run(run), handed)
+
+    def _slice(self, path: str, slice_: Slice) -> V2Slice:
+        assert self._tree is not None
+        return V2Slice(self._tree.home / path, slice_, self._controllers, self._oom_group)
 
     def _trees(self) -> Iterator[Tree]:
         assert self._tree is not None

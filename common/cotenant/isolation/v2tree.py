@@ -21,6 +21,7 @@ from cotenant.isolation.group import V2Group, kill_all
 from cotenant.isolation.processes import kill_marked
 from cotenant.isolation.runs import OURS, RunName, runs_below
 from cotenant.procfs import parent_of, process_of
+from cotenant.text import listed
 
 ESSENTIAL = ("memory",)
 """Without it there is no slice."""
@@ -125,7 +126,8 @@ class Tree:
         """Move what is ours from a level into the leaf, until nothing is forked behind our back."""
         for _ in range(MOVES):
             if strangers := divided(level, ours=False):
-                raise NotIsolatedError(f"{_named(strangers)} live in {level}, and are not ours to move")
+                who = listed(map(described, strangers), 3)
+                raise NotIsolatedError(f"{who} live in {level}, and are not ours to move")
             own = divided(level, ours=True)
             if not own:
                 return
@@ -150,7 +152,7 @@ class Tree:
         # 0 is one of another PID namespace: nothing names it to the kernel.
         while pids := [pid for pid in cgroupfs.pids(leaf) if pid]:
             if time.monotonic() > deadline:
-                raise NotIsolatedError(f"{_named(pids)} do not leave {leaf}")
+                raise NotIsolatedError(f"{listed(map(described, pids), 3)} do not leave {leaf}")
             _move(pids, self.top)
             time.sleep(LEAVE_POLL_S)
 
@@ -237,8 +239,3 @@ def _move(pids: list[int], target: Path) -> None:
         except OSError as error:
             if error.errno != errno.ESRCH:  # It has ended by itself.
                 raise
-
-
-def _named(pids: list[int]) -> str:
-    names = [described(pid) for pid in pids[:3]]
-    return ", ".join(names) + (f" and {len(pids) - 3} more" if len(pids) > 3 else "")

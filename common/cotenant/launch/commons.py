@@ -27,5 +27,5 @@ def commons(
     try:
         yield meters
     finally:
-        if not own_shm and (new := new_shared_files(before)).files:
-            meters["shm_kept"] = dataclasses.asdict(new)
+        if not own_shm and (new := new_shared_files(before)):
+            meters["shm_kept"] = new
