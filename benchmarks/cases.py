@@ -31,8 +31,7 @@ from limits import (
 from sides import benchmark_of, prepared
 
 from cotenant.bench import Run
-from cotenant.bench.decoders import DECODERS, decode
-from cotenant.bench.images import Images, class_folders
+from cotenant.bench.images import DECODERS, Images, class_folders, decode
 from cotenant.bench.loader import usual_workers
 
 FLOATS_OF_ADAM = 8

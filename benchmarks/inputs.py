@@ -24,7 +24,7 @@ from pairs import Median, interleaved, median_of
 from rich.console import Console
 from rich.table import Table
 
-from cotenant.bench.decoders import USUAL
+from cotenant.bench.images import USUAL
 from cotenant.bench.loader import usual_workers
 
 PAIRS = 20

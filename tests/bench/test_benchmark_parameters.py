@@ -7,7 +7,7 @@ import pytest
 
 from bench.small import Small
 from cotenant.bench import Benchmark, flag, positional
-from cotenant.bench.parameters import declared
+from cotenant.bench.arguments import declared
 from cotenant.errors import CotenantError
 from cotenant.results.record import Record
 

@@ -10,7 +10,7 @@ import torch
 
 from bench.small import Small
 from cotenant.bench import Run
-from cotenant.bench.input import constant_input
+from cotenant.bench.loader import constant_input
 from cotenant.bench.loop import Loop
 
 NUMBERS = torch.arange(32.0)

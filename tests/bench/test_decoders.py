@@ -13,19 +13,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
-from cotenant.bench import decoders
-from cotenant.bench.decoders import (
+from cotenant.bench import images
+from cotenant.bench.images import (
     DECODERS,
     MEAN,
     STD,
     Normalise,
+    Paths,
     decode,
     fastest,
     middle_square,
     random_box,
     times_ms,
 )
-from cotenant.bench.images import Paths
 
 pytestmark = pytest.mark.filterwarnings("ignore:The image decoding:DeprecationWarning")
 
@@ -131,10 +131,10 @@ def test_timing_leaves_the_generator_where_it_was(tmp_path: Path) -> None:
 
 def test_timing_reads_some_of_the_files_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[str] = []
-    monkeypatch.setitem(decoders.DECODERS, "pil", lambda path, size: seen.append(path) or torch.zeros(1))
-    monkeypatch.setitem(decoders.DECODERS, "torchvision", lambda path, size: torch.zeros(1))
+    monkeypatch.setitem(images.DECODERS, "pil", lambda path, size: seen.append(path) or torch.zeros(1))
+    monkeypatch.setitem(images.DECODERS, "torchvision", lambda path, size: torch.zeros(1))
     times_ms(Paths(map(str, range(1000))), 16, "")
-    assert seen == [str(number) for number in range(0, 1000, 125)] * decoders.ROUNDS
+    assert seen == [str(number) for number in range(0, 1000, 125)] * images.ROUNDS
 
 
 @pytest.mark.parametrize(

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from torch import nn
 
 from bench.small import Small
-from cotenant.bench import Run, flops
+from cotenant.bench import Run, observed
 from cotenant.bench.facts import tenant_facts
-from cotenant.bench.flops import FlopCount
 from cotenant.bench.loop import Loop
+from cotenant.bench.observed import FlopCount
 
 
 def counted(work: Callable[[], Any]) -> int:
@@ -141,7 +141,7 @@ def test_a_formula_that_does_not_fit_leaves_the_count_unsaid(
     def misfit(*_args: Any, **_kwargs: Any) -> int:
         raise error("shapes")
 
-    monkeypatch.setitem(flops._FORMULAS, torch.ops.aten.bmm, misfit)
+    monkeypatch.setitem(observed._FORMULAS, torch.ops.aten.bmm, misfit)
     with FlopCount() as count:
         torch.randn(2, 2) @ torch.randn(2, 2)
         product = torch.randn(1, 2, 2) @ torch.randn(1, 2, 2)

@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from cotenant.bench import MissingDataError
-from cotenant.bench.decoders import DECODERS, decode
-from cotenant.bench.images import Images, Paths, class_folders, images_below
+from cotenant.bench.images import DECODERS, Images, Paths, class_folders, decode, images_below
 from cotenant.bench.loader import loader
 from cotenant.bench.outcome import outcome_of
 

@@ -10,7 +10,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from cotenant.bench.chrono import Observation
-from cotenant.bench.losses import Losses
+from cotenant.bench.facts import Losses
 
 
 class SinglePrecision(TorchDispatchMode):

@@ -9,9 +9,8 @@ import pytest
 import torch
 from torch import nn
 
-from cotenant.bench.masters import MasterWeights
 from cotenant.bench.observed import described
-from cotenant.bench.precision import Precision
+from cotenant.bench.precision import MasterWeights, Precision
 
 Optimizer = Callable[..., torch.optim.Optimizer]
 

@@ -7,7 +7,7 @@ import pytest
 
 from bench.small import Small
 from cotenant.bench import session
-from cotenant.bench.printed import argument_table, observation_line, record_block
+from cotenant.bench.session import argument_table, observation_line, record_block
 
 GOLDEN = Path(__file__).parent / "golden" / "printed.txt"
 

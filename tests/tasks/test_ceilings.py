@@ -10,8 +10,8 @@ import pytest
 import torch
 
 from cotenant.bench.arguments import parse
-from cotenant.bench.flops import FlopCount
 from cotenant.bench.loop import Loop
+from cotenant.bench.observed import FlopCount
 from tasks.loading import ROOT, TASKS, benchmark_in, built, main_of
 
 PROFILE = json.loads((ROOT / "profiles/ceilings.json").read_text())

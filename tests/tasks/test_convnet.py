@@ -11,7 +11,7 @@ from torch import nn
 from cotenant.bench import Run, UnsupportedError
 from cotenant.bench.arguments import parse
 from cotenant.bench.classifiers import classifier
-from cotenant.bench.decoders import MEAN, STD
+from cotenant.bench.images import MEAN, STD
 from cotenant.bench.loop import Loop
 from cotenant.errors import CotenantError
 from tasks.loading import PRECISIONS, TASKS, draw_pictures, main_of, started

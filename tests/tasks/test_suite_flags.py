@@ -10,10 +10,9 @@ import pytest
 import torch
 
 from cotenant.bench import Benchmark, Run, UnsupportedError
-from cotenant.bench.arguments import parse
+from cotenant.bench.arguments import Flag, declared, parse
 from cotenant.bench.device import Device
 from cotenant.bench.facts import arguments_of, without_effect
-from cotenant.bench.parameters import Flag, declared
 from cotenant.bench.precision import set_precision
 from cotenant.suite.cells import Cell, arguments, expand
 from cotenant.suite.jobfile import load

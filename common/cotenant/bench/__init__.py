@@ -1,8 +1,8 @@
 """What a benchmark imports: the contract, the loop, devices, precision, input."""
 
+from cotenant.bench.arguments import flag, positional
 from cotenant.bench.contract import Benchmark
 from cotenant.bench.outcome import MissingDataError, UnsupportedError
-from cotenant.bench.parameters import flag, positional
 from cotenant.bench.run import Run
 
 __all__ = ["Benchmark", "MissingDataError", "Run", "UnsupportedError", "flag", "positional"]

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
+from cotenant.bench.arguments import Flag, declared, flag
 from cotenant.bench.loader import usual_workers
-from cotenant.bench.parameters import Flag, declared, flag
 from cotenant.bench.precision import asked_precision
 from cotenant.errors import CotenantError
 

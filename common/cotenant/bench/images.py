@@ -1,21 +1,29 @@
-"""Image files: found in folders, read one by one, and sentences for those that are not there or are broken.
+"""Image files: found in folders, decoded, cropped, and sentences for those that are missing or broken.
 
-How a file is read is the benchmark's own function of its path; `decoders` has those that several of them share.
+Pixels are bytes (3, height, width). They become numbers on the device: a quarter of the traffic, and one pass.
 """
 
 from __future__ import annotations
 
+import math
 import os
+import random
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
 
+import numpy as np
 import torch
 from PIL import Image
+from torch.nn.functional import interpolate
 from torch.utils.data import Dataset
+from torchvision.io import ImageReadMode, decode_image
+from torchvision.transforms.v2.functional import to_dtype
 
+from cotenant.bench.chrono import clock_ns
 from cotenant.bench.outcome import MissingDataError, outcome_of
 
 EXTENSIONS = (".jpeg", ".jpg", ".png")
@@ -115,3 +123,112 @@ def images_below(folder: Path, remedy: str) -> list[str]:
 
 def _unreadable(error: OSError, remedy: str) -> NoReturn:
     raise MissingDataError(f"{error.filename} cannot be read: {error.strerror}.", remedy) from error
+
+
+MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)  # of ImageNet's pixels
+LEAST_AREA, LARGEST_RATIO, TRIES = 0.08, 4 / 3, 10
+SAMPLES, ROUNDS = 8, 3
+CLEARLY = 0.9
+"""The usual decoder stays unless another one takes less than this part of its time."""
+
+
+class Normalise:
+    """Bytes (batch, 3, height, width) on a device become numbers with ImageNet's mean and deviation."""
+
+    def __init__(self, device: torch.device) -> None:
+        self._mean, self._std = (255 * torch.tensor(of_rgb, device=device).view(3, 1, 1) for of_rgb in (MEAN, STD))
+
+    def __call__(self, pixels_b3hw: torch.Tensor) -> torch.Tensor:
+        # Subtracting from bytes at once is slower on a CPU.
+        return pixels_b3hw.float().sub_(self._mean).div_(self._std)
+
+
+def decode(path: str) -> torch.Tensor:
+    """Return the whole image, (3, height, width)."""
+    image: torch.Tensor = decode_image(path, ImageReadMode.RGB)
+    # A PNG file may have 16 bits.
+    return image if image.dtype == torch.uint8 else to_dtype(image, torch.uint8, scale=True)
+
+
+def crop_by_torchvision(path: str, size: int) -> torch.Tensor:
+    """Return a random part of the image, flipped or not, as (3, size, size)."""
+    image = decode(path)
+    top, left, height, width = random_box(image.size(1), image.size(2))
+    part = image[None, :, top : top + height, left : left + width]
+    crop = interpolate(part, (size, size), mode="bilinear", antialias=True)[0]
+    return crop.flip(2) if random.random() < 0.5 else crop
+
+
+def crop_by_pil(path: str, size: int) -> torch.Tensor:
+    """Return a random part of the image, flipped or not, as (3, size, size)."""
+    with Image.open(path) as image:
+        width, height = image.size
+        top, left, part_height, part_width = random_box(height, width)
+        if (shrink := min(part_height, part_width) // size) > 1:
+            # The decoder leaves out frequencies too high for this size: of a photograph, most of the work.
+            image.draft("RGB", (width // shrink, height // shrink))
+        left_x, right_x = (x * image.width / width for x in (left, left + part_width))
+        upper_y, lower_y = (y * image.height / height for y in (top, top + part_height))
+        box = (left_x, upper_y, right_x, lower_y)
+        crop = image.convert("RGB").resize((size, size), Image.Resampling.BILINEAR, box)
+    if random.random() < 0.5:
+        crop = crop.transpose(Image.Transpose.FLIP_LEFT_RIGHT)
+    return _pixels(crop)
+
+
+def middle_square(path: str, size: int) -> torch.Tensor:
+    """Return the largest square in the middle as (3, size, size)."""
+    with Image.open(path) as image:
+        # As above: half the time of a full decoding.
+        image.draft("RGB", (size, size))
+        side, (width, height) = min(image.size), image.size
+        left, upper = (width - side) / 2, (height - side) / 2
+        square = (left, upper, left + side, upper + side)
+        return _pixels(image.convert("RGB").resize((size, size), Image.Resampling.BILINEAR, square))
+
+
+def random_box(height: int, width: int) -> tuple[int, int, int, int]:
+    """Return top, left, height and width of 8 % to 100 % of an image, its sides in proportions from 3:4 to 4:3.
+
+    As torchvision's RandomResizedCrop draws it: a box that does not fit is drawn again, at last it is the image.
+    """
+    span = math.log(LARGEST_RATIO)
+    for _ in range(TRIES):
+        area, ratio = height * width * random.uniform(LEAST_AREA, 1), math.exp(random.uniform(-span, span))
+        box_height, box_width = round(math.sqrt(area / ratio)), round(math.sqrt(area * ratio))
+        if 0 < box_height <= height and 0 < box_width <= width:
+            return random.randint(0, height - box_height), random.randint(0, width - box_width), box_height, box_width
+    return 0, 0, height, width
+
+
+DECODERS = {"torchvision": crop_by_torchvision, "pil": crop_by_pil}
+USUAL = "torchvision"
+
+
+def times_ms(paths: Paths, size: int, remedy: str) -> dict[str, float]:
+    """Return the milliseconds each decoder takes for a crop of some of these files: the best of a few rounds.
+
+    Raises MissingDataError for one that cannot be decoded. No generator has moved on afterwards.
+    """
+    chosen = range(0, len(paths), max(1, len(paths) // SAMPLES))[:SAMPLES]
+    state, best = random.getstate(), dict.fromkeys(DECODERS, math.inf)
+    for _ in range(ROUNDS):
+        for name, crop in DECODERS.items():
+            random.setstate(state)  # The same crops for each.
+            images = Images(paths, partial(crop, size=size), remedy)
+            start_ns = clock_ns()
+            for index in chosen:
+                images[index]
+            best[name] = min(best[name], (clock_ns() - start_ns) / len(chosen) / 1e6)
+    random.setstate(state)
+    return best
+
+
+def fastest(taken_ms: dict[str, float]) -> str:
+    """Return the decoder to take: the usual one, unless another is clearly faster."""
+    name = min(taken_ms, key=taken_ms.__getitem__)
+    return name if taken_ms[name] < CLEARLY * taken_ms[USUAL] else USUAL
+
+
+def _pixels(image: Image.Image) -> torch.Tensor:
+    return torch.from_numpy(np.array(image)).permute(2, 0, 1)

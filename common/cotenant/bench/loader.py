@@ -1,4 +1,4 @@
-"""Input from a dataset: one iterator for the whole launch, full batches without end.
+"""Input from a dataset: one iterator for the whole launch, full batches without end; and a look at the first batch.
 
 A loader that is restarted inside the clock times its workers' start-up, so samples are drawn without end: a batch may
 cross the border of two shufflings, and every batch is full, also of a dataset smaller than a batch.
@@ -15,6 +15,7 @@ import torch
 from torch.utils.data import BatchSampler, DataLoader, Dataset, Sampler, TensorDataset
 
 from cotenant.bench.outcome import MissingDataError
+from cotenant.finding import Finding
 
 Place = Callable[[torch.Tensor], torch.Tensor]
 CHUNK = 4096
@@ -121,3 +122,54 @@ def _placed(batch: Any, place: Place) -> Any:
     if isinstance(batch, dict):
         return {key: _placed(part, place) for key, part in batch.items()}
     return batch
+
+
+ORDERED = frozenset(
+    (
+        torch.float64,
+        torch.float32,
+        torch.float16,
+        torch.bfloat16,
+        torch.int64,
+        torch.int32,
+        torch.int16,
+        torch.int8,
+        torch.uint8,
+    )
+)
+LEAST_ELEMENTS = 16
+"""Of fewer, all may be equal by chance."""
+
+
+def constant_input(batch: Any) -> Finding | None:
+    """Return the finding about a batch whose largest tensors all hold one value; labels may well do.
+
+    Products of zeros take less power than products of numbers, and so run at higher clocks.
+    """
+    tensors = list(_tensors(batch))
+    elements = max((one.numel() for one in tensors), default=0)
+    if elements < LEAST_ELEMENTS:
+        return None
+    ends = [torch.aminmax(one) for one in tensors if one.numel() == elements]
+    if any(low != high for low, high in ends):
+        return None
+    low = ends[0][0]
+    return Finding(
+        "constant_input",
+        "error" if low == 0 else "warning",
+        f"The first batch holds nothing but {low.item():g}, in all {elements} elements of its largest tensor.",
+        "Fill batches with random or real data: devices compute with constants faster than with numbers.",
+    )
+
+
+def _tensors(batch: Any) -> Iterator[torch.Tensor]:
+    """Yield the dense tensors of numbers in a batch, however deep they lie in it."""
+    if isinstance(batch, torch.Tensor):
+        if batch.layout is torch.strided and batch.dtype in ORDERED:
+            yield batch
+    elif isinstance(batch, dict):
+        for part in batch.values():
+            yield from _tensors(part)
+    elif isinstance(batch, (tuple, list)):
+        for part in batch:
+            yield from _tensors(part)

@@ -14,9 +14,8 @@ import torch
 
 from cotenant.bench.chrono import Observation, Work, clock_ns, observe
 from cotenant.bench.contract import Benchmark, rows
-from cotenant.bench.flops import FlopCount
-from cotenant.bench.input import constant_input
-from cotenant.bench.observed import described, observed_dtype, watched_updates
+from cotenant.bench.loader import constant_input
+from cotenant.bench.observed import FlopCount, described, observed_dtype, watched_updates
 from cotenant.bench.outcome import MissingDataError
 from cotenant.bench.run import Run
 from cotenant.errors import CotenantError

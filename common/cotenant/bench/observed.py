@@ -1,18 +1,21 @@
-"""What really ran: the dtype of the heaviest products of one step, seen by torch's dispatcher, and who stepped what."""
+"""What really ran in one step, seen by torch's dispatcher: the dtype of its heaviest products and its operations."""
 
 from __future__ import annotations
 
 import contextlib
+import math
 from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils.flop_counter import flop_registry, sdpa_backward_flop_count, sdpa_flop_count
 
 if TYPE_CHECKING:
     from cotenant.bench.precision import Precision
     from cotenant.bench.run import Run
+
 
 T = TypeVar("T")
 
@@ -113,3 +116,103 @@ def described(optimizer: torch.optim.Optimizer, precision: Precision) -> dict[st
 
 def _short(dtype: torch.dtype) -> str:
     return _SHORT.get(dtype, str(dtype).removeprefix("torch."))
+
+
+_aten = torch.ops.aten
+
+
+class FlopCount(TorchDispatchMode):
+    """A context that counts in `flops` what is done in it; `uncounted` names products that a formula did not fit.
+
+    Formulas are those of torch.utils.flop_counter, and ours where these count nothing (recurrent layers, attention on
+    a processor) or too much (the backward of grouped convolutions, 32 times for 64 depthwise channels). A product of
+    (m, k) and (k, n) counts 2 m n k; sums, norms and activations count nothing, and a causal mask saves nothing.
+
+    `reducible` is the part of convolutions that a device may do with fewer products than a formula counts, down to a
+    quarter of them: kernels of 3 and more in steps of one, by Winograd's algorithm (Lavin and Gray 2015) or by FFT.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.flops = 0
+        self.reducible = 0
+        self.uncounted: set[str] = set()
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        out = func(*args, **kwargs)
+        packet = func.overloadpacket
+        formula = _FORMULAS.get(packet) or flop_registry.get(packet)
+        if formula is not None:
+            try:
+                counted = int(formula(*args, **kwargs, out_val=out))
+                self.flops += counted
+                self.reducible += counted if packet in _KERNEL_AT and _reduces(*args[_KERNEL_AT[packet] :]) else 0
+            except (AssertionError, IndexError, TypeError, ValueError):
+                # Shapes that a formula does not know, as of grouped queries, are no reason to end a benchmark.
+                self.uncounted.add(packet.__name__)
+        return out
+
+    @property
+    def told(self) -> int | None:
+        """The count, None where it is not whole, or where there was nothing to be counted."""
+        return None if self.uncounted else self.flops or None
+
+
+def _convolution(x: Any, weight: Any, bias: Any, *rest: Any, out_val: Any) -> int:
+    """Return the products of a convolution: rest = stride, padding, dilation, transposed, output_padding, groups."""
+    return _products(x.shape if rest[3] else out_val.shape, weight.shape)
+
+
+def _convolution_backward(grad: Any, x: Any, weight: Any, bias_sizes: Any, *rest: Any, out_val: Any) -> int:
+    """Either gradient, by the input and by the weights, costs what the forward did; `rest` as above, then a mask."""
+    wanted = rest[6]
+    return int(wanted[0] + wanted[1]) * _products(x.shape if rest[3] else grad.shape, weight.shape)
+
+
+def _products(swept: Any, weight: Any) -> int:
+    """Return the operations where the kernel goes over `swept`, (n, c, *space).
+
+    The weights (out, in / groups, *kernel), or (in, out / groups, *kernel) transposed, are all used once at each place.
+    """
+    return int(2 * swept[0] * math.prod(swept[2:]) * math.prod(weight))
+
+
+def _reduces(weight: Any, bias: Any, stride: Any, padding: Any, dilation: Any, transposed: Any, *rest: Any) -> bool:
+    return max(weight.shape[2:]) >= 3 and max(stride) == max(dilation) == 1 and not transposed
+
+
+def _recurrent(times: int) -> Callable[..., int]:
+    """Return a formula for layers over (*tokens, in): every weight matrix once a token; `times` 2 for a backward."""
+
+    def formula(x: Any, *args: Any, out_val: Any, **kwargs: Any) -> int:
+        # cuDNN and MIOpen take all weights as one list, oneDNN the two matrices and biases of one layer.
+        weights = args[0] if isinstance(args[0], (list, tuple)) else args[:2]
+        return int(times * 2 * math.prod(x.shape[:-1]) * sum(one.numel() for one in weights if one.dim() == 2))
+
+    return formula
+
+
+def _attention(query: Any, key: Any, value: Any, *args: Any, out_val: Any, **kwargs: Any) -> int:
+    return int(sdpa_flop_count(query.shape, key.shape, value.shape))
+
+
+def _attention_backward(grad: Any, query: Any, key: Any, value: Any, *args: Any, out_val: Any, **kwargs: Any) -> int:
+    return int(sdpa_backward_flop_count(grad.shape, query.shape, key.shape, value.shape))
+
+
+_FORMULAS: dict[Any, Callable[..., int]] = {
+    _aten.convolution: _convolution,
+    _aten.convolution_backward: _convolution_backward,
+    _aten._cudnn_rnn: _recurrent(1),
+    _aten._cudnn_rnn_backward: _recurrent(2),
+    _aten.miopen_rnn: _recurrent(1),
+    _aten.miopen_rnn_backward: _recurrent(2),
+    _aten.mkldnn_rnn_layer: _recurrent(1),
+    _aten.mkldnn_rnn_layer_backward: _recurrent(2),
+    _aten._scaled_dot_product_flash_attention_for_cpu: _attention,
+    _aten._scaled_dot_product_flash_attention_for_cpu_backward: _attention_backward,
+}
+
+_KERNEL_AT = {_aten.convolution: 1, _aten.convolution_backward: 2}
+"""At which of their arguments the weights of a convolution stand, before its form."""

@@ -1,25 +1,61 @@
-"""From `main()` to the exit status: one benchmark, alone or as a tenant of a runner."""
+"""From `main()` to the exit status: one benchmark, alone or as a tenant of a runner, and what it prints."""
 
 from __future__ import annotations
 
+import json
 import sys
 import time
 import traceback
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from cotenant.bench.alone import Alone
 from cotenant.bench.arguments import Parsed, parse
 from cotenant.bench.contract import Benchmark
-from cotenant.bench.facts import arguments_of, source_version, tenant_facts, without_effect
+from cotenant.bench.facts import Losses, arguments_of, source_version, tenant_facts, without_effect
 from cotenant.bench.loop import Loop
-from cotenant.bench.losses import Losses
 from cotenant.bench.outcome import outcome_of
-from cotenant.bench.printed import Progress, argument_table, record_block
 from cotenant.bench.run import Run
 from cotenant.bench.world import World
 from cotenant.errors import EXIT_FAILED, EXIT_PASSED, CotenantError
 from cotenant.protocol.client import Rendezvous, wait_until
+
+RULE = "-" * 80
+
+
+def argument_table(arguments: Mapping[str, Any]) -> str:
+    """Return the arguments between two rules, names right-aligned in 30 columns."""
+    lines = [f"{name:>30}: {_plain(value)}" for name, value in arguments.items()]
+    return "\n".join([RULE, *lines, RULE])
+
+
+def observation_line(index: int, repeat: int, eta_s: float, loss: float | None) -> str:
+    """Return the line of observation `index` of `repeat`, with the minutes left and its last loss."""
+    shown = f"{'none':>8}" if loss is None else f"{loss:8.4f}"
+    return f"[{index:3d}/{repeat:3d}] | ETA: {eta_s / 60:6.2f} min | Batch Loss {shown}"
+
+
+def record_block(record: Mapping[str, Any]) -> str:
+    """Return the record as JSON between two rules."""
+    return f"{RULE}\n{json.dumps(record, indent=1, default=str)}\n{RULE}"
+
+
+class Progress:
+    """Makes observation lines; the time left follows from the observations so far."""
+
+    def __init__(self, repeat: int) -> None:
+        self._repeat = repeat
+        self._start_s = time.monotonic()
+
+    def line(self, index: int, loss: float | None) -> str:
+        elapsed_s = time.monotonic() - self._start_s
+        eta_s = elapsed_s / (index + 1) * (self._repeat - index - 1)
+        return observation_line(index, self._repeat, eta_s, loss)
+
+
+def _plain(value: Any) -> str:
+    return " ".join(map(str, value)) if isinstance(value, (tuple, list)) else str(value)
+
 
 Conductor = Rendezvous | Alone
 

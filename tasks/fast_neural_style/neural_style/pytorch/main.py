@@ -11,8 +11,7 @@ from model import LossNetwork, gram, transformer_net
 from torch.nn import functional as F
 
 from cotenant.bench import Benchmark, Run, flag
-from cotenant.bench.decoders import middle_square
-from cotenant.bench.images import Images, class_folders
+from cotenant.bench.images import Images, class_folders, middle_square
 from cotenant.errors import CotenantError
 
 CONTENT = 2  # The content is compared at the end of the loss network's second slice, relu2_2.

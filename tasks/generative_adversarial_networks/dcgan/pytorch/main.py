@@ -14,8 +14,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from cotenant.bench import Benchmark, Run, flag
-from cotenant.bench.decoders import middle_square
-from cotenant.bench.images import Images, class_folders
+from cotenant.bench.images import Images, class_folders, middle_square
 
 
 def generator(size: int, latent: int, width: int) -> nn.Sequential:

@@ -13,8 +13,7 @@ from torch import nn
 
 from cotenant.bench import Benchmark, Run, flag, positional
 from cotenant.bench.classifiers import CLASSES, classifier
-from cotenant.bench.decoders import Normalise, crop_by_torchvision
-from cotenant.bench.images import Images, class_folders
+from cotenant.bench.images import Images, Normalise, class_folders, crop_by_torchvision
 from cotenant.errors import CotenantError
 
 

@@ -10,8 +10,7 @@ from typing import Any, ClassVar, Literal
 import torch
 
 from cotenant.bench import Benchmark, MissingDataError, Run, flag
-from cotenant.bench.decoders import DECODERS, Normalise, fastest, times_ms
-from cotenant.bench.images import Images, class_folders
+from cotenant.bench.images import DECODERS, Images, Normalise, class_folders, fastest, times_ms
 
 
 class ImageLoading(Benchmark):

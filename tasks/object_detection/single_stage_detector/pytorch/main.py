@@ -16,8 +16,7 @@ from torch.nn.utils.rnn import pad_sequence
 from torchvision.transforms.v2.functional import resize
 
 from cotenant.bench import Benchmark, Run, flag
-from cotenant.bench.decoders import Normalise, decode
-from cotenant.bench.images import Images, Paths
+from cotenant.bench.images import Images, Normalise, Paths, decode
 
 CLASSES = 1 + 80  # class 0 is background
 OBJECTS, MOST_OBJECTS = 7.3, 40  # in one image
