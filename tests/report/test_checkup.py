@@ -8,7 +8,8 @@ from rich.console import Console
 
 from cotenant.finding import Finding
 from cotenant.findings import Answer, Check
-from cotenant.report.checkup import print_checkup
+from cotenant.report.checkup import checkup_grid
+from cotenant.report.renderers import show
 
 SWAP = Finding("swap", "warning", "There are 2 GiB of swap that tenants may use.", "swapoff -a")
 ODD = Finding("device_in_use", "error", "Other processes use it: \x1b[2Jevil\nname.", "End them.")
@@ -21,7 +22,10 @@ ANSWERS = [
 
 def printed(width: int = 80, terminal: bool = False) -> str:
     out = io.StringIO()
-    print_checkup(ANSWERS, Console(file=out, width=width, force_terminal=terminal, color_system=None, no_color=True))
+    show(
+        [checkup_grid(ANSWERS)],
+        Console(file=out, width=width, force_terminal=terminal, color_system=None, no_color=True),
+    )
     return out.getvalue()
 
 

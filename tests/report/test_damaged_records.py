@@ -14,9 +14,10 @@ from rich.console import Console
 
 from cotenant.errors import CotenantError
 from cotenant.report import scaling as scaled
-from cotenant.report import scaling_text, summary_files, tables
+from cotenant.report import tables
+from cotenant.report.jobs import jobs_grid
 from cotenant.report.page import page
-from cotenant.report.summary_text import print_summary
+from cotenant.report.renderers import FILES, show
 from cotenant.results.record import encode
 from report.making import launch, lost, power, scaling, summary_of
 
@@ -37,16 +38,16 @@ def damage(value: Any, chance: random.Random) -> None:
 def views(trees: list[dict[str, Any]]) -> None:
     summary = summary_of(trees)
     for width in (40, 200):
-        print_summary(summary, Console(file=io.StringIO(), width=width))
-    for text in (summary_files.as_markdown(summary), summary_files.as_csv(summary), summary_files.as_json(summary)):
-        text.encode()
+        show([jobs_grid(summary)], Console(file=io.StringIO(), width=width))
+    for write in FILES.values():
+        write(jobs_grid(summary)).encode()
     for lines in tables.tables(summary.jobs, []).values():
         tables.as_csv(lines, "throughput").encode()
     found: scaled.Curves = {}
     with contextlib.suppress(CotenantError):
         found = scaled.curves(summary.jobs)
-        scaling_text.as_text(found)
-        scaling_text.as_json(found)
+        scaled.as_text(found)
+        FILES["csv"](scaled.scaling_grid(found))
     page("title", summary, found).encode(errors="replace")
 
 

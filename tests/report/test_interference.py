@@ -19,11 +19,11 @@ import pytest
 from msgspec.structs import replace
 from scipy import stats
 
-from cotenant.report.interference import Block, Line, apart, interference_blocks
-from cotenant.report.interference_text import as_csv, as_json, as_markdown, share, text_lines
+from cotenant.report.interference import Block, Line, apart, interference_blocks, interference_grid
+from cotenant.report.jobs import jobs_grid
+from cotenant.report.numbers import ratio
 from cotenant.report.page import page
-from cotenant.report.summary_files import as_csv as summary_csv
-from cotenant.report.summary_text import summary_lines
+from cotenant.report.renderers import as_csv, as_json, markdown, terminal
 from cotenant.results.record import Record
 from golden import check_golden
 from report.making import UNSLICED, launch, lost, solo, summary_of
@@ -60,7 +60,7 @@ def lines_of(records: list[Record]) -> dict[tuple[str, str | None], Line]:
 
 
 def printed(records: list[Record], width: int) -> str:
-    return "\n".join(line.plain for line in text_lines(blocks_of(records), width)) + "\n"
+    return "\n".join(line.plain for line in terminal(interference_grid(summary_of(records)), width)) + "\n"
 
 
 def frame(records: list[Record]) -> pd.DataFrame:
@@ -248,11 +248,14 @@ def test_without_anything_unsliced_there_are_no_columns_for_it() -> None:
 
 
 def test_markdown() -> None:
-    check_golden(GOLDEN / "interference.md", as_markdown(blocks_of(everything())))
+    check_golden(GOLDEN / "interference.md", markdown(interference_grid(summary_of(everything()))))
 
 
 def test_csv_has_every_digit_and_no_zero() -> None:
-    rows = {(row["job"], row["tenant"]): row for row in csv.DictReader(io.StringIO(as_csv(blocks_of(everything()))))}
+    rows = {
+        (row["job"], row["tenant"]): row
+        for row in csv.DictReader(io.StringIO(as_csv(interference_grid(summary_of(everything())))))
+    }
     vae = lines_of(everything())["vae", "1"]
     assert vae.kept is not None
     assert vae.kept.interval is not None
@@ -268,9 +271,10 @@ def test_csv_has_every_digit_and_no_zero() -> None:
 
 
 def test_json_is_whole() -> None:
-    content = json.loads(as_json(blocks_of(everything()), ["a note"]))
+    summary = summary_of(everything())
+    content = json.loads(as_json(interference_grid(summary)))
     (block,) = content["blocks"]
-    assert content["notes"] == ["a note"]
+    assert content["notes"] == [*summary.notes, *apart(summary)] != []
     assert {line["job"] for line in block["lines"]} == {"vae", "convnet", "wlm"}
     assert block["kept"]["jobs"] == 2
 
@@ -285,18 +289,18 @@ def test_the_report_has_a_column_where_tenants_ran_alone() -> None:
     spans = [[100 * (1 - end) for end in node.interval[::-1]] for node in nodes if node and node.interval]
     assert len(spans) == 2
     for width in (120, 200):
-        text = "\n".join(line.plain for line in summary_lines(summary, width))
+        text = "\n".join(line.plain for line in terminal(jobs_grid(summary), width))
         assert all(f"{100 * cost:.1f} %" in text for cost in costs)
         assert all(f" % ({least:.1f}..{most:.1f} %, n 3)" in text for least, most in spans)
     once = summary_of([*launch("vae"), *solo("vae", mean_ms=450)])
-    assert "10.0 % (n too small: 1)" in "\n".join(line.plain for line in summary_lines(once, 200))
-    assert "interference" not in "\n".join(line.plain for line in summary_lines(summary_of(launch("vae")), 200))
-    rows = list(csv.DictReader(io.StringIO(summary_csv(summary))))
+    assert "10.0 % (n too small: 1)" in "\n".join(line.plain for line in terminal(jobs_grid(once), 200))
+    assert "interference" not in "\n".join(line.plain for line in terminal(jobs_grid(summary_of(launch("vae"))), 200))
+    rows = list(csv.DictReader(io.StringIO(as_csv(jobs_grid(summary)))))
     assert [float(row["interference"]) for row in rows[:3]] == pytest.approx([0.1] * 3, abs=0.02)
     assert float(rows[0]["interference_low"]) <= 0.1 <= float(rows[0]["interference_high"])
     alone = [one for uid in (3, 4, 5, 6) for one in solo("vae", uid, mean_ms=450)]
     unpaired = summary_of([*(one for uid in range(3) for one in launch("vae", uid)), *alone])
-    row = next(csv.DictReader(io.StringIO(summary_csv(unpaired))))
+    row = next(csv.DictReader(io.StringIO(as_csv(jobs_grid(unpaired)))))
     assert (row["interference_launches"], row["interference_launches_alone"]) == ("3", "4")
 
 
@@ -323,4 +327,4 @@ def test_solo_launches_count_in_no_rate_and_their_failures_are_said() -> None:
     ("value", "shown"), [(1.0, "1.000"), (0.93251, "0.933"), (0.0123, "0.0123"), (103.51, "104"), (12.34, "12.3")]
 )
 def test_a_ratio_as_a_person_reads_it(value: float, shown: str) -> None:
-    assert share(value) == shown
+    assert ratio(value) == shown

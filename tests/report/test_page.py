@@ -13,12 +13,12 @@ import numpy as np
 import pytest
 
 from cotenant.report import mlbench
+from cotenant.report.jobs import jobs_grid
 from cotenant.report.page import POINTS, Against, page
 from cotenant.report.page_cards import cards
 from cotenant.report.page_devices import device_matrix, device_names
 from cotenant.report.scaling import curves
 from cotenant.report.summary import Summary, scores, summarise
-from cotenant.report.summary_text import cells
 from cotenant.results.record import Record
 from cotenant.results.table import Rows
 from cotenant.results.targets import Target
@@ -197,10 +197,10 @@ def test_scaling_is_drawn_beside_its_numbers() -> None:
 def test_a_speed_up_stands_beside_its_interval() -> None:
     def cells(launches: int) -> list[list[str]]:
         text = of_records([scaling(k, uid) for uid in range(launches) for k in (1, 2)])
-        rows = re.findall(r'<td class="l">1n\dg</td>.*', text)
-        return [re.findall("<td>(.*?)</td>", row)[3:] for row in rows]
+        rows = re.findall(r'<td class="l"><b>1n\dg</b></td>.*', text)
+        return [re.findall("<td><span>(.*?)</span></td>", row)[3:] for row in rows]
 
-    assert cells(2)[0] == ["1.00x", "-"]
+    assert cells(2)[0] == ["1.00x", "-", "1.000", "-"]
     assert [row[1] for row in cells(2)] == ["-", "n too small"]
     low, high = map(float, cells(3)[1][1].split("-"))
     assert low < float(cells(3)[1][0].removesuffix("x")) < high
@@ -262,7 +262,8 @@ def test_the_score_card() -> None:
 def test_a_card_says_the_same_ratio_as_the_table() -> None:
     summary = summary_of(launch("vae", tenants=5))
     (even,) = [card for card in cards(summary) if card.name == "Worst / best tenant"]
-    assert even.value == cells(summary.jobs[0])["worst/best"].partition(" ")[0] == "0.961"
+    row = jobs_grid(summary).shown_rows[0]
+    assert even.value == row.cells["worst/best"].text.partition(" ")[0] == "0.961"
 
 
 def test_an_older_record_has_a_line_and_no_picture() -> None:

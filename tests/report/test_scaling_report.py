@@ -12,8 +12,8 @@ from msgspec.structs import replace
 from scipy import stats
 
 from cotenant.errors import CotenantError
-from cotenant.report.scaling import Curves, curves, doubtful, few
-from cotenant.report.scaling_text import as_csv, as_json, as_markdown, as_text
+from cotenant.report.renderers import as_csv, as_json, markdown
+from cotenant.report.scaling import Curves, as_text, curves, doubtful, few, of_one_series_grid, scaling_grid
 from cotenant.results.record import Record
 from report.making import launch, scaling, summary_of
 
@@ -41,7 +41,7 @@ def medians(records: list[Record]) -> dict[int, list[float]]:
 def test_json_has_the_key_and_the_fields_other_readers_know() -> None:
     records = of_five()
     expected = medians(records)
-    content = json.loads(as_json(curves_of(records)))
+    content = json.loads(as_json(of_one_series_grid(curves_of(records))))
     assert list(content) == ["1n1g", "1n2g", "1n8g"]
     for devices, rates in expected.items():
         point = content[f"1n{devices}g"]
@@ -55,7 +55,7 @@ def test_json_has_the_key_and_the_fields_other_readers_know() -> None:
 def test_markdown_to_the_letter() -> None:
     records = of_five()
     middle = {devices: float(np.median(rates)) for devices, rates in medians(records).items()}
-    assert as_markdown(curves_of(records)).splitlines() == [
+    assert markdown(of_one_series_grid(curves_of(records))).splitlines() == [
         "| node_num | gpu_num_per_node | batch_size_per_device | samples/s | speedup |",
         "| ---: | ---: | ---: | ---: | ---: |",
         *(f"| 1 | {k} | 64 | {middle[k]:.2f} | {middle[k] / middle[1]:.2f} |" for k in (1, 2, 8)),
@@ -86,7 +86,7 @@ def test_of_a_single_launch_the_lines_are_its_observations() -> None:
 
 
 def test_csv_has_n_interval_and_efficiency() -> None:
-    rows = list(csv.DictReader(io.StringIO(as_csv(curves_of(of_five())))))
+    rows = list(csv.DictReader(io.StringIO(as_csv(scaling_grid(curves_of(of_five()))))))
     assert [(row["nodes"], row["devices"], row["launches"]) for row in rows] == [
         (n, d, "5") for n, d in ("11", "12", "18")
     ]
@@ -104,8 +104,8 @@ def test_csv_has_n_interval_and_efficiency() -> None:
 def test_without_one_device_there_is_no_speedup() -> None:
     found = curves_of([scaling(2), scaling(4)])
     assert [point.speedup for points in found.values() for point in points] == [None, None]
-    assert "null" in as_json(found)
-    assert as_markdown(found).splitlines()[2].endswith("| - |")
+    assert "null" in as_json(of_one_series_grid(found))
+    assert markdown(of_one_series_grid(found)).splitlines()[2].endswith("| - |")
 
 
 def test_two_configurations_under_one_key_are_an_error() -> None:
@@ -135,7 +135,7 @@ def test_two_batch_sizes_are_two_curves_and_share_no_key() -> None:
         "resnet50, batch 128 per device, fp32, ddp, resident",
     ]
     with pytest.raises(CotenantError, match="1n1g is the key of 2 configurations"):
-        as_json(found)
+        as_json(of_one_series_grid(found))
     assert as_text(found).count("Model: resnet50") == 5
 
 
@@ -149,7 +149,7 @@ def test_tenants_that_share_a_machine_do_not_scale() -> None:
     found = curves_of(launch("vae", 0, 2))
     assert found == {}
     with pytest.raises(CotenantError, match="no scaling cells"):
-        as_json(found)
+        as_json(of_one_series_grid(found))
 
 
 def test_data_parallel_is_one_process_over_all_devices() -> None:

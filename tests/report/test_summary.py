@@ -19,9 +19,9 @@ from rich.console import Console
 from rich.text import Text
 from scipy import stats
 
+from cotenant.report.jobs import jobs_grid
+from cotenant.report.renderers import as_csv, as_json, markdown, show
 from cotenant.report.summary import Job, Summary, per_tenant, scores
-from cotenant.report.summary_files import as_csv, as_json, as_markdown
-from cotenant.report.summary_text import print_summary
 from cotenant.results.record import Record
 from cotenant.results.targets import Target
 from golden import check_golden
@@ -32,7 +32,7 @@ GOLDEN = Path(__file__).with_name("golden")
 
 def printed(summary: Summary, width: int, terminal: bool = True) -> str:
     stream = io.StringIO()
-    print_summary(summary, Console(file=stream, width=width, force_terminal=terminal, color_system=None))
+    show([jobs_grid(summary)], Console(file=stream, width=width, force_terminal=terminal, color_system=None))
     return stream.getvalue()
 
 
@@ -179,14 +179,14 @@ def test_off_a_terminal_lines_are_as_long_as_what_they_say() -> None:
 def test_columns_stand_below_each_other_whatever_the_alphabet(width: int) -> None:
     stream = io.StringIO()
     console = Console(file=stream, width=width, force_terminal=True)
-    print_summary(summary_of([*launch("日本語"), *launch("vae")]), console)
+    show([jobs_grid(summary_of([*launch("日本語"), *launch("vae")]))], console)
     lines = [line for line in stream.getvalue().splitlines() if "PASSED" in line]
     assert len({cell_len(Text.from_ansi(line).plain.partition("PASSED")[0]) for line in lines}) == 1
     assert all("mPASSED\x1b" in line for line in lines)
 
 
 def test_markdown() -> None:
-    text = as_markdown(everything())
+    text = markdown(jobs_grid(everything()))
     check_golden(GOLDEN / "summary.md", text)
     columns = {line.replace("\\|", "").count("|") for line in text.splitlines()}
     assert len(columns) == 1
@@ -194,7 +194,7 @@ def test_markdown() -> None:
 
 def test_csv_has_every_digit_and_empty_cells() -> None:
     summary = everything()
-    rows = list(csv.DictReader(io.StringIO(as_csv(summary))))
+    rows = list(csv.DictReader(io.StringIO(as_csv(jobs_grid(summary)))))
     vae = job_of(summary, "vae")
     (node,) = [row for row in rows if row["job"] == "vae" and not row["tenant"]]
     assert vae.node is not None
@@ -208,7 +208,7 @@ def test_csv_has_every_digit_and_empty_cells() -> None:
 
 def test_json_says_everything() -> None:
     summary = everything()
-    content = json.loads(as_json(summary))
+    content = json.loads(as_json(jobs_grid(summary)))
     assert [job["job"] for job in content["jobs"]] == [job.label for job in summary.jobs]
     assert content["jobs"][0]["work"]["isolation"] == "v1"
     assert content["failures"][0] == {
@@ -228,9 +228,11 @@ def test_the_name_of_a_device_commands_no_terminal() -> None:
     told = [{"name": "vae", "uid": 0, "vcd": vcd, "train_item": {"avg": rate}} for vcd, rate in paces.items()]
     summary = summary_of(told)
     stream = io.StringIO()
-    print_summary(summary, Console(file=stream, width=200))
+    show([jobs_grid(summary)], Console(file=stream, width=200))
     assert "0.909 (0)" in stream.getvalue()
-    assert not [text for text in (stream.getvalue(), as_csv(summary), as_markdown(summary)) if "\x1b" in text]
+    assert not [
+        text for text in (stream.getvalue(), as_csv(jobs_grid(summary)), markdown(jobs_grid(summary))) if "\x1b" in text
+    ]
 
 
 def test_nothing_at_all_is_no_line() -> None:

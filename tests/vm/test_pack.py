@@ -11,7 +11,7 @@ from vm.pack import needed, pack
 
 def test_the_runner_imports_nothing_that_is_not_packed(tmp_path: Path) -> None:
     pack(tmp_path)
-    modules = ("cotenant.commands.run", "cotenant.launch.records", "cotenant.report.terminal", "cotenant.machine.facts")
+    modules = ("cotenant.commands.run", "cotenant.launch.records", "cotenant.report.live", "cotenant.machine.facts")
     path = f"import sys; sys.path[:0] = {[str(tmp_path / 'packages'), str(tmp_path / 'cotenant/common')]}"
     # -S: without the environment's own packages.
     line = [
@@ -19,7 +19,7 @@ def test_the_runner_imports_nothing_that_is_not_packed(tmp_path: Path) -> None:
         "-I",
         "-S",
         "-c",
-        f"{path}; import {', '.join(modules)}; print(sys.modules['numpy'].__file__)",
+        f"{path}; import {', '.join(modules)}; print(sys.modules['rich'].__file__)",
     ]
     ended = subprocess.run(line, capture_output=True, text=True)
     assert ended.returncode == 0, ended.stderr

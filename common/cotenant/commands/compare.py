@@ -25,7 +25,7 @@ from cotenant.report.comparison import (
     flagged,
     mixture,
 )
-from cotenant.report.reader import may_leave
+from cotenant.report.renderers import may_leave
 from cotenant.results.decoded import mapping_of, skipped_sentences
 from cotenant.results.drawn import differences, joint_setting
 from cotenant.results.launches import Launch, launches_of, rates_of

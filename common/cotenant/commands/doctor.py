@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import json
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from cotenant.commands.flags import at_dashes
 from cotenant.commands.output import tell
 from cotenant.commands.run import options_of, parse, suite_parser
 from cotenant.errors import EXIT_FAILED, EXIT_PASSED, CotenantError, IsolationError
 from cotenant.finding import Finding
-from cotenant.findings import CHECKS, Answer, Check, ask_all
+from cotenant.findings import CHECKS, ask_all
 from cotenant.findings.facts import Facts, Isolation, gather
 from cotenant.isolation.choose import Chosen, choose_backend
 from cotenant.isolation.entry import own_shm_can_be_had
@@ -38,12 +37,14 @@ def main(argv: Sequence[str]) -> int:
     given = _parse(ours)
     machine = discover()
     answers = list(ask_all(CHECKS, examine(options_of(given, others, machine), machine, quick=given.quick)))
-    if given.json:
-        tell(json.dumps([_plain(check, answer) for check, answer in answers], indent=1))
-    else:
-        from cotenant.report.checkup import print_checkup
+    from cotenant.report.checkup import checkup_grid
+    from cotenant.report.renderers import as_json, show
 
-        print_checkup(answers)
+    grid = checkup_grid(answers)
+    if given.json:
+        tell(as_json(grid).removesuffix("\n"))
+    else:
+        show([grid])
     return EXIT_FAILED if any(answer.severity == "error" for _, answer in answers) else EXIT_PASSED
 
 
@@ -86,16 +87,6 @@ def _plan(options: Options, machine: Machine, chosen: Chosen) -> tuple[Plan | No
         return Resolver(options, machine, chosen).plans["student"], None
     except CotenantError as error:
         return None, Finding("no_plan", "error", error.sentence, error.remedy)
-
-
-def _plain(check: Check, answer: Answer) -> dict[str, Any]:
-    return {
-        "group": check.group,
-        "check": check.name,
-        "severity": answer.severity,
-        "answer": answer.text,
-        "findings": [dataclasses.asdict(finding) for finding in answer.findings],
-    }
 
 
 def _parse(words: Sequence[str]) -> argparse.Namespace:

@@ -11,7 +11,7 @@ from cotenant.commands.output import tell, warn
 from cotenant.errors import EXIT_PASSED, CotenantError, did_you_mean
 from cotenant.report import history_text
 from cotenant.report.history import Series, series_of
-from cotenant.report.reader import may_leave
+from cotenant.report.renderers import may_leave
 from cotenant.results.decoded import Skipped, skipped_sentences
 from cotenant.results.history import Entry, History, add_to_history, entries_of, read_history
 from cotenant.results.read import records_in

@@ -19,7 +19,7 @@ from cotenant.report import mlbench
 from cotenant.report import mlbench_text as text
 from cotenant.report.matrix import COLUMNS, matrix
 from cotenant.report.mlbench_html import Page, mlbench_html
-from cotenant.report.reader import may_leave
+from cotenant.report.renderers import may_leave
 from cotenant.results.decoded import skipped_sentences
 from cotenant.results.newest import newest_in, newest_work
 from cotenant.results.read import read_records

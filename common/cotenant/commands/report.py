@@ -6,7 +6,6 @@ import argparse
 import gc
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import polars as pl
 
@@ -14,9 +13,11 @@ from cotenant.checkout import CHECKOUT
 from cotenant.commands.flags import Parser, add_records, chosen_names, expected_jobs
 from cotenant.commands.output import tell, warn
 from cotenant.errors import EXIT_PASSED, CotenantError, did_you_mean
-from cotenant.report import interference_text, mlbench, scaling, scaling_text, summary_files, summary_text, tables
-from cotenant.report.interference import apart, interference_blocks
-from cotenant.report.reader import may_leave
+from cotenant.report import mlbench, scaling, tables
+from cotenant.report.grid import Grid
+from cotenant.report.interference import apart, interference_grid
+from cotenant.report.jobs import jobs_grid
+from cotenant.report.renderers import FILES, show
 from cotenant.report.summary import Job, Summary, scores, summarise
 from cotenant.results.columns import JOB
 from cotenant.results.decoded import skipped_sentences
@@ -26,22 +27,10 @@ from cotenant.results.store import prepare_directory, write_named, write_whole
 from cotenant.results.table import AT, Rows
 from cotenant.results.targets import REFERENCE, Target, read_systems, save_targets, targets_named
 
-if TYPE_CHECKING:
-    from rich.console import Console
-
 TARGETS = CHECKOUT / "targets"
 LIMITS = "V100"
 """Whose least shares and most spreads new targets take over, where --targets names nobody's."""
-WIDTH = 180
 OF_EXPORTS = "observations, timelines, samples of meters and what findings say stand in the records only."
-FORMATS = {"md": summary_files.as_markdown, "csv": summary_files.as_csv, "json": summary_files.as_json}
-SCALING = {
-    "md": scaling_text.as_markdown,
-    "csv": scaling_text.as_csv,
-    "json": scaling_text.as_json,
-    "text": scaling_text.as_text,
-}
-INTERFERENCE = {"md": interference_text.as_markdown, "csv": interference_text.as_csv}
 TABLES = ("throughput", "batch-size", "scaling", "interference")
 
 
@@ -64,10 +53,8 @@ def main(argv: Sequence[str]) -> int:
         _say_interference(summary, given.format)
     elif given.table is not None:
         _say_table(summary.jobs, given)
-    elif given.format != "text":
-        tell(FORMATS[given.format](summary).removesuffix("\n"))
-    elif given.save_target is None:
-        _print(summary)
+    elif given.format != "text" or given.save_target is None:
+        _tell_grid(jobs_grid(summary), given.format)
     return EXIT_PASSED
 
 
@@ -80,7 +67,7 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
     )
     add = parser.add_argument
     add_records(parser)
-    add("--format", choices=("text", *FORMATS), default=None, help="how to say it (default text)")
+    add("--format", choices=("text", *FILES), default=None, help="how to say it (default text)")
     add("--html", type=Path, metavar="FILE", help="write one page that works offline")
     add("--title", metavar="TEXT", help="the page's title")
     add("--targets", metavar="MODEL", help="score against V100, MI50, RTX, or a CSV file of targets")
@@ -205,29 +192,34 @@ def _say_scaling(jobs: Sequence[Job], form: str) -> None:
     found = scaling.curves(jobs)
     for line in (*scaling.few(found), *scaling.doubtful(found)):
         warn(line)
-    if not found:
-        scaling.of_one_series(found)
-    tell(SCALING[form](found).removesuffix("\n"))
+    if form == "text" and found:
+        tell(scaling.as_text(found).removesuffix("\n"))
+    else:
+        several = form == "csv" and found
+        tell(
+            FILES[form](scaling.scaling_grid(found) if several else scaling.of_one_series_grid(found)).removesuffix(
+                "\n"
+            )
+        )
 
 
 def _say_interference(summary: Summary, form: str) -> None:
-    blocks = interference_blocks(summary)
-    if not blocks:
+    grid = interference_grid(summary)
+    if not grid.groups:
         raise CotenantError(
             "No job was measured in two ways: alone in its slice, together in slices, together without.",
             "./run.sh --solo adds launches of each tenant alone; ./run.sh --isolation none runs them without slices.",
         )
     for line in apart(summary):
         warn(line)
+    _tell_grid(grid, form)
+
+
+def _tell_grid(grid: Grid, form: str) -> None:
     if form == "text":
-        console = _console()
-        with may_leave():
-            for text in interference_text.text_lines(blocks, console.width):
-                console.print(text, soft_wrap=not console.is_terminal)
-    elif form == "json":
-        tell(interference_text.as_json(blocks, [*summary.notes, *apart(summary)]).removesuffix("\n"))
+        show([grid])
     else:
-        tell(INTERFERENCE[form](blocks).removesuffix("\n"))
+        tell(FILES[form](grid).removesuffix("\n"))
 
 
 def _say_table(jobs: Sequence[Job], given: argparse.Namespace) -> None:
@@ -256,14 +248,3 @@ def _say_table(jobs: Sequence[Job], given: argparse.Namespace) -> None:
         )
     else:
         tell(next(iter(texts.values())).removesuffix("\n"))
-
-
-def _print(summary: Summary) -> None:
-    summary_text.print_summary(summary, _console())
-
-
-def _console() -> Console:
-    from rich.console import Console
-
-    console = Console()
-    return console if console.is_terminal else Console(width=WIDTH)

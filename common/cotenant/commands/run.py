@@ -6,13 +6,14 @@ import argparse
 import os
 import shlex
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 
 from cotenant.checkout import CHECKOUT, base_directory
 from cotenant.commands.flags import Parser, add_slice_flags, at_dashes, duration, place, share
-from cotenant.commands.output import shown, tell
+from cotenant.commands.output import shown, tell, warn
 from cotenant.errors import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_PASSED, CotenantError
+from cotenant.finding import Finding
 from cotenant.isolation.plan import tenants_by_default
 from cotenant.isolation.runs import RunName
 from cotenant.launch.cache import CACHE_POLICIES
@@ -22,6 +23,7 @@ from cotenant.launch.start import Options, Start
 from cotenant.launch.suite import SuiteRun
 from cotenant.machine.topology import Machine, discover
 from cotenant.procfs import format_list
+from cotenant.results.record import Record
 from cotenant.suite.cells import expand, fitting
 from cotenant.suite.jobfile import Job, load, resolve_path, select
 
@@ -45,9 +47,7 @@ def main(argv: Sequence[str]) -> int:
     with shown([start.label for start in run.starts]) as view:
         report = run.run(view.tell, view) if view else run.run(tell)
     if report.records:
-        from cotenant.report.terminal import print_suite
-
-        print_suite(report.records, verbose=given.verbose, told=run.before)
+        _print_table(report.records, run.before, given.verbose)
     if report.interrupted:
         print(
             f"Interrupted by {report.interrupted}; the records so far are in {options.places.output}.",
@@ -57,6 +57,17 @@ def main(argv: Sequence[str]) -> int:
     failed = [record for record in report.records if not record.completed]
     invalid = [record for record in report.records if record.invalid]
     return EXIT_FAILED if failed or (given.strict and invalid) else EXIT_PASSED
+
+
+def _print_table(records: Sequence[Record], told: Collection[Finding], verbose: bool) -> None:
+    """Print what the records say. What reads them takes a while to import, so that comes after the last launch."""
+    try:
+        from cotenant.report.jobs import suite_grids
+        from cotenant.report.renderers import show
+    except ModuleNotFoundError as error:
+        warn(f"There is no table: the package '{error.name}' is missing. The records are written all the same.")
+        return
+    show(suite_grids(records, told, verbose))
 
 
 def _parse(words: Sequence[str]) -> argparse.Namespace:

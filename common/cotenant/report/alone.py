@@ -24,7 +24,7 @@ Tenants may have different devices; that each has its own again is what equal sl
 
 Rates = dict[int, float]
 """Items per second, by uid."""
-Row = dict[str, Any]
+RecordRow = dict[str, Any]
 """What `rows_of` takes of a record."""
 
 
@@ -44,7 +44,7 @@ class Interference:
     tenants: Mapping[str, Ratio]
 
 
-def rows_of(records: Rows) -> list[Row]:
+def rows_of(records: Rows) -> list[RecordRow]:
     """Return what sides are made of: the columns that have to be equal, who it is, its rate, and whether it counts."""
     plain = {
         "suite",
@@ -59,7 +59,7 @@ def rows_of(records: Rows) -> list[Row]:
     return records.columns(*plain, **derived).to_dicts()
 
 
-def together(members: Iterable[Row], launches: Iterable[Launch]) -> Side:
+def together(members: Iterable[RecordRow], launches: Iterable[Launch]) -> Side:
     """Return the rates of a job's launches."""
     return Side({one.run_id: one.rate for one in launches if one.rate is not None}, _by_tenant(members))
 
@@ -69,7 +69,7 @@ def sliced(isolation: str) -> bool:
     return isolation not in ("", NO_SLICES)
 
 
-def alone(solos: Sequence[Row], members: Sequence[Row]) -> tuple[Side, str]:
+def alone(solos: Sequence[RecordRow], members: Sequence[RecordRow]) -> tuple[Side, str]:
     """Return the rates of solo launches that count, and the reasons why there is none, or why some do not.
 
     They have to be of the work and of the slices of the `members`. The node's is known of a uid in which every tenant
@@ -101,7 +101,7 @@ def interference(over: Side, under: Side) -> Interference | None:
     return Interference(ratio(over.node, under.node), known) if known else None
 
 
-def unlike(rows: Collection[Row]) -> str | None:
+def unlike(rows: Collection[RecordRow]) -> str | None:
     """Return in what records differ, so that no ratio of their rates is one; isolation and number of tenants aside."""
     # The benchmark of a launch alone has another name: `work` is equal where only that differs.
     works = {
@@ -120,7 +120,7 @@ def unlike(rows: Collection[Row]) -> str | None:
     return "different slices" if any(len(same) > 1 for same in slices.values()) else None
 
 
-def _by_tenant(rows: Iterable[Row]) -> dict[str, Rates]:
+def _by_tenant(rows: Iterable[RecordRow]) -> dict[str, Rates]:
     rates: dict[str, Rates] = defaultdict(dict)
     for row in rows:
         if row["rate_items_s"] is not None:

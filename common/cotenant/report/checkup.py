@@ -2,46 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from dataclasses import asdict
 from itertools import groupby
 
-from rich.console import Console
-from rich.padding import Padding
-from rich.text import Text
-
 from cotenant.findings import Answer, Check
-from cotenant.report.reader import may_leave
-from cotenant.report.terminal import STYLES
-from cotenant.text import printable
+from cotenant.report.grid import STYLES, Cell, Column, Grid, Group, Row, Words
 
 FINE = "ok"
-
-Answers = Sequence[tuple[Check, Answer]]
-
-
-def print_checkup(answers: Answers, console: Console | None = None) -> None:
-    """Print all answers, and how many are of which kind."""
-    console = console or Console()
-    with may_leave():
-        for indent, line in checkup_lines(answers):
-            # Off a terminal there is no width to fit: a line of a file is as long as what it says.
-            if console.is_terminal:
-                console.print(Padding(line, (0, 0, 0, indent), expand=False))
-            else:
-                console.print(Text(" " * indent).append_text(line), soft_wrap=True)
+COLUMNS = tuple(Column(key, "", left=True) for key in ("severity", "check", "answer"))
 
 
-def checkup_lines(answers: Answers) -> Iterator[tuple[int, Text]]:
-    """Yield indented lines: per group, check and finding, and one that counts. The answers come ordered by group."""
-    width = max((len(check.name) for check, _ in answers), default=0)
-    for group, members in groupby(answers, key=lambda pair: pair[0].group):
-        yield 0, Text(group, "bold")
-        for check, answer in members:
-            word = answer.severity or FINE
-            style = STYLES.get(word, "green")
-            yield 2, Text.assemble((f"{word:7}", style), f"  {check.name:{width}}  {printable(answer.text)}")
-            for finding in answer.findings:
-                yield 11, Text(printable(f"{finding.sentence} {finding.remedy}".strip()), "dim")
-    words = [answer.severity or FINE for _, answer in answers]
-    counts = (f"{words.count(word)} {word}" for word in (FINE, "info", "warning", "error") if word in words)
-    yield 0, Text(f"{len(words)} checks: {', '.join(counts)}")
+def checkup_grid(answers: Sequence[tuple[Check, Answer]]) -> Grid:
+    """Return a row per check, its findings below it, and how many are of which kind; they come ordered by group."""
+    groups = [
+        Group([_row(check, answer) for check, answer in members], group)
+        for group, members in groupby(answers, key=lambda pair: pair[0].group)
+    ]
+    severities = [answer.severity or FINE for _, answer in answers]
+    counts = (f"{severities.count(word)} {word}" for word in (FINE, "info", "warning", "error") if word in severities)
+    document = [
+        {
+            "group": check.group,
+            "check": check.name,
+            "severity": answer.severity,
+            "answer": answer.text,
+            "findings": [asdict(finding) for finding in answer.findings],
+        }
+        for check, answer in answers
+    ]
+    total: Words = ((f"{len(severities)} checks: {', '.join(counts)}", ""),)
+    return Grid(COLUMNS, groups, notes=[total], joined=True, document=document)
+
+
+def _row(check: Check, answer: Answer) -> Row:
+    severity = answer.severity or FINE
+    cells = {
+        "severity": Cell(severity, style=STYLES.get(severity, "green")),
+        "check": Cell(check.name),
+        "answer": Cell(answer.text),
+    }
+    notes: list[Words] = [((f"{found.sentence} {found.remedy}".strip(), "dim"),) for found in answer.findings]
+    return Row(cells, notes=notes)

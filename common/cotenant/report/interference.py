@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import chain
 
-from cotenant.report.alone import NO_SLICES, Row, Side, alone, rows_of, sliced, together, unlike
+from cotenant.report import numbers
+from cotenant.report.alone import NO_SLICES, RecordRow, Side, alone, rows_of, sliced, together, unlike
+from cotenant.report.grid import Cell, Column, Grid, Group, Row, Value, Words, measured, measured_columns, word
 from cotenant.report.summary import Job, Summary
 from cotenant.results.identity import natural
 from cotenant.stats.interference import Ratio, mean_ratio, ratio
@@ -66,7 +68,7 @@ def interference_blocks(summary: Summary) -> list[Block]:
         if job.group != "all":
             groups[job.suite, job.host][job.name].append(job)
     blocks = []
-    solos: dict[tuple[str, str, str], list[Row]] = defaultdict(list)
+    solos: dict[tuple[str, str, str], list[RecordRow]] = defaultdict(list)
     for row in rows_of(summary.solos):
         solos[row["suite"], row["hostname"], row["job"]].append(row)
     for (suite, host), jobs in groups.items():
@@ -104,7 +106,7 @@ def _block(suite: str, host: str, lines: tuple[Line, ...]) -> Block:
     return Block(suite, host, lines, len(nodes), *means)
 
 
-def _lines(jobs: Sequence[Job], solos: Sequence[Row]) -> Iterator[Line]:
+def _lines(jobs: Sequence[Job], solos: Sequence[RecordRow]) -> Iterator[Line]:
     """Yield the lines of the jobs of one name: with and without slices, paired where their work is equal."""
     without = [job for job in jobs if job.isolation == NO_SLICES]
     pairs: list[tuple[Job | None, Job | None, list[str]]] = []
@@ -131,7 +133,7 @@ def _partner(job: Job, without: Sequence[Job]) -> tuple[Job | None, list[str]]:
 
 
 def _of_pair(
-    with_: Job | None, without: Job | None, solos: Sequence[Row], notes: Sequence[str], one_of: int
+    with_: Job | None, without: Job | None, solos: Sequence[RecordRow], notes: Sequence[str], one_of: int
 ) -> Iterator[Line]:
     jobs = [job for job in (with_, without) if job is not None]
     members = [row for job in jobs for row in rows_of(job.members)]
@@ -169,3 +171,129 @@ def _side(job: Job | None) -> Side:
 
 def _across(rates: dict[int, float]) -> AcrossLaunches | None:
     return across_launches(list(rates.values())) if rates else None
+
+
+# The view
+
+MEAN = "geometric mean"
+RATES = ("alone", "sliced", "unsliced", "unsliced_alone")
+RATIOS = ("kept", "unsliced_kept", "worth")
+COLUMNS = (
+    Column("suite", "suite", left=True, seen="files"),
+    Column("host", "host", left=True, seen="files"),
+    Column("job", "job", left=True),
+    Column("tenant", "tenant"),
+    *measured_columns("alone", "alone", split="must"),
+    *measured_columns("sliced", "together", split="may"),
+    *measured_columns("kept", "/ alone", split="may"),
+)
+UNSLICED_COLUMNS = (
+    *measured_columns("unsliced", "no slices", split="must"),
+    *measured_columns("unsliced_kept", "/ alone", split="may"),
+    *measured_columns("worth", "worth", split="may"),
+)
+NOTE = Column("note", "note", left=True, seen="files")
+FIELDS = (
+    *("suite", "host", "job", "tenant", "unit"),
+    *(f"{name}{part}" for name in RATES for part in ("", "_low", "_high", "_launches")),
+    *(f"{name}{part}" for name in RATIOS for part in ("", "_low", "_high", "_over", "_under", "_paired")),
+    *("jobs", "note"),
+)
+LEGEND = (
+    "alone: a tenant alone in its slice; together: all at once, each in its slice; no slices: all at once with "
+    "--isolation none, over the same alone. worth: together in slices over together without. 1 - (/ alone) is what "
+    "neighbours cost. n: launches, of ratios in pairs of one uid; of 3 and more the 95 % t interval of the logarithms."
+)
+
+
+def interference_grid(summary: Summary) -> Grid:
+    """Return a row per job and per tenant of it, and the means of each suite on each host.
+
+    Without the columns of what nobody ran without slices. The means are for people one row, for programs three.
+    """
+    blocks = interference_blocks(summary)
+    whole = any(map(_ran_unsliced, blocks))
+    groups = []
+    for block in blocks:
+        named = {"suite": word(block.suite, "suite"), "host": word(block.host, "host")}
+        rows = [_row(line, named) for line in block.lines]
+        rows += [Row(_bare(named | _mean_cells(block))), *_mean_records(block)]
+        groups.append(Group(rows, block.suite or "suite", block.host, [*_notes(block)]))
+    columns = (*COLUMNS, *(UNSLICED_COLUMNS if whole else ()), NOTE)
+    document = {
+        "schema": "cotenant-interference-1",
+        "blocks": [asdict(block) for block in blocks],
+        "notes": [*summary.notes, *apart(summary)],
+    }
+    return Grid(columns, groups, notes=[((LEGEND, "dim"),)], fields=FIELDS, document=document)
+
+
+def _row(line: Line, named: dict[str, Cell]) -> Row:
+    cells = named | {
+        "job": Cell(line.job if line.tenant is None else "", {"job": line.job}),
+        "tenant": Cell("all" if line.tenant is None else line.tenant, {"tenant": line.tenant}),
+        "note": Cell("; ".join(line.notes), {"note": "; ".join(line.notes)}),
+    }
+    for name in RATES:
+        cells |= _rate_cells(name, getattr(line, name))
+    for name in RATIOS:
+        cells |= _ratio_cells(name, getattr(line, name))
+    return Row(cells, {"unit": line.unit})
+
+
+def _rate_cells(key: str, found: AcrossLaunches | None) -> dict[str, Cell]:
+    if found is None:
+        return measured(key, None, None, "", {})
+    return measured(key, found.rate, found.interval, str(found.n), {f"{key}_launches": found.n})
+
+
+def _ratio_cells(key: str, found: Ratio | None, n: str | None = None) -> dict[str, Cell]:
+    if found is None:
+        return measured(key, None, None, "", {}) | ({} if n is None else {f"{key} n": Cell(n)})
+    counts: dict[str, Value] = {
+        f"{key}_over": found.n[0],
+        f"{key}_under": found.n[1],
+        f"{key}_paired": int(found.paired),
+    }
+    n = launches_words(found) if n is None else n
+    return measured(key, found.ratio, found.interval, n, counts, numbers.ratio, numbers.ratio_interval)
+
+
+def launches_words(found: Ratio) -> str:
+    """Return how many pairs of launches a ratio is of; of each side where they are no pairs."""
+    return str(found.n[0]) if found.paired else f"{found.n[0]}, {found.n[1]}"
+
+
+def _mean_cells(block: Block) -> dict[str, Cell]:
+    cells = {"job": word(MEAN)}
+    for name in RATIOS:
+        mean: Mean = getattr(block, name)
+        cells |= _ratio_cells(name, mean.ratio, f"{mean.jobs}/{block.jobs} jobs")
+    return cells
+
+
+def _bare(cells: dict[str, Cell]) -> dict[str, Cell]:
+    """Return cells for people alone."""
+    return {key: replace(cell, values={}) for key, cell in cells.items()}
+
+
+def _mean_records(block: Block) -> Iterator[Row]:
+    named = {"suite": block.suite, "host": block.host, "job": MEAN}
+    for name in RATIOS:
+        mean: Mean = getattr(block, name)
+        if mean.ratio is not None:
+            yield Row(values=named | {"jobs": mean.jobs} | Row(_ratio_cells(name, mean.ratio)).record)
+
+
+def _ran_unsliced(block: Block) -> bool:
+    return any(line.unsliced is not None or any("without" in note for note in line.notes) for line in block.lines)
+
+
+def _notes(block: Block) -> Iterator[Words]:
+    """Yield why numbers are absent, and what --solo measured with --isolation none: no ratio here is of that."""
+    for line in block.lines:
+        yield from (((f"{line.job}: {note}", ""),) for note in line.notes)
+        if line.unsliced_alone is not None and line.tenant is not None:
+            found, span, n = (cell.text for cell in _rate_cells("alone", line.unsliced_alone).values())
+            words = f"tenant {line.tenant} alone on the whole machine, without a slice: {found} ({span}, n {n})"
+            yield ((f"{line.job}: {words}; no ratio here is of that.", ""),)

@@ -17,8 +17,8 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from cotenant.report.grid import STYLES
 from cotenant.report.numbers import ABSENT, rate
-from cotenant.report.terminal import STYLES
 from cotenant.results.record import Record
 from cotenant.text import printable
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import polars as pl
 
+from cotenant.report.grid import Cell, Column, Grid, Group, Row, word
 from cotenant.results.columns import COUNTS
 from cotenant.results.identity import natural
 
@@ -44,6 +45,26 @@ def matrix(records: pl.DataFrame) -> tuple[list[str], list[MatrixRow]]:
         jobs[job][f"{host}:{device}" if several_hosts else device] = (shares[0], shares[1], shares[2])
     devices = sorted({device for of_job in jobs.values() for device in of_job}, key=_natural)
     return devices, [MatrixRow(job, of_job) for job, of_job in jobs.items()]
+
+
+def matrix_grid(devices: Sequence[str], names: Sequence[str], rows: Sequence[MatrixRow], title: str = "") -> Grid:
+    """Return a row per job, a column per device by its name: mean, and lowest .. highest, in % of the best device."""
+    columns = [Column("job", "job", left=True)]
+    columns += [Column(f"D{device}", name, split="may") for device, name in zip(devices, names, strict=True)]
+    shown = [
+        Row({"job": word(row.job)} | {f"D{device}": _cell(row.shares.get(device)) for device in devices})
+        for row in rows
+    ]
+    return Grid(columns, [Group(shown)], title)
+
+
+def _cell(shares: Shares | None) -> Cell:
+    """The farther below the best the stronger is its colour: none for the best, all of it at 70 % and below."""
+    if shares is None:
+        return Cell()
+    mean, low, high = (100 * share for share in shares)
+    heat = round(min(100.0, max(0.0, (100 - mean) / 0.3)))
+    return Cell(f"{mean:.1f}", style=colour(shares[0]), note=f"({low:.1f} .. {high:.1f})", heat=heat)
 
 
 def colour(share: float) -> str:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 ABSENT = "-"
+TOO_SMALL = "n too small"
 _SCALES = ((999.95e9, 1e12, "T"), (999.95e6, 1e9, "G"), (999.95e3, 1e6, "M"), (9999.5, 1e3, "k"), (0.0, 1.0, ""))
 
 
@@ -22,6 +24,31 @@ def interval(low: float, high: float) -> str:
         return ABSENT
     scale, letter = _scale(high)
     return f"{_digits(low / scale)}-{_digits(high / scale)}{letter}"
+
+
+def span(ends: tuple[float, float] | None, show: Callable[[float, float], str] = interval) -> str:
+    """Return an interval, or that there are too few launches or observations for one."""
+    return TOO_SMALL if ends is None else show(*ends)
+
+
+def ratio(value: float) -> str:
+    """Return a ratio: three digits behind the point, of large and small ones three in all."""
+    return f"{value:.3f}" if 0.0995 <= value < 9.9995 else f"{value:.3g}"
+
+
+def ratio_interval(low: float, high: float) -> str:
+    """Return `0.889-0.913`."""
+    return f"{ratio(low)}-{ratio(high)}"
+
+
+def change(ratio: float) -> str:
+    """Return `-9.1`: a ratio as the percentage by which it differs from 1."""
+    return f"{100 * (ratio - 1):+.1f}"
+
+
+def plain(value: float | None) -> str:
+    """Return six significant digits, or a dash."""
+    return ABSENT if value is None else f"{value:,.6g}"
 
 
 def percent(share: float) -> str:

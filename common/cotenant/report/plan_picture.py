@@ -14,11 +14,11 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
+from cotenant.report.grid import STYLES
 from cotenant.report.numbers import ABSENT
 from cotenant.report.plan_cells import Names, core_rows, device_cells, style_of
 from cotenant.report.plan_shape import BoxShape, DeviceShape, PlanShape
-from cotenant.report.reader import may_leave
-from cotenant.report.terminal import STYLES
+from cotenant.report.renderers import may_leave
 from cotenant.text import many
 
 WIDEST = 120

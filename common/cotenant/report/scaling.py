@@ -2,21 +2,45 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from statistics import fmean, median
 
 from cotenant.errors import CotenantError
 from cotenant.findings.rules.launches import of_efficiency
+from cotenant.report import numbers
+from cotenant.report.grid import Cell, Column, Grid, Group, Row, measured, measured_columns, number, word
 from cotenant.report.summary import Job
 from cotenant.report.tables import family
 from cotenant.results.launches import difference_of, rates_of
+from cotenant.results.read import drawn
 from cotenant.results.table import Rows
-from cotenant.stats.launches import AcrossLaunches, across_launches
+from cotenant.stats.launches import INTERVAL_LAUNCHES, AcrossLaunches, across_launches, half_width
 from cotenant.stats.scaling import Scaled, scaling
+from cotenant.text import printable
 
 ASKED_LAUNCHES = 5
+COLUMNS = (
+    Column("nodes", "node_num", seen="files"),
+    Column("devices", "gpu_num_per_node", seen="files"),
+    Column("batch", "batch_size_per_device", seen="files"),
+    Column("median", "samples/s", seen="files"),
+    Column("plain speedup", "speedup", seen="files"),
+    Column("cell", "cell", left=True, seen="screens"),
+    *(replace(one, seen="screens") for one in measured_columns("geometric_mean", "geometric mean")),
+    Column("speedup", "speed-up", seen="screens"),
+    Column("speedup interval", "95 % interval", seen="screens"),
+    Column("efficiency", "efficiency", seen="screens"),
+    Column("efficiency interval", "95 % interval", seen="screens"),
+)
+FIELDS = (
+    *("model", "precision", "parallelism", "input", "batch_size_per_device", "nodes", "devices", "unit"),
+    *("launches", "median", "mean", "geometric_mean", "low", "high", "spread"),
+    *("speedup", "speedup_low", "speedup_high", "efficiency", "efficiency_low", "efficiency_high"),
+)
+LEGEND = "speed-up: the median rate over launches, over that of one device; efficiency: over that of as many devices."
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,3 +197,86 @@ def _check_equal(key: str, members: Sequence[Job]) -> None:
         raise CotenantError(
             f"Two machines stand under {key}: {' and '.join(hosts)}.", "Name a directory that holds one of them only."
         )
+
+
+def scaling_grid(found: Curves) -> Grid:
+    """Return a row per point, grouped by series. Markdown has the columns that other suites' readers know."""
+    groups = [
+        Group([_row(point) for point in points], str(series), f"{series.unit or 'item'}/s over all devices")
+        for series, points in found.items()
+    ]
+    return Grid(COLUMNS, groups, notes=[((LEGEND, "dim"),)], fields=FIELDS)
+
+
+def of_one_series_grid(found: Curves) -> Grid:
+    """Return the grid of the only series, with its document by key, `1n8g`. Raises CotenantError for several."""
+    points = of_one_series(found)
+    document = {
+        point.key: {
+            "average_speed": point.mean,
+            "batch_size_per_device": point.series.batch_size_per_device,
+            "median_speed": point.median,
+            "speedup": point.speedup,
+        }
+        for point in points
+    }
+    return replace(scaling_grid(found), document=document)
+
+
+def _row(point: Point) -> Row:
+    """Of one device the speed-up is 1 by definition: it has no interval."""
+    series, across, worth = point.series, point.across, point.worth
+    batch = series.batch_size_per_device
+    cells = {
+        "nodes": Cell(str(point.nodes), {"nodes": point.nodes}),
+        "devices": Cell(str(point.devices), {"devices": point.devices}),
+        "batch": Cell(str(batch or numbers.ABSENT), {"batch_size_per_device": batch}),
+        "median": number(point.median, "{:.2f}".format, "median"),
+        "plain speedup": number(point.speedup, "{:.2f}".format, "speedup"),
+        "cell": word(point.key),
+        "speedup": number(point.speedup, "{:.2f}x".format),
+        "speedup interval": _interval(point, point.speedup_interval, "speedup", "{:.2f}-{:.2f}".format),
+        "efficiency": number(worth.efficiency, "{:.3f}".format, "efficiency"),
+        "efficiency interval": _interval(point, worth.interval, "efficiency", "{:.3f}-{:.3f}".format),
+    }
+    counts = {"launches": across.n}
+    cells |= measured("geometric_mean", across.rate, across.interval, f"{across.n}L", counts, ends=("low", "high"))
+    what = {name: getattr(series, name) for name in ("model", "precision", "parallelism", "input", "unit")}
+    return Row(cells, what | {"mean": point.mean, "spread": across.spread})
+
+
+def _interval(point: Point, ends: tuple[float, float] | None, name: str, show: Callable[[float, float], str]) -> Cell:
+    low, high = ends or (None, None)
+    known = point.speedup is not None and point.total_devices > 1
+    return Cell(numbers.span(ends, show) if known else numbers.ABSENT, {f"{name}_low": low, f"{name}_high": high})
+
+
+def as_text(found: Curves) -> str:
+    """Return a block per point: a line for each launch, or, of fewer than three, for each observation of the newest.
+
+    `+-` is the half-width of a 95 % t interval of the mean of these lines.
+    """
+    return "\n".join("\n".join(_block(point)) + "\n" for points in found.values() for point in points)
+
+
+def _block(point: Point) -> Iterator[str]:
+    item = "img" if point.series.unit in ("image", "") else printable(point.series.unit)
+    devices, rates = point.total_devices, _shown_rates(point)
+    yield f"Model: {printable(point.series.model)}"
+    yield f"Batch size: {point.series.batch_size_per_device or numbers.ABSENT}"
+    yield f"Number of GPUs: {devices}"
+    for index, one in enumerate(rates):
+        yield f"Iter #{index}: {one / devices:.1f} {item}/sec per GPU"
+    mean, half = fmean(rates), half_width(rates)
+    around = numbers.TOO_SMALL if half is None else f"{half / devices:.1f}"
+    total = numbers.TOO_SMALL if half is None else f"{half:.1f}"
+    yield f"{item.capitalize()}/sec per GPU: {mean / devices:.1f} +-{around}"
+    yield f"Total {item}/sec on {devices} GPU(s): {mean:.1f} +-{total}"
+
+
+def _shown_rates(point: Point) -> Sequence[float]:
+    """Return the rates that `Iter` lines are of, in items per second over all ranks."""
+    if point.across.n >= INTERVAL_LAUNCHES:
+        return point.rates
+    observed = [float(one) for seen in drawn(point.newest) for one in seen.spans.rates if math.isfinite(one)]
+    return observed or point.rates

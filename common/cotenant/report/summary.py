@@ -15,7 +15,7 @@ from typing import Any
 
 import polars as pl
 
-from cotenant.report.alone import Interference, Row, alone, interference, rows_of, sliced, together
+from cotenant.report.alone import Interference, RecordRow, alone, interference, rows_of, sliced, together
 from cotenant.report.ceilings import FLOP, Compute, ceilings, compute
 from cotenant.report.mlbench import NOT_IN_PG
 from cotenant.report.said import ABORTED, SEVERITIES, Loss, Said, losses, said
@@ -185,9 +185,9 @@ def _jobs(table: Table, launches: Sequence[Launch]) -> list[Job]:
     return [line for _, line in sorted(lines, key=lambda pair: pair[0])]
 
 
-def _with_solos(jobs: Iterable[Job], solos: Iterable[Row]) -> Iterator[Job]:
+def _with_solos(jobs: Iterable[Job], solos: Iterable[RecordRow]) -> Iterator[Job]:
     """Yield the jobs held against their solo launches in slices."""
-    by_job: dict[str, list[Row]] = defaultdict(list)
+    by_job: dict[str, list[RecordRow]] = defaultdict(list)
     for row in solos:
         by_job[row["job"]].append(row)
     for job in jobs:

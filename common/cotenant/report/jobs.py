@@ -1,0 +1,406 @@
+"""The jobs of a summary as a grid, and their tenants as another: what `report` prints, and a suite at its end."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict
+from itertools import groupby
+from typing import Any
+
+import polars as pl
+
+from cotenant.errors import CotenantError
+from cotenant.finding import Finding
+from cotenant.report import numbers, scaling
+from cotenant.report.grid import (
+    STYLES,
+    Cell,
+    Column,
+    Grid,
+    Group,
+    Row,
+    Value,
+    Words,
+    measured,
+    measured_columns,
+    number,
+    word,
+)
+from cotenant.report.interference import interference_grid, launches_words
+from cotenant.report.meters import device_load_percent
+from cotenant.report.mlbench import NOT_IN_PG
+from cotenant.report.numbers import ABSENT, at_most, percent, rate
+from cotenant.report.said import SEVERITIES, Said
+from cotenant.report.summary import INVALID, PASSED, Estimate, Job, Summary, summarise
+from cotenant.results.record import Record
+from cotenant.results.table import Rows, table_of_records
+from cotenant.results.targets import Target
+from cotenant.stats.interference import Ratio
+from cotenant.text import listed, many, printable
+
+SHOWN_TENANTS = 4
+SHOWN_LOSSES = 50
+RATE = measured_columns("rate", "rate")
+SPREAD = Column("spread", "spread")
+OVERLAP = Column("overlap", "overlap")
+VERDICT = Column("verdict", "verdict", left=True)
+JOBS = (
+    Column("suite", "suite", left=True, seen="files"),
+    Column("host", "host", left=True, seen="files"),
+    Column("job", "job", left=True),
+    Column("group", "group", left=True, narrow="aside"),
+    Column("unit", "unit", left=True, narrow="aside"),
+    *RATE,
+    SPREAD,
+    Column("tenants", "tenants", left=True, narrow="below"),
+    Column("fairness", "fairness", narrow="below"),
+    Column("worst/best", "worst/best", narrow="below"),
+    OVERLAP,
+    Column("interference", "interference", narrow="below", optional=True),
+    Column("device load", "device load", narrow="below", optional=True),
+    Column("MFU", "MFU", narrow="below", optional=True),
+    Column("of ceiling", "of ceiling", narrow="below", optional=True),
+    Column("target", "/ target", narrow="below", optional=True),
+    VERDICT,
+    Column("findings", "findings", left=True, narrow="aside"),
+)
+TENANTS = (Column("tenant", "tenant"), *RATE, SPREAD, OVERLAP, VERDICT)
+FIELDS = (
+    *("suite", "host", "job", "group", "tenant", "unit", "rate", "low", "high", "launches", "observations", "spread"),
+    *("fairness", "worst_over_best", "slowest", "overlap", "device_load_percent", "verdict", "errors", "warnings"),
+    *("interference", "interference_low", "interference_high"),
+    *("interference_launches", "interference_launches_alone"),
+    *("tflops", "mfu", "ceiling_tflops", "of_ceiling"),
+)
+OF_N = (
+    "n: L launches, with the 95 % t interval of their mean (3 and more) and the spread between them; o observations of "
+    "a single launch's only tenant, with the interval of their median."
+)
+OF_WORST = "worst/best (the tenant that was slowest in most launches)."
+OF_INTERFERENCE = (
+    "interference: 1 - rate together / rate alone in the slice, with its 95 % interval and n launches; "
+    "--table interference has it per tenant."
+)
+OF_CEILING = "of ceiling: FLOP/s over those of the matrix product that --jobs ceilings measured in the same slices."
+
+
+def jobs_grid(summary: Summary, targets: Mapping[str, Target] | None = None) -> Grid:
+    """Return a row per job, grouped by suite and host; `targets` are of one device.
+
+    For programs there are also rows of the tenants, and a document with the findings, failures and notes.
+    """
+    loads = [device_load_percent(job.members) for job in summary.jobs]
+    at = {id(job): index for index, job in enumerate(summary.jobs)}
+    groups = []
+    for (suite, host), members in groupby(summary.jobs, key=lambda job: (job.suite, job.host)):
+        jobs = list(members)
+        rows = []
+        for job in jobs:
+            index = at[id(job)]
+            rows.append(_job_row(job, index, loads[index], targets or {}))
+            rows += [Row(values=_of_tenant(job, tenant)) for tenant in job.tenants]
+        groups.append(Group(rows, suite or "suite", facts(jobs, host)))
+    notes: list[Words] = [((f"{OF_N} {OF_WORST}", "dim"),)] if summary.jobs else []
+    if any(job.interference is not None for job in summary.jobs):
+        notes.append(((OF_INTERFERENCE, "dim"),))
+    if any(job.compute is not None and job.compute.of_ceiling is not None for job in summary.jobs):
+        notes.append(((OF_CEILING, "dim"),))
+    document = {
+        "schema": "cotenant-report-1",
+        "jobs": [_document(job, load) for job, load in zip(summary.jobs, loads, strict=True)],
+        "findings": [asdict(one) for one in summary.findings],
+        "failures": [asdict(one) for one in summary.losses],
+        "notes": list(summary.notes),
+    }
+    return Grid(JOBS, groups, notes=[*notes, *below(summary)], fields=FIELDS, document=document)
+
+
+def facts(jobs: Sequence[Job], host: str) -> str:
+    """Return what holds for all jobs of a suite on one host: `node1: Some Processor; 2 tenants, isolation v1`."""
+    works = [dict(job.work) for job in jobs if job.work is not None]
+    gpus = ", ".join(sorted({gpu for job in jobs for gpu in job.gpus}))
+    parts = {
+        "isolation": sorted({work["isolation"] for work in works if work["isolation"]}),
+        "torch": sorted({work["software"] for work in works if work["software"]}),
+    }
+    known = [f"{name} {', '.join(values)}" for name, values in parts.items() if values]
+    return "; ".join([f"{host or 'an unnamed host'}{f': {gpus}' if gpus else ''}", *known])
+
+
+def _job_row(job: Job, index: int, load_percent: float | None, targets: Mapping[str, Target]) -> Row:
+    even, compute = job.evenness, job.compute
+    lost = None if job.interference is None else job.interference.node
+    slowest = f" ({even.slowest})" if even is not None and even.slowest is not None else ""
+    cells = {
+        "suite": word(job.suite, "suite"),
+        "host": word(job.host, "host"),
+        "job": Cell(job.label, {"job": job.label}, link=f"job{index}" if job.rates else ""),
+        "group": word(job.group, "group"),
+        "unit": Cell(f"{job.unit}/s" if job.unit else ABSENT, {"unit": job.unit}),
+        **estimate_cells(job.node),
+        "tenants": Cell(_rates(job)),
+        "fairness": number(even.jain if even else None, "{:.4f}".format, "fairness"),
+        "worst/best": number(
+            even.worst_over_best if even else None, lambda ratio: f"{ratio:.3f}{slowest}", "worst_over_best"
+        ),
+        "overlap": number(job.overlap, at_most, "overlap"),
+        "interference": Cell(ABSENT if lost is None else interference_words(lost), _interference(lost)),
+        "device load": number(load_percent, "{:.0f} %".format, "device_load_percent"),
+        "MFU": number(compute.mfu if compute else None, percent, "mfu"),
+        "of ceiling": number(compute.of_ceiling if compute else None, percent, "of_ceiling"),
+        "target": number(_share(job, targets), "{:.2f}".format),
+        "verdict": word(job.verdict, "verdict", style_of(job.verdict)),
+        "findings": Cell(finding_counts(job.findings)),
+    }
+    values: dict[str, Value] = {
+        "slowest": even.slowest if even else None,
+        "errors": job.findings.get("error", 0),
+        "warnings": job.findings.get("warning", 0),
+        "tflops": compute.tflops if compute else None,
+        "ceiling_tflops": compute.ceiling_tflops if compute else None,
+    }
+    return Row(cells, values)
+
+
+def _of_tenant(job: Job, tenant: str) -> dict[str, Value]:
+    lost = None if job.interference is None else job.interference.tenants.get(tenant)
+    cells = Row(estimate_cells(job.tenants[tenant]), _interference(lost))
+    return _named(job) | {"tenant": tenant} | cells.record
+
+
+def _named(job: Job) -> dict[str, Value]:
+    return {
+        "suite": job.suite,
+        "host": job.host,
+        "job": job.label,
+        "group": job.group,
+        "unit": job.unit,
+        "verdict": job.verdict,
+    }
+
+
+def estimate_cells(found: Estimate | None) -> dict[str, Cell]:
+    """Return the cells of rate, interval, n and spread."""
+    if found is None:
+        return measured("rate", None, None, "", {}) | {"spread": Cell()}
+    counts = {"launches": found.launches, "observations": found.observations}
+    n = f"{found.launches}L" if found.observations is None else f"{found.observations}o"
+    cells = measured("rate", found.rate, found.interval, n, counts, ends=("low", "high"))
+    return cells | {"spread": number(found.spread, percent, "spread")}
+
+
+def interference_words(found: Ratio) -> str:
+    """Return `4.6 % (3.9..5.2 %, n 5)`: what neighbours cost, its interval, and of how many launches."""
+    lost, n = percent(found.interference), launches_words(found)
+    if found.interval is None:
+        return f"{lost} ({numbers.TOO_SMALL}: {n})"
+    # Its low end is where most is kept.
+    high, low = (1 - end for end in found.interval)
+    return f"{lost} ({100 * low:.1f}..{percent(high)}, n {n})"
+
+
+def _interference(found: Ratio | None) -> dict[str, Value]:
+    """1 - rate together / rate alone, with the launches of each; of a paired ratio they are the same uids."""
+    if found is None:
+        return {}
+    # Its low end is where most is kept.
+    high, low = [1 - end for end in found.interval] if found.interval else (None, None)
+    return {
+        "interference": found.interference,
+        "interference_low": low,
+        "interference_high": high,
+        "interference_launches": found.n[0],
+        "interference_launches_alone": found.n[1],
+    }
+
+
+def _share(job: Job, targets: Mapping[str, Target]) -> float | None:
+    """Return a tenant's mean rate over the target of one device."""
+    if job.name not in targets or job.node is None or job.name in NOT_IN_PG:
+        return None
+    return job.node.rate / max(1, len(job.tenants)) / targets[job.name].rate
+
+
+def finding_counts(counts: Mapping[str, int]) -> str:
+    """Return `2 errors, 1 warning`; information is no reason to look."""
+    shown = ((counts.get(name, 0), name) for name in SEVERITIES if name != "info")
+    return ", ".join(many(n, name) for n, name in shown if n) or ABSENT
+
+
+def style_of(verdict: str) -> str:
+    """Return the colour of a verdict; one that only `completed` has no rate."""
+    return "green" if verdict == PASSED else "yellow" if verdict.endswith((PASSED, "completed")) else "bold red"
+
+
+def _rates(job: Job) -> str:
+    """Every tenant's rate; of many the slowest and the fastest."""
+    rates = [found.rate for found in job.tenants.values()]
+    if len(rates) < 2:
+        return ABSENT
+    if len(rates) > SHOWN_TENANTS:
+        return f"{len(rates)}: {rate(min(rates))}..{rate(max(rates))}"
+    return " ".join(map(rate, rates))
+
+
+def _document(job: Job, load_percent: float | None) -> dict[str, Any]:
+    compute = {} if job.compute is None else asdict(job.compute)
+    # The sentence stands among the notes.
+    compute.pop("above", None)
+    named = {name: printable(str(value)) for name, value in _named(job).items()}
+    return named | {
+        "launches": job.launches,
+        "overlap": job.overlap,
+        "device_load_percent": load_percent,
+        "node": None if job.node is None else asdict(job.node),
+        "tenants": {name: asdict(found) for name, found in job.tenants.items()},
+        "evenness": None if job.evenness is None else asdict(job.evenness),
+        "interference": None if job.interference is None else asdict(job.interference),
+        "compute": compute or None,
+        "work": None if job.work is None else dict(job.work),
+        "findings": dict(job.findings),
+    }
+
+
+# Below the jobs
+
+
+def below(summary: Summary, told: Collection[Finding] = (), verbose: bool = False) -> Iterator[Words]:
+    """Yield failures, what was left out, and the findings; information, and those `told` before, only if `verbose`."""
+    for loss in summary.losses[:SHOWN_LOSSES]:
+        where = f"{loss.job} R{loss.run_id} tenant {loss.tenant}: "
+        more = f"  [{loss.aborted} more aborted with it]" if loss.aborted else ""
+        yield (where, "bold"), (f"{loss.outcome}: {printable(loss.message)}".removesuffix(": "), ""), (more, "dim")
+    yield from _more(len(summary.losses), "tenants that did not finish")
+    for note in summary.notes[:SHOWN_LOSSES]:
+        yield ((note, "dim"),)
+    yield from _more(len(summary.notes), "notes of this kind")
+    before = {(finding.rule, finding.sentence) for finding in told}
+    found = [one for one in summary.findings if verbose or not (one.alike and (one.rule, one.sentence) in before)]
+    for one in found:
+        if verbose or one.severity != "info":
+            yield (f"{one.severity}: ", STYLES[one.severity]), (sentence(one), ""), (_where(one), "dim")
+    infos = sum(one.severity == "info" for one in found)
+    if infos and not verbose:
+        yield ((f"{infos} more for information: they stand in --html and --format json.", "dim"),)
+
+
+def _more(count: int, of: str) -> Iterator[Words]:
+    if count > SHOWN_LOSSES:
+        yield ((f"{count - SHOWN_LOSSES:,} more {of}: they stand in --format json.", "dim"),)
+
+
+def sentence(one: Said) -> str:
+    """Return the first sentence of a finding with its remedy; its rule, where no more is known."""
+    return f"{one.sentence} {one.remedy}".strip() or one.rule
+
+
+def _where(one: Said) -> str:
+    """Return how many records say so, and of which jobs."""
+    alike = "" if one.alike else ", each with its own numbers"
+    return f"  [{many(one.count, 'record')}{alike}: {listed(map(printable, one.jobs), SHOWN_TENANTS)}]"
+
+
+def findings_grid(summary: Summary) -> Grid:
+    """Return a row per finding, with its remedy and its jobs, for a page."""
+    columns = [
+        Column("severity", "severity", left=True),
+        Column("sentence", "what was found", left=True, words=True),
+        Column("remedy", "remedy", left=True, words=True),
+        Column("records", "records"),
+        Column("jobs", "jobs", left=True, words=True),
+    ]
+    rows = [
+        {
+            "severity": word(one.severity, style=STYLES[one.severity]),
+            "sentence": Cell(one.sentence or one.rule, note="" if one.alike else "(the first of several numbers)"),
+            "remedy": word(one.remedy),
+            "records": word(str(one.count)),
+            "jobs": word(", ".join(one.jobs)),
+        }
+        for one in summary.findings
+    ]
+    return Grid(columns, [Group(list(map(Row, rows)))])
+
+
+def losses_grid(summary: Summary) -> Grid:
+    """Return a row per tenant that did not finish, for a page."""
+    columns = [
+        Column("job", "job", left=True),
+        Column("uid", "uid"),
+        Column("tenant", "tenant"),
+        Column("outcome", "outcome", left=True),
+        Column("message", "message", left=True, words=True),
+    ]
+    rows = [
+        {
+            "job": word(one.job),
+            "uid": word(str(one.run_id)),
+            "tenant": word(one.tenant),
+            "outcome": word(one.outcome, style="bold red"),
+            "message": Cell(one.message, note=f"({one.aborted} more aborted with it)" if one.aborted else ""),
+        }
+        for one in summary.losses
+    ]
+    return Grid(columns, [Group(list(map(Row, rows)))])
+
+
+# The tenants, at a suite's end
+
+
+def tenants_grid(summary: Summary, told: Collection[Finding] = (), verbose: bool = False) -> Grid:
+    """Return a row per tenant, grouped by job, and one of all of them where there are several.
+
+    What is to be known of them stands below, but for findings that have been `told` before: see `below`.
+    """
+    groups = [Group(list(_tenant_rows(job, summary)), job.label, _job_facts(job)) for job in summary.jobs]
+    notes: list[Words] = [((OF_N, "dim"),), *below(summary, told, verbose)]
+    return Grid(TENANTS, groups, notes=notes, joined=True)
+
+
+def _job_facts(job: Job) -> str:
+    """Return what belongs to all tenants of a job."""
+    parts = [f"{job.unit}/s" if job.unit else "", f"isolation {job.isolation}" if job.isolation else ""]
+    if (even := job.evenness) is not None:
+        slowest = f" (tenant {even.slowest})" if even.slowest is not None else ""
+        parts.append(f"fairness {even.jain:.4f}, worst/best {even.worst_over_best:.3f}{slowest}")
+    if job.interference is not None and job.interference.node is not None:
+        parts.append(f"interference {interference_words(job.interference.node)}")
+    return "; ".join(filter(None, parts))
+
+
+def _tenant_rows(job: Job, summary: Summary) -> Iterator[Row]:
+    """Yield the rows of a job; where no launch counts its tenants have no rate, and each its own outcome."""
+    own = job.members
+    if job.node is None:
+        same = (pl.col("suite") == job.suite) & (pl.col("hostname") == job.host) & (pl.col("name") == job.name)
+        own = summary.details.where(same)
+    elif len(job.tenants) > 1:
+        yield _tenant_row("all", job.node, job.overlap, job.verdict)
+    records = own.columns("tenant", "vcd", "outcome", "invalid", "overlap")
+    overlaps: dict[str, float | None] = {}
+    verdicts: dict[str, str] = {}
+    for number_, vcd, outcome, invalid, overlap in records.iter_rows():
+        tenant = str(vcd if number_ is None else number_)
+        overlaps[tenant] = min(filter(None, (overlap, overlaps.get(tenant))), default=overlap)
+        verdicts[tenant] = INVALID if invalid else outcome
+    for tenant in job.tenants or verdicts:
+        verdict = verdicts[tenant] if job.node is None else job.verdict if len(job.tenants) == 1 else ""
+        yield _tenant_row(tenant, job.tenants.get(tenant), overlaps[tenant], verdict)
+
+
+def _tenant_row(tenant: str, found: Estimate | None, overlap: float | None, verdict: str) -> Row:
+    cells = {"overlap": number(overlap, at_most), "verdict": word(verdict, style=style_of(verdict) if verdict else "")}
+    return Row({"tenant": Cell(tenant)} | estimate_cells(found) | cells)
+
+
+def suite_grids(records: Iterable[Record], told: Collection[Finding] = (), verbose: bool = False) -> Iterator[Grid]:
+    """Yield what stands at a suite's end: its tenants, and its scaling curves, as a report would say them."""
+    summary = summarise(Rows.all(table_of_records(records)))
+    yield tenants_grid(summary, told, verbose)
+    if (costs := interference_grid(summary)).groups:
+        yield costs
+    with contextlib.suppress(CotenantError):
+        found = {series: points for series, points in scaling.curves(summary.jobs).items() if len(points) > 1}
+        if found:
+            yield scaling.scaling_grid(found)

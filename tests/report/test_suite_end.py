@@ -1,0 +1,174 @@
+"""What stands at a suite's end, of records that were just made."""
+
+from __future__ import annotations
+
+import io
+import subprocess
+import sys
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+from rich.console import Console
+
+from cotenant.finding import Finding
+from cotenant.report.jobs import suite_grids
+from cotenant.report.renderers import show
+from cotenant.results.record import Record
+from golden import check_golden
+from report.making import solo
+from results.made import ISOLATION, NOON, T0_NS, a_lost_record, a_part, a_record, observed, steady
+from results.test_scaled import point
+
+GOLDEN = Path(__file__).with_name("golden")
+DEGRADED = Finding("degraded", "warning", "Slices are not enforced by cgroups here: no mounts.", "Run as root.")
+ODD = "tail [bold]x[/bold] :smile: \x1b[31mred\x1b[0m \x1b[2J\r\nand \x07a \u202ebell"
+
+
+def launch(name: str, tenants: int, mean_ms: float = 500.0, unit: str = "example") -> list[Record]:
+    return [
+        a_record(
+            place={"name": name, "tenant": tenant, "tenants": tenants, "vcd": str(tenant)},
+            told={"observations": steady(tenant, mean_ms + 3 * tenant), "part": a_part(item=unit)},
+        )
+        for tenant in range(tenants)
+    ]
+
+
+def lost(name: str, outcome: str, message: str, tenant: int = 0) -> Record:
+    return a_lost_record(outcome, message, {"name": name, "tenant": tenant, "vcd": str(tenant)})
+
+
+def everything() -> list[Record]:
+    affinity = type(ISOLATION)("affinity", {}, {}, {}, ["memory", "swap", "pids"])
+    nan = a_record(place={"name": "dcgan", "tenant": 1}, outcome="nan", message="3 of 750 losses were not finite.")
+    of_six = {"name": "sliced", "isolation": affinity, "tenants": 6}
+    few = {"observations": observed([4.0] * 8)}
+    return [
+        *launch("vae", 2),
+        *launch("toy_reg", 1, 2.267),
+        *launch("convnet_distributed_fp16_on_every_device", 8, 90_000, "image"),
+        *[a_record(place={"name": "wlm", "tenant": i}, common={"load": (T0_NS, T0_NS + 10**10)}) for i in (0, 1)],
+        a_record(place={"name": "dcgan"}, comparable=False),
+        nan,
+        a_record(place={"name": "cart", "tenants": 1}, told=few, common={"findings": (DEGRADED,)}),
+        a_record(place={"name": "any_program", "tenants": 1}, told={"observations": [], "part": {}}),
+        *[a_record(place=of_six | {"tenant": i, "vcd": str(i)}) for i in range(6)],
+        lost("[red]odd[/red] :smile: job", "failed", f"It ended with exit status 1. Its log ends: {ODD}"),
+        lost("reso", "device_out_of_memory", "CUDA out of memory. Use a smaller --batch-size."),
+        lost("reso", "host_out_of_memory", "", 1),
+    ]
+
+
+def printed(
+    records: list[Record],
+    width: int = 80,
+    terminal: bool = False,
+    told: tuple[Finding, ...] = (),
+    verbose: bool = False,
+) -> str:
+    stream = io.StringIO()
+    console = Console(file=stream, width=width, force_terminal=terminal, color_system="standard" if terminal else None)
+    show(suite_grids(records, told, verbose), console)
+    return stream.getvalue()
+
+
+def test_off_a_terminal() -> None:
+    text = printed(everything())
+    check_golden(GOLDEN / "file.txt", text)
+    assert "\x1b" not in text
+    assert all(line == line.rstrip() for line in text.splitlines())
+    assert "\n[red]odd[/red] :smile: job  isolation v1\n" in text
+    assert "Its log ends: tail [bold]x[/bold] :smile: red and ?a ?bell\n" in text
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_on_a_terminal(width: int) -> None:
+    text = printed(everything(), width, terminal=True)
+    check_golden(GOLDEN / f"terminal-{width}.txt", text)
+    assert "\x1b[1;31mINVALID\x1b[0m" in text
+    assert "device_out_of_memory\x1b[0m\n" in text
+
+
+def test_what_was_told_before_stands_there_only_if_asked_for() -> None:
+    records = [a_record(told={"part": a_part(losses_checked=0)}, common={"findings": (DEGRADED,)})]
+    assert f"warning: {DEGRADED.sentence}" in printed(records)
+    assert DEGRADED.sentence not in printed(records, told=(DEGRADED,))
+    assert "info: " not in printed(records)
+    whole = printed(records, told=(DEGRADED,), verbose=True)
+    assert "info: This benchmark returns no loss" in whole
+    assert DEGRADED.sentence in whole
+
+
+def test_no_color_is_respected(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    monkeypatch.delenv("FORCE_COLOR", raising=False)
+    text = printed(everything(), 80, terminal=True)
+    assert "\x1b[1m" in text  # bold is no colour
+    assert not any(f"\x1b[{before}{colour}m" in text for before in ("", "1;") for colour in range(30, 38))
+
+
+def rows(records: list[Record]) -> list[list[str]]:
+    return [line.split() for line in printed(records).splitlines()]
+
+
+def test_a_launch_has_a_row_and_so_has_each_of_its_tenants() -> None:
+    _, heading, *tenants = rows(launch("vae", 2))[:5]
+    assert " ".join(heading).startswith("vae example/s; isolation v1; fairness 1.0000, worst/best 0.993 (")
+    assert [row[0] for row in tenants] == ["all", "0", "1"]
+    assert tenants[0][-1] == "PASSED"
+    assert float(tenants[0][1].removesuffix("k")) == pytest.approx(
+        sum(float(row[1]) for row in tenants[1:]) / 1000, abs=0.006
+    )
+    _, alone, only = rows(launch("vae", 1))[:3]
+    assert "fairness" not in alone
+    assert [only[0], *only[-3:]] == ["0", "%", "1.000", "PASSED"]
+
+
+def test_of_a_launch_that_does_not_count_every_tenant_has_its_outcome() -> None:
+    of_dcgan = [
+        a_record(place={"name": "dcgan"}, comparable=False),
+        a_record(place={"tenant": 1, "name": "dcgan"}, outcome="nan"),
+    ]
+    assert [(row[0], row[1], row[-1]) for row in rows(of_dcgan)[2:4]] == [("0", "-", "INVALID"), ("1", "-", "nan")]
+
+
+def test_tenants_alone_say_what_neighbours_cost() -> None:
+    beside = launch("vae", 2)
+    alone = [
+        replace(
+            one,
+            name="vae.solo",
+            solo=True,
+            tenants=1,
+            observations=steady(tenant, 400 + 3 * tenant),
+            start_time=str(NOON + timedelta(minutes=1 + tenant)),
+        )
+        for tenant, one in enumerate(launch("vae", 2, 400))
+    ]
+    text = printed([*beside, *alone], 200)
+    assert "interference 19.9 % (n too small: 1)" in text
+    assert "alone: a tenant alone in its slice" in text
+    assert "alone: a tenant" not in printed([*beside, *solo("cart")], 200)
+
+
+def test_several_numbers_of_devices_are_a_curve() -> None:
+    text = printed([point(1, 100), point(2, 190), point(4, 300)])
+    found = [line.split() for line in text.splitlines() if line.startswith("1n")]
+    assert [(row[0], row[1]) for row in found] == [("1n1g", "100.0"), ("1n2g", "190.0"), ("1n4g", "300.0")]
+    assert all(efficiency in row for row, efficiency in zip(found, ("1.000", "0.950", "0.750"), strict=True))
+    assert "1n2g" not in printed([point(2, 190)])
+
+
+def test_a_reader_that_has_left_is_no_failure() -> None:
+    code = f"import sys; sys.path[:0] = {sys.path!r}; from test_suite_end import *\n"
+    code += "show(suite_grids([one for n in range(400) for one in launch(f'vae{n}', 2)]))"
+    command = [sys.executable, "-c", code]
+    with subprocess.Popen(command, cwd=GOLDEN.parent, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        assert process.stdout.readline().startswith(b"tenant")
+        process.stdout.close()
+        assert process.stderr.read() == b""
+        assert process.wait() == 0
