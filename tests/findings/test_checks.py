@@ -219,14 +219,14 @@ def test_a_host_in_good_order_is_shown_as_fine(check: Any) -> None:
 
 
 FINE: list[tuple[Any, dict[str, Any], str]] = [
-    (governor, {"clocking": clocks()}, "not told"),
+    (governor, {"clocking": clocks()}, "not known"),
     (
         governor,
         {"clocking": clocks(driver="amd-pstate-epp", governors=("powersave",), preferences=("performance",))},
         "amd-pstate-epp",
     ),
-    (turbo, {"clocking": clocks()}, "not told"),
-    (foreign_load, {"load": Load(None, None)}, "not told"),
+    (turbo, {"clocking": clocks()}, "not known"),
+    (foreign_load, {"load": Load(None, None)}, "not known"),
     (foreign_load, {"load": Load(0.3, 0, 0.05)}, "0.05 of 16"),
     (foreign_load, {"load": Load(3.0, 0)}, "load average 3"),
     (even_speed, {"speed": Speed(50.0, 60.0)}, "a clock read takes 50 to 60 ns"),
@@ -242,10 +242,10 @@ FINE: list[tuple[Any, dict[str, Any], str]] = [
     (foreign_processes, boards(processes=(MPS,)), "nobody else"),
     (modes, boards(compute_mode="exclusive"), "MIG off, MPS off"),
     (modes, {"devices": (board(0, mig=True), board(1, mig=True))}, "MIG on"),
-    (ecc, {"devices": (board(0, ecc=None), board(1, ecc=None))}, "not told"),
+    (ecc, {"devices": (board(0, ecc=None), board(1, ecc=None))}, "not known"),
     (ecc, {"devices": (board(0, ecc=False), board(1, ecc=False))}, "off"),
-    (persistence, {"devices": (board(0, persistent=None),)}, "not told"),
-    (power_cap, {"devices": (board(0, power_limit_w=None),)}, "not told"),
+    (persistence, {"devices": (board(0, persistent=None),)}, "not known"),
+    (power_cap, {"devices": (board(0, power_limit_w=None),)}, "not known"),
     (siblings, {"machine": machine(cores=4)}, "without siblings"),
     (nodes, {"machine": machine(cores=4)}, "one node"),
     (nodes, {"machine": server(devices=(device(0, -1), device(1, 1)))}, "1 devices do not say"),

@@ -119,4 +119,4 @@ def gather(
 
 def nvidia_places(machine: Machine) -> frozenset[str]:
     """Return the PCI ids of the NVIDIA devices that we may use: the partitions of one device share its id."""
-    return frozenset(one.pci for one in machine.accelerators if one.vendor == "nvidia")
+    return frozenset(device.pci for device in machine.accelerators if device.vendor == "nvidia")

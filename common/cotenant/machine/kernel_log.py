@@ -50,7 +50,7 @@ class KernelLog:
 
     def kills(self) -> list[MemoryKill]:
         """Return the kills that were logged since the last call."""
-        found: list[MemoryKill] = []
+        kills: list[MemoryKill] = []
         while self._descriptor is not None:
             try:
                 record = os.read(self._descriptor, RECORD_BYTES)
@@ -61,8 +61,8 @@ class KernelLog:
             if not record:
                 break
             if (kill := parse_kill(record.decode(errors="replace"))) is not None:
-                found.append(kill)
-        return found
+                kills.append(kill)
+        return kills
 
     def close(self) -> None:
         if self._descriptor is not None:

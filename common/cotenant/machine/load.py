@@ -74,7 +74,7 @@ def spent(before: Used, after: Used, elapsed_ticks: float) -> tuple[float, tuple
         for pid, (name, ticks) in after[1].items()
         if pid in before[1] and (share := (ticks - before[1][pid][1]) / elapsed_ticks) >= _WORTH_NAMING
     ]
-    return busy, tuple(sorted(spenders, key=lambda one: (-one.share, one.pid))[:3])
+    return busy, tuple(sorted(spenders, key=lambda spender: (-spender.share, spender.pid))[:3])
 
 
 def processor_ticks(root: Path = Path("/")) -> tuple[int, int, int]:
@@ -94,12 +94,12 @@ def processes(root: Path = Path("/")) -> dict[int, Process]:
     return {pid: process for pid, process in seen.items() if process is not None}
 
 
-def descendants(found: Mapping[int, Process], of: int) -> set[int]:
+def descendants(tree: Mapping[int, Process], of: int) -> set[int]:
     """Return `of`, where it is among these processes, and all below it."""
     below: dict[int, list[int]] = {}
-    for pid, process in found.items():
+    for pid, process in tree.items():
         below.setdefault(process.parent, []).append(pid)
-    family, ahead = set[int](), [of] if of in found else []
+    family, ahead = set[int](), [of] if of in tree else []
     while ahead:
         pid = ahead.pop()
         if pid not in family:
@@ -110,8 +110,8 @@ def descendants(found: Mapping[int, Process], of: int) -> set[int]:
 
 def _used(root: Path) -> Used:
     ours = os.getpid()
-    found = {pid: (one.name, one.ticks) for pid, one in processes(root).items() if pid != ours}
-    return processor_ticks(root)[1], found
+    others = {pid: (process.name, process.ticks) for pid, process in processes(root).items() if pid != ours}
+    return processor_ticks(root)[1], others
 
 
 @dataclass(frozen=True, slots=True)

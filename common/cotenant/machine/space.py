@@ -30,9 +30,9 @@ class SharedMemory:
 
 def host_memory(root: Path = Path("/")) -> HostMemory:
     """Return the host's memory; 0 for what it does not say."""
-    said = fields(read_text(root / "proc/meminfo"), ":")
+    values = fields(read_text(root / "proc/meminfo"), ":")
     names = ("MemTotal", "MemAvailable", "SwapTotal", "SwapFree")
-    return HostMemory(*(kilobytes(said.get(name, "")) for name in names))
+    return HostMemory(*(kilobytes(values.get(name, "")) for name in names))
 
 
 def shared_memory(root: Path = Path("/")) -> SharedMemory | None:
@@ -57,15 +57,15 @@ class Disk:
 
 def disks(directories: Mapping[str, Path]) -> tuple[Disk, ...]:
     """Return the file systems on which the directories lie or would lie, each once; purposes by their directory."""
-    found: dict[tuple[int, bool], Disk] = {}
+    by_device: dict[tuple[int, bool], Disk] = {}
     for purpose, directory in directories.items():
         path = directory
         while not os.path.isdir(path) and path != path.parent:  # noqa: PTH112 # is_dir raises where it may not look
             path = path.parent
         held = os.statvfs(path)
         key = path.stat().st_dev, os.access(path, os.W_OK | os.X_OK)
-        first = found.get(key)
+        first = by_device.get(key)
         before = first.purposes if first else ()
         place = first.path if first else path
-        found[key] = Disk((*before, purpose), place, held.f_frsize * held.f_bavail, key[1])
-    return tuple(found.values())
+        by_device[key] = Disk((*before, purpose), place, held.f_frsize * held.f_bavail, key[1])
+    return tuple(by_device.values())

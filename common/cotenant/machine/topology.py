@@ -127,18 +127,18 @@ def _kinds(root: Path, usable: Sequence[int]) -> dict[int, str]:
 def _nodes(root: Path, host_bytes: int) -> tuple[dict[int, int], tuple[Node, ...], bool]:
     """Return each processor's node, the nodes whose memory we may use, and whether others are denied us."""
     node_of: dict[int, int] = {}
-    found: list[Node] = []
+    every: list[Node] = []
     for number in numbered(root / _NODE, "node"):
         directory = root / _NODE / f"node{number}"
         node_of |= dict.fromkeys(read_list(directory / "cpulist"), number)
         memory = fields(read_text(directory / "meminfo"), ":").get(f"Node {number} MemTotal", "")
-        found.append(Node(number, kilobytes(memory)))
-    if not found:
+        every.append(Node(number, kilobytes(memory)))
+    if not every:
         return {}, (Node(0, host_bytes),), False
     listed = fields(read_text(root / "proc/self/status"), ":").get("Mems_allowed_list", "")
     allowed = to_list(listed)
-    nodes = tuple(node for node in found if node.id in allowed) or tuple(found)
-    return node_of, nodes, len(nodes) < len(found)
+    nodes = tuple(node for node in every if node.id in allowed) or tuple(every)
+    return node_of, nodes, len(nodes) < len(every)
 
 
 def _model_name(root: Path) -> str:

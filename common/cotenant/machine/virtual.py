@@ -70,6 +70,6 @@ def batch_system(environ: Mapping[str, str] | None = None, root: Path = Path("/"
     Slurm's is also known by its cgroup: sudo leaves the variables behind.
     """
     environ = os.environ if environ is None else environ
-    if found := next((name for variable, name in BATCH_SYSTEMS.items() if environ.get(variable)), ""):
-        return found
+    if system := next((name for variable, name in BATCH_SYSTEMS.items() if environ.get(variable)), ""):
+        return system
     return "Slurm" if any(map(_OF_SLURM.search, own_cgroups(root).values())) else ""

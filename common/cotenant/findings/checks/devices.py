@@ -119,7 +119,7 @@ def ecc(facts: Facts) -> Inspection:
         return None
     known = [state for state in facts.devices if state.ecc is not None]
     off = [state.index for state in known if not state.ecc]
-    text = "not told" if not known else "on" if not off else "off" if len(off) == len(known) else "differs"
+    text = "not known" if not known else "on" if not off else "off" if len(off) == len(known) else "differs"
     if bad := [state for state in facts.devices if state.uncorrected_errors]:
         errors = listed(f"{state.uncorrected_errors} on device {state.index}" for state in bad)
         yield Finding(
@@ -152,7 +152,7 @@ def persistence(facts: Facts) -> Inspection:
         return None
     off = [state.index for state in facts.devices if state.persistent is False]
     if not off:
-        return "on" if any(state.persistent is not None for state in facts.devices) else "not told"
+        return "on" if any(state.persistent is not None for state in facts.devices) else "not known"
     yield Finding(
         "persistence",
         "warning",
@@ -169,7 +169,7 @@ def power_cap(facts: Facts) -> Inspection:
     if not facts.devices:
         return None
     limits = sorted({state.power_limit_w for state in facts.devices if state.power_limit_w is not None})
-    text = f"limit {listed(f'{limit:g} W' for limit in limits)}" if limits else "not told"
+    text = f"limit {listed(f'{limit:g} W' for limit in limits)}" if limits else "not known"
     if capped := [state for state in facts.devices if _capped(state)]:
         caps = listed(
             f"device {state.index} {state.power_limit_w:g} of {state.power_default_w:g} W" for state in capped

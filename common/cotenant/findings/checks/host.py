@@ -71,7 +71,7 @@ def governor(facts: Facts) -> Inspection:
     """What chooses the processors' clocks: a governor that waits for load to show makes short work slow."""
     clocking = facts.clocking
     if not clocking.governors:
-        return "not told here: the clocks are chosen outside of this kernel"
+        return "not known here: the clocks are chosen outside of this kernel"
     if not _fast(clocking):
         yield Finding(
             "governor",
@@ -100,7 +100,7 @@ def _fast(clocking: Clocking) -> bool:
 def turbo(facts: Facts) -> Inspection:
     """Clocks above the nominal one, which depend on how many cores work and how warm they are."""
     if facts.clocking.boost is None:
-        return "not told here"
+        return "not known here"
     if not facts.clocking.boost:
         return "off: clocks do not depend on the neighbours"
     yield Finding(
@@ -118,7 +118,7 @@ def foreign_load(facts: Facts) -> Inspection:
     load, total = facts.load, facts.machine.processor_total
     average = "" if load.average is None else f", load average {load.average:g}"
     if load.busy is None and load.running is None:
-        return f"not told here{average}"
+        return f"not known here{average}"
     if load.busy is None:
         busy, text = float(load.running or 0), f"{load.running} foreign threads keep running{average}"
     else:

@@ -1,10 +1,13 @@
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
-from cotenant.machine.cpu import Clocking, clocking, thermal_throttles
+from cotenant.machine import cpu as speed
+from cotenant.machine.cpu import Clocking, Speed, clock_read_ns, clocking, speed_over, thermal_throttles
 from machine.fakehost import write
 
 CPU = "sys/devices/system/cpu"
@@ -58,3 +61,39 @@ def test_heat_is_counted_over_the_given_processors(tmp_path: Path) -> None:
     for number in range(3):
         write(tmp_path, {f"{CPU}/cpu{number}/thermal_throttle/core_throttle_count": number + 1})
     assert thermal_throttles([0, 1, 7], tmp_path) == 3
+
+
+def test_what_the_loop_itself_takes_is_no_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    stamps_ns = itertools.count(0, 60)
+    ended_ns = []
+
+    def clock() -> int:
+        now_ns = next(stamps_ns) + sum(ended_ns)
+        if now_ns > 60 * speed._READS and not ended_ns:
+            # The empty loop after the last of the reads.
+            ended_ns.append(10 * speed._READS)
+        return now_ns
+
+    monkeypatch.setattr(speed.time, "perf_counter_ns", clock)
+    assert clock_read_ns() == pytest.approx(50, rel=0.01)
+
+
+@pytest.mark.parametrize(
+    ("slow_of_ten", "speed_seen"), [(0, Speed(50, 50)), (4, Speed(50, 80)), (10, Speed(80, 80))], ids=str
+)
+def test_two_speeds_are_both_seen_and_an_interrupt_is_not(
+    slow_of_ten: int, speed_seen: Speed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now_s, readings = [100.0], itertools.count()
+
+    def read_ns() -> float:
+        now_s[0] += 0.002
+        if next(readings) % 5 == 0:
+            return 5000.0
+        return 80.0 if int(now_s[0] / 0.1) % 10 < slow_of_ten else 50.0
+
+    monkeypatch.setattr(speed, "time", SimpleNamespace(monotonic=lambda: now_s[0]))
+    monkeypatch.setattr(speed, "clock_read_ns", read_ns)
+    seen = speed_over(2.0)
+    assert seen == speed_seen
+    assert now_s[0] - 100 == pytest.approx(2.0, abs=0.02)
