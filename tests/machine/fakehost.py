@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
@@ -130,6 +130,7 @@ class FakeNvml:
     boards: Sequence[Board] = ()
     starts: bool = True
     calls: list[str] = field(default_factory=list)
+    answers: Mapping[str, Callable[..., Any]] = field(default_factory=lambda: ANSWERS)
     NVMLError: Any = NVMLError
 
     def nvmlInit(self) -> None:  # noqa: N802
@@ -152,4 +153,4 @@ class FakeNvml:
         return self.boards[index]
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
-        return ANSWERS[name.removeprefix("nvmlDeviceGet")]
+        return self.answers[name.removeprefix("nvmlDeviceGet")]

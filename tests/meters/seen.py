@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any
 
 from cotenant.isolation.backend import Counters
 from cotenant.meters.devices import Reading
-from machine.fakehost import Board, FakeNvml, told
+from machine.fakehost import ANSWERS, Board, FakeNvml, known, unsupported
 
 
 @dataclass
@@ -48,30 +48,21 @@ class MeteredBoard(Board):
     used: int = 3 << 30
 
 
+METERED: dict[str, Callable[..., Any]] = {
+    "UtilizationRates": lambda board: SimpleNamespace(gpu=known(board.load)[0], memory=board.load[1]),
+    "ClockInfo": lambda board, kind: known(board.clocks)[{1: 0, 2: 1}[kind]],
+    "Temperature": lambda board, sensor: known(board.temperature) if sensor == 0 else unsupported(),
+    "PowerUsage": lambda board: known(board.power_mw),
+    "TotalEnergyConsumption": lambda board: known(board.energy_mj),
+    "MemoryInfo": lambda board: SimpleNamespace(total=known(board.memory), used=board.used),
+}
+
+
 @dataclass
 class MeteredNvml(FakeNvml):
     """pynvml's readings for such boards."""
 
-    def nvmlDeviceGetUtilizationRates(self, board: MeteredBoard) -> SimpleNamespace:  # noqa: N802
-        gpu, memory = told(board.load)
-        return SimpleNamespace(gpu=gpu, memory=memory)
-
-    def nvmlDeviceGetClockInfo(self, board: MeteredBoard, kind: int) -> int:  # noqa: N802
-        return told(board.clocks)[{1: 0, 2: 1}[kind]]
-
-    def nvmlDeviceGetTemperature(self, board: MeteredBoard, sensor: int) -> int:  # noqa: N802
-        assert sensor == 0
-        return told(board.temperature)
-
-    def nvmlDeviceGetPowerUsage(self, board: MeteredBoard) -> int:  # noqa: N802
-        return told(board.power_mw)
-
-    def nvmlDeviceGetTotalEnergyConsumption(self, board: MeteredBoard) -> int:  # noqa: N802
-        return told(board.energy_mj)
-
-    def nvmlDeviceGetMemoryInfo(self, board: Board) -> SimpleNamespace:  # noqa: N802
-        assert isinstance(board, MeteredBoard)
-        return SimpleNamespace(total=told(board.memory), used=board.used)
+    answers: Mapping[str, Callable[..., Any]] = field(default_factory=lambda: ANSWERS | METERED)
 
 
 class SmiError(Exception):

@@ -29,27 +29,24 @@ times_ns = st.integers(1, 10**13)
 
 
 @given(amounts(), times_ns, times_ns)
-def test_never_more_than_was_asked_and_never_nothing(asked: Amount, batch_ns: int, budget_ns: int) -> None:
+def test_the_most_that_fits_is_kept_of_what_was_asked(asked: Amount, batch_ns: int, budget_ns: int) -> None:
     got = within(asked, batch_ns, budget_ns)
     assert 1 <= got.number <= asked.number
     assert 1 <= got.repeat <= asked.repeat
     assert 0 <= got.skip <= asked.skip
     assert got.skip < got.repeat
-
-
-@given(amounts(), times_ns, times_ns)
-def test_it_fits_wherever_one_batch_does(asked: Amount, batch_ns: int, budget_ns: int) -> None:
-    got = within(asked, batch_ns, budget_ns)
     if batch_ns <= budget_ns:
         assert got.batches * batch_ns <= budget_ns
     else:
         assert got == Amount(1, 1, 0)
-
-
-@given(amounts(), times_ns, times_ns)
-def test_what_fits_is_not_touched(asked: Amount, batch_ns: int, budget_ns: int) -> None:
     fits = asked.batches * batch_ns <= budget_ns
-    assert (within(asked, batch_ns, budget_ns) == asked) == (fits or asked == Amount(1, 1, 0))
+    assert (got == asked) == (fits or asked == Amount(1, 1, 0))
+    # Observations are given up after batches, and nothing that would fit.
+    assert got.repeat == asked.repeat or got.number == 1
+    if got.number < asked.number:
+        assert (got.number + 1) * asked.repeat * batch_ns > budget_ns
+    if got.repeat < asked.repeat:
+        assert (got.repeat + 1) * batch_ns > budget_ns
 
 
 @given(usual_amounts(), times_ns, times_ns)
@@ -57,21 +54,6 @@ def test_an_interval_is_kept_wherever_single_batches_allow_it(asked: Amount, bat
     got = within(asked, batch_ns, budget_ns)
     if budget_ns // batch_ns >= 8:
         assert got.repeat - got.skip >= min(LEAST_KEPT, asked.repeat - asked.skip)
-
-
-@given(amounts(), times_ns, times_ns)
-def test_observations_are_given_up_after_batches(asked: Amount, batch_ns: int, budget_ns: int) -> None:
-    got = within(asked, batch_ns, budget_ns)
-    assert got.repeat == asked.repeat or got.number == 1
-
-
-@given(amounts(), times_ns, times_ns)
-def test_nothing_is_given_up_that_would_fit(asked: Amount, batch_ns: int, budget_ns: int) -> None:
-    got = within(asked, batch_ns, budget_ns)
-    if got.number < asked.number:
-        assert (got.number + 1) * asked.repeat * batch_ns > budget_ns
-    if got.repeat < asked.repeat:
-        assert (got.repeat + 1) * batch_ns > budget_ns
 
 
 @given(amounts(), times_ns, times_ns, times_ns)

@@ -133,10 +133,10 @@ def test_a_few_slow_spikes_spoil_the_interval_of_a_mean_and_not_that_of_the_medi
     assert of_mean.mean() < 0.70
 
 
-rates = st.lists(st.floats(1e-6, 1e9), min_size=6, max_size=60)
+with_an_interval = st.lists(st.floats(1e-6, 1e9), min_size=6, max_size=60)
 
 
-@given(rates)
+@given(with_an_interval)
 def test_it_is_that_of_the_record(values: list[float]) -> None:
     said = describe(values, [1.0] * len(values))
     assert said.interval is not None

@@ -156,7 +156,7 @@ def coverage_of_mean(shared: float, launches: int, draws: int, offset: int) -> f
     return covered / draws
 
 
-@pytest.mark.parametrize("offset", [0, 100])
+@pytest.mark.parametrize("offset", [0, pytest.param(100, marks=pytest.mark.slow)])
 def test_the_mean_covers_what_benchmarks_of_a_uid_share(offset: int) -> None:
     assert 0.93 <= coverage_of_mean(shared=0.03, launches=5, draws=1000, offset=offset) <= 0.975
 

@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -82,6 +82,7 @@ def test_a_trend_is_found_among_very_many_values() -> None:
     assert found.change == pytest.approx(5 / 102.5, rel=0.01)
 
 
+@settings(max_examples=20)
 @given(st.permutations(range(60)))
 def test_chance_makes_no_trend_among_many_values_of_one_level(order: list[int]) -> None:
     repeated = [1000.0 + one for one in order] * 100
