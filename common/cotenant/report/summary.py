@@ -104,7 +104,7 @@ class Summary:
 
 def summarise(records: Rows) -> Summary:
     """Return the lines of all jobs, in the order of their first record; the newest record of each tenant counts."""
-    newest, notes = newest_in(records.frame.with_columns(pl.Series(AT, records.at, pl.UInt32)))
+    newest, notes = newest_in(records.numbered)
     table = records.table
     by_host: dict[tuple[str, str], list[Launch]] = defaultdict(list)
     for launch in launches_in(newest):

@@ -60,9 +60,18 @@ class Rows:
         """All columns of theirs."""
         return self.table.frame if self.at == range(len(self.table)) else self.table.frame[self.at]
 
+    @property
+    def numbered(self) -> pl.DataFrame:
+        """All columns of theirs, and `at`."""
+        if self.at == range(len(self.table)):
+            return self.table.frame.with_row_index(AT)  # beside a column in one piece all others would be copied to one
+        return self.frame.with_columns(pl.Series(AT, self.at, pl.UInt32))
+
     def columns(self, *names: str | pl.Expr, **more: pl.Expr) -> pl.DataFrame:
         """Return columns of theirs, or what is made of these."""
-        return self.table.frame.select(*names, **more)[self.at]
+        made = [pl.col(name) if isinstance(name, str) else name for name in (*names, *more.values())]
+        needed = dict.fromkeys(root for expression in made for root in expression.meta.root_names())
+        return self.table.frame.select(list(needed))[self.at].select(*names, **more)
 
     def where(self, chosen: pl.Expr) -> Rows:
         """Return those of which this is true."""
@@ -75,9 +84,11 @@ class Rows:
         return Rows(self.table, values.sort(column, descending=descending, maintain_order=True)[AT].to_list())
 
     def findings(self) -> pl.DataFrame:
-        """Return their findings, each with the `name` of the record's job, in the order of the records."""
-        places = pl.DataFrame({AT: pl.Series(self.at, dtype=pl.UInt32)}).with_columns(self.columns("name"))
-        return places.join(self.table.findings, on=AT, maintain_order="left_right")
+        """Return their findings, each with the `name` of the record's job, in the order of the table."""
+        found = self.table.findings
+        if self.at != range(len(self.table)):
+            found = found.filter(pl.col(AT).is_in(pl.Series(self.at, dtype=pl.UInt32).implode()))
+        return found.with_columns(name=self.table.frame["name"].gather(found[AT]))
 
 
 def tables(records: Iterable[Decoded | Skipped], size: int = BATCH_RECORDS) -> Iterator[Table | Skipped]:
