@@ -29,7 +29,8 @@ from suites import ROOT
 
 from cotenant.commands.flags import at_dashes
 from cotenant.findings.rules import host
-from cotenant.report.comparison import Conditions, Lines, as_table, compare_launches, confirmed, flagged
+from cotenant.report.comparison import Conditions, Lines, compare_launches, comparison_grid, confirmed, flagged
+from cotenant.report.renderers import show
 from cotenant.results.launches import Launch, launches_of
 from cotenant.results.read import read_records
 from cotenant.stats.comparison import Verdict
@@ -92,7 +93,7 @@ def _judge(place: Path, lines: Lines) -> int:
         lines = confirmed(lines, Lines(tuple(one for one in again.lines if one.job in cells), None))
     bounds = [bound for side in SIDES for bound in _bounds(side, list(_records(place.glob(f"*/{side}"))))]
     console = Console(width=160)
-    console.print(as_table(lines))
+    show([comparison_grid(lines)], console)
     console.print(_table(bounds))
     said, status = _said(lines, bounds)
     print(said)

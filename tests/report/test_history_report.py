@@ -13,10 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
-from rich.console import Console
 
-from cotenant.report.history import NEWEST, Series, series_of
-from cotenant.report.history_text import BARS, SHOWN, as_csv, as_json, as_markdown, lines, sparkline
+from cotenant.report.history import BARS, NEWEST, SHOWN, Series, history_grid, series_of, sparkline
+from cotenant.report.renderers import as_csv, as_json, markdown, terminal
 from cotenant.results.history import FIRST_WORDS, Entry
 from results.made import NOON
 
@@ -54,10 +53,7 @@ def only(entries: list[Entry], margin: float = 0.02) -> Series:
 
 
 def text(found: tuple[Series, ...], width: int = 200) -> str:
-    console = Console(width=200, record=True, file=io.StringIO())
-    for line in lines(found, width):
-        console.print(line, highlight=False)
-    return console.export_text()
+    return "\n".join(line.plain for line in terminal(history_grid(found), width))
 
 
 def test_a_change_is_dated_sized_and_says_what_else_changed() -> None:
@@ -158,7 +154,7 @@ def test_launches_without_a_rate_are_counted_and_not_averaged() -> None:
     alone = only(lost[1:])
     assert (alone.n, alone.level, alone.trend) == (0, None, None)
     assert " 0 " in text((alone,))
-    assert as_csv((alone,)).splitlines()[1].endswith('"1 INVALID, 1 failed"')
+    assert as_csv(history_grid((alone,))).splitlines()[1].endswith('"1 INVALID, 1 failed"')
 
 
 def test_of_a_very_long_series_the_newest_are_described() -> None:
@@ -180,14 +176,14 @@ def test_a_sparkline_has_a_bar_per_launch(rates: list[float]) -> None:
 
 def test_for_other_programs() -> None:
     found = series_of([*history((12, 100.0), (12, 92.0)), *history((2, 5.0), job="a|b")], 0.02)
-    rows = list(csv.DictReader(io.StringIO(as_csv(found))))
+    rows = list(csv.DictReader(io.StringIO(as_csv(history_grid(found)))))
     assert [row["job"] for row in rows] == ["a|b", "vae"]
     assert (rows[0]["n"], rows[0]["level_low"], rows[0]["trend_p"]) == ("2", "", "")
     assert float(rows[1]["last_rate"]) == found[1].rates[-1]
-    content = json.loads(as_json(found))
+    content = json.loads(as_json(history_grid(found)))
     assert content["schema"] == "cotenant-trends-1"
     assert content["series"][1]["rates"] == list(found[1].rates)
     assert content["series"][1]["changes"][0]["start"] == "2026-03-26T12:00:00.123456Z"
-    table = as_markdown(found).splitlines()
+    table = markdown(history_grid(found)).splitlines()
     assert "a\\|b" in table[2]
     assert len({line.replace("\\|", "").count("|") for line in table}) == 1

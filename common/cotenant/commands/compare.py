@@ -10,31 +10,25 @@ from pathlib import Path
 from typing import Any
 
 from cotenant.commands.flags import Parser, at_dashes
-from cotenant.commands.output import tell, warn
+from cotenant.commands.output import tell, tell_grid, warn
 from cotenant.errors import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_PASSED, EXIT_SLOWER, CotenantError
 from cotenant.report.comparison import (
     Conditions,
     Lines,
-    as_json,
     as_junit,
-    as_markdown,
-    as_table,
     compare_launches,
+    comparison_grid,
     confirmed,
     differences_allowed,
     flagged,
     mixture,
 )
-from cotenant.report.renderers import may_leave
 from cotenant.results.decoded import mapping_of, skipped_sentences
 from cotenant.results.drawn import differences, joint_setting
 from cotenant.results.launches import Launch, launches_of, rates_of
 from cotenant.results.read import Records, again, planned_jobs, read_records
 from cotenant.results.table import Rows
 from cotenant.stats.comparison import LEAST_MARGIN, Verdict, aa_noise, margin_of
-from cotenant.text import printable
-
-FORMATS = {"md": as_markdown, "json": as_json, "junit": as_junit}
 
 
 def main(argv: Sequence[str]) -> int:
@@ -77,7 +71,7 @@ def _parse(words: Sequence[str]) -> argparse.Namespace:
     add = parser.add_argument
     add("a", metavar="A", type=Path, help="a directory of records, a record, or an export: the reference")
     add("b", metavar="B", type=Path, help="what is compared to it")
-    add("--format", choices=("text", *FORMATS), default="text", help="how to say it (default text)")
+    add("--format", choices=("text", "md", "json", "junit"), default="text", help="how to say it (default text)")
     add("--fail-on", choices=("slower",), help="exit 3 if a job is SLOWER, or ran in A and fails in B")
     add(
         "--allow",
@@ -164,21 +158,10 @@ def _margins(place: Path, allowed: Collection[str]) -> dict[str, float]:
 
 
 def _say(lines: Lines, form: str, margin: float) -> None:
-    if form in FORMATS:
-        tell(FORMATS[form](lines).removesuffix("\n"))
-        return
-    from rich.console import Console
-
-    from cotenant.report.whole import print_whole
-
-    console = Console()
-    if not console.is_terminal:
-        console = Console(width=160)
-    whole = {True: "slower by more than chance (Holm, 0.05)", False: "not slower beyond chance", None: "not compared"}
-    said = f"{_said_of_margins(lines, margin)}; the suite as a whole: {whole[lines.suite_slower]}"
-    with may_leave():
-        print_whole(as_table(lines, console.width), console)
-        console.print(said, emoji=False, highlight=False, markup=False)
+    if form == "junit":
+        tell(as_junit(lines).removesuffix("\n"))
+    else:
+        tell_grid(comparison_grid(lines, margin), form)
 
 
 def _fails(lines: Lines) -> bool:
@@ -189,11 +172,3 @@ def _fails(lines: Lines) -> bool:
     if named := ", ".join(absent):
         warn(f"B has no record of these jobs of A, and nothing says that it was to run them: {named}.")
     return bool(lines.lost) or any(line.verdict is Verdict.SLOWER for line in lines.lines)
-
-
-def _said_of_margins(lines: Lines, margin: float) -> str:
-    """Return `margin 2.0 %`, or that of each job where they differ; `margin` is that of no job in particular."""
-    of_jobs = {line.job: line.comparison.margin for line in lines.lines if line.comparison is not None}
-    if len(set(of_jobs.values())) > 1:
-        return "margins: " + ", ".join(f"{printable(job)} {100 * of_job:.1f} %" for job, of_job in of_jobs.items())
-    return f"margin {100 * next(iter(of_jobs.values()), margin):.1f} %"

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from cotenant.commands.flags import at_dashes
-from cotenant.commands.output import tell
+from cotenant.commands.output import tell_grid
 from cotenant.commands.run import options_of, parse, suite_parser
 from cotenant.errors import EXIT_FAILED, EXIT_PASSED, CotenantError, IsolationError
 from cotenant.finding import Finding
@@ -38,13 +38,8 @@ def main(argv: Sequence[str]) -> int:
     machine = discover()
     answers = list(ask_all(CHECKS, examine(options_of(given, others, machine), machine, quick=given.quick)))
     from cotenant.report.checkup import checkup_grid
-    from cotenant.report.renderers import as_json, show
 
-    grid = checkup_grid(answers)
-    if given.json:
-        tell(as_json(grid).removesuffix("\n"))
-    else:
-        show([grid])
+    tell_grid(checkup_grid(answers), "json" if given.json else "text")
     return EXIT_FAILED if any(answer.severity == "error" for _, answer in answers) else EXIT_PASSED
 
 

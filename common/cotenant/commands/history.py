@@ -7,11 +7,9 @@ from pathlib import Path
 
 from cotenant.checkout import base_directory
 from cotenant.commands.flags import Parser, chosen_names
-from cotenant.commands.output import tell, warn
+from cotenant.commands.output import tell, tell_grid, warn
 from cotenant.errors import EXIT_PASSED, CotenantError, did_you_mean
-from cotenant.report import history_text
-from cotenant.report.history import Series, series_of
-from cotenant.report.renderers import may_leave
+from cotenant.report.history import history_grid, series_of
 from cotenant.results.decoded import Skipped, skipped_sentences
 from cotenant.results.history import Entry, History, add_to_history, entries_of, read_history
 from cotenant.results.read import records_in
@@ -19,9 +17,7 @@ from cotenant.results.table import Table, joined, tables
 from cotenant.stats.comparison import LEAST_MARGIN
 
 FILE = "history.jsonl"
-FORMATS = {"md": history_text.as_markdown, "csv": history_text.as_csv, "json": history_text.as_json}
 NAMED = 5
-WIDTH = 200
 
 
 def main(argv: Sequence[str]) -> int:
@@ -63,7 +59,7 @@ def _show(argv: Sequence[str]) -> int:
     add("--job", metavar="NAME", action="append", default=[], help="only these jobs: a name, a glob; may be repeated")
     add("--device", metavar="NAME", action="append", default=[], help="only these devices: a name, a glob")
     add("--margin", type=float, default=LEAST_MARGIN, metavar="SHARE", help="a change is more than this (default 0.02)")
-    add("--format", choices=("text", *FORMATS), default="text", help="how to say it (default text)")
+    add("--format", choices=("text", "md", "csv", "json"), default="text", help="how to say it (default text)")
     given = parser.parse_words(argv)
     if not 0 < given.margin < 1:
         raise CotenantError(f"A margin of {given.margin:g} makes no sense.", "--margin 0.02 is two percent.")
@@ -72,10 +68,9 @@ def _show(argv: Sequence[str]) -> int:
     entries = _chosen(history.entries, given.job, lambda one: one.job, "job")
     entries = _chosen(entries, given.device, lambda one: one.device, "device")
     found = series_of(entries, given.margin)
-    if given.format in FORMATS:
-        tell(FORMATS[given.format](found).removesuffix("\n"))
-    else:
-        _print(found)
+    if not found and given.format == "text":
+        tell("The history is empty.")
+    tell_grid(history_grid(found), given.format)
     return EXIT_PASSED
 
 
@@ -103,22 +98,3 @@ def _warn_of_damage(path: Path, history: History) -> None:
         warn(f"{path}:{one.line}: {one.reason}; skipped.")
     if len(history.damaged) > NAMED:
         warn(f"{path}: {len(history.damaged) - NAMED} more of its lines are damaged; skipped.")
-
-
-def _print(found: Sequence[Series]) -> None:
-    from rich.console import Console
-    from rich.text import Text
-
-    from cotenant.report.whole import print_whole
-
-    console = Console()
-    if not console.is_terminal:
-        console = Console(width=WIDTH)
-    if not found:
-        tell("The history is empty.")
-    with may_leave():
-        for line in history_text.lines(found, console.width):
-            if isinstance(line, Text):
-                console.print(line, soft_wrap=not console.is_terminal, highlight=False)
-            else:
-                print_whole(line, console)

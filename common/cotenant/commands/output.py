@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from cotenant.text import printable
 
 if TYPE_CHECKING:
+    from cotenant.report.grid import Grid
     from cotenant.report.live import LiveView
 
 
@@ -32,6 +33,16 @@ def tell(line: str) -> None:
         print(line, flush=True)
     except BrokenPipeError:
         mute()
+
+
+def tell_grid(grid: Grid, form: str) -> None:
+    """Print a view as `text`, or as a file of this form."""
+    from cotenant.report.renderers import FILES, show
+
+    if form == "text":
+        show([grid])
+    else:
+        tell(FILES[form](grid).removesuffix("\n"))
 
 
 def warn(sentence: str, who: str = "cotenant") -> None:

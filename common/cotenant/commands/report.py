@@ -11,13 +11,12 @@ import polars as pl
 
 from cotenant.checkout import CHECKOUT
 from cotenant.commands.flags import Parser, add_records, chosen_names, expected_jobs
-from cotenant.commands.output import tell, warn
+from cotenant.commands.output import tell, tell_grid, warn
 from cotenant.errors import EXIT_PASSED, CotenantError, did_you_mean
 from cotenant.report import mlbench, scaling, tables
-from cotenant.report.grid import Grid
 from cotenant.report.interference import apart, interference_grid
 from cotenant.report.jobs import jobs_grid
-from cotenant.report.renderers import FILES, show
+from cotenant.report.renderers import FILES
 from cotenant.report.summary import Job, Summary, scores, summarise
 from cotenant.results.columns import JOB
 from cotenant.results.decoded import skipped_sentences
@@ -54,7 +53,7 @@ def main(argv: Sequence[str]) -> int:
     elif given.table is not None:
         _say_table(summary.jobs, given)
     elif given.format != "text" or given.save_target is None:
-        _tell_grid(jobs_grid(summary), given.format)
+        tell_grid(jobs_grid(summary), given.format)
     return EXIT_PASSED
 
 
@@ -212,14 +211,7 @@ def _say_interference(summary: Summary, form: str) -> None:
         )
     for line in apart(summary):
         warn(line)
-    _tell_grid(grid, form)
-
-
-def _tell_grid(grid: Grid, form: str) -> None:
-    if form == "text":
-        show([grid])
-    else:
-        tell(FILES[form](grid).removesuffix("\n"))
+    tell_grid(grid, form)
 
 
 def _say_table(jobs: Sequence[Job], given: argparse.Namespace) -> None:

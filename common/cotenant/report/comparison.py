@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from xml.etree import ElementTree
 
-from rich.cells import cell_len
-from rich.table import Table
-from rich.text import Text
-
-from cotenant.report.numbers import ABSENT, rate
+from cotenant.report.grid import Cell, Column, Grid, Group, Row, number
+from cotenant.report.numbers import ABSENT, rate, span
 from cotenant.results.columns import equal_columns
 from cotenant.results.launches import Launch, difference_of, difference_words, rates_of
 from cotenant.stats.comparison import LEAST_MARGIN, Comparison, Verdict, compare, holm
-from cotenant.text import printable
 
 HOST = "host"
 CLAIMS = (Verdict.FASTER, Verdict.SLOWER)
@@ -180,46 +175,48 @@ def _middle(launches: Sequence[Launch]) -> float | None:
     return (ordered[middle] if len(ordered) % 2 else sum(ordered[middle - 1 : middle + 1]) / 2) if ordered else None
 
 
-# Views of the same lines
+# The view
 
-GAP, NOTE_WIDTH = 2, 20
-HEADER = ("job", "A", "B", "B / A", "95 % interval", "n", "verdict", "")
+COLUMNS = (
+    Column("job", "job", left=True),
+    Column("a", "A"),
+    Column("b", "B"),
+    Column("ratio", "B / A"),
+    Column("interval", "95 % interval"),
+    Column("n", "n"),
+    Column("verdict", "verdict", left=True),
+    Column("note", "", left=True, narrow="aside"),
+)
+OF_SUITE = {True: "slower by more than chance (Holm, 0.05)", False: "not slower beyond chance", None: "not compared"}
 
 
-def cells(line: Line) -> tuple[str, ...]:
-    """Return a line as text, in the order of HEADER."""
+def comparison_grid(lines: Lines, margin: float = LEAST_MARGIN) -> Grid:
+    """Return a row per job; `margin` is that of no job in particular."""
+    suite = f"{_margin_words(lines, margin)}; the suite as a whole: {OF_SUITE[lines.suite_slower]}"
+    return Grid(COLUMNS, [Group([_row(line) for line in lines.lines])], notes=[((suite, ""),)], document=asdict(lines))
+
+
+def _row(line: Line) -> Row:
     found = line.comparison
-    sides = [ABSENT if one is None else rate(one) for one in (line.a, line.b)]
-    if found is None:
-        return (line.job, *sides, ABSENT, ABSENT, ABSENT, line.verdict, line.note)
-    span = "n too small" if found.interval is None else f"{found.interval[0]:.4f} .. {found.interval[1]:.4f}"
-    return (line.job, *sides, f"{found.ratio:.4f}", span, f"{found.n[0]}, {found.n[1]}", line.verdict, line.note)
+    cells = {
+        "job": Cell(line.job),
+        "a": number(line.a, rate),
+        "b": number(line.b, rate),
+        "ratio": number(found.ratio if found else None, "{:.4f}".format),
+        "interval": Cell(span(found.interval, "{:.4f} .. {:.4f}".format) if found else ABSENT),
+        "n": Cell(f"{found.n[0]}, {found.n[1]}" if found else ABSENT),
+        "verdict": Cell(line.verdict, style=STYLES.get(line.verdict, "bold red")),
+        "note": Cell(line.note),
+    }
+    return Row(cells)
 
 
-def as_table(lines: Lines, width: int) -> Table:
-    """Return a table whose notes wrap where `width` columns are too few for them."""
-    table = Table(box=None, pad_edge=False)
-    rows = [[printable(one) for one in cells(line)] for line in lines.lines]
-    *others, _ = (max(map(cell_len, column)) + GAP for column in zip(HEADER, *rows, strict=True))
-    for name in HEADER[:-1]:
-        table.add_column(name, justify="left" if name in ("job", "verdict") else "right")
-    table.add_column(HEADER[-1], overflow="fold", max_width=max(NOTE_WIDTH, width - sum(others)))
-    for line, row in zip(lines.lines, rows, strict=True):
-        *texts, verdict, note = map(Text, row)
-        verdict.stylize(STYLES.get(line.verdict, "bold red"))
-        table.add_row(*texts, verdict, note)
-    return table
-
-
-def as_markdown(lines: Lines) -> str:
-    rows = [HEADER, ("---", *["---:"] * 5, "---", "---"), *map(cells, lines.lines)]
-    return (
-        "\n".join("| " + " | ".join(printable(cell).replace("|", "\\|") for cell in row) + " |" for row in rows) + "\n"
-    )
-
-
-def as_json(lines: Lines) -> str:
-    return json.dumps(asdict(lines), indent=1, allow_nan=False) + "\n"
+def _margin_words(lines: Lines, margin: float) -> str:
+    """Return `margin 2.0 %`, or that of each job where they differ."""
+    of_jobs = {line.job: line.comparison.margin for line in lines.lines if line.comparison is not None}
+    if len(set(of_jobs.values())) > 1:
+        return "margins: " + ", ".join(f"{job} {100 * of_job:.1f} %" for job, of_job in of_jobs.items())
+    return f"margin {100 * next(iter(of_jobs.values()), margin):.1f} %"
 
 
 def as_junit(lines: Lines) -> str:
@@ -231,8 +228,8 @@ def as_junit(lines: Lines) -> str:
     for line in lines.lines:
         case = ElementTree.SubElement(suite, "testcase", name=_xml(line.job), classname="cotenant")
         if line.verdict in tags:
-            said = "  ".join(cells(line)[1:])
-            ElementTree.SubElement(case, tags[line.verdict], message=_xml(said))
+            words = "  ".join(cell.text for cell in _row(line).in_order(COLUMNS[1:]))
+            ElementTree.SubElement(case, tags[line.verdict], message=_xml(words))
     return ElementTree.tostring(suite, encoding="unicode", xml_declaration=True) + "\n"
 
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any
 
+from cotenant.report.grid import Cell, Column, Grid, Group, Row, Value, Words, measured, measured_columns, number, word
+from cotenant.report.numbers import ABSENT, change, rate
 from cotenant.results.columns import equal_columns
 from cotenant.results.drawn import CHECKOUT, differences
 from cotenant.results.history import FIRST_WORDS, Entry
@@ -150,3 +152,134 @@ def _series(launches: Sequence[Entry], work: Work, label: str, margin: float) ->
 def _versions(before: Entry, after: Entry, beside: str = "") -> tuple[str, ...]:
     known = {name: version for name, version in before.setting.items() if name != beside}
     return tuple(differences(known, after.setting))
+
+
+# The view
+
+BARS = "▁▂▃▄▅▆▇█"
+SHOWN = 24
+"""So many of the newest launches a sparkline has room for."""
+LEVEL, LEVEL_INTERVAL, LEVEL_N = measured_columns("level", "level", "of")
+COLUMNS = (
+    Column("suite", "suite", left=True, seen="files"),
+    Column("host", "host", left=True, seen="files"),
+    Column("device", "device", left=True, seen="files"),
+    Column("job", "job", left=True),
+    Column("unit", "unit", left=True),
+    Column("n", "n"),
+    Column("first", "first"),
+    Column("last", "last"),
+    Column("last rate", "last rate"),
+    *(LEVEL, LEVEL_INTERVAL, LEVEL_N),
+    Column("trend", "trend", left=True, narrow="below"),
+    Column("sparkline", "", left=True, narrow="drop", seen="screens"),
+    Column("changes", "changes", left=True, seen="files"),
+    Column("lost", "without a rate", left=True, seen="files"),
+)
+FIELDS = (
+    *("suite", "job", "label", "host", "device", "unit", "n", "older", "first", "last", "last_rate", "level"),
+    *("level_low", "level_high", "level_n", "trend_ratio", "trend_low", "trend_high", "trend_p", "changes", "lost"),
+)
+LEGEND = (
+    "level: geometric mean of the launches since the last change, with its 95 % t interval (3 and more) and their "
+    "number. trend: from the first launch to the last, with its 95 % interval, if chance hardly explains it (p < 0.01)."
+)
+
+
+def history_grid(found: Sequence[Series]) -> Grid:
+    """Return a row per series, grouped by suite, host and device; changes and launches without a rate stand below."""
+    groups = []
+    for place in dict.fromkeys((series.suite, series.host, series.device) for series in found):
+        members = [series for series in found if (series.suite, series.host, series.device) == place]
+        suite, host, device = place
+        where = f"{host or 'an unnamed host'}: {device or 'unknown device'}"
+        notes = [words for series in members for words in _below(series)]
+        groups.append(Group([_row(series) for series in members], suite or "suite", where, notes))
+    # Every launch's rate is in the document.
+    document = {"schema": "cotenant-trends-1", "series": [{"n": series.n} | asdict(series) for series in found]}
+    return Grid(COLUMNS, groups, notes=[((LEGEND, "dim"),)] if found else [], fields=FIELDS, document=document)
+
+
+def _row(series: Series) -> Row:
+    level, lost = series.level, lost_words(series)
+    first, last = (series.starts[0], series.starts[-1]) if series.starts else (None, None)
+    changes = "; ".join(f"{_day(one.start)} {change(one.ratio)} %" for one in series.changes)
+    exactly = "; ".join(f"{one.start.isoformat()} {one.ratio:.4f}" for one in series.changes)
+    cells = {
+        **{name: word(getattr(series, name), name) for name in ("suite", "host", "device")},
+        "job": Cell(_name(series), {"job": series.job, "label": series.label}),
+        "unit": Cell(f"{series.unit}/s" if series.unit else ABSENT, {"unit": series.unit}),
+        "n": Cell(str(series.n), {"n": series.n}),
+        "first": Cell(_day(first), {"first": first.isoformat() if first else None}),
+        "last": Cell(_day(last), {"last": last.isoformat() if last else None}),
+        "last rate": number(series.rates[-1] if series.rates else None, rate, "last_rate"),
+        "trend": Cell(trend_words(series.trend), _trend_values(series.trend)),
+        "sparkline": Cell(sparkline(series.rates)),
+        "changes": Cell(changes, {"changes": exactly}),
+        "lost": word(lost, "lost"),
+    }
+    if level is None:
+        cells |= measured("level", None, None, "", {})
+    else:
+        cells |= measured("level", level.rate, level.interval, str(level.n), {"level_n": level.n})
+    return Row(cells, {"older": series.older})
+
+
+def _trend_values(found: Trend | None) -> dict[str, Value]:
+    if found is None:
+        return {}
+    low, high = found.interval
+    return {"trend_ratio": found.ratio, "trend_low": low, "trend_high": high, "trend_p": found.p}
+
+
+def _name(series: Series) -> str:
+    """Return the job's name, with what sets this series apart from others of the job."""
+    return f"{series.job} ({series.label})" if series.label else series.job
+
+
+def trend_words(found: Trend | None) -> str:
+    """Return `-4.1 % (-5.0 .. -3.2)`, or that there is none."""
+    if found is None:
+        return ABSENT
+    if not found.real:
+        return f"none (p {found.p:.2f})"
+    low, high = found.interval
+    return f"{change(found.ratio)} % ({change(low)} .. {change(high)})"
+
+
+def sparkline(rates: Sequence[float]) -> str:
+    """Return a bar per launch, of the newest ones; between the lowest and the highest of them lie all heights."""
+    shown = rates[-SHOWN:]
+    if len(shown) < 2:
+        return ""
+    low, high = min(shown), max(shown)
+    if low == high:
+        return BARS[3] * len(shown)
+    return "".join(BARS[round((one / high - low / high) / (1 - low / high) * (len(BARS) - 1))] for one in shown)
+
+
+def _day(start: datetime | None) -> str:
+    return ABSENT if start is None else f"{start:%Y-%m-%d}"
+
+
+def _below(series: Series) -> Iterator[Words]:
+    name = f"{_name(series)}: "
+    for one in series.changes:
+        style = "bold red" if one.ratio < 1 else "green"
+        why = ", ".join(one.versions) or "no version that its records know is another"
+        size = f"{_day(one.start)} {change(one.ratio)} % (p {one.p:.2g})"
+        yield (name, "bold"), (size, style), (f": {why}", "")
+    changed = {one.start for one in series.changes}
+    for update in series.updates:
+        if update.start not in changed:
+            versions = ", ".join(update.versions)
+            yield ((f"{name}{_day(update.start)} {versions}: no change of the level there", "dim"),)
+    if series.lost:
+        yield ((f"{name}without a rate {lost_words(series)}", "yellow"),)
+    if series.older:
+        yield ((f"{name}{series.older} launches before the newest {series.n} are left out", "dim"),)
+
+
+def lost_words(series: Series) -> str:
+    """Return `3 failed, 1 INVALID`."""
+    return ", ".join(f"{count} {outcome}" for outcome, count in sorted(series.lost.items()))

@@ -1,0 +1,143 @@
+"""One grid in all its forms: narrow terminals, files, pages, and names that mean something to one of them."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from datetime import UTC, datetime
+
+import pytest
+from rich.console import Console
+
+from cotenant.report.comparison import Line, Lines, comparison_grid
+from cotenant.report.grid import Cell, Column, Grid, Group, Row, measured, measured_columns, word
+from cotenant.report.render_html import html
+from cotenant.report.renderers import as_csv, as_json, markdown, show, terminal
+from cotenant.stats.comparison import Verdict
+
+ODD = "a\\[red]b|:x:\x1b[31m<b>\x07"
+COLUMNS = (
+    Column("suite", "suite", left=True, seen="files"),
+    Column("job", "job", left=True),
+    Column("group", "group", left=True, narrow="aside"),
+    *measured_columns("rate", "rate"),
+    Column("load", "load", narrow="below"),
+    Column("mfu", "MFU", narrow="below", optional=True),
+    Column("bars", "", left=True, narrow="drop", seen="screens"),
+)
+
+
+def row(job: str, group: str = "student") -> Row:
+    texts = {"suite": "mine", "job": job, "group": group, "load": "90 %", "mfu": "-", "bars": "########"}
+    cells = {key: word(text, key) for key, text in texts.items() if key in ("suite", "job")}
+    cells |= {key: Cell(text) for key, text in texts.items() if key not in cells}
+    return Row(cells | measured("rate", 1.5e6, (1.4e6, 1.6e6), "5L", {"launches": 5}))
+
+
+def grid(*rows: Row) -> Grid:
+    fields = ("suite", "job", "rate", "rate_low", "rate_high", "launches", "extra")
+    return Grid(COLUMNS, [Group(rows, "mine", "node1", [(("a note", "dim"),)])], fields=fields)
+
+
+def lines(of: Grid, width: int) -> list[str]:
+    return [line.plain for line in terminal(of, width)]
+
+
+def test_a_terminal_wide_enough_has_one_line_a_row() -> None:
+    assert lines(grid(row("vae"), row("日本")), 80) == [
+        "mine  node1",
+        "job   group      rate  95 % interval   n  load",
+        "vae   student  1.500M   1.400-1.600M  5L  90 %  ########",
+        "日本  student  1.500M   1.400-1.600M  5L  90 %  ########",
+        "a note",
+        "",
+    ]
+
+
+def test_columns_give_way_in_their_order() -> None:
+    found = grid(row("vae"), row("a_job_of_a_long_name"))
+    assert "########" in lines(found, 72)[2]
+    assert lines(found, 71)[2] == "vae                   student  1.500M   1.400-1.600M  5L  90 %"
+    assert lines(found, 61)[1:4] == [
+        "job                     rate  95 % interval   n",
+        "vae                   1.500M   1.400-1.600M  5L",
+        "  student; load 90 %",
+    ]
+    assert lines(found, 46)[1:6] == [
+        "job    rate  95 % interval   n",
+        "vae  1.500M   1.400-1.600M  5L",
+        "  student; load 90 %",
+        "a_job_of_a_long_name",
+        "     1.500M   1.400-1.600M  5L",
+    ]
+
+
+def test_a_wide_grid_goes_on_as_another_that_begins_alike() -> None:
+    columns = (
+        Column("job", "job", left=True),
+        *(Column(f"d{n}", f"device {n}", split="must" if n in (0, 4) else "may") for n in range(6)),
+    )
+    of_all = Row({"job": word("vae")} | {f"d{n}": word("100.0") for n in range(6)})
+    of_first = Row({"job": word("mean"), "d0": word("99.0")})
+    found = Grid(columns, [Group([of_all, of_first])])
+    assert len(lines(found, 80)) == 3
+    assert lines(found, 35) == [
+        "job   device 0  device 1  device 2",
+        "vae      100.0     100.0     100.0",
+        "mean      99.0",
+        "job   device 3",
+        "vae      100.0",
+        "job   device 4  device 5",
+        "vae      100.0     100.0",
+    ]
+
+
+@pytest.mark.parametrize("width", [20, 40, 60])
+def test_a_narrow_terminal_cuts_no_number(width: int) -> None:
+    note = "A and B are the same launches; 5 launches a side would tell"
+    compared = Line("convnet_distributed_fp16", Verdict.UNCLEAR, 1.183e6, 1.183e6, None, note)
+    stream = io.StringIO()
+    console = Console(file=stream, width=width, force_terminal=True, color_system=None)
+    show([comparison_grid(Lines((compared,), None, ()))], console)
+    text = stream.getvalue()
+    assert text.count("1.183M") == 2
+    assert " ".join(text.split()).count(note) == 1
+
+
+def test_a_name_stands_there_as_it_is_and_commands_nothing() -> None:
+    found = grid(row(ODD, ODD))
+    assert "a\\[red]b|:x:<b>?" in "\n".join(lines(found, 200))
+    assert "a\\[red]b\\|:x:<b>?" in markdown(found)
+    (record,) = csv.DictReader(io.StringIO(as_csv(found)))
+    assert record["job"] == "a\\[red]b|:x:<b>?"
+    page = html(found)
+    assert "a\\[red]b|:x:&lt;b&gt;?" in page
+    assert "<b>?" not in page
+
+
+def test_files_have_columns_of_their_own() -> None:
+    found = grid(row("vae"), Row(values={"job": "of programs", "extra": None}))
+    assert markdown(found).splitlines() == [
+        "| suite | job | group | rate | 95 % interval | n | load |",
+        "| --- | --- | --- | ---: | ---: | ---: | ---: |",
+        "| mine | vae | student | 1.500M | 1.400-1.600M | 5L | 90 % |",
+    ]
+    assert as_csv(found).splitlines() == [
+        "suite,job,rate,rate_low,rate_high,launches,extra",
+        "mine,vae,1500000.0,1400000.0,1600000.0,5,",
+        ",of programs,,,,,",
+    ]
+    assert "of programs" not in "\n".join(lines(found, 80)) + html(found)
+    document = {"at": datetime(2026, 1, 2, tzinfo=UTC), "nothing": None}
+    assert json.loads(as_json(Grid((), (), document=document))) == {"at": "2026-01-02T00:00:00Z", "nothing": None}
+    with pytest.raises(TypeError):
+        as_json(Grid((), (), document={"a": object()}))
+    with pytest.raises(ValueError, match="JSON"):
+        as_json(Grid((), (), document={"a": float("nan")}))
+
+
+def test_what_is_too_little_for_an_interval_says_so() -> None:
+    cells = measured("rate", 5.0, None, "2L", {})
+    assert [cell.text for cell in cells.values()] == ["5.000", "n too small", "2L"]
+    assert {cell.text for cell in measured("rate", None, None, "", {}).values()} == {"-"}
