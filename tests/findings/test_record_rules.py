@@ -39,6 +39,7 @@ from findings.rule_records import (
     with_pauses,
     wobbling,
 )
+from golden import check_golden
 from results.made import ISOLATION, T0_NS, a_lost_record, a_part, a_record, observed, rules, steady
 
 SENTENCES = Path(__file__).with_name("sentences.txt")
@@ -236,7 +237,7 @@ def test_rules_speak_in_whole_sentences() -> None:
         assert re.fullmatch(r"([A-Z-].*\.)?", finding.remedy)
         assert finding.remedy or finding.severity == "info"
         lines.append(f"{name} {finding.severity}: {finding.sentence}\n")
-    assert lines == SENTENCES.read_text().splitlines(keepends=True)
+    check_golden(SENTENCES, "".join(lines))
 
 
 def test_rules_are_silent_at_their_borders_and_where_nothing_is_known() -> None:

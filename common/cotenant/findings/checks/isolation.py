@@ -59,16 +59,15 @@ def container(facts: Facts) -> Inspection:
         limits.append(f"the time of {machine.quota_processors:g} processors")
     if machine.memory_bytes < NEARLY * host_bytes:
         limits.append(f"{gib(machine.memory_bytes)} of {gib(host_bytes)} of memory")
+    if limits:
+        yield Finding(
+            "container_limits",
+            "info",
+            f"What surrounds us (a cgroup, a container, an affinity mask) leaves us {' and '.join(limits)}.",
+            "Numbers are of that part, with neighbours outside of it. Raise the limits to measure the whole machine.",
+        )
     yield from planned_findings(facts, OF_CONTAINERS)
-    if not limits:
-        return f"{where}, the whole machine is ours"
-    yield Finding(
-        "container_limits",
-        "info",
-        f"What surrounds us (a cgroup, a container, an affinity mask) leaves us {' and '.join(limits)}.",
-        "Numbers are of that part, with neighbours outside of it. Raise the limits to measure the whole machine.",
-    )
-    return f"{where}, {' and '.join(limits)}"
+    return f"{where}, {' and '.join(limits) or 'the whole machine is ours'}"
 
 
 @check("isolation", "other suites", every_suite=True)
