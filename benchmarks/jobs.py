@@ -98,11 +98,11 @@ def size(arguments: dict[str, Any], ranks: int = 1) -> str:
 @contextmanager
 def pictures() -> Iterator[Path]:
     """Give a folder of JPEG files in class folders, drawn as the small fake ImageNet's are."""
-    from cotenant.datasets.makers.imagenet import IMAGENET
+    from cotenant.datasets.sets.imagenet import DATASET
 
     with TemporaryDirectory() as folder:
-        for part in itertools.islice(IMAGENET.sizes["small"].parts(), PICTURES):
-            path = Path(folder, part.path)
+        for file in itertools.islice(DATASET.sizes["small"].files(), PICTURES):
+            path = Path(folder, file.path)
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(b"".join(IMAGENET.content(part, 0)))
+            path.write_bytes(b"".join(DATASET.content(file, 0)))
         yield Path(folder, "train")

@@ -3,88 +3,110 @@
 import os
 import subprocess
 import sys
+import time
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from cotenant.datasets.maker import Maker
-from cotenant.datasets.makers.imagenet import IMAGENET, Pictures, recipe
-from cotenant.datasets.real.order import RealOrder
-from cotenant.datasets.transfer.part import Part
+from cotenant.datasets import fetch
+from cotenant.datasets.dataset import Dataset
+from cotenant.datasets.real import RealRequest
+from cotenant.datasets.sets.imagenet import DATASET, Pictures, recipe
 from datasets import loopback
 from datasets.miniature import miniature
 
 SOURCE = Path(__file__).parents[2] / "common"
-OURS = (
-    "BASE",
-    "COTENANT_DATA_FROM",
-    "COTENANT_MIRROR",
-    "DATA_DIRECTORY",
-    "DATASET_SIZE",
-    "FAKE_DATASET",
-    "USE_VALIDATION",
-    "VENV",
+SETTINGS = (
+    *("BASE", "COTENANT_DATA_FROM", "COTENANT_MIRROR", "COTENANT_RUN", "DATA_DIRECTORY", "DATASET_SIZE"),
+    *("FAKE_DATASET", "USE_VALIDATION", "VENV"),
 )
+PROXIES = [name for proxy in ("http_proxy", "https_proxy", "all_proxy") for name in (proxy, proxy.upper())]
 PICTURES = """
 import sys
 from dataclasses import replace
 from pathlib import Path
-from cotenant.datasets.makers.imagenet import IMAGENET, Pictures, recipe
-from cotenant.datasets.making import ensure
+from cotenant.datasets.fake import FakeRequest
+from cotenant.datasets.obtain import obtain
+from cotenant.datasets.sets.imagenet import DATASET, Pictures, recipe
 from cotenant.errors import CotenantError
-maker = replace(IMAGENET, sizes={"small": recipe(Pictures(10, int(sys.argv[2]), 10, 200, 150))})
-try:
-    ensure(Path(sys.argv[1]), maker, "small", processes=2)
-except CotenantError as error:
-    sys.exit(str(error))
+if __name__ == "__main__":
+    dataset = replace(DATASET, sizes={"small": recipe(Pictures(10, int(sys.argv[2]), 10, 200, 150))})
+    try:
+        obtain(FakeRequest(Path(sys.argv[1]), dataset, "small", processes=2))
+    except CotenantError as error:
+        sys.exit(str(error))
 """
 
 
+def items_of(dataset: Dataset, size: str) -> dict[str, int]:
+    """Return how many items each split of a fake set has."""
+    items: Counter[str] = Counter()
+    for file in dataset.sizes[size].files():
+        items[file.split] += file.items
+    return dict(items)
+
+
+def tree(folder: Path) -> list[str]:
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
+
+
+def wait_for(condition, seconds=20.0):
+    end = time.monotonic() + seconds
+    while not (result := condition()):
+        assert time.monotonic() < end, "it never came"
+        time.sleep(0.005)
+    return result
+
+
 @pytest.fixture
-def tiny() -> Maker:
+def tiny() -> Dataset:
     """ImageNet with 7 pictures as small and 9 as full."""
     small = recipe(Pictures(classes=2, train=5, val=2, width=40, height=30, jitter=3))
     full = recipe(Pictures(classes=3, train=6, val=3, width=48, height=48))
-    return replace(IMAGENET, sizes={"small": small, "full": full})
-
-
-@pytest.fixture
-def environment(no_proxy: None) -> dict[str, str]:
-    """The environment of a child that finds this source and none of the caller's settings."""
-    inherited = {name: value for name, value in os.environ.items() if name not in OURS}
-    # Beside accelerators sets are large.
-    hidden = {"CUDA_VISIBLE_DEVICES": "", "ROCR_VISIBLE_DEVICES": ""}
-    return inherited | hidden | {"PYTHONPATH": str(SOURCE)}
-
-
-@pytest.fixture
-def command(environment: dict[str, str], tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
-    """Runs `python -m cotenant.datasets` with these words in an empty folder."""
-
-    def run(*words: object, **extra: str) -> subprocess.CompletedProcess[str]:
-        line = [sys.executable, "-m", "cotenant.datasets", *map(str, words)]
-        return subprocess.run(line, env=environment | extra, cwd=tmp_path, capture_output=True, text=True, timeout=60)
-
-    return run
-
-
-@pytest.fixture
-def start_pictures(environment: dict[str, str]) -> Callable[[Path, int], "subprocess.Popen[str]"]:
-    """Starts two workers on this many train pictures and 10 more, in a process of their own."""
-
-    def start(root: Path, train: int) -> "subprocess.Popen[str]":
-        line = [sys.executable, "-c", PICTURES, str(root), str(train)]
-        return subprocess.Popen(line, env=environment, stderr=subprocess.PIPE, text=True)
-
-    return start
+    return replace(DATASET, sizes={"small": small, "full": full})
 
 
 @pytest.fixture(autouse=True)
-def no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("http_proxy", "https_proxy", "all_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"):
+def bare(monkeypatch: pytest.MonkeyPatch) -> None:
+    """None of the caller's settings, and no patience."""
+    for name in (*PROXIES, *SETTINGS):
         monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(fetch, "FIRST_WAIT_S", 0.001)
+
+
+@pytest.fixture
+def environment() -> dict[str, str]:
+    """The environment of a child that finds this source; beside accelerators sets would be large."""
+    return {**os.environ, "CUDA_VISIBLE_DEVICES": "", "ROCR_VISIBLE_DEVICES": "", "PYTHONPATH": str(SOURCE)}
+
+
+@pytest.fixture
+def start(environment: dict[str, str], tmp_path: Path) -> Callable[..., "subprocess.Popen[str]"]:
+    """Starts `python -m cotenant.datasets` with these words for the root `data` of an empty folder."""
+
+    def started(*words: object, **extra: str) -> "subprocess.Popen[str]":
+        line = [sys.executable, "-m", "cotenant.datasets", *map(str, words), "--root", str(tmp_path / "data")]
+        return subprocess.Popen(
+            line, env=environment | extra, cwd=tmp_path, stderr=subprocess.PIPE, text=True, start_new_session=True
+        )
+
+    return started
+
+
+@pytest.fixture
+def start_pictures(environment: dict[str, str], tmp_path: Path) -> Callable[[Path, int], "subprocess.Popen[str]"]:
+    """Starts two workers on this many train pictures and 10 more, in a process of their own."""
+    script = tmp_path / "pictures.py"
+    script.write_text(PICTURES)
+
+    def started(root: Path, train: int) -> "subprocess.Popen[str]":
+        line = [sys.executable, str(script), str(root), str(train)]
+        return subprocess.Popen(line, env=environment, stderr=subprocess.PIPE, text=True)
+
+    return started
 
 
 @pytest.fixture
@@ -94,19 +116,12 @@ def server():
 
 
 @pytest.fixture
-def part(tmp_path: Path) -> Part:
-    """A file of which nothing has arrived."""
-    (tmp_path / "arriving").mkdir()
-    return Part(tmp_path / "arriving", "file")
+def real(server, tmp_path: Path) -> Callable[..., RealRequest]:
+    """Returns a request for a small real set that the server has."""
 
-
-@pytest.fixture
-def order(server, tmp_path: Path) -> Callable[..., RealOrder]:
-    """Returns an order for a small real set that the server has."""
-
-    def ordered(name: str = "mnist", half: str = "all", published: bool = True, **more) -> RealOrder:
-        real, contents = miniature(name, server.url, published)
+    def requested(name: str = "mnist", half: str = "all", size: str = "small", **more) -> RealRequest:
+        dataset, contents = miniature(name, server.url)
         server.files.update(contents)
-        return RealOrder(tmp_path / "data", real, half, **more)
+        return RealRequest(tmp_path / "data", dataset, size, half, **more)
 
-    return ordered
+    return requested

@@ -1,6 +1,5 @@
 """A real HTTP server on the loopback that does to a file what servers do: drop, stall, lie, forget, change."""
 
-import hashlib
 import socket
 import threading
 import time
@@ -18,8 +17,7 @@ class Handler(BaseHTTPRequestHandler):
     server: "Loopback"
 
     def do_GET(self) -> None:
-        asked = {name: self.headers[name] for name in ("Range", "If-Range") if name in self.headers}
-        self.server.requests.append((self.path, asked))
+        self.server.requests.append((self.path, self.headers["Range"]))
         waiting = self.server.answers.get(self.path, [])
         answer = waiting.pop(0) if waiting else honest
         content = self.server.files.get(self.path)
@@ -28,6 +26,11 @@ class Handler(BaseHTTPRequestHandler):
             self.send_error(404)
             return
         answer(self, content or b"")
+
+    @property
+    def start(self) -> int:
+        """The first byte that was asked for."""
+        return int((self.headers["Range"] or "bytes=0-").removeprefix("bytes=").removesuffix("-"))
 
     def head(self, status: int, length: int | None, **headers: str) -> None:
         self.send_response(status)
@@ -43,7 +46,7 @@ class Handler(BaseHTTPRequestHandler):
 
 
 class Loopback(ThreadingHTTPServer):
-    """Serves `files`; `answers` are what it does first, request by request; `requests` is what was asked."""
+    """Serves `files`; `answers` are what it does first, request by request; `requests` are paths and ranges."""
 
     daemon_threads = True
 
@@ -51,7 +54,7 @@ class Loopback(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), Handler)
         self.files: dict[str, bytes] = {}
         self.answers: dict[str, list[Answer]] = {}
-        self.requests: list[tuple[str, dict[str, str]]] = []
+        self.requests: list[tuple[str, str | None]] = []
         self.let_go = threading.Event()
 
     def handle_error(self, request: object, client_address: object) -> None:
@@ -59,6 +62,12 @@ class Loopback(ThreadingHTTPServer):
 
     def url(self, path: str = "") -> str:
         return f"http://127.0.0.1:{self.server_port}{path}"
+
+    def paths(self) -> list[str]:
+        return [path for path, _ in self.requests]
+
+    def ranges(self) -> list[str | None]:
+        return [wanted for _, wanted in self.requests]
 
 
 @contextmanager
@@ -75,51 +84,37 @@ def serving() -> Iterator[Loopback]:
         thread.join()
 
 
-def tag(content: bytes) -> str:
-    return f'"{hashlib.md5(content).hexdigest()}"'
-
-
 def honest(handler: Handler, content: bytes) -> None:
-    """Ranges, and an ETag that is that of the content."""
-    rest = handler.headers.get("Range")
-    if rest is None or handler.headers.get("If-Range", tag(content)) != tag(content):
-        handler.head(200, len(content), ETag=tag(content))
-        handler.wfile.write(content)
-        return
-    start = int(rest.removeprefix("bytes=").removesuffix("-"))
-    if start >= len(content):
-        handler.head(416, 0, Content_Range=f"bytes */{len(content)}")
-        return
-    handler.head(206, len(content) - start, ETag=tag(content), Content_Range=content_range(start, content))
-    handler.wfile.write(content[start:])
-
-
-def content_range(start: int, content: bytes) -> str:
-    return f"bytes {start}-{len(content) - 1}/{len(content)}"
-
-
-def status(code: int, **headers: str) -> Answer:
-    return lambda handler, content: handler.head(code, 0, **headers)
+    cut(len(content))(handler, content)
 
 
 def cut(after: int) -> Answer:
     """Promises all, and closes the connection after so many bytes."""
 
     def answer(handler: Handler, content: bytes) -> None:
-        rest = handler.headers.get("Range")
-        start = int(rest.removeprefix("bytes=").removesuffix("-")) if rest else 0
-        extra = {"Content_Range": content_range(start, content)} if rest else {}
-        handler.head(206 if rest else 200, len(content) - start, ETag=tag(content), **extra)
+        start = handler.start
+        if start == 0:
+            handler.head(200, len(content))
+        elif start < len(content):
+            content_range = f"bytes {start}-{len(content) - 1}/{len(content)}"
+            handler.head(206, len(content) - start, Content_Range=content_range)
+        else:
+            handler.head(416, 0, Content_Range=f"bytes */{len(content)}")
+            return
         handler.wfile.write(content[start : start + after])
 
     return answer
+
+
+def status(code: int, **headers: str) -> Answer:
+    return lambda handler, content: handler.head(code, 0, **headers)
 
 
 def stalled(after: int) -> Answer:
     """Sends so many bytes, and then nothing, while the connection stands."""
 
     def answer(handler: Handler, content: bytes) -> None:
-        handler.head(200, len(content), ETag=tag(content))
+        handler.head(200, len(content))
         handler.wfile.write(content[:after])
         handler.wfile.flush()
         handler.server.let_go.wait(30)
@@ -127,42 +122,18 @@ def stalled(after: int) -> Answer:
     return answer
 
 
-def dripping(handler: Handler, content: bytes) -> None:
-    """Sends a byte now and then, so that no read ever times out."""
-    handler.head(200, len(content), ETag=tag(content))
-    for byte in content:
-        handler.wfile.write(bytes([byte]))
-        if handler.server.let_go.wait(0.02):
-            return
-
-
-def declaring(length: int) -> Answer:
-    """Says another length than it sends."""
+def ignoring_ranges(length: int | None = None, after: int | None = None) -> Answer:
+    """Starts from the beginning each time; may promise another length, and close the connection early."""
 
     def answer(handler: Handler, content: bytes) -> None:
-        handler.head(200, length, ETag=tag(content))
-        handler.wfile.write(content)
-
-    return answer
-
-
-def ignoring_ranges(handler: Handler, content: bytes) -> None:
-    handler.head(200, len(content))
-    handler.wfile.write(content)
-
-
-def ignoring_ranges_cut(after: int) -> Answer:
-    """Starts from the beginning each time, and closes the connection after so many bytes."""
-
-    def answer(handler: Handler, content: bytes) -> None:
-        handler.head(200, len(content))
+        handler.head(200, len(content) if length is None else length)
         handler.wfile.write(content[:after])
 
     return answer
 
 
 def unmeasured(handler: Handler, content: bytes) -> None:
-    """Says no length: the end of the connection is the end of the file."""
+    """Gives no length: the end of the connection is the end of the file."""
     handler.head(200, None)
     handler.wfile.write(content)
 
@@ -176,21 +147,18 @@ def endless(handler: Handler, content: bytes) -> None:
             return
 
 
-def chunked(handler: Handler, content: bytes) -> None:
-    handler.head(200, None, Transfer_Encoding="chunked", ETag=tag(content))
-    half = len(content) // 2
-    for piece in (content[:half], content[half:], b""):
-        handler.wfile.write(f"{len(piece):x}\r\n".encode() + piece + b"\r\n")
+def chunked(handler: Handler, content: bytes, end: bytes = b"0\r\n\r\n") -> None:
+    handler.head(200, None, Transfer_Encoding="chunked")
+    handler.wfile.write(f"{len(content):x}\r\n".encode() + content + b"\r\n" + end)
 
 
 def chunked_cut(handler: Handler, content: bytes) -> None:
-    handler.head(200, None, Transfer_Encoding="chunked", ETag=tag(content))
-    handler.wfile.write(f"{len(content):x}\r\n".encode() + content[:1000])
+    chunked(handler, content[:1000], b"")
 
 
 def wrong_range(handler: Handler, content: bytes) -> None:
     """Sends other bytes than were asked for."""
-    handler.head(206, len(content) - 1, Content_Range=content_range(1, content))
+    handler.head(206, len(content) - 1, Content_Range=f"bytes 1-{len(content) - 1}/{len(content)}")
     handler.wfile.write(content[1:])
 
 
@@ -201,10 +169,10 @@ def reset(handler: Handler, content: bytes) -> None:
 
 
 def slowly(pause_s: float, pieces: int) -> Answer:
-    """Honest, in pieces with pauses: time to be killed in."""
+    """Honest, in pieces with pauses: time to be seen in."""
 
     def answer(handler: Handler, content: bytes) -> None:
-        handler.head(200, len(content), ETag=tag(content))
+        handler.head(200, len(content))
         step = -(-len(content) // pieces)
         for start in range(0, len(content), step):
             handler.wfile.write(content[start : start + step])

@@ -18,10 +18,9 @@ import numpy as np
 from PIL import Image
 from scipy.io import savemat
 
-from cotenant.datasets.archive import Archive, Checksum
+from cotenant.datasets.dataset import Archive, Dataset
 from cotenant.datasets.idx import idx_header
-from cotenant.datasets.real import REAL_SETS
-from cotenant.datasets.real.real_set import RealSet
+from cotenant.datasets.sets import find_dataset
 
 WORDS = ("the", "cat", "sat", "on", "a", "mat", "and", "it", "was", "big")
 
@@ -117,10 +116,10 @@ def ml_20m() -> dict[str, bytes]:
 
 
 @cache
-def wikitext(folder: str = "wikitext-2") -> dict[str, bytes]:
+def wikitext() -> dict[str, bytes]:
     text = b" \n = A heading = \n \n the cat sat on <unk> . \n"
-    splits = {f"{folder}/wiki.{split}.tokens": text * n for split, n in (("train", 9), ("valid", 2), ("test", 1))}
-    return {f"{folder}-v1.zip": zipped(splits)}
+    splits = {f"wikitext-2/wiki.{split}.tokens": text * n for split, n in (("train", 9), ("valid", 2), ("test", 1))}
+    return {"wikitext-2-v1.zip": zipped(splits)}
 
 
 @cache
@@ -147,18 +146,6 @@ def wmt16() -> dict[str, bytes]:
     }
 
 
-@cache
-def squad() -> dict[str, bytes]:
-    questions = {"data": [{"paragraphs": [{"context": "c", "qas": [{"question": "q"}] * 2}] * 3}]}
-    return {name: json.dumps(questions).encode() for name in ("train-v1.1.json", "dev-v1.1.json")}
-
-
-@cache
-def ljspeech() -> dict[str, bytes]:
-    members = {"metadata.csv": b"LJ001-0001|a|a\n", "README": b"", "wavs/LJ001-0001.wav": b"RIFF"}
-    return {"LJSpeech-1.1.tar.bz2": tar({f"LJSpeech-1.1/{name}": one for name, one in members.items()}, "w:bz2")}
-
-
 CONTENTS: dict[str, Callable[[], dict[str, bytes]]] = {
     "mnist": mnist,
     "bsds500": bsds500,
@@ -166,24 +153,24 @@ CONTENTS: dict[str, Callable[[], dict[str, bytes]]] = {
     "imagenet": imagenet,
     "ml_20m": ml_20m,
     "wikitext": wikitext,
-    "wikitext_103": lambda: wikitext("wikitext-103"),
     "wmt16": wmt16,
-    "squad": squad,
-    "ljspeech": ljspeech,
 }
 
 
-def miniature(name: str, url: Callable[[str], str], published: bool = True) -> tuple[RealSet, dict[str, bytes]]:
-    """Return the real set with small archives that are at `url(path)`, and their contents by path."""
-    real, contents = REAL_SETS[name], CONTENTS[name]()
+def miniature(name: str, url: Callable[[str], str]) -> tuple[Dataset, dict[str, bytes]]:
+    """Return the data set with small archives that are at `url(path)`, and their contents by path.
+
+    A digest is known of those of which one is known.
+    """
+    dataset, contents = find_dataset(name), CONTENTS[name]()
 
     def small(archive: Archive) -> Archive:
         content = contents[archive.name]
-        checksum = Checksum("sha256", hashlib.sha256(content).hexdigest(), "a library") if published else None
-        return Archive(archive.name, (url(f"/{archive.name}"),), len(content), published, checksum)
+        digest = archive.digest and hashlib.sha256(content).hexdigest()
+        return Archive(archive.name, (url(f"/{archive.name}"),), len(content), digest, "a library", archive.exact)
 
     halves = {
-        half: replace(one, archives=tuple(map(small, one.archives)), unpacked_bytes=100_000)
-        for half, one in real.halves.items()
+        name: replace(half, archives=tuple(map(small, half.archives)), unpacked_bytes=100_000)
+        for name, half in dataset.halves.items()
     }
-    return replace(real, halves=halves), {f"/{one}": content for one, content in contents.items()}
+    return replace(dataset, halves=halves), {f"/{name}": content for name, content in contents.items()}

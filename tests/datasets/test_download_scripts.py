@@ -11,7 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from cotenant.datasets.makers import MAKERS
+from cotenant.datasets.manifest import read_manifest
+from cotenant.datasets.sets import NAMES, find_dataset
+from datasets.miniature import bsds500
 
 CHECKOUT = Path(__file__).parents[2]
 WALKER = CHECKOUT / "download_datasets.sh"
@@ -48,42 +50,30 @@ def run_of(stderr: str) -> set[str]:
     return {line.partition("]")[0][1:] for line in stderr.splitlines() if line.startswith("[")}
 
 
-@pytest.mark.parametrize(
-    ("names", "models"),
-    [
+def test_names_choose_and_flags_go_to_every_script(walk):
+    both = {"image_loading/loader", "image_classification/convnets"}
+    for names, models in (
         (["loader"], {"image_loading/loader"}),
-        (["image_*"], {"image_loading/loader", "image_classification/convnets"}),
-        (["convnets", "image_loading"], {"image_loading/loader", "image_classification/convnets"}),
+        (["image_*", "--size", "full", "--root", "a b"], both),
+        (["convnets", "image_loading"], both),
         (["image_loading/loader", "load*"], {"image_loading/loader"}),
-    ],
-)
-def test_names_choose(walk, names, models):
-    done = walk(*names)
-    assert done.returncode == 0, done.stderr
-    assert run_of(done.stderr) == models
-    assert len(done.stderr.splitlines()) == len(models)
+    ):
+        done = walk(*names)
+        assert done.returncode == 0, done.stderr
+        assert run_of(done.stderr) == models
+        flags = "--size full --root a b" if "--size" in names else ""
+        assert [line.partition(" got ")[2] for line in done.stderr.splitlines()] == [flags] * len(models)
 
 
-def test_flags_go_to_every_script(walk):
-    done = walk("image_*", "--size", "full", "--root", "a b")
-    assert [line.partition(" got ")[2] for line in done.stderr.splitlines()] == ["--size full --root a b"] * 2
-
-
-def test_a_failure_is_named_and_the_others_run(walk):
+def test_what_is_wrong_is_named(walk):
     done = walk()
     assert done.returncode == 1
     assert run_of(done.stderr) == {"image_loading/loader", "image_classification/convnets", "broken/model"}
     assert "error: The data could not be made for: broken/model. The lines above say why." in done.stderr
-
-
-def test_a_name_without_a_task_is_wrong_usage(walk):
     done = walk("loader", "loadr")
     assert done.returncode == 2
     assert run_of(done.stderr) == set()
     assert "'loadr'. The tasks: broken/model image_classification/convnets image_loading/loader." in done.stderr
-
-
-def test_help(walk):
     done = walk("--help")
     assert done.returncode == 0
     assert "./download_datasets.sh [NAME-glob...]" in done.stdout
@@ -110,25 +100,33 @@ def test_an_interrupt_ends_every_script(tmp_path, environment):
     assert not any(Path(f"/proc/{path.read_text().strip()}").exists() for path in pids)
 
 
-@pytest.mark.parametrize("path", [WALKER, VAE, LOADER])
-def test_scripts_can_be_executed(path):
-    assert os.access(path, os.X_OK)
-    assert subprocess.run(["bash", "-n", path], check=True).returncode == 0
-
-
-@pytest.mark.parametrize(("path", "name"), [(VAE, "mnist"), (LOADER, "imagenet")])
-@pytest.mark.parametrize("place", ["VENV", "PATH"])
-def test_a_tasks_script_finds_its_python(tmp_path, environment, path, name, place):
-    if place == "VENV":
-        extra = {"VENV": sys.prefix}
-    else:
-        (tmp_path / "python").symlink_to(sys.executable)
-        extra = {"VENV": str(tmp_path / "none"), "PATH": f"{tmp_path}:/usr/bin:/bin"}
+def test_a_tasks_script_finds_its_python(tmp_path, environment):
+    (tmp_path / "python").write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
+    (tmp_path / "python").chmod(0o755)
     del environment["PYTHONPATH"]
-    done = subprocess.run(
-        [path, "--list"], env=environment | extra, cwd=tmp_path, capture_output=True, text=True, check=True
-    )
-    assert done.stdout.splitlines()[1].startswith(name)
+    for path, name, extra in (
+        (VAE, "mnist", {"VENV": sys.prefix}),
+        (LOADER, "imagenet", {"VENV": str(tmp_path / "none"), "PATH": f"{tmp_path}:/usr/bin:/bin"}),
+    ):
+        done = subprocess.run(
+            [path, "--list"], env=environment | extra, cwd=tmp_path, capture_output=True, text=True, check=True
+        )
+        assert done.stdout.splitlines()[1].startswith(name)
+
+
+def test_every_tasks_script_is_one_text():
+    scripts = sorted(CHECKOUT.glob("tasks/*/*/download_dataset.sh"))
+    sets = set()
+    for path in scripts:
+        assert os.access(path, os.X_OK)
+        *_, line = path.read_text().splitlines()
+        name = line.removeprefix('exec "$python" -m cotenant.datasets ').removesuffix(' "$@"')
+        assert path.read_text().splitlines()[2:-1] == VAE.read_text().splitlines()[2:-1]
+        assert find_dataset(name).name == name
+        sets.add(name)
+    # No set that no task reads.
+    assert sets == set(NAMES)
+    assert os.access(WALKER, os.X_OK)
 
 
 def test_on_a_terminal_each_script_has_it_for_its_bar(walk, tmp_path, environment):
@@ -148,7 +146,7 @@ def test_on_a_terminal_each_script_has_it_for_its_bar(walk, tmp_path, environmen
 def test_sets_that_only_together_find_no_room(tmp_path, environment):
     """The smaller of two disks is as large as either of the sets, and not as both."""
     plain = {"VENV": sys.prefix, "DATA_DIRECTORY": str(tmp_path / "data"), "DATASET_SIZE": "full"}
-    sizes = [MAKERS[name].sizes["full"].estimated_bytes for name in ("imagenet", "coco")]
+    sizes = [find_dataset(name).sizes["full"].estimated_bytes for name in ("imagenet", "coco")]
     preset = tmp_path / "sitecustomize.py"
     preset.write_text(
         f"import shutil, types\nshutil.disk_usage = lambda path: types.SimpleNamespace(free={max(sizes)})\n"
@@ -162,16 +160,28 @@ def test_sets_that_only_together_find_no_room(tmp_path, environment):
     assert not (tmp_path / "data").exists()
 
 
-def test_the_real_walk_makes_mnist(tmp_path, environment):
-    extra = {"VENV": sys.prefix, "DATA_DIRECTORY": str(tmp_path / "data")}
+def test_the_real_walk_makes_fake_sets_and_gets_real_ones(tmp_path, server, environment):
+    del environment["PYTHONPATH"]
+    plain = {"VENV": sys.prefix, "DATA_DIRECTORY": str(tmp_path / "data")}
     done = subprocess.run(
-        [WALKER, "auto_encoding_*"], env=environment | extra, cwd=tmp_path, capture_output=True, text=True, check=False
+        [WALKER, "word_language_model"], env=environment | plain, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
-    assert sorted(path.name for path in (tmp_path / "data" / "mnist").iterdir()) == [
+    assert sorted(path.name for path in (tmp_path / "data" / "wikitext-2").iterdir()) == [
         "manifest.json",
-        "t10k-images-idx3-ubyte",
-        "t10k-labels-idx1-ubyte",
-        "train-images-idx3-ubyte",
-        "train-labels-idx1-ubyte",
+        "wiki.test.tokens",
+        "wiki.train.tokens",
+        "wiki.valid.tokens",
     ]
+    server.files["/BSR_bsds500.tgz"] = bsds500()["BSR_bsds500.tgz"]
+    real = plain | {"FAKE_DATASET": "0", "COTENANT_MIRROR": server.url(), "USE_VALIDATION": "1"}
+    line = [WALKER, "super_resolution", "image_loading"]
+    done = subprocess.run(line, env=environment | real, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 1
+    assert "[image_loading/loader] error: imagenet is never downloaded" in done.stderr
+    assert "[super_resolution/subpixel_convolution] bsds500 (real, validation): complete in" in done.stderr
+    assert "error: The data could not be made for: image_loading/loader." in done.stderr
+    manifest = read_manifest(tmp_path / "data" / "BSDS500")
+    assert manifest is not None
+    assert (manifest.kind, manifest.half) == ("real", "validation")
+    assert (tmp_path / "data" / "BSDS500" / "data" / "images" / "train" / "1.jpg").exists()

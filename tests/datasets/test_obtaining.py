@@ -1,4 +1,4 @@
-"""When a real set is fetched, from where, what stands in its way, and what is kept."""
+"""When a real set is got, from where, what stands in its way, what is kept; archives and sets of a person's own."""
 
 import errno
 import json
@@ -8,38 +8,55 @@ from dataclasses import replace
 
 import pytest
 
-from cotenant.datasets import files, obtaining, problems
-from cotenant.datasets.making import ensure
+from cotenant.datasets import disk, obtain
+from cotenant.datasets import real as real_sets
+from cotenant.datasets.fake import FakeRequest
 from cotenant.datasets.manifest import read_manifest
-from cotenant.datasets.real import plan
-from cotenant.datasets.real.order import RealOrder
+from cotenant.datasets.sets.mnist import DATASET, recipe
 from cotenant.errors import CotenantError
 from datasets import loopback
+from datasets.conftest import tree
 from datasets.loopback import status
 from datasets.miniature import bsds500, jpeg, tar
-from datasets.real_sets import FAKE, get, tree
+
+BSDS = "/BSR_bsds500.tgz"
+FAKE = replace(DATASET, sizes={"small": recipe(20, 10), "full": recipe(40, 20)})
 
 
-def test_a_set_is_fetched_once(order, server, capsys):
-    get(order())
-    wanted = order()
-    assert sorted(path for path, _ in server.requests) == sorted(server.files)
-    assert sorted(path.name for path in wanted.root.iterdir()) == [".locks", "mnist"]
+def get(request) -> None:
+    obtain.obtain(request)
+
+
+def standing(request):
+    manifest = read_manifest(request.folder)
+    assert manifest is not None
+    return manifest
+
+
+def fake(root, size="small"):
+    return FakeRequest(root, FAKE, size, processes=1)
+
+
+def test_a_set_is_fetched_once(real, server, capsys):
+    request = real()
+    get(request)
+    assert sorted(server.paths()) == sorted(server.files)
+    assert sorted(path.name for path in request.root.iterdir()) == [".locks", "mnist"]
     server.requests.clear()
-    get(wanted)
+    capsys.readouterr()
+    get(request)
     assert server.requests == []
-    assert capsys.readouterr().err.endswith(f"mnist: present (real, all) in {wanted.folder}\n")
+    assert capsys.readouterr().err == f"mnist: present (real, all) in {request.folder}\n"
 
 
-def test_the_manifest_tells_it_all(order, server):
-    get(order("bsds500", published=False))
-    written = json.loads((order("bsds500").folder / "manifest.json").read_text())
+def test_the_manifest_tells_it_all(real, server, capsys):
+    get(real("bsds500"))
+    written = json.loads((real("bsds500").folder / "manifest.json").read_text())
     (source,) = written.pop("sources")
-    content = server.files["/BSR_bsds500.tgz"]
     assert source == {
         "file": "BSR_bsds500.tgz",
-        "source": server.url("/BSR_bsds500.tgz"),
-        "bytes": len(content),
+        "source": server.url(BSDS),
+        "bytes": len(server.files[BSDS]),
         "sha256": source["sha256"],
         "verified_by": None,
     }
@@ -55,37 +72,52 @@ def test_the_manifest_tells_it_all(order, server):
         "half": "all",
         "taken_from": None,
     }
+    shown = capsys.readouterr().err
+    assert "BSR_bsds500.tgz: could not be verified, as nobody is known to have recorded a checksum of it" in shown
+    assert f"its sha256, {source['sha256']}, is kept in the manifest, and later runs compare with it" in shown
 
 
-def test_the_whole_serves_its_half_and_a_half_gives_way_to_the_whole(order, server):
-    get(order(half="validation"))
-    manifest = read_manifest(order().folder)
-    assert manifest is not None
-    assert manifest.half == "validation"
-    assert sorted(path for path, _ in server.requests) == ["/t10k-images-idx3-ubyte.gz", "/t10k-labels-idx1-ubyte.gz"]
-    get(order())
-    manifest = read_manifest(order().folder)
-    assert manifest is not None
-    assert (manifest.half, len(manifest.sources)) == ("all", 4)
+def test_a_file_without_a_digest_is_compared_with_what_an_earlier_run_received(real, server, capsys):
+    get(real("bsds500", "validation"))
+    request, first = real("bsds500"), server.files[BSDS]
+    server.files[BSDS] = tar({"BSR/BSDS500/data/images/train/1.jpg": jpeg(7)}, "w:gz")
+    with pytest.raises(CotenantError, match="and the sha256 recorded by an earlier run is"):
+        get(request)
+    assert standing(request).half == "validation"
+    server.files[BSDS] = first
+    capsys.readouterr()
+    get(request)
+    assert "could not be verified" not in capsys.readouterr().err
+    assert standing(request).sources[0].verified_by == "the sha256 recorded by an earlier run"
+
+
+def test_the_whole_serves_its_half_and_a_half_gives_way_to_the_whole(real, server):
+    get(real(half="validation"))
+    assert standing(real()).half == "validation"
+    assert sorted(server.paths()) == ["/t10k-images-idx3-ubyte.gz", "/t10k-labels-idx1-ubyte.gz"]
+    get(real())
+    assert (standing(real()).half, len(standing(real()).sources)) == ("all", 4)
     server.requests.clear()
-    get(order(half="validation"))
+    get(real(half="validation"))
     assert server.requests == []
+    # Another version is laid out anew.
+    get(replace(real(), dataset=replace(real().dataset, real_version=2)))
+    assert standing(real()).version == 2
 
 
-def test_a_fake_set_gives_way_to_the_real_one_and_never_the_other_way(order, server, capsys):
-    root = order().root
-    ensure(root, FAKE, "full", processes=1)
+def test_a_fake_set_gives_way_to_the_real_one_and_never_the_other_way(real, server, capsys):
+    root = real().root
+    get(fake(root, "full"))
     server.answers["/t10k-labels-idx1-ubyte.gz"] = [status(404)]
     with pytest.raises(CotenantError):
-        get(order())
-    standing = read_manifest(root / "mnist")
-    assert standing is not None
-    assert standing.kind == "fake"
-    get(order())
+        get(real())
+    assert standing(real()).kind == "fake"
+    get(real())
+    assert standing(real()).kind == "real"
     assert "mnist: the fake set that stood there has been replaced" in capsys.readouterr().err
     before = tree(root / "mnist"), (root / "mnist" / "manifest.json").read_bytes()
     with pytest.raises(CotenantError) as caught:
-        ensure(root, FAKE, "small", processes=1)
+        get(fake(root))
     assert str(caught.value) == (
         f"{root}/mnist holds the real set, which a fake one never replaces. Use it with FAKE_DATASET=0,"
         " or give another place with --root DIR or DATA_DIRECTORY for fake sets."
@@ -93,144 +125,93 @@ def test_a_fake_set_gives_way_to_the_real_one_and_never_the_other_way(order, ser
     assert (tree(root / "mnist"), (root / "mnist" / "manifest.json").read_bytes()) == before
 
 
-def test_a_persons_own_folder_is_left_alone(order, server):
-    wanted = order()
-    wanted.folder.mkdir(parents=True)
-    (wanted.folder / "mine").write_text("mine")
+def test_a_persons_own_folder_or_link_is_left_alone(real, server, tmp_path):
+    request = real()
+    request.folder.mkdir(parents=True)
+    (request.folder / "mine").write_text("mine")
     with pytest.raises(CotenantError, match=r"may be your own\. Move the folder away, then name it with --from DIR"):
-        get(wanted)
+        get(request)
     assert server.requests == []
-    assert tree(wanted.root) == ["mnist/mine"]
+    assert tree(request.root) == ["mnist/mine"]
+    request.folder.rename(tmp_path / "elsewhere")
+    request.folder.symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(CotenantError, match="symbolic link"):
+        get(request)
+    assert tree(tmp_path / "elsewhere") == ["mine"]
 
 
-def test_what_arrived_is_kept_and_taken_up(order, server):
+def test_what_arrived_is_kept_and_taken_up_also_beside_the_other_half(real, server):
     server.answers["/train-images-idx3-ubyte.gz"] = [loopback.cut(100), status(404)]
-    with pytest.raises(CotenantError, match="it answers 404"):
-        get(order())
-    arriving = order().root / ".arriving" / "mnist"
-    assert tree(arriving) == ["train-images-idx3-ubyte.gz.arriving", "train-images-idx3-ubyte.gz.arriving.json"]
+    with pytest.raises(CotenantError, match="error: 404"):
+        get(real())
+    assert tree(real().arriving) == ["train-images-idx3-ubyte.gz.arriving"]
+    get(real(half="validation"))
+    assert tree(real().arriving) == ["train-images-idx3-ubyte.gz.arriving"]
     server.requests.clear()
-    get(order())
-    assert server.requests[0][1]["Range"] == "bytes=100-"
-    assert not arriving.parent.exists()
+    get(real())
+    assert server.ranges()[0] == "bytes=100-"
+    assert not real().arriving.parent.exists()
 
 
-def test_what_arrived_for_the_other_half_stays(order, server):
-    server.answers["/train-images-idx3-ubyte.gz"] = [loopback.cut(100), status(404)]
-    with pytest.raises(CotenantError):
-        get(order())
-    get(order(half="validation"))
-    assert tree(order().arriving) == [
-        "train-images-idx3-ubyte.gz.arriving",
-        "train-images-idx3-ubyte.gz.arriving.json",
-    ]
-
-
-def test_two_gigabytes_are_the_most_unasked(order, server, monkeypatch):
-    def sized(wanted: RealOrder) -> RealOrder:
+def test_two_gigabytes_are_the_most_unasked(real, server):
+    def sized(request):
         halves = {
             name: replace(half, unpacked_bytes=3_000_000_000 if name == "all" else 10)
-            for name, half in wanted.real.halves.items()
+            for name, half in request.dataset.halves.items()
         }
-        return replace(wanted, real=replace(wanted.real, halves=halves))
+        return replace(request, dataset=replace(request.dataset, halves=halves))
 
     with pytest.raises(CotenantError) as caught:
-        get(sized(order()))
+        get(sized(real()))
     assert "mnist (real, all) writes 3.0 GB below" in str(caught.value)
     assert "no more than 2.0 GB are written without being asked. Ask with --size full" in str(caught.value)
     assert "USE_VALIDATION=1 takes the smaller half." in str(caught.value)
-    assert not order().root.exists()
+    assert obtain.needed_bytes(sized(real())) == 0
+    assert obtain.needed_bytes(sized(real(size="full"))) > 3_000_000_000
+    assert not real().root.exists()
     assert server.requests == []
-    get(sized(order(large=True)))
-    assert order().folder.is_dir()
+    get(sized(real(size="full")))
+    assert real().folder.is_dir()
+    assert obtain.needed_bytes(sized(real(size="full"))) == 0
 
 
-def test_a_copy_from_another_disk_counts_too(order, tmp_path, monkeypatch):
-    wanted = order("bsds500", local=tmp_path / "mine")
-    for path in wanted.wanted.paths:
-        (tmp_path / "mine" / path).mkdir(parents=True)
-    monkeypatch.setattr(plan, "UNASKED_BYTES", 99_999)
-    get(wanted)  # Second names on the same disk take no room.
-    (wanted.folder / "manifest.json").unlink()
-    shutil.rmtree(wanted.folder)
-    monkeypatch.setattr(plan, "_adopted_bytes", lambda order, source: 100_000)
-    with pytest.raises(CotenantError, match=r"bsds500 \(real, all\) writes 100 kB"):
-        get(wanted)
+def test_a_disk_that_is_too_small_is_found_before_anything_is_written(real, server, monkeypatch):
+    request = real()
+    fetched_bytes = sum(archive.size_bytes for archive in request.wanted.archives)
+    monkeypatch.setattr(disk, "free_disk_bytes", lambda path: 100_000 + fetched_bytes - 1)
+    with pytest.raises(CotenantError, match=r"mnist \(real, all\) needs 10. kB and .*, or ask for USE_VALIDATION=1"):
+        get(request)
+    assert not request.root.exists()
+    # What has arrived, and what a run that was killed laid out, counts.
+    request.arriving.mkdir(parents=True)
+    (request.arriving / f"{request.wanted.archives[0].name}.arriving").write_bytes(b"\x1f")
+    get(request)
 
 
-@pytest.mark.parametrize("size", ["published", "announced"])
-def test_a_disk_that_is_too_small_is_said_before_anything_is_written(order, server, monkeypatch, size):
-    monkeypatch.setattr(problems, "free_disk_bytes", lambda path: 100_300)
-    wanted = order("bsds500", published=size == "published")
-    if size == "announced":
-        small = tuple(replace(one, size_bytes=250) for one in wanted.wanted.archives)
-        wanted = replace(wanted, real=replace(wanted.real, halves={"all": replace(wanted.wanted, archives=small)}))
-        server.files["/BSR_bsds500.tgz"] = bytes(400)
-    with pytest.raises(CotenantError, match=r"bsds500 \(real, all\) needs 10. kB and .* has 100 kB free"):
-        get(wanted)
-    assert [name for name in tree(wanted.root) if name != ".locks/bsds500"] == []
+def test_what_killed_runs_left_counts_as_room_and_goes(real, monkeypatch):
+    request = real()
+    (request.staging / "mine").mkdir(parents=True)
+    (request.staging / "half").write_bytes(b"x" * 80_000)
+    (request.root / ".making" / "mnist-small-v1-s0").mkdir()
+    monkeypatch.setattr(disk, "free_disk_bytes", lambda path: 30_000)
+    get(request)
+    assert sorted(path.name for path in request.root.iterdir()) == [".locks", "mnist"]
+    assert not (request.folder / "half").exists()
 
 
-def test_a_disk_that_becomes_full_is_one_sentence(order, server, monkeypatch):
+def test_a_disk_that_becomes_full_is_one_sentence(real, server, monkeypatch):
     def full(*_):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr(obtaining, "write_manifest", full)
-    with pytest.raises(CotenantError, match=r"became full while mnist \(real, all\) was made"):
-        get(order())
-    assert read_manifest(order().folder) is None
-    monkeypatch.undo()
+    with monkeypatch.context() as patched:
+        patched.setattr(obtain, "write_manifest", full)
+        with pytest.raises(CotenantError, match=r"became full while mnist \(real, all\) was made"):
+            get(real())
+    assert read_manifest(real().folder) is None
     server.requests.clear()
-    get(order())
+    get(real())
     assert server.requests == []  # The archives had arrived.
-    assert order().folder.is_dir()
-
-
-def test_what_a_killed_run_left_counts_as_room(order, monkeypatch):
-    wanted = order()
-    (wanted.root / ".making" / "mnist-real-all").mkdir(parents=True)
-    (wanted.root / ".making" / "mnist-real-all" / "half").write_bytes(b"x" * 80_000)
-    needed = wanted.wanted.archive_bytes + wanted.wanted.unpacked_bytes
-    monkeypatch.setattr(problems, "free_disk_bytes", lambda path: needed - 70_000)
-    monkeypatch.setattr(obtaining, "_expect", lambda order, size: None)
-    get(wanted)
-    assert wanted.folder.is_dir()
-
-
-def test_what_a_killed_run_left_goes(order):
-    wanted = order()
-    (wanted.root / ".making" / "mnist-real-all" / "mine").mkdir(parents=True)
-    (wanted.root / ".making" / "mnist-real-all.old").mkdir()
-    get(wanted)
-    assert sorted(path.name for path in wanted.root.iterdir()) == [".locks", "mnist"]
-    (wanted.root / ".making" / "mnist-real-all.old").mkdir(parents=True)
-    wanted.arriving.mkdir(parents=True)
-    (wanted.arriving / wanted.wanted.archives[0].name).write_text("whole")
-    get(wanted)
-    assert sorted(path.name for path in wanted.root.iterdir()) == [".locks", "mnist"]
-
-
-def test_first_use_is_trusted_and_later_runs_compare(order, server, capsys):
-    get(order("bsds500", "validation", published=False))
-    said = capsys.readouterr().err
-    assert "BSR_bsds500.tgz: could not be verified, as nobody is known to have recorded a checksum of it" in said
-    get(order("bsds500", published=False))
-    assert "could not be verified" not in capsys.readouterr().err
-    manifest = read_manifest(order("bsds500").folder)
-    assert manifest is not None
-    assert manifest.sources[0].verified_by == "the sha256 of what was first received"
-
-
-def test_a_file_that_changed_since_its_first_use_is_refused(order, server):
-    wanted = order("bsds500", "validation", published=False)
-    get(wanted)
-    server.files["/BSR_bsds500.tgz"] = tar({"BSR/BSDS500/data/images/train/1.jpg": jpeg(7)}, "w:gz")
-    whole = replace(wanted, half="all")
-    with pytest.raises(CotenantError, match="and the sha256 of what was first received is"):
-        get(whole)
-    manifest = read_manifest(wanted.folder)
-    assert manifest is not None
-    assert manifest.half == "validation"
+    assert {source.source for source in standing(real()).sources} == {"an earlier run"}
 
 
 @pytest.mark.parametrize(
@@ -243,78 +224,163 @@ def test_a_file_that_changed_since_its_first_use_is_refused(order, server):
     ],
     ids=["page", "other", "evil", "cut"],
 )
-def test_an_unverified_archive_that_is_wrong_is_fetched_anew(order, server, content, reason):
-    wanted = order("bsds500", published=False)
-    whole = server.files["/BSR_bsds500.tgz"]
-    server.files["/BSR_bsds500.tgz"] = content
+def test_an_unverified_archive_that_is_wrong_is_fetched_anew(real, server, content, reason):
+    request = real("bsds500")
+    whole = server.files[BSDS]
+    server.files[BSDS] = content
     with pytest.raises(CotenantError, match=reason) as caught:
-        get(wanted)
+        get(request)
     assert "BSR_bsds500.tgz was removed: start again" in str(caught.value)
-    assert read_manifest(wanted.folder) is None
-    assert tree(wanted.root) == [".locks/bsds500"]
-    assert not list(wanted.root.parent.rglob("*evil*"))
-    server.files["/BSR_bsds500.tgz"] = whole
-    get(wanted)
-    assert wanted.folder.is_dir()
+    assert read_manifest(request.folder) is None
+    assert [name for name in tree(request.root) if not name.startswith(".making")] == [".locks/bsds500"]
+    assert not list(request.root.parent.rglob("*evil*"))
+    server.files[BSDS] = whole
+    get(request)
+    assert request.folder.is_dir()
 
 
-def test_a_verified_archive_is_not_thrown_away(order, server):
-    wanted = order("bsds500")
-    broken = replace(wanted.wanted, lay_out=lambda packed, folder: None)
-    with pytest.raises(CotenantError, match=r"lacks .* and report it if they are"):
-        get(replace(wanted, real=replace(wanted.real, halves={"all": broken})))
-    assert tree(wanted.arriving) == ["BSR_bsds500.tgz", "BSR_bsds500.tgz.received.json"]
+def test_a_verified_archive_is_not_thrown_away(real, server):
+    request = real("ml_20m")
+    with pytest.raises(CotenantError, match=r"lacks ratings.csv.* and report it if they are"):
+        get(replace(request, dataset=replace(request.dataset, rules={})))
+    assert tree(request.arriving) == ["ml-20m.zip"]
 
 
-def test_a_gated_set_is_never_downloaded(order, server):
+def test_a_gated_set_is_never_downloaded(real, server):
     for more in ({}, {"mirror": server.url()}):
         with pytest.raises(CotenantError) as caught:
-            get(order("imagenet", **more))
+            get(real("imagenet", **more))
         assert "imagenet is never downloaded" in str(caught.value)
         assert "Ask at https://image-net.org/download.php, then name the folder" in str(caught.value)
     assert server.requests == []
-    assert not order().root.exists()
+    assert not real().root.exists()
+
+
+def test_without_curl_nothing_is_begun(real, monkeypatch):
+    monkeypatch.setenv("PATH", "/nowhere")
+    with pytest.raises(CotenantError, match="fetched by curl, which is not installed here"):
+        get(real())
+    assert not real().root.exists()
 
 
 @pytest.mark.parametrize("place", ["", "/mnist"])
-def test_the_mirror_is_tried_first(order, server, tmp_path, place):
-    wanted = order(mirror=server.url("/mirror"))
+def test_the_mirror_is_tried_first(real, server, place):
+    request = real(mirror=server.url("/mirror"))
     for path, content in list(server.files.items()):
         server.files[f"/mirror{place}{path}"] = content
-    get(wanted)
-    used = {path for path, _ in server.requests}
-    assert not used & {f"/{archive.name}" for archive in wanted.wanted.archives}
-    manifest = read_manifest(wanted.folder)
-    assert manifest is not None
-    assert all(one.source.startswith(server.url(f"/mirror{place}/")) for one in manifest.sources)
+    get(request)
+    assert all(source.source.startswith(server.url(f"/mirror{place}/")) for source in standing(request).sources)
 
 
-def test_a_mirror_that_lacks_it_is_passed_over(order, server):
-    get(order(mirror=server.url("/mirror")))
-    assert order().folder.is_dir()
+def test_a_mirror_that_lacks_it_is_passed_over(real, server):
+    get(real(mirror=server.url("/mirror")))
+    assert {source.source for source in standing(real()).sources} <= {server.url(path) for path in server.files}
 
 
-def test_a_link_in_the_place_of_the_set_is_refused(order, tmp_path):
-    (tmp_path / "elsewhere").mkdir()
-    order().root.mkdir()
-    order().folder.symlink_to(tmp_path / "elsewhere")
-    with pytest.raises(CotenantError, match="symbolic link"):
-        get(order())
-    assert list((tmp_path / "elsewhere").iterdir()) == []
+def put_archives(folder, server):
+    folder.mkdir(parents=True)
+    for path, content in server.files.items():
+        (folder / path[1:]).write_bytes(content)
+    return folder
 
 
-def test_the_swap_leaves_a_set_at_every_moment(order, server, monkeypatch):
-    ensure(order().root, FAKE, "small", processes=1)
-    seen = []
-    real = files._exchange
+@pytest.mark.parametrize("below", ["", "mnist"])
+def test_archives_of_ones_own_are_used_and_left(real, server, tmp_path, below):
+    request = real(local=tmp_path / "mine")
+    put_archives(tmp_path / "mine" / below, server)
+    before = tree(tmp_path / "mine")
+    get(request)
+    assert server.requests == []
+    assert tree(tmp_path / "mine") == before
+    source = standing(request).sources[0]
+    assert source.source == str(tmp_path / "mine" / below / "train-images-idx3-ubyte.gz")
+    assert source.verified_by == "the sha256 recorded by a library"
 
-    def exchange(first, second):
-        seen.append((read_manifest(first), read_manifest(second)))
-        return real(first, second)
 
-    monkeypatch.setattr(files, "_exchange", exchange)
-    get(order())
-    ((new, old),) = seen
-    assert new is not None
-    assert old is not None
-    assert (new.kind, old.kind) == ("real", "fake")
+def test_ones_own_archive_that_lacks_is_fetched_and_a_wrong_one_is_named(real, server, tmp_path):
+    request = real(local=tmp_path / "mine")
+    with pytest.raises(CotenantError, match=r"mine, where the data should come from, is no folder\. Name another"):
+        get(request)
+    put_archives(tmp_path / "mine", server)
+    (tmp_path / "mine" / "t10k-labels-idx1-ubyte.gz").unlink()
+    wrong = tmp_path / "mine" / "train-labels-idx1-ubyte.gz"
+    right = wrong.read_bytes()
+    wrong.write_bytes(bytes(wrong.stat().st_size))
+    with pytest.raises(CotenantError, match=f"{wrong} is not the file: its sha256 is .* Replace it"):
+        get(request)
+    wrong.write_bytes(right)
+    get(request)
+    assert server.paths() == ["/t10k-labels-idx1-ubyte.gz"]
+
+
+@pytest.mark.parametrize("can_link", [True, False])
+@pytest.mark.parametrize("below", ["", "BSDS500", "bsds500"])
+def test_an_unpacked_set_is_taken_as_it_is(real, server, tmp_path, monkeypatch, below, can_link):
+    place = tmp_path / "mine" / below
+    for split in ("train", "val", "test"):
+        (place / "data" / "images" / split).mkdir(parents=True)
+        (place / "data" / "images" / split / "1.jpg").write_bytes(jpeg(1))
+    (place / "data" / "other").write_text("not ours")
+    if not can_link:
+
+        def link(*_):
+            raise OSError(errno.EXDEV, os.strerror(errno.EXDEV))
+
+        monkeypatch.setattr(real_sets.os, "link", link)
+    request = real("bsds500", local=tmp_path / "mine")
+    get(request)
+    manifest = standing(request)
+    assert (manifest.taken_from, manifest.sources, manifest.splits["val"]) == (str(place), (), 1)
+    assert not (request.folder / "data" / "other").exists()
+    picture = "data/images/val/1.jpg"
+    assert (place / picture).samefile(request.folder / picture) == can_link
+    assert server.requests == []
+
+
+def test_a_copy_from_another_disk_takes_room(real, tmp_path, monkeypatch):
+    request = real("bsds500", local=tmp_path / "mine")
+    for path in request.wanted.paths:
+        (tmp_path / "mine" / path).mkdir(parents=True)
+        (tmp_path / "mine" / path / "1.jpg").write_bytes(jpeg(1))
+    monkeypatch.setattr(real_sets, "UNASKED_BYTES", 99_999)
+    get(request)  # Second names on the same disk take none.
+    shutil.rmtree(request.folder)
+    monkeypatch.setattr(real_sets.RealRequest, "_same_disk", lambda request, source: False)
+    with pytest.raises(CotenantError, match=r"bsds500 \(real, all\) writes 100 kB"):
+        get(request)
+
+
+def test_an_unpacked_set_that_cannot_be_read_or_is_wrong(real, tmp_path, monkeypatch):
+    images = tmp_path / "mine" / "data" / "images"
+    for folder in ("train/first", "train/second", "val", "test"):
+        (images / folder).mkdir(parents=True)
+        (images / folder / "1.jpg").write_bytes(jpeg(1))
+    scandir, closed = os.scandir, images / "train" / "second"
+
+    def refusing(place="."):
+        if place == str(closed):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), place)
+        return scandir(place)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "scandir", refusing)
+        with pytest.raises(CotenantError, match=rf"{closed} cannot be read: Permission denied\. Mend its permissions"):
+            get(real("bsds500", local=tmp_path / "mine"))
+    assert read_manifest(real("bsds500").folder) is None
+    for name in real().wanted.paths:
+        (tmp_path / "mine" / name).write_bytes(b"no idx file")
+    with pytest.raises(CotenantError, match=r"mine holds no idx files: .* Name another folder with --from DIR"):
+        get(real(local=tmp_path / "mine"))
+    assert read_manifest(real().folder) is None
+
+
+def test_a_fake_set_or_a_half_is_not_taken_for_the_whole(real, tmp_path):
+    get(fake(tmp_path / "fakes"))
+    half = replace(real(half="validation"), root=tmp_path / "halves")
+    get(half)
+    assert (half.folder / "train-images-idx3-ubyte").exists()
+    for place in ("fakes", "halves"):
+        get(real(local=tmp_path / place))
+        manifest = standing(real())
+        assert (manifest.half, manifest.taken_from, manifest.splits["train"]) == ("all", None, 6)
+        shutil.rmtree(real().folder)

@@ -8,13 +8,11 @@ import pytest
 
 from cotenant.bench.images import class_folders, images_below
 from cotenant.datasets.idx import read_idx
-from cotenant.datasets.makers import MAKERS
 from cotenant.datasets.manifest import read_manifest
-from cotenant.datasets.obtaining import obtain
-from cotenant.datasets.real import REAL_SETS
-from cotenant.datasets.real.order import RealOrder
-from cotenant.datasets.real.sources import ARCHIVES
-from cotenant.datasets.real.wmt16 import words_of
+from cotenant.datasets.obtain import obtain
+from cotenant.datasets.real import RealRequest
+from cotenant.datasets.sets import NAMES, find_dataset
+from cotenant.datasets.sets.wmt16 import words_of
 from datasets.miniature import CONTENTS, miniature
 from tasks.loading import main_of
 
@@ -25,10 +23,7 @@ SPLITS = {
     "imagenet": {"train": 6, "val": 3},
     "ml_20m": {"ratings": 3},
     "wikitext": {"train": 9 * 14, "valid": 2 * 14, "test": 14},
-    "wikitext_103": {"train": 9 * 14, "valid": 2 * 14, "test": 14},
     "wmt16": {"train": 6, "newstest2014": 2},
-    "squad": {"train": 6, "dev": 6},
-    "ljspeech": {"train": 1},
 }
 SMALLER = {
     "mnist": {"t10k": 4},
@@ -36,9 +31,7 @@ SMALLER = {
     "coco": {"val2017": 2},
     "imagenet": {"val": 3},
     "wikitext": {"valid": 28},
-    "wikitext_103": {"valid": 28},
     "wmt16": {"newstest2013": 2, "newstest2014": 2},
-    "squad": {"dev": 6},
 }
 
 
@@ -47,24 +40,25 @@ def standing(tmp_path):
     """Gets a set from local archives, and returns its folder."""
 
     def get(name: str, half: str = "all") -> Path:
-        real, contents = miniature(name, lambda path: f"file://{tmp_path}/none{path}")
+        dataset, contents = miniature(name, lambda path: f"file://{tmp_path}/none{path}")
         archives = tmp_path / "archives" / name
         archives.mkdir(parents=True, exist_ok=True)
         for path, content in contents.items():
             (archives / path[1:]).write_bytes(content)
-        obtain(RealOrder(tmp_path / "data", real, real.half(half), local=tmp_path / "archives"))
-        return tmp_path / "data" / real.folder
+        root = tmp_path / half
+        obtain(RealRequest(root, dataset, "small", half, local=tmp_path / "archives"))
+        return root / dataset.folder
 
     return get
 
 
 def test_every_set_is_tested():
-    assert set(SPLITS) == set(CONTENTS) == set(REAL_SETS) >= set(MAKERS)
-    assert set(SMALLER) == {name for name, real in REAL_SETS.items() if len(real.halves) == 2}
+    assert set(SPLITS) == set(CONTENTS) == set(NAMES)
+    assert set(SMALLER) == {name for name in NAMES if len(find_dataset(name).halves) == 2}
 
 
 @pytest.mark.parametrize("name", SPLITS)
-def test_all_of_a_set(standing, name):
+def test_a_real_set_and_its_smaller_half(standing, name):
     folder = standing(name)
     manifest = read_manifest(folder)
     assert manifest is not None
@@ -72,58 +66,42 @@ def test_all_of_a_set(standing, name):
     files = [path for path in folder.rglob("*") if path.is_file() and path.name != "manifest.json"]
     assert (manifest.files, manifest.bytes) == (len(files), sum(path.stat().st_size for path in files))
     contents = CONTENTS[name]()
-    assert {one.file: one.sha256 for one in manifest.sources} == {
+    assert {source.file: source.sha256 for source in manifest.sources} == {
         file: hashlib.sha256(content).hexdigest() for file, content in contents.items()
     }
     assert not [path for path in folder.rglob("*") if path.is_symlink() or path.name == ".raw"]
-
-
-@pytest.mark.parametrize("name", SMALLER)
-def test_the_smaller_half_stands_where_the_larger_is_read(standing, name):
+    if name not in SMALLER:
+        return
     folder = standing(name, "validation")
     manifest = read_manifest(folder)
     assert manifest is not None
     assert (manifest.half, manifest.splits) == ("validation", SMALLER[name])
     links = {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_symlink()}
-    assert links == set(REAL_SETS[name].halves["validation"].links)
+    assert links == set(find_dataset(name).halves["validation"].links)
     for link in links:
         assert (folder / link).exists()
         assert not Path((folder / link).readlink()).is_absolute()
 
 
-@pytest.mark.parametrize("name", SPLITS)
-def test_a_real_set_has_the_name_and_the_place_of_its_fake_one(name):
-    if name in MAKERS:
-        assert (REAL_SETS[name].name, REAL_SETS[name].folder) == (MAKERS[name].name, MAKERS[name].folder)
-
-
 def test_the_table_of_sources():
-    used = {archive for real in REAL_SETS.values() for half in real.halves.values() for archive in half.archives}
-    assert used == set(ARCHIVES.values())
-    assert [row.name for row in used if row.checksum is None] == ["BSR_bsds500.tgz"]
+    datasets = map(find_dataset, NAMES)
+    used = {archive for dataset in datasets for half in dataset.halves.values() for archive in half.archives}
+    assert len(used) == 17
+    assert [row.name for row in used if row.digest is None] == ["BSR_bsds500.tgz"]
     for row in used:
         assert "/" not in row.name
-        assert all(url.startswith(("https://", "http://")) for url in row.urls)
+        assert all(url.startswith(("https://", "http://")) and url.endswith(f"/{row.name}") for url in row.urls)
         assert bool(row.urls) == (not row.name.startswith("ILSVRC"))
-        if row.checksum is not None:
-            assert len(bytes.fromhex(row.checksum.digest)) == {"md5": 16, "sha256": 32}[row.checksum.algorithm]
-            assert row.checksum.recorded_by
+        assert row.digest is None or len(bytes.fromhex(row.digest)) == {"md5": 16, "sha256": 32}[row.algorithm]
+        assert row.recorded_by
+        assert row.exact == (row.digest is not None and row.algorithm == "sha256")
 
 
 @pytest.mark.parametrize("half", ["all", "validation"])
-def test_mnist_is_read(standing, half):
-    folder = standing("mnist", half)
-    images = read_idx(folder / "train-images-idx3-ubyte")
+def test_pictures_are_read(standing, half):
+    images = read_idx(standing("mnist", half) / "train-images-idx3-ubyte")
     assert images.shape == ((6, 28, 28) if half == "all" else (4, 28, 28))
-
-
-@pytest.mark.parametrize("half", ["all", "validation"])
-def test_bsds500_is_read(standing, half):
     assert len(images_below(standing("bsds500", half) / "data" / "images" / "train", "")) == 2
-
-
-@pytest.mark.parametrize("half", ["all", "validation"])
-def test_imagenet_is_read(standing, half):
     found = class_folders(standing("imagenet", half) / "train", "")
     assert list(found.classes) == ["n01440764", "n01443537"]
     # The development kit says: 2, 1, 2; its class 2 is the first by name.

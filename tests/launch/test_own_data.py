@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from cotenant.datasets.makers import MAKERS
-from cotenant.datasets.manifest import present
+from cotenant.datasets.manifest import read_manifest
+from cotenant.datasets.sets.mnist import DATASET
 from tenants.suites import Suites, with_data
 
 IMAGES = "train-images-idx3-ubyte"
@@ -59,10 +59,10 @@ def test_what_it_lacks_is_named(loose: Suites) -> None:
 
 
 def test_a_set_of_ours_that_is_half_made_is_finished(loose: Suites) -> None:
-    staging = loose.base / f"data/.making/mnist-small-v{MAKERS['mnist'].version}-s0"
+    staging = loose.base / f"data/.making/mnist-small-v{DATASET.fake_version}-s0"
     own(staging).joinpath(IMAGES).rename(staging / f".{IMAGES}.1.part")
     assert loose.run(reading(loose.folder, "mnist"), "--users", 1).returncode == 0
-    assert present(loose.base / "data", "mnist", "small")
+    assert read_manifest(loose.base / "data/mnist") is not None
     assert "as_it_stands" not in rules(loose)[0]
 
 

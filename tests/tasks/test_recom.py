@@ -14,7 +14,7 @@ import torch
 from cotenant.bench import MissingDataError, Run
 from cotenant.bench.arguments import parse
 from cotenant.bench.loop import BOOKED_OF_SHORT, Loop
-from cotenant.datasets.makers import ml_20m
+from cotenant.datasets.sets import ml_20m
 from tasks.loading import PRECISIONS, main_of
 
 HEADER = "userId,movieId,rating,timestamp\n"
@@ -36,8 +36,8 @@ def few(ncf: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
 @pytest.fixture(scope="module")
 def ratings(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("ml-20m")
-    (part,) = ml_20m.recipe(5_000, 3, 300, 200).parts()
-    (folder / "ratings.csv").write_bytes(b"".join(ml_20m.content(part, 0)))
+    (file,) = ml_20m.recipe(5_000, 3, 300, 200).files()
+    (folder / "ratings.csv").write_bytes(b"".join(ml_20m.content(file, 0)))
     return folder
 
 

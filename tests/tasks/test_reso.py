@@ -16,7 +16,7 @@ from cotenant.bench import MissingDataError, Run, session
 from cotenant.bench.arguments import parse
 from cotenant.bench.loop import Loop
 from cotenant.bench.precision import Precision
-from cotenant.datasets.makers.bsds500 import BSDS500
+from cotenant.datasets.sets import bsds500
 from cotenant.errors import CotenantError
 from tasks import loading
 from tasks.loading import PRECISIONS, losses, main_of
@@ -41,8 +41,8 @@ def pictures(tmp_path: Path) -> Path:
     """Four files as the maker of the set makes them."""
     folder = tmp_path / "BSDS500" / "data" / "images" / "train"
     folder.mkdir(parents=True)
-    for part in itertools.islice(BSDS500.sizes["small"].parts(), 4):
-        (tmp_path / "BSDS500" / part.path).write_bytes(b"".join(BSDS500.content(part, 0)))
+    for file in itertools.islice(bsds500.DATASET.sizes["small"].files(), 4):
+        (tmp_path / "BSDS500" / file.path).write_bytes(b"".join(bsds500.content(file, 0)))
     return folder
 
 

@@ -17,8 +17,9 @@ from torchvision.ops import box_convert, box_iou
 from cotenant.bench import MissingDataError, Run
 from cotenant.bench.arguments import parse
 from cotenant.bench.loop import Loop
-from cotenant.datasets.makers.coco import COCO, recipe
-from cotenant.datasets.making import ensure
+from cotenant.datasets.fake import FakeRequest
+from cotenant.datasets.obtain import obtain
+from cotenant.datasets.sets.coco import DATASET, recipe
 from tasks.loading import main_of
 
 CPU = torch.device("cpu")
@@ -34,7 +35,7 @@ def ssd() -> Any:
 @pytest.fixture(scope="module")
 def coco(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("data")
-    ensure(root, replace(COCO, sizes={"small": recipe(6, 1)}), "small", processes=1)
+    obtain(FakeRequest(root, replace(DATASET, sizes={"small": recipe(6, 1)}), "small", processes=1))
     return root / "coco"
 
 
@@ -208,7 +209,7 @@ def test_crowds_empty_boxes_and_pictures_without_objects_are_left_out(ssd: Any, 
 
 
 def test_annotations_that_are_cut_off(ssd: Any, tmp_path: Path) -> None:
-    ensure(tmp_path, replace(COCO, sizes={"small": recipe(2, 0)}), "small", processes=1)
+    obtain(FakeRequest(tmp_path, replace(DATASET, sizes={"small": recipe(2, 0)}), "small", processes=1))
     benchmark = ssd.SingleStageDetector(cuda=False, data=tmp_path / "coco")
     run = Run(benchmark)
     (tmp_path / "coco" / "annotations" / "instances_train2017.json").write_text('{"images": [')

@@ -13,7 +13,7 @@ import torch
 from cotenant.bench import MissingDataError, Run
 from cotenant.bench.arguments import parse
 from cotenant.bench.loop import Loop
-from cotenant.datasets.makers.wmt16 import content, recipe
+from cotenant.datasets.sets.wmt16 import content, recipe
 from tasks.loading import main_of, skip_without_lstm
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -35,8 +35,8 @@ def main() -> Any:
 @pytest.fixture
 def files(tmp_path: Path) -> Path:
     """A tiny set as its maker makes it."""
-    for part in recipe(300, 10).parts():
-        (tmp_path / part.path).write_bytes(b"".join(content(part, 0)))
+    for file in recipe(300, 10).files():
+        (tmp_path / file.path).write_bytes(b"".join(content(file, 0)))
     return tmp_path
 
 

@@ -14,8 +14,8 @@ from cotenant.bench import MissingDataError, Run
 from cotenant.bench.arguments import parse
 from cotenant.bench.facts import arguments_of, without_effect
 from cotenant.bench.loop import Loop
-from cotenant.datasets.maker import Part
-from cotenant.datasets.makers.wikitext import content
+from cotenant.datasets.dataset import File
+from cotenant.datasets.sets.wikitext import content
 from tasks.loading import main_of, skip_without_lstm
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -37,8 +37,8 @@ def main() -> Any:
 @pytest.fixture
 def files(tmp_path: Path) -> Path:
     """A text as its maker makes it."""
-    part = Part("wiki.train.tokens", "train", 1200, (1200,))
-    (tmp_path / part.path).write_bytes(b"".join(content(part, 0)))
+    file = File("wiki.train.tokens", "train", 1200, (1200,))
+    (tmp_path / file.path).write_bytes(b"".join(content(file, 0)))
     return tmp_path
 
 

@@ -1,1 +1,1 @@
-"""Makers of fake data sets in their true formats, the real sets, and the manifests of both. Never imports torch."""
+"""The data sets that benchmarks read: fake ones made in their true formats, real ones fetched. Never imports torch."""

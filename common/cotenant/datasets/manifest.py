@@ -8,13 +8,21 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from cotenant.datasets.archive import Received
-from cotenant.datasets.files import write_file
-from cotenant.datasets.maker import SIZES, Maker
-from cotenant.datasets.makers import find_maker
+from cotenant.datasets.dataset import ALL, SIZES
+from cotenant.datasets.disk import write_file
 
 FILE_NAME = "manifest.json"
-FAKE, REAL = "fake", "real"
+
+
+@dataclass(frozen=True, slots=True)
+class Received:
+    """A file that a real set was made from: where it came from, and what it was compared with, None for nothing."""
+
+    file: str
+    source: str
+    bytes: int
+    sha256: str
+    verified_by: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +30,7 @@ class Manifest:
     """What stands in a set's folder: `files` and `bytes` without the manifest itself, `splits` in items.
 
     `kind` is `fake` or `real`; `half` is `all`, or `validation` for the smaller half of a real set. `sources` are the
-    files that a real set was made from, also those of an earlier one in its place: later runs compare with them.
+    files that a real set was made from: later runs compare those with them of which nobody recorded a digest.
     `taken_from` is the folder in which it lay unpacked, so that nothing was compared.
     """
 
@@ -34,28 +42,13 @@ class Manifest:
     files: int
     bytes: int
     splits: Mapping[str, int]
-    half: str = "all"
+    half: str = ALL
     sources: tuple[Received, ...] = ()
     taken_from: str | None = None
 
-    def satisfies(self, maker: Maker, size: str) -> bool:
-        """Tell whether this set serves who asks `maker` for `size`: full serves small as well."""
-        mine = (self.name, self.kind, self.version) == (maker.name, FAKE, maker.version)
-        return mine and SIZES.index(self.size) >= SIZES.index(size)
-
-
-def present(root: Path, name: str, size: str) -> bool:
-    """Tell whether the set `name` stands complete below `root`, in `size` or larger. Reads one small file.
-
-    Raises CotenantError for a name that no maker has.
-    """
-    maker = find_maker(name)
-    manifest = read_manifest(root / maker.folder)
-    return manifest is not None and manifest.satisfies(maker, size)
-
 
 def read_manifest(folder: Path) -> Manifest | None:
-    """Return the manifest of the set in `folder`; None where there is none that a maker wrote."""
+    """Return the manifest of the set in `folder`; None where there is none that was written here."""
     try:
         if folder.is_symlink():
             return None

@@ -1,4 +1,4 @@
-"""How far the making is: a bar where a person watches, else a plain line now and then. All on stderr."""
+"""How far the work is: a bar where a person watches, else a plain line now and then. All on stderr."""
 
 from __future__ import annotations
 
@@ -11,8 +11,6 @@ from cotenant.text import size_words
 
 SECONDS_PER_LINE = 10.0
 
-Advance = Callable[[], None]
-
 
 def say(line: str) -> None:
     """Write one line to stderr."""
@@ -20,74 +18,39 @@ def say(line: str) -> None:
 
 
 @contextmanager
-def shown(title: str, done: int, total: int) -> Iterator[Advance]:
-    """Yield what to call after each file; `done` of `total` files were there before."""
+def shown(title: str, total: int, *, in_bytes: bool = False) -> Iterator[Callable[[int], None]]:
+    """Yield what to call with the number of files, or of bytes, that are done, of `total`."""
     if sys.stderr.isatty():
-        with _bar(title, done, total) as advance:
-            yield advance
-    else:
-        count, line = done, _now_and_then()
-
-        def advance() -> None:
-            nonlocal count
-            count += 1
-            line(lambda: f"{title}: {count:,} of {total:,} files")
-
-        yield advance
-
-
-@contextmanager
-def shown_bytes(title: str, total: int) -> Iterator[Callable[[int], None]]:
-    """Yield what to call with the number of bytes that are done, of `total`."""
-    if sys.stderr.isatty():
-        with _byte_bar(title, total) as reach:
-            yield reach
-    else:
-        line = _now_and_then()
-        yield lambda done: line(lambda: f"{title}: {size_words(done)} of {size_words(total)}")
-
-
-def _now_and_then() -> Callable[[Callable[[], str]], None]:
-    """Return what says a line where the last one, or the beginning, is long enough ago."""
+        with _bar(title, total, in_bytes) as update:
+            yield update
+        return
     next_line_s = time.monotonic() + SECONDS_PER_LINE
 
-    def say_if_due(line: Callable[[], str]) -> None:
+    def reach(done: int) -> None:
         nonlocal next_line_s
         if time.monotonic() >= next_line_s:
             next_line_s = time.monotonic() + SECONDS_PER_LINE
-            say(line())
+            many = f"{size_words(done)} of {size_words(total)}" if in_bytes else f"{done:,} of {total:,} files"
+            say(f"{title}: {many}")
 
-    return say_if_due
-
-
-@contextmanager
-def _bar(title: str, done: int, total: int) -> Iterator[Advance]:
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
-        task = progress.add_task(title, total=total, completed=done)
-        yield lambda: progress.advance(task)
+    yield reach
 
 
 @contextmanager
-def _byte_bar(title: str, total: int) -> Iterator[Callable[[int], None]]:
+def _bar(title: str, total: int, in_bytes: bool) -> Iterator[Callable[[int], None]]:
     from rich.console import Console
     from rich.progress import (
         BarColumn,
         DownloadColumn,
+        MofNCompleteColumn,
         Progress,
         TextColumn,
         TimeRemainingColumn,
         TransferSpeedColumn,
     )
 
-    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
-    with Progress(*columns, TimeRemainingColumn(), console=Console(stderr=True), transient=True) as progress:
+    counts = (DownloadColumn(), TransferSpeedColumn()) if in_bytes else (MofNCompleteColumn(),)
+    columns = (TextColumn("{task.description}"), BarColumn(), *counts, TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
         task = progress.add_task(title, total=total)
-
-        def reach(done: int) -> None:
-            progress.update(task, completed=done)
-
-        yield reach
+        yield lambda done: progress.update(task, completed=done)

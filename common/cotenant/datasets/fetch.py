@@ -1,0 +1,233 @@
+"""Gets archives: curl brings them, from the first of several sources that gives the right bytes.
+
+`curl` knows proxies, redirects, certificates, stalled connections and ranges. We keep what has arrived when a
+connection breaks or a run ends, ask again for the rest, and compare the whole with what is known of it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from urllib.parse import quote
+
+from cotenant.datasets.dataset import Archive
+from cotenant.datasets.disk import file_size, sync_folder
+from cotenant.datasets.manifest import Received
+from cotenant.datasets.progress import say, shown
+from cotenant.errors import CotenantError
+
+TRIES = 5
+"""How often a source is asked without that more than PROGRESS_BYTES beyond the farthest byte came."""
+FIRST_WAIT_S = 1.0
+PROGRESS_BYTES = 1 << 20
+STALL_S = 30
+SLOWEST_BYTES_S = 1000
+REMEDY = (
+    "Start again to go on from what has arrived, give another place with --mirror URL (COTENANT_MIRROR),"
+    " or put the file into a folder and name that with --from DIR (COTENANT_DATA_FROM)."
+)
+_PIECE_BYTES = 1 << 18
+# Exit statuses of curl (its manual's last section): no range is served; and what asking again does not mend, which is
+# a forbidden protocol, a malformed URL, a file that cannot be read, redirects without end, a wrong certificate.
+_NO_RANGE = (33, 36)
+_FINAL = (1, 3, 37, 47, 60)
+# Statuses of a server that mean "later", of those from 400 to 499.
+_LATER = (408, 425, 429)
+
+
+class SourceError(Exception):
+    """One source did not give the file: why, and whether asking again is of no use."""
+
+    def __init__(self, reason: str, *, final: bool) -> None:
+        super().__init__(reason)
+        self.final = final
+
+
+class WrongBytesError(Exception):
+    """A file is not the one it should be; its words go on after "it is not the file:"."""
+
+
+def check_mirror(url: str, given_as: str) -> str:
+    """Return a mirror's base URL without a slash at its end; raises CotenantError for one that cannot be used."""
+    remedy = "Give a base URL such as https://mirror.example/data or file:///mnt/data."
+    scheme, _, rest = url.partition("://")
+    if scheme not in ("http", "https", "file"):
+        raise CotenantError(f"{given_as} is '{url}': only http, https, file can be read.", remedy)
+    if set("?#@") & set(rest):
+        raise CotenantError(f"{given_as} is no plain base URL: it has a '?', a '#' or a password.", remedy)
+    if rest.startswith("/") != (scheme == "file"):
+        raise CotenantError(f"{given_as} is '{url}': a web server has a name, a file none.", remedy)
+    return url.rstrip("/").replace(" ", "%20")
+
+
+def sources(archive: Archive, set_name: str, mirror: str | None) -> tuple[str, ...]:
+    """Return the URLs of `archive` in the order of trial: the mirror's folder of the set, the mirror, the publisher."""
+    if mirror is None:
+        return archive.urls
+    name = quote(archive.name)
+    return (f"{mirror}/{quote(set_name)}/{name}", f"{mirror}/{name}", *archive.urls)
+
+
+def refuse_no_curl(archives: Sequence[Archive]) -> None:
+    """Raise CotenantError where these have to be fetched and curl is not installed."""
+    if archives and shutil.which("curl") is None:
+        names = ", ".join(archive.name for archive in archives)
+        raise CotenantError(
+            "Real sets are fetched by curl, which is not installed here.",
+            f"Install it (apt install curl), or put {names} into a folder and name that with --from DIR"
+            " (COTENANT_DATA_FROM).",
+        )
+
+
+def arrived_bytes(archive: Archive, folder: Path) -> int:
+    """Return how many bytes of `archive` have arrived in `folder`."""
+    return file_size(folder / archive.name) or file_size(_part(archive, folder)) or 0
+
+
+def forget(archive: Archive, folder: Path) -> None:
+    """Remove what has arrived of `archive` in `folder`."""
+    (folder / archive.name).unlink(missing_ok=True)
+    _part(archive, folder).unlink(missing_ok=True)
+
+
+def _part(archive: Archive, folder: Path) -> Path:
+    return folder / f"{archive.name}.arriving"
+
+
+def fetch(archive: Archive, urls: Sequence[str], folder: Path) -> Received:
+    """Bring `archive` into `folder`, unless an earlier run did, and return what was received.
+
+    Sources are tried in order; each is asked again, with growing waits, while that may help. Raises CotenantError
+    where none gave the file, and OSError for what our own disk refuses; what has arrived is kept.
+    """
+    whole, part = folder / archive.name, _part(archive, folder)
+    if whole.exists():
+        try:
+            return verified(archive, whole, "an earlier run")
+        except WrongBytesError:
+            whole.unlink()
+    reasons = []
+    for url in urls:
+        try:
+            received = _fetch_from(url, archive, part)
+        except SourceError as error:
+            reasons.append(f"{url}: {error}")
+            say(f"{archive.name}: given up {reasons[-1]}")
+            continue
+        part.rename(whole)
+        sync_folder(folder)
+        return received
+    raise CotenantError(f"{archive.name} could not be had from any source: {'; '.join(reasons)}.", REMEDY)
+
+
+def _fetch_from(url: str, archive: Archive, part: Path) -> Received:
+    """Bring the whole file from this source and compare it; raises SourceError where it cannot be had here."""
+    failures = farthest = 0
+    while True:
+        start = file_size(part) or 0
+        try:
+            _receive(url, archive, part, start)
+            return verified(archive, part, url)
+        except WrongBytesError as error:
+            part.unlink()
+            # What was put together from two answers may be wrong though each was right: it deserves one whole answer.
+            problem = SourceError(f"what it sent is not the file: {error}", final=start == 0)
+        except SourceError as error:
+            problem = error
+        size = file_size(part) or 0
+        failures = 1 if size - farthest >= PROGRESS_BYTES else failures + 1
+        farthest = max(farthest, size)
+        if problem.final or failures >= TRIES:
+            raise problem
+        wait_s = FIRST_WAIT_S * 2 ** (failures - 1)
+        say(f"{archive.name}: {url}: {problem}; again in {wait_s:.0f} s")
+        time.sleep(wait_s)
+
+
+def _receive(url: str, archive: Archive, part: Path, start: int) -> None:
+    """Add what comes from `url` behind the `start` bytes of `part`; raises SourceError where it is not the rest.
+
+    The bytes pass through this process, so that curl ends with it however it ends, and nobody else ever writes here.
+    """
+    if archive.exact and start >= archive.size_bytes:
+        return
+    with (
+        part.open("ab") as file,
+        shown(archive.name, archive.size_bytes, in_bytes=True) as reach,
+        subprocess.Popen(
+            _command(url, start), bufsize=0, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        ) as curl,
+    ):
+        assert curl.stdout is not None
+        assert curl.stderr is not None
+        try:
+            while piece := curl.stdout.read(_PIECE_BYTES):
+                file.write(piece)
+                reach(file.tell())
+                if file.tell() > archive.most_bytes:
+                    part.unlink()
+                    raise SourceError(f"it sends more than the {archive.most_bytes:,} bytes of {part.stem}", final=True)
+        except BaseException:
+            curl.kill()
+            raise
+        file.flush()
+        os.fsync(file.fileno())
+        problem = curl.stderr.read().decode(errors="replace")
+    # 416: the server has no byte from there on, so all may be here.
+    if curl.returncode != 0 and not (start and "error: 416" in problem):
+        raise _source_error(curl.returncode, problem, part)
+
+
+def _command(url: str, start: int) -> list[str]:
+    # Never from https to what can be read and changed on its way; never from a server to a file of this machine.
+    redirects = "=https" if url.startswith("https:") else "=http,https"
+    return [
+        "curl", "--disable", "--globoff", "--silent", "--show-error", "--fail", "--user-agent", "cotenant",
+        "--location", "--max-redirs", "5", "--proto", "=http,https,file", "--proto-redir", redirects,
+        "--connect-timeout", str(STALL_S), "--speed-time", str(STALL_S), "--speed-limit", str(SLOWEST_BYTES_S),
+        "--continue-at", str(start), url,
+    ]  # fmt: skip
+
+
+def _source_error(status: int, problem: str, part: Path) -> SourceError:
+    """Return what curl's exit status and its message say."""
+    if status in _NO_RANGE:
+        part.unlink(missing_ok=True)
+        return SourceError("it cannot send the rest alone, so we begin again", final=False)
+    answer = re.search(r"returned error: (\d+)", problem)
+    refused = answer is not None and 400 <= int(answer[1]) < 500 and int(answer[1]) not in _LATER
+    reason = problem.strip().removeprefix("curl: ") or f"curl ended with status {status}"
+    return SourceError(reason, final=refused or status in _FINAL)
+
+
+def verified(archive: Archive, path: Path, source: str) -> Received:
+    """Compare the file at `path` with what is known of `archive`; raises WrongBytesError."""
+    size_bytes = path.stat().st_size
+    if archive.exact and size_bytes != archive.size_bytes:
+        raise WrongBytesError(f"it has {size_bytes:,} bytes, and {archive.name} has {archive.size_bytes:,}")
+    sha256 = _digest(path, "sha256")
+    if archive.digest is None:
+        return Received(archive.name, source, size_bytes, sha256, None)
+    digest = sha256 if archive.algorithm == "sha256" else _digest(path, archive.algorithm)
+    verified_by = f"the {archive.algorithm} recorded by {archive.recorded_by}"
+    if digest != archive.digest:
+        raise WrongBytesError(f"its {archive.algorithm} is {digest}, and {verified_by} is {archive.digest}")
+    return Received(archive.name, source, size_bytes, sha256, verified_by)
+
+
+def _digest(path: Path, algorithm: str) -> str:
+    """Return the file's digest as hexadecimal digits."""
+    digest, done = hashlib.new(algorithm, usedforsecurity=False), 0
+    title = f"checking {path.name.removesuffix('.arriving')}"
+    with path.open("rb") as file, shown(title, path.stat().st_size, in_bytes=True) as reach:
+        while piece := file.read(_PIECE_BYTES):
+            digest.update(piece)
+            done += len(piece)
+            reach(done)
+    return digest.hexdigest()

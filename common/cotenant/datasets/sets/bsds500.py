@@ -1,0 +1,74 @@
+"""BSDS500's layout: JPEG files of 481 x 321 pixels, lying or standing, in one folder per split.
+
+Of the published one, the pictures without the drawn boundaries and the programs that come with them.
+Source: https://www2.eecs.berkeley.edu/Research/Projects/CS/vision/grouping/resources.html
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from cotenant.datasets.dataset import ALL, VALIDATION, Archive, Dataset, File, Half, Recipe, count_files
+from cotenant.datasets.drawing import BYTES_PER_PIXEL, Style, draw_photograph, encode_jpeg
+
+WIDTH, HEIGHT = 481, 321
+STANDING_SHARE = 0.3
+# Nobody is known to have recorded a digest of it.
+_ARCHIVE = Archive(
+    "BSR_bsds500.tgz",
+    (
+        "https://www2.eecs.berkeley.edu/Research/Projects/CS/vision/grouping/BSR/BSR_bsds500.tgz",
+        "http://www.eecs.berkeley.edu/Research/Projects/CS/vision/grouping/BSR/BSR_bsds500.tgz",
+    ),
+    71_000_000,
+    digest=None,
+    exact=False,
+)
+
+
+def recipe(pictures: Mapping[str, int]) -> Recipe:
+    """Return the recipe of a set with this many pictures in each split."""
+    estimated_bytes = round(sum(pictures.values()) * (WIDTH * HEIGHT * BYTES_PER_PIXEL + 1024))
+    return Recipe(estimated_bytes, partial(_files, pictures))
+
+
+def _files(pictures: Mapping[str, int]) -> Iterator[File]:
+    for number, (split, count) in enumerate(pictures.items(), 1):
+        for index in range(count):
+            name = 1000 * number + index
+            yield File(f"data/images/{split}/{name}.jpg", split, 1, (name,))
+
+
+def content(file: File, seed: int) -> Iterator[bytes]:
+    """Yield one RGB JPEG file; no two show the same kind of scene."""
+    (name,) = file.arguments
+    random = np.random.default_rng([seed, *file.path.encode()])
+    standing = random.random() < STANDING_SHARE
+    width, height = (HEIGHT, WIDTH) if standing else (WIDTH, HEIGHT)
+    yield encode_jpeg(draw_photograph(Style.of_class(name, seed), random, width, height))
+
+
+def _check(folder: Path) -> dict[str, int]:
+    return {split.name: count_files(split, ".jpg") for split in (folder / "data" / "images").iterdir()}
+
+
+DATASET = Dataset(
+    name="bsds500",
+    folder="BSDS500",
+    about="481 x 321 JPEG files, train, val and test",
+    sizes={
+        "small": recipe({"train": 48, "val": 8, "test": 16}),
+        "full": recipe({"train": 200, "val": 100, "test": 200}),
+    },
+    content=content,
+    halves={
+        ALL: Half((_ARCHIVE,), 38_000_000, ("data/images/train", "data/images/val", "data/images/test")),
+        VALIDATION: Half((_ARCHIVE,), 8_000_000, ("data/images/val",), {"data/images/train": "val"}),
+    },
+    rules={r"BSR/BSDS500/(data/images/(?:train|val|test)/\w+\.jpg)": r"\1"},
+    check=_check,
+)

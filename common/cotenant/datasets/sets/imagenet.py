@@ -1,0 +1,131 @@
+"""ImageNet's layout: JPEG files in one folder per class.
+
+The published one (ILSVRC 2012) comes out of the official tar files, which nobody may hand on.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from cotenant.datasets.dataset import ALL, RAW, VALIDATION, Archive, Dataset, File, Half, Recipe, count_files, published
+from cotenant.datasets.drawing import BYTES_PER_PIXEL, Style, draw_photograph, encode_jpeg
+from cotenant.datasets.unpack import DamagedArchiveError
+
+_META, _TRUTH = "meta.mat", "ILSVRC2012_validation_ground_truth.txt"
+_RULES = {
+    r"(n\d{8})_(\d+\.JPEG)": r"train/\1/\1_\2",
+    rf"ILSVRC2012_devkit_t12/data/({_META}|{_TRUTH})": rf"{RAW}/\1",
+    r"(ILSVRC2012_val_\d{8}\.JPEG)": rf"{RAW}/\1",
+}
+# They have no URL: a person asks for them.
+_TRAIN = published(
+    "ILSVRC2012_img_train.tar", 147_897_477_120, "b08200a27a8e34218a0e58fde36b0fe8f73bc377f4acea2d91602057c3ca45bb"
+)
+_VAL = published(
+    "ILSVRC2012_img_val.tar", 6_744_924_160, "c7e06a6c0baccf06d8dbeb6577d71efff84673a5dbdd50633ab44f8ea0456ae0"
+)
+_KIT = Archive(
+    "ILSVRC2012_devkit_t12.tar.gz",
+    (),
+    2_600_000,
+    "fa75699e90414af021442c21a62c3abf",
+    recorded_by="torchvision 0.29.2",
+    exact=False,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Pictures:
+    """How many pictures, of how many classes, and how large.
+
+    `jitter` pixels of width and height vary from picture to picture, and with it a quarter stands upright.
+    """
+
+    classes: int
+    train: int
+    val: int
+    width: int
+    height: int
+    jitter: int = 0
+
+
+def recipe(pictures: Pictures) -> Recipe:
+    """Return the recipe of a set of these pictures."""
+    total = pictures.train + pictures.val
+    estimated_bytes = round(total * (pictures.width * pictures.height * BYTES_PER_PIXEL + 1024))
+    return Recipe(estimated_bytes, partial(_files, pictures))
+
+
+def _files(pictures: Pictures) -> Iterator[File]:
+    for split, count in (("train", pictures.train), ("val", pictures.val)):
+        for index in range(count):
+            number, label = divmod(index, pictures.classes)
+            path = f"{split}/n{label:08d}/n{label:08d}_{number}.JPEG"
+            yield File(path, split, 1, (label, pictures.width, pictures.height, pictures.jitter))
+
+
+def content(file: File, seed: int) -> Iterator[bytes]:
+    """Yield one RGB JPEG file, drawn in the style of its class."""
+    label, width, height, jitter = file.arguments
+    # Seeded by the path, so a picture does not depend on which worker draws it, or after which one.
+    random = np.random.default_rng([seed, *file.path.encode()])
+    if jitter:
+        width += int(random.integers(-jitter, jitter + 1))
+        height += int(random.integers(-jitter, jitter + 1))
+        if random.random() < 0.25:
+            width, height = height, width
+    yield encode_jpeg(draw_photograph(Style.of_class(label, seed), random, width, height))
+
+
+def _prepare(folder: Path) -> None:
+    """Move each validation picture to the folder of its class, which the development kit tells."""
+    classes = _val_classes(folder / RAW)
+    for picture in sorted((folder / RAW).glob("*.JPEG")):
+        number = int(picture.stem.rpartition("_")[2])
+        if not 1 <= number <= len(classes):
+            raise DamagedArchiveError(f"holds {picture.name}, and the development kit knows {len(classes)} pictures")
+        target = folder / "val" / classes[number - 1] / picture.name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        picture.rename(target)
+
+
+def _val_classes(kit: Path) -> list[str]:
+    """Return the class of each validation picture, in the order of their numbers."""
+    from scipy.io import loadmat
+
+    try:
+        synsets = loadmat(io.BytesIO((kit / _META).read_bytes()), squeeze_me=True)["synsets"]
+        class_of = {int(row["ILSVRC2012_ID"]): str(row["WNID"]) for row in synsets if int(row["num_children"]) == 0}
+        return [class_of[int(number)] for number in (kit / _TRUTH).read_bytes().split()]
+    except (FileNotFoundError, KeyError, ValueError, IndexError, TypeError) as error:
+        raise DamagedArchiveError(f"does not name the classes of the validation pictures: {error!r}") from error
+
+
+def _check(folder: Path) -> dict[str, int]:
+    return {split.name: count_files(split, ".jpeg") for split in folder.iterdir()}
+
+
+DATASET = Dataset(
+    name="imagenet",
+    folder="ImageNet",
+    about="JPEG files in class folders, train and val",
+    sizes={
+        "small": recipe(Pictures(classes=10, train=400, val=40, width=500, height=375, jitter=24)),
+        "full": recipe(Pictures(classes=1000, train=102_400, val=2_560, width=512, height=512)),
+    },
+    content=content,
+    halves={
+        ALL: Half((_TRAIN, _VAL, _KIT), 153_700_000_000, ("train", "val")),
+        VALIDATION: Half((_VAL, _KIT), 6_700_000_000, ("val",), {"train": "val"}),
+    },
+    rules=_RULES,
+    check=_check,
+    prepare=_prepare,
+    gated="https://image-net.org/download.php",
+)

@@ -1,0 +1,129 @@
+"""MovieLens 20M's `ratings.csv`: who rated which movie how, and when.
+
+Source of the format and of the numbers: https://files.grouplens.org/datasets/movielens/ml-20m-README.html
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cotenant.datasets.dataset import ALL, Dataset, File, Half, Recipe, count_lines, published
+
+USERS = 138_493
+MOVIES = 26_744
+LARGEST_MOVIE_ID = 131_262
+HEADER = b"userId,movieId,rating,timestamp\n"
+BYTES_PER_RATING = 28
+RATINGS_PER_PIECE = 500_000
+# A movie of popularity rank r is rated in proportion to 1 / (r + PLATEAU)^2: the first has a third of a percent,
+# the 300 first have half of all ratings, and the last still has some.
+PLATEAU = 300
+_FIRST_RATING, _LAST_RATING = 789_652_009, 1_427_784_002
+# Of half a star to five stars.
+_STARS = (0.012, 0.034, 0.014, 0.072, 0.044, 0.214, 0.110, 0.278, 0.077, 0.145)
+
+
+def recipe(ratings: int, least: int, users: int = USERS, movies: int = MOVIES) -> Recipe:
+    """Return the recipe of a set of so many ratings, at least `least` from each user."""
+    return Recipe(ratings * BYTES_PER_RATING + len(HEADER), partial(_files, ratings, least, users, movies))
+
+
+def _files(ratings: int, least: int, users: int, movies: int) -> list[File]:
+    return [File("ratings.csv", "ratings", ratings, (least, users, movies))]
+
+
+def content(file: File, seed: int) -> Iterator[bytes]:
+    """Yield the file: sorted by user and movie, no movie twice for a user, every user and every movie in it."""
+    least, users, movies = file.arguments
+    random = np.random.default_rng(seed)
+    counts = _ratings_per_user(random, file.items, least, users)
+    identities = _movie_ids(random, movies)
+    yield HEADER
+    pieces = np.searchsorted(counts.cumsum(), np.arange(RATINGS_PER_PIECE, file.items, RATINGS_PER_PIECE))
+    bounds = np.unique([0, *pieces, users])
+    for start, stop in itertools.pairwise(bounds):
+        yield _rows(random, np.arange(start, stop), counts[start:stop], identities)
+
+
+def _ratings_per_user(random: np.random.Generator, ratings: int, least: int, users: int) -> NDArray[Any]:
+    """Return how many ratings each user gave: log-normal above `least`, as many in all as asked for."""
+    eagerness = np.exp(random.normal(0.0, 1.15, users))
+    counts: NDArray[Any] = least + random.multinomial(ratings - least * users, eagerness / eagerness.sum())
+    assert counts.sum() == ratings
+    return counts
+
+
+def _movie_ids(random: np.random.Generator, movies: int) -> NDArray[Any]:
+    """Return the movies' ids by their popularity rank: with gaps, the largest among them."""
+    others = random.choice(LARGEST_MOVIE_ID - 1, movies - 1, replace=False) + 1
+    return random.permutation(np.append(others, LARGEST_MOVIE_ID))
+
+
+def _rows(random: np.random.Generator, users: NDArray[Any], counts: NDArray[Any], identities: NDArray[Any]) -> bytes:
+    """Return the lines of these users."""
+    owner = np.repeat(users, counts)
+    movie = identities[_ranks(random, users, counts, len(identities))]
+    movie = np.sort(owner * 2**18 + movie) & (2**18 - 1)
+    halves = random.choice(len(_STARS), len(owner), p=np.array(_STARS) / sum(_STARS)) + 1
+    # A user rates everything in one sitting of about an hour.
+    sitting = np.repeat(random.integers(_FIRST_RATING, _LAST_RATING - 3600, len(users)), counts)
+    when = sitting + random.integers(0, 3600, len(owner))
+    comma, point, line = (np.full((len(owner), 1), ord(character), np.uint8) for character in ",.\n")
+    stars = [_digits(halves // 2, 1), point, _digits(halves % 2 * 5, 1)]
+    fields = [_digits(owner + 1, 6), comma, _digits(movie, 6), comma, *stars, comma, _digits(when, 10), line]
+    text = np.concatenate(fields, axis=1)
+    lines: bytes = text[text != 0].tobytes()
+    return lines
+
+
+def _ranks(random: np.random.Generator, users: NDArray[Any], counts: NDArray[Any], movies: int) -> NDArray[Any]:
+    """Return the popularity ranks of the movies that each user rated: distinct, one user after the other."""
+    starts = counts.cumsum() - counts
+    owner = np.repeat(np.arange(len(users)), counts)
+    place = np.arange(len(owner)) - np.repeat(starts, counts)
+    # One draw from each of a user's equal shares of the popularity, through its inverse distribution function.
+    share = (place + random.random(len(owner))) / np.repeat(counts, counts) * movies / (movies + PLATEAU)
+    rank = np.minimum(PLATEAU * share / (1 - share), movies - 1).astype(np.int64)
+    # User u rated movie u too, as long as there is one: so every movie was rated.
+    rank[starts[users < movies]] = users[users < movies]
+    rank = np.sort(owner * 2**18 + rank) - place
+    # Sorted ranks become distinct where each is more than the one before it, and ends early enough for those behind.
+    rank = np.maximum.accumulate(rank) + place - owner * 2**18
+    distinct: NDArray[Any] = np.minimum(rank, movies - np.repeat(counts, counts) + place)
+    return distinct
+
+
+def _digits(values: NDArray[Any], width: int) -> NDArray[np.uint8]:
+    """Return decimal numbers as (n, width) characters; 0 stands where a leading zero would."""
+    powers = 10 ** np.arange(width - 1, -1, -1)
+    left = values[:, None] // powers
+    return np.where((left > 0) | (powers == 1), left % 10 + ord("0"), 0).astype(np.uint8)
+
+
+def _check(folder: Path) -> dict[str, int]:
+    return {"ratings": count_lines(folder / "ratings.csv") - 1}
+
+
+_ARCHIVE = published(
+    "ml-20m.zip",
+    198_702_078,
+    "96f243c338a8665f6bcc89c53edf6ee39162a846940de6b7c8c48aeada765ff3",
+    "https://files.grouplens.org/datasets/movielens/",
+)
+DATASET = Dataset(
+    name="ml_20m",
+    folder="ml-20m",
+    about="MovieLens ratings, ratings.csv",
+    sizes={"small": recipe(400_000, least=2), "full": recipe(20_000_263, least=20)},
+    content=content,
+    halves={ALL: Half((_ARCHIVE,), 534_000_000, ("ratings.csv",))},
+    rules={r"ml-20m/(ratings\.csv)": r"\1"},
+    check=_check,
+)

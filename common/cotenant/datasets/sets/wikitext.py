@@ -1,0 +1,117 @@
+"""WikiText-2's layout: running text with headings, one paragraph per line, words separated by blanks.
+
+The made ones' words are invented and follow Zipf's law (Merity et al. 2016 describe the real set).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from itertools import chain, islice
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cotenant.datasets.dataset import ALL, VALIDATION, Archive, Dataset, File, Half, Recipe
+
+# Without the end of a line, which readers count as a word of its own.
+VOCABULARY = 33_277
+# Measured on what is made, rounded up.
+BYTES_PER_TOKEN = 4.4
+_SPLITS = ("train", "valid", "test")
+_PIECE = 1 << 20
+_FREQUENT = ("the", ",", ".", "of", "<unk>", "and", "in", "to", "a", "=")
+_ONSETS = ("", "b", "c", "d", "f", "g", "h", "k", "l", "m", "n", "p", "r", "s", "t", "v")
+_ENDS = ("a", "an", "ar", "e", "el", "en", "er", "i", "in", "is", "o", "on", "or", "u", "un", "us")
+
+
+def recipe(train: int, valid: int, test: int) -> Recipe:
+    """Return the recipe of texts with this many tokens each."""
+    counts = (train, valid, test)
+    return Recipe(round(sum(counts) * BYTES_PER_TOKEN), partial(_files, counts))
+
+
+def _files(counts: tuple[int, ...]) -> list[File]:
+    return [File(f"wiki.{split}.tokens", split, n, (n,)) for split, n in zip(_SPLITS, counts, strict=True)]
+
+
+def content(file: File, seed: int) -> Iterator[bytes]:
+    """Yield a text of as many tokens as `file` says, each line's end counted as one."""
+    (left,) = file.arguments
+    random = np.random.default_rng([seed, *file.path.encode()])
+    words = spelled(VOCABULARY, _FREQUENT)
+    while left > 0:
+        piece = min(left, _PIECE)
+        left -= piece
+        yield "".join(_lines(words, random, piece)).encode()
+
+
+def _lines(words: list[str], random: np.random.Generator, tokens: int) -> Iterator[str]:
+    """Yield lines of `tokens` tokens in all: headings of two words between blank lines, five paragraphs each."""
+    drawn = zipf_ranks(random, len(words), tokens).tolist()
+    while tokens >= 9:
+        heading = " ".join(words[rank] for rank in drawn[tokens - 2 : tokens])
+        yield f" \n = {heading} = \n \n"
+        tokens -= 7
+        for length in random.integers(20, 180, 5).tolist():
+            if tokens < 2:
+                break
+            first = max(tokens - 1 - length, 0)
+            yield f" {' '.join([words[rank] for rank in drawn[first : tokens - 1]])} \n"
+            tokens = first
+    yield " \n" * tokens
+
+
+def zipf_ranks(random: np.random.Generator, words: int, count: int) -> NDArray[np.int64]:
+    """Return `count` ranks below `words`, the rank r with a probability of about 1 / (r + 1.5), by inversion."""
+    return ((words + 1) ** random.random(count)).astype("i8") - 1
+
+
+def spelled(count: int, frequent: tuple[str, ...] = ()) -> list[str]:
+    """Return `count` different words: those of `frequent` first, then words of one syllable, then of two."""
+    syllables = [onset + end for onset in _ONSETS for end in _ENDS]
+    pairs = (first + second for first in syllables for second in syllables)
+    # The same letters can be split into syllables in two ways, so they are made unique.
+    words = list(islice(dict.fromkeys(chain(frequent, syllables, pairs)), count))
+    assert len(words) == count, f"there are no {count} words of two syllables"
+    return words
+
+
+def _check(folder: Path) -> dict[str, int]:
+    """Return the tokens of each split, the end of each line counted as one."""
+    counts = {}
+    for path in sorted(folder.glob("wiki.*.tokens")):
+        with path.open("rb") as file:
+            counts[path.name.split(".")[1]] = sum(len(line.split()) + 1 for line in file)
+    return counts
+
+
+_ARCHIVE = Archive(
+    "wikitext-2-v1.zip",
+    (
+        "https://wikitext.smerity.com/wikitext-2-v1.zip",
+        "https://s3.amazonaws.com/research.metamind.io/wikitext/wikitext-2-v1.zip",
+    ),
+    4_500_000,
+    "542ccefacc6c27f945fb54453812b3cd",
+    recorded_by="torchtext 0.18.0",
+    exact=False,
+)
+_VALID = "wiki.valid.tokens"
+DATASET = Dataset(
+    name="wikitext",
+    folder="wikitext-2",
+    about="running text, the published one Wikipedia's, 2 million tokens",
+    sizes={
+        "small": recipe(200_000, 20_000, 20_000),
+        "full": recipe(2_088_628, 217_646, 245_569),
+    },
+    content=content,
+    halves={
+        ALL: Half((_ARCHIVE,), 13_300_000, tuple(f"wiki.{split}.tokens" for split in _SPLITS)),
+        VALIDATION: Half((_ARCHIVE,), 1_200_000, (_VALID,), {"wiki.train.tokens": _VALID}),
+    },
+    rules={r"wikitext-2/(wiki\.(?:train|valid|test)\.tokens)": r"\1"},
+    check=_check,
+)

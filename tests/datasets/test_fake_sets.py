@@ -1,0 +1,263 @@
+"""When a set counts as present, what is kept, what is replaced and what is left alone."""
+
+import errno
+import json
+import os
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from cotenant.datasets import disk, obtain, sets
+from cotenant.datasets.fake import FakeRequest
+from cotenant.datasets.manifest import read_manifest
+from cotenant.datasets.obtain import standing
+from cotenant.errors import EXIT_FOREIGN_FILES, CotenantError
+from cotenant.text import size_words
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def make(root, dataset, size="small", processes=1):
+    obtain.obtain(FakeRequest(root, dataset, size, processes=processes))
+
+
+def present(root, dataset, size="small"):
+    return standing(FakeRequest(root, dataset, size)) is not None
+
+
+def failing(dataset, error, after):
+    """Return the set whose content raises `error` from the file number `after` on."""
+    count = iter(range(1000))
+
+    def content(file, seed):
+        if next(count) >= after:
+            raise error
+        return dataset.content(file, seed)
+
+    return replace(dataset, content=content)
+
+
+def fail(root, dataset, number=errno.EIO, after=4):
+    with pytest.raises(CotenantError):
+        make(root, failing(dataset, OSError(number, os.strerror(number)), after))
+
+
+def test_a_made_set_is_present(tmp_path, tiny, capsys):
+    root = tmp_path / "deep" / "data"
+    assert not present(root, tiny)
+    make(root, tiny)
+    assert present(root, tiny)
+    assert not present(root, tiny, "full")
+    assert json.loads((root / "ImageNet" / "manifest.json").read_text()) == {
+        "name": "imagenet",
+        "size": "small",
+        "kind": "fake",
+        "seed": 0,
+        "version": 1,
+        "files": 7,
+        "bytes": sum(path.stat().st_size for path in root.rglob("*.JPEG")),
+        "splits": {"train": 5, "val": 2},
+        "half": "all",
+        "sources": [],
+        "taken_from": None,
+    }
+    assert sorted(path.name for path in root.iterdir()) == [".locks", "ImageNet"]
+    assert "imagenet (small): making 7 files, about" in capsys.readouterr().err
+    make(root, failing(tiny, AssertionError("made again"), after=0))
+    assert capsys.readouterr().err == f"imagenet: present (small) in {root}/ImageNet\n"
+
+
+def test_workers_change_no_byte(tmp_path, tiny):
+    make(tmp_path / "one", tiny)
+    make(tmp_path / "two", tiny, processes=2)
+    assert contents(tmp_path / "one") == contents(tmp_path / "two")
+
+
+def test_the_manifest_comes_last(tmp_path, tiny, monkeypatch):
+    seen = []
+    write = obtain.write_manifest
+    monkeypatch.setattr(
+        obtain, "write_manifest", lambda *given: (seen.append(len(contents(tmp_path / ".making"))), write(*given))
+    )
+    make(tmp_path, tiny)
+    assert seen == [7]
+
+
+def test_complete_files_are_kept(tmp_path, tiny, capsys):
+    with pytest.raises(CotenantError, match="became full"):
+        make(tmp_path, failing(tiny, OSError(errno.ENOSPC, "No space left"), after=4))
+    assert not present(tmp_path, tiny)
+    assert not (tmp_path / "ImageNet").exists()
+    kept = {path.name: path.stat().st_ino for path in (tmp_path / ".making").rglob("*.JPEG")}
+    assert len(kept) == 4
+    there = size_words(sum(len(content) for content in contents(tmp_path / ".making").values()))
+    capsys.readouterr()
+    make(tmp_path, tiny)
+    inodes = {path.name: path.stat().st_ino for path in (tmp_path / "ImageNet" / "train").rglob("*.JPEG")}
+    assert kept.items() <= inodes.items()
+    assert f"({there} there)" in capsys.readouterr().err
+    make(tmp_path / "fresh", tiny)
+    assert contents(tmp_path / "ImageNet") == contents(tmp_path / "fresh" / "ImageNet")
+
+
+def test_a_file_that_ends_early_never_has_its_name(tmp_path):
+    def pieces():
+        yield b"half"
+        raise OSError(errno.ENOSPC, "No space left")
+
+    with pytest.raises(OSError):
+        disk.write_file(tmp_path / "name", pieces())
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_full_serves_small_and_small_gives_way_to_full(tmp_path, tiny):
+    make(tmp_path, tiny)
+    make(tmp_path, tiny, "full")
+    assert present(tmp_path, tiny, "full")
+    before = contents(tmp_path)
+    assert len(before) == 9 + 1 + 1
+    make(tmp_path, tiny)
+    assert present(tmp_path, tiny)
+    assert contents(tmp_path) == before
+    assert sorted(path.name for path in tmp_path.iterdir()) == [".locks", "ImageNet"]
+
+
+def test_another_version_is_made_anew(tmp_path, tiny):
+    make(tmp_path, tiny, "full")
+    fail(tmp_path, replace(tiny, fake_version=2), after=3)
+    make(tmp_path, replace(tiny, fake_version=3))
+    made = read_manifest(tmp_path / "ImageNet")
+    assert made is not None
+    assert (made.size, made.version) == ("small", 3)
+    # What older versions left is not taken over.
+    assert not (tmp_path / ".making").exists()
+
+
+def test_a_run_that_was_killed_as_it_swapped(tmp_path, tiny, monkeypatch):
+    def killed(new, target):
+        target.rename(new.with_name(f"{new.name}.old"))
+        raise KeyboardInterrupt
+
+    root = tmp_path / "data"
+    make(root, tiny)
+    with monkeypatch.context() as patched:
+        patched.setattr(obtain, "swap_in", killed)
+        with pytest.raises(KeyboardInterrupt):
+            make(root, tiny, "full")
+    assert not present(root, tiny)
+    for place in (root, tmp_path / "fresh"):
+        make(place, tiny, "full")
+    assert contents(root / "ImageNet") == contents(tmp_path / "fresh" / "ImageNet")
+    assert sorted(path.name for path in root.iterdir()) == [".locks", "ImageNet"]
+
+
+def test_a_set_on_its_way_out_goes_at_the_next_start_and_one_in_the_making_stays(tmp_path, tiny):
+    make(tmp_path, tiny)
+    (tmp_path / ".making" / "imagenet-small-v0-s0.old" / "train").mkdir(parents=True)
+    staging = tmp_path / ".making" / "imagenet-full-v1-s0"
+    staging.mkdir()
+    make(tmp_path, tiny)
+    assert list((tmp_path / ".making").iterdir()) == [staging]
+
+
+def test_a_damaged_manifest_is_none(tmp_path, tiny):
+    make(tmp_path, tiny)
+    manifest = tmp_path / "ImageNet" / "manifest.json"
+    whole = json.loads(manifest.read_text())
+    for text in ("", "{", "[]", "null", '{"name": "imagenet"}', '{"size": "small"}', "\xff", {"size": "huge"}):
+        manifest.write_bytes((json.dumps(whole | text) if isinstance(text, dict) else text).encode("latin-1"))
+        assert read_manifest(tmp_path / "ImageNet") is None
+    # It may be ours, so that nobody reads the files as a person's own.
+    with pytest.raises(CotenantError, match="may be your own") as caught:
+        make(tmp_path, tiny)
+    assert caught.value.exit_status == 2
+
+
+def test_own_files_are_never_replaced(tmp_path, tiny):
+    own = tmp_path / "ImageNet" / "train" / "mine.JPEG"
+    own.parent.mkdir(parents=True)
+    own.write_bytes(b"mine")
+    with pytest.raises(CotenantError, match=r"may be your own\. Move the folder away, or give") as caught:
+        make(tmp_path, tiny)
+    assert caught.value.exit_status == EXIT_FOREIGN_FILES
+    assert own.read_bytes() == b"mine"
+    assert [path.name for path in tmp_path.iterdir()] == ["ImageNet"]
+    # An empty folder is nobody's.
+    shutil.rmtree(tmp_path / "ImageNet")
+    (tmp_path / "ImageNet").mkdir()
+    make(tmp_path, tiny)
+    assert present(tmp_path, tiny)
+
+
+@pytest.mark.parametrize("name", ["ImageNet", ".making", ".locks", ".making/imagenet-small-v1-s0"])
+def test_no_name_leads_out_of_the_root(tmp_path, tiny, name):
+    root, outside = tmp_path / "root", tmp_path / "outside"
+    (root / name).parent.mkdir(parents=True)
+    outside.mkdir()
+    (outside / ".x.1.part").write_bytes(b"mine")
+    (root / name).symlink_to(outside)
+    with pytest.raises(CotenantError, match=r"cannot be used as a folder: .* symbolic link") as caught:
+        make(root, tiny)
+    assert caught.value.exit_status == (EXIT_FOREIGN_FILES if name == "ImageNet" else 2)
+    assert contents(outside) == {".x.1.part": b"mine"}
+
+
+def test_a_linked_set_is_not_present_and_a_linked_root_is_fine(tmp_path, tiny):
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    (tmp_path / "real").mkdir()
+    make(tmp_path / "link", tiny)
+    assert present(tmp_path / "real", tiny)
+    (tmp_path / "root").mkdir()
+    (tmp_path / "root" / "ImageNet").symlink_to(tmp_path / "real" / "ImageNet")
+    assert not present(tmp_path / "root", tiny)
+
+
+def test_too_small_a_disk_is_found_before_anything_is_written(tmp_path, tiny, monkeypatch):
+    monkeypatch.setattr(disk, "free_disk_bytes", lambda path: 10)
+    with pytest.raises(CotenantError) as caught:
+        make(tmp_path / "data", tiny, "full")
+    assert str(caught.value) == (
+        f"imagenet (full) needs 17 kB and {tmp_path}/data has 10 bytes free. Free some space,"
+        " give another place with --root DIR or DATA_DIRECTORY, or ask for --size small."
+    )
+    assert not (tmp_path / "data").exists()
+
+
+def test_what_is_made_already_needs_no_space(tmp_path, tiny, monkeypatch):
+    fail(tmp_path, tiny, after=6)
+    kept = sum(len(content) for content in contents(tmp_path / ".making").values())
+    needed = tiny.sizes["small"].estimated_bytes - kept
+    monkeypatch.setattr(disk, "free_disk_bytes", lambda path: needed - 1)
+    with pytest.raises(CotenantError, match="needs"):
+        make(tmp_path, tiny)
+    monkeypatch.setattr(disk, "free_disk_bytes", lambda path: needed)
+    make(tmp_path, tiny)
+
+
+def test_what_the_system_refuses_is_one_sentence(tmp_path, tiny):
+    for number, sentence in (
+        (errno.ENOSPC, "became full while imagenet .small. was made. Free some space"),
+        (errno.EDQUOT, "became full .* Free some space"),
+        (errno.EACCES, "cannot be written: .* Change its permissions"),
+        (errno.EROFS, "cannot be written: Read-only file system"),
+        (errno.EIO, "ended at .*: Input/output error. Mend that"),
+    ):
+        error = OSError(number, os.strerror(number), str(tmp_path))
+        with pytest.raises(CotenantError, match=sentence) as caught:
+            make(tmp_path, failing(tiny, error, after=1))
+        assert caught.value.exit_status == 2
+    (tmp_path / "file").write_text("")
+    for below in ("", "data"):
+        with pytest.raises(CotenantError, match="cannot be used as a folder"):
+            make(tmp_path / "file" / below, tiny)
+
+
+def test_every_set_can_be_found():
+    for name in sets.NAMES:
+        dataset = sets.find_dataset(name)
+        assert (dataset.name, list(dataset.sizes)) == (name, ["small", "full"])
+        assert "all" in dataset.halves

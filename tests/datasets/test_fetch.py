@@ -1,0 +1,336 @@
+"""Getting one file: what servers do to it, which of them are asked, how long, and what is kept."""
+
+import hashlib
+from contextlib import suppress
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from cotenant.datasets import fetch as fetching
+from cotenant.datasets import progress
+from cotenant.datasets.dataset import Archive
+from cotenant.datasets.fetch import arrived_bytes, check_mirror, fetch, forget, sources
+from cotenant.datasets.manifest import Received
+from cotenant.errors import CotenantError
+from datasets import loopback
+from datasets.conftest import tree
+from datasets.loopback import cut, ignoring_ranges, stalled, status
+
+CONTENT = bytes(range(256)) * 400  # 102,400 bytes, more than one piece of a socket
+OTHER = bytes(reversed(CONTENT))
+SHA256 = hashlib.sha256(CONTENT).hexdigest()
+PART = "file.arriving"
+
+
+@pytest.fixture(autouse=True)
+def any_byte_is_progress(monkeypatch):
+    monkeypatch.setattr(fetching, "TRIES", 3)
+    monkeypatch.setattr(fetching, "PROGRESS_BYTES", 1)
+
+
+@pytest.fixture
+def server(server):
+    server.files["/file"] = CONTENT
+    return server
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "arriving").mkdir()
+    return tmp_path / "arriving"
+
+
+def archive(digest: str | None = SHA256, exact: bool = True) -> Archive:
+    return Archive("file", (), len(CONTENT), digest, "a library", exact)
+
+
+def get(folder, *urls: str, wanted: Archive | None = None) -> Received:
+    return fetch(wanted or archive(), urls, folder)
+
+
+def test_a_file_arrives_once(server, folder):
+    received = get(folder, server.url("/file"))
+    assert received == Received("file", server.url("/file"), len(CONTENT), SHA256, "the sha256 recorded by a library")
+    assert (folder / "file").read_bytes() == CONTENT
+    assert tree(folder) == ["file"]
+    assert get(folder, server.url("/file")).source == "an earlier run"
+    assert server.ranges() == [None]
+    (folder / "file").write_bytes(OTHER)
+    assert get(folder, server.url("/file")) == received
+    assert server.ranges() == [None, None]
+
+
+def test_a_connection_that_breaks_is_taken_up_where_it_broke(server, folder):
+    server.answers["/file"] = [cut(40_000), cut(20_000)]
+    get(folder, server.url("/file"), wanted=archive(None, exact=False))
+    assert (folder / "file").read_bytes() == CONTENT
+    assert server.ranges() == [None, "bytes=40000-", "bytes=60000-"]
+
+
+def test_progress_is_what_comes_farther_than_before(server, folder, monkeypatch):
+    server.answers["/file"] = [cut(10_000) for _ in range(9)]
+    get(folder, server.url("/file"))
+    assert len(server.requests) == 10 > fetching.TRIES
+    forget(archive(), folder)
+    assert arrived_bytes(archive(), folder) == 0
+    server.answers["/file"] = [cut(10_000) for _ in range(9)]
+    monkeypatch.setattr(fetching, "PROGRESS_BYTES", 20_000)
+    server.requests.clear()
+    with pytest.raises(CotenantError, match=r"file could not be had from any source: .*\(18\)"):
+        get(folder, server.url("/file"))
+    assert len(server.requests) == 3
+    assert arrived_bytes(archive(), folder) == 30_000
+    # A server that starts over each time does not come farther.
+    monkeypatch.setattr(fetching, "PROGRESS_BYTES", 1)
+    server.requests.clear()
+    server.answers["/file"] = [ignoring_ranges(after=after) for after in (50_000, 20_000, 40_000, 30_000) * 2]
+    with pytest.raises(CotenantError):
+        get(folder, server.url("/file"))
+    assert server.ranges() == ["bytes=30000-", None, "bytes=20000-", None, "bytes=30000-", None]
+
+
+def test_a_stalled_server_is_left_and_asked_again(server, folder, monkeypatch, capsys):
+    monkeypatch.setattr(fetching, "STALL_S", 1)
+    server.answers["/file"] = [stalled(500)]
+    get(folder, server.url("/file"))
+    assert (folder / "file").read_bytes() == CONTENT
+    assert server.ranges() == [None, "bytes=500-"]
+    assert "Operation too slow" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "answers",
+    [
+        [status(500)],
+        [status(503)],
+        [status(429), status(408)],
+        [loopback.reset],
+        [loopback.chunked_cut],
+        [cut(1000), loopback.wrong_range],
+        [loopback.chunked],
+        [loopback.unmeasured],
+        [cut(40_000), ignoring_ranges()],
+        [ignoring_ranges(length=200_000)],
+    ],
+    ids=lambda answers: "+".join(answer.__qualname__.partition(".")[0] for answer in answers),
+)
+def test_what_passes_is_waited_for(server, folder, answers):
+    server.answers["/file"] = answers
+    get(folder, server.url("/file"))
+    assert (folder / "file").read_bytes() == CONTENT
+
+
+def test_the_next_source_is_asked(server, folder, capsys):
+    server.files["/bad"] = CONTENT
+    for answers, reason in (
+        ([status(404)], "error: 404"),
+        ([status(410)], "error: 410"),
+        ([status(204)], "it has 0 bytes, and file has 102,400"),
+        ([ignoring_ranges(length=1000)], "it has 1,000 bytes, and file has 102,400"),
+        ([loopback.endless], "it sends more than the 102,400 bytes of file"),
+        ([status(302, Location="ftp://127.0.0.1/x")], r"\(1\)"),
+        ([status(302, Location="file:///etc/passwd")], r"\(1\)"),
+        ([status(302, Location="/bad")] * 6, r"\(47\)"),
+        ([status(500)] * 3, "error: 500"),
+        ([loopback.reset] * 3, r"\(56\)|\(52\)"),
+        ([lambda handler, _: cut(10**9)(handler, OTHER)], f"its sha256 is .*, and the sha256 .* library is {SHA256}"),
+    ):
+        server.requests.clear()
+        server.answers["/bad"] = list(answers)
+        received = get(folder, server.url("/bad"), server.url("/file"))
+        assert received.source == server.url("/file")
+        assert (folder / "file").read_bytes() == CONTENT
+        assert server.paths().count("/bad") == len(answers), reason
+        assert "given up" in capsys.readouterr().err
+        forget(archive(), folder)
+        server.answers["/bad"] = list(answers)
+        with pytest.raises(CotenantError, match=reason):
+            get(folder, server.url("/bad"))
+        forget(archive(), folder)
+
+
+def test_all_sources_fail_in_one_sentence(server, folder):
+    with pytest.raises(CotenantError) as caught:
+        get(folder, server.url("/none"), server.url("/nothing"))
+    answer = "(22) The requested URL returned error: 404"
+    assert str(caught.value) == (
+        f"file could not be had from any source: {server.url('/none')}: {answer}; {server.url('/nothing')}: {answer}."
+        f" {fetching.REMEDY}"
+    )
+
+
+def test_redirects_are_followed_and_no_name_comes_from_a_server(server, folder):
+    def naming(handler, content):
+        handler.head(200, len(content), Content_Disposition='attachment; filename="../../evil"')
+        handler.wfile.write(content)
+
+    server.answers["/old"] = [status(301, Location="/older")]
+    server.answers["/older"] = [status(307, Location=server.url("/file"))]
+    server.answers["/file"] = [naming]
+    assert get(folder, server.url("/old")).source == server.url("/old")
+    assert tree(folder.parent) == ["arriving/file"]
+
+
+def test_what_curl_is_told():
+    """Never from https to what can be read and changed on its way; no settings of the person's own."""
+    secure, plain = (fetching._command(f"{scheme}://host/file", 5) for scheme in ("https", "http"))
+    assert secure[secure.index("--proto-redir") + 1] == "=https"
+    assert plain[plain.index("--proto-redir") + 1] == "=http,https"
+    assert secure[secure.index("--continue-at") + 1] == "5"
+    assert secure[1] == "--disable"
+    assert secure[-1] == "https://host/file"
+
+
+def test_which_problems_are_final(folder):
+    for code, words, final in (
+        (6, "curl: (6) Could not resolve host", False),
+        (7, "", False),
+        (22, "curl: (22) The requested URL returned error: 404", True),
+        (22, "curl: (22) The requested URL returned error: 400", True),
+        (22, "curl: (22) The requested URL returned error: 408", False),
+        (22, "curl: (22) The requested URL returned error: 425", False),
+        (22, "curl: (22) The requested URL returned error: 429", False),
+        (22, "curl: (22) The requested URL returned error: 500", False),
+        (28, "curl: (28) Operation timed out", False),
+        (35, "", False),
+        (60, "curl: (60) SSL certificate problem", True),
+    ):
+        assert fetching._source_error(code, words, folder / PART).final == final, words
+
+
+def test_a_part_that_was_put_together_wrong_gets_one_whole_answer(server, folder):
+    (folder / PART).write_bytes(OTHER[:50_000])
+    get(folder, server.url("/file"))
+    assert (folder / "file").read_bytes() == CONTENT
+    assert server.ranges() == ["bytes=50000-", None]
+
+
+def test_a_part_that_is_complete_or_too_long(server, folder):
+    (folder / PART).write_bytes(CONTENT)
+    get(folder, server.url("/file"))
+    assert server.requests == []
+    forget(archive(), folder)
+    (folder / PART).write_bytes(CONTENT + b"more")
+    get(folder, server.url("/file"))
+    assert server.ranges() == [None]
+    # Only the server knows how long it is.
+    wanted = archive(hashlib.md5(CONTENT).hexdigest(), exact=False)
+    for kept, requests in ((CONTENT, 1), (CONTENT + b"more", 2)):
+        forget(wanted, folder)
+        server.requests.clear()
+        (folder / PART).write_bytes(kept)
+        assert get(folder, server.url("/file"), wanted=wanted).verified_by == "the md5 recorded by a library"
+        assert server.ranges()[0] == f"bytes={len(kept)}-"
+        assert len(server.requests) == requests
+        assert (folder / "file").read_bytes() == CONTENT
+
+
+def test_an_unknown_length_has_a_limit(server, folder):
+    server.answers["/file"] = [loopback.endless]
+    with pytest.raises(CotenantError, match="it sends more than the 204,800 bytes"):
+        get(folder, server.url("/file"), wanted=archive(None, exact=False))
+    assert tree(folder) == []
+
+
+def test_without_a_digest_nothing_is_compared(server, folder):
+    received = get(folder, server.url("/file"), wanted=archive(None, exact=False))
+    assert (received.sha256, received.verified_by) == (SHA256, None)
+
+
+def test_a_file_url(folder, tmp_path):
+    (tmp_path / "a file").write_bytes(CONTENT)
+    url = f"file://{tmp_path}/a%20file"
+    with pytest.raises(CotenantError, match=r"\(37\) Couldn't open file .*/none"):
+        get(folder, f"file://{tmp_path}/none")
+    (folder / PART).write_bytes(CONTENT[:1000])
+    assert get(folder, url).source == url
+    assert (folder / "file").read_bytes() == CONTENT
+
+
+def test_off_a_terminal_there_are_lines(server, folder, capsys, monkeypatch):
+    monkeypatch.setattr(progress, "SECONDS_PER_LINE", 0.0)
+    get(folder, server.url("/file"))
+    lines = capsys.readouterr().err.splitlines()
+    assert "file: 102 kB of 102 kB" in lines
+    assert lines[-1] == "checking file: 102 kB of 102 kB"
+
+
+def test_curl_is_missing(monkeypatch):
+    fetching.refuse_no_curl([archive()])
+    monkeypatch.setenv("PATH", "/nowhere")
+    fetching.refuse_no_curl([])
+    with pytest.raises(CotenantError) as caught:
+        fetching.refuse_no_curl([archive()])
+    assert str(caught.value) == (
+        "Real sets are fetched by curl, which is not installed here. Install it (apt install curl),"
+        " or put file into a folder and name that with --from DIR (COTENANT_DATA_FROM)."
+    )
+
+
+def test_a_persons_own_curlrc_changes_nothing(server, folder, tmp_path, monkeypatch):
+    (tmp_path / ".curlrc").write_text("include\n")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    get(folder, server.url("/file"))
+    assert (folder / "file").read_bytes() == CONTENT
+
+
+def test_a_mirror_that_cannot_be_used():
+    for url, sentence in (
+        ("ftp://host/data", "--mirror is 'ftp://host/data': only http, https, file can be read."),
+        ("host/data", "only http, https, file can be read."),
+        ("https:///data", "a web server has a name, a file none."),
+        ("file://host/data", "a web server has a name, a file none."),
+        ("https://me:secret@host/", "it has a '?', a '#' or a password."),
+        ("https://host/?x=1", "it has a '?'"),
+        ("https://host/#x", "it has a '?'"),
+    ):
+        with pytest.raises(CotenantError) as caught:
+            check_mirror(url, "--mirror")
+        assert sentence in str(caught.value)
+        assert "secret" not in str(caught.value)
+
+
+def test_the_mirror_comes_first():
+    wanted = Archive("file", ("https://publisher/file",), 1, None)
+    mirror = check_mirror("https://mirror/my data/", "--mirror")
+    assert sources(wanted, "mnist", mirror) == (
+        "https://mirror/my%20data/mnist/file",
+        "https://mirror/my%20data/file",
+        "https://publisher/file",
+    )
+    assert sources(wanted, "mnist", None) == ("https://publisher/file",)
+
+
+MOODS = (
+    loopback.honest,
+    ignoring_ranges(),
+    loopback.unmeasured,
+    loopback.chunked,
+    loopback.chunked_cut,
+    loopback.wrong_range,
+    cut(1),
+    cut(40_000),
+    ignoring_ranges(length=len(CONTENT) - 1),
+    status(500),
+    status(404),
+    lambda handler, _: loopback.honest(handler, OTHER),
+    lambda handler, _: ignoring_ranges()(handler, CONTENT[:-1]),
+    lambda handler, _: loopback.unmeasured(handler, CONTENT + b"more"),
+)
+
+
+@pytest.mark.slow
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(first=st.lists(st.sampled_from(MOODS), max_size=5), second=st.lists(st.sampled_from(MOODS), max_size=5))
+def test_whatever_servers_do_only_the_right_file_gets_its_name(server, tmp_path_factory, first, second):
+    folder = tmp_path_factory.mktemp("arriving")
+    server.files["/second"] = CONTENT
+    urls = (server.url("/file"), server.url("/second"))
+    server.answers = {"/file": list(first), "/second": list(second)}
+    with suppress(CotenantError):
+        get(folder, *urls)
+        assert (folder / "file").read_bytes() == CONTENT
+    server.answers = {}
+    get(folder, *urls)
+    assert (folder / "file").read_bytes() == CONTENT

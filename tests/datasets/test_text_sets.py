@@ -1,0 +1,126 @@
+"""The made texts: WikiText's lines, with exactly their tokens, and WMT16's pairs, with words as frequent as real."""
+
+from collections import Counter
+
+import numpy as np
+
+from cotenant.datasets.dataset import File
+from cotenant.datasets.sets import wikitext, wmt16
+from datasets.conftest import items_of
+
+
+def made(tokens: int, path: str = "wiki.train.tokens", seed: int = 0) -> str:
+    return b"".join(wikitext.content(File(path, "train", tokens, (tokens,)), seed)).decode()
+
+
+def tokens_in(text: str) -> int:
+    return len(text.split()) + text.count("\n")
+
+
+def test_lines_are_paragraphs_between_headings():
+    lines = made(5000).split("\n")
+    assert lines.pop() == ""
+    assert all(line.startswith(" ") and line.endswith(" ") for line in lines)
+    headings = [number for number, line in enumerate(lines) if line.startswith(" = ") and line.endswith(" = ")]
+    assert len(headings) > 5
+    assert all(lines[number - 1] == lines[number + 1] == " " for number in headings)
+    lengths = [len(line.split()) for line in lines[:-1] if line.strip() and not line.startswith(" = ")]
+    assert 60 < sum(lengths) / len(lengths) < 140
+
+
+def test_a_text_has_exactly_its_tokens():
+    for tokens in (0, 1, 2, 6, 7, 8, 9, 10, 11, 27, 500, 501, 502, 5003):
+        assert tokens_in(made(tokens)) == tokens
+    assert items_of(wikitext.DATASET, "small") == {"train": 200_000, "valid": 20_000, "test": 20_000}
+    assert items_of(wikitext.DATASET, "full") == {"train": 2_088_628, "valid": 217_646, "test": 245_569}
+    assert [file.path for file in wikitext.DATASET.sizes["full"].files()] == [
+        "wiki.train.tokens", "wiki.valid.tokens", "wiki.test.tokens",
+    ]  # fmt: skip
+
+
+def test_pieces_join_without_a_seam(monkeypatch):
+    monkeypatch.setattr(wikitext, "_PIECE", 100)
+    text = made(1030)
+    assert tokens_in(text) == 1030
+    assert all(line.startswith(" ") and line.endswith(" ") for line in text.split("\n")[:-1])
+
+
+def test_words_follow_zipfs_law():
+    count = Counter(made(200_000).split())
+    total = sum(count.values())
+    assert 0.05 < count["the"] / total < 0.09
+    assert count["the"] > count[","] > count["."] > count["<unk>"] > 0
+    assert 10_000 < len(count) <= 33_278
+    ordered = [number for _, number in count.most_common()]
+    assert 5 < ordered[0] / ordered[9] < 12
+
+
+def test_words_are_different_and_frequent_ones_come_first():
+    words = wikitext.spelled(33_277, ("the", "a"))
+    assert len(set(words)) == len(words) == 33_277
+    assert words[:2] == ["the", "a"]
+    assert all(word.isalpha() for word in words)
+
+
+# WMT16
+
+EN, DE = "train.tok.clean.bpe.32000.en", "train.tok.clean.bpe.32000.de"
+
+
+def sentences(name: str, train: int = 4000) -> bytes:
+    file = next(file for file in wmt16.recipe(train, 50).files() if file.path == name)
+    return b"".join(wmt16.content(file, 0))
+
+
+def test_the_files_are_those_that_translators_read():
+    files = list(wmt16.recipe(20, 3).files())
+    assert [(file.path, file.split, file.items) for file in files] == [
+        (EN, "train", 20),
+        (DE, "train", 0),
+        ("newstest2014.tok.bpe.32000.en", "newstest2014", 3),
+        ("newstest2014.tok.bpe.32000.de", "newstest2014", 0),
+        ("vocab.bpe.32000", "train", 0),
+    ]
+    assert items_of(wmt16.DATASET, "small") == {"train": 20_000, "newstest2014": 300}
+    assert items_of(wmt16.DATASET, "full") == {"train": 4_500_000, "newstest2014": 3_003}
+
+
+def test_four_special_words_make_the_vocabulary_a_multiple_of_8():
+    words = sentences("vocab.bpe.32000").split()
+    assert len(words) + 4 == len(set(words)) + 4 == 32_320
+    assert not {b"</s>", b"<s>", b"<unk>", b"<pad>"} & set(words)
+
+
+def test_sentences_are_as_long_as_real_ones():
+    english, german = (np.array([len(line.split()) for line in sentences(name).splitlines()]) for name in (EN, DE))
+    assert len(english) == len(german) == 4000
+    for length in (english, german):
+        assert abs(length.mean() - 25) < 1
+        assert 8.5 < length.std() < 10.5
+        assert (length.min(), length.max()) == (1, 50)
+    assert np.corrcoef(english, german)[0, 1] > 0.9
+    assert (english != german).mean() > 0.5
+
+
+def test_words_of_sentences_are_known_and_follow_zipfs_law():
+    rank = {word: rank for rank, word in enumerate(sentences("vocab.bpe.32000").split())}
+    for name in (EN, DE):
+        lines = sentences(name).splitlines()
+        count = np.bincount([rank[word] for line in lines for word in line.split()], minlength=len(rank))
+        assert 0.05 < count[0] / count.sum() < 0.09
+        assert 5 < count[0] / count[9:11].mean() < 11
+        assert count[10_000:].sum() / count.sum() > 0.08
+        assert not any(line.endswith(b"@@") for line in lines)
+        assert 0.2 < sum(line.count(b"@@ ") for line in lines) / count.sum() < 0.3
+
+
+def test_pieces_of_sentences_join_without_a_seam(monkeypatch):
+    monkeypatch.setattr(wmt16, "PAIRS_PER_PIECE", 30)
+    assert [len(sentences(name, train=100).splitlines()) for name in (EN, DE)] == [100, 100]
+    assert len(set(sentences(EN, train=100).splitlines())) > 90
+
+
+def test_estimates_cover_what_is_made():
+    for dataset, recipe in ((wmt16, wmt16.recipe(4000, 50)), (wikitext, wikitext.DATASET.sizes["small"])):
+        size = sum(len(b"".join(dataset.content(file, 0))) for file in recipe.files())
+        assert 0.9 * recipe.estimated_bytes < size < recipe.estimated_bytes
