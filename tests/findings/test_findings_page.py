@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from findings_page import PACKAGE, SECTIONS, Entry, entries, made_in, page
 
 from cotenant.finding import Finding
-from cotenant.findings import LAUNCH_RULES, RECORD_RULES, catalogue, record_rule
+from cotenant.findings import LAUNCH_RULES, RECORD_RULES, record_rule
 from cotenant.findings.rules import findings_of
 from cotenant.results.record import Record
 from results.made import a_record
@@ -16,20 +17,16 @@ DOCS = Path(__file__).resolve().parents[2] / "docs"
 
 
 def test_the_page_is_that_of_the_source() -> None:
-    assert (DOCS / "findings.md").read_text() == catalogue.page(), (
-        "python -m cotenant.findings.catalogue > docs/findings.md"
-    )
+    assert (DOCS / "findings.md").read_text() == page(), "python scripts/findings_page.py > docs/findings.md"
 
 
 def test_whatever_is_made_anywhere_stands_on_it() -> None:
     """A finding made in a room that has no section would be missing."""
-    everywhere = {
-        entry.rule for path in catalogue.PACKAGE.rglob("*.py") for entry in catalogue.made_in(path.read_text())
-    }
-    entries = [entry for _, _, rooms in catalogue.SECTIONS for room in rooms for entry in catalogue.entries(room)]
-    assert everywhere == {entry.rule for entry in entries}
+    everywhere = {entry.rule for path in PACKAGE.rglob("*.py") for entry in made_in(path.read_text())}
+    every = [entry for _, _, rooms in SECTIONS for room in rooms for entry in entries(room)]
+    assert everywhere == {entry.rule for entry in every}
     assert everywhere > {*RECORD_RULES, *LAUNCH_RULES}
-    for entry in entries:
+    for entry in every:
         assert entry.severities, entry
         assert set(entry.severities) <= {"error", "warning", "info"}, entry
         assert entry.sentence, entry
@@ -59,7 +56,7 @@ def test_a_new_rule_is_one_function(monkeypatch: pytest.MonkeyPatch) -> None:
     exec(NEW_RULE, names | {"sentence_of": lambda record: "Said elsewhere."})
     made = {finding.rule: finding for finding in findings_of(a_record())}
     assert made["odd_seed"] == Finding("odd_seed", "warning", "100 is odd.", "See why.")
-    assert list(catalogue.made_in(NEW_RULE)) == [
-        catalogue.Entry("odd_seed", ("error", "warning"), "… is odd.", "Choose another. See why."),
-        catalogue.Entry("elsewhere", ("info",), "What it is about.", ""),
+    assert list(made_in(NEW_RULE)) == [
+        Entry("odd_seed", ("error", "warning"), "… is odd.", "Choose another. See why."),
+        Entry("elsewhere", ("info",), "What it is about.", ""),
     ]

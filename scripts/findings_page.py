@@ -1,6 +1,6 @@
-"""`docs/findings.md`, made from the source, so that no finding is missing there:
+"""Makes docs/findings.md from the source, so that no finding is missing there:
 
-python -m cotenant.findings.catalogue > docs/findings.md
+python scripts/findings_page.py > docs/findings.md
 """
 
 from __future__ import annotations
@@ -10,12 +10,9 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import get_args
 
-from cotenant.finding import Severity
-
-PACKAGE = Path(__file__).resolve().parents[1]
-SEVERITIES = get_args(Severity)
+PACKAGE = Path(__file__).resolve().parents[1] / "common/cotenant"
+SEVERITIES = ("info", "warning", "error")
 UNKNOWN = "…"
 
 SECTIONS = (
@@ -44,7 +41,7 @@ record, in `cotenant report` and on its page.
 - **warning**: look before quoting it.
 - **info**: good to know. On the terminal only with `--verbose`.
 
-This page is made from the source (`python -m cotenant.findings.catalogue`); … stands for what a launch fills in.
+This page is made from the source (`python scripts/findings_page.py`); … stands for what a launch fills in.
 """
 
 
