@@ -7,7 +7,7 @@ import os
 import signal
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -95,6 +95,22 @@ def make_v2(fake_root: Path, monkeypatch: pytest.MonkeyPatch) -> MakeV2:
 @pytest.fixture
 def v2_kernel(make_v2: MakeV2) -> FakeV2:
     return make_v2()
+
+
+@contextlib.contextmanager
+def in_its_own_namespace(noted: Path, variables: Mapping[str, str] | None = None) -> Iterator[int]:
+    """Yield the pid outside of a sleeper, whose number inside is 1. `noted` is a file that says that it is there."""
+    line = ["unshare", "--pid", "--fork", "--kill-child", "env", *[f"{k}={v}" for k, v in (variables or {}).items()]]
+    with subprocess.Popen([*line, "sh", "-c", f"echo up > {noted}; exec sleep 1000"]) as outer:
+        try:
+            eventually(lambda: noted.exists() or outer.poll() is not None, "a namespace")
+            if outer.poll() is not None:
+                pytest.skip("PID namespaces cannot be made here")
+            children = Path(f"/proc/{outer.pid}/task/{outer.pid}/children").read_text()
+            (inner,) = (int(word) for word in children.split())
+            yield inner
+        finally:
+            outer.kill()
 
 
 def _kill(tops: list[Path]) -> set[int]:

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import threading
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -17,8 +18,8 @@ from cotenant.isolation.processes import await_reapers, kill_marked, marked, swe
 from cotenant.isolation.runs import RunName, pid_namespace
 from cotenant.procfs import start_ticks
 from cotenant.protocol.messages import REAPER_VARIABLE, RUN_VARIABLE, TENANT_VARIABLE
+from isolation.conftest import in_its_own_namespace
 from isolation.entering import PATIENCE_S, eventually, is_dead, numbers, sleeper
-from isolation.namespace import in_its_own_namespace
 
 FAMILY = """
 import os, sys, time
@@ -83,10 +84,6 @@ def test_a_process_that_was_unseen_for_a_moment_is_killed(run: str, monkeypatch:
         assert process.wait(PATIENCE_S) == -signal.SIGKILL
 
 
-def test_kill_of_nobody_is_nothing(run: str) -> None:
-    kill_marked(run)
-
-
 def test_what_cannot_be_killed_is_named(run: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(descriptor: int, number: int) -> None:
         raise PermissionError
@@ -109,13 +106,14 @@ def test_a_number_that_has_passed_to_another_process_is_not_killed(run: str, mon
         assert stranger.poll() is None
 
 
-def test_sweep_ends_dead_runs_only(run: str, dead_run: RunName) -> None:
-    with sleeper(environment(dead_run)) as left, sleeper(environment(run)) as kept, sleeper() as stranger:
-        sweep_marked()
+def test_sweep_ends_dead_runs_only_and_leaves_other_words_alone(run: str, dead_run: RunName) -> None:
+    with sleeper(environment(dead_run)) as left, ExitStack() as stack:
+        variables = [environment(name) for name in (run, "yesterday", "1-2")]
+        others = [stack.enter_context(sleeper(given)) for given in (*variables, None)]
+        assert str(dead_run) in sweep_marked()
         assert left.wait(PATIENCE_S) == -signal.SIGKILL
-        assert kept.poll() is None
-        assert stranger.poll() is None
-        assert str(dead_run) not in sweep_marked()
+        assert not {run, "yesterday", "1-2", str(dead_run)} & set(sweep_marked())
+        assert [process.poll() for process in others] == [None] * 4
 
 
 def test_sweep_ends_the_run_of_a_zombie() -> None:
@@ -148,12 +146,6 @@ def test_a_reaper_that_has_stopped_is_not_waited_for_for_ever(
     with sleeper({**os.environ, REAPER_VARIABLE: str(dead_run)}) as stopped:
         await_reapers()
         assert stopped.poll() is None
-
-
-def test_sweep_leaves_other_words_alone() -> None:
-    with sleeper(environment("yesterday")) as one, sleeper(environment("1-2")) as two:
-        assert not {"yesterday", "1-2"} & set(sweep_marked())
-        assert one.poll() is two.poll() is None
 
 
 def test_a_runner_that_was_started_inside_a_tenant_does_not_end_itself(run: str) -> None:

@@ -1,4 +1,4 @@
-"""The backends without cgroups, through the shim."""
+"""The backends without cgroups, and what is new in a /dev/shm that tenants share."""
 
 from __future__ import annotations
 
@@ -6,15 +6,17 @@ import os
 import signal
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from cotenant.isolation.backend import Backend, Counters, ReadBack, SliceEntry
+from cotenant.isolation.leftovers import new_shared_files, shared_files
 from cotenant.isolation.processes import marked
 from cotenant.isolation.runs import RunName
 from cotenant.isolation.unenforced import Affinity, NoIsolation
 from cotenant.protocol.messages import RUN_VARIABLE, TENANT_VARIABLE
-from isolation.entering import eventually, slice_of, started
+from isolation.entering import MIB, eventually, slice_of, started
 
 OWN = tuple(sorted(os.sched_getaffinity(0)))
 AFFINITY = [sys.executable, "-c", "import os; print(sorted(os.sched_getaffinity(0)))"]
@@ -32,16 +34,10 @@ def backend(request: pytest.FixtureRequest) -> Iterator[Backend]:
     made.close()
 
 
-def test_what_they_do_not_hold_is_said() -> None:
+def test_nothing_is_claimed(backend: Backend) -> None:
     assert (Affinity.name, Affinity.unenforced) == ("affinity", ("nodes", "memory", "swap", "pids"))
     assert (NoIsolation.name, NoIsolation.unenforced) == ("none", ("processors", "nodes", "memory", "swap", "pids"))
-
-
-def test_they_can_always_be_had(backend: Backend) -> None:
     assert backend.probe() is None
-
-
-def test_nothing_is_claimed(backend: Backend) -> None:
     live = backend.create(slice_of(0, OWN[:1]))
     assert live.verify() == ReadBack()
     assert live.counters() == Counters()
@@ -90,3 +86,22 @@ def test_kill_ends_one_tenant_and_close_the_others(backend: Backend) -> None:
 
 def test_close_before_open_is_nothing() -> None:
     Affinity().close()
+
+
+def test_only_new_files_of_this_user_that_hold_memory_count(tmp_path: Path) -> None:
+    (tmp_path / "before").write_bytes(bytes(MIB))
+    before = shared_files(tmp_path).keys()
+    (tmp_path / "before").write_bytes(bytes(2 * MIB))
+    (tmp_path / "empty").touch()
+    (tmp_path / "below").mkdir()
+    (tmp_path / "below/new").write_bytes(b"x" * MIB)
+    (tmp_path / "new").write_bytes(b"x" * 3 * MIB)
+    (tmp_path / "link").symlink_to(tmp_path / "new")
+    assert new_shared_files(before, tmp_path) == {"files": 2, "memory_bytes": 4 * MIB}
+    if os.getuid() == 0:
+        os.chown(tmp_path / "new", 65534, 65534)
+        assert new_shared_files(before, tmp_path) == {"files": 1, "memory_bytes": MIB}
+
+
+def test_without_a_dev_shm_there_is_nothing(tmp_path: Path) -> None:
+    assert new_shared_files(frozenset(), tmp_path / "none") is None

@@ -1,4 +1,4 @@
-"""Backend v1 against a kernel that refuses, lacks files, or answers otherwise than asked."""
+"""Backend v1 against kernels that lack something, answer something else or refuse, and places that are not its own."""
 
 from __future__ import annotations
 
@@ -8,13 +8,268 @@ from pathlib import Path
 
 import pytest
 
+from cotenant.errors import CotenantError
 from cotenant.isolation.backend import NotIsolatedError
 from cotenant.isolation.leftovers import clear
 from cotenant.isolation.runs import RunName
 from cotenant.isolation.slices import PIDS_MAX
 from cotenant.isolation.v1 import V1
-from isolation.entering import MIB
+from cotenant.machine.limits import V2
+from isolation.entering import MIB, slice_of
 from isolation.fakekernel import BASE, PLANNED, FakeKernel, Make, opened
+
+SLOW = [pytest.param(number, marks=pytest.mark.slow) for number in (errno.EBUSY, errno.EACCES, errno.EINVAL)]
+
+
+def reason(backend: V1) -> str | None:
+    refused = backend.probe()
+    return refused.reason if refused else None
+
+
+def twins_of(kernel: FakeKernel) -> Path:
+    """Return the root of a v2 hierarchy beside those of v1, which a hybrid host has."""
+    twins = kernel.root / "unified"
+    (twins / BASE).mkdir(parents=True)
+    (twins / "cgroup.procs").write_text("")
+    return twins
+
+
+def with_twins(kernel: FakeKernel, twins: Path) -> V1:
+    backend = V1({**kernel.mounts, V2: twins}, BASE)
+    backend.open(RunName())
+    return backend
+
+
+@pytest.mark.parametrize(
+    ("lacking", "unenforced"),
+    [
+        (("memory.memsw.limit_in_bytes",), ("swap",)),
+        (("cpuset.effective_cpus", "cpuset.effective_mems", "memory.stat", "memory.oom_control"), ()),
+    ],
+)
+def test_an_older_kernel(lacking: tuple[str, ...], unenforced: tuple[str, ...], kernel: FakeKernel) -> None:
+    kernel.lacks(*lacking)
+    backend = opened(kernel)
+    assert backend.unenforced == unenforced
+    back = backend.create(PLANNED).verify()
+    assert (back.processors, back.nodes, back.memory_bytes) == ("2-3", "1", 64 * MIB)
+    assert (back.memory_and_swap_bytes is None) == ("swap" in unenforced)
+    backend.close()
+
+
+def test_only_what_is_needed(make_kernel: Make) -> None:
+    kernel = make_kernel("cpuset", "memory")
+    backend = opened(kernel)
+    assert backend.unenforced == ("pids",)
+    live = backend.create(PLANNED)
+    assert live.verify().pids_max is None
+    counted = live.counters()
+    assert (counted.processor_ns, counted.pids, counted.memory_peak_bytes, counted.oom_kills) == (None, None, 4096, 0)
+    live.kill()
+    backend.close()
+
+
+def test_controllers_mounted_together_are_one_directory(make_kernel: Make) -> None:
+    kernel = make_kernel("cpuset", "memory", "freezer")
+    backend = V1({**kernel.mounts, "cpuacct": kernel.mounts["memory"]}, BASE)
+    backend.open(RunName())
+    live = backend.create(PLANNED)
+    live.verify()
+    assert len(live.entry.procs_files) == 3
+    backend.close()
+    assert kernel.directories() == []
+
+
+@pytest.mark.parametrize(
+    ("file", "answer", "sentence"),
+    [
+        ("cpuset/{}/cpuset.effective_cpus", "2", "processors 2-3, but {}/cpuset/.* holds 2"),
+        ("cpuset/{}/cpuset.effective_cpus", "", "processors 2-3, but {}/cpuset/.* holds $"),
+        ("cpuset/{}/cpuset.effective_mems", "0-1", "nodes 1, but {}/cpuset/.* holds 0-1"),
+        ("memory/{}/memory.limit_in_bytes", "4096", "bytes of memory 67108864, but {}/memory/.* holds 4096"),
+        ("memory/{}/memory.memsw.limit_in_bytes", "8192", "memory and swap 67108864, but {}/memory/.* holds 8192"),
+        ("memory/{}/memory.stat", "hierarchical_memory_limit 12288", "67108864, but {}/memory/.* holds 12288"),
+        ("memory/{}/memory.limit_in_bytes", "lots", "the slice of tenant 0 cannot be read back: .*'lots'"),
+        ("pids/{}/pids.max", "max", "processes 16384, but {}/pids/.* holds max"),
+    ],
+)
+def test_another_answer_than_planned(file: str, answer: str, sentence: str, kernel: FakeKernel) -> None:
+    live = opened(kernel).create(PLANNED)
+    live.verify()
+    (kernel.root / file.format(f"{BASE}/{RunName()}/t0")).write_text(f"{answer}\n")
+    with pytest.raises(NotIsolatedError, match=sentence.format(kernel.root)):
+        live.verify()
+
+
+def test_a_kernel_that_rounds_down_to_its_page(kernel: FakeKernel, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("os.sysconf", {"SC_PAGE_SIZE": 65536}.__getitem__)
+    for name in ("memory.limit_in_bytes", "memory.memsw.limit_in_bytes"):
+        kernel.answers[name] = str(64 * MIB)
+    backend = opened(kernel)
+    assert backend.create(slice_of(0, [2], memory_bytes=64 * MIB + 4096)).verify().memory_bytes == 64 * MIB
+    with pytest.raises(NotIsolatedError, match=f"{64 * MIB + 65536}, but"):
+        backend.create(slice_of(1, [2], memory_bytes=64 * MIB + 65536)).verify()
+
+
+def test_a_slice_that_is_there_already_is_not_fresh(kernel: FakeKernel) -> None:
+    backend = opened(kernel)
+    backend.create(PLANNED)
+    with pytest.raises(NotIsolatedError, match=r"the slice of tenant 0 cannot be made: .*File exists"):
+        backend.create(PLANNED)
+
+
+def test_counters_of_the_kernel(kernel: FakeKernel) -> None:
+    live = opened(kernel).create(PLANNED)
+    own = f"{BASE}/{RunName()}/t0"
+    (kernel.root / "memory" / own / "memory.oom_control").write_text("oom_kill_disable 0\nunder_oom 0\noom_kill 3\n")
+    counted = live.counters()
+    assert (counted.processor_ns, counted.memory_peak_bytes, counted.pids, counted.oom_kills) == (7, 4096, 0, 3)
+    assert live.memory_used_bytes() == 2048
+    (kernel.root / "memory" / own / "memory.usage_in_bytes").unlink()
+    assert live.memory_used_bytes() is None
+
+
+def test_quotas_above_count_where_the_slice_has_no_cpu_controller(kernel: FakeKernel, tmp_path: Path) -> None:
+    for level, (times, throttled_ns) in {tmp_path: (1, 10), tmp_path / "own": (2, 200)}.items():
+        level.mkdir(exist_ok=True)
+        (level / "cpu.stat").write_text(f"nr_periods 9\nnr_throttled {times}\nthrottled_time {throttled_ns}\n")
+    backend = V1(kernel.mounts, BASE, quotas=(tmp_path / "own", tmp_path))
+    backend.open(RunName())
+    counted = backend.create(PLANNED).counters()
+    assert (counted.throttled_ns, counted.throttled_times) == (210, 3)
+    backend.close()
+
+
+@pytest.mark.parametrize("number", [errno.EACCES, errno.ENODEV, errno.EIO])
+def test_a_counter_that_cannot_be_read_is_not_counted(number: int, kernel: FakeKernel) -> None:
+    live = opened(kernel).create(PLANNED)
+    before = live.counters().uncounted()
+    for call in range(100):
+        kernel.fail(call, number)
+        counted = live.counters()
+        if call >= len(kernel.calls):
+            break
+        is_there = Path(kernel.calls[call].split()[1]).exists()
+        assert len(counted.uncounted()) == len(before) + is_there
+    assert call >= 8
+
+
+def test_a_twin_in_v2_kills_and_counts_stalls(kernel: FakeKernel) -> None:
+    twins = twins_of(kernel)
+    backend = with_twins(kernel, twins)
+    live = backend.create(PLANNED)
+    twin = twins / BASE / str(RunName()) / "t0"
+    assert twin / "cgroup.procs" in live.entry.procs_files
+    (twin / "io.pressure").write_text("some avg10=0.00 total=7\nfull avg10=0.00 total=5\n")
+    (twin / "cgroup.kill").write_text("")
+    assert live._group.kill_at_once()
+    assert (twin / "cgroup.kill").read_text().strip() == "1"
+    counted = live.counters()
+    assert (counted.stalled_io_some_us, counted.stalled_io_full_us, counted.stalled_cpu_some_us) == (7, 5, None)
+    assert backend.location()["v1"]["mounts"][V2] == str(twins)
+    backend.close()
+    assert not twin.exists()
+
+
+def test_nobody_of_another_pid_namespace_is_killed_by_the_number_0(
+    kernel: FakeKernel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It would be our own process group."""
+    twins = twins_of(kernel)
+    live = with_twins(kernel, twins).create(PLANNED)
+    (twins / BASE / str(RunName()) / "t0/cgroup.procs").write_text("0\n")
+    monkeypatch.setattr("cotenant.isolation.group.KILL_WAIT_S", 0.1)
+    monkeypatch.setattr("os.kill", lambda pid, number: pytest.fail(f"{pid} was killed"))
+    with pytest.raises(NotIsolatedError, match=r"processes 0 in .* cannot be killed"):
+        live.kill()
+
+
+def test_a_run_in_a_pid_namespace_that_cannot_be_seen_is_left_alone(kernel: FakeKernel, run_elsewhere: RunName) -> None:
+    """Between two launches its cgroups are empty, and nothing shows whether its runner lives."""
+    run = kernel.mounts["memory"] / BASE / str(run_elsewhere)
+    run.mkdir(parents=True)
+    backend = V1(kernel.mounts, BASE)
+    assert (backend.sweep(), backend.elsewhere()) == ([], (run,))
+
+
+def test_no_twin_where_a_shim_could_not_join_it(kernel: FakeKernel, monkeypatch: pytest.MonkeyPatch) -> None:
+    twins = twins_of(kernel)
+    monkeypatch.setattr("os.access", lambda path, mode: Path(path) != twins / "cgroup.procs")
+    backend = with_twins(kernel, twins)
+    assert twins not in {file.parents[3] for file in backend.create(PLANNED).entry.procs_files}
+    backend.close()
+
+
+def test_probe_names_what_is_missing(make_kernel: Make) -> None:
+    kernel = make_kernel()
+    assert V1(kernel.mounts, BASE).probe() is None
+    assert reason(V1({}, BASE)) == "the v1 controller cpuset is not mounted"
+    assert reason(V1({"cpuset": kernel.mounts["cpuset"]}, BASE)) == "the v1 controller memory is not mounted"
+    assert reason(V1(kernel.mounts, "system.slice")) == f"there is no cgroup {kernel.root}/cpuset/system.slice"
+    assert reason(V1(kernel.mounts, f"none/{BASE}")) == f"there is no cgroup {kernel.root}/cpuset/none/{BASE}"
+
+
+def test_probe_asks_about_the_place_where_a_run_is_made(kernel: FakeKernel, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A delegated base needs no writable root, and a writable root does not help where the base is not ours."""
+    base = kernel.mounts["memory"] / BASE
+    refused = {kernel.mounts["memory"]}
+    monkeypatch.setattr("os.access", lambda path, mode: path not in refused)
+    assert reason(V1(kernel.mounts, BASE)) == f"{kernel.mounts['memory']} is not writable"
+    base.mkdir()
+    assert V1(kernel.mounts, BASE).probe() is None
+    refused = {base}
+    assert reason(V1(kernel.mounts, BASE)) == f"{base} is not writable"
+
+
+def test_a_wanted_controller_that_was_not_delegated_is_done_without(
+    kernel: FakeKernel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("os.access", lambda path, mode: path != kernel.mounts["pids"])
+    backend = V1(kernel.mounts, BASE)
+    assert backend.probe() is None
+    assert backend.unenforced == ("pids",)
+    backend.open(RunName())
+    backend.create(PLANNED).verify()
+    assert not (kernel.mounts["pids"] / BASE).exists()
+    backend.close()
+
+
+@pytest.mark.parametrize("base", ["", "/", "..", ".", "a/../b", "a//b", "/cotenant.me", "a/", "/sys/fs/cgroup", "a\nb"])
+def test_a_base_that_is_no_path_of_a_cgroup(base: str, kernel: FakeKernel) -> None:
+    with pytest.raises(
+        CotenantError, match=r"is no path of a cgroup below the root of its hierarchy.* such as cotenant"
+    ):
+        V1(kernel.mounts, base)
+
+
+def test_the_base_goes_with_its_last_run_while_another_opens(
+    kernel: FakeKernel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    base = kernel.mounts["memory"] / BASE
+    made = kernel._mkdir
+    gone = []
+
+    def mkdir(path: Path, mode: int = 0o777) -> None:
+        if path.parent == base and not gone:
+            base.rmdir()
+            gone.append(base)
+        made(path, mode)
+
+    monkeypatch.setattr("os.mkdir", mkdir)
+    backend = opened(kernel)
+    assert gone == [base]
+    backend.create(PLANNED).verify()
+    backend.close()
+
+
+def test_sweep_leaves_what_is_no_run_alone(kernel: FakeKernel, dead_run: RunName) -> None:
+    backend = opened(kernel)
+    for name in ("some-thing", f"0{dead_run}", f"{dead_run}-", str(dead_run)):
+        (kernel.mounts["memory"] / BASE / name).mkdir()
+    assert V1(kernel.mounts, BASE).sweep() == [str(dead_run)]
+    left = {path.name for path in (kernel.mounts["memory"] / BASE).iterdir() if path.is_dir()}
+    assert left == {"some-thing", f"0{dead_run}", f"{dead_run}-", str(RunName())}
+    backend.close()
 
 
 def refusal(step: Callable[[], object]) -> str | None:
@@ -37,7 +292,7 @@ def test_the_fake_serves_as_the_kernel_does(kernel: FakeKernel) -> None:
     assert kernel.directories() == []
 
 
-@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EBUSY, errno.EACCES, errno.ENOENT, errno.EINVAL])
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.ENOENT, *SLOW])
 @pytest.mark.parametrize("phase", ["open", "create", "verify"])
 def test_every_refusal_is_a_sentence_and_leaves_nothing(phase: str, number: int, make_kernel: Make) -> None:
     """Fail on the first call of a phase, then on the second, until a phase has no such call."""
@@ -72,9 +327,7 @@ def test_every_refusal_is_a_sentence_and_leaves_nothing(phase: str, number: int,
     assert set(survived) <= (tolerated if number == errno.ENOENT else set())
 
 
-@pytest.mark.parametrize(
-    "number", [errno.EBUSY, *(pytest.param(one, marks=pytest.mark.slow) for one in (errno.EACCES, errno.ENOENT))]
-)
+@pytest.mark.parametrize("number", [errno.EBUSY, SLOW[1], pytest.param(errno.ENOENT, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("phase", ["kill", "remove", "close", "sweep"])
 def test_every_refusal_on_the_way_out_is_a_sentence_or_costs_nothing(
     phase: str, number: int, make_kernel: Make, dead_run: RunName, monkeypatch: pytest.MonkeyPatch
