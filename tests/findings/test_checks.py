@@ -134,6 +134,7 @@ CASES: list[tuple[Check, dict[str, Any]]] = [
     (free_memory, {"machine": server(memory_bytes=8 * GIB), "memory_left_bytes": 7 * GIB}),
     (swap, {"memory": HostMemory(1, 1, GIB, GIB)}),
     (shared_memory, {"shared": SharedMemory(64 << 20, 64 << 20), "loader_bytes": 1 << 20}),
+    (shared_memory, {"shared": None, "isolation": Isolation("v1", own_shm=True)}),
     (present, {"machine": server(devices=()), "driver": False}),
     (foreign_processes, boards(processes=(MPS,))),
     (modes, boards(compute_mode="exclusive")),

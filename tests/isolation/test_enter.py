@@ -207,9 +207,15 @@ def test_what_cannot_be_started_is_a_sentence(monkeypatch: pytest.MonkeyPatch) -
         product.start(FREE, 0, 1, ["/bin/true"], {})
 
 
-def test_each_has_a_dev_shm_of_its_own_and_this_machines_mounts_stay_as_they_are() -> None:
+@pytest.fixture
+def mounting() -> None:
+    """Skips a test where mount namespaces cannot be made, but in CI it fails."""
     if not own_shm_can_be_had():
-        pytest.skip("a mount namespace cannot be made here")
+        (pytest.fail if os.environ.get("CI") == "true" else pytest.skip)("a mount namespace cannot be made here")
+
+
+@pytest.mark.usefixtures("mounting")
+def test_each_has_a_dev_shm_of_its_own_and_this_machines_mounts_stay_as_they_are() -> None:
     before, name = Path("/proc/self/mountinfo").read_text(), f"cotenant-test-{os.getpid()}"
     entry = entry_of(slice_of(0, OWN, memory_bytes=3 * MIB))
     assert entry.shm_bytes == 3 * MIB
@@ -222,6 +228,32 @@ def test_each_has_a_dev_shm_of_its_own_and_this_machines_mounts_stay_as_they_are
         assert second.run() == (0, "")
     assert not Path("/dev/shm", name).exists()
     assert Path("/proc/self/mountinfo").read_text() == before
+
+
+ON_A_SHARED_HOST = """
+import socket
+from pathlib import Path
+from cotenant.isolation.backend import SliceEntry
+from cotenant.isolation.entry import start
+before = Path("/proc/self/mountinfo").read_text()
+assert " shared:" in before
+ours, theirs = socket.socketpair()
+process = start(SliceEntry(shm_bytes=4096), theirs.fileno(), 2, ["/bin/true"], {})
+assert ours.recv(9) == b"in\\n"
+assert Path("/proc/self/mountinfo").read_text() == before
+assert process.pid and Path(f"/proc/{process.pid}/mountinfo").read_text() != before
+ours.send(b"1")
+assert process.wait() == 0
+"""
+
+
+@pytest.mark.usefixtures("mounting")
+def test_nothing_is_mounted_on_a_host_whose_mounts_are_shared() -> None:
+    """As under systemd: but for a slave's propagation the host would get the tenant's /dev/shm."""
+    line = ["unshare", "--mount", "--propagation", "shared", sys.executable, "-c", ON_A_SHARED_HOST]
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    ended = subprocess.run(line, env=environment, capture_output=True, text=True, timeout=60)
+    assert (ended.returncode, ended.stderr) == (0, "")
 
 
 def test_where_it_is_refused_the_machines_is_used(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
