@@ -19,7 +19,7 @@ from cotenant.results.record import Record
 from golden import check_golden
 from report.making import solo
 from results.made import ISOLATION, NOON, T0_NS, a_lost_record, a_part, a_record, observed, steady
-from results.test_scaled import point
+from results.test_identity import point
 
 GOLDEN = Path(__file__).with_name("golden")
 DEGRADED = Finding("degraded", "warning", "Slices are not enforced by cgroups here: no mounts.", "Run as root.")

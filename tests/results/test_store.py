@@ -1,10 +1,12 @@
-"""Records on disk: whole or not there, never over another one."""
+"""Files of results: whole or not there, a record never over another one, and room held back for it."""
 
 from __future__ import annotations
 
 import errno
 import os
 import re
+from collections.abc import Iterator
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -16,8 +18,21 @@ from hypothesis import strategies as st
 
 from cotenant.errors import CotenantError
 from cotenant.results import store
-from cotenant.results.record import plain
-from cotenant.results.store import file_name, keep_record, prepare_directory, write_named, write_record, write_whole
+from cotenant.results.record import Record, plain
+from cotenant.results.store import (
+    RESERVE_BYTES,
+    Reserve,
+    append_summary,
+    cannot_write,
+    file_name,
+    keep_record,
+    launch_line,
+    prepare_directory,
+    total_line,
+    write_named,
+    write_record,
+    write_whole,
+)
 from results.made import NOON, a_record, check_schema
 
 FORM = re.compile(r"(.*)\.R(\d+)\.D([\d,]+)(\.FAIL)?\.\d{8}-\d{6}-\d{6}\.json")
@@ -234,3 +249,102 @@ def test_no_room_is_a_sentence_with_the_flag(tmp_path: Path, monkeypatch: pytest
         write_named(tmp_path / "page", b"page", "--html names another file.")
     assert caught.value.remedy.endswith("--html names another file.")
     assert names_in(tmp_path) == []
+
+
+Patch = pytest.MonkeyPatch
+
+
+@pytest.fixture
+def held(tmp_path: Path) -> Iterator[Reserve]:
+    with closing(Reserve(tmp_path)) as held:
+        yield held
+
+
+def tenants(directory: Path) -> list[str]:
+    return sorted(path.name.split(".D")[1][0] for path in directory.iterdir())
+
+
+RECORDS = [a_record(place={"tenant": tenant, "vcd": str(tenant)}) for tenant in range(3)]
+
+
+def test_the_room_is_really_taken_by_a_file_without_a_name(tmp_path: Path, held: Reserve) -> None:
+    descriptor = held._held.fileno()
+    assert os.fstat(descriptor).st_blocks * 512 >= RESERVE_BYTES
+    held.write(RECORDS, NOON)
+    assert tenants(tmp_path) == ["0", "1", "2"]
+    assert os.fstat(descriptor).st_blocks * 512 >= RESERVE_BYTES
+    held.give_back()
+    assert os.fstat(descriptor).st_blocks == 0
+
+
+def test_a_full_disk_takes_no_record_and_is_said(tmp_path: Path, held: Reserve, monkeypatch: Patch) -> None:
+    descriptor = held._held.fileno()
+
+    def write(directory: Path, record: Record, time: datetime) -> Path:
+        if os.fstat(descriptor).st_blocks:
+            raise cannot_write(directory, OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)))
+        return write_record(directory, record, time)
+
+    monkeypatch.setattr(store, "write_record", write)
+    with pytest.raises(CotenantError, match=r"No space left on device\. Free some space there\."):
+        held.write(RECORDS, NOON)
+    assert tenants(tmp_path) == ["0", "1", "2"]
+
+
+def test_a_record_that_cannot_be_kept_takes_no_other_with_it(tmp_path: Path, held: Reserve, monkeypatch: Patch) -> None:
+    def write(directory: Path, record: Record, time: datetime) -> Path:
+        if record.tenant == 1:
+            raise cannot_write(directory, OSError(errno.EFBIG, os.strerror(errno.EFBIG)))
+        return write_record(directory, record, time)
+
+    monkeypatch.setattr(store, "write_record", write)
+    with pytest.raises(CotenantError, match="File too large"):
+        held.write(RECORDS, NOON)
+    assert tenants(tmp_path) == ["0", "2"]
+
+
+def test_a_disk_without_so_much_room_has_what_it_has(tmp_path: Path, monkeypatch: Patch) -> None:
+    def refused(*asked: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "posix_fallocate", refused)
+    with closing(Reserve(tmp_path)) as held:
+        held.write(RECORDS, NOON)
+    assert tenants(tmp_path) == ["0", "1", "2"]
+
+
+def test_a_place_where_no_file_can_be_made_is_a_sentence(tmp_path: Path) -> None:
+    with pytest.raises(CotenantError, match="Nothing can be written to"):
+        Reserve(tmp_path / "absent")
+
+
+GOLDEN = """\
+[ 1/19][  /  ] PASSED |     0.27 MIN | ./regression/polynome/pytorch/run.sh
+[ 2/19][ 1/ 4] FAILED |     0.93 MIN | ./time_sequence_prediction/lstm/pytorch/run.sh
+Total Time  2817.82 s
+"""
+
+
+def test_lines_are_the_originals(tmp_path: Path) -> None:
+    append_summary(tmp_path, launch_line(1, 19, 0, 4, 0.268, "./regression/polynome/pytorch/run.sh"))
+    append_summary(tmp_path, launch_line(2, 19, 1, 4, 0.931, "./time_sequence_prediction/lstm/pytorch/run.sh"))
+    append_summary(tmp_path, total_line(2817.8249))
+    assert (tmp_path / "summary.txt").read_text() == GOLDEN
+
+
+def test_lines_of_an_earlier_run_stay(tmp_path: Path) -> None:
+    for position in (1, 2):
+        append_summary(tmp_path, launch_line(position, 2, 12, 16, 123456.789, "x"))
+    assert (tmp_path / "summary.txt").read_text() == (
+        "[ 1/ 2][12/16] FAILED | 123456.79 MIN | x\n[ 2/ 2][12/16] FAILED | 123456.79 MIN | x\n"
+    )
+
+
+def test_a_command_stays_on_its_line(tmp_path: Path) -> None:
+    append_summary(tmp_path, launch_line(1, 1, 0, 1, 0, "a  b\nTotal Time\x850 s \udcff"))
+    assert (tmp_path / "summary.txt").read_text(encoding="utf-8").endswith("| a  b Total Time 0 s \\udcff\n")
+
+
+def test_a_lost_directory_is_a_sentence(tmp_path: Path) -> None:
+    with pytest.raises(CotenantError, match=r"Nothing can be written to .*gone: No such file or directory\."):
+        append_summary(tmp_path / "gone", "x")

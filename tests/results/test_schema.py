@@ -1,4 +1,4 @@
-"""The committed schema is the types', and what is written obeys it and comes back."""
+"""The record's schema and docs/records.md are what the code says, and what is written obeys."""
 
 from __future__ import annotations
 
@@ -16,8 +16,31 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import cotenant.results.schema
+from cotenant.results.columns import COLUMNS, OBSERVATION_COLUMNS
 from cotenant.results.record import Outcome, Record, encode, plain
+from cotenant.results.schema import TYPES, meanings, page_text
 from results.made import VALIDATOR, a_lost_record, a_part, a_record, check_schema, observed
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "records.md"
+
+
+def test_the_page_is_what_the_code_says() -> None:
+    assert PAGE.read_text() == page_text(), "python -m cotenant.results.schema page > docs/records.md"
+
+
+@pytest.mark.parametrize("of", TYPES, ids=lambda of: of.__name__)
+def test_every_field_has_a_meaning(of: type) -> None:
+    fields = set(of.__annotations__) - {"arguments"}
+    assert {name for name, meaning in meanings(of).items() if meaning} == fields
+
+
+def test_every_field_and_column_stands_in_the_page() -> None:
+    page = page_text()
+    names = {name for of in TYPES for name in of.__annotations__} - {"arguments"}
+    for name in names | {one.name for one in COLUMNS} | {one.name for one in OBSERVATION_COLUMNS}:
+        assert f"| `{name}` |" in page
+    assert "| text |  |" not in page
+
 
 FILE = Path(cotenant.results.schema.__file__).with_name("record.schema.json")
 
