@@ -29,9 +29,16 @@ from suites import ROOT
 
 from cotenant.commands.flags import at_dashes
 from cotenant.findings.rules import host
-from cotenant.report.comparison import Conditions, Lines, compare_launches, comparison_grid, confirmed, flagged
+from cotenant.report.comparison import (
+    Conditions,
+    SuiteComparison,
+    compare_launches,
+    comparison_grid,
+    confirmed,
+    flagged,
+)
 from cotenant.report.renderers import show
-from cotenant.results.launches import Launch, launches_of
+from cotenant.results.launches import LaunchRecords, launches_of
 from cotenant.results.read import read_records
 from cotenant.stats.comparison import Verdict
 from cotenant.stats.launches import COMPARISON_LAUNCHES
@@ -86,11 +93,11 @@ def main() -> int:
         return _judge(place, lines)
 
 
-def _judge(place: Path, lines: Lines) -> int:
+def _judge(place: Path, lines: SuiteComparison) -> int:
     """Print what the launches of a place show, whose first are compared; return 0 only where it is the claim."""
     if (place / "again").exists():
         cells, again = flagged(lines), _compared(place / "again")
-        lines = confirmed(lines, Lines(tuple(one for one in again.lines if one.job in cells), None))
+        lines = confirmed(lines, SuiteComparison(tuple(one for one in again.lines if one.job in cells), None))
     bounds = [bound for side in SIDES for bound in _bounds(side, list(_records(place.glob(f"*/{side}"))))]
     console = Console(width=160)
     show([comparison_grid(lines)], console)
@@ -131,12 +138,12 @@ def _launch(place: Path, suite: Suite, names: Sequence[str], launches: int, uid:
             print(f"{side} {turn + 1}/{launches}  {took}", flush=True)
 
 
-def _compared(place: Path) -> Lines:
+def _compared(place: Path) -> SuiteComparison:
     a, b = (_launches(place / side) for side in SIDES)
     return compare_launches(a, b, Conditions())
 
 
-def _launches(place: Path) -> dict[str, list[Launch]]:
+def _launches(place: Path) -> dict[str, list[LaunchRecords]]:
     launches, left_out = launches_of(read_records([place]).frame)
     for line in left_out:
         print(f"{place.name}: {line}")
@@ -180,7 +187,7 @@ def _table(bounds: Sequence[Bound]) -> Table:
     return table
 
 
-def _said(lines: Lines, bounds: Sequence[Bound]) -> tuple[str, int]:
+def _said(lines: SuiteComparison, bounds: Sequence[Bound]) -> tuple[str, int]:
     """Return what was shown, and 0 only where it is the claim."""
     fewest = min((min(one.comparison.n) for one in lines.lines if one.comparison is not None), default=0)
     if fewest < COMPARISON_LAUNCHES:

@@ -4,23 +4,23 @@ from __future__ import annotations
 
 import pytest
 
-from cotenant.report.comparison import Conditions, Lines, compare_launches, confirmed, flagged
-from cotenant.results.launches import Launch
+from cotenant.report.comparison import Conditions, SuiteComparison, compare_launches, confirmed, flagged
+from cotenant.results.launches import LaunchRecords
 from cotenant.stats.comparison import Verdict
 
 WORK = (("benchmark", "abc"), ("batch_size", 128), ("tenants", 2))
 NEAR = (1.0, 1.004, 0.996, 1.002, 0.998)
 
 
-def launches(times: float, count: int = 5) -> list[Launch]:
+def launches(times: float, count: int = 5) -> list[LaunchRecords]:
     rates = [100 * times * factor for factor in NEAR[:count]]
     return [
-        Launch("suite", "", "vae", "student", "", "v1", uid, False, "", rate, WORK, ["0", "1"], [rate / 2] * 2)
+        LaunchRecords("suite", "", "vae", "student", "", "v1", uid, False, "", rate, WORK, ["0", "1"], [rate / 2] * 2)
         for uid, rate in enumerate(rates)
     ]
 
 
-def lines(times: float, **others: float) -> Lines:
+def lines(times: float, **others: float) -> SuiteComparison:
     sides = {"vae": times, **others}
     a = {job: launches(1.0) for job in sides}
     return compare_launches(a, {job: launches(one) for job, one in sides.items()}, Conditions())

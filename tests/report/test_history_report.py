@@ -14,15 +14,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from cotenant.report.history import BARS, NEWEST, SHOWN, Series, history_grid, series_of, sparkline
+from cotenant.report.history import BARS, NEWEST, SHOWN, RateSeries, history_grid, series_of, sparkline
 from cotenant.report.renderers import as_csv, as_json, markdown, terminal
-from cotenant.results.history import FIRST_WORDS, Entry
+from cotenant.results.history import FIRST_WORDS, HistoryEntry
 from results.made import NOON
 
 WORK = dict(zip(FIRST_WORDS, ("abc", 128, "fp32", 1, 2, "v1", "2.14.0"), strict=True))
 
 
-def entry(day: int, rate: float | None = 100.0, **changes: Any) -> Entry:
+def entry(day: int, rate: float | None = 100.0, **changes: Any) -> HistoryEntry:
     fields: dict[str, Any] = {
         "suite": "baselines",
         "job": "vae",
@@ -37,22 +37,22 @@ def entry(day: int, rate: float | None = 100.0, **changes: Any) -> Entry:
         "work": WORK,
         "setting": {"torch": "2.14.0", "git": f"commit{day}"},
     }
-    return Entry(**fields | changes)
+    return HistoryEntry(**fields | changes)
 
 
-def history(*levels: tuple[int, float], **changes: Any) -> list[Entry]:
+def history(*levels: tuple[int, float], **changes: Any) -> list[HistoryEntry]:
     """A launch a day around each level in turn, with half a percent of noise."""
     generator = np.random.default_rng(5)
     rates = [level * float(np.exp(generator.normal(0, 0.005))) for count, level in levels for _ in range(count)]
     return [entry(day, rate, **changes) for day, rate in enumerate(rates)]
 
 
-def only(entries: list[Entry], margin: float = 0.02) -> Series:
+def only(entries: list[HistoryEntry], margin: float = 0.02) -> RateSeries:
     (found,) = series_of(entries, margin)
     return found
 
 
-def text(found: tuple[Series, ...], width: int = 200) -> str:
+def text(found: tuple[RateSeries, ...], width: int = 200) -> str:
     return "\n".join(line.plain for line in terminal(history_grid(found), width))
 
 

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 import pytest
 from rich.console import Console
 
-from cotenant.report.comparison import Line, Lines, comparison_grid
+from cotenant.report.comparison import JobComparison, SuiteComparison, comparison_grid
 from cotenant.report.grid import Cell, Column, Grid, Group, Row, measured, measured_columns, word
 from cotenant.report.render_html import html
 from cotenant.report.renderers import as_csv, as_json, markdown, show, terminal
@@ -96,10 +96,10 @@ def test_a_wide_grid_goes_on_as_another_that_begins_alike() -> None:
 @pytest.mark.parametrize("width", [20, 40, 60])
 def test_a_narrow_terminal_cuts_no_number(width: int) -> None:
     note = "A and B are the same launches; 5 launches a side would tell"
-    compared = Line("convnet_distributed_fp16", Verdict.UNCLEAR, 1.183e6, 1.183e6, None, note)
+    compared = JobComparison("convnet_distributed_fp16", Verdict.UNCLEAR, 1.183e6, 1.183e6, None, note)
     stream = io.StringIO()
     console = Console(file=stream, width=width, force_terminal=True, color_system=None)
-    show([comparison_grid(Lines((compared,), None, ()))], console)
+    show([comparison_grid(SuiteComparison((compared,), None, ()))], console)
     text = stream.getvalue()
     assert text.count("1.183M") == 2
     assert " ".join(text.split()).count(note) == 1

@@ -20,7 +20,7 @@ from cotenant.results.decoded import Decoded
 from cotenant.results.history import (
     FIRST_WORDS,
     MOST_LINE_BYTES,
-    Entry,
+    HistoryEntry,
     add_to_history,
     entries_of,
     entry_of,
@@ -41,7 +41,7 @@ LINE = (
 )
 
 
-def entry(number: int = 0, **changes: object) -> Entry:
+def entry(number: int = 0, **changes: object) -> HistoryEntry:
     fields: dict[str, object] = {
         "suite": "baselines",
         "job": "vae",
@@ -56,7 +56,7 @@ def entry(number: int = 0, **changes: object) -> Entry:
         "work": WORK,
         "setting": {"torch": "2.14.1"},
     }
-    return Entry(**fields | changes)  # type: ignore[arg-type]
+    return HistoryEntry(**fields | changes)  # type: ignore[arg-type]
 
 
 def numbers(path: Path) -> list[int]:
@@ -318,4 +318,4 @@ def test_an_entry_is_of_a_rate_or_of_a_failure(tmp_path: Path) -> None:
     for changes in ({"rate": None}, {"outcome": "failed"}, {"rate": float("inf")}, {"rate": 0.0}):
         with pytest.raises(ValueError, match="a rate of"):
             msgspec.structs.replace(found, **changes)
-    assert isinstance(found, Entry)
+    assert isinstance(found, HistoryEntry)

@@ -64,13 +64,13 @@ def test_an_unknown_model_names_the_known_ones(tmp_path: Path) -> None:
         targets_named(str(tmp_path / "none.csv"), SHIPPED)
 
 
-SHIPPED = read_systems(Path(__file__).resolve().parents[2] / "targets/systems.json")
+SYSTEMS = read_systems(Path(__file__).resolve().parents[2] / "targets/systems.json")
 
 
 def test_the_shipped_systems_have_names_of_their_own() -> None:
-    assert len({one.name for one in SHIPPED}) == len(SHIPPED)
-    assert all(one.price is None for one in SHIPPED)  # what a system costs is its buyer's to say
-    assert all(one.watt is not None for one in SHIPPED)
+    assert len({one.name for one in SYSTEMS}) == len(SYSTEMS)
+    assert all(one.price is None for one in SYSTEMS)  # what a system costs is its buyer's to say
+    assert all(one.watt is not None for one in SYSTEMS)
 
 
 @pytest.mark.parametrize(
@@ -86,13 +86,13 @@ def test_the_shipped_systems_have_names_of_their_own() -> None:
     ],
 )
 def test_devices_find_their_system(gpu: str, devices: int, name: str) -> None:
-    found = system_of(SHIPPED, gpu, devices)
+    found = system_of(SYSTEMS, gpu, devices)
     assert found is not None
     assert found.name == name
 
 
 def test_another_number_of_devices_is_another_system() -> None:
-    assert system_of(SHIPPED, "NVIDIA H200", 3) is None
+    assert system_of(SYSTEMS, "NVIDIA H200", 3) is None
 
 
 def test_own_descriptions(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from cotenant.commands.output import tell, tell_grid, warn
 from cotenant.errors import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_PASSED, EXIT_SLOWER, CotenantError
 from cotenant.report.comparison import (
     Conditions,
-    Lines,
+    SuiteComparison,
     as_junit,
     compare_launches,
     comparison_grid,
@@ -25,7 +25,7 @@ from cotenant.report.comparison import (
 )
 from cotenant.results.decoded import mapping_of, skipped_sentences
 from cotenant.results.drawn import differences, joint_setting
-from cotenant.results.launches import Launch, launches_of, rates_of
+from cotenant.results.launches import LaunchRecords, launches_of, rates_of
 from cotenant.results.read import Records, again, planned_jobs, read_records
 from cotenant.results.table import Rows
 from cotenant.stats.comparison import LEAST_MARGIN, Verdict, aa_noise, margin_of
@@ -117,7 +117,7 @@ def _records(place: Path) -> Records:
     return records
 
 
-def _launches(records: Records) -> dict[str, list[Launch]]:
+def _launches(records: Records) -> dict[str, list[LaunchRecords]]:
     launches, left_out = launches_of(records.frame)
     for line in left_out:
         warn(line)
@@ -157,14 +157,14 @@ def _margins(place: Path, allowed: Collection[str]) -> dict[str, float]:
     return margins
 
 
-def _say(lines: Lines, form: str, margin: float) -> None:
+def _say(lines: SuiteComparison, form: str, margin: float) -> None:
     if form == "junit":
         tell(as_junit(lines).removesuffix("\n"))
     else:
         tell_grid(comparison_grid(lines, margin), form)
 
 
-def _fails(lines: Lines) -> bool:
+def _fails(lines: SuiteComparison) -> bool:
     """Is a job of A slower in B, or lost? Says on standard error which are lost, and which B has none of."""
     absent = [one.job for one in lines.lines if one.a is not None and one.b is None and one.job not in lines.lost]
     if named := ", ".join(lines.lost):

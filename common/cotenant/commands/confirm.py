@@ -18,12 +18,12 @@ from cotenant.machine.facts import machine_facts
 from cotenant.machine.topology import Machine, discover
 from cotenant.results.decoded import Skipped, list_of, mapping_of, text_of
 from cotenant.results.drawn import differences, setting_of
-from cotenant.results.launches import Launch, difference_of, difference_words, launches_of
+from cotenant.results.launches import LaunchRecords, difference_of, difference_words, launches_of
 from cotenant.results.read import read_records, records_in
 from cotenant.suite.cells import expand
 from cotenant.suite.jobfile import Job
 
-Launches = dict[str, list[Launch]]
+Launches = dict[str, list[LaunchRecords]]
 
 
 def launch_again(

@@ -11,7 +11,7 @@ from cotenant.commands.output import tell, tell_grid, warn
 from cotenant.errors import EXIT_PASSED, CotenantError, did_you_mean
 from cotenant.report.history import history_grid, series_of
 from cotenant.results.decoded import Skipped, skipped_sentences
-from cotenant.results.history import Entry, History, add_to_history, entries_of, read_history
+from cotenant.results.history import History, HistoryEntry, add_to_history, entries_of, read_history
 from cotenant.results.read import records_in
 from cotenant.results.table import Table, joined, tables
 from cotenant.stats.comparison import LEAST_MARGIN
@@ -86,7 +86,9 @@ def _parser(deed: str, description: str) -> Parser:
     return parser
 
 
-def _chosen(entries: list[Entry], patterns: Sequence[str], of: Callable[[Entry], str], what: str) -> list[Entry]:
+def _chosen(
+    entries: list[HistoryEntry], patterns: Sequence[str], of: Callable[[HistoryEntry], str], what: str
+) -> list[HistoryEntry]:
     """Return the entries that any pattern matches. Raises CotenantError for a pattern that matches none."""
     names = list(dict.fromkeys(map(of, entries)))
     chosen = chosen_names(names, patterns, f"The history has no {what} '{{}}'.")

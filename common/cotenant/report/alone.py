@@ -10,7 +10,7 @@ from typing import Any
 import polars as pl
 
 from cotenant.results.columns import COUNTS, JOB, TENANT, equal_columns
-from cotenant.results.launches import Launch, difference_of, difference_words, work_of
+from cotenant.results.launches import LaunchRecords, difference_of, difference_words, work_of
 from cotenant.results.table import Rows
 from cotenant.stats.interference import Ratio, ratio
 
@@ -59,7 +59,7 @@ def rows_of(records: Rows) -> list[RecordRow]:
     return records.columns(*plain, **derived).to_dicts()
 
 
-def together(members: Iterable[RecordRow], launches: Iterable[Launch]) -> Side:
+def together(members: Iterable[RecordRow], launches: Iterable[LaunchRecords]) -> Side:
     """Return the rates of a job's launches."""
     return Side({one.run_id: one.rate for one in launches if one.rate is not None}, _by_tenant(members))
 

@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 from cotenant.report.grid import Cell, Column, Grid, Group, Row, number
 from cotenant.report.numbers import ABSENT, rate, span
 from cotenant.results.columns import equal_columns
-from cotenant.results.launches import Launch, difference_of, difference_words, rates_of
+from cotenant.results.launches import LaunchRecords, difference_of, difference_words, rates_of
 from cotenant.stats.comparison import LEAST_MARGIN, Comparison, Verdict, compare, holm
 
 HOST = "host"
@@ -18,7 +18,7 @@ ALARM = 0.05
 STYLES = {Verdict.FASTER: "green", Verdict.SLOWER: "bold red", Verdict.SAME: "dim", Verdict.UNCLEAR: "yellow"}
 
 
-Side = Mapping[str, Sequence[Launch]]
+Side = Mapping[str, Sequence[LaunchRecords]]
 """The launches of each job that have a rate."""
 
 
@@ -43,7 +43,7 @@ class Conditions:
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class JobComparison:
     """One job: the median launch of each side, and what the comparison says; `note` says what it cannot."""
 
     job: str
@@ -55,28 +55,28 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True)
-class Lines:
+class SuiteComparison:
     """Every job of either side, and whether the suite as a whole got slower (Holm over its jobs, 0.05).
 
     `suite_slower` is None where no job has the two launches a side that a chance needs. Of `lost` jobs A has a
     rate, and B, which ran them or was asked to, has none.
     """
 
-    lines: tuple[Line, ...]
+    lines: tuple[JobComparison, ...]
     suite_slower: bool | None
     lost: tuple[str, ...] = ()
 
 
-def compare_launches(a: Side, b: Side, conditions: Conditions) -> Lines:
+def compare_launches(a: Side, b: Side, conditions: Conditions) -> SuiteComparison:
     """Compare job by job; what has no common rate is INVALID, and the difference is named."""
     jobs = [*a, *(name for name in b if name not in a)]
     lines = tuple(_line(job, a.get(job, []), b.get(job, []), conditions) for job in jobs)
     ran_in_b = {*b, *conditions.asked_of_b}
     lost = tuple(job for job, launches in a.items() if launches and not b.get(job) and job in ran_in_b)
-    return Lines(lines, _alarm(lines), lost)
+    return SuiteComparison(lines, _alarm(lines), lost)
 
 
-def mixture(launches: Sequence[Launch], allowed: Collection[str] = ()) -> str | None:
+def mixture(launches: Sequence[LaunchRecords], allowed: Collection[str] = ()) -> str | None:
     """Say in what launches of one side differ, so that they have no common rate."""
     if (found := difference_of([one.work for one in launches])) is not None:
         return difference_words(*found)
@@ -84,12 +84,12 @@ def mixture(launches: Sequence[Launch], allowed: Collection[str] = ()) -> str | 
     return f"several hosts: {' and '.join(hosts)} (--allow {HOST})" if len(hosts) > 1 and HOST not in allowed else None
 
 
-def flagged(lines: Lines) -> list[str]:
+def flagged(lines: SuiteComparison) -> list[str]:
     """Return the jobs whose verdict is a claim: FASTER or SLOWER."""
     return [line.job for line in lines.lines if line.verdict in CLAIMS]
 
 
-def confirmed(first: Lines, again: Lines) -> Lines:
+def confirmed(first: SuiteComparison, again: SuiteComparison) -> SuiteComparison:
     """Return `first` with the flagged jobs as the launches of `again` alone judge them.
 
     The launches that raised a flag do not count a second time: they were chosen for being extreme, and new ones will as
@@ -97,10 +97,10 @@ def confirmed(first: Lines, again: Lines) -> Lines:
     """
     new = {line.job: line for line in again.lines}
     lines = tuple(_confirmed(line, new[line.job]) if line.job in new else line for line in first.lines)
-    return Lines(lines, _alarm(lines), first.lost)
+    return SuiteComparison(lines, _alarm(lines), first.lost)
 
 
-def _confirmed(first: Line, new: Line) -> Line:
+def _confirmed(first: JobComparison, new: JobComparison) -> JobComparison:
     found = first.comparison
     before = f"before {first.verdict}, {found.ratio:.4f}" if found is not None else f"before {first.verdict}"
     more = f"; {new.note}" if new.note else ""
@@ -110,16 +110,16 @@ def _confirmed(first: Line, new: Line) -> Line:
     return replace(new, verdict=verdict, note=f"NOT CONFIRMED by new launches ({before}){more}")
 
 
-def _alarm(lines: Sequence[Line]) -> bool | None:
+def _alarm(lines: Sequence[JobComparison]) -> bool | None:
     chances = [line.comparison.p_slower for line in lines if line.comparison is not None]
     adjusted = holm([p for p in chances if p is not None])
     return any(p < ALARM for p in adjusted) if adjusted else None
 
 
-def _line(job: str, a: Sequence[Launch], b: Sequence[Launch], conditions: Conditions) -> Line:
+def _line(job: str, a: Sequence[LaunchRecords], b: Sequence[LaunchRecords], conditions: Conditions) -> JobComparison:
     side_a, side_b = _middle(a), _middle(b)
     if (reason := _incomparable(a, b, conditions)) is not None:
-        return Line(job, Verdict.INVALID, side_a, side_b, None, reason)
+        return JobComparison(job, Verdict.INVALID, side_a, side_b, None, reason)
     margin = conditions.margins.get(job, conditions.margin)
     found = compare(rates_of(a), rates_of(b), margin)
     notes = ["A and B are the same launches"] if conditions.one_place else []
@@ -128,10 +128,10 @@ def _line(job: str, a: Sequence[Launch], b: Sequence[Launch], conditions: Condit
         notes += [
             f"{more} launches a side would tell" if more else "too close to the margin to tell with 1000 launches"
         ]
-    return Line(job, found.verdict, side_a, side_b, found, "; ".join([*notes, *_notes(a, b)]))
+    return JobComparison(job, found.verdict, side_a, side_b, found, "; ".join([*notes, *_notes(a, b)]))
 
 
-def _incomparable(a: Sequence[Launch], b: Sequence[Launch], conditions: Conditions) -> str | None:
+def _incomparable(a: Sequence[LaunchRecords], b: Sequence[LaunchRecords], conditions: Conditions) -> str | None:
     """Say why two sides cannot be compared."""
     if not a or not b:
         where = "both sides" if not a and not b else "A" if not a else "B"
@@ -144,14 +144,14 @@ def _incomparable(a: Sequence[Launch], b: Sequence[Launch], conditions: Conditio
     return None if conditions.one_place else _copied(a, b)
 
 
-def _copied(a: Sequence[Launch], b: Sequence[Launch]) -> str | None:
+def _copied(a: Sequence[LaunchRecords], b: Sequence[LaunchRecords]) -> str | None:
     """Say which launches stand on both sides: no two of a host begin at the same moment."""
     known = {(one.host, one.start_time) for one in a if one.start_time}
     uids = sorted({one.run_id for one in b if (one.host, one.start_time) in known})
     return f"the same launches stand on both sides: repetition {', '.join(map(str, uids))} of B" if uids else None
 
 
-def _notes(a: Sequence[Launch], b: Sequence[Launch]) -> list[str]:
+def _notes(a: Sequence[LaunchRecords], b: Sequence[LaunchRecords]) -> list[str]:
     """Say what does not stand against a comparison, but is to be known of it."""
     notes = []
     unknown = [
@@ -165,11 +165,11 @@ def _notes(a: Sequence[Launch], b: Sequence[Launch]) -> list[str]:
     return notes
 
 
-def _hosts(launches: Sequence[Launch]) -> list[str]:
+def _hosts(launches: Sequence[LaunchRecords]) -> list[str]:
     return sorted({one.host for one in launches if one.host})
 
 
-def _middle(launches: Sequence[Launch]) -> float | None:
+def _middle(launches: Sequence[LaunchRecords]) -> float | None:
     ordered = sorted(rates_of(launches))
     middle = len(ordered) // 2
     return (ordered[middle] if len(ordered) % 2 else sum(ordered[middle - 1 : middle + 1]) / 2) if ordered else None
@@ -190,13 +190,13 @@ COLUMNS = (
 OF_SUITE = {True: "slower by more than chance (Holm, 0.05)", False: "not slower beyond chance", None: "not compared"}
 
 
-def comparison_grid(lines: Lines, margin: float = LEAST_MARGIN) -> Grid:
+def comparison_grid(lines: SuiteComparison, margin: float = LEAST_MARGIN) -> Grid:
     """Return a row per job; `margin` is that of no job in particular."""
     suite = f"{_margin_words(lines, margin)}; the suite as a whole: {OF_SUITE[lines.suite_slower]}"
     return Grid(COLUMNS, [Group([_row(line) for line in lines.lines])], notes=[((suite, ""),)], document=asdict(lines))
 
 
-def _row(line: Line) -> Row:
+def _row(line: JobComparison) -> Row:
     found = line.comparison
     cells = {
         "job": Cell(line.job),
@@ -211,7 +211,7 @@ def _row(line: Line) -> Row:
     return Row(cells)
 
 
-def _margin_words(lines: Lines, margin: float) -> str:
+def _margin_words(lines: SuiteComparison, margin: float) -> str:
     """Return `margin 2.0 %`, or that of each job where they differ."""
     of_jobs = {line.job: line.comparison.margin for line in lines.lines if line.comparison is not None}
     if len(set(of_jobs.values())) > 1:
@@ -219,7 +219,7 @@ def _margin_words(lines: Lines, margin: float) -> str:
     return f"margin {100 * next(iter(of_jobs.values()), margin):.1f} %"
 
 
-def as_junit(lines: Lines) -> str:
+def as_junit(lines: SuiteComparison) -> str:
     """A test case per job: SLOWER is a failure, INVALID an error, UNCLEAR skipped."""
     suite = ElementTree.Element("testsuite", name="cotenant compare", tests=str(len(lines.lines)))
     tags = {Verdict.SLOWER: "failure", Verdict.INVALID: "error", Verdict.UNCLEAR: "skipped"}

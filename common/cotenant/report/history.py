@@ -13,7 +13,7 @@ from cotenant.report.grid import Cell, Column, Grid, Group, Row, Value, Words, m
 from cotenant.report.numbers import ABSENT, change, rate
 from cotenant.results.columns import equal_columns
 from cotenant.results.drawn import CHECKOUT, differences
-from cotenant.results.history import FIRST_WORDS, Entry
+from cotenant.results.history import FIRST_WORDS, HistoryEntry
 from cotenant.results.launches import Work, told_apart
 from cotenant.stats.history import Trend, change_points, trend
 from cotenant.stats.launches import AcrossLaunches, across_launches
@@ -25,7 +25,7 @@ NEWEST = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class RateChange:
     """From the launch at `start` on the rate is `ratio` times what it was, with Pettitt's chance `p`.
 
     `versions` are what differs between that launch and the one before, as far as their records know.
@@ -46,7 +46,7 @@ class Update:
 
 
 @dataclass(frozen=True, slots=True)
-class Series:
+class RateSeries:
     """Launches of one job that did equal work; `label` says in what it differs from others of the job.
 
     `level` is of the launches since the last change. Without a launch that has a rate, `rates` is empty and the rest
@@ -64,7 +64,7 @@ class Series:
     rates: tuple[float, ...]
     level: AcrossLaunches | None
     trend: Trend | None
-    changes: tuple[Change, ...]
+    changes: tuple[RateChange, ...]
     updates: tuple[Update, ...]
     lost: Mapping[str, int]
     older: int
@@ -74,19 +74,19 @@ class Series:
         return len(self.rates)
 
 
-def series_of(entries: Iterable[Entry], margin: float) -> tuple[Series, ...]:
+def series_of(entries: Iterable[HistoryEntry], margin: float) -> tuple[RateSeries, ...]:
     """Return the series of all entries, by suite, job, host and device; a change is one of more than `margin`."""
-    groups: dict[tuple[str, str, str, str], list[Entry]] = defaultdict(list)
+    groups: dict[tuple[str, str, str, str], list[HistoryEntry]] = defaultdict(list)
     for entry in sorted(entries, key=lambda entry: entry.start):
         groups[entry.suite, entry.job, entry.host, entry.device].append(entry)
-    found: list[Series] = []
+    found: list[RateSeries] = []
     for _, members in sorted(groups.items(), key=lambda pair: pair[0]):
         works = _by_work(members)
         found += [_series(launches, work, told_apart(work, works), margin) for work, launches in works.items()]
     return tuple(found)
 
 
-def _by_work(entries: Sequence[Entry]) -> dict[Work, list[Entry]]:
+def _by_work(entries: Sequence[HistoryEntry]) -> dict[Work, list[HistoryEntry]]:
     """Group entries by equal work, whatever their version of torch.
 
     A launch without a rate may know little of its work: it stands with the newest work that it does not contradict. So
@@ -95,7 +95,7 @@ def _by_work(entries: Sequence[Entry]) -> dict[Work, list[Entry]]:
     later = [word for word in equal_columns() if word not in FIRST_WORDS]
     newest = {_work(entry): None for entry in reversed(entries) if entry.rate is not None}
     whole_first = sorted(newest, key=lambda work: sum(value in ("", None) for word, value in work if word in later))
-    works: dict[Work, list[Entry]] = {}
+    works: dict[Work, list[HistoryEntry]] = {}
     for entry in sorted(entries, key=lambda entry: entry.rate is None):
         work = _work(entry)
         work = next((known for known in whole_first if _agree(work, known, later)), work)
@@ -105,7 +105,7 @@ def _by_work(entries: Sequence[Entry]) -> dict[Work, list[Entry]]:
     return works
 
 
-def _work(entry: Entry) -> Work:
+def _work(entry: HistoryEntry) -> Work:
     """Return an entry's work but for its software."""
     known = entry.work | {SOFTWARE: ""}
     return tuple((word, known.get(word, column.default)) for word, column in equal_columns().items())
@@ -117,13 +117,13 @@ def _agree(work: Work, known: Work, unknown: Collection[str]) -> bool:
     return all(mine == other or (word in unknown and mine in ("", None)) for (word, mine), (_, other) in pairs)
 
 
-def _series(launches: Sequence[Entry], work: Work, label: str, margin: float) -> Series:
+def _series(launches: Sequence[HistoryEntry], work: Work, label: str, margin: float) -> RateSeries:
     measured = [(one, one.rate) for one in launches if one.rate is not None]
     kept, rates = [one for one, _ in measured[-NEWEST:]], tuple(rate for _, rate in measured[-NEWEST:])
     points = change_points(rates, margin)
     since = points[-1].index if points else 0
     last = launches[-1]
-    return Series(
+    return RateSeries(
         suite=last.suite,
         job=last.job,
         label=label,
@@ -136,7 +136,7 @@ def _series(launches: Sequence[Entry], work: Work, label: str, margin: float) ->
         level=across_launches(rates[since:]) if rates else None,
         trend=trend([one.start.timestamp() for one in kept], rates),
         changes=tuple(
-            Change(kept[one.index].start, one.ratio, one.p, _versions(kept[one.index - 1], kept[one.index]))
+            RateChange(kept[one.index].start, one.ratio, one.p, _versions(kept[one.index - 1], kept[one.index]))
             for one in points
         ),
         updates=tuple(
@@ -149,7 +149,7 @@ def _series(launches: Sequence[Entry], work: Work, label: str, margin: float) ->
     )
 
 
-def _versions(before: Entry, after: Entry, beside: str = "") -> tuple[str, ...]:
+def _versions(before: HistoryEntry, after: HistoryEntry, beside: str = "") -> tuple[str, ...]:
     known = {name: version for name, version in before.setting.items() if name != beside}
     return tuple(differences(known, after.setting))
 
@@ -186,7 +186,7 @@ LEGEND = (
 )
 
 
-def history_grid(found: Sequence[Series]) -> Grid:
+def history_grid(found: Sequence[RateSeries]) -> Grid:
     """Return a row per series, grouped by suite, host and device; changes and launches without a rate stand below."""
     groups = []
     for place in dict.fromkeys((series.suite, series.host, series.device) for series in found):
@@ -200,7 +200,7 @@ def history_grid(found: Sequence[Series]) -> Grid:
     return Grid(COLUMNS, groups, notes=[((LEGEND, "dim"),)] if found else [], fields=FIELDS, document=document)
 
 
-def _row(series: Series) -> Row:
+def _row(series: RateSeries) -> Row:
     level, lost = series.level, lost_words(series)
     first, last = (series.starts[0], series.starts[-1]) if series.starts else (None, None)
     changes = "; ".join(f"{_day(one.start)} {change(one.ratio)} %" for one in series.changes)
@@ -232,7 +232,7 @@ def _trend_values(found: Trend | None) -> dict[str, Value]:
     return {"trend_ratio": found.ratio, "trend_low": low, "trend_high": high, "trend_p": found.p}
 
 
-def _name(series: Series) -> str:
+def _name(series: RateSeries) -> str:
     """Return the job's name, with what sets this series apart from others of the job."""
     return f"{series.job} ({series.label})" if series.label else series.job
 
@@ -262,7 +262,7 @@ def _day(start: datetime | None) -> str:
     return ABSENT if start is None else f"{start:%Y-%m-%d}"
 
 
-def _below(series: Series) -> Iterator[Words]:
+def _below(series: RateSeries) -> Iterator[Words]:
     name = f"{_name(series)}: "
     for one in series.changes:
         style = "bold red" if one.ratio < 1 else "green"
@@ -280,6 +280,6 @@ def _below(series: Series) -> Iterator[Words]:
         yield ((f"{name}{series.older} launches before the newest {series.n} are left out", "dim"),)
 
 
-def lost_words(series: Series) -> str:
+def lost_words(series: RateSeries) -> str:
     """Return `3 failed, 1 INVALID`."""
     return ", ".join(f"{count} {outcome}" for outcome, count in sorted(series.lost.items()))

@@ -17,7 +17,7 @@ from cotenant.stats.launches import AcrossLaunches, across_launches
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class InterferenceLine:
     """One job's node, or one tenant of it. What is None was not measured, or does not count.
 
     Rates are items per second: `alone` in the slice, `sliced` together in slices, `unsliced` together without;
@@ -54,7 +54,7 @@ class Block:
 
     suite: str
     host: str
-    lines: tuple[Line, ...]
+    lines: tuple[InterferenceLine, ...]
     jobs: int
     kept: Mean
     unsliced_kept: Mean
@@ -97,7 +97,7 @@ def _named(places: set[tuple[str, str]]) -> str:
     return ", ".join(sorted(f"{suite or 'a suite'} on {host or 'an unnamed host'}" for suite, host in places))
 
 
-def _block(suite: str, host: str, lines: tuple[Line, ...]) -> Block:
+def _block(suite: str, host: str, lines: tuple[InterferenceLine, ...]) -> Block:
     nodes = [line for line in lines if line.tenant is None]
     means = []
     for name in ("kept", "unsliced_kept", "worth"):
@@ -106,7 +106,7 @@ def _block(suite: str, host: str, lines: tuple[Line, ...]) -> Block:
     return Block(suite, host, lines, len(nodes), *means)
 
 
-def _lines(jobs: Sequence[Job], solos: Sequence[RecordRow]) -> Iterator[Line]:
+def _lines(jobs: Sequence[Job], solos: Sequence[RecordRow]) -> Iterator[InterferenceLine]:
     """Yield the lines of the jobs of one name: with and without slices, paired where their work is equal."""
     without = [job for job in jobs if job.isolation == NO_SLICES]
     pairs: list[tuple[Job | None, Job | None, list[str]]] = []
@@ -134,7 +134,7 @@ def _partner(job: Job, without: Sequence[Job]) -> tuple[Job | None, list[str]]:
 
 def _of_pair(
     with_: Job | None, without: Job | None, solos: Sequence[RecordRow], notes: Sequence[str], one_of: int
-) -> Iterator[Line]:
+) -> Iterator[InterferenceLine]:
     jobs = [job for job in (with_, without) if job is not None]
     members = [row for job in jobs for row in rows_of(job.members)]
     lone, reason = alone([row for row in solos if sliced(row["isolation"])], members)
@@ -150,7 +150,7 @@ def _of_pair(
     for who in (None, *sorted({who for side in sides for who in side.tenants}, key=natural)):
         rates = [side.node if who is None else side.tenants.get(who, {}) for side in sides]
         under, over, over_loose, unsliced_under = rates
-        yield Line(
+        yield InterferenceLine(
             job=jobs[0].label if one_of > 1 else jobs[0].name,
             tenant=who,
             unit=jobs[0].unit or jobs[-1].unit,
@@ -228,7 +228,7 @@ def interference_grid(summary: Summary) -> Grid:
     return Grid(columns, groups, notes=[((LEGEND, "dim"),)], fields=FIELDS, document=document)
 
 
-def _row(line: Line, named: dict[str, Cell]) -> Row:
+def _row(line: InterferenceLine, named: dict[str, Cell]) -> Row:
     cells = named | {
         "job": Cell(line.job if line.tenant is None else "", {"job": line.job}),
         "tenant": Cell("all" if line.tenant is None else line.tenant, {"tenant": line.tenant}),

@@ -20,7 +20,7 @@ from cotenant.report.ceilings import FLOP, Compute, ceilings, compute
 from cotenant.report.mlbench import NOT_IN_PG
 from cotenant.report.said import ABORTED, SEVERITIES, Loss, Said, losses, said
 from cotenant.results.identity import natural
-from cotenant.results.launches import Launch, Work, launches_in, rates_of, told_apart, why_left_out
+from cotenant.results.launches import LaunchRecords, Work, launches_in, rates_of, told_apart, why_left_out
 from cotenant.results.newest import newest_in
 from cotenant.results.table import AT, Rows, Table
 from cotenant.results.targets import Target
@@ -81,7 +81,7 @@ class Job:
     findings: Mapping[str, int]
     gpus: tuple[str, ...]
     work: Work | None
-    rates: tuple[Launch, ...]
+    rates: tuple[LaunchRecords, ...]
     members: Rows
     interference: Interference | None = None
     compute: Compute | None = None
@@ -106,7 +106,7 @@ def summarise(records: Rows) -> Summary:
     """Return the lines of all jobs, in the order of their first record; the newest record of each tenant counts."""
     newest, notes = newest_in(records.numbered)
     table = records.table
-    by_host: dict[tuple[str, str], list[Launch]] = defaultdict(list)
+    by_host: dict[tuple[str, str], list[LaunchRecords]] = defaultdict(list)
     for launch in launches_in(newest):
         by_host[launch.suite, launch.host].append(launch)
     jobs: list[Job] = []
@@ -165,14 +165,14 @@ def per_tenant(job: Job) -> dict[int, float]:
     return {one.run_id: one.rate / len(one.rates) for one in job.rates if one.rate is not None}
 
 
-def _jobs(table: Table, launches: Sequence[Launch]) -> list[Job]:
-    by_name: dict[str, list[Launch]] = defaultdict(list)
+def _jobs(table: Table, launches: Sequence[LaunchRecords]) -> list[Job]:
+    by_name: dict[str, list[LaunchRecords]] = defaultdict(list)
     for one in launches:
         by_name[one.job].append(one)
     lines: list[tuple[str, Job]] = []
     for name, of_job in by_name.items():
         works = list(dict.fromkeys(one.work for one in of_job if one.rate is not None))
-        by_isolation: dict[str, list[Launch]] = defaultdict(list)
+        by_isolation: dict[str, list[LaunchRecords]] = defaultdict(list)
         for one in of_job:
             by_isolation[one.isolation].append(one)
         for isolation, of_isolation in by_isolation.items():
@@ -204,7 +204,7 @@ def _with_compute(jobs: Sequence[Job]) -> list[Job]:
     return [replace(job, compute=compute(job.members, most.clear() if job.unit == FLOP else most)) for job in jobs]
 
 
-def _job(table: Table, label: str, work: Work | None, launches: Sequence[Launch]) -> Job:
+def _job(table: Table, label: str, work: Work | None, launches: Sequence[LaunchRecords]) -> Job:
     counted = sorted((one for one in launches if one.rate is not None), key=lambda one: one.run_id)
     tenants, members = _by_tenant(counted)
     overlaps = [one.overlap for one in counted if one.overlap is not None]
@@ -231,7 +231,7 @@ def _job(table: Table, label: str, work: Work | None, launches: Sequence[Launch]
     )
 
 
-def _by_tenant(launches: Sequence[Launch]) -> tuple[dict[str, tuple[list[float], list[int]]], list[int]]:
+def _by_tenant(launches: Sequence[LaunchRecords]) -> tuple[dict[str, tuple[list[float], list[int]]], list[int]]:
     """Return each tenant's rates and rows, and the rows of all, launch by launch in the order of the tenants."""
     found: dict[str, tuple[list[float], list[int]]] = defaultdict(lambda: ([], []))
     members: list[int] = []
@@ -255,12 +255,12 @@ def _estimate(table: Table, rates: Sequence[float], at: Sequence[int]) -> Estima
     return estimate(rates, table.frame.row(at[0], named=True) if len(at) == 1 else None)
 
 
-def _findings(launches: Sequence[Launch]) -> Counter[str]:
+def _findings(launches: Sequence[LaunchRecords]) -> Counter[str]:
     errors, warnings, whole = (sum(counts) for counts in zip(*(one.findings for one in launches), strict=True))
     return +Counter(dict(zip(SEVERITIES, (errors, warnings, whole - errors - warnings), strict=True)))
 
 
-def _evenness(launches: Sequence[Launch]) -> Evenness | None:
+def _evenness(launches: Sequence[LaunchRecords]) -> Evenness | None:
     """None where a launch has a single tenant: it shared with nobody."""
     shared = [one for one in launches if len(one.rates) > 1]
     if not shared:
@@ -275,7 +275,7 @@ def _evenness(launches: Sequence[Launch]) -> Evenness | None:
     )
 
 
-def _verdict(launches: Sequence[Launch], counted: Sequence[Launch]) -> str:
+def _verdict(launches: Sequence[LaunchRecords], counted: Sequence[LaunchRecords]) -> str:
     """PASSED, how many launches of how many did, or what happened instead where none did."""
     if len(counted) == len(launches):
         return PASSED

@@ -51,7 +51,7 @@ def count(value: pl.Expr) -> pl.Expr:
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class RecordColumn:
     """One column: `kind` is str, int, float or bool."""
 
     name: str
@@ -76,20 +76,20 @@ class Column:
     """What comparisons call it, where that is not its name."""
 
 
-def text(name: str, meaning: str, at: str = "", **more: Any) -> Column:
-    return Column(name, str, meaning, at, default="", **more)
+def text(name: str, meaning: str, at: str = "", **more: Any) -> RecordColumn:
+    return RecordColumn(name, str, meaning, at, default="", **more)
 
 
-def whole(name: str, meaning: str, at: str = "", **more: Any) -> Column:
-    return Column(name, int, meaning, at, **more)
+def whole(name: str, meaning: str, at: str = "", **more: Any) -> RecordColumn:
+    return RecordColumn(name, int, meaning, at, **more)
 
 
-def number(name: str, meaning: str, at: str = "", check: Check = positive, **more: Any) -> Column:
-    return Column(name, float, meaning, at, check=check, **more)
+def number(name: str, meaning: str, at: str = "", check: Check = positive, **more: Any) -> RecordColumn:
+    return RecordColumn(name, float, meaning, at, check=check, **more)
 
 
-def flag(name: str, meaning: str, default: bool | None = None, **more: Any) -> Column:
-    return Column(name, bool, meaning, default=default, **more)
+def flag(name: str, meaning: str, default: bool | None = None, **more: Any) -> RecordColumn:
+    return RecordColumn(name, bool, meaning, default=default, **more)
 
 
 def _group(record: Decoded) -> str:
@@ -144,7 +144,7 @@ def _input(record: Decoded) -> str:
     return "files" if record.at("data") else "resident" if "data" in record.fields else ""
 
 
-COLUMNS: tuple[Column, ...] = (
+COLUMNS: tuple[RecordColumn, ...] = (
     text("schema", f"`{ROWS}`", of=lambda record: ROWS),
     text("suite", "the suite's name"),
     text("name", "the job's", needed=True),
@@ -265,7 +265,7 @@ COLUMNS: tuple[Column, ...] = (
 )
 
 _OF_RECORD = ("suite", "name", "run_id", "vcd", "tenant", "solo", "hostname", "start_time")
-OBSERVATION_COLUMNS: tuple[Column, ...] = (
+OBSERVATION_COLUMNS: tuple[RecordColumn, ...] = (
     text("schema", f"`{OBSERVATIONS}`"),
     *(column for column in COLUMNS if column.name in _OF_RECORD),
     whole("observation", "number of the observation in its launch, from 0"),
@@ -288,17 +288,17 @@ TENANT = pl.coalesce(pl.col("tenant").cast(pl.String), "vcd")
 """How a tenant is called: by its number, in the original's records by its device."""
 
 
-def schema(columns: Iterable[Column] | None = None) -> pl.Schema:
+def schema(columns: Iterable[RecordColumn] | None = None) -> pl.Schema:
     """Return the types of these columns, or of the table's."""
     return pl.Schema({column.name: KINDS[column.kind][0] for column in columns or COLUMNS})
 
 
-def equal_columns() -> dict[str, Column]:
+def equal_columns() -> dict[str, RecordColumn]:
     """Return what has to be equal where rates are compared, by the word for it."""
     return {column.word or column.name: column for column in COLUMNS if column.equal}
 
 
-def values_of(record: Decoded, columns: tuple[Column, ...]) -> list[Any]:
+def values_of(record: Decoded, columns: tuple[RecordColumn, ...]) -> list[Any]:
     """Return a record's values of these columns, each of its kind, not yet checked."""
     return [take(record) for take in _takers(columns)]
 
@@ -321,11 +321,11 @@ def _numbers(observed: Observed) -> Iterator[float | None]:
 
 
 @functools.cache
-def _takers(columns: tuple[Column, ...]) -> list[Callable[[Decoded], Any]]:
+def _takers(columns: tuple[RecordColumn, ...]) -> list[Callable[[Decoded], Any]]:
     return [_taker(column) for column in columns]
 
 
-def _taker(column: Column) -> Callable[[Decoded], Any]:
+def _taker(column: RecordColumn) -> Callable[[Decoded], Any]:
     of_kind = KINDS[column.kind][1]
     if (of := column.of) is not None:
         return lambda record: of_kind(of(record))

@@ -20,7 +20,7 @@ from cotenant.errors import CotenantError
 from cotenant.results.columns import equal_columns
 from cotenant.results.decoded import mapping_of
 from cotenant.results.drawn import setting_of
-from cotenant.results.launches import Launch, launches_in
+from cotenant.results.launches import LaunchRecords, launches_in
 from cotenant.results.newest import launch_key, newest_of_tenants, with_lone, without_copies
 from cotenant.results.read import again
 from cotenant.results.record import portable
@@ -36,7 +36,7 @@ DEVICE = "device"
 Identity = tuple[str, str, str, int, datetime]
 
 
-class Entry(msgspec.Struct, frozen=True, kw_only=True):
+class HistoryEntry(msgspec.Struct, frozen=True, kw_only=True):
     """A line of the history: what a launch was, what it gave, and what it ran on.
 
     `rate` is of the node, in `unit` per second; of a launch without one `outcome` says why. `device` is what it ran on
@@ -76,7 +76,7 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
         return (self.host, self.suite, self.job, self.run_id, self.start.astimezone(UTC))
 
 
-_DECODER = msgspec.json.Decoder(Entry)
+_DECODER = msgspec.json.Decoder(HistoryEntry)
 _BEGAN = pl.when("ours").then("start_time").otherwise(pl.lit(""))
 """The original's tenants have each a start of their own."""
 
@@ -89,7 +89,7 @@ class Unkept:
     reason: str
 
 
-def entries_of(table: Table) -> tuple[list[Entry], list[Unkept]]:
+def entries_of(table: Table) -> tuple[list[HistoryEntry], list[Unkept]]:
     """Return an entry per launch, in the order of their starts, and the launches that cannot be kept.
 
     A launch that runs, or whose runner died, has fewer records than tenants: the first line of a launch is its only
@@ -103,11 +103,13 @@ def entries_of(table: Table) -> tuple[list[Entry], list[Unkept]]:
     firsts = again(Rows(table, [launch.at[0] for launch in launches]))
     settings = {(row["path"], row["in_file"]): setting_of(mapping_of(record.at("machine"))) for row, record in firsts}
     made = [_entry(launch, table.frame, settings) for launch in launches]
-    entries = sorted((entry for entry in made if isinstance(entry, Entry)), key=lambda entry: entry.start)
+    entries = sorted((entry for entry in made if isinstance(entry, HistoryEntry)), key=lambda entry: entry.start)
     return entries, [*(entry for entry in made if isinstance(entry, Unkept)), *(Unkept(*copy) for copy in copies)]
 
 
-def _entry(launch: Launch, frame: pl.DataFrame, settings: dict[tuple[str, int], dict[str, str]]) -> Entry | Unkept:
+def _entry(
+    launch: LaunchRecords, frame: pl.DataFrame, settings: dict[tuple[str, int], dict[str, str]]
+) -> HistoryEntry | Unkept:
     name = f"{launch.job}, repetition {launch.run_id}"
     first, work = frame.row(launch.at[0], named=True), dict(launch.work)
     start, outcome = _start(frame["start_time"].gather(launch.at).to_list()), _outcome(launch)
@@ -121,7 +123,7 @@ def _entry(launch: Launch, frame: pl.DataFrame, settings: dict[tuple[str, int], 
         # As it will be read: a launch is known again by what stands in the history.
         return entry_of(
             line_of(
-                Entry(
+                HistoryEntry(
                     suite=launch.suite,
                     job=launch.job,
                     run_id=launch.run_id,
@@ -150,7 +152,7 @@ def _start(texts: Sequence[str]) -> datetime | None:
     return min(time if time.tzinfo else time.replace(tzinfo=UTC) for time in times)
 
 
-def _outcome(launch: Launch) -> str | None:
+def _outcome(launch: LaunchRecords) -> str | None:
     """Return what became of a launch; None where it has neither a rate nor a failure."""
     if launch.outcomes:
         # An aborted tenant ended by another's fault, which says more.
@@ -160,7 +162,7 @@ def _outcome(launch: Launch) -> str | None:
     return COMPLETED if launch.rate is not None else None
 
 
-def line_of(entry: Entry) -> bytes:
+def line_of(entry: HistoryEntry) -> bytes:
     """Return the entry's line, without its end. Raises ValueError or OverflowError for what no line can hold."""
     line: dict[str, Any] = msgspec.to_builtins(entry)
     line["work"] = {
@@ -171,7 +173,7 @@ def line_of(entry: Entry) -> bytes:
     return msgspec.json.encode(portable(line))
 
 
-def entry_of(line: bytes) -> Entry:
+def entry_of(line: bytes) -> HistoryEntry:
     """Return the entry of a line. Raises ValueError that says what is wrong with it."""
     try:
         return _DECODER.decode(line)
@@ -193,7 +195,7 @@ class Damage:
 class History:
     """Every launch once, in the order of the file, and what of the file could not be read."""
 
-    entries: list[Entry] = field(default_factory=list)
+    entries: list[HistoryEntry] = field(default_factory=list)
     damaged: list[Damage] = field(default_factory=list)
 
 
@@ -203,7 +205,7 @@ def read_history(path: Path) -> History:
         return _read(file)
 
 
-def add_to_history(path: Path, entries: Sequence[Entry]) -> tuple[int, History]:
+def add_to_history(path: Path, entries: Sequence[HistoryEntry]) -> tuple[int, History]:
     """Append the entries the history does not hold yet; return how many, and the history before.
 
     The file is made where there is none. Lines are written whole, under a lock, and synced; where they cannot be, as on

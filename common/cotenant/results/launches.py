@@ -27,7 +27,7 @@ Work = tuple[tuple[str, Any], ...]
 Flaw = tuple[str | None, list[str], bool]
 
 
-class Launch(msgspec.Struct, frozen=True):
+class LaunchRecords(msgspec.Struct, frozen=True):
     """The records of one launch of a job on a host: `tenants` and their `rates`, and `at`, the rows they are.
 
     `rate` is the items per second of all tenants together; `flaw` is the reason why there is none. A `solo` launch is
@@ -56,18 +56,18 @@ class Launch(msgspec.Struct, frozen=True):
     findings: tuple[int, ...] = (0, 0, 0)
 
 
-def rates_of(launches: Iterable[Launch]) -> list[float]:
+def rates_of(launches: Iterable[LaunchRecords]) -> list[float]:
     """Return the rates of the launches that have one."""
     return [launch.rate for launch in launches if launch.rate is not None]
 
 
-def launches_of(frame: pl.DataFrame) -> tuple[dict[str, list[Launch]], list[str]]:
+def launches_of(frame: pl.DataFrame) -> tuple[dict[str, list[LaunchRecords]], list[str]]:
     """Return the launches with a rate, per job in the order of first sight; and sentences on those that have none.
 
     One with a failed, invalid or missing tenant has none. Solo launches are left out: a tenant alone is not the node.
     """
     newest, left_out = newest_in(frame.filter(~pl.col("solo")))
-    of: dict[str, list[Launch]] = {}
+    of: dict[str, list[LaunchRecords]] = {}
     for launch in launches_in(newest):
         of_job = of.setdefault(launch.job, [])
         if launch.rate is None:
@@ -77,7 +77,7 @@ def launches_of(frame: pl.DataFrame) -> tuple[dict[str, list[Launch]], list[str]
     return of, left_out
 
 
-def why_left_out(launch: Launch) -> str:
+def why_left_out(launch: LaunchRecords) -> str:
     """Return the sentence on a launch without a rate."""
     return f"{launch.job}{' alone' if launch.solo else ''}, repetition {launch.run_id}: {launch.flaw}"
 
@@ -123,7 +123,7 @@ def _shown(word: str, value: Any) -> str:
     return "unknown" if value in ("", None) else str(value)[: HASH_SHOWN if word == "benchmark" else None]
 
 
-def launches_in(frame: pl.DataFrame, *apart: str) -> list[Launch]:
+def launches_in(frame: pl.DataFrame, *apart: str) -> list[LaunchRecords]:
     """Return the launches of the newest rows, numbered `at`, in the order of their first rows.
 
     `apart` are columns that keep launches apart beside those of `launch_key`.
@@ -161,7 +161,7 @@ def _launches(
     key: Sequence[str],
     flawed: Mapping[tuple[Any, ...], Flaw],
     mixed: Mapping[tuple[Any, ...], str],
-) -> Iterator[Launch]:
+) -> Iterator[LaunchRecords]:
     # Of lists in a table one flat list is taken: a million small ones from polars take longer than all the rest.
     lists = ("label", "rate_items_s", AT)
     tenants, rates, at = (found[name].explode().to_list() for name in lists)
@@ -180,7 +180,7 @@ def _launches(
         if flaw is None and row["tenants"] is not None and row["tenants"] != row["members"]:
             flaw = f"{row['members']} of {row['tenants']} tenants have a record."
         work = tuple(zip(words, (values[index] for index in columns), strict=True))
-        yield Launch(
+        yield LaunchRecords(
             suite=row["suite"],
             host=row["hostname"],
             job=row["job"],

@@ -121,7 +121,7 @@ def page_text() -> str:
     return "\n".join(parts)
 
 
-def _columns(found: Iterable[columns.Column]) -> str:
+def _columns(found: Iterable[columns.RecordColumn]) -> str:
     return _table("column", ((column.name, column.kind.__name__, column.meaning) for column in found))
 
 
