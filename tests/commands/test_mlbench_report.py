@@ -99,7 +99,7 @@ def test_failures_are_listed_with_their_reasons(reports: Path, capsys: Capture) 
     write_record(reports, lost, NOON)
     said = run(capsys, "--reports", reports)[1]
     assert "1 of 21 records failed (4.8 %); at most 1 % may: NO" in said
-    assert "  vae R7 D0: out_of_memory: It needed more." in said
+    assert "vae    7       0  out_of_memory: It needed more." in said
     assert "BF 0 " in said
 
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import csv
-import io
 import math
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,18 +14,15 @@ from cotenant.commands.flags import Parser, expected_jobs
 from cotenant.commands.output import warn
 from cotenant.errors import EXIT_PASSED, CotenantError
 from cotenant.report import mlbench
-from cotenant.report import mlbench_text as text
+from cotenant.report.grid import Grid
 from cotenant.report.matrix import COLUMNS, matrix
-from cotenant.report.mlbench_html import Page, mlbench_html
-from cotenant.report.renderers import may_leave
+from cotenant.report.mlbench_views import Report, classic_grid, report_grids, report_page, results_grid
+from cotenant.report.renderers import as_csv, show
 from cotenant.results.decoded import skipped_sentences
 from cotenant.results.newest import newest_in, newest_work
 from cotenant.results.read import read_records
 from cotenant.results.store import write_named
 from cotenant.results.targets import Target, targets_named
-from cotenant.text import printable
-
-WIDTH = 160
 
 
 def main(argv: Sequence[str]) -> int:
@@ -60,13 +55,13 @@ def main(argv: Sequence[str]) -> int:
     left_out = [*twice, *older, *mlbench.beside_devices(counted)]
     _say(left_out)
     jobs = None if given.jobs is None else list(expected_jobs(given.jobs, targets, "mlbench-report"))
-    page = _page(given, newest, counted, targets, jobs, [*notes, *left_out])
+    report = _report(given, newest, counted, targets, jobs, [*notes, *left_out])
     if given.html is not None:
-        write_named(given.html, mlbench_html(page).encode(errors="replace"), "--html names another file.")
+        write_named(given.html, report_page(report).encode(errors="replace"), "--html names another file.")
     if given.csv is not None:
-        write_named(given.csv, _csv(page).encode(errors="replace"), "--csv names another file.")
-    with may_leave():
-        _print(page, counted, targets, given.classic)
+        table = as_csv(results_grid(report.results))
+        write_named(given.csv, table.encode(errors="replace"), "--csv names another file.")
+    show(report_grids(report))
     return EXIT_PASSED
 
 
@@ -86,14 +81,14 @@ def _of_suite(frame: pl.DataFrame, name: str | None) -> pl.DataFrame:
     return chosen
 
 
-def _page(
+def _report(
     given: argparse.Namespace,
     newest: pl.DataFrame,
     counted: pl.DataFrame,
     targets: dict[str, Target],
     jobs: list[str] | None,
     notes: list[str],
-) -> Page:
+) -> Report:
     lines = mlbench.results(counted, targets, jobs)
     if not lines:
         raise CotenantError("None of the expected jobs has a target.", "--gpu-model names a file that has them.")
@@ -104,61 +99,23 @@ def _page(
     hosts, gpus = (sorted(filter(None, newest[name].unique())) for name in ("hostname", "gpu"))
     where = ", ".join(hosts) or "an unnamed host"
     subtitle = f"{newest.height} records, {newest['run_id'].n_unique()} repetitions, on {where}: {', '.join(gpus)}"
-    return Page(
+    score = mlbench.score(lines, passed)
+    return Report(
         title=given.title or f"{given.name or newest['suite'][0] or 'suite'} against {given.gpu_model}",
         subtitle=subtitle.removesuffix(": "),
         results=lines,
         failed=failed,
         total=newest.height,
-        score=mlbench.score(lines, passed),
+        score=score,
         price=given.price,
         devices=devices,
         matrix=of_devices,
         skipped=notes,
+        older=_older(counted, {line.job: targets[line.job] for line in lines}, score) if given.classic else None,
     )
 
 
-def _print(page: Page, counted: pl.DataFrame, targets: dict[str, Target], classic: bool) -> None:
-    from rich.console import Console
-
-    from cotenant.report.whole import print_whole
-
-    console = Console()
-    if not console.is_terminal:
-        console = Console(width=WIDTH)
-
-    def say(*lines: str) -> None:
-        console.print(*lines, sep="\n", emoji=False, markup=False, highlight=False)
-
-    say(*map(printable, (page.title, page.subtitle)), "")
-    if classic:
-        expected = {line.job: targets[line.job] for line in page.results}
-        lines, short = mlbench.classic(counted, expected)
-        print_whole(text.classic_table(lines), console)
-        complete = not page.score.missing and not short and page.score.failures_pass
-        for line in text.classic_lines(mlbench.classic_total(lines, complete), short):
-            say(line)
-    else:
-        print_whole(text.results_table(page.results), console)
-    sections = (
-        ("Failures", text.failure_lines(page.failed, page.total, page.score.failures_pass)),
-        ("Score", text.score_lines(page.score, page.price)),
-    )
-    for title, section in sections:
-        say("", title, *section)
-    if page.matrix:
-        console.print("")
-        for table in text.matrix_tables(page.devices, page.matrix, console.width):
-            print_whole(table, console)
-
-
-def _csv(page: Page) -> str:
-    table = io.StringIO()
-    writer = csv.writer(table, lineterminator="\n")
-    writer.writerow(text.RESULT_COLUMNS)
-    for line in page.results:
-        spread = None if line.spread is None else 100 * line.spread
-        numbers = [line.mean, line.perf, int(line.perf_pass), spread, int(line.spread_pass)]
-        target = [line.target.rate, line.target.least_share, 100 * line.target.most_spread]
-        writer.writerow([line.job, line.n, *target, *("" if one is None else one for one in numbers)])
-    return table.getvalue()
+def _older(counted: pl.DataFrame, expected: dict[str, Target], score: mlbench.Score) -> Grid:
+    lines, short = mlbench.classic(counted, expected)
+    complete = not score.missing and not short and score.failures_pass
+    return classic_grid(lines, mlbench.classic_total(lines, complete), short)

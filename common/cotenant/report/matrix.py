@@ -47,7 +47,9 @@ def matrix(records: pl.DataFrame) -> tuple[list[str], list[MatrixRow]]:
     return devices, [MatrixRow(job, of_job) for job, of_job in jobs.items()]
 
 
-def matrix_grid(devices: Sequence[str], names: Sequence[str], rows: Sequence[MatrixRow], title: str = "") -> Grid:
+def matrix_grid(
+    devices: Sequence[str], names: Sequence[str], rows: Sequence[MatrixRow], title: str = "", facts: str = ""
+) -> Grid:
     """Return a row per job, a column per device by its name: mean, and lowest .. highest, in % of the best device."""
     columns = [Column("job", "job", left=True)]
     columns += [Column(f"D{device}", name, split="may") for device, name in zip(devices, names, strict=True)]
@@ -55,7 +57,7 @@ def matrix_grid(devices: Sequence[str], names: Sequence[str], rows: Sequence[Mat
         Row({"job": word(row.job)} | {f"D{device}": _cell(row.shares.get(device)) for device in devices})
         for row in rows
     ]
-    return Grid(columns, [Group(shown)], title)
+    return Grid(columns, [Group(shown, title, facts)])
 
 
 def _cell(shares: Shares | None) -> Cell:

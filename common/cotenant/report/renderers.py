@@ -9,6 +9,7 @@ import contextlib
 import csv
 import io
 import json
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import Any
@@ -23,6 +24,7 @@ from cotenant.text import printable
 GAP = 2
 SHORT_NAME = 8
 """Where a row's longest name leaves no room for its numbers, one longer than this stands on a line of its own."""
+_SPACES = re.compile("( +)")
 WIDTH_OF_FILES = 200
 """Columns of a table that goes to no terminal."""
 
@@ -91,14 +93,12 @@ def _heading(group: Group, width: int) -> Iterator[Text]:
 
 
 def _line(words: Words) -> Text:
-    """Return a line. The spaces around its parts stay."""
-    return Text.assemble(*((_stripped(text), style) for text, style in words))
+    """Return a line. Its spaces are the view's own, and stay."""
+    return Text.assemble(*(("".join(map(_word, _SPACES.split(text))), style) for text, style in words))
 
 
-def _stripped(text: str) -> str:
-    bare = text.strip(" ")
-    start = len(text) - len(text.lstrip(" "))
-    return " " * start + printable(bare) + " " * (len(text) - start - len(bare))
+def _word(text: str) -> str:
+    return printable(text) if text.strip(" ") else text
 
 
 def _text(cell: Cell) -> str:
@@ -108,6 +108,8 @@ def _text(cell: Cell) -> str:
 def _tables(columns: Sequence[Column], rows: Sequence[Row], width: int) -> list[_Table]:
     """Return the tables of these columns that fit a width, as far as columns give way: see `Column`."""
     columns = present(columns, rows)
+    if not columns or not rows:
+        return []
     ways = [
         _Table(columns, [], rows),
         _Table([one for one in columns if one.narrow != "drop"], [], rows),

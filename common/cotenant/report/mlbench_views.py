@@ -1,0 +1,166 @@
+"""The original suite's report as grids, and as one page: its four sections, every absent number as a dash."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from cotenant.report.grid import Cell, Column, Grid, Group, Row, Words, number, word
+from cotenant.report.matrix import MatrixRow, matrix_grid
+from cotenant.report.mlbench import CLASSIC_QUANTILE, CLASSIC_SPREAD, Classic, ClassicTotal, Failure, Result, Score
+from cotenant.report.numbers import ABSENT, percent, plain
+from cotenant.report.page_cards import Card
+
+RESULT_FIELDS = ("job", "n", "target", "perf_tgt", "sd%_tgt", "mean", "perf", "perf_pass", "sd%", "sd%_pass")
+DEVICES = ("Relative device performance", "mean (min .. max), % of each job's best device")
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """Everything that the report holds; `older` is the older table that stands in place of the results, if any."""
+
+    title: str
+    subtitle: str
+    results: Sequence[Result]
+    failed: Sequence[Failure]
+    total: int
+    score: Score
+    price: float | None
+    devices: Sequence[str]
+    matrix: Sequence[MatrixRow]
+    skipped: Sequence[str]
+    older: Grid | None = None
+
+
+def report_grids(report: Report) -> Iterator[Grid]:
+    """Yield the report's sections."""
+    yield Grid((), (), report.title, [((report.subtitle, ""),), (("", ""),)])
+    yield report.older or results_grid(report.results)
+    yield failures_grid(report)
+    yield Grid((), [Group((), "Score", notes=[((line, ""),) for line in _score_lines(report.score, report.price)])])
+    if report.matrix:
+        yield _devices_grid(report)
+
+
+def results_grid(results: Sequence[Result]) -> Grid:
+    """Return a row per job against its target."""
+    columns = [Column(name, name, left=name == "job") for name in RESULT_FIELDS]
+    return Grid(columns, [Group([_result_row(result) for result in results], "Results")], fields=RESULT_FIELDS)
+
+
+def _result_row(result: Result) -> Row:
+    target, spread = result.target, result.spread
+    cells = {
+        "job": word(result.job, "job"),
+        "n": Cell(str(result.n), {"n": result.n}),
+        "target": number(target.rate, plain, "target"),
+        "perf_tgt": number(target.least_share, "{:.2f}".format, "perf_tgt"),
+        "sd%_tgt": Cell(percent(target.most_spread), {"sd%_tgt": 100 * target.most_spread}),
+        "mean": number(result.mean, plain, "mean"),
+        "perf": number(result.perf, "{:.4f}".format, "perf"),
+        "perf_pass": _verdict(result.perf_pass, "perf_pass"),
+        "sd%": Cell(ABSENT if spread is None else percent(spread), {"sd%": None if spread is None else 100 * spread}),
+        "sd%_pass": _verdict(result.spread_pass, "sd%_pass"),
+    }
+    return Row(cells)
+
+
+def _verdict(passed: bool, name: str) -> Cell:
+    return Cell(verdict(passed), {name: int(passed)}, "green" if passed else "bold red")
+
+
+def classic_grid(rows: Sequence[Classic], total: ClassicTotal | None, short: Sequence[str]) -> Grid:
+    """Return the older table with its last lines. Performance is the mean of result / target - 1."""
+    names = ("job", "target", "result", "sd", "sd%", "diff")
+    shown = [
+        Row(
+            {
+                "job": word(row.job),
+                "target": number(row.target, plain),
+                "result": number(row.result, plain),
+                "sd": number(row.sd, plain),
+                "sd%": number(row.spread, percent),
+                "diff": number(row.share, "{:.4f}".format),
+            }
+        )
+        for row in rows
+    ]
+    notes = [f"Fewer than 4 repetitions, so no line: {', '.join(short)}"] if short else []
+    if total is not None:
+        limit = f"(below {100 * CLASSIC_SPREAD:.0f} %: {verdict(total.quantile < CLASSIC_SPREAD)})"
+        notes += [
+            f"Bench Passes              : {total.passes}",
+            f"Deviation Quantile ({100 * CLASSIC_QUANTILE:.0f}%)  : {100 * total.quantile:+.2f} % {limit}",
+            f"Performance               : {100 * (total.performance - 1):+.2f} %",
+        ]
+    lines: list[Words] = [((note, ""),) for note in notes]
+    return Grid([Column(name, name, left=name == "job") for name in names], [Group(shown, "Results", notes=lines)])
+
+
+def failures_grid(report: Report) -> Grid:
+    """Return a row per failed record; their share of all records is the heading."""
+    columns = [
+        Column("job", "job", left=True),
+        Column("uid", "uid"),
+        Column("device", "device"),
+        Column("reason", "reason", left=True, words=True),
+    ]
+    rows = [
+        Row(
+            {
+                "job": word(failure.job),
+                "uid": word(str(failure.run_id)),
+                "device": word(failure.vcd),
+                "reason": word(failure.reason),
+            }
+        )
+        for failure in report.failed
+    ]
+    share = f"{len(rows)} of {report.total} records failed ({percent(len(rows) / report.total if report.total else 1)})"
+    limit = f"at most 1 % may: {verdict(report.score.failures_pass)}"
+    return Grid(columns, [Group(rows, "Failures", f"{share}; {limit}")])
+
+
+def _score_lines(found: Score, price: float | None) -> Iterator[str]:
+    yield f"BF {int(found.failures_pass)}   PM {found.pm:.4f}   ST {found.st:.4f}   PG {plain(found.pg)}"
+    if found.missing:
+        yield f"Score {ABSENT}: without {', '.join(found.missing)} it is none of the suite"
+        if found.present_only is not None:
+            yield f"Of the other jobs alone: {found.present_only:.4f}"
+    else:
+        yield f"Score = BF (2 PM + ST + 5 PG) = {plain(found.value)}"
+    if price is not None:
+        yield f"RPP = price / score = {plain(found.price_per_score(price))}"
+
+
+def _devices_grid(report: Report) -> Grid:
+    return matrix_grid(report.devices, [f"D{device}" for device in report.devices], report.matrix, *DEVICES)
+
+
+def verdict(passed: bool) -> str:
+    return "yes" if passed else "NO"
+
+
+def report_page(report: Report) -> str:
+    """Return the report as one HTML file, offline and printable."""
+    from cotenant.report.render_html import html, template
+
+    score = report.score
+    cards = [
+        Card("Score", plain(score.value), "BF (2 PM + ST + 5 PG)", lead=True),
+        Card("BF", str(int(score.failures_pass)), "failures pass"),
+        Card("PM", f"{score.pm:.3f}", "jobs at their target share"),
+        Card("ST", f"{score.st:.3f}", "jobs steady enough"),
+        Card("PG", plain(score.pg), "geometric mean of mean / target"),
+    ]
+    if report.price is not None:
+        cards.append(Card("RPP", plain(score.price_per_score(report.price)), f"price {report.price:,.6g} / score"))
+    grids = [results_grid(report.results), failures_grid(report), *([_devices_grid(report)] if report.matrix else [])]
+    return template("mlbench.html.j2").render(
+        title=report.title,
+        subtitle=report.subtitle,
+        cards=cards,
+        missing=[f"Without {', '.join(score.missing)} there is no score of the suite."] if score.missing else [],
+        sections=[html(grid) for grid in grids],
+        skipped=report.skipped,
+    )
