@@ -70,7 +70,7 @@ class Chosen:
             self.backend.begin_anew()
 
 
-def choose_backend(asked: str, mounts: Mounts, base: str | None, on_oom: str = "group") -> Chosen:
+def choose_backend(requested: str, mounts: Mounts, base: str | None, on_oom: str = "group") -> Chosen:
     """Return the backend that serves.
 
     `auto` takes the first of `v1`, `v2` and `systemd` that can be had whole; else one that holds memory while
@@ -80,30 +80,30 @@ def choose_backend(asked: str, mounts: Mounts, base: str | None, on_oom: str = "
     """
     if base is not None:
         checked_base(base)
-    if asked == "none":
+    if requested == "none":
         return Chosen(NoIsolation())
-    if asked == "affinity":
+    if requested == "affinity":
         return Chosen(Affinity())
     refusals: dict[str, Refusal] = {}
     partial: Backend | None = None
-    for backend in _candidates(asked, mounts, base, on_oom):
+    for backend in _candidates(requested, mounts, base, on_oom):
         refusal = backend.probe()
-        if refusal is None and asked != "auto":
+        if refusal is None and requested != "auto":
             refusal = _lack(backend)
         if refusal is None:
             return Chosen(backend)
         refusals[backend.name] = refusal
         partial = partial or (backend if refusal.partial else None)
-    if asked == "auto":
+    if requested == "auto":
         return _degraded(partial, refusals)
     remedy = _remedy(refusals)
     raise IsolationError(
-        f"Isolation {'is required' if asked == 'require' else f'by {asked} was asked for'}, but {_reasons(refusals)}.",
+        f"Isolation {'is required' if requested == 'require' else f'by {requested} was asked for'}, but {_reasons(refusals)}.",
         f"{remedy} Or let it degrade with --isolation auto." if remedy else "Let it degrade with --isolation auto.",
     )
 
 
-def _candidates(asked: str, mounts: Mounts, base: str | None, on_oom: str) -> list[Backend]:
+def _candidates(requested: str, mounts: Mounts, base: str | None, on_oom: str) -> list[Backend]:
     """Return the backends to ask, the best first."""
     systemd = Systemd(mounts, base, on_oom)
     if systemd.inside:
@@ -113,7 +113,7 @@ def _candidates(asked: str, mounts: Mounts, base: str | None, on_oom: str) -> li
         V2(mounts, base, on_oom),
         systemd,
     ]
-    return [backend for backend in every if asked in ("auto", "require", backend.name)]
+    return [backend for backend in every if requested in ("auto", "require", backend.name)]
 
 
 def _lack(backend: Backend) -> Refusal | None:

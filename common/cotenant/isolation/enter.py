@@ -3,14 +3,14 @@
 Run as `python -I -S enter.py CHANNEL RUNNER FREE|SET|CHECK PROCESSORS SHM_BYTES PROCS_FILE... -- COMMAND...`. It writes
 one line to the descriptor CHANNEL, `in` or what went wrong, and execs COMMAND, whose first word is a path, after a byte
 has come back. No thread, no race: the benchmark is inside from its first instruction, and it never runs outside.
-Exit 125: could not isolate; 126, 127: could not execute. Standard library only.
+Exit 125: could not isolate; 126, 127: could not execute. Standard library only, and little
+of it, since its start delays every tenant.
 """
 
 import ctypes
 import os
 import signal
 import sys
-from pathlib import Path
 
 NOT_ISOLATED, NOT_EXECUTABLE, NOT_FOUND = 125, 126, 127
 SHM = "/dev/shm"
@@ -111,7 +111,8 @@ def become(command: list[str], channel: int) -> int:
         signal.signal(number, signal.SIG_DFL)  # Python ignores them, and an ignored signal stays so across exec.
     os.set_inheritable(channel, False)
     # As it was given to us: in the C locale Python adds LC_CTYPE to its own (PEP 538).
-    variables = Path("/proc/self/environ").read_bytes().split(b"\0")
+    with os.fdopen(os.open("/proc/self/environ", os.O_RDONLY), "rb") as file:
+        variables = file.read().split(b"\0")
     environment = dict(variable.split(b"=", 1) for variable in variables if b"=" in variable)
     try:
         os.execve(command[0], command, environment)

@@ -205,7 +205,7 @@ class V1(CgroupBackend):
         return None if os.access(base, os.W_OK | os.X_OK) else f"{base} is not writable"
 
     def _admits_twins(self, mount: Path) -> bool:
-        """Whether a shim from anywhere may join a twin: in v2 that takes the right to write above both places."""
+        """Whether a process from anywhere may join a twin: in v2 that takes the right to write above both places."""
         return self._refusal(mount) is None and os.access(mount / "cgroup.procs", os.W_OK)
 
 
