@@ -17,7 +17,7 @@ from cotenant.isolation.backend import Backend
 from cotenant.isolation.choose import choose_backend
 from cotenant.isolation.plan import plan
 from cotenant.isolation.runs import RunName
-from cotenant.launch.tenant import Order, start_tenant
+from cotenant.launch.tenant import TenantSpec, start_tenant
 from cotenant.machine.limits import cgroup_mounts
 from cotenant.machine.topology import discover
 
@@ -32,7 +32,7 @@ class Slices:
     def __init__(self, backend: Backend, directory: Path) -> None:
         self._backend = backend
         self._slice = plan(discover(), 1).slices[0]
-        self._order = Order(self._slice, COMMAND, {}, directory / "log", directory / "tmp", directory / "socket")
+        self._spec = TenantSpec(self._slice, COMMAND, {}, directory / "log", directory / "tmp", directory / "socket")
 
     def cgroup_work(self) -> int:
         """Create, verify, count, kill and remove one slice; return how long that took."""
@@ -49,7 +49,7 @@ class Slices:
         live = self._backend.create(self._slice)
         read_back = live.verify()
         start_ns = perf_counter_ns()
-        tenant = start_tenant(self._order, live, read_back)
+        tenant = start_tenant(self._spec, live, read_back)
         tenant.channel.setblocking(True)
         assert tenant.channel.recv(4096) == b"in\n"
         tenant.channel.send(b"1")

@@ -7,62 +7,63 @@ from pathlib import Path
 import pytest
 
 from cotenant.errors import CotenantError
-from cotenant.launch import cache
-from cotenant.launch.cache import input_paths, nocache_prefix, prepare_cache
-from cotenant.launch.places import Places
+from cotenant.launch import command
+from cotenant.launch.command import nocache_prefix
+from cotenant.launch.data import input_paths, prepare_cache
+from cotenant.launch.paths import Paths
 
 
 @pytest.fixture
-def places(tmp_path: Path) -> Places:
+def paths(tmp_path: Path) -> Paths:
     for name in ("data", "output", "tmp", "meeting"):
         (tmp_path / name).mkdir()
-    return Places(tmp_path, *(tmp_path / name for name in ("data", "output", "tmp", "meeting")))
+    return Paths(tmp_path, *(tmp_path / name for name in ("data", "output", "tmp", "meeting")))
 
 
-def test_inputs_are_the_paths_that_exist_and_are_not_ours(places: Places) -> None:
-    (places.data / "mnist").mkdir()
-    command = [
+def test_inputs_are_the_paths_that_exist_and_are_not_ours(paths: Paths) -> None:
+    (paths.data / "mnist").mkdir()
+    words = [
         "/bin/sh",
         "--data",
-        str(places.data / "mnist"),
+        str(paths.data / "mnist"),
         "--report",
-        str(places.output),
+        str(paths.output),
         "--log",
-        str(places.temporary / "x"),
+        str(paths.temporary / "x"),
         "--labels",
-        str(places.data / "absent"),
+        str(paths.data / "absent"),
         "128",
         "data",
     ]
-    assert input_paths([command, command], places) == (places.data / "mnist",)
+    assert input_paths([words, words], paths) == (paths.data / "mnist",)
 
 
-def test_inputs_behind_an_equals_sign_and_from_here(places: Places, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_inputs_behind_an_equals_sign_and_from_here(paths: Paths, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("mnist", "coco"):
-        (places.data / name).mkdir()
-    monkeypatch.chdir(places.data)
-    command = ["x", f"--data={places.data / 'mnist'}", "--more", "coco", f"--report={places.output}", "", "--empty="]
-    command += ["--absent=imagenet", "a=b=c", "x" * 5000, f"--long={'y/' * 3000}"]
-    assert input_paths([command], places) == (places.data / "coco", places.data / "mnist")
+        (paths.data / name).mkdir()
+    monkeypatch.chdir(paths.data)
+    words = ["x", f"--data={paths.data / 'mnist'}", "--more", "coco", f"--report={paths.output}", "", "--empty="]
+    words += ["--absent=imagenet", "a=b=c", "x" * 5000, f"--long={'y/' * 3000}"]
+    assert input_paths([words], paths) == (paths.data / "coco", paths.data / "mnist")
 
 
-def test_no_policy_touches_nothing(places: Places) -> None:
-    assert prepare_cache("none", [places.data], lambda: False) is None
+def test_no_policy_touches_nothing(paths: Paths) -> None:
+    assert prepare_cache("none", [paths.data], lambda: False) is None
     assert nocache_prefix("none") == nocache_prefix("drop") == []
 
 
-def test_a_policy_counts_what_it_treated(places: Places) -> None:
-    (places.data / "one").write_bytes(b"12345")
-    treated = prepare_cache("warm", [places.data], lambda: False)
+def test_a_policy_counts_what_it_treated(paths: Paths) -> None:
+    (paths.data / "one").write_bytes(b"12345")
+    treated = prepare_cache("warm", [paths.data], lambda: False)
     assert treated is not None
     assert (treated.files, treated.size_bytes) == (1, 5)
 
 
 def test_nocache_is_a_program_that_has_to_be_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cache.shutil, "which", lambda name: None)
+    monkeypatch.setattr(command.shutil, "which", lambda name: None)
     with pytest.raises(CotenantError, match="apt-get install nocache"):
         nocache_prefix("nocache")
-    monkeypatch.setattr(cache.shutil, "which", lambda name: f"/usr/bin/{name}")
+    monkeypatch.setattr(command.shutil, "which", lambda name: f"/usr/bin/{name}")
     assert nocache_prefix("nocache") == ["/usr/bin/nocache"]
 
 

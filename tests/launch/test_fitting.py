@@ -21,7 +21,7 @@ def resolver(count: int, *words: str) -> Resolver:
 
 
 @pytest.fixture(autouse=True)
-def _places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def _paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BASE", str(tmp_path))
 
 
@@ -29,7 +29,7 @@ def _places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_n_devices_run_a_cell_for_each_k_up_to_n(count: int, left_out: str) -> None:
     starts = resolver(count).starts()
     assert [start.label for start in starts] == [f"scaling.c{k}" for k in range(1, count + 1)]
-    commands = [start.orders[0].command for start in starts]
+    commands = [start.specs[0].command for start in starts]
     assert [words[words.index("--devices") + 1] for words in commands] == [str(k) for k in range(1, count + 1)]
     said = f"scaling: cells of --devices {left_out} are left out, as DEVICE_TOTAL is {count}."
     assert resolver(count).left_out() == (said,)

@@ -12,7 +12,7 @@ import pytest
 from cotenant.launch.events import Interruption
 from cotenant.launch.launch import Launch
 from cotenant.launch.limits import Limits
-from tenants.fakes import FakeBackend, orders
+from tenants.fakes import FakeBackend, specs
 from tenants.suites import Suites, job, until, with_data
 
 LIMIT_S = 20
@@ -20,11 +20,11 @@ LIMIT_S = 20
 
 def held(suites: Suites, place: str, *flags: object) -> "subprocess.Popen[str]":
     """Start two tenants that hang at `place` (`observed`: that go on), and wait until both are there."""
-    places = suites.folder / "places"
+    paths = suites.folder / "places"
     deed = [] if place == "observed" else ["--at", place, "--do", "hang"]
-    words = [*deed, "--pid-file", str(places), "--repeat", 1_000_000]
+    words = [*deed, "--pid-file", str(paths), "--repeat", 1_000_000]
     runner = suites.start([job("rogue.py", *words)], "--users", 2, *flags)
-    until(lambda: places.exists() and places.read_text().split().count(place) == 2, f"both at {place}")
+    until(lambda: paths.exists() and paths.read_text().split().count(place) == 2, f"both at {place}")
     return runner
 
 
@@ -44,10 +44,10 @@ def test_a_signal_leaves_records_and_nothing_else(v1: Suites, place: str, number
 
 @pytest.mark.v1
 def test_a_signal_while_tenants_are_stopping(v1: Suites) -> None:
-    places = v1.folder / "places"
-    words = ["--at", "done", "--do", "hang", "--pid-file", str(places), "--repeat", 3]
+    paths = v1.folder / "places"
+    words = ["--at", "done", "--do", "hang", "--pid-file", str(paths), "--repeat", 3]
     runner = v1.start([job("rogue.py", *words)], "--users", 2)
-    until(lambda: places.exists() and places.read_text().split().count("done") == 2, "both done")
+    until(lambda: paths.exists() and paths.read_text().split().count("done") == 2, "both done")
     time.sleep(0.3)  # The runner reads ten times a second: now it has said STOP.
     runner.send_signal(signal.SIGTERM)
     assert runner.wait(LIMIT_S) == 130
@@ -82,10 +82,10 @@ def test_the_launches_that_were_to_come_are_not_made(loose: Suites) -> None:
 
 
 def test_the_first_reason_for_an_end_is_the_one_that_counts(loose: Suites) -> None:
-    places = loose.folder / "places"
-    words = ["--who", 0, "--at", "hello", "--do", "fail", "missing_package", "first", "--pid-file", str(places)]
+    paths = loose.folder / "places"
+    words = ["--who", 0, "--at", "hello", "--do", "fail", "missing_package", "first", "--pid-file", str(paths)]
     runner = loose.start([job("rogue.py", *words)], "--users", 2)
-    until(lambda: places.exists() and places.read_text().split().count("hello") == 2, "both there")
+    until(lambda: paths.exists() and paths.read_text().split().count("hello") == 2, "both there")
     time.sleep(0.5)  # Its word is under way; it hangs, and its neighbour waits for GO.
     runner.send_signal(signal.SIGTERM)
     assert runner.wait(LIMIT_S) == 130
@@ -112,7 +112,7 @@ def test_a_signal_while_tenants_enter_their_slices(tmp_path: Path) -> None:
     with Interruption() as interruption:
         threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGTERM)).start()
         begin_s = time.monotonic()
-        result = Launch(orders(tmp_path, "/bin/sleep", "1000"), backend, interruption, Limits(timeout_s=60)).run()
+        result = Launch(specs(tmp_path, "/bin/sleep", "1000"), backend, interruption, Limits(timeout_s=60)).run()
     assert time.monotonic() - begin_s < 10
     assert [ending.outcome for ending in result.tenants] == ["interrupted", "interrupted"]
 
@@ -120,11 +120,11 @@ def test_a_signal_while_tenants_enter_their_slices(tmp_path: Path) -> None:
 def test_under_nohup_a_suite_outlives_its_terminal(loose: Suites) -> None:
     previous = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # A child inherits what is ignored.
     try:
-        places = loose.folder / "places"
-        runner = loose.start([job("rogue.py", "--at", "go", "--do", "hang", "--pid-file", str(places))], "--users", 1)
+        paths = loose.folder / "places"
+        runner = loose.start([job("rogue.py", "--at", "go", "--do", "hang", "--pid-file", str(paths))], "--users", 1)
     finally:
         signal.signal(signal.SIGHUP, previous)
-    until(lambda: places.exists() and "go" in places.read_text(), "go")
+    until(lambda: paths.exists() and "go" in paths.read_text(), "go")
     runner.send_signal(signal.SIGHUP)
     runner.send_signal(signal.SIGTERM)
     assert runner.wait(LIMIT_S) == 130

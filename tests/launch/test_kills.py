@@ -29,10 +29,10 @@ def reapers(suites: Suites) -> list[int]:
 
 def busy(suites: Suites, place: str = "observed") -> "subprocess.Popen[str]":
     """Start two tenants with children, one of them without any marker, and wait until they are measured."""
-    places = suites.folder / "places"
-    words = ["--at", "hello", "--do", "children", "--pid-file", str(places), "--repeat", 1_000_000]
+    paths = suites.folder / "places"
+    words = ["--at", "hello", "--do", "children", "--pid-file", str(paths), "--repeat", 1_000_000]
     runner = suites.start([job("rogue.py", *words)], "--users", 2)
-    until(lambda: places.exists() and places.read_text().split().count(place) == 2, f"both at {place}")
+    until(lambda: paths.exists() and paths.read_text().split().count(place) == 2, f"both at {place}")
     assert suites.isolation == "none" or len(suites.inhabitants()) >= 2 * 4
     return runner
 
@@ -144,10 +144,10 @@ def die_together(suites: Suites, runner: "subprocess.Popen[str] | None" = None) 
 
 
 def test_finished_records_survive_the_runner(v1: Suites) -> None:
-    places = v1.folder / "places"
-    second = job("rogue.py", "--at", "go", "--do", "hang", "--pid-file", str(places), name="second")
+    paths = v1.folder / "places"
+    second = job("rogue.py", "--at", "go", "--do", "hang", "--pid-file", str(paths), name="second")
     runner = v1.start([job(name="first"), second], "--users", 2)
-    until(lambda: places.exists() and places.read_text().split().count("go") == 2, "the second launch")
+    until(lambda: paths.exists() and paths.read_text().split().count("go") == 2, "the second launch")
     runner.kill()
     runner.wait()
     v1.gone(LIMIT_S)

@@ -15,7 +15,7 @@ from cotenant.launch.events import Events, Interruption
 from cotenant.launch.limits import Limits
 from cotenant.launch.outcome import LaunchResult
 from cotenant.launch.tenant import Tenant
-from tenants.fakes import FakeBackend, FakeSlice, orders
+from tenants.fakes import FakeBackend, FakeSlice, specs
 
 SHORT = Limits(timeout_s=30)
 
@@ -81,7 +81,7 @@ def descriptors() -> Iterator[None]:
 def live(
     folder: Path, interruption: Interruption, *command: str, tenants: int = 2, limits: Limits = SHORT
 ) -> LaunchResult:
-    return launch.Launch(orders(folder, *command, tenants=tenants), FakeBackend(), interruption, limits).run()
+    return launch.Launch(specs(folder, *command, tenants=tenants), FakeBackend(), interruption, limits).run()
 
 
 def outcomes(result: LaunchResult) -> list[str]:
@@ -106,7 +106,7 @@ def test_counters_are_read_before_a_kill(
     monkeypatch.setattr("tenants.fakes.FakeSlice", Counting)
     backend = FakeBackend()
     run = launch.Launch(
-        orders(tmp_path, "/bin/sleep", "1000", tenants=1),
+        specs(tmp_path, "/bin/sleep", "1000", tenants=1),
         backend,
         interruption,
         Limits(timeout_s=0.5),
@@ -121,7 +121,7 @@ def test_counters_are_read_before_a_kill(
 @pytest.mark.usefixtures("descriptors")
 def test_a_slice_that_cannot_be_had_ends_the_launch_at_once(tmp_path: Path, interruption: Interruption) -> None:
     backend = FakeBackend(refused=1)
-    result = launch.Launch(orders(tmp_path, "/bin/sleep", "1000", tenants=3), backend, interruption, SHORT).run()
+    result = launch.Launch(specs(tmp_path, "/bin/sleep", "1000", tenants=3), backend, interruption, SHORT).run()
     assert outcomes(result) == ["aborted", "not_isolated", "aborted"]
     assert result.tenants[1].message == "the kernel says no."
     assert "Tenant 1 could not be isolated" in result.tenants[0].message
@@ -131,7 +131,7 @@ def test_a_slice_that_cannot_be_had_ends_the_launch_at_once(tmp_path: Path, inte
 @pytest.mark.usefixtures("descriptors")
 def test_a_slice_that_cannot_be_entered_is_not_isolated(tmp_path: Path, interruption: Interruption) -> None:
     backend = FakeBackend(tmp_path / "no/procs")
-    result = launch.Launch(orders(tmp_path, "/bin/sleep", "1000", tenants=1), backend, interruption, SHORT).run()
+    result = launch.Launch(specs(tmp_path, "/bin/sleep", "1000", tenants=1), backend, interruption, SHORT).run()
     assert outcomes(result) == ["not_isolated"]
     assert str(tmp_path / "no/procs") in result.tenants[0].message
     assert backend.deeds == ["removed 0"]
@@ -139,7 +139,7 @@ def test_a_slice_that_cannot_be_entered_is_not_isolated(tmp_path: Path, interrup
 
 @pytest.mark.usefixtures("descriptors")
 def test_an_error_in_the_middle_of_starting_undoes_what_was_begun(tmp_path: Path, interruption: Interruption) -> None:
-    backend, planned = FakeBackend(), orders(tmp_path, "/bin/sleep", "1000")
+    backend, planned = FakeBackend(), specs(tmp_path, "/bin/sleep", "1000")
     (tmp_path / "log1").mkdir()
     with pytest.raises(IsADirectoryError):
         launch.Launch(planned, backend, interruption, SHORT).run()
@@ -218,7 +218,7 @@ def test_a_tenant_that_cannot_be_killed_is_waited_for_no_longer(
 def test_words_in_pieces_are_words(tmp_path: Path, interruption: Interruption) -> None:
     result = live(tmp_path, interruption, sys.executable, "-c", SLOW_SPEAKER)
     assert outcomes(result) == ["failed", "failed"]
-    assert result.t0_ns
+    assert result.go
     for tenant in range(2):
         assert '"kind":"go"' in (tmp_path / f"log{tenant}").read_text()
 
@@ -226,8 +226,8 @@ def test_words_in_pieces_are_words(tmp_path: Path, interruption: Interruption) -
 @pytest.mark.usefixtures("descriptors")
 def test_last_words_are_heard(tmp_path: Path, interruption: Interruption) -> None:
     """Its connection, its words and its end all lie there before the runner looks."""
-    (order,) = orders(tmp_path, sys.executable, "-I", "-S", "-c", LAST_WORDS, tenants=1)
-    run = launch.Launch([order], FakeBackend(), interruption, SHORT, upkeep=lambda: time.sleep(1.5))
+    (spec,) = specs(tmp_path, sys.executable, "-I", "-S", "-c", LAST_WORDS, tenants=1)
+    run = launch.Launch([spec], FakeBackend(), interruption, SHORT, upkeep=lambda: time.sleep(1.5))
     (ending,) = run.run().tenants
     assert (ending.outcome, ending.message) == ("missing_package", "pip install it")
 
@@ -239,7 +239,7 @@ def test_what_joined_has_to_be_ready_in_time(tmp_path: Path, interruption: Inter
     )
     assert outcomes(result) == ["timeout"]
     assert result.tenants[0].message == "It was not ready within 0.5 s. Give it longer with --ready-timeout."
-    assert result.given is None
+    assert result.go is None
 
 
 def test_what_never_joined_has_no_such_limit(tmp_path: Path, interruption: Interruption) -> None:

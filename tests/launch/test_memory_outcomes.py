@@ -11,7 +11,7 @@ import pytest
 
 from cotenant.isolation.backend import Counters, ReadBack, SliceEntry
 from cotenant.launch.memory import HostKills, out_of_memory
-from cotenant.launch.tenant import Order, Tenant
+from cotenant.launch.tenant import Tenant, TenantSpec
 from cotenant.machine.kernel_log import MemoryKill
 
 GIB = 1 << 30
@@ -20,7 +20,7 @@ OWN = "/cotenant.root/41-7/t1"
 
 def tenant(killed: int = 1, peak_bytes: int | None = GIB, **state: Any) -> Tenant:
     """Tenant 1 of run 41-7 with a slice of 1 GiB, direct child 900, of which so many were killed."""
-    order = Order(
+    spec = TenantSpec(
         slice=cast("Any", SimpleNamespace(tenant=1)),
         command=["x", "--batch-size", "64"],
         environment={},
@@ -29,7 +29,7 @@ def tenant(killed: int = 1, peak_bytes: int | None = GIB, **state: Any) -> Tenan
         socket=Path("/none"),
     )
     one = SimpleNamespace(
-        order=order,
+        spec=spec,
         live=SimpleNamespace(entry=SliceEntry(procs_files=(Path(f"/sys/fs/cgroup/memory{OWN}/cgroup.procs"),))),
         read_back=ReadBack(memory_bytes=GIB),
         process=SimpleNamespace(pid=900),
@@ -139,7 +139,7 @@ def test_one_that_the_runner_killed_was_not_killed_by_the_host() -> None:
 )
 def test_half_the_batch_is_of_what_was_asked_or_else_of_the_default(command: list[str], told: Any, remedy: str) -> None:
     full = tenant(ranks={0: SimpleNamespace(work={"arguments": told})})
-    full = cast("Tenant", SimpleNamespace(**vars(full) | {"order": replace(full.order, command=command)}))
+    full = cast("Tenant", SimpleNamespace(**vars(full) | {"order": replace(full.spec, command=command)}))
     ended = out_of_memory(full, logged(OWN))
     assert ended is not None
     assert ended[1].endswith(remedy)

@@ -10,12 +10,13 @@ from pathlib import Path
 import pytest
 
 from cotenant.launch.events import Interruption
-from cotenant.launch.launch import GO_DELAY_NS, Launch
+from cotenant.launch.launch import Launch
 from cotenant.launch.limits import Limits
-from cotenant.launch.observer import expected_s
+from cotenant.launch.load import GO_DELAY_NS, expected_s
+from cotenant.launch.outcome import LaunchResult
 from cotenant.launch.rendezvous import Link, Rank
 from cotenant.results.record import Record
-from tenants.fakes import FakeBackend, orders
+from tenants.fakes import FakeBackend, specs
 from tenants.suites import TENANTS, Suites, job
 
 MINUTE = Limits(timeout_s=60)
@@ -75,27 +76,32 @@ def interruption() -> Iterator[Interruption]:
         yield entered
 
 
+def t0_ns(result: LaunchResult) -> int:
+    assert result.go is not None
+    return result.go.t0_ns
+
+
 def test_nothing_is_told_between_go_and_the_last_done(tmp_path: Path, interruption: Interruption) -> None:
-    heard, ranked = Heard(), orders(tmp_path, sys.executable, SUMS, *PACED)
+    heard, ranked = Heard(), specs(tmp_path, sys.executable, SUMS, *PACED)
     run = Launch(ranked, FakeBackend(), interruption, MINUTE, observer=heard)
     result = run.run()
     assert [ending.outcome for ending in result.tenants] == ["completed", "completed"]
     seen = [ending.ranks[0].observations for ending in result.tenants]
     last_ns = max(rows[-1]["end_ns"] for rows in seen)
-    assert last_ns - result.t0_ns > 1_500_000_000
-    quiet = [at for at in heard.at_ns if result.t0_ns - GO_DELAY_NS <= at <= last_ns]
+    assert last_ns - t0_ns(result) > 1_500_000_000
+    quiet = [at for at in heard.at_ns if t0_ns(result) - GO_DELAY_NS <= at <= last_ns]
     assert quiet == []
     told = [one for one in heard.told if one[0] != "tick"]
     assert [told[0], told[-1]] == [("building", 0), ("stopping", None)]
     assert [value for what, value in told if what == "building"] == [0, 1, 2]
     ((_, about_s),) = [one for one in told if one[0] == "measuring"]
     assert isinstance(about_s, float)
-    assert about_s == pytest.approx((last_ns - result.t0_ns) / 1e9, rel=0.9)
+    assert about_s == pytest.approx((last_ns - t0_ns(result)) / 1e9, rel=0.9)
 
 
 def test_a_slow_build_ticks(tmp_path: Path, interruption: Interruption) -> None:
     heard = Heard()
-    Launch(orders(tmp_path, "/bin/sleep", "2.5"), FakeBackend(), interruption, MINUTE, observer=heard).run()
+    Launch(specs(tmp_path, "/bin/sleep", "2.5"), FakeBackend(), interruption, MINUTE, observer=heard).run()
     assert 2 <= heard.told.count(("tick", None)) <= 3
 
 
@@ -103,11 +109,11 @@ def test_a_tenant_that_dies_while_it_is_timed_is_no_news_before_the_others_are_d
     tmp_path: Path, interruption: Interruption
 ) -> None:
     heard = Heard()
-    planned = orders(tmp_path, sys.executable, "-c", DIES_IN_ITS_FOURTH, SUMS, *PACED)
+    planned = specs(tmp_path, sys.executable, "-c", DIES_IN_ITS_FOURTH, SUMS, *PACED)
     result = Launch(planned, FakeBackend(), interruption, MINUTE, observer=heard).run()
     assert [ending.outcome for ending in result.tenants] == ["failed", "completed"]
     last_ns = result.tenants[1].ranks[0].observations[-1]["end_ns"]
-    assert [at for at in heard.at_ns if result.t0_ns - GO_DELAY_NS <= at <= last_ns] == []
+    assert [at for at in heard.at_ns if t0_ns(result) - GO_DELAY_NS <= at <= last_ns] == []
     assert [what for what, _ in heard.told if what != "tick"][-2:] == ["measuring", "stopping"]
 
 

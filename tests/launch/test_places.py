@@ -7,15 +7,15 @@ from pathlib import Path
 import pytest
 
 from cotenant.isolation.runs import RunName
-from cotenant.launch import places
-from cotenant.launch.places import SOCKET_ROOM_BYTES, Places
+from cotenant.launch import paths
+from cotenant.launch.paths import SOCKET_ROOM_BYTES, Paths
 
 DEAD = RunName(4_194_304, 99_999_999_999)
 HOSTS = ("gpu-cluster-node-001", "gpu-cluster-node-002")
 
 
-def of_run(base: Path, run: RunName) -> Places:
-    made = Places.of_run(base, base / "data", base / "output", run)
+def of_run(base: Path, run: RunName) -> Paths:
+    made = Paths.of_run(base, base / "data", base / "output", run)
     made.temporary.mkdir(parents=True)
     return made
 
@@ -33,7 +33,7 @@ def test_a_dead_run_of_this_host_is_swept_and_a_living_one_stays(tmp_path: Path)
 
 def test_what_a_sweep_cannot_remove_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     dead, living = of_run(tmp_path, DEAD), of_run(tmp_path, RunName())
-    monkeypatch.setattr(places, "remove_tree", lambda path: f"{path} stays.")
+    monkeypatch.setattr(paths, "remove_tree", lambda path: f"{path} stays.")
     assert living.sweep() == [f"{dead.temporary} stays."]
 
 
@@ -67,7 +67,7 @@ def test_another_boot_or_container_of_the_same_name_is_another_place(
 def test_a_sockets_path_is_short(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     on_host(monkeypatch, "a" * 64)
     monkeypatch.setattr("tempfile.gettempdir", lambda: "/a/long/path" * 9)
-    meeting = Places.of_run(tmp_path, tmp_path, tmp_path, DEAD).meeting
-    assert meeting.parent == Path("/tmp")
-    assert len(os.fsencode(meeting / "t1023")) < 100
-    assert len(places._prefix()) + SOCKET_ROOM_BYTES + len("/tmp") == len(os.fsencode(meeting / "t1023"))
+    sockets = Paths.of_run(tmp_path, tmp_path, tmp_path, DEAD).sockets
+    assert sockets.parent == Path("/tmp")
+    assert len(os.fsencode(sockets / "t1023")) < 100
+    assert len(paths._prefix()) + SOCKET_ROOM_BYTES + len("/tmp") == len(os.fsencode(sockets / "t1023"))

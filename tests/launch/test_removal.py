@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from cotenant.launch.removal import cleared, remove_tree
+from cotenant.launch.paths import cleared, remove_tree
 
 NOBODY = 65534
 

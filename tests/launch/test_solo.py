@@ -31,8 +31,8 @@ def test_every_tenant_is_launched_alone_directly_behind_its_launch(loose: Suites
     assert ended.returncode == 0, ended.stderr
     assert "7 launches (4 of a tenant alone " in ended.stdout
     assert [line[:15] for line in summary(loose)[:-1]] == [f"[ {at}/ 7][  /  ] " for at in range(1, 8)]
-    order = [(record["name"], record["tenant"], record["tenants"]) for record in loose.records()]
-    assert order == [
+    spec = [(record["name"], record["tenant"], record["tenants"]) for record in loose.records()]
+    assert spec == [
         *[("job.c1", 0, 2), ("job.c1", 1, 2), ("job.c1.solo", 0, 1), ("job.c1.solo", 1, 1)],
         *[("job.c2", 0, 2), ("job.c2", 1, 2), ("job.c2.solo", 0, 1), ("job.c2.solo", 1, 1)],
         ("whole", 0, 1),

@@ -7,7 +7,8 @@ from typing import Any, cast
 
 import pytest
 
-from cotenant.launch.limits import DisagreementError, Enough, Limits
+from cotenant.launch.limits import DisagreementError, Limits
+from cotenant.launch.load import Enough
 from cotenant.launch.rendezvous import Go, Rank
 from cotenant.launch.tenant import Tenant
 from cotenant.stats.budget import Amount
@@ -34,7 +35,7 @@ def rank(*warm_up_ms: float, number: int = 10, repeat: int = 20, skip: int = 5) 
 def tenant(index: int = 0, *rates: float, ranks: int = 1) -> Tenant:
     """A tenant that has made observations of these rates in items per second."""
     made: Any = object.__new__(Tenant)
-    made.order = type("Order", (), {"slice": type("Slice", (), {"tenant": index})})
+    made.spec = type("Order", (), {"slice": type("Slice", (), {"tenant": index})})
     made.ranks = {number: Rank(cast(Any, Link()), number, ranks) for number in range(ranks)}
     made.status = None
     for one in made.ranks.values():
@@ -144,7 +145,7 @@ def test_the_more_there_is_the_rarer_the_looks(monkeypatch: pytest.MonkeyPatch) 
         looked.append(len(ordered))
         return 1.0
 
-    monkeypatch.setattr("cotenant.launch.limits.relative_half_width", wide)
+    monkeypatch.setattr("cotenant.launch.load.relative_half_width", wide)
     one, enough = tenant(0), until(0.01)
     for _ in range(2000):
         observe(one.ranks[0], 1.0)

@@ -7,7 +7,7 @@ from cotenant.checkout import SOURCE_ROOT
 from cotenant.isolation.backend import Counters, NotIsolatedError, ReadBack, SliceEntry
 from cotenant.isolation.plan import Slice
 from cotenant.isolation.runs import RunName
-from cotenant.launch.tenant import Order
+from cotenant.launch.tenant import TenantSpec
 
 
 class FakeSlice:
@@ -63,10 +63,10 @@ class FakeBackend:
         return {}
 
 
-def orders(folder: Path, *command: str, tenants: int = 2) -> list[Order]:
+def specs(folder: Path, *command: str, tenants: int = 2) -> list[TenantSpec]:
     """Orders of tenants that run `command`."""
     return [
-        Order(
+        TenantSpec(
             slice=Slice(tenant, (0,), (0,), 1 << 20, ()),
             command=list(command),
             environment={

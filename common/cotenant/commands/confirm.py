@@ -45,7 +45,7 @@ def launch_again(
         if turn == 0:
             _tell("\n".join(run.heading()))
         report = run.run(_tell)
-        repeated, left_out = launches_of(read_records([options.places.output]).frame)
+        repeated, left_out = launches_of(read_records([options.paths.output]).frame)
         _check_work(b, repeated, cells)
         if report.interrupted:
             return repeated, left_out, report.interrupted

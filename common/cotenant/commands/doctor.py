@@ -48,7 +48,7 @@ def examine(options: Options, machine: Machine, quick: bool) -> Facts:
     # First, while nothing of our own runs.
     load = load_over(WINDOW_S)
     speed = None if quick else speed_over(SPEED_WINDOW_S)
-    facts = gather(machine, options.places.purposes, load)
+    facts = gather(machine, options.paths.purposes, load)
     isolation, chosen = _isolation(options)
     plan, refusal = _plan(options, machine, chosen)
     facts = dataclasses.replace(

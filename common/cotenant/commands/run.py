@@ -16,9 +16,9 @@ from cotenant.errors import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_PASSED, Cotenant
 from cotenant.finding import Finding
 from cotenant.isolation.plan import tenants_by_default
 from cotenant.isolation.runs import RunName
-from cotenant.launch.cache import CACHE_POLICIES
+from cotenant.launch.command import CACHE_POLICIES
 from cotenant.launch.limits import READY_LIMIT_S, TIMEOUT_S, Limits
-from cotenant.launch.places import Places
+from cotenant.launch.paths import Paths
 from cotenant.launch.start import Options, Start
 from cotenant.launch.suite import SuiteRun
 from cotenant.machine.topology import Machine, discover
@@ -50,7 +50,7 @@ def main(argv: Sequence[str]) -> int:
         _print_table(report.records, run.before, given.verbose)
     if report.interrupted:
         print(
-            f"Interrupted by {report.interrupted}; the records so far are in {options.places.output}.",
+            f"Interrupted by {report.interrupted}; the records so far are in {options.paths.output}.",
             file=sys.stderr,
         )
         return EXIT_INTERRUPTED
@@ -172,7 +172,7 @@ def options_of(given: argparse.Namespace, extra: tuple[str, ...], machine: Machi
         jobs=select(suite.jobs, given.name, given.exclude),
         checkout=CHECKOUT,
         run=run,
-        places=Places.of_run(base, data, output, run),
+        paths=Paths.of_run(base, data, output, run),
         uid=given.uid,
         users=given.users,
         isolation=given.isolation,
@@ -207,17 +207,17 @@ def show_lines(jobs: Iterable[Job], tenants: int, solo: bool = False) -> Iterato
 def dry_lines(starts: Iterable[Start], backend: str) -> Iterator[str]:
     """Yield each tenant's slice, exact command, and what its environment has beyond the caller's."""
     for start in starts:
-        for order, added in zip(start.orders, start.added, strict=True):
-            slice_ = order.slice
+        for spec in start.specs:
+            slice_ = spec.slice
             devices = ",".join(accelerator.uuid for accelerator in slice_.accelerators) or "none"
-            beside = "alone" if start.solo else f"of {len(start.orders)}"
+            beside = "alone" if start.solo else f"of {len(start.specs)}"
             yield f"{start.label}, tenant {slice_.tenant} {beside}"
             yield (
                 f"  slice    processors {format_list(slice_.processors)}  nodes {format_list(slice_.nodes)}  "
                 f"memory {slice_.memory_bytes / 2**30:.2f} GiB  accelerators {devices}  by {backend}"
             )
-            yield f"  command  {shlex.join(order.command)}"
-            yield from (f"  env      {name}={value}" for name, value in added.items())
+            yield f"  command  {shlex.join(spec.command)}"
+            yield from (f"  env      {name}={value}" for name, value in spec.added.items())
         yield from (f"  finding  {finding.sentence} {finding.remedy}".rstrip() for finding in start.findings)
 
 

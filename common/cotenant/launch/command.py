@@ -7,13 +7,17 @@ import shutil
 from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
+from typing import Literal, get_args
 
 from cotenant.errors import CotenantError, did_you_mean
-from cotenant.launch.places import Places
+from cotenant.launch.paths import Paths
 from cotenant.machine.accelerators import Accelerator
 
 BATCH_FLAGS = ("--batch-size", "-b")
 WORKERS_FLAGS = ("--workers", "-j")
+
+CachePolicy = Literal["none", "nocache", "drop", "warm"]
+CACHE_POLICIES: tuple[CachePolicy, ...] = get_args(CachePolicy)
 
 
 def resolve_command(cmd: str, job: str, suite: Path, checkout: Path) -> Path:
@@ -21,10 +25,10 @@ def resolve_command(cmd: str, job: str, suite: Path, checkout: Path) -> Path:
 
     Raises CotenantError where it is not there, or cannot be executed.
     """
-    places = [suite.parent, checkout / "tasks", checkout]
-    for place in places:
+    folders = [suite.parent, checkout / "tasks", checkout]
+    for folder in folders:
         # Not resolved: a linked interpreter is another program than what it links to.
-        path = (place / cmd).absolute()
+        path = (folder / cmd).absolute()
         if os.path.isfile(path):  # noqa: PTH113 # is_file raises of a name that is too long, or in a closed folder
             if not os.access(path, os.X_OK):
                 raise CotenantError(f"Job '{job}': {path} is not executable.", f"chmod +x {path}")
@@ -39,20 +43,20 @@ def resolve_command(cmd: str, job: str, suite: Path, checkout: Path) -> Path:
 
 def number_asked(words: Sequence[str], *flags: str) -> int:
     """Return the number that stands last behind one of a flag's names, also behind its `=`; 0 where there is none."""
-    found = 0
+    number = 0
     for word, after in pairwise((*words, "")):
         flag, attached, value = word.partition("=")
         value = value if attached else after
         if flag in flags and value.isdecimal():
-            found = int(value)
-    return found
+            number = int(value)
+    return number
 
 
 def in_container(
     image: str,
     command: Sequence[str],
     accelerators: Sequence[Accelerator],
-    places: Places,
+    paths: Paths,
     checkout: Path,
 ) -> list[str]:
     """Return `command` as it runs inside a Singularity or Apptainer image. Raises CotenantError without either."""
@@ -65,9 +69,9 @@ def in_container(
         raise CotenantError(f"--singularity: there is no image {image}.", "Name an image file or directory.")
     vendors = {accelerator.vendor for accelerator in accelerators}
     devices = [flag for vendor, flag in (("nvidia", "--nv"), ("amd", "--rocm")) if vendor in vendors]
-    needed = {places.base, places.output, places.meeting, checkout, Path(command[0]).parent}
+    needed = {paths.base, paths.output, paths.sockets, checkout, Path(command[0]).parent}
     # What is not there cannot be bound; the default is below the base.
-    binds = sorted(map(str, needed | {places.data} if places.data.is_dir() else needed))
+    binds = sorted(map(str, needed | {paths.data} if paths.data.is_dir() else needed))
     return [
         program,
         "exec",
@@ -76,3 +80,25 @@ def in_container(
         str(Path(image).absolute()),
         *command,
     ]
+
+
+def nocache_prefix(policy: CachePolicy, image: str | None = None) -> list[str]:
+    """Return what stands before a tenant's command under `nocache`: the program of that name.
+
+    It asks the kernel to forget what was read through a file descriptor; mapped files stay. It is a library loaded
+    before the others, which the `image` of a container does not have. Raises CotenantError.
+    """
+    if policy != "nocache":
+        return []
+    if image is not None:
+        raise CotenantError(
+            "--cache nocache has no effect on a command inside the image of --singularity.",
+            "Use --cache drop, which empties the cache of a launch's inputs before it.",
+        )
+    program = shutil.which("nocache")
+    if program is None:
+        raise CotenantError(
+            "--cache nocache needs the program nocache, which is not on PATH.",
+            "apt-get install nocache, or use --cache drop, which empties the cache of a launch's inputs before it.",
+        )
+    return [program]

@@ -1,4 +1,8 @@
-"""Data for the chosen jobs: each benchmark's own `download_dataset.sh`, where a job reads from the data directory."""
+"""What tenants read: data sets, made by each benchmark's own `download_dataset.sh`, and their state in the page cache.
+
+A page is charged to whoever touches it first: of two tenants that read one data set, one pays for both. The cache
+policy cannot share that bill, but it makes it the same one in every launch, and records it.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +12,7 @@ import select
 import signal
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,14 +21,18 @@ from cotenant.errors import EXIT_FOREIGN_FILES
 from cotenant.finding import Finding
 from cotenant.isolation.processes import kill_marked
 from cotenant.isolation.runs import RunName
+from cotenant.launch.command import CachePolicy
 from cotenant.launch.events import Interruption
-from cotenant.launch.places import Places
+from cotenant.launch.paths import Paths
 from cotenant.launch.start import Start
+from cotenant.machine.page_cache import Cached, drop, treat, warm
 from cotenant.protocol.messages import RUN_VARIABLE
 from cotenant.suite.cells import Cell, named_variables
 from cotenant.text import listed
 
 END_WAIT_S = 5.0
+
+_ACTIONS: dict[CachePolicy, Callable[[int], None]] = {"drop": drop, "warm": warm}
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,37 +54,37 @@ def maker_of(command: Path) -> Path | None:
     return script if script.is_file() and os.access(script, os.X_OK) else None
 
 
-def named_inputs(start: Start, places: Places) -> tuple[Path, ...]:
+def named_inputs(start: Start, paths: Paths) -> tuple[Path, ...]:
     """Return the paths below the data directory that the tenants' commands name."""
-    words = {word for order in start.orders for word in order.command[1:] if word.startswith("/")}
-    return tuple(sorted(path for path in map(Path, words) if path.is_relative_to(places.data)))
+    words = {word for spec in start.specs for word in spec.command[1:] if word.startswith("/")}
+    return tuple(sorted(path for path in map(Path, words) if path.is_relative_to(paths.data)))
 
 
-def lacking(start: Start, places: Places) -> str | None:
+def lacking(start: Start, paths: Paths) -> str | None:
     """Return why a start cannot read what stands in the place of its set and no maker has made, or None."""
-    absent = [path for path in named_inputs(start, places) if not os.access(path, os.F_OK)]
+    absent = [path for path in named_inputs(start, paths) if not os.access(path, os.F_OK)]
     if not absent:
         return None
     return f"There is no {listed(absent)}, and beside files that may be your own nothing is made."
 
 
-def as_it_stands(start: Start, places: Places) -> tuple[Finding, ...]:
+def as_it_stands(start: Start, paths: Paths) -> tuple[Finding, ...]:
     """Return what is to be said of input that no maker has made."""
-    if not (named := named_inputs(start, places)):
+    if not (named := named_inputs(start, paths)):
         return ()
     sentence = f"{listed(named)} was read as it stands: no manifest vouches for it."
     remedy = "An empty DATA_DIRECTORY lets Cotenant make or get the set."
     return (Finding("as_it_stands", "info", sentence, remedy),)
 
 
-def prepare(script: Path, places: Places, run: RunName, interruption: Interruption) -> Prepared:
+def prepare(script: Path, paths: Paths, run: RunName, interruption: Interruption) -> Prepared:
     """Run a maker, which does nothing where its set is present, and leaves alone what nobody here made.
 
     An interruption ends it: politely first, so that it can clean up.
     """
     try:
         maker = subprocess.Popen(
-            [str(script)], env=_environment(places, run), stdin=subprocess.DEVNULL, start_new_session=True
+            [str(script)], env=_environment(paths, run), stdin=subprocess.DEVNULL, start_new_session=True
         )
     except OSError as error:
         return Prepared(f"{script} could not be run: {error.strerror}.")
@@ -106,13 +114,37 @@ def _wait(maker: subprocess.Popen[bytes], interruption: Interruption) -> bool:
     return not interruption.requested
 
 
-def _environment(places: Places, run: RunName) -> dict[str, str]:
+def _environment(paths: Paths, run: RunName) -> dict[str, str]:
     """The caller's environment with ours on top, and the run's marker: a maker must not outlive its run."""
     return os.environ | {
-        "BASE": str(places.base),
-        "DATA_DIRECTORY": str(places.data),
+        "BASE": str(paths.base),
+        "DATA_DIRECTORY": str(paths.data),
         "VENV": sys.prefix,
         "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)]),
         "PYTHONPATH": os.pathsep.join(filter(None, [str(SOURCE_ROOT), os.environ.get("PYTHONPATH")])),
         RUN_VARIABLE: str(run),
     }
+
+
+def input_paths(commands: Iterable[Sequence[str]], paths: Paths) -> tuple[Path, ...]:
+    """Return what the tenants of a launch read: every path among their arguments that exists and is not an output.
+
+    It may stand behind a `=`; a relative one is relative to where tenants start, which is where we are.
+    """
+    words = {part for command in commands for word in command[1:] for part in (word, word.partition("=")[2]) if part}
+    ours = (paths.output, paths.temporary, paths.sockets)
+    named = {Path(word).absolute() for word in words}
+    return tuple(sorted(path for path in named if _exists(path) and not any(path.is_relative_to(own) for own in ours)))
+
+
+def _exists(path: Path) -> bool:
+    try:
+        return path.exists()
+    except OSError:  # A word too long to name a file.
+        return False
+
+
+def prepare_cache(policy: CachePolicy, inputs: Sequence[Path], stop: Callable[[], bool]) -> Cached | None:
+    """Bring the inputs of a launch into the state that the policy asks for; None where it asks for none."""
+    action = _ACTIONS.get(policy)
+    return None if action is None else treat(inputs, action, stop)

@@ -11,7 +11,7 @@ from pathlib import Path
 from cotenant.checkout import SOURCE_ROOT
 from cotenant.isolation.plan import Slice
 from cotenant.isolation.runs import RunName
-from cotenant.launch.places import Places
+from cotenant.launch.paths import Paths
 from cotenant.machine.accelerators import VISIBILITY, visible_variables
 from cotenant.machine.topology import Machine
 from cotenant.procfs import format_list
@@ -33,7 +33,7 @@ FIRST_PORT = 29500
 
 
 def job_variables(
-    cell: Cell, suite: str, uid: int, tenants: int, slice_: Slice, machine: Machine, places: Places, port: int
+    cell: Cell, suite: str, uid: int, tenants: int, slice_: Slice, machine: Machine, paths: Paths, port: int
 ) -> dict[str, str]:
     """Return the variables a job's text may name, with this tenant's values. `RAM_*` are kB, as in the original."""
     return {
@@ -49,10 +49,10 @@ def job_variables(
         "RAM_TOTAL": str(machine.memory_bytes // 1024),
         "RAM_CONSTRAINT": str(slice_.memory_bytes // 1024),
         "USE_CUDA": "1" if slice_.accelerators else "0",
-        "BASE": str(places.base),
-        "DATA_DIRECTORY": str(places.data),
-        "OUTPUT_DIRECTORY": str(places.output),
-        "TEMP_DIRECTORY": str(places.temporary / f"t{slice_.tenant}"),
+        "BASE": str(paths.base),
+        "DATA_DIRECTORY": str(paths.data),
+        "OUTPUT_DIRECTORY": str(paths.output),
+        "TEMP_DIRECTORY": str(paths.temporary / f"t{slice_.tenant}"),
         "MASTER_ADDR": "127.0.0.1",
         "MASTER_PORT": str(port),
     }

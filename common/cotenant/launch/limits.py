@@ -1,4 +1,4 @@
-"""The limits of a launch: how long it may take, how much it measures, and when it has measured enough."""
+"""The limits of a launch: how long it may take, how much it measures, and what full memory ends."""
 
 from __future__ import annotations
 
@@ -8,10 +8,9 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from cotenant.launch.rendezvous import Go, Rank
+from cotenant.launch.rendezvous import Rank
 from cotenant.launch.tenant import Deadline, Reason, Tenant
 from cotenant.stats.budget import Amount, slowest_ns, within
-from cotenant.stats.describe import relative_half_width
 
 TIMEOUT_S = 3600.0
 READY_LIMIT_S = 600.0
@@ -19,13 +18,6 @@ STOP_LIMIT_S = 60.0
 GRACE_S = 5.0
 RANKS_GRACE_S = 2.0
 """Of several ranks the others wait for the one that failed: nothing is lost when they are not waited for."""
-LOOKS = 20
-"""After a look at n observations the next is due once a twentieth more has come in: a look takes the runner's time, and
-every further one makes it more likely to find an interval that is narrow by chance."""
-SPENT = 1.25
-"""Budgets after which observations end: those that take a little longer than the warm-up had it are all made."""
-LEAST_KEPT = 2
-"""A rate from a single observation is none."""
 
 OnOom = Literal["group", "process"]
 """What ends when the kernel kills one process of a tenant for memory: all of it, or that process alone."""
@@ -82,7 +74,7 @@ USUAL_LIMITS = Limits()
 
 def late(
     tenants: Sequence[Tenant], limits: Limits, elapsed_s: float, loaded: bool
-) -> tuple[list[Tenant], Reason] | None:
+) -> tuple[list[Tenant], Reason | None]:
     """Return who keeps a launch beyond its limits, and the reason of their end. `loaded`: between GO and STOP."""
     behind = [tenant for tenant in tenants if not tenant.all_ranks("done" if loaded else "ready")]
     if elapsed_s >= limits.timeout_s:
@@ -92,7 +84,7 @@ def late(
     if not loaded and elapsed_s >= limits.ready_limit_s and any(tenant.joined for tenant in tenants):
         longer = f"It was not ready within {limits.ready_limit_s:g} s. Give it longer with --ready-timeout."
         return behind, ("timeout", longer)
-    return None
+    return [], None
 
 
 def after_stop(tenant: Tenant, number: int) -> Deadline:
@@ -106,51 +98,3 @@ def grace(tenant: Tenant, reason: Reason) -> Deadline:
     """Return until when what is left of a failed tenant may end by itself; an earlier deadline is never put off."""
     until_s = time.monotonic() + (RANKS_GRACE_S if tenant.several else GRACE_S)
     return until_s if tenant.deadline is None else min(until_s, tenant.deadline[0]), reason
-
-
-class Enough:
-    """Looks at what tenants have observed until half of each interval is at most the requested share of its median, or
-    the budget is spent and each tenant has two kept observations."""
-
-    def __init__(self, limits: Limits, go: Go) -> None:
-        self._share = limits.until_interval
-        self._spent_ns = None if limits.budget_s is None else go.t0_ns + round(SPENT * limits.budget_s * 1e9)
-        self._skip = go.given.skip
-        self._due: dict[int, int] = {}
-        self._narrow: dict[int, bool] = {}
-        self._sent = False
-
-    def look(self, tenants: Collection[Tenant], now_ns: int) -> None:
-        """Send `enough` to all of `tenants` where it is for each of them: each ends the observation it is in.
-
-        Never where one is of several ranks: an observation more on some of them would hang their collectives.
-        """
-        if self._sent or any(tenant.several for tenant in tenants):
-            return
-        if not (self._is_spent(tenants, now_ns) or all(map(self._is_narrow, tenants))):
-            return
-        self._sent = True
-        for rank in (rank for tenant in tenants for rank in tenant.ranks.values() if not rank.done):
-            rank.enough = True
-            rank.link.send("enough")
-
-    def _is_spent(self, tenants: Collection[Tenant], now_ns: int) -> bool:
-        if self._spent_ns is None or now_ns < self._spent_ns:
-            return False
-        return all(self._kept(tenant) >= LEAST_KEPT for tenant in tenants)
-
-    def _is_narrow(self, tenant: Tenant) -> bool:
-        if self._share is None:
-            return False
-        kept = self._kept(tenant)
-        if kept >= self._due.get(tenant.index, 1):
-            self._due[tenant.index] = kept + 1 + kept // LOOKS
-            observations = tenant.ranks[0].observations[self._skip :]
-            width = relative_half_width(
-                sorted(row["items"] * 1e9 / (row["end_ns"] - row["start_ns"]) for row in observations)
-            )
-            self._narrow[tenant.index] = width is not None and width <= self._share
-        return self._narrow.get(tenant.index, False)
-
-    def _kept(self, tenant: Tenant) -> int:
-        return len(tenant.ranks[0].observations) - self._skip

@@ -118,9 +118,7 @@ def _own(tenant: Tenant) -> tuple[str, str]:
 
 def _half_batch(tenant: Tenant) -> str:
     told = (tenant_part(rank.work).arguments.get("batch_size") for rank in tenant.ranks.values())
-    asked = number_asked(tenant.order.command, *BATCH_FLAGS) or next(
-        (size for size in told if isinstance(size, int)), 0
-    )
+    asked = number_asked(tenant.spec.command, *BATCH_FLAGS) or next((size for size in told if isinstance(size, int)), 0)
     if asked > 1:
         return f"Try half the batch: -- --batch-size {asked // 2}"
     return "Give it less to hold, or fewer tenants with --users."

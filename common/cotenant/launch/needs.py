@@ -23,7 +23,7 @@ from cotenant.findings.facts import JobNeeds, SelfTest
 from cotenant.isolation.choose import Chosen
 from cotenant.launch.command import BATCH_FLAGS, WORKERS_FLAGS, number_asked
 from cotenant.launch.data import maker_of, named_inputs
-from cotenant.launch.places import Places
+from cotenant.launch.paths import Paths
 from cotenant.launch.start import Options, Resolver, Start
 from cotenant.launch.tenant import signal_name
 from cotenant.machine.topology import Machine
@@ -52,15 +52,15 @@ def needs_of(options: Options, machine: Machine, chosen: Chosen) -> tuple[tuple[
         every += starts
         # In a container's image there are other packages than here.
         packages = () if options.singularity else missing_packages(starts[0].command)
-        read, missing = _inputs(starts, options.places)
+        read, missing = _inputs(starts, options.paths)
         made = maker_of(starts[0].command) is not None
         needs.append(JobNeeds(job.name, None, packages, missing, read, made))
     return tuple(needs), tuple(every)
 
 
-def _inputs(starts: Iterable[Start], places: Places) -> tuple[int, tuple[Path, ...]]:
+def _inputs(starts: Iterable[Start], paths: Paths) -> tuple[int, tuple[Path, ...]]:
     """Return how many paths below the data directory the commands name, and those of them that do not exist."""
-    named = sorted({path for start in starts for path in named_inputs(start, places)})
+    named = sorted({path for start in starts for path in named_inputs(start, paths)})
     return len(named), tuple(path for path in named if not path.exists())
 
 
@@ -91,11 +91,11 @@ def loader_bytes(starts: Iterable[Start]) -> int:
     An estimate by the commands' own numbers, for programs that import something that decodes images: what the others
     hand over is small.
     """
-    return max((sum(_held(order.command) for order in start.orders) for start in starts if _reads(start)), default=0)
+    return max((sum(_held(spec.command) for spec in start.specs) for start in starts if _reads(start)), default=0)
 
 
 def _reads(start: Start) -> bool:
-    return _held(start.orders[0].command) > 0 and _decodes_images(start.command.parent)
+    return _held(start.specs[0].command) > 0 and _decodes_images(start.command.parent)
 
 
 def _held(command: Sequence[str]) -> int:
@@ -140,8 +140,8 @@ def _packages(program: Path) -> frozenset[str]:
 
 def _files_of(root: Path, dotted: str) -> list[Path]:
     """Return the files of a module below `root`, its packages included; the last word may be something in a module."""
-    places = list(accumulate(dotted.split("."), Path.joinpath, initial=root))[1:]
-    files = [file for place in places for file in (place / "__init__.py", place.with_suffix(".py"))]
+    paths = list(accumulate(dotted.split("."), Path.joinpath, initial=root))[1:]
+    files = [file for place in paths for file in (place / "__init__.py", place.with_suffix(".py"))]
     return [file for file in files if file.is_file()]
 
 

@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Protocol
-
-from cotenant.launch.rendezvous import Rank
 
 if TYPE_CHECKING:
     from cotenant.results.record import Record
-
-
-MOST_NS = 1 << 63
-"""Any program may say anything of itself."""
 
 
 class Observer(Protocol):
@@ -50,11 +44,3 @@ class Unobserved:
         pass
 
     preparing = launch = building = measuring = stopping = tick = ended = _nothing
-
-
-def expected_s(ranks: Iterable[Rank], number: int, repeat: int) -> float | None:
-    """Return the seconds of `repeat` observations of `number` batches, by the slowest rank's last warm-up batch; None
-    where nobody has told one."""
-    last_ns = [rank.ready["warm_up_ns"][-1] for rank in ranks if rank.ready and rank.ready["warm_up_ns"]]
-    expected_ns = max(last_ns, default=0) * number * repeat
-    return min(expected_ns, MOST_NS) / 1e9 if expected_ns > 0 else None

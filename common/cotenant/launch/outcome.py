@@ -13,10 +13,9 @@ from typing import Any
 from cotenant.finding import Finding
 from cotenant.isolation.backend import Counters, ReadBack
 from cotenant.launch.memory import HostKills, out_of_memory
-from cotenant.launch.rendezvous import Rank
-from cotenant.launch.tenant import Order, Reason, Tenant, log_end, signal_name
+from cotenant.launch.rendezvous import Go, Rank
+from cotenant.launch.tenant import Reason, Tenant, TenantSpec, log_end, signal_name
 from cotenant.results.part import tenant_part
-from cotenant.stats.budget import Amount
 
 MESSAGE_LIMIT = 2000
 CRASH_TAIL_BYTES = 1 << 14
@@ -30,7 +29,7 @@ _LAST_LINE = re.compile(r"^[\w.]*(Error|Exception|Interrupt|Exit)\b.*$")
 class TenantResult:
     """How one tenant ended: its order, outcome, what its ranks sent, and what the kernel counted."""
 
-    order: Order
+    spec: TenantSpec
     outcome: str
     message: str
     ranks: dict[int, Rank] = field(default_factory=dict)
@@ -41,7 +40,7 @@ class TenantResult:
 
 @dataclass(frozen=True, slots=True)
 class LaunchResult:
-    """The results of all tenants, in their order, and what they share; `given` by GO, None where there was none.
+    """The results of all tenants, in their order, and what they share; `go` is None where there was none.
 
     `left_behind` names what could not be removed after the last of them; empty as a rule.
     """
@@ -49,26 +48,23 @@ class LaunchResult:
     tenants: tuple[TenantResult, ...]
     started: datetime
     ended: datetime
-    t0_ns: int
-    meters: dict[str, Any]
-    given: Amount | None = None
+    go: Go | None = None
+    meters: dict[str, Any] = field(default_factory=dict)
     left_behind: str = ""
 
 
 def result_of(tenant: Tenant, host: HostKills) -> TenantResult:
     """Return the result of a tenant that has ended."""
     outcome, message = outcome_of(tenant, host)
-    return TenantResult(tenant.order, outcome, message, tenant.ranks, tenant.read_back, tenant.before, tenant.after)
+    return TenantResult(tenant.spec, outcome, message, tenant.ranks, tenant.read_back, tenant.before, tenant.after)
 
 
-def not_isolated(orders: Iterable[Order], culprit: Order, message: str) -> tuple[TenantResult, ...]:
+def not_isolated(specs: Iterable[TenantSpec], culprit: TenantSpec, message: str) -> tuple[TenantResult, ...]:
     """Return the results of a launch of which the slice of `culprit` could not be had: nothing was started."""
     aborted = f"Tenant {culprit.slice.tenant} could not be isolated: {message}"
     return tuple(
-        TenantResult(order, "not_isolated", f"{message}.")
-        if order is culprit
-        else TenantResult(order, "aborted", aborted)
-        for order in orders
+        TenantResult(spec, "not_isolated", f"{message}.") if spec is culprit else TenantResult(spec, "aborted", aborted)
+        for spec in specs
     )
 
 

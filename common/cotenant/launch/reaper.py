@@ -97,7 +97,7 @@ def reap(will: dict[str, Any]) -> None:
     """Kill every process of a run and remove its cgroups and directories. What fails does not stop the rest."""
     from cotenant.isolation.leftovers import clear
     from cotenant.isolation.processes import kill_marked
-    from cotenant.launch.removal import remove_tree
+    from cotenant.launch.paths import remove_tree
 
     run, slices = will["run"], will["slices"]
     # Slices first: a fork bomb would outrun the search for its marker.
@@ -118,7 +118,7 @@ def main(argv: list[str]) -> int:
         signal.signal(number, signal.SIG_IGN)
     sys.path.insert(0, str(SOURCE_ROOT))
     # Now, not when they are needed: the checkout may change while a suite runs.
-    for name in ("isolation.leftovers", "isolation.processes", "launch.removal"):
+    for name in ("isolation.leftovers", "isolation.processes", "launch.paths"):
         importlib.import_module(f"cotenant.{name}")
     with os.fdopen(int(argv[0])) as file:
         will = json.load(file)

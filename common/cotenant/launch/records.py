@@ -12,11 +12,11 @@ from cotenant.isolation.backend import Backend, expected
 from cotenant.isolation.choose import enabled_by
 from cotenant.isolation.plan import Slice
 from cotenant.launch.outcome import LaunchResult, TenantResult, crashed
+from cotenant.launch.rendezvous import Go
 from cotenant.launch.start import Start
 from cotenant.results.build import Common, Place, Told, build_record
 from cotenant.results.part import observed_by_ranks
 from cotenant.results.record import Enclosed, Record
-from cotenant.stats.budget import Amount
 from cotenant.stats.tenants import common_load
 
 
@@ -35,12 +35,12 @@ class SuiteFacts:
 
 def records_of(result: LaunchResult, start: Start, facts: SuiteFacts) -> list[Record]:
     """Return a record per tenant of the launch."""
-    statements = [_statement(tenant, result.given) for tenant in result.tenants]
+    statements = [_statement(tenant, result.go) for tenant in result.tenants]
     loads = [statement.load() for statement in statements if statement.observations]
     common = Common(
         started=result.started,
         ended=result.ended,
-        t0_ns=result.t0_ns,
+        t0_ns=result.go.t0_ns if result.go else 0,
         first_start_ns=min((start_ns for start_ns, _ in loads), default=0),
         load=common_load(loads) if loads else (0, 0),
         meters=result.meters,
@@ -60,7 +60,7 @@ def records_of(result: LaunchResult, start: Start, facts: SuiteFacts) -> list[Re
     ]
 
 
-def _statement(tenant: TenantResult, given: Amount | None) -> Told:
+def _statement(tenant: TenantResult, go: Go | None) -> Told:
     """Rank 0 speaks for its tenant, and its clock counts; the items are those of all ranks, whose rows are kept too.
 
     For a program that never joined its log speaks.
@@ -68,8 +68,9 @@ def _statement(tenant: TenantResult, given: Amount | None) -> Told:
     ranks = tenant.ranks
     first = ranks.get(0)
     if first is None:
-        crash = crashed(tenant.order.log) if tenant.outcome == "completed" else None
+        crash = crashed(tenant.spec.log) if tenant.outcome == "completed" else None
         return Told(part={"findings": [dataclasses.asdict(crash)]} if crash else {})
+    given = go.given if go else None
     amount = given or first.requested
     observations, by_rank = observed_by_ranks({number: rank.observations for number, rank in ranks.items()})
     return Told(
@@ -85,7 +86,7 @@ def _statement(tenant: TenantResult, given: Amount | None) -> Told:
 
 
 def _place(tenant: TenantResult, tenants: int, start: Start, facts: SuiteFacts) -> Place:
-    slice_ = tenant.order.slice
+    slice_ = tenant.spec.slice
     unenforced, uncounted = list(facts.backend.unenforced), tenant.after.uncounted()
     return Place(
         suite=facts.suite,
@@ -98,8 +99,8 @@ def _place(tenant: TenantResult, tenants: int, start: Start, facts: SuiteFacts) 
         hostname=facts.machine["hostname"],
         cpu_cores=len(slice_.processors),
         devices=len(slice_.accelerators),
-        command=tenant.order.command,
-        log=str(tenant.order.log),
+        command=tenant.spec.command,
+        log=str(tenant.spec.log),
         machine=facts.machine,
         isolation=Enclosed(
             backend=facts.backend.name,

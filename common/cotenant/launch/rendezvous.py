@@ -34,9 +34,13 @@ MAY_SAY = frozenset(
 
 
 class Link:
-    """One connection of one process of a tenant; `open` until the other end has left, or we have."""
+    """One connection of one process of a tenant; `open` until the other end has left, or we have.
+
+    `rank` is the process it belongs to, from its hello on.
+    """
 
     def __init__(self, connection: socket.socket) -> None:
+        self.rank: Rank | None = None
         self._connection = connection
         self._lines = Lines()
         self.open = True
@@ -151,12 +155,6 @@ class Rank:
         if self.ready is None:
             return None
         return Amount(self.ready["number"], self.ready["repeat"], self.ready["skip"])
-
-    def close(self) -> None:
-        self.link.close()
-        if self.life is not None:
-            self.life.close()
-            self.life = None
 
     def longest_batch_s(self, number: int) -> float:
         """Return the mean seconds of a batch in its slowest observation of `number` batches; 0 without any."""

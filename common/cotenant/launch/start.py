@@ -12,12 +12,11 @@ from cotenant.isolation.choose import Chosen
 from cotenant.isolation.memory_shares import Mems
 from cotenant.isolation.plan import Plan, Policy, Slice, plan, plan_whole, split_ranks, tenants_by_default
 from cotenant.isolation.runs import RunName
-from cotenant.launch.cache import CachePolicy, nocache_prefix
-from cotenant.launch.command import in_container, resolve_command
+from cotenant.launch.command import CachePolicy, in_container, nocache_prefix, resolve_command
 from cotenant.launch.environment import added_environment, free_ports, job_variables, seed_of, whole_environment
 from cotenant.launch.limits import USUAL_LIMITS, Limits
-from cotenant.launch.places import Places
-from cotenant.launch.tenant import Order
+from cotenant.launch.paths import Paths
+from cotenant.launch.tenant import TenantSpec
 from cotenant.machine.topology import Machine
 from cotenant.procfs import format_list
 from cotenant.results.record import SOLO
@@ -34,7 +33,7 @@ class Options:
     jobs: tuple[Job, ...]
     checkout: Path
     run: RunName
-    places: Places
+    paths: Paths
     uid: int = 0
     users: int | None = None
     isolation: str = "auto"
@@ -52,15 +51,11 @@ class Options:
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """A cell, its command, and an order per tenant, with what each adds to the caller's environment.
-
-    A `solo` one has a single order: that of one tenant, as it is beside the others.
-    """
+    """A cell, its command, and a spec per tenant. A `solo` one has a single spec: one tenant as it is beside others."""
 
     cell: Cell
     command: Path
-    orders: tuple[Order, ...]
-    added: tuple[dict[str, str], ...]
+    specs: tuple[TenantSpec, ...]
     findings: tuple[Finding, ...]
     solo: bool = False
 
@@ -108,42 +103,42 @@ class Resolver:
         return tuple(sentences)
 
     def _starts(self, cell: Cell) -> Iterator[Start]:
-        """Alone a tenant follows at once, so that both rates are of the same state of the machine."""
-        slices = self.plans[cell.job.group].slices
-        yield self._start(cell, slices)
-        if self._options.solo and len(slices) > 1:
-            yield from (self._start(cell, [slice_], solo=True) for slice_ in slices)
-
-    def _start(self, cell: Cell, slices: Sequence[Slice], solo: bool = False) -> Start:
-        job, options = cell.job, self._options
-        planned = self.plans[job.group]
-        cmd = expand_variables(job.cmd, self._variables(cell, planned.slices[0]))
+        """Yield all tenants together, then with `solo` each alone: both rates are of one state of the machine."""
+        job, options, planned = cell.job, self._options, self.plans[cell.job.group]
+        variables = [self._variables(cell, slice_) for slice_ in planned.slices]
+        cmd = expand_variables(job.cmd, variables[0])
         command = resolve_command(cmd, job.name, options.suite.path, options.checkout)
-        made = [self._order(cell, command, slice_, solo) for slice_ in slices]
         findings = (*self._chosen.findings, *planned.findings)
-        orders, added = tuple(order for order, _ in made), tuple(added for _, added in made)
-        return Start(cell, command, orders, added, findings, solo)
 
-    def _order(self, cell: Cell, command: Path, slice_: Slice, solo: bool) -> tuple[Order, dict[str, str]]:
-        options, group = self._options, cell.job.group
-        variables = self._variables(cell, slice_)
+        def start(tenants: Sequence[int], solo: bool) -> Start:
+            specs = [self._spec(cell, command, planned.slices[tenant], variables[tenant], solo) for tenant in tenants]
+            return Start(cell, command, tuple(specs), findings, solo)
+
+        every = range(len(planned.slices))
+        yield start(every, solo=False)
+        if options.solo and len(every) > 1:
+            yield from (start([tenant], solo=True) for tenant in every)
+
+    def _spec(self, cell: Cell, command: Path, slice_: Slice, variables: dict[str, str], solo: bool) -> TenantSpec:
+        options, paths, group = self._options, self._options.paths, cell.job.group
         seed = seed_of(group, options.uid, self.tenants, slice_.tenant)
         words = [str(command), *arguments(cell, variables, options.extra, seed)]
         if options.singularity:
-            words = in_container(options.singularity, words, slice_.accelerators, options.places, options.checkout)
+            words = in_container(options.singularity, words, slice_.accelerators, paths, options.checkout)
         words = [*nocache_prefix(options.cache, options.singularity), *words]
-        socket = options.places.meeting / f"t{slice_.tenant}"
+        socket = paths.sockets / f"t{slice_.tenant}"
         ranks = self._ranks(group, slice_)
-        log = options.places.logs / f"{_label(cell, solo)}.R{options.uid}.T{slice_.tenant}.log"
+        log = paths.logs / f"{_label(cell, solo)}.R{options.uid}.T{slice_.tenant}.log"
         threads = self._threads(ranks, slice_)
         added = added_environment(variables, cell, slice_, threads, ranks, options.run, socket, log)
         environment = whole_environment(added, slice_)
-        return Order(slice_, words, environment, log, Path(variables["TEMP_DIRECTORY"]), socket), added
+        return TenantSpec(slice_, words, environment, log, Path(variables["TEMP_DIRECTORY"]), socket, added)
 
     def _variables(self, cell: Cell, slice_: Slice) -> dict[str, str]:
         options, port = self._options, self._port + slice_.tenant
-        names = (options.suite.name, options.uid, self.tenants)
-        return job_variables(cell, *names, slice_, self._machine, options.places, port)
+        return job_variables(
+            cell, options.suite.name, options.uid, self.tenants, slice_, self._machine, options.paths, port
+        )
 
     def _ranks(self, group: str, slice_: Slice) -> tuple[tuple[int, ...], ...]:
         """Return the processors of each rank of an `all` launch; without isolation nobody is bound."""

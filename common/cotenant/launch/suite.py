@@ -22,17 +22,17 @@ from cotenant.findings.facts import Isolation, gather, nvidia_places
 from cotenant.isolation.backend import NotIsolatedError
 from cotenant.isolation.choose import choose_backend
 from cotenant.isolation.entry import own_shm_can_be_had
+from cotenant.isolation.leftovers import new_shared_files, shared_files
 from cotenant.isolation.lock import SuiteLock, lock_path
 from cotenant.isolation.processes import adopt_orphans, await_reapers, end_orphans, now_ticks, sweep_marked
 from cotenant.launch import data
-from cotenant.launch.commons import commons
 from cotenant.launch.events import Interruption
 from cotenant.launch.launch import Launch
 from cotenant.launch.needs import loader_bytes
 from cotenant.launch.observer import Observer, Unobserved
 from cotenant.launch.outcome import LaunchResult, TenantResult
+from cotenant.launch.paths import REMEDY, cleared, remove_tree
 from cotenant.launch.reaper import Reaper
-from cotenant.launch.removal import REMEDY, cleared, remove_tree
 from cotenant.launch.start import Options, Resolver, Start
 from cotenant.machine.limits import cgroup_mounts
 from cotenant.machine.load import HostCounts, host_counts, since
@@ -40,14 +40,14 @@ from cotenant.machine.topology import Machine
 from cotenant.meters.meters import meters_of
 from cotenant.procfs import format_list
 from cotenant.results.store import Reserve, append_summary, launch_line, prepare_directory, total_line, write_whole
-from cotenant.text import many
+from cotenant.text import gib, many
 
 if TYPE_CHECKING:
     from cotenant.results.record import Record
 
 
 @dataclass(slots=True)
-class Report:
+class SuiteResult:
     """What a suite run leaves in memory: every record, in order, and what cut it short."""
 
     records: list[Record] = field(default_factory=list)
@@ -62,7 +62,7 @@ class SuiteRun:
         self._options = options
         self._observer: Observer = Unobserved()
         self._machine = machine
-        self._places = options.places
+        self._paths = options.paths
         self.chosen = choose_backend(options.isolation, cgroup_mounts(), options.cgroup_base, options.limits.on_oom)
         self._resolver = Resolver(options, self._machine, self.chosen)
         self._started = datetime.now(UTC)
@@ -79,42 +79,45 @@ class SuiteRun:
         """Return what is about to happen, in a few lines."""
         slices = self._resolver.plans["student"].slices
         processors = " | ".join(format_list(slice_.processors) for slice_ in slices)
-        memory_gib = slices[0].memory_bytes / 2**30
-        each, backend = " each" if len(slices) > 1 else "", self.chosen.backend.name
+        memory = gib(slices[0].memory_bytes) + (" each" if len(slices) > 1 else "")
         launches, devices = self._launches(), len(self._machine.accelerators)
         return [
             f"{self._options.suite.name} on {self._machine.hostname}: {launches}, {many(devices, 'accelerator')}",
-            f"{many(len(slices), 'tenant')}: processors {processors}, {memory_gib:.2f} GiB{each}, by {backend}",
-            f"records: {self._places.output}",
+            f"{many(len(slices), 'tenant')}: processors {processors}, {memory}, by {self.chosen.backend.name}",
+            f"records: {self._paths.output}",
             *self.left_out,
-            *(f"{one.severity}: {one.sentence} {one.remedy}".rstrip() for one in self.before if one.severity != "info"),
+            *(
+                f"{finding.severity}: {finding.sentence} {finding.remedy}".rstrip()
+                for finding in self.before
+                if finding.severity != "info"
+            ),
         ]
 
     def _launches(self) -> str:
         solo = sum(start.solo for start in self.starts)
-        told = many(len(self.starts), "launch", "es")
+        launches = many(len(self.starts), "launch", "es")
         if not self._options.solo:
-            return told
+            return launches
         if not solo:
-            return f"{told} (--solo adds none: no job here has several tenants)"
+            return f"{launches} (--solo adds none: no job here has several tenants)"
         where = "on the whole machine, without slices" if self.chosen.backend.name == "none" else "in its slice"
-        return f"{told} ({solo} of a tenant alone {where})"
+        return f"{launches} ({solo} of a tenant alone {where})"
 
     @functools.cached_property
     def before(self) -> tuple[Finding, ...]:
-        """What is to be said of this host before anything runs on it; asked once, and kept in every record."""
+        """The findings on this host before anything runs on it: made once, and kept in every record."""
         backend, plan = self.chosen.backend, self._resolver.plans["student"]
         facts = dataclasses.replace(
-            gather(self._machine, self._places.purposes),
+            gather(self._machine, self._paths.purposes),
             isolation=Isolation(backend.name, backend.unenforced, elsewhere=backend.elsewhere(), own_shm=self._own_shm),
             plan=plan,
             loader_bytes=loader_bytes(self.starts),
         )
         return tuple(finding for _, answer in ask_all(EVERY_SUITE, facts) for finding in answer.findings)
 
-    def run(self, tell: Callable[[str], None], observer: Observer | None = None) -> Report:
+    def run(self, tell: Callable[[str], None], observer: Observer | None = None) -> SuiteResult:
         """Launch every cell; `tell` is given a line per launch. Raises CotenantError; leaves nothing behind."""
-        report = Report()
+        result = SuiteResult()
         self._observer = observer or self._observer
         begin_s = time.monotonic()
         with contextlib.ExitStack() as stack:
@@ -125,26 +128,26 @@ class SuiteRun:
             self._open(stack, tell)
 
             def say(line: str) -> None:
-                append_summary(self._places.output, line)
+                append_summary(self._paths.output, line)
                 tell(line)
 
             for position, (start, missing) in enumerate(self._prepare_data(interruption), 1):
                 if interruption.requested:
                     break
                 records = self._launch(position, start, missing, interruption, say)
-                report.records += records
+                result.records += records
                 if self._options.raise_error and not all(record.completed for record in records):
                     break
-            report.interrupted = interruption.requested
+            result.interrupted = interruption.requested
             say(total_line(time.monotonic() - begin_s))
-        return report
+        return result
 
     def _open(self, stack: contextlib.ExitStack, tell: Callable[[str], None]) -> None:
         """Make directories, reaper and backend; what is made is undone when `stack` closes."""
-        options, output, run = self._options, self._places.output, self._options.run
-        for directory in (output, self._places.logs):
+        options, output, run = self._options, self._paths.output, self._options.run
+        for directory in (output, self._paths.logs):
             prepare_directory(directory)
-        own = self._places.own
+        own = self._paths.own
         self._reaper = Reaper(str(run), self.chosen.backend.location(), own, output)
         # First, and sent home last: from here on nothing is made that it does not know of.
         stack.callback(_warn, tell, self._reaper.farewell)
@@ -156,15 +159,15 @@ class SuiteRun:
         stack.callback(self._reserve.close)
         for directory in own:
             stack.callback(_warn, tell, functools.partial(remove_tree, directory), REMEDY)
-        prepare_directory(self._places.temporary, "BASE names another place for temporary files.")
-        self._places.meeting.mkdir(mode=0o700)
+        prepare_directory(self._paths.temporary, "BASE names another place for temporary files.")
+        self._paths.sockets.mkdir(mode=0o700)
         self._own_children = adopt_orphans()
         with _isolation_errors():
             await_reapers()
             # Cgroups first: a dead run's fork bomb ends with its slice, while a search by marker would be outrun.
             self.chosen.backend.sweep()
             sweep_marked()
-            for left in self._places.sweep():
+            for left in self._paths.sweep():
                 tell(f"warning: {left} {REMEDY}")
             self.chosen.backend.open(run)
         stack.callback(self._close)
@@ -182,7 +185,7 @@ class SuiteRun:
                 "solo": start.solo,
                 "cgroup": start.cell.job.group,
                 "weight": start.cell.job.weight,
-                "tenants": [order.command for order in start.orders],
+                "tenants": [spec.command for spec in start.specs],
             }
             for start in self.starts
         ]
@@ -196,7 +199,7 @@ class SuiteRun:
             if interruption.requested:
                 return data.Prepared()
             self._observer.preparing(str(script))
-            return data.prepare(script, self._places, self._options.run, interruption)
+            return data.prepare(script, self._paths, self._options.run, interruption)
 
         starts: list[tuple[Start, str | None]] = []
         for start in self.starts:
@@ -204,8 +207,8 @@ class SuiteRun:
             script = data.maker_of(start.command) if needed else None
             made = data.Prepared() if script is None else prepare(script)
             missing = made.missing
-            if made.foreign and (missing := data.lacking(start, self._places)) is None:
-                findings = (*start.findings, *data.as_it_stands(start, self._places))
+            if made.foreign and (missing := data.lacking(start, self._paths)) is None:
+                findings = (*start.findings, *data.as_it_stands(start, self._paths))
                 start = dataclasses.replace(start, findings=findings)
             starts.append((start, missing))
         return starts
@@ -219,39 +222,11 @@ class SuiteRun:
         say: Callable[[str], None],
     ) -> list[Record]:
         begin_s = time.monotonic()
-        self._observer.launch(position, start.label, len(start.orders))
+        self._observer.launch(position, start.label, len(start.specs))
         self._reaper.ensure()
-        if missing is None:
-            limits = self._options.limits.of_job(start.cell.job.timeout_s)
-            begin_ticks = now_ticks()
-            cache, own_shm = self._options.cache, self._own_shm
-            around = commons(start.orders, self._places, cache, lambda: bool(interruption.requested), own_shm)
-            metered = meters_of(self._machine, [order.slice for order in start.orders])
-            with around as meters, metered as sampling, _isolation_errors():
-                launch = Launch(
-                    start.orders,
-                    self.chosen.backend,
-                    interruption,
-                    limits,
-                    self._reaper.ensure,
-                    sampling,
-                    self._observer,
-                )
-                counted = self._counts()
-                result = launch.run()
-                own_kills = sum(tenant.after.oom_kills or 0 for tenant in result.tenants)
-                meters["host"] = since(counted, self._counts(), own_kills)
-                left_behind = result.left_behind
-                try:
-                    end_orphans(self._own_children | self._reaper.pids, begin_ticks)
-                except NotIsolatedError as error:
-                    left_behind = left_behind or str(error)
-            result = dataclasses.replace(result, meters=result.meters | meters, left_behind=left_behind)
-        else:
-            result = _without_data(start, missing)
-        left = cleared(order.temporary for order in start.orders)
-        start = dataclasses.replace(start, findings=(*start.findings, *left))
-        records = self._keep(start, result)
+        result = self._measure(start, interruption) if missing is None else _without_data(start, missing)
+        left = cleared(spec.temporary for spec in start.specs)
+        records = self._keep(dataclasses.replace(start, findings=(*start.findings, *left)), result)
         self._observer.ended(records)
         failed = sum(not record.completed for record in records)
         minutes = (time.monotonic() - begin_s) / 60
@@ -261,6 +236,33 @@ class SuiteRun:
             with _isolation_errors():
                 raise NotIsolatedError(result.left_behind)
         return records
+
+    def _measure(self, start: Start, interruption: Interruption) -> LaunchResult:
+        """Launch the tenants of a start; its meters also hold what happened around them, from the input on."""
+        options, slices = self._options, [spec.slice for spec in start.specs]
+        shared_before = shared_files().keys()
+        inputs = data.input_paths([spec.command for spec in start.specs], self._paths)
+        cached = data.prepare_cache(options.cache, inputs, lambda: bool(interruption.requested))
+        begin_ticks = now_ticks()
+        with meters_of(self._machine, slices) as sampling, _isolation_errors():
+            limits = options.limits.of_job(start.cell.job.timeout_s)
+            backend, upkeep = self.chosen.backend, self._reaper.ensure
+            launch = Launch(start.specs, backend, interruption, limits, upkeep, sampling, self._observer)
+            counts = self._counts()
+            result = launch.run()
+            own_kills = sum(tenant.after.oom_kills or 0 for tenant in result.tenants)
+            meters = result.meters | {"host": since(counts, self._counts(), own_kills)}
+            left_behind = result.left_behind
+            try:
+                end_orphans(self._own_children | self._reaper.pids, begin_ticks)
+            except NotIsolatedError as error:
+                left_behind = left_behind or str(error)
+        if cached is not None:
+            meters["input"] = dataclasses.asdict(cached)
+        # Where each tenant has a /dev/shm of its own, what is new in the machine's is not theirs.
+        if not self._own_shm and (new := new_shared_files(shared_before)):
+            meters["shm_kept"] = new
+        return dataclasses.replace(result, meters=meters, left_behind=left_behind)
 
     def _keep(self, start: Start, result: LaunchResult) -> list[Record]:
         # Not before: what makes numbers takes its time to import, and until now nothing needed any.
@@ -277,7 +279,7 @@ class SuiteRun:
         return records
 
     def _counts(self) -> HostCounts:
-        return host_counts([one.id for one in self._machine.processors], nvidia_places(self._machine))
+        return host_counts([processor.id for processor in self._machine.processors], nvidia_places(self._machine))
 
     @property
     def _own_shm(self) -> bool:
@@ -293,11 +295,11 @@ class SuiteRun:
 
 def _without_data(start: Start, reason: str) -> LaunchResult:
     now = datetime.now(UTC)
-    return LaunchResult(tuple(TenantResult(order, "missing_data", reason) for order in start.orders), now, now, 0, {})
+    return LaunchResult(tuple(TenantResult(spec, "missing_data", reason) for spec in start.specs), now, now)
 
 
 def _warn(tell: Callable[[str], None], step: Callable[[], str], remedy: str = "") -> None:
-    """Do the last step of something, and tell what it says of it."""
+    """Do the last step of something, and tell the sentence it returns."""
     if sentence := step():
         tell(f"warning: {sentence} {remedy}".rstrip())
 

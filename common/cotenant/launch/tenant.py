@@ -7,11 +7,10 @@ import os
 import signal
 import socket
 import subprocess
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from cotenant.isolation.backend import Counters, LiveSlice, ReadBack
+from cotenant.isolation.backend import Counters, LiveSlice, NotIsolatedError, ReadBack
 from cotenant.isolation.entry import start
 from cotenant.isolation.plan import Slice
 from cotenant.launch.rendezvous import Link, Listener, Rank
@@ -27,8 +26,11 @@ Deadline = tuple[float, Reason]
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
-    """What a tenant is to be: its slice, command, whole environment, and its own log, directory and socket."""
+class TenantSpec:
+    """What a tenant is to be: its slice, command, whole environment, and its own log, directory and socket.
+
+    `added` is what its environment has beyond the caller's.
+    """
 
     slice: Slice
     command: list[str]
@@ -36,6 +38,7 @@ class Order:
     log: Path
     temporary: Path
     socket: Path
+    added: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -45,7 +48,7 @@ class Tenant:
     `stuck` is why it, or something in its slice, could not be killed: nobody waits for it any more.
     """
 
-    order: Order
+    spec: TenantSpec
     live: LiveSlice
     read_back: ReadBack
     process: subprocess.Popen[bytes]
@@ -53,7 +56,7 @@ class Tenant:
     pidfd: int
     listener: Listener
     entered: bool = False
-    strangers: list[Link] = field(default_factory=list)
+    links: list[Link] = field(default_factory=list)
     ranks: dict[int, Rank] = field(default_factory=dict)
     reason: Reason | None = None
     killed: bool = False
@@ -65,7 +68,7 @@ class Tenant:
 
     @property
     def index(self) -> int:
-        return self.order.slice.tenant
+        return self.spec.slice.tenant
 
     @property
     def alive(self) -> bool:
@@ -86,7 +89,7 @@ class Tenant:
         return any(rank.world > 1 for rank in self.ranks.values())
 
     def all_ranks(self, what: str) -> bool:
-        """Have all ranks of its world said `what` (ready, done, record)?"""
+        """Have all ranks of its world sent `what` (ready, done, record)?"""
         if not self.ranks:
             return False
         world = next(iter(self.ranks.values())).world
@@ -106,8 +109,15 @@ class Tenant:
         if number in self.ranks:
             raise ProtocolError(f"a second hello as rank {number}: RANK and WORLD_SIZE tell processes apart")
         # A tenant of one process ends with it, which is seen on our own child.
-        self.ranks[number] = Rank(link, number, world, link.life() if world > 1 else None)
-        return self.ranks[number]
+        rank = link.rank = self.ranks[number] = Rank(link, number, world, link.life() if world > 1 else None)
+        return rank
+
+    def entry_report(self) -> str:
+        """Return what it reports while it enters its slice: `in`, or why it cannot; "" without any news."""
+        try:
+            return self.channel.recv(4096).decode(errors="replace").strip()
+        except OSError:
+            return ""
 
     def kill(self) -> None:
         """Kill all of it, one that is not in its slice yet and a child without our marker included.
@@ -120,17 +130,26 @@ class Tenant:
                 os.killpg(self.process.pid, signal.SIGKILL)
         self.live.kill()
 
-    def links(self) -> Iterator[Link]:
-        yield from self.strangers
-        yield from (rank.link for rank in self.ranks.values())
+    def end(self) -> None:
+        """Read what its processes still hold, and kill them; what has flowed was read at the last DONE, if it came.
+
+        Where some cannot be killed its neighbours' numbers are as good as any: `leave` raises once those are kept.
+        """
+        self.after = self.live.counters().at_end(self.after)
+        self.killed = True
+        try:
+            self.kill()
+        except NotIsolatedError as error:
+            self.stuck = str(error)
 
     def leave(self) -> None:
         """Kill what is left of it and close every descriptor. Raises NotIsolatedError."""
         self.listener.close()
-        for link in self.strangers:
+        for link in self.links:
             link.close()
         for rank in self.ranks.values():
-            rank.close()
+            if rank.life is not None:
+                rank.life.close()
         self.channel.close()
         os.close(self.pidfd)
         self.kill()
@@ -138,27 +157,27 @@ class Tenant:
 
     def log_tail(self, rank: int = 0) -> str:
         """Return the last lines of its log, or of the log of one of its ranks that writes its own, in one line."""
-        own = rank_log(self.order.log, rank)
-        log = own if own.exists() else self.order.log
+        own = rank_log(self.spec.log, rank)
+        log = own if own.exists() else self.spec.log
         text = log_end(log, LOG_TAIL_BYTES)
         return " | ".join([line.strip() for line in text.splitlines() if line.strip()][-LOG_TAIL_LINES:])
 
 
-def start_tenant(order: Order, live: LiveSlice, read_back: ReadBack) -> Tenant:
-    """Start one tenant; it enters the slice and waits for a byte on the channel. Raises OSError."""
-    order.temporary.mkdir(parents=True, exist_ok=True)
-    for old in (order.log, *_rank_logs(order.log)):
+def start_tenant(spec: TenantSpec, live: LiveSlice, read_back: ReadBack) -> Tenant:
+    """Start one tenant; it enters the slice and waits for a byte on the channel. Raises NotIsolatedError, OSError."""
+    spec.temporary.mkdir(parents=True, exist_ok=True)
+    for old in (spec.log, *_rank_logs(spec.log)):
         old.unlink(missing_ok=True)
     with contextlib.ExitStack() as undo:
-        listener = Listener(order.socket)
+        listener = Listener(spec.socket)
         undo.callback(listener.close)
         ours, theirs = socket.socketpair()
         undo.callback(ours.close)
-        with theirs, order.log.open("wb") as log:
-            process = start(live.entry, theirs.fileno(), log.fileno(), order.command, order.environment)
+        with theirs, spec.log.open("wb") as log:
+            process = start(live.entry, theirs.fileno(), log.fileno(), spec.command, spec.environment)
         ours.setblocking(False)
         undo.pop_all()
-    return Tenant(order, live, read_back, process, ours, os.pidfd_open(process.pid), listener)
+    return Tenant(spec, live, read_back, process, ours, os.pidfd_open(process.pid), listener)
 
 
 def _rank_logs(log: Path) -> list[Path]:
@@ -168,7 +187,7 @@ def _rank_logs(log: Path) -> list[Path]:
 
 
 def signal_name(status: int) -> str:
-    """Say an exit status as a person would."""
+    """Return an exit status as a person would put it."""
     if status >= 0:
         return f"exit status {status}"
     try:

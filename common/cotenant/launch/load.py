@@ -1,0 +1,103 @@
+"""The load: what is measured of a launch between GO and the last DONE, and when that is enough."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Iterable
+from typing import Any
+
+from cotenant.launch.limits import Limits
+from cotenant.launch.rendezvous import Go, Rank
+from cotenant.launch.tenant import Tenant
+from cotenant.meters.meters import Meters
+from cotenant.stats.budget import Amount
+from cotenant.stats.describe import relative_half_width
+
+GO_DELAY_NS = 50_000_000
+LOOKS = 20
+"""After a look at n observations the next is due once a twentieth more has come in: a look takes the runner's time, and
+every further one makes it more likely to find an interval that is narrow by chance."""
+SPENT = 1.25
+"""Budgets after which observations end: those that take a little longer than the warm-up had it are all made."""
+LEAST_KEPT = 2
+"""A rate from a single observation is none."""
+MOST_NS = 1 << 63
+"""Any program may send anything of itself."""
+
+
+class Load:
+    """The counters and meters of the tenants from GO, which it makes, to the last DONE."""
+
+    def __init__(self, limits: Limits, given: Amount, sampling: Meters, tenants: Collection[Tenant]) -> None:
+        self._sampling = sampling
+        sampling.start([tenant.live for tenant in tenants])
+        for tenant in tenants:
+            tenant.before = tenant.live.counters()
+        self._processor_ns, self._start_ns = time.process_time_ns(), time.perf_counter_ns()
+        self.go = Go(self._start_ns + GO_DELAY_NS, given)
+        self.enough = Enough(limits, self.go)
+        self.meters: dict[str, Any] = {}
+
+    def end(self, survivors: Collection[Tenant]) -> None:
+        """Read all that has been counted, at the last DONE."""
+        load_ns = time.perf_counter_ns() - self._start_ns
+        self.meters["runner_processor_share"] = (time.process_time_ns() - self._processor_ns) / load_ns
+        for tenant in survivors:
+            tenant.after = tenant.live.counters()
+        self.meters |= self._sampling.result(self.go.t0_ns)
+
+
+class Enough:
+    """Looks at what tenants have observed until half of each interval is at most the requested share of its median, or
+    the budget is spent and each tenant has two kept observations."""
+
+    def __init__(self, limits: Limits, go: Go) -> None:
+        self._share = limits.until_interval
+        self._spent_ns = None if limits.budget_s is None else go.t0_ns + round(SPENT * limits.budget_s * 1e9)
+        self._skip = go.given.skip
+        self._due: dict[int, int] = {}
+        self._narrow: dict[int, bool] = {}
+        self._sent = False
+
+    def look(self, tenants: Collection[Tenant], now_ns: int) -> None:
+        """Send `enough` to all of `tenants` where it is for each of them: each ends the observation it is in.
+
+        Never where one is of several ranks: an observation more on some of them would hang their collectives.
+        """
+        if self._sent or any(tenant.several for tenant in tenants):
+            return
+        if not (self._is_spent(tenants, now_ns) or all(map(self._is_narrow, tenants))):
+            return
+        self._sent = True
+        for rank in (rank for tenant in tenants for rank in tenant.ranks.values() if not rank.done):
+            rank.enough = True
+            rank.link.send("enough")
+
+    def _is_spent(self, tenants: Collection[Tenant], now_ns: int) -> bool:
+        if self._spent_ns is None or now_ns < self._spent_ns:
+            return False
+        return all(self._kept(tenant) >= LEAST_KEPT for tenant in tenants)
+
+    def _is_narrow(self, tenant: Tenant) -> bool:
+        if self._share is None:
+            return False
+        kept = self._kept(tenant)
+        if kept >= self._due.get(tenant.index, 1):
+            self._due[tenant.index] = kept + 1 + kept // LOOKS
+            observations = tenant.ranks[0].observations[self._skip :]
+            width = relative_half_width(
+                sorted(row["items"] * 1e9 / (row["end_ns"] - row["start_ns"]) for row in observations)
+            )
+            self._narrow[tenant.index] = width is not None and width <= self._share
+        return self._narrow.get(tenant.index, False)
+
+    def _kept(self, tenant: Tenant) -> int:
+        return len(tenant.ranks[0].observations) - self._skip
+
+
+def expected_s(ranks: Iterable[Rank], number: int, repeat: int) -> float | None:
+    """Return the seconds of `repeat` observations of `number` batches, by the slowest rank's last warm-up batch; None
+    where nobody has told one."""
+    last_ns = [rank.ready["warm_up_ns"][-1] for rank in ranks if rank.ready and rank.ready["warm_up_ns"]]
+    expected_ns = max(last_ns, default=0) * number * repeat
+    return min(expected_ns, MOST_NS) / 1e9 if expected_ns > 0 else None

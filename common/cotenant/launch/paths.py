@@ -1,0 +1,131 @@
+"""The directories of a suite run: those of the caller, and two of the run's own that end with it.
+
+What is the run's own is removed whatever its tenants have made of it. The reaper does that, too.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import shutil
+import socket
+import stat
+import tempfile
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from cotenant.finding import Finding
+from cotenant.isolation.runs import RunName
+
+REMEDY = "Remove it by hand, as root where it is another user's."
+SOCKET_PATH_BYTES = 107
+SOCKET_ROOM_BYTES = len("/4194304-99999999999-4294967295/t1023")
+
+
+@dataclass(frozen=True, slots=True)
+class Paths:
+    """The directories of a suite run; all absolute. `sockets` holds those of the tenants."""
+
+    base: Path
+    data: Path
+    output: Path
+    temporary: Path
+    sockets: Path
+
+    @classmethod
+    def of_run(cls, base: Path, data: Path, output: Path, run: RunName) -> Paths:
+        """Return the paths of one run. Nothing is made."""
+        return cls(base, data, output, base / "tmp" / f"{_prefix()}{run}", _sockets_root() / f"{_prefix()}{run}")
+
+    @property
+    def logs(self) -> Path:
+        return self.output / "logs"
+
+    @property
+    def purposes(self) -> dict[str, Path]:
+        """What goes into which directory: where there has to be room."""
+        return {"records": self.output, "data": self.data, "temporary files": self.temporary}
+
+    @property
+    def own(self) -> tuple[Path, Path]:
+        """The directories that are this run's alone."""
+        return self.temporary, self.sockets
+
+    def sweep(self) -> list[str]:
+        """Remove the own directories of runs that are dead, of this user and since this host's boot.
+
+        Return what stays of them, in sentences.
+        """
+        left = []
+        for path in [path for own in self.own for path in own.parent.glob(f"{_prefix()}*")]:
+            run = RunName.parse(path.name.removeprefix(_prefix()))
+            if run is not None and run.alive is False and path.lstat().st_uid == os.getuid():
+                left.append(remove_tree(path))
+        return [sentence for sentence in left if sentence]
+
+
+def _prefix() -> str:
+    """Hosts and containers may share a base: the pid of a run elsewhere, or before this boot, says nothing here."""
+    here = [socket.gethostname()]
+    with contextlib.suppress(OSError):
+        here.append(Path("/proc/sys/kernel/random/boot_id").read_text())
+    with contextlib.suppress(OSError):
+        here.append(str(Path("/proc/self/ns/pid").readlink()))
+    return f"cotenant-{hashlib.sha256(' '.join(here).encode()).hexdigest()[:16]}-"
+
+
+def _sockets_root() -> Path:
+    """Where a socket's path stays short enough for the kernel."""
+    root = tempfile.gettempdir()
+    fits = len(os.fsencode(root)) + len(_prefix()) + SOCKET_ROOM_BYTES <= SOCKET_PATH_BYTES
+    return Path(root if fits else "/tmp")
+
+
+def remove_tree(top: Path) -> str:
+    """Remove a directory and all in it; return what stays as a sentence, "" where nothing does.
+
+    A directory of ours that is closed to us is opened first. No link is followed.
+    """
+    with contextlib.suppress(OSError):
+        top.unlink()  # A tenant may have put a link or a file in its place; a directory is none.
+    try:
+        shutil.rmtree(top, ignore_errors=True)
+        if not os.path.lexists(top):
+            return ""
+        _open_up(top)
+        shutil.rmtree(top, ignore_errors=True)
+        shutil.rmtree(top)
+    except FileNotFoundError:
+        return ""
+    except OSError as error:
+        return f"What is left in {top} cannot be removed ({error.filename}: {error.strerror})."
+    except RecursionError:
+        return f"What is left in {top} is nested too deep to be removed."
+    return ""
+
+
+def cleared(directories: Iterable[Path]) -> tuple[Finding, ...]:
+    """Remove the temporary directories of a launch; return what is to be said of what stays."""
+    left = " ".join(filter(None, map(remove_tree, directories)))
+    return (Finding("files_left", "warning", f"{left} The next launch finds it there.", REMEDY),) if left else ()
+
+
+def _open_up(top: Path) -> None:
+    with contextlib.suppress(OSError):
+        _unlock(top)
+        for _, names, _, descriptor in os.fwalk(top):
+            for name in names:
+                with contextlib.suppress(OSError):
+                    _unlock(name, descriptor)
+
+
+def _unlock(name: Path | str, parent: int | None = None) -> None:
+    """Give its owner all rights on a directory. Raises OSError for what is none of ours, and for a link."""
+    # To open it so takes no right on it; and whoever puts a link in its place now, we have it by its descriptor.
+    descriptor = os.open(name, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent)
+    try:
+        Path(f"/proc/self/fd/{descriptor}").chmod(stat.S_IRWXU)
+    finally:
+        os.close(descriptor)
