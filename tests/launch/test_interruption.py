@@ -1,6 +1,7 @@
 """Ctrl-C and SIGTERM in every phase: 130, records, and nothing left."""
 
 import os
+import re
 import signal
 import subprocess
 import threading
@@ -64,7 +65,8 @@ def test_more_signals_harm_nothing(v1: Suites) -> None:
         time.sleep(0.002)
     assert runner.wait(LIMIT_S) == 130
     assert v1.outcomes() == ["interrupted", "interrupted"]
-    assert "Interrupted by SIGINT;" in v1.said()
+    # Those that arrive while it is not on a processor are seen in the order of their numbers.
+    assert re.search(r"Interrupted by SIG(INT|TERM|HUP);", v1.said())
     assert "Traceback" not in v1.said()
     assert not v1.leftovers()
 

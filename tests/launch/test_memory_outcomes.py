@@ -139,7 +139,7 @@ def test_one_that_the_runner_killed_was_not_killed_by_the_host() -> None:
 )
 def test_half_the_batch_is_of_what_was_asked_or_else_of_the_default(command: list[str], told: Any, remedy: str) -> None:
     full = tenant(ranks={0: SimpleNamespace(work={"arguments": told})})
-    full = cast("Tenant", SimpleNamespace(**vars(full) | {"order": replace(full.spec, command=command)}))
+    full = cast("Tenant", SimpleNamespace(**vars(full) | {"spec": replace(full.spec, command=command)}))
     ended = out_of_memory(full, logged(OWN))
     assert ended is not None
     assert ended[1].endswith(remedy)
