@@ -1,5 +1,5 @@
 """A place for suites, from which nothing may be left."""
 
-from tenants.fixtures import loose, v1
+from tenants.fixtures import loose, shared, v1
 
-__all__ = ["loose", "v1"]
+__all__ = ["loose", "shared", "v1"]

@@ -178,9 +178,9 @@ def kill_at_random(suites: Suites, seed: int) -> float:
     return time.monotonic() - begin_s
 
 
-@pytest.mark.parametrize("seed", range(5))
-def test_a_kill_at_a_random_moment(v1: Suites, seed: int) -> None:
-    kill_at_random(v1, seed)
+def test_kills_at_three_moments(v1: Suites) -> None:
+    for seed in range(3):
+        kill_at_random(v1, seed)
 
 
 @pytest.mark.slow

@@ -8,7 +8,7 @@ import pytest
 
 from cotenant.launch.limits import GRACE_S, RANKS_GRACE_S, STOP_LIMIT_S, Limits, after_stop, grace, late
 
-TERMS = Limits(timeout_s=100, ready_limit_s=10)
+LIMITS = Limits(timeout_s=100, ready_limit_s=10)
 REASON = ("failed", "It was odd.")
 
 
@@ -16,32 +16,27 @@ def tenant(*said: str, joined: bool = True, **fields: Any) -> Any:
     return SimpleNamespace(all_ranks=lambda what: what in said, joined=joined, **fields)
 
 
-@pytest.mark.parametrize(
-    ("elapsed_s", "loaded", "who", "flag"),
-    [
-        (9.9, False, None, ""),
+def test_those_that_are_behind_end() -> None:
+    tenants = [tenant("ready"), tenant(), tenant("ready", "done")]
+    for elapsed_s, loaded, who, flag in [
+        (9.9, False, [], ""),
         (10, False, [1], "--ready-timeout"),
-        (10, True, None, ""),
-        (99.9, True, None, ""),
+        (10, True, [], ""),
+        (99.9, True, [], ""),
         (100, True, [0, 1], "--timeout"),
         (100, False, [1], "--timeout"),
-    ],
-)
-def test_those_that_are_behind_end(elapsed_s: float, loaded: bool, who: list[int] | None, flag: str) -> None:
-    tenants = [tenant("ready"), tenant(), tenant("ready", "done")]
-    found = late(tenants, TERMS, elapsed_s, loaded)
-    if who is None:
-        assert found is None
-    else:
-        assert found is not None
-        ended, (outcome, message) = found
-        assert ended == [tenants[one] for one in who]
-        assert (outcome, message.rpartition(" ")[2]) == ("timeout", f"{flag}.")
+    ]:
+        behind, reason = late(tenants, LIMITS, elapsed_s, loaded)
+        assert behind == [tenants[index] for index in who], (elapsed_s, loaded)
+        if who:
+            assert reason is not None
+            assert (reason[0], reason[1].rpartition(" ")[2]) == ("timeout", f"{flag}.")
 
 
 def test_programs_that_never_join_have_the_timeout_alone() -> None:
-    assert late([tenant(joined=False)], TERMS, 99, loaded=False) is None
-    assert late([tenant(joined=False)], TERMS, 100, loaded=False) is not None
+    plain = tenant(joined=False)
+    assert late([plain], LIMITS, 99, loaded=False)[0] == []
+    assert late([plain], LIMITS, 100, loaded=False)[0] == [plain]
 
 
 def test_a_failed_tenant_is_waited_for_once() -> None:

@@ -1,4 +1,4 @@
-"""A suite where all goes well: what stands in its records and its summary."""
+"""Suites where all goes well, or nearly: what stands in their records, logs and summaries."""
 
 import json
 import re
@@ -7,14 +7,16 @@ import pytest
 
 from cotenant.machine.topology import discover
 from cotenant.procfs import parse_list
-from tenants.suites import Suites, job
+from tenants.suites import ByJob, Suites, job
 
-SUMMARY = r"\[ 1/ 1\]\[  /  \] PASSED \| {5}\d\.\d\d MIN \| \S+/sums\.py\nTotal Time {5}\d\.\d\d s\n"
+RANK = {"RANK": "1", "LOCAL_RANK": "1", "WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2", "COTENANT_RANKS": "0;0"}
+"""What a pod of a training operator or a batch script has in the environment of all that it starts."""
 
 
 @pytest.mark.v1
 def test_two_tenants_are_measured_side_by_side_each_in_its_slice(v1: Suites) -> None:
-    ended = v1.run([job(args={"--repeat": 8, "--number": 20})], "--users", 2, "--reserve", discover().memory_bytes // 2)
+    flags = ["--users", 2, "--reserve", discover().memory_bytes // 2, "--strict"]
+    ended = v1.run([job(args={"--repeat": 8, "--number": 20})], *flags)
     assert ended.returncode == 0, ended.stdout + ended.stderr
     records = v1.records()
     assert [(record["tenant"], record["outcome"], record["completed"]) for record in records] == [
@@ -25,7 +27,11 @@ def test_two_tenants_are_measured_side_by_side_each_in_its_slice(v1: Suites) -> 
     assert processors[0]
     assert processors[1]
     assert processors[0].isdisjoint(processors[1])
-    for record in records:
+    meetings = [record["rendezvous"] for record in records]
+    begin_ns = max(meeting["start_ns"] for meeting in meetings)
+    end_ns = min(meeting["load_end_ns"] for meeting in meetings)
+    assert len({meeting["t0_ns"] for meeting in meetings}) == 1
+    for record, meeting in zip(records, meetings, strict=True):
         inside = record["isolation"]
         assert inside["backend"] == "v1"
         assert inside["read_back"]["memory_bytes"] == inside["planned"]["memory_bytes"]
@@ -34,37 +40,12 @@ def test_two_tenants_are_measured_side_by_side_each_in_its_slice(v1: Suites) -> 
         assert record["comparable"]
         assert len(record["observations"]) == 8
         assert record["train"]["count"] == 8 - record["skip"]
-    assert re.fullmatch(SUMMARY, (v1.output / "summary.txt").read_text())
-
-
-@pytest.mark.v1
-def test_observations_lie_inside_the_common_load(v1: Suites) -> None:
-    assert v1.run([job(args={"--repeat": 8, "--number": 20})], "--users", 2).returncode == 0
-    meetings = [record["rendezvous"] for record in v1.records()]
-    begin_ns = max(meeting["start_ns"] for meeting in meetings)
-    end_ns = min(meeting["load_end_ns"] for meeting in meetings)
-    assert len({meeting["t0_ns"] for meeting in meetings}) == 1
-    for record, meeting in zip(v1.records(), meetings, strict=True):
         assert meeting["overlap"] >= 0.99
         assert meeting["ready_ns"] < meeting["t0_ns"] <= meeting["start_ns"]
-        for one in record["observations"][record["skip"] :]:
-            assert begin_ns <= one["start_ns"] < one["end_ns"] <= end_ns
-
-
-def test_a_list_makes_one_launch_and_one_log_per_cell(loose: Suites) -> None:
-    ended = loose.run([job(args={"--repeat": [3, 4], "--number": 2})], "--users", 1)
-    assert ended.returncode == 0, ended.stderr
-    assert [record["repeat"] for record in loose.records()] == [3, 4]
-    assert sorted(path.name for path in (loose.output / "logs").iterdir()) == ["job.c1.R0.T0.log", "job.c2.R0.T0.log"]
-    lines = (loose.output / "summary.txt").read_text().splitlines()
-    assert [line[:7] for line in lines] == ["[ 1/ 2]", "[ 2/ 2]", "Total T"]
-
-
-def test_two_jobs_of_one_name_are_kept_apart(loose: Suites) -> None:
-    ended = loose.run([job(args={"--repeat": 3}), job(args={"--repeat": 4})], "--users", 1)
-    assert ended.returncode == 0, ended.stderr
-    assert [(record["name"], record["repeat"]) for record in loose.records()] == [("job", 3), ("job-2", 4)]
-    assert sorted(path.name for path in (loose.output / "logs").iterdir()) == ["job-2.R0.T0.log", "job.R0.T0.log"]
+        for row in record["observations"][record["skip"] :]:
+            assert begin_ns <= row["start_ns"] < row["end_ns"] <= end_ns
+    passed = r"\[ 1/ 1\]\[  /  \] PASSED \| {5}\d\.\d\d MIN \| \S+/sums\.py\nTotal Time {5}\d\.\d\d s\n"
+    assert re.fullmatch(passed, (v1.output / "summary.txt").read_text())
 
 
 @pytest.mark.v1
@@ -73,60 +54,78 @@ def test_a_launch_that_owns_the_machine_has_many_ranks_and_one_record(v1: Suites
     ended = v1.run([job("ranks.sh", group="all", args=words)], "--users", 2)
     assert ended.returncode == 0, ended.stdout + v1.log()
     (record,) = v1.records()
-    assert record["outcome"] == "completed"
-    assert record["group"] == "all"
+    assert (record["outcome"], record["group"]) == ("completed", "all")
     assert sorted(record["rank_observations"]) == ["0", "1", "2"]
     assert {len(rows) for rows in record["rank_observations"].values()} == {6}
-    assert set(parse_list(record["isolation"]["read_back"]["processors"])) == {one.id for one in discover().processors}
+    processors = {processor.id for processor in discover().processors}
+    assert set(parse_list(record["isolation"]["read_back"]["processors"])) == processors
 
 
-def test_a_rank_that_dies_ends_its_launch(loose: Suites) -> None:
-    words = ["--at", "go", "--do", "exit", "5"]
-    ended = loose.run([job("ranks.sh", "2", *words, group="all", args={"--repeat": 6})], "--users", 1)
-    assert ended.returncode == 1
-    (record,) = loose.records()
+@pytest.fixture(scope="module")
+def records(shared: Suites) -> ByJob:
+    """Those of one suite, whose caller is a rank itself."""
+    jobs = [
+        job(name="cells", args={"--repeat": [3, 4], "--number": 2}),
+        job(args={"--repeat": 3}),
+        job(args={"--repeat": 4}),
+        job("plain.sh", "0.1", name="plain"),
+        job("echo.py", name="echo"),
+        job("ranks.sh", "2", "--at", "go", "--do", "exit", "5", name="ranks", group="all", args={"--repeat": 6}),
+        job("rogue.py", "--malformed", name="malformed", args={"--repeat": 6}),
+    ]
+    ended = shared.run(jobs, "--users", 2, "--ready-timeout", 20, "--verbose", limit_s=120, **RANK)
+    assert ended.returncode == 1, ended.stderr
+    assert ended.stdout.count("info: Not measured in this launch: ") == 1
+    failures = [line[:8] for line in (shared.output / "summary.txt").read_text().splitlines() if "FAILED" in line]
+    assert failures == ["[ 7/ 8]["]
+    return shared.by_job()
+
+
+def test_a_list_makes_a_launch_per_cell_and_two_jobs_of_one_name_are_kept_apart(records: ByJob, shared: Suites) -> None:
+    repeats = {"cells.c1": 3, "cells.c2": 4, "job": 3, "job-2": 4}
+    for name, repeat in repeats.items():
+        assert [record["repeat"] for record in records[name]] == [repeat] * 2, name
+    logs = {path.name for path in (shared.output / "logs").iterdir()}
+    assert {f"{name}.R0.T{tenant}.log" for name in repeats for tenant in (0, 1)} <= logs
+    lines = (shared.output / "summary.txt").read_text().splitlines()
+    assert [line[:7] for line in lines] == [*(f"[ {position}/ 8]" for position in range(1, 9)), "Total T"]
+
+
+def test_a_rank_that_dies_ends_its_launch(records: ByJob) -> None:
+    (record,) = records["ranks"]
     assert record["outcome"] == "failed"
-    # An older kernel does not say how a rank ended for which its parent has waited already.
+    # An older kernel does not tell how a rank ended for which its parent has waited already.
     assert re.match(r"(Rank [01] of 2|It) ended (with exit status 5|before its record)", record["message"])
     assert "Its log ends: last words of the log" in record["message"]
 
 
-def test_a_program_that_never_says_hello_runs_unsynchronised(loose: Suites) -> None:
-    ended = loose.run([job("plain.sh", "0.1")], "--users", 2)
-    assert ended.returncode == 0, ended.stderr
-    for record in loose.records():
-        assert record["outcome"] == "completed"
-        assert record["train"] is None
+def test_a_program_that_never_joins_runs_unsynchronised(records: ByJob, shared: Suites) -> None:
+    for record in records["plain"]:
+        assert (record["outcome"], record["train"]) == ("completed", None)
         assert "unsynchronised" in [finding["rule"] for finding in record["findings"]]
-    assert "plain in" in loose.log()
+    assert "plain in" in shared.log("plain")
 
 
-def test_a_caller_that_is_a_rank_itself_makes_no_rank_of_a_tenant(loose: Suites) -> None:
-    """A pod of a training operator or a batch script says such variables to all that it starts."""
-    caller = {"RANK": "1", "LOCAL_RANK": "1", "WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2", "COTENANT_RANKS": "0;0"}
-    jobs = [job(), job("echo.py", name="echo")]
-    ended = loose.run(jobs, "--users", 2, "--ready-timeout", 20, **caller)
-    assert (ended.returncode, loose.outcomes()) == (0, ["completed"] * 4)
-    assert not caller.keys() & json.loads(loose.log("echo"))["env"].keys()
+def test_a_caller_that_is_a_rank_itself_makes_no_rank_of_a_tenant(records: ByJob, shared: Suites) -> None:
+    assert [record["outcome"] for record in records["job"] + records["echo"]] == ["completed"] * 4
+    assert not RANK.keys() & json.loads(shared.log("echo"))["env"].keys()
 
 
-def test_what_could_not_be_measured_is_a_finding_only_for_those_who_ask(loose: Suites) -> None:
-    quiet = loose.run([job()], "--users", 2, "--strict")
-    told = loose.run([job()], "--users", 2, "--strict", "--verbose")
-    assert (quiet.returncode, told.returncode) == (0, 0), quiet.stdout + told.stdout
-    for record in loose.records():
+def test_what_could_not_be_measured_is_a_finding(records: ByJob) -> None:
+    for record in records["job"]:
         missing = {*record["meters"]["absent"], *record["isolation"]["uncounted"]}
-        (found,) = [one for one in record["findings"] if one["rule"] == "meters_absent"]
-        assert found["severity"] == "info"
-        assert found["sentence"] == f"Not measured in this launch: {', '.join(sorted(missing))}."
-        assert "--isolation require says what they need" in found["remedy"]
-    assert "Not measured" not in quiet.stdout
-    assert told.stdout.count("info: Not measured in this launch: ") == 1
+        (finding,) = [finding for finding in record["findings"] if finding["rule"] == "meters_absent"]
+        assert finding["severity"] == "info"
+        assert finding["sentence"] == f"Not measured in this launch: {', '.join(sorted(missing))}."
+        assert "--isolation require says what they need" in finding["remedy"]
 
 
-def test_an_invalid_launch_fails_only_when_asked_to_be_strict(loose: Suites) -> None:
+def test_an_invalid_launch_completes_and_fails_only_when_asked_to_be_strict(records: ByJob, loose: Suites) -> None:
+    for record in records["malformed"]:
+        assert record["outcome"] == "completed"
+        assert "malformed_part" in [finding["rule"] for finding in record["findings"]]
     jobs = [job("rogue.py", "--malformed", args={"--repeat": 6})]
     assert loose.run(jobs, "--users", 1).returncode == 0
-    assert loose.run(jobs, "--users", 1, "--strict").returncode == 1
-    assert loose.outcomes() == ["completed", "completed"]
-    assert "malformed_part" in [finding["rule"] for finding in loose.records()[0]["findings"]]
+    strict = loose.run(jobs, "--users", 1, "--strict")
+    assert strict.returncode == 1
+    assert "Not measured" not in strict.stdout

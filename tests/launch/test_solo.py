@@ -26,36 +26,43 @@ def rates(records: list[dict[str, Any]]) -> list[float]:
 
 
 def test_every_tenant_is_launched_alone_directly_behind_its_launch(loose: Suites) -> None:
+    """Without slices alone means the whole machine. Files keep their form, and no reader takes it for its job."""
     jobs = [job(args={"--number": [5, 6]}), job(name="whole", group="all")]
-    ended = loose.run(jobs, "--users", 2, "--solo")
+    ended = loose.run(jobs, "--users", 2, "--solo", "--uid", 3)
     assert ended.returncode == 0, ended.stderr
-    assert "7 launches (4 of a tenant alone " in ended.stdout
+    assert "7 launches (4 of a tenant alone on the whole machine, without slices)" in ended.stdout
+    assert "job.c1.solo  sum/s  isolation none  together/alone " in ended.stdout
     assert [line[:15] for line in summary(loose)[:-1]] == [f"[ {at}/ 7][  /  ] " for at in range(1, 8)]
-    spec = [(record["name"], record["tenant"], record["tenants"]) for record in loose.records()]
-    assert spec == [
+    launched = [(record["name"], record["tenant"], record["tenants"]) for record in loose.records()]
+    assert launched == [
         *[("job.c1", 0, 2), ("job.c1", 1, 2), ("job.c1.solo", 0, 1), ("job.c1.solo", 1, 1)],
         *[("job.c2", 0, 2), ("job.c2", 1, 2), ("job.c2.solo", 0, 1), ("job.c2.solo", 1, 1)],
         ("whole", 0, 1),
     ]
-    assert [record["name"] for record in solo(loose)] == ["job.c1.solo"] * 2 + ["job.c2.solo"] * 2
     first = loose.records()
     assert first[0]["unique_id"] == first[2]["unique_id"] != ""
-    assert [record["seed"] for record in solo(loose)] == [100, 200] * 2
-    assert all(record["rendezvous"]["overlap"] == 1 for record in solo(loose))
-
-
-def test_files_keep_their_form_and_no_log_is_lost(loose: Suites) -> None:
-    assert loose.run([job()], "--users", 2, "--solo", "--uid", 3).returncode == 0
-    names = sorted(path.name.rsplit(".", 2)[0] for path in loose.output.glob("*.D*.json"))
-    assert names == [f"jobs.job{kind}.R3.D{vcd}" for kind in ("", ".solo") for vcd in (0, 1)]
+    alone = solo(loose)
+    assert [record["name"] for record in alone] == ["job.c1.solo"] * 2 + ["job.c2.solo"] * 2
+    assert [record["seed"] for record in alone] == [103, 203] * 2
+    assert all(record["rendezvous"]["overlap"] == 1 for record in alone)
+    assert {record["isolation"]["backend"] for record in alone} == {"none"}
+    kinds = [f"job.c{cell}{kind}" for cell in (1, 2) for kind in ("", ".solo")]
+    files = sorted(path.name.rsplit(".", 2)[0] for path in loose.output.glob("*.D*.json"))
+    assert files == sorted([*(f"jobs.{kind}.R3.D{vcd}" for kind in kinds for vcd in (0, 1)), "jobs.whole.R3.D0"])
     logs = sorted(path.name for path in (loose.output / "logs").iterdir())
-    assert logs == [f"job{kind}.R3.T{tenant}.log" for kind in ("", ".solo") for tenant in (0, 1)]
+    assert logs == sorted([*(f"{kind}.R3.T{tenant}.log" for kind in kinds for tenant in (0, 1)), "whole.R3.T0.log"])
     resolved = json.loads((loose.output / "jobs.R3.resolved.json").read_text())
-    assert [(one["label"], one["solo"], len(one["tenants"])) for one in resolved] == [
-        ("job", False, 2),
-        ("job.solo", True, 1),
-        ("job.solo", True, 1),
+    assert [(cell["label"], cell["solo"], len(cell["tenants"])) for cell in resolved[:3]] == [
+        ("job.c1", False, 2),
+        ("job.c1.solo", True, 1),
+        ("job.c1.solo", True, 1),
     ]
+    frame = read_records([Path(loose.output)]).frame
+    launches, left_out = launches_of(frame)
+    assert left_out == []
+    (only,) = launches["job.c1"]
+    assert only.rate == pytest.approx(sum(rates(first[:2])))
+    assert {*frame.select(JOB.alias("job"))["job"]} == {"job.c1", "job.c2", "whole"}
 
 
 def test_a_job_called_like_a_tenant_alone_is_refused_beside_it(loose: Suites) -> None:
@@ -116,14 +123,6 @@ def test_where_nobody_has_neighbours_it_adds_nothing_and_says_so(loose: Suites) 
     assert solo(loose) == []
 
 
-def test_without_slices_alone_means_the_whole_machine(loose: Suites) -> None:
-    ended = loose.run([job()], "--users", 2, "--solo", "--isolation", "none")
-    assert ended.returncode == 0, ended.stderr
-    assert "(2 of a tenant alone on the whole machine, without slices)" in ended.stdout
-    assert "job.solo  sum/s  isolation none  together/alone " in ended.stdout
-    assert {record["isolation"]["backend"] for record in solo(loose)} == {"none"}
-
-
 def test_shown_and_dry(loose: Suites) -> None:
     jobs = [job(args={"--number": [5, 6]}), job(name="whole", group="all")]
     shown = loose.run(jobs, "--users", 2, "--solo", "--show").stdout.splitlines()
@@ -134,15 +133,3 @@ def test_shown_and_dry(loose: Suites) -> None:
         *(f"job.c1, tenant {tenant} of 2" for tenant in (0, 1)),
         *(f"job.c1.solo, tenant {tenant} alone" for tenant in (0, 1)),
     ]
-
-
-def test_no_reader_takes_a_solo_launch_for_one_of_its_job(loose: Suites) -> None:
-    assert loose.run([job()], "--users", 2, "--solo").returncode == 0
-    frame = read_records([Path(loose.output)]).frame
-    found, left_out = launches_of(frame)
-    assert list(found) == ["job"]
-    assert left_out == []
-    (only,) = found["job"]
-    assert only.rate == pytest.approx(sum(rates([one for one in loose.records() if not one["solo"]])))
-    assert {*frame.select(JOB.alias("job"))["job"]} == {"job"}
-    assert {*frame["name"]} == {"job", "job.solo"}

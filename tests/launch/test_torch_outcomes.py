@@ -10,23 +10,20 @@ from tenants.suites import Suites
 POLYNOME, CONVNETS = "./regression/polynome/pytorch/run.sh", "./image_classification/convnets/pytorch/run.sh"
 
 
-def job(cmd: str, *words: str) -> dict[str, Any]:
+def job(cmd: str, *words: str, name: str = "job") -> dict[str, Any]:
     args = {"--repeat": 6, "--number": 1, "--no-cuda": ""} | dict(zip(words[::2], words[1::2], strict=True))
-    return {"name": "job", "cmd": cmd, "cgroup": "student", "args": args}
+    return {"name": name, "cmd": cmd, "cgroup": "student", "args": args}
 
 
-def test_fp16_on_a_processor_is_unsupported_and_bf16_is_offered(loose: Suites) -> None:
-    assert loose.run([job(POLYNOME, "--half", "")], "--users", 1).returncode == 1
-    (record,) = loose.records()
-    assert record["outcome"] == "unsupported"
-    assert record["message"].endswith("so it is not measured. Use --precision bf16.")
-
-
-def test_memory_that_the_kernel_refuses_is_answered_with_half_the_batch(loose: Suites) -> None:
-    assert loose.run([job(POLYNOME, "--batch-size", str(1 << 46))], "--users", 1).returncode == 1
-    (record,) = loose.records()
-    assert record["outcome"] == "out_of_memory"
-    assert record["message"].endswith(f"Try half the batch: -- --batch-size {1 << 45}")
+def test_what_this_device_cannot_do_and_memory_that_the_kernel_refuses(loose: Suites) -> None:
+    """fp16 on a processor is unsupported, and bf16 is offered; too large a batch is answered with half of it."""
+    jobs = [job(POLYNOME, "--half", "", name="fp16"), job(POLYNOME, "--batch-size", str(1 << 46), name="large")]
+    assert loose.run(jobs, "--users", 1).returncode == 1
+    (fp16,), (large,) = (loose.by_job()[name] for name in ("fp16", "large"))
+    assert fp16["outcome"] == "unsupported"
+    assert fp16["message"].endswith("so it is not measured. Use --precision bf16.")
+    assert large["outcome"] == "out_of_memory"
+    assert large["message"].endswith(f"Try half the batch: -- --batch-size {1 << 45}")
 
 
 @pytest.mark.v1

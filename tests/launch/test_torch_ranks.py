@@ -45,13 +45,14 @@ DEATHS = {
 
 
 @pytest.mark.v1
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("how", "who", "step"),
     [
         pytest.param("kill", 1, 8, id="killed"),
-        pytest.param("raise", 1, 8, id="raised", marks=pytest.mark.slow),
-        pytest.param("leave", 1, 8, id="left", marks=pytest.mark.slow),
-        pytest.param("kill", 0, 2, id="killed before GO", marks=pytest.mark.slow),
+        pytest.param("raise", 1, 8, id="raised"),
+        pytest.param("leave", 1, 8, id="left"),
+        pytest.param("kill", 0, 2, id="killed before GO"),
     ],
 )
 def test_a_ranks_death_ends_the_launch_within_5_s_with_its_log(v1: Suites, how: str, who: int, step: int) -> None:

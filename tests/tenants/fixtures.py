@@ -39,3 +39,9 @@ def v1(tmp_path: Path) -> Iterator[Suites]:
 def loose(tmp_path: Path) -> Iterator[Suites]:
     """Suites without cgroups."""
     yield from _suites(tmp_path, "none")
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Suites]:
+    """Suites without cgroups whose records serve all tests of a file."""
+    yield from _suites(tmp_path_factory.mktemp("shared"), "none")

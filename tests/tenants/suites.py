@@ -15,6 +15,7 @@ TENANTS = Path(__file__).resolve().parent
 ROOT = TENANTS.parents[1]
 MARK = "COTENANT_TEST"
 CGROUPS = Path("/sys/fs/cgroup")
+ByJob = dict[str, list[dict[str, Any]]]
 OURS = ("BASE", "DATA_DIRECTORY", "OUTPUT_DIRECTORY", "VENV")
 
 
@@ -101,6 +102,13 @@ class Suites:
         paths = [path for path in self.output.glob("*.json") if not path.name.endswith(".resolved.json")]
         records = [json.loads(path.read_text()) for path in paths]
         return sorted(records, key=lambda record: (record["end_time"], record["tenant"]))
+
+    def by_job(self) -> ByJob:
+        """The records of each job's launches, by tenant."""
+        jobs: ByJob = {}
+        for record in self.records():
+            jobs.setdefault(record["name"], []).append(record)
+        return jobs
 
     def outcomes(self) -> list[str]:
         return [record["outcome"] for record in self.records()]
