@@ -10,17 +10,17 @@ from cotenant.errors import CotenantError
 from cotenant.launch import command
 from cotenant.launch.command import nocache_prefix
 from cotenant.launch.data import input_paths, prepare_cache
-from cotenant.launch.paths import Paths
+from cotenant.launch.paths import RunPaths
 
 
 @pytest.fixture
-def paths(tmp_path: Path) -> Paths:
+def paths(tmp_path: Path) -> RunPaths:
     for name in ("data", "output", "tmp", "meeting"):
         (tmp_path / name).mkdir()
-    return Paths(tmp_path, *(tmp_path / name for name in ("data", "output", "tmp", "meeting")))
+    return RunPaths(tmp_path, *(tmp_path / name for name in ("data", "output", "tmp", "meeting")))
 
 
-def test_inputs_are_the_paths_that_exist_and_are_not_ours(paths: Paths) -> None:
+def test_inputs_are_the_paths_that_exist_and_are_not_ours(paths: RunPaths) -> None:
     (paths.data / "mnist").mkdir()
     words = [
         "/bin/sh",
@@ -38,7 +38,7 @@ def test_inputs_are_the_paths_that_exist_and_are_not_ours(paths: Paths) -> None:
     assert input_paths([words, words], paths) == (paths.data / "mnist",)
 
 
-def test_inputs_behind_an_equals_sign_and_from_here(paths: Paths, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_inputs_behind_an_equals_sign_and_from_here(paths: RunPaths, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("mnist", "coco"):
         (paths.data / name).mkdir()
     monkeypatch.chdir(paths.data)
@@ -47,12 +47,12 @@ def test_inputs_behind_an_equals_sign_and_from_here(paths: Paths, monkeypatch: p
     assert input_paths([words], paths) == (paths.data / "coco", paths.data / "mnist")
 
 
-def test_no_policy_touches_nothing(paths: Paths) -> None:
+def test_no_policy_touches_nothing(paths: RunPaths) -> None:
     assert prepare_cache("none", [paths.data], lambda: False) is None
     assert nocache_prefix("none") == nocache_prefix("drop") == []
 
 
-def test_a_policy_counts_what_it_treated(paths: Paths) -> None:
+def test_a_policy_counts_what_it_treated(paths: RunPaths) -> None:
     (paths.data / "one").write_bytes(b"12345")
     treated = prepare_cache("warm", [paths.data], lambda: False)
     assert treated is not None

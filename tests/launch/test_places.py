@@ -8,14 +8,14 @@ import pytest
 
 from cotenant.isolation.runs import RunName
 from cotenant.launch import paths
-from cotenant.launch.paths import SOCKET_ROOM_BYTES, Paths
+from cotenant.launch.paths import SOCKET_ROOM_BYTES, RunPaths
 
 DEAD = RunName(4_194_304, 99_999_999_999)
 HOSTS = ("gpu-cluster-node-001", "gpu-cluster-node-002")
 
 
-def of_run(base: Path, run: RunName) -> Paths:
-    made = Paths.of_run(base, base / "data", base / "output", run)
+def of_run(base: Path, run: RunName) -> RunPaths:
+    made = RunPaths.of_run(base, base / "data", base / "output", run)
     made.temporary.mkdir(parents=True)
     return made
 
@@ -67,7 +67,7 @@ def test_another_boot_or_container_of_the_same_name_is_another_place(
 def test_a_sockets_path_is_short(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     on_host(monkeypatch, "a" * 64)
     monkeypatch.setattr("tempfile.gettempdir", lambda: "/a/long/path" * 9)
-    sockets = Paths.of_run(tmp_path, tmp_path, tmp_path, DEAD).sockets
+    sockets = RunPaths.of_run(tmp_path, tmp_path, tmp_path, DEAD).sockets
     assert sockets.parent == Path("/tmp")
     assert len(os.fsencode(sockets / "t1023")) < 100
     assert len(paths._prefix()) + SOCKET_ROOM_BYTES + len("/tmp") == len(os.fsencode(sockets / "t1023"))

@@ -18,7 +18,7 @@ from cotenant.isolation.plan import tenants_by_default
 from cotenant.isolation.runs import RunName
 from cotenant.launch.command import CACHE_POLICIES
 from cotenant.launch.limits import READY_LIMIT_S, TIMEOUT_S, Limits
-from cotenant.launch.paths import Paths
+from cotenant.launch.paths import RunPaths
 from cotenant.launch.start import Options, Start
 from cotenant.launch.suite import SuiteRun
 from cotenant.machine.topology import Machine, discover
@@ -172,7 +172,7 @@ def options_of(given: argparse.Namespace, extra: tuple[str, ...], machine: Machi
         jobs=select(suite.jobs, given.name, given.exclude),
         checkout=CHECKOUT,
         run=run,
-        paths=Paths.of_run(base, data, output, run),
+        paths=RunPaths.of_run(base, data, output, run),
         uid=given.uid,
         users=given.users,
         isolation=given.isolation,

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Literal, get_args
 
 from cotenant.errors import CotenantError, did_you_mean
-from cotenant.launch.paths import Paths
+from cotenant.launch.paths import RunPaths
 from cotenant.machine.accelerators import Accelerator
 
 BATCH_FLAGS = ("--batch-size", "-b")
@@ -56,7 +56,7 @@ def in_container(
     image: str,
     command: Sequence[str],
     accelerators: Sequence[Accelerator],
-    paths: Paths,
+    paths: RunPaths,
     checkout: Path,
 ) -> list[str]:
     """Return `command` as it runs inside a Singularity or Apptainer image. Raises CotenantError without either."""

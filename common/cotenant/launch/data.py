@@ -16,14 +16,14 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from cotenant.checkout import SOURCE_ROOT
 from cotenant.errors import EXIT_FOREIGN_FILES
 from cotenant.finding import Finding
 from cotenant.isolation.processes import kill_marked
 from cotenant.isolation.runs import RunName
 from cotenant.launch.command import CachePolicy
+from cotenant.launch.environment import own_python
 from cotenant.launch.events import Interruption
-from cotenant.launch.paths import Paths
+from cotenant.launch.paths import RunPaths
 from cotenant.launch.start import Start
 from cotenant.machine.page_cache import Cached, drop, treat, warm
 from cotenant.protocol.messages import RUN_VARIABLE
@@ -54,13 +54,13 @@ def maker_of(command: Path) -> Path | None:
     return script if script.is_file() and os.access(script, os.X_OK) else None
 
 
-def named_inputs(start: Start, paths: Paths) -> tuple[Path, ...]:
+def named_inputs(start: Start, paths: RunPaths) -> tuple[Path, ...]:
     """Return the paths below the data directory that the tenants' commands name."""
     words = {word for spec in start.specs for word in spec.command[1:] if word.startswith("/")}
     return tuple(sorted(path for path in map(Path, words) if path.is_relative_to(paths.data)))
 
 
-def lacking(start: Start, paths: Paths) -> str | None:
+def lacking(start: Start, paths: RunPaths) -> str | None:
     """Return why a start cannot read what stands in the place of its set and no maker has made, or None."""
     absent = [path for path in named_inputs(start, paths) if not os.access(path, os.F_OK)]
     if not absent:
@@ -68,7 +68,7 @@ def lacking(start: Start, paths: Paths) -> str | None:
     return f"There is no {listed(absent)}, and beside files that may be your own nothing is made."
 
 
-def as_it_stands(start: Start, paths: Paths) -> tuple[Finding, ...]:
+def as_it_stands(start: Start, paths: RunPaths) -> tuple[Finding, ...]:
     """Return what is to be said of input that no maker has made."""
     if not (named := named_inputs(start, paths)):
         return ()
@@ -77,7 +77,7 @@ def as_it_stands(start: Start, paths: Paths) -> tuple[Finding, ...]:
     return (Finding("as_it_stands", "info", sentence, remedy),)
 
 
-def prepare(script: Path, paths: Paths, run: RunName, interruption: Interruption) -> Prepared:
+def prepare(script: Path, paths: RunPaths, run: RunName, interruption: Interruption) -> Prepared:
     """Run a maker, which does nothing where its set is present, and leaves alone what nobody here made.
 
     An interruption ends it: politely first, so that it can clean up.
@@ -114,19 +114,18 @@ def _wait(maker: subprocess.Popen[bytes], interruption: Interruption) -> bool:
     return not interruption.requested
 
 
-def _environment(paths: Paths, run: RunName) -> dict[str, str]:
+def _environment(paths: RunPaths, run: RunName) -> dict[str, str]:
     """The caller's environment with ours on top, and the run's marker: a maker must not outlive its run."""
     return os.environ | {
         "BASE": str(paths.base),
         "DATA_DIRECTORY": str(paths.data),
         "VENV": sys.prefix,
-        "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)]),
-        "PYTHONPATH": os.pathsep.join(filter(None, [str(SOURCE_ROOT), os.environ.get("PYTHONPATH")])),
         RUN_VARIABLE: str(run),
+        **own_python(),
     }
 
 
-def input_paths(commands: Iterable[Sequence[str]], paths: Paths) -> tuple[Path, ...]:
+def input_paths(commands: Iterable[Sequence[str]], paths: RunPaths) -> tuple[Path, ...]:
     """Return what the tenants of a launch read: every path among their arguments that exists and is not an output.
 
     It may stand behind a `=`; a relative one is relative to where tenants start, which is where we are.

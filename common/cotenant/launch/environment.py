@@ -11,7 +11,7 @@ from pathlib import Path
 from cotenant.checkout import SOURCE_ROOT
 from cotenant.isolation.plan import Slice
 from cotenant.isolation.runs import RunName
-from cotenant.launch.paths import Paths
+from cotenant.launch.paths import RunPaths
 from cotenant.machine.accelerators import VISIBILITY, visible_variables
 from cotenant.machine.topology import Machine
 from cotenant.procfs import format_list
@@ -33,7 +33,7 @@ FIRST_PORT = 29500
 
 
 def job_variables(
-    cell: Cell, suite: str, uid: int, tenants: int, slice_: Slice, machine: Machine, paths: Paths, port: int
+    cell: Cell, suite: str, uid: int, tenants: int, slice_: Slice, machine: Machine, paths: RunPaths, port: int
 ) -> dict[str, str]:
     """Return the variables a job's text may name, with this tenant's values. `RAM_*` are kB, as in the original."""
     return {
@@ -75,8 +75,7 @@ def added_environment(
     """
     added = dict(variables)
     added["TMPDIR"] = variables["TEMP_DIRECTORY"]
-    added["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
-    added["PYTHONPATH"] = os.pathsep.join(filter(None, [str(SOURCE_ROOT), os.environ.get("PYTHONPATH")]))
+    added |= own_python()
     if threads is not None:
         added |= dict.fromkeys(THREAD_VARIABLES, str(threads))
     if ranks:
@@ -89,6 +88,14 @@ def added_environment(
     added[LOG_VARIABLE] = str(log)
     added[GROUP_VARIABLE] = cell.job.group
     return added
+
+
+def own_python() -> dict[str, str]:
+    """Return what puts our interpreter and our library before the caller's."""
+    return {
+        "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)]),
+        "PYTHONPATH": os.pathsep.join(filter(None, [str(SOURCE_ROOT), os.environ.get("PYTHONPATH")])),
+    }
 
 
 def whole_environment(added: Mapping[str, str], slice_: Slice) -> dict[str, str]:

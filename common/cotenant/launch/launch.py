@@ -23,7 +23,7 @@ from functools import partial
 from cotenant.isolation.backend import Backend, NotIsolatedError
 from cotenant.launch.events import Events, Interruption
 from cotenant.launch.limits import USUAL_LIMITS, DisagreementError, Limits, after_stop, grace, late
-from cotenant.launch.load import Load, expected_s
+from cotenant.launch.load import MeasuredLoad, expected_s
 from cotenant.launch.memory import KillWatch
 from cotenant.launch.observer import Observer, Unobserved
 from cotenant.launch.outcome import (
@@ -71,7 +71,7 @@ class Launch:
     _kills: KillWatch = field(default_factory=KillWatch, init=False)
     _tenants: list[Tenant] = field(default_factory=list, init=False)
     _phase: Phase = field(default=Phase.ENTER, init=False)
-    _load: Load | None = field(default=None, init=False)
+    _load: MeasuredLoad | None = field(default=None, init=False)
     _start_s: float = field(default=0.0, init=False)
     _poll_s: float = field(default=0.0, init=False)
 
@@ -180,7 +180,7 @@ class Launch:
             return
         self.observer.measuring(expected_s(ranks, given.number, given.repeat))
         self._phase = Phase.LOAD
-        self._load = Load(self.limits, given, self.sampling, self._tenants)
+        self._load = MeasuredLoad(self.limits, given, self.sampling, self._tenants)
         for rank in ranks:
             # From here to STOP messages wait in the kernel and are read ten times a second: waking for each
             # would take a percent of a processor from the tenants.

@@ -25,7 +25,7 @@ MOST_NS = 1 << 63
 """Any program may send anything of itself."""
 
 
-class Load:
+class MeasuredLoad:
     """The counters and meters of the tenants from GO, which it makes, to the last DONE."""
 
     def __init__(self, limits: Limits, given: Amount, sampling: Meters, tenants: Collection[Tenant]) -> None:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from cotenant.isolation.backend import Counters, ReadBack
 from cotenant.launch.command import BATCH_FLAGS, number_asked
-from cotenant.launch.tenant import Tenant
+from cotenant.launch.tenant import Reason, Tenant
 from cotenant.machine.kernel_log import KernelLog, MemoryKill
 from cotenant.machine.load import memory_kills
 from cotenant.procfs import format_list
 from cotenant.results.part import tenant_part
+from cotenant.text import gib
 
 NEAR_LIMIT = 0.99
 
@@ -20,7 +21,7 @@ OWN, HOST = "out_of_memory", "host_out_of_memory"
 
 @dataclass(frozen=True, slots=True)
 class HostKills:
-    """What the kernel killed for memory during a launch: how many outside the slices, and what its log says of whom."""
+    """What the kernel killed for memory during a launch: how many outside the slices, and whom by its log."""
 
     outside: int = 0
     logged: tuple[MemoryKill, ...] = ()
@@ -43,37 +44,35 @@ class KillWatch:
         self._log.close()
 
 
-def out_of_memory(tenant: Tenant, host: HostKills) -> tuple[str, str] | None:
+def out_of_memory(tenant: Tenant, host: HostKills) -> Reason | None:
     """Return (outcome, message) where the kernel killed a process of the tenant for memory, else None.
 
     The kernel's log says it, and for whose limit; else the slice's counter, whatever the exit status. Then the slice's
     own count of having reached its limit decides, and where the kernel has none, its peak as far as that says anything.
     Only where nobody counts a tenant's kills are others' on this host taken for the reason of its end.
     """
-    kills, counted = _logged(tenant, host.logged), tenant.after
-    if kills:
-        return _by_the_log(tenant, kills[0])
+    counted = tenant.after
+    for kill in host.logged:
+        # Without a cgroup its direct child is known by its number.
+        if _inside(kill.victim, tenant) or kill.pid == tenant.process.pid:
+            return _by_the_log(tenant, kill)
     if counted.oom_kills is None and tenant.reason is None and tenant.status == -9 and host.outside > 0:
         return HOST, "It was killed while the host ran out of memory. Use a larger --reserve."
     if not counted.oom_kills:
         return None
     if counted.oom_events:
         return _own(tenant)
+    size = gib(tenant.read_back.memory_bytes or 0)
     if counted.oom_events is None and _may_be_full(tenant.read_back, counted):
         return OWN, (
-            f"The kernel killed a process of it for memory, the {_gib(tenant.read_back.memory_bytes)} of its slice or "
-            f"the host's: no log says which. {_half_batch(tenant)} Or use a larger --reserve."
+            f"The kernel killed a process of it for memory, the {size} of its slice or the host's: no log says which. "
+            f"{_half_batch(tenant)} Or use a larger --reserve."
         )
+    peak = gib(counted.memory_peak_bytes or 0)
     return HOST, (
-        f"The kernel killed a process of it while its slice used at most "
-        f"{_gib(tenant.after.memory_peak_bytes)} of {_gib(tenant.read_back.memory_bytes)}: "
+        f"The kernel killed a process of it while its slice used at most {peak} of {size}: "
         "the host or a NUMA node of it was out of memory. Use a larger --reserve."
     )
-
-
-def _logged(tenant: Tenant, kills: Sequence[MemoryKill]) -> list[MemoryKill]:
-    """Return the kills of this tenant's processes: those of its slice, or its direct child where it has no cgroup."""
-    return [kill for kill in kills if _inside(kill.victim, tenant) or kill.pid == tenant.process.pid]
 
 
 def _inside(cgroup: str, tenant: Tenant) -> bool:
@@ -84,7 +83,7 @@ def _inside(cgroup: str, tenant: Tenant) -> bool:
     return any(f"/{'/'.join(file.parts[-3:-1])}/" in f"{cgroup}/" for file in tenant.live.entry.procs_files[:1])
 
 
-def _by_the_log(tenant: Tenant, kill: MemoryKill) -> tuple[str, str]:
+def _by_the_log(tenant: Tenant, kill: MemoryKill) -> Reason:
     if kill.limited is not None and _inside(kill.limited, tenant):
         return _own(tenant)
     if kill.limited is not None:
@@ -109,20 +108,16 @@ def _may_be_full(limits: ReadBack, counted: Counters) -> bool:
     return counted.memory_peak_bytes >= NEAR_LIMIT * limits.memory_bytes
 
 
-def _own(tenant: Tenant) -> tuple[str, str]:
+def _own(tenant: Tenant) -> Reason:
     return OWN, (
-        f"It needed more than the {_gib(tenant.read_back.memory_bytes)} of its slice, and the kernel killed a "
+        f"It needed more than the {gib(tenant.read_back.memory_bytes or 0)} of its slice, and the kernel killed a "
         f"process of it. {_half_batch(tenant)}"
     )
 
 
 def _half_batch(tenant: Tenant) -> str:
-    told = (tenant_part(rank.work).arguments.get("batch_size") for rank in tenant.ranks.values())
-    asked = number_asked(tenant.spec.command, *BATCH_FLAGS) or next((size for size in told if isinstance(size, int)), 0)
-    if asked > 1:
-        return f"Try half the batch: -- --batch-size {asked // 2}"
+    sizes = (tenant_part(rank.work).arguments.get("batch_size") for rank in tenant.ranks.values())
+    own = next((size for size in sizes if isinstance(size, int)), 0)
+    if (size := number_asked(tenant.spec.command, *BATCH_FLAGS) or own) > 1:
+        return f"Try half the batch: -- --batch-size {size // 2}"
     return "Give it less to hold, or fewer tenants with --users."
-
-
-def _gib(size: int | None) -> str:
-    return f"{(size or 0) / 2**30:.2f} GiB"

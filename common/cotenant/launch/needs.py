@@ -23,7 +23,7 @@ from cotenant.findings.facts import JobNeeds, SelfTest
 from cotenant.isolation.choose import Chosen
 from cotenant.launch.command import BATCH_FLAGS, WORKERS_FLAGS, number_asked
 from cotenant.launch.data import maker_of, named_inputs
-from cotenant.launch.paths import Paths
+from cotenant.launch.paths import RunPaths
 from cotenant.launch.start import Options, Resolver, Start
 from cotenant.launch.tenant import signal_name
 from cotenant.machine.topology import Machine
@@ -58,7 +58,7 @@ def needs_of(options: Options, machine: Machine, chosen: Chosen) -> tuple[tuple[
     return tuple(needs), tuple(every)
 
 
-def _inputs(starts: Iterable[Start], paths: Paths) -> tuple[int, tuple[Path, ...]]:
+def _inputs(starts: Iterable[Start], paths: RunPaths) -> tuple[int, tuple[Path, ...]]:
     """Return how many paths below the data directory the commands name, and those of them that do not exist."""
     named = sorted({path for start in starts for path in named_inputs(start, paths)})
     return len(named), tuple(path for path in named if not path.exists())

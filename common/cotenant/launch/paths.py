@@ -25,7 +25,7 @@ SOCKET_ROOM_BYTES = len("/4194304-99999999999-4294967295/t1023")
 
 
 @dataclass(frozen=True, slots=True)
-class Paths:
+class RunPaths:
     """The directories of a suite run; all absolute. `sockets` holds those of the tenants."""
 
     base: Path
@@ -35,7 +35,7 @@ class Paths:
     sockets: Path
 
     @classmethod
-    def of_run(cls, base: Path, data: Path, output: Path, run: RunName) -> Paths:
+    def of_run(cls, base: Path, data: Path, output: Path, run: RunName) -> RunPaths:
         """Return the paths of one run. Nothing is made."""
         return cls(base, data, output, base / "tmp" / f"{_prefix()}{run}", _sockets_root() / f"{_prefix()}{run}")
 

@@ -15,7 +15,7 @@ from cotenant.isolation.runs import RunName
 from cotenant.launch.command import CachePolicy, in_container, nocache_prefix, resolve_command
 from cotenant.launch.environment import added_environment, free_ports, job_variables, seed_of, whole_environment
 from cotenant.launch.limits import USUAL_LIMITS, Limits
-from cotenant.launch.paths import Paths
+from cotenant.launch.paths import RunPaths
 from cotenant.launch.tenant import TenantSpec
 from cotenant.machine.topology import Machine
 from cotenant.procfs import format_list
@@ -33,7 +33,7 @@ class Options:
     jobs: tuple[Job, ...]
     checkout: Path
     run: RunName
-    paths: Paths
+    paths: RunPaths
     uid: int = 0
     users: int | None = None
     isolation: str = "auto"

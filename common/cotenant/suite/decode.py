@@ -18,7 +18,7 @@ _INT_LOW, _INT_HIGH = -(2**63), 2**64 - 1
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class JsonEntry:
     """One element of the list; `place` is `source:line:column`, both from 1."""
 
     place: str
@@ -47,7 +47,7 @@ def kind(value: object) -> str:
     return "a list" if isinstance(value, list) else "an object"
 
 
-def decode(text: str, source: str) -> tuple[Entry, ...]:
+def decode(text: str, source: str) -> tuple[JsonEntry, ...]:
     """Return the elements of the JSON list in `text`, at least one; `source` is the file's name in errors.
 
     Raises CotenantError whose sentence starts with `source:line:column: `.
@@ -68,15 +68,15 @@ def decode(text: str, source: str) -> tuple[Entry, ...]:
     return entries
 
 
-def _elements(text: str, start: int, source: str) -> tuple[tuple[Entry, ...], int]:
+def _elements(text: str, start: int, source: str) -> tuple[tuple[JsonEntry, ...], int]:
     """Decode one by one, so that the place of each is known; also return the position behind the list."""
-    entries: list[Entry] = []
+    entries: list[JsonEntry] = []
     here = _skip(text, start + 1)
     if text[here : here + 1] == "]":
         return (), here + 1
     while True:
         value, end = _element(text, here, source)
-        entries.append(Entry(_place(text, here, source), value))
+        entries.append(JsonEntry(_place(text, here, source), value))
         mark = _skip(text, end)
         if text[mark : mark + 1] == "]":
             return tuple(entries), mark + 1

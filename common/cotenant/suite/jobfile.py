@@ -12,7 +12,7 @@ from typing import Literal
 
 from cotenant.errors import CotenantError, did_you_mean
 from cotenant.suite import fields
-from cotenant.suite.decode import Entry, at, decode, kind
+from cotenant.suite.decode import JsonEntry, at, decode, kind
 from cotenant.suite.fields import Args, Group
 from cotenant.text import quoted
 
@@ -103,7 +103,7 @@ def _read(path: Path) -> str:
         raise CotenantError(f"{path}:{line}:{column}: this byte is not UTF-8.", "Save the file as UTF-8.") from None
 
 
-def _job(entry: Entry, number: int) -> Job:
+def _job(entry: JsonEntry, number: int) -> Job:
     raw = entry.value
     if not isinstance(raw, dict):
         raise CotenantError(f"{entry.place}: entry {number} is {kind(raw)}, not an object.", "Write {...} for a job.")
