@@ -183,7 +183,7 @@ def test_who_needs_too_much_memory_ends_alone(v1: Suites) -> None:
         rogue("worker", "--at", "observed", "--do", "worker-hog", repeat=20),
         rogue("before-go", "--at", "hello", "--do", "hog", who=1),
         scripted(v1.folder, "both", *beside, args={"--repeat": 20}),
-        scripted(v1.folder, "py", 'exec python3 -c "x = bytes(1 << 30)" "$@"', args={"--batch-size": 64}),
+        scripted(v1.folder, "py", 'exec python3 -c "x = b\'x\' * (1 << 30)" "$@"', args={"--batch-size": 64}),
     ]
     assert v1.run(jobs, *SMALL_SLICES).returncode == 1
     records = v1.by_job()
