@@ -97,8 +97,9 @@ def choose_backend(requested: str, mounts: Mounts, base: str | None, on_oom: str
     if requested == "auto":
         return _degraded(partial, refusals)
     remedy = _remedy(refusals)
+    wanted = "is required" if requested == "require" else f"by {requested} was asked for"
     raise IsolationError(
-        f"Isolation {'is required' if requested == 'require' else f'by {requested} was asked for'}, but {_reasons(refusals)}.",
+        f"Isolation {wanted}, but {_reasons(refusals)}.",
         f"{remedy} Or let it degrade with --isolation auto." if remedy else "Let it degrade with --isolation auto.",
     )
 
