@@ -148,13 +148,13 @@ def test_a_formula_that_does_not_fit_leaves_the_count_unsaid(
     assert product.shape == (1, 2, 2)
     assert count.flops == 16
     assert count.uncounted == {"bmm"}
-    assert count.told is None
+    assert count.total is None
 
 
 def test_a_step_without_products_has_no_count() -> None:
     with FlopCount() as count:
         torch.randn(4).sum()
-    assert count.told is None
+    assert count.total is None
 
 
 def test_a_tenant_tells_what_one_step_takes() -> None:

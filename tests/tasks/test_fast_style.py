@@ -16,7 +16,7 @@ from cotenant.bench.loop import Loop
 from cotenant.bench.precision import Precision
 from cotenant.errors import CotenantError
 from tasks import loading
-from tasks.loading import PRECISIONS, draw_pictures, losses, main_of
+from tasks.loading import draw_pictures, losses, main_of
 
 TINY = {"batch_size": 2, "image_size": 16}
 REFERENCE = "--repeat 25 --number 5 --batch-size 128 --workers 8 --report output --cuda --seed 100"
@@ -104,27 +104,6 @@ def test_ranks_learn_one_style(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (run.seed, other_run.seed) == (5, 6)
     assert all(map(torch.equal, first.style, second.style))
     assert not any(map(torch.equal, first.style, built(**TINY, seed=6)[0].style))
-
-
-@pytest.mark.parametrize("precision", PRECISIONS)
-def test_the_loss_falls_on_a_fixed_batch(precision: str) -> None:
-    seen = losses(*built(**TINY, precision=precision), 12)
-    assert seen[-1] < 0.5 * seen[0]
-
-
-def test_the_seed_decides_the_losses() -> None:
-    first = losses(*built(**TINY, seed=5), 2)
-    assert first == losses(*built(**TINY, seed=5), 2)
-    assert first != losses(*built(**TINY, seed=6), 2)
-
-
-@pytest.mark.parametrize("precision", PRECISIONS)
-def test_what_ran_is_what_was_asked(precision: str) -> None:
-    benchmark = style().FastStyle(cuda=False, precision=precision, **TINY)
-    loop = Loop(benchmark, Run(benchmark))
-    loop.warm_up()
-    assert loop.observe(2).items == 4
-    assert loop.observed_dtype == precision
 
 
 @pytest.mark.slow

@@ -9,9 +9,8 @@ import torch
 
 from cotenant.bench import Run, UnsupportedError
 from cotenant.bench.arguments import parse
-from cotenant.bench.loop import Loop
 from cotenant.errors import CotenantError
-from tasks.loading import PRECISIONS, ROOT, TASKS, main_of, started
+from tasks.loading import ROOT, TASKS, main_of, started
 from tenants.suites import Suites
 
 PLACE = TASKS / "image_classification" / "scaling" / "pytorch"
@@ -28,39 +27,10 @@ def scaling() -> Any:
     return main_of("image_classification/scaling")
 
 
-def losses(scaling: Any, steps: int, **parameters: Any) -> list[float]:
-    benchmark = scaling.Scaling(**SMALL | parameters)
-    run = Run(benchmark)
-    benchmark.build(run)
-    batches, step = iter(benchmark.batches(run)), run.precision.around(benchmark.step)
-    return [step(run, next(batches)).item() for _ in range(steps)]
-
-
 def test_resnet101_has_its_parameters(scaling: Any) -> None:
     benchmark = scaling.Scaling(cuda=False)
     benchmark.build(Run(benchmark))
     assert sum(parameter.numel() for parameter in benchmark.model.parameters()) == 44_549_160
-
-
-@pytest.mark.parametrize("precision", PRECISIONS)
-def test_the_loss_falls_on_a_fixed_batch(scaling: Any, precision: str) -> None:
-    seen = losses(scaling, 8, precision=precision)
-    assert seen[-1] < 0.5 * seen[0]
-
-
-def test_the_seed_decides_the_losses(scaling: Any) -> None:
-    first = losses(scaling, 2, seed=5)
-    assert first == losses(scaling, 2, seed=5)
-    assert first != losses(scaling, 2, seed=6)
-
-
-@pytest.mark.parametrize("precision", PRECISIONS)
-def test_what_was_asked_is_what_ran(scaling: Any, precision: str) -> None:
-    benchmark = scaling.Scaling(**SMALL, precision=precision, channels_last=True)
-    loop = Loop(benchmark, Run(benchmark))
-    loop.warm_up()
-    assert loop.observed_dtype == precision
-    assert loop.observe(3).items == 3 * 4
 
 
 def test_the_reference_job_is_the_default_and_accepted(scaling: Any) -> None:

@@ -38,54 +38,10 @@ def model_of(benchmark: Any) -> nn.Module:
     return model
 
 
-def losses(name: str, steps: int, **parameters: Any) -> list[float]:
-    benchmark, run = built(name, **SMALL[name], **parameters)
-    batches, step = iter(benchmark.batches(run)), run.precision.around(benchmark.step)
-    seen = [step(run, next(batches)) for _ in range(steps)]
-    return [loss.item() for loss in seen if loss is not None]
-
-
 @pytest.mark.parametrize("name, parameters", [("toy_reg", 5), ("toy_lstm", 32_284), ("vae", 652_824), ("cart", 898)])
 def test_exact_parameter_counts(name: str, parameters: int) -> None:
     benchmark, _ = built(name)
     assert sum(parameter.numel() for parameter in model_of(benchmark).parameters()) == parameters
-
-
-@pytest.mark.parametrize("name, steps, to", [("toy_reg", 300, 0.9), ("toy_lstm", 30, 0.999), ("vae", 30, 0.9)])
-@pytest.mark.parametrize("precision", ["fp32", "bf16"])
-def test_the_loss_falls_on_a_fixed_batch(name: str, steps: int, to: float, precision: str) -> None:
-    benchmark, run = built(name, **SMALL[name], precision=precision)
-    batch, step = next(iter(benchmark.batches(run))), run.precision.around(benchmark.step)
-    seen = [step(run, batch) for _ in range(steps)]
-    assert all(loss.dim() == 0 and loss.requires_grad for loss in seen)
-    assert seen[-1] < to * seen[0]
-
-
-@pytest.mark.parametrize("name, steps", [("toy_reg", 20), ("toy_lstm", 3), ("vae", 5), ("cart", 150)])
-def test_the_seed_decides_the_losses(name: str, steps: int) -> None:
-    first = losses(name, steps, seed=5)
-    assert first == losses(name, steps, seed=5)
-    assert first != losses(name, steps, seed=6)
-
-
-@pytest.mark.parametrize(
-    "name, items, dtype",
-    [("toy_reg", 64, "fp32"), ("toy_lstm", 1, "fp32"), ("vae", 16, "fp32"), ("cart", 1, "fp32")],
-)
-def test_items_are_what_the_data_yielded(name: str, items: int, dtype: str) -> None:
-    benchmark = benchmark_of(name)(cuda=False, **SMALL[name])
-    loop = Loop(benchmark, Run(benchmark))
-    loop.warm_up()
-    assert loop.observe(4).items == 4 * items
-    assert loop.observed_dtype == dtype
-
-
-@pytest.mark.parametrize("name", ["toy_reg", "toy_lstm", "vae"])
-def test_bf16_is_what_ran(name: str) -> None:
-    benchmark = benchmark_of(name)(cuda=False, precision="bf16", **SMALL[name])
-    loop = Loop(benchmark, Run(benchmark))
-    loop.warm_up()
-    assert loop.observed_dtype == "bf16"
 
 
 def test_toy_reg_learns_a_polynomial_of_four_powers() -> None:

@@ -51,28 +51,28 @@ def declared(cls: type) -> dict[str, tuple[Any, Flag]]:
     A plain value in a subclass is a new default: spellings and help stay as they were declared.
     Raises CotenantError for a name that a record or the contract already uses.
     """
-    found: dict[str, tuple[Any, Flag]] = {}
+    parameters: dict[str, tuple[Any, Flag]] = {}
     for owner in reversed(cls.__mro__):
         hints = typing.get_type_hints(owner)
-        for name in _own(owner, found):
+        for name in _own(owner, parameters):
             kind = hints[name]
             if kind is typing.ClassVar or typing.get_origin(kind) is typing.ClassVar:
                 continue
-            if name not in found:
+            if name not in parameters:
                 _refuse_taken(cls, owner, name)
             default = vars(owner)[name]
             if not isinstance(default, Flag):
-                before = found[name][1] if name in found else Flag(None)
+                before = parameters[name][1] if name in parameters else Flag(None)
                 default = dataclasses.replace(before, default=default)
-            found[name] = (kind, default)
-    return found
+            parameters[name] = (kind, default)
+    return parameters
 
 
-def _own(owner: type, found: dict[str, Any]) -> Iterator[str]:
+def _own(owner: type, parameters: dict[str, Any]) -> Iterator[str]:
     """Yield what `owner` declares, and what it only gives another default."""
     annotated = inspect.get_annotations(owner)
     yield from annotated
-    yield from (name for name in vars(owner) if name in found and name not in annotated)
+    yield from (name for name in vars(owner) if name in parameters and name not in annotated)
 
 
 def _refuse_taken(cls: type, owner: type, name: str) -> None:
@@ -174,7 +174,7 @@ def _help(how: Flag) -> str:
 
 def _options(kind: Any) -> dict[str, Any]:
     if typing.get_origin(kind) in (types.UnionType, typing.Union):
-        (kind,) = (one for one in typing.get_args(kind) if one is not type(None))
+        (kind,) = (member for member in typing.get_args(kind) if member is not type(None))
     if kind is bool:
         return {"action": argparse.BooleanOptionalAction}
     if typing.get_origin(kind) is typing.Literal:

@@ -56,10 +56,10 @@ def observe(work: Work, number: int) -> Observation:
     sizes = [min(work.every, number - first) for first in range(0, number, work.every)]
     unbooked = [size - 1 for size in sizes]
     losses: list[torch.Tensor] = []
-    asked_ns: list[int] = []
-    given_ns: list[int] = []
+    requested_ns: list[int] = []
+    arrived_ns: list[int] = []
     counts: list[float] = []
-    keep, ask, give, count = losses.append, asked_ns.append, given_ns.append, counts.append
+    keep, request, arrive, count = losses.append, requested_ns.append, arrived_ns.append, counts.append
     work.device.synchronize()
     opening = work.device.mark()
     start_ns = clock()
@@ -73,9 +73,9 @@ def observe(work: Work, number: int) -> Observation:
         if resident:
             batch = next(batches)
         else:
-            ask(clock())
+            request(clock())
             batch = next(batches)
-            give(clock())
+            arrive(clock())
         loss = step(run, batch)
         if loss is not None:
             keep(loss.data)  # what loss.detach() returns, in half the time
@@ -84,6 +84,8 @@ def observe(work: Work, number: int) -> Observation:
     work.device.synchronize()
     end_ns = clock()
     event_ns = None if opening is None else round(opening.elapsed_time(closing) * 1e6)
-    waited_ns = sum((given - asked) * size for asked, given, size in zip(asked_ns, given_ns, sizes, strict=False))
+    waited_ns = sum(
+        (arrived - requested) * size for requested, arrived, size in zip(requested_ns, arrived_ns, sizes, strict=False)
+    )
     items_seen = sum(map(operator.mul, counts, sizes))
     return Observation(start_ns, end_ns, float(items_seen), waited_ns, losses, event_ns, len(set(counts)) == 1)

@@ -83,7 +83,7 @@ class Benchmark:
     def _check_least(self, name: str, how: Flag) -> None:
         """Raise CotenantError for a whole number, or one of several, that is too small to mean anything."""
         value = getattr(self, name)
-        numbers = [one for one in (value if isinstance(value, tuple) else (value,)) if type(one) is int]
+        numbers = [number for number in (value if isinstance(value, tuple) else (value,)) if type(number) is int]
         usual = min(1, how.default) if type(how.default) is int else 1
         least = ({"workers": 0, "skip": 0} | self.least).get(name, usual)
         if numbers and min(numbers) < least:

@@ -32,10 +32,10 @@ class Losses:
     def last(self) -> float | None:
         return self._recent[-1] if self._recent else None
 
-    def take(self, seen: Observation) -> None:
-        if not seen.losses:
+    def take(self, observation: Observation) -> None:
+        if not observation.losses:
             return
-        values = torch.stack(seen.losses).cpu().tolist()
+        values = torch.stack(observation.losses).cpu().tolist()
         non_finite = sum(not math.isfinite(value) for value in values)
         self._recent = (self._recent + values)[-LOSSES_KEPT:]
         self._means.append(math.nan if non_finite else math.fsum(values) / len(values))
@@ -90,7 +90,7 @@ def tenant_facts(run: Run, loop: Loop) -> dict[str, Any]:
     benchmark, scaled = run.benchmark, loop.scaled
     # Of replicas the threads of some are seen, and of others not.
     one_model = run.observed.get("replicas", 1) == 1
-    flops = loop.counted.told if one_model and not run.uneven else None
+    flops = loop.counted.total if one_model and not run.uneven else None
     return {
         "gpu": run.chosen.name if run.chosen.is_accelerator else "",
         "metrics": run.metrics,

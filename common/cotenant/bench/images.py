@@ -103,22 +103,22 @@ def class_folders(root: Path, remedy: str) -> ClassFolders:
         _unreadable(error, remedy)
     if not classes:
         raise MissingDataError(f"{root} holds no folders of images, one for each class.", remedy)
-    found = [images_below(root / name, remedy) for name in classes]
-    labels = torch.arange(len(classes)).repeat_interleave(torch.tensor([len(paths) for paths in found]))
-    return ClassFolders(Paths(path for paths in found for path in paths), labels, classes)
+    files = [images_below(root / name, remedy) for name in classes]
+    labels = torch.arange(len(classes)).repeat_interleave(torch.tensor([len(paths) for paths in files]))
+    return ClassFolders(Paths(path for paths in files for path in paths), labels, classes)
 
 
 def images_below(folder: Path, remedy: str) -> list[str]:
     """Return the JPEG and PNG files anywhere below `folder`, by name. Raises MissingDataError where there are none."""
-    found = [
+    files = [
         f"{place}/{name}"
         for place, _, names in os.walk(folder, onerror=lambda error: _unreadable(error, remedy), followlinks=True)
         for name in names
         if name.lower().endswith(EXTENSIONS)
     ]
-    if not found:
+    if not files:
         raise MissingDataError(f"{folder} holds no JPEG or PNG files.", remedy)
-    return sorted(found)
+    return sorted(files)
 
 
 def _unreadable(error: OSError, remedy: str) -> NoReturn:

@@ -147,10 +147,10 @@ def constant_input(batch: Any) -> Finding | None:
     Products of zeros take less power than products of numbers, and so run at higher clocks.
     """
     tensors = list(_tensors(batch))
-    elements = max((one.numel() for one in tensors), default=0)
+    elements = max((tensor.numel() for tensor in tensors), default=0)
     if elements < LEAST_ELEMENTS:
         return None
-    ends = [torch.aminmax(one) for one in tensors if one.numel() == elements]
+    ends = [torch.aminmax(tensor) for tensor in tensors if tensor.numel() == elements]
     if any(low != high for low, high in ends):
         return None
     low = ends[0][0]

@@ -83,16 +83,16 @@ def _runs_in_tf32(product: str, operand: torch.Tensor) -> bool:
 @contextlib.contextmanager
 def watched_updates(run: Run) -> Iterator[list[torch.optim.Optimizer]]:
     """Yield a list that holds, in the end, every optimizer that was given to `run.update` in this context."""
-    update, seen = run.update, list[torch.optim.Optimizer]()
+    update, optimizers = run.update, list[torch.optim.Optimizer]()
 
     def noting(loss: torch.Tensor, optimizer: torch.optim.Optimizer, clip_norm: float | None = None) -> None:
-        if optimizer not in seen:
-            seen.append(optimizer)
+        if optimizer not in optimizers:
+            optimizers.append(optimizer)
         update(loss, optimizer, clip_norm)
 
     run.update = noting
     try:
-        yield seen
+        yield optimizers
     finally:
         run.update = update
 
@@ -154,7 +154,7 @@ class FlopCount(TorchDispatchMode):
         return out
 
     @property
-    def told(self) -> int | None:
+    def total(self) -> int | None:
         """The count, None where it is not whole, or where there was nothing to be counted."""
         return None if self.uncounted else self.flops or None
 
@@ -188,7 +188,7 @@ def _recurrent(times: int) -> Callable[..., int]:
     def formula(x: Any, *args: Any, out_val: Any, **kwargs: Any) -> int:
         # cuDNN and MIOpen take all weights as one list, oneDNN the two matrices and biases of one layer.
         weights = args[0] if isinstance(args[0], (list, tuple)) else args[:2]
-        return int(times * 2 * math.prod(x.shape[:-1]) * sum(one.numel() for one in weights if one.dim() == 2))
+        return int(times * 2 * math.prod(x.shape[:-1]) * sum(weight.numel() for weight in weights if weight.dim() == 2))
 
     return formula
 

@@ -87,18 +87,20 @@ def asked_precision(precision: str | None, half: bool, fp16: bool, opt_level: st
     """
     if precision is not None:
         return precision
-    asked = {
+    aliases = {
         "--half": "half" if half else None,
         "--fp16": "fp16" if fp16 else None,
         "--opt-level": _BY_LEVEL[opt_level] if opt_level else None,
     }
-    said = {name: value for name, value in asked.items() if value}
-    if len(set(said.values())) > 1:
+    given = {name: value for name, value in aliases.items() if value}
+    if len(set(given.values())) > 1:
         raise CotenantError(
-            "Two precisions are asked for: " + ", ".join(f"{name} means {value}" for name, value in said.items()) + ".",
+            "Two precisions are asked for: "
+            + ", ".join(f"{name} means {value}" for name, value in given.items())
+            + ".",
             "Keep one of them, or say --precision, which wins.",
         )
-    return next(iter(said.values()), "fp32")
+    return next(iter(given.values()), "fp32")
 
 
 @dataclass(slots=True)
@@ -206,9 +208,9 @@ class Precision:
     def _steps(self, optimizer: torch.optim.Optimizer, *_: Any) -> None:
         """Count a step that the scaler lets happen: a fused optimizer is told on the device to change nothing."""
         self.stepped += 1
-        found: torch.Tensor | None = getattr(optimizer, "found_inf", None)
-        if found is not None:
-            self.overflowed = found.clone() if self.overflowed is None else self.overflowed + found
+        found_inf: torch.Tensor | None = getattr(optimizer, "found_inf", None)
+        if found_inf is not None:
+            self.overflowed = found_inf.clone() if self.overflowed is None else self.overflowed + found_inf
 
 
 def _zero_momentum(optimizer: torch.optim.Optimizer) -> None:

@@ -21,7 +21,7 @@ from cotenant.bench.outcome import MissingDataError, UnsupportedError, outcome_o
 from cotenant.bench.precision import Precision, set_precision
 from cotenant.bench.world import World
 from cotenant.errors import CotenantError
-from cotenant.finding import Finding
+from cotenant.finding import Finding, Severity
 
 Held = TypeVar("Held")
 
@@ -43,7 +43,7 @@ class Run:
         self.chosen: Device = choose_device(benchmark.cuda, self.world.local_rank, self.world.local_size)
         self.device: torch.device = self.chosen.torch_device
         if benchmark.cuda and not self.chosen.is_accelerator:
-            self.findings.append(Finding("no_accelerator", "info", "No accelerator was found: it ran on the CPU."))
+            self.note("info", "no_accelerator", "No accelerator was found: it ran on the CPU.")
         if not self.chosen.is_accelerator:
             # A resident batch is learned by heart, and gradients that fade into denormals slow a processor by a fifth.
             torch.set_flush_denormal(True)
@@ -68,6 +68,10 @@ class Run:
     def updates(self) -> int:
         """How often `update` was called: that a step returned says nothing of whether it trained."""
         return self.precision.updates
+
+    def note(self, severity: Severity, rule: str, sentence: str, remedy: str = "") -> None:
+        """Add a finding to this run's record."""
+        self.findings.append(Finding(rule, severity, sentence, remedy))
 
     def place(self, module: torch.nn.Module) -> Any:
         """Return the module on the device, in this precision's weights and memory format, over all ranks, compiled."""
@@ -97,7 +101,7 @@ class Run:
         self.observed["replicas"] = replicas
         if replicas == 1:
             sentence = f"DataParallel has one device here ({self.chosen.name}), so the model ran without it."
-            self.findings.append(Finding("not_parallel", "info", sentence))
+            self.note("info", "not_parallel", sentence)
             return module
         self.observed["parallel"] = "dp"
         return torch.nn.DataParallel(module, device_ids=list(range(replicas)))
@@ -150,17 +154,15 @@ class Run:
     def _workers(self) -> int:
         """Return how many loader processes this rank has; that they are not as many as asked for is a finding."""
         self.heeded.add("workers")
-        asked, ranks = self.benchmark.workers, self.world.size
-        assert asked is not None
-        each = self.world.share(asked)
-        if each * ranks != asked:
-            self.findings.append(
-                Finding(
-                    "workers_shared",
-                    "info",
-                    f"{asked} loader processes were asked for, and each of {ranks} ranks has {each}.",
-                    "Let --workers be a multiple of the ranks.",
-                )
+        requested, ranks = self.benchmark.workers, self.world.size
+        assert requested is not None
+        each = self.world.share(requested)
+        if each * ranks != requested:
+            self.note(
+                "info",
+                "workers_shared",
+                f"{requested} loader processes were asked for, and each of {ranks} ranks has {each}.",
+                "Let --workers be a multiple of the ranks.",
             )
         return each
 

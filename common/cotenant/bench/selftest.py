@@ -13,22 +13,22 @@ TOLERANCE = 1e-3
 
 
 def main() -> None:
-    """Print what was found out."""
+    """Print what was results out."""
     print(json.dumps(examined()))
 
 
 def examined() -> dict[str, Any]:
     """Return what works of torch, torchvision, LAPACK and each device."""
-    found: dict[str, Any] = {"vision": _version("torchvision")}
+    results: dict[str, Any] = {"vision": _version("torchvision")}
     try:
         import torch
     except Exception as error:
-        return found | {"torch": _version("torch"), "torch_error": said(error)}
-    found |= {"torch": str(torch.__version__), "built_for": _built_for(torch), "vision_error": _vision_error(found)}
-    return found | {"lapack_error": _lapack_error(torch), "devices": _device_errors(torch)}
+        return results | {"torch": _version("torch"), "torch_error": in_one_line(error)}
+    results |= {"torch": str(torch.__version__), "built_for": _built_for(torch), "vision_error": _vision_error(results)}
+    return results | {"lapack_error": _lapack_error(torch), "devices": _device_errors(torch)}
 
 
-def said(error: BaseException) -> str:
+def in_one_line(error: BaseException) -> str:
     """Return an error in one line."""
     first = str(error).strip().partition("\n")[0].rstrip(".")
     return f"{type(error).__name__}: {first}" if first else type(error).__name__
@@ -49,13 +49,13 @@ def _built_for(torch: Any) -> str:
     return f"rocm{'.'.join(hip.split('.')[:2])}" if hip else "cpu"
 
 
-def _vision_error(found: dict[str, Any]) -> str:
-    if not found["vision"]:
+def _vision_error(results: dict[str, Any]) -> str:
+    if not results["vision"]:
         return ""
     try:
         import torchvision  # noqa: F401 # a mismatched pair fails here, as its operators are registered
     except Exception as error:
-        return said(error)
+        return in_one_line(error)
     return ""
 
 
@@ -65,7 +65,7 @@ def _lapack_error(torch: Any) -> str:
         q, r = torch.linalg.qr(matrix)
         error = float(max((q @ r - matrix).abs().max(), (q.T @ q - torch.eye(SIZE)).abs().max()))
     except Exception as refused:
-        return said(refused)
+        return in_one_line(refused)
     return "" if error <= TOLERANCE else f"the product of its factors is off by {error:.2g}"
 
 
@@ -81,7 +81,7 @@ def _product_error(torch: Any, device: str) -> str:
         left, right = torch.randint(-8, 8, (2, SIZE, SIZE), generator=generator).float()
         return "" if torch.equal((left.to(device) @ right.to(device)).cpu(), left @ right) else "its product is wrong"
     except Exception as error:
-        return said(error)
+        return in_one_line(error)
 
 
 if __name__ == "__main__":

@@ -59,7 +59,7 @@ def _plain(value: Any) -> str:
 
 Conductor = Rendezvous | Alone
 
-HEARD_S = 0.3
+RUNNER_READS_S = 0.3
 """A runner reads what is said to it ten times a second."""
 
 
@@ -89,7 +89,7 @@ def main(cls: type[Benchmark], argv: Sequence[str]) -> int:
         conductor.failed(outcome, message)
         if world.size > 1:
             # The other ranks fail of its leaving, and the runner has to hear who was first.
-            time.sleep(HEARD_S)
+            time.sleep(RUNNER_READS_S)
     except (ConnectionError, CotenantError) as error:
         print(f"{cls.__name__}: {error}", file=sys.stderr)
     return status
@@ -122,15 +122,15 @@ def _measure(benchmark: Benchmark, parsed: Parsed, conductor: Conductor, world: 
     losses, progress = Losses(), Progress(repeat)
     wait_until(t0_ns)
     for index in range(repeat):
-        seen = loop.observe(number)
-        losses.take(seen)
+        observation = loop.observe(number)
+        losses.take(observation)
         conductor.observation(
             index=index,
-            start_ns=seen.start_ns,
-            end_ns=seen.end_ns,
-            items=seen.items,
-            data_wait_ns=seen.data_wait_ns,
-            event_ns=seen.event_ns,
+            start_ns=observation.start_ns,
+            end_ns=observation.end_ns,
+            items=observation.items,
+            data_wait_ns=observation.data_wait_ns,
+            event_ns=observation.event_ns,
         )
         say(progress.line(index, losses.last), flush=True)
         if conductor.enough():

@@ -78,22 +78,22 @@ class World:
         """Return whether any rank says yes; all of them have to ask."""
         if self.size == 1 or not distributed.is_initialized():
             return word
-        said = torch.tensor(float(word), device=device.torch_device)
-        distributed.all_reduce(said, distributed.ReduceOp.MAX)
-        return bool(said.item())
+        verdict = torch.tensor(float(word), device=device.torch_device)
+        distributed.all_reduce(verdict, distributed.ReduceOp.MAX)
+        return bool(verdict.item())
 
-    def gather(self, told: T) -> list[T]:
-        """Return what every rank tells, by its number; all of them have to call, and none inside an observation.
+    def gather(self, own: T) -> list[T]:
+        """Return what every rank gives, by its number; all of them have to call, and none inside an observation.
 
         Raises BenchmarkError where a rank does not come within GATHER_LIMIT: gloo's groups say so in words, also
         between accelerators, whose own would end the process.
         """
         if self.size == 1:
-            return [told]
-        gathered = [told] * self.size
+            return [own]
+        gathered = [own] * self.size
         try:
             group: Any = distributed.new_group(backend="gloo", timeout=GATHER_LIMIT)
-            distributed.all_gather_object(gathered, told, group=group)
+            distributed.all_gather_object(gathered, own, group=group)
         except RuntimeError as error:
             raise BenchmarkError(
                 f"Not all of {self.size} ranks told their observations within {GATHER_LIMIT.total_seconds():.0f} s, "

@@ -1,0 +1,195 @@
+"""What holds of every task that trains: its seed decides its losses, they fall, and what was asked for is what ran."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import torch
+
+from cotenant.bench import Run
+from cotenant.bench.loop import Loop
+from cotenant.bench.observed import described, observed_dtype, watched_updates
+from tasks.loading import PLACES, ROOT, SMALL, TASKS, benchmark_in, built, in_fp16, main_of, skip_without_lstm
+
+pytestmark = pytest.mark.usefixtures("small_tables")
+
+SSD = "object_detection/single_stage_detector"
+CART = "reinforcement/cart_pole"  # It learns where an episode ends.
+TRAINED = [pytest.param(place, marks=pytest.mark.slow) if place == SSD else place for place in SMALL]
+CONVOLVES = ("fast", "gen", "image", "object", "super", "reinforcement/atari")
+"""A processor without bf16 units takes half a minute for a step of the larger ones."""
+
+
+def of_each(places: Any) -> list[Any]:
+    """Return every place in both precisions, the slow ones marked."""
+    return [
+        pytest.param(place, name, marks=pytest.mark.slow)
+        if place == SSD or (name == "bf16" and place.startswith(CONVOLVES))
+        else (place, name)
+        for place in places
+        for name in ("fp32", "bf16")
+    ]
+
+
+def losses(place: str, steps: int, **parameters: Any) -> list[float]:
+    benchmark, run = built(benchmark_in(main_of(place)), **SMALL[place] | parameters)
+    batches, step = iter(benchmark.batches(run)), run.precision.around(benchmark.step)
+    values = [step(run, next(batches)) for _ in range(steps)]
+    return [loss.item() for loss in values if loss is not None]
+
+
+def test_every_task_that_trains_is_here() -> None:
+    trains = {str(path.parents[1].relative_to(TASKS)) for path in TASKS.glob("*/*/pytorch/main.py")}
+    nothing = {"image_loading/loader", *(f"ceilings/{what}" for what in ("product", "triad", "reading"))}
+    assert trains - SMALL.keys() == nothing
+
+
+# ---- one seed, one list of losses: bit for bit, with two threads, wherever in memory things lie
+
+
+@pytest.fixture
+def two_threads() -> Iterator[None]:
+    threads = torch.get_num_threads()
+    torch.set_num_threads(2)
+    yield
+    torch.set_num_threads(threads)
+
+
+def assert_the_seed_decides(place: str, times: int) -> None:
+    steps = {CART: 120, SSD: 2}.get(place, 4)
+    first = losses(place, steps, seed=5)
+    assert len(set(first)) > 1
+    elsewhere = []
+    for number in range(1, times):
+        elsewhere.append(torch.empty(1000 * number + 7))  # The next run's memory is not where the last one's was.
+        assert losses(place, steps, seed=5) == first, number
+    assert losses(place, steps, seed=6) != first
+
+
+@pytest.mark.usefixtures("two_threads")
+@pytest.mark.parametrize("place", TRAINED)
+def test_the_seed_decides_the_losses(place: str) -> None:
+    assert_the_seed_decides(place, 2)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("two_threads")
+@pytest.mark.parametrize("place", SMALL)
+def test_twenty_runs_are_the_same(place: str) -> None:
+    assert_the_seed_decides(place, 20)
+
+
+def test_a_run_asks_mkl_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("MKL_CBWR")
+    Run(benchmark_in(main_of("regression/polynome"))(cuda=False))
+    assert os.environ["MKL_CBWR"] == "AUTO"
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not torch.backends.mkl.is_available(), reason="this torch was built without MKL")
+def test_a_benchmark_asks_before_mkl_listens() -> None:
+    words = ["--no-cuda", "--repeat", "1", "--number", "2", "--batch-size", "64"]
+    ended = subprocess.run(
+        [sys.executable, TASKS / PLACES["vae"] / "pytorch" / "main.py", *words],
+        env={name: value for name, value in os.environ.items() if name != "MKL_CBWR"}
+        | {"PYTHONPATH": str(ROOT / "common"), "MKL_VERBOSE": "1"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    products = [line for line in ended.stdout.splitlines() if line.startswith("MKL_VERBOSE SGEMM")]
+    assert products
+    assert all("CNR:AUTO" in line for line in products)
+
+
+# ---- it learns, and does what it was asked to do
+
+FALLS: dict[str, tuple[dict[str, Any], int, float]] = {
+    "fast_neural_style/neural_style": ({"batch_size": 2}, 12, 0.5),
+    "generative_adversarial_networks/dcgan": ({"batch_size": 4}, 20, 0.7),
+    "image_classification/convnets": ({"arch": "resnet18", "batch_size": 4}, 8, 0.5),
+    "image_classification/scaling": ({"network": "resnet18", "batch_size": 4}, 8, 0.5),
+    "recommendation/neural_collaborative_filtering": ({"batch_size": 128}, 80, 0.8),
+    "regression/polynome": ({}, 300, 0.9),
+    "super_resolution/subpixel_convolution": ({"batch_size": 3, "lr": 1e-3}, 20, 0.5),
+    "time_sequence_prediction/lstm": ({"length": 40}, 30, 0.999),
+    "variational_auto_encoder/auto_encoding_variational_bayes": ({}, 30, 0.9),
+}
+
+
+@pytest.mark.usefixtures("one_thread")
+@pytest.mark.parametrize(("place", "precision"), of_each(FALLS))
+def test_the_loss_falls_on_a_fixed_batch(place: str, precision: str) -> None:
+    parameters, steps, to = FALLS[place]
+    cls = benchmark_in(main_of(place))
+    benchmark, run = built(cls, **SMALL[place] | parameters | {"precision": precision})
+    batch, step = next(iter(benchmark.batches(run))), run.precision.around(benchmark.step)
+    values = [step(run, batch) for _ in range(steps)]
+    assert all(loss.dim() == 0 and loss.requires_grad for loss in values)
+    assert values[-1] < to * values[0]
+    if place.startswith("image_classification/"):
+        assert 5 < values[0] < 9  # About the logarithm of a thousand classes.
+
+
+@pytest.mark.usefixtures("one_thread")
+@pytest.mark.parametrize(("place", "precision"), of_each(place for place in SMALL if place != CART))
+def test_items_and_dtype_are_what_was_asked(place: str, precision: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    if place == "natural_language_processing/rnn_translator":
+        skip_without_lstm(precision)
+    monkeypatch.setattr("cotenant.bench.loop.WARM_UP_STEPS", 1)
+    benchmark = benchmark_in(main_of(place))(cuda=False, **SMALL[place], precision=precision)
+    loop = Loop(benchmark, run := Run(benchmark))
+    loop.warm_up()
+    # toy_lstm counts its sequences as one.
+    assert loop.observe(2).items == 2 * SMALL[place].get("batch_size", 1)
+    assert loop.observed_dtype == precision
+    assert [finding.rule for finding in run.findings if finding.severity != "info"] == []
+
+
+def test_cart_counts_its_moves() -> None:
+    benchmark = benchmark_in(main_of(CART))(cuda=False)
+    loop = Loop(benchmark, Run(benchmark))
+    loop.warm_up()
+    assert (loop.observe(4).items, loop.observed_dtype) == (4, "fp32")
+
+
+# ---- in fp16 and in half it trains in fp16 products, and what its optimizers step is fp32
+
+SCALE = 64.0  # Small enough that no gradient overflows: a few steps have to do.
+
+
+@pytest.fixture
+def without_onednn() -> Iterator[None]:
+    """On many processors it has no LSTM in fp16."""
+    torch.backends.mkldnn.set_flags(_enabled=False)
+    yield
+    torch.backends.mkldnn.set_flags(_enabled=True)
+
+
+@pytest.mark.usefixtures("without_onednn", "one_thread")
+@pytest.mark.parametrize("name", ["fp16", "half"])
+@pytest.mark.parametrize("place", TRAINED)
+def test_a_task_trains_in_fp16(place: str, name: str) -> None:
+    benchmark, run = in_fp16(benchmark_in(main_of(place)), name, SCALE, **SMALL[place])
+    batches, step = iter(benchmark.batches(run)), run.precision.around(benchmark.step)
+    with watched_updates(run) as optimizers:
+        first, dtype = observed_dtype(lambda: step(run, next(batches)))
+        steps = [first, *(step(run, next(batches)) for _ in range({CART: 60, SSD: 0}.get(place, 2)))]
+    assert dtype == "fp16"
+    assert torch.stack([loss.detach().float() for loss in steps if loss is not None]).isfinite().all()
+    assert optimizers
+    for optimizer in optimizers:
+        stated = described(optimizer, run.precision)
+        assert (stated["weights"], stated["stepped"]) == ("fp16" if name == "half" else "fp32", "fp32")
+        # What is not fused reads the scaler's verdict on the host; this task reads its actions there anyway.
+        assert stated["fused"] == (place != CART)
+        parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
+        assert all(parameter.isfinite().all() for parameter in parameters)
+        assert {parameter.dtype for parameter in parameters} == {torch.float32}
+    assert run.precision.scaler is not None
+    assert run.precision.scaler.get_scale() == SCALE
