@@ -1,21 +1,37 @@
-"""Image files: which are found, in what order, and what is said of those that are not there."""
+"""Image files: which are found and in what order, how they are decoded, and sentences for broken ones."""
 
 from __future__ import annotations
 
 import itertools
 import os
+import random
+import tempfile
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
-from cotenant.bench import MissingDataError
-from cotenant.bench.images import DECODERS, Images, Paths, class_folders, decode, images_below
+from cotenant.bench import MissingDataError, images
+from cotenant.bench.images import (
+    DECODERS,
+    MEAN,
+    STD,
+    Images,
+    Normalise,
+    Paths,
+    class_folders,
+    decode,
+    fastest,
+    images_below,
+    middle_square,
+    random_box,
+    times_ms,
+)
 from cotenant.bench.loader import loader
 from cotenant.bench.outcome import outcome_of
 
@@ -137,3 +153,125 @@ def test_labels_come_along(tmp_path: Path) -> None:
     _, labels = next(loader(images, 4, 0, 0))
     assert sorted(labels.tolist()) == [0, 0, 1, 1]
     assert labels.dtype == torch.int64
+
+
+pytestmark = pytest.mark.filterwarnings("ignore:The image decoding:DeprecationWarning")
+
+
+def slope(path: Path, width: int, height: int) -> str:
+    """Save a picture whose red says the column, whose green the row."""
+    x, y = np.linspace(0, 255, width), np.linspace(0, 255, height)
+    pixels = np.stack([np.tile(x, (height, 1)), np.tile(y[:, None], (1, width)), np.full((height, width), 99)], axis=2)
+    Image.fromarray(pixels.astype(np.uint8)).save(path, quality=95)
+    return str(path)
+
+
+@given(st.integers(1, 5000), st.integers(1, 5000), st.integers(0, 2**32))
+def test_a_box_lies_within_its_image(height: int, width: int, seed: int) -> None:
+    random.seed(seed)
+    top, left, box_height, box_width = random_box(height, width)
+    assert 0 <= top <= top + box_height <= height
+    assert 0 <= left <= left + box_width <= width
+    assert box_height > 0
+    assert box_width > 0
+
+
+def test_boxes_are_as_large_and_as_wide_as_torchvisions() -> None:
+    from torchvision.transforms import RandomResizedCrop
+
+    random.seed(0)
+    torch.manual_seed(0)
+    image = torch.empty(3, 400, 500)
+    ours = np.array([random_box(400, 500) for _ in range(3000)])
+    theirs = np.array([RandomResizedCrop.get_params(image, (0.08, 1.0), (3 / 4, 4 / 3)) for _ in range(3000)])
+    for quantile in (0.1, 0.5, 0.9):
+        np.testing.assert_allclose(np.quantile(ours, quantile, axis=0), np.quantile(theirs, quantile, axis=0), atol=15)
+
+
+@pytest.mark.parametrize("extent", [(500, 375), (1201, 800), (1001, 1999)])
+def test_both_decoders_return_the_same_crops(extent: tuple[int, int], tmp_path: Path) -> None:
+    path = slope(tmp_path / "x.jpg", *extent)
+    for seed in range(6):
+        crops = []
+        for crop in DECODERS.values():
+            random.seed(seed)
+            crops.append(crop(path, 64))
+        assert [(one.shape, one.dtype) for one in crops] == [((3, 64, 64), torch.uint8)] * 2
+        assert (crops[0].int() - crops[1].int()).abs().max() <= 8
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(1, 700), st.integers(1, 700), st.integers(1, 90), st.integers(0, 999))
+def test_every_extent_can_be_cropped(width: int, height: int, size: int, seed: int) -> None:
+    random.seed(seed)
+    with tempfile.NamedTemporaryFile(suffix=".jpg") as file:
+        Image.new("RGB", (width, height)).save(file.name)
+        for crop in (*DECODERS.values(), middle_square):
+            assert crop(file.name, size).shape == (3, size, size)
+
+
+def test_half_of_the_crops_are_flipped(tmp_path: Path) -> None:
+    path = slope(tmp_path / "x.jpg", 100, 80)
+    for crop in DECODERS.values():
+        random.seed(1)
+        flipped = sum(int(one[0, 8, 0] > one[0, 8, -1]) for one in (crop(path, 16) for _ in range(60)))
+        assert 15 < flipped < 45
+
+
+@pytest.mark.parametrize("mode", ["RGB", "L", "CMYK", "P", "RGBA", "I;16"])
+def test_every_kind_of_image_becomes_rgb_bytes(mode: str, tmp_path: Path) -> None:
+    path = tmp_path / ("x.png" if mode in ("P", "RGBA", "I;16") else "x.jpg")
+    if mode == "I;16":
+        Image.fromarray(np.full((40, 50), 40_000, np.uint16)).save(path)
+    else:
+        Image.new("L", (50, 40), 156).convert("RGB").convert(mode).save(path, quality=95)
+    image = decode(str(path))
+    assert (image.shape, image.dtype) == ((3, 40, 50), torch.uint8)
+    assert 152 <= image.float().mean() <= 160
+    for crop in DECODERS.values():
+        assert crop(str(path), 8).shape == (3, 8, 8)
+
+
+def test_a_middle_square_is_the_middle(tmp_path: Path) -> None:
+    picture = Image.new("L", (600, 200), 255)
+    picture.paste(0, (200, 0, 400, 200))
+    picture.save(tmp_path / "one.jpg", quality=95)
+    square = middle_square(str(tmp_path / "one.jpg"), 64)
+    assert (square.shape, square.dtype) == ((3, 64, 64), torch.uint8)
+    assert square[:, :, 4:-4].max() < 20
+
+
+def test_bytes_become_normalised_numbers() -> None:
+    pixels = torch.randint(256, (4, 3, 5, 6), dtype=torch.uint8)
+    mean, std = (torch.tensor(of_rgb).view(3, 1, 1) for of_rgb in (MEAN, STD))
+    numbers = Normalise(torch.device("cpu"))(pixels)
+    torch.testing.assert_close(numbers, (pixels / 255 - mean) / std, atol=1e-5, rtol=1e-5)
+
+
+def test_timing_leaves_the_generator_where_it_was(tmp_path: Path) -> None:
+    paths = Paths(slope(tmp_path / f"{number}.jpg", 60, 50) for number in range(20))
+    before = random.getstate()
+    taken_ms = times_ms(paths, 16, "")
+    assert taken_ms.keys() == DECODERS.keys()
+    assert all(0 < one < 1000 for one in taken_ms.values())
+    assert random.getstate() == before
+
+
+def test_timing_reads_some_of_the_files_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[str] = []
+    monkeypatch.setitem(images.DECODERS, "pil", lambda path, size: seen.append(path) or torch.zeros(1))
+    monkeypatch.setitem(images.DECODERS, "torchvision", lambda path, size: torch.zeros(1))
+    times_ms(Paths(map(str, range(1000))), 16, "")
+    assert seen == [str(number) for number in range(0, 1000, 125)] * images.ROUNDS
+
+
+@pytest.mark.parametrize(
+    "taken_ms, chosen",
+    [
+        ({"torchvision": 1.0, "pil": 1.4}, "torchvision"),
+        ({"torchvision": 1.0, "pil": 0.95}, "torchvision"),
+        ({"torchvision": 1.0, "pil": 0.5}, "pil"),
+    ],
+)
+def test_another_decoder_is_taken_where_it_is_clearly_faster(taken_ms: dict[str, float], chosen: str) -> None:
+    assert fastest(taken_ms) == chosen

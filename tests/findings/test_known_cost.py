@@ -1,7 +1,7 @@
 """A benchmark of known cost: its rate comes out within one percent, and what was planted in it is found, alone.
 
 Scripted: the planted observations as they are. Real: the same through a launch. Both send planned times; that the
-measured loop tells true ones is shown by tests/bench/test_known_duration.py.
+measured loop tells true ones is shown by tests/bench/test_loop.py.
 """
 
 from __future__ import annotations

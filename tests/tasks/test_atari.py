@@ -67,19 +67,6 @@ def test_a_step_moves_every_weight(atari: Any, precision: str) -> None:
         assert not torch.equal(weight, before[name]), name
 
 
-def test_the_reference_job_is_the_default_and_accepted(atari: Any) -> None:
-    words = (
-        "--repeat 15 --number 5 --env-name PongNoFrameskip-v4 --num-steps 128 --num-processes 16 --algo ppo --use-gae "
-        "--clip-param 0.1 --value-loss-coef 0.5 --num-mini-batch 4 --use-linear-lr-decay --entropy-coef 0.01 "
-        "--report out --cuda"
-    )
-    parsed = parse(atari.Atari, words.split())
-    assert parsed.ignored == []
-    given, default = vars(atari.Atari(**parsed.values)), vars(atari.Atari())
-    assert {name for name in given if given[name] != default[name]} == {"report"}
-    assert parse(atari.Atari, ["--batch-size", "4"]).values["batch_size"] == 4
-
-
 @pytest.mark.parametrize(
     ("name", "actions", "sticky"),
     [("PongNoFrameskip-v4", 6, 0.0), ("Pong-v0", 6, 0.25), ("ALE/Breakout-v5", 4, 0.25)],

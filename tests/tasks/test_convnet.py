@@ -9,7 +9,6 @@ from PIL import Image
 from torch import nn
 
 from cotenant.bench import Run, UnsupportedError
-from cotenant.bench.arguments import parse
 from cotenant.bench.classifiers import classifier
 from cotenant.bench.images import MEAN, STD
 from cotenant.bench.loop import Loop
@@ -52,22 +51,6 @@ def test_what_was_asked_is_what_ran(convnet: Any, precision: str) -> None:
     images, labels = next(iter(benchmark.batches(Run(benchmark))))
     assert (images.shape, labels.shape) == ((4, 3, 32, 32), (4,))
     assert images.is_contiguous(memory_format=torch.channels_last)
-
-
-def test_every_flag_of_the_reference_jobs_is_accepted(convnet: Any) -> None:
-    common = ["--repeat", "15", "--number", "5", "--batch-size", "64", "--report", "out", "--cuda", "--seed", "100"]
-    own = ["data/ImageNet/train", "--arch", "resnet101", "--workers", "8"]
-    for more in ([], ["--half"], ["--parallel", "dp"], ["--parallel", "ddp", "--half"]):
-        parsed = parse(convnet.ConvNet, [*common, *own, *more])
-        assert parsed.values["data"] == Path("data/ImageNet/train")
-        assert (parsed.values["arch"], parsed.values["workers"]) == ("resnet101", 8)
-        assert parsed.ignored == []
-
-
-def test_defaults_are_the_reference_jobs(convnet: Any) -> None:
-    benchmark = convnet.ConvNet()
-    assert (benchmark.arch, benchmark.batch_size) == ("resnet101", 64)
-    assert (benchmark.repeat, benchmark.number, benchmark.data) == (15, 5, None)
 
 
 @decodes

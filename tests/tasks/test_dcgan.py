@@ -11,17 +11,12 @@ import torch
 from torch import nn
 
 from cotenant.bench import Run, session
-from cotenant.bench.arguments import parse
 from cotenant.bench.loop import Loop
 from tasks import loading
 from tasks.loading import draw_pictures, losses, main_of, started
 
 FOLDER = Path(__file__).parents[2] / "tasks/generative_adversarial_networks/dcgan/pytorch"
 TINY = {"batch_size": 4, "image_size": 32, "ngf": 8, "ndf": 8}
-REFERENCE = (
-    "--repeat 25 --number 5 --batch-size 128 --dataset imagenet --dataroot data/ImageNet/train --imageSize 64"
-    " --workers 8 --report output --cuda --ngpu 2 --seed 100"
-)
 
 
 def dcgan() -> Any:
@@ -140,21 +135,6 @@ def test_files_are_read(workers: int, tmp_path: Path) -> None:
 def test_fake_reads_no_file(tmp_path: Path) -> None:
     benchmark, run = built(**TINY, dataset="fake", data=tmp_path / "nowhere")
     assert next(iter(benchmark.batches(run))).shape == (4, 3, 32, 32)
-
-
-def test_every_flag_of_the_reference_is_known() -> None:
-    found = parse(dcgan().DCGAN, REFERENCE.split())
-    assert found.ignored == ["--ngpu"]
-    chosen = {name: found.values[name] for name in ("data", "dataset", "image_size", "workers", "batch_size")}
-    assert chosen == {
-        "data": Path("data/ImageNet/train"),
-        "dataset": "imagenet",
-        "image_size": 64,
-        "workers": 8,
-        "batch_size": 128,
-    }
-    plain = dcgan().DCGAN()
-    assert (plain.batch_size, plain.repeat, plain.number, plain.image_size) == (128, 25, 5, 64)
 
 
 @pytest.mark.slow

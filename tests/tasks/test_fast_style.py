@@ -11,7 +11,6 @@ from torch import nn
 from torchvision.models import vgg16
 
 from cotenant.bench import Run, session
-from cotenant.bench.arguments import parse
 from cotenant.bench.loop import Loop
 from cotenant.bench.precision import Precision
 from cotenant.errors import CotenantError
@@ -19,7 +18,6 @@ from tasks import loading
 from tasks.loading import draw_pictures, losses, main_of
 
 TINY = {"batch_size": 2, "image_size": 16}
-REFERENCE = "--repeat 25 --number 5 --batch-size 128 --workers 8 --report output --cuda --seed 100"
 
 
 def style() -> Any:
@@ -137,14 +135,6 @@ def test_files_are_read(workers: int, tmp_path: Path) -> None:
 def test_a_size_that_cannot_be_halved_twice_is_refused(size: int) -> None:
     with pytest.raises(CotenantError, match=f"--image-size {size} .*multiple of 4"):
         built(image_size=size)
-
-
-def test_every_flag_of_the_reference_is_known() -> None:
-    found = parse(style().FastStyle, REFERENCE.split())
-    assert found.ignored == []
-    assert (found.values["batch_size"], found.values["workers"]) == (128, 8)
-    plain = style().FastStyle()
-    assert (plain.batch_size, plain.repeat, plain.number, plain.image_size, plain.data) == (128, 25, 5, 64, None)
 
 
 @pytest.mark.slow

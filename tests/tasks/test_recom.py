@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import shlex
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,6 @@ import pytest
 import torch
 
 from cotenant.bench import MissingDataError, Run
-from cotenant.bench.arguments import parse
 from cotenant.bench.loop import BOOKED_OF_SHORT, Loop
 from cotenant.datasets.sets import ml_20m
 from tasks.loading import PRECISIONS, main_of
@@ -81,21 +79,6 @@ def test_items_are_samples_and_the_precision_is_what_ran(few: Any, ratings: Path
     loop.warm_up()
     assert loop.observe(4).items == 4 * 96
     assert (loop.observed_dtype, run.findings) == (precision, [])
-
-
-def test_every_flag_of_the_reference_is_known(ncf: Any) -> None:
-    words = shlex.split(
-        '--repeat 25 --number 100 --batch-size 2048 data/ml-20m -l 0.0005 --layers "256 256 128 64" -f 64'
-        " --threshold 0.635 --processes 4 --workers 8 --report output --cuda --seed 100"
-    )
-    found = parse(ncf.NeuralCollaborativeFiltering, words)
-    assert found.ignored == ["--threshold", "--processes"]
-    assert (found.values["data"], found.values["layers"]) == (Path("data/ml-20m"), (256, 256, 128, 64))
-    plain = parse(ncf.NeuralCollaborativeFiltering, []).values
-    assert {name for name in plain if plain[name] != found.values[name]} == {"data", "report", "seed"}
-    assert parse(ncf.NeuralCollaborativeFiltering, ["--data", "data/ml-20m"]).values["data"] == Path("data/ml-20m")
-    split = parse(ncf.NeuralCollaborativeFiltering, shlex.split("data/ml-20m --layers 256 256 128 64 -f 64")).values
-    assert (split["data"], split["layers"]) == (Path("data/ml-20m"), (256, 256, 128, 64))
 
 
 def test_the_resident_batch_has_one_rating_in_five_and_popular_items(ncf: Any) -> None:

@@ -13,7 +13,6 @@ from PIL import Image
 from torch import nn
 
 from cotenant.bench import MissingDataError, Run, session
-from cotenant.bench.arguments import parse
 from cotenant.bench.loop import Loop
 from cotenant.bench.precision import Precision
 from cotenant.datasets.sets import bsds500
@@ -22,10 +21,6 @@ from tasks import loading
 from tasks.loading import losses, main_of
 
 TINY = {"batch_size": 3, "crop": 16}
-REFERENCE = (
-    "--repeat 25 --number 5 --batch-size 64 --upscale_factor 2 --testBatchSize 8 --workers 8 --lr 0.1 --no-checks"
-    " --report output --cuda --seed 100"
-)
 
 
 def reso() -> Any:
@@ -137,15 +132,6 @@ def test_pictures_that_are_too_small_are_named(pictures: Path) -> None:
 def test_a_factor_beyond_the_crop_is_refused() -> None:
     with pytest.raises(CotenantError, match="--upscale_factor 20 does not fit a crop of 16"):
         built(upscale_factor=20, crop=16)
-
-
-def test_every_flag_of_the_reference_is_known() -> None:
-    found = parse(reso().SuperResolution, REFERENCE.split())
-    assert found.ignored == ["--testBatchSize", "--no-checks"]
-    chosen = {name: found.values[name] for name in ("upscale_factor", "lr", "workers", "batch_size")}
-    assert chosen == {"upscale_factor": 2, "lr": 0.1, "workers": 8, "batch_size": 64}
-    plain = reso().SuperResolution()
-    assert (plain.batch_size, plain.repeat, plain.number, plain.crop, plain.lr) == (64, 25, 5, 256, 0.1)
 
 
 def test_it_runs_alone(pictures: Path, capsys: pytest.CaptureFixture[str]) -> None:

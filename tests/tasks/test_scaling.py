@@ -8,7 +8,6 @@ import pytest
 import torch
 
 from cotenant.bench import Run, UnsupportedError
-from cotenant.bench.arguments import parse
 from cotenant.errors import CotenantError
 from tasks.loading import ROOT, TASKS, main_of, started
 from tenants.suites import Suites
@@ -31,15 +30,6 @@ def test_resnet101_has_its_parameters(scaling: Any) -> None:
     benchmark = scaling.Scaling(cuda=False)
     benchmark.build(Run(benchmark))
     assert sum(parameter.numel() for parameter in benchmark.model.parameters()) == 44_549_160
-
-
-def test_the_reference_job_is_the_default_and_accepted(scaling: Any) -> None:
-    words = "--network resnet101 --devices 0 --batch-size 128 --repeat 10 --number 10 --report out --cuda --seed 100"
-    parsed = parse(scaling.Scaling, words.split())
-    assert parsed.ignored == []
-    given, default = scaling.Scaling(**parsed.values), scaling.Scaling()
-    for name in ("network", "devices", "batch_size", "repeat", "number"):
-        assert getattr(given, name) == getattr(default, name)
 
 
 @pytest.mark.parametrize(("asked", "started"), [(0, 3), (3, 3)])

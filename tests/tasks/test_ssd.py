@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import json
-import shlex
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,6 @@ from torch.nn import functional
 from torchvision.ops import box_convert, box_iou
 
 from cotenant.bench import MissingDataError, Run
-from cotenant.bench.arguments import parse
 from cotenant.bench.loop import Loop
 from cotenant.datasets.fake import FakeRequest
 from cotenant.datasets.obtain import obtain
@@ -130,18 +128,6 @@ def test_items_are_images_and_bf16_is_what_ran(ssd: Any, monkeypatch: pytest.Mon
     loop.warm_up()
     assert benchmark.items(next(iter(benchmark.batches(run)))) == 1
     assert loop.observed_dtype == "bf16"
-
-
-def test_every_flag_of_the_reference_is_known(ssd: Any) -> None:
-    words = shlex.split(
-        "--repeat 15 --number 5 --batch-size 128 --data data/coco --workers 8 --no-save --threshold 0.212"
-        " --report output --cuda --seed 100"
-    )
-    found = parse(ssd.SingleStageDetector, words)
-    assert found.ignored == ["--no-save", "--threshold"]
-    assert (found.values["batch_size"], found.values["workers"]) == (128, 8)
-    plain = parse(ssd.SingleStageDetector, []).values
-    assert {name for name in plain if plain[name] != found.values[name]} == {"data", "report", "seed", "workers"}
 
 
 def test_random_objects_are_as_cocos(ssd: Any) -> None:

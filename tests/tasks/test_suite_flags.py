@@ -114,6 +114,36 @@ def test_what_is_accepted_without_effect_is_listed(name: str) -> None:
     assert sorted(parse(cls, words).ignored) == sorted(IGNORED.get(name, []))
 
 
+OTHER_THAN_DEFAULT = {
+    "toy_reg": {"repeat": 20, "number": 100},
+    "toy_lstm": {"batch_size": 1, "repeat": 10},
+    "vae": {"repeat": 50, "number": 30},
+    "wlmfp16": {"batch_size": 128, "fp16": True},
+    "cart": {"batch_size": 1},
+    "convnet_fp16": {"batch_size": 128, "half": True},
+    "convnet_distributed_fp16": {"batch_size": 128, "half": True},
+}
+UNSAID = {
+    "reso": {"crop": 256},
+    "translator": {"words": 32_320, "hidden": 1024, "dropout": 0.2},
+    "wlm": {"words": 33_278, "bptt": 35, "lr": 20.0},
+    "recom": {"layers": (256, 256, 128, 64)},
+}
+
+
+@pytest.mark.parametrize("name", ORDER)
+def test_a_benchmarks_defaults_are_its_reference_job(name: str) -> None:
+    cls, words, _ = given_to(REFERENCE[name])
+    values, defaults = parse(cls, words).values, parse(cls, []).values
+    # A job says where its things lie, and how many processes load.
+    others = {key: value for key, value in values.items() if value != defaults[key]}
+    places = {key: others.pop(key, None) for key in ("report", "seed", "data", "workers")}
+    assert others == OTHER_THAN_DEFAULT.get(name, {})
+    assert (places["seed"], places["workers"] in (None, 8)) == (100, True)
+    assert (values["data"] is not None) == any(word.startswith("/x/") for word in words)
+    assert {key: defaults[key] for key in UNSAID.get(name, {})} == UNSAID.get(name, {})
+
+
 @pytest.mark.parametrize("name", ORDER)
 def test_every_other_flag_of_a_job_is_kept_in_its_record_and_used(name: str) -> None:
     """Each leaves its value, and the task or the harness reads it."""

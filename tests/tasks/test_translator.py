@@ -11,7 +11,6 @@ import pytest
 import torch
 
 from cotenant.bench import MissingDataError, Run
-from cotenant.bench.arguments import parse
 from cotenant.bench.loop import Loop
 from cotenant.datasets.sets.wmt16 import content, recipe
 from tasks.loading import main_of, skip_without_lstm
@@ -19,10 +18,6 @@ from tasks.loading import main_of, skip_without_lstm
 pytestmark = pytest.mark.usefixtures("one_thread")
 
 FOLDER = Path(__file__).parents[2] / "tasks/natural_language_processing/rnn_translator"
-REFERENCE = (
-    "--repeat 15 --number 10 --batch-size 64 --dataset-dir data/wmt16 --target-bleu 21.8 --epochs 8"
-    " --report output --cuda --seed 100"
-)
 SMALL: dict[str, Any] = {"batch_size": 4, "hidden": 16, "words": 200, "dropout": 0.0, "lr": 0.01}
 EN, DE, LISTED = "train.tok.clean.bpe.32000.en", "train.tok.clean.bpe.32000.de", "vocab.bpe.32000"
 
@@ -64,16 +59,6 @@ def test_the_model_has_as_many_parameters_as_published(main: Any) -> None:
     with torch.device("meta"):
         model = main.GNMT(32_320, 1024, 0.2)
     assert sum(parameter.numel() for parameter in model.parameters()) == 160_671_297
-
-
-def test_every_flag_of_the_reference_job(main: Any) -> None:
-    found = parse(main.Translator, REFERENCE.split())
-    assert found.values["data"] == Path("data/wmt16")
-    assert found.ignored == ["--target-bleu", "--epochs"]
-    defaults = parse(main.Translator, []).values
-    assert {name: defaults[name] for name in ("words", "hidden", "dropout", "batch_size", "number", "repeat")} == {
-        "words": 32_320, "hidden": 1024, "dropout": 0.2, "batch_size": 64, "number": 10, "repeat": 15,
-    }  # fmt: skip
 
 
 def test_the_vocabulary_becomes_a_multiple_of_8(main: Any) -> None:

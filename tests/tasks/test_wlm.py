@@ -21,10 +21,6 @@ from tasks.loading import main_of, skip_without_lstm
 pytestmark = pytest.mark.usefixtures("one_thread")
 
 FOLDER = Path(__file__).parents[2] / "tasks/natural_language_processing/word_language_model"
-REFERENCE = (
-    "--repeat 15 --number 5 --batch-size 64 --emsize 656 --nhid 656 --dropout 0.5 --epochs 5 --model GRU"
-    " --report output --cuda --seed 100"
-)
 MODELS = ["GRU", "LSTM", "RNN_TANH", "RNN_RELU", "Transformer"]
 SMALL: dict[str, Any] = {"batch_size": 3, "words": 100, "emsize": 12, "nhid": 12, "dropout": 0.0, "bptt": 7, "lr": 2.0}
 
@@ -78,25 +74,6 @@ def test_fp16_pads_as_bf16_does(main: Any, asked: str) -> None:
         benchmark = main.WordLanguageModel(cuda=False, **{asked: True})
         benchmark.build(Asked())
     assert sum(parameter.numel() for parameter in benchmark.network.parameters()) == 48_868_544
-
-
-def test_every_flag_of_the_reference_jobs(main: Any) -> None:
-    for extra, precision in (("", "fp32"), ("--batch-size 128 --fp16 --fp16", "fp16")):
-        found = parse(main.WordLanguageModel, [*REFERENCE.split(), *extra.split()])
-        assert found.ignored == ["--epochs"]
-        assert main.WordLanguageModel(**found.values).asked_precision == precision
-    defaults = parse(main.WordLanguageModel, []).values
-    reference = {
-        "model": "GRU",
-        "emsize": 656,
-        "nhid": 656,
-        "dropout": 0.5,
-        "batch_size": 64,
-        "number": 5,
-        "repeat": 15,
-    }
-    assert {name: defaults[name] for name in reference} == reference
-    assert (defaults["words"], defaults["bptt"], defaults["lr"]) == (33_278, 35, 20.0)
 
 
 @pytest.mark.parametrize(

@@ -1,9 +1,12 @@
+"""Precisions, their updates, the fp32 copies of 16-bit weights, and fused optimizers."""
+
 from __future__ import annotations
 
 import itertools
+import sys
 import warnings
-from collections.abc import Callable
-from types import SimpleNamespace
+from collections.abc import Callable, Iterable
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
@@ -13,10 +16,10 @@ from hypothesis import strategies as st
 from torch import nn
 
 from bench.small import Small
-from cotenant.bench import Run, UnsupportedError
+from cotenant.bench import Run, UnsupportedError, optimizers
 from cotenant.bench.device import Device
-from cotenant.bench.observed import observed_dtype
-from cotenant.bench.precision import Precision, asked_precision, set_precision
+from cotenant.bench.observed import described, observed_dtype
+from cotenant.bench.precision import MasterWeights, Precision, asked_precision, set_precision
 from cotenant.errors import CotenantError
 
 CPU = Device(torch.device("cpu"))
@@ -329,3 +332,254 @@ def test_updates_that_change_nothing_are_counted(fused: bool, clip_norm: float |
     assert seen == [False, False, False, True, True]
     assert (precision.updates, precision.skipped) == (5, 3)
     assert Precision("fp32").skipped is None
+
+
+Optimizer = Callable[..., torch.optim.Optimizer]
+
+
+def linear(precision: Precision) -> nn.Linear:
+    torch.manual_seed(0)
+    model = nn.Linear(4, 1, bias=False)
+    return precision.convert(model)  # type: ignore[return-value]
+
+
+def one_update(precision: Precision, model: nn.Module, optimizer: torch.optim.Optimizer, factor: float = 1.0) -> None:
+    def step(run: Any, batch: torch.Tensor) -> torch.Tensor:
+        loss = factor * model(batch).float().sum()
+        precision.update(loss, optimizer)
+        return loss
+
+    precision.around(step)(None, torch.ones(2, 4, dtype=model.weight.dtype))
+
+
+@pytest.mark.parametrize("fused", [False, True])
+def test_adam_moves_weights_where_without_copies_it_divides_by_zero(fused: bool) -> None:
+    precision, gradient = half(1024.0), 1e-6
+    model = linear(precision)
+    before = model.weight.detach().clone()
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.01, fused=fused)
+    for _ in range(3):
+        one_update(precision, model, optimizer, gradient / 2)
+    torch.testing.assert_close(model.weight, before - 0.03, atol=1e-3, rtol=0)
+
+    plain = linear(precision)
+    optimizer = torch.optim.Adam(plain.parameters(), lr=0.01)
+    plain.weight.grad = torch.full_like(plain.weight, gradient)
+    optimizer.step()
+    assert not plain.weight.isfinite().any()
+
+
+def test_steps_too_small_for_fp16_add_up() -> None:
+    precision = half(1024.0)
+    model = linear(precision)
+    optimizer = torch.optim.SGD(model.parameters(), lr=1e-5)
+    model.weight.data.fill_(1.0)
+    for _ in range(100):
+        one_update(precision, model, optimizer)
+    torch.testing.assert_close(model.weight.float(), torch.full((1, 4), 1 - 100 * 2e-5), atol=5e-4, rtol=0)
+    assert (torch.ones((), dtype=torch.float16) - 2e-5 == 1).item()
+
+
+def test_an_overflow_leaves_weights_and_copies_and_halves_the_scale() -> None:
+    precision = half(scale=1024.0)
+    model = linear(precision)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    before = model.weight.detach().clone()
+    one_update(precision, model, optimizer, 1e4)
+    assert precision.scaler is not None
+    assert torch.equal(model.weight, before)
+    assert torch.equal(optimizer.param_groups[0]["params"][0], before.float())
+    assert precision.scaler.get_scale() == 512.0
+    one_update(precision, model, optimizer, 1e-3)
+    assert not torch.equal(model.weight, before)
+
+
+def test_clipping_is_of_unscaled_gradients() -> None:
+    precision = half(1024.0)
+    model = linear(precision)
+    optimizer = torch.optim.SGD(model.parameters(), lr=1.0)
+    before = model.weight.detach().clone()
+    precision.update(model(torch.ones(2, 4, dtype=torch.float16)).float().sum(), optimizer, clip_norm=0.5)
+    # The gradient is 2 in each of 4 places, its norm 4: an eighth of it is left.
+    torch.testing.assert_close(model.weight, before - 0.25)
+
+
+def test_several_optimizers_share_a_scaler_and_keep_their_copies_apart() -> None:
+    precision = half(scale=4.0)
+    one, two = linear(precision), linear(precision)
+    first, second = (torch.optim.SGD(model.parameters(), lr=0.1) for model in (one, two))
+    before = one.weight.detach().clone()
+    one_update(precision, one, first, float("inf"))
+    one_update(precision, two, second)
+    assert precision.scaler is not None
+    assert precision.scaler.get_scale() == 2.0
+    assert torch.equal(one.weight, before)
+    torch.testing.assert_close(two.weight, before - 0.2)
+    assert precision.masters.keys() == {first, second}
+
+
+def test_norms_are_stepped_themselves() -> None:
+    precision = half(1024.0)
+    model = precision.convert(nn.Sequential(nn.Linear(4, 4), nn.LayerNorm(4)))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    precision.update(model[1](model[0](torch.randn(2, 4, dtype=torch.float16)).float()).square().sum(), optimizer)
+    stepped = optimizer.param_groups[0]["params"]
+    assert stepped[2] is model[1].weight
+    assert {parameter.dtype for parameter in stepped} == {torch.float32}
+    assert described(optimizer, precision) == {
+        "name": "SGD",
+        "package": "torch",
+        "fused": False,
+        "weights": "fp16",
+        "stepped": "fp32",
+    }
+
+
+def test_only_norms_is_possible_too() -> None:
+    precision = half(1024.0)
+    norm = precision.convert(nn.LayerNorm(4))
+    optimizer = torch.optim.SGD(norm.parameters(), lr=0.1)
+    precision.update((norm(torch.randn(2, 4)) * torch.arange(4.0)).sum(), optimizer)
+    assert not torch.equal(norm.bias, torch.zeros(4))
+    assert described(optimizer, precision)["weights"] == "fp32"
+
+
+def test_a_weight_without_a_gradient_is_left_alone() -> None:
+    precision = half(1024.0)
+    used, unused = linear(precision), linear(precision)
+    optimizer = torch.optim.SGD([*used.parameters(), *unused.parameters()], lr=0.1, weight_decay=0.1)
+    before = unused.weight.detach().clone()
+    for _ in range(2):
+        one_update(precision, used, optimizer)
+    assert torch.equal(unused.weight, before)
+    assert not torch.equal(used.weight, before)
+    # Nor does it keep the gradient of an earlier step.
+    one_update(precision, unused, optimizer)
+    after = used.weight.detach().clone()
+    one_update(precision, unused, optimizer)
+    assert torch.equal(used.weight, after)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_memory_format_and_groups_are_kept(dtype: torch.dtype) -> None:
+    conv = nn.Conv2d(3, 8, 3).to(dtype=dtype, memory_format=torch.channels_last)
+    groups = [{"params": [conv.weight], "lr": 0.5}, {"params": [conv.bias]}]
+    optimizer = torch.optim.SGD(groups, lr=0.1)
+    masters = MasterWeights(optimizer)
+    assert [group["lr"] for group in optimizer.param_groups] == [0.5, 0.1]
+    (copy,) = optimizer.param_groups[0]["params"]
+    assert (copy.dtype, copy.is_contiguous(memory_format=torch.channels_last)) == (torch.float32, True)
+    assert masters.dtype == dtype
+
+
+CPU, CUDA = Device(torch.device("cpu")), Device(torch.device("cuda", 0))
+PLAIN = Precision("fp32")
+
+
+class FusedAdam(torch.optim.Adam):
+    """apex's, with the options that differ from torch's."""
+
+    def __init__(self, parameters: Iterable[torch.Tensor], *, adam_w_mode: bool = True, **options: Any) -> None:
+        super().__init__(parameters, **options)
+        self.decouples = adam_w_mode
+
+
+class FusedSGD(torch.optim.SGD):
+    """apex's."""
+
+
+FusedAdam.__module__, FusedSGD.__module__ = "apex.optimizers.fused_adam", "apex.optimizers.fused_sgd"
+
+
+def install(monkeypatch: pytest.MonkeyPatch, available: bool = True) -> None:
+    modules: dict[str, Any] = {
+        "apex": ModuleType("apex"),
+        "apex.multi_tensor_apply": SimpleNamespace(multi_tensor_applier=SimpleNamespace(available=available)),
+        "apex.optimizers": SimpleNamespace(FusedAdam=FusedAdam, FusedSGD=FusedSGD),
+    }
+    for name, module in modules.items():
+        monkeypatch.setitem(sys.modules, name, module)
+
+
+def weights() -> list[torch.Tensor]:
+    return list(nn.Linear(3, 2).parameters())
+
+
+def made(device: Device, precision: Precision = PLAIN) -> list[dict[str, Any]]:
+    adam = optimizers.adam(weights(), device, precision, lr=1e-3, betas=(0.5, 0.9), eps=1e-5)
+    sgd = optimizers.sgd(weights(), device, precision, lr=0.1, momentum=0.9, weight_decay=1e-4)
+    return [described(one, precision) for one in (adam, sgd)]
+
+
+def told(package: str, *names: str) -> list[dict[str, Any]]:
+    return [{"name": name, "package": package, "fused": True, "weights": "fp32", "stepped": "fp32"} for name in names]
+
+
+@pytest.mark.parametrize("device", [CPU, CUDA])
+def test_without_apex_it_is_torchs(device: Device) -> None:
+    assert made(device) == told("torch", "Adam", "SGD")
+
+
+def test_on_cuda_apex_is_used_where_it_is_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    install(monkeypatch)
+    assert made(CUDA) == told("apex", "FusedAdam", "FusedSGD")
+    adam = optimizers.adam(weights(), CUDA, PLAIN, lr=1e-3, weight_decay=0.1)
+    assert isinstance(adam, FusedAdam)
+    assert not adam.decouples
+    assert (adam.defaults["lr"], adam.defaults["weight_decay"]) == (1e-3, 0.1)
+
+
+def test_weights_that_apex_passes_over_are_torchs(monkeypatch: pytest.MonkeyPatch) -> None:
+    install(monkeypatch)
+    double = nn.Linear(3, 2, dtype=torch.float64).parameters()
+    assert type(optimizers.sgd(double, CUDA, PLAIN, lr=0.1)) is torch.optim.SGD
+    (weight,) = nn.Linear(3, 2, bias=False, dtype=torch.float64).parameters()
+    assert type(optimizers.adam([*weights(), weight], CUDA, PLAIN, lr=0.1)) is torch.optim.Adam
+
+
+def test_elsewhere_or_with_a_scaler_or_without_its_kernels_it_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    install(monkeypatch)
+    assert made(CPU) == told("torch", "Adam", "SGD")
+    assert made(CUDA, Precision("fp16", scaler=torch.amp.GradScaler("cpu"))) == told("torch", "Adam", "SGD")
+    install(monkeypatch, available=False)
+    assert made(CUDA) == told("torch", "Adam", "SGD")
+
+
+def test_the_other_package_of_this_name_is_not_taken_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "apex", ModuleType("apex"))
+    assert made(CUDA) == told("torch", "Adam", "SGD")
+
+
+@pytest.mark.parametrize("kind", ["adam", "sgd"])
+def test_a_run_gives_the_same_steps_as_torchs_own(kind: str) -> None:
+    def after(own: bool) -> torch.Tensor:
+        run = Run(Small(seed=4))
+        model = nn.Linear(3, 1)
+        options = {"lr": 0.1, "weight_decay": 0.01}
+        plain = {"adam": torch.optim.Adam, "sgd": torch.optim.SGD}[kind]
+        optimizer = getattr(run, kind)(model.parameters(), **options) if own else plain(model.parameters(), **options)
+        for _ in range(5):
+            run.update(model(torch.ones(2, 3)).square().sum(), optimizer)
+        return model.weight.detach()
+
+    torch.testing.assert_close(after(own=True), after(own=False))
+
+
+@pytest.mark.parametrize("half", [False, True])
+def test_a_momentum_that_begins_with_an_overflow_begins_with_zeros(half: bool) -> None:
+    """torch's fused SGD begins it with memory as it is found, and the overflow leaves that in place."""
+    autocasts = torch.autocast("cpu", torch.bfloat16), torch.autocast("cpu", enabled=False)
+    scaler = torch.amp.GradScaler("cpu", init_scale=8.0)
+    precision = Precision("half" if half else "fp16", *autocasts, scaler=scaler)
+    model = precision.convert(nn.Linear(3, 1, bias=False))
+    optimizer = optimizers.sgd(model.parameters(), CPU, precision, lr=0.1, momentum=0.9)
+    before = model.weight.detach().clone()
+    inputs = torch.ones(2, 3, dtype=model.weight.dtype)
+    torch.use_deterministic_algorithms(True)  # What is not written is NaN then.
+    try:
+        for times in (float("inf"), 1.0):
+            precision.update(model(inputs).float().sum() * times, optimizer)
+    finally:
+        torch.use_deterministic_algorithms(False)
+    torch.testing.assert_close(model.weight.detach(), before - 0.1 * 2, atol=1e-3, rtol=0)
+    assert precision.skipped == 1

@@ -1,0 +1,328 @@
+"""Accelerators that torch pretends to have, replicas on invented devices, and ranks of torch.distributed.run."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import jsonschema
+import pytest
+import torch
+from torch import nn
+
+from bench.small import Small
+from cotenant.bench import Run, UnsupportedError, session, world
+from cotenant.bench.contract import Benchmark
+from cotenant.bench.device import Device, choose_device
+from cotenant.bench.facts import tenant_facts
+from cotenant.bench.loop import Loop
+from cotenant.bench.outcome import outcome_of
+from cotenant.bench.world import World
+from cotenant.errors import CotenantError
+from cotenant.results.schema import record_schema
+from tenants.suites import ROOT, TENANTS
+
+CUDA = Device(torch.device("cuda", 0))
+
+
+@pytest.fixture
+def calls(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
+    made: list[tuple[Any, ...]] = []
+
+    class Event:
+        def __init__(self, device: torch.device, enable_timing: bool) -> None:
+            made.append(("event", device, enable_timing))
+
+        def record(self) -> None:
+            made.append(("record",))
+
+    monkeypatch.setattr(torch, "Event", Event)
+    monkeypatch.setattr(torch.accelerator, "is_available", lambda: True)
+    monkeypatch.setattr(torch.accelerator, "current_accelerator", lambda: torch.device("cuda"))
+    monkeypatch.setattr(torch.accelerator, "device_count", lambda: 3)
+    for name in ("synchronize", "set_device_index"):
+        monkeypatch.setattr(torch.accelerator, name, lambda device, name=name: made.append((name, device)))
+    module = SimpleNamespace(
+        get_device_name=lambda device: f"Board {device.index}",
+        max_memory_allocated=lambda device: 11,
+        max_memory_reserved=lambda device: 22,
+        memory_stats=lambda device: {"num_alloc_retries": 3},
+    )
+    monkeypatch.setattr(torch, "get_device_module", lambda device: module)
+    return made
+
+
+def test_the_accelerator_of_a_rank(calls: list[tuple[Any, ...]]) -> None:
+    device = choose_device(cuda=True, local_rank=2)
+    assert device.torch_device == torch.device("cuda", 2)
+    assert device.is_accelerator
+    assert device.name == "Board 2"
+    assert calls == [("set_device_index", 2)]
+
+
+@pytest.mark.parametrize(("local_rank", "local_size", "ranks"), [(0, 4, 4), (3, 4, 4), (3, 1, 4)])
+def test_more_ranks_than_accelerators_are_unsupported_in_all_of_them(
+    calls: list[tuple[Any, ...]], local_rank: int, local_size: int, ranks: int
+) -> None:
+    with pytest.raises(UnsupportedError) as caught:
+        choose_device(True, local_rank, local_size)
+    outcome, message, _ = outcome_of(caught.value)
+    assert outcome == "unsupported"
+    assert message.startswith(f"{ranks} ranks need a device each, and 3 can be used here. ")
+    assert "--users 3" in message
+    assert "--nproc_per_node=3" in message
+    assert calls == []
+    assert not choose_device(False, local_rank, local_size).is_accelerator
+
+
+def test_the_processor_where_none_is_asked_for(calls: list[tuple[Any, ...]]) -> None:
+    device = choose_device(cuda=False)
+    assert (device.torch_device, device.name, device.is_accelerator) == (torch.device("cpu"), "CPU", False)
+    device.synchronize()
+    assert device.mark() is None
+    assert device.peak_memory_bytes() == {}
+    assert calls == []
+
+
+def test_the_processor_where_none_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.accelerator, "is_available", lambda: False)
+    assert choose_device(cuda=True).torch_device.type == "cpu"
+
+
+def test_synchronisation_and_events_name_the_device(calls: list[tuple[Any, ...]]) -> None:
+    CUDA.synchronize()
+    CUDA.mark()
+    assert calls == [("synchronize", CUDA.torch_device), ("event", CUDA.torch_device, True), ("record",)]
+
+
+def test_peaks_of_device_memory(calls: list[tuple[Any, ...]]) -> None:
+    assert CUDA.peak_memory_bytes() == {"allocated_bytes": 11, "reserved_bytes": 22, "allocation_retries": 3}
+
+
+class OnOneProcessor(nn.Module):
+    """What DataParallel does, on devices that are all the same processor: deal out, run each part, gather."""
+
+    def __init__(self, module: nn.Module, device_ids: Sequence[int]) -> None:
+        super().__init__()
+        self.module, self.device_ids, self.parts = module, device_ids, []
+
+    def forward(self, batch: torch.Tensor) -> torch.Tensor:
+        parts = batch.chunk(len(self.device_ids))
+        self.parts.append([len(part) for part in parts])
+        return torch.cat([self.module(part) for part in parts])
+
+
+class Replicated(Small):
+    batch_size: int = 8
+
+    def build(self, run: Run) -> None:
+        self.model = run.replicate(nn.Linear(3, 2))
+        self.optimizer = torch.optim.SGD(self.model.parameters(), lr=0.1)
+
+
+@pytest.fixture
+def devices(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Device, "alike", 4)
+    monkeypatch.setattr(nn, "DataParallel", OnOneProcessor)
+
+
+def losses(benchmark: Benchmark, steps: int = 5) -> list[float]:
+    benchmark.build(run := Run(benchmark))
+    batches = iter(benchmark.batches(run))
+    found = [benchmark.step(run, next(batches)) for _ in range(steps)]
+    return [loss.item() for loss in found if loss is not None]
+
+
+@pytest.mark.usefixtures("devices")
+def test_every_device_has_its_part_of_the_batch_and_all_items_count() -> None:
+    benchmark: Any = Replicated()
+    loop = Loop(benchmark, run := Run(benchmark))
+    loop.warm_up()
+    assert loop.observe(3).items == 3 * 8
+    assert benchmark.model.device_ids == [0, 1, 2, 3]
+    assert set(map(tuple, benchmark.model.parts)) == {(2, 2, 2, 2)}
+    told = tenant_facts(run, loop)["observed"]
+    assert (told["parallel"], told["replicas"], told["world_size"], told["dtype"]) == ("dp", 4, 1, "fp32")
+    assert told["flops_per_step"] is None
+    assert run.findings == []
+
+
+@pytest.mark.usefixtures("devices")
+def test_alone_every_replica_is_a_device_of_the_record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(session, "tenant_facts", lambda run, loop: tenant_facts(run, loop) | {"gpu": "Board"})
+    assert session.main(Replicated, ["--report", str(tmp_path / "r.json")]) == 0
+    record = json.loads((tmp_path / "r.json").read_text())
+    assert (record["devices"], record["vcd"], record["group"]) == (4, "0,1,2,3", "all")
+    assert (record["batch_size"], record["batch_size_per_device"]) == (8, 2)
+
+
+@pytest.mark.usefixtures("devices")
+def test_replicas_learn_what_one_device_learns() -> None:
+    assert losses(Replicated(seed=3)) == pytest.approx(losses(Small(seed=3, batch_size=8)))
+
+
+def test_one_device_is_said_and_recorded() -> None:
+    benchmark = Replicated()
+    loop = Loop(benchmark, run := Run(benchmark))
+    loop.warm_up()
+    told = tenant_facts(run, loop)["observed"]
+    assert ("parallel" in told, told["replicas"]) == (False, 1)
+    assert [one.sentence for one in run.findings] == [
+        "DataParallel has one device here (CPU), so the model ran without it."
+    ]
+
+
+@pytest.mark.usefixtures("devices")
+@pytest.mark.parametrize("parameters", [{"precision": "bf16"}, {"compile": True}])
+def test_what_replicas_cannot_do(parameters: dict[str, Any]) -> None:
+    benchmark = Replicated(**parameters)
+    with pytest.raises(UnsupportedError, match="--parallel ddp"):
+        benchmark.build(Run(benchmark))
+
+
+def test_replicas_are_of_one_process() -> None:
+    run = Run(Replicated())
+    run.world = replace(run.world, size=2)
+    with pytest.raises(CotenantError, match=r"run\.sh"):
+        run.replicate(nn.Linear(1, 1))
+
+
+def test_devices_take_as_many_processes() -> None:
+    assert Run(Small(devices=1)).world.size == 1
+    with pytest.raises(
+        CotenantError, match=r"--devices 4 takes as many processes, and there is 1\. .*nproc_per_node=4"
+    ):
+        Run(Small(devices=4))
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_a_model_without_its_ranks_is_what_was_placed(compiled: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a compiled one a compiled part: half of a step would else be what nobody asked for."""
+
+    class Compiled(nn.Module):
+        def __init__(self, module: nn.Module) -> None:
+            super().__init__()
+            self._orig_mod = module
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(super().__getattr__("_orig_mod"), name) if name != "_orig_mod" else super().__getattr__(name)
+
+    class Spread(nn.Module):
+        def __init__(self, module: nn.Module) -> None:
+            super().__init__()
+            self.module = module
+
+    monkeypatch.setattr(torch, "compile", Compiled)
+    monkeypatch.setattr(nn.parallel, "DistributedDataParallel", Spread)
+    run = Run(Small(compile=compiled))
+    alone = run.place(nn.Linear(1, 1))
+    assert run.unspread(alone) is alone
+    monkeypatch.setattr(World, "spread", lambda self, module: Spread(module))
+    linear = nn.Linear(1, 1)
+    found = run.unspread(run.place(linear))
+    assert isinstance(found, Compiled) == compiled
+    assert (found._orig_mod if compiled else found) is linear
+
+
+def test_ddp_moves_no_input(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Given devices it would move every tensor there: a sentence's lengths have to stay on the host."""
+    given: list[Any] = []
+    monkeypatch.setattr(world, "DistributedDataParallel", lambda *args, **named: given.append((args, named)) or args[0])
+    ranks = World.from_environment({"LOCAL_RANK": "0", "RANK": "0", "WORLD_SIZE": "2"})
+    module, frozen = nn.Linear(1, 1), nn.Linear(1, 1).requires_grad_(False)
+    assert ranks.spread(module) is module
+    assert ranks.spread(frozen) is frozen
+    assert given == [((module,), {})]
+
+
+RANKS_OF_TWO = "0-1;2-3"
+DEATH = """
+import os
+from datetime import timedelta
+from cotenant.bench import world
+from cotenant.bench.device import Device
+import torch
+world.GATHER_LIMIT = timedelta(seconds=1)
+here = world.World.from_environment()
+here.join(Device(torch.device("cpu")))
+assert here.gather(here.rank) == [0, 1]
+if here.rank == 1:
+    os._exit(0)
+try:
+    here.gather(here.rank)
+except world.BenchmarkError as error:
+    print(error.outcome, error)
+"""
+
+
+def launched(program: Path, *words: object) -> subprocess.CompletedProcess[str]:
+    """Run a program as two ranks on the processor, without a runner."""
+    torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node=2"]
+    return subprocess.run(
+        [*torchrun, str(program), *map(str, words)],
+        env=os.environ | {"PYTHONPATH": str(ROOT / "common"), "OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+
+
+@pytest.mark.slow
+def test_ranks_alone_write_one_record_of_them_all(tmp_path: Path) -> None:
+    path = tmp_path / "r.json"
+    words = ("--no-cuda", "--batch-size", 4, "--repeat", 8, "--number", 20, "--skip", 1, "--report", path)
+    ended = launched(TENANTS / "ddp.py", *words)
+    assert ended.returncode == 0, ended.stderr
+    record: dict[str, Any] = json.loads(path.read_text())
+    jsonschema.validate(record, record_schema())
+    assert (record["outcome"], record["group"], record["observed"]["world_size"]) == ("completed", "all", 2)
+    assert (record["batch_size"], record["batch_size_per_device"]) == (8, 4)
+    assert [one["items"] for one in record["observations"]] == [2 * 4 * 20] * 8
+    assert set(record["rank_observations"]) == {"0", "1"}
+    assert {one["items"] for rows in record["rank_observations"].values() for one in rows} == {4 * 20}
+    seconds = [(one["end_ns"] - one["start_ns"]) / 1e9 for one in record["observations"][1:]]
+    assert record["train_item"]["avg"] == pytest.approx(160 / (sum(seconds) / 7))
+    assert [one for one in record["findings"] if one["severity"] == "error"] == []
+    assert ended.stdout.count("Batch Loss") == 8
+
+
+@pytest.mark.slow
+def test_a_rank_that_does_not_come_is_waited_for_no_longer_than_said(tmp_path: Path) -> None:
+    program = tmp_path / "death.py"
+    program.write_text(DEATH)
+    ended = launched(program)
+    assert ended.returncode == 0, ended.stderr
+    assert ended.stdout == (
+        "failed Not all of 2 ranks told their observations within 1 s, so there is no rate of all of them. "
+        "See what the other ranks printed last.\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("said", "processors"),
+    [
+        ({"LOCAL_RANK": "0", "WORLD_SIZE": "2"}, [0, 1]),
+        ({"LOCAL_RANK": "1", "WORLD_SIZE": "2"}, [2, 3]),
+        ({"LOCAL_RANK": "0", "WORLD_SIZE": "1"}, [0, 1]),
+        ({"LOCAL_RANK": "2", "WORLD_SIZE": "3"}, None),
+        ({}, None),
+    ],
+    ids=["first", "second", "only", "without a share", "not launched"],
+)
+def test_a_launched_rank_keeps_to_its_share(
+    said: dict[str, str], processors: list[int] | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept: list[Any] = []
+    monkeypatch.setattr(os, "sched_setaffinity", lambda pid, ids: kept.append((pid, sorted(ids))))
+    monkeypatch.setattr(torch, "set_num_threads", kept.append)
+    World.from_environment(said).settle(said | {"COTENANT_RANKS": RANKS_OF_TWO})
+    assert kept == ([] if processors is None else [(0, processors), len(processors)])
+    World.from_environment(said).settle(said)
+    assert len(kept) in (0, 2)

@@ -1,0 +1,666 @@
+"""The measured loop: what lies between its two clock reads, its warm-up, its books, and the rate that it reports."""
+
+from __future__ import annotations
+
+import gc
+import itertools
+import json
+import multiprocessing
+import time
+import weakref
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from statistics import median
+from types import SimpleNamespace
+from typing import Any, ClassVar
+
+import pytest
+import torch
+from torch.utils.data import Dataset
+
+from bench.small import Small
+from cotenant.bench import Benchmark, MissingDataError, Run, chrono, flag, session
+from cotenant.bench.arguments import parse
+from cotenant.bench.chrono import Work, observe
+from cotenant.bench.device import Device
+from cotenant.bench.facts import arguments_of, without_effect
+from cotenant.bench.loader import constant_input
+from cotenant.bench.loop import BOOKED_OF_SHORT, WARM_UP_STEPS, Loop
+from cotenant.errors import CotenantError
+from cotenant.results.identity import unique_id
+
+
+class Journal(list[str]):
+    """Writes down what happens, by a clock that advances by `costs` with each event."""
+
+    def __init__(self, **costs: int) -> None:
+        self.costs = costs
+        self.now_ns = 1000
+
+    def note(self, event: str) -> None:
+        self.append(event)
+        self.now_ns += self.costs.get(event, 0)
+
+    def clock(self) -> int:
+        self.append("clock")
+        return self.now_ns
+
+
+class Loss:
+    """A loss of which nothing may be asked but its detached value, which cannot be asked anything."""
+
+    __slots__ = ("journal",)
+
+    def __init__(self, journal: Journal) -> None:
+        self.journal = journal
+
+    @property
+    def data(self) -> object:
+        self.journal.note("detach")
+        return object()
+
+
+class Event:
+    def __init__(self, journal: Journal) -> None:
+        journal.note("mark")
+        self.journal = journal
+
+    def elapsed_time(self, end: Event) -> float:
+        self.journal.note("elapsed")
+        return 0.0025
+
+
+def work(journal: Journal, batches: Iterator[Any], accelerator: bool = True, **parts: Any) -> Work:
+    def step(run: object, batch: object) -> Loss:
+        journal.note("step")
+        return Loss(journal)
+
+    def items(batch: int) -> int:
+        journal.note("items")
+        return batch
+
+    device = SimpleNamespace(
+        synchronize=lambda: journal.note("sync"), mark=lambda: Event(journal) if accelerator else None
+    )
+    return Work(**{"batches": batches, "step": step, "items": items, "run": None, "device": device} | parts)
+
+
+def feed(journal: Journal, *batches: Any) -> Iterator[Any]:
+    for batch in batches:
+        journal.note("next")
+        yield batch
+
+
+def test_the_order_of_everything(monkeypatch: pytest.MonkeyPatch) -> None:
+    journal = Journal()
+    monkeypatch.setattr(chrono, "clock_ns", journal.clock)
+    observe(work(journal, feed(journal, 1, 2)), 2)
+    batch = ["clock", "next", "clock", "step", "detach", "items"]
+    assert journal == ["sync", "mark", "clock", *batch, *batch, "mark", "sync", "clock", "elapsed"]
+
+
+def test_times_items_and_waits_add_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    journal = Journal(next=7, step=100, sync=1000, items=3)
+    monkeypatch.setattr(chrono, "clock_ns", journal.clock)
+    seen = observe(work(journal, feed(journal, 5, 6, 7)), 3)
+    assert seen.start_ns == 2000
+    assert seen.end_ns - seen.start_ns == 3 * (7 + 100 + 3) + 1000
+    assert seen.data_wait_ns == 3 * 7
+    assert seen.items == 18
+    assert len(seen.losses) == 3
+    assert seen.event_ns == 2500
+
+
+def test_no_events_without_an_accelerator(monkeypatch: pytest.MonkeyPatch) -> None:
+    journal = Journal()
+    monkeypatch.setattr(chrono, "clock_ns", journal.clock)
+    assert observe(work(journal, feed(journal, 1), accelerator=False), 1).event_ns is None
+    assert "elapsed" not in journal
+
+
+def test_a_step_without_a_loss() -> None:
+    journal = Journal()
+    assert observe(work(journal, feed(journal, 1), step=lambda run, batch: None), 1).losses == []
+
+
+def test_one_of_every_few_batches_is_booked_for_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    journal = Journal(next=7, step=100)
+    monkeypatch.setattr(chrono, "clock_ns", journal.clock)
+    seen = observe(work(journal, feed(journal, *[5] * 8), every=3), 8)
+    bare, booked = ["next", "step"], ["clock", "next", "clock", "step", "detach", "items"]
+    group = [*bare, *bare, *booked]
+    assert journal[2:-2] == ["clock", *group, *group, *bare, *booked, "mark", "sync"]
+    assert (seen.items, seen.data_wait_ns, len(seen.losses), seen.even) == (40, 8 * 7, 3, True)
+    assert seen.end_ns - seen.start_ns == 8 * 107
+
+
+def test_batches_that_do_not_count_equally_are_seen() -> None:
+    journal = Journal()
+    assert not observe(work(journal, feed(journal, 1, 2, 3, 4), every=2), 4).even
+    assert not observe(work(journal, feed(journal, 1, 2)), 2).even
+
+
+def test_the_kept_loss_has_no_graph() -> None:
+    weight = torch.ones(2, requires_grad=True)
+    one = work(Journal(), iter([1]), step=lambda run, batch: weight.sum(), device=Device(torch.device("cpu")))
+    (kept,) = observe(one, 1).losses
+    assert kept.grad_fn is None
+    assert not kept.requires_grad
+    assert kept == 2
+
+
+def loop_of(benchmark: Small) -> Loop:
+    return Loop(benchmark, Run(benchmark))
+
+
+class Knot:
+    """Garbage that only the collector can find."""
+
+    def __init__(self) -> None:
+        self.itself = self
+
+
+class Littering(Small):
+    """Makes garbage in every step, and writes down whether the collector ran."""
+
+    def build(self, run: Run) -> None:
+        super().build(run)
+        self.states: list[tuple[bool, bool]] = []
+        self.knots: list[weakref.ref[Knot]] = []
+
+    def step(self, run: Run, batch: Any) -> torch.Tensor | None:
+        self.states.append((gc.isenabled(), all(knot() is not None for knot in self.knots[-2:])))
+        self.knots.append(weakref.ref(Knot()))
+        return super().step(run, batch)
+
+
+def test_the_collector_is_off_inside_and_collects_between() -> None:
+    benchmark = Littering()
+    loop = loop_of(benchmark)
+    loop.warm_up()
+    assert gc.get_freeze_count() > 1000
+    assert not any(knot() for knot in benchmark.knots)
+    for _ in range(2):
+        benchmark.states.clear()
+        benchmark.knots.clear()
+        loop.observe(5)
+        assert benchmark.states == [(False, True)] * 5
+        assert not any(knot() for knot in benchmark.knots)
+
+
+def test_the_collector_is_on_in_the_cool_down() -> None:
+    benchmark = Littering()
+    loop = loop_of(benchmark)
+    loop.warm_up()
+    answers = iter([False, False, True])
+    benchmark.states.clear()
+    before_ns = loop.observe(1).end_ns
+    assert loop.load_until(lambda: next(answers)) > before_ns
+    assert [enabled for enabled, _ in benchmark.states] == [False, True, True]
+
+
+def test_warm_up_does_real_steps() -> None:
+    benchmark = Littering()
+    loop = loop_of(benchmark)
+    assert len(loop.warm_up()) == len(benchmark.states) == WARM_UP_STEPS
+    assert loop.observed_dtype == "fp32"
+
+
+class Clock:
+    """A clock that only moves when it is told to."""
+
+    def __init__(self) -> None:
+        self.now_ns = 0
+
+    def __call__(self) -> int:
+        return self.now_ns
+
+
+class Long(Small):
+    """Every step takes this long."""
+
+    step_ns = 0
+
+    def __init__(self, clock: Clock) -> None:
+        super().__init__()
+        self._clock = clock
+
+    def step(self, run: Run, batch: Any) -> torch.Tensor | None:
+        self._clock.now_ns += self.step_ns
+        return super().step(run, batch)
+
+
+@pytest.mark.parametrize(
+    ("step_s", "steps"), [(0.1, 3), (20, 3), (30, 3), (30.1, 2), (60, 2), (60.1, 1), (500, 1)], ids=str
+)
+def test_a_long_warm_up_makes_no_further_step(step_s: float, steps: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = Clock()
+    monkeypatch.setattr("cotenant.bench.loop.clock_ns", clock)
+    benchmark = Long(clock)
+    benchmark.step_ns = round(step_s * 1e9)
+    run = Run(benchmark)
+    loop = Loop(benchmark, run)
+    assert loop.warm_up() == [benchmark.step_ns] * steps
+    assert loop.books_every == 1
+    assert loop.observed_dtype == "fp32"
+    found = [one.sentence for one in run.findings if one.rule == "short_warm_up"]
+    assert found == [f"Warm-up ended after {steps} of 3 steps and {steps * step_s:.0f} s."] * (steps < 3)
+
+
+class Ending(Small):
+    """Its input ends after two batches."""
+
+    def batches(self, run: Run) -> Iterable[Any]:
+        return [torch.ones(4, 3), torch.ones(5, 3)]
+
+
+def test_input_that_ends_is_one_finding() -> None:
+    benchmark = Ending()
+    run = Run(benchmark)
+    loop = Loop(benchmark, run)
+    assert run.findings == []
+    loop.warm_up()
+    # Three batches went to the warm-up: 4, 5, 4.
+    assert loop.observe(4).items == 5 + 4 + 5 + 4
+    loop.observe(4)
+    assert [finding.rule for finding in run.findings] == ["input_restarted"]
+    assert "without end" in run.findings[0].remedy
+
+
+class Quick(Small):
+    """A step of no time at all, on batches that grow after the warm-up where it is told to."""
+
+    grow: bool = False
+
+    def batches(self, run: Run) -> Iterable[Any]:
+        for index in itertools.count():
+            yield torch.ones(4 + (index > 30 if self.grow else 0), 3)
+
+    def step(self, run: Run, batch: Any) -> torch.Tensor | None:
+        return torch.zeros(())
+
+
+def test_books_of_short_steps_are_kept_on_some_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("cotenant.bench.loop.SHORT_STEP_NS", 10**9)
+    benchmark = Quick()
+    loop = loop_of(benchmark)
+    loop.warm_up()
+    assert loop.books_every == BOOKED_OF_SHORT
+    seen = loop.observe(25)
+    assert (seen.items, len(seen.losses)) == (100, 3)
+
+
+def test_books_of_loaded_input_are_kept_on_every_batch(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Loaded(Quick):
+        def batches(self, run: Run) -> Iterable[Any]:
+            return run.loader(torch.utils.data.TensorDataset(torch.ones(9, 3)))
+
+    monkeypatch.setattr("cotenant.bench.loop.SHORT_STEP_NS", 10**9)
+    loop = loop_of(Loaded())
+    loop.warm_up()
+    assert loop.books_every == 1
+
+
+def test_books_are_kept_on_every_batch_once_they_count_unequally(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("cotenant.bench.loop.SHORT_STEP_NS", 10**9)
+    benchmark = Quick(grow=True)
+    run = Run(benchmark)
+    loop = Loop(benchmark, run)
+    loop.warm_up()
+    loop.observe(40)
+    assert loop.books_every == 1
+    assert [finding.rule for finding in run.findings] == ["items_estimated"]
+    assert loop.observe(7).items == 35
+
+
+def test_books_of_longer_steps_are_kept_on_every_batch() -> None:
+    loop = loop_of(Quick())
+    loop.warm_up()
+    assert loop.books_every == 1
+
+
+def test_no_input_is_missing_data() -> None:
+    class Empty(Small):
+        def batches(self, run: Run) -> Iterable[Any]:
+            return []
+
+    with pytest.raises(MissingDataError, match="holds no batch"):
+        loop_of(Empty())
+
+
+def test_a_loss_is_a_scalar() -> None:
+    class Wide(Small):
+        def step(self, run: Run, batch: Any) -> torch.Tensor:
+            return torch.ones(2, 3)
+
+    with pytest.raises(CotenantError, match=r"a loss of shape \(2, 3\), not a scalar"):
+        loop_of(Wide()).warm_up()
+
+
+@pytest.mark.parametrize(
+    "batch, items",
+    [
+        (torch.ones(7, 3), 7),
+        ((torch.ones(6, 3), torch.ones(2)), 6),
+        ([torch.ones(5, 3)], 5),
+        ({"x": torch.ones(4, 3), "y": torch.ones(1)}, 4),
+        (([torch.ones(3), torch.ones(4)], ["a", "b"]), 2),
+    ],
+)
+def test_items_are_the_rows_of_the_first_part(batch: Any, items: int) -> None:
+    class Given(Small):
+        def batches(self, run: Run) -> Iterable[Any]:
+            while True:
+                yield batch
+
+        def step(self, run: Run, batch: Any) -> None:
+            return None
+
+    benchmark = Given()
+    assert benchmark.items(batch) == items
+    assert loop_of(benchmark).observe(3).items == 3 * items
+
+
+class Counted(tuple):  # type: ignore[type-arg]
+    """A batch that knows how often somebody looked into it."""
+
+    looks = 0
+
+    def __getitem__(self, index: Any) -> Any:
+        self.looks += 1
+        return super().__getitem__(index)
+
+
+@pytest.mark.parametrize("resident", [True, False])
+def test_a_resident_batch_is_counted_once_and_not_waited_for(resident: bool) -> None:
+    batch = Counted([torch.ones(6, 3)])
+
+    class Given(Small):
+        def batches(self, run: Run) -> Iterable[Any]:
+            return itertools.repeat(batch) if resident else itertools.cycle([batch])
+
+        def step(self, run: Run, batch: Any) -> None:
+            return None
+
+    loop = loop_of(Given())
+    looks = batch.looks
+    seen = loop.observe(3)
+    assert seen.items == 3 * 6
+    assert (seen.data_wait_ns > 0) is not resident
+    assert batch.looks - looks == (0 if resident else 3)
+
+
+def test_a_limited_batch_is_counted_each_time() -> None:
+    """After its last a larger one may come."""
+    sizes = itertools.count(2)
+
+    class Growing(Small):
+        def batches(self, run: Run) -> Iterable[Any]:
+            return itertools.repeat(torch.ones(next(sizes), 3), 1)
+
+        def step(self, run: Run, batch: Any) -> None:
+            return None
+
+    assert loop_of(Growing()).observe(3).items == 2 + 3 + 4
+
+
+def test_items_of_its_own() -> None:
+    class Tokens(Small):
+        def items(self, batch: Any) -> float:
+            return batch.numel() / 2
+
+    assert loop_of(Tokens()).observe(3).items == 3 * 6
+
+
+@pytest.mark.parametrize(
+    "counted, sentence",
+    [(None, "cannot be counted.*Define `items"), (torch.tensor(3), "plain number, known on the host")],
+)
+def test_items_that_are_no_number(counted: Any, sentence: str) -> None:
+    class Odd(Small):
+        def batches(self, run: Run) -> Iterable[Any]:
+            while True:
+                yield None
+
+        def items(self, batch: Any) -> float:
+            return super().items(batch) if counted is None else counted
+
+    with pytest.raises(CotenantError, match=sentence):
+        loop_of(Odd())
+
+
+def test_denormals_are_flushed_on_a_processor() -> None:
+    faint = torch.tensor([1e-40])
+    assert (faint * 0.5).item() > 0
+    Run(Small())
+    assert (faint * 0.5).item() == 0
+
+
+NUMBERS = torch.arange(32.0)
+
+
+@pytest.mark.parametrize(
+    "batch",
+    [
+        NUMBERS,
+        (NUMBERS, torch.zeros(16)),
+        {"pixels": NUMBERS, "boxes": [torch.zeros(4, 4)]},
+        (torch.arange(16), torch.arange(16), torch.zeros(16)),
+        torch.arange(32),
+        torch.zeros(15),
+        torch.zeros(100, dtype=torch.bool),
+        torch.zeros(100, dtype=torch.complex64),
+        torch.full((20,), float("nan")),
+        torch.zeros(4, 8).to_sparse(),
+        None,
+        ["text", 5],
+        [],
+    ],
+    ids=str,
+)
+def test_input_that_says_something(batch: Any) -> None:
+    assert constant_input(batch) is None
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16, torch.float64, torch.uint8])
+def test_zeros_are_an_error(dtype: torch.dtype) -> None:
+    finding = constant_input((torch.zeros(8, 4, dtype=dtype), torch.arange(8)))
+    assert finding is not None
+    assert (finding.rule, finding.severity) == ("constant_input", "error")
+    assert finding.sentence == "The first batch holds nothing but 0, in all 32 elements of its largest tensor."
+
+
+def test_another_constant_is_a_warning() -> None:
+    finding = constant_input({"x": [torch.full((8, 4), 0.5)], "y": NUMBERS[:16]})
+    assert finding is not None
+    assert (finding.severity, "nothing but 0.5," in finding.sentence) == ("warning", True)
+
+
+def test_the_loop_looks_at_the_first_batch_once() -> None:
+    class Zeros(Small):
+        def batches(self, run: Run) -> Iterable[Any]:
+            return run.resident(torch.zeros(self.batch_size * 2, 3))
+
+    run = Run(benchmark := Zeros(batch_size=8))
+    loop = Loop(benchmark, run)
+    loop.warm_up()
+    loop.observe(3)
+    assert [finding.rule for finding in run.findings] == ["constant_input"]
+
+
+def credited(benchmark: Small, *numbers: int) -> tuple[int, int | None]:
+    loop = Loop(benchmark, Run(benchmark))
+    loop.warm_up()
+    for number in numbers:
+        loop.observe(number)
+    return loop.credited.updates, loop.credited.promised
+
+
+class Counting(Small):
+    """Updates where `updates` says so, by the number of the step."""
+
+    def build(self, run: Run) -> None:
+        super().build(run)
+        self.steps = 0
+
+    def step(self, run: Run, batch: Any) -> torch.Tensor | None:
+        self.steps += 1
+        loss = self.model(batch).square().mean()
+        for _ in range(self.updates(self.steps)):
+            run.update(self.model(batch).square().mean(), self.optimizer)
+        return loss
+
+    def updates(self, step: int) -> int:
+        return 1
+
+
+def test_every_update_is_counted_outside_of_the_warm_up() -> None:
+    assert credited(Counting(), 5, 7) == (12, 12)
+    assert credited(Counting(precision="bf16"), 4) == (4, 4)
+
+
+def test_two_optimizers_make_two_updates_a_batch() -> None:
+    class Two(Counting):
+        def updates(self, step: int) -> int:
+            return 2
+
+    assert credited(Two(), 5) == (10, 10)
+
+
+def test_steps_that_stop_training_are_seen() -> None:
+    class Lazy(Counting):
+        def updates(self, step: int) -> int:
+            return int(step <= 3 or step % 10 < 3)
+
+    assert credited(Lazy(), 100) == (30, 100)
+
+
+def test_a_task_that_updates_now_and_then_promises_nothing() -> None:
+    class Episodes(Counting):
+        def updates(self, step: int) -> int:
+            return int(step % 4 == 0)
+
+    class Uneven(Counting):
+        def updates(self, step: int) -> int:
+            return step % 2
+
+    class Never(Counting):
+        def updates(self, step: int) -> int:
+            return 0
+
+    assert credited(Episodes(), 8) == (2, None)
+    assert credited(Uneven(), 8) == (4, None)
+    assert credited(Never(), 8) == (0, None)
+
+
+ROWS, REPEAT, SKIP = 32, 20, 2
+
+
+class Spinning(Benchmark):
+    """One step = so much time of this thread's processor."""
+
+    item = "row"
+    steps: ClassVar[list[tuple[int, int]]] = []
+
+    batch_size: int = ROWS
+    cuda: bool = False
+    step_us: int = flag(4000, "--step-us", help="microseconds of a step")
+
+    def build(self, run: Run) -> None:
+        """Nothing is trained."""
+
+    def batches(self, run: Run) -> Iterable[Any]:
+        return run.resident(torch.randn(self.batch_size, 3))
+
+    def step(self, run: Run, batch: Any) -> None:
+        start_ns = time.monotonic_ns()
+        until_ns = time.thread_time_ns() + 1000 * self.step_us
+        while time.thread_time_ns() < until_ns:
+            pass
+        self.steps.append((start_ns, time.monotonic_ns()))
+
+
+@pytest.mark.parametrize(
+    ("step_us", "number", "short_ns"),
+    [(4000, 5, 0), (200, 100, 1_000_000)],
+    ids=["books on every batch", "books on one of ten"],
+)
+def test_the_rate_is_that_of_the_steps(
+    step_us: int, number: int, short_ns: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("cotenant.bench.loop.SHORT_STEP_NS", short_ns)
+    monkeypatch.setattr(Spinning, "steps", [])
+    asked = {"--step-us": step_us, "--number": number, "--repeat": REPEAT, "--skip": SKIP}
+    words = [str(word) for pair in asked.items() for word in pair]
+    assert session.main(Spinning, [*words, "--report", str(tmp_path / "r.json")]) == 0
+    reported = json.loads((tmp_path / "r.json").read_text())["statistics"]["median"]
+
+    measured = Spinning.steps[-REPEAT * number :]
+    groups = [measured[first : first + number] for first in range(SKIP * number, REPEAT * number, number)]
+    true = median(ROWS * number / (last[1] - first[0]) * 1e9 for first, *_, last in groups)
+    assert reported == pytest.approx(true, rel=0.01)
+    # No clock can be right by which they were faster than their own processor time.
+    assert reported <= 1.01 * ROWS * 1e6 / step_us
+
+
+class Vectors(Dataset[Any]):
+    def __len__(self) -> int:
+        return 64
+
+    def __getitem__(self, index: int) -> torch.Tensor:
+        return torch.full((3,), float(index)).log1p()
+
+
+class Loading(Small):
+    """Reads in a process of its own, and remembers what it trained on."""
+
+    workers: int | None = 1
+
+    def build(self, run: Run) -> None:
+        super().build(run)
+        self.seen: list[torch.Tensor] = []
+
+    def batches(self, run: Run) -> Iterator[Any]:
+        return run.loader(Vectors())
+
+    def step(self, run: Run, batch: Any) -> torch.Tensor | None:
+        self.seen.append(batch)
+        return super().step(run, batch)
+
+
+def trained(cached: bool) -> tuple[Loading, Run]:
+    """Return a benchmark after its warm-up and an observation of five batches."""
+    benchmark = Loading(cached_batch=cached)
+    loop = Loop(benchmark, run := Run(benchmark))
+    if cached:
+        assert not multiprocessing.active_children(), "nobody reads on beside the clock"
+    loop.warm_up()
+    loop.observe(5)
+    return benchmark, run
+
+
+def test_every_step_trains_on_the_first_batch_and_says_so() -> None:
+    benchmark, run = trained(cached=True)
+    assert len({id(one) for one in benchmark.seen}) == 1
+    assert [(one.rule, one.severity) for one in run.findings] == [("cached_batch", "warning")]
+
+
+def test_without_the_flag_batches_are_read() -> None:
+    benchmark, run = trained(cached=False)
+    assert len({tuple(one.flatten().tolist()) for one in benchmark.seen}) == len(benchmark.seen) > 5
+    assert run.findings == []
+
+
+def test_of_a_batch_that_is_resident_anyway_the_flag_is_without_effect() -> None:
+    parsed = parse(Small, ["--cached-batch"])
+    benchmark = Small(**parsed.values)
+    Loop(benchmark, run := Run(benchmark))
+    assert arguments_of(benchmark)["cached_batch"] is True
+    assert without_effect(parsed, run) == ["--cached-batch"]
+    assert run.findings == []
+
+
+def test_it_is_other_work_and_without_it_work_is_what_it_was() -> None:
+    before = {"batch_size": 4, "precision": "fp32"}
+    ids = [unique_id("small", "v", before | more) for more in ({}, {"cached_batch": False}, {"cached_batch": True})]
+    assert ids[0] == ids[1] != ids[2]
