@@ -19,7 +19,7 @@ import pytest
 from msgspec.structs import replace
 from scipy import stats
 
-from cotenant.report.interference import Block, Line, apart, interference_blocks, interference_grid
+from cotenant.report.interference import Block, InterferenceLine, apart, interference_blocks, interference_grid
 from cotenant.report.jobs import jobs_grid
 from cotenant.report.numbers import ratio
 from cotenant.report.page import page
@@ -54,7 +54,7 @@ def blocks_of(records: list[Record]) -> list[Block]:
     return interference_blocks(summary_of(records))
 
 
-def lines_of(records: list[Record]) -> dict[tuple[str, str | None], Line]:
+def lines_of(records: list[Record]) -> dict[tuple[str, str | None], InterferenceLine]:
     (block,) = blocks_of(records)
     return {(line.job, line.tenant): line for line in block.lines}
 
@@ -319,7 +319,7 @@ def test_solo_launches_count_in_no_rate_and_their_failures_are_said() -> None:
     together, with_solo = summary_of(launch("vae")), summary_of([*launch("vae"), *solo("vae", mean_ms=1)])
     assert with_solo.jobs[0].node == together.jobs[0].node
     assert with_solo.jobs[0].tenants == together.jobs[0].tenants
-    assert with_solo.details.frame.drop("path").equals(together.details.frame.drop("path"))
+    assert with_solo.records.frame.drop("path").equals(together.records.frame.drop("path"))
     assert [loss.job for loss in summary_of(everything()).losses].count("wlm.solo") == 1
 
 

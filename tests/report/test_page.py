@@ -247,7 +247,7 @@ def test_exported_rows_make_a_page_without_a_look_at_their_records(monkeypatch: 
 def test_the_score_card() -> None:
     summary = everything()
     targets = {"vae": Target(7000.0), "toy_reg": Target(1e6), "dcgan": Target(1.0)}
-    older = mlbench.score(mlbench.results(summary.details.frame, targets), failures_passed=False)
+    older = mlbench.score(mlbench.results(summary.records.frame, targets), failures_passed=False)
     against = Against("MINE", targets, scores(summary, targets, list(targets)), older)
     text = Reader(page_of(summary, against=against)).text
     score = against.scores["node1"].value

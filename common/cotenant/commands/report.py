@@ -177,7 +177,7 @@ def _write_page(summary: Summary, skipped: Sequence[str], given: argparse.Namesp
 
 def _newest(summary: Summary) -> pl.DataFrame:
     """Return the rows that the original's formulas are of."""
-    return summary.details.frame
+    return summary.records.frame
 
 
 def _older(summary: Summary, targets: dict[str, Target], expected: Sequence[str] | None) -> mlbench.Score | None:

@@ -31,7 +31,7 @@ from cotenant.report.interference import interference_grid, launches_words
 from cotenant.report.meters import device_load_percent
 from cotenant.report.mlbench import NOT_IN_PG
 from cotenant.report.numbers import ABSENT, at_most, percent, rate
-from cotenant.report.said import SEVERITIES, Said
+from cotenant.report.problems import SEVERITIES, ReportedFinding
 from cotenant.report.summary import INVALID, PASSED, Estimate, Job, Summary, summarise
 from cotenant.results.record import Record
 from cotenant.results.table import Rows, table_of_records
@@ -290,12 +290,12 @@ def _more(count: int, of: str) -> Iterator[Words]:
         yield ((f"{count - SHOWN_LOSSES:,} more {of}: they stand in --format json.", "dim"),)
 
 
-def sentence(one: Said) -> str:
+def sentence(one: ReportedFinding) -> str:
     """Return the first sentence of a finding with its remedy; its rule, where no more is known."""
     return f"{one.sentence} {one.remedy}".strip() or one.rule
 
 
-def _where(one: Said) -> str:
+def _where(one: ReportedFinding) -> str:
     """Return how many records say so, and of which jobs."""
     alike = "" if one.alike else ", each with its own numbers"
     return f"  [{many(one.count, 'record')}{alike}: {listed(map(printable, one.jobs), SHOWN_TENANTS)}]"
@@ -374,7 +374,7 @@ def _tenant_rows(job: Job, summary: Summary) -> Iterator[Row]:
     own = job.members
     if job.node is None:
         same = (pl.col("suite") == job.suite) & (pl.col("hostname") == job.host) & (pl.col("name") == job.name)
-        own = summary.details.where(same)
+        own = summary.records.where(same)
     elif len(job.tenants) > 1:
         yield _tenant_row("all", job.node, job.overlap, job.verdict)
     records = own.columns("tenant", "vcd", "outcome", "invalid", "overlap")

@@ -49,7 +49,7 @@ def page(
 ) -> str:
     """Return the page. `skipped` are sentences on files that are no records."""
     devices, rows = device_matrix(summary)
-    everything = (summary.details, summary.solos)
+    everything = (summary.records, summary.solos)
     return template("report.html.j2").render(
         title=title,
         subtitle=_subtitle(summary),
@@ -71,7 +71,7 @@ def page(
 
 
 def _subtitle(summary: Summary) -> str:
-    records = summary.details.columns("suite", "hostname", "name", "isolation", "run_id", "start_time")
+    records = summary.records.columns("suite", "hostname", "name", "isolation", "run_id", "start_time")
     launches = records.drop("start_time").n_unique()
     days = sorted(filter(None, records["start_time"].str.slice(0, 10).unique()))
     when = f", {days[0]}" if len(days) == 1 else f", {days[0]} to {days[-1]}" if days else ""
@@ -106,7 +106,7 @@ def _missing(against: Against | None) -> list[str]:
 
 def _meters(summary: Summary) -> list[dict[str, Any]]:
     shown = []
-    found = courses(summary.details)
+    found = courses(summary.records)
     several = len({host for host, _, _ in found}) > 1
     for index, (host, quantity, course) in enumerate(found):
         name, unit, _ = NAMES[quantity]

@@ -28,5 +28,5 @@ def device_matrix(summary: Summary) -> tuple[list[str], list[MatrixRow]]:
 
 def device_names(devices: Sequence[str], summary: Summary) -> list[str]:
     """Return what they are called: without accelerators a device is a slice that the tenants of its number had."""
-    accelerated = (summary.details.columns("devices")["devices"] != 0).fill_null(True).any()
+    accelerated = (summary.records.columns("devices")["devices"] != 0).fill_null(True).any()
     return [f"D{name}" if accelerated else f"slice {name}" for name in devices]

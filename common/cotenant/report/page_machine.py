@@ -18,7 +18,7 @@ Facts = list[tuple[str, str]]
 
 def machines(summary: Summary) -> list[tuple[str, Facts]]:
     """Return each host's name and facts, of its newest record; what a record does not know is left out."""
-    in_order = summary.details.by("start_time")
+    in_order = summary.records.by("start_time")
     hosts = in_order.columns("hostname", "isolation", "gpu").with_columns(pl.Series(AT, in_order.at, pl.UInt32))
     found = []
     for host, isolation, gpu, at in hosts.group_by("hostname", maintain_order=True).last().iter_rows():

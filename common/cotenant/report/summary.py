@@ -18,7 +18,7 @@ import polars as pl
 from cotenant.report.alone import Interference, RecordRow, alone, interference, rows_of, sliced, together
 from cotenant.report.ceilings import FLOP, Compute, ceilings, compute
 from cotenant.report.mlbench import NOT_IN_PG
-from cotenant.report.said import ABORTED, SEVERITIES, Loss, Said, losses, said
+from cotenant.report.problems import ABORTED, SEVERITIES, Loss, ReportedFinding, losses, reported_findings
 from cotenant.results.identity import natural
 from cotenant.results.launches import LaunchRecords, Work, launches_in, rates_of, told_apart, why_left_out
 from cotenant.results.newest import newest_in
@@ -91,14 +91,14 @@ class Job:
 class Summary:
     """Everything a report says; `notes` are sentences on what was left out and why.
 
-    `details` are the records of launches of all tenants, `solos` those of one tenant alone.
+    `records` are the records of launches of all tenants, `solos` those of one tenant alone.
     """
 
     jobs: tuple[Job, ...]
-    findings: tuple[Said, ...]
+    findings: tuple[ReportedFinding, ...]
     losses: tuple[Loss, ...]
     notes: tuple[str, ...]
-    details: Rows
+    records: Rows
     solos: Rows
 
 
@@ -119,7 +119,9 @@ def summarise(records: Rows) -> Summary:
     notes += [f"{job.label}: {job.compute.above}" for job in jobs if job.compute is not None and job.compute.above]
     kept, solos = (Rows(table, _numbers(newest, pl.col("solo") == solo)) for solo in (False, True))
     everything = Rows(table, [*kept.at, *solos.at])
-    return Summary(tuple(jobs), tuple(said(everything)), tuple(losses(everything)), tuple(notes), kept, solos)
+    return Summary(
+        tuple(jobs), tuple(reported_findings(everything)), tuple(losses(everything)), tuple(notes), kept, solos
+    )
 
 
 def _numbers(frame: pl.DataFrame, chosen: pl.Expr) -> list[int]:

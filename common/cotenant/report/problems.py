@@ -18,7 +18,7 @@ _NUMBERS = re.compile(r"\d[\d.,]*")
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class ReportedFinding:
     """A finding of `count` records, its numbers aside; `sentence` is the first of them."""
 
     severity: Severity
@@ -42,7 +42,7 @@ class Loss:
     aborted: int = 0
 
 
-def said(records: Rows) -> list[Said]:
+def reported_findings(records: Rows) -> list[ReportedFinding]:
     """Return the findings, the worst first; sentences that differ in their numbers only are one."""
     places: dict[tuple[Severity, str, str, str], Counter[str]] = defaultdict(Counter)
     sentences: dict[tuple[Severity, str, str, str], dict[str, None]] = defaultdict(dict)
@@ -52,7 +52,7 @@ def said(records: Rows) -> list[Said]:
         places[key][job] += count
         sentences[key][sentence] = None
     found = [
-        Said(
+        ReportedFinding(
             severity,
             rule,
             next(iter(sentences[key])),
