@@ -42,7 +42,7 @@ def views(trees: list[dict[str, Any]]) -> None:
     for write in FILES.values():
         write(jobs_grid(summary)).encode()
     for lines in tables.tables(summary.jobs, []).values():
-        tables.as_csv(lines, "throughput").encode()
+        FILES["csv"](tables.table_grid(lines, "throughput")).encode()
     found: scaled.Curves = {}
     with contextlib.suppress(CotenantError):
         found = scaled.curves(summary.jobs)

@@ -10,7 +10,8 @@ import pytest
 from msgspec.structs import replace
 
 from cotenant.errors import CotenantError
-from cotenant.report.tables import Tables, as_csv, family, sources_of_watt, tables
+from cotenant.report.renderers import as_csv
+from cotenant.report.tables import Tables, family, sources_of_watt, table_grid, tables
 from cotenant.results.record import Record
 from cotenant.results.targets import System
 from report.making import launch, power, summary_of
@@ -21,6 +22,10 @@ SYSTEMS = [
     System("2x V100", "*V100*", 2, 500),
     System("T4", "*T4*", 2, 140, 4000),
 ]
+
+
+def csv_of(*given: Any, **more: Any) -> str:
+    return as_csv(table_grid(*given, **more))
 
 
 def on(host: str, gpu: str, name: str, mean_ms: float, batch_size: int = 32, **common: Any) -> list[Record]:
@@ -63,12 +68,12 @@ def rate_of(records: list[Record]) -> float:
 def test_the_header_is_that_of_the_other_suite() -> None:
     found = tables_of(two_systems())
     assert list(found) == ["fp32", "fp16"]
-    assert as_csv(found["fp32"], "throughput").splitlines()[0] == "name_gpu,num_gpu,watt,price,ssd,bert,resnet50"
-    assert as_csv(found["fp16"], "throughput").splitlines()[0] == "name_gpu,num_gpu,watt,price,resnet50"
+    assert csv_of(found["fp32"], "throughput").splitlines()[0] == "name_gpu,num_gpu,watt,price,ssd,bert,resnet50"
+    assert csv_of(found["fp16"], "throughput").splitlines()[0] == "name_gpu,num_gpu,watt,price,resnet50"
 
 
 def test_rates_are_of_all_devices_with_every_digit_and_missing_cells_are_empty() -> None:
-    rows = read(as_csv(tables_of(two_systems())["fp32"], "throughput"))
+    rows = read(csv_of(tables_of(two_systems())["fp32"], "throughput"))
     assert list(rows) == ["2x V100", "T4"]
     assert float(rows["2x V100"]["ssd"]) == pytest.approx(
         rate_of(on("dgx", "Tesla V100", "ssd_fp32", 250, 8)), rel=1e-12
@@ -85,7 +90,7 @@ def test_rates_are_of_all_devices_with_every_digit_and_missing_cells_are_empty()
 
 
 def test_batch_sizes() -> None:
-    rows = read(as_csv(tables_of(two_systems())["fp32"], "batch-size"))
+    rows = read(csv_of(tables_of(two_systems())["fp32"], "batch-size"))
     assert {name: (row["ssd"], row["resnet50"]) for name, row in rows.items()} == {
         "2x V100": ("8", "32"),
         "T4": ("", "16"),
@@ -102,18 +107,18 @@ def test_of_several_cells_the_fastest_counts_in_both_tables() -> None:
 
 def test_relative_to_a_reference() -> None:
     lines = tables_of(two_systems())["fp32"]
-    rows = read(as_csv(lines, "throughput", reference="T4"))
+    rows = read(csv_of(lines, "throughput", reference="T4"))
     assert float(rows["T4"]["resnet50"]) == 1
     assert float(rows["2x V100"]["resnet50"]) == pytest.approx(2, rel=1e-6)
     assert rows["2x V100"]["ssd"] == ""  # the reference has none
     with pytest.raises(CotenantError, match="There are 2x V100, T4"):
-        as_csv(lines, "throughput", reference="A100")
+        csv_of(lines, "throughput", reference="A100")
 
 
 def test_per_watt_and_per_price() -> None:
     lines = tables_of(two_systems())["fp32"]
-    plain = read(as_csv(lines, "throughput"))
-    watt, price = (read(as_csv(lines, "throughput", per)) for per in ("watt", "price"))
+    plain = read(csv_of(lines, "throughput"))
+    watt, price = (read(csv_of(lines, "throughput", per)) for per in ("watt", "price"))
     assert float(watt["T4"]["resnet50"]) == pytest.approx(float(plain["T4"]["resnet50"]) / 140)
     assert float(price["T4"]["resnet50"]) == pytest.approx(float(plain["T4"]["resnet50"]) / 4000)
     assert price["2x V100"]["resnet50"] == ""
@@ -126,7 +131,7 @@ def test_per_watt_and_per_price() -> None:
 def test_measured_power_counts_before_the_constant() -> None:
     lines = tables_of(on("dgx", "Tesla V100", "ssd_fp32", 500, meters=power([300, 200, 999])))["fp32"]
     assert lines[0].usual_watt == pytest.approx(500)
-    rows = read(as_csv(lines, "throughput", "watt"))
+    rows = read(csv_of(lines, "throughput", "watt"))
     assert float(rows["2x V100"]["ssd"]) == pytest.approx(rate_of(on("dgx", "Tesla V100", "ssd_fp32", 500)) / 500)
     assert float(rows["2x V100"]["watt"]) == pytest.approx(500)
     assert sources_of_watt(lines) == ["2x V100: watt is measured."]
@@ -137,7 +142,7 @@ def test_power_of_some_families_leaves_the_constant_for_the_system() -> None:
     records = on("dgx", "Tesla V100", "ssd_fp32", 500, meters=power([300, 310]))
     lines = tables_of([*records, *on("dgx", "Tesla V100", "resnet50_fp32", 500)])["fp32"]
     assert sources_of_watt(lines) == ["2x V100: watt is the constant 500 of its description; measured for ssd."]
-    row, per_watt = (read(as_csv(lines, "throughput", per))["2x V100"] for per in (None, "watt"))
+    row, per_watt = (read(csv_of(lines, "throughput", per))["2x V100"] for per in (None, "watt"))
     assert float(row["watt"]) == 500
     assert float(row["ssd"]) / float(per_watt["ssd"]) == pytest.approx(610)
     assert float(row["resnet50"]) / float(per_watt["resnet50"]) == pytest.approx(500)

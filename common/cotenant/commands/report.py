@@ -16,7 +16,7 @@ from cotenant.errors import EXIT_PASSED, CotenantError, did_you_mean
 from cotenant.report import mlbench, scaling, tables
 from cotenant.report.interference import apart, interference_grid
 from cotenant.report.jobs import jobs_grid
-from cotenant.report.renderers import FILES
+from cotenant.report.renderers import FILES, as_csv
 from cotenant.report.summary import Job, Summary, scores, summarise
 from cotenant.results.columns import JOB
 from cotenant.results.decoded import skipped_sentences
@@ -226,7 +226,9 @@ def _say_table(jobs: Sequence[Job], given: argparse.Namespace) -> None:
         raise CotenantError(
             f"No system has a price in {given.systems}.", "Give it one there, or name another --systems."
         )
-    texts = {name: tables.as_csv(lines, given.table, given.per, given.reference) for name, lines in found.items()}
+    texts = {
+        name: as_csv(tables.table_grid(lines, given.table, given.per, given.reference)) for name, lines in found.items()
+    }
     if given.table == "throughput":
         for line in dict.fromkeys(line for lines in found.values() for line in tables.sources_of_watt(lines)):
             warn(line)

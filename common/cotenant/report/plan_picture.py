@@ -8,17 +8,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import chain, groupby
 
-from rich.box import ROUNDED, SIMPLE_HEAD
-from rich.console import Console, Group, RenderableType
+from rich import console as rich_console
+from rich.box import ROUNDED
+from rich.console import Console, RenderableType
 from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from cotenant.report.grid import STYLES
+from cotenant.report.grid import STYLES, Cell, Column, Grid, Group, Row
 from cotenant.report.numbers import ABSENT
 from cotenant.report.plan_cells import Names, core_rows, device_cells, style_of
 from cotenant.report.plan_shape import BoxShape, DeviceShape, PlanShape
-from cotenant.report.renderers import may_leave
+from cotenant.report.renderers import may_leave, terminal
 from cotenant.text import many
 
 WIDEST = 120
@@ -33,7 +34,7 @@ def print_plan(shape: PlanShape, console: Console | None = None) -> None:
     with may_leave():
         for part in plan_lines(shape, min(console.width, WIDEST)):
             # Off a terminal there is no width to fit: a finding in a file is one line, as long as it is.
-            unbound = isinstance(part, Text) and not console.is_terminal
+            unbound = isinstance(part, Text) and (bool(part.no_wrap) or not console.is_terminal)
             console.print(part, highlight=False, soft_wrap=unbound, width=min(console.width, WIDEST))
 
 
@@ -45,7 +46,7 @@ def plan_lines(shape: PlanShape, width: int) -> Iterator[RenderableType]:
     yield from _sockets(shape, names, width)
     yield _key(shape)
     yield ""
-    yield _table(shape, names)
+    yield from terminal(_tenants(shape, names), width)
     yield ""
     yield from _memory(shape, names, width)
     if shape.findings:
@@ -132,7 +133,7 @@ def _device_lines(devices: Sequence[DeviceShape], names: Names, room: int) -> li
 
 def _framed(title: str, lines: Sequence[Text]) -> Panel:
     width = max([len(title) + 2, *(line.cell_len for line in lines)]) + _FRAME
-    return Panel(Group(*lines), title=title, title_align="left", box=ROUNDED, width=width)
+    return Panel(rich_console.Group(*lines), title=title, title_align="left", box=ROUNDED, width=width)
 
 
 def _side_by_side(panels: Sequence[Panel], width: int) -> Table:
@@ -156,26 +157,37 @@ def _key(shape: PlanShape) -> Text:
     return Text("; ".join(parts), "dim")
 
 
-def _table(shape: PlanShape, names: Names) -> Table:
-    table = Table(box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1), show_edge=False)
-    table.add_column("tenant", no_wrap=True)
-    table.add_column("processors", overflow="fold")
-    for title in ("cores", "nodes", "devices", "memory"):
-        table.add_column(title, justify="right", no_wrap=title == "memory", overflow="fold")
-    for tenant in shape.tenants:
-        table.add_row(
-            Text.assemble(names.cell(tenant.tenant), f"  {tenant.tenant}"),
-            tenant.processors,
-            str(tenant.core_total),
-            tenant.nodes,
-            ",".join(tenant.devices) or ABSENT,
-            _size(tenant.memory_bytes),
+TENANTS = (
+    Column("letter", "tenant", left=True),
+    Column("tenant", ""),
+    Column("processors", "processors", left=True, narrow="below"),
+    *(Column(key, key) for key in ("cores", "nodes", "devices", "memory")),
+)
+
+
+def _tenants(shape: PlanShape, names: Names) -> Grid:
+    """Return a row per tenant, and what is left over."""
+    rows = [
+        Row(
+            {
+                "letter": Cell(names.of(tenant.tenant), style=str(style_of(tenant.tenant))),
+                "tenant": Cell(str(tenant.tenant)),
+                "processors": Cell(tenant.processors),
+                "cores": Cell(str(tenant.core_total)),
+                "nodes": Cell(tenant.nodes),
+                "devices": Cell(",".join(tenant.devices) or ABSENT),
+                "memory": Cell(_size(tenant.memory_bytes)),
+            }
         )
+        for tenant in shape.tenants
+    ]
     devices = chain(shape.homeless_devices, *(box.devices for box in shape.boxes))
     idle = ",".join(device.label for device in devices if not device.tenants)
     if shape.processors_unused or idle:
-        table.add_row("nobody", shape.processors_unused or ABSENT, ABSENT, ABSENT, idle or ABSENT, ABSENT, style="dim")
-    return table
+        left = dict.fromkeys(("cores", "nodes", "memory"), ABSENT)
+        left |= {"letter": "nobody", "processors": shape.processors_unused or ABSENT, "devices": idle or ABSENT}
+        rows.append(Row({key: Cell(text, style="dim") for key, text in left.items()}))
+    return Grid(TENANTS, [Group(rows)])
 
 
 def _memory(shape: PlanShape, names: Names, width: int) -> Iterator[Text]:

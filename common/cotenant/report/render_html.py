@@ -37,13 +37,13 @@ def _page_row(row: Row, columns: Sequence[Column]) -> list[dict[str, Any]]:
         if column.narrow == "aside":
             cells[-1]["small"] = ", ".join(filter(None, (cells[-1]["small"], cell.text if row.has(column) else "")))
             continue
-        kinds = ("l" if column.left else "", "words" if column.words else "", "" if cell.heat is None else "m heat")
+        kinds = ("l" if column.left else "", "words" if column.words else "", "" if cell.heat is None else "heat")
         cells.append(
             {
                 "text": printable(cell.text),
                 "small": printable(cell.note),
                 "link": cell.link,
-                "mark": MARKS.get(cell.style, ""),
+                "mark": MARKS.get(cell.style, "") if cell.heat is None else "",
                 "kind": " ".join(filter(None, kinds)),
                 "heat": cell.heat,
             }

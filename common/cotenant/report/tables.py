@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,6 +12,7 @@ from typing import Literal, NamedTuple
 import polars as pl
 
 from cotenant.errors import CotenantError, did_you_mean
+from cotenant.report.grid import Grid, Group, Row
 from cotenant.report.summary import Job
 from cotenant.results.identity import job_and_cell
 from cotenant.results.launches import rates_of
@@ -103,8 +102,8 @@ def families(lines: Iterable[Line]) -> list[str]:
     return sorted({name for line in lines for name in line.entries}, key=lambda name: (name != FIRST, name))
 
 
-def as_csv(lines: Sequence[Line], kind: Kind, per: Per | None = None, reference: str | None = None) -> str:
-    """Return one precision's table; rates may be per watt or price, and relative to a reference line.
+def table_grid(lines: Sequence[Line], kind: Kind, per: Per | None = None, reference: str | None = None) -> Grid:
+    """Return one precision's table, for programs alone; rates may be per watt or price, or relative to a line.
 
     A cell that is not known is empty. Raises CotenantError where the reference is no line.
     """
@@ -113,13 +112,10 @@ def as_csv(lines: Sequence[Line], kind: Kind, per: Per | None = None, reference:
     if reference is not None:
         base = _reference(values, reference)
         values = {name: [_over(one, of) for one, of in zip(row, base, strict=True)] for name, row in values.items()}
-    table = io.StringIO()
-    writer = csv.writer(table, lineterminator="\n")
-    writer.writerow([INDEX, "num_gpu", "watt", "price", *map(printable, columns)])
-    for line in lines:
-        row = (line.usual_watt, line.price, *values[line.name])
-        writer.writerow([printable(line.name), line.devices, *("" if one is None else one for one in row)])
-    return table.getvalue()
+    fields = (INDEX, "num_gpu", "watt", "price", *map(printable, columns))
+    records = [(line.name, line.devices, line.usual_watt, line.price, *values[line.name]) for line in lines]
+    rows = [Row(values=dict(zip(fields, record, strict=True))) for record in records]
+    return Grid((), [Group(rows)], fields=fields)
 
 
 def sources_of_watt(lines: Iterable[Line]) -> list[str]:
