@@ -247,6 +247,7 @@ def test_what_is_not_understood_is_said_in_a_sentence(argv: list[str], sentence:
     assert sentence in said(*argv)
 
 
+@pytest.mark.slow
 @given(st.lists(st.text(st.characters(codec="utf-8"), max_size=8), max_size=5))
 def test_no_command_line_ends_in_a_traceback(argv: list[str]) -> None:
     if {"-h", "--help", "--hel"} & set(argv):

@@ -25,7 +25,7 @@ def test_auxiliary_classifiers_are_left_out(name: str, monkeypatch: pytest.Monke
     assert model(torch.randn(2, 3, 80, 80)).shape == (2, 1000)
 
 
-@pytest.mark.parametrize("name", ["alexnet", "densenet121", "efficientnet_b0", "mobilenet_v3_small", "vit_b_32"])
+@pytest.mark.parametrize("name", ["alexnet", "mobilenet_v3_small"])
 def test_classifiers_of_other_families_are_built(name: str) -> None:
     with torch.device("meta"):
         model = classifier(name, "--arch")

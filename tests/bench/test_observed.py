@@ -81,6 +81,7 @@ def test_making_the_batch_does_not_count() -> None:
     assert loop.observed_dtype == "bf16"
 
 
+@pytest.mark.slow
 def test_a_compiled_model_is_watched_uncompiled_and_then_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
     compiled: list[Any] = []
 
