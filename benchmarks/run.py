@@ -19,6 +19,9 @@ NAMED = ("forms", "inputs", "adversaries", "records", "within", "asked", "aa")
 
 def main() -> int:
     given = sys.argv[1:]
+    if given and given[0] in ("-h", "--help"):
+        print(f"{__doc__}\nParts: {', '.join(PARTS)}; only where they are asked for: {', '.join(NAMED)}.")
+        return 0
     rest = list(itertools.dropwhile((*PARTS, *NAMED).__contains__, given))
     names = given[: len(given) - len(rest)] or PARTS
     if given and names is PARTS:
