@@ -47,35 +47,35 @@ def size(text: str) -> int:
     """Return the bytes that `512M` or `2G` stand for."""
     unit = text[-1:].upper() if text[-1:].isalpha() else ""
     try:
-        found = int(float(text.removesuffix(text[-1:]) if unit else text) * _UNITS[unit])
+        bytes_ = int(float(text.removesuffix(text[-1:]) if unit else text) * _UNITS[unit])
     except (ValueError, KeyError, OverflowError):
         raise argparse.ArgumentTypeError(f"'{text}' is no size such as 512M or 2G") from None
-    if found < 0:
+    if bytes_ < 0:
         raise argparse.ArgumentTypeError("a size cannot be negative")
-    return found
+    return bytes_
 
 
 def duration(text: str) -> float:
     """Return the seconds that `60`, `60s`, `2m` or `1h` stand for."""
     unit = text[-1:].lower()
     try:
-        found = float(text[:-1] if unit in _SECONDS else text) * _SECONDS.get(unit, 1)
+        seconds = float(text[:-1] if unit in _SECONDS else text) * _SECONDS.get(unit, 1)
     except ValueError:
         raise argparse.ArgumentTypeError(f"'{text}' is no time such as 60, 60s, 2m or 1h") from None
-    if not 0 < found < math.inf:
+    if not 0 < seconds < math.inf:
         raise argparse.ArgumentTypeError(f"a time must be positive, and '{text}' is not")
-    return found
+    return seconds
 
 
 def share(text: str) -> float:
     """Return the part of one that `1%` or `0.01` stands for."""
     try:
-        found = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
+        part = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
     except ValueError:
         raise argparse.ArgumentTypeError(f"'{text}' is no share such as 1% or 0.01") from None
-    if not 0 < found < 1:
+    if not 0 < part < 1:
         raise argparse.ArgumentTypeError(f"'{text}' does not lie between 0 and 1: 1% is 0.01")
-    return found
+    return part
 
 
 def place(text: str) -> Path:
@@ -136,11 +136,11 @@ def chosen_names(names: Collection[str], patterns: Sequence[str], sentence: str)
     """
     chosen: set[str] = set()
     for pattern in patterns:
-        found = {name for name in names if matches(name, pattern)}
-        if not found:
+        matching = {name for name in names if matches(name, pattern)}
+        if not matching:
             hint = did_you_mean(pattern, names) or f"There are {', '.join(map(printable, names)) or 'none'}."
             raise CotenantError(sentence.format(pattern), hint)
-        chosen |= found
+        chosen |= matching
     return chosen
 
 

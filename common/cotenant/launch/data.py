@@ -69,7 +69,7 @@ def lacking(start: Start, paths: RunPaths) -> str | None:
 
 
 def as_it_stands(start: Start, paths: RunPaths) -> tuple[Finding, ...]:
-    """Return what is to be said of input that no maker has made."""
+    """Return a finding where input is read that no maker has made."""
     if not (named := named_inputs(start, paths)):
         return ()
     sentence = f"{listed(named)} was read as it stands: no manifest vouches for it."

@@ -97,7 +97,7 @@ class Enough:
 
 def expected_s(ranks: Iterable[Rank], number: int, repeat: int) -> float | None:
     """Return the seconds of `repeat` observations of `number` batches, by the slowest rank's last warm-up batch; None
-    where nobody has told one."""
+    where nobody has timed one."""
     last_ns = [rank.ready["warm_up_ns"][-1] for rank in ranks if rank.ready and rank.ready["warm_up_ns"]]
     expected_ns = max(last_ns, default=0) * number * repeat
     return min(expected_ns, MOST_NS) / 1e9 if expected_ns > 0 else None

@@ -28,7 +28,7 @@ class Observer(Protocol):
         """GO is next, and nothing more is told for about so many seconds, where that can be known."""
 
     def stopping(self) -> None:
-        """The last DONE was heard, and STOP is said."""
+        """The last DONE has come, and STOP is sent."""
 
     def tick(self) -> None:
         """About a second has gone by."""
@@ -40,7 +40,7 @@ class Observer(Protocol):
 class Unobserved:
     """Nobody wants to know."""
 
-    def _nothing(self, *told: Any, **named: Any) -> None:
+    def _nothing(self, *values: Any, **named: Any) -> None:
         pass
 
     preparing = launch = building = measuring = stopping = tick = ended = _nothing

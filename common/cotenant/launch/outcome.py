@@ -27,7 +27,7 @@ _LAST_LINE = re.compile(r"^[\w.]*(Error|Exception|Interrupt|Exit)\b.*$")
 
 @dataclass(frozen=True, slots=True)
 class TenantResult:
-    """How one tenant ended: its order, outcome, what its ranks sent, and what the kernel counted."""
+    """How one tenant ended: its spec, outcome, what its ranks sent, and what the kernel counted."""
 
     spec: TenantSpec
     outcome: str

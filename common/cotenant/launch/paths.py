@@ -107,7 +107,7 @@ def remove_tree(top: Path) -> str:
 
 
 def cleared(directories: Iterable[Path]) -> tuple[Finding, ...]:
-    """Remove the temporary directories of a launch; return what is to be said of what stays."""
+    """Remove the temporary directories of a launch; return a finding on what stays."""
     left = " ".join(filter(None, map(remove_tree, directories)))
     return (Finding("files_left", "warning", f"{left} The next launch finds it there.", REMEDY),) if left else ()
 

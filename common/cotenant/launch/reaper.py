@@ -2,7 +2,7 @@
 
 Run as `python -I -S reaper.py WILL`, where WILL is the descriptor of a file that says in JSON what the run consists of:
 it is whole before the reaper starts, so that a runner may die at any moment. Standard input is a pipe from the runner:
-silence, then `farewell` - or the end of the pipe, which means the runner died.
+silence, then `farewell`, or the end of the pipe, which means the runner died.
 PR_SET_PDEATHSIG is not enough: it reaches the runner's direct children, while torchrun's ranks and the data
 loader's workers live on.
 """
@@ -70,7 +70,7 @@ class Reaper:
         return set() if self._process is None else {self._process.pid}
 
     def farewell(self) -> str:
-        """Send the reaper home: the runner has cleaned up by itself. Return what is to be said of it, "" as a rule."""
+        """Send the reaper home: the runner has cleaned up by itself. Return a warning, "" as a rule."""
         if self._process is None:
             return ""
         if self._process.stdin is not None:

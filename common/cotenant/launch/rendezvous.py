@@ -183,7 +183,7 @@ class Rank:
                 raise ProtocolError(f"failed with the unknown outcome '{fields['outcome'][:40]}'")
             self.failed = True
         else:
-            raise ProtocolError(f"'{kind}' is not what may be said at this point")
+            raise ProtocolError(f"'{kind}' is not what may be sent at this point")
 
     def _check_observation(self, fields: dict[str, Any], go: Go) -> None:
         index, start_ns, end_ns = fields["index"], fields["start_ns"], fields["end_ns"]

@@ -16,14 +16,14 @@ CHUNK_BYTES = 1 << 16
 
 
 class RunnerGoneError(ConnectionError):
-    """The runner closed the rendezvous before it said STOP, or was not there at all."""
+    """The runner closed the rendezvous before it sent STOP, or was not there at all."""
 
 
 class Rendezvous:
     """A connection to the runner for one process of one tenant.
 
     Use: `begin(...)` if there is something to say, `ready(...)`, then `await_go()`, `observation(...)` after each
-    stopped clock, unless `enough()`, `done()`, work on until `stopped()`, then `record(...)`. `failed(...)` may be said
+    stopped clock, unless `enough()`, `done()`, work on until `stopped()`, then `record(...)`. `failed(...)` may be sent
     at any time.
     """
 
@@ -41,7 +41,7 @@ class Rendezvous:
 
     @classmethod
     def from_environment(cls, environ: Mapping[str, str] = os.environ) -> Rendezvous | None:
-        """Connect where a runner has said so in the environment; `None` where the benchmark runs alone."""
+        """Connect where a runner's environment names a socket; `None` where the benchmark runs alone."""
         if SOCKET_VARIABLE not in environ:
             return None
         return cls(
@@ -60,7 +60,7 @@ class Rendezvous:
         self._say("ready", number=number, repeat=repeat, skip=skip, warm_up_ns=warm_up_ns)
 
     def await_go(self) -> tuple[int, int, int]:
-        """Block until GO, and return its (t0_ns, number, repeat): what counts, whatever was asked for with `ready`.
+        """Block until GO, and return its (t0_ns, number, repeat): what counts, whatever `ready` requested.
 
         Raises RunnerGoneError.
         """
@@ -84,11 +84,11 @@ class Rendezvous:
 
         A program that never asks makes all of them.
         """
-        return self._was_said("enough")
+        return self._has_come("enough")
 
     def stopped(self) -> bool:
-        """Has the runner said STOP? Never blocks. Raises RunnerGoneError."""
-        return self._was_said("stop")
+        """Has the runner sent STOP? Never blocks. Raises RunnerGoneError."""
+        return self._has_come("stop")
 
     def record(self, record: dict[str, Any]) -> dict[str, Any]:
         """Hand over the tenant's part of its record, and return it."""
@@ -109,7 +109,7 @@ class Rendezvous:
         except (BrokenPipeError, ConnectionResetError) as error:
             raise RunnerGoneError("the runner has closed the rendezvous") from error
 
-    def _was_said(self, kind: str) -> bool:
+    def _has_come(self, kind: str) -> bool:
         with contextlib.suppress(BlockingIOError):
             self._receive(socket.MSG_DONTWAIT)
         return any(message.kind == kind for message in self._inbox)
@@ -117,7 +117,7 @@ class Rendezvous:
     def _receive(self, flags: int = 0) -> None:
         try:
             data = self._socket.recv(CHUNK_BYTES, flags)
-        except ConnectionResetError:  # It closed without having read all that was said.
+        except ConnectionResetError:  # It closed without having read all that was sent.
             data = b""
         if not data:
             raise RunnerGoneError("the runner has closed the rendezvous")

@@ -43,7 +43,7 @@ FIELDS: dict[str, dict[str, type | tuple[type, ...]]] = {
 
 
 class ProtocolError(ValueError):
-    """A line that is no message of this protocol, or a message that has no meaning where it was said."""
+    """A line that is no message of this protocol, or a message that has no meaning where it was sent."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,8 +30,8 @@ class Cell:
     @property
     def devices(self) -> int:
         """The number that `--devices` names; 0, which is all there are, where it names none."""
-        asked = str(dict(self.args).get(_DEVICES, ""))
-        return int(asked) if asked.isdecimal() else 0
+        devices = str(dict(self.args).get(_DEVICES, ""))
+        return int(devices) if devices.isdecimal() else 0
 
 
 def expand(job: Job) -> tuple[Cell, ...]:

@@ -1,4 +1,4 @@
-"""The fields of one entry of a job file, each checked; what is wrong is said without its place."""
+"""The fields of one entry of a job file, each checked; an error here does not name its place."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def args_of(entry: dict[str, object]) -> Args:
 
 
 def group_of(entry: dict[str, object]) -> Group:
-    """Return `student` or `all`; `all` where nothing is said, as in the original suite."""
+    """Return `student` or `all`; `all` where neither is given, as in the original suite."""
     group = entry.get("cgroup", "all")
     if group == "student":
         return "student"
