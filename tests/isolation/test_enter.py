@@ -219,7 +219,7 @@ def test_each_has_a_dev_shm_of_its_own_and_this_machines_mounts_stay_as_they_are
     before, name = Path("/proc/self/mountinfo").read_text(), f"cotenant-test-{os.getpid()}"
     entry = entry_of(slice_of(0, OWN, memory_bytes=3 * MIB))
     assert entry.shm_bytes == 3 * MIB
-    fill = f"ls -A /dev/shm; (echo > /dev/shm/{name}); stat -c %a /dev/shm; cat /dev/zero 2>&- > /dev/shm/big"
+    fill = f"ls -A /dev/shm; (echo > /dev/shm/{name}); stat -c %a /dev/shm; head -c 8M /dev/zero 2>&- > /dev/shm/big"
     with (
         started(entry, "sh", "-c", f"{fill}; stat -c %s /dev/shm/big") as first,
         started(entry, "ls", "-A", "/dev/shm") as second,
