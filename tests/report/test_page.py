@@ -14,9 +14,8 @@ import pytest
 
 from cotenant.report import mlbench
 from cotenant.report.jobs import jobs_grid
-from cotenant.report.page import POINTS, Against, page
-from cotenant.report.page_cards import cards
-from cotenant.report.page_devices import device_matrix, device_names
+from cotenant.report.matrix import device_matrix, device_names
+from cotenant.report.page import POINTS, Against, cards, page
 from cotenant.report.scaling import curves
 from cotenant.report.summary import Summary, scores, summarise
 from cotenant.results.record import Record

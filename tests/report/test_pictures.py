@@ -12,10 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cotenant.report.pictures.canvas import ACCENT, axes_of, dots, svg
-from cotenant.report.pictures.course import FEW, Line, over_time
-from cotenant.report.pictures.curves import over_launches
-from cotenant.report.pictures.strips import Strip, strips, thinned
-from cotenant.report.pictures.timeline import timeline
+from cotenant.report.pictures.curves import FEW, Trace, over_launches, over_time
+from cotenant.report.pictures.tenants import Strip, strips, thinned, timeline
 from cotenant.report.summary import Estimate
 from cotenant.results.drawn import Meter
 from cotenant.results.read import drawn
@@ -91,8 +89,8 @@ def test_meters_over_launches_have_a_box_and_a_line_each() -> None:
     assert len(re.findall(r"stroke: currentColor", text)) == 6
 
 
-def lines(n: int, values: float = 5.0) -> list[Line]:
-    return [Line(f"line {i}", np.arange(10.0), np.full(10, values)) for i in range(n)]
+def lines(n: int, values: float = 5.0) -> list[Trace]:
+    return [Trace(f"line {i}", np.arange(10.0), np.full(10, values)) for i in range(n)]
 
 
 @pytest.mark.parametrize("n", [1, 2, FEW])
@@ -116,10 +114,10 @@ def test_of_many_lines_the_range_and_the_mean_are_drawn() -> None:
 
 def test_what_was_not_seen_is_a_gap() -> None:
     values = np.array([1.0, 2.0, np.nan, 4.0, 5.0])
-    text = over_time([Line("x", np.arange(5.0), values)], "t")
+    text = over_time([Trace("x", np.arange(5.0), values)], "t")
     (path,) = re.findall(r'<path d="([^"]*)"[^>]*stroke: var\(--accent\)', text)
     assert path.count("M") == 2
-    many = [Line(str(i), np.arange(3.0), np.array([1.0, np.nan, 2.0])) for i in range(FEW + 1)]
+    many = [Trace(str(i), np.arange(3.0), np.array([1.0, np.nan, 2.0])) for i in range(FEW + 1)]
     assert "<svg" in over_time(many, "t")
 
 

@@ -16,8 +16,7 @@ from cotenant.isolation.choose import Chosen
 from cotenant.isolation.plan import Policy, plan, tenants_by_default
 from cotenant.isolation.unenforced import Affinity
 from cotenant.machine.topology import Machine
-from cotenant.report.plan_cells import Names
-from cotenant.report.plan_picture import print_plan
+from cotenant.report.plan_picture import Names, print_plan
 from cotenant.report.plan_shape import PlanShape
 from machine import fleet
 

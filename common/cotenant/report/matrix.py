@@ -9,11 +9,13 @@ from dataclasses import dataclass
 import polars as pl
 
 from cotenant.report.grid import Cell, Column, Grid, Group, Row, word
+from cotenant.report.mlbench import RATE
+from cotenant.report.summary import Summary
 from cotenant.results.columns import COUNTS
 from cotenant.results.identity import natural
+from cotenant.results.launches import Work
 
 STEPS = ((0.9, "green"), (0.8, "yellow"), (0.7, "dark_orange"), (0.0, "red"))
-RATE = "rate_mean_items_s"
 COLUMNS = ("hostname", "vcd", "group", "completed", "invalid", "losses_non_finite", "rate_items_s", RATE)
 
 Shares = tuple[float, float, float]
@@ -77,3 +79,23 @@ def colour(share: float) -> str:
 def _natural(device: str) -> tuple[str, int, str]:
     host, _, index = device.rpartition(":")
     return host, *natural(index)
+
+
+def device_matrix(summary: Summary) -> tuple[list[str], list[MatrixRow]]:
+    """Return the devices, and a row per job by its label: two works of one name have no common best device."""
+    works: dict[str, set[Work]] = defaultdict(set)
+    for job in summary.jobs:
+        works[job.label] |= {one.work[:3] for one in job.rates}
+    jobs = [
+        job.members.columns(*COLUMNS).with_columns(
+            job=pl.lit(job.label if len(works[job.label]) < 2 else f"{job.label} of {job.suite} on {job.host}")
+        )
+        for job in summary.jobs
+    ]
+    return matrix(pl.concat(jobs)) if jobs else ([], [])
+
+
+def device_names(devices: Sequence[str], summary: Summary) -> list[str]:
+    """Return what they are called: without accelerators a device is a slice that the tenants of its number had."""
+    accelerated = (summary.records.columns("devices")["devices"] != 0).fill_null(True).any()
+    return [f"D{name}" if accelerated else f"slice {name}" for name in devices]

@@ -18,11 +18,11 @@ from typing import Any
 
 import polars as pl
 
-from cotenant.report.matrix import RATE
 from cotenant.results.columns import COUNTS
 from cotenant.results.identity import job_and_cell
 from cotenant.results.targets import Target
 
+RATE = "rate_mean_items_s"
 MOST_FAILURES = 0.01
 NOT_IN_PG = frozenset({"scaling"})
 CLASSIC_RUNS = 4

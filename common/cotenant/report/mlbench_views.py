@@ -9,7 +9,6 @@ from cotenant.report.grid import Cell, Column, Grid, Group, Row, Words, number, 
 from cotenant.report.matrix import MatrixRow, matrix_grid
 from cotenant.report.mlbench import CLASSIC_QUANTILE, CLASSIC_SPREAD, Classic, ClassicTotal, Failure, Result, Score
 from cotenant.report.numbers import ABSENT, percent, plain
-from cotenant.report.page_cards import Card
 
 RESULT_FIELDS = ("job", "n", "target", "perf_tgt", "sd%_tgt", "mean", "perf", "perf_pass", "sd%", "sd%_pass")
 DEVICES = ("Relative device performance", "mean (min .. max), % of each job's best device")
@@ -143,7 +142,7 @@ def verdict(passed: bool) -> str:
 
 def report_page(report: Report) -> str:
     """Return the report as one HTML file, offline and printable."""
-    from cotenant.report.render_html import html, template
+    from cotenant.report.render_html import Card, html, template
 
     score = report.score
     cards = [

@@ -10,19 +10,20 @@ import polars as pl
 from markupsafe import Markup
 
 from cotenant.report import mlbench
+from cotenant.report.interference import interference_blocks, interference_grid
 from cotenant.report.jobs import findings_grid, jobs_grid, losses_grid
-from cotenant.report.matrix import matrix_grid
+from cotenant.report.matrix import device_matrix, device_names, matrix_grid
 from cotenant.report.meters import NAMES, courses, mean_of
-from cotenant.report.numbers import ABSENT, plain
-from cotenant.report.page_cards import Card, cards
-from cotenant.report.page_devices import device_matrix, device_names
-from cotenant.report.page_interference import page_blocks
+from cotenant.report.numbers import ABSENT, at_most, plain
 from cotenant.report.page_jobs import job_cards
-from cotenant.report.page_machine import machines
 from cotenant.report.pictures import curves as picture
-from cotenant.report.render_html import html, template
+from cotenant.report.render_html import Card, html, template
 from cotenant.report.scaling import Curves, scaling_grid
-from cotenant.report.summary import Summary
+from cotenant.report.summary import PASSED, Summary
+from cotenant.results.decoded import list_of, mapping_of
+from cotenant.results.read import again
+from cotenant.results.record import MOST
+from cotenant.results.table import AT, Rows
 from cotenant.results.targets import Target
 from cotenant.stats.interference import SuiteScore
 
@@ -126,3 +127,103 @@ def _curves(found: Curves) -> list[dict[str, Any]]:
             table = html(replace(grid, groups=[replace(grid.groups[0], title="")]))
             shown.append({"title": str(series), "svg": Markup(drawn), "table": table})
     return shown
+
+
+def cards(summary: Summary) -> list[Card]:
+    """Return what can be said of any directory of records; what nobody measured has no card."""
+    jobs = summary.jobs
+    passed = sum(job.verdict == PASSED for job in jobs)
+    found = [Card("Jobs passed", f"{passed} / {len(jobs)}", _of_launches(summary))]
+    even = [(job.evenness.worst_over_best, job.label) for job in jobs if job.evenness is not None]
+    if even:
+        worst, name = min(even)
+        found.append(Card("Worst / best tenant", f"{worst:.3f}", f"the least even job: {name}"))
+    overlaps = [job.overlap for job in jobs if job.overlap is not None]
+    if overlaps:
+        found.append(
+            Card("Overlap", at_most(min(overlaps)), "of the measured time, at the least, lay beside all tenants")
+        )
+    errors, warnings = (sum(one.severity == name for one in summary.findings) for name in ("error", "warning"))
+    found.append(Card("Findings", f"{errors} + {warnings}", "errors, and warnings, each counted once"))
+    return found
+
+
+def _of_launches(summary: Summary) -> str:
+    counts = [len(job.rates) for job in summary.jobs]
+    least, most = min(counts, default=0), max(counts, default=0)
+    several = "" if most == 1 else "es"
+    return f"{least if least == most else f'{least} to {most}'} launch{several} each count"
+
+
+Facts = list[tuple[str, str]]
+
+
+def machines(summary: Summary) -> list[tuple[str, Facts]]:
+    """Return each host's name and facts, of its newest record; what a record does not know is left out."""
+    in_order = summary.records.by("start_time")
+    hosts = in_order.columns("hostname", "isolation", "gpu").with_columns(pl.Series(AT, in_order.at, pl.UInt32))
+    found = []
+    for host, isolation, gpu, at in hosts.group_by("hostname", maintain_order=True).last().iter_rows():
+        record = next((record for _, record in again(Rows(in_order.table, [at]))), None)
+        machine = mapping_of(record.at("machine")) if record is not None else {}
+        found.append((host or "an unnamed host", _facts(machine, isolation, gpu)))
+    return found
+
+
+def _facts(machine: Mapping[str, Any], isolation: str, gpu: str) -> Facts:
+    processors, software = mapping_of(machine.get("processors")), mapping_of(machine.get("software"))
+    nodes, accelerators = list_of(machine.get("nodes")), list_of(machine.get("accelerators"))
+    found = {
+        "Processor": machine.get("model_name"),
+        "Usable": _processors(processors),
+        "Memory": _gib(machine.get("memory_bytes")),
+        "NUMA nodes": len(nodes) if nodes else None,
+        "Accelerators": _accelerators(accelerators) or (gpu if gpu != machine.get("model_name") else None),
+        "Isolation": isolation,
+        "System": software.get("distribution"),
+        "Kernel": software.get("kernel"),
+        "Python": software.get("python"),
+        "Packages": ", ".join(f"{name} {version}" for name, version in mapping_of(software.get("packages")).items()),
+        "Torch": _torch(mapping_of(machine.get("torch"))),
+        "Checkout": _git(mapping_of(machine.get("git"))),
+    }
+    return [(name, str(value)) for name, value in found.items() if value]
+
+
+def _processors(known: Mapping[str, Any]) -> str:
+    if not known:
+        return ""
+    quota = f", quota of {known['quota']}" if known.get("quota") else ""
+    parts = {"packages": known.get("packages"), "cores": known.get("cores")}
+    said = ", ".join(f"{value} {name}" for name, value in parts.items() if value)
+    return f"processors {known.get('usable')} of {known.get('online')} ({said}){quota}"
+
+
+def _accelerators(known: Sequence[Any]) -> str:
+    names = [str(mapping_of(one).get("name") or "unnamed") for one in known]
+    return ", ".join(f"{names.count(name)} x {name}" for name in dict.fromkeys(names))
+
+
+def _torch(known: Mapping[str, Any]) -> str:
+    parts = (f"{name} {known[name]}" for name in ("cuda", "hip", "cudnn") if known.get(name))
+    precision = known.get("float32_matmul_precision")
+    return ", ".join([*parts, *([f"float32 products: {precision}"] if precision else [])])
+
+
+def _git(known: Mapping[str, Any]) -> str:
+    commit = str(known.get("commit") or "")[:12]
+    return f"{commit}{', with changes' if known.get('dirty') else ''}" if commit else ""
+
+
+def _gib(value: Any) -> str:
+    return f"{value / 2**30:.1f} GiB" if isinstance(value, int) and 0 < value < MOST else ""
+
+
+def page_blocks(summary: Summary) -> list[tuple[Markup, Markup | None]]:
+    """Return a table and a picture for each suite and host; none where nothing was measured in two ways."""
+    grid = interference_grid(summary)
+    found = []
+    for index, (group, block) in enumerate(zip(grid.groups, interference_blocks(summary), strict=True)):
+        drawn = picture.kept(block, f"k{index}")
+        found.append((html(replace(grid, groups=[group])), None if drawn is None else Markup(drawn)))
+    return found

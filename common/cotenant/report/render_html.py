@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, Template
@@ -12,6 +13,16 @@ from cotenant.report.grid import Column, Grid, Row, present
 from cotenant.text import printable
 
 MARKS = {"green": "good", "yellow": "some", "bold red": "bad", "dim": "soft"}
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """One figure: what it is, its value, and what it is of. The `lead` is the one to look at first."""
+
+    name: str
+    value: str
+    note: str
+    lead: bool = False
 
 
 def html(grid: Grid) -> Markup:
