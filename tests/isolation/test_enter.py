@@ -219,14 +219,18 @@ def test_each_has_a_dev_shm_of_its_own_and_this_machines_mounts_stay_as_they_are
     before, name = Path("/proc/self/mountinfo").read_text(), f"cotenant-test-{os.getpid()}"
     entry = entry_of(slice_of(0, OWN, memory_bytes=3 * MIB))
     assert entry.shm_bytes == 3 * MIB
-    fill = f"ls -A /dev/shm; (echo > /dev/shm/{name}); stat -c %a /dev/shm; head -c 8M /dev/zero 2>&- > /dev/shm/big"
-    with (
-        started(entry, "sh", "-c", f"{fill}; stat -c %s /dev/shm/big") as first,
-        started(entry, "ls", "-A", "/dev/shm") as second,
-    ):
-        assert first.run() == (0, f"1777\n{3 * MIB - 4096}\n")
-        assert second.run() == (0, "")
-    assert not Path("/dev/shm", name).exists()
+    # Not more than a few MiB: where it went wrong this would be the machine's own /dev/shm.
+    fill = f"head -c {4 * MIB} /dev/zero 2>&- > /dev/shm/{name}; stat -c %s /dev/shm/{name}"
+    try:
+        with (
+            started(entry, "sh", "-c", f"ls -A /dev/shm; stat -c %a /dev/shm; {fill}") as first,
+            started(entry, "ls", "-A", "/dev/shm") as second,
+        ):
+            assert first.run() == (0, f"1777\n{3 * MIB}\n")
+            assert second.run() == (0, "")
+        assert not Path("/dev/shm", name).exists()
+    finally:
+        Path("/dev/shm", name).unlink(missing_ok=True)
     assert Path("/proc/self/mountinfo").read_text() == before
 
 
