@@ -41,6 +41,7 @@ class Row(NamedTuple):
 
 
 NODE_0 = devices_on(0, 0, 0, 0)
+ROOMY = machine(nodes=2, cores=8, quota=8, devices=devices_on(1, 1, 1, 1, 0, 0))
 PLANS = [
     Row("one socket without SMT", machine(cores=4), "0-1 2-3", nodes="0 0"),
     Row("siblings stay together", machine(cores=4, threads=2), "0-1,4-5 2-3,6-7"),
@@ -48,6 +49,7 @@ PLANS = [
     Row("no core each", machine(cores=4, threads=2), "0 4 1 5 2", "processors_unused siblings_split", "3,6-7"),
     Row("near their devices", machine(nodes=2, cores=4, devices=devices_on(1, 0, 0, 1)), "4-5 0-1 2-3 6-7"),
     Row("or not", machine(nodes=2, cores=4, devices=NODE_0), "0-1 2-3 4-5 6-7", "device_on_other_node"),
+    Row("near most of them", ROOMY, "8-11 0-3", "processor_quota device_on_other_node", "4-7,12-15"),
     Row("one core", machine(cores=1), "0"),
     Row("odd counts", machine(cores=7), "0-1 2-3 4-5", "processors_unused", "6"),
     Row("holes in the numbering", of_cores((2, 10), (3, 11), (6, 14), (40, 41)), "2-3,10-11 6,14,40-41"),
