@@ -37,6 +37,10 @@ def test_a_benchmark_does_not_plan_slices() -> None:
     assert ("bench", "isolation") not in architecture.arrows_between_rooms()
 
 
+def test_no_files_import_each_other_in_a_circle() -> None:
+    assert architecture.circles() == []
+
+
 @pytest.mark.parametrize("command", REPORTS)
 def test_a_command_that_reads_records_does_not_know_the_launch(command: str) -> None:
     modules = architecture.imported(PACKAGE / "commands" / f"{command}.py")

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from cotenant.bench.arguments import Flag, declared, flag
-from cotenant.bench.loader import usual_workers
+from cotenant.bench.loader import rows, usual_workers
 from cotenant.bench.precision import asked_precision
 from cotenant.errors import CotenantError
 
@@ -106,18 +106,14 @@ class Benchmark:
         """Return how many items one step on `batch` counts: the rows of it or of its first part."""
         return rows(batch)
 
+    @property
+    def item_is_row(self) -> bool:
+        """Is an item a row of the batch? Then the harness counts them, rather than the benchmark."""
+        return type(self).items is Benchmark.items
+
     @classmethod
     def main(cls, argv: Sequence[str] | None = None) -> None:
         """Run this benchmark, alone or as a tenant, and leave the process with its exit status."""
         from cotenant.bench.session import main
 
         sys.exit(main(cls, sys.argv[1:] if argv is None else argv))
-
-
-def rows(batch: Any) -> int:
-    """Return the rows of a batch: of the tensor that it is, or of the first part of a tuple, list or dict."""
-    if isinstance(batch, dict):
-        batch = next(iter(batch.values()))
-    elif isinstance(batch, (tuple, list)):
-        batch = batch[0]
-    return len(batch)

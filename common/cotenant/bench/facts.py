@@ -6,15 +6,17 @@ import hashlib
 import inspect
 import math
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 
 from cotenant.bench.arguments import Parsed, declared
 from cotenant.bench.chrono import Observation
-from cotenant.bench.contract import Benchmark
 from cotenant.bench.loop import Loop
 from cotenant.bench.run import Run
+
+if TYPE_CHECKING:
+    from cotenant.bench.contract import Benchmark
 
 LOSSES_KEPT = 100
 
@@ -106,7 +108,7 @@ def tenant_facts(run: Run, loop: Loop) -> dict[str, Any]:
             "compiled": benchmark.compile and "compile" in run.heeded,
             "threads": torch.get_num_threads(),
             "books_every": loop.books_every,
-            "item_is_row": loop.item_is_row,
+            "item_is_row": benchmark.item_is_row,
             "updates": loop.credited.updates,
             "updates_credited": loop.credited.promised,
             **({} if scaled is None else {"updates_scaled": scaled.updates, "updates_skipped": scaled.skipped}),

@@ -173,3 +173,12 @@ def _tensors(batch: Any) -> Iterator[torch.Tensor]:
     elif isinstance(batch, (tuple, list)):
         for part in batch:
             yield from _tensors(part)
+
+
+def rows(batch: Any) -> int:
+    """Return the rows of a batch: of the tensor that it is, or of the first part of a tuple, list or dict."""
+    if isinstance(batch, dict):
+        batch = next(iter(batch.values()))
+    elif isinstance(batch, (tuple, list)):
+        batch = batch[0]
+    return len(batch)

@@ -8,17 +8,19 @@ import operator
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 
 from cotenant.bench.chrono import Observation, Work, clock_ns, observe
-from cotenant.bench.contract import Benchmark, rows
-from cotenant.bench.loader import constant_input
+from cotenant.bench.loader import constant_input, rows
 from cotenant.bench.observed import FlopCount, described, observed_dtype, watched_updates
 from cotenant.bench.outcome import MissingDataError
 from cotenant.bench.run import Run
 from cotenant.errors import CotenantError
+
+if TYPE_CHECKING:
+    from cotenant.bench.contract import Benchmark
 
 WARM_UP_STEPS = 3
 LONG_WARM_UP_NS = 60_000_000_000
@@ -164,11 +166,6 @@ class Loop:
         return ScalerCount(self._run.updates - self._before.updates, skipped - self._before.skipped)
 
     @property
-    def item_is_row(self) -> bool:
-        """Does the harness count, rather than the benchmark?"""
-        return type(self._benchmark).items is Benchmark.items
-
-    @property
     def books_every(self) -> int:
         """Of how many batches one is booked for all."""
         return self._work.every
@@ -229,7 +226,7 @@ def counter(benchmark: Benchmark, batch: Any, resident: bool) -> Callable[[Any],
         raise CotenantError(f"The items of a batch cannot be counted: {error}.", "Define `items(batch)`.") from error
     if not isinstance(counted, (int, float)):
         raise CotenantError(f"`items` returned {counted!r:.60}.", "Let it return a plain number, known on the host.")
-    if type(benchmark).items is not Benchmark.items:
+    if not benchmark.item_is_row:
         return benchmark.items
     if resident:
         return lambda batch: counted

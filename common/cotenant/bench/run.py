@@ -7,14 +7,13 @@ import os
 import random
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import torch
 from torch.utils.data import TensorDataset
 
 from cotenant.bench import optimizers
-from cotenant.bench.contract import Benchmark
 from cotenant.bench.device import Device, choose_device
 from cotenant.bench.loader import PREFETCH, loader
 from cotenant.bench.outcome import MissingDataError, UnsupportedError, outcome_of, remedy_for
@@ -22,6 +21,9 @@ from cotenant.bench.precision import Precision, set_precision
 from cotenant.bench.world import World
 from cotenant.errors import CotenantError
 from cotenant.finding import Finding, Severity
+
+if TYPE_CHECKING:
+    from cotenant.bench.contract import Benchmark
 
 Held = TypeVar("Held")
 

@@ -7,11 +7,10 @@ import sys
 import time
 import traceback
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from cotenant.bench.alone import Alone
 from cotenant.bench.arguments import Parsed, parse
-from cotenant.bench.contract import Benchmark
 from cotenant.bench.facts import Losses, arguments_of, source_version, tenant_facts, without_effect
 from cotenant.bench.loop import Loop
 from cotenant.bench.outcome import outcome_of
@@ -19,6 +18,9 @@ from cotenant.bench.run import Run
 from cotenant.bench.world import World
 from cotenant.errors import EXIT_FAILED, EXIT_PASSED, CotenantError
 from cotenant.protocol.client import Rendezvous, wait_until
+
+if TYPE_CHECKING:
+    from cotenant.bench.contract import Benchmark
 
 RULE = "-" * 80
 
