@@ -21,7 +21,7 @@ from scipy import stats
 
 from cotenant.report.jobs import jobs_grid
 from cotenant.report.renderers import as_csv, as_json, markdown, show
-from cotenant.report.summary import Job, Summary, per_tenant, scores
+from cotenant.report.summary import JobSummary, Summary, per_tenant, scores
 from cotenant.results.record import Record
 from cotenant.results.targets import Target
 from golden import check_golden
@@ -36,7 +36,7 @@ def printed(summary: Summary, width: int, terminal: bool = True) -> str:
     return stream.getvalue()
 
 
-def job_of(summary: Summary, name: str) -> Job:
+def job_of(summary: Summary, name: str) -> JobSummary:
     (found,) = [job for job in summary.jobs if job.name == name]
     return found
 

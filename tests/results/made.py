@@ -11,7 +11,7 @@ import msgspec
 
 from cotenant.finding import Finding
 from cotenant.findings.rules import with_findings
-from cotenant.results.build import Common, Place, Told, build_record
+from cotenant.results.build import Common, Placement, Statement, build_record
 from cotenant.results.record import Enclosed, Observed, Record
 from cotenant.results.schema import record_schema
 from cotenant.stats.tenants import Span
@@ -75,7 +75,7 @@ def a_part(**changes: Any) -> dict[str, Any]:
     }
 
 
-def a_place(**changes: Any) -> Place:
+def a_place(**changes: Any) -> Placement:
     fields: dict[str, Any] = {
         "suite": "baselines",
         "name": "vae",
@@ -92,10 +92,10 @@ def a_place(**changes: Any) -> Place:
         "machine": {"model_name": "Some Processor", "accelerators": []},
         "isolation": ISOLATION,
     }
-    return Place(**fields | changes)
+    return Placement(**fields | changes)
 
 
-def a_told(**changes: Any) -> Told:
+def a_told(**changes: Any) -> Statement:
     fields: dict[str, Any] = {
         "ready_ns": T0_NS - 50_000_000,
         "skip": 5,
@@ -103,7 +103,7 @@ def a_told(**changes: Any) -> Told:
         "observations": steady(),
         "part": a_part(),
     }
-    return Told(**fields | changes)
+    return Statement(**fields | changes)
 
 
 def a_common(load: Span = (T0_NS, T0_NS + 10**13), **changes: Any) -> Common:
@@ -134,7 +134,7 @@ def a_record(
 
 def a_lost_record(outcome: str, message: str, place: dict[str, Any] | None = None) -> Record:
     """The record of a tenant that ended before its first observation and said nothing."""
-    (record,) = with_findings([build_record(a_place(**place or {}), Told(), a_common(), outcome, message, False)])
+    (record,) = with_findings([build_record(a_place(**place or {}), Statement(), a_common(), outcome, message, False)])
     return record
 
 

@@ -81,13 +81,12 @@ class Alone:
     def _write(self, outcome: str, message: str, part: dict[str, Any]) -> dict[str, Any]:
         # Imported here: nothing of it belongs into a measured process before its end.
         from cotenant.findings.rules import with_findings
-        from cotenant.results.build import Common, Place, Told, build_record
-        from cotenant.results.part import observed_by_ranks
+        from cotenant.results.build import Common, Placement, Statement, build_record, observed_by_ranks
         from cotenant.results.record import Enclosed, plain
         from cotenant.results.store import keep_record
 
         observations, by_rank = observed_by_ranks(dict(enumerate(self._of_ranks)))
-        told = Told(
+        statement = Statement(
             ready_ns=self._ready_ns,
             skip=self._ready[2],
             warm_up_ns=self._ready[3],
@@ -97,7 +96,7 @@ class Alone:
         )
         trained = max(self._world.size, part.get("observed", {}).get("replicas", 1))
         devices = trained if part.get("gpu") else 0
-        place = Place(
+        place = Placement(
             suite="alone",
             name=os.environ.get("BENCH_NAME", self._name),
             run_id=0,
@@ -113,10 +112,10 @@ class Alone:
             machine=machine_facts(discover(), Path(__file__).parent),
             isolation=Enclosed("none", {}, {}, {}, ["processors", "memory"]),
         )
-        load = told.load()
+        load = statement.load()
         now = datetime.now(UTC)
         common = Common(self._started, now, self._t0_ns, load[0], load, meters={})
-        (record,) = with_findings([build_record(place, told, common, outcome, message, comparable=True)])
+        (record,) = with_findings([build_record(place, statement, common, outcome, message, comparable=True)])
         if self._report is not None:
             print(f"Record: {keep_record(self._report, record, now)}", file=sys.stderr)
         return plain(record)

@@ -17,7 +17,7 @@ from cotenant.report import mlbench, scaling, tables
 from cotenant.report.interference import apart, interference_grid
 from cotenant.report.jobs import jobs_grid
 from cotenant.report.renderers import FILES, as_csv
-from cotenant.report.summary import Job, Summary, scores, summarise
+from cotenant.report.summary import JobSummary, Summary, scores, summarise
 from cotenant.results.columns import JOB
 from cotenant.results.decoded import skipped_sentences
 from cotenant.results.newest import newest_work
@@ -187,7 +187,7 @@ def _older(summary: Summary, targets: dict[str, Target], expected: Sequence[str]
     return mlbench.score(lines, mlbench.failures_pass(len(mlbench.failures(newest)), newest.height)) if lines else None
 
 
-def _say_scaling(jobs: Sequence[Job], form: str) -> None:
+def _say_scaling(jobs: Sequence[JobSummary], form: str) -> None:
     found = scaling.curves(jobs)
     for line in (*scaling.few(found), *scaling.doubtful(found)):
         warn(line)
@@ -214,7 +214,7 @@ def _say_interference(summary: Summary, form: str) -> None:
     tell_grid(grid, form)
 
 
-def _say_table(jobs: Sequence[Job], given: argparse.Namespace) -> None:
+def _say_table(jobs: Sequence[JobSummary], given: argparse.Namespace) -> None:
     found = tables.tables(jobs, read_systems(given.systems))
     if not found:
         raise CotenantError("No record has a rate to compare.", "The failures stand in `cotenant report`.")

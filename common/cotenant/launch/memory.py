@@ -11,7 +11,7 @@ from cotenant.launch.tenant import Reason, Tenant
 from cotenant.machine.kernel_log import KernelLog, MemoryKill
 from cotenant.machine.load import memory_kills
 from cotenant.procfs import format_list
-from cotenant.results.part import tenant_part
+from cotenant.results.build import tenant_part
 from cotenant.text import gib
 
 NEAR_LIMIT = 0.99

@@ -15,7 +15,7 @@ from cotenant.isolation.backend import Counters, ReadBack
 from cotenant.launch.memory import HostKills, out_of_memory
 from cotenant.launch.rendezvous import Go, Rank
 from cotenant.launch.tenant import Reason, Tenant, TenantSpec, log_end, signal_name
-from cotenant.results.part import tenant_part
+from cotenant.results.build import tenant_part
 
 MESSAGE_LIMIT = 2000
 CRASH_TAIL_BYTES = 1 << 14

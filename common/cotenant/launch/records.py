@@ -14,8 +14,7 @@ from cotenant.isolation.plan import Slice
 from cotenant.launch.outcome import LaunchResult, TenantResult, crashed
 from cotenant.launch.rendezvous import Go
 from cotenant.launch.start import Start
-from cotenant.results.build import Common, Place, Told, build_record
-from cotenant.results.part import observed_by_ranks
+from cotenant.results.build import Common, Placement, Statement, build_record, observed_by_ranks
 from cotenant.results.record import Enclosed, Record
 from cotenant.stats.tenants import common_load
 
@@ -60,7 +59,7 @@ def records_of(result: LaunchResult, start: Start, facts: SuiteFacts) -> list[Re
     ]
 
 
-def _statement(tenant: TenantResult, go: Go | None) -> Told:
+def _statement(tenant: TenantResult, go: Go | None) -> Statement:
     """Rank 0 speaks for its tenant, and its clock counts; the items are those of all ranks, whose rows are kept too.
 
     For a program that never joined its log speaks.
@@ -69,11 +68,11 @@ def _statement(tenant: TenantResult, go: Go | None) -> Told:
     first = ranks.get(0)
     if first is None:
         crash = crashed(tenant.spec.log) if tenant.outcome == "completed" else None
-        return Told(part={"findings": [dataclasses.asdict(crash)]} if crash else {})
+        return Statement(part={"findings": [dataclasses.asdict(crash)]} if crash else {})
     given = go.given if go else None
     amount = given or first.requested
     observations, by_rank = observed_by_ranks({number: rank.observations for number, rank in ranks.items()})
-    return Told(
+    return Statement(
         ready_ns=first.ready_ns,
         skip=amount.skip if amount else 0,
         asked=first.requested,
@@ -85,10 +84,10 @@ def _statement(tenant: TenantResult, go: Go | None) -> Told:
     )
 
 
-def _place(tenant: TenantResult, tenants: int, start: Start, facts: SuiteFacts) -> Place:
+def _place(tenant: TenantResult, tenants: int, start: Start, facts: SuiteFacts) -> Placement:
     slice_ = tenant.spec.slice
     unenforced, uncounted = list(facts.backend.unenforced), tenant.after.uncounted()
-    return Place(
+    return Placement(
         suite=facts.suite,
         name=start.cell.label,
         run_id=facts.uid,

@@ -10,7 +10,7 @@ from itertools import chain
 from cotenant.report import numbers
 from cotenant.report.alone import NO_SLICES, RecordRow, Side, alone, rows_of, sliced, together, unlike
 from cotenant.report.grid import Cell, Column, Grid, Group, Row, Value, Words, measured, measured_columns, word
-from cotenant.report.summary import Job, Summary
+from cotenant.report.summary import JobSummary, Summary
 from cotenant.results.identity import natural
 from cotenant.stats.interference import Ratio, mean_ratio, ratio
 from cotenant.stats.launches import AcrossLaunches, across_launches
@@ -63,7 +63,7 @@ class Block:
 
 def interference_blocks(summary: Summary) -> list[Block]:
     """Return a block per suite and host that has a job measured in two of the three ways."""
-    groups: dict[tuple[str, str], dict[str, list[Job]]] = defaultdict(lambda: defaultdict(list))
+    groups: dict[tuple[str, str], dict[str, list[JobSummary]]] = defaultdict(lambda: defaultdict(list))
     for job in summary.jobs:
         if job.group != "all":
             groups[job.suite, job.host][job.name].append(job)
@@ -106,10 +106,10 @@ def _block(suite: str, host: str, lines: tuple[InterferenceLine, ...]) -> Block:
     return Block(suite, host, lines, len(nodes), *means)
 
 
-def _lines(jobs: Sequence[Job], solos: Sequence[RecordRow]) -> Iterator[InterferenceLine]:
+def _lines(jobs: Sequence[JobSummary], solos: Sequence[RecordRow]) -> Iterator[InterferenceLine]:
     """Yield the lines of the jobs of one name: with and without slices, paired where their work is equal."""
     without = [job for job in jobs if job.isolation == NO_SLICES]
-    pairs: list[tuple[Job | None, Job | None, list[str]]] = []
+    pairs: list[tuple[JobSummary | None, JobSummary | None, list[str]]] = []
     for job in jobs:
         if sliced(job.isolation):
             partner, notes = _partner(job, without)
@@ -121,7 +121,7 @@ def _lines(jobs: Sequence[Job], solos: Sequence[RecordRow]) -> Iterator[Interfer
             yield from _of_pair(with_, without_, solos, notes, one_of=len(pairs))
 
 
-def _partner(job: Job, without: Sequence[Job]) -> tuple[Job | None, list[str]]:
+def _partner(job: JobSummary, without: Sequence[JobSummary]) -> tuple[JobSummary | None, list[str]]:
     """Return the job that did the same without slices, and what there is to say where there is none."""
     mine = rows_of(job.members)
     reasons = {id(other): unlike([*mine, *rows_of(other.members)]) for other in without}
@@ -133,7 +133,7 @@ def _partner(job: Job, without: Sequence[Job]) -> tuple[Job | None, list[str]]:
 
 
 def _of_pair(
-    with_: Job | None, without: Job | None, solos: Sequence[RecordRow], notes: Sequence[str], one_of: int
+    with_: JobSummary | None, without: JobSummary | None, solos: Sequence[RecordRow], notes: Sequence[str], one_of: int
 ) -> Iterator[InterferenceLine]:
     jobs = [job for job in (with_, without) if job is not None]
     members = [row for job in jobs for row in rows_of(job.members)]
@@ -165,7 +165,7 @@ def _of_pair(
         )
 
 
-def _side(job: Job | None) -> Side:
+def _side(job: JobSummary | None) -> Side:
     return Side({}, {}) if job is None else together(rows_of(job.members), job.rates)
 
 

@@ -32,7 +32,7 @@ from cotenant.report.meters import device_load_percent
 from cotenant.report.mlbench import NOT_IN_PG
 from cotenant.report.numbers import ABSENT, at_most, percent, rate
 from cotenant.report.problems import SEVERITIES, ReportedFinding
-from cotenant.report.summary import INVALID, PASSED, Estimate, Job, Summary, summarise
+from cotenant.report.summary import INVALID, PASSED, Estimate, JobSummary, Summary, summarise
 from cotenant.results.record import Record
 from cotenant.results.table import Rows, table_of_records
 from cotenant.results.targets import Target
@@ -116,7 +116,7 @@ def jobs_grid(summary: Summary, targets: Mapping[str, Target] | None = None) -> 
     return Grid(JOBS, groups, notes=[*notes, *below(summary)], fields=FIELDS, document=document)
 
 
-def facts(jobs: Sequence[Job], host: str) -> str:
+def facts(jobs: Sequence[JobSummary], host: str) -> str:
     """Return what holds for all jobs of a suite on one host: `node1: Some Processor; 2 tenants, isolation v1`."""
     works = [dict(job.work) for job in jobs if job.work is not None]
     gpus = ", ".join(sorted({gpu for job in jobs for gpu in job.gpus}))
@@ -128,7 +128,7 @@ def facts(jobs: Sequence[Job], host: str) -> str:
     return "; ".join([f"{host or 'an unnamed host'}{f': {gpus}' if gpus else ''}", *known])
 
 
-def _job_row(job: Job, index: int, load_percent: float | None, targets: Mapping[str, Target]) -> Row:
+def _job_row(job: JobSummary, index: int, load_percent: float | None, targets: Mapping[str, Target]) -> Row:
     even, compute = job.evenness, job.compute
     lost = None if job.interference is None else job.interference.node
     slowest = f" ({even.slowest})" if even is not None and even.slowest is not None else ""
@@ -163,13 +163,13 @@ def _job_row(job: Job, index: int, load_percent: float | None, targets: Mapping[
     return Row(cells, values)
 
 
-def _of_tenant(job: Job, tenant: str) -> dict[str, Value]:
+def _of_tenant(job: JobSummary, tenant: str) -> dict[str, Value]:
     lost = None if job.interference is None else job.interference.tenants.get(tenant)
     cells = Row(estimate_cells(job.tenants[tenant]), _interference(lost))
     return _named(job) | {"tenant": tenant} | cells.record
 
 
-def _named(job: Job) -> dict[str, Value]:
+def _named(job: JobSummary) -> dict[str, Value]:
     return {
         "suite": job.suite,
         "host": job.host,
@@ -215,7 +215,7 @@ def _interference(found: Ratio | None) -> dict[str, Value]:
     }
 
 
-def _share(job: Job, targets: Mapping[str, Target]) -> float | None:
+def _share(job: JobSummary, targets: Mapping[str, Target]) -> float | None:
     """Return a tenant's mean rate over the target of one device."""
     if job.name not in targets or job.node is None or job.name in NOT_IN_PG:
         return None
@@ -233,7 +233,7 @@ def style_of(verdict: str) -> str:
     return "green" if verdict == PASSED else "yellow" if verdict.endswith((PASSED, "completed")) else "bold red"
 
 
-def _rates(job: Job) -> str:
+def _rates(job: JobSummary) -> str:
     """Every tenant's rate; of many the slowest and the fastest."""
     rates = [found.rate for found in job.tenants.values()]
     if len(rates) < 2:
@@ -243,7 +243,7 @@ def _rates(job: Job) -> str:
     return " ".join(map(rate, rates))
 
 
-def _document(job: Job, load_percent: float | None) -> dict[str, Any]:
+def _document(job: JobSummary, load_percent: float | None) -> dict[str, Any]:
     compute = {} if job.compute is None else asdict(job.compute)
     # The sentence stands among the notes.
     compute.pop("above", None)
@@ -358,7 +358,7 @@ def tenants_grid(summary: Summary, told: Collection[Finding] = (), verbose: bool
     return Grid(TENANTS, groups, notes=notes, joined=True)
 
 
-def _job_facts(job: Job) -> str:
+def _job_facts(job: JobSummary) -> str:
     """Return what belongs to all tenants of a job."""
     parts = [f"{job.unit}/s" if job.unit else "", f"isolation {job.isolation}" if job.isolation else ""]
     if (even := job.evenness) is not None:
@@ -369,7 +369,7 @@ def _job_facts(job: Job) -> str:
     return "; ".join(filter(None, parts))
 
 
-def _tenant_rows(job: Job, summary: Summary) -> Iterator[Row]:
+def _tenant_rows(job: JobSummary, summary: Summary) -> Iterator[Row]:
     """Yield the rows of a job; where no launch counts its tenants have no rate, and each its own outcome."""
     own = job.members
     if job.node is None:

@@ -17,7 +17,7 @@ from cotenant.report.meters import NAMES
 from cotenant.report.numbers import at_most, interval, percent, rate
 from cotenant.report.pictures.curves import FEW, Trace, over_time
 from cotenant.report.pictures.tenants import Strip, strips, timeline
-from cotenant.report.summary import Estimate, Job, Summary
+from cotenant.report.summary import Estimate, JobSummary, Summary
 from cotenant.results.drawn import DEVICE_QUANTITIES, Course, Drawn, Kind, courses_of
 from cotenant.results.read import again, drawn
 from cotenant.results.table import Rows
@@ -47,7 +47,7 @@ def job_cards(summary: Summary, points: int) -> list[JobCard]:
     return [_card(job, index, most) for index, job in enumerate(summary.jobs) if job.node is not None]
 
 
-def _card(job: Job, index: int, most: int) -> JobCard:
+def _card(job: JobSummary, index: int, most: int) -> JobCard:
     assert job.node is not None
     name = f"j{index}"
     newest = max(job.rates, key=lambda one: one.start_time).run_id
@@ -77,7 +77,7 @@ def span_of(found: Estimate) -> str:
     return f"95 %: {interval(*found.interval)}, {of}" if found.interval else f"{of}: too few for an interval"
 
 
-def _facts(job: Job) -> str:
+def _facts(job: JobSummary) -> str:
     batch_size, precision = job.members.columns("batch_size", "precision").row(0)
     batch = f"batch {batch_size}" if batch_size is not None else ""
     tenants = f"{len(job.tenants)} tenant{'s' if len(job.tenants) > 1 else ''}"
@@ -95,7 +95,7 @@ def _meters(seen: Sequence[Drawn]) -> str:
     return f"per device: {', '.join(said)}" if said else ""
 
 
-def _compute(job: Job) -> str:
+def _compute(job: JobSummary) -> str:
     """Return what a tenant computed, and against what."""
     if (found := job.compute) is None:
         return ""
@@ -107,7 +107,7 @@ def _compute(job: Job) -> str:
     return f"per tenant: {', '.join(parts)}"
 
 
-def _strips(job: Job, seen: Sequence[Drawn], most: int, name: str) -> Picture | None:
+def _strips(job: JobSummary, seen: Sequence[Drawn], most: int, name: str) -> Picture | None:
     tenants: dict[str, list[Drawn]] = defaultdict(list)
     for one in seen:
         if one.spans.kept.any():

@@ -12,7 +12,7 @@ from cotenant.errors import CotenantError
 from cotenant.findings.rules.launches import of_efficiency
 from cotenant.report import numbers
 from cotenant.report.grid import Cell, Column, Grid, Group, Row, measured, measured_columns, number, word
-from cotenant.report.summary import Job
+from cotenant.report.summary import JobSummary
 from cotenant.report.tables import family
 from cotenant.results.launches import difference_of, rates_of
 from cotenant.results.read import drawn
@@ -108,13 +108,13 @@ class Point:
 Curves = dict[Series, list[Point]]
 
 
-def curves(jobs: Iterable[Job]) -> Curves:
+def curves(jobs: Iterable[JobSummary]) -> Curves:
     """Return the points of each series that owns its whole machine, smallest first.
 
     Where any series has several points those of one point are left out: they do not scale. Raises CotenantError for
     two different configurations under one key.
     """
-    cells: dict[tuple[Series, int, int], list[Job]] = defaultdict(list)
+    cells: dict[tuple[Series, int, int], list[JobSummary]] = defaultdict(list)
     for job in jobs:
         if job.group == "all" and job.rates and (place := _place(job)) is not None:
             cells[place].append(job)
@@ -166,7 +166,7 @@ def doubtful(found: Curves) -> list[str]:
     return said
 
 
-def _place(job: Job) -> tuple[Series, int, int] | None:
+def _place(job: JobSummary) -> tuple[Series, int, int] | None:
     """Return a cell's series, nodes and devices per node; None where its record does not know how many took part."""
     row = job.members.frame.row(0, named=True)
     total, nodes = row["world_size"] or (None if row["ours"] else len(row["vcd"].split(","))), row["nodes"]
@@ -183,7 +183,7 @@ def _place(job: Job) -> tuple[Series, int, int] | None:
     return series, nodes, total // nodes
 
 
-def _check_equal(key: str, members: Sequence[Job]) -> None:
+def _check_equal(key: str, members: Sequence[JobSummary]) -> None:
     if (difference := difference_of([job.work for job in members if job.work is not None])) is not None:
         name, values = difference
         jobs = ", ".join(dict.fromkeys(job.label for job in members))

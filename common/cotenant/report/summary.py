@@ -58,7 +58,7 @@ class Evenness:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Job:
+class JobSummary:
     """One line. `node` is None where no launch counts; `members` are the records of `rates`, the launches that do.
 
     `isolation` is empty where records do not know it. `interference` is held against the rates of tenants alone in
@@ -94,7 +94,7 @@ class Summary:
     `records` are the records of launches of all tenants, `solos` those of one tenant alone.
     """
 
-    jobs: tuple[Job, ...]
+    jobs: tuple[JobSummary, ...]
     findings: tuple[ReportedFinding, ...]
     losses: tuple[Loss, ...]
     notes: tuple[str, ...]
@@ -109,7 +109,7 @@ def summarise(records: Rows) -> Summary:
     by_host: dict[tuple[str, str], list[LaunchRecords]] = defaultdict(list)
     for launch in launches_in(newest):
         by_host[launch.suite, launch.host].append(launch)
-    jobs: list[Job] = []
+    jobs: list[JobSummary] = []
     for launches in by_host.values():
         shared, lone = ([one for one in launches if one.solo == solo] for solo in (False, True))
         notes += [why_left_out(one) for one in (*shared, *lone) if one.flaw is not None]
@@ -162,16 +162,16 @@ def scores(
     return found
 
 
-def per_tenant(job: Job) -> dict[int, float]:
+def per_tenant(job: JobSummary) -> dict[int, float]:
     """Return the mean rate of a tenant, of each launch by its uid."""
     return {one.run_id: one.rate / len(one.rates) for one in job.rates if one.rate is not None}
 
 
-def _jobs(table: Table, launches: Sequence[LaunchRecords]) -> list[Job]:
+def _jobs(table: Table, launches: Sequence[LaunchRecords]) -> list[JobSummary]:
     by_name: dict[str, list[LaunchRecords]] = defaultdict(list)
     for one in launches:
         by_name[one.job].append(one)
-    lines: list[tuple[str, Job]] = []
+    lines: list[tuple[str, JobSummary]] = []
     for name, of_job in by_name.items():
         works = list(dict.fromkeys(one.work for one in of_job if one.rate is not None))
         by_isolation: dict[str, list[LaunchRecords]] = defaultdict(list)
@@ -187,7 +187,7 @@ def _jobs(table: Table, launches: Sequence[LaunchRecords]) -> list[Job]:
     return [line for _, line in sorted(lines, key=lambda pair: pair[0])]
 
 
-def _with_solos(jobs: Iterable[Job], solos: Iterable[RecordRow]) -> Iterator[Job]:
+def _with_solos(jobs: Iterable[JobSummary], solos: Iterable[RecordRow]) -> Iterator[JobSummary]:
     """Yield the jobs held against their solo launches in slices."""
     by_job: dict[str, list[RecordRow]] = defaultdict(list)
     for row in solos:
@@ -200,18 +200,18 @@ def _with_solos(jobs: Iterable[Job], solos: Iterable[RecordRow]) -> Iterator[Job
         yield job
 
 
-def _with_compute(jobs: Sequence[Job]) -> list[Job]:
+def _with_compute(jobs: Sequence[JobSummary]) -> list[JobSummary]:
     """Return the jobs held against the ceilings among them; a ceiling is held against none."""
     most = ceilings(job.members for job in jobs if job.unit == FLOP)
     return [replace(job, compute=compute(job.members, most.clear() if job.unit == FLOP else most)) for job in jobs]
 
 
-def _job(table: Table, label: str, work: Work | None, launches: Sequence[LaunchRecords]) -> Job:
+def _job(table: Table, label: str, work: Work | None, launches: Sequence[LaunchRecords]) -> JobSummary:
     counted = sorted((one for one in launches if one.rate is not None), key=lambda one: one.run_id)
     tenants, members = _by_tenant(counted)
     overlaps = [one.overlap for one in counted if one.overlap is not None]
     first = launches[0]
-    return Job(
+    return JobSummary(
         suite=first.suite,
         host=first.host,
         name=first.job,

@@ -13,7 +13,7 @@ import polars as pl
 
 from cotenant.errors import CotenantError, did_you_mean
 from cotenant.report.grid import Grid, Group, Row
-from cotenant.report.summary import Job
+from cotenant.report.summary import JobSummary
 from cotenant.results.identity import job_and_cell
 from cotenant.results.launches import rates_of
 from cotenant.results.read import drawn
@@ -70,7 +70,7 @@ class Under(NamedTuple):
 Tables = dict[str, list[Line]]
 
 
-def tables(jobs: Iterable[Job], systems: Sequence[System]) -> Tables:
+def tables(jobs: Iterable[JobSummary], systems: Sequence[System]) -> Tables:
     """Return the lines of each precision, in the order of first sight.
 
     Where a family ran in several cells on a system, the fastest counts. Two hosts of one system are two lines, and so
@@ -135,7 +135,7 @@ def sources_of_watt(lines: Iterable[Line]) -> list[str]:
     return said
 
 
-def _line(job: Job, systems: Sequence[System]) -> Line:
+def _line(job: JobSummary, systems: Sequence[System]) -> Line:
     rows = job.members.where(pl.col("run_id") == job.rates[0].run_id).columns("gpu", "vcd", "devices").rows()
     indices = {index for _, vcd, devices in rows for index in vcd.split(",") if devices != 0}
     gpu = rows[0][0]
@@ -160,7 +160,7 @@ def _named(lines: Mapping[Under, Line]) -> list[Line]:
     return list(lines.values())
 
 
-def _watt(job: Job) -> float | None:
+def _watt(job: JobSummary) -> float | None:
     """Return the mean power of all devices while the launches that count were timed; None where one has no samples."""
     # The runner samples all devices and every tenant's record holds all: a device is counted once, if it is used.
     used: dict[int, set[str]] = defaultdict(set)

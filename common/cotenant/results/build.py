@@ -1,18 +1,22 @@
-"""One place that makes a Record: of a tenant under a runner, and of a benchmark that ran alone."""
+"""From what a tenant states and what its runner knows to a Record; also of a benchmark that ran alone.
+
+Any program may speak the rendezvous, so its own part of the record is checked first.
+"""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from statistics import median
 from typing import Any
 
+import msgspec
+
 from cotenant.finding import Finding
 from cotenant.machine.accelerators import peak_of
 from cotenant.results.identity import unique_id
-from cotenant.results.part import TenantPart, tenant_part
 from cotenant.results.record import SOLO, Enclosed, Meeting, Observed, Record, Train, TrainItem, known_outcome
 from cotenant.stats.budget import Amount
 from cotenant.stats.describe import Description, describe
@@ -21,8 +25,79 @@ from cotenant.stats.tenants import Span, overlap
 LOSSES_KEPT = 100
 
 
+class TenantPart(msgspec.Struct, frozen=True):
+    """What a tenant states of itself at its end. What a program does not know it leaves out; other keys are dropped."""
+
+    arguments: dict[str, Any] = {}
+    ignored: list[str] = []
+    item: str = ""
+    version: str = ""
+    number: int | None = None
+    repeat: int | None = None
+    load_end_ns: int = 0
+    gpu: str = ""
+    batch_loss: list[float | None] = []
+    epoch_loss: list[float | None] = []
+    losses_checked: int = 0
+    losses_non_finite: int = 0
+    metrics: dict[str, float | None] = {}
+    device_memory: dict[str, Any] = {}
+    observed: dict[str, Any] = {}
+    torch: dict[str, Any] = {}
+    findings: list[Finding] = []
+
+    def given_arguments(self, seen: Amount | None = None) -> dict[str, Any]:
+        """Return the arguments with what was done instead of asked for: `number` and `repeat` as this program says.
+
+        Where it only names them among its arguments, they are what its runner has `seen`. Of several ranks, and of
+        several replicas, `batch_size` is that of all, and `batch_size_per_device` stands beside it.
+        """
+        by_runner = {"number": seen.number, "repeat": seen.repeat} if seen else {}
+        by_itself = {"number": self.number, "repeat": self.repeat}
+        done = {name: value for name, value in by_runner.items() if name in self.arguments}
+        done |= {name: value for name, value in by_itself.items() if value is not None}
+        world, batch_size = self.observed.get("world_size"), self.arguments.get("batch_size")
+        if isinstance(world, int) and isinstance(batch_size, int) and world > 1:
+            done |= {"batch_size": batch_size * world, "batch_size_per_device": batch_size}
+        replicas = self.observed.get("replicas")
+        if isinstance(replicas, int) and isinstance(batch_size, int) and replicas > 1:
+            done |= {"batch_size_per_device": batch_size // replicas}
+        return self.arguments | done
+
+
+def tenant_part(part: dict[str, Any]) -> TenantPart:
+    """Return what stands in `part`; of a malformed one an error finding that names the wrong field, and no more."""
+    try:
+        return msgspec.convert(part, TenantPart)
+    except msgspec.ValidationError as error:
+        finding = Finding(
+            "malformed_part",
+            "error",
+            f"What this program said of its run cannot be kept: {error}.",
+            "Send a `record` message whose fields have the types of record.schema.json.",
+        )
+        return TenantPart(findings=[finding])
+
+
+def observed_by_ranks(
+    messages: Mapping[int, Sequence[dict[str, Any]]],
+) -> tuple[list[Observed], dict[str, list[Observed]]]:
+    """Return a tenant's observations, and those of each rank where there are several.
+
+    `messages` holds the fields of every rank's observations, by its number. The lowest rank's clock counts, and the
+    items are those of all ranks: as many observations as every rank has made.
+    """
+    seen = {number: [Observed.of_message(fields) for fields in rows] for number, rows in sorted(messages.items())}
+    ranks = list(seen.values())
+    if len(ranks) == 1:
+        return ranks[0], {}
+    rows = zip(*ranks, strict=False)
+    summed = [msgspec.structs.replace(row[0], items=sum(one.items or 0 for one in row)) for row in rows]
+    return summed, {str(number): rows for number, rows in seen.items()}
+
+
 @dataclass(frozen=True, slots=True)
-class Place:
+class Placement:
     """Where and as what a tenant ran: everything known without asking it. `vcd`, `devices`: of its slice."""
 
     suite: str
@@ -44,7 +119,7 @@ class Place:
 
 
 @dataclass(frozen=True)
-class Told:
+class Statement:
     """What a tenant sent: its observations per rank, and its part of the record (may be empty)."""
 
     ready_ns: int = 0
@@ -61,8 +136,10 @@ class Told:
         return tenant_part(self.part)
 
     @property
-    def kept(self) -> list[Observed]:
-        return self.observations[max(0, self.skip) :]
+    def kept_observations(self) -> list[Observed]:
+        """Those that are measured: none where one of them is impossible."""
+        kept = self.observations[max(0, self.skip) :]
+        return kept if all(observed.possible for observed in kept) else []
 
     @property
     def done(self) -> Amount | None:
@@ -89,15 +166,17 @@ class Common:
     findings: tuple[Finding, ...] = ()
 
 
-def build_record(place: Place, told: Told, common: Common, outcome: str, message: str, comparable: bool) -> Record:
+def build_record(
+    place: Placement, statement: Statement, common: Common, outcome: str, message: str, comparable: bool
+) -> Record:
     """Return the record, before any rule. One that did not complete has observations, and no numbers of them."""
-    part = told.checked
+    part, kept = statement.checked, statement.kept_observations
     ended, message = known_outcome(outcome, message)
     completed = ended == "completed"
-    train, train_item, statistics = _measured(told.kept) if completed else (None, None, None)
+    train, train_item, statistics = _measured(kept) if completed else (None, None, None)
     gpu, (vcd, devices) = _gpu(place, part), _trained(place, part)
-    arguments = part.given_arguments(told.done if completed else told.given)
-    compute = _utilisation(part, arguments.get("number"), told.kept, gpu) if completed else {}
+    arguments = part.given_arguments(statement.done if completed else statement.given)
+    compute = _utilisation(part, arguments.get("number"), kept, gpu) if completed else {}
     return Record(
         arguments=arguments,
         suite=place.suite,
@@ -130,16 +209,16 @@ def build_record(place: Place, told: Told, common: Common, outcome: str, message
         tenants=place.tenants,
         solo=place.solo,
         group=place.group,
-        skip=max(0, told.skip),
-        asked=told.asked,
-        given=told.given,
+        skip=max(0, statement.skip),
+        asked=statement.asked,
+        given=statement.given,
         comparable=comparable,
         command=place.command,
         log=place.log,
-        observations=told.observations,
-        rank_observations=told.rank_observations,
+        observations=statement.observations,
+        rank_observations=statement.rank_observations,
         statistics=statistics,
-        rendezvous=_meeting(told, common),
+        rendezvous=_meeting(statement, common),
         isolation=place.isolation,
         machine=place.machine | {"torch": part.torch},
         meters=common.meters | {"device_memory": part.device_memory} | ({"compute": compute} if compute else {}),
@@ -148,7 +227,7 @@ def build_record(place: Place, told: Told, common: Common, outcome: str, message
     )
 
 
-def _trained(place: Place, part: TenantPart) -> tuple[str, int]:
+def _trained(place: Placement, part: TenantPart) -> tuple[str, int]:
     """Return `vcd` and `devices` of what trained: of the slice's devices the first, one for each rank or replica."""
     ranks, replicas = part.observed.get("world_size"), part.observed.get("replicas", 1)
     if part.observed.get("device", "cpu") == "cpu" or not isinstance(ranks, int) or not isinstance(replicas, int):
@@ -157,7 +236,7 @@ def _trained(place: Place, part: TenantPart) -> tuple[str, int]:
     return (",".join(place.vcd.split(",")[:used]), used) if used < place.devices else (place.vcd, place.devices)
 
 
-def _gpu(place: Place, part: TenantPart) -> str:
+def _gpu(place: Placement, part: TenantPart) -> str:
     """Return what it ran on; of a tenant that cannot say, its slice's accelerator, else the host's processor."""
     planned = place.isolation.planned.get("accelerators", [])
     owned = [one["name"] for one in place.machine.get("accelerators", []) if one["uuid"] in planned]
@@ -166,24 +245,25 @@ def _gpu(place: Place, part: TenantPart) -> str:
     return str(place.machine.get("model_name", ""))
 
 
-def _meeting(told: Told, common: Common) -> Meeting | None:
-    if not told.kept or not all(one.possible for one in told.kept):
+def _meeting(statement: Statement, common: Common) -> Meeting | None:
+    kept = statement.kept_observations
+    if not kept:
         return None
-    start_ns, end_ns = told.load()
+    start_ns, end_ns = statement.load()
     return Meeting(
-        ready_ns=told.ready_ns,
+        ready_ns=statement.ready_ns,
         t0_ns=common.t0_ns,
         start_ns=start_ns,
         load_end_ns=end_ns,
-        overlap=overlap([(one.start_ns, one.end_ns) for one in told.kept], common.load),
+        overlap=overlap([(one.start_ns, one.end_ns) for one in kept], common.load),
         start_skew_ns=start_ns - common.first_start_ns,
-        warm_up_ns=told.warm_up_ns,
+        warm_up_ns=statement.warm_up_ns,
     )
 
 
 def _measured(kept: Sequence[Observed]) -> tuple[Train, TrainItem, Description] | tuple[None, None, None]:
-    """Return train, train_item and statistics; none of them without observations, or with an impossible one."""
-    if not kept or not all(one.possible for one in kept):
+    """Return train, train_item and statistics; none of them without observations."""
+    if not kept:
         return None, None, None
     seconds = [(one.end_ns - one.start_ns) / 1e9 for one in kept]
     items = [one.items for one in kept if one.items is not None]
@@ -207,9 +287,7 @@ def _utilisation(part: TenantPart, number: object, kept: Sequence[Observed], dev
     fewer products than are counted were done with a quarter of them.
     """
     flops = part.observed.get("flops_per_step")
-    if not kept or not all(one.possible for one in kept):
-        return {}
-    if not isinstance(flops, (int, float)) or not isinstance(number, int) or flops <= 0 or number <= 0:
+    if not kept or not isinstance(flops, (int, float)) or not isinstance(number, int) or flops <= 0 or number <= 0:
         return {}
     reducible = part.observed.get("flops_reducible")
     least = 1 - 0.75 * min(1.0, reducible / flops) if isinstance(reducible, (int, float)) and reducible > 0 else 1.0
