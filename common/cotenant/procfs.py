@@ -117,33 +117,25 @@ def format_list(ids: Iterable[int]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Process:
-    """A process and the clock ticks that it has used; `waited_ticks` are of its children that it has waited for.
-
-    `start_ticks` count from boot. `exit_code` is that of a dead one, as waitpid(2) gives it.
-    """
+    """A process; `start_ticks` count from boot, `exit_code` is that of a dead one, as waitpid(2) gives it."""
 
     name: str
     parent: int
-    ticks: int
-    waited_ticks: int
-    state: str = "R"
-    start_ticks: int = 0
-    exit_code: int = 0
+    state: str
+    start_ticks: int
+    exit_code: int
 
 
-def process_of(pid: int, root: Path = Path("/")) -> Process | None:
+def process_of(pid: int) -> Process | None:
     """Return a process, dead ones that nobody has waited for included; None where it is gone or hidden from us."""
-    head, _, tail = read_text(root / f"proc/{pid}/stat").rpartition(")")
+    head, _, tail = read_text(Path(f"/proc/{pid}/stat")).rpartition(")")
     words = tail.split()
-    if len(words) < 15:
+    if len(words) < 20:
         return None
-    # By their numbers in proc_pid_stat(5): state 3, ppid 4, utime 14 .. cstime 17, starttime 22, exit_code 52.
+    # By their numbers in proc_pid_stat(5): state 3, ppid 4, starttime 22, exit_code 52.
     field = dict(enumerate(words, 3))
-    user, system, waited_user, waited_system, start, exit_code = (
-        to_int(field.get(number, "")) or 0 for number in (14, 15, 16, 17, 22, 52)
-    )
-    used, waited = user + system, waited_user + waited_system
-    return Process(head.partition("(")[2], to_int(field[4]) or 0, used, waited, field[3], start, exit_code)
+    parent, start, exit_code = (to_int(field.get(number, "")) or 0 for number in (4, 22, 52))
+    return Process(head.partition("(")[2], parent, field[3], start, exit_code)
 
 
 def start_ticks(pid: int) -> int | None:

@@ -5,6 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import psutil
 import pytest
 
 from cotenant.machine.load import (
@@ -14,7 +15,7 @@ from cotenant.machine.load import (
     load_now,
     load_over,
     memory_kills,
-    processor_ticks,
+    processor_seconds,
     since,
     spent,
 )
@@ -72,7 +73,7 @@ def test_the_short_look_at_the_load(tmp_path: Path) -> None:
 def test_who_was_busy_between_two_readings() -> None:
     before = 1000, {1: ("init", 5), 2: ("spinner", 100), 4: ("gone", 7), 5: ("idler", 9)}
     after = 1150, {1: ("init", 6), 2: ("spinner", 200), 3: ("new", 50), 5: ("idler", 9)}
-    busy, busiest = spent(before, after, elapsed_ticks=100)
+    busy, busiest = spent(before, after, elapsed_s=100)
     assert busy == 1.5
     assert [(one.pid, one.name, one.share) for one in busiest] == [(2, "spinner", 1.0)]
 
@@ -88,12 +89,19 @@ def test_a_spinner_on_this_host_is_seen_and_named() -> None:
     assert os.getpid() not in {one.pid for one in load.busiest}
 
 
-def test_ticks_of_a_guest(tmp_path: Path) -> None:
-    write(tmp_path, {"proc/stat": "cpu  10 1 20 300 40 5 6 18 7 0\ncpu0 1 1 1 1"})
-    assert processor_ticks(tmp_path) == (400, 42, 18)
-    write(tmp_path, {"proc/stat": "cpu  10 1 20 300"})
-    assert processor_ticks(tmp_path) == (331, 31, 0)
-    assert processor_ticks(tmp_path / "nothing") == (0, 0, 0)
+HERTZ = os.sysconf("SC_CLK_TCK")
+
+
+@pytest.fixture
+def proc(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(psutil, "PROCFS_PATH", str(tmp_path / "proc"))
+    return tmp_path
+
+
+def test_processor_times_of_a_guest(proc: Path) -> None:
+    assert processor_seconds() == (0, 0, 0)
+    write(proc, {"proc/stat": "cpu  10 1 20 300 40 5 6 18 7 0\ncpu0 1 1 1 1"})
+    assert processor_seconds() == pytest.approx((400 / HERTZ, 42 / HERTZ, 18 / HERTZ))
 
 
 GUEST = "processor : 0\nflags\t\t: fpu vme hypervisor lahf_lm"
@@ -136,10 +144,10 @@ def test_the_container(tmp_path: Path, files: dict[str, object], environ: dict[s
     assert virtual(write(tmp_path, files), environ).container == container
 
 
-def test_what_the_kernel_counts(tmp_path: Path) -> None:
-    assert host_counts([0], (), tmp_path) == HostCounts(0, 0, 0, 0, 0, None, ())
+def test_what_the_kernel_counts(proc: Path) -> None:
+    assert host_counts([0], (), proc) == HostCounts(0, 0, 0, 0, 0, None, ())
     write(
-        tmp_path,
+        proc,
         {
             "proc/vmstat": "nr_free_pages 7\npswpin 3\npswpout 5\noom_kill 2",
             "proc/stat": "cpu  10 0 20 300 40 5 6 19 0 0",
@@ -147,9 +155,9 @@ def test_what_the_kernel_counts(tmp_path: Path) -> None:
         },
     )
     nvml = FakeNvml([Board("GPU-0", "00000000:01:00.0", slowed_ns=(10, 20)), Board("GPU-1", "00000000:02:00.0")])
-    counts = host_counts([0], {"0000:01:00.0"}, tmp_path, nvml)
-    assert counts == HostCounts(3 * PAGE, 5 * PAGE, 2, 400, 19, 4, (Slowed(0, 10, 20),))
-    assert memory_kills(tmp_path) == 2
+    counts = host_counts([0], {"0000:01:00.0"}, proc, nvml)
+    assert counts == HostCounts(3 * PAGE, 5 * PAGE, 2, pytest.approx(400 / HERTZ), 19 / HERTZ, 4, (Slowed(0, 10, 20),))
+    assert memory_kills(proc) == 2
 
 
 def test_what_happened_between_two_readings() -> None:

@@ -11,7 +11,7 @@ from cotenant.finding import Finding
 from cotenant.isolation.plan import Plan
 from cotenant.machine.cpu import Clocking, Speed, clocking
 from cotenant.machine.limits import cgroup_mounts, memory_left
-from cotenant.machine.load import Load, load_now, processor_ticks
+from cotenant.machine.load import Load, load_now, processor_seconds
 from cotenant.machine.nvidia import DeviceState, device_states, has_driver
 from cotenant.machine.space import Disk, HostMemory, SharedMemory, disks, host_memory, shared_memory
 from cotenant.machine.topology import Machine
@@ -101,7 +101,7 @@ def gather(
 
     `directories` are named after what goes there. `load`: what was found out about it, by default a short look.
     """
-    ticks, _, stolen = processor_ticks(root)
+    processor_s, _, stolen_s = processor_seconds()
     return Facts(
         machine=machine,
         clocking=clocking([processor.id for processor in machine.processors], root),
@@ -110,7 +110,7 @@ def gather(
         disks=disks(directories),
         load=load_now(root) if load is None else load,
         virtual=virtual(root),
-        stolen_share=stolen / ticks if ticks else 0.0,
+        stolen_share=stolen_s / processor_s if processor_s else 0.0,
         devices=device_states(nvidia_places(machine), root, nvml) if nvidia_places(machine) else (),
         driver=has_driver(root),
         memory_left_bytes=memory_left(cgroup_mounts(root)),

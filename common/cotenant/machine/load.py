@@ -5,14 +5,16 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import psutil
+
 from cotenant.machine.cpu import thermal_throttles
 from cotenant.machine.nvidia import Slowed, slowed
-from cotenant.procfs import Process, fields, numbered, process_of, read_text, to_int
+from cotenant.procfs import fields, read_text, to_int
 
 _LOOKS, _LOOK_S = 5, 0.002
 _WORTH_NAMING = 0.05
@@ -53,65 +55,58 @@ def load_now(root: Path = Path("/")) -> Load:
     return Load(average, max(0, min(counts) - 1) if counts else None)
 
 
-def load_over(window_s: float, root: Path = Path("/")) -> Load:
+def load_over(window_s: float) -> Load:
     """Return the load as `load_now` does, and who used the processors in a window that we sleep through."""
-    before, begin_s = _used(root), time.monotonic()
-    now = load_now(root)
+    before, begin_s = _used(), time.monotonic()
+    now = load_now()
     time.sleep(window_s)
-    after, elapsed_s = _used(root), time.monotonic() - begin_s
-    return Load(now.average, now.running, *spent(before, after, elapsed_s * os.sysconf("SC_CLK_TCK")))
+    after, elapsed_s = _used(), time.monotonic() - begin_s
+    return Load(now.average, now.running, *spent(before, after, elapsed_s))
 
 
-Used = tuple[int, dict[int, tuple[str, int]]]
-"""Clock ticks that the host was busy since boot, and name and ticks of each process but our own."""
+Used = tuple[float, dict[int, tuple[str, float]]]
+"""Seconds that the processors were busy since boot, and name and processor seconds of processes, by their pid."""
 
 
-def spent(before: Used, after: Used, elapsed_ticks: float) -> tuple[float, tuple[Spender, ...]]:
+def spent(before: Used, after: Used, elapsed_s: float) -> tuple[float, tuple[Spender, ...]]:
     """Return how many processors were busy between two readings, and the processes behind most of it."""
-    busy = max(0, after[0] - before[0]) / elapsed_ticks
+    busy = max(0.0, after[0] - before[0]) / elapsed_s
     spenders = [
         Spender(pid, name, share)
-        for pid, (name, ticks) in after[1].items()
-        if pid in before[1] and (share := (ticks - before[1][pid][1]) / elapsed_ticks) >= _WORTH_NAMING
+        for pid, (name, used_s) in after[1].items()
+        if pid in before[1] and (share := (used_s - before[1][pid][1]) / elapsed_s) >= _WORTH_NAMING
     ]
     return busy, tuple(sorted(spenders, key=lambda spender: (-spender.share, spender.pid))[:3])
 
 
-def processor_ticks(root: Path = Path("/")) -> tuple[int, int, int]:
-    """Return the clock ticks since boot of all processors: in all, busy, and stolen by the host of a guest.
+def processor_seconds() -> tuple[float, float, float]:
+    """Return the seconds since boot of all processors: in all, busy, and stolen by the host of a guest.
 
-    proc(5): user nice system idle iowait irq softirq steal; guest times are inside user and nice.
+    All 0 where the host hides them.
     """
-    words = read_text(root / "proc/stat", limit_bytes=4096).partition("\n")[0].split()[1:9]
-    ticks = [to_int(word) or 0 for word in words] + [0] * (8 - len(words))
-    idle, stolen = ticks[3] + ticks[4], ticks[7]
-    return sum(ticks), sum(ticks) - idle - stolen, stolen
+    try:
+        times = psutil.cpu_times()
+    except OSError:
+        return 0.0, 0.0, 0.0
+    total_s = sum(times[:8])  # Guest times, behind these, are inside user and nice.
+    return total_s, total_s - times.idle - times.iowait - times.steal, times.steal
 
 
-def processes(root: Path = Path("/")) -> dict[int, Process]:
-    """Return every process that can be seen, by its pid."""
-    seen = {pid: process_of(pid, root) for pid in numbered(root / "proc")}
-    return {pid: process for pid, process in seen.items() if process is not None}
+def processes() -> dict[int, tuple[str, float]]:
+    """Return name and processor seconds of every process that can be seen, by its pid."""
+    seen: dict[int, tuple[str, float]] = {}
+    # psutil reads /proc/stat for it, which a host may hide.
+    with contextlib.suppress(OSError):
+        for process in psutil.process_iter(["name", "cpu_times"]):
+            if (times := process.info["cpu_times"]) is not None:
+                seen[process.pid] = process.info["name"] or "", times.user + times.system
+    return seen
 
 
-def descendants(tree: Mapping[int, Process], of: int) -> set[int]:
-    """Return `of`, where it is among these processes, and all below it."""
-    below: dict[int, list[int]] = {}
-    for pid, process in tree.items():
-        below.setdefault(process.parent, []).append(pid)
-    family, ahead = set[int](), [of] if of in tree else []
-    while ahead:
-        pid = ahead.pop()
-        if pid not in family:
-            family.add(pid)
-            ahead += below.get(pid, [])
-    return family
-
-
-def _used(root: Path) -> Used:
-    ours = os.getpid()
-    others = {pid: (process.name, process.ticks) for pid, process in processes(root).items() if pid != ours}
-    return processor_ticks(root)[1], others
+def _used() -> Used:
+    others = processes()
+    others.pop(os.getpid(), None)
+    return processor_seconds()[1], others
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,8 +117,8 @@ class HostCounts:
     swapped_out_bytes: int
     memory_kills: int
     """Processes killed for memory, anywhere on this host, those of slices included."""
-    ticks: int
-    stolen_ticks: int
+    processor_s: float
+    stolen_s: float
     processor_throttles: int | None
     devices: tuple[Slowed, ...]
 
@@ -132,15 +127,16 @@ def host_counts(
     processors: Collection[int], pci: Collection[str], root: Path = Path("/"), nvml: Any = None
 ) -> HostCounts:
     """Return the counts now, of these processors and NVIDIA devices (PCI ids)."""
+    # Not psutil.swap_memory: it takes every page for 4 KiB.
     seen = fields(read_text(root / "proc/vmstat"))
     page_bytes = os.sysconf("SC_PAGE_SIZE")
-    ticks, _, stolen = processor_ticks(root)
+    processor_s, _, stolen_s = processor_seconds()
     return HostCounts(
         swapped_in_bytes=_count(seen, "pswpin") * page_bytes,
         swapped_out_bytes=_count(seen, "pswpout") * page_bytes,
         memory_kills=_count(seen, "oom_kill"),
-        ticks=ticks,
-        stolen_ticks=stolen,
+        processor_s=processor_s,
+        stolen_s=stolen_s,
         processor_throttles=thermal_throttles(processors, root),
         devices=slowed(pci, root, nvml) if pci else (),
     )
@@ -153,12 +149,12 @@ def memory_kills(root: Path = Path("/")) -> int:
 
 def since(before: HostCounts, after: HostCounts, own_kills: int) -> dict[str, Any]:
     """Return what happened between two readings, as records keep it; `own_kills` are those in the slices."""
-    ticks = after.ticks - before.ticks
+    processor_s = after.processor_s - before.processor_s
     return {
         "swapped_in_bytes": after.swapped_in_bytes - before.swapped_in_bytes,
         "swapped_out_bytes": after.swapped_out_bytes - before.swapped_out_bytes,
         "memory_kills_outside": max(0, after.memory_kills - before.memory_kills - own_kills),
-        "stolen_share": (after.stolen_ticks - before.stolen_ticks) / ticks if ticks > 0 else 0.0,
+        "stolen_share": (after.stolen_s - before.stolen_s) / processor_s if processor_s > 0 else 0.0,
         "processor_throttles": _difference(before.processor_throttles, after.processor_throttles),
         "devices": [
             {

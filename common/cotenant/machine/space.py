@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -38,10 +39,10 @@ def host_memory(root: Path = Path("/")) -> HostMemory:
 def shared_memory(root: Path = Path("/")) -> SharedMemory | None:
     """Return the size of /dev/shm and what is free of it, None where there is none."""
     try:
-        held = os.statvfs(root / "dev/shm")
+        usage = shutil.disk_usage(root / "dev/shm")
     except OSError:
         return None
-    return SharedMemory(held.f_frsize * held.f_blocks, held.f_frsize * held.f_bavail)
+    return SharedMemory(usage.total, usage.free)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,10 +63,9 @@ def disks(directories: Mapping[str, Path]) -> tuple[Disk, ...]:
         path = directory
         while not os.path.isdir(path) and path != path.parent:  # noqa: PTH112 # is_dir raises where it may not look
             path = path.parent
-        held = os.statvfs(path)
         key = path.stat().st_dev, os.access(path, os.W_OK | os.X_OK)
         first = by_device.get(key)
         before = first.purposes if first else ()
         place = first.path if first else path
-        by_device[key] = Disk((*before, purpose), place, held.f_frsize * held.f_bavail, key[1])
+        by_device[key] = Disk((*before, purpose), place, shutil.disk_usage(path).free, key[1])
     return tuple(by_device.values())

@@ -12,6 +12,7 @@ from cotenant.machine.accelerators import Accelerator
 from cotenant.machine.kernel_devices import amd_accelerators, intel_accelerators
 from cotenant.machine.limits import cgroup_mounts, memory_limit, quota_processors
 from cotenant.machine.nvidia import nvidia_accelerators
+from cotenant.machine.space import host_memory
 from cotenant.procfs import fields, kilobytes, numbered, read_int, read_list, read_text, to_list
 
 _CPU = "sys/devices/system/cpu"
@@ -72,7 +73,7 @@ def discover(
         affinity = set(online) if online and root != Path("/") else os.sched_getaffinity(0)
     environ = os.environ if environ is None else environ
     usable = sorted(affinity & set(online) if online else affinity) or sorted(affinity)
-    host_bytes = kilobytes(fields(read_text(root / "proc/meminfo"), ":").get("MemTotal", ""))
+    host_bytes = host_memory(root).total_bytes
     node_of, nodes, denied = _nodes(root, host_bytes)
     mounts = cgroup_mounts(root)
     bounds = [host_bytes, memory_limit(mounts), sum(node.memory_bytes for node in nodes) if denied else None]

@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
-import os
+import contextlib
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
 
-from cotenant.machine.load import Spender, descendants, processes, processor_ticks, spent
-from cotenant.meters.sampler import Counted, Look
-from cotenant.procfs import Process
+import psutil
 
-TICK_NS = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
+from cotenant.machine.load import processes, processor_seconds, spent
+from cotenant.meters.sampler import Counted, Look
 
 
 @dataclass(frozen=True, slots=True)
 class _Reading:
-    at_ns: int
-    ticks: int
-    busy_ticks: int
-    stolen_ticks: int
-    ours_ns: int | None
+    at_s: float
+    processor_s: float
+    busy_s: float
+    stolen_s: float
+    ours_s: float | None
     """Of the slices and the runner; None where a slice does not count."""
 
 
@@ -36,16 +34,15 @@ class ForeignLoad:
 
     name = "foreign"
 
-    def __init__(self, processor_total: int, root: Path = Path("/")) -> None:
+    def __init__(self, processor_total: int) -> None:
         self._total = processor_total
-        self._root = root
         self._slices: Sequence[Counted] = ()
         self._most: float | None = None
 
     def start(self, slices: Sequence[Counted]) -> None:
         self._slices, self._most = slices, None
         # First who is there, which takes its time, then the counters.
-        self._processes = processes(self._root)
+        self._processes, self._family_s = processes(), sum(_family().values())
         self._first = self._last = self._read()
 
     def sample(self) -> Look:
@@ -59,61 +56,61 @@ class ForeignLoad:
 
     def result(self) -> dict[str, Any]:
         first, last = self._first, self._last
-        after = processes(self._root)
-        elapsed_ns = last.at_ns - first.at_ns
-        if last.ticks <= first.ticks or elapsed_ns <= 0:
+        after, family = processes(), _family()
+        if last.processor_s <= first.processor_s or last.at_s <= first.at_s:
             return {}
         load = _foreign(first, last)
-        if counted := load is not None:
-            busy_ns = (last.busy_ticks - first.busy_ticks) * TICK_NS
-        else:
-            # Read anew beside the processes: those of a moment ago fit the samples, not this.
-            now = self._read()
-            elapsed_ns, busy_ns = now.at_ns - first.at_ns, (now.busy_ticks - first.busy_ticks) * TICK_NS
-            load = _processors(busy_ns - (_tree_ticks(after) - _tree_ticks(self._processes)) * TICK_NS, elapsed_ns)
+        # Without it read anew, beside the processes: the counters of a moment ago fit the samples, not these.
+        end = self._read() if load is None else last
+        elapsed_s, busy_s = end.at_s - first.at_s, end.busy_s - first.busy_s
+        own_time_by = "slices"
+        if load is None:
+            own_time_by = "processes"
+            load = _processors(busy_s - (sum(family.values()) - self._family_s), elapsed_s)
+        strangers = {pid: used for pid, used in after.items() if pid not in family}
         return {
             "processors": load,
             "most_processors": self._most,
-            "busy_processors": _processors(busy_ns, elapsed_ns),
+            "busy_processors": _processors(busy_s, elapsed_s),
             "host_processors": self._total,
-            "stolen_share": (last.stolen_ticks - first.stolen_ticks) / (last.ticks - first.ticks),
-            "busiest": [asdict(spender) for spender in self._busiest(after, elapsed_ns)],
-            "own_time_by": "slices" if counted else "processes",
+            "stolen_share": (last.stolen_s - first.stolen_s) / (last.processor_s - first.processor_s),
+            "busiest": [asdict(spender) for spender in spent((0, self._processes), (0, strangers), elapsed_s)[1]],
+            "own_time_by": own_time_by,
         }
 
     def absent(self) -> dict[str, str]:
-        return {} if self._last.ticks else {"foreign": "/proc/stat, which this host hides"}
+        return {} if self._last.processor_s else {"foreign": "/proc/stat, which this host hides"}
 
     def _read(self) -> _Reading:
-        ticks = processor_ticks(self._root)
+        times_s = processor_seconds()
         used = [slice_.counters().processor_ns for slice_ in self._slices]
         counted = [used_ns for used_ns in used if used_ns is not None]
-        ours_ns = sum(counted) + time.process_time_ns() if len(counted) == len(used) else None
-        return _Reading(time.perf_counter_ns(), *ticks, ours_ns)
-
-    def _busiest(self, after: dict[int, Process], elapsed_ns: int) -> tuple[Spender, ...]:
-        """Return the foreign processes, there at both ends, that used most; by name and share of one processor."""
-        ours = descendants(after, os.getpid())
-        seen = [
-            {pid: (process.name, process.ticks) for pid, process in at_end.items() if pid not in ours}
-            for at_end in (self._processes, after)
-        ]
-        return spent((0, seen[0]), (0, seen[1]), elapsed_ns / TICK_NS)[1]
+        ours_s = (sum(counted) + time.process_time_ns()) / 1e9 if len(counted) == len(used) else None
+        return _Reading(time.perf_counter_ns() / 1e9, *times_s, ours_s)
 
 
 def _foreign(before: _Reading, after: _Reading) -> float | None:
     """Return the processors that were busy for others between two readings; None where slices do not count."""
-    if before.ours_ns is None or after.ours_ns is None or after.at_ns <= before.at_ns:
+    if before.ours_s is None or after.ours_s is None or after.at_s <= before.at_s:
         return None
-    busy_ns = (after.busy_ticks - before.busy_ticks) * TICK_NS
-    return _processors(busy_ns - (after.ours_ns - before.ours_ns), after.at_ns - before.at_ns)
+    return _processors(after.busy_s - before.busy_s - (after.ours_s - before.ours_s), after.at_s - before.at_s)
 
 
-def _processors(busy_ns: int, elapsed_ns: int) -> float:
-    # Ticks are coarse: a little below zero is none.
-    return max(0.0, busy_ns / elapsed_ns)
+def _processors(busy_s: float, elapsed_s: float) -> float:
+    # The kernel counts by ticks, which are coarse: a little below zero is none.
+    return max(0.0, busy_s / elapsed_s)
 
 
-def _tree_ticks(tree: dict[int, Process]) -> int:
-    """Return the ticks of this process and all below it, the ended ones included: who waits for them inherits them."""
-    return sum(tree[pid].ticks + tree[pid].waited_ticks for pid in descendants(tree, os.getpid()))
+def _family() -> dict[int, float]:
+    """Return the processor seconds of this process and of all below it, by their pids.
+
+    Those of ended processes are in them: who waits for a child inherits its times.
+    """
+    seconds: dict[int, float] = {}
+    with contextlib.suppress(OSError):
+        runner = psutil.Process()
+        for process in (runner, *runner.children(recursive=True)):
+            with contextlib.suppress(psutil.Error):
+                times = process.cpu_times()
+                seconds[process.pid] = times.user + times.system + times.children_user + times.children_system
+    return seconds

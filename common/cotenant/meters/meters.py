@@ -39,7 +39,7 @@ def meters_of(
     `nvml`, `smi`: stand-ins for pynvml and amdsmi.
     """
     samplers: list[Sampler] = [
-        ForeignLoad(machine.processor_total, root),
+        ForeignLoad(machine.processor_total),
         MemoryLeft(root),
         SliceMemory([planned.tenant for planned in slices]),
     ]
