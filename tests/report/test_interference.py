@@ -238,7 +238,7 @@ def test_the_table(width: int) -> None:
     text = printed(everything(), width)
     check_golden(GOLDEN / f"interference-{width}.txt", text)
     assert " 0.000" not in text
-    assert all(len(line) <= width for line in text.splitlines()[:-1])
+    assert all(len(line) <= width for line in text.splitlines()[:-1] if not line.startswith("  "))
 
 
 def test_without_anything_unsliced_there_are_no_columns_for_it() -> None:

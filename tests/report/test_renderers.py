@@ -20,11 +20,11 @@ ODD = "a\\[red]b|:x:\x1b[31m<b>\x07"
 COLUMNS = (
     Column("suite", "suite", left=True, seen="files"),
     Column("job", "job", left=True),
-    Column("group", "group", left=True, narrow="aside"),
+    Column("group", "group", left=True),
     *measured_columns("rate", "rate"),
-    Column("load", "load", narrow="below"),
-    Column("mfu", "MFU", narrow="below", optional=True),
-    Column("bars", "", left=True, narrow="drop", seen="screens"),
+    Column("load", "load"),
+    Column("mfu", "MFU", optional=True),
+    Column("bars", "", left=True, drop=True, seen="screens"),
 )
 
 
@@ -55,41 +55,36 @@ def test_a_terminal_wide_enough_has_one_line_a_row() -> None:
     ]
 
 
-def test_columns_give_way_in_their_order() -> None:
+def test_columns_give_way_and_the_last_ones_fold() -> None:
     found = grid(row("vae"), row("a_job_of_a_long_name"))
     assert "########" in lines(found, 72)[2]
     assert lines(found, 71)[2] == "vae                   student  1.500M   1.400-1.600M  5L  90 %"
+    assert lines(found, 62)[2] == "vae                   student  1.500M   1.400-1.600M  5L  90 %"
     assert lines(found, 61)[1:4] == [
-        "job                     rate  95 % interval   n",
-        "vae                   1.500M   1.400-1.600M  5L",
-        "  student; load 90 %",
+        "job                   group      rate  95 % interval   n",
+        "vae                   student  1.500M   1.400-1.600M  5L",
+        "  load 90 %",
     ]
-    assert lines(found, 46)[1:6] == [
-        "job    rate  95 % interval   n",
-        "vae  1.500M   1.400-1.600M  5L",
-        "  student; load 90 %",
-        "a_job_of_a_long_name",
-        "     1.500M   1.400-1.600M  5L",
+    assert lines(found, 46)[4:6] == [
+        "a_job_of_a_long_name  student  1.500M",
+        "  95 % interval 1.400-1.600M; n 5L; load 90 %",
+    ]
+    assert lines(found, 5)[2:5] == [
+        "job",
+        "vae",
+        "  group student; rate 1.500M; 95 % interval 1.400-1.600M; n 5L; load 90 %",
     ]
 
 
-def test_a_wide_grid_goes_on_as_another_that_begins_alike() -> None:
-    columns = (
-        Column("job", "job", left=True),
-        *(Column(f"d{n}", f"device {n}", split="must" if n in (0, 4) else "may") for n in range(6)),
+def test_what_folds_keeps_its_colour() -> None:
+    found = Grid(
+        (Column("job", "job"), Column("verdict", "verdict")),
+        [Group([Row({"job": Cell("vae"), "verdict": Cell("failed", style="red")})])],
     )
-    of_all = Row({"job": word("vae")} | {f"d{n}": word("100.0") for n in range(6)})
-    of_first = Row({"job": word("mean"), "d0": word("99.0")})
-    found = Grid(columns, [Group([of_all, of_first])])
-    assert len(lines(found, 80)) == 3
-    assert lines(found, 35) == [
-        "job   device 0  device 1  device 2",
-        "vae      100.0     100.0     100.0",
-        "mean      99.0",
-        "job   device 3",
-        "vae      100.0",
-        "job   device 4  device 5",
-        "vae      100.0     100.0",
+    folded = list(terminal(found, 5))[2]
+    assert [(folded.plain[one.start : one.end], one.style) for one in folded.spans] == [
+        ("verdict ", "dim"),
+        ("failed", "red"),
     ]
 
 

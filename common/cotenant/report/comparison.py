@@ -185,7 +185,7 @@ COLUMNS = (
     Column("interval", "95 % interval"),
     Column("n", "n"),
     Column("verdict", "verdict", left=True),
-    Column("note", "", left=True, narrow="aside"),
+    Column("note", "", left=True),
 )
 OF_SUITE = {True: "slower by more than chance (Holm, 0.05)", False: "not slower beyond chance", None: "not compared"}
 

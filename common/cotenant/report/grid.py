@@ -37,19 +37,16 @@ BLANK = Cell("")
 class Column:
     """One column as people see it. An `optional` one is left out where no row has anything in it.
 
-    `narrow`: what becomes of it on a terminal too narrow for all: `drop` leaves it out, `below` puts it on a second
-    line under its name; so does `aside`, whose values need no name: on a page they always stand small below the column
-    before. `split`: where a table that is still too wide `may` or `must` go on as another, which begins with the
-    columns before the first of these. `seen`: `files` leaves it to Markdown, where a terminal and a page have a heading
-    or a note instead; `screens` to these two. `words` are sentences, which a page may break.
+    On a terminal too narrow for all columns, those to `drop` are left out; the last of the others, as many as have no
+    room, stand on a line below each row, after their headings. `seen`: `files` leaves it to Markdown, where a terminal
+    and a page have a heading or a note instead; `screens` to these two. `words` are sentences, which a page may break.
     """
 
     key: str
     heading: str
     left: bool = False
     optional: bool = False
-    narrow: Literal["keep", "drop", "below", "aside"] = "keep"
-    split: Literal["", "may", "must"] = ""
+    drop: bool = False
     seen: Literal["everywhere", "files", "screens"] = "everywhere"
     words: bool = False
 
@@ -143,11 +140,9 @@ def number(value: float | None, show: Callable[[float], str], name: str = "") ->
     return Cell(numbers.ABSENT if value is None else show(value), {name: value} if name else {})
 
 
-def measured_columns(
-    key: str, heading: str, n: str = "n", split: Literal["", "may", "must"] = ""
-) -> tuple[Column, Column, Column]:
+def measured_columns(key: str, heading: str, n: str = "n") -> tuple[Column, Column, Column]:
     """Return the columns of a number, its 95 % interval and its n."""
-    return Column(key, heading, split=split), Column(f"{key} interval", "95 % interval"), Column(f"{key} n", n)
+    return Column(key, heading), Column(f"{key} interval", "95 % interval"), Column(f"{key} n", n)
 
 
 def measured(

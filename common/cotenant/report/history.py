@@ -171,8 +171,8 @@ COLUMNS = (
     Column("last", "last"),
     Column("last rate", "last rate"),
     *(LEVEL, LEVEL_INTERVAL, LEVEL_N),
-    Column("trend", "trend", left=True, narrow="below"),
-    Column("sparkline", "", left=True, narrow="drop", seen="screens"),
+    Column("trend", "trend", left=True),
+    Column("sparkline", "", left=True, drop=True, seen="screens"),
     Column("changes", "changes", left=True, seen="files"),
     Column("lost", "without a rate", left=True, seen="files"),
 )

@@ -183,14 +183,13 @@ COLUMNS = (
     Column("host", "host", left=True, seen="files"),
     Column("job", "job", left=True),
     Column("tenant", "tenant"),
-    *measured_columns("alone", "alone", split="must"),
-    *measured_columns("sliced", "together", split="may"),
-    *measured_columns("kept", "/ alone", split="may"),
+    *measured_columns("kept", "/ alone"),
 )
+WORTH = measured_columns("worth", "worth")
+RATE_COLUMNS = (*measured_columns("alone", "alone"), *measured_columns("sliced", "together"))
 UNSLICED_COLUMNS = (
-    *measured_columns("unsliced", "no slices", split="must"),
-    *measured_columns("unsliced_kept", "/ alone", split="may"),
-    *measured_columns("worth", "worth", split="may"),
+    *measured_columns("unsliced", "no slices"),
+    *measured_columns("unsliced_kept", "no slices / alone"),
 )
 NOTE = Column("note", "note", left=True, seen="files")
 FIELDS = (
@@ -219,7 +218,7 @@ def interference_grid(summary: Summary) -> Grid:
         rows = [_row(line, named) for line in block.lines]
         rows += [Row(_bare(named | _mean_cells(block))), *_mean_records(block)]
         groups.append(Group(rows, block.suite or "suite", block.host, [*_notes(block)]))
-    columns = (*COLUMNS, *(UNSLICED_COLUMNS if whole else ()), NOTE)
+    columns = (*COLUMNS, *(WORTH if whole else ()), *RATE_COLUMNS, *(UNSLICED_COLUMNS if whole else ()), NOTE)
     document = {
         "schema": "cotenant-interference-1",
         "blocks": [asdict(block) for block in blocks],

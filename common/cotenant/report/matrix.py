@@ -54,7 +54,7 @@ def matrix_grid(
 ) -> Grid:
     """Return a row per job, a column per device by its name: mean, and lowest .. highest, in % of the best device."""
     columns = [Column("job", "job", left=True)]
-    columns += [Column(f"D{device}", name, split="may") for device, name in zip(devices, names, strict=True)]
+    columns += [Column(f"D{device}", name) for device, name in zip(devices, names, strict=True)]
     shown = [
         Row({"job": word(row.job)} | {f"D{device}": _cell(row.shares.get(device)) for device in devices})
         for row in rows

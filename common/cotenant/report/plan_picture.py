@@ -162,7 +162,7 @@ def _key(shape: PlanShape) -> Text:
 TENANTS = (
     Column("letter", "tenant", left=True),
     Column("tenant", ""),
-    Column("processors", "processors", left=True, narrow="below"),
+    Column("processors", "processors", left=True),
     *(Column(key, key) for key in ("cores", "nodes", "devices", "memory")),
 )
 

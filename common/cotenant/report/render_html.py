@@ -26,10 +26,9 @@ class Card:
 
 
 def html(grid: Grid) -> Markup:
-    """Return a table per group; what stands in it is escaped, and `aside` columns stand small below the one before."""
-    columns = [column for column in grid.columns if column.seen != "files" and column.narrow != "drop"]
+    """Return a table per group; what stands in it is escaped."""
+    columns = [column for column in grid.columns if column.seen != "files"]
     columns = present(columns, grid.shown_rows)
-    main = [column for column in columns if column.narrow != "aside"]
     groups = [
         {
             "title": group.title,
@@ -39,15 +38,12 @@ def html(grid: Grid) -> Markup:
         }
         for group in grid.groups
     ]
-    return Markup(template("grid.html.j2").render(columns=main, groups=groups))
+    return Markup(template("grid.html.j2").render(columns=columns, groups=groups))
 
 
 def _page_row(row: Row, columns: Sequence[Column]) -> list[dict[str, Any]]:
     cells: list[dict[str, Any]] = []
     for column, cell in zip(columns, row.in_order(columns), strict=True):
-        if column.narrow == "aside":
-            cells[-1]["small"] = ", ".join(filter(None, (cells[-1]["small"], cell.text if row.has(column) else "")))
-            continue
         kinds = ("l" if column.left else "", "words" if column.words else "", "" if cell.heat is None else "heat")
         cells.append(
             {

@@ -12,18 +12,17 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
+from itertools import accumulate
 from typing import Any
 
 from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
-from cotenant.report.grid import BLANK, Cell, Column, Grid, Group, Row, Words, present
+from cotenant.report.grid import Cell, Column, Grid, Group, Row, Words, present
 from cotenant.text import printable
 
 GAP = 2
-SHORT_NAME = 8
-"""Where a row's longest name leaves no room for its numbers, one longer than this stands on a line of its own."""
 _SPACES = re.compile("( +)")
 WIDTH_OF_FILES = 200
 """Columns of a table that goes to no terminal."""
@@ -33,7 +32,7 @@ WIDTH_OF_FILES = 200
 
 
 def show(grids: Iterable[Grid], console: Console | None = None) -> None:
-    """Print grids below each other; on a terminal they are folded to its width, and no number is cut."""
+    """Print grids below each other; on a terminal they are folded to its width."""
     console = console or Console()
     if not console.is_terminal:
         console = Console(file=console.file, width=WIDTH_OF_FILES)
@@ -69,14 +68,16 @@ def terminal(grid: Grid, width: int) -> Iterator[Text]:
     if grid.title:
         yield Text(printable(grid.title), "bold", no_wrap=True)
     columns = [column for column in grid.columns if column.seen != "files"]
-    joined = _tables(columns, grid.shown_rows, width) if grid.joined else []
-    yield from (table.header() for table in joined if table.headed)
+    table = _table(columns, grid.shown_rows, width)
+    if grid.joined and table.headed:
+        yield table.header()
     for group in grid.groups:
         yield from _heading(group, width)
-        for table in joined or _tables(columns, group.shown_rows, width):
-            if not grid.joined and table.headed:
+        if not grid.joined:
+            table = _table(columns, group.shown_rows, width)
+            if table.headed and group.shown_rows:
                 yield table.header()
-            yield from table.lines(group.shown_rows)
+        yield from table.lines(group.shown_rows)
         yield from map(_line, group.notes)
         if group.title and not grid.joined:
             yield Text("")
@@ -105,99 +106,39 @@ def _text(cell: Cell) -> str:
     return printable(f"{cell.text} {cell.note}")
 
 
-def _tables(columns: Sequence[Column], rows: Sequence[Row], width: int) -> list[_Table]:
-    """Return the tables of these columns that fit a width, as far as columns give way: see `Column`."""
+def _table(columns: Sequence[Column], rows: Sequence[Row], width: int) -> _Table:
+    """Return the table of these columns for a width: see `Column`."""
     columns = present(columns, rows)
-    if not columns or not rows:
-        return []
-    ways = [
-        _Table(columns, [], rows),
-        _Table([one for one in columns if one.narrow != "drop"], [], rows),
-        _Table(
-            [one for one in columns if one.narrow == "keep"],
-            [one for one in columns if one.narrow in ("below", "aside")],
-            rows,
-        ),
-    ]
-    fitting = next((table for table in ways if table.width <= width), None)
-    if fitting is not None:
-        return [fitting]
-    narrowest = ways[-1]
-    tables = [narrowest]
-    if any(column.split for column in columns):
-        tables = [_Table(part, narrowest.below, rows) for part in _parts(narrowest.columns, rows, width)]
-    for table in tables:
-        table.shorten(width)
-    return tables
-
-
-def _parts(columns: Sequence[Column], rows: Sequence[Row], width: int) -> list[list[Column]]:
-    """Return the columns of as few tables as fit, each of which begins with those before the first split."""
-    first = next(at for at, column in enumerate(columns) if column.split)
-    starts = [at for at, column in enumerate(columns) if column.split]
-    parts: list[list[Column]] = []
-    for start, end in zip(starts, [*starts[1:], len(columns)], strict=True):
-        more = [*columns[start:end]]
-        if parts and columns[start].split == "may" and _Table([*parts[-1], *more], [], rows).width <= width:
-            parts[-1] += more
-        else:
-            parts.append([*columns[:first], *more])
-    return parts
+    table = _Table(columns, rows, width)
+    return _Table([column for column in columns if not column.drop], rows, width) if table.below else table
 
 
 class _Table:
-    """Aligned columns, and those whose values stand on a second line below each row."""
+    """Aligned columns, and `below` each row those that have no room. Without any heading it is a list, which folds."""
 
-    def __init__(self, columns: Sequence[Column], below: Sequence[Column], rows: Sequence[Row]) -> None:
-        self.columns, self.below = columns, below
+    def __init__(self, columns: Sequence[Column], rows: Sequence[Row], width: int) -> None:
         self.headed = any(column.heading for column in columns)
-        self._widths = [
+        self._indent = 0 if self.headed else GAP
+        widths = [
             max([cell_len(column.heading), *(cell_len(_text(row.cell(column))) for row in rows)]) for column in columns
         ]
-        self._indent = 0 if self.headed else GAP
-        self._lead = columns[0]
-        self._names = [_text(row.cell(self._lead)) for row in rows]
-
-    @property
-    def width(self) -> int:
-        """The columns of a terminal that the longest line takes."""
-        return self._indent + sum(self._widths) + GAP * (len(self._widths) - 1)
-
-    def shorten(self, width: int) -> None:
-        """Where a table is too wide, long names stand on lines of their own."""
-        if self.width > width:
-            short = [cell_len(name) for name in self._names if cell_len(name) <= SHORT_NAME]
-            self._widths[0] = min(self._widths[0], max([cell_len(self._lead.heading), *short]))
+        ends = accumulate(own + GAP for own in widths)
+        fitting = max(1, sum(end - GAP <= width for end in ends)) if self.headed else len(columns)
+        self.columns, self.below, self._widths = columns[:fitting], columns[fitting:], widths[:fitting]
 
     def header(self) -> Text:
         return self._aligned([Cell(column.heading) for column in self.columns], "bold")
 
     def lines(self, rows: Sequence[Row]) -> Iterator[Text]:
-        """Yield the lines of rows; of a part of a table those that have something in it."""
+        """Yield the lines of rows."""
         for row in rows:
-            cells = row.in_order(self.columns)
-            if not any(_text(cell) for column, cell in zip(self.columns, cells, strict=True) if self._own(column)):
-                continue
-            if cell_len(_text(cells[0])) > self._widths[0]:
-                yield Text(_text(cells[0]), cells[0].style, no_wrap=True)
-                cells[0] = BLANK
-            yield self._aligned(cells)
-            if below := self._below(row):
-                yield Text(f"{' ' * GAP}{below}", "dim")
+            yield self._aligned(row.in_order(self.columns))
+            known = [(f"{column.heading} ".lstrip(), row.cell(column)) for column in self.below if row.has(column)]
+            parts = [Text.assemble((name, "dim"), (_text(cell), cell.style or "dim")) for name, cell in known]
+            if parts:
+                yield Text(" " * GAP) + Text("; ").join(parts)
             for words in row.notes:
                 yield Text(" " * (self._indent + self._widths[0] + GAP)) + _line(words)
-
-    def _own(self, column: Column) -> bool:
-        """Whether a column stands in this table alone, of all that one was split into."""
-        at = next((at for at, one in enumerate(self.columns) if one.split), 0)
-        return column in self.columns[at:]
-
-    def _below(self, row: Row) -> str:
-        known = [column for column in self.below if row.has(column)]
-        texts = [(column, _text(row.cell(column))) for column in known]
-        return "; ".join(
-            text if column.narrow == "aside" else f"{column.heading} {text}".strip() for column, text in texts
-        )
 
     def _aligned(self, cells: Sequence[Cell], style: str = "") -> Text:
         line = Text(" " * self._indent, no_wrap=self.headed)
