@@ -15,7 +15,7 @@ from typing import Any, cast
 import pytest
 
 from cotenant.launch.events import Life
-from cotenant.launch.outcome import failure_of, rank_death
+from cotenant.launch.outcome import failure, rank_death
 from cotenant.launch.rendezvous import Rank
 from cotenant.launch.tenant import Tenant
 from cotenant.protocol.messages import rank_log
@@ -118,9 +118,9 @@ def test_what_a_death_is_to_a_tenant(
 
 def test_what_a_rank_says_names_it(tenant: Tenant) -> None:
     rank = Rank(cast("Any", None), 1, 3)
-    assert failure_of(tenant, rank, "unsupported", "No fp16. Use bf16.")[1] == "Rank 1 of 3: No fp16. Use bf16."
-    assert failure_of(tenant, rank, "failed", "KeyError: 1") == (
+    assert failure(tenant, rank, "unsupported", "No fp16. Use bf16.")[1] == "Rank 1 of 3: No fp16. Use bf16."
+    assert failure(tenant, rank, "failed", "KeyError: 1") == (
         "failed",
         "Rank 1 of 3: KeyError: 1. Its log ends: of one | again",
     )
-    assert failure_of(tenant, Rank(cast("Any", None), 0, 1), "failed", "KeyError: 1") == ("failed", "KeyError: 1")
+    assert failure(tenant, Rank(cast("Any", None), 0, 1), "failed", "KeyError: 1") == ("failed", "KeyError: 1")

@@ -22,9 +22,8 @@ def reaper(tmp_path: Path) -> Iterator[Reaper]:
     made.ensure()
     yield made
     assert made._process is not None
-    made._hang_up()
     made._process.kill()
-    made._process.wait()
+    made._process.communicate()
 
 
 def test_a_later_start_knows_whose_reaper_it_is(reaper: Reaper) -> None:
@@ -33,21 +32,21 @@ def test_a_later_start_knows_whose_reaper_it_is(reaper: Reaper) -> None:
 
 
 def test_one_that_lives_goes_without_a_word(reaper: Reaper) -> None:
-    assert reaper.farewell() == ""
+    assert reaper.dismiss() == ""
     assert all(map(is_dead, reaper.pids))
 
 
 def test_one_that_has_been_stopped_is_not_waited_for_for_ever(reaper: Reaper, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "FAREWELL_WAIT_S", 0.1)
+    monkeypatch.setattr(module, "GRACE_S", 0.1)
     (pid,) = reaper.pids
     os.kill(pid, signal.SIGSTOP)
-    assert reaper.farewell() == f"The reaper (pid {pid}) did not end within 0.1 s and was killed."
+    assert reaper.dismiss() == f"The reaper (pid {pid}) did not end within 0.1 s and was killed."
     assert is_dead(pid)
 
 
 def test_one_that_outlives_its_kill_is_named(reaper: Reaper, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "FAREWELL_WAIT_S", 0.1)
+    monkeypatch.setattr(module, "GRACE_S", 0.1)
     (pid,) = reaper.pids
     os.kill(pid, signal.SIGSTOP)
     monkeypatch.setattr("subprocess.Popen.kill", lambda process: None)
-    assert reaper.farewell() == f"The reaper (pid {pid}) cannot be killed."
+    assert reaper.dismiss() == f"The reaper (pid {pid}) cannot be killed."

@@ -59,7 +59,7 @@ def main(argv: Sequence[str]) -> int:
     return EXIT_FAILED if failed or (given.strict and invalid) else EXIT_PASSED
 
 
-def _print_table(records: Sequence[Record], told: Collection[Finding], verbose: bool) -> None:
+def _print_table(records: Sequence[Record], before: Collection[Finding], verbose: bool) -> None:
     """Print what the records say. What reads them takes a while to import, so that comes after the last launch."""
     try:
         from cotenant.report.jobs import suite_grids
@@ -67,7 +67,7 @@ def _print_table(records: Sequence[Record], told: Collection[Finding], verbose: 
     except ModuleNotFoundError as error:
         warn(f"There is no table: the package '{error.name}' is missing. The records are written all the same.")
         return
-    show(suite_grids(records, told, verbose))
+    show(suite_grids(records, before, verbose))
 
 
 def _parse(words: Sequence[str]) -> argparse.Namespace:
@@ -217,7 +217,7 @@ def dry_lines(starts: Iterable[Start], backend: str) -> Iterator[str]:
                 f"memory {slice_.memory_bytes / 2**30:.2f} GiB  accelerators {devices}  by {backend}"
             )
             yield f"  command  {shlex.join(spec.command)}"
-            yield from (f"  env      {name}={value}" for name, value in spec.added.items())
+            yield from (f"  env      {name}={value}" for name, value in spec.environment.items())
         yield from (f"  finding  {finding.sentence} {finding.remedy}".rstrip() for finding in start.findings)
 
 

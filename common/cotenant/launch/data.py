@@ -7,6 +7,8 @@ policy cannot share that bill, but it makes it the same one in every launch, and
 from __future__ import annotations
 
 import contextlib
+import dataclasses
+import functools
 import os
 import select
 import signal
@@ -23,15 +25,18 @@ from cotenant.isolation.runs import RunName
 from cotenant.launch.command import CachePolicy
 from cotenant.launch.environment import own_python
 from cotenant.launch.events import Interruption
+from cotenant.launch.observer import Observer
 from cotenant.launch.paths import RunPaths
-from cotenant.launch.start import Start
+from cotenant.launch.start import Options, Start
 from cotenant.machine.page_cache import Cached, drop, treat, warm
 from cotenant.protocol.messages import RUN_VARIABLE
-from cotenant.suite.cells import Cell, named_variables
+from cotenant.suite.cells import named_variables
 from cotenant.text import listed
 
 END_WAIT_S = 5.0
 
+Ready = list[tuple[Start, str | None]]
+"""Starts, each with why its data is missing; None where it is not."""
 _ACTIONS: dict[CachePolicy, Callable[[int], None]] = {"drop": drop, "warm": warm}
 
 
@@ -41,11 +46,6 @@ class Prepared:
 
     missing: str | None = None
     foreign: bool = False
-
-
-def needs_data(cell: Cell, extra: Sequence[str]) -> bool:
-    """Does the cell's command line name the data directory, once `extra` has overridden or extended it?"""
-    return "DATA_DIRECTORY" in named_variables(cell, extra)
 
 
 def maker_of(command: Path) -> Path | None:
@@ -60,24 +60,38 @@ def named_inputs(start: Start, paths: RunPaths) -> tuple[Path, ...]:
     return tuple(sorted(path for path in map(Path, words) if path.is_relative_to(paths.data)))
 
 
-def lacking(start: Start, paths: RunPaths) -> str | None:
-    """Return why a start cannot read what stands in the place of its set and no maker has made, or None."""
-    absent = [path for path in named_inputs(start, paths) if not os.access(path, os.F_OK)]
-    if not absent:
-        return None
-    return f"There is no {listed(absent)}, and beside files that may be your own nothing is made."
+def prepare_data(options: Options, starts: Iterable[Start], interruption: Interruption, observer: Observer) -> Ready:
+    """Make what the cells of `starts` read; return each start with why its data is missing, if it is."""
+
+    @functools.cache
+    def prepare(script: Path) -> Prepared:
+        if interruption.requested:
+            return Prepared()
+        observer.preparing(str(script))
+        return _make(script, options.paths, options.run, interruption)
+
+    ready: Ready = []
+    for start in starts:
+        reads = "DATA_DIRECTORY" in named_variables(start.cell, options.extra)
+        script = maker_of(start.command) if reads else None
+        made = Prepared() if script is None else prepare(script)
+        ready.append(_as_it_stands(start, options.paths) if made.foreign else (start, made.missing))
+    return ready
 
 
-def as_it_stands(start: Start, paths: RunPaths) -> tuple[Finding, ...]:
-    """Return a finding where input is read that no maker has made."""
+def _as_it_stands(start: Start, paths: RunPaths) -> tuple[Start, str | None]:
+    """Return a start that reads what no maker has made, with a finding on it, or with why it cannot."""
     if not (named := named_inputs(start, paths)):
-        return ()
+        return start, None
+    if absent := [path for path in named if not os.access(path, os.F_OK)]:
+        return start, f"There is no {listed(absent)}, and beside files that may be your own nothing is made."
     sentence = f"{listed(named)} was read as it stands: no manifest vouches for it."
     remedy = "An empty DATA_DIRECTORY lets Cotenant make or get the set."
-    return (Finding("as_it_stands", "info", sentence, remedy),)
+    finding = Finding("as_it_stands", "info", sentence, remedy)
+    return dataclasses.replace(start, findings=(*start.findings, finding)), None
 
 
-def prepare(script: Path, paths: RunPaths, run: RunName, interruption: Interruption) -> Prepared:
+def _make(script: Path, paths: RunPaths, run: RunName, interruption: Interruption) -> Prepared:
     """Run a maker, which does nothing where its set is present, and leaves alone what nobody here made.
 
     An interruption ends it: politely first, so that it can clean up.
@@ -131,7 +145,7 @@ def input_paths(commands: Iterable[Sequence[str]], paths: RunPaths) -> tuple[Pat
     It may stand behind a `=`; a relative one is relative to where tenants start, which is where we are.
     """
     words = {part for command in commands for word in command[1:] for part in (word, word.partition("=")[2]) if part}
-    ours = (paths.output, paths.temporary, paths.sockets)
+    ours = (paths.output, *paths.own)
     named = {Path(word).absolute() for word in words}
     return tuple(sorted(path for path in named if _exists(path) and not any(path.is_relative_to(own) for own in ours)))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import functools
 import os
 import select
 import selectors
@@ -30,8 +31,8 @@ class Events:
     def __init__(self) -> None:
         self._selector = selectors.DefaultSelector()
 
-    def on_readable(self, source: Any, call: Callable[[], None]) -> None:
-        self._selector.register(source, selectors.EVENT_READ, call)
+    def on_readable(self, source: Any, call: Callable[..., None], *values: Any) -> None:
+        self._selector.register(source, selectors.EVENT_READ, functools.partial(call, *values))
 
     def forget(self, source: Any) -> None:
         with contextlib.suppress(KeyError, ValueError):

@@ -18,7 +18,6 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from functools import partial
 
 from cotenant.isolation.backend import Backend, NotIsolatedError
 from cotenant.launch.events import Events, Interruption
@@ -26,15 +25,7 @@ from cotenant.launch.limits import USUAL_LIMITS, DisagreementError, Limits, afte
 from cotenant.launch.load import MeasuredLoad, expected_s
 from cotenant.launch.memory import KillWatch
 from cotenant.launch.observer import Observer, Unobserved
-from cotenant.launch.outcome import (
-    LaunchResult,
-    TenantResult,
-    failure_of,
-    not_isolated,
-    outcome_of,
-    rank_death,
-    result_of,
-)
+from cotenant.launch.outcome import LaunchResult, TenantResult, failure, not_isolated, outcome_of, rank_death, result_of
 from cotenant.launch.rendezvous import Link, Rank
 from cotenant.launch.tenant import Reason, Tenant, TenantSpec, start_tenant
 from cotenant.meters.meters import Meters
@@ -72,8 +63,6 @@ class Launch:
     _tenants: list[Tenant] = field(default_factory=list, init=False)
     _phase: Phase = field(default=Phase.ENTER, init=False)
     _load: MeasuredLoad | None = field(default=None, init=False)
-    _start_s: float = field(default=0.0, init=False)
-    _poll_s: float = field(default=0.0, init=False)
 
     def run(self) -> LaunchResult:
         """Go through all phases. Whatever happens, no process and no slice of this launch is left.
@@ -107,30 +96,26 @@ class Launch:
                 return not_isolated(self.specs, spec, str(error))
             leaving.callback(tenant.leave)
             self._tenants.append(tenant)
-            self._events.on_readable(tenant.listener, partial(self._connected, tenant))
-            self._events.on_readable(tenant.channel, partial(self._entered, tenant))
-            self._events.on_readable(tenant.pidfd, partial(self._exited, tenant))
+            self._events.on_readable(tenant.listener, self._connected, tenant)
+            self._events.on_readable(tenant.channel, self._entered, tenant)
+            self._events.on_readable(tenant.pidfd, self._exited, tenant)
         return None
 
     def _loop(self) -> tuple[TenantResult, ...]:
-        self._start_s = self._poll_s = time.monotonic()
+        start_s = poll_s = time.monotonic()
         while any(tenant.alive for tenant in self._tenants):
-            self._events.turn(self._rest_s())
-            if self._phase is Phase.LOAD:
-                self._read_links()
+            self._events.turn(READING_S)
+            if self._load is not None and self._phase is Phase.LOAD:
+                for tenant in self._tenants:
+                    self._read_links(tenant)
+                self._load.enough.look(self._survivors(), time.perf_counter_ns())
             now_s = time.monotonic()
-            if now_s >= self._poll_s + POLL_S:
-                self._poll_s = now_s
+            if now_s >= poll_s + POLL_S:
+                poll_s = now_s
                 self._poll()
-            self._end_late(now_s)
+            self._end_late(now_s, now_s - start_s)
         host = self._kills.so_far(self._tenants)
         return tuple(result_of(tenant, host) for tenant in self._tenants)
-
-    def _rest_s(self) -> float:
-        """Return how long nothing but an event needs the runner."""
-        deadlines = [tenant.deadline[0] for tenant in self._tenants if tenant.alive and tenant.deadline is not None]
-        rest_s = min([self._poll_s + POLL_S, *deadlines]) - time.monotonic()
-        return READING_S if self._phase is Phase.LOAD else rest_s
 
     def _poll(self) -> None:
         """Do what is due once a second."""
@@ -153,11 +138,11 @@ class Launch:
         report = tenant.entry_report()
         if report == "in":
             tenant.entered = True
-            if len(self._tenants) == len(self.specs) and all(tenant.entered for tenant in self._tenants):
+            if all(other.entered for other in self._tenants):
                 self._phase = Phase.BUILD
-                for released in self._tenants:
+                for other in self._tenants:
                     with contextlib.suppress(OSError):
-                        released.channel.send(b"1")
+                        other.channel.send(b"1")
                 self.observer.building(0)
             return
         self._events.forget(tenant.channel)
@@ -170,7 +155,7 @@ class Launch:
         if self._phase is not Phase.BUILD:
             return
         self.observer.building(sum(tenant.all_ranks("ready") for tenant in self._tenants))
-        if not all(not tenant.lost and tenant.all_ranks("ready") for tenant in self._tenants):
+        if any(tenant.lost or not tenant.all_ranks("ready") for tenant in self._tenants):
             return
         ranks = [rank for tenant in self._tenants for rank in tenant.ranks.values()]
         try:
@@ -187,31 +172,24 @@ class Launch:
             self._events.forget(rank.link)
             rank.link.send("go", t0_ns=self._load.go.t0_ns, **dataclasses.asdict(given))
 
-    def _read_links(self) -> None:
-        for tenant, link in self._open_links():
-            self._listen(tenant, link)
-        if self._load is not None:
-            self._load.enough.look(self._survivors(), time.perf_counter_ns())
-
-    def _open_links(self) -> list[tuple[Tenant, Link]]:
-        every = [(tenant, rank.link) for tenant in self._tenants for rank in tenant.ranks.values()]
-        return [(tenant, link) for tenant, link in every if link.open]
-
     def _survivors(self) -> list[Tenant]:
         return [tenant for tenant in self._tenants if not tenant.lost]
 
     def _stop_if_done(self) -> None:
         survivors = self._survivors()
-        if self._phase is not Phase.LOAD or not survivors or not all(tenant.all_ranks("done") for tenant in survivors):
+        if self._load is None or self._phase is not Phase.LOAD or not survivors:
+            return
+        if not all(tenant.all_ranks("done") for tenant in survivors):
             return
         self._phase = Phase.STOP
-        assert self._load is not None
         self._load.end(survivors)
         for tenant in survivors:
             tenant.deadline = after_stop(tenant, self._load.go.given.number)
-        for tenant, link in self._open_links():
-            self._events.on_readable(link, partial(self._listen, tenant, link))
-            link.send("stop")
+        for tenant in self._tenants:
+            for rank in tenant.ranks.values():
+                if rank.link.open:
+                    self._events.on_readable(rank.link, self._listen, tenant, rank.link)
+                    rank.link.send("stop")
         self.observer.stopping()
 
     # What tenants send
@@ -219,11 +197,15 @@ class Launch:
     def _connected(self, tenant: Tenant) -> None:
         for link in tenant.listener.accept():
             tenant.links.append(link)
-            self._events.on_readable(link, partial(self._listen, tenant, link))
+            self._events.on_readable(link, self._listen, tenant, link)
         if sum(link.rank is None for link in tenant.links) > STRANGERS:
             self._events.forget(tenant.listener)
             tenant.listener.close()
             self._nonsense(tenant, f"more than {STRANGERS} connections without a hello")
+
+    def _read_links(self, tenant: Tenant) -> None:
+        for link in [link for link in tenant.links if link.open]:
+            self._listen(tenant, link)
 
     def _listen(self, tenant: Tenant, link: Link) -> None:
         """A connection belongs to no rank until its hello names one that is still free."""
@@ -242,17 +224,17 @@ class Launch:
             link.close()
             tenant.links.remove(link)
         elif link.rank.record is None and tenant.deadline is None:
-            gone = "One of its processes left the rendezvous before its record, and the rest did not end."
-            tenant.deadline = grace(tenant, ("failed", gone))
+            sentence = "One of its processes left the rendezvous before its record, and the rest did not end."
+            tenant.deadline = grace(tenant, ("failed", sentence))
 
     def _join(self, tenant: Tenant, link: Link, hello: Message) -> None:
         rank = tenant.join(link, hello)
         if rank.life is not None:
-            self._events.on_readable(rank.life, partial(self._rank_ended, tenant, rank))
+            self._events.on_readable(rank.life, self._rank_ended, tenant, rank)
         absent = next((other for other in self._tenants if not other.alive), None)
         if absent is not None and self._phase is Phase.BUILD:
-            without = "It ended without joining the rendezvous, while another tenant joined."
-            absent.reason = absent.reason or ("failed", without)
+            sentence = "It ended without joining the rendezvous, while another tenant joined."
+            absent.reason = absent.reason or ("failed", sentence)
             self._abort_others(absent)
 
     def _take(self, tenant: Tenant, rank: Rank, message: Message) -> None:
@@ -262,7 +244,7 @@ class Launch:
         elif message.kind == "done":
             self._stop_if_done()
         elif message.kind == "failed":
-            self._fails(tenant, failure_of(tenant, rank, message.fields["outcome"], message.fields["message"]))
+            self._fails(tenant, failure(tenant, rank, message.fields["outcome"], message.fields["message"]))
 
     def _nonsense(self, tenant: Tenant, what: object) -> None:
         for link in tenant.links:
@@ -301,8 +283,7 @@ class Launch:
         tenant.end()
         self._entered(tenant)
         self._connected(tenant)
-        for link in list(tenant.links):
-            self._listen(tenant, link)
+        self._read_links(tenant)
         tenant.status = tenant.process.wait()
         self._gone(tenant)
 
@@ -322,12 +303,12 @@ class Launch:
         self._events.forget(self.interruption)
         self._kill(self._tenants, ("interrupted", f"Interrupted by {self.interruption.requested}."))
 
-    def _end_late(self, now_s: float) -> None:
+    def _end_late(self, now_s: float, elapsed_s: float) -> None:
         for tenant in self._tenants:
             if tenant.deadline is not None and now_s >= tenant.deadline[0]:
                 self._kill([tenant], tenant.deadline[1])
         if self._phase is not Phase.STOP:
-            behind = late(self._tenants, self.limits, now_s - self._start_s, loaded=self._phase is Phase.LOAD)
+            behind = late(self._tenants, self.limits, elapsed_s, loaded=self._phase is Phase.LOAD)
             self._kill(*behind)
 
     def _kill(self, tenants: Sequence[Tenant], reason: Reason | None = None) -> None:

@@ -10,10 +10,7 @@ if TYPE_CHECKING:
 
 
 class Observer(Protocol):
-    """Is told where a suite run stands, on the runner's own thread.
-
-    While tenants are timed, from GO to the last DONE, nothing is told.
-    """
+    """Its methods are called on the runner's own thread, none of them from GO to the last DONE."""
 
     def preparing(self, script: str) -> None:
         """Data is prepared by this program, which says on its own what it does."""
@@ -25,7 +22,7 @@ class Observer(Protocol):
         """All tenants are in their slices; so many have built and warmed up, and wait for GO."""
 
     def measuring(self, about_s: float | None) -> None:
-        """GO is next, and nothing more is told for about so many seconds, where that can be known."""
+        """GO is next, and no call comes for about so many seconds, where that can be known."""
 
     def stopping(self) -> None:
         """The last DONE has come, and STOP is sent."""

@@ -104,7 +104,7 @@ def _died(tenant: Tenant) -> Reason:
     return "failed", f"It {how} {signal_name(status)}. {_quoted_tail(tail)}"
 
 
-def failure_of(tenant: Tenant, rank: Rank, outcome: str, message: str) -> Reason:
+def failure(tenant: Tenant, rank: Rank, outcome: str, message: str) -> Reason:
     """Return what one process reports of its failure; one of several is named, with its log where it has no outcome."""
     if rank.world == 1:
         return outcome, message

@@ -1,10 +1,9 @@
 """The reaper: one small process per suite that outlives a killed runner and leaves nothing of its run behind.
 
-Run as `python -I -S reaper.py WILL`, where WILL is the descriptor of a file that says in JSON what the run consists of:
-it is whole before the reaper starts, so that a runner may die at any moment. Standard input is a pipe from the runner:
-silence, then `farewell`, or the end of the pipe, which means the runner died.
-PR_SET_PDEATHSIG is not enough: it reaches the runner's direct children, while torchrun's ranks and the data
-loader's workers live on.
+Run as `python -I -S reaper.py PARTS`, where PARTS is the descriptor of a file that names in JSON what the run consists
+of: it is whole before the reaper starts, so that a runner may die at any moment. Standard input is a pipe from the
+runner: silence, then `done`, or the end of the pipe, which means the runner died. PR_SET_PDEATHSIG is not enough: it
+reaches the runner's direct children, while torchrun's ranks and the data loader's workers live on.
 """
 
 from __future__ import annotations
@@ -21,23 +20,17 @@ from pathlib import Path
 from typing import Any
 
 SOURCE_ROOT = Path(__file__).resolve().parents[2]
-FAREWELL_WAIT_S = 5.0
+GRACE_S = 5.0
 HALF_WRITTEN = r"\.{}-[0-9a-f]{{16}}\.tmp"
 """The name that a file of results.store has until it is whole, by the number of its writer."""
 
 
 class Reaper:
-    """The runner's end: starts the process, starts it anew if somebody killed it, and says farewell."""
+    """The runner's end: starts the process, starts it anew if somebody killed it, and dismisses it."""
 
-    def __init__(
-        self,
-        run: str,
-        slices: dict[str, Any],
-        directories: tuple[Path, ...],
-        output: Path,
-    ) -> None:
+    def __init__(self, run: str, slices: dict[str, Any], directories: tuple[Path, ...], output: Path) -> None:
         """`slices` is where the backend keeps them: its `location`."""
-        self._will = {
+        self._parts = {
             "run": run,
             "slices": slices,
             "directories": [str(path) for path in directories],
@@ -47,17 +40,18 @@ class Reaper:
 
     def ensure(self) -> None:
         """Have a living reaper. One that dies at once is met again by the next call."""
-        if self._process is not None and self._process.poll() is None:
-            return
         from cotenant.protocol.messages import REAPER_VARIABLE
 
-        self._hang_up()
-        with os.fdopen(os.memfd_create("will"), "w+") as file:
-            json.dump(self._will, file)
+        if self._process is not None:
+            if self._process.poll() is None:
+                return
+            self._process.communicate()  # Closes our end of its pipe.
+        with os.fdopen(os.memfd_create("parts"), "w+") as file:
+            json.dump(self._parts, file)
             file.seek(0)
             self._process = subprocess.Popen(
                 [sys.executable, "-I", "-S", __file__, str(file.fileno())],
-                env={**os.environ, REAPER_VARIABLE: str(self._will["run"])},
+                env={**os.environ, REAPER_VARIABLE: str(self._parts["run"])},
                 stdin=subprocess.PIPE,
                 stdout=subprocess.DEVNULL,
                 pass_fds=[file.fileno()],
@@ -66,49 +60,38 @@ class Reaper:
 
     @property
     def pids(self) -> set[int]:
-        """The process, where there is one."""
         return set() if self._process is None else {self._process.pid}
 
-    def farewell(self) -> str:
-        """Send the reaper home: the runner has cleaned up by itself. Return a warning, "" as a rule."""
-        if self._process is None:
+    def dismiss(self) -> str:
+        """End the reaper: the runner has cleaned up by itself. Return a warning, "" as a rule."""
+        if self._process is None or self._process.poll() is not None:
             return ""
-        if self._process.stdin is not None:
-            with contextlib.suppress(BrokenPipeError):
-                self._process.stdin.write(b"farewell\n")
-                self._process.stdin.flush()
-        self._hang_up()
         with contextlib.suppress(subprocess.TimeoutExpired):
-            self._process.wait(FAREWELL_WAIT_S)
+            self._process.communicate(b"done\n", GRACE_S)
             return ""
         self._process.kill()
         with contextlib.suppress(subprocess.TimeoutExpired):
-            self._process.wait(FAREWELL_WAIT_S)
-            return f"The reaper (pid {self._process.pid}) did not end within {FAREWELL_WAIT_S:g} s and was killed."
+            self._process.wait(GRACE_S)
+            return f"The reaper (pid {self._process.pid}) did not end within {GRACE_S:g} s and was killed."
         return f"The reaper (pid {self._process.pid}) cannot be killed."
 
-    def _hang_up(self) -> None:
-        if self._process is not None and self._process.stdin is not None:
-            with contextlib.suppress(BrokenPipeError):
-                self._process.stdin.close()
 
-
-def reap(will: dict[str, Any]) -> None:
+def reap(parts: dict[str, Any]) -> None:
     """Kill every process of a run and remove its cgroups and directories. What fails does not stop the rest."""
     from cotenant.isolation.leftovers import clear
     from cotenant.isolation.processes import kill_marked
     from cotenant.launch.paths import remove_tree
 
-    run, slices = will["run"], will["slices"]
+    run, slices = parts["run"], parts["slices"]
     # Slices first: a fork bomb would outrun the search for its marker.
     with contextlib.suppress(OSError):
         clear(slices, run)
     with contextlib.suppress(OSError):
         kill_marked(run)
-    for directory in will["directories"]:
+    for directory in parts["directories"]:
         remove_tree(Path(directory))
     half_written = re.compile(HALF_WRITTEN.format(run.partition("-")[0]))
-    for path in Path(will["output"]).glob(".*"):
+    for path in Path(parts["output"]).glob(".*"):
         if half_written.fullmatch(path.name):
             path.unlink(missing_ok=True)
 
@@ -121,9 +104,9 @@ def main(argv: list[str]) -> int:
     for name in ("isolation.leftovers", "isolation.processes", "launch.paths"):
         importlib.import_module(f"cotenant.{name}")
     with os.fdopen(int(argv[0])) as file:
-        will = json.load(file)
-    if sys.stdin.readline() != "farewell\n":
-        reap(will)
+        parts = json.load(file)
+    if sys.stdin.readline() != "done\n":
+        reap(parts)
     return 0
 
 

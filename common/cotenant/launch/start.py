@@ -13,7 +13,7 @@ from cotenant.isolation.memory_shares import Mems
 from cotenant.isolation.plan import Plan, Policy, Slice, plan, plan_whole, split_ranks, tenants_by_default
 from cotenant.isolation.runs import RunName
 from cotenant.launch.command import CachePolicy, in_container, nocache_prefix, resolve_command
-from cotenant.launch.environment import added_environment, free_ports, job_variables, seed_of, whole_environment
+from cotenant.launch.environment import added_environment, free_ports, job_variables, seed_of
 from cotenant.launch.limits import USUAL_LIMITS, Limits
 from cotenant.launch.paths import RunPaths
 from cotenant.launch.tenant import TenantSpec
@@ -96,9 +96,9 @@ class Resolver:
         """Return a sentence for each chosen job of which some cells ask for more devices than there are."""
         sentences = []
         for job in self._options.jobs:
-            every, kept = ({cell.devices for cell in cells} for cells in (expand(job), fitting(job, self.tenants)))
-            if missing := every - kept:
-                cells = f"cells of --devices {format_list(missing)}"
+            too_many = {cell.devices for cell in {*expand(job)} - {*fitting(job, self.tenants)}}
+            if too_many:
+                cells = f"cells of --devices {format_list(too_many)}"
                 sentences.append(f"{job.stem}: {cells} are left out, as DEVICE_TOTAL is {self.tenants}.")
         return tuple(sentences)
 
@@ -130,9 +130,8 @@ class Resolver:
         ranks = self._ranks(group, slice_)
         log = paths.logs / f"{_label(cell, solo)}.R{options.uid}.T{slice_.tenant}.log"
         threads = self._threads(ranks, slice_)
-        added = added_environment(variables, cell, slice_, threads, ranks, options.run, socket, log)
-        environment = whole_environment(added, slice_)
-        return TenantSpec(slice_, words, environment, log, Path(variables["TEMP_DIRECTORY"]), socket, added)
+        environment = added_environment(variables, cell, slice_, threads, ranks, options.run, socket, log)
+        return TenantSpec(slice_, words, environment, log, Path(variables["TEMP_DIRECTORY"]), socket)
 
     def _variables(self, cell: Cell, slice_: Slice) -> dict[str, str]:
         options, port = self._options, self._port + slice_.tenant

@@ -11,7 +11,6 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cotenant.errors import IsolationError
@@ -46,6 +45,15 @@ if TYPE_CHECKING:
     from cotenant.results.record import Record
 
 
+@contextlib.contextmanager
+def _isolation_errors() -> Iterator[None]:
+    """What the kernel refuses becomes a sentence."""
+    try:
+        yield
+    except NotIsolatedError as error:
+        raise IsolationError(f"Isolation failed: {error}.", "--isolation none measures without it.") from error
+
+
 @dataclass(slots=True)
 class SuiteResult:
     """What a suite run leaves in memory: every record, in order, and what cut it short."""
@@ -60,7 +68,6 @@ class SuiteRun:
     def __init__(self, options: Options, machine: Machine) -> None:
         """Raises CotenantError for everything that can be known to be wrong before anything runs."""
         self._options = options
-        self._observer: Observer = Unobserved()
         self._machine = machine
         self._paths = options.paths
         self.chosen = choose_backend(options.isolation, cgroup_mounts(), options.cgroup_base, options.limits.on_oom)
@@ -70,27 +77,24 @@ class SuiteRun:
         self.starts = self._resolver.starts()
         self.left_out = self._resolver.left_out()
 
+    @_isolation_errors()
     def settle(self) -> None:
         """Go where the backend needs us: this program may begin anew, once, and not return. Raises CotenantError."""
-        with _isolation_errors():
-            self.chosen.settle()
+        self.chosen.settle()
 
     def heading(self) -> list[str]:
         """Return what is about to happen, in a few lines."""
         slices = self._resolver.plans["student"].slices
         processors = " | ".join(format_list(slice_.processors) for slice_ in slices)
         memory = gib(slices[0].memory_bytes) + (" each" if len(slices) > 1 else "")
-        launches, devices = self._launches(), len(self._machine.accelerators)
+        devices = many(len(self._machine.accelerators), "accelerator")
+        grave = [finding for finding in self.before if finding.severity != "info"]
         return [
-            f"{self._options.suite.name} on {self._machine.hostname}: {launches}, {many(devices, 'accelerator')}",
+            f"{self._options.suite.name} on {self._machine.hostname}: {self._launches()}, {devices}",
             f"{many(len(slices), 'tenant')}: processors {processors}, {memory}, by {self.chosen.backend.name}",
             f"records: {self._paths.output}",
             *self.left_out,
-            *(
-                f"{finding.severity}: {finding.sentence} {finding.remedy}".rstrip()
-                for finding in self.before
-                if finding.severity != "info"
-            ),
+            *(f"{finding.severity}: {finding.sentence} {finding.remedy}".rstrip() for finding in grave),
         ]
 
     def _launches(self) -> str:
@@ -118,7 +122,7 @@ class SuiteRun:
     def run(self, tell: Callable[[str], None], observer: Observer | None = None) -> SuiteResult:
         """Launch every cell; `tell` is given a line per launch. Raises CotenantError; leaves nothing behind."""
         result = SuiteResult()
-        self._observer = observer or self._observer
+        self._observer: Observer = observer or Unobserved()
         begin_s = time.monotonic()
         with contextlib.ExitStack() as stack:
             lock = SuiteLock(lock_path())
@@ -131,7 +135,8 @@ class SuiteRun:
                 append_summary(self._paths.output, line)
                 tell(line)
 
-            for position, (start, missing) in enumerate(self._prepare_data(interruption), 1):
+            ready = data.prepare_data(self._options, self.starts, interruption, self._observer)
+            for position, (start, missing) in enumerate(ready, 1):
                 if interruption.requested:
                     break
                 records = self._launch(position, start, missing, interruption, say)
@@ -149,8 +154,8 @@ class SuiteRun:
             prepare_directory(directory)
         own = self._paths.own
         self._reaper = Reaper(str(run), self.chosen.backend.location(), own, output)
-        # First, and sent home last: from here on nothing is made that it does not know of.
-        stack.callback(_warn, tell, self._reaper.farewell)
+        # First, and dismissed last: from here on nothing is made that it does not know of.
+        stack.callback(_warn, tell, self._reaper.dismiss)
         # Where our parent ignores it, so would we, and nobody could say how a child of ours has ended.
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         self._reaper.ensure()
@@ -170,11 +175,7 @@ class SuiteRun:
             for left in self._paths.sweep():
                 tell(f"warning: {left} {REMEDY}")
             self.chosen.backend.open(run)
-        stack.callback(self._close)
-
-    def _close(self) -> None:
-        with _isolation_errors():
-            self.chosen.backend.close()
+        stack.callback(_isolation_errors()(self.chosen.backend.close))
 
     def _resolved(self) -> bytes:
         """The suite as it runs: every cell with the command of each tenant."""
@@ -190,28 +191,6 @@ class SuiteRun:
             for start in self.starts
         ]
         return json.dumps(cells, indent=1).encode() + b"\n"
-
-    def _prepare_data(self, interruption: Interruption) -> list[tuple[Start, str | None]]:
-        """Make what the chosen cells read; return each start with why its data is missing, if it is."""
-
-        @functools.cache
-        def prepare(script: Path) -> data.Prepared:
-            if interruption.requested:
-                return data.Prepared()
-            self._observer.preparing(str(script))
-            return data.prepare(script, self._paths, self._options.run, interruption)
-
-        starts: list[tuple[Start, str | None]] = []
-        for start in self.starts:
-            needed = data.needs_data(start.cell, self._options.extra)
-            script = data.maker_of(start.command) if needed else None
-            made = data.Prepared() if script is None else prepare(script)
-            missing = made.missing
-            if made.foreign and (missing := data.lacking(start, self._paths)) is None:
-                findings = (*start.findings, *data.as_it_stands(start, self._paths))
-                start = dataclasses.replace(start, findings=findings)
-            starts.append((start, missing))
-        return starts
 
     def _launch(
         self,
@@ -302,12 +281,3 @@ def _warn(tell: Callable[[str], None], step: Callable[[], str], remedy: str = ""
     """Do the last step of something, and tell the sentence it returns."""
     if sentence := step():
         tell(f"warning: {sentence} {remedy}".rstrip())
-
-
-@contextlib.contextmanager
-def _isolation_errors() -> Iterator[None]:
-    """What the kernel refuses becomes a sentence."""
-    try:
-        yield
-    except NotIsolatedError as error:
-        raise IsolationError(f"Isolation failed: {error}.", "--isolation none measures without it.") from error

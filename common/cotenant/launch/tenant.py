@@ -13,6 +13,7 @@ from pathlib import Path
 from cotenant.isolation.backend import Counters, LiveSlice, NotIsolatedError, ReadBack
 from cotenant.isolation.entry import start
 from cotenant.isolation.plan import Slice
+from cotenant.launch.environment import whole_environment
 from cotenant.launch.rendezvous import Link, Listener, Rank
 from cotenant.protocol.messages import Message, ProtocolError, rank_log
 
@@ -27,9 +28,9 @@ Deadline = tuple[float, Reason]
 
 @dataclass(frozen=True, slots=True)
 class TenantSpec:
-    """What a tenant is to be: its slice, command, whole environment, and its own log, directory and socket.
+    """What a tenant is to be: its slice, command, and its own log, directory and socket.
 
-    `added` is what its environment has beyond the caller's.
+    `environment` is what it has on top of the caller's.
     """
 
     slice: Slice
@@ -38,7 +39,6 @@ class TenantSpec:
     log: Path
     temporary: Path
     socket: Path
-    added: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -174,7 +174,8 @@ def start_tenant(spec: TenantSpec, live: LiveSlice, read_back: ReadBack) -> Tena
         ours, theirs = socket.socketpair()
         undo.callback(ours.close)
         with theirs, spec.log.open("wb") as log:
-            process = start(live.entry, theirs.fileno(), log.fileno(), spec.command, spec.environment)
+            environment = whole_environment(spec.environment, spec.slice)
+            process = start(live.entry, theirs.fileno(), log.fileno(), spec.command, environment)
         ours.setblocking(False)
         undo.pop_all()
     return Tenant(spec, live, read_back, process, ours, os.pidfd_open(process.pid), listener)
