@@ -94,7 +94,7 @@ def test_the_first_reason_for_an_end_is_the_one_that_counts(loose: Suites) -> No
     assert loose.records()[0]["message"] == "first"
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_a_signal_while_data_is_prepared(loose: Suites, number: signal.Signals) -> None:
     jobs = with_data(loose.folder, "setsid sleep 1000 &", 'touch "$BASE/preparing"', "sleep 1000")
     loose.base.mkdir()

@@ -92,7 +92,7 @@ def tenant(tmp_path: Path) -> Tenant:
     log = tmp_path / "job.R0.T0.log"
     log.write_text("of all\n")
     rank_log(log, 1).write_text("of one\nagain\n")
-    one = SimpleNamespace(spec=SimpleNamespace(log=log))
+    one = SimpleNamespace(spec=SimpleNamespace(log=log), killed=False, alive=True)
     one.log_tail = partial(Tenant.log_tail, one)
     return cast("Tenant", one)
 

@@ -161,6 +161,8 @@ def test_raise_error_stops_after_the_first_launch_that_fails(loose: Suites) -> N
     jobs = [job("plain.sh", "0", "5", name="bad"), job("plain.sh", "0", name="good")]
     assert loose.run(jobs, "--users", 1, "--raise-error").returncode == 1
     assert [record["name"] for record in loose.records()] == ["bad"]
+    assert loose.run(jobs, "--users", 1).returncode == 1
+    assert [record["name"] for record in loose.records()] == ["bad", "bad", "good"]
 
 
 def test_the_input_is_brought_into_the_state_that_was_asked_for(loose: Suites) -> None:

@@ -22,9 +22,7 @@ texts = st.one_of(
 )
 scalars = st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), texts)
 anything = st.recursive(
-    scalars,
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(texts, inner, max_size=3),
-    max_leaves=8,
+    scalars, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(texts, inner, max_size=3), max_leaves=8
 )
 values = st.one_of(st.integers(-9, 9), st.floats(allow_nan=False, allow_infinity=False), texts)
 args = st.dictionaries(texts, values | st.lists(values, max_size=3), max_size=4)
@@ -91,11 +89,7 @@ good_args = st.dictionaries(
     st.sampled_from(["--lr", "-b", "--size"]), good_values | st.lists(good_values, min_size=1, max_size=3)
 )
 good_jobs = st.fixed_dictionaries(
-    {
-        "name": st.sampled_from(["vae", "vae-2", "vae-3", "gan"]),
-        "cmd": st.just("$BASE/run.sh"),
-        "args": good_args,
-    },
+    {"name": st.sampled_from(["vae", "vae-2", "vae-3", "gan"]), "cmd": st.just("$BASE/run.sh"), "args": good_args},
     optional={"cgroup": st.sampled_from(["student", "all"]), "weight": st.integers(1, 9)},
 )
 

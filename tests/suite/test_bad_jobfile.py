@@ -12,6 +12,111 @@ from cotenant.suite.jobfile import load
 
 JOB = '{"name": "vae", "cmd": "x"}'
 
+GOOD = {"name": "vae", "cmd": "x"}
+MALFORMED = [
+    ("[{'name': 1}]", "1:3", "expecting property name"),
+    (f"[\n {JOB},\n {{\n  !}}]", "4:3", "expecting property name"),
+    (f"[{JOB} {JOB}]", "1:30", "a comma or ']' is missing"),
+    (f"[{JOB}", "1:29", "a comma or ']' is missing"),
+    ("[", "1:2", "expecting value"),
+    (f"[{JOB},", "1:30", "expecting value"),
+    (f"[\n{JOB},\n]", "2:28", "a comma after the last job"),
+    (f"[{JOB}]\n[]", "2:1", "text after the list's closing bracket"),
+    ("[]]", "1:3", "text after the list's closing bracket"),
+    ("nonsense", "1:1", "expecting value"),
+    ('[{"name": "a\nb"}]', "1:13", "invalid control character"),
+]
+NOT_JOBS = [
+    ("", ":1:1: the file is empty."),
+    (" \n\t ", ":2:3: the file is empty."),
+    ("\n{}", ":2:1: the top level is an object, not a list."),
+    ('"vae"', ":1:1: the top level is the string 'vae', not a list."),
+    ("null", ":1:1: the top level is null, not a list."),
+    (" []", ":1:2: the list is empty."),
+    (f"[{JOB},\n 3]", ":2:2: entry 2 is the number 3, not an object."),
+    ('["vae"]', ":1:2: entry 1 is the string 'vae', not an object."),
+    ("[true]", ":1:2: entry 1 is true, not an object."),
+    ("[null]", ":1:2: entry 1 is null, not an object."),
+    ("[[]]", ":1:2: entry 1 is a list, not an object."),
+]
+NUMBERS = [
+    ("NaN", "NaN is no JSON number."),
+    ("-Infinity", "-Infinity is no JSON number."),
+    ("1e999", "the number 1e999 is too large."),
+    ("18446744073709551616", "the number 18446744073709551616 needs more than 64 bits."),
+    ("-9223372036854775809", "the number -9223372036854775809 needs more than 64 bits."),
+    ("9" * 10_000, "needs more than 64 bits."),
+    ("[1, NaN]", "NaN is no JSON number."),
+]
+ENTRIES: list[tuple[dict[str, object], str]] = [
+    ({"cmd": "x"}, "job 1: the key 'name' is missing."),
+    ({"name": "vae"}, "job 'vae': the key 'cmd' is missing."),
+    ({"nmae": "vae", "cmd": "x"}, "unknown key 'nmae'. Did you mean 'name'? A job's keys are name, cmd,"),
+    ({"name": "vae", "cmd": "x", "group": "all"}, "unknown key 'group'. Did you mean 'cgroup'?"),
+    ({"name": "vae", "cmd": "x", "zzz": 1}, "unknown key 'zzz'. A job's keys are"),
+    ({"name": 3, "cmd": "x"}, "job 1: 'name' is the number 3. It is a string."),
+    ({"name": "vae", "cmd": None}, "'cmd' is null. It is a string."),
+    ({"name": "vae", "cmd": ["x"]}, "'cmd' is a list. It is a string."),
+    ({"name": "vae", "cmd": " "}, "'cmd' is empty."),
+    ({"name": "vae", "cmd": "$BSAE/x"}, "'cmd': unknown variable 'BSAE' in '$BSAE/x'. Did you mean 'BASE'?"),
+]
+NAMES = [
+    ("", "'name' is empty"),
+    ("a/b", "slash"),
+    ("a\\b", "backslash"),
+    ("..", "dot"),
+    (".hidden", "dot"),
+    ("a\nb", "cannot be printed"),
+    ("a\x7fb", "cannot be printed"),
+    ("a\u2028b", "cannot be printed"),
+    ("x" * 101, "longer than 100 bytes"),
+    ("\u2603" * 34, "longer than 100 bytes"),
+]
+ARGS: list[tuple[object, str]] = [
+    ([], "'args' is a list. It is an object"),
+    ({"--x": True}, "'--x': a value is true. Write \"\" for a bare flag."),
+    ({"--x": False}, "'--x': a value is false. Leave the flag out."),
+    ({"--x": None}, "'--x': a value is null. Leave the flag out."),
+    ({"--x": {}}, "'--x': a value is an object. Write numbers and strings only."),
+    ({"--x": [1, True]}, "'--x': a value is true."),
+    ({"--x": [1, [2]]}, "'--x': a value is a list."),
+    ({"--x": []}, "'--x': the list of values is empty."),
+    ({"": ""}, "'': an argument's name is empty."),
+    ({"lr": 0.1}, "'lr': an argument without a dash is a positional, and its value is \"\", not the number"),
+    ({"lr": ["a"]}, "not a list. '--lr' would be a flag."),
+    ({"--x": "'a"}, "'--x': \"'a\" cannot be split as a shell would: no closing quotation."),
+    ({"--x": ["a", "a\\"]}, "'--x': 'a\\\\' cannot be split as a shell would: no escaped character."),
+    ({"--x": "$RUN_IDD"}, "'--x': unknown variable 'RUN_IDD' in '$RUN_IDD'. Did you mean 'RUN_ID'? Known"),
+    ({"--x": "'$ BASE'"}, "'--x': a '$' without a name after it in '$ BASE'."),
+    ({"--x": [1, "${BASE"]}, "'--x': a '${' without its '}' in '${BASE'."),
+    ({"$DATA/x": ""}, "'$DATA/x': unknown variable 'DATA'"),
+    ({f"--{i}": [1, 2] for i in range(40_000)}, "its lists multiply to more than 10000 cells."),
+]
+FIELDS: list[tuple[dict[str, object], str]] = [
+    ({"cgroup": "students"}, "'cgroup' is the string 'students'. Did you mean 'student'? It is 'student' or"),
+    ({"cgroup": "x"}, "'cgroup' is the string 'x'. It is 'student' or 'all'."),
+    ({"cgroup": None}, "'cgroup' is null."),
+    ({"cgroup": ["all"]}, "'cgroup' is a list."),
+    ({"weight": 0}, "'weight' is the number 0. It is a number above 0"),
+    ({"weight": -1.5}, "'weight' is the number -1.5."),
+    ({"weight": "1"}, "'weight' is the string '1'."),
+    ({"weight": True}, "'weight' is true."),
+    ({"timeout": 0}, "'timeout' is the number 0."),
+    ({"timeout": None}, "'timeout' is null."),
+    ({"env": ["A=1"]}, "'env' is a list. It is an object"),
+    ({"env": {"A B": "1"}}, "'env' 'A B': this is no variable's name."),
+    ({"env": {"": "1"}}, "'env' '': this is no variable's name."),
+    ({"env": {"1A": "1"}}, "this is no variable's name."),
+    ({"env": {"A=B": "1"}}, "this is no variable's name."),
+    ({"env": {"A\n": "1"}}, "this is no variable's name."),
+    ({"env": {"É": "1"}}, "this is no variable's name."),
+    ({"env": {"A": True}}, "'env' 'A': the value is true. Write a string or a number."),
+    ({"env": {"A": None}}, "'env' 'A': the value is null."),
+    ({"env": {"A": ["x"]}}, "'env' 'A': the value is a list."),
+    ({"env": {"A": "$HOME"}}, "'env' 'A': unknown variable 'HOME'"),
+    ({"env": {"RUN_ID": "7"}}, "'env' 'RUN_ID': the runner sets this variable itself."),
+]
+
 
 def refused(path: Path) -> str:
     with pytest.raises(CotenantError) as caught:
@@ -54,48 +159,6 @@ def test_not_utf8(written):
     assert refused(written(b'[\n  "caf\xe9"]')).startswith(":2:7: this byte is not UTF-8. ")
 
 
-@pytest.mark.parametrize(
-    ("text", "place", "what"),
-    [
-        ("[{'name': 1}]", "1:3", "expecting property name"),
-        (f"[\n {JOB},\n {{\n  !}}]", "4:3", "expecting property name"),
-        (f"[{JOB} {JOB}]", "1:30", "a comma or ']' is missing"),
-        (f"[{JOB}", "1:29", "a comma or ']' is missing"),
-        ("[", "1:2", "expecting value"),
-        (f"[{JOB},", "1:30", "expecting value"),
-        (f"[\n{JOB},\n]", "2:28", "a comma after the last job"),
-        (f"[{JOB}]\n[]", "2:1", "text after the list's closing bracket"),
-        ("[]]", "1:3", "text after the list's closing bracket"),
-        ("nonsense", "1:1", "expecting value"),
-        ('[{"name": "a\nb"}]', "1:13", "invalid control character"),
-    ],
-)
-def test_malformed_json(written, text, place, what):
-    message = refused(written(text))
-    assert message.startswith(f":{place}: not valid JSON: ")
-    assert what in message
-
-
-@pytest.mark.parametrize(
-    ("text", "sentence"),
-    [
-        ("", ":1:1: the file is empty."),
-        (" \n\t ", ":2:3: the file is empty."),
-        ("\n{}", ":2:1: the top level is an object, not a list."),
-        ('"vae"', ":1:1: the top level is the string 'vae', not a list."),
-        ("null", ":1:1: the top level is null, not a list."),
-        (" []", ":1:2: the list is empty."),
-        (f"[{JOB},\n 3]", ":2:2: entry 2 is the number 3, not an object."),
-        ('["vae"]', ":1:2: entry 1 is the string 'vae', not an object."),
-        ("[true]", ":1:2: entry 1 is true, not an object."),
-        ("[null]", ":1:2: entry 1 is null, not an object."),
-        ("[[]]", ":1:2: entry 1 is a list, not an object."),
-    ],
-)
-def test_not_a_list_of_objects(written, text, sentence):
-    assert refused(written(text)).startswith(sentence)
-
-
 @pytest.mark.parametrize("value", ["[" * 100_000, '{"a":' * 100_000, "[" * 100_000 + "]" * 100_000])
 def test_deep_nesting(written, value):
     assert ":1:36: lists or objects are nested too deeply." in refused(written(f"[{JOB},      {value}"))
@@ -109,156 +172,12 @@ def test_a_nested_list_short_of_too_deep(written):
     )
 
 
-@pytest.mark.parametrize(
-    ("number", "sentence"),
-    [
-        ("NaN", "NaN is no JSON number."),
-        ("-Infinity", "-Infinity is no JSON number."),
-        ("1e999", "the number 1e999 is too large."),
-        ("18446744073709551616", "the number 18446744073709551616 needs more than 64 bits."),
-        ("-9223372036854775809", "the number -9223372036854775809 needs more than 64 bits."),
-        ("9" * 10_000, "needs more than 64 bits."),
-        ("[1, NaN]", "NaN is no JSON number."),
-    ],
-)
-def test_numbers_that_json_or_a_record_cannot_hold(written, number, sentence):
-    message = refused(written(f'[\n  {{"name": "vae", "cmd": "x", "args": {{"--x": {number}}}}}]'))
-    assert message.startswith(":2:3: ")
-    assert sentence in message
-    assert len(message) < 250
-
-
-@pytest.mark.parametrize(
-    ("entry", "key"),
-    [
-        ('{"name": "a", "cmd": "x", "name": "b"}', "name"),
-        ('{"name": "a", "cmd": "x", "args": {"--lr": 1, "--lr": 2}}', "--lr"),
-    ],
-)
-def test_a_key_twice(written, entry, key):
-    assert f":1:2: the key '{key}' stands twice in one object." in refused(written(f"[{entry}]"))
-
-
 @pytest.mark.parametrize("bad", ["\\u0000", "\\ud800", "\\udcff"])
 @pytest.mark.parametrize("entry", ['{"name": "%s"}', '{"%s": 1}', '{"args": {"--x": ["a", "%s"]}}'])
 def test_texts_that_no_program_can_be_given(written, entry, bad):
     message = refused(written(f"[{entry % bad}]"))
     assert bad.replace("\\u0000", "\\x00") in message
     assert "holds a NUL or half of a surrogate pair." in message
-
-
-@pytest.mark.parametrize(
-    ("entry", "message"),
-    [
-        ({"cmd": "x"}, "job 1: the key 'name' is missing."),
-        ({"name": "vae"}, "job 'vae': the key 'cmd' is missing."),
-        ({"nmae": "vae", "cmd": "x"}, "unknown key 'nmae'. Did you mean 'name'? A job's keys are name, cmd,"),
-        ({"name": "vae", "cmd": "x", "group": "all"}, "unknown key 'group'. Did you mean 'cgroup'?"),
-        ({"name": "vae", "cmd": "x", "zzz": 1}, "unknown key 'zzz'. A job's keys are"),
-        ({"name": 3, "cmd": "x"}, "job 1: 'name' is the number 3. It is a string."),
-        ({"name": "vae", "cmd": None}, "'cmd' is null. It is a string."),
-        ({"name": "vae", "cmd": ["x"]}, "'cmd' is a list. It is a string."),
-        ({"name": "vae", "cmd": " "}, "'cmd' is empty."),
-        (
-            {"name": "vae", "cmd": "$BSAE/x"},
-            "'cmd': unknown variable 'BSAE' in '$BSAE/x'. Did you mean 'BASE'?",
-        ),
-    ],
-)
-def test_keys_and_texts(written, entry, message):
-    found = refused(written(json.dumps([entry])))
-    assert found.startswith(":1:2: job ")
-    assert message in found
-
-
-@pytest.mark.parametrize(
-    ("name", "why"),
-    [
-        ("", "'name' is empty"),
-        ("a/b", "slash"),
-        ("a\\b", "backslash"),
-        ("..", "dot"),
-        (".hidden", "dot"),
-        ("a\nb", "cannot be printed"),
-        ("a\x7fb", "cannot be printed"),
-        ("a\u2028b", "cannot be printed"),
-        ("x" * 101, "longer than 100 bytes"),
-        ("\u2603" * 34, "longer than 100 bytes"),
-    ],
-)
-def test_names_that_no_file_can_have(written, name, why):
-    assert why in refused(written(json.dumps([{"name": name, "cmd": "x"}])))
-
-
-@pytest.mark.parametrize(
-    ("args", "message"),
-    [
-        ([], "'args' is a list. It is an object"),
-        ({"--x": True}, "'--x': a value is true. Write \"\" for a bare flag."),
-        ({"--x": False}, "'--x': a value is false. Leave the flag out."),
-        ({"--x": None}, "'--x': a value is null. Leave the flag out."),
-        ({"--x": {}}, "'--x': a value is an object. Write numbers and strings only."),
-        ({"--x": [1, True]}, "'--x': a value is true."),
-        ({"--x": [1, [2]]}, "'--x': a value is a list."),
-        ({"--x": []}, "'--x': the list of values is empty."),
-        ({"": ""}, "'': an argument's name is empty."),
-        (
-            {"lr": 0.1},
-            "'lr': an argument without a dash is a positional, and its value is \"\", not the number",
-        ),
-        ({"lr": ["a"]}, "not a list. '--lr' would be a flag."),
-        ({"--x": "'a"}, "'--x': \"'a\" cannot be split as a shell would: no closing quotation."),
-        ({"--x": ["a", "a\\"]}, "'--x': 'a\\\\' cannot be split as a shell would: no escaped character."),
-        (
-            {"--x": "$RUN_IDD"},
-            "'--x': unknown variable 'RUN_IDD' in '$RUN_IDD'. Did you mean 'RUN_ID'? Known",
-        ),
-        ({"--x": "'$ BASE'"}, "'--x': a '$' without a name after it in '$ BASE'."),
-        ({"--x": [1, "${BASE"]}, "'--x': a '${' without its '}' in '${BASE'."),
-        ({"$DATA/x": ""}, "'$DATA/x': unknown variable 'DATA'"),
-        ({f"--{i}": [1, 2] for i in range(40_000)}, "its lists multiply to more than 10000 cells."),
-    ],
-)
-def test_args(written, args, message):
-    found = refused(written(json.dumps([{"name": "vae", "cmd": "x", "args": args}])))
-    assert found.startswith(":1:2: job 'vae': ")
-    assert message in found
-
-
-@pytest.mark.parametrize(
-    ("field", "message"),
-    [
-        (
-            {"cgroup": "students"},
-            "'cgroup' is the string 'students'. Did you mean 'student'? It is 'student' or",
-        ),
-        ({"cgroup": "x"}, "'cgroup' is the string 'x'. It is 'student' or 'all'."),
-        ({"cgroup": None}, "'cgroup' is null."),
-        ({"cgroup": ["all"]}, "'cgroup' is a list."),
-        ({"weight": 0}, "'weight' is the number 0. It is a number above 0"),
-        ({"weight": -1.5}, "'weight' is the number -1.5."),
-        ({"weight": "1"}, "'weight' is the string '1'."),
-        ({"weight": True}, "'weight' is true."),
-        ({"timeout": 0}, "'timeout' is the number 0."),
-        ({"timeout": None}, "'timeout' is null."),
-        ({"env": ["A=1"]}, "'env' is a list. It is an object"),
-        ({"env": {"A B": "1"}}, "'env' 'A B': this is no variable's name."),
-        ({"env": {"": "1"}}, "'env' '': this is no variable's name."),
-        ({"env": {"1A": "1"}}, "this is no variable's name."),
-        ({"env": {"A=B": "1"}}, "this is no variable's name."),
-        ({"env": {"A\n": "1"}}, "this is no variable's name."),
-        ({"env": {"É": "1"}}, "this is no variable's name."),
-        ({"env": {"A": True}}, "'env' 'A': the value is true. Write a string or a number."),
-        ({"env": {"A": None}}, "'env' 'A': the value is null."),
-        ({"env": {"A": ["x"]}}, "'env' 'A': the value is a list."),
-        ({"env": {"A": "$HOME"}}, "'env' 'A': unknown variable 'HOME'"),
-        ({"env": {"RUN_ID": "7"}}, "'env' 'RUN_ID': the runner sets this variable itself."),
-    ],
-)
-def test_other_fields(written, field, message):
-    found = refused(written(json.dumps([{"name": "vae", "cmd": "x", **field}])))
-    assert found.startswith(":1:2: job 'vae': ")
-    assert message in found
 
 
 def test_the_line_of_the_job_that_is_wrong(written):
@@ -273,3 +192,41 @@ def test_a_job_called_like_a_cell_of_another(written):
 
 def test_long_texts_are_shortened(written):
     assert len(refused(written(json.dumps([{"name": "a", "cmd": "x", "k" * 100_000: 1}])))) < 300
+
+
+def test_text_that_is_no_list_of_jobs_is_refused_at_its_place(written):
+    for text, place, reason in MALFORMED:
+        message = refused(written(text))
+        assert message.startswith(f":{place}: not valid JSON: "), text
+        assert reason in message, text
+    for text, sentence in NOT_JOBS:
+        assert refused(written(text)).startswith(sentence), text
+
+
+def test_numbers_that_json_or_a_record_cannot_hold(written):
+    for number, sentence in NUMBERS:
+        message = refused(written(f'[\n  {{"name": "vae", "cmd": "x", "args": {{"--x": {number}}}}}]'))
+        assert message.startswith(":2:3: "), number
+        assert sentence in message, number
+        assert len(message) < 250
+
+
+def test_a_key_twice(written):
+    for entry, key in [
+        ('{"name": "a", "cmd": "x", "name": "b"}', "name"),
+        ('{"name": "a", "cmd": "x", "args": {"--lr": 1, "--lr": 2}}', "--lr"),
+    ]:
+        assert f":1:2: the key '{key}' stands twice in one object." in refused(written(f"[{entry}]"))
+
+
+def test_every_wrong_entry_is_refused_at_its_place(written):
+    rows = [
+        *((entry, ":1:2: job ", sentence) for entry, sentence in ENTRIES),
+        *((GOOD | {"name": name}, ":1:2: job ", reason) for name, reason in NAMES),
+        *((GOOD | {"args": args}, ":1:2: job 'vae': ", sentence) for args, sentence in ARGS),
+        *((GOOD | field, ":1:2: job 'vae': ", sentence) for field, sentence in FIELDS),
+    ]
+    for entry, place, sentence in rows:
+        message = refused(written(json.dumps([entry])))
+        assert message.startswith(place), entry
+        assert sentence in message, entry

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import math
+from typing import Literal
 
 import pytest
 from hypothesis import given
@@ -27,51 +28,38 @@ def cell(*args: tuple[str, Value]) -> Cell:
     return Cell(Job("vae", "x", (), "all", stem="vae"), 1, 1, args)
 
 
-def test_a_job_without_lists_is_one_cell_that_bears_its_stem():
+def test_a_job_without_a_list_of_several_is_one_cell_that_bears_its_stem():
     (only,) = expand(job(lr=0.1, cuda=""))
     assert (only.index, only.of, only.label) == (1, 1, "vae")
     assert only.args == (("--lr", 0.1), ("--cuda", ""))
+    assert [c.label for c in expand(job(lr=[0.1]))] == ["vae"]
 
 
-def test_a_list_of_one_value_is_one_cell():
-    assert [found.label for found in expand(job(lr=[0.1]))] == ["vae"]
-
-
-def test_the_last_list_varies_fastest():
+def test_the_last_list_varies_fastest_and_labels_start_with_the_stem():
     cells = expand(job(b=[1, 2], cuda="", a=["x", "y", "z"]))
     assert [(dict(c.args)["--b"], dict(c.args)["--a"]) for c in cells] == [
         (1, "x"), (1, "y"), (1, "z"), (2, "x"), (2, "y"), (2, "z"),
     ]  # fmt: skip
     assert [c.label for c in cells] == [f"vae.c{k}" for k in range(1, 7)]
     assert {c.of for c in cells} == {6}
-
-
-def test_the_label_starts_with_the_stem():
     second = Job("vae", "x", (("--a", (1, 2)),), "all", stem="vae-2")
     assert [c.label for c in expand(second)] == ["vae-2.c1", "vae-2.c2"]
 
 
-def of_devices(*asked: Value, group: str = "all") -> Job:
-    args = (("--devices", asked), ("--lr", (1, 2)))
-    return Job("s", "x", args, "student" if group == "student" else "all", stem="s")
+def of_devices(*devices: Value, group: Literal["student", "all"] = "all") -> Job:
+    return Job("s", "x", (("--devices", devices), ("--lr", (1, 2))), group, stem="s")
 
 
-@pytest.mark.parametrize(
-    ("there", "labels"),
-    [(1, ["s.c1", "s.c2"]), (3, ["s.c1", "s.c2", "s.c3", "s.c4"]), (8, [f"s.c{k}" for k in range(1, 9)])],
-)
-def test_cells_of_more_devices_than_there_are_are_left_out_and_the_others_keep_their_labels(there, labels):
-    assert [c.label for c in fitting(of_devices(1, 2, "4", 8), there)] == labels
+def test_cells_of_more_devices_than_there_are_are_left_out_and_the_others_keep_their_labels():
+    for devices, cells in [(1, 2), (3, 4), (8, 8)]:
+        labels = [c.label for c in fitting(of_devices(1, 2, "4", 8), devices)]
+        assert labels == [f"s.c{k}" for k in range(1, cells + 1)]
 
 
-@pytest.mark.parametrize("asked", [(4,), (4, 8), (0, "$DEVICE_TOTAL"), (0, 2)])
-def test_a_job_keeps_its_cells_where_none_fits_or_none_asks_for_more(asked):
-    assert fitting(of_devices(*asked), 2) == expand(of_devices(*asked))
-
-
-def test_a_tenant_with_a_share_of_the_devices_is_not_asked():
-    job = of_devices(1, 8, group="student")
-    assert fitting(job, 2) == expand(job)
+def test_a_job_keeps_its_cells_where_none_fits_none_asks_for_more_or_tenants_share_the_devices():
+    jobs = [of_devices(*devices) for devices in [(4,), (4, 8), (0, "$DEVICE_TOTAL"), (0, 2)]]
+    for whole in [*jobs, of_devices(1, 8, group="student")]:
+        assert fitting(whole, 2) == expand(whole)
 
 
 @given(st.lists(st.lists(st.integers(), min_size=1, max_size=4), max_size=5))
@@ -83,9 +71,8 @@ def test_there_are_as_many_cells_as_combinations(lists):
         assert all(value in values for (_, value), values in zip(c.args, lists, strict=True))
 
 
-@pytest.mark.parametrize(
-    ("pair", "words"),
-    [
+def test_words_of_one_argument():
+    for pair, words in [
         (("--cuda", ""), ["--cuda"]),
         (("--lr", "0.1"), ["--lr", "0.1"]),
         (("--size", "64 128"), ["--size", "64", "128"]),
@@ -103,15 +90,13 @@ def test_there_are_as_many_cells_as_combinations(lists):
         (("--lr", 1e-5), ["--lr", "1e-05"]),
         (("--lr", 100.0), ["--lr", "100.0"]),
         (("--no-shell", "$$(id) ; `id` | * > ~"), ["--no-shell", "$(id)", ";", "`id`", "|", "*", ">", "~"]),
-    ],
-)
-def test_words_of_one_argument(pair, words):
-    assert arguments(cell(pair), VALUES) == words
+    ]:
+        assert arguments(cell(pair), VALUES) == words
 
 
-@pytest.mark.parametrize(
-    ("extra", "line"),
-    [
+def test_extra_overrides_or_extends():
+    own = cell(("data", ""), ("--lr", 0.1), ("--cuda", ""), ("--size", "64 128"))
+    for extra, line in [
         ([], ["data", "--lr", "0.1", "--cuda", "--size", "64", "128"]),
         (["--lr", "5"], ["data", "--cuda", "--size", "64", "128", "--lr", "5"]),
         (["--lr=5"], ["data", "--cuda", "--size", "64", "128", "--lr=5"]),
@@ -127,37 +112,22 @@ def test_words_of_one_argument(pair, words):
         (["a b", "$$"], ["data", "--lr", "0.1", "--cuda", "--size", "64", "128", "a b", "$"]),
         (["data"], ["data", "--lr", "0.1", "--cuda", "--size", "64", "128", "data"]),
         (["--l", "5"], ["data", "--lr", "0.1", "--cuda", "--size", "64", "128", "--l", "5"]),
-    ],
-)
-def test_extra_overrides_or_extends(extra, line):
-    own = cell(("data", ""), ("--lr", 0.1), ("--cuda", ""), ("--size", "64 128"))
-    assert arguments(own, VALUES, extra) == line
-
-
-def test_a_flag_with_its_value_attached_is_replaced_too():
+    ]:
+        assert arguments(own, VALUES, extra) == line
     assert arguments(cell(("--lr=0.1", "")), {}, ["--lr", "5"]) == ["--lr", "5"]
 
 
-def test_the_seed_comes_last_and_wins_over_the_cells_own():
+def test_the_seed_comes_last_and_wins_over_the_cells_own_unless_another_is_requested():
     line = arguments(cell(("--seed", 1), ("--a", 2)), {}, ["--b", "3"], seed=100)
     assert line == ["--seed", "1", "--a", "2", "--b", "3", "--seed", "100"]
-
-
-@pytest.mark.parametrize("extra", [["--seed", "5"], ["--seed=5"]])
-def test_a_seed_that_was_asked_for_stays(extra):
-    assert arguments(cell(("--seed", 1)), {}, extra, seed=100) == extra
-
-
-@pytest.mark.parametrize("extra", [["-s", "5"], ["-s5"], ["-s=5"]])
-def test_a_seed_that_was_asked_for_by_its_short_name_wins(extra):
-    line = arguments(cell(("--seed", 1)), {}, extra, seed=100)
-    assert line == ["--seed", "1", "--seed", "100", *extra]
+    for extra in (["--seed", "5"], ["--seed=5"]):
+        assert arguments(cell(("--seed", 1)), {}, extra, seed=100) == extra
     parser = argparse.ArgumentParser()
     parser.add_argument("--seed", "-s", type=int)
-    assert parser.parse_args(line).seed == 5
-
-
-def test_no_seed_without_one():
+    for extra in (["-s", "5"], ["-s5"], ["-s=5"]):
+        line = arguments(cell(("--seed", 1)), {}, extra, seed=100)
+        assert line == ["--seed", "1", "--seed", "100", *extra]
+        assert parser.parse_args(line).seed == 5
     assert arguments(cell(), {}, [], seed=None) == []
     assert arguments(cell(), {}, [], seed=0) == ["--seed", "0"]
 
@@ -174,14 +144,9 @@ def test_an_unknown_variable_in_extra_is_refused():
         arguments(cell(), VALUES, ["$JOB_FIEL"])
 
 
-@pytest.mark.parametrize("word", ["-x", "--xyz", "--lr=0.1", "-x3", "--", "-.", "--5", "-a b"])
-def test_flags(word):
-    assert is_flag(word)
-
-
-@pytest.mark.parametrize("word", ["", "-", "x", "5", "-5", "-.5", "-1e-05", "-0.0005", "a-b"])
-def test_values(word):
-    assert not is_flag(word)
+def test_flags_and_values():
+    assert all(map(is_flag, ["-x", "--xyz", "--lr=0.1", "-x3", "--", "-.", "--5", "-a b"]))
+    assert not any(map(is_flag, ["", "-", "x", "5", "-5", "-.5", "-1e-05", "-0.0005", "a-b"]))
 
 
 @given(st.sampled_from([*VALUES]), st.text(), st.booleans())
@@ -204,9 +169,9 @@ def test_every_word_of_extra_arrives_and_its_flags_stand_for_nothing_else(groups
     own = (("--lr", 0.1), ("--size", "64 128"), ("--cuda", ""), ("-b", -5))
     line = arguments(cell(*own), {}, extra)
     assert line[len(line) - len(extra) :] == extra
-    kept = line[: len(line) - len(extra)]
-    asked = {flag for flag, _, _ in groups}
-    assert {flag_name(word) for word in kept if is_flag(word)} == {key for key, _ in own} - asked
+    before = line[: len(line) - len(extra)]
+    replaced = {flag for flag, _, _ in groups}
+    assert {flag_name(word) for word in before if is_flag(word)} == {key for key, _ in own} - replaced
 
 
 @given(st.dictionaries(st.sampled_from(["--a", "--b", "--c"]), st.integers()), st.integers(0, 2**32))

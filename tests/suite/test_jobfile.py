@@ -37,76 +37,54 @@ def test_the_original_schema_is_read(written):
     )
 
 
-def test_only_name_and_cmd_are_needed(loaded):
+def test_only_name_and_cmd_are_needed_and_a_job_cannot_be_changed(loaded):
     (job,) = loaded({}).jobs
     assert job == Job("vae", "./vae.sh", (), "all", weight=1.0, timeout_s=None, env=(), stem="vae")
-
-
-def test_optional_keys(loaded):
-    (job,) = loaded({"cgroup": "all", "weight": 2, "timeout": 1.5, "env": {"A": "$BASE/lib", "_b2": 3, "C": 0.5}}).jobs
-    assert (job.weight, job.timeout_s) == (2.0, 1.5)
-    assert job.env == (("A", "$BASE/lib"), ("_b2", "3"), ("C", "0.5"))
-
-
-def test_lists_stay_lists_of_values(loaded):
-    (job,) = loaded({"args": {"--lr": [0.1, 5e-4, "auto"], "$DATA_DIRECTORY/x": "", "-": ""}}).jobs
-    assert job.args == (("--lr", (0.1, 0.0005, "auto")), ("$DATA_DIRECTORY/x", ("",)), ("-", ("",)))
-
-
-def test_a_job_cannot_be_changed(loaded):
-    (job,) = loaded({}).jobs
     with pytest.raises(dataclasses.FrozenInstanceError):
         job.name = "other"
 
 
-def test_a_byte_order_mark_is_no_error(written):
-    assert load(written(b"\xef\xbb\xbf" + ORIGINAL.encode())).jobs[0].name == "vae"
+def test_optional_keys_and_lists(loaded):
+    (job,) = loaded({"cgroup": "all", "weight": 2, "timeout": 1.5, "env": {"A": "$BASE/lib", "_b2": 3, "C": 0.5}}).jobs
+    assert (job.weight, job.timeout_s) == (2.0, 1.5)
+    assert job.env == (("A", "$BASE/lib"), ("_b2", "3"), ("C", "0.5"))
+    (job,) = loaded({"args": {"--lr": [0.1, 5e-4, "auto"], "$DATA_DIRECTORY/x": "", "-": ""}}).jobs
+    assert job.args == (("--lr", (0.1, 0.0005, "auto")), ("$DATA_DIRECTORY/x", ("",)), ("-", ("",)))
 
 
-def test_the_suite_has_an_absolute_path(written, monkeypatch):
-    path = written(ORIGINAL)
+def test_a_byte_order_mark_is_no_error_and_the_path_becomes_absolute(written, monkeypatch):
+    path = written(b"\xef\xbb\xbf" + ORIGINAL.encode())
+    assert load(path).jobs[0].name == "vae"
     monkeypatch.chdir(path.parent)
     assert load(path.relative_to(path.parent)).path == path
 
 
-@pytest.mark.parametrize("name", ["a b", "résumé", "vae-2", "-x", "x" * 100, "a,b", "vae[1]", "c1"])
-def test_unusual_names_that_file_names_can_hold(loaded, name):
-    assert loaded({"name": name}).jobs[0].stem == name
+def test_unusual_names_flags_and_numbers(loaded):
+    for name in ("a b", "résumé", "vae-2", "-x", "x" * 100, "a,b", "vae[1]", "c1"):
+        assert loaded({"name": name}).jobs[0].stem == name
+    for flag in ("-x", "--xyz", "---", "-x=3", "--a b", "-5", "--"):
+        assert loaded({"args": {flag: "value"}}).jobs[0].args == ((flag, ("value",)),)
+    for number in (0, -1, 2**64 - 1, -(2**63), 1e308, 5e-324, -0.5):
+        assert loaded({"args": {"--x": number}}).jobs[0].args == (("--x", (number,)),)
 
 
-@pytest.mark.parametrize("flag", ["-x", "--xyz", "---", "-x=3", "--a b", "-5", "--"])
-def test_any_word_with_a_dash_is_a_flag(loaded, flag):
-    assert loaded({"args": {flag: "value"}}).jobs[0].args == ((flag, ("value",)),)
-
-
-@pytest.mark.parametrize("number", [0, -1, 2**64 - 1, -(2**63), 1e308, 5e-324, -0.5])
-def test_numbers_are_kept(loaded, number):
-    assert loaded({"args": {"--x": number}}).jobs[0].args == (("--x", (number,)),)
-
-
-@pytest.mark.parametrize(
-    ("names", "stems"),
-    [
+def test_stems_are_unique(loaded):
+    for names, stems in [
         (["vae", "dcgan"], ["vae", "dcgan"]),
         (["vae", "vae", "vae"], ["vae", "vae-2", "vae-3"]),
         (["vae", "vae", "vae-2"], ["vae", "vae-3", "vae-2"]),
         (["vae-2", "vae", "vae"], ["vae-2", "vae", "vae-3"]),
         (["vae", "vae", "vae-2", "vae-2"], ["vae", "vae-3", "vae-2", "vae-2-2"]),
         (["a-2", "a", "a-2", "a"], ["a-2", "a", "a-2-2", "a-3"]),
-    ],
-)
-def test_stems_are_unique(loaded, names, stems):
-    jobs = loaded(*({"name": name} for name in names)).jobs
-    assert [job.name for job in jobs] == names
-    assert [job.stem for job in jobs] == stems
+    ]:
+        jobs = loaded(*({"name": name} for name in names)).jobs
+        assert [job.name for job in jobs] == names
+        assert [job.stem for job in jobs] == stems
 
 
-def test_as_many_cells_as_are_allowed(loaded):
+def test_as_many_cells_as_are_allowed_and_a_name_like_a_cell_where_no_cell_is_called_so(loaded):
     hundred = list(range(100))
     assert loaded({"args": {"--a": hundred, "--b": hundred}}).jobs
-
-
-def test_a_name_like_a_cell_is_fine_where_no_cell_is_called_so(loaded):
     jobs = loaded({"args": {"--a": [1, 2]}}, {"name": "vae.c3"}, {"name": "b"}, {"name": "b.c1"}).jobs
     assert [job.stem for job in jobs] == ["vae", "vae.c3", "b", "b.c1"]
 

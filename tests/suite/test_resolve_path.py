@@ -28,12 +28,9 @@ def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return place
 
 
-@pytest.mark.parametrize("name", ["cpu", "cpu.json"])
-def test_a_profile_with_or_without_its_suffix(checkout, name):
-    assert resolve_path(name, [checkout]) == checkout / "profiles" / "cpu.json"
-
-
-def test_a_path_comes_first(checkout, elsewhere):
+def test_a_profile_with_or_without_its_suffix_and_a_path_before_it(checkout, elsewhere):
+    for name in ("cpu", "cpu.json"):
+        assert resolve_path(name, [checkout]) == checkout / "profiles" / "cpu.json"
     (elsewhere / "cpu.json").write_text("[]")
     assert resolve_path("cpu.json", [checkout]) == Path("cpu.json")
     assert resolve_path("cpu", [checkout]) == checkout / "profiles" / "cpu.json"
@@ -53,13 +50,9 @@ def test_the_first_base_wins(checkout, tmp_path):
     assert resolve_path("lambda", [other, checkout]) == checkout / "profiles" / "lambda.json"
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        (
-            "cpus",
-            "--jobs: 'cpus' is neither a file nor a profile. Did you mean 'cpu'? The profiles are cpu,",
-        ),
+def test_neither_a_file_nor_a_profile(checkout, elsewhere):
+    for text, message in [
+        ("cpus", "--jobs: 'cpus' is neither a file nor a profile. Did you mean 'cpu'? The profiles are cpu,"),
         ("profiles/lamda.json", "Did you mean 'lambda'?"),
         ("zzz", "a profile. The profiles are cpu, lambda."),
         ("", "'' is neither a file nor a profile."),
@@ -67,15 +60,10 @@ def test_the_first_base_wins(checkout, tmp_path):
         ("..", "'..' is a directory."),
         ("x" * 300, "is neither a file nor a profile."),
         ("a\0b", "'a\\x00b' is neither a file nor a profile."),
-    ],
-)
-def test_not_found(checkout, text, message):
-    with pytest.raises(CotenantError) as caught:
-        resolve_path(text, [checkout])
-    assert message in str(caught.value)
-
-
-def test_no_profiles_at_all(elsewhere):
+    ]:
+        with pytest.raises(CotenantError) as caught:
+            resolve_path(text, [checkout])
+        assert message in str(caught.value)
     with pytest.raises(CotenantError, match=r"'cpu' is neither .* There are no profiles\.$"):
         resolve_path("cpu", [elsewhere])
 

@@ -17,9 +17,8 @@ def test_the_variables_of_a_tenant():
     assert "MEMORY_CLASS" not in VARIABLES
 
 
-@pytest.mark.parametrize(
-    ("text", "expanded"),
-    [
+def test_expansion():
+    for text, expanded in [
         ("", ""),
         ("plain", "plain"),
         ("$BASE", "/w"),
@@ -32,23 +31,14 @@ def test_the_variables_of_a_tenant():
         ("$$$BASE", "$/w"),
         ("a$${BASE}", "a${BASE}"),
         ("$BASEé", "/wé"),
-    ],
-)
-def test_expansion(text, expanded):
-    assert expand_variables(text, VALUES) == expanded
-
-
-def test_a_value_is_not_expanded_again():
+    ]:
+        assert expand_variables(text, VALUES) == expanded
     assert expand_variables("$BASE", {"BASE": "$RUN_ID $", "RUN_ID": "7"}) == "$RUN_ID $"
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        (
-            "$BSAE/x",
-            "unknown variable 'BSAE' in '$BSAE/x'. Did you mean 'BASE'? Known are BASE, RUN_ID, DATA_",
-        ),
+def test_what_cannot_be_expanded():
+    for text, message in [
+        ("$BSAE/x", "unknown variable 'BSAE' in '$BSAE/x'. Did you mean 'BASE'? Known are BASE, RUN_ID, DATA_"),
         ("$base", "unknown variable 'base'"),
         ("${BA SE}", "unknown variable 'BA SE'"),
         ("$RUN_IDs", "unknown variable 'RUN_IDs' in '$RUN_IDs'. Did you mean 'RUN_ID'?"),
@@ -60,22 +50,17 @@ def test_a_value_is_not_expanded_again():
         ("${BASE", "a '${' without its '}'"),
         ("${", "a '${' without its '}'"),
         ("${}", "a '${}' without a name"),
-    ],
-)
-def test_what_cannot_be_expanded(text, message):
-    with pytest.raises(CotenantError) as caught:
-        expand_variables(text, VALUES)
-    assert message in str(caught.value)
+    ]:
+        with pytest.raises(CotenantError) as caught:
+            expand_variables(text, VALUES)
+        assert message in str(caught.value)
 
 
-def test_names_in():
+def test_names_in_a_text_and_variables_that_are_known():
     assert names_in("$DATA_DIRECTORY/${RUN_ID}/$$BASE $other") == {"DATA_DIRECTORY", "RUN_ID", "other"}
     assert names_in("none") == set()
     with pytest.raises(CotenantError, match="without a name"):
         names_in("$")
-
-
-def test_check_knows_all_variables_and_no_other():
     check_variables(" ".join(f"${name} ${{{name}}}" for name in VARIABLES))
     with pytest.raises(CotenantError, match="unknown variable 'HOME'"):
         check_variables("$HOME")

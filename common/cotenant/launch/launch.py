@@ -21,7 +21,7 @@ from datetime import UTC, datetime
 
 from cotenant.isolation.backend import Backend, NotIsolatedError
 from cotenant.launch.events import Events, Interruption
-from cotenant.launch.limits import USUAL_LIMITS, DisagreementError, Limits, after_stop, grace, late
+from cotenant.launch.limits import USUAL_LIMITS, DisagreementError, Limits, grace, late
 from cotenant.launch.load import MeasuredLoad, expected_s
 from cotenant.launch.memory import KillWatch
 from cotenant.launch.observer import Observer, Unobserved
@@ -47,8 +47,8 @@ class Phase(enum.IntEnum):
 class Launch:
     """Starts the tenants of `specs`, brings them to one GO and one STOP, and leaves nothing behind.
 
-    `upkeep` is called about once a second: what else has to be alive is looked after there. `sampling` looks at the
-    host as often, between GO and the last DONE; `observer` is told of all but that.
+    `upkeep` keeps alive what else has to be; it is called about once a second. `sampling` looks at the host as often,
+    between GO and the last DONE; `observer` hears of all but that.
     """
 
     specs: Sequence[TenantSpec]
@@ -67,8 +67,7 @@ class Launch:
     def run(self) -> LaunchResult:
         """Go through all phases. Whatever happens, no process and no slice of this launch is left.
 
-        What could not be removed after all have ended stands in the result: what was measured is as good as any.
-        Raises NotIsolatedError where something fails before.
+        What could not be removed at the end is named in the result. Raises NotIsolatedError for what fails before.
         """
         started, left_behind = datetime.now(UTC), ""
         results: tuple[TenantResult, ...] | None = None
@@ -76,7 +75,6 @@ class Launch:
             with contextlib.ExitStack() as leaving:
                 leaving.callback(self._events.close)
                 leaving.callback(self._kills.close)
-                self._events.on_readable(self.interruption, self._interrupt)
                 results = self._start(leaving) or self._loop()
         except NotIsolatedError as error:
             if results is None:
@@ -113,7 +111,7 @@ class Launch:
             if now_s >= poll_s + POLL_S:
                 poll_s = now_s
                 self._poll()
-            self._end_late(now_s, now_s - start_s)
+            self._end_those_due(now_s, now_s - start_s)
         host = self._kills.so_far(self._tenants)
         return tuple(result_of(tenant, host) for tenant in self._tenants)
 
@@ -131,8 +129,6 @@ class Launch:
         else:
             self.observer.tick()
 
-    # From phase to phase
-
     def _entered(self, tenant: Tenant) -> None:
         """It reports `in`, or why not; its end of the channel closes when it becomes the benchmark."""
         report = tenant.entry_report()
@@ -141,8 +137,7 @@ class Launch:
             if all(other.entered for other in self._tenants):
                 self._phase = Phase.BUILD
                 for other in self._tenants:
-                    with contextlib.suppress(OSError):
-                        other.channel.send(b"1")
+                    other.release()
                 self.observer.building(0)
             return
         self._events.forget(tenant.channel)
@@ -183,16 +178,12 @@ class Launch:
             return
         self._phase = Phase.STOP
         self._load.end(survivors)
-        for tenant in survivors:
-            tenant.deadline = after_stop(tenant, self._load.go.given.number)
         for tenant in self._tenants:
             for rank in tenant.ranks.values():
                 if rank.link.open:
                     self._events.on_readable(rank.link, self._listen, tenant, rank.link)
                     rank.link.send("stop")
         self.observer.stopping()
-
-    # What tenants send
 
     def _connected(self, tenant: Tenant) -> None:
         for link in tenant.listener.accept():
@@ -235,7 +226,7 @@ class Launch:
         if absent is not None and self._phase is Phase.BUILD:
             sentence = "It ended without joining the rendezvous, while another tenant joined."
             absent.reason = absent.reason or ("failed", sentence)
-            self._abort_others(absent)
+            self._gone(absent)
 
     def _take(self, tenant: Tenant, rank: Rank, message: Message) -> None:
         rank.take(message, self._load.go if self._load else None)
@@ -252,8 +243,6 @@ class Launch:
             link.close()
         self._fails(tenant, ("failed", f"It does not speak the protocol: {what}."))
 
-    # How they end
-
     def _fails(self, tenant: Tenant, reason: Reason) -> None:
         tenant.reason = tenant.reason or reason
         tenant.deadline = grace(tenant, tenant.reason)
@@ -267,7 +256,7 @@ class Launch:
         if rank.link.open:
             self._listen(tenant, rank.link)
         reason = rank_death(tenant, rank, status)
-        if reason is None or rank.failed or tenant.killed or not tenant.alive:
+        if reason is None:
             return
         if any(other.complains for other in tenant.ranks.values()):
             # Of a connection that this one has left without a word.
@@ -292,24 +281,18 @@ class Launch:
         if self._phase >= Phase.LOAD:
             self._stop_if_done()
         elif tenant.status != 0 or any(other.joined for other in self._tenants):
-            self._abort_others(tenant)
+            outcome, message = outcome_of(tenant, self._kills.so_far(self._tenants))
+            sentence = f"Tenant {tenant.index} ended before GO ({outcome}): {message}"
+            self._kill([other for other in self._tenants if other is not tenant], ("aborted", sentence))
 
-    def _abort_others(self, culprit: Tenant) -> None:
-        outcome, message = outcome_of(culprit, self._kills.so_far(self._tenants))
-        sentence = f"Tenant {culprit.index} ended before GO ({outcome}): {message}"
-        self._kill([tenant for tenant in self._tenants if tenant is not culprit], ("aborted", sentence))
-
-    def _interrupt(self) -> None:
-        self._events.forget(self.interruption)
-        self._kill(self._tenants, ("interrupted", f"Interrupted by {self.interruption.requested}."))
-
-    def _end_late(self, now_s: float, elapsed_s: float) -> None:
+    def _end_those_due(self, now_s: float, elapsed_s: float) -> None:
+        if self.interruption.requested:
+            self._kill(self._tenants, ("interrupted", f"Interrupted by {self.interruption.requested}."))
         for tenant in self._tenants:
             if tenant.deadline is not None and now_s >= tenant.deadline[0]:
                 self._kill([tenant], tenant.deadline[1])
         if self._phase is not Phase.STOP:
-            behind = late(self._tenants, self.limits, elapsed_s, loaded=self._phase is Phase.LOAD)
-            self._kill(*behind)
+            self._kill(*late(self._tenants, self.limits, elapsed_s, loaded=self._phase is Phase.LOAD))
 
     def _kill(self, tenants: Sequence[Tenant], reason: Reason | None = None) -> None:
         ending = [tenant for tenant in tenants if tenant.alive and not tenant.killed]

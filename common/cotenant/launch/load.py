@@ -6,7 +6,7 @@ import time
 from collections.abc import Collection, Iterable
 from typing import Any
 
-from cotenant.launch.limits import Limits
+from cotenant.launch.limits import Limits, after_stop
 from cotenant.launch.rendezvous import Go, Rank
 from cotenant.launch.tenant import Tenant
 from cotenant.meters.meters import Meters
@@ -39,11 +39,12 @@ class MeasuredLoad:
         self.meters: dict[str, Any] = {}
 
     def end(self, survivors: Collection[Tenant]) -> None:
-        """Read all that has been counted, at the last DONE."""
+        """Read all that has been counted, at the last DONE; from now on the survivors' time to end is limited."""
         load_ns = time.perf_counter_ns() - self._start_ns
         self.meters["runner_processor_share"] = (time.process_time_ns() - self._processor_ns) / load_ns
         for tenant in survivors:
             tenant.after = tenant.live.counters()
+            tenant.deadline = after_stop(tenant, self.go.given.number)
         self.meters |= self._sampling.result(self.go.t0_ns)
 
 
@@ -76,14 +77,14 @@ class Enough:
     def _is_spent(self, tenants: Collection[Tenant], now_ns: int) -> bool:
         if self._spent_ns is None or now_ns < self._spent_ns:
             return False
-        return all(self._kept(tenant) >= LEAST_KEPT for tenant in tenants)
+        return all(self._kept_observations(tenant) >= LEAST_KEPT for tenant in tenants)
 
     def _is_narrow(self, tenant: Tenant) -> bool:
         if self._share is None:
             return False
-        kept = self._kept(tenant)
-        if kept >= self._due.get(tenant.index, 1):
-            self._due[tenant.index] = kept + 1 + kept // LOOKS
+        count = self._kept_observations(tenant)
+        if count >= self._due.get(tenant.index, 1):
+            self._due[tenant.index] = count + 1 + count // LOOKS
             observations = tenant.ranks[0].observations[self._skip :]
             width = relative_half_width(
                 sorted(row["items"] * 1e9 / (row["end_ns"] - row["start_ns"]) for row in observations)
@@ -91,7 +92,7 @@ class Enough:
             self._narrow[tenant.index] = width is not None and width <= self._share
         return self._narrow.get(tenant.index, False)
 
-    def _kept(self, tenant: Tenant) -> int:
+    def _kept_observations(self, tenant: Tenant) -> int:
         return len(tenant.ranks[0].observations) - self._skip
 
 

@@ -113,10 +113,13 @@ def failure(tenant: Tenant, rank: Rank, outcome: str, message: str) -> Reason:
 
 
 def rank_death(tenant: Tenant, rank: Rank, status: int | None) -> Reason | None:
-    """Return why the end of one of several processes fails its tenant, or None where it has a record and is content.
+    """Return why the end of one of several processes fails its tenant.
 
-    `status` is None where it is not known. A launcher ends those that are left by SIGTERM: that is no cause.
+    None where it has a record and is content, where it has reported why, and where its tenant ends already. `status` is
+    None where it is not known. A launcher ends those that are left by SIGTERM: that is no cause.
     """
+    if rank.failed or tenant.killed or not tenant.alive:
+        return None
     if status == -signal.SIGTERM or (rank.record is not None and not status):
         return None
     how = "ended" if status is None else f"{'was' if status < 0 else 'ended with'} {signal_name(status)}"
