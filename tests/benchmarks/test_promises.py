@@ -65,7 +65,7 @@ def test_start(late_s: float, status: int, load: Load, monkeypatch: Patch) -> No
 
 
 @pytest.mark.parametrize(
-    ("work_ms", "entered_ms", "status"), [(2.9, 10.5, 0), (3.1, 10.5, 1), (2.9, 11.1, 1)], ids=["kept", "work", "start"]
+    ("work_ms", "entered_ms", "status"), [(2.9, 40.5, 0), (3.1, 40.5, 1), (2.9, 41.1, 1)], ids=["kept", "work", "start"]
 )
 def test_cost(work_ms: float, entered_ms: float, status: int, load: Load, monkeypatch: Patch) -> None:
     module = load("cost")
@@ -75,7 +75,6 @@ def test_cost(work_ms: float, entered_ms: float, status: int, load: Load, monkey
     )
     monkeypatch.setattr(module, "choose_backend", lambda *asked: SimpleNamespace(backend=backend))
     monkeypatch.setattr(module, "Slices", lambda *given: slices)
-    monkeypatch.setattr(module, "first_answer", lambda: 20_000_000)
     assert module.main() == status
 
 

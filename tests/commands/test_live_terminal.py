@@ -104,7 +104,7 @@ def test_while_it_is_measured_nothing_is_written_and_ctrl_c_leaves_the_terminal_
     assert any("[ 1/ 2][  /  ] PASSED" in line for line in shown)
     assert any("[ 2/ 2][ 1/ 1] FAILED" in line for line in shown)
     assert any(line.startswith("Interrupted by SIGINT;") for line in shown)
-    assert any(line.startswith("second tenant 0: interrupted") for line in shown)
+    assert any(line.startswith("second R0 tenant 0: interrupted") for line in shown)
     assert not any("measuring since" in line for line in shown)
 
 

@@ -18,6 +18,7 @@ from cotenant.bench.observed import FlopCount, described, observed_dtype, watche
 from cotenant.bench.outcome import MissingDataError
 from cotenant.bench.run import Run
 from cotenant.errors import CotenantError
+from cotenant.finding import Finding
 
 if TYPE_CHECKING:
     from cotenant.bench.contract import Benchmark
@@ -84,11 +85,13 @@ class Loop:
             batches = itertools.repeat(first)
             run.uneven = False
             run.observed.pop("loaded_ahead", None)
-            run.note(
-                "warning",
-                "cached_batch",
-                "Every step trained on the first batch: this is the rate of the step without its input.",
-                "Leave --cached-batch out for the rate of the task.",
+            run.findings.append(
+                Finding(
+                    "cached_batch",
+                    "warning",
+                    "Every step trained on the first batch: this is the rate of the step without its input.",
+                    "Leave --cached-batch out for the rate of the task.",
+                )
             )
         resident = self._resident or benchmark.cached_batch
         self._work = Work(
@@ -124,11 +127,13 @@ class Loop:
         self.credited = Credit(updates.pop() if len(updates) == 1 else None)
         self._before = ScalerCount(self._run.updates, self._run.precision.skipped or 0)
         if len(times_ns) < WARM_UP_STEPS:
-            self._run.note(
-                "warning",
-                "short_warm_up",
-                f"Warm-up ended after {len(times_ns)} of {WARM_UP_STEPS} steps and {sum(times_ns) / 1e9:.0f} s.",
-                "Use a smaller batch, or give it the time to skip its first observations.",
+            self._run.findings.append(
+                Finding(
+                    "short_warm_up",
+                    "warning",
+                    f"Warm-up ended after {len(times_ns)} of {WARM_UP_STEPS} steps and {sum(times_ns) / 1e9:.0f} s.",
+                    "Use a smaller batch, or give it the time to skip its first observations.",
+                )
             )
         # Of loaded input every wait counts: what was fetched ahead would make its steps look short.
         if max(times_ns[1:] or times_ns) < SHORT_STEP_NS and len(counts) == 1 and not self._run.loads:
@@ -146,11 +151,13 @@ class Loop:
         gc.collect()
         if work.every > 1 and not observation.even:
             work.every = 1
-            self._run.note(
-                "warning",
-                "items_estimated",
-                "Batches did not count equally while books were kept on some of them only.",
-                "Let every batch hold as many items, or make steps longer than a millisecond.",
+            self._run.findings.append(
+                Finding(
+                    "items_estimated",
+                    "warning",
+                    "Batches did not count equally while books were kept on some of them only.",
+                    "Let every batch hold as many items, or make steps longer than a millisecond.",
+                )
             )
         return observation
 
@@ -199,11 +206,13 @@ class Loop:
         """Yield the benchmark's batches, and once more wherever they end, which is a finding."""
         for start in itertools.count():
             if start == 1:
-                self._run.note(
-                    "warning",
-                    "input_restarted",
-                    "The input ended and was started again inside the measured loop.",
-                    "Let `batches` go on without end, as run.loader does.",
+                self._run.findings.append(
+                    Finding(
+                        "input_restarted",
+                        "warning",
+                        "The input ended and was started again inside the measured loop.",
+                        "Let `batches` go on without end, as run.loader does.",
+                    )
                 )
             batches = iter(self._benchmark.batches(self._run))
             # One batch for ever; a `repeat` that is limited has a length.

@@ -20,7 +20,7 @@ from cotenant.bench.outcome import MissingDataError, UnsupportedError, outcome_o
 from cotenant.bench.precision import Precision, set_precision
 from cotenant.bench.world import World
 from cotenant.errors import CotenantError
-from cotenant.finding import Finding, Severity
+from cotenant.finding import Finding
 
 if TYPE_CHECKING:
     from cotenant.bench.contract import Benchmark
@@ -45,7 +45,7 @@ class Run:
         self.chosen: Device = choose_device(benchmark.cuda, self.world.local_rank, self.world.local_size)
         self.device: torch.device = self.chosen.torch_device
         if benchmark.cuda and not self.chosen.is_accelerator:
-            self.note("info", "no_accelerator", "No accelerator was found: it ran on the CPU.")
+            self.findings.append(Finding("no_accelerator", "info", "No accelerator was found: it ran on the CPU."))
         if not self.chosen.is_accelerator:
             # A resident batch is learned by heart, and gradients that fade into denormals slow a processor by a fifth.
             torch.set_flush_denormal(True)
@@ -70,10 +70,6 @@ class Run:
     def updates(self) -> int:
         """How often `update` was called: that a step returned says nothing of whether it trained."""
         return self.precision.updates
-
-    def note(self, severity: Severity, rule: str, sentence: str, remedy: str = "") -> None:
-        """Add a finding to this run's record."""
-        self.findings.append(Finding(rule, severity, sentence, remedy))
 
     def place(self, module: torch.nn.Module) -> Any:
         """Return the module on the device, in this precision's weights and memory format, over all ranks, compiled."""
@@ -103,7 +99,7 @@ class Run:
         self.observed["replicas"] = replicas
         if replicas == 1:
             sentence = f"DataParallel has one device here ({self.chosen.name}), so the model ran without it."
-            self.note("info", "not_parallel", sentence)
+            self.findings.append(Finding("not_parallel", "info", sentence))
             return module
         self.observed["parallel"] = "dp"
         return torch.nn.DataParallel(module, device_ids=list(range(replicas)))
@@ -160,11 +156,13 @@ class Run:
         assert requested is not None
         each = self.world.share(requested)
         if each * ranks != requested:
-            self.note(
-                "info",
-                "workers_shared",
-                f"{requested} loader processes were asked for, and each of {ranks} ranks has {each}.",
-                "Let --workers be a multiple of the ranks.",
+            self.findings.append(
+                Finding(
+                    "workers_shared",
+                    "info",
+                    f"{requested} loader processes were asked for, and each of {ranks} ranks has {each}.",
+                    "Let --workers be a multiple of the ranks.",
+                )
             )
         return each
 

@@ -193,13 +193,9 @@ def _say_scaling(jobs: Sequence[JobSummary], form: str) -> None:
         warn(line)
     if form == "text" and found:
         tell(scaling.as_text(found).removesuffix("\n"))
-    else:
-        several = form == "csv" and found
-        tell(
-            FILES[form](scaling.scaling_grid(found) if several else scaling.of_one_series_grid(found)).removesuffix(
-                "\n"
-            )
-        )
+        return
+    grid = scaling.scaling_grid(found) if form == "csv" and found else scaling.of_one_series_grid(found)
+    tell(FILES[form](grid).removesuffix("\n"))
 
 
 def _say_interference(summary: Summary, form: str) -> None:

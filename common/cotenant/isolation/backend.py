@@ -16,6 +16,10 @@ class NotIsolatedError(OSError):
     """A slice that is not what was planned. The text says what was asked, and what the kernel answered."""
 
 
+class NotExecutableError(NotIsolatedError):
+    """A command with words and variables too many for any process; its slice is not to blame."""
+
+
 @dataclass(frozen=True, slots=True)
 class SliceEntry:
     """What enter.py needs: the files to write `0` to, and the processors it must find itself on.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import functools
 import os
 import socket
@@ -11,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from cotenant.isolation import enter
-from cotenant.isolation.backend import NotIsolatedError, SliceEntry
+from cotenant.isolation.backend import NotExecutableError, NotIsolatedError, SliceEntry
 from cotenant.isolation.plan import Slice
 
 TRIAL_SHM_BYTES = 4096
@@ -22,7 +23,8 @@ def start(
 ) -> subprocess.Popen[bytes]:
     """Start enter.py, which enters a slice, speaks on descriptor `channel`, and becomes `command`.
 
-    It leads a session of its own and dies with the thread that calls this. Raises NotIsolatedError.
+    It leads a session of its own and dies with the thread that calls this. Raises NotIsolatedError; of a command that
+    is too large, NotExecutableError.
     """
     line = [sys.executable, "-I", "-S", enter.__file__, *entry_words(entry, channel, os.getpid()), "--", *command]
     try:
@@ -36,6 +38,8 @@ def start(
             start_new_session=True,
         )
     except (OSError, ValueError) as error:  # ValueError: a variable's name with `=`, a word with a NUL.
+        if isinstance(error, OSError) and error.errno == errno.E2BIG:
+            raise NotExecutableError(f"{command[0]} could not be executed: {error.strerror}") from error
         raise NotIsolatedError(f"no tenant can be started: {error}") from error
 
 

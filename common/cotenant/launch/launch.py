@@ -25,7 +25,7 @@ from cotenant.launch.limits import USUAL_LIMITS, DisagreementError, Limits, grac
 from cotenant.launch.load import MeasuredLoad, expected_s
 from cotenant.launch.memory import KillWatch
 from cotenant.launch.observer import Observer, Unobserved
-from cotenant.launch.outcome import LaunchResult, TenantResult, failure, not_isolated, outcome_of, rank_death, result_of
+from cotenant.launch.outcome import LaunchResult, TenantResult, failure, not_started, outcome_of, rank_death, result_of
 from cotenant.launch.rendezvous import Link, Rank
 from cotenant.launch.tenant import Reason, Tenant, TenantSpec, start_tenant
 from cotenant.meters.meters import Meters
@@ -91,7 +91,7 @@ class Launch:
                 leaving.callback(live.remove)
                 tenant = start_tenant(spec, live, live.verify())
             except NotIsolatedError as error:
-                return not_isolated(self.specs, spec, str(error))
+                return not_started(self.specs, spec, error)
             leaving.callback(tenant.leave)
             self._tenants.append(tenant)
             self._events.on_readable(tenant.listener, self._connected, tenant)

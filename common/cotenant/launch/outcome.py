@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from cotenant.finding import Finding
-from cotenant.isolation.backend import Counters, ReadBack
+from cotenant.isolation.backend import Counters, NotExecutableError, NotIsolatedError, ReadBack
 from cotenant.launch.memory import HostKills, out_of_memory
 from cotenant.launch.rendezvous import Go, Rank
 from cotenant.launch.tenant import Reason, Tenant, TenantSpec, log_end, signal_name
@@ -59,11 +59,14 @@ def result_of(tenant: Tenant, host: HostKills) -> TenantResult:
     return TenantResult(tenant.spec, outcome, message, tenant.ranks, tenant.read_back, tenant.before, tenant.after)
 
 
-def not_isolated(specs: Iterable[TenantSpec], culprit: TenantSpec, message: str) -> tuple[TenantResult, ...]:
-    """Return the results of a launch of which the slice of `culprit` could not be had: nothing was started."""
-    aborted = f"Tenant {culprit.slice.tenant} could not be isolated: {message}"
+def not_started(specs: Iterable[TenantSpec], culprit: TenantSpec, error: NotIsolatedError) -> tuple[TenantResult, ...]:
+    """Return the results of a launch that could not get the slice, or start the command, of `culprit`."""
+    outcome, what = ("not_isolated", "could not be isolated")
+    if isinstance(error, NotExecutableError):
+        outcome, what = ("failed", "could not be started")
+    aborted = f"Tenant {culprit.slice.tenant} {what}: {error}"
     return tuple(
-        TenantResult(spec, "not_isolated", f"{message}.") if spec is culprit else TenantResult(spec, "aborted", aborted)
+        TenantResult(spec, outcome, f"{error}.") if spec is culprit else TenantResult(spec, "aborted", aborted)
         for spec in specs
     )
 
