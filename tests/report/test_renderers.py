@@ -11,7 +11,7 @@ import pytest
 from rich.console import Console
 
 from cotenant.report.comparison import JobComparison, SuiteComparison, comparison_grid
-from cotenant.report.grid import Cell, Column, Grid, Group, Row, measured, measured_columns, word
+from cotenant.report.grid import Cell, Column, Grid, Row, RowGroup, measured, measured_columns, word
 from cotenant.report.render_html import html
 from cotenant.report.renderers import as_csv, as_json, markdown, show, terminal
 from cotenant.stats.comparison import Verdict
@@ -37,7 +37,7 @@ def row(job: str, group: str = "student") -> Row:
 
 def grid(*rows: Row) -> Grid:
     fields = ("suite", "job", "rate", "rate_low", "rate_high", "launches", "extra")
-    return Grid(COLUMNS, [Group(rows, "mine", "node1", [(("a note", "dim"),)])], fields=fields)
+    return Grid(COLUMNS, [RowGroup(rows, "mine", "node1", [(("a note", "dim"),)])], fields=fields)
 
 
 def lines(of: Grid, width: int) -> list[str]:
@@ -79,7 +79,7 @@ def test_columns_give_way_and_the_last_ones_fold() -> None:
 def test_what_folds_keeps_its_colour() -> None:
     found = Grid(
         (Column("job", "job"), Column("verdict", "verdict")),
-        [Group([Row({"job": Cell("vae"), "verdict": Cell("failed", style="red")})])],
+        [RowGroup([Row({"job": Cell("vae"), "verdict": Cell("failed", style="red")})])],
     )
     folded = list(terminal(found, 5))[2]
     assert [(folded.plain[one.start : one.end], one.style) for one in folded.spans] == [

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cotenant.errors import CotenantError
-from cotenant.suite.cells import Cell, arguments, expand, fitting
+from cotenant.suite.cells import JobCell, arguments, expand, fitting
 from cotenant.suite.jobfile import Job
 from cotenant.suite.variables import Value, flag_name, is_flag
 
@@ -24,8 +24,8 @@ def job(**args: Value | list[Value]) -> Job:
     return Job("vae", "x", pairs, "student", stem="vae")
 
 
-def cell(*args: tuple[str, Value]) -> Cell:
-    return Cell(Job("vae", "x", (), "all", stem="vae"), 1, 1, args)
+def cell(*args: tuple[str, Value]) -> JobCell:
+    return JobCell(Job("vae", "x", (), "all", stem="vae"), 1, 1, args)
 
 
 def test_a_job_without_a_list_of_several_is_one_cell_that_bears_its_stem():

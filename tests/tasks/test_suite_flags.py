@@ -14,7 +14,7 @@ from cotenant.bench.arguments import Flag, declared, parse
 from cotenant.bench.device import Device
 from cotenant.bench.facts import arguments_of, without_effect
 from cotenant.bench.precision import set_precision
-from cotenant.suite.cells import Cell, arguments, expand
+from cotenant.suite.cells import JobCell, arguments, expand
 from cotenant.suite.jobfile import load
 from cotenant.suite.variables import VARIABLES
 from tasks.loading import ROOT, TASKS, benchmark_in, main_of
@@ -59,7 +59,7 @@ def test_the_16_gb_profile_is_the_reference_suite_with_half_the_batches() -> Non
 
 
 @pytest.mark.parametrize("cell", CELLS, ids=lambda cell: cell.label)
-def test_a_job_is_understood(cell: Cell, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_job_is_understood(cell: JobCell, monkeypatch: pytest.MonkeyPatch) -> None:
     command = (TASKS / cell.job.cmd).resolve()
     assert command.is_file()
     preset = ["--fp16"] if command.name == "run_fp16.sh" else []
@@ -102,7 +102,7 @@ def read_of_itself(folder: Path) -> set[str]:
     }
 
 
-def given_to(cell: Cell) -> tuple[type[Benchmark], list[str], Path]:
+def given_to(cell: JobCell) -> tuple[type[Benchmark], list[str], Path]:
     """Return a job's benchmark, the words it is started with, and the folder of its programs."""
     folder = (TASKS / cell.job.cmd).resolve().parent
     return benchmark_in(main_of(str(folder.parent.relative_to(TASKS)))), arguments(cell, VALUES, seed=100), folder

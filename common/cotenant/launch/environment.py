@@ -23,7 +23,7 @@ from cotenant.protocol.messages import (
     SOCKET_VARIABLE,
     TENANT_VARIABLE,
 )
-from cotenant.suite.cells import Cell
+from cotenant.suite.cells import JobCell
 from cotenant.suite.variables import expand_variables
 
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS")
@@ -33,7 +33,7 @@ FIRST_PORT = 29500
 
 
 def job_variables(
-    cell: Cell, suite: str, uid: int, tenants: int, slice_: Slice, machine: Machine, paths: RunPaths, port: int
+    cell: JobCell, suite: str, uid: int, tenants: int, slice_: Slice, machine: Machine, paths: RunPaths, port: int
 ) -> dict[str, str]:
     """Return the variables a job's text may name, with this tenant's values. `RAM_*` are kB, as in the original."""
     return {
@@ -60,7 +60,7 @@ def job_variables(
 
 def added_environment(
     variables: Mapping[str, str],
-    cell: Cell,
+    cell: JobCell,
     slice_: Slice,
     threads: int | None,
     ranks: Sequence[Sequence[int]],

@@ -20,7 +20,7 @@ from cotenant.launch.tenant import TenantSpec
 from cotenant.machine.topology import Machine
 from cotenant.procfs import format_list
 from cotenant.results.record import SOLO
-from cotenant.suite.cells import Cell, arguments, expand, fitting
+from cotenant.suite.cells import JobCell, arguments, expand, fitting
 from cotenant.suite.jobfile import Job, Suite
 from cotenant.suite.variables import expand_variables
 
@@ -53,7 +53,7 @@ class Options:
 class Start:
     """A cell, its command, and a spec per tenant. A `solo` one has a single spec: one tenant as it is beside others."""
 
-    cell: Cell
+    cell: JobCell
     command: Path
     specs: tuple[TenantSpec, ...]
     findings: tuple[Finding, ...]
@@ -102,7 +102,7 @@ class Resolver:
                 sentences.append(f"{job.stem}: {cells} are left out, as DEVICE_TOTAL is {self.tenants}.")
         return tuple(sentences)
 
-    def _starts(self, cell: Cell) -> Iterator[Start]:
+    def _starts(self, cell: JobCell) -> Iterator[Start]:
         """Yield all tenants together, then with `solo` each alone: both rates are of one state of the machine."""
         job, options, planned = cell.job, self._options, self.plans[cell.job.group]
         variables = [self._variables(cell, slice_) for slice_ in planned.slices]
@@ -119,7 +119,7 @@ class Resolver:
         if options.solo and len(every) > 1:
             yield from (start([tenant], solo=True) for tenant in every)
 
-    def _spec(self, cell: Cell, command: Path, slice_: Slice, variables: dict[str, str], solo: bool) -> TenantSpec:
+    def _spec(self, cell: JobCell, command: Path, slice_: Slice, variables: dict[str, str], solo: bool) -> TenantSpec:
         options, paths, group = self._options, self._options.paths, cell.job.group
         seed = seed_of(group, options.uid, self.tenants, slice_.tenant)
         words = [str(command), *arguments(cell, variables, options.extra, seed)]
@@ -133,7 +133,7 @@ class Resolver:
         environment = added_environment(variables, cell, slice_, threads, ranks, options.run, socket, log)
         return TenantSpec(slice_, words, environment, log, Path(variables["TEMP_DIRECTORY"]), socket)
 
-    def _variables(self, cell: Cell, slice_: Slice) -> dict[str, str]:
+    def _variables(self, cell: JobCell, slice_: Slice) -> dict[str, str]:
         options, port = self._options, self._port + slice_.tenant
         return job_variables(
             cell, options.suite.name, options.uid, self.tenants, slice_, self._machine, options.paths, port
@@ -162,5 +162,5 @@ def _check_labels(starts: Sequence[Start]) -> None:
             )
 
 
-def _label(cell: Cell, solo: bool) -> str:
+def _label(cell: JobCell, solo: bool) -> str:
     return cell.label + SOLO if solo else cell.label

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from itertools import groupby
 
 from cotenant.findings import Answer, Check
-from cotenant.report.grid import STYLES, Cell, Column, Grid, Group, Row, Words
+from cotenant.report.grid import STYLES, Cell, Column, Grid, Row, RowGroup, Words
 
 FINE = "ok"
 COLUMNS = tuple(Column(key, "", left=True) for key in ("severity", "check", "answer"))
@@ -16,7 +16,7 @@ COLUMNS = tuple(Column(key, "", left=True) for key in ("severity", "check", "ans
 def checkup_grid(answers: Sequence[tuple[Check, Answer]]) -> Grid:
     """Return a row per check, its findings below it, and how many are of which kind; they come ordered by group."""
     groups = [
-        Group([_row(check, answer) for check, answer in members], group)
+        RowGroup([_row(check, answer) for check, answer in members], group)
         for group, members in groupby(answers, key=lambda pair: pair[0].group)
     ]
     severities = [answer.severity or FINE for _, answer in answers]

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from xml.etree import ElementTree
 
-from cotenant.report.grid import Cell, Column, Grid, Group, Row, number
+from cotenant.report.grid import Cell, Column, Grid, Row, RowGroup, number
 from cotenant.report.numbers import ABSENT, rate, span
 from cotenant.results.columns import equal_columns
 from cotenant.results.launches import LaunchRecords, difference_of, difference_words, rates_of
@@ -193,7 +193,9 @@ OF_SUITE = {True: "slower by more than chance (Holm, 0.05)", False: "not slower 
 def comparison_grid(lines: SuiteComparison, margin: float = LEAST_MARGIN) -> Grid:
     """Return a row per job; `margin` is that of no job in particular."""
     suite = f"{_margin_words(lines, margin)}; the suite as a whole: {OF_SUITE[lines.suite_slower]}"
-    return Grid(COLUMNS, [Group([_row(line) for line in lines.lines])], notes=[((suite, ""),)], document=asdict(lines))
+    return Grid(
+        COLUMNS, [RowGroup([_row(line) for line in lines.lines])], notes=[((suite, ""),)], document=asdict(lines)
+    )
 
 
 def _row(line: JobComparison) -> Row:

@@ -85,7 +85,7 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class RowGroup:
     """Rows under one heading: a `title`, and `facts` that hold for all of them. `notes` are lines below."""
 
     rows: Sequence[Row]
@@ -107,7 +107,7 @@ class Grid:
     """
 
     columns: Sequence[Column]
-    groups: Sequence[Group]
+    groups: Sequence[RowGroup]
     title: str = ""
     notes: Sequence[Words] = ()
     joined: bool = False

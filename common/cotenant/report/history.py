@@ -9,7 +9,19 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any
 
-from cotenant.report.grid import Cell, Column, Grid, Group, Row, Value, Words, measured, measured_columns, number, word
+from cotenant.report.grid import (
+    Cell,
+    Column,
+    Grid,
+    Row,
+    RowGroup,
+    Value,
+    Words,
+    measured,
+    measured_columns,
+    number,
+    word,
+)
 from cotenant.report.numbers import ABSENT, change, rate
 from cotenant.results.columns import equal_columns
 from cotenant.results.drawn import CHECKOUT, differences
@@ -194,7 +206,7 @@ def history_grid(found: Sequence[RateSeries]) -> Grid:
         suite, host, device = place
         where = f"{host or 'an unnamed host'}: {device or 'unknown device'}"
         notes = [words for series in members for words in _below(series)]
-        groups.append(Group([_row(series) for series in members], suite or "suite", where, notes))
+        groups.append(RowGroup([_row(series) for series in members], suite or "suite", where, notes))
     # Every launch's rate is in the document.
     document = {"schema": "cotenant-trends-1", "series": [{"n": series.n} | asdict(series) for series in found]}
     return Grid(COLUMNS, groups, notes=[((LEGEND, "dim"),)] if found else [], fields=FIELDS, document=document)

@@ -9,7 +9,7 @@ from itertools import chain
 
 from cotenant.report import numbers
 from cotenant.report.alone import NO_SLICES, RecordRow, Side, alone, rows_of, sliced, together, unlike
-from cotenant.report.grid import Cell, Column, Grid, Group, Row, Value, Words, measured, measured_columns, word
+from cotenant.report.grid import Cell, Column, Grid, Row, RowGroup, Value, Words, measured, measured_columns, word
 from cotenant.report.summary import JobSummary, Summary
 from cotenant.results.identity import natural
 from cotenant.stats.interference import Ratio, mean_ratio, ratio
@@ -217,7 +217,7 @@ def interference_grid(summary: Summary) -> Grid:
         named = {"suite": word(block.suite, "suite"), "host": word(block.host, "host")}
         rows = [_row(line, named) for line in block.lines]
         rows += [Row(_bare(named | _mean_cells(block))), *_mean_records(block)]
-        groups.append(Group(rows, block.suite or "suite", block.host, [*_notes(block)]))
+        groups.append(RowGroup(rows, block.suite or "suite", block.host, [*_notes(block)]))
     columns = (*COLUMNS, *(WORTH if whole else ()), *RATE_COLUMNS, *(UNSLICED_COLUMNS if whole else ()), NOTE)
     document = {
         "schema": "cotenant-interference-1",

@@ -18,8 +18,8 @@ from cotenant.report.grid import (
     Cell,
     Column,
     Grid,
-    Group,
     Row,
+    RowGroup,
     Value,
     Words,
     measured,
@@ -100,7 +100,7 @@ def jobs_grid(summary: Summary, targets: Mapping[str, Target] | None = None) -> 
             index = at[id(job)]
             rows.append(_job_row(job, index, loads[index], targets or {}))
             rows += [Row(values=_of_tenant(job, tenant)) for tenant in job.tenants]
-        groups.append(Group(rows, suite or "suite", facts(jobs, host)))
+        groups.append(RowGroup(rows, suite or "suite", facts(jobs, host)))
     notes: list[Words] = [((f"{OF_N} {OF_WORST}", "dim"),)] if summary.jobs else []
     if any(job.interference is not None for job in summary.jobs):
         notes.append(((OF_INTERFERENCE, "dim"),))
@@ -320,7 +320,7 @@ def findings_grid(summary: Summary) -> Grid:
         }
         for one in summary.findings
     ]
-    return Grid(columns, [Group(list(map(Row, rows)))])
+    return Grid(columns, [RowGroup(list(map(Row, rows)))])
 
 
 def losses_grid(summary: Summary) -> Grid:
@@ -342,7 +342,7 @@ def losses_grid(summary: Summary) -> Grid:
         }
         for one in summary.losses
     ]
-    return Grid(columns, [Group(list(map(Row, rows)))])
+    return Grid(columns, [RowGroup(list(map(Row, rows)))])
 
 
 # The tenants, at a suite's end
@@ -353,7 +353,7 @@ def tenants_grid(summary: Summary, told: Collection[Finding] = (), verbose: bool
 
     What is to be known of them stands below, but for findings that have been `told` before: see `below`.
     """
-    groups = [Group(list(_tenant_rows(job, summary)), job.label, _job_facts(job)) for job in summary.jobs]
+    groups = [RowGroup(list(_tenant_rows(job, summary)), job.label, _job_facts(job)) for job in summary.jobs]
     notes: list[Words] = [((OF_N, "dim"),), *below(summary, told, verbose)]
     return Grid(TENANTS, groups, notes=notes, joined=True)
 

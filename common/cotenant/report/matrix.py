@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from cotenant.report.grid import Cell, Column, Grid, Group, Row, word
+from cotenant.report.grid import Cell, Column, Grid, Row, RowGroup, word
 from cotenant.report.mlbench import RATE
 from cotenant.report.summary import Summary
 from cotenant.results.columns import COUNTS
@@ -59,7 +59,7 @@ def matrix_grid(
         Row({"job": word(row.job)} | {f"D{device}": _cell(row.shares.get(device)) for device in devices})
         for row in rows
     ]
-    return Grid(columns, [Group(shown, title, facts)])
+    return Grid(columns, [RowGroup(shown, title, facts)])
 
 
 def _cell(shares: Shares | None) -> Cell:

@@ -32,7 +32,7 @@ _HAS_RATE = COUNTS & pl.col(RATE).is_not_null()
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class TargetResult:
     """One job against its target. `spread` is sd / mean over records (n - 1 below the root); None for one record."""
 
     job: str
@@ -108,7 +108,9 @@ class ClassicTotal:
     passes: bool
 
 
-def results(records: pl.DataFrame, targets: Mapping[str, Target], jobs: Sequence[str] | None = None) -> list[Result]:
+def results(
+    records: pl.DataFrame, targets: Mapping[str, Target], jobs: Sequence[str] | None = None
+) -> list[TargetResult]:
     """Return a line per expected job, in order: those of `jobs` that have a target, or all that have one.
 
     Who does not say what is expected is not told that an efficiency is missing: baselines.json has no such job.
@@ -119,10 +121,10 @@ def results(records: pl.DataFrame, targets: Mapping[str, Target], jobs: Sequence
     return [_result(job, rates.get(job, []), targets[job]) for job in expected]
 
 
-def _result(job: str, values: list[float], target: Target) -> Result:
+def _result(job: str, values: list[float], target: Target) -> TargetResult:
     mean = fmean(values) if values else None
     spread = stdev(values) / mean if mean is not None and len(values) > 1 else None
-    return Result(job, len(values), target, mean, spread)
+    return TargetResult(job, len(values), target, mean, spread)
 
 
 def measured_targets(records: pl.DataFrame, limits: Mapping[str, Target]) -> dict[str, Target]:
@@ -162,7 +164,7 @@ def failures_pass(failed: int, total: int) -> bool:
     return total > 0 and failed <= MOST_FAILURES * total
 
 
-def score(lines: Sequence[Result], failures_passed: bool) -> Score:
+def score(lines: Sequence[TargetResult], failures_passed: bool) -> Score:
     """Return the score of the results. Raises ValueError for none at all."""
     if not lines:
         raise ValueError("the score of no jobs")

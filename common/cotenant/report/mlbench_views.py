@@ -5,9 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from cotenant.report.grid import Cell, Column, Grid, Group, Row, Words, number, word
+from cotenant.report.grid import Cell, Column, Grid, Row, RowGroup, Words, number, word
 from cotenant.report.matrix import MatrixRow, matrix_grid
-from cotenant.report.mlbench import CLASSIC_QUANTILE, CLASSIC_SPREAD, Classic, ClassicTotal, Failure, Result, Score
+from cotenant.report.mlbench import (
+    CLASSIC_QUANTILE,
+    CLASSIC_SPREAD,
+    Classic,
+    ClassicTotal,
+    Failure,
+    Score,
+    TargetResult,
+)
 from cotenant.report.numbers import ABSENT, percent, plain
 
 RESULT_FIELDS = ("job", "n", "target", "perf_tgt", "sd%_tgt", "mean", "perf", "perf_pass", "sd%", "sd%_pass")
@@ -20,7 +28,7 @@ class Report:
 
     title: str
     subtitle: str
-    results: Sequence[Result]
+    results: Sequence[TargetResult]
     failed: Sequence[Failure]
     total: int
     score: Score
@@ -36,18 +44,18 @@ def report_grids(report: Report) -> Iterator[Grid]:
     yield Grid((), (), report.title, [((report.subtitle, ""),), (("", ""),)])
     yield report.older or results_grid(report.results)
     yield failures_grid(report)
-    yield Grid((), [Group((), "Score", notes=[((line, ""),) for line in _score_lines(report.score, report.price)])])
+    yield Grid((), [RowGroup((), "Score", notes=[((line, ""),) for line in _score_lines(report.score, report.price)])])
     if report.matrix:
         yield _devices_grid(report)
 
 
-def results_grid(results: Sequence[Result]) -> Grid:
+def results_grid(results: Sequence[TargetResult]) -> Grid:
     """Return a row per job against its target."""
     columns = [Column(name, name, left=name == "job") for name in RESULT_FIELDS]
-    return Grid(columns, [Group([_result_row(result) for result in results], "Results")], fields=RESULT_FIELDS)
+    return Grid(columns, [RowGroup([_result_row(result) for result in results], "Results")], fields=RESULT_FIELDS)
 
 
-def _result_row(result: Result) -> Row:
+def _result_row(result: TargetResult) -> Row:
     target, spread = result.target, result.spread
     cells = {
         "job": word(result.job, "job"),
@@ -93,7 +101,7 @@ def classic_grid(rows: Sequence[Classic], total: ClassicTotal | None, short: Seq
             f"Performance               : {100 * (total.performance - 1):+.2f} %",
         ]
     lines: list[Words] = [((note, ""),) for note in notes]
-    return Grid([Column(name, name, left=name == "job") for name in names], [Group(shown, "Results", notes=lines)])
+    return Grid([Column(name, name, left=name == "job") for name in names], [RowGroup(shown, "Results", notes=lines)])
 
 
 def failures_grid(report: Report) -> Grid:
@@ -117,7 +125,7 @@ def failures_grid(report: Report) -> Grid:
     ]
     share = f"{len(rows)} of {report.total} records failed ({percent(len(rows) / report.total if report.total else 1)})"
     limit = f"at most 1 % may: {verdict(report.score.failures_pass)}"
-    return Grid(columns, [Group(rows, "Failures", f"{share}; {limit}")])
+    return Grid(columns, [RowGroup(rows, "Failures", f"{share}; {limit}")])
 
 
 def _score_lines(found: Score, price: float | None) -> Iterator[str]:

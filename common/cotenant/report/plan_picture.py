@@ -18,7 +18,7 @@ from rich.style import Style
 from rich.table import Table
 from rich.text import Text
 
-from cotenant.report.grid import STYLES, Cell, Column, Grid, Group, Row
+from cotenant.report.grid import STYLES, Cell, Column, Grid, Row, RowGroup
 from cotenant.report.numbers import ABSENT
 from cotenant.report.plan_shape import BoxShape, CoreShape, DeviceShape, PlanShape
 from cotenant.report.renderers import may_leave, terminal
@@ -189,7 +189,7 @@ def _tenants(shape: PlanShape, names: Names) -> Grid:
         left = dict.fromkeys(("cores", "nodes", "memory"), ABSENT)
         left |= {"letter": "nobody", "processors": shape.processors_unused or ABSENT, "devices": idle or ABSENT}
         rows.append(Row({key: Cell(text, style="dim") for key, text in left.items()}))
-    return Grid(TENANTS, [Group(rows)])
+    return Grid(TENANTS, [RowGroup(rows)])
 
 
 def _memory(shape: PlanShape, names: Names, width: int) -> Iterator[Text]:

@@ -19,7 +19,7 @@ from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
-from cotenant.report.grid import Cell, Column, Grid, Group, Row, Words, present
+from cotenant.report.grid import Cell, Column, Grid, Row, RowGroup, Words, present
 from cotenant.text import printable
 
 GAP = 2
@@ -84,7 +84,7 @@ def terminal(grid: Grid, width: int) -> Iterator[Text]:
     yield from map(_line, grid.notes)
 
 
-def _heading(group: Group, width: int) -> Iterator[Text]:
+def _heading(group: RowGroup, width: int) -> Iterator[Text]:
     """Yield a group's title and facts: on two lines where one has no room for them."""
     title, facts = Text(printable(group.title), "bold"), Text(f"  {printable(group.facts)}".rstrip())
     if group.title and title.cell_len + facts.cell_len <= width:

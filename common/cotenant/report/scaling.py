@@ -11,7 +11,7 @@ from statistics import fmean, median
 from cotenant.errors import CotenantError
 from cotenant.findings.rules.launches import of_efficiency
 from cotenant.report import numbers
-from cotenant.report.grid import Cell, Column, Grid, Group, Row, measured, measured_columns, number, word
+from cotenant.report.grid import Cell, Column, Grid, Row, RowGroup, measured, measured_columns, number, word
 from cotenant.report.summary import JobSummary
 from cotenant.report.tables import family
 from cotenant.results.launches import difference_of, rates_of
@@ -202,7 +202,7 @@ def _check_equal(key: str, members: Sequence[JobSummary]) -> None:
 def scaling_grid(found: Curves) -> Grid:
     """Return a row per point, grouped by series. Markdown has the columns that other suites' readers know."""
     groups = [
-        Group([_row(point) for point in points], str(series), f"{series.unit or 'item'}/s over all devices")
+        RowGroup([_row(point) for point in points], str(series), f"{series.unit or 'item'}/s over all devices")
         for series, points in found.items()
     ]
     return Grid(COLUMNS, groups, notes=[((LEGEND, "dim"),)], fields=FIELDS)

@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple
 import polars as pl
 
 from cotenant.errors import CotenantError, did_you_mean
-from cotenant.report.grid import Grid, Group, Row
+from cotenant.report.grid import Grid, Row, RowGroup
 from cotenant.report.summary import JobSummary
 from cotenant.results.identity import job_and_cell
 from cotenant.results.launches import rates_of
@@ -115,7 +115,7 @@ def table_grid(lines: Sequence[Line], kind: Kind, per: Per | None = None, refere
     fields = (INDEX, "num_gpu", "watt", "price", *map(printable, columns))
     records = [(line.name, line.devices, line.usual_watt, line.price, *values[line.name]) for line in lines]
     rows = [Row(values=dict(zip(fields, record, strict=True))) for record in records]
-    return Grid((), [Group(rows)], fields=fields)
+    return Grid((), [RowGroup(rows)], fields=fields)
 
 
 def sources_of_watt(lines: Iterable[Line]) -> list[str]:

@@ -13,7 +13,7 @@ _DEVICES = "--devices"
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
+class JobCell:
     """A job with one value per argument; the `index`-th, from 1, `of` as many."""
 
     job: Job
@@ -34,17 +34,17 @@ class Cell:
         return int(devices) if devices.isdecimal() else 0
 
 
-def expand(job: Job) -> tuple[Cell, ...]:
+def expand(job: Job) -> tuple[JobCell, ...]:
     """Return one cell per combination of the job's values; the last argument varies fastest."""
     keys = [key for key, _ in job.args]
     combinations = list(itertools.product(*(values for _, values in job.args)))
     return tuple(
-        Cell(job, index, len(combinations), tuple(zip(keys, values, strict=True)))
+        JobCell(job, index, len(combinations), tuple(zip(keys, values, strict=True)))
         for index, values in enumerate(combinations, start=1)
     )
 
 
-def fitting(job: Job, devices: int) -> tuple[Cell, ...]:
+def fitting(job: Job, devices: int) -> tuple[JobCell, ...]:
     """Return the cells that ask for no more than so many devices, labelled as among all of them.
 
     Of a job of the group `student`, whose tenants have a share of the devices each, and of one where no cell fits,
@@ -57,7 +57,7 @@ def fitting(job: Job, devices: int) -> tuple[Cell, ...]:
 
 
 def arguments(
-    cell: Cell, variables: Mapping[str, str], extra: Sequence[str] = (), seed: int | None = None
+    cell: JobCell, variables: Mapping[str, str], extra: Sequence[str] = (), seed: int | None = None
 ) -> list[str]:
     """Return the words after the command: the cell's own, then `extra`, then `--seed`.
 
@@ -69,12 +69,12 @@ def arguments(
     return [expand_variables(word, variables) for word in _unexpanded(cell, extra, seed)]
 
 
-def named_variables(cell: Cell, extra: Sequence[str]) -> set[str]:
+def named_variables(cell: JobCell, extra: Sequence[str]) -> set[str]:
     """Return the names of the variables that `arguments` would expand."""
     return {name for word in _unexpanded(cell, extra) for name in names_in(word)}
 
 
-def _unexpanded(cell: Cell, extra: Sequence[str], seed: int | None = None) -> list[str]:
+def _unexpanded(cell: JobCell, extra: Sequence[str], seed: int | None = None) -> list[str]:
     end = extra.index("--") if "--" in extra else len(extra)
     options, operands = extra[:end], extra[end:]
     replaced = {flag_name(word) for word in options if is_flag(word)}
