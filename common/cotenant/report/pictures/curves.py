@@ -13,7 +13,7 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator, NullLocator
 
 from cotenant.report.interference import Block
-from cotenant.report.pictures.canvas import ACCENT, INK, LINE, PAPER, SOFT, Margins, axes_of, bands, boxes, svg
+from cotenant.report.pictures.canvas import ACCENT, INK, LINE, PAPER, SOFT, axes_of, bands, boxes, svg
 from cotenant.report.scaling import Point
 from cotenant.results.drawn import Meter
 from cotenant.stats.interference import Ratio
@@ -25,7 +25,7 @@ def scaling(points: Sequence[Point], name: str) -> str | None:
     known = [point for point in points if point.speedup is not None]
     if len(known) < 2:
         return None
-    axes = axes_of(2.6, margins=Margins(left=0.62, right=0.3, top=0.15, bottom=0.42))
+    axes = axes_of(2.6, right=0.3, bottom=0.42)
     devices = [point.total_devices for point in known]
     axes.plot(devices, devices, color=SOFT, linewidth=0.9, linestyle=(0, (4, 3)))
     axes.annotate("ideal", (devices[-1], devices[-1]), (-4, 0), textcoords="offset points", ha="right", size=7)
@@ -45,7 +45,6 @@ def scaling(points: Sequence[Point], name: str) -> str | None:
     axes.set_xticks(devices)
     axes.set_yticks(devices)
     axes.set_xlim(devices[0] / 1.15, devices[-1] * 1.45)
-    axes.grid(axis="y", color=LINE, linewidth=0.6)
     axes.set_xlabel("devices")
     axes.set_ylabel("speed-up")
     return svg(axes, name)
@@ -54,26 +53,22 @@ def scaling(points: Sequence[Point], name: str) -> str | None:
 def over_launches(launches: Sequence[Sequence[Meter]], name: str) -> str:
     """Return one quantity over launches, in the order they ran: boxes from the lowest to the highest sample of any
     device, and lines at the mean over devices."""
-    axes = axes_of(1.6, margins=Margins(left=0.62, right=0.12, top=0.12, bottom=0.3))
-    lows, highs = (
-        [fold(getattr(one, end) for one in of) for of in launches] for end, fold in (("min", min), ("max", max))
-    )
-    edges = [(index + 0.6, index + 1.4) for index in range(len(launches))]
-    for (start, end), low, high in zip(edges, lows, highs, strict=True):
+    axes = axes_of(1.6)
+    highest = 0.0
+    for number, meters in enumerate(launches, 1):
+        start, end = number - 0.4, number + 0.4
+        low, high = min(meter.min for meter in meters), max(meter.max for meter in meters)
         boxes(axes, [(start, end)], (low + high) / 2, high - low, facecolor=ACCENT, alpha=0.28)
-    for (start, end), of in zip(edges, launches, strict=True):
-        mean = fmean(one.mean for one in of)
+        mean = fmean(meter.mean for meter in meters)
         axes.plot([start, end], [mean, mean], color=INK, linewidth=1.3, solid_capstyle="butt")
+        highest = max(highest, high)
     axes.set_xlim(0.4, len(launches) + 0.6)
-    axes.set_ylim(0, 1.08 * max(highs) or 1)
-    axes.grid(axis="y", color=LINE, linewidth=0.6)
+    axes.set_ylim(0, 1.08 * highest or 1)
     axes.yaxis.set_major_locator(MaxNLocator(4))
     axes.xaxis.set_major_locator(MaxNLocator(8, integer=True))
     return svg(axes, name)
 
 
-HEIGHT = 1.3
-MARGINS = Margins(left=0.62, right=0.62, top=0.12, bottom=0.3)
 FEW = 4
 """So many lines can be told apart, in print too: each has its own dashes and stands beside its name."""
 STYLES: tuple[dict[str, Any], ...] = (
@@ -97,7 +92,7 @@ class Trace:
 
 def over_time(lines: Sequence[Trace], name: str) -> str:
     """Return the picture; of more than a few lines, which have to be of the same moments, their range and mean."""
-    axes = axes_of(HEIGHT, margins=MARGINS)
+    axes = axes_of(1.4, right=0.62)
     axes.set_xlim(0, max(one.at_s[-1] for one in lines))
     axes.set_ylim(0, 1.1 * max(float(np.nanmax(one.values)) for one in lines) or 1)
     if len(lines) > FEW:
@@ -106,7 +101,6 @@ def over_time(lines: Sequence[Trace], name: str) -> str:
         for one, style in zip(lines, STYLES, strict=False):
             axes.plot(one.at_s, one.values, **style)
         _names(axes, lines)
-    axes.grid(axis="y", color=LINE, linewidth=0.6)
     axes.yaxis.set_major_locator(MaxNLocator(4))
     axes.xaxis.set_major_locator(MaxNLocator(6))
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:g} s")

@@ -50,32 +50,17 @@ def strips(tenants: Sequence[Strip], most: int, name: str) -> tuple[str, str]:
     axes = bands([strip.label for strip in tenants])
     drawn = total = 0
     for y, strip in enumerate(tenants):
-        found = strip.estimate
-        if found.interval is not None:
-            boxes(axes, [found.interval], y, BAND_HEIGHT, facecolor=ACCENT, alpha=0.16, clip_on=False)
+        estimate, half = strip.estimate, BAND_HEIGHT / 2
+        if estimate.interval is not None:
+            boxes(axes, [estimate.interval], y, BAND_HEIGHT, facecolor=ACCENT, alpha=0.16, clip_on=False)
         step = BAND_HEIGHT * 0.84 / max(1, len(strip.launches))
         first = y - step * (len(strip.launches) - 1) / 2
         for number, rates in enumerate(strip.launches):
             shown = thinned(rates, most)
-            dots(
-                axes,
-                shown,
-                np.full(len(shown), first + number * step),
-                2.6,
-                edgecolor=ACCENT,
-                alpha=0.75,
-                clip_on=False,
-            )
+            heights = np.full(len(shown), first + number * step)
+            dots(axes, shown, heights, 2.6, edgecolor=ACCENT, alpha=0.75, clip_on=False)
             drawn, total = drawn + len(shown), total + len(rates)
-        half = BAND_HEIGHT / 2
-        axes.plot(
-            [found.rate, found.rate],
-            [y - half, y + half],
-            color=INK,
-            linewidth=1.5,
-            solid_capstyle="butt",
-            clip_on=False,
-        )
+        axes.vlines(estimate.rate, y - half, y + half, color=INK, linewidth=1.5, clip_on=False)
     values = np.concatenate([rates for strip in tenants for rates in strip.launches])
     ends = [end for strip in tenants for end in strip.estimate.interval or (strip.estimate.rate,)]
     low, high = min(values.min(initial=np.inf), *ends), max(values.max(initial=0.0), *ends)
