@@ -20,7 +20,6 @@ from cotenant.results.drawn import (
     Meter,
     courses_of,
     differences,
-    meters_of,
     own_meters,
     setting_of,
     spans_of,
@@ -98,7 +97,7 @@ def test_meters_that_make_no_sense_are_left_out() -> None:
         "power",
     ]
     for device in devices:
-        assert meters_of(fields_of(meters={"devices": {"GPU-0": device}})) == [], device
+        assert own_meters(fields_of(meters={"devices": {"GPU-0": device}}), "0") == [], device
 
 
 def test_the_load_of_a_tenant_is_that_of_its_own_devices() -> None:

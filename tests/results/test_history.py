@@ -112,12 +112,12 @@ def test_a_torn_last_line_spoils_nothing_but_itself(tmp_path: Path) -> None:
     add_to_history(path, [entry(0), entry(1)])
     path.write_bytes(path.read_bytes()[:-40])
     assert numbers(path) == [0]
-    assert [one.line for one in read_history(path).damaged] == [2]
+    assert [one.path for one in read_history(path).damaged] == [f"{path}:2"]
     torn = path.read_bytes()
     assert add_to_history(path, [entry(1), entry(2)])[0] == 2
     assert path.read_bytes().startswith(torn + b"\n"), "what was there is never changed"
     assert numbers(path) == [0, 1, 2]
-    assert [one.line for one in read_history(path).damaged] == [2]
+    assert [one.path for one in read_history(path).damaged] == [f"{path}:2"]
 
 
 def test_a_last_line_that_lacks_only_its_end_counts(tmp_path: Path) -> None:
@@ -133,7 +133,7 @@ def test_a_line_without_end_is_not_held_in_memory(tmp_path: Path) -> None:
     path.write_bytes(b"x" * (3 * MOST_LINE_BYTES + 5) + b"\n" + LINE + b"\n")
     found = read_history(path)
     assert numbers(path) == [3]
-    assert [one.line for one in found.damaged] == [1]
+    assert [one.path for one in found.damaged] == [f"{path}:1"]
 
 
 @given(st.lists(st.one_of(st.binary(max_size=30), st.integers(0, 5)), max_size=12), st.integers(0, 60))
@@ -237,8 +237,8 @@ def test_the_same_number_on_another_day_is_another_launch() -> None:
 def test_a_copy_of_a_launch_under_another_number_is_no_launch() -> None:
     found, unkept = entries_of(table_of_records([*launch(uid=2), *launch(uid=5), *launch(uid=6, day=1)]))
     assert [one.run_id for one in found] == [2, 6]
-    assert {one.launch for one in unkept} == {"vae, repetition 5"}
-    assert "is a copy of it" in unkept[0].reason
+    assert [one.partition(": ")[0] for one in unkept] == ["vae, repetition 5"]
+    assert "is a copy of it" in unkept[0]
 
 
 def test_a_line_says_the_device_once() -> None:
@@ -274,7 +274,7 @@ def test_what_has_no_rate_says_what_became_of_it() -> None:
 def test_a_launch_that_still_runs_is_not_kept_yet() -> None:
     found, (unkept,) = entries_of(table_of_records(launch(tenants=1)))
     assert found == []
-    assert (unkept.launch, unkept.reason) == ("vae, repetition 0", "1 of 2 tenants have a record.")
+    assert unkept == "vae, repetition 0: 1 of 2 tenants have a record."
 
 
 @pytest.mark.parametrize("start", ["", "yesterday", 7])
@@ -282,7 +282,7 @@ def test_a_launch_without_a_time_has_no_place(start: Any) -> None:
     fields = msgspec.json.decode(encode(a_record(place={"tenants": 1}))) | {"start_time": start}
     found, (unkept,) = entries_of(table_of([Decoded(fields, "x.json")]))
     assert found == []
-    assert "do not say when it started" in unkept.reason
+    assert "do not say when it started" in unkept
 
 
 def test_the_originals_tenants_each_have_a_start_of_their_own() -> None:

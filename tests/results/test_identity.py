@@ -1,4 +1,4 @@
-"""Equal work has equal ids, other work has others, and work over several numbers of devices is a curve."""
+"""Equal work has equal ids, other work has others, and what several devices are worth is told."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from cotenant.findings.rules import with_findings
-from cotenant.results.identity import NOT_WORK, curves, unique_id, with_efficiency
+from cotenant.results.identity import NOT_WORK, unique_id, with_efficiency
 from cotenant.results.record import Record
 from results.made import ARGUMENTS, a_lost_record, a_part, a_record, observed, rules
 
@@ -53,47 +53,41 @@ def test_unknown_work_is_equal_to_none() -> None:
     assert unique_id("n", "v", {}) == ""
 
 
-def point(devices: int, rate: float, cell: int | None = None, arguments: dict[str, Any] | None = None) -> Record:
+def point(
+    devices: int, rate: float, arguments: dict[str, Any] | None = None, place: dict[str, Any] | None = None, **more: Any
+) -> Record:
     """A launch of the whole machine over so many devices, at this rate."""
     part = a_part(
         arguments=ARGUMENTS | {"devices": devices, "batch_size": 128} | (arguments or {}),
         observed={"dtype": "fp32", "world_size": devices},
     )
-    name = f"scaling.c{devices if cell is None else cell}"
     return a_record(
-        place={"name": name, "group": "all", "tenants": 1, "vcd": "0,1"},
+        place={"name": f"scaling.c{devices}", "group": "all", "tenants": 1, "vcd": "0,1"} | (place or {}),
         told={"observations": observed([1000.0] * 25, items=rate), "part": part},
+        **more,
     )
 
 
-def rates(*records: Record) -> list[dict[int, list[float]]]:
-    return [{k: [round(one) for one in of_k] for k, of_k in curve.items()} for curve in curves(records).values()]
+def efficiency(record: Record, *earlier: Record) -> float | None:
+    """The efficiency that a record is told; None where it stays as it is."""
+    told = with_efficiency(record, earlier)
+    return None if told is record else round(told.meters["scaling"]["efficiency"], 6)
 
 
-def test_cells_of_one_job_are_a_curve_and_launches_its_points() -> None:
-    assert rates(point(1, 100), point(2, 190), point(1, 102), point(4, 300)) == [{1: [100, 102], 2: [190], 4: [300]}]
+def test_work_over_several_numbers_of_devices_is_one_work() -> None:
+    for argument in ({"seed": 7}, {"report": "elsewhere"}, {"repeat": 9}):
+        assert efficiency(point(2, 190, arguments=argument), point(1, 100)) == 0.95
+    for argument in ({"batch_size": 64}, {"network": "resnet18"}, {"size": 64}):
+        assert efficiency(point(2, 190, arguments=argument), point(1, 100)) is None
 
 
-@pytest.mark.parametrize("argument", [{"batch_size": 64}, {"network": "resnet18"}, {"size": 64}])
-def test_other_work_is_another_curve(argument: dict[str, Any]) -> None:
-    assert rates(point(1, 100), point(2, 190, arguments=argument)) == [{1: [100]}, {2: [190]}]
-
-
-@pytest.mark.parametrize("argument", [{"seed": 7}, {"report": "elsewhere"}, {"repeat": 9}])
-def test_what_changes_no_work_makes_no_other_curve(argument: dict[str, Any]) -> None:
-    assert rates(point(1, 100), point(2, 190, arguments=argument)) == [{1: [100], 2: [190]}]
-
-
-def test_another_job_is_another_curve() -> None:
-    other = a_record(place={"name": "other", "group": "all"}, told={"observations": observed([1000.0] * 25, items=7)})
-    assert len(curves([point(2, 190), other])) == 2
-
-
-def test_what_does_not_count_is_left_out() -> None:
-    student = a_record(place={"name": "vae"})
-    lost = a_lost_record("failed", "x", {"name": "scaling.c2", "group": "all"})
-    invalid = a_record(place={"name": "scaling.c2", "group": "all"}, comparable=False)
-    assert curves([student, lost, invalid]) == {}
+def test_what_does_not_count_is_no_point() -> None:
+    assert efficiency(point(2, 190), point(1, 100)) == 0.95
+    student, other = (point(1, 100, place=place) for place in ({"group": "student"}, {"name": "other.c1"}))
+    invalid, failed = point(1, 100, comparable=False), point(1, 100, outcome="failed")
+    lost = a_lost_record("failed", "x", {"name": "scaling.c1", "group": "all"})
+    for single in (student, other, invalid, failed, lost):
+        assert efficiency(point(2, 190), single) is None
 
 
 def test_a_record_is_told_its_efficiency() -> None:

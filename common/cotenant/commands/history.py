@@ -39,7 +39,7 @@ def _add(argv: Sequence[str]) -> int:
     found = list(tables(records_in(given.places)))
     entries, unkept = entries_of(joined([part for part in found if isinstance(part, Table)]))
     skipped = [part for part in found if isinstance(part, Skipped)]
-    for line in (*skipped_sentences(skipped), *(f"{one.launch}: {one.reason} Not added." for one in unkept)):
+    for line in (*skipped_sentences(skipped), *(f"{sentence} Not added." for sentence in unkept)):
         warn(line)
     if not entries and not unkept:
         places = ", ".join(map(str, given.places))
@@ -96,7 +96,7 @@ def _chosen(
 
 
 def _warn_of_damage(path: Path, history: History) -> None:
-    for one in history.damaged[:NAMED]:
-        warn(f"{path}:{one.line}: {one.reason}; skipped.")
+    for line in history.damaged[:NAMED]:
+        warn(str(line))
     if len(history.damaged) > NAMED:
         warn(f"{path}: {len(history.damaged) - NAMED} more of its lines are damaged; skipped.")

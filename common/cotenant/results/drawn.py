@@ -103,24 +103,19 @@ def observations_of(fields: Fields) -> list[Observed]:
     return part_of(fields.get("observations"), list[Observed]) or []
 
 
-def meters_of(fields: Fields) -> list[Meter]:
-    """Return what was sampled of each device, and of the host, while tenants were timed."""
-    meters = mapping_of(fields.get("meters"))
+def own_meters(fields: Fields, vcd: str) -> list[Meter]:
+    """Return what was sampled, while tenants were timed, of the host and of the devices that the record trained on."""
+    meters, own = mapping_of(fields.get("meters")), vcd.split(",")
     devices = map(mapping_of, mapping_of(meters.get("devices")).values())
     places: list[tuple[str, tuple[str, ...], Fields]] = [
-        (str(index), DEVICE_QUANTITIES, device)
-        for device in devices
-        if (index := whole_of(device.get("index"))) is not None
+        (str(whole_of(device.get("index"))), DEVICE_QUANTITIES, device) for device in devices
     ]
-    places.append((HOST, HOST_QUANTITIES, mapping_of(meters.get("memory"))))
-    found = (_meter(name, of, mapping_of(place.get(name))) for of, names, place in places for name in names)
-    return [meter for meter in found if meter is not None]
-
-
-def own_meters(fields: Fields, vcd: str) -> list[Meter]:
-    """Return what a record's meters hold of its host and of the devices that it trained on."""
-    own = (HOST, *vcd.split(","))
-    return [meter for meter in meters_of(fields) if meter.of in own]
+    places = [
+        *(place for place in places if place[0] in own),
+        (HOST, HOST_QUANTITIES, mapping_of(meters.get("memory"))),
+    ]
+    sampled = (_meter(name, of, mapping_of(place.get(name))) for of, names, place in places for name in names)
+    return [meter for meter in sampled if meter is not None]
 
 
 def _meter(quantity: str, of: str, spread: Fields) -> Meter | None:

@@ -18,7 +18,7 @@ import polars as pl
 
 from cotenant.errors import CotenantError
 from cotenant.results.columns import equal_columns
-from cotenant.results.decoded import mapping_of
+from cotenant.results.decoded import Skipped, mapping_of
 from cotenant.results.drawn import setting_of
 from cotenant.results.launches import LaunchRecords, launches_in
 from cotenant.results.newest import launch_key, newest_of_tenants, with_lone, without_copies
@@ -81,16 +81,8 @@ _BEGAN = pl.when("ours").then("start_time").otherwise(pl.lit(""))
 """The original's tenants have each a start of their own."""
 
 
-@dataclass(frozen=True, slots=True)
-class Unkept:
-    """A launch that history has no place for, and why."""
-
-    launch: str
-    reason: str
-
-
-def entries_of(table: Table) -> tuple[list[HistoryEntry], list[Unkept]]:
-    """Return an entry per launch, in the order of their starts, and the launches that cannot be kept.
+def entries_of(table: Table) -> tuple[list[HistoryEntry], list[str]]:
+    """Return an entry per launch, in the order of their starts, and a sentence on each launch that cannot be kept.
 
     A launch that runs, or whose runner died, has fewer records than tenants: the first line of a launch is its only
     one, so such a launch waits for its records. A copy of a launch under another number is none.
@@ -104,19 +96,20 @@ def entries_of(table: Table) -> tuple[list[HistoryEntry], list[Unkept]]:
     settings = {(row["path"], row["in_file"]): setting_of(mapping_of(record.at("machine"))) for row, record in firsts}
     made = [_entry(launch, table.frame, settings) for launch in launches]
     entries = sorted((entry for entry in made if isinstance(entry, HistoryEntry)), key=lambda entry: entry.start)
-    return entries, [*(entry for entry in made if isinstance(entry, Unkept)), *(Unkept(*copy) for copy in copies)]
+    return entries, [*(sentence for sentence in made if isinstance(sentence, str)), *copies]
 
 
 def _entry(
     launch: LaunchRecords, frame: pl.DataFrame, settings: dict[tuple[str, int], dict[str, str]]
-) -> HistoryEntry | Unkept:
+) -> HistoryEntry | str:
+    """Return a launch's entry, or the sentence on why there is none."""
     name = f"{launch.job}, repetition {launch.run_id}"
     first, work = frame.row(launch.at[0], named=True), dict(launch.work)
     start, outcome = _start(frame["start_time"].gather(launch.at).to_list()), _outcome(launch)
     if start is None:
-        return Unkept(name, "its records do not say when it started.")
+        return f"{name}: its records do not say when it started."
     if outcome is None:
-        return Unkept(name, str(launch.flaw))
+        return f"{name}: {launch.flaw}"
     # Of a launch without a rate the tenants that were lost only know their slices' names for the device.
     device = work.pop(DEVICE) if launch.rate is not None else first["gpu"]
     try:
@@ -140,7 +133,7 @@ def _entry(
             )
         )
     except (ValueError, OverflowError) as error:
-        return Unkept(name, f"its records cannot be kept: {error}.")
+        return f"{name}: its records cannot be kept: {error}."
 
 
 def _start(texts: Sequence[str]) -> datetime | None:
@@ -183,26 +176,18 @@ def entry_of(line: bytes) -> HistoryEntry:
         raise ValueError(str(error)) from None
 
 
-@dataclass(frozen=True, slots=True)
-class Damage:
-    """A line, counted from 1, that is no entry, and why."""
-
-    line: int
-    reason: str
-
-
 @dataclass(slots=True)
 class History:
-    """Every launch once, in the order of the file, and what of the file could not be read."""
+    """Every launch once, in the order of the file, and the lines of it that are no entries, counted from 1."""
 
     entries: list[HistoryEntry] = field(default_factory=list)
-    damaged: list[Damage] = field(default_factory=list)
+    damaged: list[Skipped] = field(default_factory=list)
 
 
 def read_history(path: Path) -> History:
     """Read a history. Raises CotenantError where there is no such file, or it cannot be read."""
     with _opened(path, os.O_RDONLY, fcntl.LOCK_SH) as file:
-        return _read(file)
+        return _read(file, path)
 
 
 def add_to_history(path: Path, entries: Sequence[HistoryEntry]) -> tuple[int, History]:
@@ -217,7 +202,7 @@ def add_to_history(path: Path, entries: Sequence[HistoryEntry]) -> tuple[int, Hi
     except OSError as error:
         raise _cannot("made", path, error) from None
     with _opened(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, fcntl.LOCK_EX) as file:
-        history = _read(file)
+        history = _read(file, path)
         known = {entry.identity for entry in history.entries}
         new = {entry.identity: entry for entry in reversed(entries) if entry.identity not in known}
         if new:
@@ -228,13 +213,13 @@ def add_to_history(path: Path, entries: Sequence[HistoryEntry]) -> tuple[int, Hi
     return len(new), history
 
 
-def _read(file: BinaryIO) -> History:
+def _read(file: BinaryIO, path: Path) -> History:
     history, known = History(), set[Identity]()
     for number, line in enumerate(_lines(file), 1):
         try:
             entry = entry_of(line)
         except ValueError as error:
-            history.damaged.append(Damage(number, str(error)))
+            history.damaged.append(Skipped(f"{path}:{number}", str(error)))
         else:
             if entry.identity not in known:
                 known.add(entry.identity)

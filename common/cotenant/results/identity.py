@@ -1,12 +1,11 @@
-"""What makes records of equal work: alike, or over several numbers of devices, as points of one curve."""
+"""What makes records of equal work: alike, or over several numbers of devices."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import re
-from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -19,8 +18,6 @@ NOT_WORK = frozenset({"report", "seed", "repeat", "number", "skip"})
 # What follows from the number of devices.
 _GROWS = ("devices", "batch_size", "batch_size_per_device")
 
-Curve = dict[int, list[float]]
-"""The rates of launches, in items per second over all devices, per number of these."""
 _DIGITS = 18
 _CELL = re.compile(r"(.*)\.c(\d{1,9})", re.DOTALL)
 
@@ -54,24 +51,21 @@ def natural(label: str) -> tuple[int, str]:
     return (int(label), "") if label.isdecimal() and len(label) <= _DIGITS else (10**_DIGITS, label)
 
 
-def curves(records: Iterable[Record]) -> dict[tuple[str, str], Curve]:
-    """Return a curve per job and work: of launches of the whole machine that count, whatever their cell."""
-    found: dict[tuple[str, str], Curve] = defaultdict(lambda: defaultdict(list))
-    for record in records:
-        devices = record.observed.get("replicas", record.observed.get("world_size"))
-        if record.group != "all" or record.statistics is None or record.invalid or not isinstance(devices, int):
-            continue
-        if devices >= 1 and record.statistics.median > 0:
-            found[curve_key(record)][devices].append(record.statistics.median)
-    return {one: dict(curve) for one, curve in found.items()}
+def _point(record: Record) -> tuple[int, float] | None:
+    """Return the number of devices and the rate of a launch of the whole machine that counts."""
+    devices = record.observed.get("replicas", record.observed.get("world_size"))
+    if record.group != "all" or record.statistics is None or record.invalid or not isinstance(devices, int):
+        return None
+    return (devices, record.statistics.median) if devices >= 1 and record.statistics.median > 0 else None
 
 
-def curve_key(record: Record) -> tuple[str, str]:
-    """Return the name of a record's job, and what is equal in records that differ in their number of devices alone."""
-    arguments = {name: one for name, one in record.arguments.items() if name not in NOT_WORK and name not in _GROWS}
+def _work_per_device(record: Record) -> str:
+    """Return what is equal in records that differ in their number of devices and their cell alone."""
+    arguments = {name: value for name, value in record.arguments.items() if name not in NOT_WORK and name not in _GROWS}
     each = record.arguments.get("batch_size_per_device", record.arguments.get("batch_size"))
-    work = [record.suite, record.hostname, record.version, each, arguments]
-    return job_and_cell(record.name)[0], json.dumps(work, sort_keys=True, default=str)
+    job, _ = job_and_cell(record.name)
+    work = [job, record.suite, record.hostname, record.version, each, arguments]
+    return json.dumps(work, sort_keys=True, default=str)
 
 
 def with_efficiency(record: Record, earlier: Sequence[Record]) -> Record:
@@ -79,10 +73,13 @@ def with_efficiency(record: Record, earlier: Sequence[Record]) -> Record:
 
     The record itself where nothing earlier ran the same work on one device.
     """
-    of_this = curves([record]).get(curve_key(record))
-    alone = curves(earlier).get(curve_key(record), {}).get(1)
-    if of_this is None or alone is None or 1 in of_this:
+    point, work = _point(record), _work_per_device(record)
+    if point is None or point[0] == 1:
         return record
-    (single, several) = scaling({1: alone} | of_this)
+    points = [_point(other) for other in earlier if _work_per_device(other) == work]
+    single_rates = [single[1] for single in points if single is not None and single[0] == 1]
+    if not single_rates:
+        return record
+    (single, several) = scaling({1: single_rates, point[0]: [point[1]]})
     met = {"devices": several.devices, "rate_of_one": single.rate, "efficiency": several.efficiency}
     return msgspec.structs.replace(record, meters=record.meters | {"scaling": met})

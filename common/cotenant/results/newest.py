@@ -52,14 +52,13 @@ def newest_in(frame: pl.DataFrame) -> tuple[pl.DataFrame, list[str]]:
     `at` numbers the rows, as they were where it is not there yet.
     """
     key = launch_key()
-    kept, copied = without_copies(frame if AT in frame.columns else frame.with_row_index(AT))
+    kept, copies = without_copies(frame if AT in frame.columns else frame.with_row_index(AT))
     newest, several = newest_of_tenants(with_lone(kept), key)
     last = pl.when("ours").then("start_time").max().over(key)
     older = newest.select(older=pl.col("ours") & (pl.col("start_time") != last)).to_series()
     repeated = {*several, *newest.filter(older).select("name", "run_id").iter_rows()}
     runs = [f"{name}, repetition {uid}: there are records of several runs; the newest count." for name, uid in repeated]
     of_one_run = (newest.filter(~older) if older.any() else newest).drop(LONE)
-    copies = [f"{launch}: {reason}" for launch, reason in copied]
     return of_one_run, [*copies, *sorted(runs), *_of_earlier_runs(of_one_run), *_of_other_times(of_one_run)]
 
 
@@ -82,8 +81,8 @@ def newest_of_tenants(frame: pl.DataFrame, key: Sequence[str]) -> tuple[pl.DataF
     return together, set(same.select("name", "run_id").unique().iter_rows())
 
 
-def without_copies(frame: pl.DataFrame) -> tuple[pl.DataFrame, list[tuple[str, str]]]:
-    """Return the rows without copies of a launch under another repetition's number; those launches, and the reasons.
+def without_copies(frame: pl.DataFrame) -> tuple[pl.DataFrame, list[str]]:
+    """Return the rows without copies of a launch under another repetition's number, and a sentence on each such launch.
 
     No two launches of a host begin at the same microsecond: equal numbers would look like many that agree. Only what
     has a rate can be such a copy: a failure is never left out.
@@ -96,10 +95,8 @@ def without_copies(frame: pl.DataFrame) -> tuple[pl.DataFrame, list[tuple[str, s
     first = pl.when(has_rate).then("run_id").min().over(_MOMENT)
     marks = frame.select("name", "run_id", copy=has_rate & (pl.col("run_id") != first), first=first)
     copies = [
-        (
-            f"{name}, repetition {run_id}",
-            f"it began at the same moment as repetition {of}, and is a copy of it; it does not count.",
-        )
+        f"{name}, repetition {run_id}: it began at the same moment as repetition {of}, and is a copy of it; "
+        "it does not count."
         for name, run_id, of in marks.filter("copy").select("name", "run_id", "first").unique().iter_rows()
     ]
     return (frame.filter(~marks["copy"]) if copies else frame), sorted(copies)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import errno
 import os
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -40,7 +40,7 @@ def write_record(directory: Path, record: Record, time: datetime) -> Path:
     while True:
         path = directory / file_name(record, time)
         try:
-            _write(path, content, replace=False)
+            _write(path, content, _name_new)
         except FileExistsError:
             time += timedelta(microseconds=1)
         except OSError as error:
@@ -62,7 +62,7 @@ def keep_record(report: Path, record: Record, time: datetime) -> Path:
 def write_whole(path: Path, content: bytes) -> None:
     """Give a file of ours this content at once or not at all. Raises CotenantError, with a remedy for a full disk."""
     try:
-        _write(path, content, replace=True)
+        _write(path, content, Path.rename)
     except OSError as error:
         raise cannot_write(path.parent, error) from error
 
@@ -88,15 +88,8 @@ def whole(path: Path, elsewhere: str) -> Iterator[Path]:
             yield path
             return
         place, path = path.parent, Path(os.path.realpath(path))
-        temporary = _temporary(path)
-        try:
+        with _temporary(path) as temporary:
             yield temporary
-            with temporary.open("rb") as file:
-                os.fsync(file.fileno())
-            temporary.rename(path)
-            _sync_directory(path.parent)
-        finally:
-            temporary.unlink(missing_ok=True)
     except OSError as error:
         raise cannot_write(place, error, elsewhere) from error
 
@@ -180,26 +173,25 @@ class Reserve:
         self._held.close()
 
 
-def _write(path: Path, content: bytes, replace: bool) -> None:
-    temporary = _temporary(path)
+def _write(path: Path, content: bytes, name: Callable[[Path, Path], object]) -> None:
+    with _temporary(path, name) as temporary, temporary.open("xb") as file:
+        file.write(content)
+
+
+@contextmanager
+def _temporary(path: Path, name: Callable[[Path, Path], object] = Path.rename) -> Iterator[Path]:
+    """Give the path of a file to be written beside `path`, sync it, and then `name` it. Raises OSError."""
+    # Not made from the name, which may be as long as a name can be. Whose it is, its number says: who clears up after
+    # a killed writer leaves those of others alone.
+    temporary = path.with_name(f".{os.getpid()}-{os.urandom(8).hex()}.tmp")
     try:
-        with temporary.open("xb") as file:
-            file.write(content)
-            file.flush()
+        yield temporary
+        with temporary.open("rb") as file:
             os.fsync(file.fileno())
-        if replace:
-            temporary.rename(path)
-        else:
-            _name_new(temporary, path)
+        name(temporary, path)
     finally:
         temporary.unlink(missing_ok=True)
     _sync_directory(path.parent)
-
-
-def _temporary(path: Path) -> Path:
-    # Not made from the name, which may be as long as a name can be. Whose it is, its number says: who clears up after
-    # a killed writer leaves those of others alone.
-    return path.with_name(f".{os.getpid()}-{os.urandom(8).hex()}.tmp")
 
 
 def _name_new(temporary: Path, path: Path) -> None:
