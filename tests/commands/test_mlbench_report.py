@@ -81,17 +81,18 @@ def test_two_hosts_of_one_directory_both_count(reports: Path, capsys: Capture) -
 
 
 def test_no_number_is_cut(reports: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Off a terminal a table is as wide as its numbers; on a narrow one the matrix comes in parts."""
+    """Off a terminal a table is as wide as its numbers; on a narrow one the last devices stand below."""
     write_of(reports / "other", 0.5, "node2")
     for name in ("FORCE_COLOR", "TTY_COMPATIBLE"):
         monkeypatch.setenv(name, "1")
-    for columns, parts in (("60", 2), ("200", 1)):
+    for columns, aligned in (("60", 2), ("200", 4)):
         monkeypatch.setenv("COLUMNS", columns)
-        said = re.sub(r"\x1b\[[0-9;]*m", "", run(capsys, "--reports", reports)[1])
-        assert "…" not in said
-        heads = [line.split() for line in said.splitlines() if line.split()[:1] == ["job"] and "Dnode" in line]
-        assert [name for head in heads for name in head[1:]] == ["Dnode1:0", "Dnode1:1", "Dnode2:0", "Dnode2:1"]
-        assert len(heads) == parts
+        lines = re.sub(r"\x1b\[[0-9;]*m", "", run(capsys, "--reports", reports)[1]).splitlines()
+        assert not any("…" in line for line in lines)
+        devices = ["Dnode1:0", "Dnode1:1", "Dnode2:0", "Dnode2:1"]
+        (head,) = [index for index, line in enumerate(lines) if line.split()[:1] == ["job"] and "Dnode" in line]
+        assert lines[head].split()[1:] == devices[:aligned]
+        assert re.findall(r"Dnode\d:\d", lines[head + 2]) == devices[aligned:]
 
 
 def test_failures_are_listed_with_their_reasons(reports: Path, capsys: Capture) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -128,6 +128,18 @@ class Grid:
 def present(columns: Sequence[Column], rows: Sequence[Row]) -> list[Column]:
     """Return the columns without the optional ones in which no row has anything."""
     return [column for column in columns if not column.optional or any(row.has(column) for row in rows)]
+
+
+def table(
+    columns: Sequence[Column],
+    rows: Iterable[Sequence[Cell]],
+    title: str = "",
+    facts: str = "",
+    notes: Sequence[Words] = (),
+) -> Grid:
+    """Return a grid of one group, from cells in the columns' order."""
+    keys = [column.key for column in columns]
+    return Grid(columns, [RowGroup([Row(dict(zip(keys, cells, strict=True))) for cells in rows], title, facts, notes)])
 
 
 def word(text: str, name: str = "", style: str = "") -> Cell:

@@ -25,6 +25,7 @@ from cotenant.report.grid import (
     measured,
     measured_columns,
     number,
+    table,
     word,
 )
 from cotenant.report.interference import interference_grid, launches_words
@@ -90,15 +91,12 @@ def jobs_grid(summary: Summary, targets: Mapping[str, Target] | None = None) -> 
 
     For programs there are also rows of the tenants, and a document with the findings, failures and notes.
     """
-    loads = [device_load_percent(job.members) for job in summary.jobs]
-    at = {id(job): index for index, job in enumerate(summary.jobs)}
     groups = []
-    for (suite, host), members in groupby(summary.jobs, key=lambda job: (job.suite, job.host)):
-        jobs = list(members)
-        rows = []
-        for job in jobs:
-            index = at[id(job)]
-            rows.append(_job_row(job, index, loads[index], targets or {}))
+    for (suite, host), members in groupby(enumerate(summary.jobs), key=lambda pair: (pair[1].suite, pair[1].host)):
+        rows, jobs = [], []
+        for index, job in members:
+            jobs.append(job)
+            rows.append(_job_row(job, index, targets or {}))
             rows += [Row(values=_of_tenant(job, tenant)) for tenant in job.tenants]
         groups.append(RowGroup(rows, suite or "suite", facts(jobs, host)))
     notes: list[Words] = [((f"{OF_N} {OF_WORST}", "dim"),)] if summary.jobs else []
@@ -108,9 +106,9 @@ def jobs_grid(summary: Summary, targets: Mapping[str, Target] | None = None) -> 
         notes.append(((OF_CEILING, "dim"),))
     document = {
         "schema": "cotenant-report-1",
-        "jobs": [_document(job, load) for job, load in zip(summary.jobs, loads, strict=True)],
-        "findings": [asdict(one) for one in summary.findings],
-        "failures": [asdict(one) for one in summary.losses],
+        "jobs": [_document(job) for job in summary.jobs],
+        "findings": [asdict(finding) for finding in summary.findings],
+        "failures": [asdict(loss) for loss in summary.losses],
         "notes": list(summary.notes),
     }
     return Grid(JOBS, groups, notes=[*notes, *below(summary)], fields=FIELDS, document=document)
@@ -128,7 +126,7 @@ def facts(jobs: Sequence[JobSummary], host: str) -> str:
     return "; ".join([f"{host or 'an unnamed host'}{f': {gpus}' if gpus else ''}", *known])
 
 
-def _job_row(job: JobSummary, index: int, load_percent: float | None, targets: Mapping[str, Target]) -> Row:
+def _job_row(job: JobSummary, index: int, targets: Mapping[str, Target]) -> Row:
     even, compute = job.evenness, job.compute
     lost = None if job.interference is None else job.interference.node
     slowest = f" ({even.slowest})" if even is not None and even.slowest is not None else ""
@@ -146,7 +144,7 @@ def _job_row(job: JobSummary, index: int, load_percent: float | None, targets: M
         ),
         "overlap": number(job.overlap, at_most, "overlap"),
         "interference": Cell(ABSENT if lost is None else interference_words(lost), _interference(lost)),
-        "device load": number(load_percent, "{:.0f} %".format, "device_load_percent"),
+        "device load": number(device_load_percent(job.members), "{:.0f} %".format, "device_load_percent"),
         "MFU": number(compute.mfu if compute else None, percent, "mfu"),
         "of ceiling": number(compute.of_ceiling if compute else None, percent, "of_ceiling"),
         "target": number(_share(job, targets), "{:.2f}".format),
@@ -243,7 +241,7 @@ def _rates(job: JobSummary) -> str:
     return " ".join(map(rate, rates))
 
 
-def _document(job: JobSummary, load_percent: float | None) -> dict[str, Any]:
+def _document(job: JobSummary) -> dict[str, Any]:
     compute = {} if job.compute is None else asdict(job.compute)
     # The sentence stands among the notes.
     compute.pop("above", None)
@@ -251,7 +249,7 @@ def _document(job: JobSummary, load_percent: float | None) -> dict[str, Any]:
     return named | {
         "launches": job.launches,
         "overlap": job.overlap,
-        "device_load_percent": load_percent,
+        "device_load_percent": device_load_percent(job.members),
         "node": None if job.node is None else asdict(job.node),
         "tenants": {name: asdict(found) for name, found in job.tenants.items()},
         "evenness": None if job.evenness is None else asdict(job.evenness),
@@ -265,8 +263,8 @@ def _document(job: JobSummary, load_percent: float | None) -> dict[str, Any]:
 # Below the jobs
 
 
-def below(summary: Summary, told: Collection[Finding] = (), verbose: bool = False) -> Iterator[Words]:
-    """Yield failures, what was left out, and the findings; information, and those `told` before, only if `verbose`."""
+def below(summary: Summary, printed: Collection[Finding] = (), verbose: bool = False) -> Iterator[Words]:
+    """Yield failures, notes, and the findings; if `verbose` also information, and those `printed` before."""
     for loss in summary.losses[:SHOWN_LOSSES]:
         where = f"{loss.job} R{loss.run_id} tenant {loss.tenant}: "
         more = f"  [{loss.aborted} more aborted with it]" if loss.aborted else ""
@@ -275,12 +273,12 @@ def below(summary: Summary, told: Collection[Finding] = (), verbose: bool = Fals
     for note in summary.notes[:SHOWN_LOSSES]:
         yield ((note, "dim"),)
     yield from _more(len(summary.notes), "notes of this kind")
-    before = {(finding.rule, finding.sentence) for finding in told}
-    found = [one for one in summary.findings if verbose or not (one.alike and (one.rule, one.sentence) in before)]
-    for one in found:
-        if verbose or one.severity != "info":
-            yield (f"{one.severity}: ", STYLES[one.severity]), (sentence(one), ""), (_where(one), "dim")
-    infos = sum(one.severity == "info" for one in found)
+    before = {(finding.rule, finding.sentence) for finding in printed}
+    new = [one for one in summary.findings if verbose or not (one.alike and (one.rule, one.sentence) in before)]
+    for finding in new:
+        if verbose or finding.severity != "info":
+            yield (f"{finding.severity}: ", STYLES[finding.severity]), (sentence(finding), ""), (_where(finding), "dim")
+    infos = sum(finding.severity == "info" for finding in new)
     if infos and not verbose:
         yield ((f"{infos} more for information: they stand in --html and --format json.", "dim"),)
 
@@ -290,15 +288,15 @@ def _more(count: int, of: str) -> Iterator[Words]:
         yield ((f"{count - SHOWN_LOSSES:,} more {of}: they stand in --format json.", "dim"),)
 
 
-def sentence(one: ReportedFinding) -> str:
+def sentence(finding: ReportedFinding) -> str:
     """Return the first sentence of a finding with its remedy; its rule, where no more is known."""
-    return f"{one.sentence} {one.remedy}".strip() or one.rule
+    return f"{finding.sentence} {finding.remedy}".strip() or finding.rule
 
 
-def _where(one: ReportedFinding) -> str:
-    """Return how many records say so, and of which jobs."""
-    alike = "" if one.alike else ", each with its own numbers"
-    return f"  [{many(one.count, 'record')}{alike}: {listed(map(printable, one.jobs), SHOWN_TENANTS)}]"
+def _where(finding: ReportedFinding) -> str:
+    """Return how many records have it, and of which jobs."""
+    alike = "" if finding.alike else ", each with its own numbers"
+    return f"  [{many(finding.count, 'record')}{alike}: {listed(map(printable, finding.jobs), SHOWN_TENANTS)}]"
 
 
 def findings_grid(summary: Summary) -> Grid:
@@ -311,16 +309,16 @@ def findings_grid(summary: Summary) -> Grid:
         Column("jobs", "jobs", left=True, words=True),
     ]
     rows = [
-        {
-            "severity": word(one.severity, style=STYLES[one.severity]),
-            "sentence": Cell(one.sentence or one.rule, note="" if one.alike else "(the first of several numbers)"),
-            "remedy": word(one.remedy),
-            "records": word(str(one.count)),
-            "jobs": word(", ".join(one.jobs)),
-        }
-        for one in summary.findings
+        (
+            word(finding.severity, style=STYLES[finding.severity]),
+            Cell(finding.sentence or finding.rule, note="" if finding.alike else "(the first of several numbers)"),
+            word(finding.remedy),
+            word(str(finding.count)),
+            word(", ".join(finding.jobs)),
+        )
+        for finding in summary.findings
     ]
-    return Grid(columns, [RowGroup(list(map(Row, rows)))])
+    return table(columns, rows)
 
 
 def losses_grid(summary: Summary) -> Grid:
@@ -333,28 +331,28 @@ def losses_grid(summary: Summary) -> Grid:
         Column("message", "message", left=True, words=True),
     ]
     rows = [
-        {
-            "job": word(one.job),
-            "uid": word(str(one.run_id)),
-            "tenant": word(one.tenant),
-            "outcome": word(one.outcome, style="bold red"),
-            "message": Cell(one.message, note=f"({one.aborted} more aborted with it)" if one.aborted else ""),
-        }
-        for one in summary.losses
+        (
+            word(loss.job),
+            word(str(loss.run_id)),
+            word(loss.tenant),
+            word(loss.outcome, style="bold red"),
+            Cell(loss.message, note=f"({loss.aborted} more aborted with it)" if loss.aborted else ""),
+        )
+        for loss in summary.losses
     ]
-    return Grid(columns, [RowGroup(list(map(Row, rows)))])
+    return table(columns, rows)
 
 
 # The tenants, at a suite's end
 
 
-def tenants_grid(summary: Summary, told: Collection[Finding] = (), verbose: bool = False) -> Grid:
+def tenants_grid(summary: Summary, printed: Collection[Finding] = (), verbose: bool = False) -> Grid:
     """Return a row per tenant, grouped by job, and one of all of them where there are several.
 
-    What is to be known of them stands below, but for findings that have been `told` before: see `below`.
+    What is to be known of them stands below, but for findings that have been `printed` before: see `below`.
     """
     groups = [RowGroup(list(_tenant_rows(job, summary)), job.label, _job_facts(job)) for job in summary.jobs]
-    notes: list[Words] = [((OF_N, "dim"),), *below(summary, told, verbose)]
+    notes: list[Words] = [((OF_N, "dim"),), *below(summary, printed, verbose)]
     return Grid(TENANTS, groups, notes=notes, joined=True)
 
 
@@ -394,10 +392,10 @@ def _tenant_row(tenant: str, found: Estimate | None, overlap: float | None, verd
     return Row({"tenant": Cell(tenant)} | estimate_cells(found) | cells)
 
 
-def suite_grids(records: Iterable[Record], told: Collection[Finding] = (), verbose: bool = False) -> Iterator[Grid]:
+def suite_grids(records: Iterable[Record], printed: Collection[Finding] = (), verbose: bool = False) -> Iterator[Grid]:
     """Yield what stands at a suite's end: its tenants, and its scaling curves, as a report would say them."""
     summary = summarise(Rows.all(table_of_records(records)))
-    yield tenants_grid(summary, told, verbose)
+    yield tenants_grid(summary, printed, verbose)
     if (costs := interference_grid(summary)).groups:
         yield costs
     with contextlib.suppress(CotenantError):

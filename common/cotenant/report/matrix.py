@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from cotenant.report.grid import Cell, Column, Grid, Row, RowGroup, word
+from cotenant.report.grid import Cell, Column, Grid, table, word
 from cotenant.report.mlbench import RATE
 from cotenant.report.summary import Summary
 from cotenant.results.columns import COUNTS
@@ -55,11 +55,8 @@ def matrix_grid(
     """Return a row per job, a column per device by its name: mean, and lowest .. highest, in % of the best device."""
     columns = [Column("job", "job", left=True)]
     columns += [Column(f"D{device}", name) for device, name in zip(devices, names, strict=True)]
-    shown = [
-        Row({"job": word(row.job)} | {f"D{device}": _cell(row.shares.get(device)) for device in devices})
-        for row in rows
-    ]
-    return Grid(columns, [RowGroup(shown, title, facts)])
+    cells = [(word(row.job), *(_cell(row.shares.get(device)) for device in devices)) for row in rows]
+    return table(columns, cells, title, facts)
 
 
 def _cell(shares: Shares | None) -> Cell:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from cotenant.report.grid import Cell, Column, Grid, Row, RowGroup, Words, number, word
+from cotenant.report.grid import Cell, Column, Grid, Row, RowGroup, number, table, word
 from cotenant.report.matrix import MatrixRow, matrix_grid
 from cotenant.report.mlbench import (
     CLASSIC_QUANTILE,
@@ -78,17 +78,15 @@ def _verdict(passed: bool, name: str) -> Cell:
 
 def classic_grid(rows: Sequence[Classic], total: ClassicTotal | None, short: Sequence[str]) -> Grid:
     """Return the older table with its last lines. Performance is the mean of result / target - 1."""
-    names = ("job", "target", "result", "sd", "sd%", "diff")
-    shown = [
-        Row(
-            {
-                "job": word(row.job),
-                "target": number(row.target, plain),
-                "result": number(row.result, plain),
-                "sd": number(row.sd, plain),
-                "sd%": number(row.spread, percent),
-                "diff": number(row.share, "{:.4f}".format),
-            }
+    columns = [Column(name, name, left=name == "job") for name in ("job", "target", "result", "sd", "sd%", "diff")]
+    cells = [
+        (
+            word(row.job),
+            number(row.target, plain),
+            number(row.result, plain),
+            number(row.sd, plain),
+            number(row.spread, percent),
+            number(row.share, "{:.4f}".format),
         )
         for row in rows
     ]
@@ -100,8 +98,7 @@ def classic_grid(rows: Sequence[Classic], total: ClassicTotal | None, short: Seq
             f"Deviation Quantile ({100 * CLASSIC_QUANTILE:.0f}%)  : {100 * total.quantile:+.2f} % {limit}",
             f"Performance               : {100 * (total.performance - 1):+.2f} %",
         ]
-    lines: list[Words] = [((note, ""),) for note in notes]
-    return Grid([Column(name, name, left=name == "job") for name in names], [RowGroup(shown, "Results", notes=lines)])
+    return table(columns, cells, "Results", notes=[((note, ""),) for note in notes])
 
 
 def failures_grid(report: Report) -> Grid:
@@ -113,19 +110,12 @@ def failures_grid(report: Report) -> Grid:
         Column("reason", "reason", left=True, words=True),
     ]
     rows = [
-        Row(
-            {
-                "job": word(failure.job),
-                "uid": word(str(failure.run_id)),
-                "device": word(failure.vcd),
-                "reason": word(failure.reason),
-            }
-        )
+        (word(failure.job), word(str(failure.run_id)), word(failure.vcd), word(failure.reason))
         for failure in report.failed
     ]
     share = f"{len(rows)} of {report.total} records failed ({percent(len(rows) / report.total if report.total else 1)})"
     limit = f"at most 1 % may: {verdict(report.score.failures_pass)}"
-    return Grid(columns, [RowGroup(rows, "Failures", f"{share}; {limit}")])
+    return table(columns, rows, "Failures", f"{share}; {limit}")
 
 
 def _score_lines(found: Score, price: float | None) -> Iterator[str]:

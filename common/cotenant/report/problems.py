@@ -51,7 +51,7 @@ def reported_findings(records: Rows) -> list[ReportedFinding]:
         key = (severity, rule, _NUMBERS.sub("#", sentence), remedy)
         places[key][job] += count
         sentences[key][sentence] = None
-    found = [
+    findings = [
         ReportedFinding(
             severity,
             rule,
@@ -64,7 +64,7 @@ def reported_findings(records: Rows) -> list[ReportedFinding]:
         for key, jobs in places.items()
         for severity, rule, _, remedy in (key,)
     ]
-    return sorted(found, key=lambda one: SEVERITIES.index(one.severity))
+    return sorted(findings, key=lambda finding: SEVERITIES.index(finding.severity))
 
 
 def losses(records: Rows) -> list[Loss]:
@@ -74,9 +74,9 @@ def losses(records: Rows) -> list[Loss]:
     columns = lost.columns("name", "run_id", TENANT, "outcome", "message", "suite", "hostname", "isolation")
     for name, run_id, tenant, outcome, message, *place in columns.iter_rows():
         launches[name, str(run_id), *place].append(Loss(name, run_id, tenant, outcome, message))
-    found = []
+    causes = []
     for of_launch in launches.values():
         culprits = [loss for loss in of_launch if loss.outcome != ABORTED] or of_launch
         aborted = len(of_launch) - len(culprits)
-        found += [replace(culprits[0], aborted=aborted), *culprits[1:]]
-    return found
+        causes += [replace(culprits[0], aborted=aborted), *culprits[1:]]
+    return causes

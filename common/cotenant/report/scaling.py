@@ -21,7 +21,7 @@ from cotenant.stats.launches import INTERVAL_LAUNCHES, AcrossLaunches, across_la
 from cotenant.stats.scaling import Scaled, scaling
 from cotenant.text import printable
 
-ASKED_LAUNCHES = 5
+WANTED_LAUNCHES = 5
 COLUMNS = (
     Column("nodes", "node_num", seen="files"),
     Column("devices", "gpu_num_per_node", seen="files"),
@@ -152,18 +152,18 @@ def of_one_series(found: Curves) -> list[Point]:
 
 def few(found: Curves) -> list[str]:
     """Return a sentence for each point of fewer than five launches."""
-    points = [point for of_series in found.values() for point in of_series if point.across.n < ASKED_LAUNCHES]
-    return [f"{point.job}, {point.key}: {point.across.n} of {ASKED_LAUNCHES} launches." for point in points]
+    points = [point for of_series in found.values() for point in of_series if point.across.n < WANTED_LAUNCHES]
+    return [f"{point.job}, {point.key}: {point.across.n} of {WANTED_LAUNCHES} launches." for point in points]
 
 
 def doubtful(found: Curves) -> list[str]:
     """Return a sentence for each point whose efficiency, over launches of any suite runs, is not to be believed."""
-    said = []
+    sentences = []
     for point in (point for points in found.values() for point in points):
         efficiency = point.worth.efficiency
         if efficiency is not None and (finding := of_efficiency(point.total_devices, efficiency)) is not None:
-            said.append(f"{point.job}, {point.key}: {finding.sentence} {finding.remedy}")
-    return said
+            sentences.append(f"{point.job}, {point.key}: {finding.sentence} {finding.remedy}")
+    return sentences
 
 
 def _place(job: JobSummary) -> tuple[Series, int, int] | None:
@@ -265,13 +265,15 @@ def _block(point: Point) -> Iterator[str]:
     yield f"Model: {printable(point.series.model)}"
     yield f"Batch size: {point.series.batch_size_per_device or numbers.ABSENT}"
     yield f"Number of GPUs: {devices}"
-    for index, one in enumerate(rates):
-        yield f"Iter #{index}: {one / devices:.1f} {item}/sec per GPU"
+    for index, rate in enumerate(rates):
+        yield f"Iter #{index}: {rate / devices:.1f} {item}/sec per GPU"
     mean, half = fmean(rates), half_width(rates)
-    around = numbers.TOO_SMALL if half is None else f"{half / devices:.1f}"
-    total = numbers.TOO_SMALL if half is None else f"{half:.1f}"
-    yield f"{item.capitalize()}/sec per GPU: {mean / devices:.1f} +-{around}"
-    yield f"Total {item}/sec on {devices} GPU(s): {mean:.1f} +-{total}"
+    for what, share in (
+        (f"{item.capitalize()}/sec per GPU", 1 / devices),
+        (f"Total {item}/sec on {devices} GPU(s)", 1),
+    ):
+        around = numbers.TOO_SMALL if half is None else f"{half * share:.1f}"
+        yield f"{what}: {mean * share:.1f} +-{around}"
 
 
 def _shown_rates(point: Point) -> Sequence[float]:

@@ -52,7 +52,7 @@ class Line:
     @property
     def usual_watt(self) -> float | None:
         """The mean over families of the watt measured; the constant where one has none; None where nobody knows."""
-        measured = [one.watt for one in self.entries.values() if one.watt is not None]
+        measured = [entry.watt for entry in self.entries.values() if entry.watt is not None]
         if len(measured) < len(self.entries) and self.watt is not None:
             return self.watt
         return fmean(measured) if measured else None
@@ -76,19 +76,19 @@ def tables(jobs: Iterable[JobSummary], systems: Sequence[System]) -> Tables:
     Where a family ran in several cells on a system, the fastest counts. Two hosts of one system are two lines, and so
     are rates with and without slices, or of two versions of torch.
     """
-    found: dict[str, dict[Under, Line]] = defaultdict(dict)
+    by_precision: dict[str, dict[Under, Line]] = defaultdict(dict)
     for job in jobs:
         if not job.rates:
             continue
         first = job.members.frame.row(0, named=True)
         line = _line(job, systems)
         under = Under(line.name, job.host, first["isolation"], first["software"])
-        of_system = found[first["precision"] or UNKNOWN].setdefault(under, line)
+        of_system = by_precision[first["precision"] or UNKNOWN].setdefault(under, line)
         entry = Entry(across_launches(rates_of(job.rates)).rate, first["batch_size"], _watt(job))
         name = family(job.name)
         if name not in of_system.entries or entry.rate > of_system.entries[name].rate:
             of_system.entries[name] = entry
-    return {precision: _named(lines) for precision, lines in found.items()}
+    return {precision: _named(lines) for precision, lines in by_precision.items()}
 
 
 def family(job: str) -> str:
@@ -111,7 +111,7 @@ def table_grid(lines: Sequence[Line], kind: Kind, per: Per | None = None, refere
     values = {line.name: [_value(line, name, kind, per) for name in columns] for line in lines}
     if reference is not None:
         base = _reference(values, reference)
-        values = {name: [_over(one, of) for one, of in zip(row, base, strict=True)] for name, row in values.items()}
+        values = {name: [_over(value, of) for value, of in zip(row, base, strict=True)] for name, row in values.items()}
     fields = (INDEX, "num_gpu", "watt", "price", *map(printable, columns))
     records = [(line.name, line.devices, line.usual_watt, line.price, *values[line.name]) for line in lines]
     rows = [Row(values=dict(zip(fields, record, strict=True))) for record in records]
@@ -119,41 +119,40 @@ def table_grid(lines: Sequence[Line], kind: Kind, per: Per | None = None, refere
 
 
 def sources_of_watt(lines: Iterable[Line]) -> list[str]:
-    """Say for each line where its watt comes from."""
-    said = []
-    for line in lines:
-        measured = [name for name, one in line.entries.items() if one.watt is not None]
-        if len(measured) == len(line.entries):
-            said.append(f"{line.name}: watt is measured.")
-        elif line.watt is not None:
-            part = f"; measured for {', '.join(measured)}" if measured else ""
-            said.append(f"{line.name}: watt is the constant {line.watt:g} of its description{part}.")
-        elif measured:
-            said.append(f"{line.name}: watt is measured for {', '.join(measured)}, else unknown.")
-        else:
-            said.append(f"{line.name}: watt is unknown.")
-    return said
+    """Return a sentence for each line: where its watt comes from."""
+    return [f"{line.name}: watt is {_source_of_watt(line)}." for line in lines]
+
+
+def _source_of_watt(line: Line) -> str:
+    measured = [name for name, entry in line.entries.items() if entry.watt is not None]
+    if len(measured) == len(line.entries):
+        return "measured"
+    if line.watt is not None:
+        part = f"; measured for {', '.join(measured)}" if measured else ""
+        return f"the constant {line.watt:g} of its description{part}"
+    return f"measured for {', '.join(measured)}, else unknown" if measured else "unknown"
 
 
 def _line(job: JobSummary, systems: Sequence[System]) -> Line:
     rows = job.members.where(pl.col("run_id") == job.rates[0].run_id).columns("gpu", "vcd", "devices").rows()
     indices = {index for _, vcd, devices in rows for index in vcd.split(",") if devices != 0}
     gpu = rows[0][0]
-    found = system_of(systems, gpu, len(indices))
-    if found is None:
+    system = system_of(systems, gpu, len(indices))
+    if system is None:
         model = gpu or job.host or UNKNOWN
         return Line(f"{len(indices)}x {model}" if len(indices) > 1 else model, len(indices), None, None)
-    return Line(found.name, len(indices), found.watt, found.price)
+    return Line(system.name, len(indices), system.watt, system.price)
 
 
 def _named(lines: Mapping[Under, Line]) -> list[Line]:
     """Return the lines; where a system has several, each is named by what they differ in, too."""
     for under, line in lines.items():
-        others = [one for one in lines if one.name == under.name]
-        told = {"": under.host, "isolation ": under.isolation, "torch ": under.torch}
-        differing = [len(set(values)) > 1 for values in list(zip(*others, strict=True))[1:]]
+        alike = [other for other in lines if other.name == under.name]
+        conditions = {"host": "", "isolation": "isolation ", "torch": "torch "}
         parts = [
-            f"{what}{value or UNKNOWN}" for (what, value), said in zip(told.items(), differing, strict=True) if said
+            f"{prefix}{getattr(under, name) or UNKNOWN}"
+            for name, prefix in conditions.items()
+            if len({getattr(other, name) for other in alike}) > 1
         ]
         if parts:
             line.name = f"{under.name} ({', '.join(parts)})"
@@ -167,8 +166,8 @@ def _watt(job: JobSummary) -> float | None:
     for run_id, vcd in job.members.columns("run_id", "vcd").iter_rows():
         used[run_id] |= set(vcd.split(","))
     power: dict[int, dict[str, float]] = {run_id: {} for run_id in used}
-    for one in drawn(job.members):
-        power[one.run_id] |= {meter.of: meter.mean for meter in one.meters if meter.quantity == POWER}
+    for record in drawn(job.members):
+        power[record.run_id] |= {meter.of: meter.mean for meter in record.meters if meter.quantity == POWER}
     if any(devices - power[run_id].keys() for run_id, devices in used.items()):
         return None
     return fmean(sum(power[run_id][device] for device in devices) for run_id, devices in used.items())
