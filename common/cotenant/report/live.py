@@ -92,13 +92,9 @@ class LiveView:
         self._say(f"building, {ready} of {self._tenants} ready", counting=True)
 
     def measuring(self, about_s: float | None) -> None:
-        about = (
-            ""
-            if about_s is None
-            else f", about {about_s:.0f} s"
-            if about_s < 100
-            else f", about {about_s / 60:.0f} min"
-        )
+        about = ""
+        if about_s is not None:
+            about = f", about {about_s:.0f} s" if about_s < 100 else f", about {about_s / 60:.0f} min"
         self._say(f"measuring since {self._now():%H:%M:%S}{about}", counting=False)
 
     def stopping(self) -> None:
@@ -158,7 +154,7 @@ class LiveView:
             part.truncate(width, overflow="ellipsis")
             part.no_wrap = True
         room = self._console.height - len(parts) - 2
-        return Group(*([self._table(width, room)] if self._results and room > 0 else []), *parts)
+        return Group(*([self._table(room)] if self._results and room > 0 else []), *parts)
 
     def _place(self) -> str:
         return f"{self._position}/{len(self._jobs)}"
@@ -167,40 +163,33 @@ class LiveView:
         so_far = f"  {duration(self._clock_s() - self._launched_s)}" if self._counting else ""
         return f"  {self._state}{so_far}"
 
-    def _table(self, width: int, room: int) -> Table:
-        shown = self._results[-min(SHOWN, room) :]
-        fixed = sum(
-            max(len(word) for word in words)
-            for words in (
-                ["launch", *(one.place for one in shown)],
-                ["time", *(one.took for one in shown)],
-                ["rate", *(one.rate for one in shown)],
-            )
-        )
-        left = max(8, width - fixed - 2 * 4)
-        spare = left - max(len(one.outcome) for one in shown)
-        names = min(max(len("job"), *(len(one.job) for one in shown)), max(4, left // 2, spare))
+    def _table(self, room: int) -> Table:
+        """Names and outcomes are shortened where a terminal is narrow, before any number is."""
         table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold")
         table.add_column("launch", justify="right", no_wrap=True)
-        table.add_column("job", no_wrap=True, overflow="ellipsis", max_width=names)
-        table.add_column("outcome", no_wrap=True, overflow="ellipsis", max_width=left - names)
+        table.add_column(_line("job"))
+        table.add_column(_line("outcome"))
         table.add_column("time", justify="right", no_wrap=True)
         table.add_column("rate", no_wrap=True)
-        for one in shown:
-            style = STYLES.get(one.outcome, "bold red")
-            table.add_row(one.place, Text(one.job), Text(one.outcome, style), one.took, Text(one.rate))
+        for result in self._results[-min(SHOWN, room) :]:
+            ending = _line(result.outcome, STYLES.get(result.outcome, "bold red"))
+            table.add_row(result.place, _line(result.job), ending, result.took, Text(result.rate))
         return table
 
     def _suite(self) -> str:
         done, total = len(self._results), len(self._jobs)
         failed = f", {self._failed} failed" if self._failed else ""
-        said = f"{done} of {total} launches done{failed}"
+        progress = f"{done} of {total} launches done{failed}"
         # By the clock: a moment stays true while nothing is drawn; how long it is until then would not.
         end = self._began + (self._ended - self._began) / max(1, done) * total
         if not PACED <= done < total or end < self._now():
-            return said
+            return progress
         day = "" if end - self._now() < timedelta(hours=20) else "%A "
-        return f"{said}; at this pace all done by {end:{day}%H:%M}"
+        return f"{progress}; at this pace all done by {end:{day}%H:%M}"
+
+
+def _line(text: str, style: str = "") -> Text:
+    return Text(text, style, no_wrap=True, overflow="ellipsis")
 
 
 def outcome(records: Sequence[Record]) -> str:
