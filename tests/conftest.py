@@ -17,8 +17,9 @@ os.environ.setdefault("MKL_CBWR", "AUTO")
 # takes 5 s.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
-# Under nohup, too, what tests start sees a terminal go.
+# Under nohup and in the background, too, what tests start sees a terminal go, and Ctrl-C.
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 HERE = Path(__file__).parent
 OF_THE_MACHINE = ("launch", "isolation", "meters", "protocol", "vm")

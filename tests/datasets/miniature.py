@@ -19,8 +19,8 @@ from PIL import Image
 from scipy.io import savemat
 
 from cotenant.datasets.dataset import Archive, Dataset
-from cotenant.datasets.idx import idx_header
 from cotenant.datasets.sets import find_dataset
+from cotenant.datasets.sets.mnist import idx_header
 
 WORDS = ("the", "cat", "sat", "on", "a", "mat", "and", "it", "was", "big")
 

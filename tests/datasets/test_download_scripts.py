@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from cotenant.datasets.manifest import read_manifest
+from cotenant.datasets.dataset import read_manifest
 from cotenant.datasets.sets import NAMES, find_dataset
+from datasets.conftest import wait_for
 from datasets.miniature import bsds500
 
 CHECKOUT = Path(__file__).parents[2]
@@ -89,8 +90,7 @@ def test_an_interrupt_ends_every_script(tmp_path, environment):
         script(tmp_path, model, body)
     walker = subprocess.Popen([tmp_path / WALKER.name], env=environment, stderr=subprocess.PIPE, text=True)
     pids = [tmp_path / "first", tmp_path / "second"]
-    while not all(path.exists() and path.read_text().endswith("\n") for path in pids):
-        time.sleep(0.01)
+    wait_for(lambda: all(path.exists() and path.read_text().endswith("\n") for path in pids))
     time.sleep(0.1)  # Their traps are set by then.
     walker.send_signal(signal.SIGINT)
     _, said = walker.communicate(timeout=20)

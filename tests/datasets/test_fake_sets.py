@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from cotenant.datasets import disk, obtain, sets
+from cotenant.datasets.dataset import read_manifest
 from cotenant.datasets.fake import FakeRequest
-from cotenant.datasets.manifest import read_manifest
 from cotenant.datasets.obtain import standing
 from cotenant.errors import EXIT_FOREIGN_FILES, CotenantError
 from cotenant.text import size_words

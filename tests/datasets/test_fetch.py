@@ -9,9 +9,8 @@ from hypothesis import strategies as st
 
 from cotenant.datasets import fetch as fetching
 from cotenant.datasets import progress
-from cotenant.datasets.dataset import Archive
+from cotenant.datasets.dataset import Archive, Received
 from cotenant.datasets.fetch import arrived_bytes, check_mirror, fetch, forget, sources
-from cotenant.datasets.manifest import Received
 from cotenant.errors import CotenantError
 from datasets import loopback
 from datasets.conftest import tree

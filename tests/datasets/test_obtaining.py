@@ -10,8 +10,8 @@ import pytest
 
 from cotenant.datasets import disk, obtain
 from cotenant.datasets import real as real_sets
+from cotenant.datasets.dataset import read_manifest
 from cotenant.datasets.fake import FakeRequest
-from cotenant.datasets.manifest import read_manifest
 from cotenant.datasets.sets.mnist import DATASET, recipe
 from cotenant.errors import CotenantError
 from datasets import loopback

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from cotenant.datasets.manifest import read_manifest
+from cotenant.datasets.dataset import read_manifest
 from datasets import loopback
 from datasets.conftest import wait_for
 from datasets.miniature import jpeg, tar
@@ -160,8 +160,8 @@ def test_a_limit_of_the_disk_is_one_sentence(tmp_path, environment, settings):
 def test_a_terminal_gets_bars(tmp_path, server, environment, settings):
     server.answers["/BSR_bsds500.tgz"] = [loopback.slowly(0.02, 20)]
     for name, extra, titles in (
-        ("mnist", {}, (b"4/4",)),
-        ("bsds500", settings, (b"BSR_bsds500.tgz", b"checking BSR_bsds500", b"unpacking bsds500", b"B/s")),
+        ("mnist", {}, (b"4 of 4 files",)),
+        ("bsds500", settings, (b"BSR_bsds500.tgz", b"checking BSR_bsds500", b"unpacking bsds500", b" of ")),
     ):
         ours, theirs = pty.openpty()
         line = [sys.executable, "-m", "cotenant.datasets", name, "--root", str(tmp_path / "data")]

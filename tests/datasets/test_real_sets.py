@@ -7,11 +7,11 @@ from types import SimpleNamespace
 import pytest
 
 from cotenant.bench.images import class_folders, images_below
-from cotenant.datasets.idx import read_idx
-from cotenant.datasets.manifest import read_manifest
+from cotenant.datasets.dataset import read_manifest
 from cotenant.datasets.obtain import obtain
 from cotenant.datasets.real import RealRequest
 from cotenant.datasets.sets import NAMES, find_dataset
+from cotenant.datasets.sets.mnist import read_idx
 from cotenant.datasets.sets.wmt16 import words_of
 from datasets.miniature import CONTENTS, miniature
 from tasks.loading import main_of
@@ -93,7 +93,7 @@ def test_the_table_of_sources():
         assert all(url.startswith(("https://", "http://")) and url.endswith(f"/{row.name}") for url in row.urls)
         assert bool(row.urls) == (not row.name.startswith("ILSVRC"))
         assert row.digest is None or len(bytes.fromhex(row.digest)) == {"md5": 16, "sha256": 32}[row.algorithm]
-        assert row.recorded_by
+        assert bool(row.recorded_by) == (row.digest is not None)
         assert row.exact == (row.digest is not None and row.algorithm == "sha256")
 
 

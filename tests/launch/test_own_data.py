@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from cotenant.datasets.manifest import read_manifest
+from cotenant.datasets.dataset import read_manifest
 from cotenant.datasets.sets.mnist import DATASET
 from tenants.suites import Suites, with_data
 

@@ -16,7 +16,7 @@ import pytest
 from cotenant.bench import MissingDataError, Run, session
 from cotenant.bench.loader import EndlessSampler
 from cotenant.bench.outcome import outcome_of
-from cotenant.datasets.idx import idx_header
+from cotenant.datasets.sets.mnist import idx_header
 from tasks.loading import TASKS, benchmark_in, draw_pictures, main_of
 from tenants.suites import Suites, job
 

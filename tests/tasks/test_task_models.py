@@ -12,7 +12,7 @@ from torch import nn
 
 from cotenant.bench import Benchmark, MissingDataError, Run, UnsupportedError
 from cotenant.bench.loop import Loop
-from cotenant.datasets.idx import write_idx
+from cotenant.datasets.sets.mnist import idx_header
 from tasks.loading import benchmark_of, draw_pictures, task
 
 # torchvision announces that its decoders will move to another package, after every version that we run on.
@@ -89,7 +89,7 @@ def test_toy_lstm_in_float64_is_seen_as_such() -> None:
 def test_vae_reads_mnists_own_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pixels = np.arange(10 * 28 * 28, dtype=np.uint32).reshape(10, 28, 28).astype(np.uint8)
     pixels[:, 0, 0] = np.arange(10)
-    write_idx(tmp_path / "train-images-idx3-ubyte", pixels)
+    Path(tmp_path, "train-images-idx3-ubyte").write_bytes(idx_header(pixels.dtype, pixels.shape) + pixels.tobytes())
     benchmark, run = built("vae", data=tmp_path, batch_size=10)
     batches = iter(benchmark.batches(run))
     gathered: list[Any] = []

@@ -1,18 +1,26 @@
-"""What a data set declares: the files that are made, the archives that are published, and what comes out of these."""
+"""What a data set declares: the files that are made, the archives that are published, and what comes out of these.
+
+Where a set stands, its manifest says so: that is written last.
+"""
 
 from __future__ import annotations
 
+import csv
+import json
+import os
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
+
+from cotenant.datasets.disk import write_file
 
 FAKE, REAL = "fake", "real"
 SIZES = ("small", "full")
 """The sizes of fake sets, in the order in which a later one satisfies an earlier one."""
 ALL, VALIDATION = "all", "validation"
 RAW = ".raw"
-TFDS = "tensorflow-datasets 4.9.10"
+FILE_NAME = "manifest.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +57,7 @@ class Archive:
     urls: tuple[str, ...]
     size_bytes: int
     digest: str | None
-    recorded_by: str = TFDS
+    recorded_by: str = ""
     exact: bool = True
 
     @property
@@ -63,9 +71,21 @@ class Archive:
         return self.size_bytes if self.exact else 2 * self.size_bytes
 
 
-def published(name: str, size_bytes: int, sha256: str, *bases: str) -> Archive:
-    """Return an archive whose size and sha256 tensorflow-datasets records; `bases` are the URLs of its folders."""
-    return Archive(name, tuple(base + name for base in bases), size_bytes, sha256)
+def published(dataset: str) -> tuple[Archive, ...]:
+    """Return the archives of a set: all that is known of them stands in archives.csv."""
+    with Path(__file__).with_name("archives.csv").open(newline="") as file:
+        rows = [row for row in csv.DictReader(file) if row["set"] == dataset]
+    return tuple(
+        Archive(
+            row["name"],
+            tuple(row["urls"].split()),
+            int(row["bytes"]),
+            row["digest"] or None,
+            row["recorded_by"],
+            row["exact"] == "yes",
+        )
+        for row in rows
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +136,58 @@ class Dataset:
             if match and (path := match.expand(target)).startswith((RAW, *half.paths)):
                 return path
         return None
+
+
+@dataclass(frozen=True, slots=True)
+class Received:
+    """A file that a real set was made from: where it came from, and what it was compared with, None for nothing."""
+
+    file: str
+    source: str
+    bytes: int
+    sha256: str
+    verified_by: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """What stands in a set's folder: `files` and `bytes` without the manifest itself, `splits` in items.
+
+    `kind` is `fake` or `real`; `half` is `all`, or `validation` for the smaller half of a real set. `sources` are the
+    files that a real set was made from: later runs compare those with them of which nobody recorded a digest.
+    `taken_from` is the folder in which it lay unpacked, so that nothing was compared.
+    """
+
+    name: str
+    size: str
+    kind: str
+    seed: int
+    version: int
+    files: int
+    bytes: int
+    splits: Mapping[str, int]
+    half: str = ALL
+    sources: tuple[Received, ...] = ()
+    taken_from: str | None = None
+
+
+def read_manifest(folder: Path) -> Manifest | None:
+    """Return the manifest of the set in `folder`; None where there is none that was written here."""
+    try:
+        if folder.is_symlink():
+            return None
+        with open(os.open(folder / FILE_NAME, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC), encoding="utf-8") as file:
+            values = json.load(file)
+        sources = tuple(Received(**entry) for entry in values.pop("sources", ()))
+        manifest = Manifest(**values, sources=sources)
+    except (OSError, ValueError, TypeError, AttributeError):
+        return None
+    return manifest if manifest.size in SIZES else None
+
+
+def write_manifest(folder: Path, manifest: Manifest) -> None:
+    """Write the manifest into `folder`, durably and in one step."""
+    write_file(folder / FILE_NAME, [json.dumps(asdict(manifest), indent=2).encode() + b"\n"])
 
 
 def count_files(folder: Path, suffix: str) -> int:

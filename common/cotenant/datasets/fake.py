@@ -14,9 +14,8 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from cotenant.datasets.dataset import FAKE, SIZES, File, Recipe
+from cotenant.datasets.dataset import FAKE, SIZES, File, Manifest, Recipe
 from cotenant.datasets.disk import bytes_below, file_size, remove_temporaries, write_file
-from cotenant.datasets.manifest import Manifest
 from cotenant.datasets.obtain import Request
 from cotenant.datasets.progress import shown
 from cotenant.errors import CotenantError

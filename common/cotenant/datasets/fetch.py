@@ -16,9 +16,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from urllib.parse import quote
 
-from cotenant.datasets.dataset import Archive
+from cotenant.datasets.dataset import Archive, Received
 from cotenant.datasets.disk import file_size, sync_folder
-from cotenant.datasets.manifest import Received
 from cotenant.datasets.progress import say, shown
 from cotenant.errors import CotenantError
 

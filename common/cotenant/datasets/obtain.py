@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar
 
-from cotenant.datasets.dataset import FAKE, REAL, Dataset
+from cotenant.datasets.dataset import FAKE, FILE_NAME, REAL, Dataset, Manifest, read_manifest, write_manifest
 from cotenant.datasets.disk import (
     ELSEWHERE,
     bytes_below,
@@ -25,7 +25,6 @@ from cotenant.datasets.disk import (
     swap_in,
     sync_folder,
 )
-from cotenant.datasets.manifest import FILE_NAME, Manifest, read_manifest, write_manifest
 from cotenant.datasets.progress import say
 from cotenant.errors import EXIT_FOREIGN_FILES, CotenantError
 from cotenant.protocol.messages import RUN_VARIABLE

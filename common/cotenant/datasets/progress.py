@@ -20,9 +20,19 @@ def say(line: str) -> None:
 @contextmanager
 def shown(title: str, total: int, *, in_bytes: bool = False) -> Iterator[Callable[[int], None]]:
     """Yield what to call with the number of files, or of bytes, that are done, of `total`."""
+
+    def words(done: int) -> str:
+        return f"{size_words(done)} of {size_words(total)}" if in_bytes else f"{done:,} of {total:,} files"
+
     if sys.stderr.isatty():
-        with _bar(title, total, in_bytes) as update:
-            yield update
+        from rich.console import Console
+        from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+        texts = TextColumn("{task.description}"), TextColumn("{task.fields[words]}")
+        columns = (texts[0], BarColumn(), texts[1], TimeRemainingColumn())
+        with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+            task = progress.add_task(title, total=total, words=words(0))
+            yield lambda done: progress.update(task, completed=done, words=words(done))
         return
     next_line_s = time.monotonic() + SECONDS_PER_LINE
 
@@ -30,27 +40,6 @@ def shown(title: str, total: int, *, in_bytes: bool = False) -> Iterator[Callabl
         nonlocal next_line_s
         if time.monotonic() >= next_line_s:
             next_line_s = time.monotonic() + SECONDS_PER_LINE
-            many = f"{size_words(done)} of {size_words(total)}" if in_bytes else f"{done:,} of {total:,} files"
-            say(f"{title}: {many}")
+            say(f"{title}: {words(done)}")
 
     yield reach
-
-
-@contextmanager
-def _bar(title: str, total: int, in_bytes: bool) -> Iterator[Callable[[int], None]]:
-    from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        DownloadColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeRemainingColumn,
-        TransferSpeedColumn,
-    )
-
-    counts = (DownloadColumn(), TransferSpeedColumn()) if in_bytes else (MofNCompleteColumn(),)
-    columns = (TextColumn("{task.description}"), BarColumn(), *counts, TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
-        task = progress.add_task(title, total=total)
-        yield lambda done: progress.update(task, completed=done)

@@ -14,7 +14,19 @@ from functools import partial
 from pathlib import Path
 from typing import NoReturn
 
-from cotenant.datasets.dataset import ALL, FAKE, RAW, REAL, SIZES, VALIDATION, Archive, Half
+from cotenant.datasets.dataset import (
+    ALL,
+    FAKE,
+    RAW,
+    REAL,
+    SIZES,
+    VALIDATION,
+    Archive,
+    Half,
+    Manifest,
+    Received,
+    read_manifest,
+)
 from cotenant.datasets.disk import make_folder
 from cotenant.datasets.fetch import (
     WrongBytesError,
@@ -25,7 +37,6 @@ from cotenant.datasets.fetch import (
     sources,
     verified,
 )
-from cotenant.datasets.manifest import Manifest, Received, read_manifest
 from cotenant.datasets.obtain import Request
 from cotenant.datasets.progress import say
 from cotenant.datasets.unpack import DamagedArchiveError, unpack

@@ -12,22 +12,12 @@ from pathlib import Path
 
 import numpy as np
 
-from cotenant.datasets.dataset import ALL, VALIDATION, Archive, Dataset, File, Half, Recipe, count_files
+from cotenant.datasets.dataset import ALL, VALIDATION, Dataset, File, Half, Recipe, count_files, published
 from cotenant.datasets.drawing import BYTES_PER_PIXEL, Style, draw_photograph, encode_jpeg
 
 WIDTH, HEIGHT = 481, 321
 STANDING_SHARE = 0.3
-# Nobody is known to have recorded a digest of it.
-_ARCHIVE = Archive(
-    "BSR_bsds500.tgz",
-    (
-        "https://www2.eecs.berkeley.edu/Research/Projects/CS/vision/grouping/BSR/BSR_bsds500.tgz",
-        "http://www.eecs.berkeley.edu/Research/Projects/CS/vision/grouping/BSR/BSR_bsds500.tgz",
-    ),
-    71_000_000,
-    digest=None,
-    exact=False,
-)
+_ARCHIVES = published("bsds500")
 
 
 def recipe(pictures: Mapping[str, int]) -> Recipe:
@@ -66,8 +56,8 @@ DATASET = Dataset(
     },
     content=content,
     halves={
-        ALL: Half((_ARCHIVE,), 38_000_000, ("data/images/train", "data/images/val", "data/images/test")),
-        VALIDATION: Half((_ARCHIVE,), 8_000_000, ("data/images/val",), {"data/images/train": "val"}),
+        ALL: Half(_ARCHIVES, 38_000_000, ("data/images/train", "data/images/val", "data/images/test")),
+        VALIDATION: Half(_ARCHIVES, 8_000_000, ("data/images/val",), {"data/images/train": "val"}),
     },
     rules={r"BSR/BSDS500/(data/images/(?:train|val|test)/\w+\.jpg)": r"\1"},
     check=_check,

@@ -211,25 +211,7 @@ def _run_lengths(thing: Thing, shown: Scene) -> dict[str, list[int]]:
     return {"counts": [before, *inside, height, after], "size": [shown.height, shown.width]}
 
 
-_URL = "http://images.cocodataset.org/"
-_TRAIN_ARCHIVE = published(
-    "train2017.zip",
-    19_336_861_798,
-    "69a8bb58ea5f8f99d24875f21416de2e9ded3178e903f1f7603e283b9e06d929",
-    f"{_URL}zips/",
-)
-_VAL_ARCHIVE = published(
-    "val2017.zip",
-    815_585_330,
-    "4f7e2ccb2866ec5041993c9cf2a952bbed69647b115d0f74da7ce8f4bef82f05",
-    f"{_URL}zips/",
-)
-_OBJECTS_ARCHIVE = published(
-    "annotations_trainval2017.zip",
-    252_907_541,
-    "113a836d90195ee1f884e704da6304dfaaecff1f023f49b6ca93c4aaae470268",
-    f"{_URL}annotations/",
-)
+_OBJECTS_ARCHIVE, _TRAIN_ARCHIVE, _VAL_ARCHIVE = published("coco")
 
 
 def _paths(*splits: str) -> tuple[str, ...]:

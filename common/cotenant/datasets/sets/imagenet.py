@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from cotenant.datasets.dataset import ALL, RAW, VALIDATION, Archive, Dataset, File, Half, Recipe, count_files, published
+from cotenant.datasets.dataset import ALL, RAW, VALIDATION, Dataset, File, Half, Recipe, count_files, published
 from cotenant.datasets.drawing import BYTES_PER_PIXEL, Style, draw_photograph, encode_jpeg
 from cotenant.datasets.unpack import DamagedArchiveError
 
@@ -24,20 +24,7 @@ _RULES = {
     r"(ILSVRC2012_val_\d{8}\.JPEG)": rf"{RAW}/\1",
 }
 # They have no URL: a person asks for them.
-_TRAIN = published(
-    "ILSVRC2012_img_train.tar", 147_897_477_120, "b08200a27a8e34218a0e58fde36b0fe8f73bc377f4acea2d91602057c3ca45bb"
-)
-_VAL = published(
-    "ILSVRC2012_img_val.tar", 6_744_924_160, "c7e06a6c0baccf06d8dbeb6577d71efff84673a5dbdd50633ab44f8ea0456ae0"
-)
-_KIT = Archive(
-    "ILSVRC2012_devkit_t12.tar.gz",
-    (),
-    2_600_000,
-    "fa75699e90414af021442c21a62c3abf",
-    recorded_by="torchvision 0.29.2",
-    exact=False,
-)
+_ARCHIVES = published("imagenet")
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,8 +108,8 @@ DATASET = Dataset(
     },
     content=content,
     halves={
-        ALL: Half((_TRAIN, _VAL, _KIT), 153_700_000_000, ("train", "val")),
-        VALIDATION: Half((_VAL, _KIT), 6_700_000_000, ("val",), {"train": "val"}),
+        ALL: Half(_ARCHIVES, 153_700_000_000, ("train", "val")),
+        VALIDATION: Half(_ARCHIVES[1:], 6_700_000_000, ("val",), {"train": "val"}),
     },
     rules=_RULES,
     check=_check,

@@ -111,19 +111,13 @@ def _check(folder: Path) -> dict[str, int]:
     return {"ratings": count_lines(folder / "ratings.csv") - 1}
 
 
-_ARCHIVE = published(
-    "ml-20m.zip",
-    198_702_078,
-    "96f243c338a8665f6bcc89c53edf6ee39162a846940de6b7c8c48aeada765ff3",
-    "https://files.grouplens.org/datasets/movielens/",
-)
 DATASET = Dataset(
     name="ml_20m",
     folder="ml-20m",
     about="MovieLens ratings, ratings.csv",
     sizes={"small": recipe(400_000, least=2), "full": recipe(20_000_263, least=20)},
     content=content,
-    halves={ALL: Half((_ARCHIVE,), 534_000_000, ("ratings.csv",))},
+    halves={ALL: Half(published("ml_20m"), 534_000_000, ("ratings.csv",))},
     rules={r"ml-20m/(ratings\.csv)": r"\1"},
     check=_check,
 )

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from cotenant.datasets.dataset import ALL, VALIDATION, Archive, Dataset, File, Half, Recipe
+from cotenant.datasets.dataset import ALL, VALIDATION, Dataset, File, Half, Recipe, published
 
 # Without the end of a line, which readers count as a word of its own.
 VOCABULARY = 33_277
@@ -87,17 +87,7 @@ def _check(folder: Path) -> dict[str, int]:
     return counts
 
 
-_ARCHIVE = Archive(
-    "wikitext-2-v1.zip",
-    (
-        "https://wikitext.smerity.com/wikitext-2-v1.zip",
-        "https://s3.amazonaws.com/research.metamind.io/wikitext/wikitext-2-v1.zip",
-    ),
-    4_500_000,
-    "542ccefacc6c27f945fb54453812b3cd",
-    recorded_by="torchtext 0.18.0",
-    exact=False,
-)
+_ARCHIVES = published("wikitext")
 _VALID = "wiki.valid.tokens"
 DATASET = Dataset(
     name="wikitext",
@@ -109,8 +99,8 @@ DATASET = Dataset(
     },
     content=content,
     halves={
-        ALL: Half((_ARCHIVE,), 13_300_000, tuple(f"wiki.{split}.tokens" for split in _SPLITS)),
-        VALIDATION: Half((_ARCHIVE,), 1_200_000, (_VALID,), {"wiki.train.tokens": _VALID}),
+        ALL: Half(_ARCHIVES, 13_300_000, tuple(f"wiki.{split}.tokens" for split in _SPLITS)),
+        VALIDATION: Half(_ARCHIVES, 1_200_000, (_VALID,), {"wiki.train.tokens": _VALID}),
     },
     rules={r"wikitext-2/(wiki\.(?:train|valid|test)\.tokens)": r"\1"},
     check=_check,

@@ -151,34 +151,8 @@ def _sides(stem: str) -> tuple[str, ...]:
     return tuple(f"{stem}.{language}" for language in _LANGUAGES)
 
 
-_WMT13 = ("https://www.statmt.org/wmt13/", "http://www.statmt.org/wmt13/")
-_EUROPARL = published(
-    "training-parallel-europarl-v7.tgz",
-    657_632_379,
-    "0224c7c710c8a063dfd893b0cc0830202d61f4c75c17eb8e31836103d27d96e7",
-    *_WMT13,
-)
-_CRAWL = published(
-    "training-parallel-commoncrawl.tgz",
-    918_311_367,
-    "c7a74e2ea01ac6c920123108627e35278d4ccb5701e15428ffa34de86fa3a9e5",
-    *_WMT13,
-)
-_NEWS = published(
-    "training-parallel-nc-v11.tgz",
-    75_178_032,
-    "cfe8ab047e05043476e498ee765c98e939c7b7d6d294e856344c84476b619d6a",
-    "https://data.statmt.org/wmt16/translation-task/",
-    "http://data.statmt.org/wmt16/translation-task/",
-)
-# WMT19's, which holds the test sets of the years before, too.
-_DEV = published(
-    "dev.tgz",
-    38_654_961,
-    "7a7deccf82ebb05ba508dba5eb21356492224e8f630ec4f992132b029b4b25e7",
-    "https://data.statmt.org/wmt19/translation-task/",
-    "http://data.statmt.org/wmt19/translation-task/",
-)
+# The last is WMT19's, which holds the test sets of the years before, too.
+_ARCHIVES = published("wmt16")
 _RULES = {
     r"training/europarl-v7\.de-en\.(de|en)": rf"{RAW}/europarl.\1",
     r"commoncrawl\.de-en\.(de|en)": rf"{RAW}/commoncrawl.\1",
@@ -195,12 +169,12 @@ DATASET = Dataset(
     content=content,
     halves={
         ALL: Half(
-            (_EUROPARL, _CRAWL, _NEWS, _DEV),
+            _ARCHIVES,
             2_900_000_000,
             (*_sides(_TRAIN), *_sides(_TEST), _LISTED),
         ),
         VALIDATION: Half(
-            (_DEV,),
+            _ARCHIVES[3:],
             8_000_000,
             (*_sides(_SMALL), *_sides(_TEST), _LISTED),
             dict(zip(_sides(_TRAIN), _sides(_SMALL), strict=True)),

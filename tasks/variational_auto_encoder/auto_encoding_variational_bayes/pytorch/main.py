@@ -12,7 +12,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from cotenant.bench import Benchmark, Run, flag
-from cotenant.datasets.idx import read_idx
+from cotenant.datasets.sets.mnist import read_idx
 
 SIDE = 28
 PIXELS = SIDE * SIDE
