@@ -7,10 +7,11 @@ from typing import Any, cast
 
 import pytest
 
-from cotenant.launch.limits import DisagreementError, Limits
+from cotenant.launch.limits import Limits
 from cotenant.launch.load import Enough
 from cotenant.launch.rendezvous import Go, Rank
 from cotenant.launch.tenant import Tenant
+from cotenant.protocol.messages import ProtocolError
 from cotenant.stats.budget import Amount
 
 MS = 1_000_000
@@ -65,7 +66,7 @@ def test_who_says_no_times_is_given_all() -> None:
 
 
 def test_who_asks_for_different_work_is_named_with_it() -> None:
-    with pytest.raises(DisagreementError, match=r"number, repeat and skip: \[\(10, 20, 5\), \(10, 21, 5\)\]"):
+    with pytest.raises(ProtocolError, match=r"number, repeat and skip: \[\(10, 20, 5\), \(10, 21, 5\)\]"):
         Limits(budget_s=1).given([rank(1), rank(1, repeat=21)])
 
 

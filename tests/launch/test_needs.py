@@ -12,7 +12,7 @@ from cotenant.commands.run import options_of, suite_parser
 from cotenant.findings.facts import JobNeeds
 from cotenant.isolation.choose import Chosen
 from cotenant.isolation.unenforced import NoIsolation
-from cotenant.launch.command import number_asked
+from cotenant.launch.command import number_behind
 from cotenant.launch.needs import IMAGE_BYTES, loader_bytes, needs_of
 from cotenant.launch.start import Start
 from machine.invented import machine
@@ -93,4 +93,4 @@ def test_loaders_of_all_tenants_of_the_hungriest_launch(tmp_path: Path, monkeypa
     ],
 )
 def test_the_number_that_a_command_asks_for(words: list[str], number: int) -> None:
-    assert number_asked(words, "--workers", "-j") == number
+    assert number_behind(words, "--workers", "-j") == number

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from cotenant.launch.rendezvous import MAY_SAY, Go, Link, Rank
+from cotenant.launch.rendezvous import OWN_OUTCOMES, Go, Link, Rank
 from cotenant.launch.tenant import signal_name
 from cotenant.protocol.messages import Message, ProtocolError
 from cotenant.stats.budget import Amount
@@ -148,7 +148,7 @@ def test_outcomes_that_are_not_a_tenants_to_say(rank: Rank, outcome: str) -> Non
         rank.take(Message("failed", {"outcome": outcome, "message": ""}), None)
 
 
-@pytest.mark.parametrize("outcome", sorted(MAY_SAY))
+@pytest.mark.parametrize("outcome", sorted(OWN_OUTCOMES))
 def test_outcomes_that_are(rank: Rank, outcome: str) -> None:
     rank.take(Message("failed", {"outcome": outcome, "message": ""}), None)
 

@@ -15,9 +15,8 @@ from cotenant.finding import Finding
 from cotenant.findings import CHECKS, ask_all
 from cotenant.findings.facts import Facts, Isolation, gather
 from cotenant.isolation.choose import Chosen, choose_backend
-from cotenant.isolation.entry import own_shm_can_be_had
 from cotenant.isolation.unenforced import NoIsolation
-from cotenant.launch.needs import loader_bytes, needs_of, self_test
+from cotenant.launch.needs import isolation_of, loader_bytes, needs_of, self_test
 from cotenant.launch.start import Options, Resolver
 from cotenant.machine.cpu import speed_over
 from cotenant.machine.limits import cgroup_mounts
@@ -72,9 +71,7 @@ def _isolation(options: Options) -> tuple[Isolation, Chosen]:
     except IsolationError as error:
         refusal = Finding("not_isolated", "error", error.sentence, error.remedy)
         return Isolation("", NoIsolation.unenforced, (refusal,)), Chosen(NoIsolation())
-    backend = chosen.backend
-    own_shm = backend.name != "none" and own_shm_can_be_had()
-    return Isolation(backend.name, backend.unenforced, chosen.findings, backend.elsewhere(), own_shm), chosen
+    return isolation_of(chosen.backend, chosen.findings), chosen
 
 
 def _plan(options: Options, machine: Machine, chosen: Chosen) -> tuple[Plan | None, Finding | None]:

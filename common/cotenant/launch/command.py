@@ -41,7 +41,7 @@ def resolve_command(cmd: str, job: str, suite: Path, checkout: Path) -> Path:
     )
 
 
-def number_asked(words: Sequence[str], *flags: str) -> int:
+def number_behind(words: Sequence[str], *flags: str) -> int:
     """Return the number that stands last behind one of a flag's names, also behind its `=`; 0 where there is none."""
     number = 0
     for word, after in pairwise((*words, "")):

@@ -10,7 +10,6 @@ import contextlib
 import dataclasses
 import functools
 import os
-import select
 import signal
 import subprocess
 import sys
@@ -34,6 +33,7 @@ from cotenant.suite.cells import named_variables
 from cotenant.text import listed
 
 END_WAIT_S = 5.0
+POLL_S = 0.1
 
 Ready = list[tuple[Start, str | None]]
 """Starts, each with why its data is missing; None where it is not."""
@@ -94,20 +94,23 @@ def _as_it_stands(start: Start, paths: RunPaths) -> tuple[Start, str | None]:
 def _make(script: Path, paths: RunPaths, run: RunName, interruption: Interruption) -> Prepared:
     """Run a maker, which does nothing where its set is present, and leaves alone what nobody here made.
 
-    An interruption ends it: politely first, so that it can clean up.
+    An interruption ends it: politely first, so that it can clean up. Whatever it has started ends with it.
     """
+    environment = os.environ | own_python() | {RUN_VARIABLE: str(run), "VENV": sys.prefix}
+    environment |= {"BASE": str(paths.base), "DATA_DIRECTORY": str(paths.data)}
     try:
-        maker = subprocess.Popen(
-            [str(script)], env=_environment(paths, run), stdin=subprocess.DEVNULL, start_new_session=True
-        )
+        maker = subprocess.Popen([str(script)], env=environment, stdin=subprocess.DEVNULL, start_new_session=True)
     except OSError as error:
         return Prepared(f"{script} could not be run: {error.strerror}.")
     try:
-        if not _wait(maker, interruption):
-            os.killpg(maker.pid, signal.SIGTERM)
+        while maker.poll() is None:
+            if interruption.requested:
+                os.killpg(maker.pid, signal.SIGTERM)
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    maker.wait(END_WAIT_S)
+                return Prepared(f"{script} was interrupted.")
             with contextlib.suppress(subprocess.TimeoutExpired):
-                maker.wait(END_WAIT_S)
-            return Prepared(f"{script} was interrupted.")
+                maker.wait(POLL_S)
     finally:
         if maker.poll() is None:
             os.killpg(maker.pid, signal.SIGKILL)
@@ -118,27 +121,6 @@ def _make(script: Path, paths: RunPaths, run: RunName, interruption: Interruptio
     return Prepared(f"{script} ended with exit status {status}; run it by hand to see why.")
 
 
-def _wait(maker: subprocess.Popen[bytes], interruption: Interruption) -> bool:
-    """Wait for the maker's end; return False where an interruption comes first."""
-    with open(os.pidfd_open(maker.pid), "rb", buffering=0) as pidfd:
-        poll = select.poll()
-        for source in (pidfd, interruption):
-            poll.register(source, select.POLLIN)
-        poll.poll()
-    return not interruption.requested
-
-
-def _environment(paths: RunPaths, run: RunName) -> dict[str, str]:
-    """The caller's environment with ours on top, and the run's marker: a maker must not outlive its run."""
-    return os.environ | {
-        "BASE": str(paths.base),
-        "DATA_DIRECTORY": str(paths.data),
-        "VENV": sys.prefix,
-        RUN_VARIABLE: str(run),
-        **own_python(),
-    }
-
-
 def input_paths(commands: Iterable[Sequence[str]], paths: RunPaths) -> tuple[Path, ...]:
     """Return what the tenants of a launch read: every path among their arguments that exists and is not an output.
 
@@ -146,15 +128,9 @@ def input_paths(commands: Iterable[Sequence[str]], paths: RunPaths) -> tuple[Pat
     """
     words = {part for command in commands for word in command[1:] for part in (word, word.partition("=")[2]) if part}
     ours = (paths.output, *paths.own)
-    named = {Path(word).absolute() for word in words}
-    return tuple(sorted(path for path in named if _exists(path) and not any(path.is_relative_to(own) for own in ours)))
-
-
-def _exists(path: Path) -> bool:
-    try:
-        return path.exists()
-    except OSError:  # A word too long to name a file.
-        return False
+    # `exists` raises for a word that is too long to name a file.
+    named = {path for word in words if os.access(path := Path(word).absolute(), os.F_OK)}
+    return tuple(sorted(path for path in named if not any(path.is_relative_to(own) for own in ours)))
 
 
 def prepare_cache(policy: CachePolicy, inputs: Sequence[Path], stop: Callable[[], bool]) -> Cached | None:

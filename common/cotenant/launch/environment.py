@@ -70,8 +70,8 @@ def added_environment(
 ) -> dict[str, str]:
     """Return what is set on top of the caller's environment: variables, devices, threads, and the rendezvous.
 
-    `ranks` are the processors of each rank of an `all` launch; they write beside `log`.
-    `threads` is None without isolation: counts stay as the caller has them, so that the naive effect shows.
+    `ranks` are the processors of each rank of an `all` launch; they write beside `log`. `threads` is None without
+    isolation, so that the naive effect shows.
     """
     added = dict(variables)
     added["TMPDIR"] = variables["TEMP_DIRECTORY"]

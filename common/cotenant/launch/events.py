@@ -1,4 +1,4 @@
-"""What the runner waits for in one loop: descriptors that become readable, signals, and the ends of processes."""
+"""What the runner waits for: descriptors that become readable, signals, and the ends of processes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import signal
 import socket
 import struct
 from collections.abc import Callable
-from types import FrameType, TracebackType
+from types import FrameType
 from typing import Any
 
 from cotenant.procfs import process_of
@@ -52,8 +52,7 @@ class Events:
 class Interruption:
     """Ctrl-C, SIGTERM and SIGHUP as one flag that is looked at where it is safe to stop.
 
-    While entered, the signals set `requested` and make `fileno()` readable, and nothing else happens.
-    Under nohup a SIGHUP goes on to mean nothing.
+    While entered, the first signal sets `requested`, and nothing else happens. Under nohup SIGHUP has no effect.
     """
 
     def __init__(self) -> None:
@@ -61,27 +60,17 @@ class Interruption:
         self._previous: dict[int, Any] = {}
 
     def __enter__(self) -> Interruption:
-        self._reader, self._writer = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         for number in SIGNALS:
             if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:
                 self._previous[number] = signal.signal(number, self._note)
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         for number, handler in self._previous.items():
             signal.signal(number, handler)
-        os.close(self._reader)
-        os.close(self._writer)
-
-    def fileno(self) -> int:
-        return self._reader
 
     def _note(self, number: int, frame: FrameType | None) -> None:
         self.requested = self.requested or signal.Signals(number).name
-        with contextlib.suppress(BlockingIOError):
-            os.write(self._writer, b"!")
 
 
 class Life:

@@ -12,16 +12,15 @@ the others, too; after GO they finish.
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import enum
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 
 from cotenant.isolation.backend import Backend, NotIsolatedError
 from cotenant.launch.events import Events, Interruption
-from cotenant.launch.limits import USUAL_LIMITS, DisagreementError, Limits, grace, late
+from cotenant.launch.limits import USUAL_LIMITS, Limits, grace, late
 from cotenant.launch.load import MeasuredLoad, expected_s
 from cotenant.launch.memory import KillWatch
 from cotenant.launch.observer import Observer, Unobserved
@@ -69,8 +68,7 @@ class Launch:
 
         What could not be removed at the end is named in the result. Raises NotIsolatedError for what fails before.
         """
-        started, left_behind = datetime.now(UTC), ""
-        results: tuple[TenantResult, ...] | None = None
+        started, left_behind, results = datetime.now(UTC), "", None
         try:
             with contextlib.ExitStack() as leaving:
                 leaving.callback(self._events.close)
@@ -116,7 +114,6 @@ class Launch:
         return tuple(result_of(tenant, host) for tenant in self._tenants)
 
     def _poll(self) -> None:
-        """Do what is due once a second."""
         for tenant in self._tenants:
             # A tenant of which a worker was killed may wait for it for ever.
             if self.limits.on_oom == "group" and tenant.alive and not tenant.killed and tenant.live.oom_kills():
@@ -132,19 +129,19 @@ class Launch:
     def _entered(self, tenant: Tenant) -> None:
         """It reports `in`, or why not; its end of the channel closes when it becomes the benchmark."""
         report = tenant.entry_report()
-        if report == "in":
-            tenant.entered = True
-            if all(other.entered for other in self._tenants):
-                self._phase = Phase.BUILD
-                for other in self._tenants:
-                    other.release()
-                self.observer.building(0)
+        if report != "in":
+            self._events.forget(tenant.channel)
+            if report and not tenant.entered:
+                self._fails(tenant, ("not_isolated", f"It could not enter its slice: {report}."))
+            elif report:
+                self._fails(tenant, ("failed", f"{tenant.spec.command[0]} could not be executed: {report}."))
             return
-        self._events.forget(tenant.channel)
-        if report and self._phase is Phase.ENTER:
-            self._fails(tenant, ("not_isolated", f"It could not enter its slice: {report}."))
-        elif report:
-            self._fails(tenant, ("failed", f"{tenant.spec.command[0]} could not be executed: {report}."))
+        tenant.entered = True
+        if all(other.entered for other in self._tenants):
+            self._phase = Phase.BUILD
+            for other in self._tenants:
+                other.release()
+            self.observer.building(0)
 
     def _go_if_ready(self) -> None:
         if self._phase is not Phase.BUILD:
@@ -155,27 +152,25 @@ class Launch:
         ranks = [rank for tenant in self._tenants for rank in tenant.ranks.values()]
         try:
             given = self.limits.given(ranks)
-        except DisagreementError as error:
+        except ProtocolError as error:
             self._kill(self._tenants, ("failed", str(error)))
             return
         self.observer.measuring(expected_s(ranks, given.number, given.repeat))
         self._phase = Phase.LOAD
         self._load = MeasuredLoad(self.limits, given, self.sampling, self._tenants)
         for rank in ranks:
-            # From here to STOP messages wait in the kernel and are read ten times a second: waking for each
-            # would take a percent of a processor from the tenants.
+            # From here to STOP messages wait in the kernel: waking for each would take the tenants' time.
             self._events.forget(rank.link)
-            rank.link.send("go", t0_ns=self._load.go.t0_ns, **dataclasses.asdict(given))
+            rank.link.send("go", t0_ns=self._load.go.t0_ns, **asdict(given))
 
     def _survivors(self) -> list[Tenant]:
         return [tenant for tenant in self._tenants if not tenant.lost]
 
     def _stop_if_done(self) -> None:
         survivors = self._survivors()
-        if self._load is None or self._phase is not Phase.LOAD or not survivors:
+        if self._phase is not Phase.LOAD or not survivors or not all(tenant.all_ranks("done") for tenant in survivors):
             return
-        if not all(tenant.all_ranks("done") for tenant in survivors):
-            return
+        assert self._load is not None
         self._phase = Phase.STOP
         self._load.end(survivors)
         for tenant in self._tenants:
@@ -256,12 +251,11 @@ class Launch:
         if rank.link.open:
             self._listen(tenant, rank.link)
         reason = rank_death(tenant, rank, status)
-        if reason is None:
-            return
-        if any(other.complains for other in tenant.ranks.values()):
-            # Of a connection that this one has left without a word.
-            tenant.reason = None
-        self._fails(tenant, reason)
+        if reason is not None:
+            if any(other.complains for other in tenant.ranks.values()):
+                # Of a connection that this one has left without a message.
+                tenant.reason = None
+            self._fails(tenant, reason)
 
     def _exited(self, tenant: Tenant) -> None:
         """The direct child is gone: count, clear what it left in its slice, and read its last messages."""

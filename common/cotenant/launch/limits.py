@@ -10,6 +10,7 @@ from typing import Literal
 
 from cotenant.launch.rendezvous import Rank
 from cotenant.launch.tenant import Deadline, Reason, Tenant
+from cotenant.protocol.messages import ProtocolError
 from cotenant.stats.budget import Amount, slowest_ns, within
 
 TIMEOUT_S = 3600.0
@@ -21,10 +22,6 @@ RANKS_GRACE_S = 2.0
 
 OnOom = Literal["group", "process"]
 """What ends when the kernel kills one process of a tenant for memory: all of it, or that process alone."""
-
-
-class DisagreementError(ValueError):
-    """The processes of a launch ask for different amounts of work."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,12 +54,12 @@ class Limits:
     def given(self, ranks: Collection[Rank]) -> Amount:
         """Return how much the ranks of a launch are to measure: the same for each, never more than they request.
 
-        Where none of them has timed its warm-up, no budget can be kept. Raises DisagreementError.
+        Where none of them has timed its warm-up, no budget can be kept. Raises ProtocolError where they disagree.
         """
         requested = {rank.requested for rank in ranks if rank.requested is not None}
         if len(requested) != 1:
             amounts = sorted(map(dataclasses.astuple, requested))
-            raise DisagreementError(f"Tenants disagree on number, repeat and skip: {amounts}.")
+            raise ProtocolError(f"Tenants disagree on number, repeat and skip: {amounts}.")
         batch_ns = slowest_ns(rank.ready["warm_up_ns"] for rank in ranks if rank.ready is not None)
         if self.budget_s is None or batch_ns is None:
             return requested.pop()

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from cotenant.isolation.backend import Counters, ReadBack
-from cotenant.launch.command import BATCH_FLAGS, number_asked
+from cotenant.launch.command import BATCH_FLAGS, number_behind
 from cotenant.launch.tenant import Reason, Tenant
 from cotenant.machine.kernel_log import KernelLog, MemoryKill
 from cotenant.machine.load import memory_kills
@@ -118,6 +118,6 @@ def _own(tenant: Tenant) -> Reason:
 def _half_batch(tenant: Tenant) -> str:
     sizes = (tenant_part(rank.work).arguments.get("batch_size") for rank in tenant.ranks.values())
     own = next((size for size in sizes if isinstance(size, int)), 0)
-    if (size := number_asked(tenant.spec.command, *BATCH_FLAGS) or own) > 1:
+    if (size := number_behind(tenant.spec.command, *BATCH_FLAGS) or own) > 1:
         return f"Try half the batch: -- --batch-size {size // 2}"
     return "Give it less to hold, or fewer tenants with --users."

@@ -19,9 +19,11 @@ import msgspec
 from cotenant.checkout import SOURCE_ROOT
 from cotenant.errors import CotenantError
 from cotenant.finding import Finding
-from cotenant.findings.facts import JobNeeds, SelfTest
+from cotenant.findings.facts import Isolation, JobNeeds, SelfTest
+from cotenant.isolation.backend import Backend
 from cotenant.isolation.choose import Chosen
-from cotenant.launch.command import BATCH_FLAGS, WORKERS_FLAGS, number_asked
+from cotenant.isolation.entry import own_shm_can_be_had
+from cotenant.launch.command import BATCH_FLAGS, WORKERS_FLAGS, number_behind
 from cotenant.launch.data import maker_of, named_inputs
 from cotenant.launch.paths import RunPaths
 from cotenant.launch.start import Options, Resolver, Start
@@ -58,6 +60,12 @@ def needs_of(options: Options, machine: Machine, chosen: Chosen) -> tuple[tuple[
     return tuple(needs), tuple(every)
 
 
+def isolation_of(backend: Backend, findings: tuple[Finding, ...] = ()) -> Isolation:
+    """Return what checks are asked of the backend that serves, of which `findings` are known."""
+    own_shm = backend.name != "none" and own_shm_can_be_had()
+    return Isolation(backend.name, backend.unenforced, findings, backend.elsewhere(), own_shm)
+
+
 def _inputs(starts: Iterable[Start], paths: RunPaths) -> tuple[int, tuple[Path, ...]]:
     """Return how many paths below the data directory the commands name, and those of them that do not exist."""
     named = sorted({path for start in starts for path in named_inputs(start, paths)})
@@ -91,15 +99,12 @@ def loader_bytes(starts: Iterable[Start]) -> int:
     An estimate by the commands' own numbers, for programs that import something that decodes images: what the others
     hand over is small.
     """
-    return max((sum(_held(spec.command) for spec in start.specs) for start in starts if _reads(start)), default=0)
+    image_starts = (start for start in starts if _decodes_images(start.command.parent))
+    return max((sum(_prefetched_bytes(spec.command) for spec in start.specs) for start in image_starts), default=0)
 
 
-def _reads(start: Start) -> bool:
-    return _held(start.specs[0].command) > 0 and _decodes_images(start.command.parent)
-
-
-def _held(command: Sequence[str]) -> int:
-    workers, batch = number_asked(command, *WORKERS_FLAGS), number_asked(command, *BATCH_FLAGS)
+def _prefetched_bytes(command: Sequence[str]) -> int:
+    workers, batch = number_behind(command, *WORKERS_FLAGS), number_behind(command, *BATCH_FLAGS)
     return workers * PREFETCHED * batch * IMAGE_BYTES
 
 

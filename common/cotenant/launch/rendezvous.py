@@ -18,7 +18,7 @@ CHUNK_BYTES = 1 << 16
 CHUNKS_A_TURN = 16
 """More than fits into a socket's buffer, so that one turn hears a dead tenant out; a chatterbox has to wait."""
 CONNECTIONS_A_TURN = 128
-MAY_SAY = frozenset(
+OWN_OUTCOMES = frozenset(
     (
         "failed",
         "device_out_of_memory",
@@ -179,7 +179,7 @@ class Rank:
         elif kind == "record" and self.done and self.record is None:
             self.record = fields["record"]
         elif kind == "failed":
-            if fields["outcome"] not in MAY_SAY:
+            if fields["outcome"] not in OWN_OUTCOMES:
                 raise ProtocolError(f"failed with the unknown outcome '{fields['outcome'][:40]}'")
             self.failed = True
         else:

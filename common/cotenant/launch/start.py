@@ -54,15 +54,12 @@ class Start:
     """A cell, its command, and a spec per tenant. A `solo` one has a single spec: one tenant as it is beside others."""
 
     cell: JobCell
+    label: str
+    """The start of its files' names."""
     command: Path
     specs: tuple[TenantSpec, ...]
     findings: tuple[Finding, ...]
-    solo: bool = False
-
-    @property
-    def label(self) -> str:
-        """The start of its files' names."""
-        return _label(self.cell, self.solo)
+    solo: bool
 
 
 class Resolver:
@@ -105,21 +102,26 @@ class Resolver:
     def _starts(self, cell: JobCell) -> Iterator[Start]:
         """Yield all tenants together, then with `solo` each alone: both rates are of one state of the machine."""
         job, options, planned = cell.job, self._options, self.plans[cell.job.group]
-        variables = [self._variables(cell, slice_) for slice_ in planned.slices]
+        suite, uid, port = options.suite.name, options.uid, self._port
+        variables = [
+            job_variables(cell, suite, uid, self.tenants, slice_, self._machine, options.paths, port + slice_.tenant)
+            for slice_ in planned.slices
+        ]
         cmd = expand_variables(job.cmd, variables[0])
         command = resolve_command(cmd, job.name, options.suite.path, options.checkout)
         findings = (*self._chosen.findings, *planned.findings)
 
         def start(tenants: Sequence[int], solo: bool) -> Start:
-            specs = [self._spec(cell, command, planned.slices[tenant], variables[tenant], solo) for tenant in tenants]
-            return Start(cell, command, tuple(specs), findings, solo)
+            label = cell.label + SOLO if solo else cell.label
+            specs = [self._spec(cell, label, command, planned.slices[i], variables[i]) for i in tenants]
+            return Start(cell, label, command, tuple(specs), findings, solo)
 
         every = range(len(planned.slices))
         yield start(every, solo=False)
         if options.solo and len(every) > 1:
             yield from (start([tenant], solo=True) for tenant in every)
 
-    def _spec(self, cell: JobCell, command: Path, slice_: Slice, variables: dict[str, str], solo: bool) -> TenantSpec:
+    def _spec(self, cell: JobCell, label: str, command: Path, slice_: Slice, variables: dict[str, str]) -> TenantSpec:
         options, paths, group = self._options, self._options.paths, cell.job.group
         seed = seed_of(group, options.uid, self.tenants, slice_.tenant)
         words = [str(command), *arguments(cell, variables, options.extra, seed)]
@@ -127,28 +129,15 @@ class Resolver:
             words = in_container(options.singularity, words, slice_.accelerators, paths, options.checkout)
         words = [*nocache_prefix(options.cache, options.singularity), *words]
         socket = paths.sockets / f"t{slice_.tenant}"
-        ranks = self._ranks(group, slice_)
-        log = paths.logs / f"{_label(cell, solo)}.R{options.uid}.T{slice_.tenant}.log"
-        threads = self._threads(ranks, slice_)
+        log = paths.logs / f"{label}.R{options.uid}.T{slice_.tenant}.log"
+        ranks: Sequence[Sequence[int]] = ()
+        threads = None
+        # Without isolation nobody is bound, and threads are as many as the caller has them.
+        if self._chosen.backend.name != "none":
+            ranks = split_ranks(self._machine, slice_, self.tenants) if group == "all" else ()
+            threads = len(ranks[0] if ranks else slice_.processors)
         environment = added_environment(variables, cell, slice_, threads, ranks, options.run, socket, log)
         return TenantSpec(slice_, words, environment, log, Path(variables["TEMP_DIRECTORY"]), socket)
-
-    def _variables(self, cell: JobCell, slice_: Slice) -> dict[str, str]:
-        options, port = self._options, self._port + slice_.tenant
-        return job_variables(
-            cell, options.suite.name, options.uid, self.tenants, slice_, self._machine, options.paths, port
-        )
-
-    def _ranks(self, group: str, slice_: Slice) -> tuple[tuple[int, ...], ...]:
-        """Return the processors of each rank of an `all` launch; without isolation nobody is bound."""
-        if group == "student" or self._chosen.backend.name == "none":
-            return ()
-        return split_ranks(self._machine, slice_, self.tenants)
-
-    def _threads(self, ranks: Sequence[Sequence[int]], slice_: Slice) -> int | None:
-        if self._chosen.backend.name == "none":
-            return None
-        return len(ranks[0]) if ranks else len(slice_.processors)
 
 
 def _check_labels(starts: Sequence[Start]) -> None:
@@ -160,7 +149,3 @@ def _check_labels(starts: Sequence[Start]) -> None:
                 f"Job '{start.label}' is called like a launch of a tenant of '{start.cell.label}' alone.",
                 "Rename one, or choose one of them with --name.",
             )
-
-
-def _label(cell: JobCell, solo: bool) -> str:
-    return cell.label + SOLO if solo else cell.label

@@ -20,14 +20,13 @@ from cotenant.findings.checks import EVERY_SUITE
 from cotenant.findings.facts import Isolation, gather, nvidia_places
 from cotenant.isolation.backend import NotIsolatedError
 from cotenant.isolation.choose import choose_backend
-from cotenant.isolation.entry import own_shm_can_be_had
 from cotenant.isolation.leftovers import new_shared_files, shared_files
 from cotenant.isolation.lock import SuiteLock, lock_path
 from cotenant.isolation.processes import adopt_orphans, await_reapers, end_orphans, now_ticks, sweep_marked
 from cotenant.launch import data
 from cotenant.launch.events import Interruption
 from cotenant.launch.launch import Launch
-from cotenant.launch.needs import loader_bytes
+from cotenant.launch.needs import isolation_of, loader_bytes
 from cotenant.launch.observer import Observer, Unobserved
 from cotenant.launch.outcome import LaunchResult, TenantResult
 from cotenant.launch.paths import REMEDY, cleared, remove_tree
@@ -110,11 +109,10 @@ class SuiteRun:
     @functools.cached_property
     def before(self) -> tuple[Finding, ...]:
         """The findings on this host before anything runs on it: made once, and kept in every record."""
-        backend, plan = self.chosen.backend, self._resolver.plans["student"]
         facts = dataclasses.replace(
             gather(self._machine, self._paths.purposes),
-            isolation=Isolation(backend.name, backend.unenforced, elsewhere=backend.elsewhere(), own_shm=self._own_shm),
-            plan=plan,
+            isolation=self._isolation,
+            plan=self._resolver.plans["student"],
             loader_bytes=loader_bytes(self.starts),
         )
         return tuple(finding for _, answer in ask_all(EVERY_SUITE, facts) for finding in answer.findings)
@@ -239,7 +237,7 @@ class SuiteRun:
         if cached is not None:
             meters["input"] = dataclasses.asdict(cached)
         # Where each tenant has a /dev/shm of its own, what is new in the machine's is not theirs.
-        if not self._own_shm and (new := new_shared_files(shared_before)):
+        if not self._isolation.own_shm and (new := new_shared_files(shared_before)):
             meters["shm_kept"] = new
         return dataclasses.replace(result, meters=meters, left_behind=left_behind)
 
@@ -260,10 +258,9 @@ class SuiteRun:
     def _counts(self) -> HostCounts:
         return host_counts([processor.id for processor in self._machine.processors], nvidia_places(self._machine))
 
-    @property
-    def _own_shm(self) -> bool:
-        """Whether each tenant has a /dev/shm of its own."""
-        return self.chosen.backend.name != "none" and own_shm_can_be_had()
+    @functools.cached_property
+    def _isolation(self) -> Isolation:
+        return isolation_of(self.chosen.backend)
 
     @functools.cached_property
     def _facts(self) -> dict[str, Any]:
