@@ -113,11 +113,8 @@ def unlike(rows: Collection[RecordRow]) -> str | None:
         found = "isolation", " and ".join(enforced)
     if found is not None:
         return difference_words(*found)
-    slices: dict[str, set[str]] = defaultdict(set)
-    for row in rows:
-        if row["slice"]:
-            slices[row["who"]].add(row["slice"])
-    return "different slices" if any(len(same) > 1 for same in slices.values()) else None
+    slices = {(row["who"], row["slice"]) for row in rows if row["slice"]}
+    return "different slices" if len(slices) > len({who for who, _ in slices}) else None
 
 
 def _by_tenant(rows: Iterable[RecordRow]) -> dict[str, Rates]:

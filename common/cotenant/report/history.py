@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
@@ -26,7 +26,7 @@ from cotenant.report.numbers import ABSENT, change, rate
 from cotenant.results.columns import equal_columns
 from cotenant.results.drawn import CHECKOUT, differences
 from cotenant.results.history import FIRST_WORDS, HistoryEntry
-from cotenant.results.launches import Work, told_apart
+from cotenant.results.launches import Work, grouped, told_apart
 from cotenant.stats.history import Trend, change_points, trend
 from cotenant.stats.launches import AcrossLaunches, across_launches
 
@@ -88,9 +88,8 @@ class RateSeries:
 
 def series_of(entries: Iterable[HistoryEntry], margin: float) -> tuple[RateSeries, ...]:
     """Return the series of all entries, by suite, job, host and device; a change is one of more than `margin`."""
-    groups: dict[tuple[str, str, str, str], list[HistoryEntry]] = defaultdict(list)
-    for entry in sorted(entries, key=lambda entry: entry.start):
-        groups[entry.suite, entry.job, entry.host, entry.device].append(entry)
+    in_order = sorted(entries, key=lambda entry: entry.start)
+    groups = grouped(in_order, lambda entry: (entry.suite, entry.job, entry.host, entry.device))
     found: list[RateSeries] = []
     for _, members in sorted(groups.items(), key=lambda pair: pair[0]):
         works = _by_work(members)
@@ -201,9 +200,8 @@ LEGEND = (
 def history_grid(found: Sequence[RateSeries]) -> Grid:
     """Return a row per series, grouped by suite, host and device; changes and launches without a rate stand below."""
     groups = []
-    for place in dict.fromkeys((series.suite, series.host, series.device) for series in found):
-        members = [series for series in found if (series.suite, series.host, series.device) == place]
-        suite, host, device = place
+    by_place = grouped(found, lambda series: (series.suite, series.host, series.device))
+    for (suite, host, device), members in by_place.items():
         where = f"{host or 'an unnamed host'}: {device or 'unknown device'}"
         notes = [words for series in members for words in _below(series)]
         groups.append(RowGroup([_row(series) for series in members], suite or "suite", where, notes))

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
-from itertools import chain
 
 from cotenant.report import numbers
 from cotenant.report.alone import NO_SLICES, RecordRow, Side, alone, rows_of, sliced, together, unlike
 from cotenant.report.grid import Cell, Column, Grid, Row, RowGroup, Value, Words, measured, measured_columns, word
 from cotenant.report.summary import JobSummary, Summary
 from cotenant.results.identity import natural
+from cotenant.results.launches import grouped
 from cotenant.stats.interference import Ratio, mean_ratio, ratio
 from cotenant.stats.launches import AcrossLaunches, across_launches
 
@@ -63,17 +63,12 @@ class Block:
 
 def interference_blocks(summary: Summary) -> list[Block]:
     """Return a block per suite and host that has a job measured in two of the three ways."""
-    groups: dict[tuple[str, str], dict[str, list[JobSummary]]] = defaultdict(lambda: defaultdict(list))
-    for job in summary.jobs:
-        if job.group != "all":
-            groups[job.suite, job.host][job.name].append(job)
+    shared = [job for job in summary.jobs if job.group != "all"]
+    solos = grouped(rows_of(summary.solos), lambda row: (row["suite"], row["hostname"], row["job"]))
     blocks = []
-    solos: dict[tuple[str, str, str], list[RecordRow]] = defaultdict(list)
-    for row in rows_of(summary.solos):
-        solos[row["suite"], row["hostname"], row["job"]].append(row)
-    for (suite, host), jobs in groups.items():
-        found = [_lines(same, solos[suite, host, name]) for name, same in jobs.items()]
-        lines = tuple(chain.from_iterable(found))
+    for (suite, host), jobs in grouped(shared, lambda job: (job.suite, job.host)).items():
+        of_names = grouped(jobs, lambda job: job.name).items()
+        lines = tuple(line for name, same in of_names for line in _lines(same, solos.get((suite, host, name), [])))
         if lines:
             blocks.append(_block(suite, host, lines))
     return blocks

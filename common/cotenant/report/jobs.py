@@ -33,7 +33,8 @@ from cotenant.report.meters import device_load_percent
 from cotenant.report.mlbench import NOT_IN_PG
 from cotenant.report.numbers import ABSENT, at_most, percent, rate
 from cotenant.report.problems import SEVERITIES, ReportedFinding
-from cotenant.report.summary import INVALID, PASSED, Estimate, JobSummary, Summary, summarise
+from cotenant.report.summary import PASSED, Estimate, JobSummary, Summary, summarise
+from cotenant.results.launches import INVALID
 from cotenant.results.record import Record
 from cotenant.results.table import Rows, table_of_records
 from cotenant.results.targets import Target

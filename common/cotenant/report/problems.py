@@ -10,9 +10,9 @@ import polars as pl
 
 from cotenant.finding import Severity
 from cotenant.results.columns import TENANT
+from cotenant.results.launches import ABORTED
 from cotenant.results.table import Rows
 
-ABORTED = "aborted"
 SEVERITIES: tuple[Severity, ...] = ("error", "warning", "info")
 _NUMBERS = re.compile(r"\d[\d.,]*")
 

@@ -18,9 +18,18 @@ import polars as pl
 from cotenant.report.alone import Interference, RecordRow, alone, interference, rows_of, sliced, together
 from cotenant.report.ceilings import FLOP, Compute, ceilings, compute
 from cotenant.report.mlbench import NOT_IN_PG
-from cotenant.report.problems import ABORTED, SEVERITIES, Loss, ReportedFinding, losses, reported_findings
+from cotenant.report.problems import SEVERITIES, Loss, ReportedFinding, losses, reported_findings
 from cotenant.results.identity import natural
-from cotenant.results.launches import LaunchRecords, Work, launches_in, rates_of, told_apart, why_left_out
+from cotenant.results.launches import (
+    LaunchRecords,
+    Work,
+    failure_of,
+    grouped,
+    launches_in,
+    rates_of,
+    told_apart,
+    why_left_out,
+)
 from cotenant.results.newest import newest_in
 from cotenant.results.table import AT, Rows, Table
 from cotenant.results.targets import Target
@@ -29,7 +38,6 @@ from cotenant.stats.launches import across_launches
 from cotenant.stats.tenants import fairness
 
 PASSED = "PASSED"
-INVALID = "INVALID"
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,9 +114,7 @@ def summarise(records: Rows) -> Summary:
     """Return the lines of all jobs, in the order of their first record; the newest record of each tenant counts."""
     newest, notes = newest_in(records.numbered)
     table = records.table
-    by_host: dict[tuple[str, str], list[LaunchRecords]] = defaultdict(list)
-    for launch in launches_in(newest):
-        by_host[launch.suite, launch.host].append(launch)
+    by_host = grouped(launches_in(newest), lambda launch: (launch.suite, launch.host))
     jobs: list[JobSummary] = []
     for launches in by_host.values():
         shared, lone = ([one for one in launches if one.solo == solo] for solo in (False, True))
@@ -168,15 +174,10 @@ def per_tenant(job: JobSummary) -> dict[int, float]:
 
 
 def _jobs(table: Table, launches: Sequence[LaunchRecords]) -> list[JobSummary]:
-    by_name: dict[str, list[LaunchRecords]] = defaultdict(list)
-    for one in launches:
-        by_name[one.job].append(one)
     lines: list[tuple[str, JobSummary]] = []
-    for name, of_job in by_name.items():
+    for name, of_job in grouped(launches, lambda launch: launch.job).items():
         works = list(dict.fromkeys(one.work for one in of_job if one.rate is not None))
-        by_isolation: dict[str, list[LaunchRecords]] = defaultdict(list)
-        for one in of_job:
-            by_isolation[one.isolation].append(one)
+        by_isolation = grouped(of_job, lambda launch: launch.isolation)
         for isolation, of_isolation in by_isolation.items():
             own: list[Work | None] = [work for work in works if dict(work)["isolation"] == isolation] or [None]
             for index, work in enumerate(own):
@@ -189,9 +190,7 @@ def _jobs(table: Table, launches: Sequence[LaunchRecords]) -> list[JobSummary]:
 
 def _with_solos(jobs: Iterable[JobSummary], solos: Iterable[RecordRow]) -> Iterator[JobSummary]:
     """Yield the jobs held against their solo launches in slices."""
-    by_job: dict[str, list[RecordRow]] = defaultdict(list)
-    for row in solos:
-        by_job[row["job"]].append(row)
+    by_job = grouped(solos, lambda row: str(row["job"]))
     for job in jobs:
         if job.name in by_job:
             members = rows_of(job.members)
@@ -283,11 +282,7 @@ def _verdict(launches: Sequence[LaunchRecords], counted: Sequence[LaunchRecords]
         return PASSED
     if counted:
         return f"{len(counted)}/{len(launches)} {PASSED}"
-    outcomes = [outcome for one in launches for outcome in one.outcomes]
-    if outcomes:
-        # An aborted tenant ended by another's fault, which says more.
-        return min(outcomes, key=lambda outcome: outcome == ABORTED)
-    return INVALID if any(one.invalid for one in launches) else "incomplete"
+    return failure_of(launches) or "incomplete"
 
 
 def _label(name: str, work: Work | None, works: Sequence[Work], isolation: str) -> str:

@@ -20,14 +20,14 @@ from cotenant.errors import CotenantError
 from cotenant.results.columns import equal_columns
 from cotenant.results.decoded import Skipped, mapping_of
 from cotenant.results.drawn import setting_of
-from cotenant.results.launches import LaunchRecords, launches_in
+from cotenant.results.launches import LaunchRecords, failure_of, launches_in
 from cotenant.results.newest import launch_key, newest_of_tenants, with_lone, without_copies
 from cotenant.results.read import again
 from cotenant.results.record import portable
 from cotenant.results.table import AT, Rows, Table
 
 MOST_LINE_BYTES = 1 << 20
-COMPLETED, INVALID, ABORTED = "completed", "INVALID", "aborted"
+COMPLETED = "completed"
 FIRST_WORDS = ("benchmark", "batch_size", "precision", "devices", "tenants", "isolation", "software")
 """What every line has of its work. Later words are left out where they are not known: an older line has none."""
 DEVICE = "device"
@@ -105,7 +105,10 @@ def _entry(
     """Return a launch's entry, or the sentence on why there is none."""
     name = f"{launch.job}, repetition {launch.run_id}"
     first, work = frame.row(launch.at[0], named=True), dict(launch.work)
-    start, outcome = _start(frame["start_time"].gather(launch.at).to_list()), _outcome(launch)
+    start, outcome = (
+        _start(frame["start_time"].gather(launch.at).to_list()),
+        failure_of([launch]) or (COMPLETED if launch.rate is not None else None),
+    )
     if start is None:
         return f"{name}: its records do not say when it started."
     if outcome is None:
@@ -143,16 +146,6 @@ def _start(texts: Sequence[str]) -> datetime | None:
     except ValueError:
         return None
     return min(time if time.tzinfo else time.replace(tzinfo=UTC) for time in times)
-
-
-def _outcome(launch: LaunchRecords) -> str | None:
-    """Return what became of a launch; None where it has neither a rate nor a failure."""
-    if launch.outcomes:
-        # An aborted tenant ended by another's fault, which says more.
-        return min(launch.outcomes, key=lambda outcome: outcome == ABORTED)
-    if launch.invalid:
-        return INVALID
-    return COMPLETED if launch.rate is not None else None
 
 
 def line_of(entry: HistoryEntry) -> bytes:

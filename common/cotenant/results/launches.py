@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any, TypeVar
 
 import msgspec
 import polars as pl
@@ -13,6 +13,9 @@ from cotenant.results.columns import COUNTS, JOB, TENANT, equal_columns
 from cotenant.results.newest import as_numbers, joined_models, launch_key, newest_in, with_lone
 from cotenant.results.table import AT
 
+T = TypeVar("T")
+K = TypeVar("K")
+ABORTED, INVALID = "aborted", "INVALID"
 HASH_SHOWN = 12
 """How much of a hash a person is shown."""
 _SAME = ("unit", "version", "batch_size", "precision")
@@ -56,6 +59,23 @@ class LaunchRecords(msgspec.Struct, frozen=True):
     findings: tuple[int, ...] = (0, 0, 0)
 
 
+def grouped(items: Iterable[T], key: Callable[[T], K]) -> dict[K, list[T]]:
+    """Return the items by their key, in the order of first sight."""
+    groups: dict[K, list[T]] = {}
+    for item in items:
+        groups.setdefault(key(item), []).append(item)
+    return groups
+
+
+def failure_of(launches: Collection[LaunchRecords]) -> str | None:
+    """Return what became of launches instead of a rate; None where no tenant failed and no record is invalid."""
+    outcomes = [outcome for launch in launches for outcome in launch.outcomes]
+    if outcomes:
+        # An aborted tenant ended by another's fault, which says more.
+        return min(outcomes, key=lambda outcome: outcome == ABORTED)
+    return INVALID if any(launch.invalid for launch in launches) else None
+
+
 def rates_of(launches: Iterable[LaunchRecords]) -> list[float]:
     """Return the rates of the launches that have one."""
     return [launch.rate for launch in launches if launch.rate is not None]
@@ -67,14 +87,10 @@ def launches_of(frame: pl.DataFrame) -> tuple[dict[str, list[LaunchRecords]], li
     One with a failed, invalid or missing tenant has none. Solo launches are left out: a tenant alone is not the node.
     """
     newest, left_out = newest_in(frame.filter(~pl.col("solo")))
-    of: dict[str, list[LaunchRecords]] = {}
-    for launch in launches_in(newest):
-        of_job = of.setdefault(launch.job, [])
-        if launch.rate is None:
-            left_out.append(why_left_out(launch))
-        else:
-            of_job.append(launch)
-    return of, left_out
+    found = launches_in(newest)
+    left_out += [why_left_out(launch) for launch in found if launch.rate is None]
+    jobs = grouped(found, lambda launch: launch.job)
+    return {job: [launch for launch in launches if launch.rate is not None] for job, launches in jobs.items()}, left_out
 
 
 def why_left_out(launch: LaunchRecords) -> str:
