@@ -14,7 +14,7 @@ import pytest
 from cotenant.datasets import fetch
 from cotenant.datasets.dataset import Dataset
 from cotenant.datasets.real import RealRequest
-from cotenant.datasets.sets.imagenet import DATASET, Pictures, recipe
+from cotenant.datasets.sets.imagenet import DATASET, recipe
 from datasets import loopback
 from datasets.miniature import miniature
 
@@ -30,10 +30,10 @@ from dataclasses import replace
 from pathlib import Path
 from cotenant.datasets.fake import FakeRequest
 from cotenant.datasets.obtain import obtain
-from cotenant.datasets.sets.imagenet import DATASET, Pictures, recipe
+from cotenant.datasets.sets.imagenet import DATASET, recipe
 from cotenant.errors import CotenantError
 if __name__ == "__main__":
-    dataset = replace(DATASET, sizes={"small": recipe(Pictures(10, int(sys.argv[2]), 10, 200, 150))})
+    dataset = replace(DATASET, sizes={"small": recipe(10, int(sys.argv[2]), 10, 200, 150)})
     try:
         obtain(FakeRequest(Path(sys.argv[1]), dataset, "small", processes=2))
     except CotenantError as error:
@@ -64,8 +64,8 @@ def wait_for(condition, seconds=20.0):
 @pytest.fixture
 def tiny() -> Dataset:
     """ImageNet with 7 pictures as small and 9 as full."""
-    small = recipe(Pictures(classes=2, train=5, val=2, width=40, height=30, jitter=3))
-    full = recipe(Pictures(classes=3, train=6, val=3, width=48, height=48))
+    small = recipe(classes=2, train=5, val=2, width=40, height=30, jitter=3)
+    full = recipe(classes=3, train=6, val=3, width=48, height=48)
     return replace(DATASET, sizes={"small": small, "full": full})
 
 

@@ -88,7 +88,7 @@ def test_pictures_lie_and_stand_and_vary():
 
 
 def test_the_files_of_a_set():
-    paths = [file.path for file in imagenet.recipe(imagenet.Pictures(3, 7, 3, 8, 8)).files()]
+    paths = [file.path for file in imagenet.recipe(3, 7, 3, 8, 8).files()]
     assert paths[:4] == [
         "train/n00000000/n00000000_0.JPEG",
         "train/n00000001/n00000001_0.JPEG",
@@ -110,6 +110,7 @@ def test_the_files_of_a_set():
 def test_seed_and_path_decide_the_bytes(name):
     """The labels of MNIST, the first annotations, and so on; COCO's pictures, too."""
     dataset = find_dataset(name)
+    assert (dataset.name, list(dataset.sizes)) == (name, ["small", "full"])
     files = list(dataset.sizes["small"].files())
     chosen = {"mnist": files[3:], "coco": files[2:4], "ml_20m": ml_20m.recipe(2_000, 2, 300, 200).files()}.get(
         name, files[:2]

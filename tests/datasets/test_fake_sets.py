@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from cotenant.datasets import disk, obtain, sets
+from cotenant.datasets import disk, obtain
 from cotenant.datasets.dataset import read_manifest
 from cotenant.datasets.fake import FakeRequest
 from cotenant.datasets.obtain import standing
@@ -254,10 +254,3 @@ def test_what_the_system_refuses_is_one_sentence(tmp_path, tiny):
     for below in ("", "data"):
         with pytest.raises(CotenantError, match="cannot be used as a folder"):
             make(tmp_path / "file" / below, tiny)
-
-
-def test_every_set_can_be_found():
-    for name in sets.NAMES:
-        dataset = sets.find_dataset(name)
-        assert (dataset.name, list(dataset.sizes)) == (name, ["small", "full"])
-        assert "all" in dataset.halves

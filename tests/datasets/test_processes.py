@@ -3,7 +3,6 @@
 import fcntl
 import os
 import pty
-import resource
 import signal
 import subprocess
 import sys
@@ -139,22 +138,6 @@ def test_a_run_that_ended_as_it_fetched_is_taken_up(tmp_path, server, start, set
     assert f"bytes={kept}-" in server.ranges()
     for name, content in MEMBERS.items():
         assert (root / name.removeprefix("BSR/")).read_bytes() == content
-
-
-def test_a_limit_of_the_disk_is_one_sentence(tmp_path, environment, settings):
-    def limit() -> None:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
-
-    for name, extra in (("mnist", {}), ("bsds500", settings)):
-        line = [sys.executable, "-m", "cotenant.datasets", name, "--root", str(tmp_path)]
-        done = subprocess.run(
-            line, env=environment | extra, capture_output=True, text=True, preexec_fn=limit, timeout=60, check=False
-        )
-        assert done.returncode == 2
-        assert "File too large. Mend that and start again: complete files are kept." in done.stderr
-        assert "Traceback" not in done.stderr
-    assert arrived(tmp_path) == 100_000
-    assert read_manifest(tmp_path / "mnist") is None
 
 
 def test_a_terminal_gets_bars(tmp_path, server, environment, settings):

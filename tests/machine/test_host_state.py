@@ -3,6 +3,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import psutil
@@ -39,6 +40,8 @@ def test_memory_and_swap(tmp_path: Path) -> None:
 
 
 def test_directories_of_one_file_system_are_one_disk(tmp_path: Path) -> None:
+    write(tmp_path, {"file": ""})
+    assert disks({"records": tmp_path / "file/below"})[0].path == tmp_path
     (disk,) = disks({"records": tmp_path / "a/b/c", "data": tmp_path})
     assert disk.purposes == ("records", "data")
     assert disk.path == tmp_path
@@ -52,12 +55,6 @@ def test_places_that_cannot_be_written_stand_by_themselves(tmp_path: Path, monke
     one, other = disks({"records": tmp_path / "closed/a", "data": tmp_path})
     assert (one.purposes, one.path, one.writable) == (("records",), tmp_path / "closed", False)
     assert (other.purposes, other.writable) == (("data",), True)
-
-
-def test_what_is_a_file_on_the_way_is_not_gone_into(tmp_path: Path) -> None:
-    write(tmp_path, {"file": ""})
-    (disk,) = disks({"records": tmp_path / "file/below"})
-    assert disk.path == tmp_path
 
 
 def test_the_short_look_at_the_load(tmp_path: Path) -> None:
@@ -174,27 +171,15 @@ def test_what_happened_between_two_readings() -> None:
             {"index": 1, "power_ns": 0, "thermal_ns": 1},
         ],
     }
+    nothing = since(before, before, own_kills=2)
+    assert (nothing["memory_kills_outside"], nothing["stolen_share"]) == (0, 0.0)
+    assert since(replace(before, processor_throttles=None), after, 0)["processor_throttles"] is None
 
 
-def test_nothing_happened_in_no_time() -> None:
-    counts = HostCounts(0, 0, 5, 1000, 10, None, ())
-    assert since(counts, counts, own_kills=2) == {
-        "swapped_in_bytes": 0,
-        "swapped_out_bytes": 0,
-        "memory_kills_outside": 0,
-        "stolen_share": 0.0,
-        "processor_throttles": None,
-        "devices": [],
-    }
-
-
-@pytest.mark.parametrize(("variable", "name"), BATCH_SYSTEMS.items())
-def test_a_job_knows_whose_it_is(variable: str, name: str) -> None:
-    assert batch_system({variable: "7"}) == name
-    assert batch_system({variable: ""}) == ""
-
-
-def test_nobody_gave_us_this_host() -> None:
+def test_a_job_knows_whose_it_is() -> None:
+    for variable, name in BATCH_SYSTEMS.items():
+        assert batch_system({variable: "7"}) == name
+        assert batch_system({variable: ""}) == ""
     assert batch_system({"JOB_ID": "0", "PATH": "/bin"}) == ""
 
 

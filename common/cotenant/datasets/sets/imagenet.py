@@ -6,8 +6,7 @@ The published one (ILSVRC 2012) comes out of the official tar files, which nobod
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
 
@@ -27,34 +26,20 @@ _RULES = {
 _ARCHIVES = published("imagenet")
 
 
-@dataclass(frozen=True, slots=True)
-class Pictures:
-    """How many pictures, of how many classes, and how large.
+def recipe(classes: int, train: int, val: int, width: int, height: int, jitter: int = 0) -> Recipe:
+    """Return the recipe of a set of so many pictures in all, each of about this size in pixels.
 
     `jitter` pixels of width and height vary from picture to picture, and with it a quarter stands upright.
     """
-
-    classes: int
-    train: int
-    val: int
-    width: int
-    height: int
-    jitter: int = 0
+    estimated_bytes = round((train + val) * (width * height * BYTES_PER_PIXEL + 1024))
+    return Recipe(estimated_bytes, partial(_files, classes, {"train": train, "val": val}, (width, height, jitter)))
 
 
-def recipe(pictures: Pictures) -> Recipe:
-    """Return the recipe of a set of these pictures."""
-    total = pictures.train + pictures.val
-    estimated_bytes = round(total * (pictures.width * pictures.height * BYTES_PER_PIXEL + 1024))
-    return Recipe(estimated_bytes, partial(_files, pictures))
-
-
-def _files(pictures: Pictures) -> Iterator[File]:
-    for split, count in (("train", pictures.train), ("val", pictures.val)):
+def _files(classes: int, counts: Mapping[str, int], size: tuple[int, ...]) -> Iterator[File]:
+    for split, count in counts.items():
         for index in range(count):
-            number, label = divmod(index, pictures.classes)
-            path = f"{split}/n{label:08d}/n{label:08d}_{number}.JPEG"
-            yield File(path, split, 1, (label, pictures.width, pictures.height, pictures.jitter))
+            number, label = divmod(index, classes)
+            yield File(f"{split}/n{label:08d}/n{label:08d}_{number}.JPEG", split, 1, (label, *size))
 
 
 def content(file: File, seed: int) -> Iterator[bytes]:
@@ -103,8 +88,8 @@ DATASET = Dataset(
     folder="ImageNet",
     about="JPEG files in class folders, train and val",
     sizes={
-        "small": recipe(Pictures(classes=10, train=400, val=40, width=500, height=375, jitter=24)),
-        "full": recipe(Pictures(classes=1000, train=102_400, val=2_560, width=512, height=512)),
+        "small": recipe(classes=10, train=400, val=40, width=500, height=375, jitter=24),
+        "full": recipe(classes=1000, train=102_400, val=2_560, width=512, height=512),
     },
     content=content,
     halves={
