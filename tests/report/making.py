@@ -159,21 +159,3 @@ def lost(name: str, uid: int) -> list[Record]:
 
 def summary_of(records: Sequence[Record | dict[str, Any]]) -> Summary:
     return summarise(Rows.all(table(records)))
-
-
-__all__ = [
-    *("BUSY", "ISOLATION", "UNSLICED"),
-    *(
-        "everything",
-        "exported",
-        "fields_of",
-        "launch",
-        "lost",
-        "over_time",
-        "power",
-        "scaling",
-        "solo",
-        "summary_of",
-        "table",
-    ),
-]

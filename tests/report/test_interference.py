@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -23,7 +22,7 @@ from cotenant.report.interference import Block, InterferenceLine, apart, interfe
 from cotenant.report.jobs import jobs_grid
 from cotenant.report.numbers import ratio
 from cotenant.report.page import page
-from cotenant.report.renderers import as_csv, as_json, markdown, terminal
+from cotenant.report.renderers import as_csv, markdown, terminal
 from cotenant.results.record import Record
 from golden import check_golden
 from report.making import UNSLICED, launch, lost, solo, summary_of
@@ -249,34 +248,6 @@ def test_without_anything_unsliced_there_are_no_columns_for_it() -> None:
 
 def test_markdown() -> None:
     check_golden(GOLDEN / "interference.md", markdown(interference_grid(summary_of(everything()))))
-
-
-def test_csv_has_every_digit_and_no_zero() -> None:
-    rows = {
-        (row["job"], row["tenant"]): row
-        for row in csv.DictReader(io.StringIO(as_csv(interference_grid(summary_of(everything())))))
-    }
-    vae = lines_of(everything())["vae", "1"]
-    assert vae.kept is not None
-    assert vae.kept.interval is not None
-    row = rows["vae", "1"]
-    assert [float(row[name]) for name in ("kept", "kept_low", "kept_high")] == [vae.kept.ratio, *vae.kept.interval]
-    assert vae.alone is not None
-    assert vae.alone.interval is not None
-    assert [float(row[name]) for name in ("alone_low", "alone_high")] == [*vae.alone.interval]
-    assert (row["kept_over"], row["kept_under"], row["kept_paired"]) == ("3", "3", "1")
-    assert {rows["convnet", ""][name] for name in ("worth", "unsliced", "kept_low", "alone_low")} == {""}
-    assert rows["convnet", ""]["note"] == "without slices: out_of_memory"
-    assert rows["geometric mean", ""]["jobs"] in ("1", "2")
-
-
-def test_json_is_whole() -> None:
-    summary = summary_of(everything())
-    content = json.loads(as_json(interference_grid(summary)))
-    (block,) = content["blocks"]
-    assert content["notes"] == [*summary.notes, *apart(summary)] != []
-    assert {line["job"] for line in block["lines"]} == {"vae", "convnet", "wlm"}
-    assert block["kept"]["jobs"] == 2
 
 
 def test_the_report_has_a_column_where_tenants_ran_alone() -> None:

@@ -12,8 +12,7 @@ from rich.console import Console
 
 from cotenant.report.comparison import JobComparison, SuiteComparison, comparison_grid
 from cotenant.report.grid import Cell, Column, Grid, Row, RowGroup, measured, measured_columns, word
-from cotenant.report.render_html import html
-from cotenant.report.renderers import as_csv, as_json, markdown, show, terminal
+from cotenant.report.renderers import as_csv, as_json, html, markdown, show, terminal
 from cotenant.stats.comparison import Verdict
 
 ODD = "a\\[red]b|:x:\x1b[31m<b>\x07"

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import csv
-import io
-import json
-
 import numpy as np
 import pytest
 from msgspec.structs import replace
 from scipy import stats
 
 from cotenant.errors import CotenantError
-from cotenant.report.renderers import as_csv, as_json, markdown
-from cotenant.report.scaling import Curves, as_text, curves, doubtful, few, of_one_series_grid, scaling_grid
+from cotenant.report.renderers import as_json, markdown
+from cotenant.report.scaling import Curves, as_text, curves, doubtful, few, of_one_series_grid
 from cotenant.results.record import Record
 from report.making import launch, scaling, summary_of
 
@@ -36,20 +32,6 @@ def medians(records: list[Record]) -> dict[int, list[float]]:
         rates = [(o.items or 0) / (o.end_ns - o.start_ns) * 1e9 for o in kept]
         found.setdefault(one.observed["world_size"], []).append(float(np.median(rates)))
     return found
-
-
-def test_json_has_the_key_and_the_fields_other_readers_know() -> None:
-    records = of_five()
-    expected = medians(records)
-    content = json.loads(as_json(of_one_series_grid(curves_of(records))))
-    assert list(content) == ["1n1g", "1n2g", "1n8g"]
-    for devices, rates in expected.items():
-        point = content[f"1n{devices}g"]
-        assert set(point) == {"average_speed", "batch_size_per_device", "median_speed", "speedup"}
-        assert point["average_speed"] == pytest.approx(np.mean(rates))
-        assert point["median_speed"] == pytest.approx(np.median(rates))
-        assert point["speedup"] == pytest.approx(np.median(rates) / np.median(expected[1]))
-        assert point["batch_size_per_device"] == 64
 
 
 def test_markdown_to_the_letter() -> None:
@@ -83,22 +65,6 @@ def test_of_a_single_launch_the_lines_are_its_observations() -> None:
     first = (kept[0].items or 0) / (kept[0].end_ns - kept[0].start_ns) * 1e9
     assert lines[3] == f"Iter #0: {first / 2:.1f} img/sec per GPU"
     assert sum(line.startswith("Iter") for line in lines) == len(kept)
-
-
-def test_csv_has_n_interval_and_efficiency() -> None:
-    rows = list(csv.DictReader(io.StringIO(as_csv(scaling_grid(curves_of(of_five()))))))
-    assert [(row["nodes"], row["devices"], row["launches"]) for row in rows] == [
-        (n, d, "5") for n, d in ("11", "12", "18")
-    ]
-    for row in rows:
-        assert float(row["low"]) < float(row["median"]) < float(row["high"])
-        assert float(row["efficiency"]) == pytest.approx(float(row["speedup"]) / int(row["devices"]))
-    assert [rows[0][f"{name}_{end}"] for name in ("speedup", "efficiency") for end in ("low", "high")] == [""] * 4
-    for row in rows[1:]:
-        low, high = (float(row[f"efficiency_{end}"]) for end in ("low", "high"))
-        assert low < float(row["efficiency"]) < high
-        ends = [float(row["speedup_low"]), float(row["speedup_high"])]
-        assert ends == pytest.approx([int(row["devices"]) * end for end in (low, high)])
 
 
 def test_without_one_device_there_is_no_speedup() -> None:

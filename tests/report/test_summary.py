@@ -5,7 +5,6 @@ After a wanted change: GOLDEN=write python -m pytest tests/report, and read the 
 
 from __future__ import annotations
 
-import csv
 import io
 import json
 from pathlib import Path
@@ -190,20 +189,6 @@ def test_markdown() -> None:
     check_golden(GOLDEN / "summary.md", text)
     columns = {line.replace("\\|", "").count("|") for line in text.splitlines()}
     assert len(columns) == 1
-
-
-def test_csv_has_every_digit_and_empty_cells() -> None:
-    summary = everything()
-    rows = list(csv.DictReader(io.StringIO(as_csv(jobs_grid(summary)))))
-    vae = job_of(summary, "vae")
-    (node,) = [row for row in rows if row["job"] == "vae" and not row["tenant"]]
-    assert vae.node is not None
-    assert vae.node.interval is not None
-    assert float(node["rate"]) == vae.node.rate
-    assert (float(node["low"]), float(node["high"])) == vae.node.interval
-    assert [row["tenant"] for row in rows if row["job"] == "vae"] == ["", "0", "1"]
-    (wlm,) = [row for row in rows if row["job"] == "wlm"]
-    assert (wlm["rate"], wlm["low"], wlm["spread"], wlm["verdict"]) == ("", "", "", "INVALID")
 
 
 def test_json_says_everything() -> None:

@@ -17,6 +17,7 @@ from cotenant.report.mlbench import (
     TargetResult,
 )
 from cotenant.report.numbers import ABSENT, percent, plain
+from cotenant.report.renderers import Card, html, template
 
 RESULT_FIELDS = ("job", "n", "target", "perf_tgt", "sd%_tgt", "mean", "perf", "perf_pass", "sd%", "sd%_pass")
 DEVICES = ("Relative device performance", "mean (min .. max), % of each job's best device")
@@ -140,8 +141,6 @@ def verdict(passed: bool) -> str:
 
 def report_page(report: Report) -> str:
     """Return the report as one HTML file, offline and printable."""
-    from cotenant.report.render_html import Card, html, template
-
     score = report.score
     cards = [
         Card("Score", plain(score.value), "BF (2 PM + ST + 5 PG)", lead=True),

@@ -17,7 +17,7 @@ from cotenant.report.meters import NAMES, courses, mean_of
 from cotenant.report.numbers import ABSENT, at_most, plain
 from cotenant.report.page_jobs import job_cards
 from cotenant.report.pictures import curves as picture
-from cotenant.report.render_html import Card, html, template
+from cotenant.report.renderers import Card, html, template
 from cotenant.report.scaling import Curves, scaling_grid
 from cotenant.report.summary import PASSED, Summary
 from cotenant.results.decoded import list_of, mapping_of

@@ -11,16 +11,21 @@ import io
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from itertools import accumulate
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from markupsafe import Markup
 from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
 from cotenant.report.grid import Cell, Column, Grid, Row, RowGroup, Words, present
 from cotenant.text import printable
+
+if TYPE_CHECKING:
+    from jinja2 import Template
 
 GAP = 2
 _SPACES = re.compile("( +)")
@@ -190,3 +195,59 @@ def _moment(value: Any) -> str:
 
 FILES: dict[str, Callable[[Grid], str]] = {"md": markdown, "csv": as_csv, "json": as_json}
 """What a view is as a file, by the word of `--format`."""
+
+
+# A page
+
+MARKS = {"green": "good", "yellow": "some", "bold red": "bad", "dim": "soft"}
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """One figure: what it is, its value, and what it is of. The `lead` is the one to look at first."""
+
+    name: str
+    value: str
+    note: str
+    lead: bool = False
+
+
+def html(grid: Grid) -> Markup:
+    """Return a table per group; what stands in it is escaped."""
+    columns = [column for column in grid.columns if column.seen != "files"]
+    columns = present(columns, grid.shown_rows)
+    groups = [
+        {
+            "title": group.title,
+            "facts": group.facts,
+            "rows": [_page_row(row, columns) for row in group.shown_rows],
+            "notes": ["".join(text for text, _ in words) for words in group.notes],
+        }
+        for group in grid.groups
+    ]
+    return Markup(template("grid.html.j2").render(columns=columns, groups=groups))
+
+
+def _page_row(row: Row, columns: Sequence[Column]) -> list[dict[str, Any]]:
+    cells: list[dict[str, Any]] = []
+    for column, cell in zip(columns, row.in_order(columns), strict=True):
+        kinds = ("l" if column.left else "", "words" if column.words else "", "" if cell.heat is None else "heat")
+        cells.append(
+            {
+                "text": printable(cell.text),
+                "small": printable(cell.note),
+                "link": cell.link,
+                "mark": MARKS.get(cell.style, "") if cell.heat is None else "",
+                "kind": " ".join(filter(None, kinds)),
+                "heat": cell.heat,
+            }
+        )
+    return cells
+
+
+def template(name: str) -> Template:
+    """Return a template of a page, in which everything is escaped."""
+    from jinja2 import Environment, PackageLoader  # no terminal needs it
+
+    loader = PackageLoader("cotenant.report")
+    return Environment(loader=loader, autoescape=True, trim_blocks=True, lstrip_blocks=True).get_template(name)
