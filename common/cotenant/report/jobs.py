@@ -14,7 +14,6 @@ from cotenant.errors import CotenantError
 from cotenant.finding import Finding
 from cotenant.report import numbers, scaling
 from cotenant.report.grid import (
-    STYLES,
     Cell,
     Column,
     Grid,
@@ -25,24 +24,22 @@ from cotenant.report.grid import (
     measured,
     measured_columns,
     number,
-    table,
     word,
 )
 from cotenant.report.interference import interference_grid, launches_words
 from cotenant.report.meters import device_load_percent
 from cotenant.report.mlbench import NOT_IN_PG
 from cotenant.report.numbers import ABSENT, at_most, percent, rate
-from cotenant.report.problems import SEVERITIES, ReportedFinding
+from cotenant.report.problems import finding_counts, lines_below
 from cotenant.report.summary import PASSED, Estimate, JobSummary, Summary, summarise
 from cotenant.results.launches import INVALID
 from cotenant.results.record import Record
 from cotenant.results.table import Rows, table_of_records
 from cotenant.results.targets import Target
 from cotenant.stats.interference import Ratio
-from cotenant.text import listed, many, printable
+from cotenant.text import printable
 
 SHOWN_TENANTS = 4
-SHOWN_LOSSES = 50
 RATE = measured_columns("rate", "rate")
 SPREAD = Column("spread", "spread")
 OVERLAP = Column("overlap", "overlap")
@@ -112,7 +109,13 @@ def jobs_grid(summary: Summary, targets: Mapping[str, Target] | None = None) -> 
         "failures": [asdict(loss) for loss in summary.losses],
         "notes": list(summary.notes),
     }
-    return Grid(JOBS, groups, notes=[*notes, *below(summary)], fields=FIELDS, document=document)
+    return Grid(
+        JOBS,
+        groups,
+        notes=[*notes, *lines_below(summary.losses, summary.notes, summary.findings)],
+        fields=FIELDS,
+        document=document,
+    )
 
 
 def facts(jobs: Sequence[JobSummary], host: str) -> str:
@@ -221,12 +224,6 @@ def _share(job: JobSummary, targets: Mapping[str, Target]) -> float | None:
     return job.node.rate / max(1, len(job.tenants)) / targets[job.name].rate
 
 
-def finding_counts(counts: Mapping[str, int]) -> str:
-    """Return `2 errors, 1 warning`; information is no reason to look."""
-    shown = ((counts.get(name, 0), name) for name in SEVERITIES if name != "info")
-    return ", ".join(many(n, name) for n, name in shown if n) or ABSENT
-
-
 def style_of(verdict: str) -> str:
     """Return the colour of a verdict; one that only `completed` has no rate."""
     return "green" if verdict == PASSED else "yellow" if verdict.endswith((PASSED, "completed")) else "bold red"
@@ -261,99 +258,17 @@ def _document(job: JobSummary) -> dict[str, Any]:
     }
 
 
-# Below the jobs
-
-
-def below(summary: Summary, printed: Collection[Finding] = (), verbose: bool = False) -> Iterator[Words]:
-    """Yield failures, notes, and the findings; if `verbose` also information, and those `printed` before."""
-    for loss in summary.losses[:SHOWN_LOSSES]:
-        where = f"{loss.job} R{loss.run_id} tenant {loss.tenant}: "
-        more = f"  [{loss.aborted} more aborted with it]" if loss.aborted else ""
-        yield (where, "bold"), (f"{loss.outcome}: {printable(loss.message)}".removesuffix(": "), ""), (more, "dim")
-    yield from _more(len(summary.losses), "tenants that did not finish")
-    for note in summary.notes[:SHOWN_LOSSES]:
-        yield ((note, "dim"),)
-    yield from _more(len(summary.notes), "notes of this kind")
-    before = {(finding.rule, finding.sentence) for finding in printed}
-    new = [one for one in summary.findings if verbose or not (one.alike and (one.rule, one.sentence) in before)]
-    for finding in new:
-        if verbose or finding.severity != "info":
-            yield (f"{finding.severity}: ", STYLES[finding.severity]), (sentence(finding), ""), (_where(finding), "dim")
-    infos = sum(finding.severity == "info" for finding in new)
-    if infos and not verbose:
-        yield ((f"{infos} more for information: they stand in --html and --format json.", "dim"),)
-
-
-def _more(count: int, of: str) -> Iterator[Words]:
-    if count > SHOWN_LOSSES:
-        yield ((f"{count - SHOWN_LOSSES:,} more {of}: they stand in --format json.", "dim"),)
-
-
-def sentence(finding: ReportedFinding) -> str:
-    """Return the first sentence of a finding with its remedy; its rule, where no more is known."""
-    return f"{finding.sentence} {finding.remedy}".strip() or finding.rule
-
-
-def _where(finding: ReportedFinding) -> str:
-    """Return how many records have it, and of which jobs."""
-    alike = "" if finding.alike else ", each with its own numbers"
-    return f"  [{many(finding.count, 'record')}{alike}: {listed(map(printable, finding.jobs), SHOWN_TENANTS)}]"
-
-
-def findings_grid(summary: Summary) -> Grid:
-    """Return a row per finding, with its remedy and its jobs, for a page."""
-    columns = [
-        Column("severity", "severity", left=True),
-        Column("sentence", "what was found", left=True, words=True),
-        Column("remedy", "remedy", left=True, words=True),
-        Column("records", "records"),
-        Column("jobs", "jobs", left=True, words=True),
-    ]
-    rows = [
-        (
-            word(finding.severity, style=STYLES[finding.severity]),
-            Cell(finding.sentence or finding.rule, note="" if finding.alike else "(the first of several numbers)"),
-            word(finding.remedy),
-            word(str(finding.count)),
-            word(", ".join(finding.jobs)),
-        )
-        for finding in summary.findings
-    ]
-    return table(columns, rows)
-
-
-def losses_grid(summary: Summary) -> Grid:
-    """Return a row per tenant that did not finish, for a page."""
-    columns = [
-        Column("job", "job", left=True),
-        Column("uid", "uid"),
-        Column("tenant", "tenant"),
-        Column("outcome", "outcome", left=True),
-        Column("message", "message", left=True, words=True),
-    ]
-    rows = [
-        (
-            word(loss.job),
-            word(str(loss.run_id)),
-            word(loss.tenant),
-            word(loss.outcome, style="bold red"),
-            Cell(loss.message, note=f"({loss.aborted} more aborted with it)" if loss.aborted else ""),
-        )
-        for loss in summary.losses
-    ]
-    return table(columns, rows)
-
-
 # The tenants, at a suite's end
 
 
 def tenants_grid(summary: Summary, printed: Collection[Finding] = (), verbose: bool = False) -> Grid:
     """Return a row per tenant, grouped by job, and one of all of them where there are several.
 
-    What is to be known of them stands below, but for findings that have been `printed` before: see `below`.
+    What is to be known of them stands below, but for findings that have been `printed` before: see `lines_below`.
     """
     groups = [RowGroup(list(_tenant_rows(job, summary)), job.label, _job_facts(job)) for job in summary.jobs]
-    notes: list[Words] = [((OF_N, "dim"),), *below(summary, printed, verbose)]
+    problems = lines_below(summary.losses, summary.notes, summary.findings, printed, verbose)
+    notes: list[Words] = [((OF_N, "dim"),), *problems]
     return Grid(TENANTS, groups, notes=notes, joined=True)
 
 

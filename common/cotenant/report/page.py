@@ -11,12 +11,13 @@ from markupsafe import Markup
 
 from cotenant.report import mlbench
 from cotenant.report.interference import interference_blocks, interference_grid
-from cotenant.report.jobs import findings_grid, jobs_grid, losses_grid
+from cotenant.report.jobs import jobs_grid
 from cotenant.report.matrix import device_matrix, device_names, matrix_grid
 from cotenant.report.meters import NAMES, courses, mean_of
 from cotenant.report.numbers import ABSENT, at_most, plain
 from cotenant.report.page_jobs import job_cards
 from cotenant.report.pictures import curves as picture
+from cotenant.report.problems import findings_grid, losses_grid
 from cotenant.report.renderers import Card, html, template
 from cotenant.report.scaling import Curves, scaling_grid
 from cotenant.report.summary import PASSED, Summary
@@ -63,8 +64,8 @@ def page(
         blocks=page_blocks(summary),
         meters=_meters(summary),
         machines=machines(summary),
-        findings=html(findings_grid(summary)) if summary.findings else "",
-        losses=html(losses_grid(summary)) if summary.losses else "",
+        findings=html(findings_grid(summary.findings)) if summary.findings else "",
+        losses=html(losses_grid(summary.losses)) if summary.losses else "",
         notes=[*summary.notes, *skipped],
         failed=sum(len(some.where(~pl.col("completed"))) for some in everything),
         total=sum(map(len, everything)),

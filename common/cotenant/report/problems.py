@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import polars as pl
 
-from cotenant.finding import Severity
+from cotenant.finding import Finding, Severity
+from cotenant.report.grid import STYLES, Cell, Column, Grid, Words, table, word
+from cotenant.report.numbers import ABSENT
 from cotenant.results.columns import TENANT
 from cotenant.results.launches import ABORTED
 from cotenant.results.table import Rows
+from cotenant.text import listed, many, printable
 
 SEVERITIES: tuple[Severity, ...] = ("error", "warning", "info")
 _NUMBERS = re.compile(r"\d[\d.,]*")
@@ -80,3 +84,101 @@ def losses(records: Rows) -> list[Loss]:
         aborted = len(of_launch) - len(culprits)
         causes += [replace(culprits[0], aborted=aborted), *culprits[1:]]
     return causes
+
+
+# The views
+
+SHOWN = 50
+SHOWN_JOBS = 4
+
+
+def lines_below(
+    losses: Sequence[Loss],
+    notes: Sequence[str],
+    findings: Sequence[ReportedFinding],
+    printed: Collection[Finding] = (),
+    verbose: bool = False,
+) -> Iterator[Words]:
+    """Yield failures, notes, and the findings; if `verbose` also information, and those `printed` before."""
+    for loss in losses[:SHOWN]:
+        where = f"{loss.job} R{loss.run_id} tenant {loss.tenant}: "
+        more = f"  [{loss.aborted} more aborted with it]" if loss.aborted else ""
+        yield (where, "bold"), (f"{loss.outcome}: {printable(loss.message)}".removesuffix(": "), ""), (more, "dim")
+    yield from _more(len(losses), "tenants that did not finish")
+    for note in notes[:SHOWN]:
+        yield ((note, "dim"),)
+    yield from _more(len(notes), "notes of this kind")
+    before = {(finding.rule, finding.sentence) for finding in printed}
+    new = [one for one in findings if verbose or not (one.alike and (one.rule, one.sentence) in before)]
+    for finding in new:
+        if verbose or finding.severity != "info":
+            yield (f"{finding.severity}: ", STYLES[finding.severity]), (sentence(finding), ""), (_where(finding), "dim")
+    infos = sum(finding.severity == "info" for finding in new)
+    if infos and not verbose:
+        yield ((f"{infos} more for information: they stand in --html and --format json.", "dim"),)
+
+
+def _more(count: int, of: str) -> Iterator[Words]:
+    if count > SHOWN:
+        yield ((f"{count - SHOWN:,} more {of}: they stand in --format json.", "dim"),)
+
+
+def sentence(finding: ReportedFinding) -> str:
+    """Return the first sentence of a finding with its remedy; its rule, where no more is known."""
+    return f"{finding.sentence} {finding.remedy}".strip() or finding.rule
+
+
+def _where(finding: ReportedFinding) -> str:
+    """Return how many records have it, and of which jobs."""
+    alike = "" if finding.alike else ", each with its own numbers"
+    return f"  [{many(finding.count, 'record')}{alike}: {listed(map(printable, finding.jobs), SHOWN_JOBS)}]"
+
+
+def findings_grid(findings: Sequence[ReportedFinding]) -> Grid:
+    """Return a row per finding, with its remedy and its jobs, for a page."""
+    columns = [
+        Column("severity", "severity", left=True),
+        Column("sentence", "what was found", left=True, words=True),
+        Column("remedy", "remedy", left=True, words=True),
+        Column("records", "records"),
+        Column("jobs", "jobs", left=True, words=True),
+    ]
+    rows = [
+        (
+            word(finding.severity, style=STYLES[finding.severity]),
+            Cell(finding.sentence or finding.rule, note="" if finding.alike else "(the first of several numbers)"),
+            word(finding.remedy),
+            word(str(finding.count)),
+            word(", ".join(finding.jobs)),
+        )
+        for finding in findings
+    ]
+    return table(columns, rows)
+
+
+def losses_grid(losses: Sequence[Loss]) -> Grid:
+    """Return a row per tenant that did not finish, for a page."""
+    columns = [
+        Column("job", "job", left=True),
+        Column("uid", "uid"),
+        Column("tenant", "tenant"),
+        Column("outcome", "outcome", left=True),
+        Column("message", "message", left=True, words=True),
+    ]
+    rows = [
+        (
+            word(loss.job),
+            word(str(loss.run_id)),
+            word(loss.tenant),
+            word(loss.outcome, style="bold red"),
+            Cell(loss.message, note=f"({loss.aborted} more aborted with it)" if loss.aborted else ""),
+        )
+        for loss in losses
+    ]
+    return table(columns, rows)
+
+
+def finding_counts(counts: Mapping[str, int]) -> str:
+    """Return `2 errors, 1 warning`; information is no reason to look."""
+    shown = ((counts.get(name, 0), name) for name in SEVERITIES if name != "info")
+    return ", ".join(many(n, name) for n, name in shown if n) or ABSENT
