@@ -17,24 +17,33 @@ from tenants.fakes import FakeBackend, specs
 from tenants.suites import Suites, job, until, with_data
 
 LIMIT_S = 20
+ENDLESS = ("--repeat", 1_000_000)
 
 
-def held(suites: Suites, place: str, *flags: object) -> "subprocess.Popen[str]":
-    """Start two tenants that hang at `place` (`observed`: that go on), and wait until both are there."""
-    paths = suites.folder / "places"
-    deed = [] if place == "observed" else ["--at", place, "--do", "hang"]
-    words = [*deed, "--pid-file", str(paths), "--repeat", 1_000_000]
-    runner = suites.start([job("rogue.py", *words)], "--users", 2, *flags)
-    until(lambda: paths.exists() and paths.read_text().split().count(place) == 2, f"both at {place}")
+def held(suites: Suites, place: str, *words: str | int, users: int = 2, others: int = 0) -> "subprocess.Popen[str]":
+    """Start tenants that go on with `words`, or hang at `place`, and wait until all are there.
+
+    One of `others` jobs is before theirs, the rest behind it.
+    """
+    places = suites.folder / "places"
+    deed = words or ["--at", place, "--do", "hang"]
+    jobs = [job("rogue.py", *deed, "--pid-file", str(places)), *(job(name=f"other{i}") for i in range(others))]
+    runner = suites.start(jobs[1:2] + jobs[:1] + jobs[2:], "--users", users)
+    until(lambda: places.exists() and places.read_text().split().count(place) == users, f"all at {place}")
     return runner
+
+
+def interrupt(runner: "subprocess.Popen[str]", *numbers: signal.Signals) -> None:
+    for number in numbers:
+        runner.send_signal(number)
+        time.sleep(0.002)
+    assert runner.wait(LIMIT_S) == 130
 
 
 @pytest.mark.parametrize(("place", "number"), [("hello", signal.SIGINT), ("observed", signal.SIGTERM)])
 @pytest.mark.v1
 def test_a_signal_leaves_records_and_nothing_else(v1: Suites, place: str, number: signal.Signals) -> None:
-    runner = held(v1, place)
-    runner.send_signal(number)
-    assert runner.wait(LIMIT_S) == 130
+    interrupt(held(v1, place, *(ENDLESS if place == "observed" else ())), number)
     assert v1.outcomes() == ["interrupted", "interrupted"]
     assert {record["message"] for record in v1.records()} == {f"Interrupted by {number.name}."}
     assert f"Interrupted by {number.name}" in v1.said()
@@ -44,13 +53,9 @@ def test_a_signal_leaves_records_and_nothing_else(v1: Suites, place: str, number
 
 @pytest.mark.v1
 def test_a_signal_while_tenants_are_stopping(v1: Suites) -> None:
-    paths = v1.folder / "places"
-    words = ["--at", "done", "--do", "hang", "--pid-file", str(paths), "--repeat", 3]
-    runner = v1.start([job("rogue.py", *words)], "--users", 2)
-    until(lambda: paths.exists() and paths.read_text().split().count("done") == 2, "both done")
-    time.sleep(0.3)  # The runner reads ten times a second: now it has said STOP.
-    runner.send_signal(signal.SIGTERM)
-    assert runner.wait(LIMIT_S) == 130
+    runner = held(v1, "done", "--at", "done", "--do", "hang", "--repeat", 3)
+    time.sleep(0.3)  # The runner reads ten times a second: now it has sent STOP.
+    interrupt(runner, signal.SIGTERM)
     assert v1.outcomes() == ["interrupted", "interrupted"]
     assert [len(record["observations"]) for record in v1.records()] == [3, 3]
     assert not v1.leftovers()
@@ -58,11 +63,8 @@ def test_a_signal_while_tenants_are_stopping(v1: Suites) -> None:
 
 @pytest.mark.v1
 def test_more_signals_harm_nothing(v1: Suites) -> None:
-    runner = held(v1, "observed")
-    for number in (signal.SIGINT, signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
-        runner.send_signal(number)
-        time.sleep(0.002)
-    assert runner.wait(LIMIT_S) == 130
+    runner = held(v1, "observed", *ENDLESS)
+    interrupt(runner, signal.SIGINT, signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
     assert v1.outcomes() == ["interrupted", "interrupted"]
     # Those that arrive while it is not on a processor are seen in the order of their numbers.
     assert re.search(r"Interrupted by SIG(INT|TERM|HUP);", v1.said())
@@ -71,25 +73,15 @@ def test_more_signals_harm_nothing(v1: Suites) -> None:
 
 
 def test_the_launches_that_were_to_come_are_not_made(loose: Suites) -> None:
-    words = ["--at", "go", "--do", "hang", "--pid-file", str(loose.folder / "places")]
-    runner = loose.start([job("sums.py", name="a"), job("rogue.py", *words, name="b"), job(name="c")], "--users", 1)
-    until(lambda: "go" in (loose.folder / "places").read_text() if (loose.folder / "places").exists() else False, "b")
-    runner.send_signal(signal.SIGTERM)
-    assert runner.wait(LIMIT_S) == 130
-    assert [(record["name"], record["outcome"]) for record in loose.records()] == [
-        ("a", "completed"),
-        ("b", "interrupted"),
-    ]
+    interrupt(held(loose, "go", users=1, others=2), signal.SIGTERM)
+    ends = [(record["name"], record["outcome"]) for record in loose.records()]
+    assert ends == [("other0", "completed"), ("job", "interrupted")]
 
 
 def test_the_first_reason_for_an_end_is_the_one_that_counts(loose: Suites) -> None:
-    paths = loose.folder / "places"
-    words = ["--who", 0, "--at", "hello", "--do", "fail", "missing_package", "first", "--pid-file", str(paths)]
-    runner = loose.start([job("rogue.py", *words)], "--users", 2)
-    until(lambda: paths.exists() and paths.read_text().split().count("hello") == 2, "both there")
-    time.sleep(0.5)  # Its word is under way; it hangs, and its neighbour waits for GO.
-    runner.send_signal(signal.SIGTERM)
-    assert runner.wait(LIMIT_S) == 130
+    runner = held(loose, "hello", "--who", 0, "--at", "hello", "--do", "fail", "missing_package", "first")
+    time.sleep(0.5)  # Its message is under way; it hangs, and its neighbour waits for GO.
+    interrupt(runner, signal.SIGTERM)
     assert loose.outcomes() == ["missing_package", "interrupted"]
     assert loose.records()[0]["message"] == "first"
 
@@ -121,12 +113,8 @@ def test_a_signal_while_tenants_enter_their_slices(tmp_path: Path) -> None:
 def test_under_nohup_a_suite_outlives_its_terminal(loose: Suites) -> None:
     previous = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # A child inherits what is ignored.
     try:
-        paths = loose.folder / "places"
-        runner = loose.start([job("rogue.py", "--at", "go", "--do", "hang", "--pid-file", str(paths))], "--users", 1)
+        runner = held(loose, "go", users=1)
     finally:
         signal.signal(signal.SIGHUP, previous)
-    until(lambda: paths.exists() and "go" in paths.read_text(), "go")
-    runner.send_signal(signal.SIGHUP)
-    runner.send_signal(signal.SIGTERM)
-    assert runner.wait(LIMIT_S) == 130
+    interrupt(runner, signal.SIGHUP, signal.SIGTERM)
     assert [record["message"] for record in loose.records()] == ["Interrupted by SIGTERM."]

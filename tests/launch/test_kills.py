@@ -161,11 +161,7 @@ def kill_at_random(suites: Suites, seed: int) -> float:
     """
     chance = random.Random(seed)
     words = ["--at", "hello", "--do", "children", "--repeat", 20]
-    jobs = [
-        job("rogue.py", *words),
-        job("ranks.sh", 3, *words, group="all", name="ranks"),
-        job("sums.py", name="next"),
-    ]
+    jobs = [job("rogue.py", *words), job("ranks.sh", 3, *words, group="all", name="ranks"), job("sums.py", name="next")]
     chance.shuffle(jobs)
     runner = suites.start(jobs, "--users", 2)
     time.sleep(chance.uniform(0.0, 2.0))

@@ -1,5 +1,6 @@
 """A launch in this process: slices that cannot be had, limits, words in pieces, and what it leaves open."""
 
+import signal
 import socket
 import subprocess
 import sys
@@ -9,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from cotenant.isolation.backend import Counters, NotIsolatedError
+from cotenant.isolation.backend import Counters, NotIsolatedError, ReadBack
 from cotenant.launch import launch, limits
 from cotenant.launch.events import Events, Interruption
 from cotenant.launch.limits import Limits
 from cotenant.launch.outcome import LaunchResult
-from cotenant.launch.tenant import Tenant
+from cotenant.launch.tenant import Tenant, start_tenant
 from tenants.fakes import FakeBackend, FakeSlice, specs
 
 SHORT = Limits(timeout_s=30)
@@ -65,12 +66,6 @@ start_ns = """,
 
 
 @pytest.fixture
-def interruption() -> Iterator[Interruption]:
-    with Interruption() as entered:
-        yield entered
-
-
-@pytest.fixture
 def descriptors() -> Iterator[None]:
     """Fails a test that leaves a descriptor open."""
     before = len(list(Path("/proc/self/fd").iterdir()))
@@ -105,13 +100,8 @@ def test_counters_are_read_before_a_kill(
     """What flows does not go on with the killing; peaks are as they are at the end."""
     monkeypatch.setattr("tenants.fakes.FakeSlice", Counting)
     backend = FakeBackend()
-    run = launch.Launch(
-        specs(tmp_path, "/bin/sleep", "1000", tenants=1),
-        backend,
-        interruption,
-        Limits(timeout_s=0.5),
-    )
-    (ending,) = run.run().tenants
+    (spec,) = specs(tmp_path, "/bin/sleep", "1000", tenants=1)
+    (ending,) = launch.Launch([spec], backend, interruption, Limits(timeout_s=0.5)).run().tenants
     assert ending.outcome == "timeout"
     assert backend.deeds[0] == "killed"
     assert (ending.after.processor_ns, ending.after.pids) == (0, 0)
@@ -259,18 +249,18 @@ def test_a_forgotten_descriptor_is_not_called_for_another_of_its_number() -> Non
         events.forget(other)
         other.close()
         fresh.extend(socket.socketpair())
-        assert number in {one.fileno() for one in fresh}
-        for one in fresh:
-            events.on_readable(one, lambda: called.append(9))
+        assert number in {end.fileno() for end in fresh}
+        for end in fresh:
+            events.on_readable(end, called.append, 9)
 
     for own in range(2):
         pairs[own][1].send(b"x")
-        events.on_readable(pairs[own][0], lambda own=own: first(own))
+        events.on_readable(pairs[own][0], first, own)
     events.turn(1.0)
     assert len(called) == 1
     events.close()
-    for one in [*fresh, *pairs[0], *pairs[1]]:
-        one.close()
+    for end in [*fresh, *pairs[0], *pairs[1]]:
+        end.close()
 
 
 @pytest.mark.usefixtures("descriptors")
@@ -280,3 +270,14 @@ def test_who_is_in_the_midst_of_a_long_step_is_given_the_time_to_end_it(
     """A batch may take longer than any fixed limit: what it has shown counts."""
     monkeypatch.setattr(limits, "STOP_LIMIT_S", 0.1)
     assert outcomes(live(tmp_path, interruption, sys.executable, "-c", SLOW_STEPS, tenants=1)) == ["completed"]
+
+
+def test_kill_meets_one_that_has_not_entered_its_slice_yet(tmp_path: Path) -> None:
+    """It has just been started."""
+    (spec,) = specs(tmp_path, "/bin/sleep", "1000", tenants=1)
+    for _ in range(20):
+        tenant = start_tenant(spec, FakeSlice(0, (), Counters(), []), ReadBack())
+        # Before `leave` closes the channel: one that sees that first ends by itself.
+        tenant.kill()
+        tenant.leave()
+        assert tenant.status == -signal.SIGKILL

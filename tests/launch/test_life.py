@@ -43,14 +43,15 @@ def test_its_end_is_seen_and_how(sleeper: "subprocess.Popen[bytes]") -> None:
     life.close()
 
 
-@pytest.mark.parametrize("status", [0, 7])
-def test_an_exit_status_is_told(status: int) -> None:
-    process = subprocess.Popen([sys.executable, "-S", "-c", f"import os, time; time.sleep(0.3); os._exit({status})"])
-    life = Life(process.pid)
-    until(lambda: life.ended, "it has ended")
-    assert life.status() == status
-    process.wait()
-    life.close()
+def test_an_exit_status_is_known() -> None:
+    for status in (0, 7):
+        code = f"import os, time; time.sleep(0.3); os._exit({status})"
+        process = subprocess.Popen([sys.executable, "-S", "-c", code])
+        life = Life(process.pid)
+        until(lambda life=life: life.ended, "it has ended")
+        assert life.status() == status
+        process.wait()
+        life.close()
 
 
 def test_who_has_connected_is_known(tmp_path: Path) -> None:
@@ -92,14 +93,14 @@ def tenant(tmp_path: Path) -> Tenant:
     log = tmp_path / "job.R0.T0.log"
     log.write_text("of all\n")
     rank_log(log, 1).write_text("of one\nagain\n")
-    one = SimpleNamespace(spec=SimpleNamespace(log=log), killed=False, alive=True)
-    one.log_tail = partial(Tenant.log_tail, one)
-    return cast("Tenant", one)
+    made = SimpleNamespace(spec=SimpleNamespace(log=log), killed=False, alive=True)
+    made.log_tail = partial(Tenant.log_tail, made)
+    return cast("Tenant", made)
 
 
-@pytest.mark.parametrize(
-    ("number", "status", "record", "said"),
-    [
+def test_what_a_death_is_to_a_tenant(tenant: Tenant) -> None:
+    record: dict[str, Any] | None
+    for number, status, record, sentence in [
         (1, -9, None, "Rank 1 of 3 was killed by SIGKILL before its record was complete. Its log ends: of one | again"),
         (0, 0, None, "Rank 0 of 3 ended with exit status 0 before its record was complete. Its log ends: of all"),
         (2, None, None, "Rank 2 of 3 ended before its record was complete. Its log ends: of all"),
@@ -107,16 +108,12 @@ def tenant(tmp_path: Path) -> Tenant:
         (1, 0, {}, None),
         (1, None, {}, None),
         (1, -15, None, None),
-    ],
-)
-def test_what_a_death_is_to_a_tenant(
-    tenant: Tenant, number: int, status: int | None, record: dict[str, Any] | None, said: str | None
-) -> None:
-    rank = Rank(cast("Any", None), number, 3, record=record)
-    assert rank_death(tenant, rank, status) == (None if said is None else ("failed", said))
+    ]:
+        rank = Rank(cast("Any", None), number, 3, record=record)
+        assert rank_death(tenant, rank, status) == (None if sentence is None else ("failed", sentence))
 
 
-def test_what_a_rank_says_names_it(tenant: Tenant) -> None:
+def test_what_a_rank_reports_names_it(tenant: Tenant) -> None:
     rank = Rank(cast("Any", None), 1, 3)
     assert failure(tenant, rank, "unsupported", "No fp16. Use bf16.")[1] == "Rank 1 of 3: No fp16. Use bf16."
     assert failure(tenant, rank, "failed", "KeyError: 1") == (
@@ -124,3 +121,13 @@ def test_what_a_rank_says_names_it(tenant: Tenant) -> None:
         "Rank 1 of 3: KeyError: 1. Its log ends: of one | again",
     )
     assert failure(tenant, Rank(cast("Any", None), 0, 1), "failed", "KeyError: 1") == ("failed", "KeyError: 1")
+
+
+def test_who_has_reported_and_who_ends_already_gives_no_other_reason(tenant: Tenant) -> None:
+    rank = Rank(cast("Any", None), 1, 3)
+    for owner, name, value in [(rank, "failed", True), (tenant, "killed", True), (tenant, "alive", False)]:
+        assert rank_death(tenant, rank, -9) is not None
+        before = getattr(owner, name)
+        setattr(owner, name, value)
+        assert rank_death(tenant, rank, -9) is None, name
+        setattr(owner, name, before)

@@ -19,16 +19,16 @@ MS = 1_000_000
 
 @dataclass
 class Link:
-    """Remembers what was said over it."""
+    """Remembers what was sent over it."""
 
-    said: list[str] = field(default_factory=list)
+    sent: list[str] = field(default_factory=list)
 
     def send(self, kind: str, **fields: Any) -> None:
-        self.said.append(kind)
+        self.sent.append(kind)
 
 
 def rank(*warm_up_ms: float, number: int = 10, repeat: int = 20, skip: int = 5) -> Rank:
-    warm_up_ns = [round(one * MS) for one in warm_up_ms]
+    warm_up_ns = [round(batch_ms * MS) for batch_ms in warm_up_ms]
     ready = {"number": number, "repeat": repeat, "skip": skip, "warm_up_ns": warm_up_ns}
     return Rank(cast(Any, Link()), 0, 1, ready=ready)
 
@@ -39,50 +39,34 @@ def tenant(index: int = 0, *rates: float, ranks: int = 1) -> Tenant:
     made.spec = type("Order", (), {"slice": type("Slice", (), {"tenant": index})})
     made.ranks = {number: Rank(cast(Any, Link()), number, ranks) for number in range(ranks)}
     made.status = None
-    for one in made.ranks.values():
-        observe(one, *rates)
+    for process in made.ranks.values():
+        observe(process, *rates)
     return cast(Tenant, made)
 
 
-def observe(one: Rank, *rates: float) -> None:
+def observe(process: Rank, *rates: float) -> None:
     for rate in rates:
-        one.observations.append({"start_ns": 0, "end_ns": 1000 * MS, "items": rate})
+        process.observations.append({"start_ns": 0, "end_ns": 1000 * MS, "items": rate})
 
 
-def said(*tenants: Tenant) -> list[list[str]]:
-    return [cast(Any, one.link).said for who in tenants for one in who.ranks.values()]
+def sent(*tenants: Tenant) -> list[list[str]]:
+    return [cast(Any, process.link).sent for measured in tenants for process in measured.ranks.values()]
 
 
-def test_without_a_budget_all_is_given() -> None:
+def test_what_a_budget_leaves_of_the_requested_amount() -> None:
+    """The slowest of all decides for all; where nobody has timed a batch, all is given."""
     assert Limits().given([rank(9, 5)]) == Amount(10, 20, 5)
-
-
-def test_the_slowest_of_all_decides_for_all() -> None:
     assert Limits(budget_s=1).given([rank(900, 10, 11), rank(900, 25, 30)]) == Amount(2, 20, 5)
-
-
-def test_who_says_no_times_is_given_all() -> None:
     assert Limits(budget_s=1).given([rank(), rank()]) == Amount(10, 20, 5)
-
-
-def test_who_asks_for_different_work_is_named_with_it() -> None:
     with pytest.raises(ProtocolError, match=r"number, repeat and skip: \[\(10, 20, 5\), \(10, 21, 5\)\]"):
         Limits(budget_s=1).given([rank(1), rank(1, repeat=21)])
 
 
-@pytest.mark.parametrize(
-    ("limits", "policies"),
-    [
-        (Limits(ready_limit_s=5), {"on_oom": "group"}),
-        (Limits(budget_s=60.0), {"on_oom": "group", "budget_s": 60.0}),
-        (
-            Limits(budget_s=2.5, until_interval=0.01, on_oom="process"),
-            {"on_oom": "process", "budget_s": 2.5, "until_interval": 0.01},
-        ),
-    ],
-)
-def test_a_record_names_what_changes_what_is_measured(limits: Limits, policies: dict[str, str | float]) -> None:
-    assert limits.policies() == policies
+def test_a_record_names_what_changes_what_is_measured() -> None:
+    assert Limits(ready_limit_s=5).policies() == {"on_oom": "group"}
+    assert Limits(budget_s=60.0).policies() == {"on_oom": "group", "budget_s": 60.0}
+    every = {"on_oom": "process", "budget_s": 2.5, "until_interval": 0.01}
+    assert Limits(budget_s=2.5, until_interval=0.01, on_oom="process").policies() == every
 
 
 STEADY = [100.0, 100.1, 99.9, 100.2, 99.8, 100.0]
@@ -103,39 +87,35 @@ def test_narrow_intervals_of_all_are_enough_and_it_is_said_once() -> None:
     enough = until(0.003)
     for _ in range(3):
         enough.look(tenants, 0)
-    assert said(*tenants) == [["enough"], ["enough"]]
-    assert all(one.ranks[0].enough for one in tenants)
+    assert sent(*tenants) == [["enough"], ["enough"]]
+    assert all(measured.ranks[0].enough for measured in tenants)
 
 
-@pytest.mark.parametrize(
-    "rates",
-    [[], STEADY[:5], [90.0, 110.0, *STEADY[:4]], [0.0] * 9, [1e308] * 9],
-    ids=["none", "few", "wide", "0", "inf"],
-)
-def test_one_that_has_not_shown_enough_keeps_all_at_work(rates: list[float]) -> None:
-    tenants = [tenant(0, *STEADY), tenant(1, *rates)]
-    until(0.01).look(tenants, 0)
-    assert said(*tenants) == [[], []]
-    assert not any(one.ranks[0].enough for one in tenants)
+def test_one_that_has_not_shown_enough_keeps_all_at_work() -> None:
+    for rates in ([], STEADY[:5], [90.0, 110.0, *STEADY[:4]], [0.0] * 9, [1e308] * 9):
+        tenants = [tenant(0, *STEADY), tenant(1, *rates)]
+        until(0.01).look(tenants, 0)
+        assert sent(*tenants) == [[], []], rates
+        assert not any(measured.ranks[0].enough for measured in tenants)
 
 
 def test_half_the_width_counts_and_what_is_skipped_does_not() -> None:
     rates = [1.0, 1.0, 99.0, 99.0, 100.0, 100.0, 101.0, 101.0]
     for share, skip, enough in [(0.01, 2, True), (0.0099, 2, False), (0.01, 1, False)]:
-        one = tenant(0, *rates)
-        until(share, skip).look([one], 0)
-        assert one.ranks[0].enough == enough, (share, skip)
+        alone = tenant(0, *rates)
+        until(share, skip).look([alone], 0)
+        assert alone.ranks[0].enough == enough, (share, skip)
 
 
 def test_it_is_looked_at_again_as_more_comes_in() -> None:
-    one = tenant(0, 90.0, 110.0, *[100.0] * 4)
+    alone = tenant(0, 90.0, 110.0, *[100.0] * 4)
     enough = until(0.01)
-    enough.look([one], 0)
+    enough.look([alone], 0)
     for _ in range(2):
-        assert not one.ranks[0].enough
-        observe(one.ranks[0], 100.0, 100.0)
-        enough.look([one], 0)
-    assert one.ranks[0].enough
+        assert not alone.ranks[0].enough
+        observe(alone.ranks[0], 100.0, 100.0)
+        enough.look([alone], 0)
+    assert alone.ranks[0].enough
 
 
 def test_the_more_there_is_the_rarer_the_looks(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -147,10 +127,10 @@ def test_the_more_there_is_the_rarer_the_looks(monkeypatch: pytest.MonkeyPatch) 
         return 1.0
 
     monkeypatch.setattr("cotenant.launch.load.relative_half_width", wide)
-    one, enough = tenant(0), until(0.01)
+    alone, enough = tenant(0), until(0.01)
     for _ in range(2000):
-        observe(one.ranks[0], 1.0)
-        enough.look([one], 0)
+        observe(alone.ranks[0], 1.0)
+        enough.look([alone], 0)
     assert looked[:20] == list(range(1, 21))
     assert len(looked) < 130
     assert looked[-1] > 1900
@@ -160,41 +140,34 @@ def test_a_budget_that_is_spent_ends_all_at_once() -> None:
     """Whatever has gone wrong with the time of a batch; two kept observations are the least."""
     tenants, enough = [tenant(0, *STEADY), tenant(1, *STEADY[:4])], spending(8.0, skip=2)
     enough.look(tenants, 11 * SECOND - 1)
-    assert said(*tenants) == [[], []]
+    assert sent(*tenants) == [[], []]
     for _ in range(2):
         enough.look(tenants, 11 * SECOND)
-    assert said(*tenants) == [["enough"], ["enough"]]
+    assert sent(*tenants) == [["enough"], ["enough"]]
 
 
 def test_a_spent_budget_waits_for_two_kept_observations_of_everybody() -> None:
     tenants, enough = [tenant(0, *STEADY), tenant(1, *STEADY[:3])], spending(8.0, skip=2)
     enough.look(tenants, 100 * SECOND)
-    assert said(*tenants) == [[], []]
+    assert sent(*tenants) == [[], []]
     observe(tenants[1].ranks[0], 100.0)
     enough.look(tenants, 100 * SECOND)
-    assert said(*tenants) == [["enough"], ["enough"]]
+    assert sent(*tenants) == [["enough"], ["enough"]]
 
 
 def test_who_is_done_is_told_nothing_more() -> None:
     tenants = [tenant(0, *STEADY), tenant(1, *STEADY)]
     tenants[0].ranks[0].done = True
     spending(8.0).look(tenants, 100 * SECOND)
-    assert said(*tenants) == [[], ["enough"]]
+    assert sent(*tenants) == [[], ["enough"]]
 
 
-def test_without_a_limit_nothing_is_ever_enough() -> None:
-    one = tenant(0, *[100.0] * 50)
-    Enough(Limits(), Go(0, Amount(1, 1000, 0))).look([one], 10**6 * SECOND)
-    assert said(one) == [[]]
-
-
-def test_ranks_that_stay_in_step_are_never_told() -> None:
-    one = tenant(0, *STEADY, ranks=2)
-    until(0.5).look([one], 0)
-    spending(8.0).look([one], 100 * SECOND)
-    assert said(one) == [[], []]
-
-
-def test_nobody_left_is_nothing_to_look_at() -> None:
+def test_without_a_limit_for_ranks_in_step_and_for_nobody_nothing_is_ever_enough() -> None:
+    alone, ranked = tenant(0, *[100.0] * 50), tenant(0, *STEADY, ranks=2)
+    Enough(Limits(), Go(0, Amount(1, 1000, 0))).look([alone], 10**6 * SECOND)
+    until(0.5).look([ranked], 0)
+    spending(8.0).look([ranked], 100 * SECOND)
+    assert sent(alone) == [[]]
+    assert sent(ranked) == [[], []]
     until(0.5).look([], 0)
     spending(8.0).look([], 100 * SECOND)

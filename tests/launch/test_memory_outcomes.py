@@ -41,6 +41,13 @@ def tenant(killed: int = 1, peak_bytes: int | None = GIB, **state: Any) -> Tenan
     return cast("Tenant", SimpleNamespace(**vars(one) | state))
 
 
+def end_of(ended: Tenant, host: HostKills) -> tuple[str, str]:
+    """The outcome and the message of a tenant that was killed for memory."""
+    reason = out_of_memory(ended, host)
+    assert reason is not None
+    return reason
+
+
 def logged(limited: str | None, nodes: tuple[int, ...] = (), victim: str = OWN, pid: int = 5) -> HostKills:
     return HostKills(1, (MemoryKill(pid, victim, limited, nodes),))
 
@@ -59,8 +66,7 @@ def logged(limited: str | None, nodes: tuple[int, ...] = (), victim: str = OWN, 
 def test_the_log_says_whose_memory_it_was(host: HostKills, outcome: str, words: str) -> None:
     """Whatever the peak is: one at the limit is also what reading a large file leaves."""
     for peak_bytes in (GIB, GIB // 2):
-        ended = out_of_memory(tenant(peak_bytes=peak_bytes), host)
-        assert ended is not None
+        ended = end_of(tenant(peak_bytes=peak_bytes), host)
         assert ended[0] == outcome
         assert words in ended[1]
 
@@ -81,15 +87,12 @@ def test_anothers_kill_is_not_ours() -> None:
     ],
 )
 def test_without_a_line_in_the_log_the_counters_decide(counters: Counters, outcome: str) -> None:
-    ended = out_of_memory(tenant(after=counters), HostKills())
-    assert ended is not None
-    assert ended[0] == outcome
+    assert end_of(tenant(after=counters), HostKills())[0] == outcome
 
 
 @pytest.mark.parametrize("peak_bytes", [GIB, None])
 def test_a_peak_at_the_limit_leaves_open_whose_memory_it_was(peak_bytes: int | None) -> None:
-    ended = out_of_memory(tenant(peak_bytes=peak_bytes), HostKills())
-    assert ended is not None
+    ended = end_of(tenant(peak_bytes=peak_bytes), HostKills())
     assert "the 1.00 GiB of its slice or the host's" in ended[1]
     assert "-- --batch-size 32" in ended[1]
     assert ended[1].endswith("a larger --reserve.")
@@ -103,16 +106,13 @@ def test_anothers_end_for_memory_says_nothing_of_a_tenant_whose_kills_are_counte
 
 def test_the_log_knows_of_a_kill_in_a_cgroup_that_a_tenant_made_below_its_own() -> None:
     """On v1 the slice's counter does not hold those of cgroups below it."""
-    ended = out_of_memory(tenant(killed=0), logged(OWN, victim=f"{OWN}/inner"))
-    assert ended is not None
-    assert ended[0] == "out_of_memory"
+    assert end_of(tenant(killed=0), logged(OWN, victim=f"{OWN}/inner"))[0] == "out_of_memory"
 
 
 def test_without_a_slice_the_direct_child_is_known_by_its_pid() -> None:
     no_cgroup = SimpleNamespace(entry=SliceEntry())
     bare = tenant(after=Counters(), status=-9, read_back=ReadBack(), live=no_cgroup)
-    ended = out_of_memory(bare, logged(None, victim="/user.slice", pid=900))
-    assert ended is not None
+    ended = end_of(bare, logged(None, victim="/user.slice", pid=900))
     assert ended[0] == "host_out_of_memory"
     assert out_of_memory(bare, HostKills()) is None
     assert out_of_memory(bare, HostKills(outside=2)) is not None
@@ -140,6 +140,5 @@ def test_one_that_the_runner_killed_was_not_killed_by_the_host() -> None:
 def test_half_the_batch_is_of_what_was_asked_or_else_of_the_default(command: list[str], told: Any, remedy: str) -> None:
     full = tenant(ranks={0: SimpleNamespace(work={"arguments": told})})
     full = cast("Tenant", SimpleNamespace(**vars(full) | {"spec": replace(full.spec, command=command)}))
-    ended = out_of_memory(full, logged(OWN))
-    assert ended is not None
+    ended = end_of(full, logged(OWN))
     assert ended[1].endswith(remedy)

@@ -1,4 +1,4 @@
-"""What the jobs of a suite lack here, and what their loaders may hold: known before anything is started."""
+"""What the jobs of a suite lack here, what their loaders may hold, and what a child reports of torch."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 
 from cotenant.commands.run import options_of, suite_parser
-from cotenant.findings.facts import JobNeeds
+from cotenant.findings.facts import JobNeeds, SelfTest
 from cotenant.isolation.choose import Chosen
 from cotenant.isolation.unenforced import NoIsolation
 from cotenant.launch.command import number_behind
-from cotenant.launch.needs import IMAGE_BYTES, loader_bytes, needs_of
+from cotenant.launch.needs import IMAGE_BYTES, SELF_TEST, loader_bytes, missing_packages, needs_of, self_test
 from cotenant.launch.start import Start
 from machine.invented import machine
-from tenants.suites import script
+from tenants.suites import ROOT, script
 
 
 def asked(
@@ -80,9 +80,8 @@ def test_loaders_of_all_tenants_of_the_hungriest_launch(tmp_path: Path, monkeypa
     assert loader_bytes(starts) == loader_bytes([]) == 0
 
 
-@pytest.mark.parametrize(
-    ("words", "number"),
-    [
+def test_the_number_behind_a_flag() -> None:
+    for words, number in [
         (["x", "--workers", "8"], 8),
         (["x", "--workers=8"], 8),
         (["x", "--workers", "2", "-j", "3"], 3),
@@ -90,7 +89,109 @@ def test_loaders_of_all_tenants_of_the_hungriest_launch(tmp_path: Path, monkeypa
         (["x", "--workers"], 0),
         (["x", "--workers=", "8"], 0),
         (["x", "8"], 0),
-    ],
-)
-def test_the_number_that_a_command_asks_for(words: list[str], number: int) -> None:
-    assert number_behind(words, "--workers", "-j") == number
+    ]:
+        assert number_behind(words, "--workers", "-j") == number
+
+
+MAIN = """
+import json, no_such_package.part
+from no_such_other import thing
+from beside import value
+from . import relative
+from typing import TYPE_CHECKING
+if TYPE_CHECKING:
+    import no_such_types
+try:
+    import no_such_option
+except ImportError:
+    pass
+try:
+    import no_such_choice
+except (ValueError, ModuleNotFoundError):
+    pass
+try:
+    import no_such_need
+finally:
+    pass
+def build():
+    import no_such_late
+"""
+
+
+def program(folder: Path, **files: str) -> Path:
+    for name, text in files.items():
+        (folder / f"{name}.py").write_text(text)
+    return folder / "run.sh"
+
+
+def test_what_is_imported_and_not_there(tmp_path: Path) -> None:
+    command = program(tmp_path, main=MAIN, beside="import no_such_deep, main", unused="import no_such_unused")
+    expected = ("no_such_deep", "no_such_late", "no_such_need", "no_such_other", "no_such_package")
+    assert missing_packages(command) == expected
+    assert missing_packages(tmp_path / "main.py") == expected
+    assert missing_packages(tmp_path / "unused.py") == ("no_such_unused",)
+
+
+def test_a_package_beside_it_is_not_missing_and_its_modules_are_looked_into(tmp_path: Path) -> None:
+    for name in ("marked", "plain"):
+        (tmp_path / name / "own").mkdir(parents=True)
+        program(tmp_path / name / "own", layers="import no_such_deep", unused="import no_such_unused")
+        command = program(tmp_path / name, main="from own.layers import Layer")
+        if name == "marked":
+            (tmp_path / name / "own/__init__.py").touch()
+        assert missing_packages(command) == ("no_such_deep",)
+
+
+def test_any_other_program_is_not_looked_into(tmp_path: Path) -> None:
+    assert missing_packages(program(tmp_path, other="import no_such_package")) == ()
+    assert missing_packages(program(tmp_path, main="import (")) == ()
+
+
+def test_a_benchmark_needs_what_the_harness_needs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("cotenant.launch.needs._installed", lambda name: False)
+    assert {"torch", "msgspec"} <= set(missing_packages(program(tmp_path, main="from cotenant.bench import Benchmark")))
+    cart = ROOT / "tasks/reinforcement/cart_pole/pytorch/run.sh"
+    assert {"torch", "gymnasium"} <= set(missing_packages(cart))
+    assert "torchvision" not in missing_packages(cart)
+
+
+WHOLE = {
+    "vision": "0.29.2",
+    "torch": "2.14.1+cu130",
+    "built_for": "cu130",
+    "vision_error": "",
+    "lapack_error": "",
+    "devices": ["", "its product is wrong"],
+}
+
+
+def child(folder: Path, text: str) -> Path:
+    path = folder / "program.py"
+    path.write_text(text)
+    return path
+
+
+def test_a_report_behind_what_packages_print(tmp_path: Path) -> None:
+    path = child(tmp_path, f"print('hello')\nprint({json.dumps(WHOLE)!r})")
+    assert self_test(path) == SelfTest(**WHOLE | {"devices": ("", "its product is wrong")})
+
+
+def test_a_child_that_does_not_come_so_far(tmp_path: Path) -> None:
+    for text, died in [
+        ("import os, signal; os.kill(os.getpid(), signal.SIGILL)", "ended (killed by SIGILL)"),
+        ("raise SystemExit('no libc')", "ended (exit status 1): no libc"),
+        ("import time; time.sleep(60)", "did not end within 0.5 s"),
+        ("", "printed no report"),
+        ("print('[1]')", "printed no report"),
+        ("print('{\"devices\": 3}')", "printed no report"),
+    ]:
+        limit_s = 0.5 if "sleep" in text else 30
+        assert self_test(child(tmp_path, text), limit_s) == SelfTest(died=died)
+
+
+def test_modules_beside_the_program_are_not_taken_for_packages(tmp_path: Path) -> None:
+    """The real one stands among files named `device.py` and `loader.py`, which may shadow no package."""
+    (tmp_path / "beside.py").write_text("")
+    text = "import importlib.util, json\nprint(json.dumps({'torch': str(importlib.util.find_spec('beside'))}))"
+    assert self_test(child(tmp_path, text)) == SelfTest(torch="None")
+    assert SELF_TEST.is_file()

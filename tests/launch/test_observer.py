@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -68,12 +68,6 @@ class Heard:
 
     def ended(self, records: Sequence[Record]) -> None:
         self._hear("ended", len(records))
-
-
-@pytest.fixture
-def interruption() -> Iterator[Interruption]:
-    with Interruption() as entered:
-        yield entered
 
 
 def t0_ns(result: LaunchResult) -> int:

@@ -56,76 +56,45 @@ def test_the_longest_batch_is_that_of_the_slowest_observation(rank: Rank, go: Go
     assert rank.longest_batch_s(2) == 0.002
 
 
-@pytest.mark.parametrize("kind", ["observation", "done", "record"])
-def test_what_needs_go_is_nothing_before_it(rank: Rank, go: Go, kind: str) -> None:
-    rank.take(READY, None)
+def refuses(rank: Rank, message: Message, go: Go | None) -> None:
     with pytest.raises(ProtocolError):
-        rank.take({"observation": seen(go, 0), "done": DONE, "record": RECORD}[kind], None)
-
-
-def test_nothing_is_said_twice(rank: Rank, go: Go) -> None:
-    rank.take(READY, None)
-    with pytest.raises(ProtocolError):
-        rank.take(READY, None)
-    for message in (seen(go, 0), seen(go, 1), DONE):
         rank.take(message, go)
-    with pytest.raises(ProtocolError):
-        rank.take(DONE, go)
-    rank.take(RECORD, go)
-    with pytest.raises(ProtocolError):
-        rank.take(RECORD, go)
 
 
-def test_a_record_is_of_all_observations(rank: Rank, go: Go) -> None:
-    rank.take(READY, None)
-    rank.take(seen(go, 0), go)
-    for message in (DONE, RECORD):
-        with pytest.raises(ProtocolError):
-            rank.take(message, go)
-
-
-def test_done_may_be_early_for_who_was_told_that_it_is_enough(rank: Rank, go: Go) -> None:
-    rank.take(READY, None)
-    rank.take(seen(go, 0), go)
-    rank.enough = True
-    rank.take(DONE, go)
-    rank.take(RECORD, go)
-    with pytest.raises(ProtocolError):
-        rank.take(seen(go, 1), go)
-
-
-def test_what_it_asks_for_is_known_with_ready(rank: Rank) -> None:
+def test_what_needs_go_is_nothing_before_it_and_nothing_comes_twice(rank: Rank, go: Go) -> None:
     assert rank.requested is None
     rank.take(READY, None)
     assert rank.requested == Amount(2, 2, 0)
+    for early in (seen(go, 0), DONE, RECORD, READY):
+        refuses(rank, early, None)
+    for message in (seen(go, 0), seen(go, 1), DONE):
+        rank.take(message, go)
+    refuses(rank, DONE, go)
+    rank.take(RECORD, go)
+    refuses(rank, RECORD, go)
 
 
-@pytest.mark.parametrize(
-    "other",
-    [
-        {"index": 1},
-        {"index": -1},
-        {"start_ns": 0},
-        {"end_ns": 0},
-        {"end_ns": 1 << 62},
-        {"items": float("nan")},
-        {"items": float("inf")},
-        {"items": -1},
-    ],
-)
-def test_an_impossible_observation(rank: Rank, go: Go, other: dict[str, Any]) -> None:
-    with pytest.raises(ProtocolError):
-        rank.take(seen(go, 0, **other), go)
-    assert rank.observations == []
-
-
-def test_observations_do_not_overlap_and_are_not_too_many(rank: Rank, go: Go) -> None:
+def test_a_record_is_of_all_observations_unless_enough_was_sent(rank: Rank, go: Go) -> None:
+    rank.take(READY, None)
     rank.take(seen(go, 0), go)
-    with pytest.raises(ProtocolError):
-        rank.take(seen(go, 1, start_ns=go.t0_ns + 999_999), go)
+    for message in (DONE, RECORD):
+        refuses(rank, message, go)
+    rank.enough = True
+    rank.take(DONE, go)
+    rank.take(RECORD, go)
+    refuses(rank, seen(go, 1), go)
+
+
+def test_impossible_observations(rank: Rank, go: Go) -> None:
+    """Nor may they overlap, or be too many."""
+    times: list[dict[str, Any]] = [{"index": 1}, {"index": -1}, {"start_ns": 0}, {"end_ns": 0}, {"end_ns": 1 << 62}]
+    for fields in [*times, *({"items": items} for items in (float("nan"), float("inf"), -1))]:
+        refuses(rank, seen(go, 0, **fields), go)
+    assert rank.observations == []
+    rank.take(seen(go, 0), go)
+    refuses(rank, seen(go, 1, start_ns=go.t0_ns + 999_999), go)
     rank.take(seen(go, 1), go)
-    with pytest.raises(ProtocolError):
-        rank.take(seen(go, 2), go)
+    refuses(rank, seen(go, 2), go)
 
 
 def test_the_wall_clock_is_no_clock(rank: Rank, go: Go) -> None:
@@ -134,28 +103,19 @@ def test_the_wall_clock_is_no_clock(rank: Rank, go: Go) -> None:
         rank.take(seen(go, 0, start_ns=now_ns - 10, end_ns=now_ns), go)
 
 
-@pytest.mark.parametrize(
-    "other", [{"number": 0}, {"repeat": 0}, {"skip": -1}, {"skip": 2}, {"warm_up_ns": ["x"]}, {"warm_up_ns": [1.5]}]
-)
-def test_ready_for_nothing(rank: Rank, other: dict[str, Any]) -> None:
-    with pytest.raises(ProtocolError):
-        rank.take(Message("ready", READY.fields | other), None)
+def test_ready_for_nothing(rank: Rank) -> None:
+    amounts: list[dict[str, Any]] = [{"number": 0}, {"repeat": 0}, {"skip": -1}, {"skip": 2}]
+    for fields in [*amounts, {"warm_up_ns": ["x"]}, {"warm_up_ns": [1.5]}]:
+        refuses(rank, Message("ready", READY.fields | fields), None)
 
 
-@pytest.mark.parametrize("outcome", ["completed", "aborted", "host_out_of_memory", "", "fine"])
-def test_outcomes_that_are_not_a_tenants_to_say(rank: Rank, outcome: str) -> None:
-    with pytest.raises(ProtocolError):
+def test_outcomes_that_a_tenant_may_report(rank: Rank) -> None:
+    for outcome in ("completed", "aborted", "host_out_of_memory", "", "fine"):
+        refuses(rank, Message("failed", {"outcome": outcome, "message": ""}), None)
+    for outcome in OWN_OUTCOMES:
         rank.take(Message("failed", {"outcome": outcome, "message": ""}), None)
 
 
-@pytest.mark.parametrize("outcome", sorted(OWN_OUTCOMES))
-def test_outcomes_that_are(rank: Rank, outcome: str) -> None:
-    rank.take(Message("failed", {"outcome": outcome, "message": ""}), None)
-
-
-@pytest.mark.parametrize(
-    ("status", "said"),
-    [(0, "exit status 0"), (3, "exit status 3"), (-9, "killed by SIGKILL"), (-40, "killed by signal 40")],
-)
-def test_an_exit_status_in_words(status: int, said: str) -> None:
-    assert signal_name(status) == said
+def test_an_exit_status_in_words() -> None:
+    words = {0: "exit status 0", 3: "exit status 3", -9: "killed by SIGKILL", -40: "killed by signal 40"}
+    assert {status: signal_name(status) for status in words} == words
