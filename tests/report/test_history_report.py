@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
-import json
 from datetime import timedelta
 from typing import Any
 
@@ -15,7 +12,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from cotenant.report.history import BARS, NEWEST, SHOWN, RateSeries, history_grid, series_of, sparkline
-from cotenant.report.renderers import as_csv, as_json, markdown, terminal
+from cotenant.report.renderers import as_csv, terminal
 from cotenant.results.history import FIRST_WORDS, HistoryEntry
 from results.made import NOON
 
@@ -172,18 +169,3 @@ def test_a_sparkline_has_a_bar_per_launch(rates: list[float]) -> None:
         if min(shown) < max(shown):
             assert (bar == BARS[0]) or rate > min(shown)
             assert (bar == BARS[-1]) or rate < max(shown)
-
-
-def test_for_other_programs() -> None:
-    found = series_of([*history((12, 100.0), (12, 92.0)), *history((2, 5.0), job="a|b")], 0.02)
-    rows = list(csv.DictReader(io.StringIO(as_csv(history_grid(found)))))
-    assert [row["job"] for row in rows] == ["a|b", "vae"]
-    assert (rows[0]["n"], rows[0]["level_low"], rows[0]["trend_p"]) == ("2", "", "")
-    assert float(rows[1]["last_rate"]) == found[1].rates[-1]
-    content = json.loads(as_json(history_grid(found)))
-    assert content["schema"] == "cotenant-trends-1"
-    assert content["series"][1]["rates"] == list(found[1].rates)
-    assert content["series"][1]["changes"][0]["start"] == "2026-03-26T12:00:00.123456Z"
-    table = markdown(history_grid(found)).splitlines()
-    assert "a\\|b" in table[2]
-    assert len({line.replace("\\|", "").count("|") for line in table}) == 1

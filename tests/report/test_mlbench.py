@@ -197,8 +197,6 @@ def test_zero_variance_and_one_launch() -> None:
     assert mlbench.score([constant], failures_passed=False).price_per_score(1600) is None
 
 
-@pytest.mark.parametrize(
-    ("share", "name"), [(1.0, "green"), (0.9, "green"), (0.89, "yellow"), (0.79, "dark_orange"), (0.1, "red")]
-)
-def test_the_colours_step_at_90_80_and_70(share: float, name: str) -> None:
-    assert colour(share) == name
+def test_the_colours_step_at_90_80_and_70() -> None:
+    colours = {1.0: "green", 0.9: "green", 0.89: "yellow", 0.79: "dark_orange", 0.1: "red"}
+    assert {share: colour(share) for share in colours} == colours

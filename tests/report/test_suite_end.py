@@ -126,14 +126,6 @@ def test_a_launch_has_a_row_and_so_has_each_of_its_tenants() -> None:
     assert [only[0], *only[-3:]] == ["0", "%", "1.000", "PASSED"]
 
 
-def test_of_a_launch_that_does_not_count_every_tenant_has_its_outcome() -> None:
-    of_dcgan = [
-        a_record(place={"name": "dcgan"}, comparable=False),
-        a_record(place={"tenant": 1, "name": "dcgan"}, outcome="nan"),
-    ]
-    assert [(row[0], row[1], row[-1]) for row in rows(of_dcgan)[2:4]] == [("0", "-", "INVALID"), ("1", "-", "nan")]
-
-
 def test_tenants_alone_say_what_neighbours_cost() -> None:
     beside = launch("vae", 2)
     alone = [

@@ -6,7 +6,6 @@ After a wanted change: GOLDEN=write python -m pytest tests/report, and read the 
 from __future__ import annotations
 
 import io
-import json
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +18,7 @@ from rich.text import Text
 from scipy import stats
 
 from cotenant.report.jobs import jobs_grid
-from cotenant.report.renderers import as_csv, as_json, markdown, show
+from cotenant.report.renderers import as_csv, markdown, show
 from cotenant.report.summary import JobSummary, Summary, per_tenant, scores
 from cotenant.results.record import Record
 from cotenant.results.targets import Target
@@ -189,22 +188,6 @@ def test_markdown() -> None:
     check_golden(GOLDEN / "summary.md", text)
     columns = {line.replace("\\|", "").count("|") for line in text.splitlines()}
     assert len(columns) == 1
-
-
-def test_json_says_everything() -> None:
-    summary = everything()
-    content = json.loads(as_json(jobs_grid(summary)))
-    assert [job["job"] for job in content["jobs"]] == [job.label for job in summary.jobs]
-    assert content["jobs"][0]["work"]["isolation"] == "v1"
-    assert content["failures"][0] == {
-        "job": "ssd",
-        "run_id": 1,
-        "tenant": "1",
-        "outcome": "out_of_memory",
-        "message": "It needed more.",
-        "aborted": 1,
-    }
-    assert {one["rule"] for one in content["findings"]} >= {"foreign_load", "overlap"}
 
 
 def test_the_name_of_a_device_commands_no_terminal() -> None:
