@@ -88,7 +88,6 @@ def test_a_suite_makes_no_more_than_anybody_expects_beside_an_accelerator(reques
 
 def test_wrong_usage_is_one_sentence(requests, capsys, monkeypatch):
     sizes = "The sizes: small, full."
-    url = "Give a base URL such as https://mirror.example/data or file:///mnt/data."
     fake_only = "is of use for real sets only. Set FAKE_DATASET=0, or leave it out."
     for words, variables, sentence in (
         (["mnits"], {}, f"There is no data set 'mnits'. Did you mean 'mnist'? The sets: {SETS}."),
@@ -113,7 +112,10 @@ def test_wrong_usage_is_one_sentence(requests, capsys, monkeypatch):
         (
             ["mnist"],
             {"FAKE_DATASET": "0", "COTENANT_MIRROR": "mirror"},
-            f"COTENANT_MIRROR is 'mirror': only http, https, file can be read. {url}",
+            (
+                "COTENANT_MIRROR is no plain base URL: http, https or file, and no '?', '#' or password."
+                " Give one such as https://mirror.example/data or file:///mnt/data."
+            ),
         ),
     ):
         with monkeypatch.context() as patched:

@@ -248,19 +248,12 @@ def test_off_a_terminal_there_are_lines(server, folder, capsys, monkeypatch):
 
 
 def test_a_mirror_that_cannot_be_used():
-    for url, sentence in (
-        ("ftp://host/data", "--mirror is 'ftp://host/data': only http, https, file can be read."),
-        ("host/data", "only http, https, file can be read."),
-        ("https:///data", "a web server has a name, a file none."),
-        ("file://host/data", "a web server has a name, a file none."),
-        ("https://me:secret@host/", "it has a '?', a '#' or a password."),
-        ("https://host/?x=1", "it has a '?'"),
-        ("https://host/#x", "it has a '?'"),
-    ):
-        with pytest.raises(CotenantError) as caught:
+    bad = "ftp://host/data host/data https:///data file://host/data https://me:secret@host/ https://h/?x=1 https://h/#x"
+    for url in bad.split():
+        with pytest.raises(CotenantError, match="--mirror is no plain base URL: http, https or") as caught:
             check_mirror(url, "--mirror")
-        assert sentence in str(caught.value)
         assert "secret" not in str(caught.value)
+    assert check_mirror("file:///mnt/data/", "--mirror") == "file:///mnt/data"
 
 
 def test_the_mirror_comes_first():

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import itertools
+import os
+import subprocess
+import sys
+import time
 from collections.abc import Sequence
 from typing import Any
 
+import psutil
 import pytest
 
 from cotenant.machine.nvidia import DeviceProcess
-from cotenant.meters.devices import QUANTITIES, DeviceLoad, Reading, Strangers
+from cotenant.meters.devices import QUANTITIES, DeviceLoad, Reading, stranger
 from meters.seen import Script
 
 FULL = dict.fromkeys(QUANTITIES, 1.0)
@@ -92,21 +97,21 @@ def test_what_no_device_tells_is_absent() -> None:
     assert meter.absent().keys() == {"devices.power_w", "devices.slowed_samples"}
 
 
-def test_a_stranger_is_who_has_not_us_above() -> None:
-    parents = {40: 30, 30: 20, 20: 1, 50: 1, 60: None}
+def test_who_is_not_below_us_is_a_stranger_and_is_looked_up_once() -> None:
+    script = "import subprocess, sys; subprocess.run(['cat'])"
+    with subprocess.Popen([sys.executable, "-c", script], stdin=-1) as child:
+        tree = psutil.Process(child.pid)
+        end_s = time.monotonic() + 20
+        while not tree.children():
+            assert time.monotonic() < end_s
+            time.sleep(0.01)
+        ours = [os.getpid(), child.pid, tree.children()[0].pid]
+        strangers = [1, 0, os.getppid(), 2**22]
+        assert [stranger(pid) for pid in (*ours, *strangers)] == [False] * 3 + [True] * 4
+        child.communicate()
     asked: list[int] = []
-
-    def parent(pid: int) -> int | None:
-        asked.append(pid)
-        return parents[pid]
-
-    is_foreign = Strangers(parent, own=30)
-    assert [is_foreign(pid) for pid in (30, 40, 20, 50, 60)] == [False, False, True, True, True]
-    before = len(asked)
-    assert is_foreign(50)
-    assert len(asked) == before, "the kernel is asked once a process"
-
-
-@pytest.mark.parametrize("pid", [1, 0])
-def test_init_is_a_stranger(pid: int) -> None:
-    assert Strangers(lambda _pid: None, own=30)(pid)
+    meter = DeviceLoad(Script([Reading(0, processes=(DeviceProcess(7, "x", None),))] * 3), asked.append)
+    meter.start([])
+    meter.sample()
+    meter.sample()
+    assert asked == [7]

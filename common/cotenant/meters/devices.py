@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Protocol
 
+import psutil
+
 from cotenant.machine.nvidia import DeviceProcess
 from cotenant.meters.sampler import Counted, Look, Spread
-from cotenant.procfs import parent_of
 
 ENERGY_WINDOW_S = 10.0
 """A device's energy counter moves in steps of up to 0.1 s: over 10 s that is one percent."""
@@ -114,6 +116,17 @@ class _Device:
         return {"energy_j": used_j, "energy_window_s": window_s, "energy_lacks": ""}
 
 
+def stranger(pid: int) -> bool:
+    """Tell whether a process is none of ours: not this one, and not below it.
+
+    Orphans of tenants stay below us, because we are their subreaper (isolation/processes.py).
+    """
+    try:
+        return os.getpid() not in (pid, *(parent.pid for parent in psutil.Process(pid).parents()))
+    except psutil.Error:
+        return True
+
+
 class DeviceLoad:
     """Samples every device of the launch; what is said of each is keyed by its uuid, so that tenants find theirs."""
 
@@ -122,11 +135,11 @@ class DeviceLoad:
     def __init__(
         self,
         source: DeviceSource,
-        is_foreign: Callable[[int], bool] | None = None,
+        is_foreign: Callable[[int], bool] = stranger,
         clock_s: Callable[[], float] = time.perf_counter,
     ) -> None:
         self._source = source
-        self._is_foreign = Strangers() if is_foreign is None else is_foreign
+        self._is_foreign = functools.cache(is_foreign)
         self._clock_s = clock_s
         self._devices: dict[str, _Device] = {}
 
@@ -155,26 +168,3 @@ class DeviceLoad:
         if not any(device.tells_slow for device in devices):
             unknown.append("slowed_samples")
         return {f"devices.{name}": "a device and a driver that tell it" for name in unknown} if devices else {}
-
-
-class Strangers:
-    """Whether a process is none of ours: not this one, and not below it. Asked of the kernel once a process.
-
-    Orphans of tenants stay below us, because we are their subreaper (isolation/processes.py).
-    """
-
-    def __init__(self, parent: Callable[[int], int | None] = parent_of, own: int | None = None) -> None:
-        self._parent = parent
-        self._own = os.getpid() if own is None else own
-        self._known: dict[int, bool] = {}
-
-    def __call__(self, pid: int) -> bool:
-        if pid not in self._known:
-            self._known[pid] = not self._is_ours(pid)
-        return self._known[pid]
-
-    def _is_ours(self, pid: int) -> bool:
-        above: int | None = pid
-        while above is not None and above > 1 and above != self._own:
-            above = self._parent(above)
-        return above == self._own
