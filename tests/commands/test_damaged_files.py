@@ -13,7 +13,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import polars as pl
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -21,8 +20,9 @@ from hypothesis import strategies as st
 from cotenant.cli import main
 from cotenant.results.columns import schema
 from cotenant.results.exports import write
-from cotenant.results.read import read_records, row_frames
+from cotenant.results.read import read_records, read_tables
 from cotenant.results.record import encode
+from cotenant.results.table import Table
 from report.making import BUSY, launch, lost, power, scaling
 
 SCRIPT = "<script>alert(1)</script>"
@@ -64,7 +64,7 @@ def exported_lines() -> list[bytes]:
     with tempfile.TemporaryDirectory() as directory:
         for number, content in enumerate(WHOLE):
             (Path(directory) / f"{number}.json").write_bytes(content)
-        frames = (one for one in row_frames([Path(directory)]) if isinstance(one, pl.DataFrame))
+        frames = (one.frame for one in read_tables([Path(directory)]) if isinstance(one, Table))
         path = Path(directory, "rows.jsonl")
         write(frames, schema(), path, "jsonl")
         return path.read_bytes().splitlines()
@@ -225,7 +225,7 @@ def test_damaged_parquet(count: int) -> None:
     with tempfile.TemporaryDirectory() as directory:
         rows = Path(directory, "rows.jsonl")
         rows.write_bytes(b"\n".join(LINES))
-        frames = (one for one in row_frames([rows]) if isinstance(one, pl.DataFrame))
+        frames = (one.frame for one in read_tables([rows]) if isinstance(one, Table))
         write(frames, schema(), Path(directory, "rows.parquet"), "parquet")
         content = Path(directory, "rows.parquet").read_bytes()
 

@@ -15,6 +15,7 @@ from cotenant.results import columns
 from cotenant.results.columns import COLUMNS, whole
 from cotenant.results.launches import launches_of
 from cotenant.results.read import read_records
+from cotenant.results.record import encode
 from cotenant.results.schema import page_text
 from results.made import a_part, a_record
 from results.tabled import fields_of, frame_of, launch, row_of, rows_of
@@ -57,18 +58,12 @@ def test_every_column_has_a_name_of_its_own_and_a_meaning() -> None:
 def test_a_record_in_memory_is_the_row_that_is_read_of_its_file(tmp_path: Path) -> None:
     records = [a_record(common={"findings": (Finding("power_cap", "warning", "Low.", "Raise it."),)}), *launch()]
     for number, record in enumerate(records):
-        (tmp_path / f"{number}.json").write_bytes(json.dumps(json.loads(_content(record))).encode())
+        (tmp_path / f"{number}.json").write_bytes(encode(record))
     frame = read_records([tmp_path]).frame
     made = frame_of(records)
     apart = ["path", "in_file"]
     assert made.drop(apart).equals(frame.drop(apart))
     assert made["findings"][0] == made["warning_findings"][0] == "power_cap"
-
-
-def _content(record: Any) -> bytes:
-    from cotenant.results.record import encode
-
-    return encode(record)
 
 
 def test_a_scaling_cell_is_known_by_what_ran() -> None:

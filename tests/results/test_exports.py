@@ -20,9 +20,9 @@ from cotenant.errors import CotenantError
 from cotenant.results.columns import OBSERVATION_COLUMNS, OBSERVATIONS, ROWS, schema
 from cotenant.results.decoded import NAMED
 from cotenant.results.exports import CHANGED, METADATA, UNSEALED, WRITERS, broken_seal, seal, write, write_parquet
-from cotenant.results.read import Records, drawn, observation_frames, read_records, row_frames
+from cotenant.results.read import Records, drawn, observation_frames, read_records, read_tables
 from cotenant.results.record import Record, encode
-from cotenant.results.table import Rows
+from cotenant.results.table import Rows, Table
 from report.making import BUSY, launch, lost, scaling
 from results.tabled import frame_of
 
@@ -46,7 +46,7 @@ def place(tmp_path: Path) -> Path:
 
 def exported(place: Path, form: str) -> Path:
     path = place.with_name(f"rows.{form}")
-    write((one for one in row_frames([place]) if isinstance(one, pl.DataFrame)), SCHEMA, path, form)
+    write((one.frame for one in read_tables([place]) if isinstance(one, Table)), SCHEMA, path, form)
     return path
 
 
@@ -69,7 +69,7 @@ def test_what_is_exported_comes_back(place: Path, form: str) -> None:
 def test_an_export_of_an_export_is_the_same(place: Path) -> None:
     lines = exported(place, "jsonl")
     again = lines.with_name("again.jsonl")
-    write((one for one in row_frames([lines]) if isinstance(one, pl.DataFrame)), SCHEMA, again, "jsonl")
+    write((one.frame for one in read_tables([lines]) if isinstance(one, Table)), SCHEMA, again, "jsonl")
     assert again.read_bytes() == lines.read_bytes()
 
 

@@ -50,16 +50,10 @@ def test_our_own_record_keeps_what_a_report_needs(tmp_path: Path) -> None:
     (row,) = rows_in(path)
     assert record.statistics is not None
     assert record.train is not None
-    assert (row["suite"], row["name"], row["run_id"], row["vcd"]) == (
-        record.suite,
-        record.name,
-        record.run_id,
-        record.vcd,
-    )
-    assert row["rate_items_s"] == record.statistics.median
-    assert row["n"] == record.statistics.n
-    assert row["sd_s"] == record.train.sd
-    assert row["isolation"] == "v1"
+    same = ("suite", "name", "run_id", "vcd")
+    assert [row[name] for name in same] == [getattr(record, name) for name in same]
+    assert (row["rate_items_s"], row["n"]) == (record.statistics.median, record.statistics.n)
+    assert (row["sd_s"], row["isolation"]) == (record.train.sd, "v1")
     assert row["ours"]
     assert row["completed"]
 
@@ -67,12 +61,8 @@ def test_our_own_record_keeps_what_a_report_needs(tmp_path: Path) -> None:
 def test_a_lost_record_has_an_outcome_and_no_rate(tmp_path: Path) -> None:
     path = write_record(tmp_path, a_lost_record("out_of_memory", "It needed more."), NOON)
     (row,) = rows_in(path)
-    assert (row["completed"], row["outcome"], row["message"], row["rate_items_s"]) == (
-        False,
-        "out_of_memory",
-        "It needed more.",
-        None,
-    )
+    lost = {"completed": False, "outcome": "out_of_memory", "message": "It needed more.", "rate_items_s": None}
+    assert {name: row[name] for name in lost} == lost
 
 
 @pytest.mark.parametrize(
@@ -89,14 +79,9 @@ def test_a_lost_record_has_an_outcome_and_no_rate(tmp_path: Path) -> None:
 )
 def test_the_older_formats_are_read(tmp_path: Path, text: str) -> None:
     for row in rows_in(write(tmp_path / "baselines.vae.R3.D0.json", text)):
-        assert (row["name"], row["run_id"], row["rate_items_s"], row["rate_mean_items_s"], row["sd_s"]) == (
-            "vae",
-            3,
-            7680.0,
-            7680.0,
-            0.01,
-        )
-        assert (row["group"], row["outcome"], row["completed"], row["ours"]) == ("student", "completed", True, False)
+        expected = {"name": "vae", "run_id": 3, "rate_items_s": 7680.0, "rate_mean_items_s": 7680.0, "sd_s": 0.01}
+        expected |= {"group": "student", "outcome": "completed", "completed": True, "ours": False}
+        assert {name: row[name] for name in expected} == expected
 
 
 def test_appended_records_without_a_number_are_repetitions(tmp_path: Path) -> None:
@@ -162,12 +147,8 @@ def test_nan_and_infinite_rates_are_no_rates(tmp_path: Path) -> None:
         "batch_loss": [float("nan"), 1],
     }
     (row,) = rows_in(write(tmp_path / "x.json", json.dumps(broken)))
-    assert (row["rate_items_s"], row["rate_max_items_s"], row["rate_min_items_s"], row["completed"]) == (
-        None,
-        None,
-        None,
-        False,
-    )
+    assert [row[f"rate_{of}items_s"] for of in ("", "max_", "min_")] == [None] * 3
+    assert not row["completed"]
     assert row["losses_non_finite"] == 1
 
 

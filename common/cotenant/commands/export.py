@@ -14,8 +14,9 @@ from cotenant.errors import EXIT_PASSED, CotenantError
 from cotenant.results.columns import JOB, OBSERVATION_COLUMNS, schema
 from cotenant.results.decoded import Skipped
 from cotenant.results.exports import OTHER_FILE, WRITERS, write
-from cotenant.results.read import observation_frames, row_frames
+from cotenant.results.read import observation_frames, read_tables
 from cotenant.results.store import prepare_directory
+from cotenant.results.table import Table
 from cotenant.suite.jobfile import matches
 
 
@@ -32,10 +33,10 @@ def main(argv: Sequence[str]) -> int:
             raise CotenantError(f"There is no {place}.", "Name a directory with records, a record, or an export.")
     prepare_directory(given.out.parent, OTHER_FILE)
     export = _Export(given)
-    found = observation_frames(given.places) if given.observations else row_frames(given.places)
-    write(export.chosen(found), schema(OBSERVATION_COLUMNS) if given.observations else schema(), given.out, form)
-    parts = "files or parts of them" if export.skipped > 1 else "file or part of one"
-    skipped = f"; {export.skipped:,} {parts} skipped" if export.skipped else ""
+    parts = observation_frames(given.places) if given.observations else read_tables(given.places)
+    write(export.chosen(parts), schema(OBSERVATION_COLUMNS) if given.observations else schema(), given.out, form)
+    files = "files or parts of them" if export.skipped > 1 else "file or part of one"
+    skipped = f"; {export.skipped:,} {files} skipped" if export.skipped else ""
     warn(f"{export.rows:,} rows in {given.out}{skipped}.")
     return EXIT_PASSED
 
@@ -63,16 +64,17 @@ class _Export:
         self.rows = 0
         self.skipped = 0
 
-    def chosen(self, found: Iterable[pl.DataFrame | Skipped]) -> Iterator[pl.DataFrame]:
+    def chosen(self, parts: Iterable[pl.DataFrame | Table | Skipped]) -> Iterator[pl.DataFrame]:
         """Yield the chosen rows, no empty frame. Raises CotenantError where there are none at the end."""
         seen = 0
-        for one in found:
-            if isinstance(one, Skipped):
+        for part in parts:
+            if isinstance(part, Skipped):
                 self.skipped += 1
-                warn(str(one))
+                warn(str(part))
                 continue
-            seen += one.height
-            kept = self._choose(one)
+            frame = part.frame if isinstance(part, Table) else part
+            seen += frame.height
+            kept = self._choose(frame)
             if kept.height:
                 self.rows += kept.height
                 yield kept

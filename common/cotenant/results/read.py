@@ -69,12 +69,6 @@ def read_tables(places: list[Path]) -> Iterator[Table | Skipped]:
         yield from read_export(path)
 
 
-def row_frames(places: list[Path]) -> Iterator[pl.DataFrame | Skipped]:
-    """Yield the rows of all records in batches, to be exported. Raises CotenantError for a missing place."""
-    for part in read_tables(places):
-        yield part if isinstance(part, Skipped) else part.frame
-
-
 def observation_frames(places: list[Path]) -> Iterator[pl.DataFrame | Skipped]:
     """Yield a row per observation of all records in batches. Raises CotenantError for a missing place."""
     types = schema(OBSERVATION_COLUMNS)
