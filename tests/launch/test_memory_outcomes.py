@@ -28,7 +28,7 @@ def tenant(killed: int = 1, peak_bytes: int | None = GIB, **state: Any) -> Tenan
         temporary=Path("/none"),
         socket=Path("/none"),
     )
-    one = SimpleNamespace(
+    made = SimpleNamespace(
         spec=spec,
         live=SimpleNamespace(entry=SliceEntry(procs_files=(Path(f"/sys/fs/cgroup/memory{OWN}/cgroup.procs"),))),
         read_back=ReadBack(memory_bytes=GIB),
@@ -38,7 +38,7 @@ def tenant(killed: int = 1, peak_bytes: int | None = GIB, **state: Any) -> Tenan
         reason=None,
         ranks={},
     )
-    return cast("Tenant", SimpleNamespace(**vars(one) | state))
+    return cast("Tenant", SimpleNamespace(**vars(made) | state))
 
 
 def end_of(ended: Tenant, host: HostKills) -> tuple[str, str]:
@@ -76,26 +76,23 @@ def test_anothers_kill_is_not_ours() -> None:
     assert out_of_memory(tenant(killed=0), logged(None, victim="/system.slice/cron.service")) is None
 
 
-@pytest.mark.parametrize(
-    ("counters", "outcome"),
-    [
+def test_without_a_line_in_the_log_the_counters_decide() -> None:
+    for counters, outcome in [
         (Counters(oom_kills=1, memory_peak_bytes=GIB), "out_of_memory"),
         (Counters(oom_kills=1, memory_peak_bytes=GIB // 2), "host_out_of_memory"),
         (Counters(oom_kills=1), "out_of_memory"),
         (Counters(oom_kills=1, oom_events=2, memory_peak_bytes=GIB // 2), "out_of_memory"),
         (Counters(oom_kills=1, oom_events=0, memory_peak_bytes=GIB), "host_out_of_memory"),
-    ],
-)
-def test_without_a_line_in_the_log_the_counters_decide(counters: Counters, outcome: str) -> None:
-    assert end_of(tenant(after=counters), HostKills())[0] == outcome
+    ]:
+        assert end_of(tenant(after=counters), HostKills())[0] == outcome
 
 
-@pytest.mark.parametrize("peak_bytes", [GIB, None])
-def test_a_peak_at_the_limit_leaves_open_whose_memory_it_was(peak_bytes: int | None) -> None:
-    ended = end_of(tenant(peak_bytes=peak_bytes), HostKills())
-    assert "the 1.00 GiB of its slice or the host's" in ended[1]
-    assert "-- --batch-size 32" in ended[1]
-    assert ended[1].endswith("a larger --reserve.")
+def test_a_peak_at_the_limit_leaves_open_whose_memory_it_was() -> None:
+    for peak_bytes in (GIB, None):
+        _, message = end_of(tenant(peak_bytes=peak_bytes), HostKills())
+        assert "the 1.00 GiB of its slice or the host's" in message
+        assert "-- --batch-size 32" in message
+        assert message.endswith("a larger --reserve.")
 
 
 def test_anothers_end_for_memory_says_nothing_of_a_tenant_whose_kills_are_counted() -> None:
@@ -125,9 +122,9 @@ def test_one_that_the_runner_killed_was_not_killed_by_the_host() -> None:
     assert out_of_memory(ended, HostKills(outside=2)) is None
 
 
-@pytest.mark.parametrize(
-    ("command", "told", "remedy"),
-    [
+def test_half_the_batch_is_of_the_requested_one_or_else_of_the_default() -> None:
+    arguments: Any
+    for command, arguments, remedy in [
         (["x", "--batch-size", "64"], {"batch_size": 8}, "-- --batch-size 32"),
         (["x", "--batch-size=64", "-b", "48"], {}, "-- --batch-size 24"),
         (["x", "--batch-size"], {"batch_size": 64}, "-- --batch-size 32"),
@@ -135,10 +132,7 @@ def test_one_that_the_runner_killed_was_not_killed_by_the_host() -> None:
         (["x"], {"batch_size": 1}, "Give it less to hold, or fewer tenants with --users."),
         (["x"], {"batch_size": "64"}, "Give it less to hold, or fewer tenants with --users."),
         (["x"], 7, "Give it less to hold, or fewer tenants with --users."),
-    ],
-)
-def test_half_the_batch_is_of_what_was_asked_or_else_of_the_default(command: list[str], told: Any, remedy: str) -> None:
-    full = tenant(ranks={0: SimpleNamespace(work={"arguments": told})})
-    full = cast("Tenant", SimpleNamespace(**vars(full) | {"spec": replace(full.spec, command=command)}))
-    ended = end_of(full, logged(OWN))
-    assert ended[1].endswith(remedy)
+    ]:
+        full = tenant(ranks={0: SimpleNamespace(work={"arguments": arguments})})
+        full = cast("Tenant", SimpleNamespace(**vars(full) | {"spec": replace(full.spec, command=command)}))
+        assert end_of(full, logged(OWN))[1].endswith(remedy), command

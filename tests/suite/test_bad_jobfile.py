@@ -10,9 +10,8 @@ import pytest
 from cotenant.errors import EXIT_USAGE, CotenantError
 from cotenant.suite.jobfile import load
 
-JOB = '{"name": "vae", "cmd": "x"}'
-
 GOOD = {"name": "vae", "cmd": "x"}
+JOB = json.dumps(GOOD)
 MALFORMED = [
     ("[{'name': 1}]", "1:3", "expecting property name"),
     (f"[\n {JOB},\n {{\n  !}}]", "4:3", "expecting property name"),
@@ -129,63 +128,45 @@ def refused(path: Path) -> str:
 
 def test_missing_file(tmp_path):
     assert refused(tmp_path / "nothing.json") == ": there is no such job file."
-
-
-def test_missing_file_with_a_neighbour_of_a_similar_name(tmp_path):
     (tmp_path / "baselines.json").write_text("[]")
     assert "Did you mean 'baselines.json'?" in refused(tmp_path / "baseline.json")
 
 
-def test_directory(tmp_path):
+def test_what_cannot_be_read(written, tmp_path, monkeypatch):
     assert ": this is a directory." in refused(tmp_path)
+    for name in ("jobs.json/inside", "x" * 300, "a\0b"):
+        assert ": the job file cannot be read: " in refused(written("[]").parent / name)
 
-
-@pytest.mark.parametrize("name", ["jobs.json/inside", "x" * 300, "a\0b"])
-def test_paths_that_the_system_refuses(written, name):
-    path = written("[]").parent / name
-    assert ": the job file cannot be read: " in refused(path)
-
-
-def test_unreadable(written, monkeypatch):
     def deny(self: Path) -> bytes:
         raise PermissionError(13, "Permission denied", str(self))
 
     path = written("[]")
     monkeypatch.setattr(Path, "read_bytes", deny)
     assert ": the job file cannot be read: Permission denied. Check" in refused(path)
-
-
-def test_not_utf8(written):
+    monkeypatch.undo()
     assert refused(written(b'[\n  "caf\xe9"]')).startswith(":2:7: this byte is not UTF-8. ")
 
 
-@pytest.mark.parametrize("value", ["[" * 100_000, '{"a":' * 100_000, "[" * 100_000 + "]" * 100_000])
-def test_deep_nesting(written, value):
-    assert ":1:36: lists or objects are nested too deeply." in refused(written(f"[{JOB},      {value}"))
-    assert "nested too deeply" in refused(written(value))
-
-
-def test_a_nested_list_short_of_too_deep(written):
+def test_deep_nesting(written):
+    for value in ("[" * 100_000, '{"a":' * 100_000, "[" * 100_000 + "]" * 100_000):
+        assert ":1:36: lists or objects are nested too deeply." in refused(written(f"[{JOB},      {value}"))
+        assert "nested too deeply" in refused(written(value))
     value = "[" * 400 + "]" * 400
-    assert "'--x': a value is a list." in refused(
-        written(f'[{{"name": "vae", "cmd": "x", "args": {{"--x": {value}}}}}]')
-    )
+    message = refused(written(f'[{{"name": "vae", "cmd": "x", "args": {{"--x": {value}}}}}]'))
+    assert "'--x': a value is a list." in message
 
 
-@pytest.mark.parametrize("bad", ["\\u0000", "\\ud800", "\\udcff"])
-@pytest.mark.parametrize("entry", ['{"name": "%s"}', '{"%s": 1}', '{"args": {"--x": ["a", "%s"]}}'])
-def test_texts_that_no_program_can_be_given(written, entry, bad):
-    message = refused(written(f"[{entry % bad}]"))
-    assert bad.replace("\\u0000", "\\x00") in message
-    assert "holds a NUL or half of a surrogate pair." in message
+def test_texts_that_no_program_can_be_given(written):
+    for entry in ('{"name": "%s"}', '{"%s": 1}', '{"args": {"--x": ["a", "%s"]}}'):
+        for bad in ("\\u0000", "\\ud800", "\\udcff"):
+            message = refused(written(f"[{entry % bad}]"))
+            assert bad.replace("\\u0000", "\\x00") in message
+            assert "holds a NUL or half of a surrogate pair." in message
 
 
-def test_the_line_of_the_job_that_is_wrong(written):
+def test_the_line_of_the_job_that_is_wrong_and_one_called_like_a_cell_of_another(written):
     bad = '{"name": "gan",\n  "cmd": "x",\n  "args": {"--lr": null}}'
     assert refused(written(f"[{JOB},\n\n  {bad}]")).startswith(":3:3: job 'gan': '--lr': a value is null.")
-
-
-def test_a_job_called_like_a_cell_of_another(written):
     jobs = [{"name": "a", "cmd": "x", "args": {"--x": [1, 2]}}, {"name": "a.c2", "cmd": "x"}]
     assert "job 'a.c2' is called like a cell of 'a'. Rename one." in refused(written(json.dumps(jobs)))
 
@@ -211,14 +192,6 @@ def test_numbers_that_json_or_a_record_cannot_hold(written):
         assert len(message) < 250
 
 
-def test_a_key_twice(written):
-    for entry, key in [
-        ('{"name": "a", "cmd": "x", "name": "b"}', "name"),
-        ('{"name": "a", "cmd": "x", "args": {"--lr": 1, "--lr": 2}}', "--lr"),
-    ]:
-        assert f":1:2: the key '{key}' stands twice in one object." in refused(written(f"[{entry}]"))
-
-
 def test_every_wrong_entry_is_refused_at_its_place(written):
     rows = [
         *((entry, ":1:2: job ", sentence) for entry, sentence in ENTRIES),
@@ -230,3 +203,6 @@ def test_every_wrong_entry_is_refused_at_its_place(written):
         message = refused(written(json.dumps([entry])))
         assert message.startswith(place), entry
         assert sentence in message, entry
+    twice = {"name": '{"name": "a", "cmd": "x", "name": "b"}', "--lr": '{"args": {"--lr": 1, "--lr": 2}}'}
+    for key, text in twice.items():
+        assert f":1:2: the key '{key}' stands twice in one object." in refused(written(f"[{text}]"))
