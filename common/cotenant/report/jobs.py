@@ -131,9 +131,9 @@ def facts(jobs: Sequence[JobSummary], host: str) -> str:
 
 
 def _job_row(job: JobSummary, index: int, targets: Mapping[str, Target]) -> Row:
-    even, compute = job.evenness, job.compute
+    evenness, compute = job.evenness, job.compute
     lost = None if job.interference is None else job.interference.node
-    slowest = f" ({even.slowest})" if even is not None and even.slowest is not None else ""
+    slowest = f" ({evenness.slowest})" if evenness is not None and evenness.slowest is not None else ""
     cells = {
         "suite": word(job.suite, "suite"),
         "host": word(job.host, "host"),
@@ -142,9 +142,9 @@ def _job_row(job: JobSummary, index: int, targets: Mapping[str, Target]) -> Row:
         "unit": Cell(f"{job.unit}/s" if job.unit else ABSENT, {"unit": job.unit}),
         **estimate_cells(job.node),
         "tenants": Cell(_rates(job)),
-        "fairness": number(even.jain if even else None, "{:.4f}".format, "fairness"),
+        "fairness": number(evenness.jain if evenness else None, "{:.4f}".format, "fairness"),
         "worst/best": number(
-            even.worst_over_best if even else None, lambda ratio: f"{ratio:.3f}{slowest}", "worst_over_best"
+            evenness.worst_over_best if evenness else None, lambda ratio: f"{ratio:.3f}{slowest}", "worst_over_best"
         ),
         "overlap": number(job.overlap, at_most, "overlap"),
         "interference": Cell(ABSENT if lost is None else interference_words(lost), _interference(lost)),
@@ -156,7 +156,7 @@ def _job_row(job: JobSummary, index: int, targets: Mapping[str, Target]) -> Row:
         "findings": Cell(finding_counts(job.findings)),
     }
     values: dict[str, Value] = {
-        "slowest": even.slowest if even else None,
+        "slowest": evenness.slowest if evenness else None,
         "errors": job.findings.get("error", 0),
         "warnings": job.findings.get("warning", 0),
         "tflops": compute.tflops if compute else None,
@@ -182,38 +182,38 @@ def _named(job: JobSummary) -> dict[str, Value]:
     }
 
 
-def estimate_cells(found: Estimate | None) -> dict[str, Cell]:
+def estimate_cells(estimate: Estimate | None) -> dict[str, Cell]:
     """Return the cells of rate, interval, n and spread."""
-    if found is None:
+    if estimate is None:
         return measured("rate", None, None, "", {}) | {"spread": Cell()}
-    counts = {"launches": found.launches, "observations": found.observations}
-    n = f"{found.launches}L" if found.observations is None else f"{found.observations}o"
-    cells = measured("rate", found.rate, found.interval, n, counts, ends=("low", "high"))
-    return cells | {"spread": number(found.spread, percent, "spread")}
+    counts = {"launches": estimate.launches, "observations": estimate.observations}
+    n = f"{estimate.launches}L" if estimate.observations is None else f"{estimate.observations}o"
+    cells = measured("rate", estimate.rate, estimate.interval, n, counts, ends=("low", "high"))
+    return cells | {"spread": number(estimate.spread, percent, "spread")}
 
 
-def interference_words(found: Ratio) -> str:
+def interference_words(ratio: Ratio) -> str:
     """Return `4.6 % (3.9..5.2 %, n 5)`: what neighbours cost, its interval, and of how many launches."""
-    lost, n = percent(found.interference), launches_words(found)
-    if found.interval is None:
+    lost, n = percent(ratio.interference), launches_words(ratio)
+    if ratio.interval is None:
         return f"{lost} ({numbers.TOO_SMALL}: {n})"
     # Its low end is where most is kept.
-    high, low = (1 - end for end in found.interval)
+    high, low = (1 - end for end in ratio.interval)
     return f"{lost} ({100 * low:.1f}..{percent(high)}, n {n})"
 
 
-def _interference(found: Ratio | None) -> dict[str, Value]:
+def _interference(ratio: Ratio | None) -> dict[str, Value]:
     """1 - rate together / rate alone, with the launches of each; of a paired ratio they are the same uids."""
-    if found is None:
+    if ratio is None:
         return {}
     # Its low end is where most is kept.
-    high, low = [1 - end for end in found.interval] if found.interval else (None, None)
+    high, low = [1 - end for end in ratio.interval] if ratio.interval else (None, None)
     return {
-        "interference": found.interference,
+        "interference": ratio.interference,
         "interference_low": low,
         "interference_high": high,
-        "interference_launches": found.n[0],
-        "interference_launches_alone": found.n[1],
+        "interference_launches": ratio.n[0],
+        "interference_launches_alone": ratio.n[1],
     }
 
 
@@ -231,7 +231,7 @@ def style_of(verdict: str) -> str:
 
 def _rates(job: JobSummary) -> str:
     """Every tenant's rate; of many the slowest and the fastest."""
-    rates = [found.rate for found in job.tenants.values()]
+    rates = [estimate.rate for estimate in job.tenants.values()]
     if len(rates) < 2:
         return ABSENT
     if len(rates) > SHOWN_TENANTS:
@@ -249,7 +249,7 @@ def _document(job: JobSummary) -> dict[str, Any]:
         "overlap": job.overlap,
         "device_load_percent": device_load_percent(job.members),
         "node": None if job.node is None else asdict(job.node),
-        "tenants": {name: asdict(found) for name, found in job.tenants.items()},
+        "tenants": {name: asdict(estimate) for name, estimate in job.tenants.items()},
         "evenness": None if job.evenness is None else asdict(job.evenness),
         "interference": None if job.interference is None else asdict(job.interference),
         "compute": compute or None,
@@ -294,8 +294,8 @@ def _tenant_rows(job: JobSummary, summary: Summary) -> Iterator[Row]:
     records = own.columns("tenant", "vcd", "outcome", "invalid", "overlap")
     overlaps: dict[str, float | None] = {}
     verdicts: dict[str, str] = {}
-    for number_, vcd, outcome, invalid, overlap in records.iter_rows():
-        tenant = str(vcd if number_ is None else number_)
+    for index, vcd, outcome, invalid, overlap in records.iter_rows():
+        tenant = str(vcd if index is None else index)
         overlaps[tenant] = min(filter(None, (overlap, overlaps.get(tenant))), default=overlap)
         verdicts[tenant] = INVALID if invalid else outcome
     for tenant in job.tenants or verdicts:
@@ -303,9 +303,9 @@ def _tenant_rows(job: JobSummary, summary: Summary) -> Iterator[Row]:
         yield _tenant_row(tenant, job.tenants.get(tenant), overlaps[tenant], verdict)
 
 
-def _tenant_row(tenant: str, found: Estimate | None, overlap: float | None, verdict: str) -> Row:
+def _tenant_row(tenant: str, estimate: Estimate | None, overlap: float | None, verdict: str) -> Row:
     cells = {"overlap": number(overlap, at_most), "verdict": word(verdict, style=style_of(verdict) if verdict else "")}
-    return Row({"tenant": Cell(tenant)} | estimate_cells(found) | cells)
+    return Row({"tenant": Cell(tenant)} | estimate_cells(estimate) | cells)
 
 
 def suite_grids(records: Iterable[Record], printed: Collection[Finding] = (), verbose: bool = False) -> Iterator[Grid]:
@@ -315,6 +315,6 @@ def suite_grids(records: Iterable[Record], printed: Collection[Finding] = (), ve
     if (costs := interference_grid(summary)).groups:
         yield costs
     with contextlib.suppress(CotenantError):
-        found = {series: points for series, points in scaling.curves(summary.jobs).items() if len(points) > 1}
-        if found:
-            yield scaling.scaling_grid(found)
+        curves = {series: points for series, points in scaling.curves(summary.jobs).items() if len(points) > 1}
+        if curves:
+            yield scaling.scaling_grid(curves)
