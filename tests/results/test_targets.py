@@ -89,10 +89,7 @@ def test_devices_find_their_system(gpu: str, devices: int, name: str) -> None:
     found = system_of(SYSTEMS, gpu, devices)
     assert found is not None
     assert found.name == name
-
-
-def test_another_number_of_devices_is_another_system() -> None:
-    assert system_of(SYSTEMS, "NVIDIA H200", 3) is None
+    assert system_of(SYSTEMS, gpu, 3) is None
 
 
 def test_own_descriptions(tmp_path: Path) -> None:
@@ -117,8 +114,5 @@ def test_a_wrong_file_is_named_with_its_place(tmp_path: Path, text: str, sentenc
     path.write_text(text)
     with pytest.raises(CotenantError, match=sentence):
         read_systems(path)
-
-
-def test_a_file_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(CotenantError, match="cannot be read"):
         read_systems(tmp_path / "none.json")

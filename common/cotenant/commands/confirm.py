@@ -113,10 +113,10 @@ def _check_setting(place: Path, cells: Sequence[str], options: Options, machine:
 
 def _host_and_versions(machine: Mapping[str, Any]) -> dict[str, str]:
     names = [str(mapping_of(one).get("name")) for one in list_of(machine.get("accelerators"))]
-    said = {"host": machine.get("hostname"), "processor": machine.get("model_name")}
+    host = {"host": machine.get("hostname"), "processor": machine.get("model_name")}
     # A runner knows torch as it is installed, not as a tenant imported it.
     versions = setting_of({key: value for key, value in machine.items() if key != "torch"})
-    known = {name: value for name, value in said.items() if isinstance(value, str) and value}
+    known = {name: value for name, value in host.items() if isinstance(value, str) and value}
     return versions | known | {"accelerators": ", ".join(names) or "none"}
 
 

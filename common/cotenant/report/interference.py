@@ -134,29 +134,29 @@ def _of_pair(
     members = [row for job in jobs for row in rows_of(job.members)]
     lone, reason = alone([row for row in solos if sliced(row["isolation"])], members)
     unsliced_lone, _ = alone([row for row in solos if row["isolation"] == NO_SLICES], members)
-    in_slices, loose = (_side(job) for job in (with_, without))
-    said = [
+    together_sliced, together_unsliced = (_side(job) for job in (with_, without))
+    node_notes = [
         *notes,
         *([f"alone: {reason}"] if reason else []),
         *([f"in slices: {with_.verdict}"] if with_ is not None and not with_.rates else []),
         *([f"without slices: {without.verdict}"] if without is not None and not without.rates else []),
     ]
-    sides = (lone, in_slices, loose, unsliced_lone)
+    sides = (lone, together_sliced, together_unsliced, unsliced_lone)
     for who in (None, *sorted({who for side in sides for who in side.tenants}, key=natural)):
         rates = [side.node if who is None else side.tenants.get(who, {}) for side in sides]
-        under, over, over_loose, unsliced_under = rates
+        under, over, over_unsliced, unsliced_under = rates
         yield InterferenceLine(
             job=jobs[0].label if one_of > 1 else jobs[0].name,
             tenant=who,
             unit=jobs[0].unit or jobs[-1].unit,
             alone=_across(under),
             sliced=_across(over),
-            unsliced=_across(over_loose),
+            unsliced=_across(over_unsliced),
             unsliced_alone=_across(unsliced_under),
             kept=ratio(over, under),
-            unsliced_kept=ratio(over_loose, under),
-            worth=ratio(over, over_loose),
-            notes=tuple(said) if who is None else (),
+            unsliced_kept=ratio(over_unsliced, under),
+            worth=ratio(over, over_unsliced),
+            notes=tuple(node_notes) if who is None else (),
         )
 
 

@@ -287,5 +287,7 @@ def _verdict(launches: Sequence[LaunchRecords], counted: Sequence[LaunchRecords]
 
 def _label(name: str, work: Work | None, works: Sequence[Work], isolation: str) -> str:
     """Return the job's name, with what tells it from others of the name; `isolation` where that alone is known to."""
-    told = told_apart(work, works) if work is not None and len(works) > 1 else isolation and f"isolation {isolation}"
-    return f"{name} ({told})" if told else name
+    difference = (
+        told_apart(work, works) if work is not None and len(works) > 1 else isolation and f"isolation {isolation}"
+    )
+    return f"{name} ({difference})" if difference else name

@@ -155,8 +155,9 @@ def _looked_at(series: Fields, devices: Fields) -> Iterator[tuple[Kind, str, Fie
 
 def _numbers(value: Any, least: float) -> Numbers:
     """Return a list's numbers, NaN for each that is none or could not be."""
-    found = map(finite_of, list_of(value))
-    return np.array([one if one is not None and least <= one < MOST else np.nan for one in found], np.float64)
+    numbers = map(finite_of, list_of(value))
+    possible = [number if number is not None and least <= number < MOST else np.nan for number in numbers]
+    return np.array(possible, np.float64)
 
 
 def setting_of(machine: Fields) -> dict[str, str]:
@@ -184,11 +185,11 @@ def setting_of(machine: Fields) -> dict[str, str]:
 
 def joint_setting(machines: Iterable[Fields]) -> dict[str, str]:
     """Return the versions that these `machine` parts of records know; several of one thing are one text."""
-    found: dict[str, set[str]] = defaultdict(set)
+    seen: dict[str, set[str]] = defaultdict(set)
     for machine in machines:
         for name, version in setting_of(machine).items():
-            found[name].add(version)
-    return {name: " and ".join(sorted(versions)) for name, versions in found.items()}
+            seen[name].add(version)
+    return {name: " and ".join(sorted(versions)) for name, versions in seen.items()}
 
 
 def differences(before: Mapping[str, str], after: Mapping[str, str]) -> list[str]:
