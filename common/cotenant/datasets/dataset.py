@@ -190,9 +190,13 @@ def write_manifest(folder: Path, manifest: Manifest) -> None:
     write_file(folder / FILE_NAME, [json.dumps(asdict(manifest), indent=2).encode() + b"\n"])
 
 
-def count_files(folder: Path, suffix: str) -> int:
-    """Return how many files below `folder` end in `suffix`, whatever its case."""
-    return sum(1 for path in folder.rglob("*") if path.suffix.lower() == suffix and path.is_file())
+def count_pictures(splits: str, folder: Path) -> dict[str, int]:
+    """Return how many JPEG files lie below each of the folders in `folder` whose paths fit the pattern `splits`."""
+
+    def is_jpeg(path: Path) -> bool:
+        return path.suffix.lower() in (".jpg", ".jpeg") and path.is_file()
+
+    return {split.name: sum(map(is_jpeg, split.rglob("*"))) for split in folder.glob(splits)}
 
 
 def count_lines(path: Path) -> int:

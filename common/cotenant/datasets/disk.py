@@ -21,8 +21,8 @@ _FORBIDDEN = (errno.EACCES, errno.EPERM, errno.EROFS)
 _NO_FOLDER = (errno.ENOTDIR, errno.EEXIST, errno.ELOOP)
 
 
-def write_file(path: Path, pieces: Iterable[bytes]) -> int:
-    """Write `pieces` as the file `path`, which appears complete and on the disk, and return its bytes.
+def write_file(path: Path, pieces: Iterable[bytes]) -> None:
+    """Write `pieces` as the file `path`, which appears complete and on the disk.
 
     The temporary name carries the process id: the worker of a killed maker may still be at the same file.
     """
@@ -30,14 +30,13 @@ def write_file(path: Path, pieces: Iterable[bytes]) -> int:
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
     try:
         with open(os.open(temporary, flags, 0o666), "wb") as file:
-            size = sum(file.write(piece) for piece in pieces)
+            file.writelines(pieces)
             file.flush()
             os.fsync(file.fileno())
         temporary.rename(path)
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
-    return size
 
 
 def file_size(path: Path) -> int | None:

@@ -9,7 +9,7 @@ import errno
 import os
 import shutil
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import NoReturn
@@ -47,14 +47,6 @@ UNASKED_BYTES = 2_000_000_000
 """More is written for nobody who has not asked for it."""
 # Where a second name of a file cannot be had: other disks, file systems without them, files of other people.
 _NO_SECOND_NAME = (errno.EXDEV, errno.EPERM, errno.EACCES, errno.EOPNOTSUPP, errno.EMLINK)
-
-
-@dataclass(frozen=True, slots=True)
-class OwnFiles:
-    """What a person has of a set: the archives' paths by their names, or the folder of the unpacked set."""
-
-    archives: Mapping[str, Path] = field(default_factory=dict)
-    unpacked: Path | None = None
 
 
 @dataclass(frozen=True)
@@ -95,12 +87,12 @@ class RealRequest(Request):
         return manifest.version == self.dataset.real_version and manifest.half in (self.half, ALL)
 
     def plan(self) -> tuple[str, int]:
-        own = self._own_files()
-        if own.unpacked is not None:
-            copied_bytes = 0 if self._same_disk(own.unpacked) else self.wanted.unpacked_bytes
+        own, unpacked = self._own_files()
+        if unpacked is not None:
+            copied_bytes = 0 if self._same_disk(unpacked) else self.wanted.unpacked_bytes
             self._refuse_large(copied_bytes)
-            return f"taken from {own.unpacked}, to stand", copied_bytes
-        absent = [archive for archive in self.wanted.archives if archive.name not in own.archives]
+            return f"taken from {unpacked}, to stand", copied_bytes
+        absent = [archive for archive in self.wanted.archives if archive.name not in own]
         self._refuse_gated(absent)
         fetched_bytes = sum(archive.size_bytes for archive in absent)
         arrived = sum(min(arrived_bytes(archive, self.arriving), archive.size_bytes) for archive in absent)
@@ -113,17 +105,17 @@ class RealRequest(Request):
         return words, fetched_bytes - arrived + unpacked_bytes
 
     def fill(self) -> Manifest:
-        own = self._own_files()
+        own, unpacked = self._own_files()
         # What a run that was killed laid out is not taken over: its archives are what is kept.
         shutil.rmtree(self.staging)
         self.staging.mkdir()
         received: tuple[Received, ...] = ()
-        if own.unpacked is not None:
-            adopt(own.unpacked, self.wanted, self.staging)
+        if unpacked is not None:
+            adopt(unpacked, self.wanted, self.staging)
             try:
                 splits = self.dataset.check(self.staging)
             except DamagedArchiveError as error:
-                raise CotenantError(f"{own.unpacked} {error}.", "Name another folder with --from DIR.") from error
+                raise CotenantError(f"{unpacked} {error}.", "Name another folder with --from DIR.") from error
         else:
             make_folder(self.arriving.parent)
             make_folder(self.arriving)
@@ -132,7 +124,7 @@ class RealRequest(Request):
         for name, target in self.wanted.links.items():
             (self.staging / name).symlink_to(target)
         name, version = self.dataset.name, self.dataset.real_version
-        taken_from = None if own.unpacked is None else str(own.unpacked)
+        taken_from = None if unpacked is None else str(unpacked)
         return Manifest(name, SIZES[-1], REAL, 0, version, 0, 0, splits, self.half, received, taken_from)
 
     def clear(self) -> None:
@@ -143,10 +135,13 @@ class RealRequest(Request):
             if folder.exists() and not any(folder.iterdir()):
                 folder.rmdir()
 
-    def _own_files(self) -> OwnFiles:
-        """Look for the half in the person's folder, or in one below it of the set's name; a fake set is none."""
+    def _own_files(self) -> tuple[Mapping[str, Path], Path | None]:
+        """Return what a person has of the half: archives by their names, or the folder of the unpacked set.
+
+        Looked for in the person's folder, or in one below it of the set's name; a fake set is none.
+        """
         if self.local is None:
-            return OwnFiles()
+            return {}, None
         if not self.local.is_dir():
             raise CotenantError(
                 f"{self.local}, where the data should come from, is no folder.", "Name another with --from DIR."
@@ -160,8 +155,8 @@ class RealRequest(Request):
                 # The links of a smaller half would look like the whole.
                 ours = manifest is None or (manifest.kind != FAKE and self.accepts(manifest))
                 if ours and all((place / path).exists() for path in self.wanted.paths):
-                    return OwnFiles(unpacked=place)
-        return OwnFiles(archives)
+                    return {}, place
+        return archives, None
 
     def _same_disk(self, source: Path) -> bool:
         here = self.root
@@ -197,9 +192,9 @@ class RealRequest(Request):
                 return replace(archive, digest=received.sha256, recorded_by="an earlier run")
         return archive
 
-    def _received(self, archive: Archive, own: OwnFiles) -> Received:
+    def _received(self, archive: Archive, own: Mapping[str, Path]) -> Received:
         """Get the archive unless it is there, and compare it with what is known of it."""
-        if (path := own.archives.get(archive.name)) is None:
+        if (path := own.get(archive.name)) is None:
             received = fetch(archive, sources(archive, self.dataset.name, self.mirror), self.arriving)
         else:
             try:
@@ -216,10 +211,10 @@ class RealRequest(Request):
             )
         return received
 
-    def _laid_out(self, own: OwnFiles) -> dict[str, int]:
+    def _laid_out(self, own: Mapping[str, Path]) -> dict[str, int]:
         """Unpack the archives, and return the items per split; an unverified one that proves to be wrong is removed."""
         half, staging = self.wanted, self.staging
-        paths = [own.archives.get(archive.name, self.arriving / archive.name) for archive in half.archives]
+        paths = [own.get(archive.name, self.arriving / archive.name) for archive in half.archives]
         try:
             unpack(paths, staging, partial(self.dataset.place, half), half.unpacked_bytes, self.dataset.name)
             if self.dataset.prepare is not None:
@@ -231,7 +226,7 @@ class RealRequest(Request):
             return self.dataset.check(staging)
         except DamagedArchiveError as error:
             # What has the recorded checksum would come again as it is.
-            doubtful = [a for a in half.archives if a.digest is None and a.name not in own.archives]
+            doubtful = [a for a in half.archives if a.digest is None and a.name not in own]
             for archive in doubtful:
                 forget(archive, self.arriving)
             raise CotenantError(

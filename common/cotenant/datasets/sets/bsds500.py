@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 
-from cotenant.datasets.dataset import ALL, VALIDATION, Dataset, File, Half, Recipe, count_files, published
+from cotenant.datasets.dataset import ALL, VALIDATION, Dataset, File, Half, Recipe, count_pictures, published
 from cotenant.datasets.drawing import BYTES_PER_PIXEL, Style, draw_photograph, encode_jpeg
 
 WIDTH, HEIGHT = 481, 321
@@ -42,10 +41,6 @@ def content(file: File, seed: int) -> Iterator[bytes]:
     yield encode_jpeg(draw_photograph(Style.of_class(name, seed), random, width, height))
 
 
-def _check(folder: Path) -> dict[str, int]:
-    return {split.name: count_files(split, ".jpg") for split in (folder / "data" / "images").iterdir()}
-
-
 DATASET = Dataset(
     name="bsds500",
     folder="BSDS500",
@@ -60,5 +55,5 @@ DATASET = Dataset(
         VALIDATION: Half(_ARCHIVES, 8_000_000, ("data/images/val",), {"data/images/train": "val"}),
     },
     rules={r"BSR/BSDS500/(data/images/(?:train|val|test)/\w+\.jpg)": r"\1"},
-    check=_check,
+    check=partial(count_pictures, "data/images/*"),
 )

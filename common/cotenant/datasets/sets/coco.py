@@ -9,13 +9,12 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from PIL import ImageDraw
 
-from cotenant.datasets.dataset import ALL, VALIDATION, Dataset, File, Half, Recipe, count_files, published
+from cotenant.datasets.dataset import ALL, VALIDATION, Dataset, File, Half, Recipe, count_pictures, published
 from cotenant.datasets.drawing import BYTES_PER_PIXEL, Style, draw_photograph, encode_jpeg
 
 LONG, SHORT, JITTER = 640, 456, 30
@@ -218,10 +217,6 @@ def _paths(*splits: str) -> tuple[str, ...]:
     return tuple(path for split in splits for path in (f"annotations/instances_{split}.json", split))
 
 
-def _check(folder: Path) -> dict[str, int]:
-    return {split.name: count_files(split, ".jpg") for split in folder.glob("*2017")}
-
-
 DATASET = Dataset(
     name="coco",
     folder="coco",
@@ -242,5 +237,5 @@ DATASET = Dataset(
         ),
     },
     rules={r"(annotations/instances_(?:train|val)2017\.json|(?:train|val)2017/\d+\.jpg)": r"\1"},
-    check=_check,
+    check=partial(count_pictures, "*2017"),
 )

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from cotenant.datasets.dataset import ALL, RAW, VALIDATION, Dataset, File, Half, Recipe, count_files, published
+from cotenant.datasets.dataset import ALL, RAW, VALIDATION, Dataset, File, Half, Recipe, count_pictures, published
 from cotenant.datasets.drawing import BYTES_PER_PIXEL, Style, draw_photograph, encode_jpeg
 from cotenant.datasets.unpack import DamagedArchiveError
 
@@ -79,10 +79,6 @@ def _val_classes(kit: Path) -> list[str]:
         raise DamagedArchiveError(f"does not name the classes of the validation pictures: {error!r}") from error
 
 
-def _check(folder: Path) -> dict[str, int]:
-    return {split.name: count_files(split, ".jpeg") for split in folder.iterdir()}
-
-
 DATASET = Dataset(
     name="imagenet",
     folder="ImageNet",
@@ -97,7 +93,7 @@ DATASET = Dataset(
         VALIDATION: Half(_ARCHIVES[1:], 6_700_000_000, ("val",), {"train": "val"}),
     },
     rules=_RULES,
-    check=_check,
+    check=partial(count_pictures, "*"),
     prepare=_prepare,
     gated="https://image-net.org/download.php",
 )
