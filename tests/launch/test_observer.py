@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,7 +16,6 @@ from cotenant.launch.limits import Limits
 from cotenant.launch.load import GO_DELAY_NS, expected_s
 from cotenant.launch.outcome import LaunchResult
 from cotenant.launch.rendezvous import Link, Rank
-from cotenant.results.record import Record
 from tenants.fakes import FakeBackend, specs
 from tenants.suites import TENANTS, Suites, job
 
@@ -38,36 +38,21 @@ runpy.run_path(sys.argv[0], run_name="__main__")
 
 
 class Heard:
-    """Keeps what it was told, and when."""
+    """An observer that keeps its calls, each with its values, and when they came."""
 
     def __init__(self) -> None:
-        self.told: list[tuple[str, object]] = []
+        self.calls: list[tuple[Any, ...]] = []
         self.at_ns: list[int] = []
 
-    def _hear(self, what: str, value: object = None) -> None:
-        self.told.append((what, value))
-        self.at_ns.append(time.perf_counter_ns())
+    def __getattr__(self, name: str) -> Callable[..., None]:
+        def hear(*values: object) -> None:
+            self.calls.append((name, *values))
+            self.at_ns.append(time.perf_counter_ns())
 
-    def preparing(self, script: str) -> None:
-        self._hear("preparing", script)
+        return hear
 
-    def launch(self, position: int, job: str, tenants: int) -> None:
-        self._hear("launch", (position, job, tenants))
-
-    def building(self, ready: int) -> None:
-        self._hear("building", ready)
-
-    def measuring(self, about_s: float | None) -> None:
-        self._hear("measuring", about_s)
-
-    def stopping(self) -> None:
-        self._hear("stopping")
-
-    def tick(self) -> None:
-        self._hear("tick")
-
-    def ended(self, records: Sequence[Record]) -> None:
-        self._hear("ended", len(records))
+    def but_ticks(self) -> list[tuple[Any, ...]]:
+        return [call for call in self.calls if call != ("tick",)]
 
 
 def t0_ns(result: LaunchResult) -> int:
@@ -85,10 +70,10 @@ def test_nothing_is_told_between_go_and_the_last_done(tmp_path: Path, interrupti
     assert last_ns - t0_ns(result) > 1_500_000_000
     quiet = [at for at in heard.at_ns if t0_ns(result) - GO_DELAY_NS <= at <= last_ns]
     assert quiet == []
-    told = [one for one in heard.told if one[0] != "tick"]
-    assert [told[0], told[-1]] == [("building", 0), ("stopping", None)]
-    assert [value for what, value in told if what == "building"] == [0, 1, 2]
-    ((_, about_s),) = [one for one in told if one[0] == "measuring"]
+    calls = heard.but_ticks()
+    assert [calls[0], calls[-1]] == [("building", 0), ("stopping",)]
+    assert [call[1] for call in calls if call[0] == "building"] == [0, 1, 2]
+    ((_, about_s),) = [call for call in calls if call[0] == "measuring"]
     assert isinstance(about_s, float)
     assert about_s == pytest.approx((last_ns - t0_ns(result)) / 1e9, rel=0.9)
 
@@ -96,7 +81,7 @@ def test_nothing_is_told_between_go_and_the_last_done(tmp_path: Path, interrupti
 def test_a_slow_build_ticks(tmp_path: Path, interruption: Interruption) -> None:
     heard = Heard()
     Launch(specs(tmp_path, "/bin/sleep", "2.5"), FakeBackend(), interruption, MINUTE, observer=heard).run()
-    assert 2 <= heard.told.count(("tick", None)) <= 3
+    assert 2 <= heard.calls.count(("tick",)) <= 3
 
 
 def test_a_tenant_that_dies_while_it_is_timed_is_no_news_before_the_others_are_done(
@@ -108,7 +93,7 @@ def test_a_tenant_that_dies_while_it_is_timed_is_no_news_before_the_others_are_d
     assert [ending.outcome for ending in result.tenants] == ["failed", "completed"]
     last_ns = result.tenants[1].ranks[0].observations[-1]["end_ns"]
     assert [at for at in heard.at_ns if t0_ns(result) - GO_DELAY_NS <= at <= last_ns] == []
-    assert [what for what, _ in heard.told if what != "tick"][-2:] == ["measuring", "stopping"]
+    assert [call[0] for call in heard.but_ticks()][-2:] == ["measuring", "stopping"]
 
 
 def rank(warm_up_ns: list[int] | None) -> Rank:
@@ -131,7 +116,7 @@ def rank(warm_up_ns: list[int] | None) -> Rank:
 def test_the_load_is_expected_to_take_what_the_slowest_last_warm_up_batch_says(
     warm_ups: list[list[int] | None], seconds: float | None
 ) -> None:
-    assert expected_s([rank(one) for one in warm_ups], number=20, repeat=10) == seconds
+    assert expected_s([rank(warm_up_ns) for warm_up_ns in warm_ups], number=20, repeat=10) == seconds
 
 
 def test_a_suite_tells_of_its_launches(loose: Suites, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -146,6 +131,8 @@ def test_a_suite_tells_of_its_launches(loose: Suites, monkeypatch: pytest.Monkey
     heard, lines = Heard(), list[str]()
     machine = discover()
     SuiteRun(options_of(given, (), machine), machine).run(lines.append, heard)
-    told = [one for one in heard.told if one[0] in ("launch", "ended")]
-    assert told == [("launch", (1, "a", 2)), ("ended", 2), ("launch", (2, "b", 2)), ("ended", 2)]
+    launches = [call[1:] for call in heard.calls if call[0] == "launch"]
+    assert launches == [(1, "a", 2), (2, "b", 2)]
+    assert [len(call[1]) for call in heard.calls if call[0] == "ended"] == [2, 2]
+    assert [call[0] for call in heard.calls if call[0] in ("launch", "ended")] == ["launch", "ended"] * 2
     assert [line[:20] for line in lines[:2]] == ["[ 1/ 2][  /  ] PASSE", "[ 2/ 2][ 2/ 2] FAILE"]
