@@ -27,7 +27,8 @@ def reports(tmp_path: Path) -> Path:
 
 def exported(capsys: Capture, reports: Path, form: str = "parquet") -> Path:
     path = reports.parent / f"rows.{form}"
-    assert call(capsys, "export", reports, "--out", path)[0] == 0
+    status, _, errors = call(capsys, "export", reports, "--out", path)
+    assert status == 0, errors
     return path
 
 

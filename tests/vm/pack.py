@@ -17,7 +17,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 GUEST_PYTHON = (3, 11)
 PARTS = ("common/cotenant", "tests/tenants", "tests/vm", "run.py", "cgroup_setup.sh")
-PACKAGES = ("msgspec", "rich", "numpy")
+PACKAGES = ("msgspec", "rich", "numpy", "psutil")
 """What the runner imports; torch is not among them."""
 UNNEEDED = re.compile(r"(^|/)(tests|__pycache__)/|^\.\.|\.(pyi|a|h)$")
 
