@@ -10,6 +10,6 @@ if [ $# -eq 0 ]; then
     ruff check .
     mypy
     # Tests of the machine are one group (tests/conftest.py), the longest: it begins first.
-    set -- -n 2 --dist loadgroup --no-loadscope-reorder
+    set -- -n 2 --dist loadscope --no-loadscope-reorder
 fi
 exec "$VENV/bin/python" -m pytest "$@"

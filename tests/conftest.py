@@ -1,8 +1,11 @@
 """What all tests share."""
 
+import functools
 import os
+import re
 import signal
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -27,30 +30,43 @@ OF_THE_MACHINE = ("launch", "isolation", "meters", "protocol", "vm")
 TORCH_FIRST = ("tasks", "bench", "benchmarks", "datasets", "findings")
 """Rooms with long tests: they begin early, so that no process waits for another at the end."""
 
+STARTS_RUNNERS = re.compile(r"\bloose\b|\bmark\.v1\b|\bv1_mounts\b")
+
 
 def pytest_configure(config: pytest.Config) -> None:
     settings.load_profile("fast" if config.option.markexpr == "not slow" else "long")
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Where several processes share the tests, keep those of the machine to one of them, and a file's tests together.
+
+    xdist's own `loadgroup` writes groups into a field that pytest 9.2 no longer has.
+    """
+    from xdist.scheduler import LoadScopeScheduling
+
+    class ByGroup(LoadScopeScheduling):  # type: ignore[misc]
+        def _split_scope(self, nodeid: str) -> str:
+            return _group(nodeid.partition("::")[0])
+
+    return ByGroup(config, log)
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Where several processes share the tests (`-n 2 --dist loadgroup`), keep those of the machine to one of them."""
-    if "PYTEST_XDIST_WORKER" not in os.environ:
-        return
-    for item in items:
-        item.add_marker(pytest.mark.xdist_group(_group(item)))
-    items.sort(key=_rank)
+    """The machine's tests are the longest group: they begin first."""
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        items.sort(key=lambda item: _rank(item.nodeid.partition("::")[0]))
 
 
-def _group(item: pytest.Item) -> str:
-    path = item.path.relative_to(HERE)
-    starts_runners = {"v1", "loose"} & set(getattr(item, "fixturenames", ()))
-    if path.parts[0] in OF_THE_MACHINE or starts_runners or item.get_closest_marker("v1"):
-        return "machine"
-    # What a file's tests share is made once.
-    return str(path)
+@functools.cache
+def _group(file: str) -> str:
+    """Return `machine` for files that start runners or own cgroups; else the file, whose shared things are made once."""
+    path = HERE.parent / file
+    room = path.relative_to(HERE).parts[0]
+    return "machine" if room in OF_THE_MACHINE or STARTS_RUNNERS.search(path.read_text()) else file
 
 
-def _rank(item: pytest.Item) -> int:
-    if _group(item) == "machine":
+def _rank(file: str) -> int:
+    if _group(file) == "machine":
         return 0
-    return 1 if item.path.relative_to(HERE).parts[0] in TORCH_FIRST else 2
+    return 1 if (HERE.parent / file).relative_to(HERE).parts[0] in TORCH_FIRST else 2

@@ -188,6 +188,13 @@ def test_what_is_no_number_is_a_failure_and_in_no_mean() -> None:
     assert reasons == ["3 losses are not finite", "INVALID: overlap", "failed: It died."]
 
 
+def test_one_record_in_a_hundred_may_fail() -> None:
+    passes = {
+        (failed, total): mlbench.failures_pass(failed, total) for failed, total in ((0, 0), (0, 1), (1, 100), (2, 199))
+    }
+    assert passes == {(0, 0): False, (0, 1): True, (1, 100): True, (2, 199): False}
+
+
 def test_zero_variance_and_one_launch() -> None:
     constant = mlbench.results(tabled([row("a", 100.0, uid) for uid in range(3)]), {"a": TARGETS["a"]})[0]
     assert constant.spread == 0

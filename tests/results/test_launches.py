@@ -38,6 +38,13 @@ def test_hosts_are_launches_of_their_own() -> None:
     assert left_out == []
 
 
+@pytest.mark.parametrize("order", [1, -1])
+def test_of_a_repetition_that_ran_twice_the_newest_records_count(order: int) -> None:
+    newest, sentences = newest_in(frame_of([*launch(day=0), *launch(day=1)][::order]))
+    assert set(newest["start_time"].str.slice(0, 10)) == {f"{NOON + timedelta(days=1):%Y-%m-%d}"}
+    assert sentences == ["vae, repetition 0: there are records of several runs; the newest count."]
+
+
 def on(*devices: str, uid: int = 0, **place: Any) -> list[Record]:
     return [
         a_record(
