@@ -60,7 +60,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @functools.cache
 def _group(file: str) -> str:
-    """Return `machine` for files that start runners or own cgroups; else the file, whose shared things are made once."""
+    """Return `machine` for files that start runners or own cgroups, else the file, whose fixtures are made once."""
     path = HERE.parent / file
     room = path.relative_to(HERE).parts[0]
     return "machine" if room in OF_THE_MACHINE or STARTS_RUNNERS.search(path.read_text()) else file
