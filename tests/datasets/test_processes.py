@@ -53,7 +53,7 @@ def test_a_killed_maker_leaves_nothing_present_and_no_worker(tmp_path, start_pic
     assert len(workers) == 2
     first.send_signal(signal.SIGKILL)
     first.communicate()
-    wait_for(lambda: gone(workers), 2)
+    wait_for(lambda: gone(workers))
     assert read_manifest(tmp_path / "ImageNet") is None
 
     second = start_pictures(tmp_path, 100)
