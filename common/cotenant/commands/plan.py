@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from itertools import chain
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
 
 from cotenant.commands.flags import Parser, add_slice_flags
 from cotenant.commands.output import tell
@@ -14,14 +14,16 @@ from cotenant.errors import EXIT_PASSED
 from cotenant.isolation.assignment import cores_by_node
 from cotenant.isolation.choose import Chosen, choose_backend
 from cotenant.isolation.memory_shares import Mems
-from cotenant.isolation.plan import Plan, Policy, Slice, plan, tenants_by_default
+from cotenant.isolation.plan import Plan, Policy, plan, tenants_by_default
 from cotenant.machine.accelerators import Accelerator, visible_variables
 from cotenant.machine.limits import cgroup_mounts
 from cotenant.machine.topology import Machine, discover
 from cotenant.procfs import format_list
-from cotenant.report.plan_shape import BoxShape, CoreShape, DeviceShape, PlanShape, TenantShape
 
 VERSION = 1
+"""Of the document; it grows when a field changes its meaning or goes."""
+
+Document = dict[str, Any]
 
 
 def main(argv: Sequence[str]) -> int:
@@ -38,46 +40,56 @@ def main(argv: Sequence[str]) -> int:
     chosen = choose_backend(given.isolation, cgroup_mounts(), given.cgroup_base)
     tenants = tenants_by_default(machine, given.users)
     made = plan(machine, tenants, policy=given.plan, mems=given.mems, reserve_bytes=given.reserve)
-    shape = shape_of(machine, made, chosen, given.plan, given.mems)
+    document = document_of(machine, made, chosen, given.plan, given.mems)
     if given.json:
-        tell(json.dumps(dataclasses.asdict(shape), indent=2))
+        tell(json.dumps(document, indent=2))
         return EXIT_PASSED
     from cotenant.report.plan_picture import print_plan
 
-    print_plan(shape)
+    print_plan(document)
     return EXIT_PASSED
 
 
-def shape_of(machine: Machine, made: Plan, chosen: Chosen, policy: Policy, mems: Mems) -> PlanShape:
-    """Return a plan and its machine as plain values."""
+def document_of(machine: Machine, made: Plan, chosen: Chosen, policy: Policy, mems: Mems) -> Document:
+    """Return what the picture shows and `--json` prints. Lists as text are in the kernel's format (`0-15,128-143`)."""
     labels = _labels(machine.accelerators)
-    homes = {node.id for node in machine.nodes} | {processor.node for processor in machine.processors}
-    # What lies nowhere in particular lies on the only node there is.
-    home = {device: device.node if device.node in homes else -1 for device in machine.accelerators}
-    if len(homes) == 1:
-        home = dict.fromkeys(machine.accelerators, min(homes))
-    devices = {device: _device(device, labels[device], made.slices) for device in machine.accelerators}
-    given = len(made.slices) * made.slices[0].memory_bytes
-    return PlanShape(
-        version=VERSION,
-        hostname=machine.hostname,
-        model_name=machine.model_name,
-        processors_online=machine.processor_total,
-        processors_usable=len(machine.processors),
-        quota_processors=machine.quota_processors,
-        processors_unused=format_list(made.unused_processors),
-        memory_bytes=machine.memory_bytes,
-        reserve_bytes=made.reserve_bytes,
-        memory_unused_bytes=machine.memory_bytes - made.reserve_bytes - given,
-        policy=policy,
-        mems=mems,
-        backend=chosen.backend.name,
-        unenforced=tuple(chosen.backend.unenforced),
-        tenants=tuple(_tenant(machine, piece, labels) for piece in made.slices),
-        boxes=_boxes(machine, made, {node: [devices[d] for d in home if home[d] == node] for node in homes}),
-        homeless_devices=tuple(devices[device] for device in home if home[device] == -1),
-        findings=(*chosen.findings, *made.findings),
-    )
+    devices = _devices(machine, made, labels)
+    core_of = {processor.id: processor.core for processor in machine.processors}
+    tenants = [
+        {
+            "tenant": piece.tenant,
+            "processors": format_list(piece.processors),
+            "processor_total": len(piece.processors),
+            "core_total": len({core_of[number] for number in piece.processors}),
+            "nodes": format_list(piece.nodes),
+            "memory_bytes": piece.memory_bytes,
+            "devices": [labels[device] for device in piece.accelerators],
+            "environment": visible_variables(piece.accelerators),
+        }
+        for piece in made.slices
+    ]
+    return {
+        "version": VERSION,
+        "hostname": machine.hostname,
+        "model_name": machine.model_name,
+        "processors_online": machine.processor_total,
+        "processors_usable": len(machine.processors),
+        "quota_processors": machine.quota_processors,
+        "processors_unused": format_list(made.unused_processors),
+        "memory_bytes": machine.memory_bytes,
+        "reserve_bytes": made.reserve_bytes,
+        "memory_unused_bytes": machine.memory_bytes
+        - made.reserve_bytes
+        - sum(piece.memory_bytes for piece in made.slices),
+        "policy": policy,
+        "mems": mems,
+        "backend": chosen.backend.name,
+        "unenforced": list(chosen.backend.unenforced),
+        "tenants": tenants,
+        "boxes": _boxes(machine, made, devices),
+        "homeless_devices": devices.get(-1, []),
+        "findings": [asdict(finding) for finding in (*chosen.findings, *made.findings)],
+    }
 
 
 def _labels(devices: Sequence[Accelerator]) -> dict[Accelerator, str]:
@@ -90,48 +102,44 @@ def _labels(devices: Sequence[Accelerator]) -> dict[Accelerator, str]:
     return labels
 
 
-def _device(device: Accelerator, label: str, slices: Sequence[Slice]) -> DeviceShape:
-    return DeviceShape(
-        label=label,
-        vendor=device.vendor,
-        name=device.name,
-        uuid=device.uuid,
-        pci=device.pci,
-        node=device.node,
-        memory_bytes=device.memory_bytes,
-        tenants=tuple(piece.tenant for piece in slices if device in piece.accelerators),
-    )
+def _devices(machine: Machine, made: Plan, labels: dict[Accelerator, str]) -> dict[int, list[Document]]:
+    """Return each node's devices with their tenants; under -1 those of an unknown node, where there are several."""
+    nodes = {node.id for node in machine.nodes} | {processor.node for processor in machine.processors}
+    devices: defaultdict[int, list[Document]] = defaultdict(list)
+    for device in machine.accelerators:
+        # What lies nowhere in particular lies on the only node there is.
+        home = device.node if device.node in nodes else -1 if len(nodes) > 1 else min(nodes)
+        tenants = [piece.tenant for piece in made.slices if device in piece.accelerators]
+        devices[home].append(asdict(device) | {"label": labels[device], "tenants": tenants})
+    return devices
 
 
-def _tenant(machine: Machine, piece: Slice, labels: Mapping[Accelerator, str]) -> TenantShape:
-    ids = set(piece.processors)
-    return TenantShape(
-        tenant=piece.tenant,
-        processors=format_list(piece.processors),
-        processor_total=len(piece.processors),
-        core_total=len({processor.core for processor in machine.processors if processor.id in ids}),
-        nodes=format_list(piece.nodes),
-        memory_bytes=piece.memory_bytes,
-        devices=tuple(labels[device] for device in piece.accelerators),
-        environment=visible_variables(piece.accelerators),
-    )
+def _boxes(machine: Machine, made: Plan, devices: dict[int, list[Document]]) -> list[Document]:
+    """Return a box for each part of a socket on one node, and one for each node without processors.
 
-
-def _boxes(machine: Machine, made: Plan, devices: Mapping[int, Sequence[DeviceShape]]) -> tuple[BoxShape, ...]:
-    """Return a box for each part of a socket on one node, and one for each node without processors."""
-    owner = dict(chain.from_iterable(((number, piece.tenant) for number in piece.processors) for piece in made.slices))
+    A node of several sockets has its devices in the first.
+    """
+    owner = {number: piece.tenant for piece in made.slices for number in piece.processors}
     memory_of = {node.id: node.memory_bytes for node in machine.nodes}
-    boxes: list[BoxShape] = []
-    shown: set[int] = set()
-    for package, node in sorted({(processor.package, processor.node) for processor in machine.processors}):
-        local = [p for p in machine.processors if (p.package, p.node) == (package, node)]
-        cores = tuple(
-            CoreShape(core.processors, tuple(owner.get(number) for number in core.processors), core.kind)
-            for core in cores_by_node(local)[node]
+    sockets = sorted({(processor.package, processor.node) for processor in machine.processors})
+    shown = {node for _, node in sockets}
+    bare = [node for node in memory_of if node not in shown and (memory_of[node] or devices.get(node))]
+    boxes = []
+    for package, node in [*sockets, *((None, node) for node in bare)]:
+        local = [
+            processor for processor in machine.processors if (processor.package, processor.node) == (package, node)
+        ]
+        cores = [
+            asdict(core) | {"tenants": [owner.get(number) for number in core.processors]}
+            for core in cores_by_node(local).get(node, ())
+        ]
+        boxes.append(
+            {
+                "package": package,
+                "node": node,
+                "memory_bytes": memory_of.get(node, 0),
+                "cores": cores,
+                "devices": devices.pop(node, []),
+            }
         )
-        here = () if node in shown else tuple(devices.get(node, ()))
-        boxes.append(BoxShape(package, node, memory_of.get(node, 0), cores, here))
-        shown.add(node)
-    bare = [node for node in machine.nodes if node.id not in shown and (node.memory_bytes or devices.get(node.id))]
-    boxes += [BoxShape(None, node.id, node.memory_bytes, (), tuple(devices.get(node.id, ()))) for node in bare]
-    return tuple(boxes)
+    return boxes
