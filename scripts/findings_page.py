@@ -82,26 +82,32 @@ def page() -> str:
 
 
 def made_in(source: str) -> Iterator[Entry]:
-    """Yield what each call of `Finding` in the functions of a module may make."""
+    """Yield what each call in the functions of a module may make: `Finding`, or a severity of findings/__init__.py."""
     module = ast.parse(source)
     for function in (node for node in ast.walk(module) if isinstance(node, ast.FunctionDef)):
         # What a rule is about says a sentence that is made elsewhere.
         summary = (ast.get_docstring(function if function.decorator_list else module) or "").partition("\n")[0]
         for call in (node for node in ast.walk(function) if isinstance(node, ast.Call)):
-            if _is(call.func, "Finding") and (entry := _entry(function, call, summary)) is not None:
+            if (entry := _entry(function, call, summary)) is not None:
                 yield entry
 
 
 def _entry(function: ast.FunctionDef, call: ast.Call, summary: str) -> Entry | None:
-    rule = call.args[0] if call.args else None
-    if not isinstance(rule, ast.Constant):
+    if _is(call.func, "Finding") and len(call.args) > 2:
+        rules, severity, *texts = _texts(function, call.args[0]), *call.args[1:]
+    elif any(_is(call.func, name) for name in (*SEVERITIES, "severity")):
+        named = [text for keyword in call.keywords for text in _texts(function, keyword.value)]
+        rules, severity, texts = named or [function.name] * bool(function.decorator_list), call.func, call.args
+    else:
         return None
-    severities = {text for text in _texts(function, call.args[1]) if text in SEVERITIES}
-    sentences = _texts(function, call.args[2])
-    # Without a fourth argument there is none; of one that is made elsewhere nothing can be shown here.
-    remedies = [""] if len(call.args) == 3 else _texts(function, call.args[3]) or [UNKNOWN]
+    if not rules:
+        return None
+    severities = {text for text in _texts(function, severity) if text in SEVERITIES}
+    sentences = _texts(function, texts[0])
+    # Without a remedy there is none; of one that is made elsewhere nothing can be shown here.
+    remedies = [""] if len(texts) == 1 else _texts(function, texts[1]) or [UNKNOWN]
     return Entry(
-        str(rule.value),
+        rules[0],
         tuple(severity for severity in SEVERITIES[::-1] if severity in severities),
         " ".join(sentences) or summary,
         " ".join(text for text in remedies if text),
@@ -117,6 +123,8 @@ def _texts(function: ast.FunctionDef, node: ast.expr) -> list[str]:
     if isinstance(node, ast.IfExp):
         return [*_texts(function, node.body), *_texts(function, node.orelse)]
     if isinstance(node, ast.Name):
+        if node.id in SEVERITIES:
+            return [node.id]
         assignments = [part for part in ast.walk(function) if isinstance(part, (ast.Assign, ast.AnnAssign))]
         named = [part.value for part in assignments if any(_is(target, node.id) for target in _targets(part))]
         return [text for value in named if value is not None for text in _texts(function, value)]

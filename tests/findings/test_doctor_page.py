@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import ast
 import re
-from collections.abc import Iterator
 from pathlib import Path
+
+from findings_page import made_in
 
 import cotenant.findings.checks  # noqa: F401
 from cotenant.findings import CHECKS
@@ -21,15 +21,6 @@ SOURCES = (
 )
 
 
-def codes(path: Path) -> Iterator[str]:
-    """Yield the rule of every finding that a file makes."""
-    for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "Finding":
-            rule = node.args[0]
-            assert isinstance(rule, ast.Constant), f"{path}: a finding's rule is written out"
-            yield rule.value
-
-
 def test_every_check_is_on_the_page_with_the_mark_of_the_suites_own() -> None:
     rows = re.findall(r"^\| ([\w/ -]+?)( \*)? \| [^|]+ \| [^|]+ \|$", PAGE, re.MULTILINE)
     found = {name: bool(mark) for name, mark in rows if name not in ("check", "finding", "---")}
@@ -37,7 +28,7 @@ def test_every_check_is_on_the_page_with_the_mark_of_the_suites_own() -> None:
 
 
 def test_every_finding_is_on_the_page_and_no_other() -> None:
-    made = {code for path in SOURCES for code in codes(path)} | OF_RULES
+    made = {entry.rule for path in SOURCES for entry in made_in(path.read_text())} | OF_RULES
     written = set(re.findall(r"`([a-z]+(?:_[a-z]+)*)`", PAGE)) - {"warning", "info", "error", "doctor"}
     assert made <= written
     assert written - made == {"runner_share"}

@@ -8,9 +8,8 @@ import pytest
 from findings_page import PACKAGE, SECTIONS, Entry, entries, made_in, page
 
 from cotenant.finding import Finding
-from cotenant.findings import LAUNCH_RULES, RECORD_RULES, record_rule
+from cotenant.findings import LAUNCH_RULES, RECORD_RULES, error, info, record_rule, warning
 from cotenant.findings.rules import findings_of
-from cotenant.results.record import Record
 from results.made import a_record
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
@@ -33,18 +32,19 @@ def test_whatever_is_made_anywhere_stands_on_it() -> None:
 
 
 NEW_RULE = '''
+from __future__ import annotations
 @record_rule
 def odd_seed(record: Record) -> Finding | None:
     """A seed that nobody would choose."""
-    severity = "error" if record.tenants > 2 else "warning"
+    severity = error if record.tenants > 2 else warning
     remedy = "Choose another." if record.tenants > 2 else "See why."
-    return Finding("odd_seed", severity, f"{record.arguments['seed']} is odd.", remedy)
+    return severity(f"{record.arguments['seed']} is odd.", remedy)
 
 
 @record_rule
 def elsewhere(record: Record) -> Finding | None:
     """What it is about."""
-    return Finding("elsewhere", "info", sentence_of(record))
+    return info(sentence_of(record))
 '''
 
 
@@ -52,7 +52,7 @@ def test_a_new_rule_is_one_function(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its record has what it says, and its line stands on the page, by nothing but the function in its file."""
     for name in ("odd_seed", "elsewhere"):
         monkeypatch.setitem(RECORD_RULES, name, lambda record: None)
-    names = {"Finding": Finding, "Record": Record, "record_rule": record_rule}
+    names = {"record_rule": record_rule, "error": error, "warning": warning, "info": info}
     exec(NEW_RULE, names | {"sentence_of": lambda record: "Said elsewhere."})
     made = {finding.rule: finding for finding in findings_of(a_record())}
     assert made["odd_seed"] == Finding("odd_seed", "warning", "100 is odd.", "See why.")

@@ -6,7 +6,7 @@ A rule is one decorated function in a file of `rules`, a check one in a file of 
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
 from cotenant.finding import Finding, Severity
@@ -22,6 +22,25 @@ Group = Literal["isolation", "processors", "memory", "devices", "disk", "softwar
 RECORD_RULES: dict[str, RecordRule] = {}
 """By the name of the finding that they make, which is the function's."""
 LAUNCH_RULES: dict[str, LaunchRule] = {}
+
+
+def error(sentence: str, remedy: str = "", rule: str = "") -> Finding:
+    """Return an error, which has the name of the rule or check that makes it where `rule` is empty."""
+    return Finding(rule, "error", sentence, remedy)
+
+
+def warning(sentence: str, remedy: str = "", rule: str = "") -> Finding:
+    """Return a warning, named likewise."""
+    return Finding(rule, "warning", sentence, remedy)
+
+
+def info(sentence: str, remedy: str = "", rule: str = "") -> Finding:
+    """Return a finding that is no fault, named likewise."""
+    return Finding(rule, "info", sentence, remedy)
+
+
+def named(finding: Finding, name: str) -> Finding:
+    return finding if finding.rule else replace(finding, rule=name)
 
 
 def record_rule(rule: RecordRule) -> RecordRule:
@@ -68,7 +87,7 @@ class Check:
         inspection = self.inspect(facts)
         while True:
             try:
-                findings.append(next(inspection))
+                findings.append(named(next(inspection), self.inspect.__name__))
             except StopIteration as end:
                 return None if end.value is None else Answer(end.value, tuple(findings))
 

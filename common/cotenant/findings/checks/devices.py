@@ -5,8 +5,7 @@ Most of it is known of NVIDIA's devices only.
 
 from __future__ import annotations
 
-from cotenant.finding import Finding
-from cotenant.findings import Inspection, check
+from cotenant.findings import Inspection, check, error, warning
 from cotenant.findings.facts import Facts
 from cotenant.findings.rules.devices import OF_MPS
 from cotenant.machine.nvidia import DeviceProcess, DeviceState
@@ -26,11 +25,10 @@ def present(facts: Facts) -> Inspection:
         return f"{len(devices)} x {', '.join(names)}, driver {driver}{unknown}"
     if not facts.driver:
         return "none: benchmarks run on processors"
-    yield Finding(
-        "devices_unseen",
-        "warning",
+    yield warning(
         "There is an NVIDIA driver, and no device that we may use.",
         "Check nvidia-smi, this user's rights, CUDA_VISIBLE_DEVICES, and: pip install nvidia-ml-py",
+        rule="devices_unseen",
     )
     return "none usable"
 
@@ -48,11 +46,10 @@ def foreign_processes(facts: Facts) -> Inspection:
     ]
     if not users:
         return "nobody else is on them"
-    yield Finding(
-        "device_in_use",
-        "warning",
+    yield warning(
         f"Other processes use the devices: {listed(users)}.",
         "End them, or leave those devices out with CUDA_VISIBLE_DEVICES.",
+        rule="device_in_use",
     )
     return f"{len(users)} foreign processes"
 
@@ -72,35 +69,32 @@ def modes(facts: Facts) -> Inspection:
     mps = [state.index for state in states if state.mps or any(map(_of_mps, state.processes))]
     mig = [state.index for state in states if state.mig]
     if pending := [state.index for state in states if state.mig_pending]:
-        yield Finding(
-            "mig_pending",
-            "warning",
+        yield warning(
             f"MIG is to change on devices {listed(pending)} with their next reset.",
             "Reset them (nvidia-smi --gpu-reset) or take the change back: every run should find the same devices.",
+            rule="mig_pending",
         )
     if mig and len(mig) < len(states):
-        yield Finding(
-            "mig_mixed",
-            "warning",
+        yield warning(
             f"Devices {listed(mig)} are partitioned by MIG and the others are not: tenants get unequal devices.",
             "Choose one kind with CUDA_VISIBLE_DEVICES.",
+            rule="mig_mixed",
         )
     if mps:
-        yield Finding(
-            "mps",
-            "warning",
+        yield warning(
             f"MPS serves devices {listed(mps)}: tenants of one device run at once instead of in turn, and fail "
             "together.",
             "echo quit | nvidia-cuda-mps-control",
+            rule="mps",
         )
     compute_modes = {state.compute_mode for state in states}
     shared = facts.plan is not None and len(facts.plan.slices) > len(facts.machine.accelerators)
     if "prohibited" in compute_modes:
         sentence = "Devices are in compute mode PROHIBITED: nothing can compute on them."
-        yield Finding("compute_mode", "error", sentence, "nvidia-smi -c DEFAULT")
+        yield error(sentence, "nvidia-smi -c DEFAULT", rule="compute_mode")
     elif "exclusive" in compute_modes and shared and not mps:
         sentence = "Devices are in compute mode EXCLUSIVE, and tenants are to share them: the second would fail."
-        yield Finding("compute_mode", "error", sentence, "nvidia-smi -c DEFAULT")
+        yield error(sentence, "nvidia-smi -c DEFAULT", rule="compute_mode")
     return f"MIG {_on(mig, len(states))}, MPS {_on(mps, len(states))}"
 
 
@@ -122,25 +116,22 @@ def ecc(facts: Facts) -> Inspection:
     text = "not known" if not known else "on" if not off else "off" if len(off) == len(known) else "differs"
     if bad := [state for state in facts.devices if state.uncorrected_errors]:
         errors = listed(f"{state.uncorrected_errors} on device {state.index}" for state in bad)
-        yield Finding(
-            "ecc_errors",
-            "error",
+        yield error(
             f"Device memory had errors that could not be corrected since the last reboot: {errors}.",
             "Reset the device; if they come again, have it replaced. What was computed on it may be wrong.",
+            rule="ecc_errors",
         )
     if pending := [state.index for state in facts.devices if state.repair_pending]:
-        yield Finding(
-            "memory_repair_pending",
-            "warning",
+        yield warning(
             f"Bad memory of devices {listed(pending)} waits for a reset to be taken out of use.",
             "nvidia-smi --gpu-reset, or reboot.",
+            rule="memory_repair_pending",
         )
     if off and len(off) < len(known):
-        yield Finding(
-            "ecc_differs",
-            "warning",
+        yield warning(
             f"ECC is off on devices {listed(off)} and on on the others: their memory is not equally fast.",
             "nvidia-smi -e 1, then reset or reboot.",
+            rule="ecc_differs",
         )
     return text
 
@@ -153,9 +144,7 @@ def persistence(facts: Facts) -> Inspection:
     off = [state.index for state in facts.devices if state.persistent is False]
     if not off:
         return "on" if any(state.persistent is not None for state in facts.devices) else "not known"
-    yield Finding(
-        "persistence",
-        "warning",
+    yield warning(
         f"Persistence mode is off on devices {listed(off)}: the driver starts anew with each launch, and forgets "
         "what clocks and limits were set.",
         "nvidia-smi -pm 1, or run nvidia-persistenced.",
@@ -174,26 +163,22 @@ def power_cap(facts: Facts) -> Inspection:
         caps = listed(
             f"device {state.index} {state.power_limit_w:g} of {state.power_default_w:g} W" for state in capped
         )
-        yield Finding(
-            "power_cap",
-            "warning",
+        yield warning(
             f"Power is limited below the devices' default: {caps}.",
             "nvidia-smi -pl with the default, or publish the limit with the numbers.",
         )
     elif len(limits) > 1:
-        yield Finding(
-            "power_differs",
-            "warning",
+        yield warning(
             f"The devices' power limits differ: {listed(f'{limit:g} W' for limit in limits)}.",
             "nvidia-smi -pl with one limit for all.",
+            rule="power_differs",
         )
     if slowed := [state for state in facts.devices if state.slowed_by]:
         causes = listed(f"device {state.index} by {' and '.join(state.slowed_by)}" for state in slowed)
-        yield Finding(
-            "device_slowed",
-            "warning",
+        yield warning(
             f"Clocks are held down before anything runs: {causes}.",
             "Check fans, inlet temperature and the power supply (nvidia-smi -q -d PERFORMANCE).",
+            rule="device_slowed",
         )
     return text
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from cotenant.finding import Finding
-from cotenant.findings import Inspection, check
+from cotenant.findings import Inspection, check, info, warning
 from cotenant.findings.checks.isolation import OF_NODES, OF_SIBLINGS, planned_findings
 from cotenant.findings.facts import Facts
 from cotenant.findings.rules.host import MOST_STOLEN, busy_of, tolerated
@@ -57,11 +56,10 @@ def even_speed(facts: Facts) -> Inspection:
     text = f"a clock read takes {fast_ns:.0f} to {slow_ns:.0f} ns"
     if slow_ns <= MOST_UNEVEN * fast_ns:
         return text
-    yield Finding(
-        "speed_uneven",
-        "warning",
+    yield warning(
         f"One processor's speed changed within moments: the same work took {slow_ns / fast_ns:.2g} times as long.",
         "Its clock may change, or others unseen may share its core: use dedicated cores, and compare several launches.",
+        rule="speed_uneven",
     )
     return text
 
@@ -73,19 +71,16 @@ def governor(facts: Facts) -> Inspection:
     if not clocking.governors:
         return "not known here: the clocks are chosen outside of this kernel"
     if not _fast(clocking):
-        yield Finding(
-            "governor",
-            "warning",
+        yield warning(
             f"The processors' clocks are governed by {', '.join(clocking.governors + clocking.preferences)}: "
             "they follow the load, and rates with them.",
             "cpupower frequency-set -g performance",
         )
     if clocking.capped:
-        yield Finding(
-            "frequency_capped",
-            "warning",
+        yield warning(
             f"The clocks of processors {format_list(clocking.capped)} are capped below what they can do.",
             "cpupower frequency-set -u with the highest value of cpupower frequency-info",
+            rule="frequency_capped",
         )
     return f"{', '.join(clocking.governors)} ({clocking.driver or 'unnamed driver'})"
 
@@ -103,11 +98,10 @@ def turbo(facts: Facts) -> Inspection:
         return "not known here"
     if not facts.clocking.boost:
         return "off: clocks do not depend on the neighbours"
-    yield Finding(
-        "boost",
-        "info",
+    yield info(
         "The processors boost: a tenant alone runs at higher clocks than one beside busy neighbours.",
         "This is how the machine is used; switch boost off in the firmware or by sysfs to compare implementations.",
+        rule="boost",
     )
     return "on"
 
@@ -126,9 +120,7 @@ def foreign_load(facts: Facts) -> Inspection:
     if busy <= tolerated(total):
         return text
     names = listed(f"{spender.name} (pid {spender.pid}, {100 * spender.share:.0f} %)" for spender in load.busiest)
-    yield Finding(
-        "foreign_load",
-        "warning",
+    yield warning(
         f"Other work keeps {busy_of(busy, total)} of {total} processors busy{f': {names}' if names else ''}.",
         "End it, or wait for it: what it uses is missing to the tenants.",
     )
@@ -140,18 +132,15 @@ def virtual_machine(facts: Facts) -> Inspection:
     """A guest of a shared host: what the host takes away is in no counter of a tenant."""
     hypervisor, stolen = facts.virtual.hypervisor, facts.stolen_share
     if hypervisor:
-        yield Finding(
-            "virtual_machine",
-            "info",
+        yield info(
             f"This is a virtual machine (hypervisor: {hypervisor}), whose host may be shared with others unseen.",
             "Repeat at other hours before a number is published, or ask for a dedicated host.",
         )
     if stolen > MOST_STOLEN:
-        yield Finding(
-            "steal",
-            "warning",
+        yield warning(
             f"Since boot the host has taken away {100 * stolen:.1f} % of this machine's processor time.",
             "Use an instance with dedicated processors.",
+            rule="steal",
         )
     text = f"virtual, hypervisor {hypervisor}" if hypervisor else "no hypervisor seen"
     return f"{text}, {100 * stolen:.1f} % stolen since boot"
@@ -170,12 +159,11 @@ def free_memory(facts: Facts) -> Inspection:
     promised = sum(tenant.memory_bytes for tenant in facts.plan.slices)
     if free >= promised:
         return f"{text}, {gib(promised)} of it promised to tenants"
-    yield Finding(
-        "memory_taken",
-        "warning",
+    yield warning(
         f"The slices promise {gib(promised)}, and others leave {gib(free)}: "
         f"tenants that use all of theirs would bring {whose} out of memory.",
         "End what else uses memory, or keep more back with --reserve.",
+        rule="memory_taken",
     )
     return text
 
@@ -196,7 +184,8 @@ def swap(facts: Facts) -> Inspection:
         if closed
         else f"There are {gib(memory.swap_bytes)} of swap that this isolation does not close to tenants."
     )
-    yield Finding("swap", "info" if closed else "warning", sentence, "swapoff -a")
+    severity = info if closed else warning
+    yield severity(sentence, "swapoff -a")
     return text
 
 
@@ -218,9 +207,7 @@ def shared_memory(facts: Facts) -> Inspection:
     if free >= (needed or LEAST_SHARED_BYTES):
         return text
     why = f"the loaders of one launch may hold {gib(needed)}" if needed else "data-loader processes need it"
-    yield Finding(
-        "shared_memory",
-        "warning",
+    yield warning(
         f"{there}, and {why}.",
         "In a container: --shm-size 16g or --ipc=host. Elsewhere: mount -o remount,size=16G /dev/shm",
     )

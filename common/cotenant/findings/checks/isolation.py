@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cotenant.finding import Finding
-from cotenant.findings import Inspection, check
+from cotenant.findings import Inspection, check, info, warning
 from cotenant.findings.facts import Facts
 from cotenant.findings.rules.host import unenforced_limits
 from cotenant.procfs import format_list
@@ -60,11 +60,10 @@ def container(facts: Facts) -> Inspection:
     if machine.memory_bytes < NEARLY * host_bytes:
         limits.append(f"{gib(machine.memory_bytes)} of {gib(host_bytes)} of memory")
     if limits:
-        yield Finding(
-            "container_limits",
-            "info",
+        yield info(
             f"What surrounds us (a cgroup, a container, an affinity mask) leaves us {' and '.join(limits)}.",
             "Numbers are of that part, with neighbours outside of it. Raise the limits to measure the whole machine.",
+            rule="container_limits",
         )
     yield from planned_findings(facts, OF_CONTAINERS)
     return f"{where}, {' and '.join(limits) or 'the whole machine is ours'}"
@@ -79,12 +78,11 @@ def other_suites(facts: Facts) -> Inspection:
     if not directories:
         return "none seen"
     names = sorted({path.name for path in directories})
-    yield Finding(
-        "run_elsewhere",
-        "warning",
+    yield warning(
         f"Suites may be running in other PID namespaces of this host ({listed(names)}), and two disturb each other.",
         "Wait for their end. What a dead one has left goes with: "
         f"find {' '.join(map(str, directories))} -depth -type d -exec rmdir {{}} +",
+        rule="run_elsewhere",
     )
     return f"{len(names)} in other PID namespaces"
 

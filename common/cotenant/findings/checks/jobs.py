@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from cotenant.finding import Finding, Severity
-from cotenant.findings import Inspection, check
+from cotenant.finding import Finding
+from cotenant.findings import Inspection, check, error, info, warning
 from cotenant.findings.facts import Facts, SelfTest
 from cotenant.machine.space import Disk
 from cotenant.text import gib, listed
@@ -30,13 +30,12 @@ def free_disk(facts: Facts) -> Inspection:
         where = f"{disk.path}, where {_purposes(disk)} go,"
         if not disk.writable and disk.purposes == ("data",):
             remedy = "What is there can be read; name another DATA_DIRECTORY where sets have to be made."
-            yield Finding("not_writable", "info", f"{where} cannot be written.", remedy)
+            yield info(f"{where} cannot be written.", remedy, rule="not_writable")
         elif not disk.writable:
-            yield Finding("not_writable", "error", f"{where} cannot be written.", OTHER_PLACE)
+            yield error(f"{where} cannot be written.", OTHER_PLACE, rule="not_writable")
         elif disk.free_bytes < LITTLE_BYTES:
-            severity: Severity = "error" if disk.free_bytes < NO_BYTES else "warning"
-            sentence = f"{where} has {gib(disk.free_bytes)} free."
-            yield Finding("disk_full", severity, sentence, f"Free some. {OTHER_PLACE}")
+            severity = error if disk.free_bytes < NO_BYTES else warning
+            yield severity(f"{where} has {gib(disk.free_bytes)} free.", f"Free some. {OTHER_PLACE}", rule="disk_full")
     return "; ".join(f"{gib(disk.free_bytes)} free for {_purposes(disk)} ({disk.path})" for disk in facts.disks)
 
 
@@ -52,11 +51,11 @@ def torch(facts: Facts) -> Inspection:
         return None
     if test.died:
         remedy = "Make the environment anew: remove .venv and start ./run.sh."
-        yield Finding("torch_broken", "error", f"A process that imports torch {test.died}.", remedy)
+        yield error(f"A process that imports torch {test.died}.", remedy, rule="torch_broken")
         return "torch cannot be asked"
     if test.torch_error:
         sentence = f"torch cannot be imported: {test.torch_error}."
-        yield Finding("torch_broken", "error", sentence, "pip install -r requirements.txt")
+        yield error(sentence, "pip install -r requirements.txt", rule="torch_broken")
         return "torch does not import"
     if test.vision_error:
         yield _vision_broken(test)
@@ -68,14 +67,13 @@ def _vision_broken(test: SelfTest) -> Finding:
     wanted = f"'torchvision=={release}.*'" if release else "torchvision"
     remedy = f"pip install --force-reinstall --no-deps {wanted} --index-url {INDEX}/{test.built_for}"
     if OPERATORS_MISSING in test.vision_error or not belongs(test.torch, test.vision):
-        return Finding(
-            "torchvision_mismatch",
-            "error",
+        return error(
             f"torchvision {test.vision} was not built for torch {test.torch} ({test.built_for}): {test.vision_error}. "
             "Whatever imports it breaks, too.",
             remedy,
+            rule="torchvision_mismatch",
         )
-    return Finding("torchvision_broken", "error", f"torchvision cannot be imported: {test.vision_error}.", remedy)
+    return error(f"torchvision cannot be imported: {test.vision_error}.", remedy, rule="torchvision_broken")
 
 
 def belongs(torch_version: str, vision_version: str) -> bool:
@@ -99,9 +97,7 @@ def lapack(facts: Facts) -> Inspection:
         return None
     if not test.lapack_error:
         return "a QR decomposition is right"
-    yield Finding(
-        "lapack",
-        "error",
+    yield error(
         f"torch cannot decompose a matrix (QR): {test.lapack_error}.",
         "Install an official torch wheel (pip install -r requirements.txt), or build torch with LAPACK or MKL.",
     )
@@ -115,11 +111,10 @@ def device_self_test(facts: Facts) -> Inspection:
     if test is None or test.died or test.torch_error or not (boards or test.devices):
         return None
     if wrong := [f"device {index}: {error}" for index, error in enumerate(test.devices) if error]:
-        yield Finding(
-            "device_wrong",
-            "error",
+        yield error(
             f"A small product on a device failed: {listed(wrong)}.",
             "Check that this torch was built for it (python -m torch.utils.collect_env), and reset the device.",
+            rule="device_wrong",
         )
         return f"{len(wrong)} of {len(test.devices)} fail"
     # Partitions of a device: one process is shown a single one.
@@ -128,7 +123,7 @@ def device_self_test(facts: Facts) -> Inspection:
         if test.built_for != "cpu":
             remedy = "Update the driver, or install a torch built for the one there is (nvidia-smi says which CUDA)."
         sentence = f"torch ({test.built_for}) sees {len(test.devices)} of {len(boards)} devices."
-        yield Finding("device_unseen_by_torch", "error", sentence, remedy)
+        yield error(sentence, remedy, rule="device_unseen_by_torch")
         return "torch does not see all"
     return f"{len(test.devices)} compute rightly"
 
@@ -144,11 +139,10 @@ def packages(facts: Facts) -> Inspection:
             missing.setdefault(package, []).append(job.name)
     yield from dict.fromkeys(job.refusal for job in facts.jobs if job.refusal is not None)
     for package, jobs in sorted(missing.items()):
-        yield Finding(
-            "missing_package",
-            "error",
+        yield error(
             f"The package '{package}' is missing; it is imported by {listed(jobs)}.",
             f"pip install {INSTALLED_AS.get(package, package)}",
+            rule="missing_package",
         )
     return f"{listed(sorted(missing))} missing" if missing else f"all that {len(facts.jobs)} jobs import are there"
 
@@ -164,17 +158,15 @@ def job_input(facts: Facts) -> Inspection:
         return f"there for all {len(readers)} jobs that read files" if readers else "no job reads files"
     for job in lacking:
         if not job.made:
-            yield Finding(
-                "missing_data",
-                "error",
+            yield error(
                 f"The input of {job.name} is missing: {listed(job.missing)}.",
                 "Put it there, or name another place in DATA_DIRECTORY.",
+                rule="missing_data",
             )
     if made := sorted({job.name for job in lacking if job.made}):
-        yield Finding(
-            "data_to_be_made",
-            "info",
+        yield info(
             f"The input of {listed(made)} is not there yet.",
             "A suite makes it at its start; ./download_datasets.sh makes it now.",
+            rule="data_to_be_made",
         )
     return f"missing for {len(lacking)} of {len(readers)} jobs that read files"

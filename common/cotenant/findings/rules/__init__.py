@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from cotenant.finding import Finding
-from cotenant.findings import LAUNCH_RULES, RECORD_RULES
+from cotenant.findings import LAUNCH_RULES, RECORD_RULES, named
 
 from cotenant.findings.rules import timing, work, input, host, devices, launches  # noqa: A004, F401  # isort: skip
 from cotenant.results.identity import with_efficiency
@@ -16,7 +16,7 @@ from cotenant.results.record import Record
 
 def findings_of(record: Record) -> list[Finding]:
     """Return the findings of all rules about one record."""
-    return [finding for rule in RECORD_RULES.values() if (finding := rule(record)) is not None]
+    return [named(finding, name) for name, rule in RECORD_RULES.items() if (finding := rule(record)) is not None]
 
 
 def with_findings(launch: Sequence[Record], earlier: Sequence[Record] = ()) -> list[Record]:
@@ -26,9 +26,9 @@ def with_findings(launch: Sequence[Record], earlier: Sequence[Record] = ()) -> l
     """
     measured = [with_efficiency(record, earlier) for record in launch]
     records = [_with(record, findings_of(record)) for record in measured]
-    by_rule = [rule(records, earlier) for rule in LAUNCH_RULES.values()]
+    by_rule = [(name, rule(records, earlier)) for name, rule in LAUNCH_RULES.items()]
     return [
-        _with(record, [findings[place] for findings in by_rule if place in findings])
+        _with(record, [named(findings[place], name) for name, findings in by_rule if place in findings])
         for place, record in enumerate(records)
     ]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from cotenant.finding import Finding, Severity
-from cotenant.findings import record_rule
+from cotenant.finding import Finding
+from cotenant.findings import info, record_rule, warning
 from cotenant.results.record import Record
 
 OF_MPS = "nvidia-cuda-mps"
@@ -40,9 +40,9 @@ def throttled(record: Record) -> Finding | None:
         return None
     # A device at its power limit is one at work; the rest are faults of the machine's place.
     fault = len(causes) > bool(capped)
-    severity: Severity = "warning" if fault else "info"
+    severity = warning if fault else info
     remedy = "Check cooling and power supply, and raise the quota of the surrounding cgroup." if fault else ""
-    return Finding("throttled", severity, f"During this launch {', '.join(causes)}.", remedy)
+    return severity(f"During this launch {', '.join(causes)}.", remedy)
 
 
 def _longer(counters: Iterable[dict[str, Any]], name: str) -> set[int]:
@@ -73,9 +73,7 @@ def device_in_use(record: Record) -> Finding | None:
     ]
     if not users:
         return None
-    return Finding(
-        "device_in_use",
-        "warning",
+    return warning(
         f"While tenants were timed other processes used their devices: {', '.join(users)}.",
         "End them, or leave those devices out with CUDA_VISIBLE_DEVICES.",
     )

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 
 from cotenant.finding import Finding
-from cotenant.findings import record_rule
+from cotenant.findings import info, record_rule, warning
 from cotenant.results.record import Record
 
 MOST_RUNNER, MOST_STOLEN, MOST_SWAPPED_BYTES = 0.01, 0.01, 1 << 20
@@ -24,11 +24,10 @@ def not_enforced(record: Record) -> Finding | None:
 
 def unenforced_limits(backend: str, limits: Sequence[str]) -> Finding:
     """Return the finding of a backend that does not hold these limits, for `doctor`, too."""
-    return Finding(
-        "not_enforced",
-        "warning",
+    return warning(
         f"These limits of the slice are not enforced (isolation: {backend}): {', '.join(limits)}.",
         "Run where cgroups are writable, or demand it with --isolation require.",
+        rule="not_enforced",
     )
 
 
@@ -38,9 +37,7 @@ def runner_share(record: Record) -> Finding | None:
     share = record.meters.get("runner_processor_share")
     if share is None or share < MOST_RUNNER:
         return None
-    return Finding(
-        "runner_share",
-        "warning",
+    return warning(
         f"The runner used {100 * share:.1f} % of a processor while tenants were timed.",
         "Make observations longer (--number): each one sends the runner a message.",
     )
@@ -52,9 +49,7 @@ def shm_kept(record: Record) -> Finding | None:
     kept = record.meters.get("shm_kept")
     if kept is None:
         return None
-    return Finding(
-        "shm_kept",
-        "warning",
+    return warning(
         f"{kept['files']} files ({kept['memory_bytes'] / 2**20:.1f} MiB) that appeared in /dev/shm during this launch "
         "are still there: nothing shows that its tenants made them.",
         "See with ls -lt /dev/shm whose they are, and remove a benchmark's: the next launch finds less memory.",
@@ -68,9 +63,7 @@ def swapped(record: Record) -> Finding | None:
     if host is None or host["swapped_in_bytes"] + host["swapped_out_bytes"] <= MOST_SWAPPED_BYTES:
         return None
     into, out = host["swapped_in_bytes"] / 2**20, host["swapped_out_bytes"] / 2**20
-    return Finding(
-        "swapped",
-        "warning",
+    return warning(
         f"During this launch the host swapped {into:.0f} MiB in and {out:.0f} MiB out.",
         "Switch swap off (swapoff -a), or keep more memory back with --reserve.",
     )
@@ -82,9 +75,7 @@ def stolen(record: Record) -> Finding | None:
     host = record.meters.get("host")
     if host is None or host["stolen_share"] <= MOST_STOLEN:
         return None
-    return Finding(
-        "stolen",
-        "warning",
+    return warning(
         f"During this launch the host below took away {100 * host['stolen_share']:.1f} % of all processor time.",
         "Use an instance with dedicated processors, or repeat at another hour.",
     )
@@ -96,9 +87,7 @@ def memory_kills(record: Record) -> Finding | None:
     host = record.meters.get("host")
     if host is None or not host["memory_kills_outside"]:
         return None
-    return Finding(
-        "memory_kills",
-        "warning",
+    return warning(
         f"During this launch the kernel killed {host['memory_kills_outside']} processes outside of the slices for "
         "memory.",
         "Keep more memory back with --reserve, and see the kernel's log for what was killed.",
@@ -118,9 +107,7 @@ def foreign_load(record: Record) -> Finding | None:
         f"{user['name']} (pid {user['pid']}, {100 * user['share']:.0f} %)" for user in foreign["busiest"]
     )
     names = f": {busiest}" if busiest else ""
-    return Finding(
-        "foreign_load",
-        "warning",
+    return warning(
         f"While tenants were timed other work kept {busy_of(busy, total)} of {total} processors busy{names}.",
         "End it, or wait for it, and run the job again: what it used was missing to the tenants.",
     )
@@ -153,9 +140,7 @@ def meters_absent(record: Record) -> Finding | None:
     for name, how in sorted(enabled_by.items()):
         alike[how].append(name)
     needed = "; ".join(f"{how} ({', '.join(enabled)})" for how, enabled in alike.items())
-    return Finding(
-        "meters_absent",
-        "info",
+    return info(
         f"Not measured in this launch: {', '.join(names)}.",
         f"They would need {needed}." if needed else "",
     )

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from cotenant.finding import Finding, Severity
-from cotenant.findings import record_rule
+from cotenant.finding import Finding
+from cotenant.findings import error, info, record_rule, warning
 from cotenant.findings.rules.timing import kept_observations, seconds_per_item
 from cotenant.results.record import Observed, Record
 
@@ -25,9 +25,7 @@ def input_stall(record: Record) -> Finding | None:
     if not late:
         return None
     worst = max(times[index] for index in late) / sorted(times)[len(times) // 2]
-    return Finding(
-        "input_stall",
-        "warning",
+    return warning(
         f"In {len(late)} of {len(times)} kept observations the input came late: "
         f"the slowest took {worst:.2f} times the median time, most of it waiting for data.",
         "Use more --workers, a warm page cache (--cache warm) or a faster disk; see who else reads from it.",
@@ -45,10 +43,8 @@ def loaded_ahead(record: Record) -> Finding | None:
     later = observations[fed:]
     if not fed or (later and _waiting_share(later) < LITTLE_WAITING):
         return None
-    severity: Severity = "error" if later and 2 * fed >= len(observations) else "warning"
-    return Finding(
-        "loaded_ahead",
-        severity,
+    severity = error if later and 2 * fed >= len(observations) else warning
+    return severity(
         f"The first {fed} of {len(observations)} kept observations had input that was loaded before GO: "
         f"up to {ahead} batches.",
         f"Skip them: --skip {math.ceil(ahead / number)}, with a --repeat of three times that.",
@@ -62,9 +58,7 @@ def data_bound(record: Record) -> Finding | None:
     # Input that is made in the task's own process is work of the task.
     if share <= MOST_WAITING or not record.observed.get("workers"):
         return None
-    return Finding(
-        "data_bound",
-        "info",
+    return info(
         f"The task waited for its input for {100 * share:.0f} % of its time.",
         "More --workers, a faster disk or a warm page cache would make it faster; a faster device would not.",
     )
@@ -81,9 +75,7 @@ def cache_policy(record: Record) -> Finding | None:
     """A page-cache policy that did not come true would make cold numbers of warm ones, or the other way round."""
     policy, treated = record.isolation.policies.get("cache"), record.meters.get("input")
     if treated is not None and not treated["files"] and record.completed:
-        return Finding(
-            "cache_policy",
-            "warning",
+        return warning(
             f"--cache {policy} found no file to treat: no argument of the benchmark names an input that exists.",
             "Give the input as a path among the arguments (--data PATH), or leave --cache out.",
         )
@@ -91,16 +83,12 @@ def cache_policy(record: Record) -> Finding | None:
         return None
     share = treated["cached_bytes"] / treated["size_bytes"]
     if policy == "warm" and share < NEARLY_CACHED:
-        return Finding(
-            "cache_policy",
-            "warning",
+        return warning(
             f"Only {100 * share:.0f} % of the {treated['size_bytes'] / 2**30:.2f} GiB of input lay in the page cache.",
             "The input is larger than the free memory: use --cache drop, or a smaller data set.",
         )
     if policy == "drop" and share > 1 - NEARLY_CACHED:
-        return Finding(
-            "cache_policy",
-            "warning",
+        return warning(
             f"{100 * share:.0f} % of the input were still in the page cache: other processes have it mapped.",
             "End what else reads this data set.",
         )

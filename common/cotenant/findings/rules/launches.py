@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from cotenant.finding import Finding
-from cotenant.findings import launch_rule, record_rule
+from cotenant.findings import error, launch_rule, record_rule, warning
 from cotenant.results.identity import NOT_WORK
 from cotenant.results.record import Record
 from cotenant.text import listed
@@ -35,11 +35,10 @@ def of_efficiency(devices: int, efficiency: float) -> Finding | None:
         remedy = "See that every rank has a device and processors of its own, and how the devices are linked."
     else:
         remedy = "Run one device again, with nothing else on the machine, and compare the items both have counted."
-    return Finding(
-        "scaling",
-        "warning",
+    return warning(
         f"{devices} devices ran {devices * efficiency:.2f} times as fast as one: an efficiency of {efficiency:.2f}.",
         remedy,
+        rule="scaling",
     )
 
 
@@ -51,9 +50,7 @@ def different_work(launch: Sequence[Record], earlier: Sequence[Record]) -> dict[
     for name in works[0] if works else ():
         values = list(dict.fromkeys(work[name] for work in works))
         if len(values) > 1:
-            finding = Finding(
-                "different_work",
-                "error",
+            finding = error(
                 f"The tenants of this launch did different work: {name} {listed(values)}.",
                 "Let every tenant do what the job's arguments say; only --seed differs between them.",
             )
@@ -77,9 +74,7 @@ def same_seed(launch: Sequence[Record], earlier: Sequence[Record]) -> dict[int, 
     findings: dict[int, Finding] = {}
     for seed, equal in places.items():
         if len(equal) > 1:
-            finding = Finding(
-                "same_seed",
-                "warning",
+            finding = warning(
                 f"Tenants {listed(launch[place].tenant for place in equal)} ran with one seed ({seed}): they read the "
                 "same data in the same order.",
                 "Let the benchmark take --seed: every tenant is given its own.",
@@ -100,9 +95,7 @@ def slow_tenant(launch: Sequence[Record], earlier: Sequence[Record]) -> dict[int
     if worst.interval is None or best.interval is None or worst.interval[1] >= LEAST_RATE * best.interval[0]:
         return {}
     ratio = worst.median / best.median
-    finding = Finding(
-        "slow_tenant",
-        "warning",
+    finding = warning(
         f"Tenant {launch[slow].tenant} ran at {ratio:.3f} times the rate of tenant {launch[fast].tenant}.",
         "Compare their slices, clocks and counters in the records: cotenant plan shows who is given what.",
     )
@@ -127,11 +120,10 @@ def _compared(record: Record, other: Record) -> Finding | None:
     ratio = record.statistics.median / other.statistics.median
     if abs(ratio - 1) > EQUAL_RATE or _but_precision(record) != _but_precision(other):
         return None
-    return Finding(
-        "no_speed_up",
-        "warning",
+    return warning(
         f"In {mine} it ran at {ratio:.4f} times the rate of {other.name} in {before}.",
         "See in both records which dtype was observed, and what the step spends its time on.",
+        rule="no_speed_up",
     )
 
 

@@ -6,8 +6,8 @@ import math
 from statistics import median
 from typing import TYPE_CHECKING
 
-from cotenant.finding import Finding, Severity
-from cotenant.findings import record_rule
+from cotenant.finding import Finding
+from cotenant.findings import error, info, record_rule, warning
 from cotenant.results.record import Observed, Record
 
 if TYPE_CHECKING:
@@ -42,9 +42,7 @@ def neighbour_lost(record: Record) -> Finding | None:
     """A tenant whose neighbour was lost after GO was measured on an emptying machine."""
     if record.comparable or not record.completed:
         return None
-    return Finding(
-        "neighbour_lost",
-        "error",
+    return error(
         "Another tenant of this launch did not finish, so this rate was not measured beside all of them.",
         "Mend the failed tenant (its record names the reason) and run the job again.",
     )
@@ -57,9 +55,7 @@ def overlap(record: Record) -> Finding | None:
         return None
     # Downwards: 98.996 % must not read as the 99 % that would do.
     percent = math.floor(10_000 * record.rendezvous.overlap) / 100
-    return Finding(
-        "overlap",
-        "error",
+    return error(
         f"Only {percent:.2f} % of the observed time lies inside the load common to all tenants.",
         "Make observations longer (--number), or keep other work off the machine.",
     )
@@ -73,16 +69,12 @@ def impossible_observation(record: Record) -> Finding | None:
     total = len(record.observations)
     wrong = [index for index in range(record.skip, total) if not record.observations[index].possible]
     if not wrong:
-        return Finding(
-            "impossible_observation",
-            "error",
+        return error(
             f"None of {total} observations is kept: the first {record.skip} are skipped.",
             "Give a --skip smaller than --repeat.",
         )
     first = record.observations[wrong[0]]
-    return Finding(
-        "impossible_observation",
-        "error",
+    return error(
         f"Observation {wrong[0]} counts {first.items or 'no'} items in {first.end_ns - first.start_ns} ns; "
         f"{len(wrong)} of {total - record.skip} kept ones are like this, so there is no rate.",
         "Count items above zero, and stamp both ends of an observation by one clock that only goes forward.",
@@ -101,9 +93,7 @@ def untimed(record: Record) -> Finding | None:
     if timed_ns >= LEAST_TIMED * passed_ns:
         return None
     share = timed_ns / passed_ns
-    return Finding(
-        "untimed",
-        "warning",
+    return warning(
         f"Only {100 * share:.0f} % of the time from the first to the last kept observation lies inside observations.",
         "Make observations longer (--number), and do nothing between them that belongs to a step.",
     )
@@ -117,9 +107,7 @@ def clocks(record: Record) -> Finding | None:
     event_ns = sum(row.event_ns or 0 for row in observations)
     if not host_ns or abs(event_ns - host_ns) / host_ns <= MOST_CLOCK_DIFFERENCE:
         return None
-    return Finding(
-        "clocks",
-        "warning",
+    return warning(
         f"Device events say {100 * (event_ns / host_ns - 1):+.1f} % against the host clock.",
         "Make observations longer (--number): launch and synchronisation cost weigh in.",
     )
@@ -130,11 +118,9 @@ def few_observations(record: Record) -> Finding | None:
     """Too few observations for an interval; of a single one nobody knows whether another would agree."""
     if record.statistics is None or record.statistics.interval is not None:
         return None
-    severity: Severity = "error" if record.statistics.n == 1 else "warning"
+    severity = error if record.statistics.n == 1 else warning
     cut = record.asked is not None and len(record.observations) < record.asked.repeat
-    return Finding(
-        "few_observations",
-        severity,
+    return severity(
         f"Kept observations: {record.statistics.n}. That is too few for an interval of their median.",
         f"Use a larger {'--budget' if cut else '--repeat'}: six kept observations are the least.",
     )
@@ -152,9 +138,7 @@ def slow_start(record: Record) -> Finding | None:
     # Where the rest goes on falling it is a drift, and that is another rule's to say.
     if slower < LEAST_SLOW_START or _drifts(steadiness.drift(times[first:])):
         return None
-    return Finding(
-        "slow_start",
-        "warning",
+    return warning(
         f"The first {first} of {len(times)} kept observations took {100 * (slower - 1):.0f} % longer than the rest: "
         "warm-up is counted in.",
         f"Skip them: --skip {record.skip + first}.",
@@ -172,9 +156,7 @@ def drift(record: Record) -> Finding | None:
     trend = steadiness.drift(rates)
     if not _drifts(trend):
         return None
-    return Finding(
-        "drift",
-        "warning",
+    return warning(
         f"The rate drifted by {100 * trend.change:+.1f} % over the launch (Mann-Kendall p = {trend.p:.1g}).",
         "Skip more observations (--skip) if it settles later; else look at clocks, heat and memory over time.",
     )
@@ -191,10 +173,8 @@ def outliers(record: Record) -> Finding | None:
         return None
     middle = sorted(times)[len(times) // 2]
     farthest = max((times[index] / middle for index in far), key=lambda ratio: abs(ratio - 1))
-    severity: Severity = "warning" if len(far) > MANY_OUTLIERS * len(times) else "info"
-    return Finding(
-        "outliers",
-        severity,
+    severity = warning if len(far) > MANY_OUTLIERS * len(times) else info
+    return severity(
         f"{len(far)} of {len(times)} kept observations stand far off (modified z > 14.8): "
         f"the farthest took {farthest:.2f} times the median time.",
         "See what else ran at that moment: the observations' times are in the record.",

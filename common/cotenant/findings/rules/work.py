@@ -5,8 +5,8 @@ from __future__ import annotations
 import itertools
 from statistics import median
 
-from cotenant.finding import Finding, Severity
-from cotenant.findings import record_rule
+from cotenant.finding import Finding
+from cotenant.findings import error, info, record_rule, warning
 from cotenant.findings.rules.timing import kept_observations
 from cotenant.results.record import Record
 
@@ -24,17 +24,13 @@ def precision(record: Record) -> Finding | None:
     """The dtype of the heaviest products against the precision asked for."""
     asked, dtype = record.arguments.get("precision"), record.observed.get("dtype")
     if dtype is None and isinstance(asked, str) and asked != PLAIN and record.statistics is not None:
-        return Finding(
-            "precision",
-            "warning",
+        return warning(
             f"Asked for {asked}, but no product was seen in a step: nothing shows that it ran so.",
             "Let the benchmark tell `observed.dtype`, or leave --precision out where it has no products.",
         )
     if asked is None or dtype is None or dtype == ("fp16" if asked == "half" else asked):
         return None
-    return Finding(
-        "precision",
-        "error",
+    return error(
         f"Asked for {asked}, but the heaviest products of a step ran in {dtype}.",
         "Check that the models are placed by run.place and that no step casts its input.",
     )
@@ -45,9 +41,7 @@ def mfu_impossible(record: Record) -> Finding | None:
     """A rate that the device cannot have had: operations were credited that did not run."""
     if (excess := _above_peak(record)) is None or excess[1] <= 1:
         return None
-    return Finding(
-        "mfu_impossible",
-        "error",
+    return error(
         excess[0],
         "Let every step do the whole work, and count only steps that ran; see that the device is synchronised.",
     )
@@ -59,9 +53,7 @@ def mfu_above_peak(record: Record) -> Finding | None:
     if (excess := _above_peak(record)) is None or excess[1] > 1:
         return None
     sentence, least = excess
-    return Finding(
-        "mfu_above_peak",
-        "warning",
+    return warning(
         f"{sentence} Its convolutions can be done with a quarter of the products that are counted: {least:.2f} then.",
         "None is needed if a profile shows convolutions by Winograd's algorithm or FFT; else see what did not run.",
     )
@@ -85,9 +77,7 @@ def credited(record: Record) -> Finding | None:
     expected, ran = (record.observed.get(name) for name in ("updates_credited", "updates"))
     if record.statistics is None or not isinstance(expected, int) or not isinstance(ran, int) or ran >= expected:
         return None
-    return Finding(
-        "credited",
-        "error",
+    return error(
         f"{expected} updates of weights were credited, as many per batch as in the warm-up, and {ran} ran.",
         "Let every step do the same work, or count in `items` what it did.",
     )
@@ -101,9 +91,8 @@ def skipped_updates(record: Record) -> Finding | None:
         return None
     if skipped <= USUAL_SKIPPED * total:
         return None
-    return Finding(
-        "skipped_updates",
-        "error" if skipped > MOST_SKIPPED * total else "warning",
+    severity = error if skipped > MOST_SKIPPED * total else warning
+    return severity(
         f"{skipped} of {total} updates since the warm-up changed no weight: their fp16 gradients were not finite.",
         "Let the scale settle with more observations, or use --precision bf16.",
     )
@@ -119,9 +108,7 @@ def batch_rows(record: Record) -> Finding | None:
     others = [row for row in observations if row.items != number * batch_size]
     if not others:
         return None
-    return Finding(
-        "batch_rows",
-        "error",
+    return error(
         f"{number} batches of {batch_size} rows are {number * batch_size}, and an observation counts "
         f"{others[0].items:g} ({len(others)} of {len(observations)} are like this).",
         "Let every batch hold --batch-size rows, or define `items` where an item is something else.",
@@ -143,9 +130,7 @@ def pace(record: Record) -> Finding | None:
         sentence = f"A batch took {batch_us:.4g} us, and the fastest step of the warm-up {times:.0f} times as long."
     else:
         return None
-    return Finding(
-        "pace",
-        "warning",
+    return warning(
         sentence,
         "See that every credited batch is run, and that the device is synchronised before the clock is read.",
     )
@@ -157,9 +142,7 @@ def seed(record: Record) -> Finding | None:
     asked, seen = _flag(record, "--seed"), record.arguments.get("seed")
     if asked is None or not isinstance(seen, int) or not asked.isdecimal() or int(asked) == seen:
         return None
-    return Finding(
-        "seed",
-        "warning",
+    return warning(
         f"Asked for seed {asked}, but it ran with seed {seen}.",
         "Let the benchmark take --seed: every tenant and every repetition has its own.",
     )
@@ -172,9 +155,7 @@ def devices_unused(record: Record) -> Finding | None:
     # What ran on the processor has a finding of its own, or was asked to.
     if used >= there or record.observed.get("device") == "cpu" or _flag(record, "--devices") == str(used):
         return None
-    return Finding(
-        "devices_unused",
-        "warning",
+    return warning(
         f"{there} devices, and {'one was' if used == 1 else f'{used} were'} used.",
         "Leave --users out, and start a rank per device in jobs of the group all (run_distributed.sh); to use fewer of "
         "them, hide the others (CUDA_VISIBLE_DEVICES).",
@@ -193,7 +174,7 @@ def no_loss(record: Record) -> Finding | None:
     """A benchmark without a loss: its NaN check had nothing to look at."""
     if record.statistics is None or record.losses_checked:
         return None
-    return Finding("no_loss", "info", "This benchmark returns no loss, so none was checked for NaN.")
+    return info("This benchmark returns no loss, so none was checked for NaN.")
 
 
 @record_rule
@@ -201,9 +182,7 @@ def unsynchronised(record: Record) -> Finding | None:
     """A program that reported no observation, as one that never joined the rendezvous."""
     if not record.completed or record.observations:
         return None
-    return Finding(
-        "unsynchronised",
-        "warning",
+    return warning(
         "This program reported no observation: it ran unsynchronised beside the others, and nothing was timed.",
         "See docs/writing-a-benchmark.md for the page of code that joins the rendezvous.",
     )
@@ -226,15 +205,15 @@ def budget(record: Record) -> Finding | None:
         )
     if took_s > LATE * budget_s:
         what = "One batch alone" if given.batches == 1 else "They"
-        sentence = f"A budget of {budget_s:g} s cut {cut}. {what} took {took_s:.1f} s."
-        if made < given.repeat:
-            sentence = (
-                f"A budget of {budget_s:g} s cut {cut}. They were ended after {made} observations and {took_s:.1f} s."
-            )
-        return Finding("budget", "warning", sentence, "Give a larger --budget, or a smaller batch.")
+        if made == given.repeat:
+            sentence = f"A budget of {budget_s:g} s cut {cut}. {what} took {took_s:.1f} s."
+        else:
+            after = f"{made} observations and {took_s:.1f} s"
+            sentence = f"A budget of {budget_s:g} s cut {cut}. They were ended after {after}."
+        return warning(sentence, "Give a larger --budget, or a smaller batch.")
     if given == asked:
         return None
-    return Finding("budget", "info", f"A budget of {budget_s:g} s cut {cut}.")
+    return info(f"A budget of {budget_s:g} s cut {cut}.")
 
 
 @record_rule
@@ -252,6 +231,5 @@ def until_interval(record: Record) -> Finding | None:
     else:
         by = f"{flag} or --budget" if "budget_s" in record.isolation.policies else flag
         sentence = f"{by} ended them after {made} of {given.repeat}: such an interval covers less than it says."
-    severity: Severity = "warning" if early else "info"
-    remedy = "Run without it where an interval is to be published." if early else ""
-    return Finding("until_interval", severity, sentence, remedy)
+    severity = warning if early else info
+    return severity(sentence, "Run without it where an interval is to be published." if early else "")
