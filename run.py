@@ -9,9 +9,9 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent / "common"))
 
-from cotenant.cli import main
+from cotenant.__main__ import start
 
 if __name__ == "__main__":
     words = sys.argv[1:]
     # The runner takes flags only: any other first word is a command, or meant to be one.
-    sys.exit(main(["run", *words] if not words or words[0].startswith("-") else words))
+    sys.exit(start(["run", *words] if not words or words[0].startswith("-") else words))

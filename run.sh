@@ -3,4 +3,5 @@
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/scripts/environment.sh"
 ensure_environment run requirements.txt
-exec "$VENV/bin/python" "$ROOT/run.py" "$@"
+# Python takes Ctrl-C when it is ready for it (cotenant/__main__.py), and so does not lose it while it starts.
+exec env --block-signal=INT,HUP "$VENV/bin/python" "$ROOT/run.py" "$@"

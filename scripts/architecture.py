@@ -79,7 +79,7 @@ def arrows_between_files() -> dict[str, set[str]]:
 def room_of(module: str) -> str:
     """Return the room in which a module of the package lies: `ground` for those beside the rooms, but `cli`."""
     place = module.split(".")[1]
-    return "ground" if place in GROUND else "commands" if place == "cli" else place
+    return "ground" if place in GROUND else "commands" if place in ("cli", "__main__") else place
 
 
 def arrows_between_rooms() -> dict[tuple[str, str], int]:

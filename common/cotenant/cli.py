@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import importlib
+import signal
 import sys
 from collections.abc import Sequence
 
@@ -36,6 +39,7 @@ def main(argv: Sequence[str]) -> int:
                 did_you_mean(argv[0], COMMANDS) or f"Commands: {', '.join(COMMANDS)}.",
             )
         module = importlib.import_module(f"cotenant.commands.{argv[0].replace('-', '_')}")
+        _take_signals()
         return int(module.main(argv[1:]))
     except CotenantError as error:
         print(f"cotenant: {error}", file=sys.stderr)
@@ -52,12 +56,23 @@ def main(argv: Sequence[str]) -> int:
         mute()
         return EXIT_PASSED
     except OSError as error:
+        if error.errno == errno.EIO and error.filename is None:  # the terminal is closed
+            mute()
+            return EXIT_INTERRUPTED
         where = f": {error.filename}" if error.filename else ""
         print(f"cotenant: {error.strerror or error}{where}.", file=sys.stderr)
         return EXIT_USAGE
     except KeyboardInterrupt:
-        print("cotenant: interrupted.", file=sys.stderr)
+        with contextlib.suppress(OSError):
+            print("cotenant: interrupted.", file=sys.stderr)
         return EXIT_INTERRUPTED
+
+
+def _take_signals() -> None:
+    """Let those in that waited while modules were imported; a closed terminal ends a command as Ctrl-C does."""
+    if signal.getsignal(signal.SIGHUP) == signal.SIG_DFL:  # under nohup it is ignored
+        signal.signal(signal.SIGHUP, signal.default_int_handler)
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
 
 
 def _check_text(argv: Sequence[str]) -> None:
@@ -67,13 +82,3 @@ def _check_text(argv: Sequence[str]) -> None:
             word.encode()
         except UnicodeEncodeError:
             raise CotenantError(f"The argument {word!r} is not UTF-8.", "Rename what it names.") from None
-
-
-def entry() -> None:
-    """The `cotenant` command."""
-    sys.exit(main(sys.argv[1:]))
-
-
-def mlbench_entry() -> None:
-    """The `mlbench-report` command, by its old name."""
-    sys.exit(main(["mlbench-report", *sys.argv[1:]]))

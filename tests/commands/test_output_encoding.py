@@ -41,7 +41,7 @@ def status_without_a_reader(*words: object) -> tuple[int, str]:
     left, output = os.pipe()
     os.close(left)
     try:
-        entry = [sys.executable, "-c", "from cotenant.cli import entry; entry()", *map(str, words)]
+        entry = [sys.executable, "-c", "from cotenant.__main__ import entry; entry()", *map(str, words)]
         ended = subprocess.run(entry, stdout=output, stderr=subprocess.PIPE, text=True, check=False, timeout=60)
     finally:
         os.close(output)

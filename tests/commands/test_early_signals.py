@@ -1,0 +1,67 @@
+"""Ctrl-C and a closing terminal before a command is ready for them: they wait, and then it ends with 130."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+WHILE_IMPORTING = """
+import importlib, os, signal, sys
+from cotenant.__main__ import entry
+original = importlib.import_module
+def interrupted(name):
+    os.kill(os.getpid(), getattr(signal, sys.argv.pop()))
+    module = original(name)
+    print("imported", flush=True)
+    return module
+importlib.import_module = interrupted
+entry()
+"""
+
+
+@pytest.mark.parametrize("name", ["SIGINT", "SIGHUP"])
+def test_a_signal_while_modules_are_imported_waits_for_the_command(name: str) -> None:
+    line = [sys.executable, "-c", WHILE_IMPORTING, "doctor", "--quick", name]
+    ended = subprocess.run(line, capture_output=True, text=True, timeout=60)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (130, "imported\n", "cotenant: interrupted.\n")
+
+
+def test_a_signal_before_python_is_up_is_taken_by_the_command() -> None:
+    def pending() -> None:  # as `env --block-signal` in run.sh leaves it
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        os.kill(os.getpid(), signal.SIGINT)
+
+    line = [sys.executable, str(ROOT / "run.py"), "doctor", "--quick"]
+    ended = subprocess.run(line, capture_output=True, text=True, timeout=60, preexec_fn=pending)
+    assert (ended.returncode, ended.stderr) == (130, "cotenant: interrupted.\n")
+
+
+def test_run_sh_starts_python_with_these_signals_waiting(tmp_path: Path) -> None:
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "python").write_text(
+        f"#!{sys.executable}\nprint(open('/proc/self/status').read().partition('SigBlk:')[2])\n"
+    )
+    (tmp_path / "bin" / "python").chmod(0o755)
+    pins = subprocess.run(["sha256sum", "requirements.txt"], cwd=ROOT, capture_output=True, text=True)
+    (tmp_path / ".cotenant-run").write_text(pins.stdout)
+    printed = subprocess.run(
+        [ROOT / "run.sh"], env=os.environ | {"VENV": str(tmp_path)}, capture_output=True, text=True
+    )
+    blocked = int(printed.stdout.split()[0], 16)
+    assert all(blocked >> (number - 1) & 1 for number in (signal.SIGINT, signal.SIGHUP))
+
+
+def test_a_closed_terminal_is_an_interruption() -> None:
+    """What is written to a terminal that is gone is EIO."""
+    ours, theirs = os.openpty()
+    line = [sys.executable, "-c", "import sys, time; sys.stdin.read(); from cotenant.__main__ import entry; entry()"]
+    with subprocess.Popen([*line, "doctor", "--quick"], stdin=subprocess.PIPE, stdout=theirs, stderr=theirs) as process:
+        os.close(theirs)
+        os.close(ours)
+        assert process.stdin is not None
+        process.stdin.close()
+        assert process.wait(60) == 130
