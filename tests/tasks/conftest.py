@@ -21,10 +21,19 @@ def _unchanged(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 @pytest.fixture
 def one_thread() -> Iterator[None]:
     """Two threads on so little work wait for each other more than they work."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
+    yield from threads(1)
+
+
+@pytest.fixture
+def two_threads() -> Iterator[None]:
+    yield from threads(2)
+
+
+def threads(number: int) -> Iterator[None]:
+    before = torch.get_num_threads()
+    torch.set_num_threads(number)
     yield
-    torch.set_num_threads(threads)
+    torch.set_num_threads(before)
 
 
 @pytest.fixture

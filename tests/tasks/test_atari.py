@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import copy
 import os
 import sys
 from pathlib import Path
@@ -9,13 +10,13 @@ import numpy as np
 import pytest
 import torch
 
-from cotenant.bench import Run
+from cotenant.bench import Run, UnsupportedError, session
 from cotenant.bench.arguments import parse
 from cotenant.bench.facts import without_effect
 from cotenant.bench.loop import Loop
 from cotenant.bench.outcome import outcome_of
 from cotenant.errors import CotenantError
-from tasks.loading import PRECISIONS, main_of
+from tasks.loading import PRECISIONS, losses, main_of
 
 SMALL: dict[str, Any] = {"cuda": False, "batch_size": 2, "num_steps": 8}
 ONE_UPDATE: dict[str, Any] = {"ppo_epoch": 1, "num_mini_batch": 1}
@@ -43,6 +44,22 @@ def test_the_loss_falls_on_a_fixed_rollout(atari: Any) -> None:
     rollout = benchmark.play(run)
     seen = [benchmark.learn(run, rollout).item() for _ in range(15)]
     assert seen[-1] < seen[0] - 0.01
+
+
+def test_a2c_learns_the_values_of_a_fixed_rollout(atari: Any) -> None:
+    """The rest of its loss is weighted by what is still wrong with them, so that it need not fall."""
+    benchmark, run = built(atari, algo="a2c")
+    rollout, wrong = benchmark.play(run), []
+    for _ in range(15):
+        benchmark.learn_at_once(run, rollout)
+        wrong.append((benchmark.policy(rollout.frames_bfhw)[1] - rollout.returns_b).square().mean().item())
+    assert wrong[-1] < 0.2 * wrong[0]
+
+
+@pytest.mark.usefixtures("two_threads")
+def test_the_seed_decides_what_a2c_loses(atari: Any) -> None:
+    first, again, other = (losses(*built(atari, algo="a2c", num_steps=5, seed=seed), 3) for seed in (5, 5, 6))
+    assert first == again != other
 
 
 @pytest.mark.parametrize("precision", PRECISIONS)
@@ -186,11 +203,51 @@ def test_advantages_are_sums_of_discounted_surprises(atari: Any, decay: float) -
         ("--no-use-gae", []),
         ("--no-use-gae --gae-lambda 0.9", ["--gae-lambda"]),
         ("--no-use-linear-lr-decay --num-env-steps 5000", ["--num-env-steps"]),
+        ("--alpha 0.9", ["--alpha"]),
+        ("--algo a2c --alpha 0.9 --ppo-epoch 2 --gae-lambda 0.9 --eps 0.1", ["--ppo-epoch", "--gae-lambda"]),
+        ("--algo a2c --use-gae --gae-lambda 0.9 --num-mini-batch 2", ["--num-mini-batch"]),
     ],
 )
 def test_what_is_switched_off_has_no_parameters(atari: Any, words: str, listed: list[str]) -> None:
     parsed = parse(atari.Atari, ["--no-cuda", *words.split()])
     assert without_effect(parsed, Run(atari.Atari(**parsed.values))) == listed
+
+
+def test_an_algorithm_has_its_usual_numbers_where_they_are_not_said(atari: Any) -> None:
+    for words, numbers in (
+        ("", (128, 2.5e-4, True)),
+        ("--algo a2c", (5, 7e-4, False)),
+        ("--algo a2c --num-steps 7 --lr 0.1 --use-gae", (7, 0.1, True)),
+    ):
+        benchmark = atari.Atari(**parse(atari.Atari, ["--no-cuda", *words.split()]).values)
+        assert (benchmark.num_steps, benchmark.lr, benchmark.use_gae) == numbers
+
+
+def test_acktr_is_unsupported(atari: Any, capfd: pytest.CaptureFixture[str]) -> None:
+    assert session.main(atari.Atari, ["--no-cuda", "--algo", "acktr"]) == 1
+    assert "ACKTR is not built here" in capfd.readouterr().err
+    with pytest.raises(UnsupportedError, match="Use --algo ppo or --algo a2c"):
+        atari.Atari(algo="acktr")
+
+
+def test_a_step_of_a2c_is_one_update_by_rmsprop_on_n_step_returns(atari: Any) -> None:
+    """As in Mnih et al. (2016), written down again: the weights after it are those of the plain formulas."""
+    benchmark, run = built(atari, algo="a2c", use_linear_lr_decay=False)
+    rollouts, play = [], benchmark.play
+    benchmark.play = lambda run: rollouts.append(play(run)) or rollouts[-1]
+    plain = copy.deepcopy(benchmark.policy)
+    benchmark.step(run, None)
+    assert (run.updates, len(rollouts)) == (1, 1)
+    frames, actions, _, old_values, returns, advantages = rollouts[0]
+    torch.testing.assert_close(advantages, returns - old_values)  # They are not normalised.
+    log_probabilities, values = plain(frames)
+    policy_loss = -(log_probabilities[range(16), actions] * (returns - values).detach()).mean()
+    entropy = torch.distributions.Categorical(logits=log_probabilities).entropy().mean()
+    (policy_loss + 0.5 * (returns - values).square().mean() - 0.01 * entropy).backward()
+    torch.nn.utils.clip_grad_norm_(plain.parameters(), 0.5)
+    torch.optim.RMSprop(plain.parameters(), lr=7e-4, alpha=0.99, eps=1e-5).step()
+    for ours, theirs in zip(benchmark.policy.parameters(), plain.parameters(), strict=True):
+        torch.testing.assert_close(ours, theirs, atol=2e-5, rtol=1e-4)
 
 
 def test_without_gae_returns_are_discounted_rewards(atari: Any) -> None:

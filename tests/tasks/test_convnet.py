@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,9 @@ from PIL import Image
 from torch import nn
 
 from cotenant.bench import Run, UnsupportedError
+from cotenant.bench.arguments import parse
 from cotenant.bench.classifiers import classifier
+from cotenant.bench.facts import without_effect
 from cotenant.bench.images import MEAN, STD
 from cotenant.bench.loop import Loop
 from cotenant.errors import CotenantError
@@ -109,6 +112,21 @@ def test_what_data_parallel_cannot_do(convnet: Any, parameters: dict[str, Any]) 
     benchmark = convnet.ConvNet(**SMALL, parallel="dp", **parameters)
     with pytest.raises(UnsupportedError, match="--parallel ddp"):
         benchmark.build(Run(benchmark))
+
+
+def test_ranks_meet_by_what_was_asked_or_it_is_unsupported(convnet: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    parsed = parse(convnet.ConvNet, ["--no-cuda", "--backend", "nccl"])
+    run = Run(convnet.ConvNet(**parsed.values))
+    assert without_effect(parsed, run) == ["--backend"]
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    monkeypatch.setattr(torch.distributed, "get_backend", lambda: "gloo")
+    monkeypatch.setattr(type(run.world), "spread", lambda world, module: module)
+    run.world = replace(run.world, size=2)
+    for backend in (None, "gloo"):
+        convnet.ConvNet(**SMALL, backend=backend).build(run)
+        assert run.observed["backend"] == "gloo"
+    with pytest.raises(UnsupportedError, match=r"Ranks on cpu meet by gloo here, not by nccl\. .* or say gloo"):
+        convnet.ConvNet(**SMALL, backend="nccl").build(run)
 
 
 def test_the_distributed_script_starts_a_process_per_device(tmp_path: Path) -> None:

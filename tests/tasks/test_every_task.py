@@ -52,14 +52,6 @@ def test_every_task_that_trains_is_here() -> None:
 # ---- one seed, one list of losses: bit for bit, with two threads, wherever in memory things lie
 
 
-@pytest.fixture
-def two_threads() -> Iterator[None]:
-    threads = torch.get_num_threads()
-    torch.set_num_threads(2)
-    yield
-    torch.set_num_threads(threads)
-
-
 def assert_the_seed_decides(place: str, times: int) -> None:
     steps = {CART: 120, SSD: 2}.get(place, 4)
     first = losses(place, steps, seed=5)

@@ -84,8 +84,7 @@ IGNORED = {
 }
 REFERENCE = {job.name: expand(job)[0] for job in load(ROOT / "baselines.json").jobs}
 BENCH = ROOT / "common/cotenant/bench"
-# `report` is read from the arguments of a record to be; of `algo` there is one, and another is refused.
-READ_ELSEWHERE = {"report", "algo"}
+READ_ELSEWHERE = {"report"}  # from the arguments of a record to be
 ONE_ARGUMENT = {"half", "fp16", "opt_level"}  # All are kept as the precision they mean.
 
 
@@ -120,6 +119,7 @@ OTHER_THAN_DEFAULT = {
     "vae": {"repeat": 50, "number": 30},
     "wlmfp16": {"batch_size": 128, "fp16": True},
     "cart": {"batch_size": 1},
+    "atari": {"num_steps": 128, "use_gae": True},  # Which are ppo's own, unsaid.
     "convnet_fp16": {"batch_size": 128, "half": True},
     "convnet_distributed_fp16": {"batch_size": 128, "half": True},
 }

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,9 +11,10 @@ import pytest
 import torch
 from torch import nn
 
-from cotenant.bench import Benchmark, MissingDataError, Run, UnsupportedError
+from cotenant.bench import Benchmark, MissingDataError, Run, UnsupportedError, session
 from cotenant.bench.loop import Loop
 from cotenant.datasets.sets.mnist import idx_header
+from cotenant.errors import CotenantError
 from tasks.loading import benchmark_of, draw_pictures, task
 
 # torchvision announces that its decoders will move to another package, after every version that we run on.
@@ -79,11 +81,27 @@ def test_toy_lstm_sees_97_waves_of_period_20(dtype: str) -> None:
     assert seen == [(97, 999)]
 
 
-def test_toy_lstm_in_float64_is_seen_as_such() -> None:
-    benchmark = benchmark_of("toy_lstm")(cuda=False, dtype="float64", **SMALL["toy_lstm"])
-    loop = Loop(benchmark, Run(benchmark))
-    loop.warm_up()
-    assert loop.observed_dtype == "fp64"
+def test_the_dtype_of_toy_lstm_is_the_precision_that_is_recorded(tmp_path: Path) -> None:
+    rows = [
+        ("float32", "fp32", "fp32", []),
+        ("float64", "fp64", "fp64", []),
+        ("float64 --precision fp32", "fp32", "fp32", ["--dtype"]),
+        ("float16 --precision bf16", "bf16", "bf16", ["--dtype"]),
+    ]
+    for number, (words, asked, ran, listed) in enumerate(rows):
+        report = tmp_path / f"{number}.json"
+        line = f"--no-cuda --waves 8 --length 20 --repeat 3 --number 1 --report {report} --dtype {words}"
+        assert session.main(benchmark_of("toy_lstm"), line.split()) == 0
+        record = json.loads(report.read_text())
+        found = (record["precision"], record["observed"]["dtype"], record["ignored"])
+        assert found == (asked, ran, listed)
+        assert "precision" not in [finding["rule"] for finding in record["findings"]]
+    lstm = benchmark_of("toy_lstm")
+    assert lstm(dtype="float16").asked_precision == lstm(dtype="float16", half=True).asked_precision == "half"
+    with pytest.raises(UnsupportedError, match="fp16 training on a CPU"):
+        Run(lstm(dtype="float16", cuda=False))
+    with pytest.raises(CotenantError, match="--dtype float64 means fp64, and there is half"):
+        lstm(dtype="float64", half=True)
 
 
 def test_vae_reads_mnists_own_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

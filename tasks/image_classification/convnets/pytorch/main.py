@@ -3,15 +3,16 @@
 python main.py --arch resnet101 --batch-size 64 [workspace/data/ImageNet/train --workers 8]
 """
 
+import os
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
 import torch
-from torch import nn
+from torch import distributed, nn
 
-from cotenant.bench import Benchmark, Run, flag, positional
+from cotenant.bench import Benchmark, Run, UnsupportedError, flag, positional
 from cotenant.bench.classifiers import CLASSES, classifier
 from cotenant.bench.images import Images, Normalise, class_folders, crop_by_torchvision
 from cotenant.errors import CotenantError
@@ -32,13 +33,26 @@ class ConvNet(Benchmark):
     weight_decay: float = flag(1e-4, help="of SGD")
     parallel: Literal["ddp", "dp"] = flag("ddp", help="over several devices: DDP, or one process with DataParallel")
 
+    backend: Literal["nccl", "gloo"] | None = flag(
+        None, help="what several ranks meet by; unsaid, what suits the device"
+    )
+
     def __init__(self, **parameters: Any) -> None:
+        if int(os.environ.get("WORLD_SIZE", "1")) == 1:
+            self.fixed = {**self.fixed, "backend": None}  # One process meets nobody.
         super().__init__(**parameters)
         if self.parallel == "dp" and self.cuda:
             # DataParallel deals one large batch out to the devices.
             self.batch_size *= max(1, torch.accelerator.device_count())
 
     def build(self, run: Run) -> None:
+        if run.world.size > 1:
+            met_by = run.observed["backend"] = distributed.get_backend()
+            if self.backend not in (None, met_by):
+                raise UnsupportedError(
+                    f"Ranks on {run.device.type} meet by {met_by} here, not by {self.backend}.",
+                    f"Leave --backend out, or say {met_by}.",
+                )
         place = run.replicate if self.parallel == "dp" else run.place
         self.model = place(classifier(self.arch, "--arch", self.size))
         self.loss = nn.CrossEntropyLoss()

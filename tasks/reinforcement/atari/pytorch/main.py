@@ -1,6 +1,9 @@
-"""Proximal policy optimisation on Atari's Pong (Schulman et al. 2017): play on the processors, learn on the device.
+"""Actor-critic learning of Atari's Pong: play on the processors, learn on the device.
 
-python main.py --env-name PongNoFrameskip-v4 --num-processes 16 --num-steps 128
+By proximal policy optimisation (Schulman et al. 2017), or by advantage actor-critic, the synchronous form of A3C
+(Mnih et al. 2016).
+
+python main.py --env-name PongNoFrameskip-v4 --num-processes 16 --num-steps 128 [--algo a2c]
 """
 
 import itertools
@@ -12,10 +15,17 @@ import numpy as np
 import torch
 from model import SIDE, STACK, ActorCritic, sample
 
-from cotenant.bench import Benchmark, Run, flag
+from cotenant.bench import Benchmark, Run, UnsupportedError, flag
 from cotenant.errors import CotenantError, did_you_mean
 
 GAE_LAMBDA, NUM_ENV_STEPS = 0.95, 10_000_000
+USUAL = {
+    "ppo": {"num_steps": 128, "lr": 2.5e-4, "use_gae": True},
+    "a2c": {"num_steps": 5, "lr": 7e-4, "use_gae": False},
+}
+"""What differs between the algorithms as published, where it is not said."""
+OF_PPO = {"ppo_epoch": 4, "num_mini_batch": 4, "clip_param": 0.1}
+OF_A2C = {"alpha": 0.99}
 
 
 class Rollout(NamedTuple):
@@ -30,32 +40,43 @@ class Rollout(NamedTuple):
 
 
 class Atari(Benchmark):
-    """One step = one PPO update: `num-steps` actions in every environment, then 4 epochs of 4 minibatches on them."""
+    """One step = `num-steps` actions in every environment, then 4 epochs of 4 minibatches (A2C: one update)."""
 
     item = "process x update"
     same_shapes = True
 
     batch_size: int = flag(16, "--num-processes", "--batch-size", "-b", help="environments played at the same time")
     env_name: str = flag("PongNoFrameskip-v4", help="a game, by any of its names in gymnasium; 4 frames per step")
-    num_steps: int = flag(128, help="steps of every environment per update")
-    algo: Literal["ppo"] = flag("ppo", help="the algorithm")
-    ppo_epoch: int = flag(4, help="passes over what was played")
-    num_mini_batch: int = flag(4, help="minibatches of a pass")
-    clip_param: float = flag(0.1, help="how far ratio and value may move in one update")
+    num_steps: int | None = flag(None, help="steps of every environment per update; unsaid 128, of a2c 5")
+    algo: Literal["ppo", "a2c", "acktr"] = flag("ppo", help="the algorithm; acktr is not built")
+    ppo_epoch: int = flag(OF_PPO["ppo_epoch"], help="passes over what was played; ppo")
+    num_mini_batch: int = flag(OF_PPO["num_mini_batch"], help="minibatches of a pass; ppo")
+    clip_param: float = flag(OF_PPO["clip_param"], help="how far ratio and value may move in one update; ppo")
     value_loss_coef: float = flag(0.5, help="weight of the value's loss")
     entropy_coef: float = flag(0.01, help="weight of the policy's entropy")
     max_grad_norm: float = flag(0.5, help="the gradient's norm is clipped to it")
-    use_gae: bool = flag(True, help="generalised advantage estimation")
+    use_gae: bool | None = flag(None, help="generalised advantage estimation; unsaid: with ppo, not with a2c")
     gae_lambda: float = flag(GAE_LAMBDA, help="its decay")
     gamma: float = flag(0.99, help="discount of later rewards")
-    lr: float = flag(2.5e-4, help="learning rate")
-    eps: float = flag(1e-5, help="of Adam")
+    lr: float | None = flag(None, help="learning rate; unsaid 2.5e-4, of a2c 7e-4")
+    eps: float = flag(1e-5, help="of Adam, or of a2c's RMSprop")
+    alpha: float = flag(OF_A2C["alpha"], help="decay of RMSprop's mean square; a2c")
     use_linear_lr_decay: bool = flag(True, help="let the learning rate fall to zero over --num-env-steps")
     num_env_steps: int = flag(NUM_ENV_STEPS, help="steps of a whole training; it only sets the decay's pace")
 
     def __init__(self, **parameters: Any) -> None:
-        # What is switched off has no parameters.
-        if not parameters.get("use_gae", True):
+        algo = parameters.get("algo", "ppo")
+        if algo not in USUAL:
+            raise UnsupportedError(
+                "ACKTR is not built here: torch has no optimizer by Kronecker factors (Wu et al. 2017).",
+                "Use --algo ppo or --algo a2c.",
+            )
+        for name, usual in USUAL[algo].items():
+            if parameters.get(name) is None:
+                parameters[name] = usual
+        # What is switched off, or another algorithm's, has no parameters.
+        self.fixed = {**self.fixed, **(OF_A2C if algo == "ppo" else OF_PPO)}
+        if not parameters["use_gae"]:
             self.fixed = {**self.fixed, "gae_lambda": GAE_LAMBDA}
         if not parameters.get("use_linear_lr_decay", True):
             self.fixed = {**self.fixed, "num_env_steps": NUM_ENV_STEPS}
@@ -83,7 +104,10 @@ class Atari(Benchmark):
         )
         self.seen_nfhw, _ = self.games.reset(seed=run.seed)
         self.policy = run.place(ActorCritic(self.games.single_action_space.n))
-        self.optimizer = run.adam(self.policy.parameters(), lr=self.lr, eps=self.eps)
+        if self.algo == "ppo":
+            self.optimizer = run.adam(self.policy.parameters(), lr=self.lr, eps=self.eps)
+        else:
+            self.optimizer = torch.optim.RMSprop(self.policy.parameters(), self.lr, self.alpha, self.eps, foreach=True)
         self.frames_tnfhw = torch.empty(self.num_steps, *self.seen_nfhw.shape, dtype=torch.uint8, device=run.device)
         self.env_steps = 0
         run.metrics["env_steps_per_item"] = self.num_steps
@@ -101,7 +125,7 @@ class Atari(Benchmark):
         rollout = self.play(run)
         # Some versions of torch reuse the 16-bit copies of weights made without a gradient, and learning needs one.
         torch.clear_autocast_cache()
-        return self.learn(run, rollout)
+        return self.learn(run, rollout) if self.algo == "ppo" else self.learn_at_once(run, rollout)
 
     @torch.no_grad()
     def play(self, run: Run) -> Rollout:
@@ -124,13 +148,14 @@ class Atari(Benchmark):
         decay = self.gae_lambda if self.use_gae else 1.0
         advantages_tn = advantages_of(rewards_tn, goes_on_tn, all_values_tn, self.gamma, decay)
         returns_tn = advantages_tn + values_tn
-        advantages_tn = (advantages_tn - advantages_tn.mean()) / (advantages_tn.std() + 1e-5)
+        if self.algo == "ppo":
+            advantages_tn = (advantages_tn - advantages_tn.mean()) / (advantages_tn.std() + 1e-5)
         told_5tn = np.stack([actions_tn, log_probabilities_tn, values_tn, returns_tn, advantages_tn])
         actions_b, *others = torch.from_numpy(told_5tn).to(run.device, non_blocking=True).flatten(1)
         return Rollout(self.frames_tnfhw.flatten(0, 1), actions_b.long(), *others)
 
     def learn(self, run: Run, rollout: Rollout) -> torch.Tensor:
-        """Update the policy on what was played and return the last minibatch's loss."""
+        """Update the policy by PPO on what was played and return the last minibatch's loss."""
         clip = self.clip_param
         for _ in range(self.ppo_epoch):
             for rows in torch.randperm(len(rollout.actions_b), device=run.device).chunk(self.num_mini_batch):
@@ -142,9 +167,26 @@ class Atari(Benchmark):
                 gain = torch.minimum(ratio * advantages, ratio.clamp(1 - clip, 1 + clip) * advantages).mean()
                 near_values = old_values + (values - old_values).clamp(-clip, clip)
                 value_loss = torch.maximum((values - returns).square(), (near_values - returns).square()).mean() / 2
-                entropy = -(log_probabilities_ba.exp() * log_probabilities_ba).sum(dim=1).mean()
-                loss = self.value_loss_coef * value_loss - gain - self.entropy_coef * entropy
-                run.update(loss, self.optimizer, self.max_grad_norm)
+                loss = self.update(run, value_loss, gain, log_probabilities_ba)
+        return loss
+
+    def learn_at_once(self, run: Run, rollout: Rollout) -> torch.Tensor:
+        """Update the policy by A2C, once on all that was played, and return the loss.
+
+        The advantage is the discounted return of the steps played, with the value of what comes after, minus the value.
+        """
+        log_probabilities_ba, values_b = self.policy(rollout.frames_bfhw)
+        surprises_b = rollout.returns_b - values_b
+        gain = (log_probabilities_ba.gather(1, rollout.actions_b[:, None]).squeeze(1) * surprises_b.detach()).mean()
+        return self.update(run, surprises_b.square().mean(), gain, log_probabilities_ba)
+
+    def update(
+        self, run: Run, value_loss: torch.Tensor, gain: torch.Tensor, log_probabilities_ba: torch.Tensor
+    ) -> torch.Tensor:
+        """Step the optimizer once, with the policy's entropy as a bonus, and return the loss."""
+        entropy = -(log_probabilities_ba.exp() * log_probabilities_ba).sum(dim=1).mean()
+        loss = self.value_loss_coef * value_loss - gain - self.entropy_coef * entropy
+        run.update(loss, self.optimizer, self.max_grad_norm)
         return loss
 
 

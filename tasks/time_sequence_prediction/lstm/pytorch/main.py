@@ -4,16 +4,19 @@ python main.py --repeat 10 --number 5
 """
 
 from collections.abc import Iterator
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import torch
 from torch import nn
 
 from cotenant.bench import Benchmark, Run, flag
+from cotenant.errors import CotenantError
 
 HIDDEN = 51
 PERIOD = 20
 TEST_WAVES = 3
+PRECISIONS = {"float16": "half", "float32": "fp32", "float64": "fp64"}
+"""What a `--dtype` of waves and weights asks of the products."""
 
 
 class Sequence(nn.Module):
@@ -49,10 +52,28 @@ class TimeSequence(Benchmark):
     lr: float = flag(0.01, help="learning rate")
     waves: int = flag(100, help="sine waves, of which 3 are kept for testing")
     length: int = flag(1000, help="points of one wave")
-    dtype: Literal["float32", "float64"] = flag("float32", help="of the waves and the weights")
+    dtype: Literal["float16", "float32", "float64"] = flag(
+        "float32", help="of the waves and the weights; float16 is --half, and --precision wins over it"
+    )
+
+    def __init__(self, **parameters: Any) -> None:
+        if parameters.get("precision") is not None:
+            self.fixed = {**self.fixed, "dtype": "float32"}
+        super().__init__(**parameters)
+        if self.dtype != "float32":
+            own = PRECISIONS[self.dtype]
+            if self.asked_precision not in ("fp32", own):
+                raise CotenantError(
+                    f"Two precisions are asked for: --dtype {self.dtype} means {own}, and there is "
+                    f"{self.asked_precision}.",
+                    "Keep one of them, or say --precision, which wins.",
+                )
+            self.asked_precision = own
 
     def build(self, run: Run) -> None:
-        self.model = run.place(Sequence().to(getattr(torch, self.dtype)))
+        model = Sequence()
+        # Weights of 16 bit are made by `run.place`, which keeps fp32 copies of them for the optimizer.
+        self.model = run.place(model.double() if self.dtype == "float64" else model)
         self.optimizer = run.sgd(self.model.parameters(), lr=self.lr)
         self.loss = nn.MSELoss()
 
