@@ -90,7 +90,7 @@ def _report(
     notes: list[str],
 ) -> Report:
     lines = mlbench.results(counted, targets, jobs)
-    if not lines:
+    if lines.is_empty():
         raise CotenantError("None of the expected jobs has a target.", "--gpu-model names a file that has them.")
     # Of all records: a failure is one whatever work it was, and so is what did not fail.
     failed = mlbench.failures(newest)
@@ -111,7 +111,7 @@ def _report(
         devices=devices,
         matrix=of_devices,
         skipped=notes,
-        older=_older(counted, {line.job: targets[line.job] for line in lines}, score) if given.classic else None,
+        older=_older(counted, {job: targets[job] for job in lines["job"]}, score) if given.classic else None,
     )
 
 

@@ -184,7 +184,11 @@ def _older(summary: Summary, targets: dict[str, Target], expected: Sequence[str]
     newest = _newest(summary)
     counted, _ = newest_work(newest)
     lines = mlbench.results(counted, targets, expected)
-    return mlbench.score(lines, mlbench.failures_pass(len(mlbench.failures(newest)), newest.height)) if lines else None
+    return (
+        mlbench.score(lines, mlbench.failures_pass(len(mlbench.failures(newest)), newest.height))
+        if len(lines)
+        else None
+    )
 
 
 def _say_scaling(jobs: Sequence[JobSummary], form: str) -> None:

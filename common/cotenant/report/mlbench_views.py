@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
-from cotenant.report.grid import Cell, Column, Grid, Row, RowGroup, number, table, word
+import polars as pl
+
+from cotenant.report.grid import Cell, Column, Grid, RowGroup, number, table, word
 from cotenant.report.matrix import MatrixRow, matrix_grid
-from cotenant.report.mlbench import (
-    CLASSIC_QUANTILE,
-    CLASSIC_SPREAD,
-    Classic,
-    ClassicTotal,
-    Failure,
-    Score,
-    TargetResult,
-)
+from cotenant.report.mlbench import CLASSIC_QUANTILE, CLASSIC_SPREAD, Failure, Score
 from cotenant.report.numbers import ABSENT, percent, plain
 from cotenant.report.renderers import Card, html, template
 
@@ -29,7 +24,7 @@ class Report:
 
     title: str
     subtitle: str
-    results: Sequence[TargetResult]
+    results: pl.DataFrame
     failed: Sequence[Failure]
     total: int
     score: Score
@@ -50,56 +45,47 @@ def report_grids(report: Report) -> Iterator[Grid]:
         yield _devices_grid(report)
 
 
-def results_grid(results: Sequence[TargetResult]) -> Grid:
+SHOWN: dict[str, Callable[[Any], str]] = {
+    "job": str,
+    "n": str,
+    "perf_tgt": "{:.2f}".format,
+    "sd%_tgt": "{:.1f} %".format,
+    "perf": "{:.4f}".format,
+    "sd%": "{:.1f} %".format,
+    "diff": "{:.4f}".format,
+}
+"""How numbers of these columns are shown; others have six digits."""
+
+
+def results_grid(results: pl.DataFrame) -> Grid:
     """Return a row per job against its target."""
-    columns = [Column(name, name, left=name == "job") for name in RESULT_FIELDS]
-    return Grid(columns, [RowGroup([_result_row(result) for result in results], "Results")], fields=RESULT_FIELDS)
+    return replace(_grid(results.select(RESULT_FIELDS)), fields=RESULT_FIELDS)
 
 
-def _result_row(result: TargetResult) -> Row:
-    target, spread = result.target, result.spread
-    cells = {
-        "job": word(result.job, "job"),
-        "n": Cell(str(result.n), {"n": result.n}),
-        "target": number(target.rate, plain, "target"),
-        "perf_tgt": number(target.least_share, "{:.2f}".format, "perf_tgt"),
-        "sd%_tgt": Cell(percent(target.most_spread), {"sd%_tgt": 100 * target.most_spread}),
-        "mean": number(result.mean, plain, "mean"),
-        "perf": number(result.perf, "{:.4f}".format, "perf"),
-        "perf_pass": _verdict(result.perf_pass, "perf_pass"),
-        "sd%": Cell(ABSENT if spread is None else percent(spread), {"sd%": None if spread is None else 100 * spread}),
-        "sd%_pass": _verdict(result.spread_pass, "sd%_pass"),
-    }
-    return Row(cells)
+def _grid(lines: pl.DataFrame, notes: Sequence[str] = ()) -> Grid:
+    columns = [Column(name, name, left=name == "job") for name in lines.columns]
+    rows = [[_cell(*pair) for pair in zip(lines.columns, row, strict=True)] for row in lines.iter_rows()]
+    return table(columns, rows, "Results", notes=[((note, ""),) for note in notes])
 
 
-def _verdict(passed: bool, name: str) -> Cell:
-    return Cell(verdict(passed), {name: int(passed)}, "green" if passed else "bold red")
+def _cell(name: str, value: Any) -> Cell:
+    if isinstance(value, bool):
+        return Cell(verdict(value), {name: int(value)}, "green" if value else "bold red")
+    return number(value, SHOWN.get(name, plain), name)
 
 
-def classic_grid(rows: Sequence[Classic], total: ClassicTotal | None, short: Sequence[str]) -> Grid:
+def classic_grid(lines: pl.DataFrame, total: tuple[float, float, bool] | None, short: Sequence[str]) -> Grid:
     """Return the older table with its last lines. Performance is the mean of result / target - 1."""
-    columns = [Column(name, name, left=name == "job") for name in ("job", "target", "result", "sd", "sd%", "diff")]
-    cells = [
-        (
-            word(row.job),
-            number(row.target, plain),
-            number(row.result, plain),
-            number(row.sd, plain),
-            number(row.spread, percent),
-            number(row.share, "{:.4f}".format),
-        )
-        for row in rows
-    ]
     notes = [f"Fewer than 4 repetitions, so no line: {', '.join(short)}"] if short else []
     if total is not None:
-        limit = f"(below {100 * CLASSIC_SPREAD:.0f} %: {verdict(total.quantile < CLASSIC_SPREAD)})"
+        quantile, performance, passes = total
+        limit = f"(below {100 * CLASSIC_SPREAD:.0f} %: {verdict(quantile < CLASSIC_SPREAD)})"
         notes += [
-            f"Bench Passes              : {total.passes}",
-            f"Deviation Quantile ({100 * CLASSIC_QUANTILE:.0f}%)  : {100 * total.quantile:+.2f} % {limit}",
-            f"Performance               : {100 * (total.performance - 1):+.2f} %",
+            f"Bench Passes              : {passes}",
+            f"Deviation Quantile ({100 * CLASSIC_QUANTILE:.0f}%)  : {100 * quantile:+.2f} % {limit}",
+            f"Performance               : {100 * (performance - 1):+.2f} %",
         ]
-    return table(columns, cells, "Results", notes=[((note, ""),) for note in notes])
+    return _grid(lines, notes)
 
 
 def failures_grid(report: Report) -> Grid:
@@ -110,10 +96,7 @@ def failures_grid(report: Report) -> Grid:
         Column("device", "device"),
         Column("reason", "reason", left=True, words=True),
     ]
-    rows = [
-        (word(failure.job), word(str(failure.run_id)), word(failure.vcd), word(failure.reason))
-        for failure in report.failed
-    ]
+    rows = [[word(str(part)) for part in failure] for failure in report.failed]
     share = f"{len(rows)} of {report.total} records failed ({percent(len(rows) / report.total if report.total else 1)})"
     limit = f"at most 1 % may: {verdict(report.score.failures_pass)}"
     return table(columns, rows, "Failures", f"{share}; {limit}")
