@@ -82,12 +82,19 @@ def test_a_rate_that_no_machine_has_is_none() -> None:
         assert (row["rate_items_s"], row["rate_mean_items_s"], row["interval_low_items_s"]) == (None, None, None)
 
 
-def test_statistics_that_cannot_be_cost_the_interval_only() -> None:
-    found = fields_of()["statistics"]
-    for changes in ({"interval": [1.0, 1e300]}, {"robust_spread": -1.0}, {"n": 0}, {"interval": "wide"}):
-        row = row_of(fields_of(statistics=found | changes))
-        assert row["rate_items_s"] == found["median"]
-        assert (row["interval_low_items_s"], row["interval_high_items_s"], row["robust_spread"]) == (None, None, None)
+def test_statistics_that_cannot_be_cost_themselves_only() -> None:
+    statistics = fields_of()["statistics"]
+    low, high = statistics["interval"]
+    whole = {"interval_low_items_s": low, "interval_high_items_s": high, "robust_spread": statistics["robust_spread"]}
+    for changes, values in (
+        ({}, {}),
+        ({"interval": [1.0, 1e300]}, {"interval_low_items_s": 1.0, "interval_high_items_s": None}),
+        ({"interval": "wide"}, {"interval_low_items_s": None, "interval_high_items_s": None}),
+        ({"robust_spread": -1.0}, {"robust_spread": None}),
+    ):
+        row = row_of(fields_of(statistics=statistics | changes))
+        assert row["rate_items_s"] == statistics["median"]
+        assert {name: row[name] for name in whole} == whole | values, changes
 
 
 def test_text_that_no_file_can_hold_costs_its_part_only() -> None:

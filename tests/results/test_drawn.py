@@ -91,7 +91,7 @@ def test_meters_that_make_no_sense_are_left_out() -> None:
         {"power_w": POWER},
         {"index": 0, "power_w": {**POWER, "mean": None}},
         {"index": 0, "power_w": {**POWER, "max": 1e300}},
-        {"index": 0, "power_w": {**POWER, "mean": 1.0}},
+        {"index": 0, "power_w": {**POWER, "min": -1.0}},
         {"index": 0, "power_w": {**POWER, "n": 0}},
         {"index": 0, "power_w": [1, 2]},
         "power",

@@ -167,10 +167,13 @@ def test_damaged_and_foreign_parquet_is_named(place: Path) -> None:
     content = path.read_bytes()
     mixed = content[:200] + bytes(400) + content[600:]
     length = len(content).to_bytes(4, "little")
-    cut = (content[:100], content[:-20], b"PAR1", b"", length + b"PAR1", content[:-8] + length + b"PAR1")
-    for damaged, reason in [(mixed, CHANGED), *((one, UNSEALED) for one in cut)]:
-        path.write_bytes(damaged)
-        assert reasons(read_records([path])) == [reason]
+    for reason, contents in (
+        (CHANGED, (mixed, content[:-20], content[:-8] + length + b"PAR1")),
+        (UNSEALED, (content[:100], b"PAR1", b"", length + b"PAR1")),
+    ):
+        for damaged in contents:
+            path.write_bytes(damaged)
+            assert reasons(read_records([path])) == [reason]
     pl.DataFrame({"a": [1]}).write_parquet(path)
     assert reasons(read_records([path])) == [UNSEALED]
     write_parquet(pl.LazyFrame({"a": [1]}), path)

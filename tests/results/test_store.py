@@ -127,7 +127,7 @@ def refuse(monkeypatch: pytest.MonkeyPatch, call: str, number: int) -> None:
         opened = Path.open
 
         def full(self: Path, mode: str = "r", *rest: Any, **named: Any) -> Any:
-            if "x" not in mode:
+            if "w" not in mode:
                 return opened(self, mode, *rest, **named)
             self.touch()
             return open("/dev/full", "wb")

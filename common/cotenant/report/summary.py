@@ -142,7 +142,7 @@ def estimate(rates: Sequence[float], only: Mapping[str, Any] | None = None) -> E
         return Estimate(found.rate, found.interval, found.spread, found.n)
     low, high = only["interval_low_items_s"], only["interval_high_items_s"]
     if only["robust_spread"] is not None:
-        return Estimate(rates[0], None if low is None else (low, high), only["robust_spread"], 1, only["n"])
+        return Estimate(rates[0], None if None in (low, high) else (low, high), only["robust_spread"], 1, only["n"])
     spread = only["sd_s"] / only["mean_s"] if only["sd_s"] is not None and only["mean_s"] else math.nan
     return Estimate(rates[0], None, spread if math.isfinite(spread) else None, 1, only["n"])
 

@@ -177,54 +177,39 @@ def build_record(
     gpu, (vcd, devices) = _gpu(place, part), _trained(place, part)
     arguments = part.given_arguments(statement.done if completed else statement.given)
     compute = _utilisation(part, arguments.get("number"), kept, gpu) if completed else {}
-    return Record(
-        arguments=arguments,
-        suite=place.suite,
-        name=place.name + SOLO if place.solo else place.name,
-        run_id=place.run_id,
-        jr_id=place.tenant,
-        vcd=vcd,
-        hostname=place.hostname,
-        gpu=gpu,
-        cpu_cores=place.cpu_cores,
-        devices=devices,
-        version=part.version,
-        unique_id=unique_id(place.name, part.version, part.arguments),
-        suite_start_time=place.suite_started.isoformat() if place.suite_started else "",
-        start_time=common.started.isoformat(),
-        end_time=common.ended.isoformat(),
-        completed=completed,
-        outcome=ended,
-        message=message,
-        unit=part.item,
-        train=train,
-        train_item=train_item,
-        batch_loss=part.batch_loss[-LOSSES_KEPT:],
-        epoch_loss=part.epoch_loss,
-        losses_checked=part.losses_checked,
-        losses_non_finite=part.losses_non_finite,
-        metrics=part.metrics,
-        ignored=part.ignored,
-        tenant=place.tenant,
-        tenants=place.tenants,
-        solo=place.solo,
-        group=place.group,
-        skip=max(0, statement.skip),
-        asked=statement.asked,
-        given=statement.given,
-        comparable=comparable,
-        command=place.command,
-        log=place.log,
-        observations=statement.observations,
-        rank_observations=statement.rank_observations,
-        statistics=statistics,
-        rendezvous=_meeting(statement, common),
-        isolation=place.isolation,
-        machine=place.machine | {"torch": part.torch},
-        meters=common.meters | {"device_memory": part.device_memory} | ({"compute": compute} if compute else {}),
-        observed=part.observed,
-        findings=[*common.findings, *part.findings],
-    )
+    fields = {
+        name: getattr(source, name)
+        for source in (place, part, statement)
+        for name in Record.__struct_fields__
+        if hasattr(source, name)
+    }
+    fields |= {
+        "arguments": arguments,
+        "name": place.name + SOLO if place.solo else place.name,
+        "jr_id": place.tenant,
+        "vcd": vcd,
+        "gpu": gpu,
+        "devices": devices,
+        "unique_id": unique_id(place.name, part.version, part.arguments),
+        "suite_start_time": place.suite_started.isoformat() if place.suite_started else "",
+        "start_time": common.started.isoformat(),
+        "end_time": common.ended.isoformat(),
+        "completed": completed,
+        "outcome": ended,
+        "message": message,
+        "unit": part.item,
+        "train": train,
+        "train_item": train_item,
+        "batch_loss": part.batch_loss[-LOSSES_KEPT:],
+        "skip": max(0, statement.skip),
+        "comparable": comparable,
+        "statistics": statistics,
+        "rendezvous": _meeting(statement, common),
+        "machine": place.machine | {"torch": part.torch},
+        "meters": common.meters | {"device_memory": part.device_memory} | ({"compute": compute} if compute else {}),
+        "findings": [*common.findings, *part.findings],
+    }
+    return Record(**fields)
 
 
 def _trained(place: Placement, part: TenantPart) -> tuple[str, int]:

@@ -16,7 +16,7 @@ from typing import Any
 import polars as pl
 
 from cotenant.finding import Severity
-from cotenant.results.decoded import Decoded, count_of, finite_of, text_of, whole_of
+from cotenant.results.decoded import Decoded, Number, Whole, list_of, part_of, text_of
 from cotenant.results.drawn import observations_of, own_meters
 from cotenant.results.record import MOST, SOLO, Observed
 
@@ -26,8 +26,8 @@ OBSERVATIONS = "cotenant-observations-1"
 Check = Callable[[pl.Expr], pl.Expr]
 KINDS: dict[type, tuple[pl.DataType, Callable[[Any], Any]]] = {
     str: (pl.String(), text_of),
-    int: (pl.Int64(), whole_of),
-    float: (pl.Float64(), finite_of),
+    int: (pl.Int64(), lambda value: part_of(value, Whole)),
+    float: (pl.Float64(), lambda value: part_of(value, Number)),
     bool: (pl.Boolean(), lambda value: None if value is None else bool(value)),
 }
 """What a kind is in a table, and what of a decoded value is of that kind."""
@@ -58,14 +58,14 @@ class RecordColumn:
     kind: type
     meaning: str
     at: str = ""
-    """Where it stands in a record: keys joined by dots, places by `|`, of which the first that is there counts. Empty:
+    """Where it stands in a record: keys joined by dots, places by `|`, of which the first with a value counts. Empty:
     under the column's own name."""
     of: Callable[[Decoded], Any] | None = None
     """What takes it from a record, where it stands nowhere as it is."""
     check: Check | None = None
     """What is possible; anything else is not known."""
     measured: bool = False
-    """Whether it is known of a tenant that completed only."""
+    """Whether it is known only of a tenant that completed, and has a rate."""
     default: Any = None
     """What stands for what is not known; of a text that is the empty one."""
     needed: bool = False
@@ -96,18 +96,8 @@ def _group(record: Decoded) -> str:
     return text_of(record.at("group")) or ("all" if "," in record.vcd else "student")
 
 
-def _described(name: str, end: int | None = None) -> Callable[[Decoded], Any]:
-    """Take a field of the statistics, or an end of one."""
-
-    def of(record: Decoded) -> Any:
-        value = getattr(record.description, name, None)
-        return value if end is None or value is None else value[end]
-
-    return of
-
-
-def _of_a_rate(key: str) -> Callable[[Decoded], Any]:
-    return lambda record: record.at("train_item", key) if record.rate is not None else None
+def _interval(end: int) -> Callable[[Decoded], Any]:
+    return lambda record: next(iter(list_of(record.at("statistics", "interval"))[end:]), None)
 
 
 def _rules(*severities: Severity) -> Callable[[Decoded], str]:
@@ -128,7 +118,8 @@ def _model(record: Decoded) -> str:
 
 
 def _world_size(record: Decoded) -> int | None:
-    return count_of(record.at("observed", "replicas")) or count_of(record.at("observed", "world_size"))
+    replicas, ranks = (part_of(record.at("observed", name), Whole) for name in ("replicas", "world_size"))
+    return replicas or ranks
 
 
 def _batch_per_device(record: Decoded) -> Any:
@@ -192,21 +183,27 @@ COLUMNS: tuple[RecordColumn, ...] = (
     number(
         "rate_items_s",
         "median rate of the kept observations; of the original's records their mean",
-        of=lambda record: record.rate,
+        "statistics.median|train_item.avg",
         measured=True,
     ),
     number(
         "interval_low_items_s",
         "lower end of the median's exact 95 % interval",
-        of=_described("interval", 0),
+        of=_interval(0),
         measured=True,
     ),
-    number("interval_high_items_s", "its upper end", of=_described("interval", 1), measured=True),
-    number("robust_spread", "1.4826 MAD / median of the rates", of=_described("robust_spread"), check=not_negative),
+    number("interval_high_items_s", "its upper end", of=_interval(1), measured=True),
+    number(
+        "robust_spread",
+        "1.4826 MAD / median of the rates",
+        "statistics.robust_spread",
+        check=not_negative,
+        measured=True,
+    ),
     number(
         "rate_mean_items_s",
         "items over the mean time, as in the original (`train_item.avg`)",
-        of=_of_a_rate("avg"),
+        "train_item.avg",
         measured=True,
     ),
     number("rate_min_items_s", "the same of the slowest observation", "train_item.min", measured=True),
@@ -243,7 +240,7 @@ COLUMNS: tuple[RecordColumn, ...] = (
     number(
         "overlap",
         "share of the kept observations' time in which all tenants ran",
-        of=lambda record: record.meeting and record.meeting.overlap,
+        "rendezvous.overlap",
         check=share,
     ),
     number(
@@ -306,7 +303,7 @@ def values_of(record: Decoded, columns: tuple[RecordColumn, ...]) -> list[Any]:
 def observation_values(record: Decoded) -> list[tuple[Any, ...]]:
     """Return the values of OBSERVATION_COLUMNS of each observation, kept or not."""
     shared = tuple(column for column in COLUMNS if column.name in _OF_RECORD)
-    place, skip = values_of(record, shared), whole_of(record.at("skip")) or 0
+    place, skip = values_of(record, shared), part_of(record.at("skip"), Whole) or 0
     return [
         (OBSERVATIONS, *place, number, number >= skip, *_numbers(observed), text_of(record.path))
         for number, observed in enumerate(observations_of(record.fields))
@@ -329,13 +326,8 @@ def _taker(column: RecordColumn) -> Callable[[Decoded], Any]:
     of_kind = KINDS[column.kind][1]
     if (of := column.of) is not None:
         return lambda record: of_kind(of(record))
-    *others, last = [tuple(place.split(".")) for place in (column.at or column.name).split("|")]
-
-    def take(record: Decoded) -> Any:
-        place = next((keys for keys in others if record.holds(*keys)), last)
-        return of_kind(record.at(*place))
-
-    return take
+    places = [tuple(place.split(".")) for place in (column.at or column.name).split("|")]
+    return lambda record: of_kind(next((value for at in places if (value := record.at(*at)) is not None), None))
 
 
 def checked(frame: pl.LazyFrame) -> pl.LazyFrame:
@@ -347,6 +339,8 @@ def checked(frame: pl.LazyFrame) -> pl.LazyFrame:
     defaults = [pl.col(column.name).fill_null(column.default) for column in COLUMNS if column.default is not None]
     return (
         frame.with_columns(possible)
-        .with_columns(pl.when("completed").then(pl.col(measured)), *defaults)
+        .with_columns(
+            pl.when(pl.col("completed") & pl.col("rate_items_s").is_not_null()).then(pl.col(measured)), *defaults
+        )
         .with_columns(invalid=pl.col("completed") & (pl.col("error_findings") != ""))
     )

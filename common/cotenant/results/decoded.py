@@ -6,21 +6,23 @@ What is malformed is absent; the record says what it is worth without it.
 from __future__ import annotations
 
 import functools
-import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar, get_args
+from typing import Annotated, Any, TypeVar, get_args
 
 import msgspec
 
 from cotenant.finding import Finding, Severity
 from cotenant.results.identity import unique_id
 from cotenant.results.record import MOST, SOLO, Meeting, Record
-from cotenant.stats.describe import Description
 
 T = TypeVar("T")
 Fields = Mapping[str, Any]
+Whole = Annotated[int, msgspec.Meta(ge=-MOST, le=MOST - 1)]
+"""A whole number of 64 bits; `part_of` takes neither true nor 1.0 for one."""
+Number = Annotated[float, msgspec.Meta(gt=-MOST, lt=MOST)]
+"""A number that a machine could have: others would overflow in sums and ratios. NaN is none."""
 
 NAMED = 20
 """How many damaged parts of one file are named; the others are counted."""
@@ -69,36 +71,10 @@ def text_of(value: Any) -> str:
     return str(value) if isinstance(value, int) else ""
 
 
-def whole_of(value: Any) -> int | None:
-    """Return the value if it is a whole number of at most 64 bits, which true and false are not."""
-    return value if isinstance(value, int) and not isinstance(value, bool) and -MOST <= value < MOST else None
-
-
-def finite_of(value: Any) -> float | None:
-    """Return the value if it is a finite number, which true and false are not."""
-    number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    try:
-        return float(value) if number and math.isfinite(value) else None
-    except OverflowError:
-        return None
-
-
-def rate_of(value: Any) -> float | None:
-    """Return the value if a machine could have it, in items or seconds: others would overflow in sums and ratios."""
-    number = finite_of(value)
-    return number if number is not None and 1 / MOST < number < MOST else None
-
-
-def count_of(value: Any) -> int | None:
-    """Return the value if it is a whole number above 0."""
-    number = whole_of(value)
-    return number if number is not None and number > 0 else None
-
-
 def part_of(value: Any, kind: type[T]) -> T | None:
     """Return the value as what it should be, or None where it is something else."""
     try:
-        return msgspec.convert(value, kind)
+        return None if value is None else msgspec.convert(value, kind)
     except (msgspec.ValidationError, UnicodeEncodeError, RecursionError):
         return None
 
@@ -134,15 +110,10 @@ class Decoded:
             value = value[key]
         return value
 
-    def holds(self, *keys: str) -> bool:
-        """Whether anything stands below these keys, null included."""
-        *outer, last = keys
-        return last in mapping_of(self.at(*outer))
-
     @functools.cached_property
     def completed(self) -> bool:
         """Three say so, and the worst is believed: a crashed job must not be reported as done."""
-        completed = bool(self.fields.get("completed", rate_of(self.at("train_item", "avg")) is not None))
+        completed = bool(self.fields.get("completed", (part_of(self.at("train_item", "avg"), Number) or 0) > 0))
         return completed and text_of(self.at("outcome")) in ("", "completed") and not _FAILED.search(self.path)
 
     @property
@@ -153,39 +124,18 @@ class Decoded:
     @property
     def run_id(self) -> int:
         uid = _UID.search(self.path)
-        in_name = whole_of(int(uid[1])) if uid else None
-        return whole_of(self.fields.get("run_id", self.fields.get("uid"))) or in_name or 0
+        in_name = part_of(int(uid[1]), Whole) if uid else None
+        return part_of(self.fields.get("run_id", self.fields.get("uid")), Whole) or in_name or 0
 
     @functools.cached_property
     def vcd(self) -> str:
         vcd = self.at("vcd")
         return ",".join(map(text_of, vcd)) if isinstance(vcd, list) else text_of(vcd)
 
-    @functools.cached_property
-    def rate(self) -> float | None:
-        """The median of a record that has one, else the mean: the original suite kept no observations."""
-        median = self.at("statistics", "median")
-        return rate_of(self.at("train_item", "avg") if median is None else median) if self.completed else None
-
-    @functools.cached_property
-    def description(self) -> Description | None:
-        """The record's statistics, where they are possible ones of a rate."""
-        described = part_of(self.at("statistics"), Description) if self.rate is not None else None
-        if described is None:
-            return None
-        rates = (described.median, *(described.interval or ()))
-        possible = described.n > 0 and None not in map(rate_of, rates) and 0 <= described.robust_spread < MOST
-        return described if possible else None
-
     @property
     def meeting(self) -> Meeting | None:
         """How the tenant met the others, where that is possible."""
-        met = part_of(self.at("rendezvous"), Meeting) if self.at("rendezvous") is not None else None
-        if met is None:
-            return None
-        stamps = (met.ready_ns, met.t0_ns, met.start_ns, met.load_end_ns, *met.warm_up_ns)
-        possible = all(0 <= stamp < MOST for stamp in stamps) and -MOST < met.start_skew_ns < MOST
-        return met if possible and 0 <= met.overlap <= 1 else None
+        return part_of(self.at("rendezvous"), Meeting)
 
     @functools.cached_property
     def findings(self) -> list[Finding]:
@@ -195,8 +145,8 @@ class Decoded:
     @property
     def losses_non_finite(self) -> int:
         """As the record counts them, else of the losses it kept; a null is what JSON makes of NaN."""
-        kept = list_of(self.at("batch_loss"))
-        return whole_of(self.at("losses_non_finite")) or sum(finite_of(loss) is None for loss in kept)
+        counted, losses = part_of(self.at("losses_non_finite"), Whole), list_of(self.at("batch_loss"))
+        return sum(part_of(loss, Number) is None for loss in losses) if counted is None else counted
 
     @property
     def slice(self) -> str:

@@ -5,16 +5,16 @@ It stands in no table: it is taken from the record's decoded file where it is as
 
 from __future__ import annotations
 
-import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from cotenant.results.decoded import Fields, finite_of, list_of, mapping_of, part_of, whole_of
+from cotenant.results.decoded import Fields, Number, Whole, list_of, mapping_of, part_of
 from cotenant.results.record import MOST, Meeting, Observed
 
 HOST = "host"
@@ -48,16 +48,18 @@ class Spans:
         return rates[self.kept]
 
 
-@dataclass(frozen=True, slots=True)
-class Meter:
+_Sample = Annotated[float, msgspec.Meta(ge=0, lt=float(MOST))]
+
+
+class Meter(msgspec.Struct, frozen=True):
     """The samples of one quantity, whose name ends with its unit; `of` is a device's index, or `host`."""
 
     quantity: str
     of: str
-    n: int
-    min: float
-    mean: float
-    max: float
+    n: Annotated[int, msgspec.Meta(ge=1)]
+    min: _Sample
+    mean: _Sample
+    max: _Sample
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -107,23 +109,14 @@ def own_meters(fields: Fields, vcd: str) -> list[Meter]:
     """Return what was sampled, while tenants were timed, of the host and of the devices that the record trained on."""
     meters, own = mapping_of(fields.get("meters")), vcd.split(",")
     devices = map(mapping_of, mapping_of(meters.get("devices")).values())
-    places: list[tuple[str, tuple[str, ...], Fields]] = [
-        (str(whole_of(device.get("index"))), DEVICE_QUANTITIES, device) for device in devices
+    places = [(str(device.get("index")), DEVICE_QUANTITIES, device) for device in devices]
+    places = [place for place in places if place[0] in own]
+    sampled = [
+        part_of({**mapping_of(spreads.get(quantity)), "quantity": quantity, "of": of}, Meter)
+        for of, quantities, spreads in (*places, (HOST, HOST_QUANTITIES, mapping_of(meters.get("memory"))))
+        for quantity in quantities
     ]
-    places = [
-        *(place for place in places if place[0] in own),
-        (HOST, HOST_QUANTITIES, mapping_of(meters.get("memory"))),
-    ]
-    sampled = (_meter(name, of, mapping_of(place.get(name))) for of, names, place in places for name in names)
     return [meter for meter in sampled if meter is not None]
-
-
-def _meter(quantity: str, of: str, spread: Fields) -> Meter | None:
-    n, ends = whole_of(spread.get("n")), [finite_of(spread.get(name)) for name in ("min", "mean", "max")]
-    low, mean, high = (end if end is not None and 0 <= end < MOST else math.nan for end in ends)
-    # A mean is rounded: of equal samples it may lie beside them.
-    ordered = low <= mean <= high or math.isclose(low, high)
-    return Meter(quantity, of, n, low, mean, high) if n is not None and n > 0 and ordered else None
 
 
 def courses_of(fields: Fields) -> list[Course]:
@@ -146,7 +139,7 @@ def courses_of(fields: Fields) -> list[Course]:
 def _looked_at(series: Fields, devices: Fields) -> Iterator[tuple[Kind, str, Fields]]:
     """Devices stand by their uuid: who they are to a reader is recorded beside their spreads."""
     for uuid, quantities in mapping_of(series.get("devices")).items():
-        if (index := whole_of(mapping_of(devices.get(uuid)).get("index"))) is not None:
+        if (index := part_of(mapping_of(devices.get(uuid)).get("index"), Whole)) is not None:
             yield "device", str(index), mapping_of(quantities)
     for tenant, quantities in mapping_of(series.get("tenants")).items():
         yield "tenant", tenant, mapping_of(quantities)
@@ -155,9 +148,8 @@ def _looked_at(series: Fields, devices: Fields) -> Iterator[tuple[Kind, str, Fie
 
 def _numbers(value: Any, least: float) -> Numbers:
     """Return a list's numbers, NaN for each that is none or could not be."""
-    numbers = map(finite_of, list_of(value))
-    possible = [number if number is not None and least <= number < MOST else np.nan for number in numbers]
-    return np.array(possible, np.float64)
+    numbers = [part_of(number, Number) for number in list_of(value)]
+    return np.array([np.nan if number is None or number < least else number for number in numbers], np.float64)
 
 
 def setting_of(machine: Fields) -> dict[str, str]:

@@ -12,11 +12,12 @@ from __future__ import annotations
 
 import hashlib
 import itertools
+import mmap
 import re
 from collections.abc import Callable, Iterable, Iterator
 from operator import attrgetter
 from pathlib import Path
-from typing import Annotated, Any, BinaryIO
+from typing import Any
 
 import msgspec
 import polars as pl
@@ -24,7 +25,7 @@ from polars.io.plugins import register_io_source
 
 from cotenant.results import columns
 from cotenant.results.columns import OBSERVATIONS, ROWS, schema
-from cotenant.results.decoded import NAMED, Skipped
+from cotenant.results.decoded import NAMED, Skipped, Whole
 from cotenant.results.store import whole
 from cotenant.results.table import Table, table_of_rows
 
@@ -39,16 +40,10 @@ _ZEROS = b"0" * 64
 METADATA = {"cotenant.seal": (_MARK + _ZEROS).decode()}
 """What a file has to be written with, to be sealed afterwards."""
 UNSEALED = "it has no seal: it is cut off, or not of `cotenant export` (rows of other programs are read as JSON lines)"
-CHANGED = "its seal says that it was changed after it was exported"
+CHANGED = "its seal says that it was changed or cut off after it was exported"
 NOT_ROWS = "it holds observations; export again without --observations"
 _PARQUET = b"PAR1"
-_END_BYTES = 8
-"""The footer's length in four bytes, least first, and the magic number."""
-_CHUNK_BYTES = 1 << 20
 _HEAD_BYTES = 1 << 16
-
-_Whole = Annotated[int, msgspec.Meta(ge=-(1 << 63), le=(1 << 63) - 1)]
-
 
 # Writing
 
@@ -65,14 +60,10 @@ def write_csv(rows: pl.LazyFrame, path: Path) -> None:
     rows.with_columns(texts.str.replace(_FORMULA, "'$0")).sink_csv(path)
 
 
-def write_jsonl(rows: pl.LazyFrame, path: Path) -> None:
-    rows.sink_ndjson(path)
-
-
 WRITERS: dict[str, Callable[[pl.LazyFrame, Path], None]] = {
     "parquet": write_parquet,
     "csv": write_csv,
-    "jsonl": write_jsonl,
+    "jsonl": pl.LazyFrame.sink_ndjson,
 }
 
 
@@ -130,7 +121,7 @@ def _names(head: bytes, form: str) -> bool:
 def _line_decoder() -> msgspec.json.Decoder[Any]:
     fields: list[Any] = []
     for column in columns.COLUMNS:
-        kind: Any = _Whole if column.kind is int else column.kind
+        kind: Any = Whole if column.kind is int else column.kind
         fields.append((column.name, kind) if column.needed else (column.name, kind | None, None))
     return msgspec.json.Decoder(msgspec.defstruct("ExportedRow", fields, kw_only=True, gc=False))
 
@@ -189,49 +180,23 @@ def _parquet(path: Path) -> Iterator[Table | Skipped]:
 
 def seal(path: Path) -> None:
     """Write the digest of a file with METADATA into it. Raises OSError, and ValueError where it has none."""
-    with path.open("r+b") as file:
-        at = _place(file)
-        if at is None:
+    with path.open("r+b") as file, mmap.mmap(file.fileno(), 0) as content:
+        at = content.rfind(_MARK + _ZEROS) + len(_MARK)
+        if at < len(_MARK):
             raise ValueError(f"{path} was written without METADATA")
-        digest = _digest(file, at)
-        file.seek(at)
-        file.write(digest)
+        content[at : at + len(_ZEROS)] = hashlib.sha256(content).hexdigest().encode()
 
 
 def broken_seal(path: Path) -> str | None:
     """Return what is wrong with a Parquet file's seal, or None where it is whole. Raises OSError."""
-    with path.open("rb") as file:
-        at = _place(file)
-        if at is None:
+    if not path.stat().st_size:
+        return UNSEALED
+    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+        at = content.rfind(_MARK) + len(_MARK)
+        if at < len(_MARK):
             return UNSEALED
-        digest = _digest(file, at)
-        file.seek(at)
-        return None if file.read(len(_ZEROS)) == digest else CHANGED
-
-
-def _place(file: BinaryIO) -> int | None:
-    """Return where the digest begins, None in a file without one."""
-    size = file.seek(0, 2)
-    file.seek(max(0, size - _END_BYTES))
-    end = file.read()
-    length = int.from_bytes(end[:4], "little") + _END_BYTES
-    if not end.endswith(_PARQUET) or length > size:
-        return None
-    file.seek(size - length)
-    at = file.read().rfind(_MARK)
-    return None if at < 0 else size - length + at + len(_MARK)
-
-
-def _digest(file: BinaryIO, at: int) -> bytes:
-    """Return the digest of the whole file, with zeros at its own place."""
-    digest = hashlib.sha256()
-    file.seek(0)
-    left = at
-    while left and (chunk := file.read(min(left, _CHUNK_BYTES))):
-        digest.update(chunk)
-        left -= len(chunk)
-    digest.update(_ZEROS)
-    file.seek(at + len(_ZEROS))
-    while chunk := file.read(_CHUNK_BYTES):
-        digest.update(chunk)
-    return digest.hexdigest().encode()
+        with memoryview(content) as parts:
+            digest = hashlib.sha256(parts[:at])
+            digest.update(_ZEROS)
+            digest.update(parts[at + len(_ZEROS) :])
+        return None if content[at : at + len(_ZEROS)] == digest.hexdigest().encode() else CHANGED

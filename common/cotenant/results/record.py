@@ -7,7 +7,7 @@ The benchmark's arguments stand flat at the top, then the fields the original su
 from __future__ import annotations
 
 import math
-from typing import Any, Literal, get_args
+from typing import Annotated, Any, Literal, get_args
 
 import msgspec
 
@@ -33,6 +33,7 @@ Outcome = Literal[
 
 
 MOST = 1 << 63  # no clock and no count gets there
+Nanoseconds = Annotated[int, msgspec.Meta(ge=0, le=MOST - 1)]
 SOLO = ".solo"
 """What follows a job's name in that of its solo launches."""
 
@@ -104,19 +105,19 @@ class Observed(msgspec.Struct, frozen=True):
 class Meeting(msgspec.Struct, frozen=True):
     """How this tenant met the others: when it was ready, t0 as told, its real start, the end of its load."""
 
-    ready_ns: int
+    ready_ns: Nanoseconds
     """When the tenant was ready."""
-    t0_ns: int
+    t0_ns: Nanoseconds
     """When all were told to start."""
-    start_ns: int
+    start_ns: Nanoseconds
     """When it did."""
-    load_end_ns: int
+    load_end_ns: Nanoseconds
     """When its load ended, after its last observation."""
-    overlap: float
+    overlap: Annotated[float, msgspec.Meta(ge=0, le=1)]
     """Share of the kept observations' time in which all tenants ran."""
-    start_skew_ns: int
+    start_skew_ns: Annotated[int, msgspec.Meta(ge=-MOST, le=MOST - 1)]
     """How long after the first tenant it started."""
-    warm_up_ns: list[int]
+    warm_up_ns: list[Nanoseconds]
     """How long each step of its warm-up took."""
 
 

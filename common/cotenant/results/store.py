@@ -40,7 +40,8 @@ def write_record(directory: Path, record: Record, time: datetime) -> Path:
     while True:
         path = directory / file_name(record, time)
         try:
-            _write(path, content, _name_new)
+            with _temporary(path, _name_new) as temporary:
+                temporary.write_bytes(content)
         except FileExistsError:
             time += timedelta(microseconds=1)
         except OSError as error:
@@ -62,7 +63,8 @@ def keep_record(report: Path, record: Record, time: datetime) -> Path:
 def write_whole(path: Path, content: bytes) -> None:
     """Give a file of ours this content at once or not at all. Raises CotenantError, with a remedy for a full disk."""
     try:
-        _write(path, content, Path.rename)
+        with _temporary(path) as temporary:
+            temporary.write_bytes(content)
     except OSError as error:
         raise cannot_write(path.parent, error) from error
 
@@ -153,17 +155,17 @@ class Reserve:
 
     def write(self, records: Iterable[Record], time: datetime) -> None:
         """Write every record that can be, at last into the room held back; then raise the first CotenantError."""
-        failures = []
+        first = None
         for record in records:
             try:
                 write_record(self._directory, record, time)
             except CotenantError as error:
-                failures.append(error)
+                first = first or error
                 self.give_back()
                 with suppress(CotenantError):
                     write_record(self._directory, record, time)
-        if failures:
-            raise failures[0]
+        if first is not None:
+            raise first
 
     def give_back(self) -> None:
         """Let others have the room."""
@@ -171,11 +173,6 @@ class Reserve:
 
     def close(self) -> None:
         self._held.close()
-
-
-def _write(path: Path, content: bytes, name: Callable[[Path, Path], object]) -> None:
-    with _temporary(path, name) as temporary, temporary.open("xb") as file:
-        file.write(content)
 
 
 @contextmanager
@@ -191,7 +188,11 @@ def _temporary(path: Path, name: Callable[[Path, Path], object] = Path.rename) -
         name(temporary, path)
     finally:
         temporary.unlink(missing_ok=True)
-    _sync_directory(path.parent)
+    descriptor = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def _name_new(temporary: Path, path: Path) -> None:
@@ -211,11 +212,3 @@ def _safe(text: str, limit_bytes: int) -> str:
     """Return `text` for a part of a file's name: no separators, no control characters, not hidden, not too long."""
     kept = "".join(char if char.isalnum() or char in "-_.+=@" else "_" for char in text)
     return ("_" + kept[1:] if kept.startswith(".") else kept).encode()[:limit_bytes].decode(errors="ignore")
-
-
-def _sync_directory(directory: Path) -> None:
-    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
