@@ -16,7 +16,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NoReturn
 
-from cotenant.machine.limits import cgroup_mounts
+from cotenant.machine.limits import V2, cgroup_mounts
 from cotenant.procfs import read_int
 from cotenant.protocol.client import Rendezvous, wait_until
 
@@ -94,7 +94,7 @@ def forked(tokens: Tokens | None) -> int | None:
 def processes_are_limited() -> bool:
     """Whether we are in a slice of Cotenant's that holds the number of processes."""
     mounts = cgroup_mounts()
-    places = [place for place in (mounts.own_path("pids"), mounts.own_path()) if place is not None]
+    places = [place for place in (mounts.own.get("pids"), mounts.own.get(V2)) if place is not None]
     return any("/cotenant" in str(place) and read_int(place / "pids.max") is not None for place in places)
 
 

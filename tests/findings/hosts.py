@@ -54,8 +54,6 @@ def board(index: int, **changes: Any) -> DeviceState:
     """One device's state, in good order."""
     fields: dict[str, Any] = {
         "index": index,
-        "pci": device(index).pci,
-        "name": "V100",
         "processes": (),
         "mps": False,
         "mig": False,

@@ -83,17 +83,6 @@ def test_the_second_is_told_who_holds_it(path: Path) -> None:
         assert caught.value.remedy
 
 
-def test_the_start_is_the_processs_own(path: Path) -> None:
-    """Not the age of its entry in /proc, which is made anew whenever the kernel likes."""
-    started = "2001-02-03 04:05:06"
-    age_s = datetime.now().timestamp() - datetime.fromisoformat(started).timestamp()
-    with pytest.MonkeyPatch.context() as patch:
-        second = os.sysconf("SC_CLK_TCK")
-        patch.setattr("time.clock_gettime", lambda clock: age_s + 5000.0)
-        patch.setattr(lock, "start_ticks", lambda pid: 5000 * second)
-        assert f"started {started[:-2]}" in lock._describe(os.getpid())
-
-
 def test_a_holder_that_has_just_gone_is_a_number(dead_run: object) -> None:
     pid = int(str(dead_run).partition("-")[0])
     assert lock._describe(pid) == f"pid {pid}"

@@ -39,7 +39,7 @@ from isolation.entering import MIB, eventually, is_dead, slice_of, started  # no
 NOT_HERE = 77
 FORKS = "for i in 1 2 3 4 5 6 7 8; do sleep 1000 & done; wait"
 MOUNTS = cgroup_mounts()
-OWN = MOUNTS.own_path() or Path("/nowhere")
+OWN = MOUNTS.own.get("", Path("/nowhere"))
 
 
 def pair() -> tuple[Slice, Slice]:

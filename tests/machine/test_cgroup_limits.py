@@ -33,11 +33,11 @@ def test_v1_with_controllers_mounted_together(tmp_path: Path) -> None:
         "name=systemd": tmp_path / CG / "systemd",
     }
     assert mounts.v2 is None
-    assert mounts.own_path("cpu") == together / "user"
-    assert mounts.own_path("memory") == tmp_path / CG / "memory/user/a"
-    assert mounts.own_path("name=systemd") == tmp_path / CG / "systemd"
-    assert mounts.own_path() is None
-    assert mounts.own_path("pids") is None
+    assert mounts.own.get("cpu") == together / "user"
+    assert mounts.own.get("memory") == tmp_path / CG / "memory/user/a"
+    assert mounts.own.get("name=systemd") == tmp_path / CG / "systemd"
+    assert mounts.own.get(V2) is None
+    assert mounts.own.get("pids") is None
     assert mounts.chain("cpu") == (together / "user", together)
 
 
@@ -83,7 +83,7 @@ def test_v2_limits(tmp_path: Path) -> None:
     mounts = cgroup_mounts(tmp_path)
     assert mounts.v1 == {}
     assert mounts.v2 == tmp_path / CG
-    assert mounts.own_path() == own
+    assert mounts.own.get(V2) == own
     assert mounts.chain(V2) == (own, own.parent, tmp_path / CG)
     assert memory_limit(mounts) is None
     assert quota_processors(mounts) is None
@@ -102,8 +102,8 @@ def test_hybrid_host_reads_both(tmp_path: Path) -> None:
     )
     write(tmp_path, {f"{CG}/memory/a/memory.limit_in_bytes": 2 << 30, f"{CG}/unified/b/cpu.max": "50000 100000"})
     mounts = cgroup_mounts(tmp_path)
-    assert mounts.own_path("memory") == tmp_path / CG / "memory/a"
-    assert mounts.own_path() == tmp_path / CG / "unified/b"
+    assert mounts.own.get("memory") == tmp_path / CG / "memory/a"
+    assert mounts.own.get(V2) == tmp_path / CG / "unified/b"
     assert memory_limit(mounts) == 2 << 30
     assert quota_processors(mounts) == 0.5
 
@@ -145,7 +145,7 @@ def test_what_v2_limits_leave_free(tmp_path: Path) -> None:
 )
 def test_a_path_is_joined_below_the_mounts_root(tmp_path: Path, shown: str, path: str, below: str | None) -> None:
     host(tmp_path, f"0::{path}", mount("/sys/fs/cgroup", "cgroup2", "x", shown))
-    own = cgroup_mounts(tmp_path).own_path()
+    own = cgroup_mounts(tmp_path).own.get(V2)
     assert own == (None if below is None else tmp_path / CG / below)
 
 
@@ -172,7 +172,7 @@ def test_of_several_mounts_the_one_that_shows_most(tmp_path: Path) -> None:
         mount("/part", "cgroup2", "x", "/a"),
         mount("/with\\040space", "cgroup2", "x", "/"),
     )
-    assert cgroup_mounts(tmp_path).own_path() == tmp_path / "with space/a/b"
+    assert cgroup_mounts(tmp_path).own.get(V2) == tmp_path / "with space/a/b"
 
 
 def test_a_hidden_mount_does_not_count(tmp_path: Path) -> None:

@@ -9,26 +9,26 @@ from pathlib import Path
 import pytest
 
 from cotenant.machine import facts as subject
-from cotenant.machine.facts import GitState, git_state, software
+from cotenant.machine.facts import git_state, software
 from machine.fakehost import write
 
 needs_git = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
 
 
 def test_software_of_this_host() -> None:
-    found = software()
-    assert found.kernel == os.uname().release
-    assert found.python == sys.version.split()[0]
-    assert set(found.packages) <= {"torch", "torchvision", "numpy", "cotenant"}
-    assert all(found.packages.values())
+    installed = software()
+    assert installed["kernel"] == os.uname().release
+    assert installed["python"] == sys.version.split()[0]
+    assert set(installed["packages"]) <= {"torch", "torchvision", "numpy", "cotenant"}
+    assert all(installed["packages"].values())
 
 
 def test_distribution(tmp_path: Path) -> None:
-    assert software(tmp_path).distribution == ""
+    assert software(tmp_path)["distribution"] == ""
     write(tmp_path, {"usr/lib/os-release": "NAME=x\nPRETTY_NAME='Other 1'"})
-    assert software(tmp_path).distribution == "Other 1"
+    assert software(tmp_path)["distribution"] == "Other 1"
     write(tmp_path, {"etc/os-release": 'NAME=Debian\nPRETTY_NAME="Debian GNU/Linux 12 (bookworm)"'})
-    assert software(tmp_path).distribution == "Debian GNU/Linux 12 (bookworm)"
+    assert software(tmp_path)["distribution"] == "Debian GNU/Linux 12 (bookworm)"
 
 
 def git(directory: Path, *words: str) -> str:
@@ -49,11 +49,11 @@ def test_git_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     git(tmp_path, "commit", "-q", "-m", "first")
     commit = git(tmp_path, "rev-parse", "HEAD")
     monkeypatch.setenv("GIT_DIR", "/nowhere")
-    assert git_state(tmp_path) == GitState(commit, dirty=False)
+    assert git_state(tmp_path) == {"commit": commit, "dirty": False}
     write(tmp_path, {"new": 1})
-    assert git_state(tmp_path) == GitState(commit, dirty=False)
+    assert git_state(tmp_path) == {"commit": commit, "dirty": False}
     write(tmp_path, {"file": 22})
-    assert git_state(tmp_path) == GitState(commit, dirty=True)
+    assert git_state(tmp_path) == {"commit": commit, "dirty": True}
 
 
 def test_no_git_no_directory_no_patience(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

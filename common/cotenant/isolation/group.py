@@ -11,7 +11,7 @@ from pathlib import Path
 
 from cotenant.isolation import cgroupfs
 from cotenant.isolation.backend import NotIsolatedError
-from cotenant.isolation.processes import KILL_WAIT_S, KillWait
+from cotenant.isolation.processes import KILL_WAIT_S
 from cotenant.machine.limits import V2
 from cotenant.text import listed
 
@@ -50,12 +50,12 @@ class Group:
 
     def kill(self) -> None:
         """Kill every process inside and wait until none is left. Raises NotIsolatedError if some survive."""
-        wait = KillWait(KILL_WAIT_S)
+        deadline = time.monotonic() + KILL_WAIT_S
         while self.populated():
             if not (self.kill_at_once() and self._ended()):
                 self._kill_frozen()
                 self._ended()
-            if wait.is_due() and not wait.goes_on(pids := self.pids()):
+            if time.monotonic() > deadline and (pids := self.pids()):
                 raise NotIsolatedError(f"processes {listed(sorted(pids))} in {self._place} cannot be killed")
 
     def kill_at_once(self) -> bool:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import fcntl
 import os
 import stat
-import time
 from datetime import datetime
 from pathlib import Path
 
+import psutil
+
 from cotenant.errors import CotenantError
-from cotenant.procfs import start_ticks
 
 LOCK_VARIABLE = "COTENANT_LOCK"
 PLACES = (Path("/run/lock"), Path("/tmp"))
@@ -96,12 +96,9 @@ def _holder(descriptor: int) -> str:
 
 
 def _describe(pid: int) -> str:
-    ticks = start_ticks(pid)
     try:
-        command = Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()
-    except OSError:
+        process = psutil.Process(pid)
+        command, started = " ".join(process.cmdline()), datetime.fromtimestamp(process.create_time())
+    except (OSError, psutil.Error):  # OSError: psutil reads /proc/stat for the start, which a host may hide.
         return f"pid {pid}"
-    if ticks is None:
-        return f"pid {pid}"
-    age_s = time.clock_gettime(time.CLOCK_BOOTTIME) - ticks / os.sysconf("SC_CLK_TCK")
-    return f"pid {pid}, '{command[:80]}', started {datetime.fromtimestamp(time.time() - age_s):%Y-%m-%d %H:%M:%S}"
+    return f"pid {pid}, '{command[:80]}', started {started:%Y-%m-%d %H:%M:%S}"

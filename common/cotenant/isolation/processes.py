@@ -11,7 +11,6 @@ import ctypes
 import os
 import signal
 import time
-from collections.abc import Collection
 from pathlib import Path
 
 from cotenant.isolation.backend import NotIsolatedError
@@ -20,30 +19,10 @@ from cotenant.procfs import numbered, parent_of, start_ticks
 from cotenant.protocol.messages import REAPER_VARIABLE, RUN_VARIABLE, TENANT_VARIABLE
 from cotenant.text import listed
 
-KILL_WAIT_S = 5.0
+KILL_WAIT_S = 20.0
+"""A fork bomb's thousands take their time to end on a small host."""
 REAPER_WAIT_S = 10.0
 PR_SET_CHILD_SUBREAPER = 36
-
-
-class KillWait:
-    """How long the end of processes is waited for: a fork bomb's thousands take their time on a small host.
-
-    It is due after every `limit_s`, and goes on as long as fewer are left than the time before.
-    """
-
-    def __init__(self, limit_s: float) -> None:
-        self._limit_s = limit_s
-        self._due_s = time.monotonic() + limit_s
-        self._left: int | None = None
-
-    def is_due(self) -> bool:
-        return time.monotonic() > self._due_s
-
-    def goes_on(self, pids: Collection[int]) -> bool:
-        """Whether to wait for those that are left for another `limit_s`."""
-        fewer = self._left is None or len(pids) < self._left
-        self._left, self._due_s = len(pids), time.monotonic() + self._limit_s
-        return fewer
 
 
 def marked(run: str, tenant: int | None = None) -> list[int]:
@@ -100,15 +79,15 @@ def end_orphans(own: set[int], since_ticks: int) -> None:
     """Kill this process's children but those of `own`, and theirs, which become ours with that.
 
     Who lives since before `since_ticks` is no tenant's: the first process of a container gets everybody's orphans.
-    Raises NotIsolatedError where KILL_WAIT_S go by in which they become no fewer.
+    Raises NotIsolatedError if some outlive KILL_WAIT_S.
     """
-    wait = KillWait(KILL_WAIT_S)
+    deadline = time.monotonic() + KILL_WAIT_S
     while orphans := {pid for pid in children() - own if not _is_older(pid, since_ticks)}:
         for pid in orphans:
             with contextlib.suppress(ProcessLookupError, ChildProcessError):
                 os.kill(pid, signal.SIGKILL)
                 os.waitpid(pid, os.WNOHANG)
-        if wait.is_due() and not wait.goes_on(orphans):
+        if time.monotonic() > deadline:
             raise NotIsolatedError(f"processes {listed(sorted(orphans))}, which tenants left, cannot be killed")
         time.sleep(0.002)
 

@@ -19,6 +19,7 @@ from cotenant.isolation.backend import NotIsolatedError, Refusal
 from cotenant.isolation.runs import RunName
 from cotenant.isolation.v2 import CPUSETS, V2
 from cotenant.isolation.v2tree import ESSENTIAL, controllers, systemd_runs
+from cotenant.machine.limits import V2 as V2_HIERARCHY
 from cotenant.machine.limits import Mounts, cgroup_mounts, memory_limit, quota_processors
 from cotenant.machine.virtual import batch_system
 
@@ -133,7 +134,7 @@ def _offer(limit_s: float = TRIAL_LIMIT_S) -> Offer:
 def look_around() -> None:
     """Print what the cgroup that we live in offers, as JSON: this runs inside a scope of systemd's, and ends."""
     mounts = cgroup_mounts()
-    own = mounts.own_path()
+    own = mounts.own.get(V2_HIERARCHY)
     offer = {
         "controllers": [] if own is None else sorted(controllers(own / "cgroup.controllers")),
         "processors": sorted(os.sched_getaffinity(0)),

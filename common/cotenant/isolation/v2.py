@@ -18,6 +18,7 @@ from cotenant.isolation.plan import Slice
 from cotenant.isolation.runs import OURS, checked_base, default_base
 from cotenant.isolation.slices import CgroupBackend, CgroupSlice, pids_share
 from cotenant.isolation.v2tree import ESSENTIAL, NEEDED, Tree, controllers, described, homes, is_marked, systemd_runs
+from cotenant.machine.limits import V2 as V2_HIERARCHY
 from cotenant.machine.limits import Mounts
 from cotenant.machine.virtual import batch_system
 from cotenant.procfs import format_list
@@ -214,7 +215,7 @@ class V2(CgroupBackend):
 
 
 def _tree(mounts: Mounts, base: str | None) -> Tree | None:
-    own = mounts.own_path()
+    own = mounts.own.get(V2_HIERARCHY)
     if base is None:
         return None if own is None else Tree(own, own / default_base())
     if mounts.v2 is None:

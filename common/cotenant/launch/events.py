@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import functools
 import os
 import select
@@ -19,10 +18,6 @@ from cotenant.procfs import process_of
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _CREDENTIALS = struct.Struct("3i")
-# struct pidfd_info of <linux/pidfd.h>: mask, cgroup, eleven numbers of processes and users, the status at last.
-_INFO = struct.Struct("=QQ11Ii")
-_PIDFD_GET_INFO = 3 << 30 | _INFO.size << 16 | 0xFF << 8 | 11
-_PIDFD_INFO_EXIT = 1 << 3
 
 
 class Events:
@@ -100,12 +95,8 @@ class Life:
     def status(self) -> int | None:
         """Return how it ended, as subprocess would: the exit status, or a signal's number below zero.
 
-        None while it lives; before Linux 6.15 also as soon as its parent has waited for it.
+        None while it lives, and as soon as its parent has waited for it.
         """
-        status = self._of_the_unreaped()
-        return self._of_the_reaped() if status is None else status
-
-    def _of_the_unreaped(self) -> int | None:
         process = process_of(self.pid)
         try:
             # Still there: so what was read was not of another process of the same number.
@@ -113,15 +104,6 @@ class Life:
         except OSError:
             return None
         return None if process is None or process.state != "Z" else os.waitstatus_to_exitcode(process.exit_code)
-
-    def _of_the_reaped(self) -> int | None:
-        info = bytearray(_INFO.pack(_PIDFD_INFO_EXIT, *[0] * 13))
-        try:
-            fcntl.ioctl(self._pidfd, _PIDFD_GET_INFO, info)
-        except OSError:
-            return None
-        mask, *_, status = _INFO.unpack(info)
-        return os.waitstatus_to_exitcode(status) if mask & _PIDFD_INFO_EXIT else None
 
     def close(self) -> None:
         os.close(self._pidfd)

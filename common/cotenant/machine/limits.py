@@ -25,10 +25,6 @@ class Mounts:
     chains: dict[str, tuple[Path, ...]]
     """Our own directory and its visible ancestors, by controller, the mount point last."""
 
-    def own_path(self, controller: str = V2) -> Path | None:
-        """Return the directory of our own cgroup, of a v1 controller or of v2; None if not visible."""
-        return self.own.get(controller)
-
     def chain(self, controller: str = V2) -> tuple[Path, ...]:
         """Return the directories whose limits apply to us: our own first, then its visible ancestors."""
         return self.chains.get(controller, ())

@@ -42,8 +42,6 @@ class DeviceState:
     """What bears on a measurement: who uses the device, its modes, limits and errors; None is what it does not tell."""
 
     index: int
-    pci: str
-    name: str
     processes: tuple[DeviceProcess, ...]
     mps: bool
     mig: bool
@@ -185,7 +183,7 @@ def _partitions(nvml: Any, handle: Any, device: Accelerator) -> tuple[Accelerato
 def device_states(pci: Collection[str], root: Path = Path("/"), nvml: Any = None) -> tuple[DeviceState, ...]:
     """Return the state of the NVIDIA devices with these PCI ids; none without driver or library."""
     with session(root, nvml) as nvml:
-        return tuple(_state(nvml, root, *device) for device in handles(nvml) if device[1] in pci)
+        return tuple(_state(nvml, root, index, handle) for index, place, handle in handles(nvml) if place in pci)
 
 
 def slowed(pci: Collection[str], root: Path = Path("/"), nvml: Any = None) -> tuple[Slowed, ...]:
@@ -198,7 +196,7 @@ def slowed(pci: Collection[str], root: Path = Path("/"), nvml: Any = None) -> tu
         )
 
 
-def _state(nvml: Any, root: Path, index: int, pci: str, handle: Any) -> DeviceState:
+def _state(nvml: Any, root: Path, index: int, handle: Any) -> DeviceState:
     mig, mig_pending = ask(nvml, (0, 0), "nvmlDeviceGetMigMode", handle)
     ecc, _ = ask(nvml, (None, None), "nvmlDeviceGetEccMode", handle)
     persistent = ask(nvml, None, "nvmlDeviceGetPersistenceMode", handle)
@@ -207,8 +205,6 @@ def _state(nvml: Any, root: Path, index: int, pci: str, handle: Any) -> DeviceSt
     pages = ask(nvml, 0, "nvmlDeviceGetRetiredPagesPendingStatus", handle)
     return DeviceState(
         index=index,
-        pci=pci,
-        name=ask(nvml, "NVIDIA device", "nvmlDeviceGetName", handle),
         processes=processes_on(nvml, root, handle),
         mps=bool(ask(nvml, [], "nvmlDeviceGetMPSComputeRunningProcesses", handle)),
         mig=bool(mig),

@@ -42,7 +42,7 @@ def warm(descriptor: int) -> None:
         pass
 
 
-def treat(paths: Iterable[Path], action: Callable[[int], None] | None, stop: Callable[[], bool]) -> Cached:
+def treat(paths: Iterable[Path], action: Callable[[int], None], stop: Callable[[], bool]) -> Cached:
     """Apply `action` to every regular file at or below `paths`, then count; ends early once `stop()`.
 
     What cannot be read is left out: the benchmark that needs it will say so.
@@ -55,8 +55,7 @@ def treat(paths: Iterable[Path], action: Callable[[int], None] | None, stop: Cal
         with contextlib.suppress(OSError):
             descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
             try:
-                if action is not None:
-                    action(descriptor)
+                action(descriptor)
                 files += 1
                 size_bytes += os.fstat(descriptor).st_size
                 held = cached(descriptor)

@@ -22,7 +22,7 @@ class MemoryLeft:
         self._available, self._swap_free = Spread(), Spread()
 
     def start(self, slices: Sequence[Counted]) -> None:
-        self._available, self._swap_free = Spread(), Spread()
+        """There is nothing to count from."""
 
     def sample(self) -> Look:
         now = host_memory(self._root)
@@ -56,7 +56,7 @@ class SliceMemory:
         self._spreads: dict[str, Spread] = {}
 
     def start(self, slices: Sequence[Counted]) -> None:
-        self._slices, self._spreads = slices, {}
+        self._slices = slices
 
     def sample(self) -> Look:
         seen: Look = {}

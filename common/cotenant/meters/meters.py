@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -131,17 +130,11 @@ class Meters:
         }
 
     def _look(self) -> None:
-        with self._measured():
-            at_ns = self._clocks.wall_ns()
-            seen: Look = {}
-            for sampler in self._samplers:
-                seen |= sampler.sample()
-            self._series.add(at_ns, seen)
-
-    @contextmanager
-    def _measured(self) -> Iterator[None]:
         wall_ns, processor_ns = self._clocks.wall_ns(), self._clocks.processor_ns()
-        yield
+        seen: Look = {}
+        for sampler in self._samplers:
+            seen |= sampler.sample()
+        self._series.add(wall_ns, seen)
         used_ns = self._clocks.processor_ns() - processor_ns
         self._processor.add(used_ns)
         self._wall.add(self._clocks.wall_ns() - wall_ns)
