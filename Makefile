@@ -12,7 +12,7 @@ test: ## the checks and the fast tier in two processes, on a machine that has on
 	./test.sh
 
 test-all: ## the fast tier and the long loops: kills, fuzzing, simulations
-	./test.sh -n 2 --dist loadgroup --no-loadscope-reorder -m "slow or not slow"
+	./test.sh -n 2 --dist loadscope --no-loadscope-reorder -m "slow or not slow"
 
 vm-test: ## isolation on cgroup v2 and systemd, in a virtual machine (docs/testing.md)
 	VENV=$(VENV) tests/vm/test.sh
