@@ -73,7 +73,7 @@ def script(batch_size: int, image_size: int = 64) -> Iterator[Any]:
     while True:
         painted = features(vgg, model(images))
         with torch.no_grad():
-            wanted = features(vgg[: ENDS[1] + 1], images)[1]
+            wanted = features(vgg, images)[1]
         loss = 1e-4 * criterion(painted[1], wanted)
         for one, target in zip(painted, style, strict=True):
             loss = loss + 10 * criterion(gram(one), target)

@@ -105,7 +105,7 @@ class Run:
         return torch.nn.DataParallel(module, device_ids=list(range(replicas)))
 
     def unspread(self, placed: Any) -> Any:
-        """Return a placed model without DistributedDataParallel, which waits for the gradients of frozen weights."""
+        """Return a placed model without DistributedDataParallel, for gradients that no other rank needs."""
         spread = getattr(placed, "_orig_mod", placed)  # What torch.compile has wrapped.
         if not isinstance(spread, torch.nn.parallel.DistributedDataParallel):
             return placed

@@ -57,7 +57,8 @@ class FastStyle(Benchmark):
     def step(self, run: Run, batch: torch.Tensor) -> torch.Tensor:
         painted = self.judge(self.model(batch))
         with torch.no_grad():
-            wanted = self.judge(batch, depth=CONTENT)[-1]
+            # As far as relu4_3, as in the usual script, though only relu2_2 is compared.
+            wanted = self.judge(batch)[CONTENT - 1]
         content = F.mse_loss(painted[CONTENT - 1], wanted)
         style = sum(
             (gram(features) - target).square().mean() for features, target in zip(painted, self.style, strict=True)

@@ -74,11 +74,11 @@ class LossNetwork(nn.Module):
         self.register_buffer("scale", 1 / std)
         self.register_buffer("shift", -mean / std)
 
-    def forward(self, pictures_b3hw: torch.Tensor, depth: int = 4) -> list[torch.Tensor]:
-        """Return the features (batch, channels, height, width) at the end of each of the first `depth` slices."""
+    def forward(self, pictures_b3hw: torch.Tensor) -> list[torch.Tensor]:
+        """Return the features (batch, channels, height, width) at the end of each slice."""
         x = torch.addcmul(self.shift, pictures_b3hw, self.scale)
         features = []
-        for _, layers in zip(range(depth), self.slices, strict=False):
+        for layers in self.slices:
             x = layers(x)
             features.append(x)
         return features

@@ -103,11 +103,9 @@ class DCGAN(Benchmark):
         loss = F.softplus(-real_b.float()).mean() + F.softplus(fake_b.float()).mean()
         run.update(loss, self.optimizer_d)
 
-        # The generator learns through the discriminator, whose own weights need no gradient here.
-        self.judge.requires_grad_(False)
+        # The discriminator's weights get gradients that nobody uses, as in the usual script: its work, too.
         (fake_b,) = self.judge(fakes)
         run.update(F.softplus(-fake_b.float()).mean(), self.optimizer_g)
-        self.judge.requires_grad_(True)
         return loss
 
 

@@ -6,7 +6,7 @@ python main.py --batch-size 2048 --repeat 25 --number 100 [workspace/data/ml-20m
 import itertools
 from collections.abc import Iterator
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 import torch
@@ -84,7 +84,8 @@ class NeuralCollaborativeFiltering(Benchmark):
         user_r, item_r = run.read(read_ratings, "ratings.csv")
         # One batch in many waits for the drawing: every wait is booked.
         run.loads = True
-        return samples(user_r.to(run.device), item_r.to(run.device), self.batch_size)
+        user_r, item_r = user_r.to(run.device), item_r.to(run.device)
+        return samples(user_r, item_r, Known.of(user_r, item_r), self.batch_size)
 
     def step(self, run: Run, batch: Batch) -> torch.Tensor:
         user, item, label = batch
@@ -93,11 +94,41 @@ class NeuralCollaborativeFiltering(Benchmark):
         return loss
 
 
-def samples(user_r: torch.Tensor, item_r: torch.Tensor, batch_size: int) -> Iterator[Batch]:
+class Known(NamedTuple):
+    """What each user rated, so that other items can be drawn; r distinct ratings, u users."""
+
+    keys_r: torch.Tensor
+    """ITEMS x user + item - the rated items of this user before it: ascending, and how many items are not rated."""
+    first_u: torch.Tensor
+    """Where each user's keys begin."""
+    count_u: torch.Tensor
+
+    @classmethod
+    def of(cls, user_r: torch.Tensor, item_r: torch.Tensor) -> "Known":
+        pairs_r = (user_r.long() * ITEMS + item_r).unique()
+        count_u = torch.bincount(pairs_r // ITEMS, minlength=USERS)
+        first_u = count_u.cumsum(0) - count_u
+        place_r = torch.arange(len(pairs_r), device=pairs_r.device)
+        return cls(pairs_r - place_r + first_u.index_select(0, pairs_r // ITEMS), first_u, count_u)
+
+    def others(self, user_b: torch.Tensor) -> torch.Tensor:
+        """Return for each user an item, (b), drawn uniformly of those that the user did not rate.
+
+        The n-th of these is n plus the rated items before it. It is found by one search: drawing again what was rated
+        would need the host to see when to end. A user of all items gets any.
+        """
+        count_b, first_b = self.count_u.index_select(0, user_b), self.first_u.index_select(0, user_b)
+        drawn_b = torch.randint(2**31 - 1, user_b.shape, device=user_b.device) % (ITEMS - count_b).clamp_(min=1)
+        before_b = torch.searchsorted(self.keys_r, user_b.long() * ITEMS + drawn_b, right=True) - first_b
+        return (drawn_b + before_b).clamp_(max=ITEMS - 1)
+
+
+def samples(user_r: torch.Tensor, item_r: torch.Tensor, known: Known, batch_size: int) -> Iterator[Batch]:
     """Yield users, items and labels, (b) each, without end, drawn on the device where the ratings lie.
 
-    An epoch would have five samples of each rating: the rated item, labelled 1, and four items drawn uniformly for
-    its user, labelled 0. Each row of a batch is one of these, chosen uniformly, so no order of them all is made.
+    An epoch would have five samples of each rating: the rated item, labelled 1, and four items drawn uniformly of
+    those its user did not rate, labelled 0. Each row of a batch is one of these, chosen uniformly, so no order of them
+    all is made.
     """
     # Small batches are drawn many at once: else the launches of the drawing would cost as much as those of a layer.
     size = (max(1, DRAWN_AT_ONCE // batch_size) * batch_size,)
@@ -105,9 +136,9 @@ def samples(user_r: torch.Tensor, item_r: torch.Tensor, batch_size: int) -> Iter
         chosen = torch.randint(len(user_r) * (1 + NEGATIVES), size, device=user_r.device)
         rating = chosen // (1 + NEGATIVES)
         positive = chosen % (1 + NEGATIVES) == 0
-        drawn = torch.randint(ITEMS, size, dtype=item_r.dtype, device=item_r.device)
-        item = torch.where(positive, item_r.index_select(0, rating), drawn)
-        parts = (user_r.index_select(0, rating), item, positive.float())
+        user = user_r.index_select(0, rating)
+        item = torch.where(positive, item_r.index_select(0, rating), known.others(user).to(item_r.dtype))
+        parts = (user, item, positive.float())
         yield from zip(*(part.split(batch_size) for part in parts), strict=True)
 
 
