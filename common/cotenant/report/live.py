@@ -9,10 +9,9 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from rich.console import Console, Group
+from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.table import Table
 from rich.text import Text
@@ -22,23 +21,11 @@ from cotenant.report.numbers import ABSENT, rate
 from cotenant.results.record import Record
 from cotenant.text import printable
 
-INTERVAL_S = 1.0
-"""Between two drawings of one kind; the one before GO is a kind of its own, so that there are two a second at most."""
-LATE_S = 0.05
+INTERVAL_S = 0.95
+"""Between two drawings, but for the one at GO: ticks come a second apart, and a little early or late."""
 SHOWN = 8
 PACED = 2
 """From so many launches on there is a pace."""
-
-
-@dataclass(frozen=True, slots=True)
-class Result:
-    """One launch that has ended, as text."""
-
-    place: str
-    job: str
-    outcome: str
-    took: str
-    rate: str
 
 
 class LiveView:
@@ -58,13 +45,12 @@ class LiveView:
         self.lost = False
         self._jobs = [printable(job) for job in jobs]
         self._console, self._clock_s, self._now = console, clock_s, now
-        self._results: list[Result] = []
+        self._results: list[tuple[Text, ...]] = []
         self._failed = self._position = self._tenants = 0
         self._state = ""
         self._counting = False
-        self._launched_s = 0.0
+        self._launched_s = self._due_s = 0.0
         self._began = self._ended = now()
-        self._due_s: dict[bool, float] = {}
         self._live = Live(console=console, auto_refresh=False, transient=True, get_renderable=self._region)
 
     def tell(self, line: str) -> None:
@@ -86,44 +72,39 @@ class LiveView:
     def launch(self, position: int, job: str, tenants: int) -> None:
         self._position, self._tenants, self._launched_s = position, tenants, self._clock_s()
         self._began = self._began if self._results else self._now()
-        self._say("entering its slices", counting=True)
+        self._say("entering its slices")
 
     def building(self, ready: int) -> None:
-        self._say(f"building, {ready} of {self._tenants} ready", counting=True)
+        self._say(f"building, {ready} of {self._tenants} ready")
 
     def measuring(self, about_s: float | None) -> None:
         about = ""
         if about_s is not None:
             about = f", about {about_s:.0f} s" if about_s < 100 else f", about {about_s / 60:.0f} min"
+        # The last drawing of a launch before it ends: without what grows.
+        self._due_s = 0.0
         self._say(f"measuring since {self._now():%H:%M:%S}{about}", counting=False)
 
     def stopping(self) -> None:
-        self._say("stopping", counting=True)
+        self._say("stopping")
 
     def tick(self) -> None:
-        self._draw()
+        if (now_s := self._clock_s()) >= self._due_s:
+            self._due_s = now_s + INTERVAL_S
+            self._write(self._refresh)
 
     def ended(self, records: Sequence[Record]) -> None:
-        took = duration(self._clock_s() - self._launched_s)
-        self._results.append(Result(self._place(), self._job(), outcome(records), took, node_rate(records)))
-        self._failed += not all(one.completed for one in records)
+        ending = outcome(records)
+        row = (self._place(), self._job(), ending, self._took(), node_rate(records))
+        styles = ("", "", STYLES.get(ending, "bold red"), "", "")
+        self._results.append(tuple(map(_line, row, styles)))
+        self._failed += not all(record.completed for record in records)
         self._ended = self._now()
         self._position = 0
 
-    def _job(self) -> str:
-        return self._jobs[self._position - 1]
-
-    def _say(self, state: str, counting: bool) -> None:
+    def _say(self, state: str, counting: bool = True) -> None:
         self._state, self._counting = state, counting
-        self._draw()
-
-    def _draw(self) -> None:
-        now_s = self._clock_s()
-        due_s = self._due_s.get(self._counting, now_s)
-        if now_s >= due_s:
-            # Ticks come a second apart, and a little early or late: that is no reason to leave every other one out.
-            self._due_s[self._counting] = max(due_s, now_s - LATE_S) + INTERVAL_S
-            self._write(self._refresh)
+        self.tick()
 
     def _refresh(self) -> None:
         self._live.start()
@@ -145,23 +126,21 @@ class LiveView:
     # What is drawn
 
     def _region(self) -> Group:
-        width = self._console.width
-        lines = (
-            [] if self._position == 0 else [Text.assemble((f"{self._place()}  {self._job()}", "bold"), self._doing())]
-        )
-        parts = [*lines, Text(self._suite(), "dim")]
-        for part in parts:
-            part.truncate(width, overflow="ellipsis")
-            part.no_wrap = True
+        parts: list[RenderableType] = [_line(self._suite(), "dim")]
+        if self._position:
+            doing = f"  {self._state}{f'  {self._took()}' if self._counting else ''}"
+            parts.insert(0, _line(f"{self._place()}  {self._job()}", "bold").append(doing))
         room = self._console.height - len(parts) - 2
         return Group(*([self._table(room)] if self._results and room > 0 else []), *parts)
 
     def _place(self) -> str:
         return f"{self._position}/{len(self._jobs)}"
 
-    def _doing(self) -> str:
-        so_far = f"  {duration(self._clock_s() - self._launched_s)}" if self._counting else ""
-        return f"  {self._state}{so_far}"
+    def _job(self) -> str:
+        return self._jobs[self._position - 1]
+
+    def _took(self) -> str:
+        return duration(self._clock_s() - self._launched_s)
 
     def _table(self, room: int) -> Table:
         """Names and outcomes are shortened where a terminal is narrow, before any number is."""
@@ -171,9 +150,8 @@ class LiveView:
         table.add_column(_line("outcome"))
         table.add_column("time", justify="right", no_wrap=True)
         table.add_column("rate", no_wrap=True)
-        for result in self._results[-min(SHOWN, room) :]:
-            ending = _line(result.outcome, STYLES.get(result.outcome, "bold red"))
-            table.add_row(result.place, _line(result.job), ending, result.took, Text(result.rate))
+        for row in self._results[-min(SHOWN, room) :]:
+            table.add_row(*row)
         return table
 
     def _suite(self) -> str:
@@ -189,14 +167,14 @@ class LiveView:
 
 
 def _line(text: str, style: str = "") -> Text:
-    return Text(text, style, no_wrap=True, overflow="ellipsis")
+    return Text.assemble((text, style), no_wrap=True, overflow="ellipsis")
 
 
 def outcome(records: Sequence[Record]) -> str:
     """Return PASSED, INVALID, or how many tenants ended how."""
-    if all(one.completed for one in records):
-        return "INVALID" if any(one.invalid for one in records) else "PASSED"
-    return ", ".join(f"{n} {name}" for name, n in Counter(one.outcome for one in records).items())
+    if all(record.completed for record in records):
+        return "INVALID" if any(record.invalid for record in records) else "PASSED"
+    return ", ".join(f"{n} {name}" for name, n in Counter(record.outcome for record in records).items())
 
 
 def node_rate(records: Sequence[Record]) -> str:
