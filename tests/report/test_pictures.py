@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cotenant.report.pictures.canvas import ACCENT, axes_of, dots, svg
-from cotenant.report.pictures.curves import FEW, Trace, over_launches, over_time
-from cotenant.report.pictures.tenants import Strip, strips, thinned, timeline
+from cotenant.report.pictures.curves import FEW, Values, over_launches, over_time
+from cotenant.report.pictures.tenants import strips, thinned, timeline
 from cotenant.report.summary import Estimate
 from cotenant.results.drawn import Meter
 from cotenant.results.read import drawn
@@ -41,7 +41,7 @@ def test_ticks_of_rates_read_as_in_tables(middle: float, ticks: set[str]) -> Non
     """A thousandth has no letter: `520m` reads like millions."""
     rates = middle * np.linspace(0.8, 1.2, 20)
     estimate = Estimate(middle, (0.95 * middle, 1.05 * middle), 0.1, 1, 20)
-    text, _ = strips([Strip("tenant 0", [rates], estimate)], 100, "s")
+    text, _ = strips({"tenant 0": ([rates], estimate)}, 100, "s")
     seen = set(re.findall(r">([\d.]+[a-zA-Z]?)</text>", text))
     assert ticks <= seen
     assert not any(word.endswith("m") for word in seen)
@@ -89,16 +89,16 @@ def test_meters_over_launches_have_a_box_and_a_line_each() -> None:
     assert len(re.findall(r"stroke: currentColor", text)) == 6
 
 
-def lines(n: int, values: float = 5.0) -> list[Trace]:
-    return [Trace(f"line {i}", np.arange(10.0), np.full(10, values)) for i in range(n)]
+def lines(n: int, value: float = 5.0) -> tuple[Values, dict[str, Values]]:
+    return np.arange(10.0), {f"line {i}": np.full(10, value) for i in range(n)}
 
 
 @pytest.mark.parametrize("n", [1, 2, FEW])
 def test_a_few_lines_have_dashes_of_their_own_and_names_that_do_not_touch(n: int) -> None:
-    root = ElementTree.fromstring(over_time(lines(n), "t"))
+    root = ElementTree.fromstring(over_time(*lines(n), "t"))
     styles = [one.attrib["style"] for one in root.iter("path") if "fill: none" in one.attrib.get("style", "")]
     drawn = [style for style in styles if "var(--line)" not in style]
-    assert len(drawn) == len(set(drawn)) == n
+    assert len(set(drawn)) == n
     shown = [one for one in root.iter("text") if one.text and one.text.startswith("line ")]
     assert {one.text for one in shown} == {f"line {i}" for i in range(n)}
     heights = sorted(float(one.attrib["y"]) for one in shown)
@@ -107,19 +107,19 @@ def test_a_few_lines_have_dashes_of_their_own_and_names_that_do_not_touch(n: int
 
 
 def test_of_many_lines_the_range_and_the_mean_are_drawn() -> None:
-    text = over_time(lines(FEW + 1), "t")
+    text = over_time(*lines(FEW + 1), "t")
     assert ">line 0<" not in text
     assert text.count("fill: var(--accent)") == 1
 
 
 def test_what_was_not_seen_is_a_gap() -> None:
     values = np.array([1.0, 2.0, np.nan, 4.0, 5.0])
-    text = over_time([Trace("x", np.arange(5.0), values)], "t")
-    (path,) = re.findall(r'<path d="([^"]*)"[^>]*stroke: var\(--accent\)', text)
+    text = over_time(np.arange(5.0), {"x": values}, "t")
+    path, _ = re.findall(r'<path d="([^"]*)"[^>]*stroke: var\(--accent\)', text)
     assert path.count("M") == 2
-    many = [Trace(str(i), np.arange(3.0), np.array([1.0, np.nan, 2.0])) for i in range(FEW + 1)]
-    assert "<svg" in over_time(many, "t")
+    many = {str(i): np.array([1.0, np.nan, 2.0]) for i in range(FEW + 1)}
+    assert "<svg" in over_time(np.arange(3.0), many, "t")
 
 
 def test_zero_all_along_is_a_line_on_the_ground() -> None:
-    assert "<svg" in over_time(lines(1, 0.0), "t")
+    assert "<svg" in over_time(*lines(1, 0.0), "t")

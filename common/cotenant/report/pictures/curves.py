@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from statistics import fmean
 from typing import Any
 
@@ -13,11 +12,13 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator, NullLocator
 
 from cotenant.report.interference import Block
-from cotenant.report.pictures.canvas import ACCENT, INK, LINE, PAPER, SOFT, axes_of, bands, boxes, svg
+from cotenant.report.pictures.canvas import ACCENT, INK, LINE, PAPER, SOFT, axes_of, bands, svg
 from cotenant.report.scaling import Point
 from cotenant.results.drawn import Meter
 from cotenant.stats.interference import Ratio
 from cotenant.text import printable
+
+Values = npt.NDArray[np.float64]
 
 
 def scaling(points: Sequence[Point], name: str) -> str | None:
@@ -54,80 +55,46 @@ def over_launches(launches: Sequence[Sequence[Meter]], name: str) -> str:
     """Return one quantity over launches, in the order they ran: boxes from the lowest to the highest sample of any
     device, and lines at the mean over devices."""
     axes = axes_of(1.6)
-    highest = 0.0
-    for number, meters in enumerate(launches, 1):
-        start, end = number - 0.4, number + 0.4
-        low, high = min(meter.min for meter in meters), max(meter.max for meter in meters)
-        boxes(axes, [(start, end)], (low + high) / 2, high - low, facecolor=ACCENT, alpha=0.28)
-        mean = fmean(meter.mean for meter in meters)
-        axes.plot([start, end], [mean, mean], color=INK, linewidth=1.3, solid_capstyle="butt")
-        highest = max(highest, high)
+    numbers = np.arange(1, len(launches) + 1)
+    low = np.array([min(meter.min for meter in meters) for meters in launches])
+    high = np.array([max(meter.max for meter in meters) for meters in launches])
+    means = [fmean(meter.mean for meter in meters) for meters in launches]
+    axes.bar(numbers, high - low, bottom=low, facecolor=ACCENT, alpha=0.28)
+    axes.hlines(means, numbers - 0.4, numbers + 0.4, color=INK, linewidth=1.3)
     axes.set_xlim(0.4, len(launches) + 0.6)
-    axes.set_ylim(0, 1.08 * highest or 1)
+    axes.set_ylim(0, 1.08 * high.max() or 1)
     axes.yaxis.set_major_locator(MaxNLocator(4))
     axes.xaxis.set_major_locator(MaxNLocator(8, integer=True))
     return svg(axes, name)
 
 
 FEW = 4
-"""So many lines can be told apart, in print too: each has its own dashes and stands beside its name."""
+"""So many lines can be told apart, in print too: each has its own dashes."""
 STYLES: tuple[dict[str, Any], ...] = (
     {"color": ACCENT, "linewidth": 1.5},
     {"color": INK, "linewidth": 1.1, "linestyle": (0, (5, 2))},
     {"color": SOFT, "linewidth": 1.4, "linestyle": (0, (1, 1.4))},
     {"color": ACCENT, "linewidth": 1.1, "linestyle": (0, (6, 2, 1, 2))},
 )
-LABEL = 0.15
-"""Of the axes' height, what a line's name takes."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Trace:
-    """Values at seconds after t0; NaN where there is none."""
-
-    label: str
-    at_s: npt.NDArray[np.float64]
-    values: npt.NDArray[np.float64]
-
-
-def over_time(lines: Sequence[Trace], name: str) -> str:
-    """Return the picture; of more than a few lines, which have to be of the same moments, their range and mean."""
-    axes = axes_of(1.4, right=0.62)
-    axes.set_xlim(0, max(one.at_s[-1] for one in lines))
-    axes.set_ylim(0, 1.1 * max(float(np.nanmax(one.values)) for one in lines) or 1)
+def over_time(at_s: Values, lines: Mapping[str, Values], name: str) -> str:
+    """Return lines by their names, NaN where there is nothing; of more than a few lines their range and mean."""
+    axes = axes_of(1.4, right=1.0)
+    values = np.ma.masked_invalid(np.stack(list(lines.values())))
+    axes.set_xlim(0, at_s[-1])
+    axes.set_ylim(0, 1.1 * values.max() or 1)
     if len(lines) > FEW:
-        _range(axes, lines)
+        axes.fill_between(at_s, values.min(axis=0), values.max(axis=0), facecolor=ACCENT, alpha=0.28, linewidth=0)
+        axes.plot(at_s, values.mean(axis=0), color=INK, linewidth=1.3)
     else:
-        for one, style in zip(lines, STYLES, strict=False):
-            axes.plot(one.at_s, one.values, **style)
-        _names(axes, lines)
+        for label, line, style in zip(lines, values, STYLES, strict=False):
+            axes.plot(at_s, line, label=label, **style)
+        axes.legend(loc="upper left", bbox_to_anchor=(1, 1.1), frameon=False, fontsize=7, labelcolor=INK)
     axes.yaxis.set_major_locator(MaxNLocator(4))
     axes.xaxis.set_major_locator(MaxNLocator(6))
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:g} s")
     return svg(axes, name)
-
-
-def _range(axes: Axes, lines: Sequence[Trace]) -> None:
-    values = np.stack([one.values for one in lines])
-    seen = ~np.isnan(values).all(axis=0)
-    at_s, values = lines[0].at_s[seen], values[:, seen]
-    low, high = np.nanmin(values, axis=0), np.nanmax(values, axis=0)
-    corners = (np.concatenate([at_s, at_s[::-1]]), np.concatenate([low, high[::-1]]))
-    axes.fill(*corners, facecolor=ACCENT, alpha=0.28, linewidth=0)
-    axes.plot(at_s, np.nanmean(values, axis=0), color=INK, linewidth=1.3)
-
-
-def _names(axes: Axes, lines: Sequence[Trace]) -> None:
-    """Write each name at the end of its line, and one above the other where lines end side by side."""
-    top, room = axes.get_ylim()[1], 1.0
-    ends = sorted((float(one.values[~np.isnan(one.values)][-1]) / top, one.label) for one in lines)
-    places: list[float] = []
-    for end, _ in ends:
-        places.append(max(end, places[-1] + LABEL if places else 0.0))
-    for place, (_, label) in zip(reversed(places), reversed(ends), strict=True):
-        at = min(place, room)
-        axes.annotate(label, (1, at), (4, 0), "axes fraction", "offset points", va="center", color=INK, size=7)
-        room = at - LABEL
 
 
 LEAST_LINES = 2
