@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,7 +16,7 @@ from cotenant.report.jobs import jobs_grid
 from cotenant.report.matrix import device_matrix, device_names, matrix_grid
 from cotenant.report.meters import NAMES, courses, mean_of
 from cotenant.report.numbers import ABSENT, at_most, plain
-from cotenant.report.page_jobs import job_cards
+from cotenant.report.page_jobs import Picture, job_cards
 from cotenant.report.pictures import curves as picture
 from cotenant.report.problems import findings_grid, losses_grid
 from cotenant.report.renderers import Card, html, template
@@ -27,6 +28,7 @@ from cotenant.results.record import MOST
 from cotenant.results.table import AT, Rows
 from cotenant.results.targets import Target
 from cotenant.stats.interference import SuiteScore
+from cotenant.text import gib, many
 
 POINTS = 8000
 """How many observations a page draws at most: each takes some 30 bytes."""
@@ -52,12 +54,13 @@ def page(
     """Return the page. `skipped` are sentences on files that are no records."""
     devices, rows = device_matrix(summary)
     everything = (summary.records, summary.solos)
+    scores = against.scores.values() if against else ()
     return template("report.html.j2").render(
         title=title,
         subtitle=_subtitle(summary),
-        cards=[*_score_cards(against), *cards(summary)],
-        missing=_missing(against),
-        results=html(jobs_grid(summary, {} if against is None else against.targets)),
+        cards=[*(_score_cards(against) if against else ()), *cards(summary)],
+        missing=list(dict.fromkeys(name for score in scores for name in score.missing)),
+        results=html(jobs_grid(summary, against.targets if against else {})),
         jobs=job_cards(summary, POINTS),
         devices=html(matrix_grid(devices, device_names(devices, summary), rows)) if len(devices) > 1 else "",
         curves=_curves(scaling),
@@ -67,7 +70,7 @@ def page(
         findings=html(findings_grid(summary.findings)) if summary.findings else "",
         losses=html(losses_grid(summary.losses)) if summary.losses else "",
         notes=[*summary.notes, *skipped],
-        failed=sum(len(some.where(~pl.col("completed"))) for some in everything),
+        failed=sum(len(rows.where(~pl.col("completed"))) for rows in everything),
         total=sum(map(len, everything)),
     )
 
@@ -80,48 +83,37 @@ def _subtitle(summary: Summary) -> str:
     return f"{records.height:,} records of {launches:,} launches{when}"
 
 
-def _score_cards(against: Against | None) -> list[Card]:
-    if against is None:
-        return []
-    found = []
-    for host, one in against.scores.items():
+def _score_cards(against: Against) -> Iterator[Card]:
+    for host, score in against.scores.items():
         name = f"Score, {host}" if len(against.scores) > 1 else "Score"
         span = "no interval: fewer than 3 repetitions have all jobs"
-        if one.interval is not None:
-            span = f"95 %: {one.interval[0]:.3f} .. {one.interval[1]:.3f}"
-        of = f"{len(one.present)} of {len(one.present) + len(one.missing)} jobs"
-        value = ABSENT if one.value is None else f"{one.value:.3f}"
-        title = name if not one.missing else f"{name} of what ran"
-        found.append(Card(title, value, f"weighted geometric mean of rate / {against.name}, {of}; {span}", lead=True))
+        if score.interval is not None:
+            span = f"95 %: {score.interval[0]:.3f} .. {score.interval[1]:.3f}"
+        of = f"{len(score.present)} of {len(score.present) + len(score.missing)} jobs"
+        value = ABSENT if score.value is None else f"{score.value:.3f}"
+        title = name if not score.missing else f"{name} of what ran"
+        yield Card(title, value, f"weighted geometric mean of rate / {against.name}, {of}; {span}", lead=True)
     if (older := against.older) is not None:
-        parts = f"BF (2 PM + ST + 5 PG): PM {older.pm:.2f}, ST {older.st:.2f}, PG {plain(older.pg)}"
-        parts += f", BF {int(older.failures_pass)}"
-        found.append(Card("Original's score", plain(older.value), parts))
-    return found
+        parts = f"PM {older.pm:.2f}, ST {older.st:.2f}, PG {plain(older.pg)}, BF {int(older.failures_pass)}"
+        yield Card("Original's score", plain(older.value), f"BF (2 PM + ST + 5 PG): {parts}")
 
 
-def _missing(against: Against | None) -> list[str]:
-    if against is None:
-        return []
-    return list(dict.fromkeys(name for one in against.scores.values() for name in one.missing))
-
-
-def _meters(summary: Summary) -> list[dict[str, Any]]:
+def _meters(summary: Summary) -> list[Picture]:
+    measured = courses(summary.records)
+    several = len({host for host, _, _ in measured}) > 1
     shown = []
-    found = courses(summary.records)
-    several = len({host for host, _, _ in found}) > 1
-    for index, (host, quantity, course) in enumerate(found):
+    for index, (host, quantity, course) in enumerate(measured):
         name, unit, _ = NAMES[quantity]
-        title = f"{name}, {unit}{f' ({host})' if several else ''}"
         caption = f"mean {mean_of(course):.4g} {unit} over {len(course)} launches"
-        shown.append({"title": title, "caption": caption, "svg": Markup(picture.over_launches(course, f"m{index}"))})
+        svg = Markup(picture.over_launches(course, f"m{index}"))
+        shown.append(Picture(svg, f"{name}, {unit}{f' ({host})' if several else ''}", caption))
     return shown
 
 
-def _curves(found: Curves) -> list[dict[str, Any]]:
+def _curves(curves: Curves) -> list[dict[str, Any]]:
     """Return a picture and a table per series that has several points."""
     shown = []
-    for at, (series, points) in enumerate(found.items()):
+    for at, (series, points) in enumerate(curves.items()):
         drawn = picture.scaling(points, f"s{at}")
         if drawn is not None:
             grid = scaling_grid({series: points})
@@ -131,100 +123,75 @@ def _curves(found: Curves) -> list[dict[str, Any]]:
 
 
 def cards(summary: Summary) -> list[Card]:
-    """Return what can be said of any directory of records; what nobody measured has no card."""
-    jobs = summary.jobs
-    passed = sum(job.verdict == PASSED for job in jobs)
-    found = [Card("Jobs passed", f"{passed} / {len(jobs)}", _of_launches(summary))]
-    even = [(job.evenness.worst_over_best, job.label) for job in jobs if job.evenness is not None]
-    if even:
-        worst, name = min(even)
-        found.append(Card("Worst / best tenant", f"{worst:.3f}", f"the least even job: {name}"))
-    overlaps = [job.overlap for job in jobs if job.overlap is not None]
-    if overlaps:
-        found.append(
-            Card("Overlap", at_most(min(overlaps)), "of the measured time, at the least, lay beside all tenants")
-        )
-    errors, warnings = (sum(one.severity == name for one in summary.findings) for name in ("error", "warning"))
-    found.append(Card("Findings", f"{errors} + {warnings}", "errors, and warnings, each counted once"))
-    return found
-
-
-def _of_launches(summary: Summary) -> str:
-    counts = [len(job.rates) for job in summary.jobs]
+    """Return what can be told of any directory of records; what nobody measured has no card."""
+    jobs, counts = summary.jobs, [len(job.rates) for job in summary.jobs]
     least, most = min(counts, default=0), max(counts, default=0)
-    several = "" if most == 1 else "es"
-    return f"{least if least == most else f'{least} to {most}'} launch{several} each count"
+    launches = f"{least} to {many(most, 'launch', 'es')}" if least < most else many(most, "launch", "es")
+    passed = sum(job.verdict == PASSED for job in jobs)
+    shown = [Card("Jobs passed", f"{passed} / {len(jobs)}", f"{launches} each count")]
+    if even := [(job.evenness.worst_over_best, job.label) for job in jobs if job.evenness is not None]:
+        worst, name = min(even)
+        shown.append(Card("Worst / best tenant", f"{worst:.3f}", f"the least even job: {name}"))
+    if overlaps := [job.overlap for job in jobs if job.overlap is not None]:
+        note = "of the measured time, at the least, lay beside all tenants"
+        shown.append(Card("Overlap", at_most(min(overlaps)), note))
+    severities = Counter(finding.severity for finding in summary.findings)
+    total = f"{severities['error']} + {severities['warning']}"
+    return [*shown, Card("Findings", total, "errors, and warnings, each counted once")]
 
 
 Facts = list[tuple[str, str]]
+_OF_TORCH = {"cuda": "cuda", "hip": "hip", "cudnn": "cudnn", "float32_matmul_precision": "float32 products:"}
 
 
 def machines(summary: Summary) -> list[tuple[str, Facts]]:
     """Return each host's name and facts, of its newest record; what a record does not know is left out."""
     in_order = summary.records.by("start_time")
     hosts = in_order.columns("hostname", "isolation", "gpu").with_columns(pl.Series(AT, in_order.at, pl.UInt32))
-    found = []
+    shown = []
     for host, isolation, gpu, at in hosts.group_by("hostname", maintain_order=True).last().iter_rows():
-        record = next((record for _, record in again(Rows(in_order.table, [at]))), None)
-        machine = mapping_of(record.at("machine")) if record is not None else {}
-        found.append((host or "an unnamed host", _facts(machine, isolation, gpu)))
-    return found
+        machine = next((record.at("machine") for _, record in again(Rows(in_order.table, [at]))), None)
+        shown.append((host or "an unnamed host", _facts(mapping_of(machine), isolation, gpu)))
+    return shown
 
 
 def _facts(machine: Mapping[str, Any], isolation: str, gpu: str) -> Facts:
-    processors, software = mapping_of(machine.get("processors")), mapping_of(machine.get("software"))
-    nodes, accelerators = list_of(machine.get("nodes")), list_of(machine.get("accelerators"))
-    found = {
+    processors, software, torch, git = (
+        mapping_of(machine.get(name)) for name in ("processors", "software", "torch", "git")
+    )
+    devices = Counter(
+        str(mapping_of(device).get("name") or "unnamed") for device in list_of(machine.get("accelerators"))
+    )
+    memory, commit = machine.get("memory_bytes"), str(git.get("commit") or "")[:12]
+    facts = {
         "Processor": machine.get("model_name"),
-        "Usable": _processors(processors),
-        "Memory": _gib(machine.get("memory_bytes")),
-        "NUMA nodes": len(nodes) if nodes else None,
-        "Accelerators": _accelerators(accelerators) or (gpu if gpu != machine.get("model_name") else None),
+        "Usable": _processors(processors) if processors else "",
+        "Memory": gib(memory) if isinstance(memory, int) and 0 < memory < MOST else "",
+        "NUMA nodes": len(list_of(machine.get("nodes"))),
+        "Accelerators": ", ".join(f"{count} x {name}" for name, count in devices.items())
+        or (gpu if gpu != machine.get("model_name") else ""),
         "Isolation": isolation,
         "System": software.get("distribution"),
         "Kernel": software.get("kernel"),
         "Python": software.get("python"),
         "Packages": ", ".join(f"{name} {version}" for name, version in mapping_of(software.get("packages")).items()),
-        "Torch": _torch(mapping_of(machine.get("torch"))),
-        "Checkout": _git(mapping_of(machine.get("git"))),
+        "Torch": ", ".join(f"{word} {torch[name]}" for name, word in _OF_TORCH.items() if torch.get(name)),
+        "Checkout": f"{commit}, with changes" if commit and git.get("dirty") else commit,
     }
-    return [(name, str(value)) for name, value in found.items() if value]
+    return [(name, str(value)) for name, value in facts.items() if value]
 
 
-def _processors(known: Mapping[str, Any]) -> str:
-    if not known:
-        return ""
-    quota = f", quota of {known['quota']}" if known.get("quota") else ""
-    parts = {"packages": known.get("packages"), "cores": known.get("cores")}
-    said = ", ".join(f"{value} {name}" for name, value in parts.items() if value)
-    return f"processors {known.get('usable')} of {known.get('online')} ({said}){quota}"
-
-
-def _accelerators(known: Sequence[Any]) -> str:
-    names = [str(mapping_of(one).get("name") or "unnamed") for one in known]
-    return ", ".join(f"{names.count(name)} x {name}" for name in dict.fromkeys(names))
-
-
-def _torch(known: Mapping[str, Any]) -> str:
-    parts = (f"{name} {known[name]}" for name in ("cuda", "hip", "cudnn") if known.get(name))
-    precision = known.get("float32_matmul_precision")
-    return ", ".join([*parts, *([f"float32 products: {precision}"] if precision else [])])
-
-
-def _git(known: Mapping[str, Any]) -> str:
-    commit = str(known.get("commit") or "")[:12]
-    return f"{commit}{', with changes' if known.get('dirty') else ''}" if commit else ""
-
-
-def _gib(value: Any) -> str:
-    return f"{value / 2**30:.1f} GiB" if isinstance(value, int) and 0 < value < MOST else ""
+def _processors(counts: Mapping[str, Any]) -> str:
+    parts = ", ".join(f"{counts[name]} {name}" for name in ("packages", "cores") if counts.get(name))
+    quota = f", quota of {counts['quota']}" if counts.get("quota") else ""
+    return f"processors {counts.get('usable')} of {counts.get('online')} ({parts}){quota}"
 
 
 def page_blocks(summary: Summary) -> list[tuple[Markup, Markup | None]]:
     """Return a table and a picture for each suite and host; none where nothing was measured in two ways."""
     grid = interference_grid(summary)
-    found = []
+    shown = []
     for index, (group, block) in enumerate(zip(grid.groups, interference_blocks(summary), strict=True)):
         drawn = picture.kept(block, f"k{index}")
-        found.append((html(replace(grid, groups=[group])), None if drawn is None else Markup(drawn)))
-    return found
+        shown.append((html(replace(grid, groups=[group])), None if drawn is None else Markup(drawn)))
+    return shown
