@@ -11,27 +11,28 @@ import pytest
 from rich.console import Console
 
 from cotenant.report.comparison import JobComparison, SuiteComparison, comparison_grid
-from cotenant.report.grid import Cell, Column, Grid, Row, RowGroup, measured, measured_columns, word
+from cotenant.report.grid import Cell, Column, Grid, Measurement, Row, RowGroup, measured_columns, row, table, word
 from cotenant.report.renderers import as_csv, as_json, html, markdown, show, terminal
 from cotenant.stats.comparison import Verdict
 
 ODD = "a\\[red]b|:x:\x1b[31m<b>\x07"
-COLUMNS = (
-    Column("suite", "suite", left=True, seen="files"),
-    Column("job", "job", left=True),
-    Column("group", "group", left=True),
-    *measured_columns("rate", "rate"),
-    Column("load", "load"),
-    Column("mfu", "MFU", optional=True),
-    Column("bars", "", left=True, drop=True, seen="screens"),
+COLUMNS: tuple[Column[tuple[str, str]], ...] = (
+    Column("suite", lambda _: word("mine", "suite"), left=True, seen="files"),
+    Column("job", lambda item: word(item[0], "job"), left=True),
+    Column("group", lambda item: word(item[1]), left=True),
+    *measured_columns(
+        "rate",
+        lambda _: Measurement(1.5e6, (1.4e6, 1.6e6), "5L", (5,)),
+        ("rate", "rate_low", "rate_high", "launches"),
+    ),
+    Column("load", lambda _: Cell("90 %")),
+    Column("MFU", lambda _: Cell(), optional=True),
+    Column("", lambda _: Cell("########"), left=True, drop=True, seen="screens"),
 )
 
 
-def row(job: str, group: str = "student") -> Row:
-    texts = {"suite": "mine", "job": job, "group": group, "load": "90 %", "mfu": "-", "bars": "########"}
-    cells = {key: word(text, key) for key, text in texts.items() if key in ("suite", "job")}
-    cells |= {key: Cell(text) for key, text in texts.items() if key not in cells}
-    return Row(cells | measured("rate", 1.5e6, (1.4e6, 1.6e6), "5L", {"launches": 5}))
+def line(job: str, group: str = "student") -> Row:
+    return row(COLUMNS, (job, group))
 
 
 def grid(*rows: Row) -> Grid:
@@ -44,7 +45,7 @@ def lines(of: Grid, width: int) -> list[str]:
 
 
 def test_a_terminal_wide_enough_has_one_line_a_row() -> None:
-    assert lines(grid(row("vae"), row("日本")), 80) == [
+    assert lines(grid(line("vae"), line("日本")), 80) == [
         "mine  node1",
         "job   group      rate  95 % interval   n  load",
         "vae   student  1.500M   1.400-1.600M  5L  90 %  ########",
@@ -55,7 +56,7 @@ def test_a_terminal_wide_enough_has_one_line_a_row() -> None:
 
 
 def test_columns_give_way_and_the_last_ones_fold() -> None:
-    found = grid(row("vae"), row("a_job_of_a_long_name"))
+    found = grid(line("vae"), line("a_job_of_a_long_name"))
     assert "########" in lines(found, 72)[2]
     assert lines(found, 71)[2] == "vae                   student  1.500M   1.400-1.600M  5L  90 %"
     assert lines(found, 62)[2] == "vae                   student  1.500M   1.400-1.600M  5L  90 %"
@@ -76,10 +77,8 @@ def test_columns_give_way_and_the_last_ones_fold() -> None:
 
 
 def test_what_folds_keeps_its_colour() -> None:
-    found = Grid(
-        (Column("job", "job"), Column("verdict", "verdict")),
-        [RowGroup([Row({"job": Cell("vae"), "verdict": Cell("failed", style="red")})])],
-    )
+    columns = Column[str]("job", Cell), Column[str]("verdict", lambda _: Cell("failed", style="red"))
+    found = table(columns, ["vae"])
     folded = list(terminal(found, 5))[2]
     assert [(folded.plain[one.start : one.end], one.style) for one in folded.spans] == [
         ("verdict ", "dim"),
@@ -100,7 +99,7 @@ def test_a_narrow_terminal_cuts_no_number(width: int) -> None:
 
 
 def test_a_name_stands_there_as_it_is_and_commands_nothing() -> None:
-    found = grid(row(ODD, ODD))
+    found = grid(line(ODD, ODD))
     assert "a\\[red]b|:x:<b>?" in "\n".join(lines(found, 200))
     assert "a\\[red]b\\|:x:<b>?" in markdown(found)
     (record,) = csv.DictReader(io.StringIO(as_csv(found)))
@@ -111,7 +110,7 @@ def test_a_name_stands_there_as_it_is_and_commands_nothing() -> None:
 
 
 def test_files_have_columns_of_their_own() -> None:
-    found = grid(row("vae"), Row(values={"job": "of programs", "extra": None}))
+    found = grid(line("vae"), Row(values={"job": "of programs", "extra": None}))
     assert markdown(found).splitlines() == [
         "| suite | job | group | rate | 95 % interval | n | load |",
         "| --- | --- | --- | ---: | ---: | ---: | ---: |",
@@ -132,6 +131,10 @@ def test_files_have_columns_of_their_own() -> None:
 
 
 def test_what_is_too_little_for_an_interval_says_so() -> None:
-    cells = measured("rate", 5.0, None, "2L", {})
-    assert [cell.text for cell in cells.values()] == ["5.000", "n too small", "2L"]
-    assert {cell.text for cell in measured("rate", None, None, "", {}).values()} == {"-"}
+    columns = measured_columns("rate", lambda value: value and Measurement(value, None, "2L"), ("rate", "low", "high"))
+    assert [column.of(5.0) for column in columns] == [
+        Cell("5.000", {"rate": 5.0, "low": None, "high": None}),
+        Cell("n too small"),
+        Cell("2L"),
+    ]
+    assert [column.of(None) for column in columns] == [Cell("-")] * 3

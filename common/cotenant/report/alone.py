@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import polars as pl
@@ -30,10 +30,15 @@ RecordRow = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """Rates of launches: of the node, which is the sum of its tenants, and of each of these."""
+    """Rates of launches: of the node, which is the sum of its tenants, and of each of these; why some are missing."""
 
-    node: Rates
-    tenants: Mapping[str, Rates]
+    node: Rates = field(default_factory=dict)
+    tenants: Mapping[str, Rates] = field(default_factory=dict)
+    reason: str = ""
+
+    def of(self, tenant: str | None) -> Rates:
+        """Return the rates of a tenant, or of the node."""
+        return self.node if tenant is None else self.tenants.get(tenant, {})
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,22 +51,22 @@ class Interference:
 
 def rows_of(records: Rows) -> list[RecordRow]:
     """Return what sides are made of: the columns that have to be equal, who it is, its rate, and whether it counts."""
-    plain = {
-        "suite",
-        "hostname",
-        "run_id",
-        "slice",
-        "work",
-        "rate_items_s",
-        *(column.name for column in equal_columns().values()),
-    }
+    plain = {"run_id", "slice", "work", "rate_items_s", *(column.name for column in equal_columns().values())}
     derived = {"who": TENANT, "job": JOB, "counts": COUNTS & (pl.col("tenants").fill_null(1) == 1)}
     return records.columns(*plain, **derived).to_dicts()
 
 
-def together(members: Iterable[RecordRow], launches: Iterable[LaunchRecords]) -> Side:
-    """Return the rates of a job's launches."""
-    return Side({one.run_id: one.rate for one in launches if one.rate is not None}, _by_tenant(members))
+def together(launches: Iterable[LaunchRecords]) -> Side:
+    """Return the rates of launches of all tenants that have one."""
+    node: Rates = {}
+    tenants: dict[str, Rates] = defaultdict(dict)
+    for launch in launches:
+        if launch.rate is not None:
+            node[launch.run_id] = launch.rate
+            for who, rate in zip(launch.tenants, launch.rates, strict=True):
+                if rate is not None:
+                    tenants[who][launch.run_id] = rate
+    return Side(node, dict(tenants))
 
 
 def sliced(isolation: str) -> bool:
@@ -69,7 +74,7 @@ def sliced(isolation: str) -> bool:
     return isolation not in ("", NO_SLICES)
 
 
-def alone(solos: Sequence[RecordRow], members: Sequence[RecordRow]) -> tuple[Side, str]:
+def alone(solos: Sequence[RecordRow], members: Sequence[RecordRow]) -> Side:
     """Return the rates of solo launches that count, and the reasons why there is none, or why some do not.
 
     They have to be of the work and of the slices of the `members`. The node's is known of a uid in which every tenant
@@ -77,27 +82,28 @@ def alone(solos: Sequence[RecordRow], members: Sequence[RecordRow]) -> tuple[Sid
     """
     counted = [row for row in solos if row["counts"]]
     beside = {row["who"]: row for row in members}
-    reasons = [unlike([beside.get(row["who"], row), row]) for row in counted]
-    like = [row for row, reason in zip(counted, reasons, strict=True) if reason is None]
-    if not like:
-        return Side({}, {}), next(iter(reasons), None) or ("no launch has a rate" if solos else "")
-    if (mixed := unlike([*members, *like])) is not None:
-        return Side({}, {}), mixed
-    tenants = _by_tenant(like)
-    wanted = beside.keys()
-    uids = set.intersection(*(set(tenants.get(who, ())) for who in wanted)) if wanted else set()
+    tenants: dict[str, Rates] = defaultdict(dict)
     others: dict[str, dict[str, None]] = defaultdict(dict)
-    for row, reason in zip(counted, reasons, strict=True):
-        if reason is not None:
+    like = []
+    for row in counted:
+        if (reason := unlike([beside.get(row["who"], row), row])) is None:
+            tenants[row["who"]][row["run_id"]] = row["rate_items_s"]
+            like.append(row)
+        else:
             others[reason][row["who"]] = None
-    differing = "; ".join(f"{reason} (tenant {', '.join(who)})" for reason, who in others.items())
-    return Side({uid: sum(tenants[who][uid] for who in wanted) for uid in sorted(uids)}, tenants), differing
+    if not like:
+        return Side(reason=next(iter(others), "no launch has a rate" if solos else ""))
+    if (mixed := unlike([*members, *like])) is not None:
+        return Side(reason=mixed)
+    uids = set.intersection(*(set(tenants.get(who, ())) for who in beside)) if beside else set()
+    node = {uid: sum(tenants[who][uid] for who in beside) for uid in sorted(uids)}
+    return Side(node, dict(tenants), "; ".join(f"{reason} (tenant {', '.join(who)})" for reason, who in others.items()))
 
 
 def interference(over: Side, under: Side) -> Interference | None:
     """Return rates together over rates alone; None where nobody has both."""
-    found = {who: ratio(rates, under.tenants.get(who, {})) for who, rates in over.tenants.items()}
-    known = {who: kept for who, kept in found.items() if kept is not None}
+    ratios = {who: ratio(rates, under.of(who)) for who, rates in over.tenants.items()}
+    known = {who: kept for who, kept in ratios.items() if kept is not None}
     return Interference(ratio(over.node, under.node), known) if known else None
 
 
@@ -115,11 +121,3 @@ def unlike(rows: Collection[RecordRow]) -> str | None:
         return difference_words(*found)
     slices = {(row["who"], row["slice"]) for row in rows if row["slice"]}
     return "different slices" if len(slices) > len({who for who, _ in slices}) else None
-
-
-def _by_tenant(rows: Iterable[RecordRow]) -> dict[str, Rates]:
-    rates: dict[str, Rates] = defaultdict(dict)
-    for row in rows:
-        if row["rate_items_s"] is not None:
-            rates[row["who"]][row["run_id"]] = row["rate_items_s"]
-    return dict(rates)

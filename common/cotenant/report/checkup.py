@@ -7,19 +7,23 @@ from dataclasses import asdict
 from itertools import groupby
 
 from cotenant.findings import Answer, Check
-from cotenant.report.grid import STYLES, Cell, Column, Grid, Row, RowGroup, Words
+from cotenant.report.grid import STYLES, Cell, Column, Grid, RowGroup, Words, row
 
 FINE = "ok"
-COLUMNS = tuple(Column(key, "", left=True) for key in ("severity", "check", "answer"))
+COLUMNS: Sequence[Column[tuple[Check, Answer]]] = (
+    Column("", lambda pair: Cell(_severity(pair[1]), style=STYLES.get(_severity(pair[1]), "green")), left=True),
+    Column("", lambda pair: Cell(pair[0].name), left=True),
+    Column("", lambda pair: Cell(pair[1].text), left=True),
+)
 
 
 def checkup_grid(answers: Sequence[tuple[Check, Answer]]) -> Grid:
     """Return a row per check, its findings below it, and how many are of which kind; they come ordered by group."""
     groups = [
-        RowGroup([_row(check, answer) for check, answer in members], group)
+        RowGroup([row(COLUMNS, pair, _remedies(pair[1])) for pair in members], group)
         for group, members in groupby(answers, key=lambda pair: pair[0].group)
     ]
-    severities = [answer.severity or FINE for _, answer in answers]
+    severities = [_severity(answer) for _, answer in answers]
     counts = (f"{severities.count(word)} {word}" for word in (FINE, "info", "warning", "error") if word in severities)
     document = [
         {
@@ -35,12 +39,9 @@ def checkup_grid(answers: Sequence[tuple[Check, Answer]]) -> Grid:
     return Grid(COLUMNS, groups, notes=[total], joined=True, document=document)
 
 
-def _row(check: Check, answer: Answer) -> Row:
-    severity = answer.severity or FINE
-    cells = {
-        "severity": Cell(severity, style=STYLES.get(severity, "green")),
-        "check": Cell(check.name),
-        "answer": Cell(answer.text),
-    }
-    notes: list[Words] = [((f"{found.sentence} {found.remedy}".strip(), "dim"),) for found in answer.findings]
-    return Row(cells, notes=notes)
+def _severity(answer: Answer) -> str:
+    return answer.severity or FINE
+
+
+def _remedies(answer: Answer) -> list[Words]:
+    return [((f"{finding.sentence} {finding.remedy}".strip(), "dim"),) for finding in answer.findings]

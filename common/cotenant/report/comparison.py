@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from xml.etree import ElementTree
 
-from cotenant.report.grid import Cell, Column, Grid, Row, RowGroup, number
+from cotenant.report.grid import Cell, Column, Grid, RowGroup, number, row
 from cotenant.report.numbers import ABSENT, rate, span
 from cotenant.results.columns import equal_columns
 from cotenant.results.launches import LaunchRecords, difference_of, difference_words, rates_of
@@ -177,15 +177,24 @@ def _middle(launches: Sequence[LaunchRecords]) -> float | None:
 
 # The view
 
-COLUMNS = (
-    Column("job", "job", left=True),
-    Column("a", "A"),
-    Column("b", "B"),
-    Column("ratio", "B / A"),
-    Column("interval", "95 % interval"),
-    Column("n", "n"),
-    Column("verdict", "verdict", left=True),
-    Column("note", "", left=True),
+
+def _n(line: JobComparison) -> str:
+    return ABSENT if line.comparison is None else "{}, {}".format(*line.comparison.n)
+
+
+def _interval(line: JobComparison) -> str:
+    return ABSENT if line.comparison is None else span(line.comparison.interval, "{:.4f} .. {:.4f}".format)
+
+
+COLUMNS: Sequence[Column[JobComparison]] = (
+    Column("job", lambda line: Cell(line.job), left=True),
+    Column("A", lambda line: number(line.a, rate)),
+    Column("B", lambda line: number(line.b, rate)),
+    Column("B / A", lambda line: number(line.comparison.ratio if line.comparison else None, "{:.4f}".format)),
+    Column("95 % interval", lambda line: Cell(_interval(line))),
+    Column("n", lambda line: Cell(_n(line))),
+    Column("verdict", lambda line: Cell(line.verdict, style=STYLES.get(line.verdict, "bold red")), left=True),
+    Column("", lambda line: Cell(line.note), left=True),
 )
 OF_SUITE = {True: "slower by more than chance (Holm, 0.05)", False: "not slower beyond chance", None: "not compared"}
 
@@ -193,24 +202,8 @@ OF_SUITE = {True: "slower by more than chance (Holm, 0.05)", False: "not slower 
 def comparison_grid(lines: SuiteComparison, margin: float = LEAST_MARGIN) -> Grid:
     """Return a row per job; `margin` is that of no job in particular."""
     suite = f"{_margin_words(lines, margin)}; the suite as a whole: {OF_SUITE[lines.suite_slower]}"
-    return Grid(
-        COLUMNS, [RowGroup([_row(line) for line in lines.lines])], notes=[((suite, ""),)], document=asdict(lines)
-    )
-
-
-def _row(line: JobComparison) -> Row:
-    found = line.comparison
-    cells = {
-        "job": Cell(line.job),
-        "a": number(line.a, rate),
-        "b": number(line.b, rate),
-        "ratio": number(found.ratio if found else None, "{:.4f}".format),
-        "interval": Cell(span(found.interval, "{:.4f} .. {:.4f}".format) if found else ABSENT),
-        "n": Cell(f"{found.n[0]}, {found.n[1]}" if found else ABSENT),
-        "verdict": Cell(line.verdict, style=STYLES.get(line.verdict, "bold red")),
-        "note": Cell(line.note),
-    }
-    return Row(cells)
+    rows = [row(COLUMNS, line) for line in lines.lines]
+    return Grid(COLUMNS, [RowGroup(rows)], notes=[((suite, ""),)], document=asdict(lines))
 
 
 def _margin_words(lines: SuiteComparison, margin: float) -> str:
@@ -230,7 +223,7 @@ def as_junit(lines: SuiteComparison) -> str:
     for line in lines.lines:
         case = ElementTree.SubElement(suite, "testcase", name=_xml(line.job), classname="cotenant")
         if line.verdict in tags:
-            words = "  ".join(cell.text for cell in _row(line).in_order(COLUMNS[1:]))
+            words = "  ".join(column.of(line).text for column in COLUMNS[1:])
             ElementTree.SubElement(case, tags[line.verdict], message=_xml(words))
     return ElementTree.tostring(suite, encoding="unicode", xml_declaration=True) + "\n"
 

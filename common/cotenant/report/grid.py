@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Generic, Literal, NamedTuple, TypeVar
 
 from cotenant.report import numbers
 
+T = TypeVar("T")
 Words = tuple[tuple[str, str], ...]
 """A line in parts, each with its style."""
 Value = str | int | float | None
+Seen = Literal["everywhere", "files", "screens"]
+Ends = tuple[float, float] | None
 
 STYLES = {"PASSED": "green", "error": "bold red", "warning": "yellow", "info": "dim"}
 
@@ -30,58 +33,62 @@ class Cell:
     link: str = ""
 
 
+@dataclass(frozen=True, eq=False)
+class Column(Generic[T]):
+    """One column: its heading, and what takes its cell `of` an item.
+
+    An `optional` one is left out where no row has anything in it. On a terminal too narrow for all columns, those to
+    `drop` are left out; the last of the others, as many as have no room, stand on a line below each row, after their
+    headings. `seen`: `files` leaves it to Markdown, where a terminal and a page have a heading or a note instead;
+    `screens` to these two. `words` are sentences, which a page may break.
+    """
+
+    heading: str
+    of: Callable[[T], Cell]
+    left: bool = False
+    optional: bool = False
+    drop: bool = False
+    seen: Seen = "everywhere"
+    words: bool = False
+
+
 BLANK = Cell("")
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
-    """One column as people see it. An `optional` one is left out where no row has anything in it.
-
-    On a terminal too narrow for all columns, those to `drop` are left out; the last of the others, as many as have no
-    room, stand on a line below each row, after their headings. `seen`: `files` leaves it to Markdown, where a terminal
-    and a page have a heading or a note instead; `screens` to these two. `words` are sentences, which a page may break.
-    """
-
-    key: str
-    heading: str
-    left: bool = False
-    optional: bool = False
-    drop: bool = False
-    seen: Literal["everywhere", "files", "screens"] = "everywhere"
-    words: bool = False
-
-
-@dataclass(frozen=True, slots=True)
 class Row:
-    """Cells by their columns' keys. Without cells a row is for programs alone, and for people without `values` of any.
+    """Cells by column, and `notes`, lines below. Programs read `values`, if there are any, in place of the cells'.
 
-    `values` are those that stand in no cell; `notes` are lines below the row.
+    Without cells a row is for programs alone, with empty `values` for people alone.
     """
 
-    cells: Mapping[str, Cell] = field(default_factory=dict)
-    values: Mapping[str, Value] = field(default_factory=dict)
+    cells: Mapping[Column[Any], Cell] = field(default_factory=dict)
+    values: Mapping[str, Value] | None = None
     notes: Sequence[Words] = ()
 
-    def cell(self, column: Column) -> Cell:
+    def cell(self, column: Column[Any]) -> Cell:
         """Return what stands in a column."""
-        return self.cells.get(column.key, BLANK)
+        return self.cells.get(column, BLANK)
 
-    def in_order(self, columns: Sequence[Column]) -> list[Cell]:
+    def in_order(self, columns: Iterable[Column[Any]]) -> list[Cell]:
         """Return what stands in these columns."""
         return [self.cell(column) for column in columns]
 
-    def has(self, column: Column) -> bool:
+    def has(self, column: Column[Any]) -> bool:
         """Whether there is something in a column."""
         return self.cell(column).text not in ("", numbers.ABSENT)
 
     @property
-    def record(self) -> dict[str, Value]:
+    def record(self) -> Mapping[str, Value]:
         """All values by field."""
-        return {
-            name: value
-            for values in (*(cell.values for cell in self.cells.values()), self.values)
-            for name, value in values.items()
-        }
+        if self.values is not None:
+            return self.values
+        return {name: value for cell in self.cells.values() for name, value in cell.values.items()}
+
+
+def row(columns: Iterable[Column[T]], item: T, notes: Sequence[Words] = ()) -> Row:
+    """Return the row of an item."""
+    return Row({column: column.of(item) for column in columns}, notes=notes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +113,7 @@ class Grid:
     In a terminal every group is a table of its own; `joined` ones share their columns' widths and one header.
     """
 
-    columns: Sequence[Column]
+    columns: Sequence[Column[Any]]
     groups: Sequence[RowGroup]
     title: str = ""
     notes: Sequence[Words] = ()
@@ -125,21 +132,16 @@ class Grid:
         return [row for row in self.rows if row.cells]
 
 
-def present(columns: Sequence[Column], rows: Sequence[Row]) -> list[Column]:
+def present(columns: Sequence[Column[Any]], rows: Sequence[Row]) -> list[Column[Any]]:
     """Return the columns without the optional ones in which no row has anything."""
     return [column for column in columns if not column.optional or any(row.has(column) for row in rows)]
 
 
 def table(
-    columns: Sequence[Column],
-    rows: Iterable[Sequence[Cell]],
-    title: str = "",
-    facts: str = "",
-    notes: Sequence[Words] = (),
+    columns: Sequence[Column[T]], items: Iterable[T], title: str = "", facts: str = "", notes: Sequence[Words] = ()
 ) -> Grid:
-    """Return a grid of one group, from cells in the columns' order."""
-    keys = [column.key for column in columns]
-    return Grid(columns, [RowGroup([Row(dict(zip(keys, cells, strict=True))) for cells in rows], title, facts, notes)])
+    """Return a grid of one group."""
+    return Grid(columns, [RowGroup([row(columns, item) for item in items], title, facts, notes)])
 
 
 def word(text: str, name: str = "", style: str = "") -> Cell:
@@ -152,31 +154,42 @@ def number(value: float | None, show: Callable[[float], str], name: str = "") ->
     return Cell(numbers.ABSENT if value is None else show(value), {name: value} if name else {})
 
 
-def measured_columns(key: str, heading: str, n: str = "n") -> tuple[Column, Column, Column]:
-    """Return the columns of a number, its 95 % interval and its n."""
-    return Column(key, heading), Column(f"{key} interval", "95 % interval"), Column(f"{key} n", n)
+class Measurement(NamedTuple):
+    """A number, its 95 % interval, how its n is written, and the counts that programs read. None is unknown."""
+
+    value: float | None
+    interval: Ends
+    n: str
+    counts: tuple[Value, ...] = ()
 
 
-def measured(
-    key: str,
-    value: float | None,
-    interval: tuple[float, float] | None,
-    n: str,
-    counts: Mapping[str, Value],
+def measured_columns(
+    heading: str,
+    of: Callable[[T], Measurement | None],
+    fields: Sequence[str],
+    n: str = "n",
     show: Callable[[float], str] = numbers.rate,
     span: Callable[[float, float], str] = numbers.interval,
-    ends: tuple[str, str] | None = None,
-) -> dict[str, Cell]:
-    """Return the cells of `measured_columns`; for programs the fields `key`, `key_low`, `key_high` and the counts.
+    seen: Seen = "everywhere",
+    optional: bool = False,
+) -> tuple[Column[T], Column[T], Column[T]]:
+    """Return the columns of a measurement; `fields` name its value, the ends of its interval, and its counts."""
 
-    `ends` are other names for the ends of the interval. Without a value all are absent.
-    """
-    if value is None:
-        return dict.fromkeys((key, f"{key} interval", f"{key} n"), Cell())
-    low, high = ends or (f"{key}_low", f"{key}_high")
-    found = dict(zip((low, high), interval or (None, None), strict=True))
-    return {
-        key: number(value, show, key),
-        f"{key} interval": Cell(numbers.span(interval, span), found),
-        f"{key} n": Cell(n, counts),
-    }
+    def value(item: T) -> Cell:
+        found = of(item)
+        if found is None or found.value is None:
+            return Cell()
+        values = (found.value, *(found.interval or (None, None)), *found.counts)
+        return Cell(show(found.value), dict(zip(fields, values, strict=False)))
+
+    def interval(item: T) -> Cell:
+        found = of(item)
+        return Cell() if found is None or found.value is None else Cell(numbers.span(found.interval, span))
+
+    def count(item: T) -> Cell:
+        found = of(item)
+        return Cell() if found is None else Cell(found.n)
+
+    columns = (heading, value), ("95 % interval", interval), (n, count)
+    first, second, third = (Column(name, take, optional=optional, seen=seen) for name, take in columns)
+    return first, second, third

@@ -9,19 +9,7 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any
 
-from cotenant.report.grid import (
-    Cell,
-    Column,
-    Grid,
-    Row,
-    RowGroup,
-    Value,
-    Words,
-    measured,
-    measured_columns,
-    number,
-    word,
-)
+from cotenant.report.grid import Cell, Column, Grid, Measurement, RowGroup, Words, measured_columns, number, row, word
 from cotenant.report.numbers import ABSENT, change, rate
 from cotenant.results.columns import equal_columns
 from cotenant.results.drawn import CHECKOUT, differences
@@ -170,23 +158,6 @@ def _versions(before: HistoryEntry, after: HistoryEntry, beside: str = "") -> tu
 BARS = "▁▂▃▄▅▆▇█"
 SHOWN = 24
 """So many of the newest launches a sparkline has room for."""
-LEVEL, LEVEL_INTERVAL, LEVEL_N = measured_columns("level", "level", "of")
-COLUMNS = (
-    Column("suite", "suite", left=True, seen="files"),
-    Column("host", "host", left=True, seen="files"),
-    Column("device", "device", left=True, seen="files"),
-    Column("job", "job", left=True),
-    Column("unit", "unit", left=True),
-    Column("n", "n"),
-    Column("first", "first"),
-    Column("last", "last"),
-    Column("last rate", "last rate"),
-    *(LEVEL, LEVEL_INTERVAL, LEVEL_N),
-    Column("trend", "trend", left=True),
-    Column("sparkline", "", left=True, drop=True, seen="screens"),
-    Column("changes", "changes", left=True, seen="files"),
-    Column("lost", "without a rate", left=True, seen="files"),
-)
 FIELDS = (
     *("suite", "job", "label", "host", "device", "unit", "n", "older", "first", "last", "last_rate", "level"),
     *("level_low", "level_high", "level_n", "trend_ratio", "trend_low", "trend_high", "trend_p", "changes", "lost"),
@@ -197,49 +168,58 @@ LEGEND = (
 )
 
 
-def history_grid(found: Sequence[RateSeries]) -> Grid:
+def history_grid(series: Sequence[RateSeries]) -> Grid:
     """Return a row per series, grouped by suite, host and device; changes and launches without a rate stand below."""
     groups = []
-    by_place = grouped(found, lambda series: (series.suite, series.host, series.device))
-    for (suite, host, device), members in by_place.items():
+    for (suite, host, device), members in grouped(series, lambda each: (each.suite, each.host, each.device)).items():
         where = f"{host or 'an unnamed host'}: {device or 'unknown device'}"
-        notes = [words for series in members for words in _below(series)]
-        groups.append(RowGroup([_row(series) for series in members], suite or "suite", where, notes))
+        notes = [words for each in members for words in _below(each)]
+        groups.append(RowGroup([row(COLUMNS, each) for each in members], suite or "suite", where, notes))
     # Every launch's rate is in the document.
-    document = {"schema": "cotenant-trends-1", "series": [{"n": series.n} | asdict(series) for series in found]}
-    return Grid(COLUMNS, groups, notes=[((LEGEND, "dim"),)] if found else [], fields=FIELDS, document=document)
+    document = {"schema": "cotenant-trends-1", "series": [{"n": each.n} | asdict(each) for each in series]}
+    return Grid(COLUMNS, groups, notes=[((LEGEND, "dim"),)] if series else [], fields=FIELDS, document=document)
 
 
-def _row(series: RateSeries) -> Row:
-    level, lost = series.level, lost_words(series)
-    first, last = (series.starts[0], series.starts[-1]) if series.starts else (None, None)
-    changes = "; ".join(f"{_day(one.start)} {change(one.ratio)} %" for one in series.changes)
-    exactly = "; ".join(f"{one.start.isoformat()} {one.ratio:.4f}" for one in series.changes)
-    cells = {
-        **{name: word(getattr(series, name), name) for name in ("suite", "host", "device")},
-        "job": Cell(_name(series), {"job": series.job, "label": series.label}),
-        "unit": Cell(f"{series.unit}/s" if series.unit else ABSENT, {"unit": series.unit}),
-        "n": Cell(str(series.n), {"n": series.n}),
-        "first": Cell(_day(first), {"first": first.isoformat() if first else None}),
-        "last": Cell(_day(last), {"last": last.isoformat() if last else None}),
-        "last rate": number(series.rates[-1] if series.rates else None, rate, "last_rate"),
-        "trend": Cell(trend_words(series.trend), _trend_values(series.trend)),
-        "sparkline": Cell(sparkline(series.rates)),
-        "changes": Cell(changes, {"changes": exactly}),
-        "lost": word(lost, "lost"),
-    }
-    if level is None:
-        cells |= measured("level", None, None, "", {})
-    else:
-        cells |= measured("level", level.rate, level.interval, str(level.n), {"level_n": level.n})
-    return Row(cells, {"older": series.older})
+def _start(series: RateSeries, at: int, field: str) -> Cell:
+    start = series.starts[at] if series.starts else None
+    return Cell(_day(start), {field: None if start is None else start.isoformat()})
 
 
-def _trend_values(found: Trend | None) -> dict[str, Value]:
-    if found is None:
-        return {}
-    low, high = found.interval
-    return {"trend_ratio": found.ratio, "trend_low": low, "trend_high": high, "trend_p": found.p}
+def _level(series: RateSeries) -> Measurement | None:
+    level = series.level
+    return None if level is None else Measurement(level.rate, level.interval, str(level.n), (level.n,))
+
+
+def _trend(series: RateSeries) -> Cell:
+    found = series.trend
+    values = zip(FIELDS[-6:-2], (found.ratio, *found.interval, found.p), strict=True) if found else ()
+    return Cell(trend_words(found), dict(values))
+
+
+def _changes(series: RateSeries) -> Cell:
+    exactly = "; ".join(f"{each.start.isoformat()} {each.ratio:.4f}" for each in series.changes)
+    days = "; ".join(f"{_day(each.start)} {change(each.ratio)} %" for each in series.changes)
+    return Cell(days, {"changes": exactly})
+
+
+COLUMNS: Sequence[Column[RateSeries]] = (
+    Column("suite", lambda series: word(series.suite, "suite"), left=True, seen="files"),
+    Column("host", lambda series: word(series.host, "host"), left=True, seen="files"),
+    Column("device", lambda series: word(series.device, "device"), left=True, seen="files"),
+    Column("job", lambda series: Cell(_name(series), {"job": series.job, "label": series.label}), left=True),
+    Column(
+        "unit", lambda series: Cell(f"{series.unit}/s" if series.unit else ABSENT, {"unit": series.unit}), left=True
+    ),
+    Column("n", lambda series: Cell(str(series.n), {"n": series.n, "older": series.older})),
+    Column("first", lambda series: _start(series, 0, "first")),
+    Column("last", lambda series: _start(series, -1, "last")),
+    Column("last rate", lambda series: number(series.rates[-1] if series.rates else None, rate, "last_rate")),
+    *measured_columns("level", _level, ("level", "level_low", "level_high", "level_n"), n="of"),
+    Column("trend", _trend, left=True),
+    Column("", lambda series: Cell(sparkline(series.rates)), left=True, drop=True, seen="screens"),
+    Column("changes", _changes, left=True, seen="files"),
+    Column("without a rate", lambda series: word(lost_words(series), "lost"), left=True, seen="files"),
+)
 
 
 def _name(series: RateSeries) -> str:

@@ -4,11 +4,23 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 
 from cotenant.report import numbers
-from cotenant.report.alone import NO_SLICES, RecordRow, Side, alone, rows_of, sliced, together, unlike
-from cotenant.report.grid import Cell, Column, Grid, Row, RowGroup, Value, Words, measured, measured_columns, word
+from cotenant.report.alone import NO_SLICES, Side, rows_of, sliced, unlike
+from cotenant.report.grid import (
+    BLANK,
+    Cell,
+    Column,
+    Grid,
+    Measurement,
+    Row,
+    RowGroup,
+    Words,
+    measured_columns,
+    row,
+    word,
+)
 from cotenant.report.summary import JobSummary, Summary
 from cotenant.results.identity import natural
 from cotenant.results.launches import grouped
@@ -61,16 +73,22 @@ class Block:
     worth: Mean
 
 
+RATES = ("alone", "sliced", "unsliced", "unsliced_alone")
+RATIOS = ("kept", "unsliced_kept", "worth")
+
+
 def interference_blocks(summary: Summary) -> list[Block]:
     """Return a block per suite and host that has a job measured in two of the three ways."""
     shared = [job for job in summary.jobs if job.group != "all"]
-    solos = grouped(rows_of(summary.solos), lambda row: (row["suite"], row["hostname"], row["job"]))
     blocks = []
     for (suite, host), jobs in grouped(shared, lambda job: (job.suite, job.host)).items():
-        of_names = grouped(jobs, lambda job: job.name).items()
-        lines = tuple(line for name, same in of_names for line in _lines(same, solos.get((suite, host, name), [])))
+        of_names = grouped(jobs, lambda job: job.name).values()
+        lines = tuple(line for of_name in of_names for line in _lines(of_name))
+        nodes = [line for line in lines if line.tenant is None]
+        ratios = [[ratio for line in nodes if (ratio := getattr(line, name)) is not None] for name in RATIOS]
         if lines:
-            blocks.append(_block(suite, host, lines))
+            means = (Mean(mean_ratio(known), len(known)) for known in ratios)
+            blocks.append(Block(suite, host, lines, len(nodes), *means))
     return blocks
 
 
@@ -92,16 +110,7 @@ def _named(places: set[tuple[str, str]]) -> str:
     return ", ".join(sorted(f"{suite or 'a suite'} on {host or 'an unnamed host'}" for suite, host in places))
 
 
-def _block(suite: str, host: str, lines: tuple[InterferenceLine, ...]) -> Block:
-    nodes = [line for line in lines if line.tenant is None]
-    means = []
-    for name in ("kept", "unsliced_kept", "worth"):
-        known = [found for line in nodes if (found := getattr(line, name)) is not None]
-        means.append(Mean(mean_ratio(known), len(known)))
-    return Block(suite, host, lines, len(nodes), *means)
-
-
-def _lines(jobs: Sequence[JobSummary], solos: Sequence[RecordRow]) -> Iterator[InterferenceLine]:
+def _lines(jobs: Sequence[JobSummary]) -> Iterator[InterferenceLine]:
     """Yield the lines of the jobs of one name: with and without slices, paired where their work is equal."""
     without = [job for job in jobs if job.isolation == NO_SLICES]
     pairs: list[tuple[JobSummary | None, JobSummary | None, list[str]]] = []
@@ -109,11 +118,10 @@ def _lines(jobs: Sequence[JobSummary], solos: Sequence[RecordRow]) -> Iterator[I
         if sliced(job.isolation):
             partner, notes = _partner(job, without)
             pairs.append((job, partner, notes))
-            without = [one for one in without if one is not partner]
+            without = [other for other in without if other is not partner]
     pairs += [(None, job, [] if len(jobs) == 1 else ["nothing equal ran in slices"]) for job in without]
     for with_, without_, notes in pairs:
-        if solos or (with_ is not None and without_ is not None):
-            yield from _of_pair(with_, without_, solos, notes, one_of=len(pairs))
+        yield from _of_pair(with_, without_, notes, several=len(pairs) > 1)
 
 
 def _partner(job: JobSummary, without: Sequence[JobSummary]) -> tuple[JobSummary | None, list[str]]:
@@ -128,40 +136,37 @@ def _partner(job: JobSummary, without: Sequence[JobSummary]) -> tuple[JobSummary
 
 
 def _of_pair(
-    with_: JobSummary | None, without: JobSummary | None, solos: Sequence[RecordRow], notes: Sequence[str], one_of: int
+    with_: JobSummary | None, without: JobSummary | None, notes: Sequence[str], several: bool
 ) -> Iterator[InterferenceLine]:
+    """Yield the lines of a job and its partner, if it was measured in two of the three ways."""
     jobs = [job for job in (with_, without) if job is not None]
-    members = [row for job in jobs for row in rows_of(job.members)]
-    lone, reason = alone([row for row in solos if sliced(row["isolation"])], members)
-    unsliced_lone, _ = alone([row for row in solos if row["isolation"] == NO_SLICES], members)
-    together_sliced, together_unsliced = (_side(job) for job in (with_, without))
-    node_notes = [
+    first = jobs[0]
+    if first.alone is None and len(jobs) < 2:
+        return
+    under, unsliced_under = first.alone or Side(), first.unsliced_alone or Side()
+    over, over_unsliced = (Side() if job is None else job.together for job in (with_, without))
+    ways = (("in slices", with_), ("without slices", without))
+    node_notes = (
         *notes,
-        *([f"alone: {reason}"] if reason else []),
-        *([f"in slices: {with_.verdict}"] if with_ is not None and not with_.rates else []),
-        *([f"without slices: {without.verdict}"] if without is not None and not without.rates else []),
-    ]
-    sides = (lone, together_sliced, together_unsliced, unsliced_lone)
+        *([f"alone: {under.reason}"] if under.reason else []),
+        *(f"{way}: {job.verdict}" for way, job in ways if job is not None and not job.rates),
+    )
+    sides = (under, over, over_unsliced, unsliced_under)
     for who in (None, *sorted({who for side in sides for who in side.tenants}, key=natural)):
-        rates = [side.node if who is None else side.tenants.get(who, {}) for side in sides]
-        under, over, over_unsliced, unsliced_under = rates
+        lone, together, unsliced, unsliced_lone = (side.of(who) for side in sides)
         yield InterferenceLine(
-            job=jobs[0].label if one_of > 1 else jobs[0].name,
+            job=first.label if several else first.name,
             tenant=who,
-            unit=jobs[0].unit or jobs[-1].unit,
-            alone=_across(under),
-            sliced=_across(over),
-            unsliced=_across(over_unsliced),
-            unsliced_alone=_across(unsliced_under),
-            kept=ratio(over, under),
-            unsliced_kept=ratio(over_unsliced, under),
-            worth=ratio(over, over_unsliced),
-            notes=tuple(node_notes) if who is None else (),
+            unit=first.unit or jobs[-1].unit,
+            alone=_across(lone),
+            sliced=_across(together),
+            unsliced=_across(unsliced),
+            unsliced_alone=_across(unsliced_lone),
+            kept=ratio(together, lone),
+            unsliced_kept=ratio(unsliced, lone),
+            worth=ratio(together, unsliced),
+            notes=node_notes if who is None else (),
         )
-
-
-def _side(job: JobSummary | None) -> Side:
-    return Side({}, {}) if job is None else together(rows_of(job.members), job.rates)
 
 
 def _across(rates: dict[int, float]) -> AcrossLaunches | None:
@@ -171,22 +176,6 @@ def _across(rates: dict[int, float]) -> AcrossLaunches | None:
 # The view
 
 MEAN = "geometric mean"
-RATES = ("alone", "sliced", "unsliced", "unsliced_alone")
-RATIOS = ("kept", "unsliced_kept", "worth")
-COLUMNS = (
-    Column("suite", "suite", left=True, seen="files"),
-    Column("host", "host", left=True, seen="files"),
-    Column("job", "job", left=True),
-    Column("tenant", "tenant"),
-    *measured_columns("kept", "/ alone"),
-)
-WORTH = measured_columns("worth", "worth")
-RATE_COLUMNS = (*measured_columns("alone", "alone"), *measured_columns("sliced", "together"))
-UNSLICED_COLUMNS = (
-    *measured_columns("unsliced", "no slices"),
-    *measured_columns("unsliced_kept", "no slices / alone"),
-)
-NOTE = Column("note", "note", left=True, seen="files")
 FIELDS = (
     *("suite", "host", "job", "tenant", "unit"),
     *(f"{name}{part}" for name in RATES for part in ("", "_low", "_high", "_launches")),
@@ -198,6 +187,69 @@ LEGEND = (
     "--isolation none, over the same alone. worth: together in slices over together without. 1 - (/ alone) is what "
     "neighbours cost. n: launches, of ratios in pairs of one uid; of 3 and more the 95 % t interval of the logarithms."
 )
+Item = tuple[Block, InterferenceLine | None]
+"""A line of a block, or the means of the block."""
+
+
+def _job(item: Item) -> Cell:
+    line = item[1]
+    if line is None:
+        return word(MEAN)
+    return Cell(line.job if line.tenant is None else "", {"job": line.job, "tenant": line.tenant, "unit": line.unit})
+
+
+def _tenant(item: Item) -> Cell:
+    return BLANK if item[1] is None else word(item[1].tenant or "all")
+
+
+def _note(item: Item) -> Cell:
+    return BLANK if item[1] is None else word("; ".join(item[1].notes), "note")
+
+
+def _rate_columns(name: str, heading: str = "", optional: bool = False) -> Sequence[Column[Item]]:
+    def rate(item: Item) -> Measurement | None:
+        across: AcrossLaunches | None = getattr(item[1], name)
+        return None if across is None else Measurement(across.rate, across.interval, str(across.n), (across.n,))
+
+    fields = [f"{name}{part}" for part in ("", "_low", "_high", "_launches")]
+    return measured_columns(heading, rate, fields, optional=optional)
+
+
+def _ratio_columns(name: str, heading: str, optional: bool = False) -> Sequence[Column[Item]]:
+    def ratio(item: Item) -> Measurement | None:
+        block, line = item
+        mean: Mean = getattr(block, name)
+        ratio: Ratio | None = mean.ratio if line is None else getattr(line, name)
+        if ratio is None:
+            return None
+        n = f"{mean.jobs}/{block.jobs} jobs" if line is None else launches_words(ratio)
+        return Measurement(ratio.ratio, ratio.interval, n, (*ratio.n, int(ratio.paired)))
+
+    fields = [f"{name}{part}" for part in ("", "_low", "_high", "_over", "_under", "_paired")]
+    return measured_columns(heading, ratio, fields, show=numbers.ratio, span=numbers.ratio_interval, optional=optional)
+
+
+PLACE: Sequence[Column[Item]] = (
+    Column("suite", lambda item: word(item[0].suite, "suite"), left=True, seen="files"),
+    Column("host", lambda item: word(item[0].host, "host"), left=True, seen="files"),
+    Column("job", _job, left=True),
+)
+KEPT = _ratio_columns("kept", "/ alone")
+WORTH = _ratio_columns("worth", "worth", optional=True)
+UNSLICED_KEPT = _ratio_columns("unsliced_kept", "no slices / alone", optional=True)
+COLUMNS = (
+    *PLACE,
+    Column("tenant", _tenant),
+    *KEPT,
+    *WORTH,
+    *_rate_columns("alone", "alone"),
+    *_rate_columns("sliced", "together"),
+    *_rate_columns("unsliced", "no slices", optional=True),
+    *UNSLICED_KEPT,
+    Column("note", _note, left=True, seen="files"),
+)
+FOR_PROGRAMS = _rate_columns("unsliced_alone")
+MEANS = {"kept": KEPT, "unsliced_kept": UNSLICED_KEPT, "worth": WORTH}
 
 
 def interference_grid(summary: Summary) -> Grid:
@@ -206,88 +258,36 @@ def interference_grid(summary: Summary) -> Grid:
     Without the columns of what nobody ran without slices. The means are for people one row, for programs three.
     """
     blocks = interference_blocks(summary)
-    whole = any(map(_ran_unsliced, blocks))
-    groups = []
-    for block in blocks:
-        named = {"suite": word(block.suite, "suite"), "host": word(block.host, "host")}
-        rows = [_row(line, named) for line in block.lines]
-        rows += [Row(_bare(named | _mean_cells(block))), *_mean_records(block)]
-        groups.append(RowGroup(rows, block.suite or "suite", block.host, [*_notes(block)]))
-    columns = (*COLUMNS, *(WORTH if whole else ()), *RATE_COLUMNS, *(UNSLICED_COLUMNS if whole else ()), NOTE)
+    groups = [RowGroup([*_rows(block)], block.suite or "suite", block.host, [*_notes(block)]) for block in blocks]
     document = {
         "schema": "cotenant-interference-1",
         "blocks": [asdict(block) for block in blocks],
         "notes": [*summary.notes, *apart(summary)],
     }
-    return Grid(columns, groups, notes=[((LEGEND, "dim"),)], fields=FIELDS, document=document)
+    return Grid(COLUMNS, groups, notes=[((LEGEND, "dim"),)], fields=FIELDS, document=document)
 
 
-def _row(line: InterferenceLine, named: dict[str, Cell]) -> Row:
-    cells = named | {
-        "job": Cell(line.job if line.tenant is None else "", {"job": line.job}),
-        "tenant": Cell("all" if line.tenant is None else line.tenant, {"tenant": line.tenant}),
-        "note": Cell("; ".join(line.notes), {"note": "; ".join(line.notes)}),
-    }
-    for name in RATES:
-        cells |= _rate_cells(name, getattr(line, name))
-    for name in RATIOS:
-        cells |= _ratio_cells(name, getattr(line, name))
-    return Row(cells, {"unit": line.unit})
-
-
-def _rate_cells(key: str, found: AcrossLaunches | None) -> dict[str, Cell]:
-    if found is None:
-        return measured(key, None, None, "", {})
-    return measured(key, found.rate, found.interval, str(found.n), {f"{key}_launches": found.n})
-
-
-def _ratio_cells(key: str, found: Ratio | None, n: str | None = None) -> dict[str, Cell]:
-    if found is None:
-        return measured(key, None, None, "", {}) | ({} if n is None else {f"{key} n": Cell(n)})
-    counts: dict[str, Value] = {
-        f"{key}_over": found.n[0],
-        f"{key}_under": found.n[1],
-        f"{key}_paired": int(found.paired),
-    }
-    n = launches_words(found) if n is None else n
-    return measured(key, found.ratio, found.interval, n, counts, numbers.ratio, numbers.ratio_interval)
-
-
-def launches_words(found: Ratio) -> str:
-    """Return how many pairs of launches a ratio is of; of each side where they are no pairs."""
-    return str(found.n[0]) if found.paired else f"{found.n[0]}, {found.n[1]}"
-
-
-def _mean_cells(block: Block) -> dict[str, Cell]:
-    cells = {"job": word(MEAN)}
-    for name in RATIOS:
-        mean: Mean = getattr(block, name)
-        cells |= _ratio_cells(name, mean.ratio, f"{mean.jobs}/{block.jobs} jobs")
-    return cells
-
-
-def _bare(cells: dict[str, Cell]) -> dict[str, Cell]:
-    """Return cells for people alone."""
-    return {key: replace(cell, values={}) for key, cell in cells.items()}
-
-
-def _mean_records(block: Block) -> Iterator[Row]:
+def _rows(block: Block) -> Iterator[Row]:
+    for line in block.lines:
+        yield row((*COLUMNS, *FOR_PROGRAMS), (block, line))
+    yield Row(row((*PLACE, *KEPT, *WORTH, *UNSLICED_KEPT), (block, None)).cells, values={})
     named = {"suite": block.suite, "host": block.host, "job": MEAN}
-    for name in RATIOS:
+    for name, columns in MEANS.items():
         mean: Mean = getattr(block, name)
         if mean.ratio is not None:
-            yield Row(values=named | {"jobs": mean.jobs} | Row(_ratio_cells(name, mean.ratio)).record)
+            yield Row(values={**named, "jobs": mean.jobs, **row(columns, (block, None)).record})
 
 
-def _ran_unsliced(block: Block) -> bool:
-    return any(line.unsliced is not None or any("without" in note for note in line.notes) for line in block.lines)
+def launches_words(ratio: Ratio) -> str:
+    """Return how many pairs of launches a ratio is of; of each side where they are no pairs."""
+    return str(ratio.n[0]) if ratio.paired else f"{ratio.n[0]}, {ratio.n[1]}"
 
 
 def _notes(block: Block) -> Iterator[Words]:
     """Yield why numbers are absent, and what --solo measured with --isolation none: no ratio here is of that."""
     for line in block.lines:
         yield from (((f"{line.job}: {note}", ""),) for note in line.notes)
-        if line.unsliced_alone is not None and line.tenant is not None:
-            found, span, n = (cell.text for cell in _rate_cells("alone", line.unsliced_alone).values())
-            words = f"tenant {line.tenant} alone on the whole machine, without a slice: {found} ({span}, n {n})"
+        if (lone := line.unsliced_alone) is not None and line.tenant is not None:
+            found = f"{numbers.rate(lone.rate)} ({numbers.span(lone.interval)}, n {lone.n})"
+            words = f"tenant {line.tenant} alone on the whole machine, without a slice: {found}"
             yield ((f"{line.job}: {words}; no ratio here is of that.", ""),)

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict
-from itertools import groupby
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import polars as pl
@@ -17,13 +16,15 @@ from cotenant.report.grid import (
     Cell,
     Column,
     Grid,
+    Measurement,
     Row,
     RowGroup,
+    T,
     Value,
     Words,
-    measured,
     measured_columns,
     number,
+    row,
     word,
 )
 from cotenant.report.interference import interference_grid, launches_words
@@ -32,7 +33,8 @@ from cotenant.report.mlbench import NOT_IN_PG
 from cotenant.report.numbers import ABSENT, at_most, percent, rate
 from cotenant.report.problems import finding_counts, lines_below
 from cotenant.report.summary import PASSED, Estimate, JobSummary, Summary, summarise
-from cotenant.results.launches import INVALID
+from cotenant.results.columns import TENANT
+from cotenant.results.launches import INVALID, grouped
 from cotenant.results.record import Record
 from cotenant.results.table import Rows, table_of_records
 from cotenant.results.targets import Target
@@ -40,31 +42,6 @@ from cotenant.stats.interference import Ratio
 from cotenant.text import printable
 
 SHOWN_TENANTS = 4
-RATE = measured_columns("rate", "rate")
-SPREAD = Column("spread", "spread")
-OVERLAP = Column("overlap", "overlap")
-VERDICT = Column("verdict", "verdict", left=True)
-JOBS = (
-    Column("suite", "suite", left=True, seen="files"),
-    Column("host", "host", left=True, seen="files"),
-    Column("job", "job", left=True),
-    *RATE,
-    VERDICT,
-    SPREAD,
-    OVERLAP,
-    Column("unit", "unit", left=True),
-    Column("group", "group", left=True),
-    Column("tenants", "tenants", left=True),
-    Column("fairness", "fairness"),
-    Column("worst/best", "worst/best"),
-    Column("interference", "interference", optional=True),
-    Column("device load", "device load", optional=True),
-    Column("MFU", "MFU", optional=True),
-    Column("of ceiling", "of ceiling", optional=True),
-    Column("target", "/ target", optional=True),
-    Column("findings", "findings", left=True),
-)
-TENANTS = (Column("tenant", "tenant"), *RATE, SPREAD, OVERLAP, VERDICT)
 FIELDS = (
     *("suite", "host", "job", "group", "tenant", "unit", "rate", "low", "high", "launches", "observations", "spread"),
     *("fairness", "worst_over_best", "slowest", "overlap", "device_load_percent", "verdict", "errors", "warnings"),
@@ -72,6 +49,7 @@ FIELDS = (
     *("interference_launches", "interference_launches_alone"),
     *("tflops", "mfu", "ceiling_tflops", "of_ceiling"),
 )
+OF_WORKS = {"isolation": "isolation", "torch": "software"}
 OF_N = (
     "n: L launches, with the 95 % t interval of their mean (3 and more) and the spread between them; o observations of "
     "a single launch's only tenant, with the interval of their median."
@@ -89,13 +67,9 @@ def jobs_grid(summary: Summary, targets: Mapping[str, Target] | None = None) -> 
 
     For programs there are also rows of the tenants, and a document with the findings, failures and notes.
     """
-    groups = []
-    for (suite, host), members in groupby(enumerate(summary.jobs), key=lambda pair: (pair[1].suite, pair[1].host)):
-        rows, jobs = [], []
-        for index, job in members:
-            jobs.append(job)
-            rows.append(_job_row(job, index, targets or {}))
-            rows += [Row(values=_of_tenant(job, tenant)) for tenant in job.tenants]
+    columns, groups = _columns(summary, targets or {}), []
+    for (suite, host), jobs in grouped(summary.jobs, lambda job: (job.suite, job.host)).items():
+        rows = [each for job in jobs for each in (row(columns, job), *_tenant_records(job))]
         groups.append(RowGroup(rows, suite or "suite", facts(jobs, host)))
     notes: list[Words] = [((f"{OF_N} {OF_WORST}", "dim"),)] if summary.jobs else []
     if any(job.interference is not None for job in summary.jobs):
@@ -109,12 +83,37 @@ def jobs_grid(summary: Summary, targets: Mapping[str, Target] | None = None) -> 
         "failures": [asdict(loss) for loss in summary.losses],
         "notes": list(summary.notes),
     }
-    return Grid(
-        JOBS,
-        groups,
-        notes=[*notes, *lines_below(summary.losses, summary.notes, summary.findings)],
-        fields=FIELDS,
-        document=document,
+    notes += lines_below(summary.losses, summary.notes, summary.findings)
+    return Grid(columns, groups, notes=notes, fields=FIELDS, document=document)
+
+
+def _columns(summary: Summary, targets: Mapping[str, Target]) -> Sequence[Column[JobSummary]]:
+    links = {job: f"job{index}" if job.rates else "" for index, job in enumerate(summary.jobs)}
+    of_node: Sequence[Column[JobSummary]] = _rate_columns(lambda job: job.node)
+    rate, interval, n, spread = of_node
+    return (
+        Column("suite", lambda job: word(job.suite), left=True, seen="files"),
+        Column("host", lambda job: word(job.host), left=True, seen="files"),
+        Column("job", lambda job: Cell(job.label, _named(job) | _computed(job), link=links[job]), left=True),
+        rate,
+        interval,
+        n,
+        Column("verdict", lambda job: word(job.verdict, style=style_of(job.verdict)), left=True),
+        spread,
+        Column("overlap", lambda job: number(job.overlap, at_most, "overlap")),
+        Column("unit", lambda job: Cell(f"{job.unit}/s" if job.unit else ABSENT), left=True),
+        Column("group", lambda job: word(job.group), left=True),
+        Column("tenants", _tenant_rates, left=True),
+        Column(
+            "fairness", lambda job: number(job.evenness.jain if job.evenness else None, "{:.4f}".format, "fairness")
+        ),
+        Column("worst/best", _worst_over_best),
+        Column("interference", _interference, optional=True),
+        Column("device load", _device_load, optional=True),
+        Column("MFU", lambda job: number(_computed(job).get("mfu"), percent), optional=True),
+        Column("of ceiling", lambda job: number(_computed(job).get("of_ceiling"), percent), optional=True),
+        Column("/ target", lambda job: number(_share(job, targets), "{:.2f}".format), optional=True),
+        Column("findings", _findings, left=True),
     )
 
 
@@ -122,53 +121,33 @@ def facts(jobs: Sequence[JobSummary], host: str) -> str:
     """Return what holds for all jobs of a suite on one host: `node1: Some Processor; 2 tenants, isolation v1`."""
     works = [dict(job.work) for job in jobs if job.work is not None]
     gpus = ", ".join(sorted({gpu for job in jobs for gpu in job.gpus}))
-    parts = {
-        "isolation": sorted({work["isolation"] for work in works if work["isolation"]}),
-        "torch": sorted({work["software"] for work in works if work["software"]}),
-    }
+    parts = {name: sorted({work[of] for work in works if work[of]}) for name, of in OF_WORKS.items()}
     known = [f"{name} {', '.join(values)}" for name, values in parts.items() if values]
     return "; ".join([f"{host or 'an unnamed host'}{f': {gpus}' if gpus else ''}", *known])
 
 
-def _job_row(job: JobSummary, index: int, targets: Mapping[str, Target]) -> Row:
-    evenness, compute = job.evenness, job.compute
-    lost = None if job.interference is None else job.interference.node
-    slowest = f" ({evenness.slowest})" if evenness is not None and evenness.slowest is not None else ""
-    cells = {
-        "suite": word(job.suite, "suite"),
-        "host": word(job.host, "host"),
-        "job": Cell(job.label, {"job": job.label}, link=f"job{index}" if job.rates else ""),
-        "group": word(job.group, "group"),
-        "unit": Cell(f"{job.unit}/s" if job.unit else ABSENT, {"unit": job.unit}),
-        **estimate_cells(job.node),
-        "tenants": Cell(_rates(job)),
-        "fairness": number(evenness.jain if evenness else None, "{:.4f}".format, "fairness"),
-        "worst/best": number(
-            evenness.worst_over_best if evenness else None, lambda ratio: f"{ratio:.3f}{slowest}", "worst_over_best"
-        ),
-        "overlap": number(job.overlap, at_most, "overlap"),
-        "interference": Cell(ABSENT if lost is None else interference_words(lost), _interference(lost)),
-        "device load": number(device_load_percent(job.members), "{:.0f} %".format, "device_load_percent"),
-        "MFU": number(compute.mfu if compute else None, percent, "mfu"),
-        "of ceiling": number(compute.of_ceiling if compute else None, percent, "of_ceiling"),
-        "target": number(_share(job, targets), "{:.2f}".format),
-        "verdict": word(job.verdict, "verdict", style_of(job.verdict)),
-        "findings": Cell(finding_counts(job.findings)),
-    }
-    values: dict[str, Value] = {
-        "slowest": evenness.slowest if evenness else None,
-        "errors": job.findings.get("error", 0),
-        "warnings": job.findings.get("warning", 0),
-        "tflops": compute.tflops if compute else None,
-        "ceiling_tflops": compute.ceiling_tflops if compute else None,
-    }
-    return Row(cells, values)
+def _rate_columns(of: Callable[[T], Estimate | None]) -> Sequence[Column[T]]:
+    """Return the columns of rate, interval, n and spread."""
+
+    def rate(item: T) -> Measurement | None:
+        if (estimate := of(item)) is None:
+            return None
+        n = f"{estimate.launches}L" if estimate.observations is None else f"{estimate.observations}o"
+        return Measurement(estimate.rate, estimate.interval, n, (estimate.launches, estimate.observations))
+
+    def spread(item: T) -> Cell:
+        estimate = of(item)
+        return Cell() if estimate is None else number(estimate.spread, percent, "spread")
+
+    fields = ("rate", "low", "high", "launches", "observations")
+    return *measured_columns("rate", rate, fields), Column("spread", spread)
 
 
-def _of_tenant(job: JobSummary, tenant: str) -> dict[str, Value]:
-    lost = None if job.interference is None else job.interference.tenants.get(tenant)
-    cells = Row(estimate_cells(job.tenants[tenant]), _interference(lost))
-    return _named(job) | {"tenant": tenant} | cells.record
+def _tenant_records(job: JobSummary) -> Iterator[Row]:
+    for tenant, estimate in job.tenants.items():
+        lost = None if job.interference is None else job.interference.tenants.get(tenant)
+        own = row(TENANTS, TenantLine(tenant, estimate)).record
+        yield Row(values={**_named(job), **own, **_interference_values(lost)})
 
 
 def _named(job: JobSummary) -> dict[str, Value]:
@@ -182,14 +161,31 @@ def _named(job: JobSummary) -> dict[str, Value]:
     }
 
 
-def estimate_cells(estimate: Estimate | None) -> dict[str, Cell]:
-    """Return the cells of rate, interval, n and spread."""
-    if estimate is None:
-        return measured("rate", None, None, "", {}) | {"spread": Cell()}
-    counts = {"launches": estimate.launches, "observations": estimate.observations}
-    n = f"{estimate.launches}L" if estimate.observations is None else f"{estimate.observations}o"
-    cells = measured("rate", estimate.rate, estimate.interval, n, counts, ends=("low", "high"))
-    return cells | {"spread": number(estimate.spread, percent, "spread")}
+def _computed(job: JobSummary) -> dict[str, Any]:
+    """Return what it computed; the sentence on it stands among the notes."""
+    return {} if job.compute is None else {name: of for name, of in asdict(job.compute).items() if name != "above"}
+
+
+def _worst_over_best(job: JobSummary) -> Cell:
+    if job.evenness is None:
+        return Cell()
+    ratio, slowest = job.evenness.worst_over_best, job.evenness.slowest
+    text = f"{ratio:.3f}{'' if slowest is None else f' ({slowest})'}"
+    return Cell(text, {"worst_over_best": ratio, "slowest": slowest})
+
+
+def _device_load(job: JobSummary) -> Cell:
+    return number(device_load_percent(job.members), "{:.0f} %".format, "device_load_percent")
+
+
+def _findings(job: JobSummary) -> Cell:
+    values = {"errors": job.findings.get("error", 0), "warnings": job.findings.get("warning", 0)}
+    return Cell(finding_counts(job.findings), values)
+
+
+def _interference(job: JobSummary) -> Cell:
+    lost = None if job.interference is None else job.interference.node
+    return Cell() if lost is None else Cell(interference_words(lost), _interference_values(lost))
 
 
 def interference_words(ratio: Ratio) -> str:
@@ -202,7 +198,7 @@ def interference_words(ratio: Ratio) -> str:
     return f"{lost} ({100 * low:.1f}..{percent(high)}, n {n})"
 
 
-def _interference(ratio: Ratio | None) -> dict[str, Value]:
+def _interference_values(ratio: Ratio | None) -> dict[str, Value]:
     """1 - rate together / rate alone, with the launches of each; of a paired ratio they are the same uids."""
     if ratio is None:
         return {}
@@ -229,20 +225,17 @@ def style_of(verdict: str) -> str:
     return "green" if verdict == PASSED else "yellow" if verdict.endswith((PASSED, "completed")) else "bold red"
 
 
-def _rates(job: JobSummary) -> str:
+def _tenant_rates(job: JobSummary) -> Cell:
     """Every tenant's rate; of many the slowest and the fastest."""
     rates = [estimate.rate for estimate in job.tenants.values()]
     if len(rates) < 2:
-        return ABSENT
+        return Cell()
     if len(rates) > SHOWN_TENANTS:
-        return f"{len(rates)}: {rate(min(rates))}..{rate(max(rates))}"
-    return " ".join(map(rate, rates))
+        return Cell(f"{len(rates)}: {rate(min(rates))}..{rate(max(rates))}")
+    return Cell(" ".join(map(rate, rates)))
 
 
 def _document(job: JobSummary) -> dict[str, Any]:
-    compute = {} if job.compute is None else asdict(job.compute)
-    # The sentence stands among the notes.
-    compute.pop("above", None)
     named = {name: printable(str(value)) for name, value in _named(job).items()}
     return named | {
         "launches": job.launches,
@@ -252,7 +245,7 @@ def _document(job: JobSummary) -> dict[str, Any]:
         "tenants": {name: asdict(estimate) for name, estimate in job.tenants.items()},
         "evenness": None if job.evenness is None else asdict(job.evenness),
         "interference": None if job.interference is None else asdict(job.interference),
-        "compute": compute or None,
+        "compute": _computed(job) or None,
         "work": None if job.work is None else dict(job.work),
         "findings": dict(job.findings),
     }
@@ -261,12 +254,33 @@ def _document(job: JobSummary) -> dict[str, Any]:
 # The tenants, at a suite's end
 
 
+@dataclass(frozen=True, slots=True)
+class TenantLine:
+    """One tenant of a job, or all of them."""
+
+    tenant: str
+    estimate: Estimate | None
+    overlap: float | None = None
+    verdict: str = ""
+
+
+TENANTS: Sequence[Column[TenantLine]] = (
+    Column("tenant", lambda line: word(line.tenant, "tenant")),
+    *_rate_columns(lambda line: line.estimate),
+    Column("overlap", lambda line: number(line.overlap, at_most)),
+    Column("verdict", lambda line: word(line.verdict, style=style_of(line.verdict) if line.verdict else ""), left=True),
+)
+
+
 def tenants_grid(summary: Summary, printed: Collection[Finding] = (), verbose: bool = False) -> Grid:
     """Return a row per tenant, grouped by job, and one of all of them where there are several.
 
     What is to be known of them stands below, but for findings that have been `printed` before: see `lines_below`.
     """
-    groups = [RowGroup(list(_tenant_rows(job, summary)), job.label, _job_facts(job)) for job in summary.jobs]
+    groups = [
+        RowGroup([row(TENANTS, line) for line in _tenant_lines(job, summary)], job.label, _job_facts(job))
+        for job in summary.jobs
+    ]
     problems = lines_below(summary.losses, summary.notes, summary.findings, printed, verbose)
     notes: list[Words] = [((OF_N, "dim"),), *problems]
     return Grid(TENANTS, groups, notes=notes, joined=True)
@@ -283,29 +297,23 @@ def _job_facts(job: JobSummary) -> str:
     return "; ".join(filter(None, parts))
 
 
-def _tenant_rows(job: JobSummary, summary: Summary) -> Iterator[Row]:
-    """Yield the rows of a job; where no launch counts its tenants have no rate, and each its own outcome."""
+def _tenant_lines(job: JobSummary, summary: Summary) -> Iterator[TenantLine]:
+    """Yield the lines of a job; where no launch counts its tenants have no rate, and each its own outcome."""
     own = job.members
     if job.node is None:
         same = (pl.col("suite") == job.suite) & (pl.col("hostname") == job.host) & (pl.col("name") == job.name)
         own = summary.records.where(same)
     elif len(job.tenants) > 1:
-        yield _tenant_row("all", job.node, job.overlap, job.verdict)
-    records = own.columns("tenant", "vcd", "outcome", "invalid", "overlap")
-    overlaps: dict[str, float | None] = {}
-    verdicts: dict[str, str] = {}
-    for index, vcd, outcome, invalid, overlap in records.iter_rows():
-        tenant = str(vcd if index is None else index)
-        overlaps[tenant] = min(filter(None, (overlap, overlaps.get(tenant))), default=overlap)
-        verdicts[tenant] = INVALID if invalid else outcome
-    for tenant in job.tenants or verdicts:
-        verdict = verdicts[tenant] if job.node is None else job.verdict if len(job.tenants) == 1 else ""
-        yield _tenant_row(tenant, job.tenants.get(tenant), overlaps[tenant], verdict)
-
-
-def _tenant_row(tenant: str, estimate: Estimate | None, overlap: float | None, verdict: str) -> Row:
-    cells = {"overlap": number(overlap, at_most), "verdict": word(verdict, style=style_of(verdict) if verdict else "")}
-    return Row({"tenant": Cell(tenant)} | estimate_cells(estimate) | cells)
+        yield TenantLine("all", job.node, job.overlap, job.verdict)
+    outcome = pl.when("invalid").then(pl.lit(INVALID)).otherwise("outcome").last()
+    records = own.columns("overlap", "outcome", "invalid", tenant=TENANT)
+    of_tenants = records.group_by("tenant", maintain_order=True).agg(pl.col("overlap").min(), outcome)
+    lines = {tenant: (overlap, verdict) for tenant, overlap, verdict in of_tenants.iter_rows()}
+    for tenant in job.tenants or lines:
+        overlap, verdict = lines[tenant]
+        if job.node is not None:
+            verdict = job.verdict if len(job.tenants) == 1 else ""
+        yield TenantLine(tenant, job.tenants.get(tenant), overlap, verdict)
 
 
 def suite_grids(records: Iterable[Record], printed: Collection[Finding] = (), verbose: bool = False) -> Iterator[Grid]:

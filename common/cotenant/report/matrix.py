@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import polars as pl
 
@@ -53,14 +54,14 @@ def matrix_grid(
     devices: Sequence[str], names: Sequence[str], rows: Sequence[MatrixRow], title: str = "", facts: str = ""
 ) -> Grid:
     """Return a row per job, a column per device by its name: mean, and lowest .. highest, in % of the best device."""
-    columns = [Column("job", "job", left=True)]
-    columns += [Column(f"D{device}", name) for device, name in zip(devices, names, strict=True)]
-    cells = [(word(row.job), *(_cell(row.shares.get(device)) for device in devices)) for row in rows]
-    return table(columns, cells, title, facts)
+    columns = [Column[MatrixRow]("job", lambda line: word(line.job), left=True)]
+    columns += [Column(name, partial(_cell, device)) for device, name in zip(devices, names, strict=True)]
+    return table(columns, rows, title, facts)
 
 
-def _cell(shares: Shares | None) -> Cell:
+def _cell(device: str, line: MatrixRow) -> Cell:
     """The farther below the best the stronger is its colour: none for the best, all of it at 70 % and below."""
+    shares = line.shares.get(device)
     if shares is None:
         return Cell()
     mean, low, high = (100 * share for share in shares)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import polars as pl
@@ -63,12 +64,12 @@ def results_grid(results: pl.DataFrame) -> Grid:
 
 
 def _grid(lines: pl.DataFrame, notes: Sequence[str] = ()) -> Grid:
-    columns = [Column(name, name, left=name == "job") for name in lines.columns]
-    rows = [[_cell(*pair) for pair in zip(lines.columns, row, strict=True)] for row in lines.iter_rows()]
-    return table(columns, rows, "Results", notes=[((note, ""),) for note in notes])
+    columns = [Column(name, partial(_cell, name), left=name == "job") for name in lines.columns]
+    return table(columns, lines.iter_rows(named=True), "Results", notes=[((note, ""),) for note in notes])
 
 
-def _cell(name: str, value: Any) -> Cell:
+def _cell(name: str, line: Mapping[str, Any]) -> Cell:
+    value = line[name]
     if isinstance(value, bool):
         return Cell(verdict(value), {name: int(value)}, "green" if value else "bold red")
     return number(value, SHOWN.get(name, plain), name)
@@ -90,16 +91,16 @@ def classic_grid(lines: pl.DataFrame, total: tuple[float, float, bool] | None, s
 
 def failures_grid(report: Report) -> Grid:
     """Return a row per failed record; their share of all records is the heading."""
-    columns = [
-        Column("job", "job", left=True),
-        Column("uid", "uid"),
-        Column("device", "device"),
-        Column("reason", "reason", left=True, words=True),
-    ]
-    rows = [[word(str(part)) for part in failure] for failure in report.failed]
-    share = f"{len(rows)} of {report.total} records failed ({percent(len(rows) / report.total if report.total else 1)})"
+    columns: Sequence[Column[Failure]] = (
+        Column("job", lambda failure: word(failure[0]), left=True),
+        Column("uid", lambda failure: word(str(failure[1]))),
+        Column("device", lambda failure: word(failure[2])),
+        Column("reason", lambda failure: word(failure[3]), left=True, words=True),
+    )
+    failed = len(report.failed)
+    share = f"{failed} of {report.total} records failed ({percent(failed / report.total if report.total else 1)})"
     limit = f"at most 1 % may: {verdict(report.score.failures_pass)}"
-    return table(columns, rows, "Failures", f"{share}; {limit}")
+    return table(columns, report.failed, "Failures", f"{share}; {limit}")
 
 
 def _score_lines(found: Score, price: float | None) -> Iterator[str]:

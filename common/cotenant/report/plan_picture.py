@@ -18,7 +18,7 @@ from rich.panel import Panel
 from rich.style import Style
 from rich.text import Text
 
-from cotenant.report.grid import BLANK, STYLES, Cell, Column, Grid, table, word
+from cotenant.report.grid import STYLES, Cell, Column, Grid, Row, RowGroup, row, word
 from cotenant.report.numbers import ABSENT
 from cotenant.report.renderers import may_leave, terminal
 from cotenant.text import many
@@ -140,36 +140,29 @@ def _device_lines(devices: Sequence[Document], tenants: int, room: int) -> list[
     return lines
 
 
-TENANTS = (
-    Column("letter", "tenant", left=True),
-    Column("tenant", ""),
-    Column("processors", "processors", left=True),
-    *(Column(key, key) for key in ("cores", "nodes", "devices", "memory")),
-)
-
-
 def _tenants(plan: Document) -> Grid:
     """Return a row per tenant, and what is left over."""
     tenants = plan["tenants"]
-    rows = [
-        [
-            Cell(name_of(tenant["tenant"], len(tenants)), style=str(style_of(tenant["tenant"]))),
-            word(str(tenant["tenant"])),
-            word(tenant["processors"]),
-            word(str(tenant["core_total"])),
-            word(tenant["nodes"]),
-            word(",".join(tenant["devices"]) or ABSENT),
-            word(_size(tenant["memory_bytes"])),
-        ]
-        for tenant in tenants
-    ]
+    columns: Sequence[Column[Document]] = (
+        Column("tenant", lambda tenant: _letter(tenant["tenant"], len(tenants)), left=True),
+        Column("", lambda tenant: word(str(tenant["tenant"]))),
+        Column("processors", lambda tenant: word(tenant["processors"]), left=True),
+        Column("cores", lambda tenant: word(str(tenant["core_total"]))),
+        Column("nodes", lambda tenant: word(tenant["nodes"])),
+        Column("devices", lambda tenant: word(",".join(tenant["devices"]) or ABSENT)),
+        Column("memory", lambda tenant: word(_size(tenant["memory_bytes"]))),
+    )
+    rows = [row(columns, tenant) for tenant in tenants]
     devices = chain(plan["homeless_devices"], *(box["devices"] for box in plan["boxes"]))
     idle = ",".join(device["label"] for device in devices if not device["tenants"])
     if plan["processors_unused"] or idle:
-        nobody, unused = word("nobody", style="dim"), word(plan["processors_unused"] or ABSENT, style="dim")
-        absent = Cell(style="dim")
-        rows.append([nobody, BLANK, unused, absent, absent, word(idle or ABSENT, style="dim"), absent])
-    return table(TENANTS, rows)
+        left = ("nobody", "", plan["processors_unused"] or ABSENT, ABSENT, ABSENT, idle or ABSENT, ABSENT)
+        rows.append(Row({column: word(text, style="dim") for column, text in zip(columns, left, strict=True)}))
+    return Grid(columns, [RowGroup(rows)])
+
+
+def _letter(tenant: int, total: int) -> Cell:
+    return Cell(name_of(tenant, total), style=str(style_of(tenant)))
 
 
 def _memory(plan: Document, width: int) -> Iterator[Text]:

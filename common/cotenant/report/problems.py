@@ -136,46 +136,34 @@ def _where(finding: ReportedFinding) -> str:
 
 def findings_grid(findings: Sequence[ReportedFinding]) -> Grid:
     """Return a row per finding, with its remedy and its jobs, for a page."""
-    columns = [
-        Column("severity", "severity", left=True),
-        Column("sentence", "what was found", left=True, words=True),
-        Column("remedy", "remedy", left=True, words=True),
-        Column("records", "records"),
-        Column("jobs", "jobs", left=True, words=True),
-    ]
-    rows = [
-        (
-            word(finding.severity, style=STYLES[finding.severity]),
-            Cell(finding.sentence or finding.rule, note="" if finding.alike else "(the first of several numbers)"),
-            word(finding.remedy),
-            word(str(finding.count)),
-            word(", ".join(finding.jobs)),
-        )
-        for finding in findings
-    ]
-    return table(columns, rows)
+    columns: Sequence[Column[ReportedFinding]] = (
+        Column("severity", lambda finding: word(finding.severity, style=STYLES[finding.severity]), left=True),
+        Column("what was found", _numbered_sentence, left=True, words=True),
+        Column("remedy", lambda finding: word(finding.remedy), left=True, words=True),
+        Column("records", lambda finding: word(str(finding.count))),
+        Column("jobs", lambda finding: word(", ".join(finding.jobs)), left=True, words=True),
+    )
+    return table(columns, findings)
+
+
+def _numbered_sentence(finding: ReportedFinding) -> Cell:
+    return Cell(finding.sentence or finding.rule, note="" if finding.alike else "(the first of several numbers)")
 
 
 def losses_grid(losses: Sequence[Loss]) -> Grid:
     """Return a row per tenant that did not finish, for a page."""
-    columns = [
-        Column("job", "job", left=True),
-        Column("uid", "uid"),
-        Column("tenant", "tenant"),
-        Column("outcome", "outcome", left=True),
-        Column("message", "message", left=True, words=True),
-    ]
-    rows = [
-        (
-            word(loss.job),
-            word(str(loss.run_id)),
-            word(loss.tenant),
-            word(loss.outcome, style="bold red"),
-            Cell(loss.message, note=f"({loss.aborted} more aborted with it)" if loss.aborted else ""),
-        )
-        for loss in losses
-    ]
-    return table(columns, rows)
+    columns: Sequence[Column[Loss]] = (
+        Column("job", lambda loss: word(loss.job), left=True),
+        Column("uid", lambda loss: word(str(loss.run_id))),
+        Column("tenant", lambda loss: word(loss.tenant)),
+        Column("outcome", lambda loss: word(loss.outcome, style="bold red"), left=True),
+        Column("message", _message, left=True, words=True),
+    )
+    return table(columns, losses)
+
+
+def _message(loss: Loss) -> Cell:
+    return Cell(loss.message, note=f"({loss.aborted} more aborted with it)" if loss.aborted else "")
 
 
 def finding_counts(counts: Mapping[str, int]) -> str:

@@ -111,7 +111,7 @@ def _text(cell: Cell) -> str:
     return printable(f"{cell.text} {cell.note}")
 
 
-def _table(columns: Sequence[Column], rows: Sequence[Row], width: int) -> _Table:
+def _table(columns: Sequence[Column[Any]], rows: Sequence[Row], width: int) -> _Table:
     """Return the table of these columns for a width: see `Column`."""
     columns = present(columns, rows)
     table = _Table(columns, rows, width)
@@ -121,7 +121,7 @@ def _table(columns: Sequence[Column], rows: Sequence[Row], width: int) -> _Table
 class _Table:
     """Aligned columns, and `below` each row those that have no room. Without any heading it is a list, which folds."""
 
-    def __init__(self, columns: Sequence[Column], rows: Sequence[Row], width: int) -> None:
+    def __init__(self, columns: Sequence[Column[Any]], rows: Sequence[Row], width: int) -> None:
         self.headed = any(column.heading for column in columns)
         self._indent = 0 if self.headed else GAP
         widths = [
@@ -228,7 +228,7 @@ def html(grid: Grid) -> Markup:
     return Markup(template("grid.html.j2").render(columns=columns, groups=groups))
 
 
-def _page_row(row: Row, columns: Sequence[Column]) -> list[dict[str, Any]]:
+def _page_row(row: Row, columns: Sequence[Column[Any]]) -> list[dict[str, Any]]:
     cells: list[dict[str, Any]] = []
     for column, cell in zip(columns, row.in_order(columns), strict=True):
         kinds = ("l" if column.left else "", "words" if column.words else "", "" if cell.heat is None else "heat")

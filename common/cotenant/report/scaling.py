@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from statistics import fmean, median
 
 from cotenant.errors import CotenantError
 from cotenant.findings.rules.launches import of_efficiency
 from cotenant.report import numbers
-from cotenant.report.grid import Cell, Column, Grid, Row, RowGroup, measured, measured_columns, number, word
+from cotenant.report.grid import Cell, Column, Ends, Grid, Measurement, RowGroup, measured_columns, number, row
 from cotenant.report.summary import JobSummary
 from cotenant.report.tables import family
 from cotenant.results.launches import difference_of, rates_of
@@ -22,19 +22,6 @@ from cotenant.stats.scaling import Scaled, scaling
 from cotenant.text import printable
 
 WANTED_LAUNCHES = 5
-COLUMNS = (
-    Column("nodes", "node_num", seen="files"),
-    Column("devices", "gpu_num_per_node", seen="files"),
-    Column("batch", "batch_size_per_device", seen="files"),
-    Column("median", "samples/s", seen="files"),
-    Column("plain speedup", "speedup", seen="files"),
-    Column("cell", "cell", left=True, seen="screens"),
-    *(replace(one, seen="screens") for one in measured_columns("geometric_mean", "geometric mean")),
-    Column("speedup", "speed-up", seen="screens"),
-    Column("speedup interval", "95 % interval", seen="screens"),
-    Column("efficiency", "efficiency", seen="screens"),
-    Column("efficiency interval", "95 % interval", seen="screens"),
-)
 FIELDS = (
     *("model", "precision", "parallelism", "input", "batch_size_per_device", "nodes", "devices", "unit"),
     *("launches", "median", "mean", "geometric_mean", "low", "high", "spread"),
@@ -199,15 +186,6 @@ def _check_equal(key: str, members: Sequence[JobSummary]) -> None:
         )
 
 
-def scaling_grid(found: Curves) -> Grid:
-    """Return a row per point, grouped by series. Markdown has the columns that other suites' readers know."""
-    groups = [
-        RowGroup([_row(point) for point in points], str(series), f"{series.unit or 'item'}/s over all devices")
-        for series, points in found.items()
-    ]
-    return Grid(COLUMNS, groups, notes=[((LEGEND, "dim"),)], fields=FIELDS)
-
-
 def of_one_series_grid(found: Curves) -> Grid:
     """Return the grid of the only series, with its document by key, `1n8g`. Raises CotenantError for several."""
     points = of_one_series(found)
@@ -223,32 +201,52 @@ def of_one_series_grid(found: Curves) -> Grid:
     return replace(scaling_grid(found), document=document)
 
 
-def _row(point: Point) -> Row:
+def _cell(point: Point) -> Cell:
+    across, shared = point.across, asdict(point.series)
+    return Cell(point.key, shared | {"launches": across.n, "mean": point.mean, "spread": across.spread})
+
+
+def _measured(point: Point) -> Measurement:
+    return Measurement(point.across.rate, point.across.interval, f"{point.across.n}L")
+
+
+def _interval(point: Point, ends: Ends, name: str, show: Callable[[float, float], str]) -> Cell:
     """Of one device the speed-up is 1 by definition: it has no interval."""
-    series, across, worth = point.series, point.across, point.worth
-    batch = series.batch_size_per_device
-    cells = {
-        "nodes": Cell(str(point.nodes), {"nodes": point.nodes}),
-        "devices": Cell(str(point.devices), {"devices": point.devices}),
-        "batch": Cell(str(batch or numbers.ABSENT), {"batch_size_per_device": batch}),
-        "median": number(point.median, "{:.2f}".format, "median"),
-        "plain speedup": number(point.speedup, "{:.2f}".format, "speedup"),
-        "cell": word(point.key),
-        "speedup": number(point.speedup, "{:.2f}x".format),
-        "speedup interval": _interval(point, point.speedup_interval, "speedup", "{:.2f}-{:.2f}".format),
-        "efficiency": number(worth.efficiency, "{:.3f}".format, "efficiency"),
-        "efficiency interval": _interval(point, worth.interval, "efficiency", "{:.3f}-{:.3f}".format),
-    }
-    counts = {"launches": across.n}
-    cells |= measured("geometric_mean", across.rate, across.interval, f"{across.n}L", counts, ends=("low", "high"))
-    what = {name: getattr(series, name) for name in ("model", "precision", "parallelism", "input", "unit")}
-    return Row(cells, what | {"mean": point.mean, "spread": across.spread})
-
-
-def _interval(point: Point, ends: tuple[float, float] | None, name: str, show: Callable[[float, float], str]) -> Cell:
     low, high = ends or (None, None)
     known = point.speedup is not None and point.total_devices > 1
     return Cell(numbers.span(ends, show) if known else numbers.ABSENT, {f"{name}_low": low, f"{name}_high": high})
+
+
+COLUMNS: Sequence[Column[Point]] = (
+    Column("node_num", lambda point: number(point.nodes, str, "nodes"), seen="files"),
+    Column("gpu_num_per_node", lambda point: number(point.devices, str, "devices"), seen="files"),
+    Column("batch_size_per_device", lambda point: number(point.series.batch_size_per_device, str), seen="files"),
+    Column("samples/s", lambda point: number(point.median, "{:.2f}".format, "median"), seen="files"),
+    Column("speedup", lambda point: number(point.speedup, "{:.2f}".format, "speedup"), seen="files"),
+    Column("cell", _cell, left=True, seen="screens"),
+    *measured_columns("geometric mean", _measured, ("geometric_mean", "low", "high"), seen="screens"),
+    Column("speed-up", lambda point: number(point.speedup, "{:.2f}x".format), seen="screens"),
+    Column(
+        "95 % interval",
+        lambda point: _interval(point, point.speedup_interval, "speedup", "{:.2f}-{:.2f}".format),
+        seen="screens",
+    ),
+    Column("efficiency", lambda point: number(point.worth.efficiency, "{:.3f}".format, "efficiency"), seen="screens"),
+    Column(
+        "95 % interval",
+        lambda point: _interval(point, point.worth.interval, "efficiency", "{:.3f}-{:.3f}".format),
+        seen="screens",
+    ),
+)
+
+
+def scaling_grid(found: Curves) -> Grid:
+    """Return a row per point, grouped by series. Markdown has the columns that other suites' readers know."""
+    groups = [
+        RowGroup([row(COLUMNS, point) for point in points], str(series), f"{series.unit or 'item'}/s over all devices")
+        for series, points in found.items()
+    ]
+    return Grid(COLUMNS, groups, notes=[((LEGEND, "dim"),)], fields=FIELDS)
 
 
 def as_text(found: Curves) -> str:

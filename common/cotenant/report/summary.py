@@ -6,16 +6,25 @@ A job is one line where its launches did equal work on one host, else it is seve
 from __future__ import annotations
 
 import math
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import groupby
 from statistics import median
 from typing import Any
 
 import polars as pl
 
-from cotenant.report.alone import Interference, RecordRow, alone, interference, rows_of, sliced, together
+from cotenant.report.alone import (
+    NO_SLICES,
+    Interference,
+    RecordRow,
+    Side,
+    alone,
+    interference,
+    rows_of,
+    sliced,
+    together,
+)
 from cotenant.report.ceilings import FLOP, Compute, ceilings, compute
 from cotenant.report.mlbench import NOT_IN_PG
 from cotenant.report.problems import SEVERITIES, Loss, ReportedFinding, losses, reported_findings
@@ -26,7 +35,6 @@ from cotenant.results.launches import (
     failure_of,
     grouped,
     launches_in,
-    rates_of,
     told_apart,
     why_left_out,
 )
@@ -69,8 +77,8 @@ class Evenness:
 class JobSummary:
     """One line. `node` is None where no launch counts; `members` are the records of `rates`, the launches that do.
 
-    `isolation` is empty where records do not know it. `interference` is held against the rates of tenants alone in
-    their slices, without isolation, too.
+    `isolation` is empty where records do not know it. `alone` are the rates of tenants alone in their slices, None
+    where none was to run alone; what their neighbours cost is held against these, of a job without slices, too.
     """
 
     suite: str
@@ -91,6 +99,9 @@ class JobSummary:
     work: Work | None
     rates: tuple[LaunchRecords, ...]
     members: Rows
+    together: Side
+    alone: Side | None = None
+    unsliced_alone: Side | None = None
     interference: Interference | None = None
     compute: Compute | None = None
 
@@ -119,8 +130,7 @@ def summarise(records: Rows) -> Summary:
     for launches in by_host.values():
         shared, lone = ([one for one in launches if one.solo == solo] for solo in (False, True))
         notes += [why_left_out(one) for one in (*shared, *lone) if one.flaw is not None]
-        in_slices = rows_of(Rows(table, [at for one in lone if sliced(one.isolation) for at in one.at]))
-        jobs += _with_solos(_jobs(table, shared), in_slices)
+        jobs += _with_solos(_jobs(table, shared), rows_of(Rows(table, [at for launch in lone for at in launch.at])))
     jobs = _with_compute(jobs)
     notes += [f"{job.label}: {job.compute.above}" for job in jobs if job.compute is not None and job.compute.above]
     kept, solos = (Rows(table, _numbers(newest, pl.col("solo") == solo)) for solo in (False, True))
@@ -189,13 +199,15 @@ def _jobs(table: Table, launches: Sequence[LaunchRecords]) -> list[JobSummary]:
 
 
 def _with_solos(jobs: Iterable[JobSummary], solos: Iterable[RecordRow]) -> Iterator[JobSummary]:
-    """Yield the jobs held against their solo launches in slices."""
+    """Yield the jobs held against their solo launches."""
     by_job = grouped(solos, lambda row: str(row["job"]))
     for job in jobs:
-        if job.name in by_job:
+        if (of_job := by_job.get(job.name)) is not None:
             members = rows_of(job.members)
-            in_slices, _ = alone(by_job[job.name], members)
-            job = replace(job, interference=interference(together(members, job.rates), in_slices))
+            in_slices = alone([row for row in of_job if sliced(row["isolation"])], members)
+            free = alone([row for row in of_job if row["isolation"] == NO_SLICES], members)
+            cost = interference(job.together, in_slices)
+            job = replace(job, alone=in_slices, unsliced_alone=free, interference=cost)
         yield job
 
 
@@ -206,9 +218,17 @@ def _with_compute(jobs: Sequence[JobSummary]) -> list[JobSummary]:
 
 
 def _job(table: Table, label: str, work: Work | None, launches: Sequence[LaunchRecords]) -> JobSummary:
-    counted = sorted((one for one in launches if one.rate is not None), key=lambda one: one.run_id)
-    tenants, members = _by_tenant(counted)
-    overlaps = [one.overlap for one in counted if one.overlap is not None]
+    counted = sorted((launch for launch in launches if launch.rate is not None), key=lambda launch: launch.run_id)
+    side = together(counted)
+    # The rows of each launch in the order of its tenants.
+    at = [
+        dict(sorted(zip(launch.tenants, launch.at, strict=True), key=lambda pair: natural(pair[0])))
+        for launch in counted
+    ]
+    members = [number for of_launch in at for number in of_launch.values()]
+    only = {who: table.frame.row(number, named=True) for who, number in at[0].items()} if len(at) == 1 else {}
+    tenants = {who: estimate([*side.tenants[who].values()], only.get(who)) for who in sorted(side.tenants, key=natural)}
+    lone = next(iter(only.values())) if len(only) == 1 else None
     first = launches[0]
     return JobSummary(
         suite=first.suite,
@@ -216,44 +236,21 @@ def _job(table: Table, label: str, work: Work | None, launches: Sequence[LaunchR
         name=first.job,
         label=label,
         group=first.group,
-        unit=next((one.unit for one in launches if one.unit), ""),
-        node=_estimate(table, rates_of(launches), members) if counted else None,
-        tenants={key: _estimate(table, *tenants[key]) for key in sorted(tenants, key=natural)},
+        unit=next((launch.unit for launch in launches if launch.unit), ""),
+        node=estimate([*side.node.values()], lone) if counted else None,
+        tenants=tenants,
         evenness=_evenness(counted),
-        overlap=min(overlaps, default=None),
+        overlap=min((launch.overlap for launch in counted if launch.overlap is not None), default=None),
         launches=len(launches),
         verdict=_verdict(launches, counted),
         isolation=first.isolation,
         findings=_findings(launches),
         gpus=tuple(gpu for gpu in table.frame["gpu"].gather(members).unique(maintain_order=True) if gpu),
         work=work,
-        rates=tuple(one for one in launches if one.rate is not None),
+        rates=tuple(launch for launch in launches if launch.rate is not None),
         members=Rows(table, members),
+        together=side,
     )
-
-
-def _by_tenant(launches: Sequence[LaunchRecords]) -> tuple[dict[str, tuple[list[float], list[int]]], list[int]]:
-    """Return each tenant's rates and rows, and the rows of all, launch by launch in the order of the tenants."""
-    found: dict[str, tuple[list[float], list[int]]] = defaultdict(lambda: ([], []))
-    members: list[int] = []
-    for names, group in groupby(launches, key=lambda one: one.tenants):
-        alike = list(group)
-        order = sorted(range(len(names)), key=lambda index: natural(names[index]))
-        for name, rates, at in zip(
-            names,
-            zip(*(one.rates for one in alike), strict=True),
-            zip(*(one.at for one in alike), strict=True),
-            strict=True,
-        ):
-            found[name][0].extend(rate for rate in rates if rate is not None)
-            found[name][1].extend(at)
-        members += [one.at[index] for one in alike for index in order]
-    return found, members
-
-
-def _estimate(table: Table, rates: Sequence[float], at: Sequence[int]) -> Estimate:
-    """Return the estimate from the rates of launches, whose rows these are."""
-    return estimate(rates, table.frame.row(at[0], named=True) if len(at) == 1 else None)
 
 
 def _findings(launches: Sequence[LaunchRecords]) -> Counter[str]:
