@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
@@ -27,15 +26,14 @@ Work = tuple[tuple[str, Any], ...]
 
 `device` is the model that a launch ran on; one of two models has both.
 """
-Flaw = tuple[str | None, list[str], bool]
 
 
 class LaunchRecords(msgspec.Struct, frozen=True):
     """The records of one launch of a job on a host: `tenants` and their `rates`, and `at`, the rows they are.
 
-    `rate` is the items per second of all tenants together; `flaw` is the reason why there is none. A `solo` launch is
-    of one tenant alone, beside launches of the job. `overlap` is the least of its tenants'. `outcomes` are of tenants
-    that did not complete, `findings` counts of errors, warnings and all.
+    `rate` is the items per second of all tenants together; `flaw` is the reason why there is none, `failure` what
+    became of a launch with a failed tenant or an invalid record. A `solo` launch is of one tenant alone, beside
+    launches of the job. `overlap` is the least of its tenants'. `findings` counts errors, warnings and all.
     """
 
     suite: str
@@ -54,8 +52,7 @@ class LaunchRecords(msgspec.Struct, frozen=True):
     flaw: str | None = None
     at: list[int] = []
     overlap: float | None = None
-    outcomes: list[str] = []
-    invalid: bool = False
+    failure: str | None = None
     findings: tuple[int, ...] = (0, 0, 0)
 
 
@@ -67,13 +64,13 @@ def grouped(items: Iterable[T], key: Callable[[T], K]) -> dict[K, list[T]]:
     return groups
 
 
-def failure_of(launches: Collection[LaunchRecords]) -> str | None:
-    """Return what became of launches instead of a rate; None where no tenant failed and no record is invalid."""
-    outcomes = [outcome for launch in launches for outcome in launch.outcomes]
-    if outcomes:
-        # An aborted tenant ended by another's fault, which says more.
-        return min(outcomes, key=lambda outcome: outcome == ABORTED)
-    return INVALID if any(launch.invalid for launch in launches) else None
+def failure_of(launches: Iterable[LaunchRecords]) -> str | None:
+    """Return what became of launches instead of a rate; None where no tenant failed and no record is invalid.
+
+    An aborted tenant was ended by another's fault, which says more; an outcome says more than INVALID.
+    """
+    failures = [launch.failure for launch in launches if launch.failure is not None]
+    return min(failures, key=lambda failure: (failure == INVALID, failure == ABORTED), default=None)
 
 
 def rates_of(launches: Iterable[LaunchRecords]) -> list[float]:
@@ -144,87 +141,74 @@ def launches_in(frame: pl.DataFrame, *apart: str) -> list[LaunchRecords]:
 
     `apart` are columns that keep launches apart beside those of `launch_key`.
     """
-    key = launch_key(*apart)
+    key, equal = launch_key(*apart), {word: column.name for word, column in equal_columns().items()}
     keyed = with_lone(frame).with_columns(job=JOB)
     keyed = keyed.with_columns(as_numbers(keyed.select(key)))
-    flawed, mixed = _flawed(keyed, key), _mixed(keyed, key)
-    equal = [column.name for column in equal_columns().values()]
-    rows = keyed.with_columns(*(_count(name).alias(name) for name in _COUNTED), label=TENANT)
-    found = (
-        rows.lazy()
+    lost = pl.col("outcome").filter(~pl.col("completed"))
+    flawed = keyed.filter(~COUNTS).with_columns(flaw=_flaw()).group_by(key)
+    flaws = flawed.agg(
+        pl.col("flaw").first(),
+        failure=pl.coalesce(
+            lost.filter(lost != ABORTED).first(), lost.first(), pl.when(pl.col("invalid").any()).then(pl.lit(INVALID))
+        ),
+    )
+    launches = (
+        keyed.lazy()
+        .with_columns(*(_count(name).alias(name) for name in _COUNTED), label=TENANT)
         .group_by(key, maintain_order=True)
         .agg(
-            pl.col("group", *(name for name in equal if name not in (*key, "gpu"))).first(),
+            pl.col("group", "job", *(name for name in equal.values() if name not in (*key, "gpu"))).first(),
             pl.col("gpu").min(),
-            pl.col("gpu").max().alias("other_gpu"),
-            pl.col("job").first(),
-            pl.col("unit").max(),
-            pl.col("overlap").min(),
-            pl.col(_COUNTED).sum(),
+            pl.col("unit", "gpu").max().name.prefix("last_"),
+            pl.col("overlap", "start_time").min(),
+            pl.col(*_COUNTED).sum(),
             pl.col("label", "rate_items_s", AT),
-            pl.col("start_time").min(),
             pl.col("rate_items_s").sum().alias("rate"),
             pl.len().alias("members"),
         )
         .collect(engine="streaming")
     )
-    found = found.with_columns(gpu=joined_models("gpu", "other_gpu"))
-    return list(_launches(found.with_columns(pl.col(pl.Categorical).cast(pl.String)), key, flawed, mixed))
+    missing = pl.concat_str("members", pl.lit(" of "), "tenants", pl.lit(" tenants have a record."))
+    launches = (
+        launches.join(flaws, on=key, how="left", nulls_equal=True, maintain_order="left")
+        .join(_mixed(keyed, key), on=key, how="left", nulls_equal=True, maintain_order="left")
+        .with_columns(
+            gpu=joined_models("gpu", "last_gpu"),
+            flaw=pl.coalesce("flaw", "mixed", pl.when(pl.col("tenants") != pl.col("members")).then(missing)),
+        )
+        .with_columns(pl.col(pl.Categorical).cast(pl.String), pl.when(pl.col("flaw").is_null()).then("rate"))
+    )
+    return list(_launches(launches, equal))
 
 
-def _launches(
-    found: pl.DataFrame,
-    key: Sequence[str],
-    flawed: Mapping[tuple[Any, ...], Flaw],
-    mixed: Mapping[tuple[Any, ...], str],
-) -> Iterator[LaunchRecords]:
+def _launches(launches: pl.DataFrame, equal: Mapping[str, str]) -> Iterator[LaunchRecords]:
     # Of lists in a table one flat list is taken: a million small ones from polars take longer than all the rest.
-    lists = ("label", "rate_items_s", AT)
-    tenants, rates, at = (found[name].explode().to_list() for name in lists)
-    names = [name for name in found.columns if name not in lists]
-    place = {name: index for index, name in enumerate(names)}
-    words, columns = list(equal_columns()), [place[column.name] for column in equal_columns().values()]
-    of_key, counts = [place[name] for name in key], [place[name] for name in _COUNTED]
+    tenants, rates, at = (launches[name].explode().to_list() for name in ("label", "rate_items_s", AT))
     works: dict[Work, Work] = {}
     end = 0
-    for values in zip(*(found[name].to_list() for name in names), strict=True):
-        row = dict(zip(names, values, strict=True))
+    for row in launches.drop("label", "rate_items_s", AT).iter_rows(named=True):
         begin, end = end, end + row["members"]
-        of = tuple(values[index] for index in of_key)
-        flaw, outcomes, invalid = flawed.get(of, (None, [], False))
-        flaw = flaw or mixed.get(of)
-        if flaw is None and row["tenants"] is not None and row["tenants"] != row["members"]:
-            flaw = f"{row['members']} of {row['tenants']} tenants have a record."
-        work = tuple(zip(words, (values[index] for index in columns), strict=True))
+        work = tuple((word, row[name]) for word, name in equal.items())
         yield LaunchRecords(
             suite=row["suite"],
             host=row["hostname"],
             job=row["job"],
             group=row["group"],
-            unit=row["unit"],
+            unit=row["last_unit"],
             isolation=row["isolation"],
             run_id=row["run_id"],
             solo=row["solo"],
             start_time=row["start_time"],
-            rate=row["rate"] if flaw is None else None,
+            rate=row["rate"],
             work=works.setdefault(work, work),
             tenants=tenants[begin:end],
             rates=rates[begin:end],
-            flaw=flaw,
+            flaw=row["flaw"],
             at=at[begin:end],
             overlap=row["overlap"],
-            outcomes=outcomes,
-            invalid=invalid,
-            findings=tuple(values[index] for index in counts),
+            failure=row["failure"],
+            findings=tuple(row[name] for name in _COUNTED),
         )
-
-
-def _flawed(frame: pl.DataFrame, key: Sequence[str]) -> dict[tuple[Any, ...], Flaw]:
-    """Return the first flaw, the outcomes that are none, and whether one is invalid, of each launch that has any."""
-    rows = frame.filter(~COUNTS).with_columns(flaw=_flaw())
-    outcomes = pl.col("outcome").filter(~pl.col("completed"))
-    found = rows.group_by(key).agg(pl.col("flaw").first(), outcomes, pl.col("invalid").any())
-    return {values[:-3]: (values[-3], values[-2], values[-1]) for values in found.iter_rows()}
 
 
 def _flaw() -> pl.Expr:
@@ -242,22 +226,19 @@ def _flaw() -> pl.Expr:
     )
 
 
-def _mixed(frame: pl.DataFrame, key: Sequence[str]) -> dict[tuple[Any, ...], str]:
-    """Return the flaw of each launch whose tenants did different work."""
-    distinct = frame.select(*key, *_SAME).unique(maintain_order=True)
-    works: dict[tuple[Any, ...], list[tuple[Any, ...]]] = defaultdict(list)
-    for values in distinct.filter(pl.struct(key).is_duplicated()).iter_rows():
-        works[values[: len(key)]].append(values[len(key) :])
-    return {of: _mixture(values) for of, values in works.items()}
-
-
-def _mixture(works: Sequence[tuple[Any, ...]]) -> str:
-    """Name the first column in which works differ, and its values."""
-    columns = (
-        (name, dict.fromkeys(map(str, values))) for name, values in zip(_SAME, zip(*works, strict=True), strict=True)
-    )
-    name, values = next((name, values) for name, values in columns if len(values) > 1)
-    return f"its tenants did different work ({name.replace('_', ' ')} {' and '.join(values)})."
+def _mixed(frame: pl.DataFrame, key: Sequence[str]) -> pl.DataFrame:
+    """Return the launches whose tenants did different work, and as `mixed` the first difference and its values."""
+    works = frame.select(*key, *_SAME).unique(maintain_order=True).filter(pl.struct(key).is_duplicated())
+    values = works.group_by(key).agg(pl.col(*_SAME).cast(pl.String).fill_null("None").unique(maintain_order=True))
+    differences = [
+        pl.when(pl.col(name).list.len() > 1).then(
+            pl.lit(f"its tenants did different work ({name.replace('_', ' ')} ")
+            + pl.col(name).list.join(" and ")
+            + ")."
+        )
+        for name in _SAME
+    ]
+    return values.select(*key, mixed=pl.coalesce(differences))
 
 
 def _count(column: str) -> pl.Expr:
