@@ -59,7 +59,7 @@ def newest_in(frame: pl.DataFrame) -> tuple[pl.DataFrame, list[str]]:
     repeated = {*several, *newest.filter(older).select("name", "run_id").iter_rows()}
     runs = [f"{name}, repetition {uid}: there are records of several runs; the newest count." for name, uid in repeated]
     of_one_run = (newest.filter(~older) if older.any() else newest).drop(LONE)
-    return of_one_run, [*copies, *sorted(runs), *_of_earlier_runs(of_one_run), *_of_other_times(of_one_run)]
+    return of_one_run, [*copies, *sorted(runs), *_of_other_runs(of_one_run)]
 
 
 def newest_of_tenants(frame: pl.DataFrame, key: Sequence[str]) -> tuple[pl.DataFrame, set[tuple[str, int]]]:
@@ -75,10 +75,9 @@ def newest_of_tenants(frame: pl.DataFrame, key: Sequence[str]) -> tuple[pl.DataF
         return frame, set()
     same = frame.filter(several).with_columns(place=pl.col(AT).min().over(of))
     in_order = same.sort("start_time", "path", descending=True, maintain_order=True)
-    newest = in_order.group_by("place", maintain_order=True).first()
     once = frame.filter(~several).with_columns(place=pl.col(AT))
-    together = pl.concat([once, newest.select(once.columns)]).sort("place").drop("place")
-    return together, set(same.select("name", "run_id").unique().iter_rows())
+    newest = pl.concat([once, in_order.unique("place", keep="first")]).sort("place").drop("place")
+    return newest, set(same.select("name", "run_id").iter_rows())
 
 
 def without_copies(frame: pl.DataFrame) -> tuple[pl.DataFrame, list[str]]:
@@ -102,29 +101,26 @@ def without_copies(frame: pl.DataFrame) -> tuple[pl.DataFrame, list[str]]:
     return (frame.filter(~marks["copy"]) if copies else frame), sorted(copies)
 
 
-def _of_earlier_runs(frame: pl.DataFrame) -> list[str]:
-    """Return a sentence on each repetition with jobs that its newest suite run never launched: what they say is old."""
-    run = ("suite", "hostname", "isolation", "run_id")
-    last = pl.col("suite_start_time").max().over(run)
-    known = frame.select(*run, "name", "suite_start_time", "ours").filter("ours", pl.col("suite_start_time") != "")
-    earlier = known.with_columns(last=last).filter(pl.col("suite_start_time") != pl.col("last"))
-    jobs = earlier.group_by(*run, "last", maintain_order=True).agg(pl.col("name").unique().sort())
-    return [
-        f"{suite}, repetition {uid}: an earlier run than that of {began[:19]} launched {listed(names, NAMED)}."
-        for suite, _, _, uid, began, names in jobs.iter_rows()
+def _of_other_runs(frame: pl.DataFrame) -> list[str]:
+    """Return sentences on what is older than a suite's newest run on a host.
+
+    One on each repetition with jobs that its newest suite run never launched, and one on the repetitions that ran long
+    before the newest: much may differ.
+    """
+    suite, began = ["suite", "hostname", "isolation"], pl.col("suite_start_time")
+    ours = frame.lazy().filter("ours", began != "").select(*suite, "run_id", began, "name")
+    runs = ours.unique(maintain_order=True).with_columns(last=began.max().over(*suite, "run_id")).collect()
+    earlier = runs.filter(began != pl.col("last")).group_by(*suite, "run_id", "last", maintain_order=True)
+    sentences = [
+        f"{name}, repetition {uid}: an earlier run than that of {last[:19]} launched {listed(jobs, NAMED)}."
+        for name, _, _, uid, last, jobs in earlier.agg(pl.col("name").unique().sort()).iter_rows()
     ]
-
-
-def _of_other_times(frame: pl.DataFrame) -> list[str]:
-    """Return a sentence on the repetitions of a suite on a host that ran long before its newest: much may differ."""
-    suite = ("suite", "hostname", "isolation")
-    began = pl.col("suite_start_time").str.slice(0, 19).str.to_datetime("%Y-%m-%dT%H:%M:%S", strict=False)
-    ours = frame.select(*suite, "run_id", "suite_start_time", "ours").filter("ours")
-    runs = ours.group_by(*suite, "run_id", maintain_order=True).agg(began.max().alias("began"))
-    of_suite = runs.with_columns(newest=pl.col("began").max().over(suite))
-    older = of_suite.filter(pl.col("newest") - pl.col("began") > pl.duration(days=TOGETHER_DAYS))
+    time = pl.col("last").str.slice(0, 19).str.to_datetime("%Y-%m-%dT%H:%M:%S", strict=False)
+    times = runs.select(*suite, "run_id", time=time).unique(maintain_order=True)
+    times = times.with_columns(newest=pl.col("time").max().over(suite))
+    older = times.filter(pl.col("newest") - pl.col("time") > pl.duration(days=TOGETHER_DAYS))
     uids_of = older.group_by(*suite, "newest", maintain_order=True).agg(pl.col("run_id").sort())
-    return [
+    return sentences + [
         f"{name}, repetition {listed(uids, NAMED)}: more than {TOGETHER_DAYS} days before the newest, "
         f"which began {newest:%Y-%m-%d}."
         for name, _, _, newest, uids in uids_of.iter_rows()
@@ -139,31 +135,29 @@ def newest_work(frame: pl.DataFrame) -> tuple[pl.DataFrame, list[str]]:
     benchmark, batch size, precision or device than the newest of all has no rate of that job. The device is a launch's:
     its tenants may have different ones.
     """
-    counts, equal = pl.col("ours") & COUNTS, [column.name for column in equal_columns().values()]
-    launched = _with_devices(frame, counts)
     # What has no number decides nothing: an INVALID record would else drive out the good ones.
-    counted = launched.filter(counts)
-    newest = counted.sort("start_time", descending=True, maintain_order=True).unique(_JOB, keep="first")
-    # They are in no order after `unique`; the newest of all is the first of its name again.
-    of_all = newest.sort("start_time", descending=True, maintain_order=True).unique("name", keep="first")
-    same = ["name", *_OF_ANY_HOST]
-    current = newest.join(of_all.select(same), on=same, how="semi", nulls_equal=True)
-    job_and_work = [*_JOB, *equal]
-    seen = counted.group_by(job_and_work, maintain_order=True).agg(count=pl.len())
-    others = seen.join(current, on=job_and_work, how="anti", nulls_equal=True, maintain_order="left")
+    counts, words = pl.col("ours") & COUNTS, [column.name for column in equal_columns().values()]
+    job_and_work = [*_JOB, *words]
+    rows = _with_devices(frame, counts).select(*job_and_work, "start_time", counts=counts)
+    seen = rows.filter("counts").group_by(job_and_work, maintain_order=True)
+    works = seen.agg(pl.len().alias("records"), pl.col("start_time").max())
+    in_order = works.sort("start_time", descending=True, maintain_order=True)
+    newest = in_order.unique(_JOB, keep="first", maintain_order=True)
+    of_all = newest.unique("name", keep="first", maintain_order=True)
+    current = newest.join(of_all, on=["name", *_OF_ANY_HOST], how="semi", nulls_equal=True)
+    others = works.join(current, on=job_and_work, how="anti", nulls_equal=True, maintain_order="left")
     if others.is_empty():
         return frame, []
-    leaders = {name: row for name, *row in of_all.select("name", *equal).iter_rows()}
-    leaders_of_host = {(host, name): row for host, name, *row in current.select(job_and_work).iter_rows()}
+    leaders = {(host, name): work for host, name, *work in current.select(job_and_work).iter_rows()}
+    of_name = {name: work for name, *work in of_all.select("name", *words).iter_rows()}
     sentences = []
     for (host, name), of_job in others.group_by(_JOB, maintain_order=True):
-        work = leaders_of_host.get((host, name), leaders[name])
-        differing = _differing(work, of_job.select(equal).rows(), list(equal_columns()))
-        records = f"{name}: {of_job['count'].sum()} records are of other work than the newest"
+        differing = _differing(leaders.get((host, name), of_name[name]), of_job.select(words).rows())
+        records = f"{name}: {of_job['records'].sum()} records are of other work than the newest"
         sentences.append(f"{records} ({differing}); they do not count.")
     marks = current.select(*job_and_work, current=True)
-    beside = launched.join(marks, on=job_and_work, how="left", nulls_equal=True, maintain_order="left")
-    return frame.filter(~counts | beside["current"].is_not_null()), sentences
+    counted = rows.join(marks, on=job_and_work, how="left", nulls_equal=True, maintain_order="left")
+    return frame.filter(counted.select(~pl.col("counts") | pl.col("current").is_not_null()).to_series()), sentences
 
 
 def _with_devices(frame: pl.DataFrame, counts: pl.Expr) -> pl.DataFrame:
@@ -189,12 +183,11 @@ def joined_models(first: str, last: str) -> pl.Expr:
     return pl.when(one_model).then(last).otherwise(pl.col(first) + " + " + pl.col(last))
 
 
-def _differing(work: Sequence[Any], others: Sequence[Sequence[Any]], words: Sequence[str]) -> str:
+def _differing(work: Sequence[Any], others: Sequence[Sequence[Any]]) -> str:
     """Name what other works differ in from `work`, with both values where a person can read them."""
     parts = []
-    for index, word in enumerate(words):
-        mine, theirs = str(work[index]), {str(other[index]) for other in others}
-        if theirs - {mine}:
-            values = "" if word == "benchmark" else f" {', '.join(sorted(theirs - {mine}))}, not {mine}"
-            parts.append(f"{word.replace('_', ' ')}{values}")
+    for word, value, *values in zip(equal_columns(), work, *others, strict=True):
+        if differing := sorted({str(other) for other in values} - {str(value)}):
+            shown = "" if word == "benchmark" else f" {', '.join(differing)}, not {value}"
+            parts.append(f"{word.replace('_', ' ')}{shown}")
     return "; ".join(parts)
