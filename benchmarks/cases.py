@@ -131,12 +131,12 @@ def atari(given: Given) -> Case:
 
 
 def recom(given: Given) -> Case:
-    from cotenant.datasets.fake import FakeRequest
     from cotenant.datasets.obtain import obtain
+    from cotenant.datasets.request import Request
     from cotenant.datasets.sets.ml_20m import DATASET
 
     folder = Path(given.stack.enter_context(TemporaryDirectory()))
-    obtain(FakeRequest(folder, DATASET, "small", processes=1))
+    obtain(Request(folder, DATASET, "small", processes=1))
     benchmark, run, work = given.started("recom", data=folder / DATASET.folder)
     # So many batches are drawn at once. On a CPU a step takes a hundred times as long as the drawing for it.
     drawn, rows = 64, benchmark.batch_size

@@ -104,5 +104,5 @@ def pictures() -> Iterator[Path]:
         for file in itertools.islice(DATASET.sizes["small"].files(), PICTURES):
             path = Path(folder, file.path)
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(b"".join(DATASET.content(file, 0)))
+            path.write_bytes(b"".join(DATASET.content(file)))
         yield Path(folder, "train")

@@ -4,7 +4,6 @@ import os
 import subprocess
 import sys
 import time
-from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -13,7 +12,7 @@ import pytest
 
 from cotenant.datasets import fetch
 from cotenant.datasets.dataset import Dataset
-from cotenant.datasets.real import RealRequest
+from cotenant.datasets.request import Request
 from cotenant.datasets.sets.imagenet import DATASET, recipe
 from datasets import loopback
 from datasets.miniature import miniature
@@ -28,25 +27,17 @@ PICTURES = """
 import sys
 from dataclasses import replace
 from pathlib import Path
-from cotenant.datasets.fake import FakeRequest
 from cotenant.datasets.obtain import obtain
+from cotenant.datasets.request import Request
 from cotenant.datasets.sets.imagenet import DATASET, recipe
 from cotenant.errors import CotenantError
 if __name__ == "__main__":
     dataset = replace(DATASET, sizes={"small": recipe(10, int(sys.argv[2]), 10, 200, 150)})
     try:
-        obtain(FakeRequest(Path(sys.argv[1]), dataset, "small", processes=2))
+        obtain(Request(Path(sys.argv[1]), dataset, "small", processes=2))
     except CotenantError as error:
         sys.exit(str(error))
 """
-
-
-def items_of(dataset: Dataset, size: str) -> dict[str, int]:
-    """Return how many items each split of a fake set has."""
-    items: Counter[str] = Counter()
-    for file in dataset.sizes[size].files():
-        items[file.split] += file.items
-    return dict(items)
 
 
 def tree(folder: Path) -> list[str]:
@@ -116,12 +107,12 @@ def server():
 
 
 @pytest.fixture
-def real(server, tmp_path: Path) -> Callable[..., RealRequest]:
+def real(server, tmp_path: Path) -> Callable[..., Request]:
     """Returns a request for a small real set that the server has."""
 
-    def requested(name: str = "mnist", half: str = "all", size: str = "small", **more) -> RealRequest:
+    def requested(name: str = "mnist", half: str = "all", size: str = "small", **more) -> Request:
         dataset, contents = miniature(name, server.url)
         server.files.update(contents)
-        return RealRequest(tmp_path / "data", dataset, size, half, **more)
+        return Request(tmp_path / "data", dataset, size, half, **more)
 
     return requested

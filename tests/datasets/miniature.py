@@ -56,7 +56,7 @@ def mnist() -> dict[str, bytes]:
         images = np.arange(count * 784, dtype=np.uint8).reshape(count, 28, 28)
         labels = np.arange(count, dtype=np.uint8)
         for name, array in (("images-idx3", images), ("labels-idx1", labels)):
-            content = idx_header(array.dtype, array.shape) + array.tobytes()
+            content = idx_header(array.shape) + array.tobytes()
             found[f"{split}-{name}-ubyte.gz"] = gzip.compress(content)
     return found
 
@@ -167,7 +167,7 @@ def miniature(name: str, url: Callable[[str], str]) -> tuple[Dataset, dict[str, 
     def small(archive: Archive) -> Archive:
         content = contents[archive.name]
         digest = archive.digest and hashlib.sha256(content).hexdigest()
-        return Archive(archive.name, (url(f"/{archive.name}"),), len(content), digest, "a library", archive.exact)
+        return Archive(archive.name, (url(f"/{archive.name}"),), len(content), digest, "a library")
 
     halves = {
         name: replace(half, archives=tuple(map(small, half.archives)), unpacked_bytes=100_000)

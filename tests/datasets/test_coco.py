@@ -9,16 +9,15 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from cotenant.datasets.fake import FakeRequest
 from cotenant.datasets.obtain import obtain
+from cotenant.datasets.request import Request
 from cotenant.datasets.sets import coco
-from datasets.conftest import items_of
 
 
 @pytest.fixture(scope="module")
 def annotations() -> dict:
     (part,) = (part for part in coco.recipe(400, 3).files() if part.path == "annotations/instances_train2017.json")
-    return json.loads(b"".join(coco.content(part, 0)))
+    return json.loads(b"".join(coco.content(part)))
 
 
 def test_the_files_of_a_set():
@@ -109,27 +108,16 @@ def test_the_mask_of_a_crowd_is_its_box(annotations):
 
 def test_a_picture_shows_its_scene():
     for part in list(coco.recipe(4, 0).files())[2:]:
-        (data,) = coco.content(part, 0)
-        shown = coco.scene(part.arguments[1], 0)
+        (data,) = coco.content(part)
+        shown, _ = coco.scene(part.arguments[1])
         with Image.open(io.BytesIO(data)) as image:
-            assert (image.format, image.mode, image.size) == ("JPEG", "RGB", (shown.width, shown.height))
+            assert (image.format, image.mode, image.size) == ("JPEG", "RGB", (shown["width"], shown["height"]))
             assert sorted(image.size)[1] == 640
             assert np.asarray(image).std() > 15
 
 
-def test_the_sizes():
-    assert items_of(coco.DATASET, "small") == {"train2017": 240, "val2017": 40}
-    assert items_of(coco.DATASET, "full") == {"train2017": 118_287, "val2017": 5_000}
-
-
-def test_estimates_cover_what_is_made():
-    recipe = coco.recipe(20, 4)
-    made = sum(len(piece) for part in recipe.files() for piece in coco.content(part, 0))
-    assert 0.7 * recipe.estimated_bytes < made < recipe.estimated_bytes
-
-
 def test_a_tiny_set_is_made_and_says_what_it_holds(tmp_path):
-    obtain(FakeRequest(tmp_path, replace(coco.DATASET, sizes={"small": coco.recipe(3, 1)}), "small", processes=1))
+    obtain(Request(tmp_path, replace(coco.DATASET, sizes={"small": coco.recipe(3, 1)}), "small", processes=1))
     manifest = json.loads((tmp_path / "coco" / "manifest.json").read_text())
     assert manifest["splits"] == {"train2017": 3, "val2017": 1}
     names = {

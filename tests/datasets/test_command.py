@@ -6,7 +6,7 @@ import pytest
 
 from cotenant.datasets import __main__ as command
 from cotenant.datasets.__main__ import main
-from cotenant.datasets.real import UNASKED_BYTES, RealRequest
+from cotenant.datasets.real import UNASKED_BYTES
 from cotenant.datasets.sets import NAMES, find_dataset
 from cotenant.errors import CotenantError
 
@@ -93,9 +93,12 @@ def test_wrong_usage_is_one_sentence(requests, capsys, monkeypatch):
         (["mnits"], {}, f"There is no data set 'mnits'. Did you mean 'mnist'? The sets: {SETS}."),
         (["mnist", "zzz"], {}, f"There is no data set 'zzz'. The sets: {SETS}."),
         (["ml_20"], {"FAKE_DATASET": "0"}, f"There is no data set 'ml_20'. Did you mean 'ml_20m'? The sets: {SETS}."),
-        (["mnist", "--size", "ful"], {}, f"--size is 'ful', which is no size. Did you mean 'full'? {sizes}"),
-        (["mnist"], {"DATASET_SIZE": "9"}, f"DATASET_SIZE is '9', which is no size. {sizes}"),
-        (["mnist", "--root", ""], {}, "--root is empty. Give a folder, or leave the flag out."),
+        (
+            ["mnist", "--size", "ful"],
+            {},
+            f"There is no size 'ful' (--size, DATASET_SIZE). Did you mean 'full'? {sizes}",
+        ),
+        (["mnist"], {"DATASET_SIZE": "9"}, f"There is no size '9' (--size, DATASET_SIZE). {sizes}"),
         ([], {}, f"No data set was named. Name some of: {SETS}."),
         (
             ["mnist"],
@@ -113,7 +116,8 @@ def test_wrong_usage_is_one_sentence(requests, capsys, monkeypatch):
             ["mnist"],
             {"FAKE_DATASET": "0", "COTENANT_MIRROR": "mirror"},
             (
-                "COTENANT_MIRROR is no plain base URL: http, https or file, and no '?', '#' or password."
+                "The mirror (--mirror, COTENANT_MIRROR) is no plain base URL: http, https or file, and no '?', '#' or"
+                " password."
                 " Give one such as https://mirror.example/data or file:///mnt/data."
             ),
         ),
@@ -144,7 +148,6 @@ def test_which_real_set(requests, monkeypatch):
             assert main(["mnist", "ml_20m", "--root", "/r", *words]) == 0
         mnist, ml_20m = requests
         requests.clear()
-        assert isinstance(mnist, RealRequest)
         assert (mnist.half, mnist.size, mnist.mirror, str(mnist.local) if mnist.local else None) == wanted
         assert str(mnist.folder) == "/r/mnist"
         assert ml_20m.half == "all"  # It has no smaller half.

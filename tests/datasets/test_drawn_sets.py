@@ -1,7 +1,6 @@
 """The sets that are drawn, MNIST, ImageNet and BSDS500, have the formats and the looks of the real ones."""
 
 import io
-import itertools
 import struct
 from collections import Counter
 
@@ -10,13 +9,12 @@ import pytest
 from PIL import Image
 
 from cotenant.datasets.dataset import File
-from cotenant.datasets.sets import bsds500, find_dataset, imagenet, ml_20m, mnist
-from datasets.conftest import items_of
+from cotenant.datasets.sets import bsds500, imagenet, mnist
 
 
-def mnist_file(name: str, seed: int = 0, train: int = 1500, test: int = 20) -> bytes:
-    file = next(file for file in mnist.recipe(train, test).files() if file.path == name)
-    return b"".join(mnist.content(file, seed))
+def mnist_file(name: str) -> bytes:
+    file = next(file for file in mnist.recipe(1500, 20).files() if file.path == name)
+    return b"".join(mnist.content(file))
 
 
 @pytest.fixture(scope="module")
@@ -55,11 +53,11 @@ def test_mnist_images_show_their_labels(images, labels):
 
 
 def picture(path: str, label: int, width: int = 500, height: int = 375, jitter: int = 0) -> bytes:
-    return b"".join(imagenet.content(File(path, "train", 1, (label, width, height, jitter)), 0))
+    return b"".join(imagenet.content(File(path, "train", 1, (label, width, height, jitter))))
 
 
 def bsds(number: int) -> bytes:
-    return b"".join(bsds500.content(File(f"data/images/train/{number}.jpg", "train", 1, (number,)), 0))
+    return b"".join(bsds500.content(File(f"data/images/train/{number}.jpg", "train", 1, (number,))))
 
 
 def test_a_picture_is_a_jpeg_of_its_size_with_light_and_detail():
@@ -106,38 +104,23 @@ def test_the_files_of_a_set():
         assert len({file.path for file in files}) == len(files)
 
 
-@pytest.mark.parametrize("name", ["mnist", "imagenet", "coco", "ml_20m", "wmt16", "wikitext", "bsds500"])
-def test_seed_and_path_decide_the_bytes(name):
-    """The labels of MNIST, the first annotations, and so on; COCO's pictures, too."""
-    dataset = find_dataset(name)
-    assert (dataset.name, list(dataset.sizes)) == (name, ["small", "full"])
-    files = list(dataset.sizes["small"].files())
-    chosen = {"mnist": files[3:], "coco": files[2:4], "ml_20m": ml_20m.recipe(2_000, 2, 300, 200).files()}.get(
-        name, files[:2]
-    )
-
-    def start(file: File, seed: int) -> bytes:
-        return b"".join(itertools.islice(dataset.content(file, seed), 2))
-
-    first = [start(file, 0) for file in chosen]
-    assert first == [start(file, 0) for file in chosen]
-    assert len({*first, start(chosen[0], 1)}) == len(chosen) + 1
-
-
-def test_the_sizes_are_the_published_ones():
-    assert items_of(mnist.DATASET, "small") == {"train": 6_000, "t10k": 1_000}
-    assert items_of(mnist.DATASET, "full") == {"train": 60_000, "t10k": 10_000}
-    assert items_of(imagenet.DATASET, "small") == {"train": 400, "val": 40}
-    assert items_of(imagenet.DATASET, "full") == {"train": 102_400, "val": 2_560}
-    assert items_of(bsds500.DATASET, "small") == {"train": 48, "val": 8, "test": 16}
-    assert items_of(bsds500.DATASET, "full") == {"train": 200, "val": 100, "test": 200}
-
-
-def test_estimates_cover_what_is_made():
-    recipe = mnist.recipe(30, 20)
-    assert recipe.estimated_bytes == sum(len(b"".join(mnist.content(file, 0))) for file in recipe.files())
-    for dataset, size in ((imagenet.DATASET, "small"), (imagenet.DATASET, "full"), (bsds500.DATASET, "full")):
-        files = list(dataset.sizes[size].files())
-        sample = [len(b"".join(dataset.content(file, 0))) for file in files[:: len(files) // 16]]
-        estimated = dataset.sizes[size].estimated_bytes / len(files)
-        assert 0.75 * estimated < np.mean(sample) < estimated
+def test_idx_files(tmp_path):
+    path, whole = tmp_path / "file", mnist.idx_header((3, 2, 2)) + bytes(range(12))
+    path.write_bytes(whole)
+    digits = mnist.read_idx(path)
+    np.testing.assert_array_equal(digits, np.arange(12).reshape(3, 2, 2))
+    assert digits.dtype == np.uint8
+    assert digits.flags.writeable
+    for data in (
+        b"",
+        b"\0\0\x08",
+        b"\0\0\x08\x01",
+        whole[:10],
+        whole[:-1],
+        whole + b"x",
+        b"\0\0\x0d" + whole[3:],
+        b"foreign",
+    ):
+        path.write_bytes(data)
+        with pytest.raises(ValueError, match="it is not a complete idx file"):
+            mnist.read_idx(path)

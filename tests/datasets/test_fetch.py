@@ -40,8 +40,8 @@ def folder(tmp_path):
     return tmp_path / "arriving"
 
 
-def archive(digest: str | None = SHA256, exact: bool = True) -> Archive:
-    return Archive("file", (), len(CONTENT), digest, "a library", exact)
+def archive(digest: str | None = SHA256) -> Archive:
+    return Archive("file", (), len(CONTENT), digest, "a library")
 
 
 def get(folder, *urls: str, wanted: Archive | None = None) -> Received:
@@ -62,7 +62,7 @@ def test_a_file_arrives_once(server, folder):
 
 def test_a_connection_that_breaks_is_taken_up_where_it_broke(server, folder):
     server.answers["/file"] = [cut(40_000), cut(20_000)]
-    received = get(folder, server.url("/file"), wanted=archive(None, exact=False))
+    received = get(folder, server.url("/file"), wanted=archive(None))
     assert (received.sha256, received.verified_by) == (SHA256, None)
     assert (folder / "file").read_bytes() == CONTENT
     assert server.ranges() == [None, "bytes=40000-", "bytes=60000-"]
@@ -211,7 +211,7 @@ def test_a_part_that_is_complete_or_too_long(server, folder):
     get(folder, server.url("/file"))
     assert server.ranges() == [None]
     # Only the server knows how long it is.
-    wanted = archive(hashlib.md5(CONTENT).hexdigest(), exact=False)
+    wanted = archive(hashlib.md5(CONTENT).hexdigest())
     for kept, requests in ((CONTENT, 1), (CONTENT + b"more", 2)):
         forget(wanted, folder)
         server.requests.clear()
@@ -225,7 +225,7 @@ def test_a_part_that_is_complete_or_too_long(server, folder):
 def test_an_unknown_length_has_a_limit(server, folder):
     server.answers["/file"] = [loopback.endless]
     with pytest.raises(CotenantError, match="it sends more than the 204,800 bytes"):
-        get(folder, server.url("/file"), wanted=archive(None, exact=False))
+        get(folder, server.url("/file"), wanted=archive(None))
     assert tree(folder) == []
 
 
@@ -250,15 +250,15 @@ def test_off_a_terminal_there_are_lines(server, folder, capsys, monkeypatch):
 def test_a_mirror_that_cannot_be_used():
     bad = "ftp://host/data host/data https:///data file://host/data https://me:secret@host/ https://h/?x=1 https://h/#x"
     for url in bad.split():
-        with pytest.raises(CotenantError, match="--mirror is no plain base URL: http, https or") as caught:
-            check_mirror(url, "--mirror")
+        with pytest.raises(CotenantError, match="is no plain base URL: http, https or") as caught:
+            check_mirror(url)
         assert "secret" not in str(caught.value)
-    assert check_mirror("file:///mnt/data/", "--mirror") == "file:///mnt/data"
+    assert check_mirror("file:///mnt/data/") == "file:///mnt/data"
 
 
 def test_the_mirror_comes_first():
     wanted = Archive("file", ("https://publisher/file",), 1, None)
-    mirror = check_mirror("https://mirror/my data/", "--mirror")
+    mirror = check_mirror("https://mirror/my data/")
     assert sources(wanted, "mnist", mirror) == (
         "https://mirror/my%20data/mnist/file",
         "https://mirror/my%20data/file",

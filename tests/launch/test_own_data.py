@@ -59,7 +59,7 @@ def test_what_it_lacks_is_named(loose: Suites) -> None:
 
 
 def test_a_set_of_ours_that_is_half_made_is_finished(loose: Suites) -> None:
-    staging = loose.base / f"data/.making/mnist-small-v{DATASET.fake_version}-s0"
+    staging = loose.base / f"data/.making/mnist-small-v{DATASET.version}"
     own(staging).joinpath(IMAGES).rename(staging / f".{IMAGES}.1.part")
     assert loose.run(reading(loose.folder, "mnist"), "--users", 1).returncode == 0
     assert read_manifest(loose.base / "data/mnist") is not None

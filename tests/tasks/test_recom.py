@@ -35,7 +35,7 @@ def few(ncf: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
 def ratings(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("ml-20m")
     (file,) = ml_20m.recipe(5_000, 3, 300, 200).files()
-    (folder / "ratings.csv").write_bytes(b"".join(ml_20m.content(file, 0)))
+    (folder / "ratings.csv").write_bytes(b"".join(ml_20m.content(file)))
     return folder
 
 

@@ -37,7 +37,7 @@ def pictures(tmp_path: Path) -> Path:
     folder = tmp_path / "BSDS500" / "data" / "images" / "train"
     folder.mkdir(parents=True)
     for file in itertools.islice(bsds500.DATASET.sizes["small"].files(), 4):
-        (tmp_path / "BSDS500" / file.path).write_bytes(b"".join(bsds500.content(file, 0)))
+        (tmp_path / "BSDS500" / file.path).write_bytes(b"".join(bsds500.content(file)))
     return folder
 
 

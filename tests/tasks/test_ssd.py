@@ -15,8 +15,8 @@ from torchvision.ops import box_convert, box_iou
 
 from cotenant.bench import MissingDataError, Run
 from cotenant.bench.loop import Loop
-from cotenant.datasets.fake import FakeRequest
 from cotenant.datasets.obtain import obtain
+from cotenant.datasets.request import Request
 from cotenant.datasets.sets.coco import DATASET, recipe
 from tasks.loading import main_of
 
@@ -33,7 +33,7 @@ def ssd() -> Any:
 @pytest.fixture(scope="module")
 def coco(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("data")
-    obtain(FakeRequest(root, replace(DATASET, sizes={"small": recipe(6, 1)}), "small", processes=1))
+    obtain(Request(root, replace(DATASET, sizes={"small": recipe(6, 1)}), "small", processes=1))
     return root / "coco"
 
 
@@ -195,7 +195,7 @@ def test_crowds_empty_boxes_and_pictures_without_objects_are_left_out(ssd: Any, 
 
 
 def test_annotations_that_are_cut_off(ssd: Any, tmp_path: Path) -> None:
-    obtain(FakeRequest(tmp_path, replace(DATASET, sizes={"small": recipe(2, 0)}), "small", processes=1))
+    obtain(Request(tmp_path, replace(DATASET, sizes={"small": recipe(2, 0)}), "small", processes=1))
     benchmark = ssd.SingleStageDetector(cuda=False, data=tmp_path / "coco")
     run = Run(benchmark)
     (tmp_path / "coco" / "annotations" / "instances_train2017.json").write_text('{"images": [')

@@ -107,7 +107,7 @@ def test_the_dtype_of_toy_lstm_is_the_precision_that_is_recorded(tmp_path: Path)
 def test_vae_reads_mnists_own_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pixels = np.arange(10 * 28 * 28, dtype=np.uint32).reshape(10, 28, 28).astype(np.uint8)
     pixels[:, 0, 0] = np.arange(10)
-    Path(tmp_path, "train-images-idx3-ubyte").write_bytes(idx_header(pixels.dtype, pixels.shape) + pixels.tobytes())
+    Path(tmp_path, "train-images-idx3-ubyte").write_bytes(idx_header(pixels.shape) + pixels.tobytes())
     benchmark, run = built("vae", data=tmp_path, batch_size=10)
     batches = iter(benchmark.batches(run))
     gathered: list[Any] = []

@@ -31,7 +31,7 @@ def main() -> Any:
 def files(tmp_path: Path) -> Path:
     """A tiny set as its maker makes it."""
     for file in recipe(300, 10).files():
-        (tmp_path / file.path).write_bytes(b"".join(content(file, 0)))
+        (tmp_path / file.path).write_bytes(b"".join(content(file)))
     return tmp_path
 
 

@@ -34,7 +34,7 @@ def main() -> Any:
 def files(tmp_path: Path) -> Path:
     """A text as its maker makes it."""
     file = File("wiki.train.tokens", "train", 1200, (1200,))
-    (tmp_path / file.path).write_bytes(b"".join(content(file, 0)))
+    (tmp_path / file.path).write_bytes(b"".join(content(file)))
     return tmp_path
 
 

@@ -14,13 +14,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from cotenant.datasets.dataset import ALL, FAKE, SIZES, VALIDATION
+from cotenant.datasets.dataset import ALL, FAKE, SIZES, VALIDATION, Dataset
 from cotenant.datasets.disk import check_space
-from cotenant.datasets.fake import FakeRequest
 from cotenant.datasets.fetch import check_mirror
-from cotenant.datasets.obtain import ForeignFilesError, Request, needed_bytes, obtain, standing
+from cotenant.datasets.obtain import ForeignFilesError, needed_bytes, obtain, standing
 from cotenant.datasets.progress import say
-from cotenant.datasets.real import UNASKED_BYTES, RealRequest
+from cotenant.datasets.real import UNASKED_BYTES
+from cotenant.datasets.request import Request
 from cotenant.datasets.sets import NAMES, find_dataset
 from cotenant.errors import EXIT_INTERRUPTED, EXIT_PASSED, EXIT_USAGE, CotenantError, did_you_mean
 from cotenant.protocol.messages import RUN_VARIABLE
@@ -90,75 +90,54 @@ def _parser() -> argparse.ArgumentParser:
 def _requests(arguments: argparse.Namespace) -> list[Request]:
     """Return what is asked for by the flags, else by the environment; raises CotenantError for what makes no sense."""
     fake = _switch("FAKE_DATASET", "1", "1 for fake sets, 0 for real ones")
-    if fake:
-        for flag, value in (("--mirror", arguments.mirror), ("--from", arguments.local)):
-            if value is not None:
-                raise CotenantError(f"{flag} is of use for real sets only.", "Set FAKE_DATASET=0, or leave it out.")
+    if fake and (arguments.mirror or arguments.local):
+        flag = "--mirror" if arguments.mirror else "--from"
+        raise CotenantError(f"{flag} is of use for real sets only.", "Set FAKE_DATASET=0, or leave it out.")
     half = VALIDATION if not fake and _switch("USE_VALIDATION", "0", "1 for the smaller halves") else ALL
     names = tuple(dict.fromkeys(arguments.names)) or (NAMES if arguments.list else ())
     if not names:
         raise CotenantError("No data set was named.", f"Name some of: {', '.join(NAMES)}.")
-    root, size = _root(arguments.root), _size(arguments.size)
-    mirror_from, mirror = _given("--mirror", arguments.mirror, "COTENANT_MIRROR")
-    _, local = _given("--from", arguments.local, "COTENANT_DATA_FROM")
-    requests: list[Request] = []
-    for dataset in map(find_dataset, names):
-        if fake:
-            requests.append(_unsurprising(FakeRequest(root, dataset, size or _usual_size()), asked=size is not None))
-            continue
-        requests.append(
-            RealRequest(
-                root,
-                dataset,
-                size or SIZES[0],
-                # A set that has no smaller half is taken whole.
-                half if half in dataset.halves else ALL,
-                mirror=check_mirror(mirror, mirror_from) if mirror else None,
-                local=Path(local).absolute() if local else None,
-            )
+    size = arguments.size or os.environ.get("DATASET_SIZE") or None
+    if size not in (None, *SIZES):
+        remedy = f"{did_you_mean(size, SIZES)} The sizes: {', '.join(SIZES)}.".strip()
+        raise CotenantError(f"There is no size '{size}' (--size, DATASET_SIZE).", remedy)
+    below = os.environ.get("DATA_DIRECTORY") or Path(os.environ.get("BASE") or "workspace", "data")
+    root = Path(arguments.root or below).absolute()
+    datasets = map(find_dataset, names)
+    if fake:
+        return [Request(root, dataset, size) if size else _usual(root, dataset) for dataset in datasets]
+    mirror = arguments.mirror or os.environ.get("COTENANT_MIRROR")
+    local = arguments.local or os.environ.get("COTENANT_DATA_FROM")
+    return [
+        Request(
+            root,
+            dataset,
+            size or SIZES[0],
+            # A set that has no smaller half is taken whole.
+            half if half in dataset.halves else ALL,
+            mirror=check_mirror(mirror) if mirror else None,
+            local=Path(local).absolute() if local else None,
         )
-    return requests
+        for dataset in datasets
+    ]
 
 
-def _root(given: str | None) -> Path:
-    """Return where the sets stand."""
-    if given == "":
-        raise CotenantError("--root is empty.", "Give a folder, or leave the flag out.")
-    base = os.environ.get("BASE") or "workspace"
-    return Path(given or os.environ.get("DATA_DIRECTORY") or Path(base, "data")).absolute()
+def _usual(root: Path, dataset: Dataset) -> Request:
+    """Return the fake set of a size that nobody has named: beside an accelerator the one that outgrows caches.
 
-
-def _usual_size() -> str:
-    """Return the size of fake sets where nobody asks for one: beside an accelerator the one that outgrows caches."""
+    What a suite's start makes has no more than UNASKED_BYTES.
+    """
     from cotenant.machine.topology import discover
 
-    return SIZES[-1] if discover().accelerators else SIZES[0]
-
-
-def _unsurprising(request: FakeRequest, asked: bool) -> FakeRequest:
-    """Return the request of a suite's start, which writes no more than UNASKED_BYTES of a set unless it is asked to."""
-    size_bytes = request.dataset.sizes[request.size].estimated_bytes
-    if asked or RUN_VARIABLE not in os.environ or size_bytes <= UNASKED_BYTES:
-        return request
-    smaller = replace(request, size=SIZES[0])
-    if standing(smaller) is None:
-        asking = f"DATASET_SIZE={request.size}"
-        say(f"{request.dataset.name}: {SIZES[0]}, as nobody has asked for {size_words(size_bytes)}: {asking} does.")
-    return smaller
-
-
-def _size(given: str | None) -> str | None:
-    """Return the size asked for, if any is."""
-    source, size = _given("--size", given, "DATASET_SIZE")
-    if size and size not in SIZES:
-        remedy = f"{did_you_mean(size, SIZES)} The sizes: {', '.join(SIZES)}.".strip()
-        raise CotenantError(f"{source} is '{size}', which is no size.", remedy)
-    return size or None
-
-
-def _given(flag: str, value: str | None, variable: str) -> tuple[str, str | None]:
-    """Return what gives a setting, the flag or the variable, and its value."""
-    return (flag, value) if value is not None else (variable, os.environ.get(variable))
+    small, full = (Request(root, dataset, size) for size in SIZES)
+    if not discover().accelerators:
+        return small
+    full_bytes = dataset.sizes[full.size].estimated_bytes
+    if RUN_VARIABLE not in os.environ or full_bytes <= UNASKED_BYTES:
+        return full
+    if standing(small) is None:
+        say(f"{dataset.name}: small, as nobody has asked for {size_words(full_bytes)}: DATASET_SIZE=full does.")
+    return small
 
 
 def _switch(variable: str, default: str, meaning: str) -> bool:
@@ -173,7 +152,7 @@ def _print_list(requests: Sequence[Request]) -> None:
     print(f"{'set':<10} {'small':>8} {'full':>8} {'real':>8} {'to fetch':>8}  {f'in {requests[0].root}':<30} what")
     for request in requests:
         dataset = request.dataset
-        half = request.wanted if isinstance(request, RealRequest) else dataset.halves[ALL]
+        half = dataset.halves[request.half or ALL]
         sizes = [dataset.sizes[size].estimated_bytes for size in SIZES] + [half.unpacked_bytes]
         columns = [
             *map(size_words, sizes),

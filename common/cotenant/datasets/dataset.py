@@ -6,12 +6,13 @@ Where a set stands, its manifest says so: that is written last.
 from __future__ import annotations
 
 import csv
-import json
-import os
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
+
+import msgspec
+import numpy as np
 
 from cotenant.datasets.disk import write_file
 
@@ -49,8 +50,8 @@ class Recipe:
 class Archive:
     """One file that a publisher hands out.
 
-    `size_bytes` is binding where `exact`, else what the file is known to have about. `digest` is an md5 or a sha256 in
-    hexadecimal digits that `recorded_by` published; it is None, and never made up, where nobody recorded one.
+    `digest` is an md5 or a sha256 in hexadecimal digits that `recorded_by` published; it is None, and never made up,
+    where nobody recorded one.
     """
 
     name: str
@@ -58,17 +59,11 @@ class Archive:
     size_bytes: int
     digest: str | None
     recorded_by: str = ""
-    exact: bool = True
 
     @property
-    def algorithm(self) -> str:
-        """Which digest was recorded."""
-        return "md5" if self.digest is not None and len(self.digest) == 32 else "sha256"
-
-    @property
-    def most_bytes(self) -> int:
-        """The bytes beyond which what is sent cannot be this file."""
-        return self.size_bytes if self.exact else 2 * self.size_bytes
+    def exact(self) -> bool:
+        """Is `size_bytes` binding? It was recorded beside each sha256, and is known about of the other files."""
+        return self.digest is not None and len(self.digest) == 64
 
 
 def published(dataset: str) -> tuple[Archive, ...]:
@@ -76,14 +71,7 @@ def published(dataset: str) -> tuple[Archive, ...]:
     with Path(__file__).with_name("archives.csv").open(newline="") as file:
         rows = [row for row in csv.DictReader(file) if row["set"] == dataset]
     return tuple(
-        Archive(
-            row["name"],
-            tuple(row["urls"].split()),
-            int(row["bytes"]),
-            row["digest"] or None,
-            row["recorded_by"],
-            row["exact"] == "yes",
-        )
+        Archive(row["name"], tuple(row["urls"].split()), int(row["bytes"]), row["digest"] or None, row["recorded_by"])
         for row in rows
     )
 
@@ -106,28 +94,27 @@ class Half:
 class Dataset:
     """A data set, fake and real, which stand at the same place in the same layout.
 
-    `content` is (file, seed) -> the fake file's bytes, piece by piece; it runs in worker processes, so it must pickle.
+    `content` yields a fake file's bytes, piece by piece; it runs in worker processes, so it must pickle.
 
     `rules` say where what a real set's archives hold goes: a pattern of a member's whole name -> its path below the
     set's folder. Out of what goes below RAW, `prepare` makes the set's own files. `check` returns the items of each
     split in the folder, before the links are there. Both raise DamagedArchiveError where the files make no sense.
     `gated` is the page where a person asks for the archives: then none is ever downloaded.
 
-    The versions grow with every change of the bytes made or laid out.
+    `version` grows with every change of the bytes made or laid out.
     """
 
     name: str
     folder: str
     about: str
     sizes: Mapping[str, Recipe]
-    content: Callable[[File, int], Iterable[bytes]]
+    content: Callable[[File], Iterable[bytes]]
     halves: Mapping[str, Half]
     rules: Mapping[str, str]
     check: Callable[[Path], dict[str, int]]
     prepare: Callable[[Path], None] | None = None
     gated: str | None = None
-    fake_version: int = 1
-    real_version: int = 1
+    version: int = 1
 
     def place(self, half: Half, member: str) -> str | None:
         """Return where a member of an archive goes below the set's folder, None where `half` does not need it."""
@@ -161,33 +148,32 @@ class Manifest:
     name: str
     size: str
     kind: str
-    seed: int
     version: int
-    files: int
-    bytes: int
     splits: Mapping[str, int]
+    files: int = 0
+    bytes: int = 0
+    seed: int = 0
     half: str = ALL
     sources: tuple[Received, ...] = ()
     taken_from: str | None = None
 
 
 def read_manifest(folder: Path) -> Manifest | None:
-    """Return the manifest of the set in `folder`; None where there is none that was written here."""
+    """Return the manifest of the set in `folder`; None where there is none, or the folder is a link."""
     try:
-        if folder.is_symlink():
-            return None
-        with open(os.open(folder / FILE_NAME, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC), encoding="utf-8") as file:
-            values = json.load(file)
-        sources = tuple(Received(**entry) for entry in values.pop("sources", ()))
-        manifest = Manifest(**values, sources=sources)
-    except (OSError, ValueError, TypeError, AttributeError):
+        return None if folder.is_symlink() else msgspec.json.decode((folder / FILE_NAME).read_bytes(), type=Manifest)
+    except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
         return None
-    return manifest if manifest.size in SIZES else None
 
 
 def write_manifest(folder: Path, manifest: Manifest) -> None:
     """Write the manifest into `folder`, durably and in one step."""
-    write_file(folder / FILE_NAME, [json.dumps(asdict(manifest), indent=2).encode() + b"\n"])
+    write_file(folder / FILE_NAME, [msgspec.json.format(msgspec.json.encode(manifest), indent=2) + b"\n"])
+
+
+def seeded(*numbers: int) -> np.random.Generator:
+    """Return the generator of what these numbers name, so that it does not matter which worker draws when."""
+    return np.random.default_rng([0, *numbers])
 
 
 def count_pictures(splits: str, folder: Path) -> dict[str, int]:

@@ -9,6 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw
 
+from cotenant.datasets.dataset import seeded
+
 QUALITY = 90
 # Measured at this quality on the photographs drawn here, rounded up.
 BYTES_PER_PIXEL = 0.37
@@ -24,9 +26,9 @@ class Style:
     gratings: NDArray[np.float64]
 
     @classmethod
-    def of_class(cls, label: int, seed: int) -> Style:
-        """Return the style of class `label`, always the same for the same seed."""
-        random = np.random.default_rng([seed, label])
+    def of_class(cls, label: int) -> Style:
+        """Return the style of class `label`, always the same."""
+        random = seeded(label)
         return cls(random.uniform(40.0, 215.0, (2, 3)), random.uniform(-5.0, 5.0, (GRATINGS, 2)))
 
 

@@ -7,103 +7,76 @@ import os
 import signal
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from cotenant.datasets.dataset import FAKE, SIZES, File, Manifest, Recipe
-from cotenant.datasets.disk import bytes_below, file_size, remove_temporaries, write_file
-from cotenant.datasets.obtain import Request
+from cotenant.datasets.dataset import FAKE, File, Manifest
+from cotenant.datasets.disk import TEMPORARY_SUFFIX, bytes_below, write_file
 from cotenant.datasets.progress import shown
+from cotenant.datasets.request import Request
 from cotenant.errors import CotenantError
 from cotenant.text import size_words
 
-_FILES_PER_TASK = 8
+_MOST_PER_TASK = 8
 
 
-@dataclass(frozen=True)
-class FakeRequest(Request):
-    """A fake set of a size; `processes` make it, by default as many as there are processors for it."""
-
-    kind = FAKE
-    seed: int = 0
-    processes: int | None = None
-
-    @property
-    def recipe(self) -> Recipe:
-        """What is made in this size."""
-        return self.dataset.sizes[self.size]
-
-    @property
-    def variant(self) -> str:
-        return f"{self.size}-v{self.dataset.fake_version}-s{self.seed}"
-
-    @property
-    def title(self) -> str:
-        return f"{self.dataset.name} ({self.size})"
-
-    @property
-    def smaller(self) -> str | None:
-        return None if self.size == SIZES[0] else f"--size {SIZES[0]}"
-
-    def accepts(self, manifest: Manifest) -> bool:
-        large = SIZES.index(manifest.size) >= SIZES.index(self.size)
-        return large and manifest.version == self.dataset.fake_version
-
-    def plan(self) -> tuple[str, int]:
-        files, there = sum(1 for _ in self.recipe.files()), size_words(bytes_below(self.staging))
-        about = size_words(self.recipe.estimated_bytes)
-        return f"making {files:,} files, about {about} ({there} there)", self.recipe.estimated_bytes
-
-    def fill(self) -> Manifest:
-        files = tuple(self.recipe.files())
-        remove_temporaries(self.staging)
-        # Complete files of a run that ended are kept.
-        missing = [file for file in files if file_size(self.staging / file.path) is None]
-        make = partial(_make, self.dataset.content, self.staging, self.seed)
-        processes = min(self.processes or len(os.sched_getaffinity(0)), len(missing))
-        with shown(self.dataset.name, len(files)) as reach:
-            _make_all(make, missing, processes, lambda made: reach(len(files) - len(missing) + made))
-        # The worker of a maker that was just killed may have been at a file when we began.
-        remove_temporaries(self.staging)
-        splits = dict.fromkeys((file.split for file in files), 0)
-        for file in files:
-            splits[file.split] += file.items
-        return Manifest(self.dataset.name, self.size, FAKE, self.seed, self.dataset.fake_version, 0, 0, splits)
-
-    def clear(self) -> None:
-        """Nothing but the staging folder was needed."""
+def plan(request: Request) -> tuple[str, int]:
+    """Return what will be done, and the bytes that it writes in all."""
+    recipe = request.dataset.sizes[request.size]
+    count, there = sum(1 for _ in recipe.files()), size_words(bytes_below(request.staging))
+    about = size_words(recipe.estimated_bytes)
+    return f"making {count:,} files, about {about} ({there} there)", recipe.estimated_bytes
 
 
-def _make(content: Callable[[File, int], Iterable[bytes]], folder: Path, seed: int, file: File) -> None:
-    path = folder / file.path
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write_file(path, content(file, seed))
+def fill(request: Request) -> Manifest:
+    """Make all files of the set in its staging folder, but for complete ones of a run that ended."""
+    dataset, staging = request.dataset, request.staging
+    files = tuple(dataset.sizes[request.size].files())
+    for path in staging.rglob(f".*{TEMPORARY_SUFFIX}"):
+        path.unlink()
+    missing = [file for file in files if not (staging / file.path).exists()]
+    processes = min(request.processes or len(os.sched_getaffinity(0)), len(missing))
+    per_task = min(_MOST_PER_TASK, -(-len(missing) // max(processes, 1))) or 1
+    tasks = [missing[first : first + per_task] for first in range(0, len(missing), per_task)]
+    make = partial(_make, dataset.content, staging)
+    done = len(files) - len(missing)
+    with shown(dataset.name, len(files)) as reach:
+        for made in map(make, tasks) if processes <= 1 else _by_workers(make, tasks, processes):
+            done += made
+            reach(done)
+    splits = dict.fromkeys((file.split for file in files), 0)
+    for file in files:
+        splits[file.split] += file.items
+    return Manifest(dataset.name, request.size, FAKE, dataset.version, splits)
 
 
-def _make_all(
-    make: Callable[[File], None], files: Sequence[File], processes: int, reach: Callable[[int], None]
-) -> None:
-    """Make each file, here or in so many workers, and call `reach` with how many are made.
+def _make(content: Callable[[File], Iterable[bytes]], folder: Path, files: Sequence[File]) -> int:
+    """Make these files, and return how many they are."""
+    for file in files:
+        path = folder / file.path
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_file(path, content(file))
+    return len(files)
+
+
+def _by_workers(
+    make: Callable[[Sequence[File]], int], tasks: Iterable[Sequence[File]], processes: int
+) -> Iterator[int]:
+    """Yield how many files each task has made, as they end in so many workers.
 
     Raises OSError or ImportError as a worker met it, CotenantError where one died. No worker outlives it.
     """
-    if processes <= 1:
-        for made, file in enumerate(files, 1):
-            make(file)
-            reach(made)
-        return
-    files_per_task = min(_FILES_PER_TASK, -(-len(files) // processes))
     with ProcessPoolExecutor(processes, multiprocessing.get_context("spawn"), _follow_parent) as workers:
         try:
-            # A terminal sends Ctrl-C to the workers, too, and their parent ends them.
-            with _interrupts_held():
-                results = workers.map(make, files, chunksize=files_per_task)
-            for made, _ in enumerate(results, 1):
-                reach(made)
+            # A terminal sends Ctrl-C to all; workers start with it held back, and their parent ends them.
+            signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+            # Not by `map`, which cancels what a dead worker leaves, and the pool's thread prints that it could not.
+            results = [workers.submit(make, task) for task in tasks]
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+            for result in as_completed(results):
+                yield result.result()
         except BrokenProcessPool as error:
             raise CotenantError(
                 "A worker ended before its file was complete: it was killed, as when memory runs out, or it crashed.",
@@ -125,13 +98,3 @@ def _follow_parent() -> None:
         os._exit(1)
 
     threading.Thread(target=wait, daemon=True).start()
-
-
-@contextmanager
-def _interrupts_held() -> Iterator[None]:
-    """Hold Ctrl-C back until the end of the block; processes started in it never see one."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)

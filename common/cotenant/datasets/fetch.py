@@ -7,7 +7,6 @@ connection breaks or a run ends, ask again for the rest, and compare the whole w
 from __future__ import annotations
 
 import hashlib
-import os
 import re
 import shutil
 import subprocess
@@ -17,7 +16,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from cotenant.datasets.dataset import Archive, Received
-from cotenant.datasets.disk import file_size, sync_folder
+from cotenant.datasets.disk import file_size
 from cotenant.datasets.progress import say, shown
 from cotenant.errors import CotenantError
 
@@ -52,11 +51,12 @@ class WrongBytesError(Exception):
     """A file is not the one it should be; its words go on after "it is not the file:"."""
 
 
-def check_mirror(url: str, given_as: str) -> str:
+def check_mirror(url: str) -> str:
     """Return a mirror's base URL without a slash at its end; raises CotenantError for one that cannot be used."""
     if re.fullmatch(r"(https?://[^/?#@]|file:///)[^?#@]*", url) is None:
         raise CotenantError(
-            f"{given_as} is no plain base URL: http, https or file, and no '?', '#' or password.",
+            "The mirror (--mirror, COTENANT_MIRROR) is no plain base URL: http, https or file, and no '?', '#' or"
+            " password.",
             "Give one such as https://mirror.example/data or file:///mnt/data.",
         )
     return url.rstrip("/").replace(" ", "%20")
@@ -83,7 +83,7 @@ def refuse_no_curl(archives: Sequence[Archive]) -> None:
 
 def arrived_bytes(archive: Archive, folder: Path) -> int:
     """Return how many bytes of `archive` have arrived in `folder`."""
-    return file_size(folder / archive.name) or file_size(_part(archive, folder)) or 0
+    return file_size(folder / archive.name) or file_size(_part(archive, folder))
 
 
 def forget(archive: Archive, folder: Path) -> None:
@@ -117,7 +117,6 @@ def fetch(archive: Archive, urls: Sequence[str], folder: Path) -> Received:
             say(f"{archive.name}: given up {reasons[-1]}")
             continue
         part.rename(whole)
-        sync_folder(folder)
         return received
     raise CotenantError(f"{archive.name} could not be had from any source: {'; '.join(reasons)}.", REMEDY)
 
@@ -126,7 +125,7 @@ def _fetch_from(url: str, archive: Archive, part: Path) -> Received:
     """Bring the whole file from this source and compare it; raises SourceError where it cannot be had here."""
     failures = farthest = 0
     while True:
-        start = file_size(part) or 0
+        start = file_size(part)
         try:
             _receive(url, archive, part, start)
             return verified(archive, part, url)
@@ -136,7 +135,7 @@ def _fetch_from(url: str, archive: Archive, part: Path) -> Received:
             problem = SourceError(f"what it sent is not the file: {error}", final=start == 0)
         except SourceError as error:
             problem = error
-        size = file_size(part) or 0
+        size = file_size(part)
         failures = 1 if size - farthest >= PROGRESS_BYTES else failures + 1
         farthest = max(farthest, size)
         if problem.final or failures >= TRIES:
@@ -153,6 +152,8 @@ def _receive(url: str, archive: Archive, part: Path, start: int) -> None:
     """
     if archive.exact and start >= archive.size_bytes:
         return
+    # Of what has no exact size, twice as much cannot be it.
+    most_bytes = archive.size_bytes * (1 if archive.exact else 2)
     with (
         part.open("ab") as file,
         shown(archive.name, archive.size_bytes, in_bytes=True) as reach,
@@ -166,14 +167,12 @@ def _receive(url: str, archive: Archive, part: Path, start: int) -> None:
             while piece := curl.stdout.read(_PIECE_BYTES):
                 file.write(piece)
                 reach(file.tell())
-                if file.tell() > archive.most_bytes:
+                if file.tell() > most_bytes:
                     part.unlink()
-                    raise SourceError(f"it sends more than the {archive.most_bytes:,} bytes of {part.stem}", final=True)
+                    raise SourceError(f"it sends more than the {most_bytes:,} bytes of {archive.name}", final=True)
         except BaseException:
             curl.kill()
             raise
-        file.flush()
-        os.fsync(file.fileno())
         problem = curl.stderr.read().decode(errors="replace")
     # 416: the server has no byte from there on, so all may be here.
     if curl.returncode != 0 and not (start and "error: 416" in problem):
@@ -206,24 +205,19 @@ def verified(archive: Archive, path: Path, source: str) -> Received:
     """Compare the file at `path` with what is known of `archive`; raises WrongBytesError."""
     size_bytes = path.stat().st_size
     if archive.exact and size_bytes != archive.size_bytes:
-        raise WrongBytesError(f"it has {size_bytes:,} bytes, and {archive.name} has {archive.size_bytes:,}")
-    sha256 = _digest(path, "sha256")
-    if archive.digest is None:
-        return Received(archive.name, source, size_bytes, sha256, None)
-    digest = sha256 if archive.algorithm == "sha256" else _digest(path, archive.algorithm)
-    verified_by = f"the {archive.algorithm} recorded by {archive.recorded_by}"
-    if digest != archive.digest:
-        raise WrongBytesError(f"its {archive.algorithm} is {digest}, and {verified_by} is {archive.digest}")
-    return Received(archive.name, source, size_bytes, sha256, verified_by)
-
-
-def _digest(path: Path, algorithm: str) -> str:
-    """Return the file's digest as hexadecimal digits."""
-    digest, done = hashlib.new(algorithm, usedforsecurity=False), 0
-    title = f"checking {path.name.removesuffix('.arriving')}"
-    with path.open("rb") as file, shown(title, path.stat().st_size, in_bytes=True) as reach:
+        recorded = f"{archive.name} has {archive.size_bytes:,}, recorded by {archive.recorded_by}"
+        raise WrongBytesError(f"it has {size_bytes:,} bytes, and {recorded}")
+    sha256, md5 = hashlib.sha256(), hashlib.md5(usedforsecurity=False)
+    with path.open("rb") as file, shown(f"checking {archive.name}", size_bytes, in_bytes=True) as reach:
         while piece := file.read(_PIECE_BYTES):
-            digest.update(piece)
-            done += len(piece)
-            reach(done)
-    return digest.hexdigest()
+            sha256.update(piece)
+            if not archive.exact:
+                md5.update(piece)
+            reach(file.tell())
+    verified_by = None
+    if archive.digest is not None:
+        digest = sha256 if archive.exact else md5
+        verified_by = f"the {digest.name} recorded by {archive.recorded_by}"
+        if digest.hexdigest() != archive.digest:
+            raise WrongBytesError(f"its {digest.name} is {digest.hexdigest()}, and {verified_by} is {archive.digest}")
+    return Received(archive.name, source, size_bytes, sha256.hexdigest(), verified_by)

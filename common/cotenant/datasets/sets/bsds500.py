@@ -9,9 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from functools import partial
 
-import numpy as np
-
-from cotenant.datasets.dataset import ALL, VALIDATION, Dataset, File, Half, Recipe, count_pictures, published
+from cotenant.datasets.dataset import ALL, VALIDATION, Dataset, File, Half, Recipe, count_pictures, published, seeded
 from cotenant.datasets.drawing import BYTES_PER_PIXEL, Style, draw_photograph, encode_jpeg
 
 WIDTH, HEIGHT = 481, 321
@@ -32,13 +30,13 @@ def _files(pictures: Mapping[str, int]) -> Iterator[File]:
             yield File(f"data/images/{split}/{name}.jpg", split, 1, (name,))
 
 
-def content(file: File, seed: int) -> Iterator[bytes]:
+def content(file: File) -> Iterator[bytes]:
     """Yield one RGB JPEG file; no two show the same kind of scene."""
     (name,) = file.arguments
-    random = np.random.default_rng([seed, *file.path.encode()])
+    random = seeded(*file.path.encode())
     standing = random.random() < STANDING_SHARE
     width, height = (HEIGHT, WIDTH) if standing else (WIDTH, HEIGHT)
-    yield encode_jpeg(draw_photograph(Style.of_class(name, seed), random, width, height))
+    yield encode_jpeg(draw_photograph(Style.of_class(name), random, width, height))
 
 
 DATASET = Dataset(

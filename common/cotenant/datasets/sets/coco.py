@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import numpy as np
 from PIL import ImageDraw
 
-from cotenant.datasets.dataset import ALL, VALIDATION, Dataset, File, Half, Recipe, count_pictures, published
+from cotenant.datasets.dataset import ALL, VALIDATION, Dataset, File, Half, Recipe, count_pictures, published, seeded
 from cotenant.datasets.drawing import BYTES_PER_PIXEL, Style, draw_photograph, encode_jpeg
 
 LONG, SHORT, JITTER = 640, 456, 30
@@ -50,31 +49,6 @@ CATEGORIES: dict[int, tuple[str, str]] = {
 """The group and the name of each of the 80 category ids."""
 
 
-@dataclass(frozen=True, slots=True)
-class Thing:
-    """One object: its category's id, and x, y, width, height in pixels. A crowd has a mask instead of an outline."""
-
-    category: int
-    box: tuple[float, float, float, float]
-    crowd: bool
-
-    def outline(self) -> list[float]:
-        """Return x and y of an octagon's corners, one after the other."""
-        x, y, width, height = self.box
-        corners = ((1, 0), (3, 0), (4, 1), (4, 3), (3, 4), (1, 4), (0, 3), (0, 1))
-        return [round(place, 2) for i, j in corners for place in (x + i * width / 4, y + j * height / 4)]
-
-
-@dataclass(frozen=True, slots=True)
-class Scene:
-    """What one picture shows."""
-
-    identity: int
-    width: int
-    height: int
-    things: tuple[Thing, ...]
-
-
 def recipe(train: int, val: int) -> Recipe:
     """Return the recipe of a set with this many pictures."""
     picture_bytes = LONG * SHORT * BYTES_PER_PIXEL + 1024
@@ -100,68 +74,97 @@ def _file_name(identity: int) -> str:
     return f"{identity:012d}.jpg"
 
 
-def content(file: File, seed: int) -> Iterator[bytes]:
+def content(file: File) -> Iterator[bytes]:
     """Yield one JPEG file, or the annotations of a split."""
     if file.arguments[0] == _ANNOTATIONS:
         _, split, count = file.arguments
-        return _annotations(split, count, seed)
+        return _annotations(split, count)
     _, identity = file.arguments
-    return _picture(identity, seed)
+    return _picture(identity)
 
 
-def scene(identity: int, seed: int) -> Scene:
-    """Return what the picture with this id shows: the annotations and the picture both come from it."""
-    random = np.random.default_rng([seed, identity, _ANNOTATIONS])
+def scene(identity: int) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """Return the image of this id, and the annotations of what it shows, as they stand in the annotation file.
+
+    Two fifths of the objects are below 32 x 32 pixels, a quarter above 96 x 96, three in ten of them persons.
+    """
+    random = seeded(identity, _ANNOTATIONS)
     width, height = LONG, int(random.integers(SHORT - JITTER, SHORT + JITTER + 1))
     if random.random() < 0.25:
         width, height = height, width
     # About one picture in a hundred shows nothing.
     count = min(int(random.geometric(1 / OBJECTS)), MOST_OBJECTS) if random.random() > 0.009 else 0
-    return Scene(identity, width, height, tuple(_things(random, width, height, count)))
-
-
-def _things(random: np.random.Generator, width: int, height: int, count: int) -> Iterator[Thing]:
-    """Yield objects: two fifths below 32 x 32 pixels, a quarter above 96 x 96, three in ten of them persons."""
-    identities = tuple(CATEGORIES)
     sides = 45 * np.exp(random.normal(0.0, 1.0, (count, 1)) + random.normal(0.0, 0.25, (count, 1)) * (1, -1))
     sides = np.clip(sides, 4.0, (width - 1.0, height - 1.0))
     corners = random.random((count, 2)) * ((width, height) - sides)
-    places = np.round(np.concatenate([corners, sides], axis=1), 2)
-    chosen = np.where(random.random(count) < 0.3, 0, random.integers(0, len(identities), count))
+    boxes = np.round(np.concatenate([corners, sides], axis=1), 2)
+    categories = np.where(random.random(count) < 0.3, 0, random.integers(0, len(CATEGORIES), count))
     crowds = random.random(count) < 0.01
-    for category, (x, y, w, h), crowd in zip(chosen.tolist(), places.tolist(), crowds.tolist(), strict=True):
-        yield Thing(identities[category], (x, y, w, h), crowd)
+    image = {
+        "license": 1,
+        "file_name": _file_name(identity),
+        "coco_url": "",
+        "height": height,
+        "width": width,
+        "date_captured": "2013-11-14 11:18:45",
+        "flickr_url": "",
+        "id": identity,
+    }
+    annotations = [
+        {
+            "segmentation": _run_lengths(box, width, height) if crowd else [_outline(box)],
+            # What an octagon lacks of its box: four corners of a quarter by a quarter, halved.
+            "area": round(box[2] * box[3] * (1.0 if crowd else 0.875), 4),
+            "iscrowd": int(crowd),
+            "image_id": identity,
+            "bbox": box,
+            "category_id": tuple(CATEGORIES)[category],
+            "id": 1000 * identity + number,
+        }
+        for number, (box, category, crowd) in enumerate(zip(boxes.tolist(), categories, crowds, strict=True))
+    ]
+    return image, annotations
 
 
-def _picture(identity: int, seed: int) -> Iterator[bytes]:
+def _outline(box: list[float]) -> list[float]:
+    """Return x and y of an octagon's corners, one after the other."""
+    x, y, width, height = box
+    corners = ((1, 0), (3, 0), (4, 1), (4, 3), (3, 4), (1, 4), (0, 3), (0, 1))
+    return [round(place, 2) for i, j in corners for place in (x + i * width / 4, y + j * height / 4)]
+
+
+def _run_lengths(box: list[float], picture_width: int, picture_height: int) -> dict[str, list[int]]:
+    """Return the mask of a crowd, its box, as runs outside and inside it in turn, down one column after the other."""
+    x, y, width, height = map(int, box)
+    width, height = max(width, 1), max(height, 1)
+    gap = picture_height - height
+    inside = [run for _ in range(width - 1) for run in (height, gap)]
+    before = x * picture_height + y
+    after = picture_width * picture_height - before - width * picture_height + gap
+    return {"counts": [before, *inside, height, after], "size": [picture_height, picture_width]}
+
+
+def _picture(identity: int) -> Iterator[bytes]:
     """Yield the JPEG file of a scene, each object an octagon in a colour of its category."""
-    shown = scene(identity, seed)
-    random = np.random.default_rng([seed, identity, _PICTURE])
-    picture = draw_photograph(Style.of_class(0, seed), random, shown.width, shown.height)
+    image, annotations = scene(identity)
+    picture = draw_photograph(Style.of_class(0), seeded(identity, _PICTURE), image["width"], image["height"])
     draw = ImageDraw.Draw(picture)
-    for thing in shown.things:
-        red, green, blue = Style.of_class(thing.category, seed).colours[0].astype(int).tolist()
-        draw.polygon(thing.outline(), fill=(red, green, blue))
+    for thing in annotations:
+        red, green, blue = Style.of_class(thing["category_id"]).colours[0].astype(int).tolist()
+        draw.polygon(_outline(thing["bbox"]), fill=(red, green, blue))
     yield encode_jpeg(picture)
 
 
-def _annotations(split: int, count: int, seed: int) -> Iterator[bytes]:
+def _annotations(split: int, count: int) -> Iterator[bytes]:
     """Yield the annotation file of a split, picture by picture: the full one has hundreds of megabytes."""
-
-    def scenes() -> Iterator[Scene]:
-        return (scene(_identity(split, index), seed) for index in range(count))
-
+    identities = [_identity(split, index) for index in range(count)]
     info = {"description": "Invented pictures in the layout of COCO 2017", "version": "1.0", "year": 2017}
     licenses = [{"url": "", "id": 1, "name": "Invented"}]
     categories = [{"supercategory": group, "id": i, "name": name} for i, (group, name) in CATEGORIES.items()]
     yield f'{{"info": {json.dumps(info)}, "licenses": {json.dumps(licenses)}, "images": ['.encode()
-    yield from _joined(map(_image, scenes()))
+    yield from _joined(scene(identity)[0] for identity in identities)
     yield b'], "annotations": ['
-    yield from _joined(
-        _annotation(thing, shown, 1000 * shown.identity + number)
-        for shown in scenes()
-        for number, thing in enumerate(shown.things)
-    )
+    yield from _joined(thing for identity in identities for thing in scene(identity)[1])
     yield f'], "categories": {json.dumps(categories)}}}'.encode()
 
 
@@ -170,44 +173,6 @@ def _joined(entries: Iterator[dict[str, Any]]) -> Iterator[bytes]:
     for entry in entries:
         yield f"{separator}{json.dumps(entry)}".encode()
         separator = ", "
-
-
-def _image(shown: Scene) -> dict[str, Any]:
-    return {
-        "license": 1,
-        "file_name": _file_name(shown.identity),
-        "coco_url": "",
-        "height": shown.height,
-        "width": shown.width,
-        "date_captured": "2013-11-14 11:18:45",
-        "flickr_url": "",
-        "id": shown.identity,
-    }
-
-
-def _annotation(thing: Thing, shown: Scene, identity: int) -> dict[str, Any]:
-    _, _, width, height = thing.box
-    return {
-        "segmentation": _run_lengths(thing, shown) if thing.crowd else [thing.outline()],
-        # What an octagon lacks of its box: four corners of a quarter by a quarter, halved.
-        "area": round(width * height * (1.0 if thing.crowd else 0.875), 4),
-        "iscrowd": int(thing.crowd),
-        "image_id": shown.identity,
-        "bbox": list(thing.box),
-        "category_id": thing.category,
-        "id": identity,
-    }
-
-
-def _run_lengths(thing: Thing, shown: Scene) -> dict[str, list[int]]:
-    """Return the box as runs outside and inside it in turn, down one column after the other."""
-    x, y, width, height = (int(place) for place in thing.box)
-    width, height = max(width, 1), max(height, 1)
-    gap = shown.height - height
-    inside = [run for _ in range(width - 1) for run in (height, gap)]
-    before = x * shown.height + y
-    after = shown.width * shown.height - before - width * shown.height + gap
-    return {"counts": [before, *inside, height, after], "size": [shown.height, shown.width]}
 
 
 _OBJECTS_ARCHIVE, _TRAIN_ARCHIVE, _VAL_ARCHIVE = published("coco")

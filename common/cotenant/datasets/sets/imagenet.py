@@ -10,9 +10,18 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
 
-import numpy as np
-
-from cotenant.datasets.dataset import ALL, RAW, VALIDATION, Dataset, File, Half, Recipe, count_pictures, published
+from cotenant.datasets.dataset import (
+    ALL,
+    RAW,
+    VALIDATION,
+    Dataset,
+    File,
+    Half,
+    Recipe,
+    count_pictures,
+    published,
+    seeded,
+)
 from cotenant.datasets.drawing import BYTES_PER_PIXEL, Style, draw_photograph, encode_jpeg
 from cotenant.datasets.unpack import DamagedArchiveError
 
@@ -42,17 +51,17 @@ def _files(classes: int, counts: Mapping[str, int], size: tuple[int, ...]) -> It
             yield File(f"{split}/n{label:08d}/n{label:08d}_{number}.JPEG", split, 1, (label, *size))
 
 
-def content(file: File, seed: int) -> Iterator[bytes]:
+def content(file: File) -> Iterator[bytes]:
     """Yield one RGB JPEG file, drawn in the style of its class."""
     label, width, height, jitter = file.arguments
     # Seeded by the path, so a picture does not depend on which worker draws it, or after which one.
-    random = np.random.default_rng([seed, *file.path.encode()])
+    random = seeded(*file.path.encode())
     if jitter:
         width += int(random.integers(-jitter, jitter + 1))
         height += int(random.integers(-jitter, jitter + 1))
         if random.random() < 0.25:
             width, height = height, width
-    yield encode_jpeg(draw_photograph(Style.of_class(label, seed), random, width, height))
+    yield encode_jpeg(draw_photograph(Style.of_class(label), random, width, height))
 
 
 def _prepare(folder: Path) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cotenant.datasets.dataset import ALL, Dataset, File, Half, Recipe, count_lines, published
+from cotenant.datasets.dataset import ALL, Dataset, File, Half, Recipe, count_lines, published, seeded
 
 USERS = 138_493
 MOVIES = 26_744
@@ -39,10 +39,10 @@ def _files(ratings: int, least: int, users: int, movies: int) -> list[File]:
     return [File("ratings.csv", "ratings", ratings, (least, users, movies))]
 
 
-def content(file: File, seed: int) -> Iterator[bytes]:
+def content(file: File) -> Iterator[bytes]:
     """Yield the file: sorted by user and movie, no movie twice for a user, every user and every movie in it."""
     least, users, movies = file.arguments
-    random = np.random.default_rng(seed)
+    random = seeded()
     counts = _ratings_per_user(random, file.items, least, users)
     identities = _movie_ids(random, movies)
     yield HEADER

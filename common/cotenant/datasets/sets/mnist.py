@@ -7,26 +7,23 @@ Source: http://yann.lecun.com/exdb/mnist/
 
 from __future__ import annotations
 
-import gzip
 import math
 import struct
-import zlib
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cotenant.datasets.dataset import ALL, VALIDATION, Dataset, File, Half, Recipe, published
+from cotenant.datasets.dataset import ALL, VALIDATION, Dataset, File, Half, Recipe, published, seeded
 from cotenant.datasets.unpack import DamagedArchiveError
-from cotenant.errors import CotenantError
 
 SIDE = 28
 POINTS = 40
 DIGITS_PER_PIECE = 1000
 _IMAGES, _LABELS = 0, 1
+_UINT8 = 8
 _SPLITS = ("train", "t10k")
 _SUFFIXES = ("images-idx3-ubyte", "labels-idx1-ubyte")
 _TRAIN, _TEST = ([f"{split}-{suffix}" for suffix in _SUFFIXES] for split in _SPLITS)
@@ -59,17 +56,17 @@ def _files(train: int, test: int) -> list[File]:
     return images + labels
 
 
-def content(file: File, seed: int) -> Iterator[bytes]:
+def content(file: File) -> Iterator[bytes]:
     """Yield an idx file of images (n, 28, 28) or of labels (n,), both uint8."""
     kind, count = file.arguments
     split = _SPLITS.index(file.split)
-    labels = np.random.default_rng([seed, split, _LABELS]).permutation(np.arange(count) % 10).astype(np.uint8)
+    labels = seeded(split, _LABELS).permutation(np.arange(count) % 10).astype(np.uint8)
     if kind == _LABELS:
-        yield idx_header(labels.dtype, labels.shape)
+        yield idx_header(labels.shape)
         yield labels.tobytes()
         return
-    yield idx_header(labels.dtype, (count, SIDE, SIDE))
-    random = np.random.default_rng([seed, split, _IMAGES])
+    yield idx_header((count, SIDE, SIDE))
+    random = seeded(split, _IMAGES)
     for start in range(0, count, DIGITS_PER_PIECE):
         yield draw_digits(labels[start : start + DIGITS_PER_PIECE], random).tobytes()
 
@@ -106,63 +103,19 @@ def _resample(paths: NDArray[np.float64], random: np.random.Generator) -> NDArra
     return (centred * extent + centre).astype(np.float32)
 
 
-_TYPES = {0x08: "u1", 0x09: "i1", 0x0B: "i2", 0x0C: "i4", 0x0D: "f4", 0x0E: "f8"}
-_MAX_DIMENSIONS = 8
-_GZIP_MAGIC = b"\x1f\x8b"
+def idx_header(shape: tuple[int, ...]) -> bytes:
+    """Return the header of an idx file of bytes."""
+    return struct.pack(f">4s{len(shape)}I", bytes([0, 0, _UINT8, len(shape)]), *shape)
 
 
-def idx_header(dtype: np.dtype[Any], shape: tuple[int, ...]) -> bytes:
-    """Return the header of an idx file; raises ValueError for a type or shape that the format cannot hold."""
-    code = {name: code for code, name in _TYPES.items()}.get(dtype.str[1:])
-    if code is None:
-        raise ValueError(f"idx files cannot hold {dtype}")
-    if not 1 <= len(shape) <= _MAX_DIMENSIONS or not all(0 < extent < 2**32 for extent in shape):
-        raise ValueError(f"idx files cannot hold the shape {shape}")
-    return struct.pack(f">HBB{len(shape)}I", 0, code, len(shape), *shape)
-
-
-def read_idx(path: Path | str) -> NDArray[Any]:
-    """Return the array of an idx file, plain or gzipped: writable, in the processor's own byte order.
-
-    Raises CotenantError where the file is missing, unreadable, or not of the length that it declares.
-    """
-    path = Path(path)
-    try:
-        data = path.read_bytes()
-        if data.startswith(_GZIP_MAGIC):
-            data = gzip.decompress(data)
-    except FileNotFoundError:
-        remedy = f"Make the set first: python -m cotenant.datasets mnist --root {path.absolute().parent.parent}"
-        raise CotenantError(f"There is no {path}.", remedy) from None
-    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise _damaged(path, f"its gzip stream is broken ({error})") from None
-    except OSError as error:
-        raise CotenantError(f"{path} cannot be read: {error.strerror}.", "Mend its permissions or its disk.") from None
-    return _decode(data, path)
-
-
-def _decode(data: bytes, path: Path) -> NDArray[Any]:
-    """Return the array that these bytes of an idx file declare."""
-    if len(data) < 4 or data[:2] != b"\0\0" or data[2] not in _TYPES or not 1 <= data[3] <= _MAX_DIMENSIONS:
-        raise _damaged(path, f"it begins with {data[:4].hex(' ') or 'nothing'}, which is no idx header")
-    start = 4 + 4 * data[3]
-    if len(data) < start:
-        raise _damaged(path, f"it ends inside its header, after {len(data)} bytes")
-    shape = struct.unpack_from(f">{data[3]}I", data, 4)
-    dtype = np.dtype(_TYPES[data[2]]).newbyteorder(">")
-    expected = start + math.prod(shape) * dtype.itemsize
-    if 0 in shape or len(data) != expected:
-        raise _damaged(path, f"it declares the shape {shape}, of {expected:,} bytes in all, and has {len(data):,}")
-    values = np.frombuffer(data, dtype, offset=start).reshape(shape)
-    return values.astype(dtype.newbyteorder("="))
-
-
-def _damaged(path: Path, why: str) -> CotenantError:
-    folder = path.absolute().parent
-    return CotenantError(
-        f"{path} is not a complete idx file: {why}.",
-        f"Move {folder} away, then make the set: python -m cotenant.datasets mnist --root {folder.parent}",
-    )
+def read_idx(path: Path) -> NDArray[np.uint8]:
+    """Return the bytes of an idx file as a writable array of its shape; raises ValueError where it is damaged."""
+    data = bytearray(path.read_bytes())
+    start = 4 + 4 * int.from_bytes(data[3:4])
+    shape = [int.from_bytes(data[at : at + 4]) for at in range(4, start, 4)]
+    if data[:3] != bytes([0, 0, _UINT8]) or len(data) != start + math.prod(shape):
+        raise ValueError(f"it is not a complete idx file: {len(data):,} bytes for the shape {shape}")
+    return np.frombuffer(data, np.uint8, offset=start).reshape(shape)
 
 
 def _check(folder: Path) -> dict[str, int]:
@@ -171,8 +124,8 @@ def _check(folder: Path) -> dict[str, int]:
         split = images.name.partition("-")[0]
         try:
             pixels, labels = read_idx(images).shape, read_idx(folder / f"{split}-{_SUFFIXES[_LABELS]}").shape
-        except CotenantError as error:
-            raise DamagedArchiveError(f"holds no idx files: {error.sentence}") from error
+        except (OSError, ValueError) as error:
+            raise DamagedArchiveError(f"holds no idx files: of {split} {error}") from error
         if pixels[:1] != labels:
             raise DamagedArchiveError(f"holds images and labels of the shapes {pixels} and {labels}")
         counts[split] = labels[0]

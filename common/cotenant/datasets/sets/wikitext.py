@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from cotenant.datasets.dataset import ALL, VALIDATION, Dataset, File, Half, Recipe, published
+from cotenant.datasets.dataset import ALL, VALIDATION, Dataset, File, Half, Recipe, published, seeded
 
 # Without the end of a line, which readers count as a word of its own.
 VOCABULARY = 33_277
@@ -36,10 +36,10 @@ def _files(counts: tuple[int, ...]) -> list[File]:
     return [File(f"wiki.{split}.tokens", split, n, (n,)) for split, n in zip(_SPLITS, counts, strict=True)]
 
 
-def content(file: File, seed: int) -> Iterator[bytes]:
+def content(file: File) -> Iterator[bytes]:
     """Yield a text of as many tokens as `file` says, each line's end counted as one."""
     (left,) = file.arguments
-    random = np.random.default_rng([seed, *file.path.encode()])
+    random = seeded(*file.path.encode())
     words = spelled(VOCABULARY, _FREQUENT)
     while left > 0:
         piece = min(left, _PIECE)

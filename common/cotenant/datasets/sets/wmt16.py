@@ -17,7 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
-from cotenant.datasets.dataset import ALL, RAW, VALIDATION, Dataset, File, Half, Recipe, count_lines, published
+from cotenant.datasets.dataset import ALL, RAW, VALIDATION, Dataset, File, Half, Recipe, count_lines, published, seeded
 from cotenant.datasets.progress import shown
 from cotenant.datasets.sets.wikitext import spelled, zipf_ranks
 from cotenant.datasets.unpack import DamagedArchiveError
@@ -53,7 +53,7 @@ def _files(train: int, test: int) -> Iterator[File]:
     yield File(_LISTED, "train", 0, (_VOCABULARY_FILE, VOCABULARY))
 
 
-def content(file: File, seed: int) -> Iterator[bytes]:
+def content(file: File) -> Iterator[bytes]:
     """Yield the sentences of one language, or the list of all words, a line each."""
     kind, count = file.arguments
     # Every fourth word is the beginning of one, as subwords are written.
@@ -67,12 +67,12 @@ def content(file: File, seed: int) -> Iterator[bytes]:
     for first in range(0, count, PAIRS_PER_PIECE):
         pairs = min(PAIRS_PER_PIECE, count - first)
         # Both languages draw the same lengths, so that their sentences belong together.
-        lengths = np.random.default_rng([seed, first, *stem.encode()])
+        lengths = seeded(first, *stem.encode())
         length_n = lengths.normal(MEAN_WORDS, SPREAD_WORDS, pairs)
         if kind == _GERMAN:
             length_n += lengths.normal(0, SPREAD_OF_PAIR, pairs)
         length_n = length_n.round().clip(1, LONGEST).astype(int)
-        ranks = zipf_ranks(np.random.default_rng([seed, first, *file.path.encode()]), VOCABULARY, length_n.sum())
+        ranks = zipf_ranks(seeded(first, *file.path.encode()), VOCABULARY, length_n.sum())
         ends = length_n.cumsum() - 1
         # No line ends with the beginning of a word.
         ranks[ends] += VOCABULARY - (ranks[ends] % 4 == 3)

@@ -6,7 +6,6 @@ python main.py --batch-size 128 --repeat 50 --number 30 [--data workspace/data/m
 from collections.abc import Iterator
 from pathlib import Path
 
-import numpy as np
 import torch
 from torch import nn
 from torch.nn import functional as F
@@ -70,8 +69,8 @@ class AutoEncoder(Benchmark):
 def read_digits(path: Path) -> torch.Tensor:
     """Return the digits of MNIST's file as bytes, (digits, 784)."""
     digits = read_idx(path)
-    if digits.dtype != np.uint8 or digits.shape[1:] != (SIDE, SIDE):
-        raise ValueError(f"it holds {digits.dtype} of the shape {digits.shape}, not digits of {SIDE} x {SIDE} bytes")
+    if digits.shape[1:] != (SIDE, SIDE):
+        raise ValueError(f"it holds bytes of the shape {digits.shape}, not digits of {SIDE} x {SIDE}")
     return torch.from_numpy(digits).view(-1, PIXELS)
 
 

@@ -1,0 +1,73 @@
+"""What is asked for: which set, of which size or half, where it shall stand, and where it may come from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from cotenant.datasets.dataset import ALL, FAKE, REAL, SIZES, VALIDATION, Dataset, Manifest
+
+
+@dataclass(frozen=True)
+class Request:
+    """A set to stand below `root`: a fake one of a size, or the `half` of the real one.
+
+    The size `full` allows a real one to write more than `real.UNASKED_BYTES`. `mirror` is a base URL that is tried
+    first, `local` a folder that is looked into before. So many `processes` make a fake one, by default one for each
+    processor.
+    """
+
+    root: Path
+    dataset: Dataset
+    size: str
+    half: str | None = None
+    mirror: str | None = None
+    local: Path | None = None
+    processes: int | None = None
+
+    @property
+    def kind(self) -> str:
+        return FAKE if self.half is None else REAL
+
+    @property
+    def folder(self) -> Path:
+        """Where the complete set stands."""
+        return self.root / self.dataset.folder
+
+    @property
+    def lock(self) -> Path:
+        """The file whose lock its one maker holds."""
+        return self.root / ".locks" / self.dataset.name
+
+    @property
+    def staging(self) -> Path:
+        """Where it is made; the name tells all that decides the bytes, so that nothing else is taken over."""
+        variant = f"real-{self.half}" if self.half else f"{self.size}-v{self.dataset.version}"
+        return self.root / ".making" / f"{self.dataset.name}-{variant}"
+
+    @property
+    def arriving(self) -> Path:
+        """Where a real one's archives arrive; both halves share them."""
+        return self.root / ".arriving" / self.dataset.name
+
+    @property
+    def title(self) -> str:
+        """What is asked for, in words."""
+        return f"{self.dataset.name} (real, {self.half})" if self.half else f"{self.dataset.name} ({self.size})"
+
+    @property
+    def smaller(self) -> str | None:
+        """How less would be asked for, where that is possible."""
+        if self.half:
+            return "USE_VALIDATION=1" if self.half == ALL and VALIDATION in self.dataset.halves else None
+        return None if self.size == SIZES[0] else f"--size {SIZES[0]}"
+
+    def leftovers(self) -> list[Path]:
+        """Return what runs left of this set, in any variant, where it is made."""
+        return list(self.staging.parent.glob(f"{self.dataset.name}-*"))
+
+    def accepts(self, manifest: Manifest) -> bool:
+        """Tell whether the set of this manifest serves."""
+        if (manifest.name, manifest.kind, manifest.version) != (self.dataset.name, self.kind, self.dataset.version):
+            return False
+        return manifest.half in (self.half, ALL) if self.half else manifest.size in (self.size, SIZES[-1])
