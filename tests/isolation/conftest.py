@@ -19,7 +19,7 @@ from cotenant.isolation.v1 import NEEDED, WANTED
 from cotenant.machine.limits import cgroup_mounts
 from cotenant.procfs import start_ticks
 from isolation.entering import eventually
-from isolation.fakekernel import FakeKernel, Make
+from isolation.fakekernel import FakeKernel, FaultyFiles, Make
 from isolation.fakev2 import FakeV2, MakeV2
 
 
@@ -95,6 +95,13 @@ def make_v2(fake_root: Path, monkeypatch: pytest.MonkeyPatch) -> MakeV2:
 @pytest.fixture
 def v2_kernel(make_v2: MakeV2) -> FakeV2:
     return make_v2()
+
+
+@pytest.fixture(params=["kernel", "v2_kernel"])
+def either(request: pytest.FixtureRequest) -> FaultyFiles:
+    """A fake of v1, and one of v2."""
+    kernel: FaultyFiles = request.getfixturevalue(request.param)
+    return kernel
 
 
 @contextlib.contextmanager

@@ -9,7 +9,9 @@ from typing import Any
 
 import pytest
 
+from cotenant.isolation.backend import NotIsolatedError
 from cotenant.isolation.runs import RunName
+from cotenant.isolation.slices import CgroupBackend
 from cotenant.isolation.v1 import V1
 from isolation.entering import slice_of
 
@@ -64,8 +66,29 @@ class FaultyFiles:
             for path in self.root.rglob(name):
                 path.unlink()
 
+    opened_by = ""
+    """The name of the backend that serves on such a kernel."""
+
+    def backend(self) -> CgroupBackend:
+        """Return the backend, without a run."""
+        raise NotImplementedError
+
+    def opened(self) -> CgroupBackend:
+        """Return the backend in an opened run of this process."""
+        backend = self.backend()
+        backend.open(RunName())
+        return backend
+
     def directories(self) -> list[Path]:
         """Every cgroup below the roots."""
+        raise NotImplementedError
+
+    def at(self, controller: str, tenant: int = 0) -> Path:
+        """Where this controller's files of a slice are."""
+        raise NotImplementedError
+
+    def inhabit(self, *pids: int) -> None:
+        """Put processes into the slice of tenant 0."""
         raise NotImplementedError
 
     def born(self, directory: Path) -> dict[str, object]:
@@ -141,6 +164,18 @@ class FakeKernel(FaultyFiles):
             self.put(root / "cpuset" / name, "0-1")
         self.calls.clear()
 
+    opened_by = "v1"
+
+    def backend(self) -> V1:
+        return V1(self.mounts, BASE)
+
+    def at(self, controller: str, tenant: int = 0) -> Path:
+        return self.root / controller / BASE / str(RunName()) / f"t{tenant}"
+
+    def inhabit(self, *pids: int) -> None:
+        for controller in self.mounts:
+            self.put(self.at(controller) / "cgroup.procs", "\n".join(map(str, pids)))
+
     def directories(self) -> list[Path]:
         return [path for mount in self.mounts.values() for path in mount.rglob("*") if path.is_dir()]
 
@@ -162,8 +197,15 @@ def _path(descriptor: int) -> Path:
 Make = Callable[..., FakeKernel]
 
 
-def opened(kernel: FakeKernel) -> V1:
-    """Return the backend in an opened run of this fake."""
-    backend = V1(kernel.mounts, BASE)
-    backend.open(RunName())
-    return backend
+def refusal(step: Callable[[], object]) -> str | None:
+    """Return why a step was refused, or None where it was not."""
+    try:
+        step()
+    except NotIsolatedError as error:
+        return str(error)
+    return None
+
+
+def reason(backend: CgroupBackend) -> str | None:
+    refused = backend.probe()
+    return refused.reason if refused else None

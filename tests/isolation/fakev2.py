@@ -70,6 +70,22 @@ class FakeV2(FaultyFiles):
         chain = (self.own, *[path for path in self.own.parents if path.is_relative_to(self.mount)])
         return Mounts(v1={}, v2=self.mount, own={V2: self.own}, chains={V2: chain})
 
+    @property
+    def run(self) -> Path:
+        """Where a run of this process lives."""
+        return self.own / HOME / str(RunName())
+
+    opened_by = "v2"
+
+    def backend(self) -> v2.V2:
+        return v2.V2(self.mounts)
+
+    def at(self, controller: str = "", tenant: int = 0) -> Path:
+        return self.run / f"t{tenant}"
+
+    def inhabit(self, *pids: int) -> None:
+        self.enter(self.at(), *pids)
+
     def directories(self) -> list[Path]:
         return [path for path in self.own.rglob("*") if path.is_dir()]
 
@@ -205,15 +221,3 @@ class FakeV2(FaultyFiles):
 
 
 MakeV2 = Callable[..., FakeV2]
-
-
-def opened(kernel: FakeV2) -> v2.V2:
-    """A backend with a run of this process."""
-    backend = v2.V2(kernel.mounts)
-    backend.open(RunName())
-    return backend
-
-
-def run_of(kernel: FakeV2) -> Path:
-    """Where that run lives."""
-    return kernel.own / HOME / str(RunName())

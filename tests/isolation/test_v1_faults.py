@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -12,18 +11,12 @@ from cotenant.errors import CotenantError
 from cotenant.isolation.backend import NotIsolatedError
 from cotenant.isolation.leftovers import clear
 from cotenant.isolation.runs import RunName
-from cotenant.isolation.slices import PIDS_MAX
 from cotenant.isolation.v1 import V1
 from cotenant.machine.limits import V2
 from isolation.entering import MIB, slice_of
-from isolation.fakekernel import BASE, PLANNED, FakeKernel, Make, opened
+from isolation.fakekernel import BASE, PLANNED, FakeKernel, Make, reason, refusal
 
 SLOW = [pytest.param(number, marks=pytest.mark.slow) for number in (errno.EBUSY, errno.EACCES, errno.EINVAL)]
-
-
-def reason(backend: V1) -> str | None:
-    refused = backend.probe()
-    return refused.reason if refused else None
 
 
 def twins_of(kernel: FakeKernel) -> Path:
@@ -40,26 +33,9 @@ def with_twins(kernel: FakeKernel, twins: Path) -> V1:
     return backend
 
 
-@pytest.mark.parametrize(
-    ("lacking", "unenforced"),
-    [
-        (("memory.memsw.limit_in_bytes",), ("swap",)),
-        (("cpuset.effective_cpus", "cpuset.effective_mems", "memory.stat", "memory.oom_control"), ()),
-    ],
-)
-def test_an_older_kernel(lacking: tuple[str, ...], unenforced: tuple[str, ...], kernel: FakeKernel) -> None:
-    kernel.lacks(*lacking)
-    backend = opened(kernel)
-    assert backend.unenforced == unenforced
-    back = backend.create(PLANNED).verify()
-    assert (back.processors, back.nodes, back.memory_bytes) == ("2-3", "1", 64 * MIB)
-    assert (back.memory_and_swap_bytes is None) == ("swap" in unenforced)
-    backend.close()
-
-
 def test_only_what_is_needed(make_kernel: Make) -> None:
     kernel = make_kernel("cpuset", "memory")
-    backend = opened(kernel)
+    backend = kernel.opened()
     assert backend.unenforced == ("pids",)
     live = backend.create(PLANNED)
     assert live.verify().pids_max is None
@@ -80,46 +56,18 @@ def test_controllers_mounted_together_are_one_directory(make_kernel: Make) -> No
     assert kernel.directories() == []
 
 
-@pytest.mark.parametrize(
-    ("file", "answer", "sentence"),
-    [
-        ("cpuset/{}/cpuset.effective_cpus", "2", "processors 2-3, but {}/cpuset/.* holds 2"),
-        ("cpuset/{}/cpuset.effective_cpus", "", "processors 2-3, but {}/cpuset/.* holds $"),
-        ("cpuset/{}/cpuset.effective_mems", "0-1", "nodes 1, but {}/cpuset/.* holds 0-1"),
-        ("memory/{}/memory.limit_in_bytes", "4096", "bytes of memory 67108864, but {}/memory/.* holds 4096"),
-        ("memory/{}/memory.memsw.limit_in_bytes", "8192", "memory and swap 67108864, but {}/memory/.* holds 8192"),
-        ("memory/{}/memory.stat", "hierarchical_memory_limit 12288", "67108864, but {}/memory/.* holds 12288"),
-        ("memory/{}/memory.limit_in_bytes", "lots", "the slice of tenant 0 cannot be read back: .*'lots'"),
-        ("pids/{}/pids.max", "max", "processes 16384, but {}/pids/.* holds max"),
-    ],
-)
-def test_another_answer_than_planned(file: str, answer: str, sentence: str, kernel: FakeKernel) -> None:
-    live = opened(kernel).create(PLANNED)
-    live.verify()
-    (kernel.root / file.format(f"{BASE}/{RunName()}/t0")).write_text(f"{answer}\n")
-    with pytest.raises(NotIsolatedError, match=sentence.format(kernel.root)):
-        live.verify()
-
-
 def test_a_kernel_that_rounds_down_to_its_page(kernel: FakeKernel, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("os.sysconf", {"SC_PAGE_SIZE": 65536}.__getitem__)
     for name in ("memory.limit_in_bytes", "memory.memsw.limit_in_bytes"):
         kernel.answers[name] = str(64 * MIB)
-    backend = opened(kernel)
+    backend = kernel.opened()
     assert backend.create(slice_of(0, [2], memory_bytes=64 * MIB + 4096)).verify().memory_bytes == 64 * MIB
     with pytest.raises(NotIsolatedError, match=f"{64 * MIB + 65536}, but"):
         backend.create(slice_of(1, [2], memory_bytes=64 * MIB + 65536)).verify()
 
 
-def test_a_slice_that_is_there_already_is_not_fresh(kernel: FakeKernel) -> None:
-    backend = opened(kernel)
-    backend.create(PLANNED)
-    with pytest.raises(NotIsolatedError, match=r"the slice of tenant 0 cannot be made: .*File exists"):
-        backend.create(PLANNED)
-
-
 def test_counters_of_the_kernel(kernel: FakeKernel) -> None:
-    live = opened(kernel).create(PLANNED)
+    live = kernel.opened().create(PLANNED)
     own = f"{BASE}/{RunName()}/t0"
     (kernel.root / "memory" / own / "memory.oom_control").write_text("oom_kill_disable 0\nunder_oom 0\noom_kill 3\n")
     counted = live.counters()
@@ -138,20 +86,6 @@ def test_quotas_above_count_where_the_slice_has_no_cpu_controller(kernel: FakeKe
     counted = backend.create(PLANNED).counters()
     assert (counted.throttled_ns, counted.throttled_times) == (210, 3)
     backend.close()
-
-
-@pytest.mark.parametrize("number", [errno.EACCES, errno.ENODEV, errno.EIO])
-def test_a_counter_that_cannot_be_read_is_not_counted(number: int, kernel: FakeKernel) -> None:
-    live = opened(kernel).create(PLANNED)
-    before = live.counters().uncounted()
-    for call in range(100):
-        kernel.fail(call, number)
-        counted = live.counters()
-        if call >= len(kernel.calls):
-            break
-        is_there = Path(kernel.calls[call].split()[1]).exists()
-        assert len(counted.uncounted()) == len(before) + is_there
-    assert call >= 8
 
 
 def test_a_twin_in_v2_kills_and_counts_stalls(kernel: FakeKernel) -> None:
@@ -188,7 +122,7 @@ def test_a_run_in_a_pid_namespace_that_cannot_be_seen_is_left_alone(kernel: Fake
     """Between two launches its cgroups are empty, and nothing shows whether its runner lives."""
     run = kernel.mounts["memory"] / BASE / str(run_elsewhere)
     run.mkdir(parents=True)
-    backend = V1(kernel.mounts, BASE)
+    backend = kernel.backend()
     assert (backend.sweep(), backend.elsewhere()) == ([], (run,))
 
 
@@ -202,7 +136,7 @@ def test_no_twin_where_a_shim_could_not_join_it(kernel: FakeKernel, monkeypatch:
 
 def test_probe_names_what_is_missing(make_kernel: Make) -> None:
     kernel = make_kernel()
-    assert V1(kernel.mounts, BASE).probe() is None
+    assert kernel.backend().probe() is None
     assert reason(V1({}, BASE)) == "the v1 controller cpuset is not mounted"
     assert reason(V1({"cpuset": kernel.mounts["cpuset"]}, BASE)) == "the v1 controller memory is not mounted"
     assert reason(V1(kernel.mounts, "system.slice")) == f"there is no cgroup {kernel.root}/cpuset/system.slice"
@@ -214,18 +148,18 @@ def test_probe_asks_about_the_place_where_a_run_is_made(kernel: FakeKernel, monk
     base = kernel.mounts["memory"] / BASE
     refused = {kernel.mounts["memory"]}
     monkeypatch.setattr("os.access", lambda path, mode: path not in refused)
-    assert reason(V1(kernel.mounts, BASE)) == f"{kernel.mounts['memory']} is not writable"
+    assert reason(kernel.backend()) == f"{kernel.mounts['memory']} is not writable"
     base.mkdir()
-    assert V1(kernel.mounts, BASE).probe() is None
+    assert kernel.backend().probe() is None
     refused = {base}
-    assert reason(V1(kernel.mounts, BASE)) == f"{base} is not writable"
+    assert reason(kernel.backend()) == f"{base} is not writable"
 
 
 def test_a_wanted_controller_that_was_not_delegated_is_done_without(
     kernel: FakeKernel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("os.access", lambda path, mode: path != kernel.mounts["pids"])
-    backend = V1(kernel.mounts, BASE)
+    backend = kernel.backend()
     assert backend.probe() is None
     assert backend.unenforced == ("pids",)
     backend.open(RunName())
@@ -234,12 +168,11 @@ def test_a_wanted_controller_that_was_not_delegated_is_done_without(
     backend.close()
 
 
-@pytest.mark.parametrize("base", ["", "/", "..", ".", "a/../b", "a//b", "/cotenant.me", "a/", "/sys/fs/cgroup", "a\nb"])
-def test_a_base_that_is_no_path_of_a_cgroup(base: str, kernel: FakeKernel) -> None:
-    with pytest.raises(
-        CotenantError, match=r"is no path of a cgroup below the root of its hierarchy.* such as cotenant"
-    ):
-        V1(kernel.mounts, base)
+def test_a_base_that_is_no_path_of_a_cgroup(kernel: FakeKernel) -> None:
+    words = r"is no path of a cgroup below the root of its hierarchy.* such as cotenant"
+    for base in ("", "/", "..", ".", "a/../b", "a//b", "/cotenant.me", "a/", "/sys/fs/cgroup", "a\nb"):
+        with pytest.raises(CotenantError, match=words):
+            V1(kernel.mounts, base)
 
 
 def test_the_base_goes_with_its_last_run_while_another_opens(
@@ -256,40 +189,20 @@ def test_the_base_goes_with_its_last_run_while_another_opens(
         made(path, mode)
 
     monkeypatch.setattr("os.mkdir", mkdir)
-    backend = opened(kernel)
+    backend = kernel.opened()
     assert gone == [base]
     backend.create(PLANNED).verify()
     backend.close()
 
 
 def test_sweep_leaves_what_is_no_run_alone(kernel: FakeKernel, dead_run: RunName) -> None:
-    backend = opened(kernel)
+    backend = kernel.opened()
     for name in ("some-thing", f"0{dead_run}", f"{dead_run}-", str(dead_run)):
         (kernel.mounts["memory"] / BASE / name).mkdir()
-    assert V1(kernel.mounts, BASE).sweep() == [str(dead_run)]
+    assert kernel.backend().sweep() == [str(dead_run)]
     left = {path.name for path in (kernel.mounts["memory"] / BASE).iterdir() if path.is_dir()}
     assert left == {"some-thing", f"0{dead_run}", f"{dead_run}-", str(RunName())}
     backend.close()
-
-
-def refusal(step: Callable[[], object]) -> str | None:
-    """Return why a step was refused, or None where it was not."""
-    try:
-        step()
-    except NotIsolatedError as error:
-        return str(error)
-    return None
-
-
-def test_the_fake_serves_as_the_kernel_does(kernel: FakeKernel) -> None:
-    backend = opened(kernel)
-    back = backend.create(PLANNED).verify()
-    assert (back.processors, back.nodes) == ("2-3", "1")
-    assert (back.memory_bytes, back.memory_and_swap_bytes) == (64 * MIB, 64 * MIB)
-    assert back.pids_max == str(PIDS_MAX)
-    assert len(kernel.directories()) == 15
-    backend.close()
-    assert kernel.directories() == []
 
 
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.ENOENT, *SLOW])
@@ -299,7 +212,7 @@ def test_every_refusal_is_a_sentence_and_leaves_nothing(phase: str, number: int,
     survived = []
     kernel = make_kernel()
     for call in range(1000):
-        backend = V1(kernel.mounts, BASE)
+        backend = kernel.backend()
         steps = {"open": lambda b=backend: b.open(RunName()), "create": lambda b=backend: b.create(PLANNED)}
         if phase != "open":
             backend.open(RunName())
@@ -342,7 +255,7 @@ def test_every_refusal_on_the_way_out_is_a_sentence_or_costs_nothing(
 
     monkeypatch.setattr("os.kill", end)
     for call in range(1000):
-        backend = opened(kernel)
+        backend = kernel.opened()
         live = backend.create(PLANNED)
         if phase == "sweep":
             for place in kernel.directories():
@@ -361,7 +274,8 @@ def test_every_refusal_on_the_way_out_is_a_sentence_or_costs_nothing(
         if sentence is not None:
             assert str(kernel.root) in sentence, failed
         elif not (number == errno.ENOENT and failed.startswith("rmdir")):  # As if it were gone already.
-            assert is_over(phase, inside), failed
+            left = [file for file in inside if file.exists()]
+            assert not (any(file.read_text().strip() for file in left) if phase == "kill" else left), failed
         clear(backend.location(), str(run))
         clear(backend.location(), str(RunName()))
         assert kernel.directories() == [], failed
@@ -371,15 +285,9 @@ def test_every_refusal_on_the_way_out_is_a_sentence_or_costs_nothing(
     assert call >= 3
 
 
-def is_over(phase: str, inside: list[Path]) -> bool:
-    """Whether nobody is left in the slice, and but for a kill nothing of it."""
-    left = [file for file in inside if file.exists()]
-    return not any(file.read_text().strip() for file in left) if phase == "kill" else not left
-
-
 @pytest.mark.parametrize("number", [errno.EBUSY, errno.EACCES])
 def test_what_cannot_be_removed_is_named_and_the_rest_goes(number: int, kernel: FakeKernel) -> None:
-    live = opened(kernel).create(PLANNED)
+    live = kernel.opened().create(PLANNED)
     held = next(path for path in kernel.directories() if path.match("memory/*/*/t0"))
     (held / "child").mkdir()
     refused = kernel._rmdir
@@ -403,33 +311,13 @@ def test_what_cannot_be_removed_is_named_and_the_rest_goes(number: int, kernel: 
     assert [path for path in kernel.directories() if path.name == "t0"] == []
 
 
-def test_a_slice_whose_processes_cannot_be_listed_is_a_sentence(kernel: FakeKernel) -> None:
-    live = opened(kernel).create(PLANNED)
+def test_processes_that_cannot_be_listed_are_a_sentence_and_a_cgroup_that_goes_meanwhile_has_none(
+    kernel: FakeKernel,
+) -> None:
+    live = kernel.opened().create(PLANNED)
     kernel.fail(0, errno.EACCES)
     with pytest.raises(NotIsolatedError, match=r"cannot be listed: .*Permission denied on reading: '.*cgroup.procs'"):
         live.kill()
-
-
-def test_a_cgroup_that_goes_while_it_is_read_has_no_processes(kernel: FakeKernel) -> None:
-    live = opened(kernel).create(PLANNED)
     kernel.fail(1, errno.ENODEV)
     live.kill()
     assert kernel.calls[1].startswith("read")
-
-
-def test_processes_that_survive_are_named(kernel: FakeKernel, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cotenant.isolation.group.KILL_WAIT_S", 0.01)
-    killed: list[int] = []
-
-    def refuse(pid: int, number: int) -> None:
-        killed.append(pid)
-        raise PermissionError
-
-    monkeypatch.setattr("os.kill", refuse)
-    live = opened(kernel).create(PLANNED)
-    for file in live.entry.procs_files:
-        file.write_text("4000001\n4000002\n")
-    with pytest.raises(NotIsolatedError, match=r"processes 4000001, 4000002 in .*/memory/.*/t0 cannot be killed"):
-        live.kill()
-    assert set(killed) == {4000001, 4000002}
-    assert (kernel.root / "freezer" / BASE / str(RunName()) / "t0/freezer.state").read_text().strip() == "THAWED"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -16,39 +15,25 @@ from cotenant.isolation.slices import PIDS_MAX
 from cotenant.isolation.v2 import V2
 from cotenant.isolation.v2tree import LEAF
 from isolation.entering import MIB, slice_of
-from isolation.fakev2 import HOME, FakeV2, MakeV2, opened, run_of
+from isolation.fakekernel import PLANNED, reason, refusal
+from isolation.fakev2 import HOME, FakeV2, MakeV2
 
-PLANNED = slice_of(0, [2, 3], nodes=[1])
 STRANGER = 1
 SLOW = (errno.EACCES, errno.EINVAL, errno.ENOENT, errno.ENOSPC)
 OF_ALL_CALLS = [errno.EBUSY, *(pytest.param(one, marks=pytest.mark.slow) for one in SLOW)]
 
 
-def refusal(step: Callable[[], object]) -> str | None:
-    """Return why a step was refused, or None where it was not."""
-    try:
-        step()
-    except NotIsolatedError as error:
-        return str(error)
-    return None
-
-
-def reason(kernel: FakeV2, base: str | None = None) -> str | None:
-    refused = V2(kernel.mounts, base).probe()
-    return refused.reason if refused else None
-
-
 def test_a_run_from_its_beginning_to_its_end(v2_kernel: FakeV2) -> None:
-    backend = opened(v2_kernel)
+    backend = v2_kernel.opened()
     assert backend.unenforced == ()
-    assert v2_kernel.place_of(os.getpid()) == [run_of(v2_kernel) / LEAF]
-    for level in (v2_kernel.own, v2_kernel.own / HOME, run_of(v2_kernel)):
+    assert v2_kernel.place_of(os.getpid()) == [v2_kernel.run / LEAF]
+    for level in (v2_kernel.own, v2_kernel.own / HOME, v2_kernel.run):
         assert v2_kernel.handed(level) == sorted(["memory", "cpuset", "pids", "cpu", "io"])
     live = backend.create(PLANNED)
     back = live.verify()
     assert (back.processors, back.nodes, back.pids_max) == ("2-3", "1", str(PIDS_MAX))
     assert (back.memory_bytes, back.memory_and_swap_bytes) == (64 * MIB, 64 * MIB)
-    assert live.entry.procs_files == (run_of(v2_kernel) / "t0/cgroup.procs",)
+    assert live.entry.procs_files == (v2_kernel.run / "t0/cgroup.procs",)
     assert (live.entry.processors, live.entry.set_affinity) == ((2, 3), False)
     live.remove()
     backend.close()
@@ -64,7 +49,7 @@ def test_every_refusal_to_a_run_is_a_sentence_or_a_named_loss(phase: str, number
     """Fail on the first call of a phase, then on the second, until a phase has no such call; nothing is left of any."""
     kernel = make_v2()
     for call in range(1000):
-        backend = V2(kernel.mounts)
+        backend = kernel.backend()
         if phase == "close":
             backend.open(RunName())
             backend.create(PLANNED)
@@ -90,7 +75,7 @@ def test_every_refusal_to_a_run_is_a_sentence_or_a_named_loss(phase: str, number
 @pytest.mark.parametrize("number", OF_ALL_CALLS)
 @pytest.mark.parametrize("phase", ["create", "verify"])
 def test_every_refusal_of_a_slice_is_a_sentence(phase: str, number: int, v2_kernel: FakeV2) -> None:
-    backend = opened(v2_kernel)
+    backend = v2_kernel.opened()
     before = v2_kernel.directories()
     for call in range(1000):
         if phase == "verify":
@@ -108,7 +93,7 @@ def test_every_refusal_of_a_slice_is_a_sentence(phase: str, number: int, v2_kern
             assert str(v2_kernel.root) in sentence, failed
         if phase == "verify" or sentence is None:
             backend.create(slice_of(1, [1])).remove()
-            (run_of(v2_kernel) / "t0").rmdir()
+            (v2_kernel.at()).rmdir()
         assert v2_kernel.directories() == before, failed
     assert call >= 7
     backend.close()
@@ -118,7 +103,7 @@ def losses(kernel: FakeV2, backend: V2) -> list[str]:
     """Return what a run cannot hold or count, as it says itself, and controllers without which it can do both."""
     live = backend.create(slice_of(7, [7], nodes=[1]))
     live.verify()
-    return [*backend.unenforced, *live.counters().uncounted(), *({"cpu", "io"} - set(kernel.handed(run_of(kernel))))]
+    return [*backend.unenforced, *live.counters().uncounted(), *({"cpu", "io"} - set(kernel.handed(kernel.run)))]
 
 
 def is_tolerable(failed: str, lost: list[str], number: int) -> bool:
@@ -147,7 +132,7 @@ def is_tolerable(failed: str, lost: list[str], number: int) -> bool:
 def test_processors_that_the_parent_does_not_have_are_caught(v2_kernel: FakeV2) -> None:
     """The kernel takes them without a word, and gives what is left of them, or all of the parent's."""
     v2_kernel.put(v2_kernel.own / "cpuset.cpus.effective", "0-2")
-    backend = opened(v2_kernel)
+    backend = v2_kernel.opened()
     with pytest.raises(NotIsolatedError, match=r"with processors 2-3, but .*/t0 holds 2$"):
         backend.create(PLANNED).verify()
     with pytest.raises(NotIsolatedError, match=r"with processors 5-6, but .*/t1 holds 0-2$"):
@@ -155,32 +140,10 @@ def test_processors_that_the_parent_does_not_have_are_caught(v2_kernel: FakeV2) 
     backend.close()
 
 
-@pytest.mark.parametrize(
-    ("file", "answer", "sentence"),
-    [
-        ("cpuset.mems.effective", "0-1", "nodes 1, but .* holds 0-1"),
-        ("memory.max", "4096", "bytes of memory 67108864, but .* holds 4096"),
-        ("memory.max", "max", "bytes of memory 67108864, but .* holds None"),
-        ("../../memory.max", "8192", "bytes of memory 67108864, but .* holds 8192"),
-        ("memory.swap.max", "4096", "memory and swap 67108864, but .* holds 67112960"),
-        ("memory.swap.max", "max", "the slice of tenant 0 cannot be read back: .*'max'"),
-        ("memory.max", "lots", "the slice of tenant 0 cannot be read back: .*'lots'"),
-        ("pids.max", "max", "processes 16384, but .* holds max"),
-        ("memory.oom.group", "0", "memory.oom.group 1, but .* holds 0"),
-    ],
-)
-def test_another_answer_than_planned(file: str, answer: str, sentence: str, v2_kernel: FakeV2) -> None:
-    live = opened(v2_kernel).create(PLANNED)
-    live.verify()
-    v2_kernel.put((run_of(v2_kernel) / "t0" / file).resolve(), answer)
-    with pytest.raises(NotIsolatedError, match=sentence):
-        live.verify()
-
-
 def test_a_limit_on_processes_above_is_shared_out_by_slices(v2_kernel: FakeV2) -> None:
     v2_kernel.put(v2_kernel.own / "pids.max", 1100)
     v2_kernel.put(v2_kernel.own / "pids.current", 100)
-    backend = opened(v2_kernel)
+    backend = v2_kernel.opened()
     assert backend.create(replace(PLANNED, slices=4)).verify().pids_max == "225"
     v2_kernel.put(v2_kernel.own / "pids.current", 1100)
     assert backend.create(slice_of(1, [4])).verify().pids_max == "1"
@@ -190,29 +153,24 @@ def test_a_limit_on_processes_above_is_shared_out_by_slices(v2_kernel: FakeV2) -
     backend.close()
 
 
-@pytest.mark.parametrize(
-    ("lacking", "uncounted"),
-    [
-        (["cpu.pressure", "memory.pressure", "io.pressure"], "stalled_"),
-        (["memory.peak"], "memory_peak_bytes"),
-        (["pids.peak"], "pids_peak"),
-        (["pids.events"], "pids_refused"),
-    ],
-)
-def test_what_an_older_kernel_does_not_count_is_named(lacking: list[str], uncounted: str, v2_kernel: FakeV2) -> None:
-    backend = opened(v2_kernel)
-    assert backend.create(PLANNED).counters().uncounted() == []
-    v2_kernel.lacks(*lacking)
-    names = backend.create(slice_of(1, [1])).counters().uncounted()
-    assert names
-    assert all(name.startswith(uncounted) for name in names)
-    assert backend.unenforced == ()
-    backend.close()
+def test_what_an_older_kernel_does_not_count_is_named(v2_kernel: FakeV2) -> None:
+    live = v2_kernel.opened().create(PLANNED)
+    stalls = [name for name in Counters().uncounted() if name.startswith("stalled_")]
+    uncounted: set[str] = set()
+    for lacking, names in {
+        ("cpu.pressure", "memory.pressure", "io.pressure"): stalls,
+        ("memory.peak",): ["memory_peak_bytes"],
+        ("pids.peak",): ["pids_peak"],
+        ("pids.events",): ["pids_refused"],
+    }.items():
+        v2_kernel.lacks(*lacking)
+        uncounted.update(names)
+        assert set(live.counters().uncounted()) == uncounted
 
 
 def test_counters_of_the_kernel(v2_kernel: FakeV2) -> None:
-    live = opened(v2_kernel).create(PLANNED)
-    at = run_of(v2_kernel) / "t0"
+    live = v2_kernel.opened().create(PLANNED)
+    at = v2_kernel.at()
     v2_kernel.put(at / "memory.events", "low 0\nhigh 0\nmax 9\noom 2\noom_kill 3\noom_group_kill 1")
     v2_kernel.put(at / "pids.events", "max 4")
     v2_kernel.put(at / "io.pressure", "some avg10=1.00 total=70\nfull avg10=1.00 total=60")
@@ -241,45 +199,18 @@ def test_counters_of_the_kernel(v2_kernel: FakeV2) -> None:
     assert live.memory_used_bytes() is None
 
 
-@pytest.mark.parametrize("number", [errno.EACCES, errno.ENODEV, errno.EOPNOTSUPP, errno.EIO])
-def test_a_counter_that_cannot_be_read_is_not_counted(number: int, v2_kernel: FakeV2) -> None:
-    live = opened(v2_kernel).create(PLANNED)
-    for call in range(1000):
-        v2_kernel.fail(call, number)
-        counted = live.counters()
-        if call >= len(v2_kernel.calls):
-            break
-        # The throttling of one level of several may be missing without all of it being unknown.
-        assert counted.uncounted() or v2_kernel.calls[call].endswith("cpu.stat")
-    assert call > 20
-
-
-@pytest.mark.parametrize(
-    ("lacking", "unenforced"), [(["memory.swap.max"], ("swap",)), (["memory.oom.group"], ()), (["cgroup.kill"], ())]
-)
-def test_an_older_kernel(lacking: list[str], unenforced: tuple[str, ...], v2_kernel: FakeV2) -> None:
-    v2_kernel.lacks(*lacking)
-    backend = opened(v2_kernel)
-    assert backend.unenforced == unenforced
-    back = backend.create(PLANNED).verify()
-    assert (back.memory_and_swap_bytes is None) == ("swap" in unenforced)
-    assert (back.oom_group is None) == ("memory.oom.group" in lacking)
-    backend.close()
-    assert v2_kernel.directories() == []
-
-
-@pytest.mark.parametrize(("on_oom", "written"), [("group", "1"), ("process", "0")])
-def test_who_ends_when_memory_is_full(on_oom: str, written: str, v2_kernel: FakeV2) -> None:
-    backend = V2(v2_kernel.mounts, on_oom=on_oom)
-    backend.open(RunName())
-    assert backend.create(PLANNED).verify().oom_group == written
-    assert (run_of(v2_kernel) / "t0/memory.oom.group").read_text().strip() == written
-    backend.close()
+def test_who_ends_when_memory_is_full(v2_kernel: FakeV2) -> None:
+    for on_oom, written in (("group", "1"), ("process", "0")):
+        backend = V2(v2_kernel.mounts, on_oom=on_oom)
+        backend.open(RunName())
+        assert backend.create(PLANNED).verify().oom_group == written
+        assert (v2_kernel.at() / "memory.oom.group").read_text().strip() == written
+        backend.close()
 
 
 def test_without_cpusets_it_serves_in_part(v2_kernel: FakeV2) -> None:
     v2_kernel.hand_down(v2_kernel.own.parent, ("memory", "pids"))
-    backend = V2(v2_kernel.mounts)
+    backend = v2_kernel.backend()
     refused = backend.probe()
     assert refused is not None
     assert refused.partial
@@ -298,55 +229,19 @@ def test_without_cpusets_it_serves_in_part(v2_kernel: FakeV2) -> None:
 @pytest.mark.parametrize("name", ["pids", "cpu", "io"])
 def test_a_wanted_controller_that_is_not_there_is_done_without(name: str, v2_kernel: FakeV2) -> None:
     v2_kernel.hand_down(v2_kernel.own.parent, tuple({"cpuset", "memory", "cpu", "io", "pids"} - {name}))
-    assert reason(v2_kernel) is None
-    backend = opened(v2_kernel)
+    assert reason(v2_kernel.backend()) is None
+    backend = v2_kernel.opened()
     assert backend.unenforced == (("pids",) if name == "pids" else ())
     backend.create(PLANNED).verify()
     backend.close()
-
-
-def test_processes_that_survive_are_named(v2_kernel: FakeV2, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cotenant.isolation.group.KILL_WAIT_S", 0.01)
-    monkeypatch.setattr("cotenant.isolation.group.FREEZE_WAIT_S", 0.01)
-    killed: list[int] = []
-
-    def refuse(pid: int, number: int) -> None:
-        killed.append(pid)
-        raise PermissionError
-
-    monkeypatch.setattr(os, "kill", refuse)
-    live = opened(v2_kernel).create(PLANNED)
-    at = run_of(v2_kernel) / "t0"
-    v2_kernel.lacks("cgroup.kill")
-    v2_kernel.enter(at, 4000001, 4000002)
-    with pytest.raises(NotIsolatedError, match=r"processes 4000001, 4000002 in .*/t0 cannot be killed"):
-        live.kill()
-    assert set(killed) == {4000001, 4000002}
-    assert (at / "cgroup.freeze").read_text().strip() == "0"
-
-
-def test_all_end_at_once_where_the_kernel_can(v2_kernel: FakeV2, monkeypatch: pytest.MonkeyPatch) -> None:
-    live = opened(v2_kernel).create(PLANNED)
-    v2_kernel.enter(run_of(v2_kernel) / "t0", 4000001)
-    monkeypatch.setattr(os, "kill", lambda pid, number: pytest.fail("by name"))
-    live.kill()
-    assert v2_kernel.place_of(4000001) == []
 
 
 def test_nobody_of_another_pid_namespace_is_killed_by_the_number_0(
     v2_kernel: FakeV2, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It would be our own process group."""
-    backend = opened(v2_kernel)
-    v2_kernel.enter(run_of(v2_kernel) / LEAF, os.getpid(), 0)
+    backend = v2_kernel.opened()
+    v2_kernel.enter(v2_kernel.run / LEAF, os.getpid(), 0)
     monkeypatch.setattr(os, "kill", lambda pid, number: pytest.fail(f"{pid} was killed"))
     with pytest.raises(NotIsolatedError, match="cannot be removed: Device or resource busy"):
         backend.close()
-
-
-def test_a_slice_that_is_there_already_is_not_fresh(v2_kernel: FakeV2) -> None:
-    backend = opened(v2_kernel)
-    backend.create(PLANNED)
-    with pytest.raises(NotIsolatedError, match=r"the slice of tenant 0 cannot be made: .*File exists"):
-        backend.create(PLANNED)
-    assert (run_of(v2_kernel) / "t0").is_dir()

@@ -18,26 +18,21 @@ from cotenant.isolation.v2tree import LEAF
 from cotenant.machine.limits import Mounts
 from cotenant.protocol.messages import RUN_VARIABLE
 from isolation.entering import PATIENCE_S, sleeper, slice_of
-from isolation.fakev2 import HOME, FakeV2, MakeV2, opened, run_of
+from isolation.fakekernel import PLANNED, reason
+from isolation.fakev2 import HOME, FakeV2, MakeV2
 
-PLANNED = slice_of(0, [2, 3], nodes=[1])
 STRANGER = 1
 BOTH = [slice_of(tenant, [tenant]) for tenant in (0, 1)]
 
 
-def reason(kernel: FakeV2, base: str | None = None) -> str | None:
-    refused = V2(kernel.mounts, base).probe()
-    return refused.reason if refused else None
-
-
 def test_probe_names_what_is_missing(v2_kernel: FakeV2) -> None:
-    assert reason(v2_kernel) is None
+    assert reason(v2_kernel.backend()) is None
     v2_kernel.hand_down(v2_kernel.own.parent, ("cpuset",))
-    assert reason(v2_kernel) == f"{v2_kernel.own} has no controller memory"
+    assert reason(v2_kernel.backend()) == f"{v2_kernel.own} has no controller memory"
     v2_kernel.delegated.clear()
     v2_kernel.hand_down(v2_kernel.own.parent, ("memory",))
-    assert reason(v2_kernel) == f"the cgroup {v2_kernel.own} is not delegated to us"
-    assert reason(v2_kernel, "none/theirs") == f"there is no cgroup {v2_kernel.mount}/none/theirs"
+    assert reason(v2_kernel.backend()) == f"the cgroup {v2_kernel.own} is not delegated to us"
+    assert reason(V2(v2_kernel.mounts, "none/theirs")) == f"there is no cgroup {v2_kernel.mount}/none/theirs"
     hidden = V2(Mounts({}, v2_kernel.mount, {}, {})).probe()
     assert hidden is not None
     assert hidden.reason == "no cgroup v2 hierarchy shows our own cgroup"
@@ -45,24 +40,24 @@ def test_probe_names_what_is_missing(v2_kernel: FakeV2) -> None:
 
 def test_nobody_but_us_is_moved(v2_kernel: FakeV2) -> None:
     v2_kernel.enter(v2_kernel.own, os.getpid(), STRANGER)
-    said = reason(v2_kernel)
+    said = reason(v2_kernel.backend())
     assert said is not None
     assert said.startswith(f"others live in {v2_kernel.own}, which could not be divided then: pid 1 (")
-    backend = V2(v2_kernel.mounts)
+    backend = v2_kernel.backend()
     with pytest.raises(NotIsolatedError, match=r"pid 1 \(.*\) live in .* and are not ours to move"):
         backend.open(RunName())
     assert v2_kernel.place_of(STRANGER) == v2_kernel.place_of(os.getpid()) == [v2_kernel.own]
     assert v2_kernel.directories() == []
     v2_kernel.enter(v2_kernel.own, 0)
-    assert "a process of another PID namespace" in str(reason(v2_kernel))
+    assert "a process of another PID namespace" in str(reason(v2_kernel.backend()))
 
 
 def test_our_children_move_with_us_and_come_back(v2_kernel: FakeV2) -> None:
     child = os.posix_spawn("/bin/sleep", ["sleep", "1000"], os.environ)
     try:
         v2_kernel.enter(v2_kernel.own, os.getpid(), child)
-        backend = opened(v2_kernel)
-        assert v2_kernel.place_of(child) == [run_of(v2_kernel) / LEAF]
+        backend = v2_kernel.opened()
+        assert v2_kernel.place_of(child) == [v2_kernel.run / LEAF]
         backend.close()
         assert v2_kernel.place_of(child) == [v2_kernel.own]
     finally:
@@ -74,9 +69,9 @@ def test_without_systemd_root_divides_what_it_is_alone_in(v2_kernel: FakeV2, mon
     v2_kernel.delegated.clear()
     monkeypatch.setattr(v2tree, "SYSTEMD", v2_kernel.root / "nowhere")
     monkeypatch.setattr(os, "geteuid", lambda: 0)
-    assert reason(v2_kernel) is None
+    assert reason(v2_kernel.backend()) is None
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
-    refused = V2(v2_kernel.mounts).probe()
+    refused = v2_kernel.backend().probe()
     assert refused is not None
     assert refused.reason == f"the cgroup {v2_kernel.own} is not delegated to us"
     assert "./cgroup_setup.sh" in refused.remedy
@@ -85,7 +80,7 @@ def test_without_systemd_root_divides_what_it_is_alone_in(v2_kernel: FakeV2, mon
 def test_the_remedy_in_a_job_is_none_that_would_leave_it(v2_kernel: FakeV2, monkeypatch: pytest.MonkeyPatch) -> None:
     v2_kernel.delegated.clear()
     monkeypatch.setenv("SLURM_JOB_ID", "7")
-    refused = V2(v2_kernel.mounts).probe()
+    refused = v2_kernel.backend().probe()
     assert refused is not None
     assert refused.remedy.startswith("Slurm keeps the cgroups of its jobs")
     assert "systemd" not in refused.remedy
@@ -97,9 +92,9 @@ def test_a_user_divides_what_the_setup_script_made(make_v2: MakeV2, monkeypatch:
     kernel.delegated.clear()
     monkeypatch.setattr(v2tree, "SYSTEMD", kernel.root / "nowhere")
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
-    assert reason(kernel) is None
+    assert reason(kernel.backend()) is None
     monkeypatch.setattr(os, "access", lambda path, mode: Path(path).name != "cgroup.subtree_control")
-    assert reason(kernel) == f"{kernel.own}/cgroup.subtree_control is not writable"
+    assert reason(kernel.backend()) == f"{kernel.own}/cgroup.subtree_control is not writable"
 
 
 def test_in_the_root_nobody_has_to_move(make_v2: MakeV2, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -108,8 +103,8 @@ def test_in_the_root_nobody_has_to_move(make_v2: MakeV2, monkeypatch: pytest.Mon
     kernel.enter(kernel.mount, os.getpid(), STRANGER)
     monkeypatch.setattr(v2tree, "SYSTEMD", kernel.root / "nowhere")
     monkeypatch.setattr(os, "geteuid", lambda: 0)
-    assert reason(kernel) is None
-    backend = opened(kernel)
+    assert reason(kernel.backend()) is None
+    backend = kernel.opened()
     assert backend.unenforced == ()
     backend.create(PLANNED).verify()
     assert kernel.place_of(os.getpid()) == [kernel.mount]
@@ -121,7 +116,7 @@ def test_a_base_by_name(v2_kernel: FakeV2) -> None:
     theirs = v2_kernel.mount / "theirs"
     theirs.mkdir()
     v2_kernel.delegated.clear()
-    assert reason(v2_kernel, "theirs") is None
+    assert reason(V2(v2_kernel.mounts, "theirs")) is None
     backend = V2(v2_kernel.mounts, "theirs")
     backend.open(RunName())
     assert v2_kernel.place_of(os.getpid()) == [v2_kernel.own]
@@ -144,7 +139,7 @@ def test_a_dead_run_is_swept_wherever_it_lived(v2_kernel: FakeV2, dead_run: RunN
     for place in (v2_kernel.own / HOME, gone / HOME):
         for directory in (place, place / str(dead_run), place / str(dead_run) / "t0", place / "some-thing"):
             directory.mkdir()
-    assert V2(v2_kernel.mounts).sweep() == [str(dead_run)] * 2
+    assert v2_kernel.backend().sweep() == [str(dead_run)] * 2
     for place in (v2_kernel.own / HOME, gone / HOME):
         assert [path.name for path in place.iterdir() if path.is_dir()] == ["some-thing"]
 
@@ -153,7 +148,7 @@ def test_a_run_in_a_pid_namespace_that_cannot_be_seen(v2_kernel: FakeV2, run_els
     """Between two launches it has no slices. What shows its end is the runner's leaf, where it has one."""
     run = v2_kernel.own / HOME / str(run_elsewhere)
     run.mkdir(parents=True)
-    backend = V2(v2_kernel.mounts)
+    backend = v2_kernel.backend()
     assert (backend.sweep(), backend.elsewhere()) == ([], (run,))
     (run / LEAF).mkdir()
     v2_kernel.enter(run / LEAF, 0)
@@ -167,13 +162,13 @@ def test_what_cannot_be_read_shows_no_end(v2_kernel: FakeV2, run_elsewhere: RunN
     run = v2_kernel.own / HOME / str(run_elsewhere)
     (run / LEAF).mkdir(parents=True)
     v2_kernel.put(run / LEAF / "cgroup.events", "populated perhaps")
-    backend = V2(v2_kernel.mounts)
+    backend = v2_kernel.backend()
     assert (backend.sweep(), backend.elsewhere()) == ([], (run,))
 
 
 def test_the_reaper_clears_what_the_runner_left(v2_kernel: FakeV2) -> None:
     """The reaper lives in the leaf of the run that it clears: it goes back to where the run began."""
-    backend = opened(v2_kernel)
+    backend = v2_kernel.opened()
     backend.create(PLANNED)
     location = backend.location()
     clear(location, str(RunName()))
@@ -185,9 +180,9 @@ def test_the_reaper_clears_what_the_runner_left(v2_kernel: FakeV2) -> None:
 
 def test_a_slice_that_its_tenant_has_divided_is_no_obstacle(v2_kernel: FakeV2) -> None:
     """As podman does, or a suite inside a suite: the run could not take its controllers back before."""
-    backend = opened(v2_kernel)
+    backend = v2_kernel.opened()
     backend.create(BOTH[0])
-    slice_ = run_of(v2_kernel) / "t0"
+    slice_ = v2_kernel.at()
     for level in (slice_, slice_ / "theirs"):
         (level / "theirs").mkdir()
         v2_kernel.hand_down(level, ("memory", "pids"))
@@ -199,12 +194,12 @@ def test_a_slice_that_its_tenant_has_divided_is_no_obstacle(v2_kernel: FakeV2) -
 
 
 def test_all_slices_are_killed_before_the_end_of_one_is_waited_for(v2_kernel: FakeV2) -> None:
-    backend = opened(v2_kernel)
+    backend = v2_kernel.opened()
     for number, slice_ in enumerate(BOTH):
         backend.create(slice_)
-        v2_kernel.enter(run_of(v2_kernel) / f"t{number}", 4000001 + number)
+        v2_kernel.enter(v2_kernel.run / f"t{number}", 4000001 + number)
     v2_kernel.calls.clear()
-    clear(backend.location(), run_of(v2_kernel).name)
+    clear(backend.location(), v2_kernel.run.name)
     files = [call.rpartition("/")[2] for call in v2_kernel.calls if call.startswith("open")]
     assert files[:2] == ["cgroup.kill"] * 2
     assert "cgroup.kill" not in files[2:]
@@ -215,13 +210,13 @@ def test_one_that_survives_saves_no_other(v2_kernel: FakeV2, monkeypatch: pytest
     """On a kernel without cgroup.kill, where they are killed one by one."""
     monkeypatch.setattr("cotenant.isolation.group.KILL_WAIT_S", 0.01)
     monkeypatch.setattr("cotenant.isolation.group.AT_ONCE_S", 0.01)
-    backend = opened(v2_kernel)
+    backend = v2_kernel.opened()
     v2_kernel.lacks("cgroup.kill")
-    places = [run_of(v2_kernel) / f"t{slice_.tenant}" for slice_ in BOTH]
+    places = [v2_kernel.run / f"t{slice_.tenant}" for slice_ in BOTH]
     for number, slice_ in enumerate(BOTH):
         backend.create(slice_)
         v2_kernel.enter(places[number], 4000001 + number)
-    first, second = sorted(places, key=[path for path in run_of(v2_kernel).iterdir() if path in places].index)
+    first, second = sorted(places, key=[path for path in v2_kernel.run.iterdir() if path in places].index)
     immortal = int((first / "cgroup.procs").read_text())
 
     def killed(pid: int, number: int) -> None:
@@ -231,7 +226,7 @@ def test_one_that_survives_saves_no_other(v2_kernel: FakeV2, monkeypatch: pytest
 
     monkeypatch.setattr(os, "kill", killed)
     with pytest.raises(NotIsolatedError, match=rf"processes {immortal} in {first} cannot be killed"):
-        clear(backend.location(), run_of(v2_kernel).name)
+        clear(backend.location(), v2_kernel.run.name)
     assert (second / "cgroup.procs").read_text().strip() == ""
     v2_kernel.enter(first)
     backend.close()
@@ -241,10 +236,10 @@ def test_who_came_with_our_shell_goes_back_and_what_the_run_has_started_ends(
     v2_kernel: FakeV2, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As the reaper finds the leaf of a runner that was killed: its shell's children are nobody's but the shell's."""
-    backend = opened(v2_kernel)
+    backend = v2_kernel.opened()
     monkeypatch.setattr(v2tree, "is_ours", lambda pid: pid == os.getpid())
     with sleeper() as shells, sleeper({**os.environ, RUN_VARIABLE: str(RunName())}) as of_the_run:
-        v2_kernel.enter(run_of(v2_kernel) / LEAF, os.getpid(), shells.pid, of_the_run.pid)
+        v2_kernel.enter(v2_kernel.run / LEAF, os.getpid(), shells.pid, of_the_run.pid)
         backend.close()
         assert of_the_run.wait(PATIENCE_S) == -signal.SIGKILL
         assert shells.poll() is None
@@ -254,7 +249,7 @@ def test_who_came_with_our_shell_goes_back_and_what_the_run_has_started_ends(
 
 def test_who_does_not_leave_is_named(v2_kernel: FakeV2, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("cotenant.isolation.v2tree.LEAVE_WAIT_S", 0.01)
-    backend = opened(v2_kernel)
+    backend = v2_kernel.opened()
     monkeypatch.setattr("cotenant.isolation.v2tree._move", lambda pids, target: None)
     with pytest.raises(NotIsolatedError, match=rf"pid {os.getpid()} \(.*\) do not leave .*/{LEAF}"):
         backend.close()
