@@ -67,11 +67,13 @@ def holder(path: Path) -> Iterator[subprocess.Popen[str]]:
             process.kill()
 
 
-def test_the_second_is_told_who_holds_it(path: Path) -> None:
+def test_the_second_is_told_who_holds_it_and_the_way_is_free_after_a_kill(path: Path) -> None:
     before = datetime.now() - timedelta(seconds=2)
     with holder(path) as process:
+        descriptors = len(list(Path("/proc/self/fd").iterdir()))
         with pytest.raises(CotenantError) as caught:
             SuiteLock(path).acquire()
+        assert len(list(Path("/proc/self/fd").iterdir())) == descriptors
         words = re.fullmatch(
             r"Another suite is running on this machine: pid (\d+), '(.*)', started (.*)\.", caught.value.sentence, re.S
         )
@@ -81,6 +83,9 @@ def test_the_second_is_told_who_holds_it(path: Path) -> None:
         assert len(words[2]) <= 80
         assert before <= datetime.fromisoformat(words[3]) <= datetime.now() + timedelta(seconds=2)
         assert caught.value.remedy
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        take_and_release(path)
 
 
 def test_a_holder_that_has_just_gone_is_a_number(dead_run: object) -> None:
@@ -88,43 +93,21 @@ def test_a_holder_that_has_just_gone_is_a_number(dead_run: object) -> None:
     assert lock._describe(pid) == f"pid {pid}"
 
 
-def test_the_way_is_free_after_a_kill(path: Path) -> None:
-    with holder(path) as process:
-        process.send_signal(signal.SIGKILL)
-        process.wait()
-        take_and_release(path)
-
-
-def test_release_frees_and_may_be_repeated(path: Path) -> None:
+def test_release_frees_and_may_be_repeated_and_a_child_does_not_hold_it_on(path: Path) -> None:
     first, second = SuiteLock(path), SuiteLock(path)
     first.acquire()
     with pytest.raises(CotenantError, match=f"pid {os.getpid()}, "):
         second.acquire()
-    first.release()
-    first.release()
-    second.acquire()
+    with subprocess.Popen(["sleep", "1000"], close_fds=False) as child:
+        first.release()
+        first.release()
+        second.acquire()
+        child.kill()
     second.release()
 
 
-def test_a_child_does_not_hold_it_on(path: Path) -> None:
-    mine = SuiteLock(path)
-    mine.acquire()
-    with subprocess.Popen(["sleep", "1000"], close_fds=False) as child:
-        mine.release()
-        take_and_release(path)
-        child.kill()
-
-
-def test_a_failed_attempt_leaves_no_descriptor(path: Path) -> None:
-    with holder(path):
-        count = len(list(Path("/proc/self/fd").iterdir()))
-        with pytest.raises(CotenantError):
-            SuiteLock(path).acquire()
-        assert len(list(Path("/proc/self/fd").iterdir())) == count
-
-
 def test_a_place_that_cannot_be_opened(path: Path, tmp_path: Path) -> None:
-    """A link is not followed, and nothing is made behind a dangling one."""
+    """A link is not followed, nothing is made behind a dangling one, and a pipe does not make us wait."""
     (tmp_path / "file").touch()
     path.symlink_to(tmp_path / "elsewhere")
     (tmp_path / "to_file").symlink_to(tmp_path / "file")
@@ -134,11 +117,8 @@ def test_a_place_that_cannot_be_opened(path: Path, tmp_path: Path) -> None:
         with pytest.raises(CotenantError, match=f"^The lock {place} cannot be taken: {reason}.* {LOCK_VARIABLE}"):
             SuiteLock(place).acquire()
     assert not (tmp_path / "elsewhere").exists()
-
-
-def test_a_pipe_does_not_make_us_wait(path: Path) -> None:
-    os.mkfifo(path)
-    take_and_release(path)
+    os.mkfifo(tmp_path / "pipe")
+    take_and_release(tmp_path / "pipe")
 
 
 def test_everybody_may_read_what_we_make_whatever_our_umask_and_what_was_there_keeps_its_mode(path: Path) -> None:

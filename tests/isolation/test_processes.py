@@ -52,14 +52,10 @@ def test_marked_finds_a_run_and_its_tenants(run: str) -> None:
         assert marked(run, 11) == []
         assert marked(run[:-1]) == []
         assert marked(f"{run}0") == []
-
-
-def test_marked_does_not_count_zombies(run: str) -> None:
-    with sleeper(environment(run)) as process:
-        process.send_signal(signal.SIGKILL)
-        os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
-        assert Path(f"/proc/{process.pid}").exists()
-        assert marked(run) == []
+        second.send_signal(signal.SIGKILL)
+        os.waitid(os.P_PID, second.pid, os.WEXITED | os.WNOWAIT)
+        assert Path(f"/proc/{second.pid}").exists()
+        assert marked(run) == [first.pid]
 
 
 def test_kill_meets_grandchildren_that_have_another_parent(run: str, tmp_path: Path) -> None:
@@ -106,14 +102,18 @@ def test_a_number_that_has_passed_to_another_process_is_not_killed(run: str, mon
         assert stranger.poll() is None
 
 
-def test_sweep_ends_dead_runs_only_and_leaves_other_words_alone(run: str, dead_run: RunName) -> None:
+def test_sweep_ends_dead_runs_only_and_leaves_other_words_alone(
+    run: str, dead_run: RunName, run_elsewhere: RunName
+) -> None:
+    """Nor does it end a run whose runner cannot be seen."""
+    names = {run, "yesterday", "1-2", str(run_elsewhere)}
     with sleeper(environment(dead_run)) as left, ExitStack() as stack:
-        variables = [environment(name) for name in (run, "yesterday", "1-2")]
-        others = [stack.enter_context(sleeper(given)) for given in (*variables, None)]
+        others = [stack.enter_context(sleeper(environment(name))) for name in names]
+        others.append(stack.enter_context(sleeper()))
         assert str(dead_run) in sweep_marked()
         assert left.wait(PATIENCE_S) == -signal.SIGKILL
-        assert not {run, "yesterday", "1-2", str(dead_run)} & set(sweep_marked())
-        assert [process.poll() for process in others] == [None] * 4
+        assert not {*names, str(dead_run)} & set(sweep_marked())
+        assert [process.poll() for process in others] == [None] * 5
 
 
 def test_sweep_ends_the_run_of_a_zombie() -> None:
@@ -127,23 +127,20 @@ def test_sweep_ends_the_run_of_a_zombie() -> None:
             assert left.wait(PATIENCE_S) == -signal.SIGKILL
 
 
-def test_reapers_of_dead_runs_are_waited_for(run: str, dead_run: RunName) -> None:
+def test_reapers_of_dead_runs_are_waited_for_but_not_for_ever(
+    run: str, dead_run: RunName, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """What they clear besides a sweep would be lost, and two would be clearing at once."""
-    line = ["sleep", "0.3"]
+    of_the_dead = {**os.environ, REAPER_VARIABLE: str(dead_run)}
     with (
-        subprocess.Popen(line, env={**os.environ, REAPER_VARIABLE: str(dead_run)}) as at_work,
+        subprocess.Popen(["sleep", "0.3"], env=of_the_dead) as at_work,
         sleeper({**os.environ, REAPER_VARIABLE: run}) as idle,
     ):
         await_reapers()
         assert is_dead(at_work.pid)
         assert idle.poll() is None
-
-
-def test_a_reaper_that_has_stopped_is_not_waited_for_for_ever(
-    dead_run: RunName, monkeypatch: pytest.MonkeyPatch
-) -> None:
     monkeypatch.setattr(processes, "REAPER_WAIT_S", 0.05)
-    with sleeper({**os.environ, REAPER_VARIABLE: str(dead_run)}) as stopped:
+    with sleeper(of_the_dead) as stopped:
         await_reapers()
         assert stopped.poll() is None
 
@@ -160,12 +157,6 @@ def test_sweep_ends_what_a_dead_run_left_in_a_pid_namespace_of_its_own(dead_run:
         assert marked(str(dead_run)) == [inner]
         assert str(dead_run) in sweep_marked()
         assert is_dead(inner)
-
-
-def test_sweep_leaves_a_run_alone_whose_runner_cannot_be_seen(run_elsewhere: RunName) -> None:
-    with sleeper(environment(run_elsewhere)) as kept:
-        assert str(run_elsewhere) not in sweep_marked()
-        assert kept.poll() is None
 
 
 def test_a_runner_in_a_namespace_below_ours_is_known_by_its_number_there(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import dataclasses
 import os
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -14,15 +14,14 @@ from cgroupspy.nodes import Node
 
 from cotenant.isolation.backend import NotIsolatedError
 from cotenant.isolation.group import V1Group
-from cotenant.isolation.plan import Slice
 from cotenant.isolation.runs import FIRST_NAMESPACE, RunName, pid_namespace
-from cotenant.isolation.slices import PIDS_MAX
 from cotenant.isolation.v1 import V1, V1Slice
 from cotenant.machine.limits import V2, cgroup_mounts
 from cotenant.procfs import parse_list, start_ticks
-from isolation.adversaries import ADVERSARIES, MEMORY_HOG
+from isolation.adversaries import ADVERSARIES
 from isolation.conftest import in_its_own_namespace
 from isolation.entering import MIB, eventually, is_dead, numbers, sleeper, slice_of, started
+from isolation.v2_checks import OF_V1_TOO, Pair
 
 pytestmark = pytest.mark.v1
 Mounts = dict[str, Path]
@@ -38,7 +37,7 @@ def opened(v1_mounts: Mounts, v1_base: str) -> Iterator[V1]:
 
 
 @pytest.fixture
-def pair(v1_mounts: Mounts) -> tuple[Slice, Slice]:
+def pair(v1_mounts: Mounts) -> Pair:
     """Two slices with a processor each."""
     first, second, *_ = sorted(os.sched_getaffinity(0))
     nodes = parse_list((v1_mounts["cpuset"] / "cpuset.mems").read_text())[:1]
@@ -55,18 +54,17 @@ def inside(live: V1Slice) -> set[int]:
     return {int(word) for file in live.entry.procs_files for word in file.read_text().split()}
 
 
-def test_two_slices_are_what_was_planned(opened: V1, pair: tuple[Slice, Slice]) -> None:
-    backs = [opened.create(planned).verify() for planned in pair]
-    assert [parse_list(back.processors or "") for back in backs] == [planned.processors for planned in pair]
-    assert [back.memory_bytes for back in backs] == [64 * MIB, 96 * MIB]
-    assert [back.memory_and_swap_bytes for back in backs] == [64 * MIB, 96 * MIB]
-    assert {back.pids_max for back in backs} == {str(PIDS_MAX)}
-    assert opened.unenforced == ()
-
-
-def test_an_independent_witness_reads_the_same(
-    opened: V1, pair: tuple[Slice, Slice], v1_mounts: Mounts, v1_base: str
+@pytest.mark.parametrize("check", OF_V1_TOO)
+def test_what_v2_is_asked_too(
+    check: Callable[[V1, Pair], None], opened: V1, pair: Pair, v1_mounts: Mounts, v1_base: str
 ) -> None:
+    assert opened.unenforced == ()
+    check(opened, pair)
+    opened.close()
+    assert directories(v1_mounts, v1_base) == []
+
+
+def test_an_independent_witness_reads_the_same(opened: V1, pair: Pair, v1_mounts: Mounts, v1_base: str) -> None:
     def controller(name: str, tenant: int) -> object:
         node = Node(str(v1_mounts[name].parent))
         for part in (v1_mounts[name].name, v1_base, str(RunName()), f"t{tenant}"):
@@ -86,20 +84,7 @@ def test_an_independent_witness_reads_the_same(
             assert memory.tasks == [shim.process.pid]
 
 
-def test_the_benchmark_is_inside_from_its_first_instruction(
-    opened: V1, pair: tuple[Slice, Slice], v1_mounts: Mounts, v1_base: str
-) -> None:
-    live = opened.create(pair[1])
-    with started(live.entry, "cat", "/proc/self/cgroup", "/proc/self/status") as shim:
-        status, printed = shim.run()
-    assert status == 0
-    places = dict(line.split(":")[1:] for line in printed.splitlines() if line.count(":") == 2 and "/" in line)
-    for name in v1_mounts:
-        assert places[name] == f"/{v1_base}/{RunName()}/t1"
-    assert f"Cpus_allowed_list:\t{pair[1].processors[0]}\n" in printed
-
-
-def test_other_processors_than_planned_never_run(opened: V1, pair: tuple[Slice, Slice], tmp_path: Path) -> None:
+def test_other_processors_than_planned_never_run(opened: V1, pair: Pair, tmp_path: Path) -> None:
     live = opened.create(pair[0])
     wrong = dataclasses.replace(live.entry, processors=pair[1].processors)
     with started(wrong, "touch", tmp_path / "ran") as shim:
@@ -110,7 +95,7 @@ def test_other_processors_than_planned_never_run(opened: V1, pair: tuple[Slice, 
 
 
 def test_processors_outside_the_parent_are_refused_with_the_file(
-    opened: V1, pair: tuple[Slice, Slice], v1_mounts: Mounts, v1_base: str
+    opened: V1, pair: Pair, v1_mounts: Mounts, v1_base: str
 ) -> None:
     parent = v1_mounts["cpuset"] / v1_base / str(RunName())
     (parent / "cpuset.cpus").write_text(str(pair[0].processors[0]))
@@ -119,29 +104,14 @@ def test_processors_outside_the_parent_are_refused_with_the_file(
     assert directories(v1_mounts, f"{v1_base}/{RunName()}/t1") == []
 
 
-def test_a_smaller_limit_above_is_seen(opened: V1, pair: tuple[Slice, Slice], v1_mounts: Mounts, v1_base: str) -> None:
+def test_a_smaller_limit_above_is_seen(opened: V1, pair: Pair, v1_mounts: Mounts, v1_base: str) -> None:
     (v1_mounts["memory"] / v1_base / "memory.limit_in_bytes").write_text(str(32 * MIB))
     live = opened.create(pair[0])
     with pytest.raises(NotIsolatedError, match=f"bytes of memory {64 * MIB}, but .*/memory/.* holds {32 * MIB}"):
         live.verify()
 
 
-def test_a_memory_hog_dies_alone(opened: V1, pair: tuple[Slice, Slice]) -> None:
-    hog, neighbour = (opened.create(planned) for planned in pair)
-    with (
-        started(neighbour.entry, "sleep", "1000") as quiet,
-        started(hog.entry, sys.executable, "-c", MEMORY_HOG) as hungry,
-    ):
-        assert quiet.says() == "in"
-        quiet.release()
-        assert hungry.run()[0] == -signal.SIGKILL
-        assert quiet.alive
-    assert (hog.counters().oom_kills or 0) >= 1
-    assert (hog.counters().memory_peak_bytes or 0) <= 64 * MIB
-    assert neighbour.counters().oom_kills == 0
-
-
-def test_counters_count_what_ran_inside(opened: V1, pair: tuple[Slice, Slice]) -> None:
+def test_counters_count_what_ran_inside(opened: V1, pair: Pair) -> None:
     live = opened.create(pair[0])
     assert live.counters().processor_ns == 0
     burn = "import time, sys\nwhile time.process_time() < 0.3: pass\nprint(flush=True)\ntime.sleep(1000)"
@@ -158,7 +128,7 @@ def test_counters_count_what_ran_inside(opened: V1, pair: tuple[Slice, Slice]) -
 
 @pytest.mark.parametrize("adversary", ADVERSARIES)
 def test_kill_ends_everything(
-    adversary: str, opened: V1, pair: tuple[Slice, Slice], v1_mounts: Mounts, v1_base: str, tmp_path: Path
+    adversary: str, opened: V1, pair: Pair, v1_mounts: Mounts, v1_base: str, tmp_path: Path
 ) -> None:
     count, program = ADVERSARIES[adversary]
     live = opened.create(dataclasses.replace(pair[0], memory_bytes=1024 * MIB))
@@ -176,11 +146,14 @@ def test_kill_ends_everything(
         assert inside(live) == set()
     eventually(lambda: all(map(is_dead, numbers(tmp_path / "pids"))), "the end of every process")
     live.remove()
+    live.kill()
+    live.remove()
+    assert live.counters().oom_kills is None
     assert directories(v1_mounts, f"{v1_base}/{RunName()}/t0") == []
 
 
 def test_nothing_forks_while_it_is_killed(
-    opened: V1, pair: tuple[Slice, Slice], v1_mounts: Mounts, v1_base: str, monkeypatch: pytest.MonkeyPatch
+    opened: V1, pair: Pair, v1_mounts: Mounts, v1_base: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     live = opened.create(pair[0])
     state = v1_mounts["freezer"] / v1_base / str(RunName()) / "t0/freezer.state"
@@ -201,16 +174,7 @@ def test_nothing_forks_while_it_is_killed(
     assert state.read_text() == "THAWED\n"
 
 
-def test_kill_of_an_empty_or_removed_slice_is_nothing(opened: V1, pair: tuple[Slice, Slice]) -> None:
-    live = opened.create(pair[0])
-    live.kill()
-    live.remove()
-    live.kill()
-    live.remove()
-    assert live.counters().oom_kills is None
-
-
-def test_a_slice_in_use_is_not_removed(opened: V1, pair: tuple[Slice, Slice], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_slice_in_use_is_not_removed(opened: V1, pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("cotenant.isolation.cgroupfs.REMOVE_WAIT_S", 0.01)
     live = opened.create(pair[0])
     with started(live.entry, "sleep", "1000") as shim:
@@ -236,9 +200,7 @@ def twinned(v1_mounts: Mounts, v1_base: str) -> Iterator[V1]:
     assert not (unified / v1_base).exists()
 
 
-def test_a_twin_kills_at_once_and_counts_stalls(
-    twinned: V1, pair: tuple[Slice, Slice], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_twin_kills_at_once_and_counts_stalls(twinned: V1, pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
     live = twinned.create(pair[0])
     live.verify()
     assert len(live.entry.procs_files) == 6
@@ -257,7 +219,7 @@ def test_a_twin_kills_at_once_and_counts_stalls(
     assert set(counted.uncounted()) <= {"throttled_ns", "throttled_times", "pids_peak", "oom_events", "oom_group_kills"}
 
 
-def test_who_lives_outside_the_twin_dies_too(twinned: V1, pair: tuple[Slice, Slice]) -> None:
+def test_who_lives_outside_the_twin_dies_too(twinned: V1, pair: Pair) -> None:
     live = twinned.create(pair[0])
     half = dataclasses.replace(live.entry, procs_files=live.entry.procs_files[:3])
     with started(half, "sleep", "1000") as shim:
@@ -266,7 +228,7 @@ def test_who_lives_outside_the_twin_dies_too(twinned: V1, pair: tuple[Slice, Sli
         assert shim.result()[0] == -signal.SIGKILL
 
 
-def test_without_a_freezer(v1_mounts: Mounts, v1_base: str, pair: tuple[Slice, Slice]) -> None:
+def test_without_a_freezer(v1_mounts: Mounts, v1_base: str, pair: Pair) -> None:
     backend = V1({name: v1_mounts[name] for name in ("cpuset", "memory")}, v1_base)
     assert backend.unenforced == ("pids",)
     backend.open(RunName())
@@ -283,21 +245,8 @@ def test_without_a_freezer(v1_mounts: Mounts, v1_base: str, pair: tuple[Slice, S
     assert directories(v1_mounts, v1_base) == []
 
 
-def test_close_leaves_nothing_and_may_be_repeated(v1_mounts: Mounts, v1_base: str, pair: tuple[Slice, Slice]) -> None:
-    backend = V1(v1_mounts, v1_base)
-    backend.close()
-    backend.open(RunName())
-    live = backend.create(pair[0])
-    with started(live.entry, "sleep", "1000") as shim:
-        assert shim.says() == "in"
-        backend.close()
-        assert shim.result()[0] == -signal.SIGKILL
-    assert directories(v1_mounts, v1_base) == []
-    backend.close()
-
-
 def test_open_sweeps_a_dead_run_and_leaves_a_live_one(
-    v1_mounts: Mounts, v1_base: str, pair: tuple[Slice, Slice], dead_run: RunName
+    v1_mounts: Mounts, v1_base: str, pair: Pair, dead_run: RunName
 ) -> None:
     dead, living = V1(v1_mounts, v1_base), V1(v1_mounts, v1_base)
     with sleeper() as other:
@@ -340,9 +289,7 @@ def test_a_run_in_another_pid_namespace_is_swept_when_it_has_ended(
     assert directories(v1_mounts, v1_base) == []
 
 
-def test_a_base_by_another_name_has_to_be_there_and_stays(
-    v1_mounts: Mounts, v1_base: str, pair: tuple[Slice, Slice]
-) -> None:
+def test_a_base_by_another_name_has_to_be_there_and_stays(v1_mounts: Mounts, v1_base: str, pair: Pair) -> None:
     backend = V1(v1_mounts, f"{v1_base}/theirs")
     refused = backend.probe()
     assert refused is not None
