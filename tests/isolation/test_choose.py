@@ -99,13 +99,24 @@ def test_what_was_required_is_had_whole_or_an_error(refuse: Refuse) -> None:
         assert caught.value.exit_status == EXIT_NOT_ISOLATED
         assert answer.reason in caught.value.sentence
         assert caught.value.remedy == f"{answer.remedy} Or let it degrade with --isolation auto."
-
-
-def test_a_remedy_does_not_begin_with_or(refuse: Refuse) -> None:
     refuse(Refusal("it lacks memory"), NO, NO)
     with pytest.raises(IsolationError) as caught:
         choose_backend("v1", NOTHING, None)
+    assert caught.value.sentence == "Isolation by v1 was asked for, but it lacks memory."
     assert caught.value.remedy == "Let it degrade with --isolation auto."
+    refuse(NO, None, None, unenforced=("pids",))
+    words = r"it does not hold these limits here: pids.* delegated to us \(for pids\)"
+    for requested in ("require", "v2", "systemd"):
+        with pytest.raises(IsolationError, match=words):
+            choose_backend(requested, NOTHING, None)
+
+
+def test_what_cannot_be_had_is_named_by_each_backend(mounts: Mounts) -> None:
+    with pytest.raises(IsolationError, match=r"^Isolation is required, but v1: the v1 .*; v2: no cgroup .*; systemd: "):
+        choose_backend("require", NOTHING, None)
+    del mounts.v1["memory"]
+    (finding,) = choose_backend("auto", mounts, None).findings
+    assert "v1: the v1 controller memory is not mounted; v2: " in finding.sentence
 
 
 @pytest.fixture
@@ -120,8 +131,10 @@ def swap(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
 
 @pytest.mark.parametrize("asked", ["require", "v1"])
 def test_what_serves_without_a_limit_is_not_whole(asked: str, mounts: Mounts, swap: Callable[[int], None]) -> None:
-    swap(1 << 30)
     (mounts.v1["memory"] / "memory.memsw.limit_in_bytes").unlink()
+    swap(0)
+    assert choose_backend(asked, mounts, None).backend.name == "v1"
+    swap(1 << 30)
     with pytest.raises(IsolationError) as caught:
         choose_backend(asked, mounts, None)
     assert "it does not hold these limits here: swap" in caught.value.sentence
@@ -132,34 +145,6 @@ def test_what_serves_without_a_limit_is_not_whole(asked: str, mounts: Mounts, sw
     assert "it does not hold these limits here: swap, pids" in caught.value.sentence
     assert "the v1 controller pids (for pids)" in caught.value.remedy
     assert choose_backend("auto", mounts, None).backend.name == "v1"
-
-
-@pytest.mark.parametrize("asked", ["require", "v1"])
-def test_without_any_swap_there_is_none_to_hold(asked: str, mounts: Mounts, swap: Callable[[int], None]) -> None:
-    swap(0)
-    (mounts.v1["memory"] / "memory.memsw.limit_in_bytes").unlink()
-    assert choose_backend(asked, mounts, None).backend.name == "v1"
-
-
-def test_v2_is_held_to_the_same(refuse: Refuse) -> None:
-    refuse(NO, None, None, unenforced=("pids",))
-    words = r"it does not hold these limits here: pids.* delegated to us \(for pids\)"
-    for asked in ("require", "v2", "systemd"):
-        with pytest.raises(IsolationError, match=words):
-            choose_backend(asked, NOTHING, None)
-
-
-def test_a_reason_stands_alone_where_one_backend_was_asked_for() -> None:
-    with pytest.raises(IsolationError, match=r"^Isolation by v1 was asked for, but the v1 controller cpuset is not"):
-        choose_backend("v1", NOTHING, None)
-    with pytest.raises(IsolationError, match=r"^Isolation is required, but v1: the v1 .*; v2: no cgroup .*; systemd: "):
-        choose_backend("require", NOTHING, None)
-
-
-def test_auto_with_a_part_of_the_v1_controllers(mounts: Mounts) -> None:
-    del mounts.v1["memory"]
-    (finding,) = choose_backend("auto", mounts, None).findings
-    assert "v1: the v1 controller memory is not mounted; v2: " in finding.sentence
 
 
 def test_inside_its_scope_nothing_else_is_asked(monkeypatch: pytest.MonkeyPatch, refuse: Refuse) -> None:

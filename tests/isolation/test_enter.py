@@ -33,45 +33,40 @@ def test_processors_are_bound_or_checked_or_left_alone() -> None:
             assert entering.run() == (0, printed)
 
 
-@pytest.mark.parametrize(
-    ("entry", "reason"),
-    [
-        (SliceEntry(processors=(4095,), set_affinity=True), "processors [4095] cannot be had: Invalid argument"),
+def test_a_slice_that_cannot_be_entered_runs_nothing(tmp_path: Path) -> None:
+    some, all_and_more = f"[{OWN[0]}, 4095]", [*OWN, 4095]
+    reasons = {
+        SliceEntry(processors=(4095,), set_affinity=True): "processors [4095] cannot be had: Invalid argument",
         # The kernel takes such a mask, and drops what is not there without a word.
-        (
-            SliceEntry(processors=(OWN[0], 4095), set_affinity=True),
-            f"planned on processors [{OWN[0]}, 4095], but finds itself on [{OWN[0]}]",
-        ),
-        (
-            SliceEntry(processors=(*OWN, 4095)),
-            f"planned on processors {[*OWN, 4095]}, but finds itself on {list(OWN)}",
-        ),
-        (
-            SliceEntry(procs_files=(Path("/none/cgroup.procs"),)),
-            "/none/cgroup.procs cannot be entered: No such file or directory",
-        ),
-        (SliceEntry(procs_files=(Path("/"),)), "/ cannot be entered: Is a directory"),
-        # As a cpuset without processors answers.
-        (SliceEntry(procs_files=(Path("/dev/full"),)), "/dev/full cannot be entered: No space left on device"),
-    ],
-)
-def test_a_slice_that_cannot_be_entered_runs_nothing(entry: SliceEntry, reason: str, tmp_path: Path) -> None:
-    with started(entry, "touch", tmp_path / "ran") as entering:
-        assert entering.says() == reason
-        assert entering.result() == (125, "")
+        SliceEntry(
+            processors=(OWN[0], 4095), set_affinity=True
+        ): f"planned on processors {some}, but finds itself on [{OWN[0]}]",
+        SliceEntry(processors=(*OWN, 4095)): f"planned on processors {all_and_more}, but finds itself on {list(OWN)}",
+    }
+    # The last is as a cpuset without processors answers.
+    for path, why in {
+        "/none/x": "No such file or directory",
+        "/": "Is a directory",
+        "/dev/full": "No space left on device",
+    }.items():
+        reasons[SliceEntry(procs_files=(Path(path),))] = f"{path} cannot be entered: {why}"
+    for entry, reason in reasons.items():
+        with started(entry, "touch", tmp_path / "ran") as entering:
+            assert entering.says() == reason
+            assert entering.result() == (125, "")
     assert not (tmp_path / "ran").exists()
 
 
-def test_every_procs_file_gets_a_zero(tmp_path: Path) -> None:
-    files = tuple(tmp_path / name for name in ("a", "b"))
-    for file in files:
-        file.write_text("x")
-    with started(SliceEntry(procs_files=files), "true") as entering:
-        assert entering.run() == (0, "")
-    assert [file.read_text() for file in files] == ["0", "0"]
-
-
-def test_the_runner_is_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_runner_and_without_its_word_nothing_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The channel may end before our word, after it, and before it was read: then the kernel says ECONNRESET."""
+    for waits, is_read in ((False, False), (True, False), (True, True)):
+        with started(FREE, "touch", tmp_path / "ran") as entering:
+            if waits:
+                eventually(lambda entering=entering: entering.channel.recv(1, 2), "a word")  # MSG_PEEK
+            if is_read:
+                assert entering.says() == "in"
+            entering.channel.close()
+            assert entering.result() == (125, "")
     monkeypatch.setattr(product, "entry_words", lambda entry, channel, runner: entry_words(entry, channel, runner + 1))
     with started(FREE, "touch", tmp_path / "ran") as entering:
         assert entering.says() == "the runner is gone"
@@ -79,27 +74,11 @@ def test_the_runner_is_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     assert not (tmp_path / "ran").exists()
 
 
-@pytest.mark.parametrize("is_read", [True, False])
-def test_the_end_of_the_channel_is_no_word_to_start(is_read: bool, tmp_path: Path) -> None:
-    """Where our word was not read the kernel says ECONNRESET, and no traceback may follow."""
-    with started(FREE, "touch", tmp_path / "ran") as entering:
-        eventually(lambda: entering.channel.recv(1, 2), "a word")  # MSG_PEEK
-        if is_read:
-            assert entering.says() == "in"
-        entering.channel.close()
-        assert entering.result() == (125, "")
-    assert not (tmp_path / "ran").exists()
-
-
-def test_a_channel_that_is_closed_from_the_start(tmp_path: Path) -> None:
-    with started(FREE, "touch", tmp_path / "ran") as entering:
-        entering.channel.close()
-        assert entering.result() == (125, "")
-    assert not (tmp_path / "ran").exists()
-
-
-def test_nothing_runs_before_the_word(tmp_path: Path) -> None:
-    with started(FREE, "touch", tmp_path / "ran") as entering:
+def test_nothing_runs_before_the_word_and_every_procs_file_gets_a_zero(tmp_path: Path) -> None:
+    files = tuple(tmp_path / name for name in ("a", "b"))
+    for file in files:
+        file.write_text("x")
+    with started(SliceEntry(procs_files=files), "touch", tmp_path / "ran") as entering:
         assert entering.says() == "in"
         assert "enter.py" in Path(f"/proc/{entering.process.pid}/cmdline").read_text()
         assert not (tmp_path / "ran").exists()
@@ -107,28 +86,25 @@ def test_nothing_runs_before_the_word(tmp_path: Path) -> None:
         assert entering.says() == ""
         assert entering.result() == (0, "")
     assert (tmp_path / "ran").exists()
+    assert [file.read_text() for file in files] == ["0", "0"]
 
 
-@pytest.mark.parametrize(
-    ("mode", "text", "status", "reason"),
-    [
-        (None, "", 127, "No such file or directory"),
-        (0o644, "#!/bin/sh\n", 126, "Permission denied"),
-        (0o755, "?", 126, "Exec format error"),
-    ],
-)
-def test_a_command_that_cannot_be_executed(
-    mode: int | None, text: str, status: int, reason: str, tmp_path: Path
-) -> None:
-    command = tmp_path / "run.sh"
-    if mode is not None:
-        command.write_text(text)
-        command.chmod(mode)
-    with started(FREE, command) as entering:
-        assert entering.says() == "in"
-        entering.release()
-        assert entering.says() == reason
-        assert entering.result() == (status, "")
+def test_a_command_that_cannot_be_executed(tmp_path: Path) -> None:
+    plain, odd = tmp_path / "plain", tmp_path / "odd"
+    plain.write_text("#!/bin/sh\n")
+    odd.write_text("?")
+    odd.chmod(0o755)
+    reasons = {
+        tmp_path / "none": (127, "No such file or directory"),
+        plain: (126, "Permission denied"),
+        odd: (126, "Exec format error"),
+    }
+    for command, (status, reason) in reasons.items():
+        with started(FREE, command) as entering:
+            assert entering.says() == "in"
+            entering.release()
+            assert entering.says() == reason
+            assert entering.result() == (status, "")
 
 
 def test_words_and_variables_arrive_as_they_are() -> None:

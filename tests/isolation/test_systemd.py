@@ -115,29 +115,23 @@ def test_one_that_does_not_answer_is_not_there_or_cannot_be_executed(
         Systemd(mounts).begin_anew()
 
 
-@pytest.mark.parametrize(
-    ("file", "text", "offered", "lost"),
-    [
-        ("memory.max", "1048576", {}, "memory"),
-        ("memory.max", "1048576", {"memory_bytes": 1048577}, "memory"),
-        ("cpu.max", "50000 100000", {}, "processor time"),
-        ("cpu.max", "50000 100000", {"quota_processors": 0.6}, "processor time"),
-        ("none", "", {"processors": [0, 100_000]}, "processors"),
-    ],
-)
-def test_the_limits_that_we_are_under_are_not_left(
-    file: str, text: str, offered: dict[str, object], lost: str, serve: Serve, mounts: Mounts
-) -> None:
-    serve(offer(**offered))
-    (mounts.own[V2] / file).write_text(text)
-    assert refusal(Systemd(mounts)).reason == f"a scope of systemd's would leave the limits that we are under ({lost})"
-
-
-def test_limits_that_a_scope_has_too_are_none_to_lose(serve: Serve, mounts: Mounts) -> None:
-    serve(offer(memory_bytes=1048576, quota_processors=0.5))
+def test_the_limits_that_we_are_under_are_not_left(serve: Serve, mounts: Mounts) -> None:
     (mounts.own[V2].parent / "memory.max").write_text("1048576")
     (mounts.own[V2].parent / "cpu.max").write_text("50000 100000")
+    same: dict[str, object] = {"memory_bytes": 1048576, "quota_processors": 0.5}
+    serve(offer(**same))
     assert Systemd(mounts).probe() is None
+    worse: list[tuple[str, dict[str, object]]] = [
+        ("memory", {"memory_bytes": None}),
+        ("memory", {"memory_bytes": 1048577}),
+        ("processor time", {"quota_processors": None}),
+        ("processor time", {"quota_processors": 0.6}),
+        ("processors", {"processors": [0, 100_000]}),
+    ]
+    for lost, changed in worse:
+        serve(offer(**same | changed))
+        sentence = f"a scope of systemd's would leave the limits that we are under ({lost})"
+        assert refusal(Systemd(mounts)).reason == sentence
 
 
 def test_where_it_is_not_asked_at_all(
