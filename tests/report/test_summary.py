@@ -142,7 +142,7 @@ def test_findings_that_differ_in_numbers_only_are_one() -> None:
     more = type(BUSY)(BUSY.rule, BUSY.severity, BUSY.sentence.replace("3", "11"), BUSY.remedy)
     summary = summary_of([*launch("vae", 0, findings=(BUSY,)), *launch("ssd", 0, findings=(more,))])
     (found,) = [one for one in summary.findings if one.rule == "foreign_load"]
-    assert (found.sentence, found.count, found.alike, found.jobs) == (BUSY.sentence, 4, False, ("vae", "ssd"))
+    assert (found.sentence, found.count, found.alike, found.jobs) == (BUSY.sentence, 4, False, ["vae", "ssd"])
 
 
 def test_the_score_is_the_geometric_mean_over_targets_of_one_device() -> None:

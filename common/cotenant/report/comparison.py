@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from statistics import median
 from xml.etree import ElementTree
 
-from cotenant.report.grid import Cell, Column, Grid, RowGroup, number, row
-from cotenant.report.numbers import ABSENT, rate, span
+from cotenant.report.grid import Column, Grid, Measurement, measured_columns, number, table, word
+from cotenant.report.numbers import rate
 from cotenant.results.columns import equal_columns
 from cotenant.results.launches import LaunchRecords, difference_of, difference_words, rates_of
 from cotenant.stats.comparison import LEAST_MARGIN, Comparison, Verdict, compare, holm
@@ -15,6 +16,7 @@ from cotenant.stats.comparison import LEAST_MARGIN, Comparison, Verdict, compare
 HOST = "host"
 CLAIMS = (Verdict.FASTER, Verdict.SLOWER)
 ALARM = 0.05
+TOO_CLOSE = "too close to the margin to tell with 1000 launches"
 STYLES = {Verdict.FASTER: "green", Verdict.SLOWER: "bold red", Verdict.SAME: "dim", Verdict.UNCLEAR: "yellow"}
 
 
@@ -78,8 +80,8 @@ def compare_launches(a: Side, b: Side, conditions: Conditions) -> SuiteCompariso
 
 def mixture(launches: Sequence[LaunchRecords], allowed: Collection[str] = ()) -> str | None:
     """Say in what launches of one side differ, so that they have no common rate."""
-    if (found := difference_of([one.work for one in launches])) is not None:
-        return difference_words(*found)
+    if (difference := difference_of([launch.work for launch in launches])) is not None:
+        return difference_words(*difference)
     hosts = _hosts(launches)
     return f"several hosts: {' and '.join(hosts)} (--allow {HOST})" if len(hosts) > 1 and HOST not in allowed else None
 
@@ -117,18 +119,23 @@ def _alarm(lines: Sequence[JobComparison]) -> bool | None:
 
 
 def _line(job: str, a: Sequence[LaunchRecords], b: Sequence[LaunchRecords], conditions: Conditions) -> JobComparison:
-    side_a, side_b = _middle(a), _middle(b)
+    rates_a, rates_b = rates_of(a), rates_of(b)
+    middles = (median(rates_a) if rates_a else None, median(rates_b) if rates_b else None)
     if (reason := _incomparable(a, b, conditions)) is not None:
-        return JobComparison(job, Verdict.INVALID, side_a, side_b, None, reason)
-    margin = conditions.margins.get(job, conditions.margin)
-    found = compare(rates_of(a), rates_of(b), margin)
+        return JobComparison(job, Verdict.INVALID, *middles, None, reason)
+    result = compare(rates_a, rates_b, conditions.margins.get(job, conditions.margin))
     notes = ["A and B are the same launches"] if conditions.one_place else []
-    if found.verdict is Verdict.UNCLEAR:
-        more = found.launches_needed
-        notes += [
-            f"{more} launches a side would tell" if more else "too close to the margin to tell with 1000 launches"
-        ]
-    return JobComparison(job, found.verdict, side_a, side_b, found, "; ".join([*notes, *_notes(a, b)]))
+    if result.verdict is Verdict.UNCLEAR:
+        more = result.launches_needed
+        notes.append(f"{more} launches a side would tell" if more else TOO_CLOSE)
+    sides = {"A": a, "B": b}
+    unknown = [side for side, of in sides.items() if not all(dict(launch.work)["benchmark"] for launch in of)]
+    if unknown:
+        notes.append(f"what {' and '.join(unknown)} ran is not known")
+    hosts = [" and ".join(_hosts(of)) for of in sides.values()]
+    if hosts[0] != hosts[1] and all(hosts):
+        notes.append(f"A on {hosts[0]}, B on {hosts[1]}")
+    return JobComparison(job, result.verdict, *middles, result, "; ".join(notes))
 
 
 def _incomparable(a: Sequence[LaunchRecords], b: Sequence[LaunchRecords], conditions: Conditions) -> str | None:
@@ -137,64 +144,35 @@ def _incomparable(a: Sequence[LaunchRecords], b: Sequence[LaunchRecords], condit
         where = "both sides" if not a and not b else "A" if not a else "B"
         return f"no launch with a rate in {where}"
     for side, launches in (("A", a), ("B", b)):
-        if (found := mixture(launches, conditions.allowed)) is not None:
-            return f"{side} has launches of {found}; name a directory of one"
-    if (difference := difference_of([one.work for one in (*a, *b)], conditions.allowed)) is not None:
+        if (mixed := mixture(launches, conditions.allowed)) is not None:
+            return f"{side} has launches of {mixed}; name a directory of one"
+    if (difference := difference_of([launch.work for launch in (*a, *b)], conditions.allowed)) is not None:
         return f"{difference_words(*difference)} (--allow {difference[0]})"
-    return None if conditions.one_place else _copied(a, b)
-
-
-def _copied(a: Sequence[LaunchRecords], b: Sequence[LaunchRecords]) -> str | None:
-    """Say which launches stand on both sides: no two of a host begin at the same moment."""
-    known = {(one.host, one.start_time) for one in a if one.start_time}
-    uids = sorted({one.run_id for one in b if (one.host, one.start_time) in known})
+    # No two launches of a host begin at the same moment.
+    moments = {(launch.host, launch.start_time) for launch in a if launch.start_time and not conditions.one_place}
+    uids = sorted({launch.run_id for launch in b if (launch.host, launch.start_time) in moments})
     return f"the same launches stand on both sides: repetition {', '.join(map(str, uids))} of B" if uids else None
 
 
-def _notes(a: Sequence[LaunchRecords], b: Sequence[LaunchRecords]) -> list[str]:
-    """Say what does not stand against a comparison, but is to be known of it."""
-    notes = []
-    unknown = [
-        side for side, launches in (("A", a), ("B", b)) if not all(dict(one.work)["benchmark"] for one in launches)
-    ]
-    if unknown:
-        notes.append(f"what {' and '.join(unknown)} ran is not known")
-    hosts = [" and ".join(_hosts(launches)) for launches in (a, b)]
-    if hosts[0] != hosts[1] and all(hosts):
-        notes.append(f"A on {hosts[0]}, B on {hosts[1]}")
-    return notes
-
-
 def _hosts(launches: Sequence[LaunchRecords]) -> list[str]:
-    return sorted({one.host for one in launches if one.host})
-
-
-def _middle(launches: Sequence[LaunchRecords]) -> float | None:
-    ordered = sorted(rates_of(launches))
-    middle = len(ordered) // 2
-    return (ordered[middle] if len(ordered) % 2 else sum(ordered[middle - 1 : middle + 1]) / 2) if ordered else None
+    return sorted({launch.host for launch in launches if launch.host})
 
 
 # The view
 
 
-def _n(line: JobComparison) -> str:
-    return ABSENT if line.comparison is None else "{}, {}".format(*line.comparison.n)
-
-
-def _interval(line: JobComparison) -> str:
-    return ABSENT if line.comparison is None else span(line.comparison.interval, "{:.4f} .. {:.4f}".format)
+def _ratio(line: JobComparison) -> Measurement | None:
+    result = line.comparison
+    return None if result is None else Measurement(result.ratio, result.interval, "{}, {}".format(*result.n))
 
 
 COLUMNS: Sequence[Column[JobComparison]] = (
-    Column("job", lambda line: Cell(line.job), left=True),
+    Column("job", lambda line: word(line.job), left=True),
     Column("A", lambda line: number(line.a, rate)),
     Column("B", lambda line: number(line.b, rate)),
-    Column("B / A", lambda line: number(line.comparison.ratio if line.comparison else None, "{:.4f}".format)),
-    Column("95 % interval", lambda line: Cell(_interval(line))),
-    Column("n", lambda line: Cell(_n(line))),
-    Column("verdict", lambda line: Cell(line.verdict, style=STYLES.get(line.verdict, "bold red")), left=True),
-    Column("", lambda line: Cell(line.note), left=True),
+    *measured_columns("B / A", _ratio, (), show="{:.4f}".format, span="{:.4f} .. {:.4f}".format),
+    Column("verdict", lambda line: word(line.verdict, style=STYLES.get(line.verdict, "bold red")), left=True),
+    Column("", lambda line: word(line.note), left=True),
 )
 OF_SUITE = {True: "slower by more than chance (Holm, 0.05)", False: "not slower beyond chance", None: "not compared"}
 
@@ -202,8 +180,7 @@ OF_SUITE = {True: "slower by more than chance (Holm, 0.05)", False: "not slower 
 def comparison_grid(lines: SuiteComparison, margin: float = LEAST_MARGIN) -> Grid:
     """Return a row per job; `margin` is that of no job in particular."""
     suite = f"{_margin_words(lines, margin)}; the suite as a whole: {OF_SUITE[lines.suite_slower]}"
-    rows = [row(COLUMNS, line) for line in lines.lines]
-    return Grid(COLUMNS, [RowGroup(rows)], notes=[((suite, ""),)], document=asdict(lines))
+    return replace(table(COLUMNS, lines.lines), notes=[((suite, ""),)], document=asdict(lines))
 
 
 def _margin_words(lines: SuiteComparison, margin: float) -> str:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -18,7 +17,7 @@ from cotenant.results.table import Rows
 from cotenant.text import listed, many, printable
 
 SEVERITIES: tuple[Severity, ...] = ("error", "warning", "info")
-_NUMBERS = re.compile(r"\d[\d.,]*")
+NUMBER = r"\d[\d.,]*"
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +30,7 @@ class ReportedFinding:
     remedy: str
     count: int
     alike: bool
-    jobs: tuple[str, ...]
+    jobs: Sequence[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,27 +47,16 @@ class Loss:
 
 def reported_findings(records: Rows) -> list[ReportedFinding]:
     """Return the findings, the worst first; sentences that differ in their numbers only are one."""
-    places: dict[tuple[Severity, str, str, str], Counter[str]] = defaultdict(Counter)
-    sentences: dict[tuple[Severity, str, str, str], dict[str, None]] = defaultdict(dict)
-    counted = records.findings().group_by("severity", "rule", "sentence", "remedy", "name", maintain_order=True).len()
-    for severity, rule, sentence, remedy, job, count in counted.iter_rows():
-        key = (severity, rule, _NUMBERS.sub("#", sentence), remedy)
-        places[key][job] += count
-        sentences[key][sentence] = None
-    findings = [
-        ReportedFinding(
-            severity,
-            rule,
-            next(iter(sentences[key])),
-            remedy,
-            jobs.total(),
-            len(sentences[key]) == 1,
-            tuple(jobs),
-        )
-        for key, jobs in places.items()
-        for severity, rule, _, remedy in (key,)
-    ]
-    return sorted(findings, key=lambda finding: SEVERITIES.index(finding.severity))
+    numberless = pl.col("sentence").str.replace_all(NUMBER, "#")
+    alike = records.findings().group_by("severity", "rule", "remedy", numberless=numberless, maintain_order=True)
+    findings = alike.agg(
+        pl.col("sentence").first(),
+        count=pl.len(),
+        alike=pl.col("sentence").n_unique() == 1,
+        jobs=pl.col("name").cast(pl.String).unique(maintain_order=True),
+    )
+    lines = [ReportedFinding(**line) for line in findings.drop("numberless").iter_rows(named=True)]
+    return sorted(lines, key=lambda finding: SEVERITIES.index(finding.severity))
 
 
 def losses(records: Rows) -> list[Loss]:

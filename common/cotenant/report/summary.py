@@ -6,7 +6,7 @@ A job is one line where its launches did equal work on one host, else it is seve
 from __future__ import annotations
 
 import math
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
@@ -125,24 +125,17 @@ def summarise(records: Rows) -> Summary:
     """Return the lines of all jobs, in the order of their first record; the newest record of each tenant counts."""
     newest, notes = newest_in(records.numbered)
     table = records.table
-    by_host = grouped(launches_in(newest), lambda launch: (launch.suite, launch.host))
     jobs: list[JobSummary] = []
-    for launches in by_host.values():
-        shared, lone = ([one for one in launches if one.solo == solo] for solo in (False, True))
-        notes += [why_left_out(one) for one in (*shared, *lone) if one.flaw is not None]
+    for launches in grouped(launches_in(newest), lambda launch: (launch.suite, launch.host)).values():
+        shared, lone = ([launch for launch in launches if launch.solo == solo] for solo in (False, True))
+        notes += [why_left_out(launch) for launch in (*shared, *lone) if launch.flaw is not None]
         jobs += _with_solos(_jobs(table, shared), rows_of(Rows(table, [at for launch in lone for at in launch.at])))
     jobs = _with_compute(jobs)
     notes += [f"{job.label}: {job.compute.above}" for job in jobs if job.compute is not None and job.compute.above]
-    kept, solos = (Rows(table, _numbers(newest, pl.col("solo") == solo)) for solo in (False, True))
-    everything = Rows(table, [*kept.at, *solos.at])
-    return Summary(
-        tuple(jobs), tuple(reported_findings(everything)), tuple(losses(everything)), tuple(notes), kept, solos
-    )
-
-
-def _numbers(frame: pl.DataFrame, chosen: pl.Expr) -> list[int]:
-    """Return the numbers that chosen rows have in the table they were taken from."""
-    return frame.select(pl.col(AT).filter(chosen)).to_series().to_list()
+    numbers = (newest.select(pl.col(AT).filter(pl.col("solo") == solo)).to_series() for solo in (False, True))
+    of_all, solos = (Rows(table, at.to_list()) for at in numbers)
+    whole = Rows(table, [*of_all.at, *solos.at])
+    return Summary(tuple(jobs), tuple(reported_findings(whole)), tuple(losses(whole)), tuple(notes), of_all, solos)
 
 
 def estimate(rates: Sequence[float], only: Mapping[str, Any] | None = None) -> Estimate:
@@ -186,15 +179,20 @@ def per_tenant(job: JobSummary) -> dict[int, float]:
 def _jobs(table: Table, launches: Sequence[LaunchRecords]) -> list[JobSummary]:
     lines: list[tuple[str, JobSummary]] = []
     for name, of_job in grouped(launches, lambda launch: launch.job).items():
-        works = list(dict.fromkeys(one.work for one in of_job if one.rate is not None))
-        by_isolation = grouped(of_job, lambda launch: launch.isolation)
-        for isolation, of_isolation in by_isolation.items():
-            own: list[Work | None] = [work for work in works if dict(work)["isolation"] == isolation] or [None]
-            for index, work in enumerate(own):
-                # Launches without a rate have no work to be told apart by: they stand with the first.
-                of_line = [one for one in of_isolation if (one.work == work if one.rate is not None else index == 0)]
-                label = _label(name, work, works, isolation if len(by_isolation) > 1 else "")
-                lines.append((min(one.start_time for one in of_line), _job(table, label, work, of_line)))
+        works = list(dict.fromkeys(launch.work for launch in of_job if launch.rate is not None))
+        isolations = {launch.isolation for launch in of_job}
+        # Launches without a rate have no work to be told apart by: they stand with the first of their isolation.
+        first = {dict(work)["isolation"]: work for work in reversed(works)}
+        of_works: dict[tuple[str, Work | None], list[LaunchRecords]] = defaultdict(list)
+        for launch in of_job:
+            work = launch.work if launch.rate is not None else first.get(launch.isolation)
+            of_works[launch.isolation, work].append(launch)
+        for (isolation, own), of_line in of_works.items():
+            difference = f"isolation {isolation}" if len(isolations) > 1 and isolation else ""
+            if own is not None and len(works) > 1:
+                difference = told_apart(own, works)
+            label = f"{name} ({difference})" if difference else name
+            lines.append((min(launch.start_time for launch in of_line), _job(table, label, own, of_line)))
     return [line for _, line in sorted(lines, key=lambda pair: pair[0])]
 
 
@@ -280,11 +278,3 @@ def _verdict(launches: Sequence[LaunchRecords], counted: Sequence[LaunchRecords]
     if counted:
         return f"{len(counted)}/{len(launches)} {PASSED}"
     return failure_of(launches) or "incomplete"
-
-
-def _label(name: str, work: Work | None, works: Sequence[Work], isolation: str) -> str:
-    """Return the job's name, with what tells it from others of the name; `isolation` where that alone is known to."""
-    difference = (
-        told_apart(work, works) if work is not None and len(works) > 1 else isolation and f"isolation {isolation}"
-    )
-    return f"{name} ({difference})" if difference else name
