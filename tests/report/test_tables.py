@@ -155,7 +155,7 @@ def test_power_of_one_device_only_is_not_the_systems() -> None:
 
 def test_an_undescribed_system_is_called_by_its_devices() -> None:
     (line,) = tables_of(on("x", "Some GPU", "ssd_fp32", 500))["fp32"]
-    assert (line.name, line.devices, line.watt) == ("2x Some GPU", 2, None)
+    assert (line.name, line.system.devices, line.system.watt) == ("2x Some GPU", 2, None)
 
 
 def test_two_hosts_of_one_system_are_two_lines() -> None:
@@ -176,7 +176,7 @@ def test_with_and_without_slices_are_two_lines() -> None:
 
 def test_a_host_without_accelerators_has_none() -> None:
     (line,) = tables_of([replace(one, devices=0) for one in on("x", "", "ssd_fp32", 500)])["fp32"]
-    assert (line.name, line.devices) == ("Some Processor", 0)
+    assert (line.name, line.system.devices) == ("Some Processor", 0)
 
 
 @pytest.mark.parametrize(

@@ -222,7 +222,7 @@ def _say_table(jobs: Sequence[JobSummary], given: argparse.Namespace) -> None:
         if given.precision not in found:
             raise CotenantError(f"There are no records of {given.precision}.", f"There are {', '.join(found)}.")
         found = {given.precision: found[given.precision]}
-    if given.per == "price" and not any(line.price for lines in found.values() for line in lines):
+    if given.per == "price" and not any(line.system.price for lines in found.values() for line in lines):
         raise CotenantError(
             f"No system has a price in {given.systems}.", "Give it one there, or name another --systems."
         )

@@ -12,6 +12,7 @@ from cotenant.report.numbers import rate
 from cotenant.results.columns import equal_columns
 from cotenant.results.launches import LaunchRecords, difference_of, difference_words, rates_of
 from cotenant.stats.comparison import LEAST_MARGIN, Comparison, Verdict, compare, holm
+from cotenant.text import printable
 
 HOST = "host"
 CLAIMS = (Verdict.FASTER, Verdict.SLOWER)
@@ -198,13 +199,8 @@ def as_junit(lines: SuiteComparison) -> str:
     for tag, attribute in (("failure", "failures"), ("error", "errors"), ("skipped", "skipped")):
         suite.set(attribute, str(sum(tags.get(line.verdict) == tag for line in lines.lines)))
     for line in lines.lines:
-        case = ElementTree.SubElement(suite, "testcase", name=_xml(line.job), classname="cotenant")
+        case = ElementTree.SubElement(suite, "testcase", name=printable(line.job), classname="cotenant")
         if line.verdict in tags:
-            words = "  ".join(column.of(line).text for column in COLUMNS[1:])
-            ElementTree.SubElement(case, tags[line.verdict], message=_xml(words))
+            words = "  ".join(printable(column.of(line).text) for column in COLUMNS[1:])
+            ElementTree.SubElement(case, tags[line.verdict], message=words)
     return ElementTree.tostring(suite, encoding="unicode", xml_declaration=True) + "\n"
-
-
-def _xml(text: str) -> str:
-    """XML 1.0 has no place for control characters, not even escaped."""
-    return "".join(char if char.isprintable() else "?" for char in text)

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import fmean
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import polars as pl
 
@@ -41,30 +41,25 @@ class Entry:
 
 @dataclass(slots=True)
 class Line:
-    """One system. `watt` and `price` are of all its devices; None is what nobody knows."""
+    """One system under one set of `conditions`, each by the word that stands before it in a name."""
 
-    name: str
-    devices: int
-    watt: float | None
-    price: float | None
+    system: System
+    conditions: Mapping[str, str]
     entries: dict[str, Entry] = field(default_factory=dict)
+    name: str = ""
+
+    @property
+    def measured(self) -> list[str]:
+        """The families whose power was measured."""
+        return [family for family, entry in self.entries.items() if entry.watt is not None]
 
     @property
     def usual_watt(self) -> float | None:
         """The mean over families of the watt measured; the constant where one has none; None where nobody knows."""
         measured = [entry.watt for entry in self.entries.values() if entry.watt is not None]
-        if len(measured) < len(self.entries) and self.watt is not None:
-            return self.watt
+        if len(measured) < len(self.entries) and self.system.watt is not None:
+            return self.system.watt
         return fmean(measured) if measured else None
-
-
-class Under(NamedTuple):
-    """What is equal for all rates of a line."""
-
-    name: str
-    host: str
-    isolation: str
-    torch: str
 
 
 Tables = dict[str, list[Line]]
@@ -76,19 +71,27 @@ def tables(jobs: Iterable[JobSummary], systems: Sequence[System]) -> Tables:
     Where a family ran in several cells on a system, the fastest counts. Two hosts of one system are two lines, and so
     are rates with and without slices, or of two versions of torch.
     """
-    by_precision: dict[str, dict[Under, Line]] = defaultdict(dict)
-    for job in jobs:
-        if not job.rates:
-            continue
+    by_precision: dict[str, dict[tuple[str, ...], Line]] = defaultdict(dict)
+    for job in (job for job in jobs if job.rates):
         first = job.members.frame.row(0, named=True)
-        line = _line(job, systems)
-        under = Under(line.name, job.host, first["isolation"], first["software"])
-        of_system = by_precision[first["precision"] or UNKNOWN].setdefault(under, line)
+        conditions = {"": job.host, "isolation ": first["isolation"], "torch ": first["software"]}
+        line = Line(_system(job, systems), conditions)
+        key = (line.system.name, *conditions.values())
+        entries = by_precision[first["precision"] or UNKNOWN].setdefault(key, line).entries
         entry = Entry(across_launches(rates_of(job.rates)).rate, first["batch_size"], _watt(job))
-        name = family(job.name)
-        if name not in of_system.entries or entry.rate > of_system.entries[name].rate:
-            of_system.entries[name] = entry
-    return {precision: _named(lines) for precision, lines in by_precision.items()}
+        entries[family(job.name)] = max(entries.get(family(job.name), entry), entry, key=lambda cell: cell.rate)
+    for lines in by_precision.values():
+        for line in lines.values():
+            line.name = _name(line, lines.values())
+    return {precision: list(lines.values()) for precision, lines in by_precision.items()}
+
+
+def _name(line: Line, lines: Iterable[Line]) -> str:
+    """Return the system's name, with the conditions in which its lines differ."""
+    alike = [other.conditions for other in lines if other.system.name == line.system.name]
+    differing = [prefix for prefix in line.conditions if len({other[prefix] for other in alike}) > 1]
+    parts = ", ".join(f"{prefix}{line.conditions[prefix] or UNKNOWN}" for prefix in differing)
+    return f"{line.system.name} ({parts})" if parts else line.system.name
 
 
 def family(job: str) -> str:
@@ -110,67 +113,15 @@ def table_grid(lines: Sequence[Line], kind: Kind, per: Per | None = None, refere
     columns = families(lines)
     values = {line.name: [_value(line, name, kind, per) for name in columns] for line in lines}
     if reference is not None:
-        base = _reference(values, reference)
-        values = {name: [_over(value, of) for value, of in zip(row, base, strict=True)] for name, row in values.items()}
+        if reference not in values:
+            hint = did_you_mean(reference, values) or f"There are {', '.join(values)}."
+            raise CotenantError(f"There is no system '{reference}'.", hint)
+        pairs = {name: zip(of_line, values[reference], strict=True) for name, of_line in values.items()}
+        values = {name: [_over(value, of) for value, of in of_line] for name, of_line in pairs.items()}
     fields = (INDEX, "num_gpu", "watt", "price", *map(printable, columns))
-    records = [(line.name, line.devices, line.usual_watt, line.price, *values[line.name]) for line in lines]
-    rows = [Row(values=dict(zip(fields, record, strict=True))) for record in records]
+    records = [(line.name, line.system.devices, line.usual_watt, line.system.price) for line in lines]
+    rows = [Row(values=dict(zip(fields, (*record, *values[record[0]]), strict=True))) for record in records]
     return Grid((), [RowGroup(rows)], fields=fields)
-
-
-def sources_of_watt(lines: Iterable[Line]) -> list[str]:
-    """Return a sentence for each line: where its watt comes from."""
-    return [f"{line.name}: watt is {_source_of_watt(line)}." for line in lines]
-
-
-def _source_of_watt(line: Line) -> str:
-    measured = [name for name, entry in line.entries.items() if entry.watt is not None]
-    if len(measured) == len(line.entries):
-        return "measured"
-    if line.watt is not None:
-        part = f"; measured for {', '.join(measured)}" if measured else ""
-        return f"the constant {line.watt:g} of its description{part}"
-    return f"measured for {', '.join(measured)}, else unknown" if measured else "unknown"
-
-
-def _line(job: JobSummary, systems: Sequence[System]) -> Line:
-    rows = job.members.where(pl.col("run_id") == job.rates[0].run_id).columns("gpu", "vcd", "devices").rows()
-    indices = {index for _, vcd, devices in rows for index in vcd.split(",") if devices != 0}
-    gpu = rows[0][0]
-    system = system_of(systems, gpu, len(indices))
-    if system is None:
-        model = gpu or job.host or UNKNOWN
-        return Line(f"{len(indices)}x {model}" if len(indices) > 1 else model, len(indices), None, None)
-    return Line(system.name, len(indices), system.watt, system.price)
-
-
-def _named(lines: Mapping[Under, Line]) -> list[Line]:
-    """Return the lines; where a system has several, each is named by what they differ in, too."""
-    for under, line in lines.items():
-        alike = [other for other in lines if other.name == under.name]
-        conditions = {"host": "", "isolation": "isolation ", "torch": "torch "}
-        parts = [
-            f"{prefix}{getattr(under, name) or UNKNOWN}"
-            for name, prefix in conditions.items()
-            if len({getattr(other, name) for other in alike}) > 1
-        ]
-        if parts:
-            line.name = f"{under.name} ({', '.join(parts)})"
-    return list(lines.values())
-
-
-def _watt(job: JobSummary) -> float | None:
-    """Return the mean power of all devices while the launches that count were timed; None where one has no samples."""
-    # The runner samples all devices and every tenant's record holds all: a device is counted once, if it is used.
-    used: dict[int, set[str]] = defaultdict(set)
-    for run_id, vcd in job.members.columns("run_id", "vcd").iter_rows():
-        used[run_id] |= set(vcd.split(","))
-    power: dict[int, dict[str, float]] = {run_id: {} for run_id in used}
-    for record in drawn(job.members):
-        power[record.run_id] |= {meter.of: meter.mean for meter in record.meters if meter.quantity == POWER}
-    if any(devices - power[run_id].keys() for run_id, devices in used.items()):
-        return None
-    return fmean(sum(power[run_id][device] for device in devices) for run_id, devices in used.items())
 
 
 def _value(line: Line, name: str, kind: Kind, per: Per | None) -> float | None:
@@ -181,16 +132,45 @@ def _value(line: Line, name: str, kind: Kind, per: Per | None) -> float | None:
         return entry.batch_size
     if per is None:
         return entry.rate
-    return _over(entry.rate, line.price if per == "price" else entry.watt or line.watt)
-
-
-def _reference(values: Mapping[str, list[float | None]], name: str) -> list[float | None]:
-    if name not in values:
-        raise CotenantError(
-            f"There is no system '{name}'.", did_you_mean(name, values) or f"There are {', '.join(values)}."
-        )
-    return values[name]
+    return _over(entry.rate, line.system.price if per == "price" else entry.watt or line.system.watt)
 
 
 def _over(value: float | None, of: float | None) -> float | None:
     return None if value is None or not of else value / of
+
+
+def sources_of_watt(lines: Iterable[Line]) -> list[str]:
+    """Return a sentence for each line: where its watt comes from."""
+    return [f"{line.name}: watt is {_source_of_watt(line)}." for line in lines]
+
+
+def _source_of_watt(line: Line) -> str:
+    measured = f"measured for {', '.join(line.measured)}" if line.measured else ""
+    if len(line.measured) == len(line.entries):
+        return "measured"
+    if line.system.watt is not None:
+        return f"the constant {line.system.watt:g} of its description{measured and f'; {measured}'}"
+    return f"{measured}, else unknown" if measured else "unknown"
+
+
+def _system(job: JobSummary, systems: Sequence[System]) -> System:
+    """Return the described system that a job ran on; one that nobody described is called by its devices."""
+    rows = job.members.where(pl.col("run_id") == job.rates[0].run_id).columns("gpu", "vcd", "devices").rows()
+    count = len({index for _, vcd, devices in rows for index in vcd.split(",") if devices != 0})
+    gpu = rows[0][0]
+    model = gpu or job.host or UNKNOWN
+    return system_of(systems, gpu, count) or System(f"{count}x {model}" if count > 1 else model, gpu, count)
+
+
+def _watt(job: JobSummary) -> float | None:
+    """Return the mean power of all devices while the launches that count were timed; None where one has no samples."""
+    # The runner samples all devices and every tenant's record holds all: a device is counted once, if it is used.
+    used: dict[int, set[str]] = defaultdict(set)
+    for run_id, vcd in job.members.columns("run_id", "vcd").iter_rows():
+        used[run_id] |= set(vcd.split(","))
+    power: dict[int, dict[str, float]] = defaultdict(dict)
+    for record in drawn(job.members):
+        power[record.run_id] |= {meter.of: meter.mean for meter in record.meters if meter.quantity == POWER}
+    if any(devices - power[run_id].keys() for run_id, devices in used.items()):
+        return None
+    return fmean(sum(power[run_id][device] for device in devices) for run_id, devices in used.items())
