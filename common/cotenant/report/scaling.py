@@ -6,7 +6,7 @@ import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
-from statistics import fmean, median
+from statistics import fmean
 
 from cotenant.errors import CotenantError
 from cotenant.findings.rules.launches import of_efficiency
@@ -51,7 +51,7 @@ class Series:
 class Point:
     """One cell of a series: `rates` in items per second over all ranks, one a launch; what it is `worth`.
 
-    `newest` is the record of the newest launch.
+    `members` are the records of its launches.
     """
 
     series: Series
@@ -61,7 +61,7 @@ class Point:
     rates: tuple[float, ...]
     across: AcrossLaunches
     worth: Scaled
-    newest: Rows
+    members: Rows
 
     @property
     def key(self) -> str:
@@ -83,14 +83,6 @@ class Point:
         found = self.worth.interval
         return None if found is None else (found[0] * self.total_devices, found[1] * self.total_devices)
 
-    @property
-    def mean(self) -> float:
-        return fmean(self.rates)
-
-    @property
-    def median(self) -> float:
-        return median(self.rates)
-
 
 Curves = dict[Series, list[Point]]
 
@@ -105,36 +97,18 @@ def curves(jobs: Iterable[JobSummary]) -> Curves:
     for job in jobs:
         if job.group == "all" and job.rates and (place := _place(job)) is not None:
             cells[place].append(job)
-    found: Curves = defaultdict(list)
-    for (series, nodes, devices), members in sorted(
-        cells.items(), key=lambda item: (item[0][1] * item[0][2], item[0][1])
-    ):
-        _check_equal(f"{nodes}n{devices}g of {series}", members)
-        rates = tuple(rate for job in members for rate in rates_of(job.rates))
-        alone = next(({1: point.rates} for point in found[series] if point.total_devices == 1), {})
+    points: Curves = defaultdict(list)
+    for series, nodes, devices in sorted(cells, key=lambda place: (place[1] * place[2], place[1])):
+        of_cell = cells[series, nodes, devices]
+        _check_equal(f"{nodes}n{devices}g of {series}", of_cell)
+        rates = tuple(rate for job in of_cell for rate in rates_of(job.rates))
+        alone = next(({1: point.rates} for point in points[series] if point.total_devices == 1), {})
         worth = scaling(alone | {nodes * devices: rates})[-1]
-        of_job = (job.members.by("start_time", descending=True) for job in members)
-        newest = max((Rows(one.table, one.at[:1]) for one in of_job), key=lambda one: one.columns("start_time").item())
-        point = Point(series, nodes, devices, members[0].name, rates, across_launches(rates), worth, newest)
-        found[series].append(point)
-    several = {series: points for series, points in found.items() if len(points) > 1}
-    return several or dict(found)
-
-
-def of_one_series(found: Curves) -> list[Point]:
-    """Return the points of the only series. Raises CotenantError for none or several, which would share their keys."""
-    if not found:
-        raise CotenantError(
-            "There are no scaling cells there.", 'They are jobs with "cgroup": "all", such as profiles with --devices.'
-        )
-    if len(found) > 1:
-        listed = "; ".join(str(one) for one in found)
-        key = next(iter(found.values()))[0].key
-        raise CotenantError(
-            f"{key} is the key of {len(found)} configurations: {listed}.", "--job NAME picks one's jobs."
-        )
-    (points,) = found.values()
-    return points
+        members = Rows(of_cell[0].members.table, [at for job in of_cell for at in job.members.at])
+        across = across_launches(rates)
+        points[series].append(Point(series, nodes, devices, of_cell[0].name, rates, across, worth, members))
+    several = {series: of_series for series, of_series in points.items() if len(of_series) > 1}
+    return several or dict(points)
 
 
 def few(found: Curves) -> list[str]:
@@ -146,7 +120,7 @@ def few(found: Curves) -> list[str]:
 def doubtful(found: Curves) -> list[str]:
     """Return a sentence for each point whose efficiency, over launches of any suite runs, is not to be believed."""
     sentences = []
-    for point in (point for points in found.values() for point in points):
+    for point in (point for of_series in found.values() for point in of_series):
         efficiency = point.worth.efficiency
         if efficiency is not None and (finding := of_efficiency(point.total_devices, efficiency)) is not None:
             sentences.append(f"{point.job}, {point.key}: {finding.sentence} {finding.remedy}")
@@ -187,13 +161,25 @@ def _check_equal(key: str, members: Sequence[JobSummary]) -> None:
 
 
 def of_one_series_grid(found: Curves) -> Grid:
-    """Return the grid of the only series, with its document by key, `1n8g`. Raises CotenantError for several."""
-    points = of_one_series(found)
+    """Return the grid of the only series, with its document by key, `1n8g`.
+
+    Raises CotenantError for none or several, which would share their keys.
+    """
+    if not found:
+        raise CotenantError(
+            "There are no scaling cells there.", 'They are jobs with "cgroup": "all", such as profiles with --devices.'
+        )
+    (series, points), *others = found.items()
+    if others:
+        listed = "; ".join(map(str, found))
+        raise CotenantError(
+            f"{points[0].key} is the key of {len(found)} configurations: {listed}.", "--job NAME picks one's jobs."
+        )
     document = {
         point.key: {
-            "average_speed": point.mean,
-            "batch_size_per_device": point.series.batch_size_per_device,
-            "median_speed": point.median,
+            "average_speed": fmean(point.rates),
+            "batch_size_per_device": series.batch_size_per_device,
+            "median_speed": point.worth.rate,
             "speedup": point.speedup,
         }
         for point in points
@@ -203,7 +189,7 @@ def of_one_series_grid(found: Curves) -> Grid:
 
 def _cell(point: Point) -> Cell:
     across, shared = point.across, asdict(point.series)
-    return Cell(point.key, shared | {"launches": across.n, "mean": point.mean, "spread": across.spread})
+    return Cell(point.key, shared | {"launches": across.n, "mean": fmean(point.rates), "spread": across.spread})
 
 
 def _measured(point: Point) -> Measurement:
@@ -221,7 +207,7 @@ COLUMNS: Sequence[Column[Point]] = (
     Column("node_num", lambda point: number(point.nodes, str, "nodes"), seen="files"),
     Column("gpu_num_per_node", lambda point: number(point.devices, str, "devices"), seen="files"),
     Column("batch_size_per_device", lambda point: number(point.series.batch_size_per_device, str), seen="files"),
-    Column("samples/s", lambda point: number(point.median, "{:.2f}".format, "median"), seen="files"),
+    Column("samples/s", lambda point: number(point.worth.rate, "{:.2f}".format, "median"), seen="files"),
     Column("speedup", lambda point: number(point.speedup, "{:.2f}".format, "speedup"), seen="files"),
     Column("cell", _cell, left=True, seen="screens"),
     *measured_columns("geometric mean", _measured, ("geometric_mean", "low", "high"), seen="screens"),
@@ -259,24 +245,18 @@ def as_text(found: Curves) -> str:
 
 def _block(point: Point) -> Iterator[str]:
     item = "img" if point.series.unit in ("image", "") else printable(point.series.unit)
-    devices, rates = point.total_devices, _shown_rates(point)
+    devices, rates = point.total_devices, point.rates
+    if point.across.n < INTERVAL_LAUNCHES:
+        newest = Rows(point.members.table, point.members.by("start_time", descending=True).at[:1])
+        rates = (
+            tuple(float(rate) for seen in drawn(newest) for rate in seen.spans.rates if math.isfinite(rate)) or rates
+        )
     yield f"Model: {printable(point.series.model)}"
     yield f"Batch size: {point.series.batch_size_per_device or numbers.ABSENT}"
     yield f"Number of GPUs: {devices}"
     for index, rate in enumerate(rates):
         yield f"Iter #{index}: {rate / devices:.1f} {item}/sec per GPU"
     mean, half = fmean(rates), half_width(rates)
-    for what, share in (
-        (f"{item.capitalize()}/sec per GPU", 1 / devices),
-        (f"Total {item}/sec on {devices} GPU(s)", 1),
-    ):
-        around = numbers.TOO_SMALL if half is None else f"{half * share:.1f}"
-        yield f"{what}: {mean * share:.1f} +-{around}"
-
-
-def _shown_rates(point: Point) -> Sequence[float]:
-    """Return the rates that `Iter` lines are of, in items per second over all ranks."""
-    if point.across.n >= INTERVAL_LAUNCHES:
-        return point.rates
-    observed = [float(one) for seen in drawn(point.newest) for one in seen.spans.rates if math.isfinite(one)]
-    return observed or point.rates
+    whole = (f"{item.capitalize()}/sec per GPU", devices), (f"Total {item}/sec on {devices} GPU(s)", 1)
+    for what, parts in whole:
+        yield f"{what}: {mean / parts:.1f} +-{numbers.TOO_SMALL if half is None else f'{half / parts:.1f}'}"
