@@ -42,8 +42,8 @@ def test_what_is_saved_is_read_back(tmp_path: Path) -> None:
         ("", "does not begin"),
         ("job,target,perf_target,sd_target\nvae,1\n", "line 2"),
         ("job,target,perf_target,sd_target\nvae,x,1,1\n", "line 2"),
-        ("job,target,perf_target,sd_target\nvae,0,1,1\n", "have to be positive"),
-        ("job,target,perf_target,sd_target\nvae,nan,1,1\n", "have to be positive"),
+        ("job,target,perf_target,sd_target\nvae,0,1,1\n", "line 2: vae needs three positive numbers"),
+        ("job,target,perf_target,sd_target\nvae,nan,1,1\n", "positive numbers"),
         ("job,target,perf_target,sd_target\nvae,1,1,1\n\nvae,1,1,1\n", "twice"),
         ("\x00\ufffe", "does not begin"),
     ],
@@ -105,8 +105,8 @@ def test_own_descriptions(tmp_path: Path) -> None:
         ("{}", "Expected `array`"),
         ('[{"name": "x"}]', r"missing required field `gpu` - at `\$\[0\]`"),
         ('[{"name": "x", "gpu": "*", "devices": 1, "what": 3}]', "unknown field `what`"),
-        ('[{"name": "x", "gpu": "*", "devices": 1, "watt": 0}]', "numbers of 'x' have to be positive"),
-        ('[{"name": "x", "gpu": "*", "devices": -1}]', "have to be positive"),
+        ('[{"name": "x", "gpu": "*", "devices": 1, "watt": 0}]', r"Expected `float` > 0.0 - at `\$\[0\].watt`"),
+        ('[{"name": "x", "gpu": "*", "devices": -1}]', r"Expected `int` >= 0 - at `\$\[0\].devices`"),
     ],
 )
 def test_a_wrong_file_is_named_with_its_place(tmp_path: Path, text: str, sentence: str) -> None:

@@ -129,7 +129,7 @@ def _series(launches: Sequence[HistoryEntry], work: Work, label: str, margin: fl
         host=last.host,
         device=last.device,
         unit=next((one.unit for one in reversed(launches) if one.unit), ""),
-        work=dict(work) | {SOFTWARE: kept[-1].work[SOFTWARE] if kept else ""},
+        work=dict(work) | {SOFTWARE: kept[-1].work.get(SOFTWARE, "") if kept else ""},
         starts=tuple(one.start for one in kept),
         rates=rates,
         level=across_launches(rates[since:]) if rates else None,

@@ -16,9 +16,9 @@ from typing import Any
 import polars as pl
 
 from cotenant.finding import Severity
-from cotenant.results.decoded import Decoded, Number, Whole, list_of, part_of, text_of
+from cotenant.results.decoded import Decoded, list_of, part_of, text_of
 from cotenant.results.drawn import observations_of, own_meters
-from cotenant.results.record import MOST, SOLO, Observed
+from cotenant.results.record import MOST, SOLO, Number, Observed, Whole
 
 ROWS = "cotenant-rows-1"
 OBSERVATIONS = "cotenant-observations-1"
@@ -110,25 +110,6 @@ def _rules(*severities: Severity) -> Callable[[Decoded], str]:
 def _load(record: Decoded) -> float | None:
     loads = [meter.mean for meter in own_meters(record.fields, record.vcd) if meter.quantity == "load_percent"]
     return fmean(loads) if loads else None
-
-
-def _model(record: Decoded) -> str:
-    names = (record.at(key) for key in ("network", "arch", "model"))
-    return next((name for name in names if isinstance(name, str) and name), "")
-
-
-def _world_size(record: Decoded) -> int | None:
-    replicas, ranks = (part_of(record.at("observed", name), Whole) for name in ("replicas", "world_size"))
-    return replicas or ranks
-
-
-def _batch_per_device(record: Decoded) -> Any:
-    each = record.at("batch_size_per_device")
-    return record.at("batch_size") if each is None else each
-
-
-def _parallelism(record: Decoded) -> str:
-    return next((str(name) for name in (record.at("observed", "parallel"), record.at("parallel")) if name), "")
 
 
 def _input(record: Decoded) -> str:
@@ -252,11 +233,16 @@ COLUMNS: tuple[RecordColumn, ...] = (
     text("error_findings", "rules of the errors among them", of=_rules("error")),
     text("warning_findings", "and of the warnings", of=_rules("warning")),
     flag("ours", "false for a record of the original suite", True, of=lambda record: "schema" in record.fields),
-    text("model", "the argument that names a model", of=_model),
+    text("model", "the argument that names a model", "network|arch|model"),
     whole("nodes", "hosts that took part", "observed.nodes", check=count, default=1),
-    whole("world_size", "ranks, or replicas of DataParallel, that took part", of=_world_size, check=count),
-    whole("batch_size_per_device", "items of a batch on one device", of=_batch_per_device, check=count),
-    text("parallelism", "`ddp`, `fsdp` ...", of=_parallelism),
+    whole(
+        "world_size",
+        "ranks, or replicas of DataParallel, that took part",
+        "observed.replicas|observed.world_size",
+        check=count,
+    ),
+    whole("batch_size_per_device", "items of a batch on one device", "batch_size_per_device|batch_size", check=count),
+    text("parallelism", "`ddp`, `fsdp` ...", "observed.parallel|parallel"),
     text("input", "`files`, or `resident` in memory", of=_input),
     text("path", "the record's file", of=lambda record: record.path, needed=True),
 )

@@ -9,20 +9,16 @@ import functools
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, TypeVar, get_args
+from typing import Any, TypeVar, get_args
 
 import msgspec
 
 from cotenant.finding import Finding, Severity
 from cotenant.results.identity import unique_id
-from cotenant.results.record import MOST, SOLO, Meeting, Record
+from cotenant.results.record import SOLO, Meeting, Number, Positive, Record, Whole
 
 T = TypeVar("T")
 Fields = Mapping[str, Any]
-Whole = Annotated[int, msgspec.Meta(ge=-MOST, le=MOST - 1)]
-"""A whole number of 64 bits; `part_of` takes neither true nor 1.0 for one."""
-Number = Annotated[float, msgspec.Meta(gt=-MOST, lt=MOST)]
-"""A number that a machine could have: others would overflow in sums and ratios. NaN is none."""
 
 NAMED = 20
 """How many damaged parts of one file are named; the others are counted."""
@@ -113,7 +109,7 @@ class Decoded:
     @functools.cached_property
     def completed(self) -> bool:
         """Three say so, and the worst is believed: a crashed job must not be reported as done."""
-        completed = bool(self.fields.get("completed", (part_of(self.at("train_item", "avg"), Number) or 0) > 0))
+        completed = bool(self.fields.get("completed", part_of(self.at("train_item", "avg"), Positive)))
         return completed and text_of(self.at("outcome")) in ("", "completed") and not _FAILED.search(self.path)
 
     @property

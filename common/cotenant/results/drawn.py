@@ -14,8 +14,8 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from cotenant.results.decoded import Fields, Number, Whole, list_of, mapping_of, part_of
-from cotenant.results.record import MOST, Meeting, Observed
+from cotenant.results.decoded import Fields, list_of, mapping_of, part_of
+from cotenant.results.record import MOST, Meeting, Number, Observed, Whole
 
 HOST = "host"
 CHECKOUT = "git"

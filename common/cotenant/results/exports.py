@@ -25,7 +25,8 @@ from polars.io.plugins import register_io_source
 
 from cotenant.results import columns
 from cotenant.results.columns import OBSERVATIONS, ROWS, schema
-from cotenant.results.decoded import NAMED, Skipped, Whole
+from cotenant.results.decoded import NAMED, Skipped
+from cotenant.results.record import Whole
 from cotenant.results.store import whole
 from cotenant.results.table import Table, table_of_rows
 

@@ -4,32 +4,28 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
-import math
 import os
-import stat
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Any, BinaryIO, Literal
+from typing import Annotated, BinaryIO, Literal
 
 import msgspec
 import polars as pl
 
 from cotenant.errors import CotenantError
-from cotenant.results.columns import equal_columns
 from cotenant.results.decoded import Skipped, mapping_of
 from cotenant.results.drawn import setting_of
-from cotenant.results.launches import LaunchRecords, failure_of, launches_in
+from cotenant.results.launches import LaunchRecords, launches_in
 from cotenant.results.newest import launch_key, newest_of_tenants, with_lone, without_copies
 from cotenant.results.read import again
-from cotenant.results.record import portable
+from cotenant.results.record import Positive, portable
 from cotenant.results.table import AT, Rows, Table
 
-MOST_LINE_BYTES = 1 << 20
 COMPLETED = "completed"
 FIRST_WORDS = ("benchmark", "batch_size", "precision", "devices", "tenants", "isolation", "software")
-"""What every line has of its work. Later words are left out where they are not known: an older line has none."""
+"""What lines of every version have of their work, where it is known; an older line has none of the later words."""
 DEVICE = "device"
 """The word that an entry has beside its work."""
 
@@ -53,22 +49,14 @@ class HistoryEntry(msgspec.Struct, frozen=True, kw_only=True):
     group: str
     unit: str
     outcome: str
-    rate: float | None
+    rate: Positive | None
     work: dict[str, str | int | float | bool | None]
     setting: dict[str, str]
 
     def __post_init__(self) -> None:
-        """Raises ValueError for what is no rate or no work, and for one without which a completed launch is none."""
-        if self.rate is not None and not 0 < self.rate < math.inf:
-            raise ValueError(f"a rate of {self.rate}")
+        """Raises ValueError for a rate of what did not complete, and for none of what did."""
         if (self.rate is None) == (self.outcome == COMPLETED):
             raise ValueError(f"{self.outcome} with a rate of {self.rate}")
-        if missing := [word for word in FIRST_WORDS if word not in self.work]:
-            raise ValueError(f"a work without `{missing[0]}`")
-        for word, column in equal_columns().items():
-            value = self.work.get(word)
-            if value is not None and type(value) is not column.kind:
-                raise ValueError(f"a `{word}` of {value!r}")
 
     @property
     def identity(self) -> Identity:
@@ -103,38 +91,35 @@ def _entry(
     launch: LaunchRecords, frame: pl.DataFrame, settings: dict[tuple[str, int], dict[str, str]]
 ) -> HistoryEntry | str:
     """Return a launch's entry, or the sentence on why there is none."""
-    name = f"{launch.job}, repetition {launch.run_id}"
-    first, work = frame.row(launch.at[0], named=True), dict(launch.work)
-    start, outcome = (
-        _start(frame["start_time"].gather(launch.at).to_list()),
-        failure_of([launch]) or (COMPLETED if launch.rate is not None else None),
+    name, first, work = (
+        f"{launch.job}, repetition {launch.run_id}",
+        frame.row(launch.at[0], named=True),
+        dict(launch.work),
     )
+    start = _start(frame["start_time"].gather(launch.at).to_list())
+    outcome = launch.failure or (COMPLETED if launch.rate is not None else None)
     if start is None:
         return f"{name}: its records do not say when it started."
     if outcome is None:
         return f"{name}: {launch.flaw}"
     # Of a launch without a rate the tenants that were lost only know their slices' names for the device.
-    device = work.pop(DEVICE) if launch.rate is not None else first["gpu"]
+    device = work.pop(DEVICE)
+    fields = {
+        "suite": launch.suite,
+        "job": launch.job,
+        "run_id": launch.run_id,
+        "host": launch.host,
+        "start": start,
+        "device": device if launch.rate is not None else first["gpu"],
+        "group": launch.group,
+        "unit": launch.unit,
+        "outcome": outcome,
+        "rate": launch.rate,
+        "work": {word: value for word, value in work.items() if value not in ("", None)},
+        "setting": settings.get((first["path"], first["in_file"]), {}),
+    }
     try:
-        # As it will be read: a launch is known again by what stands in the history.
-        return entry_of(
-            line_of(
-                HistoryEntry(
-                    suite=launch.suite,
-                    job=launch.job,
-                    run_id=launch.run_id,
-                    host=launch.host,
-                    start=start,
-                    device=device,
-                    group=launch.group,
-                    unit=launch.unit,
-                    outcome=outcome,
-                    rate=launch.rate,
-                    work=work,
-                    setting=settings.get((first["path"], first["in_file"]), {}),
-                )
-            )
-        )
+        return msgspec.convert(portable(fields), HistoryEntry)
     except (ValueError, OverflowError) as error:
         return f"{name}: its records cannot be kept: {error}."
 
@@ -149,14 +134,8 @@ def _start(texts: Sequence[str]) -> datetime | None:
 
 
 def line_of(entry: HistoryEntry) -> bytes:
-    """Return the entry's line, without its end. Raises ValueError or OverflowError for what no line can hold."""
-    line: dict[str, Any] = msgspec.to_builtins(entry)
-    line["work"] = {
-        word: value
-        for word, value in entry.work.items()
-        if word in FIRST_WORDS or (value not in ("", None) and word != DEVICE)
-    }
-    return msgspec.json.encode(portable(line))
+    """Return the entry's line, without its end."""
+    return msgspec.json.encode(entry)
 
 
 def entry_of(line: bytes) -> HistoryEntry:
@@ -179,7 +158,7 @@ class History:
 
 def read_history(path: Path) -> History:
     """Read a history. Raises CotenantError where there is no such file, or it cannot be read."""
-    with _opened(path, os.O_RDONLY, fcntl.LOCK_SH) as file:
+    with _opened(path, "rb", fcntl.LOCK_SH) as file:
         return _read(file, path)
 
 
@@ -194,7 +173,7 @@ def add_to_history(path: Path, entries: Sequence[HistoryEntry]) -> tuple[int, Hi
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise _cannot("made", path, error) from None
-    with _opened(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, fcntl.LOCK_EX) as file:
+    with _opened(path, "a+b", fcntl.LOCK_EX) as file:
         history = _read(file, path)
         known = {entry.identity for entry in history.entries}
         new = {entry.identity: entry for entry in reversed(entries) if entry.identity not in known}
@@ -208,7 +187,7 @@ def add_to_history(path: Path, entries: Sequence[HistoryEntry]) -> tuple[int, Hi
 
 def _read(file: BinaryIO, path: Path) -> History:
     history, known = History(), set[Identity]()
-    for number, line in enumerate(_lines(file), 1):
+    for number, line in enumerate(file, 1):
         try:
             entry = entry_of(line)
         except ValueError as error:
@@ -218,15 +197,6 @@ def _read(file: BinaryIO, path: Path) -> History:
                 known.add(entry.identity)
                 history.entries.append(entry)
     return history
-
-
-def _lines(file: BinaryIO) -> Iterator[bytes]:
-    """Yield every line; of one that is too long to be an entry only its beginning is held."""
-    while line := file.readline(MOST_LINE_BYTES):
-        rest = line
-        while not rest.endswith(b"\n") and (rest := file.readline(MOST_LINE_BYTES)):
-            continue
-        yield line
 
 
 def _append(descriptor: int, lines: Sequence[bytes]) -> None:
@@ -244,20 +214,17 @@ def _append(descriptor: int, lines: Sequence[bytes]) -> None:
 
 
 @contextlib.contextmanager
-def _opened(path: Path, flags: int, lock: int) -> Iterator[BinaryIO]:
+def _opened(path: Path, mode: Literal["rb", "a+b"], lock: int) -> Iterator[BinaryIO]:
     """Open a history and lock it; the kernel drops the lock with the file. Raises CotenantError."""
     try:
-        # Not waiting: something that is no file could make us.
-        descriptor = os.open(path, flags | os.O_CLOEXEC | os.O_NONBLOCK, 0o666)
+        file = path.open(mode)
     except FileNotFoundError:
         raise CotenantError(f"There is no history {path}.", "`cotenant history add DIR` begins one.") from None
     except OSError as error:
         raise _cannot("opened", path, error) from None
-    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-        os.close(descriptor)
-        raise CotenantError(f"{path} is no file.", "--store names the history's file.")
-    with os.fdopen(descriptor, "rb") as file:
-        fcntl.flock(descriptor, lock)
+    with file:
+        fcntl.flock(file, lock)
+        file.seek(0)
         yield file
 
 

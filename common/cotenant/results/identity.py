@@ -6,12 +6,12 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping, Sequence
+from statistics import median
 from typing import Any
 
 import msgspec
 
 from cotenant.results.record import Record
-from cotenant.stats.scaling import scaling
 
 # How often, how observed and where reported do not change the work of one batch.
 NOT_WORK = frozenset({"report", "seed", "repeat", "number", "skip"})
@@ -51,21 +51,19 @@ def natural(label: str) -> tuple[int, str]:
     return (int(label), "") if label.isdecimal() and len(label) <= _DIGITS else (10**_DIGITS, label)
 
 
-def _point(record: Record) -> tuple[int, float] | None:
-    """Return the number of devices and the rate of a launch of the whole machine that counts."""
+def _point(record: Record) -> tuple[int, float]:
+    """Return the number of devices and the rate of a launch of the whole machine; no device for one without a rate."""
     devices = record.observed.get("replicas", record.observed.get("world_size"))
     if record.group != "all" or record.statistics is None or record.invalid or not isinstance(devices, int):
-        return None
-    return (devices, record.statistics.median) if devices >= 1 and record.statistics.median > 0 else None
+        return 0, 0.0
+    return devices, record.statistics.median
 
 
-def _work_per_device(record: Record) -> str:
+def _work_per_device(record: Record) -> list[Any]:
     """Return what is equal in records that differ in their number of devices and their cell alone."""
     arguments = {name: value for name, value in record.arguments.items() if name not in NOT_WORK and name not in _GROWS}
     each = record.arguments.get("batch_size_per_device", record.arguments.get("batch_size"))
-    job, _ = job_and_cell(record.name)
-    work = [job, record.suite, record.hostname, record.version, each, arguments]
-    return json.dumps(work, sort_keys=True, default=str)
+    return [job_and_cell(record.name)[0], record.suite, record.hostname, record.version, each, arguments]
 
 
 def with_efficiency(record: Record, earlier: Sequence[Record]) -> Record:
@@ -73,13 +71,12 @@ def with_efficiency(record: Record, earlier: Sequence[Record]) -> Record:
 
     The record itself where nothing earlier ran the same work on one device.
     """
-    point, work = _point(record), _work_per_device(record)
-    if point is None or point[0] == 1:
-        return record
+    devices, rate = _point(record)
+    work = _work_per_device(record)
     points = [_point(other) for other in earlier if _work_per_device(other) == work]
-    single_rates = [single[1] for single in points if single is not None and single[0] == 1]
-    if not single_rates:
+    single_rates = [rate_of_one for number, rate_of_one in points if number == 1]
+    if devices < 2 or not single_rates:
         return record
-    (single, several) = scaling({1: single_rates, point[0]: [point[1]]})
-    met = {"devices": several.devices, "rate_of_one": single.rate, "efficiency": several.efficiency}
-    return msgspec.structs.replace(record, meters=record.meters | {"scaling": met})
+    of_one = median(single_rates)
+    scaling = {"devices": devices, "rate_of_one": of_one, "efficiency": rate / (devices * of_one)}
+    return msgspec.structs.replace(record, meters=record.meters | {"scaling": scaling})

@@ -19,6 +19,7 @@ HASH_SHOWN = 12
 """How much of a hash a person is shown."""
 _SAME = ("unit", "version", "batch_size", "precision")
 """In what the tenants of a launch must not differ, or its sum were one of different works."""
+_FIELDS = ("suite", "job", "group", "isolation", "run_id", "solo", "start_time", "rate", "flaw", "overlap", "failure")
 _COUNTED = ("error_findings", "warning_findings", "findings")
 
 Work = tuple[tuple[str, Any], ...]
@@ -184,30 +185,20 @@ def launches_in(frame: pl.DataFrame, *apart: str) -> list[LaunchRecords]:
 def _launches(launches: pl.DataFrame, equal: Mapping[str, str]) -> Iterator[LaunchRecords]:
     # Of lists in a table one flat list is taken: a million small ones from polars take longer than all the rest.
     tenants, rates, at = (launches[name].explode().to_list() for name in ("label", "rate_items_s", AT))
+    fields = launches.select(*_FIELDS, host="hostname", unit="last_unit").iter_rows(named=True)
     works: dict[Work, Work] = {}
     end = 0
-    for row in launches.drop("label", "rate_items_s", AT).iter_rows(named=True):
-        begin, end = end, end + row["members"]
-        work = tuple((word, row[name]) for word, name in equal.items())
+    others = (launches.select(columns).iter_rows() for columns in (equal.values(), _COUNTED, ["members"]))
+    for row, values, counts, (members,) in zip(fields, *others, strict=True):
+        begin, end = end, end + members
+        work = tuple(zip(equal, values, strict=True))
         yield LaunchRecords(
-            suite=row["suite"],
-            host=row["hostname"],
-            job=row["job"],
-            group=row["group"],
-            unit=row["last_unit"],
-            isolation=row["isolation"],
-            run_id=row["run_id"],
-            solo=row["solo"],
-            start_time=row["start_time"],
-            rate=row["rate"],
+            **row,
             work=works.setdefault(work, work),
             tenants=tenants[begin:end],
             rates=rates[begin:end],
-            flaw=row["flaw"],
             at=at[begin:end],
-            overlap=row["overlap"],
-            failure=row["failure"],
-            findings=tuple(row[name] for name in _COUNTED),
+            findings=counts,
         )
 
 

@@ -34,6 +34,10 @@ Outcome = Literal[
 
 MOST = 1 << 63  # no clock and no count gets there
 Nanoseconds = Annotated[int, msgspec.Meta(ge=0, le=MOST - 1)]
+Whole = Annotated[int, msgspec.Meta(ge=-MOST, le=MOST - 1)]
+Number = Annotated[float, msgspec.Meta(gt=-MOST, lt=MOST)]
+"""What a machine could have, in items or seconds: others would overflow in sums and ratios. NaN is none."""
+Positive = Annotated[float, msgspec.Meta(gt=0, lt=MOST)]
 SOLO = ".solo"
 """What follows a job's name in that of its solo launches."""
 
@@ -115,7 +119,7 @@ class Meeting(msgspec.Struct, frozen=True):
     """When its load ended, after its last observation."""
     overlap: Annotated[float, msgspec.Meta(ge=0, le=1)]
     """Share of the kept observations' time in which all tenants ran."""
-    start_skew_ns: Annotated[int, msgspec.Meta(ge=-MOST, le=MOST - 1)]
+    start_skew_ns: Whole
     """How long after the first tenant it started."""
     warm_up_ns: list[Nanoseconds]
     """How long each step of its warm-up took."""

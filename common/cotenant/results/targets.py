@@ -8,14 +8,15 @@ from __future__ import annotations
 import csv
 import fnmatch
 import io
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
 import msgspec
 
 from cotenant.errors import CotenantError, did_you_mean
+from cotenant.results.record import Positive
 from cotenant.results.store import write_named
 
 REFERENCE = ("V100", "MI50", "RTX")
@@ -66,16 +67,11 @@ def _read(path: Path) -> dict[str, Target]:
     if not lines or tuple(lines[0]) != COLUMNS:
         raise CotenantError(f"{path} does not begin with {','.join(COLUMNS)}.", "See targets/v100.csv.")
     targets: dict[str, Target] = {}
-    for number, cells in enumerate(lines[1:], 2):
-        if not cells:
-            continue
+    for number, (job, *numbers) in ((number, cells) for number, cells in enumerate(lines[1:], 2) if cells):
         try:
-            job, *numbers = cells
-            rate, share, spread = map(float, numbers)
+            rate, share, spread = msgspec.convert(numbers, list[Positive], strict=False)
         except ValueError:
-            raise CotenantError(f"{path}, line {number}: {cells} is no job with three numbers.") from None
-        if not all(0 < one < math.inf for one in (rate, share, spread)):
-            raise CotenantError(f"{path}, line {number}: the numbers of {job} have to be positive.")
+            raise CotenantError(f"{path}, line {number}: {job} needs three positive numbers.") from None
         if job in targets:
             raise CotenantError(f"{path}, line {number}: {job} stands there twice.")
         targets[job] = Target(rate, share, spread)
@@ -90,25 +86,19 @@ class System(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     name: str
     gpu: str
-    devices: int
-    watt: float | None = None
-    price: float | None = None
+    devices: Annotated[int, msgspec.Meta(ge=0)]
+    watt: Positive | None = None
+    price: Positive | None = None
 
 
 def read_systems(path: Path) -> list[System]:
     """Return the systems a JSON file describes. Raises CotenantError for a file that is none, with its place."""
     try:
-        found = msgspec.json.decode(path.read_bytes(), type=list[System])
+        return msgspec.json.decode(path.read_bytes(), type=list[System])
     except OSError as error:
         raise CotenantError(f"{path} cannot be read: {error.strerror}.", "--systems names a file of systems.") from None
     except msgspec.DecodeError as error:
-        raise CotenantError(f"{path}: {error}.", "See targets/systems.json.") from None
-    for one in found:
-        if one.devices < 0 or any(number is not None and not number > 0 for number in (one.watt, one.price)):
-            raise CotenantError(
-                f"{path}: the numbers of '{one.name}' have to be positive.", "Leave out what is unknown."
-            )
-    return found
+        raise CotenantError(f"{path}: {error}.", "Leave out what is unknown; see targets/systems.json.") from None
 
 
 def system_of(systems: Sequence[System], gpu: str, devices: int) -> System | None:
