@@ -169,9 +169,9 @@ def test_noise_is_of_equal_launches(a: Path, tmp_path: Path, capsys: Capture) ->
 
 
 REFUSED = {
-    "--allow speed": "There is no difference 'speed' to allow.",
-    "--margin 2": "A margin of 2 makes no sense.",
-    "--margin 0.1 --noise .": "both say the margin",
+    "--allow speed": "invalid choice: 'speed'",
+    "--margin 2": "'2' does not lie between 0 and 1",
+    "--margin 0.1 --noise .": "not allowed with argument --margin",
     "--fail-on faster": "invalid choice",
     "--formatt md": "Did you mean '--format'?",
 }

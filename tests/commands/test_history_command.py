@@ -103,7 +103,7 @@ REFUSED = {
     "show --jbo vae": "Did you mean '--job'?",
     "show --job vea": "The history has no job 'vea'. Did you mean 'vae'?",
     "show --device H100": "The history has no device 'H100'. There are Some Processor.",
-    "show --margin 2": "A margin of 2 makes no sense.",
+    "show --margin 2": "'2' does not lie between 0 and 1",
     "show --format xml": "invalid choice",
     "show extra": "extra",
     "add": "required: DIR",

@@ -52,7 +52,7 @@ def suite(directory: Path, *names: str) -> Path:
 
 def test_two_jobs_of_one_name_are_not_one_counted_twice(reports: Path, capsys: Capture) -> None:
     status, said, errors = run(capsys, "--reports", reports, "--jobs", suite(reports, "vae", "vae"))
-    assert (status, errors.splitlines()[-1]) == (0, "mlbench-report: no target for vae-2.")
+    assert (status, errors.splitlines()[-1]) == (0, "cotenant: no target for vae-2.")
     results = said.partition("Failures")[0].splitlines()
     assert [line.split()[:2] for line in results if line.startswith("vae")] == [["vae", "10"]]
 

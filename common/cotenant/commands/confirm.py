@@ -10,7 +10,7 @@ from typing import Any
 
 from cotenant.checkout import CHECKOUT
 from cotenant.commands.flags import at_dashes
-from cotenant.commands.run import options_of, parse, suite_parser
+from cotenant.commands.run import options_of, suite_parser
 from cotenant.errors import CotenantError, did_you_mean
 from cotenant.launch.start import Options
 from cotenant.launch.suite import SuiteRun
@@ -61,10 +61,8 @@ def _tell(line: str) -> None:
 def _options(place: Path, words: Sequence[str], machine: Machine) -> Options:
     """Return the options of the runs, with an output directory in which nothing lies yet."""
     ours, others = at_dashes(words)
-    given = parse(
-        suite_parser("cotenant compare A B --confirm --", "Flags of the runs that confirm: those B was run with.", ""),
-        ours,
-    )
+    description = "Flags of the runs that confirm: those B was run with."
+    given = suite_parser("cotenant compare A B --confirm --", description).parse_words(ours)
     if given.name or given.exclude or given.uid:
         raise CotenantError("What runs again is what was flagged.", "Leave out --name, --exclude and --uid.")
     if not place.is_dir():

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from cotenant.commands.flags import at_dashes
 from cotenant.commands.output import tell_grid
-from cotenant.commands.run import options_of, parse, suite_parser
+from cotenant.commands.run import options_of, suite_parser
 from cotenant.errors import EXIT_FAILED, EXIT_PASSED, CotenantError, IsolationError
 from cotenant.finding import Finding
 from cotenant.findings import CHECKS, ask_all
@@ -88,9 +88,6 @@ def _parse(words: Sequence[str]) -> argparse.Namespace:
         "Exit status: 0, or 1 where a finding is an error. Every check: docs/doctor.md",
     )
     parser.add_argument("--json", action="store_true", help="a JSON list of all checks with their findings")
-    parser.add_argument(
-        "--quick",
-        action="store_true",
-        help="leave out what takes seconds: the processor's speed over a while, the self-test of torch",
-    )
-    return parse(parser, words)
+    quick = "leave out what takes seconds: the processor's speed over a while, the self-test of torch"
+    parser.add_argument("--quick", action="store_true", help=quick)
+    return parser.parse_words(words)

@@ -1,39 +1,37 @@
-"""What the commands' flags have in common: one sentence for a wrong one, sizes, slices, which records they choose."""
+"""What the commands' flags have in common: one sentence for a wrong one, sizes, times, formats, slices."""
 
 from __future__ import annotations
 
 import argparse
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NoReturn
 
-from cotenant.checkout import CHECKOUT
-from cotenant.commands.output import warn
 from cotenant.errors import CotenantError, did_you_mean
 from cotenant.isolation.choose import CHOICES
-from cotenant.suite.cells import expand
-from cotenant.suite.jobfile import load, matches, resolve_path
-from cotenant.text import printable
 
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 _SECONDS = {"s": 1, "m": 60, "h": 3600}
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser whose errors are CotenantErrors."""
+    """A parser whose errors are CotenantErrors; `hint` is for an unknown flag that is like none of its own."""
+
+    def __init__(self, prog: str, description: str, epilog: str = "", hint: str = "--help lists the flags.") -> None:
+        super().__init__(prog=prog, allow_abbrev=False, description=description, epilog=epilog)
+        self._hint = hint
 
     def error(self, message: str) -> NoReturn:
         raise CotenantError(f"{message[0].upper()}{message[1:]}.", "--help lists the flags.")
 
-    def parse_words(self, words: Sequence[str], hint: str = "--help lists the flags.") -> argparse.Namespace:
-        """Return what `words` give. An unknown flag is a CotenantError, with the one that was meant or with `hint`."""
+    def parse_words(self, words: Sequence[str]) -> argparse.Namespace:
+        """Return what `words` give. Raises CotenantError for an unknown flag, naming the one that was meant."""
         given, unknown = self.parse_known_args(list(words))
         if unknown:
             known = [name for action in self._actions for name in action.option_strings]
-            raise CotenantError(
-                f"There is no flag '{unknown[0]}'.", did_you_mean(unknown[0].partition("=")[0], known) or hint
-            )
+            meant = did_you_mean(unknown[0].partition("=")[0], known)
+            raise CotenantError(f"There is no flag '{unknown[0]}'.", meant or self._hint)
         return given
 
 
@@ -85,77 +83,21 @@ def place(text: str) -> Path:
     return Path(text)
 
 
-def add_records(parser: argparse.ArgumentParser) -> None:
-    """Add what says which records are read: their places, and of these a suite and some jobs."""
-    add = parser.add_argument
-    add("places", metavar="DIR", type=place, nargs="+", help="where records are, searched recursively; or an export")
-    add("--name", metavar="SUITE", help="only records of this suite (its job file's stem)")
-    add("--job", metavar="NAME", action="append", default=[], help="only these jobs: a name, a glob; may be repeated")
+def add_format(parser: argparse.ArgumentParser, forms: Iterable[str]) -> None:
+    """Add the flag that chooses how a command prints what it has: as text, or in another of these forms."""
+    parser.add_argument("--format", choices=("text", *forms), default="text", help="how to print it (default text)")
 
 
 def add_slice_flags(parser: argparse.ArgumentParser) -> None:
     """Add the flags that say how many slices there are, of what, and who enforces them."""
     add = parser.add_argument
     add("--users", type=int, help="tenants (default: one per accelerator, else at most two)")
-    add(
-        "--isolation",
-        choices=CHOICES,
-        default="auto",
-        help="how slices are enforced; `require` refuses to degrade",
-    )
+    how = "how slices are enforced; `require` refuses to degrade"
+    add("--isolation", choices=CHOICES, default="auto", help=how)
     add("--no-cgexec", action="store_const", const="none", dest="isolation", help="as --isolation none")
-    add(
-        "--cgroup-base",
-        metavar="PATH",
-        help="parent of our cgroups in each hierarchy (default cotenant.<login>)",
-    )
-    add(
-        "--plan",
-        choices=("cores", "contiguous"),
-        default="cores",
-        help="whole cores first, or consecutive ids",
-    )
-    add(
-        "--mems",
-        choices=("local", "all"),
-        default="local",
-        help="a slice's memory comes from its processors' NUMA nodes, or from all (default local)",
-    )
-    add(
-        "--reserve",
-        type=size,
-        metavar="BYTES",
-        help="memory kept from tenants, K/M/G allowed (default max(1G, 3%%))",
-    )
-
-
-def chosen_names(names: Collection[str], patterns: Sequence[str], sentence: str) -> set[str]:
-    """Return the names that any pattern matches.
-
-    Raises CotenantError for a pattern that matches none: with `sentence`, in which `{}` is its place.
-    """
-    chosen: set[str] = set()
-    for pattern in patterns:
-        matching = {name for name in names if matches(name, pattern)}
-        if not matching:
-            hint = did_you_mean(pattern, names) or f"There are {', '.join(map(printable, names)) or 'none'}."
-            raise CotenantError(sentence.format(pattern), hint)
-        chosen |= matching
-    return chosen
-
-
-def expected_jobs(file: str, targets: Collection[str], who: str) -> dict[str, float]:
-    """Return the weights of a job file's jobs, by the names of their records: those that a score expects.
-
-    Warns, as `who`, of those that have no target.
-
-    A job of several cells is as many, which share its weight, unless there is a target for all of it, as for `scaling`.
-    Raises CotenantError for a file that is no job file.
-    """
-    weights: dict[str, float] = {}
-    for job in load(resolve_path(file, [Path.cwd(), CHECKOUT])).jobs:
-        names = [job.stem] if job.stem in targets else [cell.label for cell in expand(job)]
-        weights |= dict.fromkeys(names, job.weight / len(names))
-    if without := [name for name in weights if name not in targets]:
-        warn(f"no target for {', '.join(without)}.", who)
-    return weights
+    add("--cgroup-base", metavar="PATH", help="parent of our cgroups in each hierarchy (default cotenant.<login>)")
+    add("--plan", choices=("cores", "contiguous"), default="cores", help="whole cores first, or consecutive ids")
+    whose = "a slice's memory comes from its processors' NUMA nodes, or from all (default local)"
+    add("--mems", choices=("local", "all"), default="local", help=whose)
+    least = "memory kept from tenants, K/M/G allowed (default max(1G, 3%%))"
+    add("--reserve", type=size, metavar="BYTES", help=least)

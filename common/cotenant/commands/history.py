@@ -6,12 +6,14 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from cotenant.checkout import base_directory
-from cotenant.commands.flags import Parser, chosen_names
+from cotenant.commands.flags import Parser, add_format, share
 from cotenant.commands.output import tell, tell_grid, warn
+from cotenant.commands.records import add_names, chosen_names, no_record
 from cotenant.errors import EXIT_PASSED, CotenantError, did_you_mean
 from cotenant.report.history import history_grid, series_of
+from cotenant.report.renderers import FILES
 from cotenant.results.decoded import Skipped, skipped_sentences
-from cotenant.results.history import History, HistoryEntry, add_to_history, entries_of, read_history
+from cotenant.results.history import History, add_to_history, entries_of, read_history
 from cotenant.results.read import records_in
 from cotenant.results.table import Table, joined, tables
 from cotenant.stats.comparison import LEAST_MARGIN
@@ -42,8 +44,7 @@ def _add(argv: Sequence[str]) -> int:
     for line in (*skipped_sentences(skipped), *(f"{sentence} Not added." for sentence in unkept)):
         warn(line)
     if not entries and not unkept:
-        places = ", ".join(map(str, given.places))
-        raise CotenantError(f"There is no record in {places}.", "Name a directory that a suite wrote its records to.")
+        raise no_record(given.places)
     added, history = add_to_history(given.store, entries)
     _warn_of_damage(given.store, history)
     known = len(entries) - added
@@ -55,44 +56,32 @@ def _show(argv: Sequence[str]) -> int:
     parser = _parser(
         "show", "Per job, host and device: level, trend, and where the rate changed, with what changed then."
     )
-    add = parser.add_argument
-    add("--job", metavar="NAME", action="append", default=[], help="only these jobs: a name, a glob; may be repeated")
-    add("--device", metavar="NAME", action="append", default=[], help="only these devices: a name, a glob")
-    add("--margin", type=float, default=LEAST_MARGIN, metavar="SHARE", help="a change is more than this (default 0.02)")
-    add("--format", choices=("text", "md", "csv", "json"), default="text", help="how to say it (default text)")
+    for name in ("job", "device"):
+        add_names(parser, name)
+    margin = "a change is more than this, as 2%% or 0.02 (default 0.02)"
+    parser.add_argument("--margin", type=share, default=LEAST_MARGIN, metavar="SHARE", help=margin)
+    add_format(parser, FILES)
     given = parser.parse_words(argv)
-    if not 0 < given.margin < 1:
-        raise CotenantError(f"A margin of {given.margin:g} makes no sense.", "--margin 0.02 is two percent.")
     history = read_history(given.store)
     _warn_of_damage(given.store, history)
-    entries = _chosen(history.entries, given.job, lambda one: one.job, "job")
-    entries = _chosen(entries, given.device, lambda one: one.device, "device")
-    found = series_of(entries, given.margin)
-    if not found and given.format == "text":
+    entries = history.entries
+    for name in ("job", "device"):
+        names = dict.fromkeys(getattr(entry, name) for entry in entries)
+        chosen = chosen_names(names, getattr(given, name), f"The history has no {name} '{{}}'.")
+        entries = [entry for entry in entries if getattr(entry, name) in chosen]
+    series = series_of(entries, given.margin)
+    if not series and given.format == "text":
         tell("The history is empty.")
-    tell_grid(history_grid(found), given.format)
+    tell_grid(history_grid(series), given.format)
     return EXIT_PASSED
 
 
 def _parser(deed: str, description: str) -> Parser:
-    parser = Parser(prog=f"cotenant history {deed}", allow_abbrev=False, description=description)
-    parser.add_argument(
-        "--store",
-        type=Path,
-        metavar="FILE",
-        default=base_directory() / FILE,
-        help=f"the history's file (default $BASE/{FILE})",
-    )
+    parser = Parser(f"cotenant history {deed}", description)
+    default = base_directory() / FILE
+    text = f"the history's file (default $BASE/{FILE})"
+    parser.add_argument("--store", type=Path, metavar="FILE", default=default, help=text)
     return parser
-
-
-def _chosen(
-    entries: list[HistoryEntry], patterns: Sequence[str], of: Callable[[HistoryEntry], str], what: str
-) -> list[HistoryEntry]:
-    """Return the entries that any pattern matches. Raises CotenantError for a pattern that matches none."""
-    names = list(dict.fromkeys(map(of, entries)))
-    chosen = chosen_names(names, patterns, f"The history has no {what} '{{}}'.")
-    return [one for one in entries if of(one) in chosen] if patterns else entries
 
 
 def _warn_of_damage(path: Path, history: History) -> None:

@@ -10,28 +10,23 @@ from pathlib import Path
 import polars as pl
 
 from cotenant.checkout import CHECKOUT
-from cotenant.commands.flags import Parser, expected_jobs
+from cotenant.commands.flags import Parser
 from cotenant.commands.output import warn
+from cotenant.commands.records import expected_jobs, no_record, of_suite, read
 from cotenant.errors import EXIT_PASSED, CotenantError
 from cotenant.report import mlbench
 from cotenant.report.grid import Grid
 from cotenant.report.matrix import COLUMNS, matrix
 from cotenant.report.mlbench_views import Report, classic_grid, report_grids, report_page, results_grid
 from cotenant.report.renderers import as_csv, show
-from cotenant.results.decoded import skipped_sentences
 from cotenant.results.newest import newest_in, newest_work
-from cotenant.results.read import read_records
 from cotenant.results.store import write_named
 from cotenant.results.targets import Target, targets_named
 
 
 def main(argv: Sequence[str]) -> int:
     """Report on records. Returns 0, or raises CotenantError for wrong input."""
-    parser = Parser(
-        prog="mlbench-report",
-        allow_abbrev=False,
-        description="Results against targets, failures, one score, and how devices compare.",
-    )
+    parser = Parser("mlbench-report", "Results against targets, failures, one score, and how devices compare.")
     add = parser.add_argument
     where = "where records are, searched recursively; or an export"
     add("--reports", type=Path, required=True, metavar="DIR", help=where)
@@ -47,15 +42,18 @@ def main(argv: Sequence[str]) -> int:
     if given.price is not None and not 0 < given.price < math.inf:
         raise CotenantError("--price has to be a positive number.")
     targets = targets_named(given.gpu_model, CHECKOUT / "targets")
-    records = read_records([given.reports])
-    notes = skipped_sentences(records.skipped)
-    _say(notes)
-    newest, twice = newest_in(_of_suite(records.frame, given.name))
+    records, skipped = read([given.reports])
+    # A tenant alone is a rate of its own kind, and none of the job's.
+    together = of_suite(records.frame.filter(~pl.col("solo")), given.name)
+    if together.is_empty():
+        raise no_record([given.reports], "record of tenants together")
+    newest, twice = newest_in(together)
     counted, older = newest_work(newest)
     left_out = [*twice, *older, *mlbench.beside_devices(counted)]
-    _say(left_out)
-    jobs = None if given.jobs is None else list(expected_jobs(given.jobs, targets, "mlbench-report"))
-    report = _report(given, newest, counted, targets, jobs, [*notes, *left_out])
+    for line in left_out:
+        warn(line)
+    jobs = None if given.jobs is None else list(expected_jobs(given.jobs, targets))
+    report = _report(given, newest, counted, targets, jobs, [*skipped, *left_out])
     if given.html is not None:
         write_named(given.html, report_page(report).encode(errors="replace"), "--html names another file.")
     if given.csv is not None:
@@ -63,22 +61,6 @@ def main(argv: Sequence[str]) -> int:
         write_named(given.csv, table.encode(errors="replace"), "--csv names another file.")
     show(report_grids(report))
     return EXIT_PASSED
-
-
-def _say(notes: Sequence[str]) -> None:
-    for note in notes:
-        warn(note, "mlbench-report")
-
-
-def _of_suite(frame: pl.DataFrame, name: str | None) -> pl.DataFrame:
-    """Return the rows of all tenants together: a tenant alone is a rate of its own kind, and none of the job's."""
-    together = frame.filter(~pl.col("solo"))
-    chosen = together if name is None else together.filter(pl.col("suite").is_in([name, ""]))
-    if chosen.is_empty():
-        suites = sorted(suite for suite in frame["suite"].unique() if suite)
-        known = f"There are records of: {', '.join(suites)}." if suites else "Is it the directory of --outdir?"
-        raise CotenantError(f"There are no records{f' of {name}' if name else ''} there.", known)
-    return chosen
 
 
 def _report(

@@ -45,9 +45,9 @@ def tell_grid(grid: Grid, form: str) -> None:
         tell(FILES[form](grid).removesuffix("\n"))
 
 
-def warn(sentence: str, who: str = "cotenant") -> None:
-    """Say a sentence on standard error; what it quotes from files is made printable."""
-    print(f"{who}: {printable(sentence)}", file=sys.stderr)
+def warn(sentence: str) -> None:
+    """Print a sentence on standard error; what it quotes from files is made printable."""
+    print(f"cotenant: {printable(sentence)}", file=sys.stderr)
 
 
 def mute() -> None:

@@ -28,11 +28,8 @@ Document = dict[str, Any]
 
 def main(argv: Sequence[str]) -> int:
     """Show the plan. Returns 0; raises CotenantError for what cannot be planned or isolated as asked."""
-    parser = Parser(
-        prog="run.sh plan",
-        allow_abbrev=False,
-        description="Show this machine and the slice of each tenant. Nothing is made, nothing is started.",
-    )
+    description = "Show this machine and the slice of each tenant. Nothing is made, nothing is started."
+    parser = Parser("run.sh plan", description)
     add_slice_flags(parser)
     parser.add_argument("--json", action="store_true", help="for programs: the same as one JSON document")
     given = parser.parse_words(argv)

@@ -7,21 +7,18 @@ import gc
 from collections.abc import Sequence
 from pathlib import Path
 
-import polars as pl
-
 from cotenant.checkout import CHECKOUT
-from cotenant.commands.flags import Parser, add_records, chosen_names, expected_jobs
+from cotenant.commands.flags import Parser, add_format
 from cotenant.commands.output import tell, tell_grid, warn
-from cotenant.errors import EXIT_PASSED, CotenantError, did_you_mean
+from cotenant.commands.records import add_records, chosen_names, expected_jobs, of_suite, read
+from cotenant.errors import EXIT_PASSED, CotenantError
 from cotenant.report import mlbench, scaling, tables
 from cotenant.report.interference import apart, interference_grid
 from cotenant.report.jobs import jobs_grid
 from cotenant.report.renderers import FILES, as_csv
 from cotenant.report.summary import JobSummary, Summary, scores, summarise
 from cotenant.results.columns import JOB
-from cotenant.results.decoded import skipped_sentences
 from cotenant.results.newest import newest_work
-from cotenant.results.read import read_records
 from cotenant.results.store import prepare_directory, write_named, write_whole
 from cotenant.results.table import AT, Rows
 from cotenant.results.targets import REFERENCE, Target, read_systems, save_targets, targets_named
@@ -38,10 +35,12 @@ def main(argv: Sequence[str]) -> int:
     given = _parse(argv)
     # What is read stays until the end: to look for garbage in a million records takes a fifth of the time.
     gc.disable()
-    found, skipped = _read(given)
-    summary = summarise(found)
-    for line in (*skipped, *([] if _says_notes(given) else summary.notes)):
-        warn(line)
+    records, skipped = _read(given)
+    summary = summarise(records)
+    # Where the output itself does not have them.
+    if given.table is not None or given.format not in ("text", "json") or given.save_target is not None:
+        for line in summary.notes:
+            warn(line)
     if given.save_target is not None:
         _save(summary, given.save_target, given.targets)
     if given.html is not None:
@@ -59,22 +58,18 @@ def main(argv: Sequence[str]) -> int:
 
 def _parse(argv: Sequence[str]) -> argparse.Namespace:
     parser = Parser(
-        prog="cotenant report",
-        allow_abbrev=False,
-        description="Rates with their intervals, per job and tenant; findings with their remedies.",
-        epilog="See docs/reports.md for every column, and for the tables other suites' readers know.",
+        "cotenant report",
+        "Rates with their intervals, per job and tenant; findings with their remedies.",
+        "See docs/reports.md for every column, and for the tables other suites' readers know.",
     )
     add = parser.add_argument
     add_records(parser)
-    add("--format", choices=("text", *FILES), default=None, help="how to say it (default text)")
+    add_format(parser, FILES)
     add("--html", type=Path, metavar="FILE", help="write one page that works offline")
     add("--title", metavar="TEXT", help="the page's title")
     add("--targets", metavar="MODEL", help="score against V100, MI50, RTX, or a CSV file of targets")
-    add(
-        "--jobs",
-        metavar="FILE",
-        help="the job file whose jobs, by their weights, the score expects (default: all targets)",
-    )
+    expected = "the job file whose jobs, by their weights, the score expects (default: all targets)"
+    add("--jobs", metavar="FILE", help=expected)
     add("--save-target", metavar="NAME", help="write targets/NAME.csv, or a .csv file, from the measured rates")
     add("--table", choices=TABLES, help="systems side by side, how one model scales, or what neighbours cost")
     add("--precision", metavar="P", help="for throughput and batch-size: print this precision only")
@@ -88,52 +83,36 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
 
 
 def _check(given: argparse.Namespace) -> None:
-    """Raise CotenantError for flags that say nothing beside the others."""
+    """Raise CotenantError for flags that mean nothing beside the others."""
     crossing = given.table in ("throughput", "batch-size")
-    for name in ("precision", "outdir", "reference", "per"):
-        if getattr(given, name) is not None and not crossing:
-            raise CotenantError(f"--{name} is of --table throughput and batch-size.", "Add one of them.")
+    of_tables = [name for name in ("precision", "outdir", "reference", "per") if getattr(given, name)]
+    if of_tables and not crossing:
+        raise CotenantError(f"--{of_tables[0]} is of --table throughput and batch-size.", "Add one of them.")
     if given.table == "batch-size" and (given.reference or given.per):
         raise CotenantError("Batch sizes are not relative to anything.", "--reference and --per are of throughput.")
-    if crossing and given.format not in (None, "csv"):
+    if crossing and given.format not in ("text", "csv"):
         raise CotenantError(f"--table {given.table} is CSV only.", "Leave out --format.")
-    if given.jobs is not None and given.targets is None:
+    if given.jobs and not given.targets:
         raise CotenantError("--jobs says what a score expects.", "Add --targets.")
-    if given.targets is not None and given.html is None and given.save_target is None:
+    if given.targets and not (given.html or given.save_target):
         raise CotenantError("--targets is what a page's score is against.", "Add --html FILE, or use mlbench-report.")
-    if given.title is not None and given.html is None:
+    if given.title and not given.html:
         raise CotenantError("--title is the title of a page.", "Add --html FILE.")
-    given.format = given.format or "text"
 
 
 def _read(given: argparse.Namespace) -> tuple[Rows, list[str]]:
-    """Return the chosen records, and a sentence for each file that holds none. Raises CotenantError for no record."""
-    records = read_records(given.places)
-    skipped = skipped_sentences(records.skipped)
-    if not len(records.table):
-        for line in skipped:
-            warn(line)
-        places = ", ".join(map(str, given.places))
-        raise CotenantError(f"There is no record in {places}.", "Name a directory that a suite wrote its records to.")
+    """Return the chosen records, and a sentence for each file that has none. Raises CotenantError for no record."""
+    records, skipped = read(given.places)
     if records.exports:
         skipped.append(f"{', '.join(records.exports)}: {OF_EXPORTS}")
-    frame = records.frame.with_row_index(AT)
-    chosen = frame if given.name is None else frame.filter(pl.col("suite").is_in([given.name, ""]))
-    if chosen.is_empty():
-        suites = sorted(frame["suite"].unique())
-        hint = did_you_mean(given.name, suites) or f"There are records of: {', '.join(suites)}."
-        raise CotenantError(f"There are no records of {given.name} there.", hint)
+        warn(skipped[-1])
+    chosen = of_suite(records.frame.with_row_index(AT), given.name)
     if given.job:
         names = chosen.select(JOB).to_series().unique(maintain_order=True).to_list()
         chosen = chosen.filter(JOB.is_in(chosen_names(names, given.job, "There is no job '{}' there.")))
-    if chosen.height == frame.height:
+    if chosen.height == len(records.table):
         return Rows.all(records.table), skipped
     return Rows(records.table, chosen[AT].to_list()), skipped
-
-
-def _says_notes(given: argparse.Namespace) -> bool:
-    """Whether the output itself says what was left out."""
-    return given.table is None and given.format in ("text", "json") and given.save_target is None
 
 
 def _save(summary: Summary, name: str, limits: str | None) -> None:
@@ -143,7 +122,7 @@ def _save(summary: Summary, name: str, limits: str | None) -> None:
     if not name.endswith(".csv") and not name.replace("-", "").replace("_", "").isalnum():
         raise CotenantError(f"'{name}' is no name for a device model.", "Use letters, digits, - and _, or FILE.csv.")
     known = targets_named(limits or LIMITS, TARGETS)
-    counted, older = newest_work(_newest(summary))
+    counted, older = newest_work(summary.records.frame)
     for line in (*older, *mlbench.beside_devices(counted)):
         warn(line)
     measured = mlbench.measured_targets(counted, known)
@@ -159,11 +138,9 @@ def _write_page(summary: Summary, skipped: Sequence[str], given: argparse.Namesp
     against = None
     if given.targets is not None:
         targets = targets_named(given.targets, TARGETS)
-        everything = dict.fromkeys(targets, 1.0)
-        weights = everything if given.jobs is None else expected_jobs(given.jobs, targets, "cotenant")
-        found = scores(summary, targets, list(weights), weights)
+        weights = dict.fromkeys(targets, 1.0) if given.jobs is None else expected_jobs(given.jobs, targets)
         older = _older(summary, targets, None if given.jobs is None else list(weights))
-        against = Against(given.targets, targets, found, older)
+        against = Against(given.targets, targets, scores(summary, targets, list(weights), weights), older)
     try:
         curves = scaling.curves(summary.jobs)
         skipped = [*skipped, *scaling.doubtful(curves)]
@@ -175,13 +152,8 @@ def _write_page(summary: Summary, skipped: Sequence[str], given: argparse.Namesp
     write_named(given.html, content, "--html names another file.")
 
 
-def _newest(summary: Summary) -> pl.DataFrame:
-    """Return the rows that the original's formulas are of."""
-    return summary.records.frame
-
-
 def _older(summary: Summary, targets: dict[str, Target], expected: Sequence[str] | None) -> mlbench.Score | None:
-    newest = _newest(summary)
+    newest = summary.records.frame
     counted, _ = newest_work(newest)
     lines = mlbench.results(counted, targets, expected)
     return (
@@ -192,13 +164,13 @@ def _older(summary: Summary, targets: dict[str, Target], expected: Sequence[str]
 
 
 def _say_scaling(jobs: Sequence[JobSummary], form: str) -> None:
-    found = scaling.curves(jobs)
-    for line in (*scaling.few(found), *scaling.doubtful(found)):
+    curves = scaling.curves(jobs)
+    for line in (*scaling.few(curves), *scaling.doubtful(curves)):
         warn(line)
-    if form == "text" and found:
-        tell(scaling.as_text(found).removesuffix("\n"))
+    if form == "text" and curves:
+        tell(scaling.as_text(curves).removesuffix("\n"))
         return
-    grid = scaling.scaling_grid(found) if form == "csv" and found else scaling.of_one_series_grid(found)
+    grid = scaling.scaling_grid(curves) if form == "csv" and curves else scaling.of_one_series_grid(curves)
     tell(FILES[form](grid).removesuffix("\n"))
 
 
@@ -215,22 +187,24 @@ def _say_interference(summary: Summary, form: str) -> None:
 
 
 def _say_table(jobs: Sequence[JobSummary], given: argparse.Namespace) -> None:
-    found = tables.tables(jobs, read_systems(given.systems))
-    if not found:
+    by_precision = tables.tables(jobs, read_systems(given.systems))
+    if not by_precision:
         raise CotenantError("No record has a rate to compare.", "The failures stand in `cotenant report`.")
     if given.precision is not None:
-        if given.precision not in found:
-            raise CotenantError(f"There are no records of {given.precision}.", f"There are {', '.join(found)}.")
-        found = {given.precision: found[given.precision]}
-    if given.per == "price" and not any(line.system.price for lines in found.values() for line in lines):
+        if given.precision not in by_precision:
+            raise CotenantError(f"There are no records of {given.precision}.", f"There are {', '.join(by_precision)}.")
+        by_precision = {given.precision: by_precision[given.precision]}
+    shown = [line for lines in by_precision.values() for line in lines]
+    if given.per == "price" and not any(line.system.price for line in shown):
         raise CotenantError(
             f"No system has a price in {given.systems}.", "Give it one there, or name another --systems."
         )
     texts = {
-        name: as_csv(tables.table_grid(lines, given.table, given.per, given.reference)) for name, lines in found.items()
+        name: as_csv(tables.table_grid(lines, given.table, given.per, given.reference))
+        for name, lines in by_precision.items()
     }
     if given.table == "throughput":
-        for line in dict.fromkeys(line for lines in found.values() for line in tables.sources_of_watt(lines)):
+        for line in dict.fromkeys(tables.sources_of_watt(shown)):
             warn(line)
     if given.outdir is not None:
         prepare_directory(given.outdir)

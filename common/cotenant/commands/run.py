@@ -84,74 +84,39 @@ def _parse(words: Sequence[str]) -> argparse.Namespace:
     add("--dry", action="store_true", help="print each tenant's command, environment and slice, and stop")
     add("--verbose", action="store_true", help="say more: every finding of every record")
     add("--strict", action="store_true", help="an INVALID launch counts as failed")
-    return parse(parser, words)
+    return parser.parse_words(words)
 
 
-def suite_parser(prog: str, description: str, epilog: str) -> Parser:
+def suite_parser(prog: str, description: str, epilog: str = "") -> Parser:
     """Return a parser with the flags that say what is to run, and how: `options_of` reads what it gives."""
-    parser = Parser(prog=prog, allow_abbrev=False, description=description, epilog=epilog)
+    parser = Parser(prog, description, epilog, "--help lists the flags; a benchmark's own stand after --.")
     add = parser.add_argument
     add("--jobs", metavar="FILE", help="a job file, or the name of one in profiles/")
-    add(
-        "--name",
-        action="append",
-        default=[],
-        metavar="NAMES",
-        help="only these jobs: names, globs, comma lists",
-    )
+    names = "only these jobs: names, globs, comma lists"
+    add("--name", action="append", default=[], metavar="NAMES", help=names)
     add("--exclude", action="append", default=[], metavar="NAMES", help="not these jobs")
     add("--uid", type=int, default=0, help="number of this repetition of the suite (default 0)")
     add("--outdir", type=place, help="where records go (default $BASE/output)")
     add_slice_flags(parser)
     add("--no-nocache", action="store_true", help="accepted: no page-cache policy is the default")
-    add(
-        "--cache",
-        choices=CACHE_POLICIES,
-        default="none",
-        help="page cache of a launch's input: left alone, bypassed, dropped or read before it (default none)",
+    cache = "page cache of a launch's input: left alone, bypassed, dropped or read before it (default none)"
+    add("--cache", choices=CACHE_POLICIES, default="none", help=cache)
+    victim = "when the kernel kills a process for memory: end its tenant, or that process alone (default group)"
+    add("--on-oom", choices=("group", "process"), default="group", help=victim)
+    longest = "seconds one launch may take (default 3600); 2m and 1h are times, too"
+    add("--timeout", type=duration, default=TIMEOUT_S, metavar="S", help=longest)
+    ready = "seconds a launch's tenants may take to be ready for GO (default 600)"
+    add("--ready-timeout", type=duration, default=READY_LIMIT_S, metavar="S", help=ready)
+    measured = "seconds one launch may measure: fewer batches, then fewer observations, the same for all its tenants"
+    add("--budget", type=duration, metavar="S", help=measured)
+    narrow = (
+        "end a launch once half of every tenant's 95 %% interval is at most this share of its median, as 1%% or 0.01"
     )
-    add(
-        "--on-oom",
-        choices=("group", "process"),
-        default="group",
-        help="when the kernel kills a process for memory: end its tenant, or that process alone (default group)",
-    )
-    add(
-        "--timeout",
-        type=duration,
-        default=TIMEOUT_S,
-        metavar="S",
-        help="seconds one launch may take (default 3600); 2m and 1h are times, too",
-    )
-    add(
-        "--ready-timeout",
-        type=duration,
-        default=READY_LIMIT_S,
-        metavar="S",
-        help="seconds a launch's tenants may take to be ready for GO (default 600)",
-    )
-    add(
-        "--budget",
-        type=duration,
-        metavar="S",
-        help="seconds one launch may measure: fewer batches, then fewer observations, the same for all its tenants",
-    )
-    add(
-        "--until-interval",
-        type=share,
-        metavar="SHARE",
-        help="end a launch once half of every tenant's 95 %% interval is at most this share of its median, "
-        "as 1%% or 0.01",
-    )
+    add("--until-interval", type=share, metavar="SHARE", help=narrow)
     add("--solo", action="store_true", help="after each launch, launch its tenants one at a time: what neighbours cost")
     add("--singularity", metavar="IMG", help="run every command inside this image")
     add("--raise-error", action="store_true", help="stop after the first launch that fails")
     return parser
-
-
-def parse(parser: Parser, words: Sequence[str]) -> argparse.Namespace:
-    """Return what `words` give. Raises CotenantError for an unknown flag, naming the one that was meant."""
-    return parser.parse_words(words, "--help lists the flags; a benchmark's own stand after --.")
 
 
 def options_of(given: argparse.Namespace, extra: tuple[str, ...], machine: Machine) -> Options:

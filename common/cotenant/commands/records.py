@@ -1,0 +1,95 @@
+"""Which records a command reads: their places, their suite and jobs; and which jobs a score expects."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Collection, Sequence
+from pathlib import Path
+
+import polars as pl
+
+from cotenant.checkout import CHECKOUT
+from cotenant.commands.flags import place
+from cotenant.commands.output import warn
+from cotenant.errors import CotenantError, did_you_mean
+from cotenant.results.decoded import skipped_sentences
+from cotenant.results.read import Records, read_records
+from cotenant.suite.cells import expand
+from cotenant.suite.jobfile import load, matches, resolve_path
+from cotenant.text import printable
+
+
+def add_records(parser: argparse.ArgumentParser) -> None:
+    """Add what says which records are read: their places, and of these a suite and some jobs."""
+    add = parser.add_argument
+    add("places", metavar="DIR", type=place, nargs="+", help="where records are, searched recursively; or an export")
+    add("--name", metavar="SUITE", help="only records of this suite (its job file's stem)")
+    add_names(parser, "job")
+
+
+def add_names(parser: argparse.ArgumentParser, what: str) -> None:
+    """Add the flag that chooses jobs, or devices, by their names."""
+    text = f"only these {what}s: a name, a glob; may be repeated"
+    parser.add_argument(f"--{what}", metavar="NAME", action="append", default=[], help=text)
+
+
+def read(places: list[Path]) -> tuple[Records, list[str]]:
+    """Read the records of some places, and warn of what is none. Also returns these warnings.
+
+    Raises CotenantError where there is no record.
+    """
+    records = read_records(places)
+    skipped = skipped_sentences(records.skipped)
+    for line in skipped:
+        warn(line)
+    if not len(records.table):
+        raise no_record(places)
+    return records, skipped
+
+
+def no_record(places: Sequence[Path], what: str = "record") -> CotenantError:
+    """Return the refusal of places where there is none."""
+    return CotenantError(
+        f"There is no {what} in {', '.join(map(str, places))}.",
+        "Name a directory that a suite wrote its records to, one of its records, or an export.",
+    )
+
+
+def of_suite(frame: pl.DataFrame, name: str | None) -> pl.DataFrame:
+    """Return the rows of a suite; records that name none are of any. Raises CotenantError where there are none."""
+    chosen = frame if name is None else frame.filter(pl.col("suite").is_in([name, ""]))
+    if name is not None and chosen.is_empty():
+        suites = sorted(frame["suite"].unique())
+        hint = did_you_mean(name, suites) or f"There are records of: {', '.join(suites)}."
+        raise CotenantError(f"There are no records of {name} there.", hint)
+    return chosen
+
+
+def chosen_names(names: Collection[str], patterns: Sequence[str], sentence: str) -> set[str]:
+    """Return the names that any pattern matches; all where there is no pattern.
+
+    Raises CotenantError for a pattern that matches none: with `sentence`, in which `{}` is its place.
+    """
+    chosen = set() if patterns else set(names)
+    for pattern in patterns:
+        matching = {name for name in names if matches(name, pattern)}
+        if not matching:
+            hint = did_you_mean(pattern, names) or f"There are {', '.join(map(printable, names)) or 'none'}."
+            raise CotenantError(sentence.format(pattern), hint)
+        chosen |= matching
+    return chosen
+
+
+def expected_jobs(file: str, targets: Collection[str]) -> dict[str, float]:
+    """Return the weights of a job file's jobs, by the names of their records: those that a score expects.
+
+    Warns of those that have no target. A job of several cells is as many, which share its weight, unless there is a
+    target for all of it, as for `scaling`. Raises CotenantError for a file that is no job file.
+    """
+    weights: dict[str, float] = {}
+    for job in load(resolve_path(file, [Path.cwd(), CHECKOUT])).jobs:
+        names = [job.stem] if job.stem in targets else [cell.label for cell in expand(job)]
+        weights |= dict.fromkeys(names, job.weight / len(names))
+    if without := [name for name in weights if name not in targets]:
+        warn(f"no target for {', '.join(without)}.")
+    return weights
