@@ -8,8 +8,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
+from PIL import Image
 from torch.nn import functional
 from torchvision.ops import box_convert, box_iou
 
@@ -157,7 +159,7 @@ def test_batches_come_from_cocos_files(ssd: Any, coco: Path, workers: int) -> No
 
 
 @decodes
-def test_a_sample_is_its_picture_flipped_or_not(ssd: Any, coco: Path) -> None:
+def test_a_sample_is_its_picture_flipped_or_not(ssd: Any, coco: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = json.loads((coco / "annotations" / "instances_train2017.json").read_text())
     dataset = ssd.Coco(coco / "annotations" / "instances_train2017.json", coco / "train2017", "")
     assert len(dataset) == len({thing["image_id"] for thing in file["annotations"]})
@@ -167,6 +169,8 @@ def test_a_sample_is_its_picture_flipped_or_not(ssd: Any, coco: Path) -> None:
     labels = [ids.index(thing["category_id"]) + 1 for thing in things]
     corners = box_convert(torch.tensor([thing["bbox"] for thing in things]), "xywh", "xyxy")
     corners /= torch.tensor([picture["width"], picture["height"]] * 2)
+    monkeypatch.setattr(ssd, "random_patch", lambda boxes: None)
+    dataset.jitter = lambda image: image
     seen = {}
     for _ in range(30):
         image, boxes, found = dataset[0]
@@ -177,6 +181,58 @@ def test_a_sample_is_its_picture_flipped_or_not(ssd: Any, coco: Path) -> None:
     torch.testing.assert_close(plain.flip(2), flipped)
     torch.testing.assert_close(boxes[:, [1, 3]], corners[:, [1, 3]])
     torch.testing.assert_close(1 - boxes[:, [2, 0]], corners[:, [0, 2]])
+
+
+def test_patches_are_those_of_the_paper(ssd: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    torch.manual_seed(0)
+    patches = ssd.patches
+    boxes = torch.tensor([[0.1, 0.1, 0.4, 0.5], [0.45, 0.2, 0.95, 0.9], [0.0, 0.0, 0.02, 0.03]])
+    centre = (boxes[:, :2] + boxes[:, 2:]) / 2
+    assert patches.LEAST_OVERLAPS == (None, 0, 0.1, 0.3, 0.5, 0.7, 0.9)
+    for least in patches.LEAST_OVERLAPS[1:-1]:
+        monkeypatch.setattr(patches, "LEAST_OVERLAPS", (least,))
+        best = []
+        for patch, inside in (patches.random_patch(boxes) for _ in range(60)):
+            size = patch[2:] - patch[:2]
+            assert 0 <= patch.min() < patch.max() <= 1 + 1e-6
+            assert 0.3 - 1e-6 <= size.min() <= size.max() <= min(1, 2 * size.min() + 1e-6)
+            assert inside.tolist() == ((centre > patch[:2]) & (centre < patch[2:])).all(1).tolist()
+            best.append(float(box_iou(boxes[inside], patch[None]).max()))
+            shown = patches.seen_in(patch, boxes[inside])
+            assert 0 <= shown.min() < shown.max() <= 1
+            assert (shown[:, 2:] > shown[:, :2]).all()
+        assert least <= min(best) < max(least, 0.3) + 0.1
+    # A least overlap that no patch has is drawn again.
+    monkeypatch.setattr(patches, "LEAST_OVERLAPS", (0.9, None))
+    assert [patches.random_patch(boxes[2:]) for _ in range(9)] == [None] * 9
+
+
+@decodes
+def test_boxes_lie_on_what_they_mark_in_every_patch(ssd: Any, tmp_path: Path) -> None:
+    """A bright rectangle in a dark picture: wherever it is cut, flipped and coloured, its box is around it."""
+    pixels = np.zeros((240, 320, 3), np.uint8)
+    pixels[60:180, 80:240] = (250, 200, 150)
+    Image.fromarray(pixels).save(tmp_path / "0.png")
+    things = [{"image_id": 0, "category_id": 3, "bbox": [80, 60, 160, 120]}]
+    things.append({"image_id": 0, "category_id": 3, "bbox": [0, 0, 4, 4]})
+    images = [{"id": 0, "file_name": "0.png", "width": 320, "height": 240}]
+    (tmp_path / "a.json").write_text(json.dumps({"images": images, "annotations": things, "categories": [{"id": 3}]}))
+    dataset, shapes, colours, counts = ssd.Coco(tmp_path / "a.json", tmp_path, ""), set(), set(), set()
+    for _ in range(60):
+        image, boxes, labels = dataset[0]
+        assert labels.tolist() == [1] * len(boxes)
+        counts.add(len(boxes))
+        left, top, right, bottom = (300 * max(boxes, key=lambda box: (box[2:] - box[:2]).prod())).tolist()
+        if right - left < 30:
+            continue  # The patch has the corner alone.
+        middle = image[:, round((top + bottom) / 2), round((left + right) / 2)]
+        bright = ((image.amax(0).int() - int(middle.max())).abs() < 40).nonzero()
+        (first_y, first_x), (last_y, last_x) = bright.amin(0).tolist(), bright.amax(0).tolist()
+        assert (first_x, first_y, last_x, last_y) == pytest.approx((left, top, right, bottom), abs=5)
+        shapes.add((round(left), round(top), round(right), round(bottom)))
+        colours.add(tuple(middle.tolist()))
+    assert min(len(shapes), len(colours)) > 25
+    assert counts == {1, 2}
 
 
 def test_crowds_empty_boxes_and_pictures_without_objects_are_left_out(ssd: Any, tmp_path: Path) -> None:
