@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import itertools
 import json
 import multiprocessing
 import time
 import weakref
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from statistics import median
 from types import SimpleNamespace
@@ -97,6 +98,11 @@ def test_the_order_of_everything(monkeypatch: pytest.MonkeyPatch) -> None:
     observe(work(journal, feed(journal, 1, 2)), 2)
     batch = ["clock", "next", "clock", "step", "detach", "items"]
     assert journal == ["sync", "mark", "clock", *batch, *batch, "mark", "sync", "clock", "elapsed"]
+    journal.clear()
+    lossless = work(journal, feed(journal, 1), accelerator=False, step=lambda run, batch: None)
+    seen = observe(lossless, 1)
+    assert (seen.event_ns, seen.losses) == (None, [])
+    assert journal == ["sync", "clock", "clock", "next", "clock", "items", "sync", "clock"]
 
 
 def test_times_items_and_waits_add_up(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -111,18 +117,6 @@ def test_times_items_and_waits_add_up(monkeypatch: pytest.MonkeyPatch) -> None:
     assert seen.event_ns == 2500
 
 
-def test_no_events_without_an_accelerator(monkeypatch: pytest.MonkeyPatch) -> None:
-    journal = Journal()
-    monkeypatch.setattr(chrono, "clock_ns", journal.clock)
-    assert observe(work(journal, feed(journal, 1), accelerator=False), 1).event_ns is None
-    assert "elapsed" not in journal
-
-
-def test_a_step_without_a_loss() -> None:
-    journal = Journal()
-    assert observe(work(journal, feed(journal, 1), step=lambda run, batch: None), 1).losses == []
-
-
 def test_one_of_every_few_batches_is_booked_for_all(monkeypatch: pytest.MonkeyPatch) -> None:
     journal = Journal(next=7, step=100)
     monkeypatch.setattr(chrono, "clock_ns", journal.clock)
@@ -132,10 +126,6 @@ def test_one_of_every_few_batches_is_booked_for_all(monkeypatch: pytest.MonkeyPa
     assert journal[2:-2] == ["clock", *group, *group, *bare, *booked, "mark", "sync"]
     assert (seen.items, seen.data_wait_ns, len(seen.losses), seen.even) == (40, 8 * 7, 3, True)
     assert seen.end_ns - seen.start_ns == 8 * 107
-
-
-def test_batches_that_do_not_count_equally_are_seen() -> None:
-    journal = Journal()
     assert not observe(work(journal, feed(journal, 1, 2, 3, 4), every=2), 4).even
     assert not observe(work(journal, feed(journal, 1, 2)), 2).even
 
@@ -177,7 +167,8 @@ class Littering(Small):
 def test_the_collector_is_off_inside_and_collects_between() -> None:
     benchmark = Littering()
     loop = loop_of(benchmark)
-    loop.warm_up()
+    assert len(loop.warm_up()) == len(benchmark.states) == WARM_UP_STEPS
+    assert loop.observed_dtype == "fp32"
     assert gc.get_freeze_count() > 1000
     assert not any(knot() for knot in benchmark.knots)
     for _ in range(2):
@@ -199,52 +190,23 @@ def test_the_collector_is_on_in_the_cool_down() -> None:
     assert [enabled for enabled, _ in benchmark.states] == [False, True, True]
 
 
-def test_warm_up_does_real_steps() -> None:
-    benchmark = Littering()
-    loop = loop_of(benchmark)
-    assert len(loop.warm_up()) == len(benchmark.states) == WARM_UP_STEPS
-    assert loop.observed_dtype == "fp32"
+def test_a_long_warm_up_makes_no_further_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    now_ns = step_ns = 0
 
+    class Long(Small):
+        def step(self, run: Run, batch: Any) -> torch.Tensor | None:
+            nonlocal now_ns
+            now_ns += step_ns
+            return super().step(run, batch)
 
-class Clock:
-    """A clock that only moves when it is told to."""
-
-    def __init__(self) -> None:
-        self.now_ns = 0
-
-    def __call__(self) -> int:
-        return self.now_ns
-
-
-class Long(Small):
-    """Every step takes this long."""
-
-    step_ns = 0
-
-    def __init__(self, clock: Clock) -> None:
-        super().__init__()
-        self._clock = clock
-
-    def step(self, run: Run, batch: Any) -> torch.Tensor | None:
-        self._clock.now_ns += self.step_ns
-        return super().step(run, batch)
-
-
-@pytest.mark.parametrize(
-    ("step_s", "steps"), [(0.1, 3), (20, 3), (30, 3), (30.1, 2), (60, 2), (60.1, 1), (500, 1)], ids=str
-)
-def test_a_long_warm_up_makes_no_further_step(step_s: float, steps: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    clock = Clock()
-    monkeypatch.setattr("cotenant.bench.loop.clock_ns", clock)
-    benchmark = Long(clock)
-    benchmark.step_ns = round(step_s * 1e9)
-    run = Run(benchmark)
-    loop = Loop(benchmark, run)
-    assert loop.warm_up() == [benchmark.step_ns] * steps
-    assert loop.books_every == 1
-    assert loop.observed_dtype == "fp32"
-    found = [one.sentence for one in run.findings if one.rule == "short_warm_up"]
-    assert found == [f"Warm-up ended after {steps} of 3 steps and {steps * step_s:.0f} s."] * (steps < 3)
+    monkeypatch.setattr("cotenant.bench.loop.clock_ns", lambda: now_ns)
+    for step_s, steps in ((0.1, 3), (20, 3), (30, 3), (30.1, 2), (60, 2), (60.1, 1), (500, 1)):
+        step_ns = round(step_s * 1e9)
+        loop = Loop(benchmark := Long(), run := Run(benchmark))
+        assert loop.warm_up() == [step_ns] * steps
+        assert (loop.books_every, loop.observed_dtype) == (1, "fp32")
+        sentences = [finding.sentence for finding in run.findings if finding.rule == "short_warm_up"]
+        assert sentences == [f"Warm-up ended after {steps} of 3 steps and {steps * step_s:.0f} s."] * (steps < 3)
 
 
 class Ending(Small):
@@ -290,15 +252,16 @@ def test_books_of_short_steps_are_kept_on_some_batches(monkeypatch: pytest.Monke
     assert (seen.items, len(seen.losses)) == (100, 3)
 
 
-def test_books_of_loaded_input_are_kept_on_every_batch(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_books_of_loaded_input_or_of_longer_steps_are_kept_on_every_batch(monkeypatch: pytest.MonkeyPatch) -> None:
     class Loaded(Quick):
         def batches(self, run: Run) -> Iterable[Any]:
             return run.loader(torch.utils.data.TensorDataset(torch.ones(9, 3)))
 
-    monkeypatch.setattr("cotenant.bench.loop.SHORT_STEP_NS", 10**9)
-    loop = loop_of(Loaded())
-    loop.warm_up()
-    assert loop.books_every == 1
+    for cls, short_ns in ((Loaded, 10**9), (Quick, 0)):
+        monkeypatch.setattr("cotenant.bench.loop.SHORT_STEP_NS", short_ns)
+        loop = loop_of(cls())
+        loop.warm_up()
+        assert loop.books_every == 1
 
 
 def test_books_are_kept_on_every_batch_once_they_count_unequally(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -313,52 +276,48 @@ def test_books_are_kept_on_every_batch_once_they_count_unequally(monkeypatch: py
     assert loop.observe(7).items == 35
 
 
-def test_books_of_longer_steps_are_kept_on_every_batch() -> None:
-    loop = loop_of(Quick())
-    loop.warm_up()
-    assert loop.books_every == 1
+class Given(Small):
+    """Takes the batches that it is given, and trains on none."""
+
+    def __init__(self, batches: Callable[[], Iterable[Any]]) -> None:
+        super().__init__()
+        self._given = batches
+
+    def batches(self, run: Run) -> Iterable[Any]:
+        return self._given()
+
+    def step(self, run: Run, batch: Any) -> None:
+        return None
 
 
-def test_no_input_is_missing_data() -> None:
-    class Empty(Small):
-        def batches(self, run: Run) -> Iterable[Any]:
-            return []
-
-    with pytest.raises(MissingDataError, match="holds no batch"):
-        loop_of(Empty())
-
-
-def test_a_loss_is_a_scalar() -> None:
-    class Wide(Small):
-        def step(self, run: Run, batch: Any) -> torch.Tensor:
-            return torch.ones(2, 3)
-
-    with pytest.raises(CotenantError, match=r"a loss of shape \(2, 3\), not a scalar"):
-        loop_of(Wide()).warm_up()
-
-
-@pytest.mark.parametrize(
-    "batch, items",
-    [
+def test_items_are_the_rows_of_the_first_part() -> None:
+    for batch, items in (
         (torch.ones(7, 3), 7),
         ((torch.ones(6, 3), torch.ones(2)), 6),
         ([torch.ones(5, 3)], 5),
         ({"x": torch.ones(4, 3), "y": torch.ones(1)}, 4),
         (([torch.ones(3), torch.ones(4)], ["a", "b"]), 2),
-    ],
-)
-def test_items_are_the_rows_of_the_first_part(batch: Any, items: int) -> None:
-    class Given(Small):
-        def batches(self, run: Run) -> Iterable[Any]:
-            while True:
-                yield batch
+    ):
+        benchmark = Given(lambda batch=batch: itertools.cycle([batch]))
+        assert benchmark.items(batch) == items
+        assert loop_of(benchmark).observe(3).items == 3 * items
+    # After the last of a limited batch a larger one may come.
+    sizes = itertools.count(2)
+    assert loop_of(Given(lambda: itertools.repeat(torch.ones(next(sizes), 3), 1))).observe(3).items == 2 + 3 + 4
 
-        def step(self, run: Run, batch: Any) -> None:
-            return None
 
-    benchmark = Given()
-    assert benchmark.items(batch) == items
-    assert loop_of(benchmark).observe(3).items == 3 * items
+def test_what_a_benchmark_cannot_give(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(MissingDataError, match="holds no batch"):
+        loop_of(Given(list))
+    with pytest.raises(CotenantError, match=r"cannot be counted.*Define `items"):
+        loop_of(Given(lambda: itertools.repeat(None)))
+    monkeypatch.setattr(Small, "step", lambda *_: torch.ones(2, 3))
+    with pytest.raises(CotenantError, match=r"a loss of shape \(2, 3\), not a scalar"):
+        loop_of(Small()).warm_up()
+    for counted, sentence in ((3.5, None), (torch.tensor(3), "plain number, known on the host")):
+        monkeypatch.setattr(Small, "items", lambda benchmark, batch, counted=counted: counted)
+        with pytest.raises(CotenantError, match=sentence) if sentence else contextlib.nullcontext():
+            assert loop_of(Small()).observe(3).items == 3 * 3.5
 
 
 class Counted(tuple):  # type: ignore[type-arg]
@@ -375,58 +334,12 @@ class Counted(tuple):  # type: ignore[type-arg]
 def test_a_resident_batch_is_counted_once_and_not_waited_for(resident: bool) -> None:
     batch = Counted([torch.ones(6, 3)])
 
-    class Given(Small):
-        def batches(self, run: Run) -> Iterable[Any]:
-            return itertools.repeat(batch) if resident else itertools.cycle([batch])
-
-        def step(self, run: Run, batch: Any) -> None:
-            return None
-
-    loop = loop_of(Given())
+    loop = loop_of(Given(lambda: itertools.repeat(batch) if resident else itertools.cycle([batch])))
     looks = batch.looks
     seen = loop.observe(3)
     assert seen.items == 3 * 6
     assert (seen.data_wait_ns > 0) is not resident
     assert batch.looks - looks == (0 if resident else 3)
-
-
-def test_a_limited_batch_is_counted_each_time() -> None:
-    """After its last a larger one may come."""
-    sizes = itertools.count(2)
-
-    class Growing(Small):
-        def batches(self, run: Run) -> Iterable[Any]:
-            return itertools.repeat(torch.ones(next(sizes), 3), 1)
-
-        def step(self, run: Run, batch: Any) -> None:
-            return None
-
-    assert loop_of(Growing()).observe(3).items == 2 + 3 + 4
-
-
-def test_items_of_its_own() -> None:
-    class Tokens(Small):
-        def items(self, batch: Any) -> float:
-            return batch.numel() / 2
-
-    assert loop_of(Tokens()).observe(3).items == 3 * 6
-
-
-@pytest.mark.parametrize(
-    "counted, sentence",
-    [(None, "cannot be counted.*Define `items"), (torch.tensor(3), "plain number, known on the host")],
-)
-def test_items_that_are_no_number(counted: Any, sentence: str) -> None:
-    class Odd(Small):
-        def batches(self, run: Run) -> Iterable[Any]:
-            while True:
-                yield None
-
-        def items(self, batch: Any) -> float:
-            return super().items(batch) if counted is None else counted
-
-    with pytest.raises(CotenantError, match=sentence):
-        loop_of(Odd())
 
 
 def test_denormals_are_flushed_on_a_processor() -> None:
@@ -439,9 +352,8 @@ def test_denormals_are_flushed_on_a_processor() -> None:
 NUMBERS = torch.arange(32.0)
 
 
-@pytest.mark.parametrize(
-    "batch",
-    [
+def test_input_of_one_value() -> None:
+    for batch in (
         NUMBERS,
         (NUMBERS, torch.zeros(16)),
         {"pixels": NUMBERS, "boxes": [torch.zeros(4, 4)]},
@@ -455,22 +367,13 @@ NUMBERS = torch.arange(32.0)
         None,
         ["text", 5],
         [],
-    ],
-    ids=str,
-)
-def test_input_that_says_something(batch: Any) -> None:
-    assert constant_input(batch) is None
-
-
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16, torch.float64, torch.uint8])
-def test_zeros_are_an_error(dtype: torch.dtype) -> None:
-    finding = constant_input((torch.zeros(8, 4, dtype=dtype), torch.arange(8)))
-    assert finding is not None
-    assert (finding.rule, finding.severity) == ("constant_input", "error")
-    assert finding.sentence == "The first batch holds nothing but 0, in all 32 elements of its largest tensor."
-
-
-def test_another_constant_is_a_warning() -> None:
+    ):
+        assert constant_input(batch) is None
+    for dtype in (torch.float32, torch.float16, torch.bfloat16, torch.float64, torch.uint8):
+        finding = constant_input((torch.zeros(8, 4, dtype=dtype), torch.arange(8)))
+        assert finding is not None
+        assert (finding.rule, finding.severity) == ("constant_input", "error")
+        assert finding.sentence == "The first batch holds nothing but 0, in all 32 elements of its largest tensor."
     finding = constant_input({"x": [torch.full((8, 4), 0.5)], "y": NUMBERS[:16]})
     assert finding is not None
     assert (finding.severity, "nothing but 0.5," in finding.sentence) == ("warning", True)
@@ -493,11 +396,13 @@ def credited(benchmark: Small, *numbers: int) -> tuple[int, int | None]:
     loop.warm_up()
     for number in numbers:
         loop.observe(number)
-    return loop.credited.updates, loop.credited.promised
+    return loop.updates, loop.promised
 
 
 class Counting(Small):
-    """Updates where `updates` says so, by the number of the step."""
+    """Updates as often as `updates` of the step's number, once where nothing else is set."""
+
+    updates: ClassVar[Callable[[int], int]] = staticmethod(lambda step: 1)
 
     def build(self, run: Run) -> None:
         super().build(run)
@@ -510,47 +415,20 @@ class Counting(Small):
             run.update(self.model(batch).square().mean(), self.optimizer)
         return loss
 
-    def updates(self, step: int) -> int:
-        return 1
 
-
-def test_every_update_is_counted_outside_of_the_warm_up() -> None:
+def test_every_update_is_counted_outside_of_the_warm_up(monkeypatch: pytest.MonkeyPatch) -> None:
     assert credited(Counting(), 5, 7) == (12, 12)
     assert credited(Counting(precision="bf16"), 4) == (4, 4)
-
-
-def test_two_optimizers_make_two_updates_a_batch() -> None:
-    class Two(Counting):
-        def updates(self, step: int) -> int:
-            return 2
-
-    assert credited(Two(), 5) == (10, 10)
-
-
-def test_steps_that_stop_training_are_seen() -> None:
-    class Lazy(Counting):
-        def updates(self, step: int) -> int:
-            return int(step <= 3 or step % 10 < 3)
-
-    assert credited(Lazy(), 100) == (30, 100)
-
-
-def test_a_task_that_updates_now_and_then_promises_nothing() -> None:
-    class Episodes(Counting):
-        def updates(self, step: int) -> int:
-            return int(step % 4 == 0)
-
-    class Uneven(Counting):
-        def updates(self, step: int) -> int:
-            return step % 2
-
-    class Never(Counting):
-        def updates(self, step: int) -> int:
-            return 0
-
-    assert credited(Episodes(), 8) == (2, None)
-    assert credited(Uneven(), 8) == (4, None)
-    assert credited(Never(), 8) == (0, None)
+    # Two optimizers; a training that stops; and what updates now and then, or never, promises nothing.
+    for updates, number, expected in (
+        (lambda step: 2, 5, (10, 10)),
+        (lambda step: int(step <= 3 or step % 10 < 3), 100, (30, 100)),
+        (lambda step: int(step % 4 == 0), 8, (2, None)),
+        (lambda step: step % 2, 8, (4, None)),
+        (lambda step: 0, 8, (0, None)),
+    ):
+        monkeypatch.setattr(Counting, "updates", staticmethod(updates))
+        assert credited(Counting(), number) == expected
 
 
 ROWS, REPEAT, SKIP = 32, 20, 2

@@ -13,7 +13,7 @@ import torch
 
 from cotenant.bench import Run
 from cotenant.bench.loop import Loop
-from cotenant.bench.observed import described, observed_dtype, watched_updates
+from cotenant.bench.observed import FlopCount, described, watched_updates
 from tasks.loading import PLACES, ROOT, SMALL, TASKS, benchmark_in, built, in_fp16, main_of, skip_without_lstm
 
 pytestmark = pytest.mark.usefixtures("small_tables")
@@ -173,9 +173,10 @@ def test_a_task_trains_in_fp16(place: str, name: str) -> None:
     benchmark, run = in_fp16(benchmark_in(main_of(place)), name, SCALE, **SMALL[place])
     batches, step = iter(benchmark.batches(run)), run.precision.around(benchmark.step)
     with watched_updates(run) as optimizers:
-        first, dtype = observed_dtype(lambda: step(run, next(batches)))
+        with FlopCount() as count:
+            first = step(run, next(batches))
         steps = [first, *(step(run, next(batches)) for _ in range({CART: 60, SSD: 0}.get(place, 2)))]
-    assert dtype == "fp16"
+    assert count.dtype == "fp16"
     assert torch.stack([loss.detach().float() for loss in steps if loss is not None]).isfinite().all()
     assert optimizers
     for optimizer in optimizers:

@@ -13,8 +13,9 @@ import inspect
 import re
 import types
 import typing
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -76,15 +77,16 @@ def _own(owner: type, parameters: dict[str, Any]) -> Iterator[str]:
 
 
 def _refuse_taken(cls: type, owner: type, name: str) -> None:
-    place = f"{cls.__name__} declares the parameter '{name}'"
     if name not in vars(owner):
-        raise CotenantError(f"{place} without a default.", f"Write `{name}: ... = <default>`.")
-    if name in _TAKEN:
-        raise CotenantError(f"{place}, and every record has a field of that name.", "Call the parameter otherwise.")
-    if any(name in vars(base) for base in owner.__mro__[1:]):
-        raise CotenantError(
-            f"{place}, and the contract has something of that name.", "Call it otherwise, or leave the annotation out."
-        )
+        problem = "without a default"
+    elif name in _TAKEN:
+        problem = "and every record has a field of that name"
+    elif any(name in vars(base) for base in owner.__mro__[1:]):
+        problem = "and the contract has something of that name"
+    else:
+        return
+    remedy = f"Write `{name}: ... = <default>`, call it otherwise, or leave the annotation out."
+    raise CotenantError(f"{cls.__name__} declares the parameter '{name}', {problem}.", remedy)
 
 
 _NEGATIVE_NUMBER = re.compile(r"-(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?$")
@@ -117,6 +119,7 @@ def parse(cls: type, argv: Sequence[str]) -> Parsed:
     values = {
         name: given.get(_POSITIONAL + name, given.get(name, how.default)) for name, (_, how) in parameters.items()
     }
+    values |= {name: tuple(chain(*value)) for name, value in values.items() if isinstance(value, list)}
     ignored = [spelling for spelling in _ignored(cls) if _IGNORED + spelling in given]
     named = frozenset(name for name in parameters if name in given or _POSITIONAL + name in given)
     return Parsed(values, ignored, named)
@@ -182,20 +185,15 @@ def _options(kind: Any) -> dict[str, Any]:
         return {"type": type(choices[0]), "choices": choices}
     if typing.get_origin(kind) is tuple:
         each = typing.get_args(kind)[0]
-        return {"nargs": "+", "action": _Words, "each": each, "metavar": _PLACEHOLDERS[each]}
+        return {"nargs": "+", "type": _words(each), "metavar": _PLACEHOLDERS[each]}
     return {"type": kind, "metavar": _PLACEHOLDERS[kind]}
 
 
-class _Words(argparse.Action):
-    """Several values, given as several words or as one quoted word."""
+def _words(each: type) -> Callable[[str], list[Any]]:
+    """Return what reads several values of one type, given as several words or as one quoted word."""
 
-    def __init__(self, *arguments: Any, each: type, **options: Any) -> None:
-        super().__init__(*arguments, **options)
-        self.each = each
+    def read(text: str) -> list[Any]:
+        return [each(word) for word in text.split()]
 
-    def __call__(self, parser: Any, namespace: Any, values: Any, option_string: str | None = None) -> None:
-        words = [word for value in values for word in value.split()]
-        try:
-            setattr(namespace, self.dest, tuple(self.each(word) for word in words))
-        except ValueError:
-            parser.error(f"argument {option_string}: '{' '.join(words)}' are not all of type {self.each.__name__}")
+    read.__name__ = each.__name__  # For argparse's sentence about what it cannot read.
+    return read

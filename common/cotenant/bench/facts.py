@@ -89,7 +89,7 @@ def source_version(cls: type) -> str:
 
 def tenant_facts(run: Run, loop: Loop) -> dict[str, Any]:
     """Return device, metrics, what was observed, torch's settings and the findings of one run."""
-    benchmark, scaled = run.benchmark, loop.scaled
+    benchmark = run.benchmark
     # Of replicas the threads of some are seen, and of others not.
     one_model = run.observed.get("replicas", 1) == 1
     flops = loop.counted.total if one_model and not run.uneven else None
@@ -109,9 +109,9 @@ def tenant_facts(run: Run, loop: Loop) -> dict[str, Any]:
             "threads": torch.get_num_threads(),
             "books_every": loop.books_every,
             "item_is_row": benchmark.item_is_row,
-            "updates": loop.credited.updates,
-            "updates_credited": loop.credited.promised,
-            **({} if scaled is None else {"updates_scaled": scaled.updates, "updates_skipped": scaled.skipped}),
+            "updates": loop.updates,
+            "updates_credited": loop.promised,
+            **loop.scaled(),
             **run.observed,
         },
         "torch": {

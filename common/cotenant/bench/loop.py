@@ -7,14 +7,13 @@ import itertools
 import operator
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import torch
 
 from cotenant.bench.chrono import Observation, Work, clock_ns, observe
 from cotenant.bench.loader import constant_input, rows
-from cotenant.bench.observed import FlopCount, described, observed_dtype, watched_updates
+from cotenant.bench.observed import FlopCount, described, watched_updates
 from cotenant.bench.outcome import MissingDataError
 from cotenant.bench.run import Run
 from cotenant.errors import CotenantError
@@ -32,37 +31,8 @@ BOOKED_OF_SHORT = 10
 """Books on a batch cost some microseconds in the midst of real work: half a percent of a step of a millisecond."""
 
 
-@dataclass(slots=True)
-class Credit:
-    """Updates of weights: how many a batch had in each step of the warm-up (None: not equally many), and since then.
-
-    A task that updates on some of its steps only, as one that waits for an episode's end, promises nothing.
-    """
-
-    per_batch: int | None
-    batches: int = 0
-    updates: int = 0
-
-    def take(self, batches: int, updates: int) -> None:
-        """Count what one observation credits, and how many updates there were in it."""
-        self.batches += batches
-        self.updates += updates
-
-    @property
-    def promised(self) -> int | None:
-        return self.per_batch * self.batches if self.per_batch else None
-
-
-@dataclass(frozen=True, slots=True)
-class ScalerCount:
-    """Updates by a gradient scaler, and how many of them it skipped."""
-
-    updates: int
-    skipped: int
-
-
 class Loop:
-    """THE loop: the same for every benchmark, alone and beside others."""
+    """THE loop: the same for every benchmark, alone and beside others; `updates` counts those in observations."""
 
     def __init__(self, benchmark: Benchmark, run: Run) -> None:
         self._benchmark = benchmark
@@ -70,8 +40,10 @@ class Loop:
         self.observed_dtype: str | None = None
         self.observed_optimizers: list[dict[str, Any]] = []
         self.counted = FlopCount()
-        self.credited = Credit(None)
-        self._before = ScalerCount(0, 0)
+        self.updates = 0
+        self._batches = 0
+        self._updates_of_batch = 0
+        self._before = (0, 0)
         self._resident = False
         benchmark.build(run)
         batches: Iterator[Any] = itertools.chain.from_iterable(self._inputs())
@@ -124,8 +96,8 @@ class Loop:
             # All ranks or none: one step more on some of them would hang their collectives.
             if self._run.world.any_says(sum(times_ns) > LONG_WARM_UP_NS, self._run.chosen):
                 break
-        self.credited = Credit(updates.pop() if len(updates) == 1 else None)
-        self._before = ScalerCount(self._run.updates, self._run.precision.skipped or 0)
+        self._updates_of_batch = updates.pop() if len(updates) == 1 else 0
+        self._before = (self._run.updates, self._run.precision.skipped or 0)
         if len(times_ns) < WARM_UP_STEPS:
             self._run.findings.append(
                 Finding(
@@ -147,7 +119,8 @@ class Loop:
         """Make one observation; what became garbage in it is collected after its clock has stopped."""
         work, updated = self._work, self._run.updates
         observation = observe(work, number)
-        self.credited.take(number, self._run.updates - updated)
+        self.updates += self._run.updates - updated
+        self._batches += number
         gc.collect()
         if work.every > 1 and not observation.even:
             work.every = 1
@@ -162,15 +135,22 @@ class Loop:
         return observation
 
     @property
-    def scaled(self) -> ScalerCount | None:
-        """Updates since the warm-up, and how many of them changed nothing; None without a gradient scaler.
+    def promised(self) -> int | None:
+        """The updates there should have been, as many a batch as in each step of the warm-up.
+
+        None where these had none or not equally many, as of a task that waits for an episode's end.
+        """
+        return self._updates_of_batch * self._batches or None
+
+    def scaled(self) -> dict[str, int]:
+        """Return the updates since the warm-up, and how many of them changed nothing; empty without a gradient scaler.
 
         Waits for the device.
         """
         skipped = self._run.precision.skipped
         if skipped is None:
-            return None
-        return ScalerCount(self._run.updates - self._before.updates, skipped - self._before.skipped)
+            return {}
+        return {"updates_scaled": self._run.updates - self._before[0], "updates_skipped": skipped - self._before[1]}
 
     @property
     def books_every(self) -> int:
@@ -197,8 +177,10 @@ class Loop:
         return end_ns
 
     def _watched(self, batch: Any) -> torch.Tensor | None:
-        with watched_updates(self._run) as optimizers, self.counted:
-            loss, self.observed_dtype = observed_dtype(lambda: self._work.step(self._run, batch))
+        eager = torch.compiler.set_stance("force_eager")  # In compiled code nobody sees the products.
+        with watched_updates(self._run) as optimizers, eager, self.counted:
+            loss = self._work.step(self._run, batch)
+        self.observed_dtype = self.counted.dtype
         self.observed_optimizers = [described(optimizer, self._run.precision) for optimizer in optimizers]
         return loss
 

@@ -6,7 +6,7 @@ import contextlib
 import math
 from collections import Counter
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -17,57 +17,7 @@ if TYPE_CHECKING:
     from cotenant.bench.run import Run
 
 
-T = TypeVar("T")
-
-_PRODUCTS = [
-    "mm",
-    "addmm",
-    "bmm",
-    "baddbmm",
-    "convolution",
-    "convolution_backward",
-    "mkldnn_rnn_layer",
-    "_cudnn_rnn",
-    "miopen_rnn",
-    "linear",
-    "_scaled_dot_product_flash_attention",
-    "_scaled_dot_product_efficient_attention",
-    "_scaled_dot_product_cudnn_attention",
-    "_scaled_dot_product_flash_attention_for_cpu",
-    "mv",
-    "dot",
-]
 _SHORT = {torch.float32: "fp32", torch.bfloat16: "bf16", torch.float16: "fp16", torch.float64: "fp64"}
-
-
-class _Watch(TorchDispatchMode):
-    def __init__(self) -> None:
-        super().__init__()
-        self.weight: Counter[str] = Counter()
-
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        name = func.overloadpacket.__name__
-        if name in _PRODUCTS:
-            operands = [a for a in args if isinstance(a, torch.Tensor) and a.is_floating_point()]
-            if operands:
-                heaviest = max(operands, key=torch.Tensor.numel)
-                ran = "tf32" if _runs_in_tf32(name, heaviest) else _short(heaviest.dtype)
-                self.weight[ran] += sum(operand.numel() for operand in operands)
-        return func(*args, **(kwargs or {}))
-
-
-def observed_dtype(step: Callable[[], T]) -> tuple[T, str | None]:
-    """Run `step` once and return its result and the dtype most of its products' operands had.
-
-    On CUDA an fp32 product under TF32 is called tf32. `None` where the step has no product.
-    """
-    watch = _Watch()
-    stance = torch.compiler.set_stance("force_eager")
-    with stance, watch:
-        result = step()
-    if not watch.weight:
-        return result, None
-    return result, watch.weight.most_common(1)[0][0]
 
 
 def _runs_in_tf32(product: str, operand: torch.Tensor) -> bool:
@@ -122,7 +72,9 @@ _aten = torch.ops.aten
 
 
 class FlopCount(TorchDispatchMode):
-    """A context that counts in `flops` what is done in it; `uncounted` names products that a formula did not fit.
+    """A context that counts in `flops` the products in it, and sees the dtype of their operands.
+
+    `uncounted` names those that a formula did not fit.
 
     Formulas are those of torch.utils.flop_counter, and ours where these count nothing (recurrent layers, attention on
     a processor) or too much (the backward of grouped convolutions, 32 times for 64 depthwise channels). A product of
@@ -137,21 +89,33 @@ class FlopCount(TorchDispatchMode):
         self.flops = 0
         self.reducible = 0
         self.uncounted: set[str] = set()
+        self._elements: Counter[str] = Counter()
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
         out = func(*args, **kwargs)
         packet = func.overloadpacket
         formula = _FORMULAS.get(packet) or flop_registry.get(packet)
-        if formula is not None:
-            try:
-                counted = int(formula(*args, **kwargs, out_val=out))
-                self.flops += counted
-                self.reducible += counted if packet in _KERNEL_AT and _reduces(*args[_KERNEL_AT[packet] :]) else 0
-            except (AssertionError, IndexError, TypeError, ValueError):
-                # Shapes that a formula does not know, as of grouped queries, are no reason to end a benchmark.
-                self.uncounted.add(packet.__name__)
+        if formula is None:
+            return out
+        operands = [a for a in args if isinstance(a, torch.Tensor) and a.is_floating_point()]
+        if operands:
+            heaviest = max(operands, key=torch.Tensor.numel)
+            ran = "tf32" if _runs_in_tf32(packet.__name__, heaviest) else _short(heaviest.dtype)
+            self._elements[ran] += sum(operand.numel() for operand in operands)
+        try:
+            counted = int(formula(*args, **kwargs, out_val=out))
+            self.flops += counted
+            self.reducible += counted if packet in _KERNEL_AT and _reduces(*args[_KERNEL_AT[packet] :]) else 0
+        except (AssertionError, IndexError, TypeError, ValueError):
+            # Shapes that a formula does not know, as of grouped queries, are no reason to end a benchmark.
+            self.uncounted.add(packet.__name__)
         return out
+
+    @property
+    def dtype(self) -> str | None:
+        """What most elements of the products' operands were, None without a product; tf32 is fp32 under CUDA's TF32."""
+        return next((dtype for dtype, _ in self._elements.most_common(1)), None)
 
     @property
     def total(self) -> int | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Iterable
 from types import ModuleType
-from typing import Any
+from typing import Any, Literal
 
 import torch
 
@@ -17,26 +17,22 @@ from cotenant.bench.device import Device
 from cotenant.bench.precision import Precision
 
 
-def adam(
-    parameters: Iterable[torch.Tensor], device: Device, precision: Precision, **options: Any
+def fused(
+    kind: Literal["Adam", "SGD"],
+    parameters: Iterable[torch.Tensor],
+    device: Device,
+    precision: Precision,
+    **options: Any,
 ) -> torch.optim.Optimizer:
-    """Return Adam (Kingma and Ba 2015) with torch.optim.Adam's `lr`, `betas`, `eps` and `weight_decay`."""
+    """Return Adam (Kingma and Ba 2015) or stochastic gradient descent, with the options of torch.optim's."""
     weights = list(parameters)
-    if (apex := _apex(device, precision, weights)) is not None:
-        made: torch.optim.Optimizer = apex.FusedAdam(weights, adam_w_mode=False, **options)
-        return made
-    return torch.optim.Adam(weights, fused=True, **options)
-
-
-def sgd(
-    parameters: Iterable[torch.Tensor], device: Device, precision: Precision, **options: Any
-) -> torch.optim.Optimizer:
-    """Return stochastic gradient descent with torch.optim.SGD's `lr`, `momentum` and `weight_decay`."""
-    weights = list(parameters)
-    if (apex := _apex(device, precision, weights)) is not None:
-        made: torch.optim.Optimizer = apex.FusedSGD(weights, **options)
-        return made
-    return torch.optim.SGD(weights, fused=True, **options)
+    if (apex := _apex(device, precision, weights)) is None:
+        made: torch.optim.Optimizer = getattr(torch.optim, kind)(weights, fused=True, **options)
+    elif kind == "Adam":
+        made = apex.FusedAdam(weights, adam_w_mode=False, **options)
+    else:
+        made = apex.FusedSGD(weights, **options)
+    return made
 
 
 def _apex(device: Device, precision: Precision, weights: Iterable[torch.Tensor]) -> ModuleType | None:

@@ -13,9 +13,9 @@ import numpy as np
 import torch
 from torch.utils.data import TensorDataset
 
-from cotenant.bench import optimizers
 from cotenant.bench.device import Device, choose_device
 from cotenant.bench.loader import PREFETCH, loader
+from cotenant.bench.optimizers import fused
 from cotenant.bench.outcome import MissingDataError, UnsupportedError, outcome_of, remedy_for
 from cotenant.bench.precision import Precision, set_precision
 from cotenant.bench.world import World
@@ -113,11 +113,11 @@ class Run:
 
     def adam(self, parameters: Iterable[torch.Tensor], **options: Any) -> torch.optim.Optimizer:
         """Return torch.optim.Adam with these options, or its equal that is fastest here."""
-        return optimizers.adam(parameters, self.chosen, self.precision, **options)
+        return fused("Adam", parameters, self.chosen, self.precision, **options)
 
     def sgd(self, parameters: Iterable[torch.Tensor], **options: Any) -> torch.optim.Optimizer:
         """Return torch.optim.SGD with these options, or its equal that is fastest here."""
-        return optimizers.sgd(parameters, self.chosen, self.precision, **options)
+        return fused("SGD", parameters, self.chosen, self.precision, **options)
 
     def to_device(self, tensor: torch.Tensor) -> torch.Tensor:
         """Return the tensor on the device, in the memory format asked for."""

@@ -6,7 +6,7 @@ import json
 import sys
 import time
 import traceback
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from cotenant.bench.alone import Alone
@@ -40,19 +40,6 @@ def observation_line(index: int, repeat: int, eta_s: float, loss: float | None) 
 def record_block(record: Mapping[str, Any]) -> str:
     """Return the record as JSON between two rules."""
     return f"{RULE}\n{json.dumps(record, indent=1, default=str)}\n{RULE}"
-
-
-class Progress:
-    """Makes observation lines; the time left follows from the observations so far."""
-
-    def __init__(self, repeat: int) -> None:
-        self._repeat = repeat
-        self._start_s = time.monotonic()
-
-    def line(self, index: int, loss: float | None) -> str:
-        elapsed_s = time.monotonic() - self._start_s
-        eta_s = elapsed_s / (index + 1) * (self._repeat - index - 1)
-        return observation_line(index, self._repeat, eta_s, loss)
 
 
 def _plain(value: Any) -> str:
@@ -102,16 +89,12 @@ def _runner_gone(cls: type[Benchmark], error: OSError) -> int:
     return EXIT_FAILED
 
 
-def _nothing(*words: object, flush: bool = False) -> None:
-    """What the other ranks print."""
-
-
 def _measure(benchmark: Benchmark, parsed: Parsed, conductor: Conductor, world: World) -> int:
     arguments = arguments_of(benchmark)
     version = source_version(type(benchmark))
     conductor.begin({"arguments": arguments, "ignored": parsed.ignored, "item": benchmark.item, "version": version})
     # Ranks do the same and would say the same: one of them talks.
-    say = print if world.rank == 0 else _nothing
+    say: Callable[..., None] = print if world.rank == 0 else lambda *_, **__: None
     say(argument_table(arguments), flush=True)
     run = Run(benchmark)
     for finding in run.findings:
@@ -121,7 +104,7 @@ def _measure(benchmark: Benchmark, parsed: Parsed, conductor: Conductor, world: 
     assert benchmark.skip is not None
     conductor.ready(benchmark.number, benchmark.repeat, benchmark.skip, warm_up_ns)
     t0_ns, number, repeat = conductor.await_go()
-    losses, progress = Losses(), Progress(repeat)
+    losses, start_s = Losses(), time.monotonic()
     wait_until(t0_ns)
     for index in range(repeat):
         observation = loop.observe(number)
@@ -134,7 +117,8 @@ def _measure(benchmark: Benchmark, parsed: Parsed, conductor: Conductor, world: 
             data_wait_ns=observation.data_wait_ns,
             event_ns=observation.event_ns,
         )
-        say(progress.line(index, losses.last), flush=True)
+        eta_s = (time.monotonic() - start_s) / (index + 1) * (repeat - index - 1)
+        say(observation_line(index, repeat, eta_s, losses.last), flush=True)
         if conductor.enough():
             break
     conductor.done()
