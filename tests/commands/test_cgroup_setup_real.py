@@ -14,13 +14,27 @@ import pytest
 
 from commands.fakehosts import cgroup_setup
 from cotenant.isolation.runs import RunName
+from cotenant.machine.limits import cgroup_mounts
 from isolation.conftest import v1_mounts
 from tenants.suites import ROOT, Suites, job
 
 __all__ = ["v1_mounts"]
 pytestmark = pytest.mark.v1
-NOBODY = pwd.getpwnam("nobody")
-BASE = "cotenant.nobody"
+
+
+def nobody() -> pwd.struct_passwd:
+    """Return a user of the system's that nobody logs in as; two runs of these tests at once take two of them."""
+    mounts = cgroup_mounts().v1.values()
+    free = [
+        user
+        for user in pwd.getpwall()
+        if 0 < user.pw_uid < 100 and not any((mount / f"cotenant.{user.pw_name}").exists() for mount in mounts)
+    ]
+    return free[os.getpid() % len(free)]
+
+
+NOBODY = nobody()
+LOGIN, BASE = NOBODY.pw_name, f"cotenant.{NOBODY.pw_name}"
 
 
 @pytest.fixture
@@ -29,59 +43,59 @@ def bases(v1_mounts: dict[str, Path]) -> Iterator[list[Path]]:
     places = [mount / BASE for mount in v1_mounts.values()]
     assert not any(place.exists() for place in places)
     yield places
-    cgroup_setup("--remove", "--user", "nobody")
+    cgroup_setup("--remove", "--user", LOGIN)
     assert not any(place.exists() for place in places)
 
 
 def test_the_user_gets_the_directories_once_and_remove_takes_them(
     bases: list[Path], v1_mounts: dict[str, Path]
 ) -> None:
-    assert cgroup_setup("--user", "nobody").returncode == 0
+    assert cgroup_setup("--user", LOGIN).returncode == 0
     assert {place.stat().st_uid for place in bases} == {NOBODY.pw_uid}
     assert {oct(place.stat().st_mode & 0o7777) for place in bases} == {"0o755"}
     assert {path.stat().st_uid for place in bases for path in place.iterdir()} == {0}
     for name in ("cpuset.cpus", "cpuset.mems"):  # else it would admit no process
         top = v1_mounts["cpuset"]
         assert (top / BASE / name).read_text() == (top / name).read_text() != "\n"
-    again = cgroup_setup("--user", "nobody").stdout
+    again = cgroup_setup("--user", LOGIN).stdout
     assert again.count("kept: ") == len(bases)
     assert "done: " not in again
     for place in bases:  # what a dead run has left
         (place / "4194303-1-1/t0").mkdir(parents=True)
-    removed = cgroup_setup("--remove", "--user", "nobody")
+    removed = cgroup_setup("--remove", "--user", LOGIN)
     assert removed.returncode == 0
     assert removed.stdout.count(f"/{BASE}\n") == len(bases)
     assert not any(place.exists() for place in bases)
-    assert cgroup_setup("--remove", "--user", "nobody").stdout.count("kept: there is no ") == len(bases)
+    assert cgroup_setup("--remove", "--user", LOGIN).stdout.count("kept: there is no ") == len(bases)
 
 
 def test_remove_refuses_while_a_suite_runs(bases: list[Path]) -> None:
-    cgroup_setup("--user", "nobody")
+    cgroup_setup("--user", LOGIN)
     run = bases[0] / str(RunName())
     run.mkdir()
-    said = cgroup_setup("--remove", "--user", "nobody")
+    said = cgroup_setup("--remove", "--user", LOGIN)
     assert said.returncode == 1
-    assert said.stderr == f"cgroup_setup.sh: A suite of nobody runs in {run}; end it first.\n"
+    assert said.stderr == f"cgroup_setup.sh: A suite of {LOGIN} runs in {run}; end it first.\n"
     assert run.is_dir()
     run.rmdir()
 
 
 def test_remove_refuses_while_a_process_lives_there(bases: list[Path], v1_mounts: dict[str, Path]) -> None:
-    cgroup_setup("--user", "nobody")
+    cgroup_setup("--user", LOGIN)
     place = v1_mounts["pids"] / BASE
     with subprocess.Popen(
         ["sh", "-c", f"echo 0 > {place}/cgroup.procs && echo in && exec sleep 1000"], stdout=-1
     ) as one:
         assert one.stdout is not None
         assert one.stdout.readline() == b"in\n"
-        said = cgroup_setup("--remove", "--user", "nobody")
+        said = cgroup_setup("--remove", "--user", LOGIN)
         assert said.returncode == 1
         assert said.stderr == f"cgroup_setup.sh: Processes live in {place}: {one.pid}; end them first.\n"
         one.kill()
 
 
 def test_that_user_runs_a_suite_in_slices(bases: list[Path]) -> None:
-    cgroup_setup("--user", "nobody")
+    cgroup_setup("--user", LOGIN)
     with tempfile.TemporaryDirectory(prefix="ct", dir="/tmp") as name:
         folder = Path(name)
         os.chown(folder, NOBODY.pw_uid, NOBODY.pw_gid)
