@@ -2,8 +2,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from cotenant.machine.limits import V2, cgroup_mounts, memory_left, memory_limit, own_cgroups, quota_processors
 from machine.fakehost import mount, write
 
@@ -38,6 +36,7 @@ def test_v1_with_controllers_mounted_together(tmp_path: Path) -> None:
     assert mounts.own.get("name=systemd") == tmp_path / CG / "systemd"
     assert mounts.own.get(V2) is None
     assert mounts.own.get("pids") is None
+    assert own_cgroups(tmp_path) == {"memory": "/user/a", "cpu": "/user", "cpuacct": "/user", "name=systemd": "/"}
     assert mounts.chain("cpu") == (together / "user", together)
 
 
@@ -129,9 +128,8 @@ def test_what_v2_limits_leave_free(tmp_path: Path) -> None:
     assert memory_left(cgroup_mounts(tmp_path)) == 0
 
 
-@pytest.mark.parametrize(
-    ("shown", "path", "below"),
-    [
+def test_a_path_is_joined_below_the_mounts_root(tmp_path: Path) -> None:
+    for shown, path, below in [
         ("/", "/", ""),
         ("/", "/docker/abc", "docker/abc"),
         ("/docker/abc", "/docker/abc", ""),
@@ -141,47 +139,26 @@ def test_what_v2_limits_leave_free(tmp_path: Path) -> None:
         ("/..", "/../other", "other"),
         ("/..", "/", None),
         ("/", "/../other", None),
-    ],
-)
-def test_a_path_is_joined_below_the_mounts_root(tmp_path: Path, shown: str, path: str, below: str | None) -> None:
-    host(tmp_path, f"0::{path}", mount("/sys/fs/cgroup", "cgroup2", "x", shown))
-    own = cgroup_mounts(tmp_path).own.get(V2)
-    assert own == (None if below is None else tmp_path / CG / below)
+    ]:
+        host(tmp_path, f"0::{path}", mount("/sys/fs/cgroup", "cgroup2", "x", shown))
+        own = cgroup_mounts(tmp_path).own.get(V2)
+        assert own == (None if below is None else tmp_path / CG / below), (shown, path)
 
 
-def test_a_mount_of_what_is_above_our_namespace_still_limits(tmp_path: Path) -> None:
+def test_a_mount_of_what_is_above_our_namespace_still_limits_and_one_of_somebody_elses_does_not(tmp_path: Path) -> None:
+    write(tmp_path, {f"{CG}/memory.max": 1 << 30})
     host(tmp_path, "0::/", mount("/sys/fs/cgroup", "cgroup2", "x", "/../.."))
-    write(tmp_path, {f"{CG}/memory.max": 1 << 30})
     assert memory_limit(cgroup_mounts(tmp_path)) == 1 << 30
-
-
-def test_a_mount_of_somebody_elses_cgroup_does_not(tmp_path: Path) -> None:
     host(tmp_path, "0::/mine", mount("/sys/fs/cgroup", "cgroup2", "x", "/theirs"))
-    write(tmp_path, {f"{CG}/memory.max": 1 << 30})
     mounts = cgroup_mounts(tmp_path)
-    assert mounts.v2 == tmp_path / CG
-    assert mounts.chain() == ()
-    assert memory_limit(mounts) is None
+    assert (mounts.v2, mounts.chain(), memory_limit(mounts)) == (tmp_path / CG, (), None)
 
 
-def test_of_several_mounts_the_one_that_shows_most(tmp_path: Path) -> None:
-    host(
-        tmp_path,
-        "0::/a/b",
-        mount("/elsewhere", "cgroup2", "x", "/theirs"),
-        mount("/part", "cgroup2", "x", "/a"),
-        mount("/with\\040space", "cgroup2", "x", "/"),
-    )
+def test_of_several_mounts_the_one_that_shows_most_and_no_hidden_one(tmp_path: Path) -> None:
+    points = {"/elsewhere": "/theirs", "/part": "/a", "/with\\040space": "/"}
+    host(tmp_path, "0::/a/b", *(mount(point, "cgroup2", "x", shown) for point, shown in points.items()))
     assert cgroup_mounts(tmp_path).own.get(V2) == tmp_path / "with space/a/b"
-
-
-def test_a_hidden_mount_does_not_count(tmp_path: Path) -> None:
-    host(
-        tmp_path,
-        "0::/",
-        mount("/sys/fs/cgroup", "cgroup2", "x"),
-        mount("/sys/fs/cgroup", "tmpfs", "x"),
-    )
+    host(tmp_path, "0::/", *(mount("/sys/fs/cgroup", kind, "x") for kind in ("cgroup2", "tmpfs")))
     assert cgroup_mounts(tmp_path).v2 is None
 
 
@@ -193,8 +170,3 @@ def test_a_host_without_cgroups_or_with_strange_files(tmp_path: Path) -> None:
     mounts = cgroup_mounts(tmp_path)
     assert mounts.v2 == tmp_path / "c"
     assert (memory_limit(mounts), quota_processors(mounts)) == (None, None)
-
-
-def test_own_cgroups(tmp_path: Path) -> None:
-    write(tmp_path, {"proc/self/cgroup": "4:cpu,cpuacct:/a:b\n0::/c"})
-    assert own_cgroups(tmp_path) == {"cpu": "/a:b", "cpuacct": "/a:b", "": "/c"}

@@ -101,44 +101,24 @@ def test_processor_times_of_a_guest(proc: Path) -> None:
     assert processor_seconds() == pytest.approx((400 / HERTZ, 42 / HERTZ, 18 / HERTZ))
 
 
-GUEST = "processor : 0\nflags\t\t: fpu vme hypervisor lahf_lm"
-METAL = "processor : 0\nflags\t\t: fpu vme lahf_lm"
-
-
-@pytest.mark.parametrize(
-    ("files", "hypervisor"),
-    [
-        ({"proc/cpuinfo": METAL, "sys/class/dmi/id/sys_vendor": "Dell Inc."}, ""),
-        ({"proc/cpuinfo": GUEST}, "unnamed"),
-        (
-            {
-                "proc/cpuinfo": GUEST,
-                "sys/class/dmi/id/sys_vendor": "Amazon EC2",
-                "sys/class/dmi/id/product_name": "p5.4xlarge",
-            },
-            "Amazon EC2 p5.4xlarge",
-        ),
-        ({"proc/cpuinfo": METAL, "sys/hypervisor/type": "xen"}, "xen"),
-        ({"proc/device-tree/hypervisor/compatible": "linux,kvm\0"}, "linux,kvm"),
-    ],
-)
-def test_the_hypervisor(tmp_path: Path, files: dict[str, object], hypervisor: str) -> None:
-    assert virtual(write(tmp_path, files), {}) == Virtual(hypervisor, "")
-
-
-@pytest.mark.parametrize(
-    ("files", "environ", "container"),
-    [
-        ({}, {}, ""),
-        ({".dockerenv": ""}, {}, "Docker"),
-        ({".dockerenv": ""}, {"KUBERNETES_SERVICE_HOST": "10.0.0.1"}, "Kubernetes"),
-        ({"run/.containerenv": ""}, {}, "Podman"),
-        ({"run/systemd/container": "lxc"}, {}, "lxc"),
-        ({}, {"container": "oci"}, "oci"),
-    ],
-)
-def test_the_container(tmp_path: Path, files: dict[str, object], environ: dict[str, str], container: str) -> None:
-    assert virtual(write(tmp_path, files), environ).container == container
+def test_the_hypervisor_and_the_container(tmp_path: Path) -> None:
+    guest, metal = ({"proc/cpuinfo": f"processor : 0\nflags : fpu vme {flag}lahf_lm"} for flag in ("hypervisor ", ""))
+    amazon = {"sys/class/dmi/id/sys_vendor": "Amazon EC2", "sys/class/dmi/id/product_name": "p5.4xlarge"}
+    pods = {"KUBERNETES_SERVICE_HOST": "10.0.0.1"}
+    hosts: list[tuple[str, str, dict[str, object], dict[str, str]]] = [
+        ("", "", {**metal, "sys/class/dmi/id/sys_vendor": "Dell Inc."}, {}),
+        ("unnamed", "", {**guest}, {}),
+        ("Amazon EC2 p5.4xlarge", "", {**guest, **amazon}, {}),
+        ("xen", "", {**metal, "sys/hypervisor/type": "xen"}, {}),
+        ("linux,kvm", "", {"proc/device-tree/hypervisor/compatible": "linux,kvm\0"}, {}),
+        ("", "Docker", {".dockerenv": ""}, {}),
+        ("", "Kubernetes", {".dockerenv": ""}, pods),
+        ("", "Podman", {"run/.containerenv": ""}, {}),
+        ("", "lxc", {"run/systemd/container": "lxc"}, {}),
+        ("", "oci", {}, {"container": "oci"}),
+    ]
+    for number, (hypervisor, container, files, environ) in enumerate(hosts):
+        assert virtual(write(tmp_path / str(number), files), environ) == Virtual(hypervisor, container), files
 
 
 def test_what_the_kernel_counts(proc: Path) -> None:
@@ -176,26 +156,19 @@ def test_what_happened_between_two_readings() -> None:
     assert since(replace(before, processor_throttles=None), after, 0)["processor_throttles"] is None
 
 
-def test_a_job_knows_whose_it_is() -> None:
+def test_a_job_knows_whose_it_is(tmp_path: Path) -> None:
+    """Slurm's also by its cgroup: `sudo ./run.sh` leaves the variables behind."""
     for variable, name in BATCH_SYSTEMS.items():
         assert batch_system({variable: "7"}) == name
         assert batch_system({variable: ""}) == ""
     assert batch_system({"JOB_ID": "0", "PATH": "/bin"}) == ""
-
-
-@pytest.mark.parametrize(
-    ("line", "name"),
-    [
-        ("5:memory:/slurm/uid_1000/job_77/step_0/task_0", "Slurm"),
-        ("5:cpuset,cpu:/slurm_node7/uid_1000/job_77", "Slurm"),
-        ("0::/system.slice/slurmstepd.scope/job_77/step_0/user/task_0", "Slurm"),
-        ("0::/system.slice/slurmd.service", ""),
-        ("0::/user.slice/user-1000.slice/job_77", ""),
-        ("0::/", ""),
-    ],
-)
-def test_a_job_of_slurm_is_known_by_its_cgroup(line: str, name: str, tmp_path: Path) -> None:
-    """As in `sudo ./run.sh`, which leaves the variables behind."""
-    (tmp_path / "proc/self").mkdir(parents=True)
-    (tmp_path / "proc/self/cgroup").write_text(f"1:name=systemd:/init.scope\n{line}\n")
-    assert batch_system({}, tmp_path) == name
+    for line, name in {
+        "5:memory:/slurm/uid_1000/job_77/step_0/task_0": "Slurm",
+        "5:cpuset,cpu:/slurm_node7/uid_1000/job_77": "Slurm",
+        "0::/system.slice/slurmstepd.scope/job_77/step_0/user/task_0": "Slurm",
+        "0::/system.slice/slurmd.service": "",
+        "0::/user.slice/user-1000.slice/job_77": "",
+        "0::/": "",
+    }.items():
+        write(tmp_path, {"proc/self/cgroup": f"1:name=systemd:/init.scope\n{line}"})
+        assert batch_system({}, tmp_path) == name, line

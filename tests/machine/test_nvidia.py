@@ -29,13 +29,10 @@ def test_what_nvml_says(tmp_path: Path) -> None:
     assert nvml.calls == ["init", "shutdown"]
 
 
-def test_the_callers_own_choice_and_order(tmp_path: Path) -> None:
+def test_the_callers_own_choice_and_order_without_a_lost_device(tmp_path: Path) -> None:
     for value, expected in (("", []), ("1,0", ["GPU-c0ffee00", "GPU-badcafe0"]), ("GPU-bad", ["GPU-badcafe0"])):
         environ = {"CUDA_VISIBLE_DEVICES": value}
         assert uuids(nvidia_accelerators(tmp_path, environ, FakeNvml(BOARDS))) == expected
-
-
-def test_a_lost_device_is_left_out(tmp_path: Path) -> None:
     boards = (Board("GPU-0", "00000000:01:00.0", lost=True), Board("GPU-1", "00000000:02:00.0"))
     assert uuids(nvidia_accelerators(tmp_path, {}, FakeNvml(boards))) == ["GPU-1"]
 
@@ -126,25 +123,11 @@ def test_devices_count_as_cuda_does_and_only_the_callers_are_asked(tmp_path: Pat
     assert nvml.calls == ["init", "shutdown"]
 
 
-def test_what_a_device_does_not_tell(tmp_path: Path) -> None:
+def test_modes_faults_and_what_a_device_does_not_tell(tmp_path: Path) -> None:
     (state,) = states(tmp_path, Board("", BUSES[0], ecc=None, errors=None, limit_mw=None))
-    assert state.ecc is None
-    assert state.uncorrected_errors is None
-    assert state.power_limit_w is None
-
-
-def test_modes_and_faults(tmp_path: Path) -> None:
-    board = Board(
-        "",
-        BUSES[0],
-        mig_pending=True,
-        persistent=False,
-        errors=2,
-        repair_pending=True,
-        mode=3,
-        reasons=0x8 | 0x40 | 0x4,
-    )
-    (state,) = states(tmp_path, board)
+    assert (state.ecc, state.uncorrected_errors, state.power_limit_w) == (None, None, None)
+    faults = {"mig_pending": True, "persistent": False, "errors": 2, "repair_pending": True}
+    (state,) = states(tmp_path, Board("", BUSES[0], mode=3, reasons=0x8 | 0x40 | 0x4, **faults))
     assert (state.mig, state.mig_pending, state.persistent) == (False, True, False)
     assert (state.uncorrected_errors, state.repair_pending, state.compute_mode) == (2, True, "exclusive")
     assert state.slowed_by == ("hardware", "heat")

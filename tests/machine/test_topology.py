@@ -35,13 +35,9 @@ def test_two_sockets_with_siblings(tmp_path: Path) -> None:
     assert machine.accelerators == ()
     assert machine.processors[:3] == (Processor(0, 0, 0, 0), Processor(1, 1, 0, 0), Processor(2, 2, 1, 1))
     assert machine.processors[7] == Processor(7, 3, 1, 1)
-
-
-def test_only_what_the_caller_may_use(tmp_path: Path) -> None:
-    processors(tmp_path, [(0, 2), (1, 3)])
-    machine = discover(tmp_path, affinity={2, 3, 99}, environ={})
-    assert machine.processors == (Processor(2, 0, 0, 0), Processor(3, 1, 0, 0))
-    assert machine.processor_total == 4
+    part = discover(tmp_path, affinity={6, 7, 99}, environ={})
+    assert part.processors == (Processor(6, 2, 1, 1), Processor(7, 3, 1, 1))
+    assert part.processor_total == 8
 
 
 def test_nodes_whose_memory_is_denied(tmp_path: Path) -> None:
@@ -82,21 +78,19 @@ def test_older_and_poorer_topology_files(tmp_path: Path) -> None:
         },
     )
     machine = discover(tmp_path, environ={})
-    assert [(p.core, p.package) for p in machine.processors] == [
-        (0, 0),
-        (0, 0),
-        (2, 0),
-        (2, 0),
-        (4, 1),
-        (5, 0),
-    ]
+    packages = [(p.core, p.package) for p in machine.processors]
+    assert packages == [(0, 0), (0, 0), (2, 0), (2, 0), (4, 1), (5, 0)]
 
 
-def test_directories_stand_in_for_the_online_list(tmp_path: Path) -> None:
+def test_directories_stand_in_for_the_online_list_and_other_architectures_name_their_processor_otherwise(
+    tmp_path: Path,
+) -> None:
     for name in ("cpu0", "cpu3", "cpufreq", "cpuidle"):
         (tmp_path / "sys/devices/system/cpu" / name).mkdir(parents=True)
+    write(tmp_path, {"proc/cpuinfo": "processor\t: 0\ncpu\t\t: POWER9, altivec supported"})
     machine = discover(tmp_path, environ={})
     assert [processor.id for processor in machine.processors] == [0, 3]
+    assert machine.model_name == "POWER9, altivec supported"
 
 
 def test_limits_above_us_bound_memory_and_processors(tmp_path: Path) -> None:
@@ -118,22 +112,13 @@ def test_limits_above_us_bound_memory_and_processors(tmp_path: Path) -> None:
     assert len(machine.processors) == 96
 
 
-def test_other_architectures_name_their_processor_otherwise(tmp_path: Path) -> None:
-    write(tmp_path, {"proc/cpuinfo": "processor\t: 0\ncpu\t\t: POWER9, altivec supported"})
-    assert discover(tmp_path, {0}, {}).model_name == "POWER9, altivec supported"
-
-
 def test_kinds_of_core_where_there_are_several(tmp_path: Path) -> None:
+    capacities = ["capacity 446"] * 4 + ["capacity 1024"] * 4
+    assert [processor.kind for processor in fleet.big_little(tmp_path / "board").processors] == capacities
     laptop = fleet.laptop(tmp_path)
     assert [processor.kind for processor in laptop.processors] == ["core"] * 12 + ["atom"] * 8
     # Who may run on one kind only has a machine of like cores.
     assert {processor.kind for processor in discover(tmp_path, {0, 1, 2, 3}, {}).processors} == {""}
-
-
-def test_capacities_stand_in_for_kinds(tmp_path: Path) -> None:
-    assert [processor.kind for processor in fleet.big_little(tmp_path).processors] == ["capacity 446"] * 4 + [
-        "capacity 1024"
-    ] * 4
 
 
 def test_accelerators_of_one_vendor_only(tmp_path: Path) -> None:
