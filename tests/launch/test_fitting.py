@@ -25,16 +25,12 @@ def _paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BASE", str(tmp_path))
 
 
-@pytest.mark.parametrize(("count", "left_out"), [(1, "2-16"), (2, "3-16"), (3, "4-16"), (8, "9-16")])
-def test_n_devices_run_a_cell_for_each_k_up_to_n(count: int, left_out: str) -> None:
-    starts = resolver(count).starts()
-    assert [start.label for start in starts] == [f"scaling.c{k}" for k in range(1, count + 1)]
-    commands = [start.specs[0].command for start in starts]
-    assert [words[words.index("--devices") + 1] for words in commands] == [str(k) for k in range(1, count + 1)]
-    said = f"scaling: cells of --devices {left_out} are left out, as DEVICE_TOTAL is {count}."
-    assert resolver(count).left_out() == (said,)
-
-
-def test_where_all_fit_nothing_is_said() -> None:
-    assert len(resolver(16).starts()) == 16
-    assert resolver(16).left_out() == ()
+def test_n_devices_run_a_cell_for_each_k_up_to_n() -> None:
+    for count, left_out in {1: "2-16", 2: "3-16", 3: "4-16", 8: "9-16"}.items():
+        starts = resolver(count).starts()
+        assert [start.label for start in starts] == [f"scaling.c{k}" for k in range(1, count + 1)]
+        commands = [start.specs[0].command for start in starts]
+        assert [words[words.index("--devices") + 1] for words in commands] == [str(k) for k in range(1, count + 1)]
+        sentence = f"scaling: cells of --devices {left_out} are left out, as DEVICE_TOTAL is {count}."
+        assert resolver(count).left_out() == (sentence,)
+    assert (len(resolver(16).starts()), resolver(16).left_out()) == (16, ())

@@ -109,17 +109,15 @@ def test_counters_are_read_before_a_kill(
 
 
 @pytest.mark.usefixtures("descriptors")
-def test_a_slice_that_cannot_be_had_ends_the_launch_at_once(tmp_path: Path, interruption: Interruption) -> None:
+def test_a_slice_that_cannot_be_had_or_entered_ends_the_launch_at_once(
+    tmp_path: Path, interruption: Interruption
+) -> None:
     backend = FakeBackend(refused=1)
     result = launch.Launch(specs(tmp_path, "/bin/sleep", "1000", tenants=3), backend, interruption, SHORT).run()
     assert outcomes(result) == ["aborted", "not_isolated", "aborted"]
     assert result.tenants[1].message == "the kernel says no."
     assert "Tenant 1 could not be isolated" in result.tenants[0].message
     assert backend.deeds == ["removed 0"]
-
-
-@pytest.mark.usefixtures("descriptors")
-def test_a_slice_that_cannot_be_entered_is_not_isolated(tmp_path: Path, interruption: Interruption) -> None:
     backend = FakeBackend(tmp_path / "no/procs")
     result = launch.Launch(specs(tmp_path, "/bin/sleep", "1000", tenants=1), backend, interruption, SHORT).run()
     assert outcomes(result) == ["not_isolated"]
@@ -141,16 +139,7 @@ class Lasting(FakeSlice):
     """Cannot be removed."""
 
     def remove(self) -> None:
-        raise NotIsolatedError("a process of it cannot be killed")
-
-
-def test_what_cannot_be_removed_costs_no_measurement(
-    tmp_path: Path, interruption: Interruption, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("tenants.fakes.FakeSlice", Lasting)
-    result = live(tmp_path, interruption, "/bin/true", tenants=1)
-    assert outcomes(result) == ["completed"]
-    assert result.left_behind == "a process of it cannot be killed"
+        raise NotIsolatedError("process 7 cannot be killed")
 
 
 class Stuck(FakeSlice):
@@ -160,10 +149,11 @@ class Stuck(FakeSlice):
         raise NotIsolatedError("process 7 cannot be killed")
 
 
-def test_what_a_finished_tenant_leaves_unkillable_costs_no_measurement(
-    tmp_path: Path, interruption: Interruption, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("kind", [Lasting, Stuck])
+def test_what_cannot_be_removed_or_killed_at_the_end_costs_no_measurement(
+    kind: type[FakeSlice], tmp_path: Path, interruption: Interruption, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tenants.fakes.FakeSlice", Stuck)
+    monkeypatch.setattr("tenants.fakes.FakeSlice", kind)
     result = live(tmp_path, interruption, "/bin/true")
     assert outcomes(result) == ["completed", "completed"]
     assert result.left_behind == "process 7 cannot be killed"
@@ -222,19 +212,16 @@ def test_last_words_are_heard(tmp_path: Path, interruption: Interruption) -> Non
     assert (ending.outcome, ending.message) == ("missing_package", "pip install it")
 
 
-def test_what_joined_has_to_be_ready_in_time(tmp_path: Path, interruption: Interruption) -> None:
+def test_what_joined_has_to_be_ready_in_time_and_what_never_joined_has_no_such_limit(
+    tmp_path: Path, interruption: Interruption
+) -> None:
     hello = SLOW_SPEAKER.replace("hello[7:] + ready[:9], ready[9:]", "hello[7:]")
-    result = live(
-        tmp_path, interruption, sys.executable, "-c", hello, tenants=1, limits=Limits(timeout_s=30, ready_limit_s=0.5)
-    )
+    limited = Limits(timeout_s=30, ready_limit_s=0.5)
+    result = live(tmp_path, interruption, sys.executable, "-c", hello, tenants=1, limits=limited)
     assert outcomes(result) == ["timeout"]
     assert result.tenants[0].message == "It was not ready within 0.5 s. Give it longer with --ready-timeout."
     assert result.go is None
-
-
-def test_what_never_joined_has_no_such_limit(tmp_path: Path, interruption: Interruption) -> None:
-    result = live(tmp_path, interruption, "/bin/sleep", "1", limits=Limits(timeout_s=30, ready_limit_s=0.2))
-    assert outcomes(result) == ["completed", "completed"]
+    assert outcomes(live(tmp_path, interruption, "/bin/sleep", "1", limits=limited)) == ["completed", "completed"]
 
 
 def test_a_forgotten_descriptor_is_not_called_for_another_of_its_number() -> None:

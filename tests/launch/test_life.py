@@ -38,7 +38,7 @@ def test_its_end_is_seen_and_how(sleeper: "subprocess.Popen[bytes]") -> None:
     life.close()
 
 
-def test_an_exit_status_is_known() -> None:
+def test_an_exit_status_is_known_and_who_is_gone_has_no_life() -> None:
     for status in (0, 7):
         code = f"import os, time; time.sleep(0.3); os._exit({status})"
         process = subprocess.Popen([sys.executable, "-S", "-c", code])
@@ -47,6 +47,8 @@ def test_an_exit_status_is_known() -> None:
         assert life.status() == status
         process.wait()
         life.close()
+        with pytest.raises(OSError):
+            Life(process.pid)
 
 
 def test_who_has_connected_is_known(tmp_path: Path) -> None:
@@ -62,13 +64,6 @@ def test_who_has_connected_is_known(tmp_path: Path) -> None:
     assert life is not None
     assert life.pid == process.pid
     life.close()
-
-
-def test_who_is_gone_has_no_life() -> None:
-    process = subprocess.Popen(["true"])
-    process.wait()
-    with pytest.raises(OSError):
-        Life(process.pid)
 
 
 def test_a_rank_complains_only_while_it_lives(sleeper: "subprocess.Popen[bytes]") -> None:

@@ -31,9 +31,7 @@ def test_those_that_are_behind_end() -> None:
         if who:
             assert reason is not None
             assert (reason[0], reason[1].rpartition(" ")[2]) == ("timeout", f"{flag}.")
-
-
-def test_programs_that_never_join_have_the_timeout_alone() -> None:
+    # A program that never joins has the timeout alone.
     plain = tenant(joined=False)
     assert late([plain], LIMITS, 99, loaded=False)[0] == []
     assert late([plain], LIMITS, 100, loaded=False)[0] == [plain]

@@ -99,22 +99,18 @@ def test_one_that_has_not_shown_enough_keeps_all_at_work() -> None:
         assert not any(measured.ranks[0].enough for measured in tenants)
 
 
-def test_half_the_width_counts_and_what_is_skipped_does_not() -> None:
+def test_half_the_width_counts_what_is_skipped_does_not_and_it_is_looked_at_again_as_more_comes_in() -> None:
     rates = [1.0, 1.0, 99.0, 99.0, 100.0, 100.0, 101.0, 101.0]
-    for share, skip, enough in [(0.01, 2, True), (0.0099, 2, False), (0.01, 1, False)]:
+    for share, skip, is_enough in [(0.01, 2, True), (0.0099, 2, False), (0.01, 1, False)]:
         alone = tenant(0, *rates)
         until(share, skip).look([alone], 0)
-        assert alone.ranks[0].enough == enough, (share, skip)
-
-
-def test_it_is_looked_at_again_as_more_comes_in() -> None:
-    alone = tenant(0, 90.0, 110.0, *[100.0] * 4)
-    enough = until(0.01)
-    enough.look([alone], 0)
+        assert alone.ranks[0].enough == is_enough, (share, skip)
+    alone, enough = tenant(0, 90.0, 110.0, *[100.0] * 4), until(0.01)
     for _ in range(2):
+        enough.look([alone], 0)
         assert not alone.ranks[0].enough
         observe(alone.ranks[0], 100.0, 100.0)
-        enough.look([alone], 0)
+    enough.look([alone], 0)
     assert alone.ranks[0].enough
 
 
@@ -136,30 +132,17 @@ def test_the_more_there_is_the_rarer_the_looks(monkeypatch: pytest.MonkeyPatch) 
     assert looked[-1] > 1900
 
 
-def test_a_budget_that_is_spent_ends_all_at_once() -> None:
-    """Whatever has gone wrong with the time of a batch; two kept observations are the least."""
-    tenants, enough = [tenant(0, *STEADY), tenant(1, *STEADY[:4])], spending(8.0, skip=2)
+def test_a_budget_that_is_spent_ends_all_at_once_but_not_before_two_kept_observations_of_everybody() -> None:
+    """Whatever has gone wrong with the time of a batch. Who is done is told nothing more."""
+    tenants, enough = [tenant(0, *STEADY), tenant(1, *STEADY[:3]), tenant(2, *STEADY)], spending(8.0, skip=2)
+    tenants[2].ranks[0].done = True
+    enough.look(tenants, 100 * SECOND)
+    observe(tenants[1].ranks[0], 100.0)
     enough.look(tenants, 11 * SECOND - 1)
-    assert sent(*tenants) == [[], []]
+    assert sent(*tenants) == [[], [], []]
     for _ in range(2):
         enough.look(tenants, 11 * SECOND)
-    assert sent(*tenants) == [["enough"], ["enough"]]
-
-
-def test_a_spent_budget_waits_for_two_kept_observations_of_everybody() -> None:
-    tenants, enough = [tenant(0, *STEADY), tenant(1, *STEADY[:3])], spending(8.0, skip=2)
-    enough.look(tenants, 100 * SECOND)
-    assert sent(*tenants) == [[], []]
-    observe(tenants[1].ranks[0], 100.0)
-    enough.look(tenants, 100 * SECOND)
-    assert sent(*tenants) == [["enough"], ["enough"]]
-
-
-def test_who_is_done_is_told_nothing_more() -> None:
-    tenants = [tenant(0, *STEADY), tenant(1, *STEADY)]
-    tenants[0].ranks[0].done = True
-    spending(8.0).look(tenants, 100 * SECOND)
-    assert sent(*tenants) == [[], ["enough"]]
+    assert sent(*tenants) == [["enough"], ["enough"], []]
 
 
 def test_without_a_limit_for_ranks_in_step_and_for_nobody_nothing_is_ever_enough() -> None:

@@ -71,11 +71,6 @@ def test_the_log_says_whose_memory_it_was(host: HostKills, outcome: str, words: 
         assert words in ended[1]
 
 
-def test_anothers_kill_is_not_ours() -> None:
-    assert out_of_memory(tenant(killed=0), logged(None, victim="/cotenant.root/41-7/t11")) is None
-    assert out_of_memory(tenant(killed=0), logged(None, victim="/system.slice/cron.service")) is None
-
-
 def test_without_a_line_in_the_log_the_counters_decide() -> None:
     for counters, outcome in [
         (Counters(oom_kills=1, memory_peak_bytes=GIB), "out_of_memory"),
@@ -97,8 +92,11 @@ def test_a_peak_at_the_limit_leaves_open_whose_memory_it_was() -> None:
 
 def test_anothers_end_for_memory_says_nothing_of_a_tenant_whose_kills_are_counted() -> None:
     """Somebody's container reached its own limit while somebody else killed the tenant."""
-    assert out_of_memory(tenant(killed=0, status=-9), HostKills(outside=1)) is None
-    assert out_of_memory(tenant(killed=0, status=-9), logged("/docker/4af", victim="/docker/4af")) is None
+    theirs = [logged(None, victim=victim) for victim in ("/cotenant.root/41-7/t11", "/system.slice/cron.service")]
+    for host in (HostKills(outside=1), logged("/docker/4af", victim="/docker/4af"), *theirs):
+        assert out_of_memory(tenant(killed=0, status=-9), host) is None
+    late = tenant(after=Counters(), status=-9, reason=("timeout", "It was late."))
+    assert out_of_memory(late, HostKills(outside=2)) is None
 
 
 def test_the_log_knows_of_a_kill_in_a_cgroup_that_a_tenant_made_below_its_own() -> None:
@@ -115,11 +113,6 @@ def test_without_a_slice_the_direct_child_is_known_by_its_pid() -> None:
     assert out_of_memory(bare, HostKills(outside=2)) is not None
     # More were counted in slices than on the host, which counts none.
     assert out_of_memory(bare, HostKills(outside=-1)) is None
-
-
-def test_one_that_the_runner_killed_was_not_killed_by_the_host() -> None:
-    ended = tenant(after=Counters(), status=-9, reason=("timeout", "It was late."))
-    assert out_of_memory(ended, HostKills(outside=2)) is None
 
 
 def test_half_the_batch_is_of_the_requested_one_or_else_of_the_default() -> None:

@@ -130,6 +130,10 @@ def test_what_is_imported_and_not_there(tmp_path: Path) -> None:
     assert missing_packages(command) == expected
     assert missing_packages(tmp_path / "main.py") == expected
     assert missing_packages(tmp_path / "unused.py") == ("no_such_unused",)
+    other = tmp_path / "other"
+    other.mkdir()
+    assert missing_packages(program(other, beside="import no_such_package")) == ()
+    assert missing_packages(program(other, main="import (")) == ()
 
 
 def test_a_package_beside_it_is_not_missing_and_its_modules_are_looked_into(tmp_path: Path) -> None:
@@ -140,11 +144,6 @@ def test_a_package_beside_it_is_not_missing_and_its_modules_are_looked_into(tmp_
         if name == "marked":
             (tmp_path / name / "own/__init__.py").touch()
         assert missing_packages(command) == ("no_such_deep",)
-
-
-def test_any_other_program_is_not_looked_into(tmp_path: Path) -> None:
-    assert missing_packages(program(tmp_path, other="import no_such_package")) == ()
-    assert missing_packages(program(tmp_path, main="import (")) == ()
 
 
 def test_a_benchmark_needs_what_the_harness_needs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

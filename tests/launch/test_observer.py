@@ -17,7 +17,7 @@ from cotenant.launch.load import GO_DELAY_NS, expected_s
 from cotenant.launch.outcome import LaunchResult
 from cotenant.launch.rendezvous import Link, Rank
 from tenants.fakes import FakeBackend, specs
-from tenants.suites import TENANTS, Suites, job
+from tenants.suites import TENANTS
 
 MINUTE = Limits(timeout_s=60)
 SUMS = str(TENANTS / "sums.py")
@@ -103,36 +103,13 @@ def rank(warm_up_ns: list[int] | None) -> Rank:
     return made
 
 
-@pytest.mark.parametrize(
-    ("warm_ups", "seconds"),
-    [
-        ([[9_000_000, 2_000_000], [9_000_000, 1_000_000]], 0.4),
-        ([[2_000_000], []], 0.4),
-        ([[], []], None),
-        ([None], None),
-        ([[0], [-5]], None),
-    ],
-)
-def test_the_load_is_expected_to_take_what_the_slowest_last_warm_up_batch_says(
-    warm_ups: list[list[int] | None], seconds: float | None
-) -> None:
-    assert expected_s([rank(warm_up_ns) for warm_up_ns in warm_ups], number=20, repeat=10) == seconds
-
-
-def test_a_suite_tells_of_its_launches(loose: Suites, monkeypatch: pytest.MonkeyPatch) -> None:
-    from cotenant.commands.run import options_of, suite_parser
-    from cotenant.launch.suite import SuiteRun
-    from cotenant.machine.topology import discover
-
-    for name, value in loose.environment.items():
-        monkeypatch.setenv(name, value)
-    jobs = loose.jobs([job("plain.sh", "0", name="a"), job("plain.sh", "0", "3", name="b")])
-    given = suite_parser("run.sh", "", "").parse_args(["--jobs", str(jobs), "--isolation", "none", "--users", "2"])
-    heard, lines = Heard(), list[str]()
-    machine = discover()
-    SuiteRun(options_of(given, (), machine), machine).run(lines.append, heard)
-    launches = [call[1:] for call in heard.calls if call[0] == "launch"]
-    assert launches == [(1, "a", 2), (2, "b", 2)]
-    assert [len(call[1]) for call in heard.calls if call[0] == "ended"] == [2, 2]
-    assert [call[0] for call in heard.calls if call[0] in ("launch", "ended")] == ["launch", "ended"] * 2
-    assert [line[:20] for line in lines[:2]] == ["[ 1/ 2][  /  ] PASSE", "[ 2/ 2][ 2/ 2] FAILE"]
+def test_the_load_is_expected_to_take_what_the_slowest_last_warm_up_batch_says() -> None:
+    warm_ups: list[tuple[float | None, list[list[int] | None]]] = [
+        (0.4, [[9_000_000, 2_000_000], [9_000_000, 1_000_000]]),
+        (0.4, [[2_000_000], []]),
+        (None, [[], []]),
+        (None, [None]),
+        (None, [[0], [-5]]),
+    ]
+    for seconds, ranks in warm_ups:
+        assert expected_s([rank(warm_up_ns) for warm_up_ns in ranks], number=20, repeat=10) == seconds

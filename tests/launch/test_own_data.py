@@ -50,12 +50,15 @@ def test_it_is_read_as_it_stands(loose: Suites, linked: bool) -> None:
     assert (data / "mnist" / IMAGES).read_bytes() == b"mine"
 
 
-def test_what_it_lacks_is_named(loose: Suites) -> None:
+def test_what_it_lacks_is_named_and_a_set_whose_manifest_is_damaged_is_nobodys_own(loose: Suites) -> None:
     own(loose.base / "data/mnist")
     assert loose.run(reading(loose.folder, "mnist/more"), "--users", 1).returncode == 1
     (record,) = loose.records()
     assert record["outcome"] == "missing_data"
     assert record["message"].startswith(f"There is no {loose.base}/data/mnist/more, and beside files that may be your")
+    (loose.base / "data/mnist/manifest.json").write_text("{")
+    assert loose.run(reading(loose.folder, "mnist"), "--users", 1).returncode == 1
+    assert loose.outcomes()[-1] == "missing_data"
 
 
 def test_a_set_of_ours_that_is_half_made_is_finished(loose: Suites) -> None:
@@ -64,12 +67,6 @@ def test_a_set_of_ours_that_is_half_made_is_finished(loose: Suites) -> None:
     assert loose.run(reading(loose.folder, "mnist"), "--users", 1).returncode == 0
     assert read_manifest(loose.base / "data/mnist") is not None
     assert "as_it_stands" not in rules(loose)[0]
-
-
-def test_a_set_whose_manifest_is_damaged_is_nobodys_own(loose: Suites) -> None:
-    own(loose.base / "data/mnist").joinpath("manifest.json").write_text("{")
-    assert loose.run(reading(loose.folder, "mnist"), "--users", 1).returncode == 1
-    assert loose.outcomes() == ["missing_data"]
 
 
 def test_a_set_that_is_not_read_is_not_made(loose: Suites) -> None:

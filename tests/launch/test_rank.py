@@ -41,19 +41,13 @@ def seen(go: Go, index: int, /, **other: Any) -> Message:
 
 def test_the_order_of_a_whole_run(rank: Rank, go: Go) -> None:
     rank.take(READY, None)
-    for message in (seen(go, 0), seen(go, 1), DONE, RECORD):
+    assert rank.longest_batch_s(2) == 0
+    for message in (seen(go, 0), seen(go, 1, end_ns=go.t0_ns + 5_000_000), DONE, RECORD):
         rank.take(message, go)
+    assert rank.longest_batch_s(2) == 0.002
     assert [fields["index"] for fields in rank.observations] == [0, 1]
     assert rank.done
     assert rank.record == {}
-
-
-def test_the_longest_batch_is_that_of_the_slowest_observation(rank: Rank, go: Go) -> None:
-    assert rank.longest_batch_s(2) == 0
-    rank.take(READY, None)
-    rank.take(seen(go, 0), go)
-    rank.take(seen(go, 1, end_ns=go.t0_ns + 5_000_000), go)
-    assert rank.longest_batch_s(2) == 0.002
 
 
 def refuses(rank: Rank, message: Message, go: Go | None) -> None:
@@ -90,17 +84,14 @@ def test_impossible_observations(rank: Rank, go: Go) -> None:
     times: list[dict[str, Any]] = [{"index": 1}, {"index": -1}, {"start_ns": 0}, {"end_ns": 0}, {"end_ns": 1 << 62}]
     for fields in [*times, *({"items": items} for items in (float("nan"), float("inf"), -1))]:
         refuses(rank, seen(go, 0, **fields), go)
+    now_ns = time.time_ns()
+    with pytest.raises(ProtocolError, match="CLOCK_MONOTONIC"):
+        rank.take(seen(go, 0, start_ns=now_ns - 10, end_ns=now_ns), go)
     assert rank.observations == []
     rank.take(seen(go, 0), go)
     refuses(rank, seen(go, 1, start_ns=go.t0_ns + 999_999), go)
     rank.take(seen(go, 1), go)
     refuses(rank, seen(go, 2), go)
-
-
-def test_the_wall_clock_is_no_clock(rank: Rank, go: Go) -> None:
-    now_ns = time.time_ns()
-    with pytest.raises(ProtocolError, match="CLOCK_MONOTONIC"):
-        rank.take(seen(go, 0, start_ns=now_ns - 10, end_ns=now_ns), go)
 
 
 def test_ready_for_nothing(rank: Rank) -> None:

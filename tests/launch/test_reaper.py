@@ -26,27 +26,23 @@ def reaper(tmp_path: Path) -> Iterator[Reaper]:
     made._process.communicate()
 
 
-def test_a_later_start_knows_whose_reaper_it_is(reaper: Reaper) -> None:
+def test_a_later_start_knows_whose_it_is_and_it_goes_without_a_word(reaper: Reaper) -> None:
     (pid,) = reaper.pids
     assert f"{REAPER_VARIABLE}={RunName()}".encode() in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
-
-
-def test_one_that_lives_goes_without_a_word(reaper: Reaper) -> None:
     assert reaper.dismiss() == ""
-    assert all(map(is_dead, reaper.pids))
-
-
-def test_one_that_has_been_stopped_is_not_waited_for_for_ever(reaper: Reaper, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "GRACE_S", 0.1)
-    (pid,) = reaper.pids
-    os.kill(pid, signal.SIGSTOP)
-    assert reaper.dismiss() == f"The reaper (pid {pid}) did not end within 0.1 s and was killed."
     assert is_dead(pid)
 
 
-def test_one_that_outlives_its_kill_is_named(reaper: Reaper, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "GRACE_S", 0.1)
+@pytest.mark.parametrize("is_killed", [True, False])
+def test_one_that_has_been_stopped_is_not_waited_for_for_ever(
+    is_killed: bool, reaper: Reaper, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "GRACE_S", 0.5)
     (pid,) = reaper.pids
     os.kill(pid, signal.SIGSTOP)
-    monkeypatch.setattr("subprocess.Popen.kill", lambda process: None)
-    assert reaper.dismiss() == f"The reaper (pid {pid}) cannot be killed."
+    if not is_killed:
+        monkeypatch.setattr("subprocess.Popen.kill", lambda process: None)
+    ended = "did not end within 0.5 s and was killed" if is_killed else "cannot be killed"
+    assert reaper.dismiss() == f"The reaper (pid {pid}) {ended}."
+    assert is_dead(pid) == is_killed
+    monkeypatch.undo()

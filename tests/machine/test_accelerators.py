@@ -1,86 +1,71 @@
 from __future__ import annotations
 
-import pytest
-
 from cotenant.machine.accelerators import peak_of, peaks, select
 
 UUIDS = ("GPU-aaaa-1", "GPU-aabb-2", "GPU-cccc-3", "GPU-dddd-4")
 
 
-@pytest.mark.parametrize(
-    ("value", "chosen"),
-    [
-        ("0", (0,)),
-        ("2,0", (2, 0)),
-        (" 1 , 3 ", (1, 3)),
-        ("", ()),
-        ("-1", ()),
-        ("0,-1,1", (0,)),
-        ("0,9,1", (0,)),
-        ("0,,1", (0,)),
-        ("1,1", ()),
-        ("0,1,0", ()),
-        ("1gpu,2", (1, 2)),
-        ("none", ()),
-        ("NoDevFiles", ()),
-        ("GPU-cccc-3", (2,)),
-        ("GPU-dd,GPU-aaaa", (3, 0)),
-        ("GPU-aa", ()),
-        ("GPU-cccc-3,GPU-aa,GPU-dddd-4", (2,)),
-        ("GPU-cccc-3,1", (2,)),
-        ("1,GPU-cccc-3", (1,)),
-        ("GPU-cccc-3,GPU-cc", ()),
-        ("GPU-ffff", ()),
-        ("GPU-cccc-3,", (2,)),
-    ],
-)
-def test_select(value: str, chosen: tuple[int, ...]) -> None:
-    assert select(value, UUIDS) == chosen
+CHOSEN: dict[str, tuple[int, ...]] = {
+    "0": (0,),
+    "2,0": (2, 0),
+    " 1 , 3 ": (1, 3),
+    "0,-1,1": (0,),
+    "0,9,1": (0,),
+    "0,,1": (0,),
+    "1gpu,2": (1, 2),
+    "GPU-cccc-3": (2,),
+    "GPU-dd,GPU-aaaa": (3, 0),
+    "GPU-cccc-3,GPU-aa,GPU-dddd-4": (2,),
+    "GPU-cccc-3,1": (2,),
+    "1,GPU-cccc-3": (1,),
+    "GPU-cccc-3,": (2,),
+}
+NOTHING = ("", "-1", "1,1", "0,1,0", "none", "NoDevFiles", "GPU-aa", "GPU-cccc-3,GPU-cc", "GPU-ffff")
 
 
-@pytest.mark.parametrize(
-    ("device", "precision", "tflops"),
-    [
-        ("Tesla V100-SXM2-16GB", "fp16", 125),
-        ("Tesla V100-PCIE-32GB", "fp32", 14),
-        ("Tesla T4", "fp16", 65),
-        ("NVIDIA A100-SXM4-80GB", "bf16", 312),
-        ("NVIDIA A10", "bf16", 125),
-        ("NVIDIA H100 80GB HBM3", "tf32", 494.5),
-        ("NVIDIA H100 PCIe", "bf16", 756.5),
-        ("NVIDIA H200", "bf16", 989.5),
-        ("NVIDIA H200 NVL", "bf16", 835.5),
-        ("NVIDIA GeForce RTX 4090", "fp32", 82.6),
-        ("AMD Instinct MI250X / MI250", "fp16", 191.5),
-        ("AMD Instinct MI60 / MI50", "fp32", 14.7),
-        ("AMD Instinct MI300X", "bf16", 1307.4),
-    ],
-)
-def test_devices_that_are_known(device: str, precision: str, tflops: float) -> None:
-    peak = peak_of(device, precision)
-    assert peak is not None
-    assert peak.tflops == tflops
-    assert peak.source
+def test_select() -> None:
+    for value, chosen in (CHOSEN | dict.fromkeys(NOTHING, ())).items():
+        assert select(value, UUIDS) == chosen, value
 
 
-@pytest.mark.parametrize(
-    ("device", "precision"),
-    [
-        ("NVIDIA A10G", "fp32"),
-        ("NVIDIA GH200 480GB", "bf16"),
-        ("NVIDIA GeForce RTX 3090 Ti", "fp32"),
-        ("NVIDIA GeForce RTX 4090 Laptop GPU", "fp32"),
-        ("NVIDIA GeForce RTX 4090 D", "fp32"),
-        ("NVIDIA A100-SXM4-80GB MIG 1g.10gb", "bf16"),
-        ("NVIDIA A40-48Q", "fp32"),
-        ("Tesla V100-SXM2-16GB", "bf16"),
-        ("AMD EPYC 7452 32-Core Processor", "fp32"),
-        ("NVIDIA H200", "fp64"),
-        ("", "fp32"),
-    ],
-)
-def test_devices_that_are_not_guessed(device: str, precision: str) -> None:
-    assert peak_of(device, precision) is None
+PEAKS = {
+    ("Tesla V100-SXM2-16GB", "fp16"): 125,
+    ("Tesla V100-PCIE-32GB", "fp32"): 14,
+    ("Tesla T4", "fp16"): 65,
+    ("NVIDIA A100-SXM4-80GB", "bf16"): 312,
+    ("NVIDIA A10", "bf16"): 125,
+    ("NVIDIA H100 80GB HBM3", "tf32"): 494.5,
+    ("NVIDIA H100 PCIe", "bf16"): 756.5,
+    ("NVIDIA H200", "bf16"): 989.5,
+    ("NVIDIA H200 NVL", "bf16"): 835.5,
+    ("NVIDIA GeForce RTX 4090", "fp32"): 82.6,
+    ("AMD Instinct MI250X / MI250", "fp16"): 191.5,
+    ("AMD Instinct MI60 / MI50", "fp32"): 14.7,
+    ("AMD Instinct MI300X", "bf16"): 1307.4,
+}
+UNKNOWN = {
+    "fp32": (
+        "A10G",
+        "GeForce RTX 3090 Ti",
+        "GeForce RTX 4090 Laptop GPU",
+        "GeForce RTX 4090 D",
+        "A40-48Q",
+        "EPYC 7452",
+    ),
+    "bf16": ("GH200 480GB", "A100-SXM4-80GB MIG 1g.10gb", "V100-SXM2-16GB", ""),
+    "fp64": ("H200",),
+}
+
+
+def test_devices_that_are_known_and_those_that_are_not_guessed() -> None:
+    for (device, precision), tflops in PEAKS.items():
+        peak = peak_of(device, precision)
+        assert peak is not None, device
+        assert peak.tflops == tflops, device
+        assert peak.source
+    for precision, devices in UNKNOWN.items():
+        for device in devices:
+            assert peak_of(f"NVIDIA {device}", precision) is None, device
 
 
 def test_the_table_holds_each_peak_once_and_faster_formats_are_faster() -> None:

@@ -19,46 +19,32 @@ def record(constraint: str, nodemask: str, limited: str, victim: str = SLICE, al
     )
 
 
-@pytest.mark.parametrize(
-    ("text", "limited", "nodes"),
-    [
+def test_a_kill_is_reported_with_what_was_full_and_other_records_are_none() -> None:
+    """Its own limit, one above it, the host, the nodes of its cpuset and those of its policy."""
+    for text, limited, nodes in [
         (record("MEMCG", "(null)", f"oom_memcg={SLICE}"), SLICE, ()),
         (record("MEMCG", "(null)", "oom_memcg=/docker/4af"), "/docker/4af", ()),
         (record("NONE", "(null)", "global_oom"), None, ()),
         (record("CPUSET", "(null)", "global_oom", allowed="1"), None, (1,)),
         (record("MEMORY_POLICY", "0,2-3", "global_oom"), None, (0, 2, 3)),
-    ],
-    ids=["its own limit", "one above it", "the host", "the nodes of its cpuset", "the nodes of its policy"],
-)
-def test_a_kill_is_told_with_what_was_full(text: str, limited: str | None, nodes: tuple[int, ...]) -> None:
-    assert parse_kill(text) == MemoryKill(4527, SLICE, limited, nodes)
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
+    ]:
+        assert parse_kill(text) == MemoryKill(4527, SLICE, limited, nodes)
+    for text in (
         "",
         "6,1,2,-;usb 1-1: new device\n",
         "3,424,10,-;Memory cgroup out of memory: Killed process 4527 (python3) total-vm:82164kB\n",
         "6,423,10,-;said: oom-kill:constraint=CONSTRAINT_NONE\n",
-    ],
-)
-def test_other_records_are_none(text: str) -> None:
-    assert parse_kill(text) is None
+    ):
+        assert parse_kill(text) is None
 
 
-def test_what_was_logged_before_the_opening_is_not_ours(tmp_path: Path) -> None:
+def test_what_was_logged_before_the_opening_is_not_ours_and_a_log_that_cannot_be_read_is_empty(tmp_path: Path) -> None:
     log = tmp_path / "kmsg"
     log.write_text(record("NONE", "(null)", "global_oom"))
-    reader = KernelLog(log)
-    assert reader.kills() == []
-    reader.close()
-
-
-def test_a_log_that_cannot_be_read_is_empty(tmp_path: Path) -> None:
-    reader = KernelLog(tmp_path / "absent")
-    assert reader.kills() == []
-    reader.close()
+    for path in (log, tmp_path / "absent"):
+        reader = KernelLog(path)
+        assert reader.kills() == []
+        reader.close()
 
 
 def test_reading_goes_on_after_the_ring_was_overwritten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
