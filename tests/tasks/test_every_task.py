@@ -6,15 +6,28 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from PIL import JpegImagePlugin
 
 from cotenant.bench import Run
 from cotenant.bench.loop import Loop
 from cotenant.bench.observed import FlopCount, described, watched_updates
-from tasks.loading import PLACES, ROOT, SMALL, TASKS, benchmark_in, built, in_fp16, main_of, skip_without_lstm
+from tasks.loading import (
+    PLACES,
+    ROOT,
+    SMALL,
+    TASKS,
+    benchmark_in,
+    built,
+    draw_pictures,
+    in_fp16,
+    main_of,
+    skip_without_lstm,
+)
 
 pytestmark = pytest.mark.usefixtures("small_tables")
 
@@ -189,3 +202,17 @@ def test_a_task_trains_in_fp16(place: str, name: str) -> None:
         assert {parameter.dtype for parameter in parameters} == {torch.float32}
     assert run.precision.scaler is not None
     assert run.precision.scaler.get_scale() == SCALE
+
+
+# ---- its input is the original's
+
+
+@pytest.mark.parametrize("place", [place for place in SMALL if place.startswith(("fast", "gen", "super"))])
+def test_pictures_are_decoded_whole(place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    drafts: list[Any] = []
+    monkeypatch.setattr(JpegImagePlugin.JpegImageFile, "draft", lambda *asked: drafts.append(asked))
+    benchmark, run = built(
+        benchmark_in(main_of(place)), **SMALL[place], data=draw_pictures(tmp_path / "set"), workers=0
+    )
+    next(iter(benchmark.batches(run)))
+    assert drafts == []

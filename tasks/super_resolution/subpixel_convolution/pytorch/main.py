@@ -47,13 +47,11 @@ def initialise(layer: nn.Module) -> None:
 def luminance(path: str, side: int) -> torch.Tensor:
     """Return a random crop (1, side, side) of a picture's luminance, as bytes."""
     with Image.open(path) as picture:
-        # The decoder leaves the colours out: a JPEG file holds luminance (Y of YCbCr) as a plane of its own.
-        picture.draft("L", picture.size)
         width, height = picture.size
         if min(width, height) < side:
             raise MissingDataError(f"{path} is {width} x {height}.", f"Give a --crop smaller than {side}.")
         left, upper = random.randint(0, width - side), random.randint(0, height - side)
-        return pil_to_tensor(picture.convert("L").crop((left, upper, left + side, upper + side)))
+        return pil_to_tensor(picture.convert("YCbCr").getchannel("Y").crop((left, upper, left + side, upper + side)))
 
 
 class SuperResolution(Benchmark):
