@@ -59,7 +59,7 @@ def main(argv: Sequence[str]) -> int:
         lines = confirmed(lines, compare_launches(old, new, replace(conditions, one_place=False)))
         status = EXIT_FAILED if left_out else EXIT_PASSED
     if given.format == "junit":
-        tell(as_junit(lines).removesuffix("\n"))
+        tell(as_junit(lines))
     else:
         tell_grid(comparison_grid(lines, conditions.margin), given.format)
     return EXIT_SLOWER if given.fail_on and _fails(lines) else status

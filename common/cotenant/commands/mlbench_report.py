@@ -71,17 +71,13 @@ def _report(
     jobs: list[str] | None,
     notes: list[str],
 ) -> Report:
-    lines = mlbench.results(counted, targets, jobs)
-    if lines.is_empty():
+    if (scored := mlbench.scored(newest, counted, targets, jobs)) is None:
         raise CotenantError("None of the expected jobs has a target.", "--gpu-model names a file that has them.")
-    # Of all records: a failure is one whatever work it was, and so is what did not fail.
-    failed = mlbench.failures(newest)
-    passed = mlbench.failures_pass(len(failed), newest.height)
+    lines, failed, score = scored
     devices, of_devices = matrix(counted.select(*COLUMNS, job="name"))
     hosts, gpus = (sorted(filter(None, newest[name].unique())) for name in ("hostname", "gpu"))
     where = ", ".join(hosts) or "an unnamed host"
     subtitle = f"{newest.height} records, {newest['run_id'].n_unique()} repetitions, on {where}: {', '.join(gpus)}"
-    score = mlbench.score(lines, passed)
     return Report(
         title=given.title or f"{given.name or newest['suite'][0] or 'suite'} against {given.gpu_model}",
         subtitle=subtitle.removesuffix(": "),

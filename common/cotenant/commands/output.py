@@ -27,10 +27,10 @@ def settle_streams() -> None:
             stream.reconfigure(errors=errors)
 
 
-def tell(line: str) -> None:
-    """Print a line at once. A reader that has left ends neither a suite nor its records."""
+def tell(text: str) -> None:
+    """Print a text, which ends with its line, at once. A reader that has left ends neither a suite nor its records."""
     try:
-        print(line, flush=True)
+        print(text.removesuffix("\n"), flush=True)
     except BrokenPipeError:
         mute()
 
@@ -42,7 +42,7 @@ def tell_grid(grid: Grid, form: str) -> None:
     if form == "text":
         show([grid])
     else:
-        tell(FILES[form](grid).removesuffix("\n"))
+        tell(FILES[form](grid))
 
 
 def warn(sentence: str) -> None:

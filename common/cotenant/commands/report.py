@@ -21,7 +21,7 @@ from cotenant.results.columns import JOB
 from cotenant.results.newest import newest_work
 from cotenant.results.store import prepare_directory, write_named, write_whole
 from cotenant.results.table import AT, Rows
-from cotenant.results.targets import REFERENCE, Target, read_systems, save_targets, targets_named
+from cotenant.results.targets import REFERENCE, read_systems, save_targets, targets_named
 
 TARGETS = CHECKOUT / "targets"
 LIMITS = "V100"
@@ -139,8 +139,10 @@ def _write_page(summary: Summary, skipped: Sequence[str], given: argparse.Namesp
     if given.targets is not None:
         targets = targets_named(given.targets, TARGETS)
         weights = dict.fromkeys(targets, 1.0) if given.jobs is None else expected_jobs(given.jobs, targets)
-        older = _older(summary, targets, None if given.jobs is None else list(weights))
-        against = Against(given.targets, targets, scores(summary, targets, list(weights), weights), older)
+        newest = summary.records.frame
+        older = mlbench.scored(newest, newest_work(newest)[0], targets, list(weights) if given.jobs else None)
+        of_hosts = scores(summary, targets, list(weights), weights)
+        against = Against(given.targets, targets, of_hosts, older[-1] if older else None)
     try:
         curves = scaling.curves(summary.jobs)
         skipped = [*skipped, *scaling.doubtful(curves)]
@@ -152,26 +154,15 @@ def _write_page(summary: Summary, skipped: Sequence[str], given: argparse.Namesp
     write_named(given.html, content, "--html names another file.")
 
 
-def _older(summary: Summary, targets: dict[str, Target], expected: Sequence[str] | None) -> mlbench.Score | None:
-    newest = summary.records.frame
-    counted, _ = newest_work(newest)
-    lines = mlbench.results(counted, targets, expected)
-    return (
-        mlbench.score(lines, mlbench.failures_pass(len(mlbench.failures(newest)), newest.height))
-        if len(lines)
-        else None
-    )
-
-
 def _say_scaling(jobs: Sequence[JobSummary], form: str) -> None:
     curves = scaling.curves(jobs)
     for line in (*scaling.few(curves), *scaling.doubtful(curves)):
         warn(line)
     if form == "text" and curves:
-        tell(scaling.as_text(curves).removesuffix("\n"))
+        tell(scaling.as_text(curves))
         return
     grid = scaling.scaling_grid(curves) if form == "csv" and curves else scaling.of_one_series_grid(curves)
-    tell(FILES[form](grid).removesuffix("\n"))
+    tell_grid(grid, form)
 
 
 def _say_interference(summary: Summary, form: str) -> None:
@@ -215,4 +206,5 @@ def _say_table(jobs: Sequence[JobSummary], given: argparse.Namespace) -> None:
             f"There are tables of {', '.join(texts)}.", "--precision prints one, --outdir writes a file for each."
         )
     else:
-        tell(next(iter(texts.values())).removesuffix("\n"))
+        for text in texts.values():
+            tell(text)

@@ -114,6 +114,19 @@ def failures_pass(failed: int, total: int) -> bool:
     return total > 0 and failed <= MOST_FAILURES * total
 
 
+def scored(
+    newest: pl.DataFrame, counted: pl.DataFrame, targets: Mapping[str, Target], jobs: Sequence[str] | None
+) -> tuple[pl.DataFrame, list[Failure], Score] | None:
+    """Return the results of the records that count, the failures of all and the score; None without expected jobs.
+
+    Failures are a share of all records: one is a failure whatever work it was, and so is what did not fail.
+    """
+    lines, failed = results(counted, targets, jobs), failures(newest)
+    if lines.is_empty():
+        return None
+    return lines, failed, score(lines, failures_pass(len(failed), newest.height))
+
+
 def score(lines: pl.DataFrame, failures_passed: bool) -> Score:
     """Return the score of the results, of which there is at least one."""
     pm, st = fmean(lines["perf_pass"]), fmean(lines["sd%_pass"])
