@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import threading
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
@@ -85,14 +86,9 @@ def test_the_phases_of_a_launch() -> None:
         "1/2  vae  stopping  0:08",
     ]
     assert told.shown[1:] == ["0 of 2 launches done"]
-
-
-@pytest.mark.parametrize(("about_s", "said"), [(None, ":00"), (99.4, ":00, about 99 s"), (7200, ":00, about 120 min")])
-def test_how_long_it_will_be_measured_is_said_where_it_is_known(about_s: float | None, said: str) -> None:
-    told = Told(["vae"])
-    told.view.launch(1, "vae", 2)
-    told.view.measuring(about_s)
-    assert told.shown[0].endswith(f"measuring since 12:00{said}")
+    for about_s, words in ((None, ":10"), (99.4, ":10, about 99 s"), (7200, ":10, about 120 min")):
+        told.view.measuring(about_s)
+        assert told.shown[0].endswith(f"measuring since 12:00{words}")
 
 
 def test_results_with_their_rates_and_when_all_may_be_done() -> None:
@@ -112,18 +108,12 @@ def test_results_with_their_rates_and_when_all_may_be_done() -> None:
     ]
 
 
-def test_a_short_name_leaves_its_heading_whole() -> None:
-    told = Told(["a", "b"])
-    told.whole_launch(1, launch("a"))
-    told.view.launch(2, "b", 2)
-    assert told.shown[1].split() == ["launch", "job", "outcome", "time", "rate"]
-
-
 def test_while_nothing_is_told_nothing_that_grows_stands_there() -> None:
-    told = Told(["vae"] * 3)
-    for position in (1, 2):
-        told.whole_launch(position, launch("vae"))
+    told = Told(["a", "b", "vae"])
+    for position, name in ((1, "a"), (2, "b")):
+        told.whole_launch(position, launch(name))
     told.view.launch(3, "vae", 2)
+    assert told.shown[2].split() == ["launch", "job", "outcome", "time", "rate"], "names are shorter than headings"
     told.now_s += 5
     told.view.measuring(None)
     assert "0:05" not in told.shown[-2]
@@ -144,11 +134,7 @@ def test_it_is_drawn_at_most_twice_a_second() -> None:
             drawn.append(told.now_s)
     assert len(drawn) >= 9
     assert all(late - early > 0.9 for early, late in zip(drawn, drawn[2:], strict=False))
-
-
-def test_ticks_that_come_a_little_early_are_drawn_as_well() -> None:
-    told = Told(["vae"])
-    told.view.launch(1, "vae", 1)
+    # Ticks that come a little early are drawn as well.
     for step_s in (1.001, 0.999, 1.002, 0.998, 1.0):
         told.now_s += step_s
         told.written()
@@ -156,21 +142,13 @@ def test_ticks_that_come_a_little_early_are_drawn_as_well() -> None:
         assert told.written() != ""
 
 
-def test_it_has_no_thread() -> None:
-    import threading
-
+def test_what_was_told_stays_and_all_else_goes_without_a_thread() -> None:
     before = threading.active_count()
-    told = Told(["vae"])
-    told.view.launch(1, "vae", 1)
-    assert threading.active_count() == before
-    told.view.close()
-
-
-def test_what_was_told_stays_and_all_else_goes() -> None:
     told = Told(["vae", "cart"])
     told.whole_launch(1, launch("vae"))
     told.view.launch(2, "cart", 2)
     assert not told.screen.cursor_shown
+    assert threading.active_count() == before
     told.view.tell("Total Time    60.00 s")
     told.view.close()
     assert told.shown == ["[ 1/ 2] line", "Total Time    60.00 s"]
@@ -226,21 +204,8 @@ def test_a_terminal_that_is_gone_ends_nothing() -> None:
     assert "a line" not in stream.getvalue()
 
 
-def test_outcomes_and_rates() -> None:
-    passed, invalid = launch("vae", 0, 2), launch("wlm", 0, 2, load=(T0_NS, T0_NS + 10**10))
-    assert (outcome(passed), outcome(invalid), outcome(lost("x", 0))) == (
-        "PASSED",
-        "INVALID",
-        "1 aborted, 1 out_of_memory",
-    )
-    assert (node_rate(passed), node_rate(invalid), node_rate(lost("x", 0)), node_rate([])) == (
-        "15.29k image/s",
-        "-",
-        "-",
-        "-",
-    )
-
-
-@pytest.mark.parametrize(("seconds", "said"), [(0, "0:00"), (7.9, "0:07"), (754, "12:34"), (3723, "1:02:03")])
-def test_durations(seconds: float, said: str) -> None:
-    assert duration(seconds) == said
+def test_outcomes_rates_and_durations() -> None:
+    launches = launch("vae", 0, 2), launch("wlm", 0, 2, load=(T0_NS, T0_NS + 10**10)), lost("x", 0)
+    assert [*map(outcome, launches)] == ["PASSED", "INVALID", "1 aborted, 1 out_of_memory"]
+    assert [*map(node_rate, launches), node_rate([])] == ["15.29k image/s", "-", "-", "-"]
+    assert [*map(duration, (0, 7.9, 754, 3723))] == ["0:00", "0:07", "12:34", "1:02:03"]
