@@ -26,20 +26,8 @@ from cotenant.results.table import Table
 from report.making import BUSY, launch, lost, power, scaling
 
 SCRIPT = "<script>alert(1)</script>"
-MARKUP = [
-    '"><img src=x onerror=1>',
-    "[red]",
-    "[/]",
-    "{{ 7 }}",
-    "a|b",
-    "=1+1",
-    "\x1b[31m",
-    "\x00",
-    "\n\r\t",
-    "\ud800",
-    "‮",
-    "$x$",
-]
+MARKUP = ['"><img src=x onerror=1>', "[red]", "[/]", "{{ 7 }}", "a|b", "=1+1", "\x1b[31m", "\x00", "\n\r\t"]
+MARKUP += ["\ud800", "\u202e", "$x$"]
 ODD = st.one_of(
     st.sampled_from([SCRIPT, *MARKUP]),
     st.none() | st.booleans() | st.integers() | st.integers(-(2**70), 2**70) | st.floats(),
@@ -74,26 +62,16 @@ LINES = exported_lines()
 WORDS = [
     line.split()
     for line in (
-        "report {}",
-        "report {} --format md",
-        "report {} --format csv",
-        "report {} --format json",
-        "report {} --table throughput",
-        "report {} --table batch-size",
-        "report {} --table scaling",
+        *(f"report {{}} --format {form}" for form in ("text", "md", "csv", "json")),
+        *(f"report {{}} --table {table}" for table in ("throughput", "batch-size", "scaling", "interference")),
         "report {} --table scaling --format json",
-        "report {} --table interference",
         "report {} --table interference --format csv",
         "report {} --save-target {}.out.csv",
-        "mlbench-report --reports {}",
+        "report {} --html {}.out.html",
         "mlbench-report --reports {} --classic",
         "mlbench-report --reports {} --html {}.out.html --csv {}.out.csv",
-        "compare {} {}",
-        "compare {} {} --format md",
-        "compare {} {} --format json",
-        "compare {} {} --format junit",
-        "export {} --out {}.out.csv",
-        "export {} --out {}.out.jsonl",
+        *(f"compare {{}} {{}} --format {form}" for form in ("text", "md", "json", "junit")),
+        *(f"export {{}} --out {{}}.out.{form}" for form in ("csv", "jsonl")),
         "export {} --observations --out {}.out.parquet",
     )
 ]

@@ -101,32 +101,33 @@ def test_the_environment_of_a_tenant_in_its_slice(v1: Suites) -> None:
     caller = {"OMP_NUM_THREADS": "77", "MINE": "kept", "DATA_DIRECTORY": str(v1.folder / "sets")}
     first, second = echoed(v1, "--uid", 3, env={"EXTRA": "$JOB_ID of $DEVICE_TOTAL"}, env_of_caller=caller)
     for number, told in enumerate((first, second)):
-        env = told["env"]
-        assert {env[name] for name in THREADS} == {str(len(told["processors"]))}
-        assert env["CPU_COUNT"] == str(len(told["processors"]))
-        assert env["MINE"] == "kept"
-        assert env["EXTRA"] == f"{number} of 2"
-        assert env["JOB_ID"] == str(number)
+        env, threads = told["env"], str(len(told["processors"]))
+        given = dict.fromkeys((*THREADS, "CPU_COUNT"), threads) | {
+            "MINE": "kept",
+            "EXTRA": f"{number} of 2",
+            "JOB_ID": str(number),
+            "JOB_RUNNER": "cotenant",
+            "JOB_FILE": "jobs",
+            "SUITE_NAME": "jobs",
+            "BENCH_NAME": "job",
+            "RUN_ID": "3",
+            "DEVICE_TOTAL": "2",
+            "CPU_TOTAL": str(len(machine.processors)),
+            "RAM_TOTAL": str(machine.memory_bytes // 1024),
+            "USE_CUDA": str(int(bool(machine.accelerators))),
+            "BASE": str(v1.base),
+            "DATA_DIRECTORY": str(v1.folder / "sets"),
+            "OUTPUT_DIRECTORY": str(v1.output),
+            "TMPDIR": env["TEMP_DIRECTORY"],
+            "MASTER_ADDR": "127.0.0.1",
+            "COTENANT_GROUP": "student",
+        }
+        assert {name: env[name] for name in given} == given
         assert told["argv"] == ["--seed", str(3 + (number + 1) * 100)]
-    env = first["env"]
-    assert env["JOB_RUNNER"] == "cotenant"
-    assert env["JOB_FILE"] == env["SUITE_NAME"] == "jobs"
-    assert env["BENCH_NAME"] == "job"
-    assert env["RUN_ID"] == "3"
-    assert env["DEVICE_TOTAL"] == "2"
-    assert env["CPU_TOTAL"] == str(len(machine.processors))
-    assert env["RAM_TOTAL"] == str(machine.memory_bytes // 1024)
-    assert 0 < int(env["RAM_CONSTRAINT"]) < machine.memory_bytes // 1024 // 2
-    assert env["USE_CUDA"] == str(int(bool(machine.accelerators)))
-    assert env["BASE"] == str(v1.base)
-    assert env["DATA_DIRECTORY"] == str(v1.folder / "sets")
-    assert env["OUTPUT_DIRECTORY"] == str(v1.output)
-    assert Path(env["TEMP_DIRECTORY"]).parents[1] == v1.base / "tmp"
-    assert env["TMPDIR"] == env["TEMP_DIRECTORY"] != second["env"]["TEMP_DIRECTORY"]
-    assert env["MASTER_ADDR"] == "127.0.0.1"
-    assert env["MASTER_PORT"] != second["env"]["MASTER_PORT"]
-    assert env["PATH"].startswith(str(Path(sys.executable).parent))
-    assert env["COTENANT_GROUP"] == "student"
+        assert 0 < int(env["RAM_CONSTRAINT"]) < machine.memory_bytes // 1024 // 2
+        assert Path(env["TEMP_DIRECTORY"]).parents[1] == v1.base / "tmp"
+        assert env["PATH"].startswith(str(Path(sys.executable).parent))
+    assert all(first["env"][name] != second["env"][name] for name in ("TEMP_DIRECTORY", "MASTER_PORT"))
     assert set(first["processors"]).isdisjoint(second["processors"])
 
 
