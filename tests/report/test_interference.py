@@ -152,7 +152,7 @@ def test_alone_at_other_work_is_no_denominator(change: dict[str, Any], reason: s
     line = lines_of(records)["vae", None]
     assert (line.alone, line.kept) == (None, None)
     assert line.notes == (f"alone: {reason}",) or line.notes[0].startswith(f"alone: {reason}")
-    assert summary_of(records).jobs[0].interference is None
+    assert summary_of(records).jobs[0].kept() is None
 
 
 @pytest.mark.parametrize(("change", "reason"), OTHER_WORK)
@@ -190,7 +190,7 @@ def test_tenants_of_two_devices_are_each_held_against_their_own() -> None:
 def test_alone_without_a_slice_is_no_denominator() -> None:
     """--solo --isolation none: a tenant alone on the whole machine."""
     records = [*launch("vae", place=UNSLICED), *solo("vae", place=UNSLICED)]
-    assert summary_of(records).jobs[0].interference is None
+    assert summary_of(records).jobs[0].kept() is None
     line = lines_of(records)["vae", None]
     assert (line.alone, line.unsliced_kept, line.worth) == (None, None, None)
     assert line.unsliced_alone is not None
@@ -254,9 +254,9 @@ def test_the_report_has_a_column_where_tenants_ran_alone() -> None:
     records = three_ways("vae")
     summary = summary_of(records)
     assert [job.label for job in summary.jobs] == ["vae (isolation v1)", "vae (isolation none)"]
-    costs = [job.interference.node.interference for job in summary.jobs if job.interference and job.interference.node]
+    costs = [kept.interference for job in summary.jobs if (kept := job.kept())]
     assert costs == pytest.approx([1 - 450 / 500, 1 - 450 / 1000], abs=0.02)
-    nodes = [job.interference.node for job in summary.jobs if job.interference]
+    nodes = [kept for job in summary.jobs if (kept := job.kept())]
     spans = [[100 * (1 - end) for end in node.interval[::-1]] for node in nodes if node and node.interval]
     assert len(spans) == 2
     for width in (120, 200):

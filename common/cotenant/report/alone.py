@@ -12,7 +12,6 @@ import polars as pl
 from cotenant.results.columns import COUNTS, JOB, TENANT, equal_columns
 from cotenant.results.launches import LaunchRecords, difference_of, difference_words, work_of
 from cotenant.results.table import Rows
-from cotenant.stats.interference import Ratio, ratio
 
 NO_SLICES = "none"
 BESIDE = ("tenants", "isolation", "device")
@@ -39,14 +38,6 @@ class Side:
     def of(self, tenant: str | None) -> Rates:
         """Return the rates of a tenant, or of the node."""
         return self.node if tenant is None else self.tenants.get(tenant, {})
-
-
-@dataclass(frozen=True, slots=True)
-class Interference:
-    """Together over alone, of the node and of its tenants; a tenant without a launch alone has none."""
-
-    node: Ratio | None
-    tenants: Mapping[str, Ratio]
 
 
 def rows_of(records: Rows) -> list[RecordRow]:
@@ -100,24 +91,17 @@ def alone(solos: Sequence[RecordRow], members: Sequence[RecordRow]) -> Side:
     return Side(node, dict(tenants), "; ".join(f"{reason} (tenant {', '.join(who)})" for reason, who in others.items()))
 
 
-def interference(over: Side, under: Side) -> Interference | None:
-    """Return rates together over rates alone; None where nobody has both."""
-    ratios = {who: ratio(rates, under.of(who)) for who, rates in over.tenants.items()}
-    known = {who: kept for who, kept in ratios.items() if kept is not None}
-    return Interference(ratio(over.node, under.node), known) if known else None
-
-
 def unlike(rows: Collection[RecordRow]) -> str | None:
     """Return in what records differ, so that no ratio of their rates is one; isolation and number of tenants aside."""
     # The benchmark of a launch alone has another name: `work` is equal where only that differs.
-    works = {
-        tuple((word, row["work"] if word == "benchmark" else value) for word, value in work_of(row)) for row in rows
-    }
-    found = difference_of(works, BESIDE)
+    works = [
+        (*((word, value) for word, value in work_of(row) if word != "benchmark"), ("benchmark", row["work"]))
+        for row in rows
+    ]
+    if (difference := difference_of(works, BESIDE)) is not None:
+        return difference_words(*difference)
     enforced = sorted({row["isolation"] for row in rows if sliced(row["isolation"])})
-    if found is None and len(enforced) > 1:
-        found = "isolation", " and ".join(enforced)
-    if found is not None:
-        return difference_words(*found)
+    if len(enforced) > 1:
+        return difference_words("isolation", " and ".join(enforced))
     slices = {(row["who"], row["slice"]) for row in rows if row["slice"]}
     return "different slices" if len(slices) > len({who for who, _ in slices}) else None

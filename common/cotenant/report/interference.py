@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 
@@ -94,20 +93,18 @@ def interference_blocks(summary: Summary) -> list[Block]:
 
 def apart(summary: Summary) -> list[str]:
     """Say which jobs were measured with slices and without, but not in one suite on one host."""
-    places: dict[str, dict[bool, set[tuple[str, str]]]] = defaultdict(lambda: {True: set(), False: set()})
-    for job in summary.jobs:
-        if job.group != "all" and job.isolation:
-            places[job.name][sliced(job.isolation)].add((job.suite, job.host))
-    return [
-        f"{name}: in slices it ran as {_named(with_slices)}, without as {_named(without)}; those are never compared."
-        for name, of in places.items()
-        for with_slices, without in [(of[True], of[False])]
-        if with_slices and without and not with_slices & without
-    ]
+    sentences = []
+    shared = [job for job in summary.jobs if job.group != "all" and job.isolation]
+    for name, jobs in grouped(shared, lambda job: job.name).items():
+        inside, outside = ({_place(job) for job in jobs if sliced(job.isolation) == way} for way in (True, False))
+        if inside and outside and not inside & outside:
+            ran = f"in slices it ran as {', '.join(sorted(inside))}, without as {', '.join(sorted(outside))}"
+            sentences.append(f"{name}: {ran}; those are never compared.")
+    return sentences
 
 
-def _named(places: set[tuple[str, str]]) -> str:
-    return ", ".join(sorted(f"{suite or 'a suite'} on {host or 'an unnamed host'}" for suite, host in places))
+def _place(job: JobSummary) -> str:
+    return f"{job.suite or 'a suite'} on {job.host or 'an unnamed host'}"
 
 
 def _lines(jobs: Sequence[JobSummary]) -> Iterator[InterferenceLine]:
@@ -126,13 +123,13 @@ def _lines(jobs: Sequence[JobSummary]) -> Iterator[InterferenceLine]:
 
 def _partner(job: JobSummary, without: Sequence[JobSummary]) -> tuple[JobSummary | None, list[str]]:
     """Return the job that did the same without slices, and what there is to say where there is none."""
-    mine = rows_of(job.members)
-    reasons = {id(other): unlike([*mine, *rows_of(other.members)]) for other in without}
+    mine, reasons = rows_of(job.members), []
     # Of one that never finished nothing is known but its name.
-    for one in sorted(without, key=lambda one: not one.members):
-        if reasons[id(one)] is None:
-            return one, []
-    return None, [f"without slices: {reason}" for reason in dict.fromkeys(reasons.values())]
+    for other in sorted(without, key=lambda other: not other.members):
+        if (reason := unlike([*mine, *rows_of(other.members)])) is None:
+            return other, []
+        reasons.append(f"without slices: {reason}")
+    return None, list(dict.fromkeys(reasons))
 
 
 def _of_pair(

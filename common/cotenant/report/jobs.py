@@ -42,11 +42,11 @@ from cotenant.stats.interference import Ratio
 from cotenant.text import printable
 
 SHOWN_TENANTS = 4
+INTERFERENCE = [f"interference{part}" for part in ("", "_low", "_high", "_launches", "_launches_alone")]
 FIELDS = (
     *("suite", "host", "job", "group", "tenant", "unit", "rate", "low", "high", "launches", "observations", "spread"),
     *("fairness", "worst_over_best", "slowest", "overlap", "device_load_percent", "verdict", "errors", "warnings"),
-    *("interference", "interference_low", "interference_high"),
-    *("interference_launches", "interference_launches_alone"),
+    *INTERFERENCE,
     *("tflops", "mfu", "ceiling_tflops", "of_ceiling"),
 )
 OF_WORKS = {"isolation": "isolation", "torch": "software"}
@@ -72,7 +72,7 @@ def jobs_grid(summary: Summary, targets: Mapping[str, Target] | None = None) -> 
         rows = [each for job in jobs for each in (row(columns, job), *_tenant_records(job))]
         groups.append(RowGroup(rows, suite or "suite", facts(jobs, host)))
     notes: list[Words] = [((f"{OF_N} {OF_WORST}", "dim"),)] if summary.jobs else []
-    if any(job.interference is not None for job in summary.jobs):
+    if any(job.kept(tenant) for job in summary.jobs for tenant in job.tenants):
         notes.append(((OF_INTERFERENCE, "dim"),))
     if any(job.compute is not None and job.compute.of_ceiling is not None for job in summary.jobs):
         notes.append(((OF_CEILING, "dim"),))
@@ -108,7 +108,7 @@ def _columns(summary: Summary, targets: Mapping[str, Target]) -> Sequence[Column
             "fairness", lambda job: number(job.evenness.jain if job.evenness else None, "{:.4f}".format, "fairness")
         ),
         Column("worst/best", _worst_over_best),
-        Column("interference", _interference, optional=True),
+        Column("interference", lambda job: _interference(job.kept()), optional=True),
         Column("device load", _device_load, optional=True),
         Column("MFU", lambda job: number(_computed(job).get("mfu"), percent), optional=True),
         Column("of ceiling", lambda job: number(_computed(job).get("of_ceiling"), percent), optional=True),
@@ -145,9 +145,8 @@ def _rate_columns(of: Callable[[T], Estimate | None]) -> Sequence[Column[T]]:
 
 def _tenant_records(job: JobSummary) -> Iterator[Row]:
     for tenant, estimate in job.tenants.items():
-        lost = None if job.interference is None else job.interference.tenants.get(tenant)
         own = row(TENANTS, TenantLine(tenant, estimate)).record
-        yield Row(values={**_named(job), **own, **_interference_values(lost)})
+        yield Row(values={**_named(job), **own, **_interference(job.kept(tenant)).values})
 
 
 def _named(job: JobSummary) -> dict[str, Value]:
@@ -183,34 +182,20 @@ def _findings(job: JobSummary) -> Cell:
     return Cell(finding_counts(job.findings), values)
 
 
-def _interference(job: JobSummary) -> Cell:
-    lost = None if job.interference is None else job.interference.node
-    return Cell() if lost is None else Cell(interference_words(lost), _interference_values(lost))
-
-
-def interference_words(ratio: Ratio) -> str:
+def _interference(kept: Ratio | None) -> Cell:
     """Return `4.6 % (3.9..5.2 %, n 5)`: what neighbours cost, its interval, and of how many launches."""
-    lost, n = percent(ratio.interference), launches_words(ratio)
-    if ratio.interval is None:
-        return f"{lost} ({numbers.TOO_SMALL}: {n})"
-    # Its low end is where most is kept.
-    high, low = (1 - end for end in ratio.interval)
-    return f"{lost} ({100 * low:.1f}..{percent(high)}, n {n})"
-
-
-def _interference_values(ratio: Ratio | None) -> dict[str, Value]:
-    """1 - rate together / rate alone, with the launches of each; of a paired ratio they are the same uids."""
-    if ratio is None:
-        return {}
-    # Its low end is where most is kept.
-    high, low = [1 - end for end in ratio.interval] if ratio.interval else (None, None)
-    return {
-        "interference": ratio.interference,
-        "interference_low": low,
-        "interference_high": high,
-        "interference_launches": ratio.n[0],
-        "interference_launches_alone": ratio.n[1],
-    }
+    if kept is None:
+        return Cell()
+    # The low end is where most is kept.
+    high, low = [1 - end for end in kept.interval] if kept.interval else (None, None)
+    n = launches_words(kept)
+    around = (
+        f"{100 * low:.1f}..{percent(high)}, n {n}"
+        if low is not None and high is not None
+        else f"{numbers.TOO_SMALL}: {n}"
+    )
+    values = (kept.interference, low, high, *kept.n)
+    return Cell(f"{percent(kept.interference)} ({around})", dict(zip(INTERFERENCE, values, strict=True)))
 
 
 def _share(job: JobSummary, targets: Mapping[str, Target]) -> float | None:
@@ -236,6 +221,8 @@ def _tenant_rates(job: JobSummary) -> Cell:
 
 
 def _document(job: JobSummary) -> dict[str, Any]:
+    ratios = {tenant: job.kept(tenant) for tenant in job.tenants}
+    node, kept = job.kept(), {tenant: asdict(ratio) for tenant, ratio in ratios.items() if ratio is not None}
     named = {name: printable(str(value)) for name, value in _named(job).items()}
     return named | {
         "launches": job.launches,
@@ -244,7 +231,7 @@ def _document(job: JobSummary) -> dict[str, Any]:
         "node": None if job.node is None else asdict(job.node),
         "tenants": {name: asdict(estimate) for name, estimate in job.tenants.items()},
         "evenness": None if job.evenness is None else asdict(job.evenness),
-        "interference": None if job.interference is None else asdict(job.interference),
+        "interference": {"node": node and asdict(node), "tenants": kept} if kept else None,
         "compute": _computed(job) or None,
         "work": None if job.work is None else dict(job.work),
         "findings": dict(job.findings),
@@ -292,8 +279,8 @@ def _job_facts(job: JobSummary) -> str:
     if (even := job.evenness) is not None:
         slowest = f" (tenant {even.slowest})" if even.slowest is not None else ""
         parts.append(f"fairness {even.jain:.4f}, worst/best {even.worst_over_best:.3f}{slowest}")
-    if job.interference is not None and job.interference.node is not None:
-        parts.append(f"interference {interference_words(job.interference.node)}")
+    if (kept := job.kept()) is not None:
+        parts.append(f"interference {_interference(kept).text}")
     return "; ".join(filter(None, parts))
 
 

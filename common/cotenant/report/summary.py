@@ -16,11 +16,9 @@ import polars as pl
 
 from cotenant.report.alone import (
     NO_SLICES,
-    Interference,
     RecordRow,
     Side,
     alone,
-    interference,
     rows_of,
     sliced,
     together,
@@ -41,7 +39,7 @@ from cotenant.results.launches import (
 from cotenant.results.newest import newest_in
 from cotenant.results.table import AT, Rows, Table
 from cotenant.results.targets import Target
-from cotenant.stats.interference import SuiteScore, suite_score
+from cotenant.stats.interference import Ratio, SuiteScore, ratio, suite_score
 from cotenant.stats.launches import across_launches
 from cotenant.stats.tenants import fairness
 
@@ -102,8 +100,11 @@ class JobSummary:
     together: Side
     alone: Side | None = None
     unsliced_alone: Side | None = None
-    interference: Interference | None = None
     compute: Compute | None = None
+
+    def kept(self, tenant: str | None = None) -> Ratio | None:
+        """What a tenant, or the node, keeps of its rate alone beside the neighbours; None where it is not known."""
+        return None if self.alone is None else ratio(self.together.of(tenant), self.alone.of(tenant))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -204,8 +205,7 @@ def _with_solos(jobs: Iterable[JobSummary], solos: Iterable[RecordRow]) -> Itera
             members = rows_of(job.members)
             in_slices = alone([row for row in of_job if sliced(row["isolation"])], members)
             free = alone([row for row in of_job if row["isolation"] == NO_SLICES], members)
-            cost = interference(job.together, in_slices)
-            job = replace(job, alone=in_slices, unsliced_alone=free, interference=cost)
+            job = replace(job, alone=in_slices, unsliced_alone=free)
         yield job
 
 
