@@ -122,13 +122,13 @@ def test_the_classic_table_is_trimmed(a: list[float], b: list[float]) -> None:
 def test_the_matrix_is_relative_to_the_best_device(rows: list[dict[str, Any]]) -> None:
     devices, lines = matrix(tabled(rows))
     stats = frame(rows).dropna().groupby(["job", "vcd"])["rate"].agg(["mean", "min", "max"])
-    assert {one.job for one in lines} == set(stats.index.get_level_values("job"))
-    for line in lines:
-        of_job = stats.loc[line.job]
-        for device, shares in line.shares.items():
+    assert lines.keys() == set(stats.index.get_level_values("job"))
+    for job, of_devices in lines.items():
+        of_job = stats.loc[job]
+        for device, shares in of_devices.items():
             assert device in devices
             assert shares == pytest.approx(tuple(of_job.loc[device] / of_job["mean"].max()))
-        assert max(mean for mean, _, _ in line.shares.values()) == pytest.approx(1)
+        assert max(mean for mean, _, _ in of_devices.values()) == pytest.approx(1)
 
 
 def test_scaling_is_the_efficiency_of_its_largest_cell() -> None:
@@ -173,7 +173,7 @@ def test_eight_records_of_one_repetition_are_no_four_runs() -> None:
 def test_rows_of_the_whole_machine_are_not_mixed_with_devices() -> None:
     devices, lines = matrix(tabled([row("a", 1.0, vcd="0,1", group="all"), row("b", 2.0)]))
     assert devices == ["0"]
-    assert [one.job for one in lines] == ["b"]
+    assert [*lines] == ["b"]
 
 
 def test_what_is_no_number_is_a_failure_and_in_no_mean() -> None:

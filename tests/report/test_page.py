@@ -209,18 +209,18 @@ def test_devices_stand_side_by_side_as_in_the_older_table() -> None:
                     rates[job.label][vcd if records is here else f"{host}:{vcd}"].append(rate)
         devices, table = device_matrix(summary)
         assert devices == sorted({device for of_job in rates.values() for device in of_job})
-        assert {one.job for one in table} == rates.keys()
-        for line in table:
-            of_job = rates[line.job]
+        assert table.keys() == rates.keys()
+        for job_name, of_devices in table.items():
+            of_job = rates[job_name]
             best = max(map(fmean, of_job.values()))
-            assert line.shares.keys() == of_job.keys()
-            for device, shares in line.shares.items():
+            assert of_devices.keys() == of_job.keys()
+            for device, shares in of_devices.items():
                 mean, least, most = (of(of_job[device]) / best for of in (fmean, min, max))
                 assert shares == pytest.approx((mean, least, most))
     part = a_part(item="image", arguments=ARGUMENTS | {"batch_size": 256})
     larger = launch("vae", place={"hostname": "b"}, part=part)
     _, table = device_matrix(summary_of([*here, *larger]))
-    assert [one.job for one in table] == ["vae of baselines on a", "vae of baselines on b"]
+    assert [*table] == ["vae of baselines on a", "vae of baselines on b"]
     assert device_names(["0"], summary) == ["slice 0"]
     assert device_names(["0"], summary_of(launch("vae", place={"devices": 2}))) == ["D0"]
 

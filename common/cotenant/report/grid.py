@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Generic, Literal, NamedTuple, TypeVar
 
 from cotenant.report import numbers
@@ -13,7 +14,6 @@ Words = tuple[tuple[str, str], ...]
 """A line in parts, each with its style."""
 Value = str | int | float | None
 Seen = Literal["everywhere", "files", "screens"]
-Ends = tuple[float, float] | None
 
 STYLES = {"PASSED": "green", "error": "bold red", "warning": "yellow", "info": "dim"}
 
@@ -155,12 +155,12 @@ def number(value: float | None, show: Callable[[float], str], name: str = "") ->
 
 
 class Measurement(NamedTuple):
-    """A number, its 95 % interval, how its n is written, and the counts that programs read. None is unknown."""
+    """A number, its 95 % interval or None, how its n is written, and the counts that programs read."""
 
-    value: float | None
-    interval: Ends
+    value: float
+    interval: tuple[float, float] | None
     n: str
-    counts: tuple[Value, ...] = ()
+    counts: Sequence[Value] = ()
 
 
 def measured_columns(
@@ -172,24 +172,15 @@ def measured_columns(
     span: Callable[[float, float], str] = numbers.interval,
     seen: Seen = "everywhere",
     optional: bool = False,
-) -> tuple[Column[T], Column[T], Column[T]]:
+) -> Sequence[Column[T]]:
     """Return the columns of a measurement; `fields` name its value, the ends of its interval, and its counts."""
 
-    def value(item: T) -> Cell:
-        found = of(item)
-        if found is None or found.value is None:
+    def cell(part: int, item: T) -> Cell:
+        if (measurement := of(item)) is None:
             return Cell()
-        values = (found.value, *(found.interval or (None, None)), *found.counts)
-        return Cell(show(found.value), dict(zip(fields, values, strict=False)))
+        value, interval, n, counts = measurement
+        values = dict(zip(fields, (value, *(interval or (None, None)), *counts), strict=False))
+        return (Cell(show(value), values), Cell(numbers.span(interval, span)), Cell(n))[part]
 
-    def interval(item: T) -> Cell:
-        found = of(item)
-        return Cell() if found is None or found.value is None else Cell(numbers.span(found.interval, span))
-
-    def count(item: T) -> Cell:
-        found = of(item)
-        return Cell() if found is None else Cell(found.n)
-
-    columns = (heading, value), ("95 % interval", interval), (n, count)
-    first, second, third = (Column(name, take, optional=optional, seen=seen) for name, take in columns)
-    return first, second, third
+    headings = (heading, "95 % interval", n)
+    return [Column(name, partial(cell, part), optional=optional, seen=seen) for part, name in enumerate(headings)]

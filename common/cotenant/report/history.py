@@ -117,34 +117,31 @@ def _agree(work: Work, known: Work, unknown: Collection[str]) -> bool:
 
 
 def _series(launches: Sequence[HistoryEntry], work: Work, label: str, margin: float) -> RateSeries:
-    measured = [(one, one.rate) for one in launches if one.rate is not None]
-    kept, rates = [one for one, _ in measured[-NEWEST:]], tuple(rate for _, rate in measured[-NEWEST:])
+    measured = [entry for entry in launches if entry.rate is not None]
+    newest, last = measured[-NEWEST:], launches[-1]
+    rates = tuple(entry.rate for entry in newest if entry.rate is not None)
     points = change_points(rates, margin)
-    since = points[-1].index if points else 0
-    last = launches[-1]
+    pairs = list(itertools.pairwise(newest))
+    updates = [Update(after.start, _versions(before, after, beside=CHECKOUT)) for before, after in pairs]
     return RateSeries(
         suite=last.suite,
         job=last.job,
         label=label,
         host=last.host,
         device=last.device,
-        unit=next((one.unit for one in reversed(launches) if one.unit), ""),
-        work=dict(work) | {SOFTWARE: kept[-1].work.get(SOFTWARE, "") if kept else ""},
-        starts=tuple(one.start for one in kept),
+        unit=next((entry.unit for entry in reversed(launches) if entry.unit), ""),
+        work=dict(work) | {SOFTWARE: newest[-1].work.get(SOFTWARE, "") if newest else ""},
+        starts=tuple(entry.start for entry in newest),
         rates=rates,
-        level=across_launches(rates[since:]) if rates else None,
-        trend=trend([one.start.timestamp() for one in kept], rates),
+        level=across_launches(rates[points[-1].index if points else 0 :]) if rates else None,
+        trend=trend([entry.start.timestamp() for entry in newest], rates),
         changes=tuple(
-            RateChange(kept[one.index].start, one.ratio, one.p, _versions(kept[one.index - 1], kept[one.index]))
-            for one in points
+            RateChange(newest[point.index].start, point.ratio, point.p, _versions(*pairs[point.index - 1]))
+            for point in points
         ),
-        updates=tuple(
-            Update(after.start, versions)
-            for before, after in itertools.pairwise(kept)
-            if (versions := _versions(before, after, beside=CHECKOUT))
-        ),
-        lost=dict(Counter(one.outcome for one in launches if one.rate is None)),
-        older=len(measured) - len(kept),
+        updates=tuple(update for update in updates if update.versions),
+        lost=dict(Counter(entry.outcome for entry in launches if entry.rate is None)),
+        older=len(measured) - len(newest),
     )
 
 
@@ -158,9 +155,10 @@ def _versions(before: HistoryEntry, after: HistoryEntry, beside: str = "") -> tu
 BARS = "▁▂▃▄▅▆▇█"
 SHOWN = 24
 """So many of the newest launches a sparkline has room for."""
+TREND = ("trend_ratio", "trend_low", "trend_high", "trend_p")
 FIELDS = (
     *("suite", "job", "label", "host", "device", "unit", "n", "older", "first", "last", "last_rate", "level"),
-    *("level_low", "level_high", "level_n", "trend_ratio", "trend_low", "trend_high", "trend_p", "changes", "lost"),
+    *("level_low", "level_high", "level_n", *TREND, "changes", "lost"),
 )
 LEGEND = (
     "level: geometric mean of the launches since the last change, with its 95 % t interval (3 and more) and their "
@@ -192,8 +190,8 @@ def _level(series: RateSeries) -> Measurement | None:
 
 def _trend(series: RateSeries) -> Cell:
     found = series.trend
-    values = zip(FIELDS[-6:-2], (found.ratio, *found.interval, found.p), strict=True) if found else ()
-    return Cell(trend_words(found), dict(values))
+    values = (found.ratio, *found.interval, found.p) if found else ()
+    return Cell(trend_words(found), dict(zip(TREND, values, strict=False)))
 
 
 def _changes(series: RateSeries) -> Cell:
@@ -254,12 +252,12 @@ def _day(start: datetime | None) -> str:
 
 def _below(series: RateSeries) -> Iterator[Words]:
     name = f"{_name(series)}: "
-    for one in series.changes:
-        style = "bold red" if one.ratio < 1 else "green"
-        why = ", ".join(one.versions) or "no version that its records know is another"
-        size = f"{_day(one.start)} {change(one.ratio)} % (p {one.p:.2g})"
+    for point in series.changes:
+        style = "bold red" if point.ratio < 1 else "green"
+        why = ", ".join(point.versions) or "no version that its records know is another"
+        size = f"{_day(point.start)} {change(point.ratio)} % (p {point.p:.2g})"
         yield (name, "bold"), (size, style), (f": {why}", "")
-    changed = {one.start for one in series.changes}
+    changed = {point.start for point in series.changes}
     for update in series.updates:
         if update.start not in changed:
             versions = ", ".join(update.versions)

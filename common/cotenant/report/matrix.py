@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 
 import polars as pl
@@ -23,45 +22,39 @@ Shares = tuple[float, float, float]
 """Of the mean, the least and the greatest of some records' rates."""
 
 
-@dataclass(frozen=True, slots=True)
-class MatrixRow:
-    """One job over devices."""
-
-    job: str
-    shares: Mapping[str, Shares]
+Matrix = Mapping[str, Mapping[str, Shares]]
+"""Of each job the shares on each device."""
+Line = tuple[str, Mapping[str, Shares]]
 
 
-def matrix(records: pl.DataFrame) -> tuple[list[str], list[MatrixRow]]:
+def matrix(records: pl.DataFrame) -> tuple[list[str], Matrix]:
     """Return the devices, and a row per job that ran on single devices; records of the whole machine are left out.
 
     `records` has COLUMNS, and `job`: what a row is called. Where they are of several hosts, a device is `host:device`.
     """
-    rate = pl.col(RATE)
-    grouped = records.filter(COUNTS, pl.col("group") != "all", rate.is_not_null()).group_by(
-        "job", "hostname", "vcd", maintain_order=True
-    )
-    found = grouped.agg(mean=rate.mean(), least=rate.min(), most=rate.max())
-    found = found.with_columns(pl.col("mean", "least", "most") / pl.col("mean").max().over("job"))
-    several_hosts = found["hostname"].n_unique() > 1
+    rate, several_hosts = pl.col(RATE), pl.col("hostname").n_unique() > 1
+    counted = records.filter(COUNTS, pl.col("group") != "all", rate.is_not_null())
+    of_devices = counted.group_by("job", "hostname", "vcd", maintain_order=True)
+    rates = of_devices.agg(mean=rate.mean(), least=rate.min(), most=rate.max())
+    place = pl.concat_str(pl.col("hostname", "vcd").cast(pl.String), separator=":")
+    device = pl.when(several_hosts).then(place).otherwise(pl.col("vcd").cast(pl.String))
+    shares = rates.select("job", device, pl.col("mean", "least", "most") / pl.col("mean").max().over("job"))
     jobs: dict[str, dict[str, Shares]] = defaultdict(dict)
-    for job, host, device, *shares in found.iter_rows():
-        jobs[job][f"{host}:{device}" if several_hosts else device] = (shares[0], shares[1], shares[2])
-    devices = sorted({device for of_job in jobs.values() for device in of_job}, key=_natural)
-    return devices, [MatrixRow(job, of_job) for job, of_job in jobs.items()]
+    for job, of, mean, least, most in shares.iter_rows():
+        jobs[job][of] = (mean, least, most)
+    return sorted({of for of_job in jobs.values() for of in of_job}, key=_natural), jobs
 
 
-def matrix_grid(
-    devices: Sequence[str], names: Sequence[str], rows: Sequence[MatrixRow], title: str = "", facts: str = ""
-) -> Grid:
+def matrix_grid(devices: Sequence[str], names: Sequence[str], jobs: Matrix, title: str = "", facts: str = "") -> Grid:
     """Return a row per job, a column per device by its name: mean, and lowest .. highest, in % of the best device."""
-    columns = [Column[MatrixRow]("job", lambda line: word(line.job), left=True)]
+    columns = [Column[Line]("job", lambda line: word(line[0]), left=True)]
     columns += [Column(name, partial(_cell, device)) for device, name in zip(devices, names, strict=True)]
-    return table(columns, rows, title, facts)
+    return table(columns, jobs.items(), title, facts)
 
 
-def _cell(device: str, line: MatrixRow) -> Cell:
+def _cell(device: str, line: Line) -> Cell:
     """The farther below the best the stronger is its colour: none for the best, all of it at 70 % and below."""
-    shares = line.shares.get(device)
+    shares = line[1].get(device)
     if shares is None:
         return Cell()
     mean, low, high = (100 * share for share in shares)
@@ -79,7 +72,7 @@ def _natural(device: str) -> tuple[str, int, str]:
     return host, *natural(index)
 
 
-def device_matrix(summary: Summary) -> tuple[list[str], list[MatrixRow]]:
+def device_matrix(summary: Summary) -> tuple[list[str], Matrix]:
     """Return the devices, and a row per job by its label: two works of one name have no common best device."""
     works: dict[str, set[Work]] = defaultdict(set)
     for job in summary.jobs:
@@ -90,7 +83,7 @@ def device_matrix(summary: Summary) -> tuple[list[str], list[MatrixRow]]:
         )
         for job in summary.jobs
     ]
-    return matrix(pl.concat(jobs)) if jobs else ([], [])
+    return matrix(pl.concat(jobs)) if jobs else ([], {})
 
 
 def device_names(devices: Sequence[str], summary: Summary) -> list[str]:

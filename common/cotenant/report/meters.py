@@ -29,20 +29,19 @@ def courses(records: Rows) -> list[Course]:
 
     The records of one launch hold the same samples, of all devices of the machine.
     """
-    launches: dict[tuple[str, str, str, str, int], dict[tuple[str, str], Meter]] = defaultdict(dict)
-    hosts: dict[str, None] = {}
+    hosts: dict[str, dict[tuple[str, str, str, int], dict[tuple[str, str], Meter]]] = defaultdict(dict)
     for row, record in again(records.by("start_time")):
-        hosts[row["hostname"]] = None
+        key = (row["suite"], row["name"], row["isolation"], row["run_id"])
+        launch = hosts[row["hostname"]].setdefault(key, {})
         for meter in own_meters(record.fields, row["vcd"]):
-            launch = launches[row["hostname"], row["suite"], row["name"], row["isolation"], row["run_id"]]
             launch.setdefault((meter.quantity, meter.of), meter)
     found = []
-    for host in hosts:
+    for host, launches in hosts.items():
         for quantity, (_, _, scale) in NAMES.items():
-            of_host = [meters for (where, *_), meters in launches.items() if where == host]
-            course = [[_scaled(one, scale) for (name, _), one in of.items() if name == quantity] for of in of_host]
-            if len(seen := [of for of in course if of]) > 1:
-                found.append((host, quantity, seen))
+            meters = [[meter for meter in of.values() if meter.quantity == quantity] for of in launches.values()]
+            course = [[_scaled(meter, scale) for meter in of_launch] for of_launch in meters if of_launch]
+            if len(course) > 1:
+                found.append((host, quantity, course))
     return found
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import polars as pl
 
 from cotenant.report.grid import Cell, Column, Grid, RowGroup, number, table, word
-from cotenant.report.matrix import MatrixRow, matrix_grid
+from cotenant.report.matrix import Matrix, matrix_grid
 from cotenant.report.mlbench import CLASSIC_QUANTILE, CLASSIC_SPREAD, Failure, Score
 from cotenant.report.numbers import ABSENT, percent, plain
 from cotenant.report.renderers import Card, html, template
@@ -31,7 +31,7 @@ class Report:
     score: Score
     price: float | None
     devices: Sequence[str]
-    matrix: Sequence[MatrixRow]
+    matrix: Matrix
     skipped: Sequence[str]
     older: Grid | None = None
 

@@ -11,7 +11,7 @@ from statistics import fmean
 from cotenant.errors import CotenantError
 from cotenant.findings.rules.launches import of_efficiency
 from cotenant.report import numbers
-from cotenant.report.grid import Cell, Column, Ends, Grid, Measurement, RowGroup, measured_columns, number, row
+from cotenant.report.grid import Cell, Column, Grid, Measurement, RowGroup, measured_columns, number, row
 from cotenant.report.summary import JobSummary
 from cotenant.report.tables import family
 from cotenant.results.launches import difference_of, rates_of
@@ -196,7 +196,7 @@ def _measured(point: Point) -> Measurement:
     return Measurement(point.across.rate, point.across.interval, f"{point.across.n}L")
 
 
-def _interval(point: Point, ends: Ends, name: str, show: Callable[[float, float], str]) -> Cell:
+def _interval(point: Point, ends: tuple[float, float] | None, name: str, show: Callable[[float, float], str]) -> Cell:
     """Of one device the speed-up is 1 by definition: it has no interval."""
     low, high = ends or (None, None)
     known = point.speedup is not None and point.total_devices > 1
