@@ -23,9 +23,26 @@ class Finding:
     """How to mend it; may be empty."""
 
 
+def error(sentence: str, remedy: str = "", rule: str = "") -> Finding:
+    """Return an error, which has the name of the rule or check that makes it where `rule` is empty."""
+    return Finding(rule, "error", sentence, remedy)
+
+
+def warning(sentence: str, remedy: str = "", rule: str = "") -> Finding:
+    """Return a warning, named likewise."""
+    return Finding(rule, "warning", sentence, remedy)
+
+
+def info(sentence: str, remedy: str = "", rule: str = "") -> Finding:
+    """Return a finding that is no fault, named likewise."""
+    return Finding(rule, "info", sentence, remedy)
+
+
 def survived(findings: Iterable[Finding]) -> tuple[Finding, ...]:
-    """Return what was said of a host before a launch as that launch's records keep it: without errors.
+    """Return the findings on a host before a launch as that launch's records keep it: without errors.
 
     A full disk or an old fault of some device's memory spoils no number of a launch that ran all the same.
     """
-    return tuple(replace(one, severity="warning") if one.severity == "error" else one for one in findings)
+    return tuple(
+        replace(finding, severity="warning") if finding.severity == "error" else finding for finding in findings
+    )

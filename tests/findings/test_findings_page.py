@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from findings_page import PACKAGE, SECTIONS, Entry, entries, made_in, page
 
-from cotenant.finding import Finding
-from cotenant.findings import LAUNCH_RULES, RECORD_RULES, error, info, record_rule, warning
+from cotenant.finding import Finding, error, info, warning
+from cotenant.findings import LAUNCH_RULES, RECORD_RULES, record_rule
 from cotenant.findings.rules import findings_of
 from results.made import a_record
 

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
+from cotenant.isolation.backend import LiveSlice
 from cotenant.meters.meters import MOST_SHARE, Clocks, Meters
-from cotenant.meters.sampler import Counted, Look, Spread
+from cotenant.meters.sampler import Look, Spread
 
 MS = 1_000_000
 
@@ -40,7 +41,7 @@ class Slow:
     lacks: dict[str, str] = field(default_factory=dict)
     looks: list[int] = field(default_factory=list)
 
-    def start(self, slices: Sequence[Counted]) -> None:
+    def start(self, slices: Sequence[LiveSlice]) -> None:
         self.looks.clear()
 
     def sample(self) -> Look:

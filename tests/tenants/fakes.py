@@ -4,13 +4,13 @@ import os
 from pathlib import Path
 
 from cotenant.checkout import SOURCE_ROOT
-from cotenant.isolation.backend import Counters, NotIsolatedError, ReadBack, SliceEntry
+from cotenant.isolation.backend import Backend, Counters, LiveSlice, NotIsolatedError, ReadBack, SliceEntry
 from cotenant.isolation.plan import Slice
 from cotenant.isolation.runs import RunName
 from cotenant.launch.tenant import TenantSpec
 
 
-class FakeSlice:
+class FakeSlice(LiveSlice):
     """Holds nobody, whoever writes himself into `procs`; remembers what was done to it."""
 
     def __init__(self, tenant: int, procs: tuple[Path, ...], counters: Counters, deeds: list[str]) -> None:
@@ -26,9 +26,6 @@ class FakeSlice:
     def oom_kills(self) -> int | None:
         return self._counters.oom_kills
 
-    def memory_used_bytes(self) -> int | None:
-        return None
-
     def kill(self) -> None:
         """As with a cgroup that nobody has entered."""
 
@@ -36,7 +33,7 @@ class FakeSlice:
         self._deeds.append(f"removed {self._tenant}")
 
 
-class FakeBackend:
+class FakeBackend(Backend):
     name = "fake"
     unenforced: tuple[str, ...] = ()
 
@@ -58,9 +55,6 @@ class FakeBackend:
 
     def close(self) -> None:
         """Nothing was made."""
-
-    def location(self) -> dict[str, object]:
-        return {}
 
 
 def specs(folder: Path, *command: str, tenants: int = 2) -> list[TenantSpec]:

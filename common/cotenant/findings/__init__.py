@@ -24,21 +24,6 @@ RECORD_RULES: dict[str, RecordRule] = {}
 LAUNCH_RULES: dict[str, LaunchRule] = {}
 
 
-def error(sentence: str, remedy: str = "", rule: str = "") -> Finding:
-    """Return an error, which has the name of the rule or check that makes it where `rule` is empty."""
-    return Finding(rule, "error", sentence, remedy)
-
-
-def warning(sentence: str, remedy: str = "", rule: str = "") -> Finding:
-    """Return a warning, named likewise."""
-    return Finding(rule, "warning", sentence, remedy)
-
-
-def info(sentence: str, remedy: str = "", rule: str = "") -> Finding:
-    """Return a finding that is no fault, named likewise."""
-    return Finding(rule, "info", sentence, remedy)
-
-
 def named(finding: Finding, name: str) -> Finding:
     return finding if finding.rule else replace(finding, rule=name)
 

@@ -127,9 +127,11 @@ class LiveSlice(Protocol):
 
     def oom_kills(self) -> int | None:
         """Return that counter alone, which is cheap enough to be asked for while tenants are timed."""
+        return None
 
     def memory_used_bytes(self) -> int | None:
         """Return what the kernel charges to it now, its page cache included; None where nobody counts that."""
+        return None
 
     def kill(self) -> None:
         """Kill every process inside and wait until none is left. Raises NotIsolatedError if some survive."""
@@ -149,9 +151,11 @@ class Backend(Protocol):
 
     def sweep(self) -> list[str]:
         """Kill and remove what dead runs of the same owner left in cgroups; return their names."""
+        return []
 
     def elsewhere(self) -> tuple[Path, ...]:
         """Return the cgroups of this owner's runs in other PID namespaces that may still go on; never raises."""
+        return ()
 
     def open(self, run: RunName) -> None:
         """Make the parent of this run's slices, after sweeping what dead runs of the same owner left."""
@@ -164,6 +168,7 @@ class Backend(Protocol):
 
     def location(self) -> Location:
         """Return what `leftovers.clear` has to know to do the same after our death."""
+        return {}
 
 
 def expected(slice_: Slice) -> dict[str, object]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cotenant.errors import IsolationError
-from cotenant.finding import Finding
+from cotenant.finding import Finding, warning
 from cotenant.isolation.backend import Backend, Refusal
 from cotenant.isolation.runs import checked_base
 from cotenant.isolation.systemd import Systemd
@@ -134,11 +134,10 @@ def _v1_places(mounts: Mounts) -> Mapping[str, Path]:
 
 def _degraded(partial: Backend | None, refusals: Mapping[str, Refusal]) -> Chosen:
     some = f"slices only in part here (by {partial.name}; processors by affinity)" if partial is not None else ""
-    finding = Finding(
-        "degraded",
-        "warning",
+    finding = warning(
         f"Cgroups enforce {some or 'no slices here'}: {_reasons(refusals)}.",
         f"{_remedy(refusals)} --isolation require refuses to run without them.".strip(),
+        rule="degraded",
     )
     return Chosen(partial or Affinity(), (finding,))
 

@@ -9,7 +9,7 @@ from itertools import chain, zip_longest
 from typing import Literal
 
 from cotenant.errors import CotenantError
-from cotenant.finding import Finding
+from cotenant.finding import Finding, info, warning
 from cotenant.isolation.assignment import Cpus, assign, cores_by_node, mixtures
 from cotenant.isolation.memory_shares import Mems, equal_share, memory_nodes, reserve_of
 from cotenant.machine.accelerators import Accelerator
@@ -168,11 +168,10 @@ def _quota_findings(machine: Machine, limit: int) -> Iterator[Finding]:
     """Say that a quota of processor time leaves only `limit` processors to give out."""
     usable = len(machine.processors)
     if limit < usable:
-        yield Finding(
-            "processor_quota",
-            "warning",
+        yield warning(
             f"A quota of {machine.quota_processors:g} leaves {limit} of {usable} processors to give out.",
             "Raise cpu.max (on v1 cpu.cfs_quota_us) of the surrounding cgroup.",
+            rule="processor_quota",
         )
 
 
@@ -180,11 +179,10 @@ def _processor_findings(machine: Machine, slices: Sequence[Slice], limit: int) -
     """Say what is unused, shared between tenants, unlike from tenant to tenant, or far apart."""
     each = len(slices[0].processors)
     if spare := limit - each * len(slices):
-        yield Finding(
-            "processors_unused",
-            "info",
+        yield info(
             f"{spare} of {limit} processors stay unused: {len(slices)} tenants get {each} each.",
             "Choose --users so that the cores of every node divide evenly.",
+            rule="processors_unused",
         )
     by_id = {processor.id: processor for processor in machine.processors}
     sharers: defaultdict[int, set[int]] = defaultdict(set)
@@ -192,20 +190,18 @@ def _processor_findings(machine: Machine, slices: Sequence[Slice], limit: int) -
         for processor in slice_.processors:
             sharers[by_id[processor].core].add(slice_.tenant)
     if split := [tenants for tenants in sharers.values() if len(tenants) > 1]:
-        yield Finding(
-            "siblings_split",
-            "warning",
+        yield warning(
             f"{len(split)} physical cores serve more than one tenant ({_tenants(set().union(*split))}).",
             "Use fewer --users, and not --plan contiguous.",
+            rule="siblings_split",
         )
     yield from _mixture_findings(machine, slices)
     nodes_of = {slice_.tenant: {by_id[p].node for p in slice_.processors} for slice_ in slices}
     if len(slices) > 1 and (straddling := [tenant for tenant, nodes in nodes_of.items() if len(nodes) > 1]):
-        yield Finding(
-            "nodes_straddled",
-            "warning",
+        yield warning(
             f"The processors of {_tenants(straddling)} lie on more than one NUMA node.",
             "Choose --users as a multiple of the number of nodes.",
+            rule="nodes_straddled",
         )
 
 
@@ -214,11 +210,10 @@ def _memory_findings(machine: Machine, slices: Sequence[Slice], reserve: int) ->
     available = machine.memory_bytes - reserve
     spare = available - len(slices) * slices[0].memory_bytes
     if spare * 100 > available * _UNEVEN_PERCENT:
-        yield Finding(
-            "memory_unused",
-            "info",
+        yield info(
             f"{gib(spare)} of {gib(available)} stay unused: all tenants get what the scarcest node gives.",
             "--mems all lets every tenant use every node's memory.",
+            rule="memory_unused",
         )
 
 
@@ -226,22 +221,20 @@ def _device_findings(machine: Machine, slices: Sequence[Slice], idle: Sequence[A
     """Say which devices are shared, idle, unlike or far from their tenant's processors."""
     total = len(machine.accelerators)
     if 0 < total < len(slices):
-        yield Finding(
-            "devices_shared",
-            "warning",
+        yield warning(
             f"{len(slices)} tenants share {many(total, 'device')} in turn.",
             f"Use --users {total} for a device each.",
+            rule="devices_shared",
         )
     if idle:
-        yield Finding(
-            "devices_idle",
-            "info",
+        yield info(
             f"{len(idle)} of {total} devices stay idle: they do not divide by {len(slices)} tenants.",
             f"Use --users {total} for one each.",
+            rule="devices_idle",
         )
     yield from _partition_findings(machine, slices)
     if len(names := sorted({device.name for device in machine.accelerators})) > 1:
-        yield Finding("devices_differ", "warning", f"The devices are not alike: {', '.join(names)}.")
+        yield warning(f"The devices are not alike: {', '.join(names)}.", rule="devices_differ")
     node_of = {processor.id: processor.node for processor in machine.processors}
     far = [
         slice_.tenant
@@ -249,11 +242,10 @@ def _device_findings(machine: Machine, slices: Sequence[Slice], idle: Sequence[A
         if not {d.node for d in slice_.accelerators if d.node >= 0} <= {node_of[p] for p in slice_.processors}
     ]
     if far:
-        yield Finding(
-            "device_on_other_node",
-            "warning",
+        yield warning(
             f"The processors of {_tenants(far)} lie on another NUMA node than a device of theirs.",
             "Use fewer --users where one node has most of the devices.",
+            rule="device_on_other_node",
         )
 
 
@@ -261,11 +253,10 @@ def _partition_findings(machine: Machine, slices: Sequence[Slice]) -> Iterator[F
     """Say that CUDA enumerates one MIG instance in a process (NVIDIA, MIG User Guide), whatever it is shown."""
     most = max(sum(device.is_partition for device in slice_.accelerators) for slice_ in slices)
     if most > 1:
-        yield Finding(
-            "partitions_unused",
-            "warning",
+        yield warning(
             f"A process opens one MIG instance, and a tenant here has {most}: it uses the first.",
             f"Use --users {len(machine.accelerators)} for an instance each.",
+            rule="partitions_unused",
         )
 
 
@@ -274,12 +265,11 @@ def _mixture_findings(machine: Machine, slices: Sequence[Slice]) -> Iterator[Fin
     if all(mixture == by_tenant[0] for mixture in by_tenant):
         return
     unequal = len({mixture.total() for mixture in by_tenant}) > 1
-    yield Finding(
-        "cores_uneven",
-        "warning",
+    yield warning(
         f"The tenants' {len(slices[0].processors)} processors each are of "
         f"{'unequally many physical cores' if unequal else 'unlike physical cores'}.",
         "Compare tenants of such a machine with care, or choose --users so that each sort of core divides.",
+        rule="cores_uneven",
     )
 
 

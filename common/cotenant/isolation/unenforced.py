@@ -5,16 +5,14 @@ Neither limits memory, and both find a tenant's processes by the marker in their
 
 from __future__ import annotations
 
-from pathlib import Path
-
-from cotenant.isolation.backend import Counters, Location, ReadBack, Refusal, SliceEntry
+from cotenant.isolation.backend import Backend, Counters, LiveSlice, ReadBack, Refusal, SliceEntry
 from cotenant.isolation.entry import entry_of
 from cotenant.isolation.plan import Slice
 from cotenant.isolation.processes import kill_marked
 from cotenant.isolation.runs import RunName
 
 
-class UnenforcedSlice:
+class UnenforcedSlice(LiveSlice):
     """A slice in name only: processors by affinity, or nothing at all."""
 
     def __init__(self, run: RunName, tenant: int, entry: SliceEntry) -> None:
@@ -28,12 +26,6 @@ class UnenforcedSlice:
     def counters(self) -> Counters:
         return Counters()
 
-    def oom_kills(self) -> None:
-        """Nobody counts them."""
-
-    def memory_used_bytes(self) -> None:
-        """Nobody counts them."""
-
     def kill(self) -> None:
         kill_marked(self._run, self._tenant)
 
@@ -41,7 +33,7 @@ class UnenforcedSlice:
         """Nothing was made."""
 
 
-class NoIsolation:
+class NoIsolation(Backend):
     """Copies as they come: what happens when everybody just starts."""
 
     name = "none"
@@ -53,12 +45,6 @@ class NoIsolation:
     def probe(self) -> Refusal | None:
         return None
 
-    def sweep(self) -> list[str]:
-        return []
-
-    def elsewhere(self) -> tuple[Path, ...]:
-        return ()
-
     def open(self, run: RunName) -> None:
         self._run = run
 
@@ -69,9 +55,6 @@ class NoIsolation:
     def close(self) -> None:
         if self._run is not None:
             kill_marked(str(self._run))
-
-    def location(self) -> Location:
-        return {}
 
     def _entry(self, slice_: Slice) -> SliceEntry:
         return SliceEntry()

@@ -10,7 +10,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from cotenant.finding import Finding
+from cotenant.finding import Finding, error
 from cotenant.isolation.backend import Counters, NotExecutableError, NotIsolatedError, ReadBack
 from cotenant.launch.memory import HostKills, out_of_memory
 from cotenant.launch.rendezvous import Go, Rank
@@ -140,9 +140,8 @@ def crashed(log: Path) -> Finding | None:
     lines = [line for line in text.splitlines() if line.strip()]
     if not lines or not _TRACEBACK.search(text) or not _LAST_LINE.match(lines[-1]):
         return None
-    return Finding(
-        "crashed",
-        "error",
+    return error(
         f"It ended with exit status 0, and its log with an error: {lines[-1][:200]}",
         "Let the script end with the status of what it started: put `exec` before it, or `set -e` at its top.",
+        rule="crashed",
     )

@@ -11,8 +11,9 @@ from typing import Any, Protocol
 
 import psutil
 
+from cotenant.isolation.backend import LiveSlice
 from cotenant.machine.nvidia import DeviceProcess
-from cotenant.meters.sampler import Counted, Look, Spread
+from cotenant.meters.sampler import Look, Spread
 
 ENERGY_WINDOW_S = 10.0
 """A device's energy counter moves in steps of up to 0.1 s: over 10 s that is one percent."""
@@ -143,7 +144,7 @@ class DeviceLoad:
         self._clock_s = clock_s
         self._devices: dict[str, _Device] = {}
 
-    def start(self, slices: Sequence[Counted]) -> None:
+    def start(self, slices: Sequence[LiveSlice]) -> None:
         # Before GO tenants wait, and devices idle: of this reading only what counts is kept.
         self._devices = {}
         for uuid, reading in self._source.read().items():

@@ -10,8 +10,9 @@ from typing import Any
 
 import psutil
 
+from cotenant.isolation.backend import LiveSlice
 from cotenant.machine.load import processes, processor_seconds, spent
-from cotenant.meters.sampler import Counted, Look
+from cotenant.meters.sampler import Look
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,10 +37,10 @@ class ForeignLoad:
 
     def __init__(self, processor_total: int) -> None:
         self._total = processor_total
-        self._slices: Sequence[Counted] = ()
+        self._slices: Sequence[LiveSlice] = ()
         self._most: float | None = None
 
-    def start(self, slices: Sequence[Counted]) -> None:
+    def start(self, slices: Sequence[LiveSlice]) -> None:
         self._slices, self._most = slices, None
         # First who is there, which takes its time, then the counters.
         self._processes, self._family_s = processes(), sum(_family().values())

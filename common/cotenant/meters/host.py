@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from cotenant.isolation.backend import LiveSlice
 from cotenant.machine.space import host_memory
-from cotenant.meters.sampler import Counted, Look, Spread
+from cotenant.meters.sampler import Look, Spread
 from cotenant.procfs import numbered, read_int, read_text
 
 
@@ -21,7 +22,7 @@ class MemoryLeft:
         self._root = root
         self._available, self._swap_free = Spread(), Spread()
 
-    def start(self, slices: Sequence[Counted]) -> None:
+    def start(self, slices: Sequence[LiveSlice]) -> None:
         """There is nothing to count from."""
 
     def sample(self) -> Look:
@@ -52,10 +53,10 @@ class SliceMemory:
     def __init__(self, tenants: Sequence[int]) -> None:
         """`tenants`: the numbers of those whose slices `start` is given, in that order."""
         self._numbers = tuple(map(str, tenants))
-        self._slices: Sequence[Counted] = ()
+        self._slices: Sequence[LiveSlice] = ()
         self._spreads: dict[str, Spread] = {}
 
-    def start(self, slices: Sequence[Counted]) -> None:
+    def start(self, slices: Sequence[LiveSlice]) -> None:
         self._slices = slices
 
     def sample(self) -> Look:
@@ -102,7 +103,7 @@ class PackageEnergy:
         self._root = root
         self._packages: list[_Package] = []
 
-    def start(self, slices: Sequence[Counted]) -> None:
+    def start(self, slices: Sequence[LiveSlice]) -> None:
         zones = self._root / "sys/class/powercap"
         places = [zones / f"intel-rapl:{number}" for number in numbered(zones, "intel-rapl:")]
         self._packages = [

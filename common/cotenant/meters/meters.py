@@ -9,12 +9,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from cotenant.isolation.backend import LiveSlice
 from cotenant.isolation.plan import Slice
 from cotenant.machine.topology import Machine
 from cotenant.meters.devices import DeviceLoad, DeviceSource
 from cotenant.meters.foreign import ForeignLoad
 from cotenant.meters.host import MemoryLeft, PackageEnergy, SliceMemory
-from cotenant.meters.sampler import Counted, Look, Sampler, Spread, TimeSeries
+from cotenant.meters.sampler import Look, Sampler, Spread, TimeSeries
 from cotenant.meters.sources import amd_source, nvidia_source
 
 LIBRARIES = {
@@ -97,7 +98,7 @@ class Meters:
         self._series = TimeSeries()
         self._start_ns = self._due_ns = 0
 
-    def start(self, slices: Sequence[Counted]) -> None:
+    def start(self, slices: Sequence[LiveSlice]) -> None:
         """Take the first snapshot: before t0, so that its cost is nobody's."""
         for sampler in self._samplers:
             sampler.start(slices)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from cotenant.isolation.backend import Counters
+from cotenant.isolation.backend import LiveSlice
 
 MOST_POINTS = 300
 """Of a launch: five minutes of looks once a second, and more than a picture can show."""
@@ -15,23 +15,13 @@ Look = dict[tuple[str, ...], float]
 """What one look saw: values by their place below `meters.series` of a record, whose last name ends with the unit."""
 
 
-class Counted(Protocol):
-    """A slice, as far as meters look at it."""
-
-    def counters(self) -> Counters:
-        """Return its cumulative counters now; never raises."""
-
-    def memory_used_bytes(self) -> int | None:
-        """Return what it holds now, None where nobody counts that; never raises."""
-
-
 class Sampler(Protocol):
     """One meter. None of its methods ever raises for what a host does not have: `absent` names that."""
 
     name: str
     """Its key in a record's `meters`."""
 
-    def start(self, slices: Sequence[Counted]) -> None:
+    def start(self, slices: Sequence[LiveSlice]) -> None:
         """Take the snapshot from which differences count, just before t0."""
 
     def sample(self) -> Look:

@@ -5,7 +5,8 @@ Most of it is known of NVIDIA's devices only.
 
 from __future__ import annotations
 
-from cotenant.findings import Inspection, check, error, warning
+from cotenant.finding import error, warning
+from cotenant.findings import Inspection, check
 from cotenant.findings.facts import Facts
 from cotenant.findings.rules.devices import OF_MPS
 from cotenant.machine.nvidia import DeviceProcess, DeviceState

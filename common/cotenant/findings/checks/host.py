@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from cotenant.findings import Inspection, check, info, warning
+from cotenant.finding import info, warning
+from cotenant.findings import Inspection, check
 from cotenant.findings.checks.isolation import OF_NODES, OF_SIBLINGS, planned_findings
 from cotenant.findings.facts import Facts
 from cotenant.findings.rules.host import MOST_STOLEN, busy_of, tolerated

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from cotenant.finding import Finding
-from cotenant.findings import Inspection, check, info, warning
+from cotenant.finding import Finding, info, warning
+from cotenant.findings import Inspection, check
 from cotenant.findings.facts import Facts
 from cotenant.findings.rules.host import unenforced_limits
 from cotenant.procfs import format_list

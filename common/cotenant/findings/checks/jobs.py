@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from cotenant.finding import Finding
-from cotenant.findings import Inspection, check, error, info, warning
+from cotenant.finding import Finding, error, info, warning
+from cotenant.findings import Inspection, check
 from cotenant.findings.facts import Facts, SelfTest
 from cotenant.machine.space import Disk
 from cotenant.text import gib, listed

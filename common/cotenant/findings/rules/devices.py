@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from cotenant.finding import Finding
-from cotenant.findings import info, record_rule, warning
+from cotenant.finding import Finding, info, warning
+from cotenant.findings import record_rule
 from cotenant.results.record import Record
 
 OF_MPS = "nvidia-cuda-mps"

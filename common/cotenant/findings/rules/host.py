@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 
-from cotenant.finding import Finding
-from cotenant.findings import info, record_rule, warning
+from cotenant.finding import Finding, info, warning
+from cotenant.findings import record_rule
 from cotenant.results.record import Record
 
 MOST_RUNNER, MOST_STOLEN, MOST_SWAPPED_BYTES = 0.01, 0.01, 1 << 20

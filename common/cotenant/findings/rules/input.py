@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from cotenant.finding import Finding
-from cotenant.findings import error, info, record_rule, warning
+from cotenant.finding import Finding, error, info, warning
+from cotenant.findings import record_rule
 from cotenant.findings.rules.timing import kept_observations, seconds_per_item
 from cotenant.results.record import Observed, Record
 

@@ -7,8 +7,8 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any
 
-from cotenant.finding import Finding
-from cotenant.findings import error, launch_rule, record_rule, warning
+from cotenant.finding import Finding, error, warning
+from cotenant.findings import launch_rule, record_rule
 from cotenant.results.identity import NOT_WORK
 from cotenant.results.record import Record
 from cotenant.text import listed

@@ -6,8 +6,8 @@ import math
 from statistics import median
 from typing import TYPE_CHECKING
 
-from cotenant.finding import Finding
-from cotenant.findings import error, info, record_rule, warning
+from cotenant.finding import Finding, error, info, warning
+from cotenant.findings import record_rule
 from cotenant.results.record import Observed, Record
 
 if TYPE_CHECKING:

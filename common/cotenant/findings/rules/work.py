@@ -5,8 +5,8 @@ from __future__ import annotations
 import itertools
 from statistics import median
 
-from cotenant.finding import Finding
-from cotenant.findings import error, info, record_rule, warning
+from cotenant.finding import Finding, error, info, warning
+from cotenant.findings import record_rule
 from cotenant.findings.rules.timing import kept_observations
 from cotenant.results.record import Record
 
