@@ -18,7 +18,7 @@ from cotenant.results.launches import difference_of, rates_of
 from cotenant.results.read import drawn
 from cotenant.results.table import Rows
 from cotenant.stats.launches import INTERVAL_LAUNCHES, AcrossLaunches, across_launches, half_width
-from cotenant.stats.scaling import Scaled, scaling
+from cotenant.stats.scaling import Scaled, scaled
 from cotenant.text import printable
 
 WANTED_LAUNCHES = 5
@@ -102,8 +102,8 @@ def curves(jobs: Iterable[JobSummary]) -> Curves:
         of_cell = cells[series, nodes, devices]
         _check_equal(f"{nodes}n{devices}g of {series}", of_cell)
         rates = tuple(rate for job in of_cell for rate in rates_of(job.rates))
-        alone = next(({1: point.rates} for point in points[series] if point.total_devices == 1), {})
-        worth = scaling(alone | {nodes * devices: rates})[-1]
+        single = (point.rates for point in points[series] if point.total_devices == 1)
+        worth = scaled(nodes * devices, rates, rates if nodes * devices == 1 else next(single, ()))
         members = Rows(of_cell[0].members.table, [at for job in of_cell for at in job.members.at])
         across = across_launches(rates)
         points[series].append(Point(series, nodes, devices, of_cell[0].name, rates, across, worth, members))

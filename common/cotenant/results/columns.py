@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from operator import attrgetter
 from statistics import fmean
 from typing import Any
 
@@ -61,7 +62,7 @@ class RecordColumn:
     """Where it stands in a record: keys joined by dots, places by `|`, of which the first with a value counts. Empty:
     under the column's own name."""
     of: Callable[[Decoded], Any] | None = None
-    """What takes it from a record, where it stands nowhere as it is."""
+    """What takes it from a record, where it neither stands there as it is nor is a property of `Decoded`."""
     check: Check | None = None
     """What is possible; anything else is not known."""
     measured: bool = False
@@ -92,10 +93,6 @@ def flag(name: str, meaning: str, default: bool | None = None, **more: Any) -> R
     return RecordColumn(name, bool, meaning, default=default, **more)
 
 
-def _group(record: Decoded) -> str:
-    return text_of(record.at("group")) or ("all" if "," in record.vcd else "student")
-
-
 def _interval(end: int) -> Callable[[Decoded], Any]:
     return lambda record: next(iter(list_of(record.at("statistics", "interval"))[end:]), None)
 
@@ -112,21 +109,13 @@ def _load(record: Decoded) -> float | None:
     return fmean(loads) if loads else None
 
 
-def _input(record: Decoded) -> str:
-    return "files" if record.at("data") else "resident" if "data" in record.fields else ""
-
-
 COLUMNS: tuple[RecordColumn, ...] = (
     text("schema", f"`{ROWS}`", of=lambda record: ROWS),
     text("suite", "the suite's name"),
     text("name", "the job's", needed=True),
-    whole("run_id", "the repetition of the suite: its uid", of=lambda record: record.run_id, needed=True),
-    text(
-        "vcd",
-        "index of the device, of a launch that owns the machine all (`0,1`); else the tenant",
-        of=lambda record: record.vcd,
-    ),
-    text("group", "`student`: a tenant among others; `all`: the launch owns the machine", of=_group),
+    whole("run_id", "the repetition of the suite: its uid", needed=True),
+    text("vcd", "index of the device, of a launch that owns the machine all (`0,1`); else the tenant"),
+    text("group", "`student`: a tenant among others; `all`: the launch owns the machine"),
     whole("tenant", "the tenant's number, from 0", "tenant|jr_id"),
     flag(
         "solo",
@@ -138,8 +127,8 @@ COLUMNS: tuple[RecordColumn, ...] = (
     text("suite_start_time", "when the suite run began that launched it, ISO 8601"),
     text("start_time", "when the launch began, ISO 8601"),
     text("end_time", "when it ended"),
-    flag("completed", "whether the tenant came to its end", of=lambda record: record.completed, needed=True),
-    text("outcome", "`completed`, or what happened instead", of=lambda record: record.outcome, needed=True),
+    flag("completed", "whether the tenant came to its end", needed=True),
+    text("outcome", "`completed`, or what happened instead", needed=True),
     text("message", "the reason, where it did not complete"),
     flag("invalid", "completed, but an error finding says that the number is none"),
     flag("comparable", "false where another tenant of the launch was lost after GO", True),
@@ -205,19 +194,10 @@ COLUMNS: tuple[RecordColumn, ...] = (
         of=_load,
         check=not_negative,
     ),
-    text("slice", "what was planned of the machine: equal for equal slices", of=lambda record: record.slice),
+    text("slice", "what was planned of the machine: equal for equal slices"),
     text("version", "hash of the benchmark's source"),
-    text(
-        "work",
-        "the same, solo or not, and without a number of workers that nobody asked for",
-        of=lambda record: record.work,
-    ),
-    whole(
-        "losses_non_finite",
-        "losses that are NaN or infinite",
-        of=lambda record: record.losses_non_finite,
-        default=0,
-    ),
+    text("work", "the same, solo or not, and without a number of workers that nobody asked for"),
+    whole("losses_non_finite", "losses that are NaN or infinite", default=0),
     number(
         "overlap",
         "share of the kept observations' time in which all tenants ran",
@@ -243,7 +223,7 @@ COLUMNS: tuple[RecordColumn, ...] = (
     ),
     whole("batch_size_per_device", "items of a batch on one device", "batch_size_per_device|batch_size", check=count),
     text("parallelism", "`ddp`, `fsdp` ...", "observed.parallel|parallel"),
-    text("input", "`files`, or `resident` in memory", of=_input),
+    text("input", "`files`, or `resident` in memory"),
     text("path", "the record's file", of=lambda record: record.path, needed=True),
 )
 
@@ -310,7 +290,8 @@ def _takers(columns: tuple[RecordColumn, ...]) -> list[Callable[[Decoded], Any]]
 
 def _taker(column: RecordColumn) -> Callable[[Decoded], Any]:
     of_kind = KINDS[column.kind][1]
-    if (of := column.of) is not None:
+    of = column.of or (attrgetter(column.name) if hasattr(Decoded, column.name) else None)
+    if of is not None:
         return lambda record: of_kind(of(record))
     places = [tuple(place.split(".")) for place in (column.at or column.name).split("|")]
     return lambda record: of_kind(next((value for at in places if (value := record.at(*at)) is not None), None))

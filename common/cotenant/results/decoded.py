@@ -22,7 +22,6 @@ Fields = Mapping[str, Any]
 
 NAMED = 20
 """How many damaged parts of one file are named; the others are counted."""
-_NO_RECORDS = ("cotenant-rows-", "cotenant-observations-")
 _UID = re.compile(r"\.R(\d+)\.D")
 _FAILED = re.compile(r"\.FAIL(\.\d{8}-\d{6}-\d+)?\.json$")
 _OWN_FIELDS = frozenset(Record.__struct_fields__)
@@ -89,8 +88,6 @@ class Decoded:
             raise ForeignError("it is no JSON object")
         if not isinstance(fields.get("name"), str) or not fields["name"]:
             raise ForeignError("it has no `name`")
-        if str(fields.get("schema")).startswith(_NO_RECORDS):
-            raise ForeignError("it holds exported rows or observations, which are read from an export named itself")
         if "train_item" not in fields and "outcome" not in fields:
             raise ForeignError("it has neither `train_item` nor `outcome`")
         self.fields: Fields = fields
@@ -127,6 +124,14 @@ class Decoded:
     def vcd(self) -> str:
         vcd = self.at("vcd")
         return ",".join(map(text_of, vcd)) if isinstance(vcd, list) else text_of(vcd)
+
+    @property
+    def group(self) -> str:
+        return text_of(self.at("group")) or ("all" if "," in self.vcd else "student")
+
+    @property
+    def input(self) -> str:
+        return "files" if self.at("data") else "resident" if "data" in self.fields else ""
 
     @property
     def meeting(self) -> Meeting | None:

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import stats
 
-from cotenant.stats.launches import COMPARISON_LAUNCHES, logarithms, t_quantile
+from cotenant.stats.launches import COMPARISON_LAUNCHES, logarithms, standard_error, t_quantile
 
 LEAST_MARGIN = 0.02
 ALPHA = 0.05
@@ -74,7 +74,7 @@ def compare(a: Sequence[float], b: Sequence[float], margin: float = LEAST_MARGIN
     ratio = math.exp(difference)
     if min(n) < 2:
         return Comparison(ratio, None, Verdict.UNCLEAR, margin, n, None, None, COMPARISON_LAUNCHES)
-    error, freedom = _welch(log_a, log_b)
+    error, freedom = standard_error(log_a.tolist(), log_b.tolist())
     half = t_quantile(freedom) * error
     verdict, needed = Verdict.UNCLEAR, None
     if min(n) >= COMPARISON_LAUNCHES:
@@ -92,16 +92,6 @@ def compare(a: Sequence[float], b: Sequence[float], margin: float = LEAST_MARGIN
         p_rank=_p_rank(log_a, log_b),
         launches_needed=needed,
     )
-
-
-def _welch(a: npt.NDArray[np.float64], b: npt.NDArray[np.float64]) -> tuple[float, float]:
-    """Return the standard error of the difference of means, and its degrees of freedom."""
-    parts = [float(side.var(ddof=1)) / len(side) for side in (a, b)]
-    total = sum(parts)
-    if not total:
-        return 0.0, float(len(a) + len(b) - 2)
-    freedom = total**2 / sum(part**2 / (len(side) - 1) for part, side in zip(parts, (a, b), strict=True))
-    return math.sqrt(total), freedom
 
 
 def _verdict(low: float, high: float, border: float) -> Verdict:

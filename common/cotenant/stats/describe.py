@@ -15,18 +15,14 @@ MAD_TO_SD = 1.4826
 
 @dataclass(frozen=True, slots=True)
 class Description:
-    """Of `n` rates in items per second, and of the seconds they took.
-
-    `interval` is the exact order-statistic 95 % interval of the median, absent below six observations.
-    `robust_spread` is 1.4826 MAD / median, `iqr` the distance of the quartiles.
-    """
+    """Of `n` rates in items per second, and of the seconds they took."""
 
     n: int
     """Kept observations."""
     median: float
     """Median rate."""
     interval: tuple[float, float] | None
-    """Exact 95 % interval of the median; null below six observations."""
+    """Exact (order-statistic) 95 % interval of the median; null below six observations."""
     robust_spread: float
     """1.4826 MAD / median."""
     iqr: float

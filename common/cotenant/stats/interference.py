@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from statistics import fmean, variance
+from statistics import fmean
 
-from cotenant.stats.launches import INTERVAL_LAUNCHES, combined_half_width, half_width, logarithms, means_by_uid
+from cotenant.stats.launches import INTERVAL_LAUNCHES, interval_around, logarithms, means_by_uid
 
 Logs = dict[int, float]
 """Logarithms of rates, by uid."""
@@ -68,12 +68,9 @@ def _logs(rates: Mapping[int, float], uids: Sequence[int]) -> Logs:
 
 
 def _ratio(center: float, over: Logs, under: Logs, paired: bool) -> Ratio:
-    n = (len(over), len(under))
-    if min(n) < INTERVAL_LAUNCHES:
-        return Ratio(math.exp(center), None, n, paired, (over, under))
     samples = [[over[uid] - under[uid] for uid in over]] if paired else [[*over.values()], [*under.values()]]
-    half = combined_half_width([(variance(sample) / len(sample), len(sample) - 1) for sample in samples])
-    return Ratio(math.exp(center), (math.exp(center - half), math.exp(center + half)), n, paired, (over, under))
+    interval = interval_around(center, *samples)
+    return Ratio(math.exp(center), interval, (len(over), len(under)), paired, (over, under))
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +110,5 @@ def suite_score(
     by_uid = [dict(zip(rates[name], of, strict=True)) for name, of in zip(present, logs, strict=True)]
     shares = [weight[name] / sum(weight[other] for other in present) for name in present]
     center = sum(share * float(of.mean()) for share, of in zip(shares, logs, strict=True))
-    means = list(means_by_uid(by_uid, shares).values())
-    half = half_width(means) if len(means) >= INTERVAL_LAUNCHES else None
-    interval = None if half is None else (math.exp(center - half), math.exp(center + half))
+    interval = interval_around(center, list(means_by_uid(by_uid, shares).values()))
     return SuiteScore(math.exp(center), interval, present, missing)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from statistics import stdev
+from statistics import fmean, stdev, variance
 
 import numpy as np
 import numpy.typing as npt
@@ -34,13 +34,9 @@ class AcrossLaunches:
 
 def across_launches(rates: Sequence[float]) -> AcrossLaunches:
     """Describe one rate per launch. Raises ValueError for none, or one that is not positive."""
-    logs = logarithms(rates)
-    n, center = len(logs), float(logs.mean())
-    spread = float(logs.std(ddof=1)) if n > 1 else None
-    if spread is None or n < INTERVAL_LAUNCHES:
-        return AcrossLaunches(n, math.exp(center), None, spread)
-    half = t_quantile(n - 1) * spread / math.sqrt(n)
-    return AcrossLaunches(n, math.exp(center), (math.exp(center - half), math.exp(center + half)), spread)
+    logs = logarithms(rates).tolist()
+    spread = stdev(logs) if len(logs) > 1 else None
+    return AcrossLaunches(len(logs), math.exp(fmean(logs)), interval_around(fmean(logs), logs), spread)
 
 
 def t_quantile(freedom: float) -> float:
@@ -67,20 +63,33 @@ def means_by_uid(logs: Sequence[Mapping[int, float]], shares: Sequence[float] | 
     return {uid: sum(part * benchmark[uid] for part, benchmark in zip(parts, logs, strict=True)) for uid in uids}
 
 
+def standard_error(*samples: Sequence[float]) -> tuple[float, float]:
+    """Return the standard error of a sum or difference of the samples' means, and its degrees of freedom.
+
+    Those are Satterthwaite's (1946): of one sample Student's, of two Welch's. Every sample has two values or more.
+    """
+    parts = [(variance(sample) / len(sample), len(sample) - 1) for sample in samples]
+    total = sum(part for part, _ in parts)
+    if not total:
+        return 0.0, sum(degrees for _, degrees in parts)
+    return math.sqrt(total), total**2 / sum(part**2 / degrees for part, degrees in parts)
+
+
 def half_width(values: Sequence[float]) -> float | None:
-    """Return the half-width of the 95 % t interval of the mean (Student, 1908); None for fewer than two values."""
+    """Return the half-width of the 95 % t interval of the mean; None for fewer than two values."""
     if len(values) < 2:
         return None
-    return t_quantile(len(values) - 1) * stdev(values) / math.sqrt(len(values))
+    error, freedom = standard_error(values)
+    return t_quantile(freedom) * error
 
 
-def combined_half_width(terms: Sequence[tuple[float, int]]) -> float:
-    """Return the half-width of the 95 % t interval of a sum, given each part's variance and degrees of freedom.
+def interval_around(center: float, *logs: Sequence[float], width: float = 1.0) -> tuple[float, float] | None:
+    """Return the 95 % t interval around exp(`center`), `width` times as wide as that of the samples' means.
 
-    The sum's degrees of freedom are Satterthwaite's (1946); of two parts that is Welch's interval.
+    `logs` are samples of logarithms; None where one has fewer than three.
     """
-    variance = sum(part for part, _ in terms)
-    if not variance:
-        return 0.0
-    freedom = variance**2 / sum(part**2 / degrees for part, degrees in terms)
-    return t_quantile(freedom) * math.sqrt(variance)
+    if min(map(len, logs)) < INTERVAL_LAUNCHES:
+        return None
+    error, freedom = standard_error(*logs)
+    half = width * t_quantile(freedom) * error
+    return math.exp(center - half), math.exp(center + half)
