@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from cotenant.datasets import fetch as fetching
 from cotenant.datasets import progress
 from cotenant.datasets.dataset import Archive, Received
-from cotenant.datasets.fetch import arrived_bytes, check_mirror, fetch, forget, sources
+from cotenant.datasets.fetch import check_mirror, fetch, sources
 from cotenant.errors import CotenantError
 from datasets import loopback
 from datasets.conftest import tree
@@ -19,7 +19,7 @@ from datasets.loopback import cut, ignoring_ranges, stalled, status
 CONTENT = bytes(range(256)) * 400  # 102,400 bytes, more than one piece of a socket
 OTHER = bytes(reversed(CONTENT))
 SHA256 = hashlib.sha256(CONTENT).hexdigest()
-PART = "file.arriving"
+PART = "file"
 
 
 @pytest.fixture(autouse=True)
@@ -45,7 +45,15 @@ def archive(digest: str | None = SHA256) -> Archive:
 
 
 def get(folder, *urls: str, wanted: Archive | None = None) -> Received:
-    return fetch(wanted or archive(), urls, folder)
+    return fetch(wanted or archive(), urls, folder / "file")
+
+
+def arrived_bytes(folder) -> int:
+    return (folder / "file").stat().st_size if (folder / "file").exists() else 0
+
+
+def forget(folder) -> None:
+    (folder / "file").unlink(missing_ok=True)
 
 
 def test_a_file_arrives_once(server, folder):
@@ -53,7 +61,7 @@ def test_a_file_arrives_once(server, folder):
     assert received == Received("file", server.url("/file"), len(CONTENT), SHA256, "the sha256 recorded by a library")
     assert (folder / "file").read_bytes() == CONTENT
     assert tree(folder) == ["file"]
-    assert get(folder, server.url("/file")).source == "an earlier run"
+    assert get(folder, server.url("/file")) == received
     assert server.ranges() == [None]
     (folder / "file").write_bytes(OTHER)
     assert get(folder, server.url("/file")) == received
@@ -72,15 +80,15 @@ def test_progress_is_what_comes_farther_than_before(server, folder, monkeypatch)
     server.answers["/file"] = [cut(10_000) for _ in range(9)]
     get(folder, server.url("/file"))
     assert len(server.requests) == 10 > fetching.TRIES
-    forget(archive(), folder)
-    assert arrived_bytes(archive(), folder) == 0
+    forget(folder)
+    assert arrived_bytes(folder) == 0
     server.answers["/file"] = [cut(10_000) for _ in range(9)]
     monkeypatch.setattr(fetching, "PROGRESS_BYTES", 20_000)
     server.requests.clear()
     with pytest.raises(CotenantError, match=r"file could not be had from any source: .*\(18\)"):
         get(folder, server.url("/file"))
     assert len(server.requests) == 3
-    assert arrived_bytes(archive(), folder) == 30_000
+    assert arrived_bytes(folder) == 30_000
     # A server that starts over each time does not come farther.
     monkeypatch.setattr(fetching, "PROGRESS_BYTES", 1)
     server.requests.clear()
@@ -114,7 +122,7 @@ def test_what_passes_is_waited_for(server, folder):
         server.answers["/file"] = answers
         get(folder, server.url("/file"))
         assert (folder / "file").read_bytes() == CONTENT
-        forget(archive(), folder)
+        forget(folder)
 
 
 def test_the_next_source_is_asked(server, folder, capsys):
@@ -139,11 +147,11 @@ def test_the_next_source_is_asked(server, folder, capsys):
         assert (folder / "file").read_bytes() == CONTENT
         assert server.paths().count("/bad") == len(answers), reason
         assert "given up" in capsys.readouterr().err
-        forget(archive(), folder)
+        forget(folder)
         server.answers["/bad"] = list(answers)
         with pytest.raises(CotenantError, match=reason):
             get(folder, server.url("/bad"))
-        forget(archive(), folder)
+        forget(folder)
 
 
 def test_all_sources_fail_in_one_sentence(server, folder):
@@ -206,14 +214,14 @@ def test_a_part_that_is_complete_or_too_long(server, folder):
     (folder / PART).write_bytes(CONTENT)
     get(folder, server.url("/file"))
     assert server.requests == []
-    forget(archive(), folder)
+    forget(folder)
     (folder / PART).write_bytes(CONTENT + b"more")
     get(folder, server.url("/file"))
     assert server.ranges() == [None]
     # Only the server knows how long it is.
     wanted = archive(hashlib.md5(CONTENT).hexdigest())
     for kept, requests in ((CONTENT, 1), (CONTENT + b"more", 2)):
-        forget(wanted, folder)
+        forget(folder)
         server.requests.clear()
         (folder / PART).write_bytes(kept)
         assert get(folder, server.url("/file"), wanted=wanted).verified_by == "the md5 recorded by a library"

@@ -32,7 +32,7 @@ def made(root: Path) -> int:
 
 def arrived(root: Path) -> int:
     try:
-        return (root / ".arriving" / "bsds500" / "BSR_bsds500.tgz.arriving").stat().st_size
+        return (root / ".arriving" / "bsds500" / "BSR_bsds500.tgz").stat().st_size
     except FileNotFoundError:
         return 0
 

@@ -81,61 +81,37 @@ def refuse_no_curl(archives: Sequence[Archive]) -> None:
         )
 
 
-def arrived_bytes(archive: Archive, folder: Path) -> int:
-    """Return how many bytes of `archive` have arrived in `folder`."""
-    return file_size(folder / archive.name) or file_size(_part(archive, folder))
-
-
-def forget(archive: Archive, folder: Path) -> None:
-    """Remove what has arrived of `archive` in `folder`."""
-    (folder / archive.name).unlink(missing_ok=True)
-    _part(archive, folder).unlink(missing_ok=True)
-
-
-def _part(archive: Archive, folder: Path) -> Path:
-    return folder / f"{archive.name}.arriving"
-
-
-def fetch(archive: Archive, urls: Sequence[str], folder: Path) -> Received:
-    """Bring `archive` into `folder`, unless an earlier run did, and return what was received.
+def fetch(archive: Archive, urls: Sequence[str], path: Path) -> Received:
+    """Complete `archive` at `path`, from which on an earlier run may have left it, and return what was received.
 
     Sources are tried in order; each is asked again, with growing waits, while that may help. Raises CotenantError
     where none gave the file, and OSError for what our own disk refuses; what has arrived is kept.
     """
-    whole, part = folder / archive.name, _part(archive, folder)
-    if whole.exists():
-        try:
-            return verified(archive, whole, "an earlier run")
-        except WrongBytesError:
-            whole.unlink()
     reasons = []
     for url in urls:
         try:
-            received = _fetch_from(url, archive, part)
+            return _fetch_from(url, archive, path)
         except SourceError as error:
             reasons.append(f"{url}: {error}")
             say(f"{archive.name}: given up {reasons[-1]}")
-            continue
-        part.rename(whole)
-        return received
     raise CotenantError(f"{archive.name} could not be had from any source: {'; '.join(reasons)}.", REMEDY)
 
 
-def _fetch_from(url: str, archive: Archive, part: Path) -> Received:
+def _fetch_from(url: str, archive: Archive, path: Path) -> Received:
     """Bring the whole file from this source and compare it; raises SourceError where it cannot be had here."""
     failures = farthest = 0
     while True:
-        start = file_size(part)
+        start = file_size(path)
         try:
-            _receive(url, archive, part, start)
-            return verified(archive, part, url)
+            _receive(url, archive, path, start)
+            return verified(archive, path, url)
         except WrongBytesError as error:
-            part.unlink()
+            path.unlink()
             # What was put together from two answers may be wrong though each was right: it deserves one whole answer.
             problem = SourceError(f"what it sent is not the file: {error}", final=start == 0)
         except SourceError as error:
             problem = error
-        size = file_size(part)
+        size = file_size(path)
         failures = 1 if size - farthest >= PROGRESS_BYTES else failures + 1
         farthest = max(farthest, size)
         if problem.final or failures >= TRIES:
@@ -145,8 +121,8 @@ def _fetch_from(url: str, archive: Archive, part: Path) -> Received:
         time.sleep(wait_s)
 
 
-def _receive(url: str, archive: Archive, part: Path, start: int) -> None:
-    """Add what comes from `url` behind the `start` bytes of `part`; raises SourceError where it is not the rest.
+def _receive(url: str, archive: Archive, path: Path, start: int) -> None:
+    """Add what comes from `url` behind the `start` bytes at `path`; raises SourceError where it is not the rest.
 
     The bytes pass through this process, so that curl ends with it however it ends, and nobody else ever writes here.
     """
@@ -155,7 +131,7 @@ def _receive(url: str, archive: Archive, part: Path, start: int) -> None:
     # Of what has no exact size, twice as much cannot be it.
     most_bytes = archive.size_bytes * (1 if archive.exact else 2)
     with (
-        part.open("ab") as file,
+        path.open("ab") as file,
         shown(archive.name, archive.size_bytes, in_bytes=True) as reach,
         subprocess.Popen(
             _command(url, start), bufsize=0, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE
@@ -168,7 +144,7 @@ def _receive(url: str, archive: Archive, part: Path, start: int) -> None:
                 file.write(piece)
                 reach(file.tell())
                 if file.tell() > most_bytes:
-                    part.unlink()
+                    path.unlink()
                     raise SourceError(f"it sends more than the {most_bytes:,} bytes of {archive.name}", final=True)
         except BaseException:
             curl.kill()
@@ -176,7 +152,7 @@ def _receive(url: str, archive: Archive, part: Path, start: int) -> None:
         problem = curl.stderr.read().decode(errors="replace")
     # 416: the server has no byte from there on, so all may be here.
     if curl.returncode != 0 and not (start and "error: 416" in problem):
-        raise _source_error(curl.returncode, problem, part)
+        raise _source_error(curl.returncode, problem, path)
 
 
 def _command(url: str, start: int) -> list[str]:
@@ -190,10 +166,10 @@ def _command(url: str, start: int) -> list[str]:
     ]  # fmt: skip
 
 
-def _source_error(status: int, problem: str, part: Path) -> SourceError:
+def _source_error(status: int, problem: str, path: Path) -> SourceError:
     """Return what curl's exit status and its message say."""
     if status in _NO_RANGE:
-        part.unlink(missing_ok=True)
+        path.unlink(missing_ok=True)
         return SourceError("it cannot send the rest alone, so we begin again", final=False)
     answer = re.search(r"returned error: (\d+)", problem)
     refused = answer is not None and 400 <= int(answer[1]) < 500 and int(answer[1]) not in _LATER

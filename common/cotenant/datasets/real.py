@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -25,16 +26,8 @@ from cotenant.datasets.dataset import (
     Received,
     read_manifest,
 )
-from cotenant.datasets.disk import existing
-from cotenant.datasets.fetch import (
-    WrongBytesError,
-    arrived_bytes,
-    fetch,
-    forget,
-    refuse_no_curl,
-    sources,
-    verified,
-)
+from cotenant.datasets.disk import existing, file_size
+from cotenant.datasets.fetch import WrongBytesError, fetch, refuse_no_curl, sources, verified
 from cotenant.datasets.progress import say
 from cotenant.datasets.request import Request
 from cotenant.datasets.unpack import DamagedArchiveError, unpack
@@ -61,7 +54,7 @@ def plan(request: Request) -> tuple[str, int]:
             f"Ask at {dataset.gated}, then name the folder of these files with --from DIR (COTENANT_DATA_FROM).",
         )
     fetched_bytes = sum(archive.size_bytes for archive in absent)
-    arrived = sum(min(arrived_bytes(archive, request.arriving), archive.size_bytes) for archive in absent)
+    arrived = sum(min(file_size(request.arriving / archive.name), archive.size_bytes) for archive in absent)
     _refuse_large(request, fetched_bytes + half.unpacked_bytes)
     refuse_no_curl(absent)
     fetching = f"{size_words(fetched_bytes)} to fetch ({size_words(arrived)} there)"
@@ -103,9 +96,9 @@ def fill(request: Request) -> Manifest:
 def clear(request: Request) -> None:
     """Remove the archives; what has arrived for the set's other half stays."""
     for archive in _half(request).archives:
-        forget(archive, request.arriving)
+        (request.arriving / archive.name).unlink(missing_ok=True)
     for folder in (request.arriving, request.arriving.parent):
-        if folder.exists() and not any(folder.iterdir()):
+        with suppress(OSError):
             folder.rmdir()
 
 
@@ -160,7 +153,9 @@ def _received(request: Request, archive: Archive, own: Mapping[str, Path]) -> Re
             # Nobody recorded one, but an earlier run did.
             archive = replace(archive, size_bytes=earlier.bytes, digest=earlier.sha256, recorded_by="an earlier run")
     if (path := own.get(archive.name)) is None:
-        received = fetch(archive, sources(archive, request.dataset.name, request.mirror), request.arriving)
+        received = fetch(
+            archive, sources(archive, request.dataset.name, request.mirror), request.arriving / archive.name
+        )
     else:
         try:
             received = verified(archive, path, str(path))
@@ -194,7 +189,7 @@ def _laid_out(request: Request, own: Mapping[str, Path]) -> dict[str, int]:
         # What has the recorded checksum would come again as it is.
         doubtful = [archive for archive in half.archives if archive.digest is None and archive.name not in own]
         for archive in doubtful:
-            forget(archive, request.arriving)
+            (request.arriving / archive.name).unlink()
         removed = ", ".join(archive.name for archive in doubtful)
         raise CotenantError(
             f"{request.title} cannot be unpacked: of {', '.join(path.name for path in paths)} one {error}.",

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars
 from numpy.typing import NDArray
 
 from cotenant.datasets.dataset import ALL, Dataset, File, Half, Recipe, count_lines, published, seeded
@@ -75,12 +76,8 @@ def _rows(random: np.random.Generator, users: NDArray[Any], counts: NDArray[Any]
     # A user rates everything in one sitting of about an hour.
     sitting = np.repeat(random.integers(_FIRST_RATING, _LAST_RATING - 3600, len(users)), counts)
     when = sitting + random.integers(0, 3600, len(owner))
-    comma, point, line = (np.full((len(owner), 1), ord(character), np.uint8) for character in ",.\n")
-    stars = [_digits(halves // 2, 1), point, _digits(halves % 2 * 5, 1)]
-    fields = [_digits(owner + 1, 6), comma, _digits(movie, 6), comma, *stars, comma, _digits(when, 10), line]
-    text = np.concatenate(fields, axis=1)
-    lines: bytes = text[text != 0].tobytes()
-    return lines
+    table = polars.DataFrame({"user": owner + 1, "movie": movie, "stars": halves / 2, "when": when})
+    return table.write_csv(include_header=False).encode()
 
 
 def _ranks(random: np.random.Generator, users: NDArray[Any], counts: NDArray[Any], movies: int) -> NDArray[Any]:
@@ -98,13 +95,6 @@ def _ranks(random: np.random.Generator, users: NDArray[Any], counts: NDArray[Any
     rank = np.maximum.accumulate(rank) + place - owner * 2**18
     distinct: NDArray[Any] = np.minimum(rank, movies - np.repeat(counts, counts) + place)
     return distinct
-
-
-def _digits(values: NDArray[Any], width: int) -> NDArray[np.uint8]:
-    """Return decimal numbers as (n, width) characters; 0 stands where a leading zero would."""
-    powers = 10 ** np.arange(width - 1, -1, -1)
-    left = values[:, None] // powers
-    return np.where((left > 0) | (powers == 1), left % 10 + ord("0"), 0).astype(np.uint8)
 
 
 def _check(folder: Path) -> dict[str, int]:
