@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from cotenant.report.comparison import Conditions, SuiteComparison, compare_launches, confirmed, flagged
 from cotenant.results.launches import LaunchRecords
 from cotenant.stats.comparison import Verdict
@@ -30,35 +28,28 @@ def test_flags_are_claims() -> None:
     assert flagged(lines(0.9, wlm=1.1, ssd=1.0, reso=1.02)) == ["vae", "wlm"]
 
 
-@pytest.mark.parametrize(
-    ("before", "after", "verdict", "note"),
-    [
+def test_new_launches_alone_judge() -> None:
+    for before, after, verdict, note in (
         (0.9, 0.92, Verdict.SLOWER, "CONFIRMED by new launches (before SLOWER, 0.9000)"),
         (1.1, 1.2, Verdict.FASTER, "CONFIRMED by new launches (before FASTER, 1.1000)"),
         (0.9, 1.0, Verdict.SAME, "NOT CONFIRMED by new launches (before SLOWER, 0.9000)"),
         (0.9, 1.1, Verdict.UNCLEAR, "NOT CONFIRMED by new launches (before SLOWER, 0.9000)"),
         (1.1, 0.9, Verdict.UNCLEAR, "NOT CONFIRMED by new launches (before FASTER, 1.1000)"),
-    ],
-)
-def test_new_launches_alone_judge(before: float, after: float, verdict: Verdict, note: str) -> None:
-    first, again = lines(before, ssd=1.0), lines(after)
-    found = confirmed(first, again)
-    assert (found.lines[0].verdict, found.lines[0].note) == (verdict, note)
-    assert found.lines[0].comparison == again.lines[0].comparison
-    assert found.lines[1] == first.lines[1]
-    assert first.suite_slower == (before < 1)
-    assert found.suite_slower == (after < 0.95)
+    ):
+        first, again = lines(before, ssd=1.0), lines(after)
+        found = confirmed(first, again)
+        assert (found.lines[0].verdict, found.lines[0].note) == (verdict, note)
+        assert found.lines[0].comparison == again.lines[0].comparison
+        assert found.lines[1] == first.lines[1]
+        assert first.suite_slower == (before < 1)
+        assert found.suite_slower == (after < 0.95)
 
 
-def test_new_launches_without_a_rate_confirm_nothing() -> None:
-    none = compare_launches({"vae": launches(1.0)}, {"vae": []}, Conditions())
-    (line,) = confirmed(lines(0.9), none).lines
-    assert line.verdict is Verdict.INVALID
-    assert line.note == "NOT CONFIRMED by new launches (before SLOWER, 0.9000); no launch with a rate in B"
-
-
-def test_few_new_launches_say_how_many_would_do() -> None:
-    few = compare_launches({"vae": launches(1.0)}, {"vae": launches(0.9, 3)}, Conditions())
-    (line,) = confirmed(lines(0.9), few).lines
-    assert line.verdict is Verdict.UNCLEAR
-    assert line.note.endswith("; 5 launches a side would tell")
+def test_too_few_new_launches_confirm_nothing() -> None:
+    for again, verdict, reason in (
+        ([], Verdict.INVALID, "no launch with a rate in B"),
+        (launches(0.9, 3), Verdict.UNCLEAR, "5 launches a side would tell"),
+    ):
+        (line,) = confirmed(lines(0.9), compare_launches({"vae": launches(1.0)}, {"vae": again}, Conditions())).lines
+        assert line.verdict is verdict
+        assert line.note == f"NOT CONFIRMED by new launches (before SLOWER, 0.9000); {reason}"

@@ -73,14 +73,12 @@ def test_a_change_is_dated_sized_and_says_what_else_changed() -> None:
     assert "git commit11 -> later, torch 2.14.0 -> 2.14.1" in text((found,))
 
 
-@pytest.mark.parametrize("width", [40, 80])
-def test_a_narrow_terminal_costs_the_sparkline_and_cuts_no_number(width: int) -> None:
+def test_a_narrow_terminal_costs_the_sparkline_and_cuts_no_number() -> None:
     found = only(history((12, 100.0), (12, 92.0)))
-    wide, narrow = text((found,)), text((found,), width)
-    assert sparkline(found.rates) in wide
-    assert not set(BARS) & set(narrow)
-    for number in ("2026-03-14", "2026-04-06", "91.73", "91.59-92.10", "image/s"):
-        assert number in narrow
+    assert sparkline(found.rates) in text((found,))
+    for narrow in (text((found,), width) for width in (40, 80)):
+        assert not set(BARS) & set(narrow)
+        assert all(number in narrow for number in ("2026-03-14", "2026-04-06", "91.73", "91.59-92.10", "image/s"))
 
 
 def test_an_update_without_a_change_is_said_too_and_commits_are_not() -> None:
@@ -102,43 +100,37 @@ def test_a_slow_decline_is_a_trend() -> None:
     assert "none (p" in text((only(history((12, 100.0))),))
 
 
-OTHERS = [
-    {"host": "node2"},
-    {"device": "Slide rule"},
-    {"suite": "mine"},
-    {"work": WORK | {"precision": "bf16"}},
-    {"work": WORK | {"benchmark": "other source"}},
-]
-
-
-@pytest.mark.parametrize("other", OTHERS, ids=lambda other: next(iter(other)))
-def test_other_hosts_devices_and_work_are_other_series(other: dict[str, Any]) -> None:
-    found = series_of([*history((5, 100.0)), *history((5, 50.0), **other)], 0.02)
-    assert [one.n for one in found] == [5, 5]
-    assert {round(one.rates[0], -1) for one in found} == {100, 50}
+def test_other_hosts_devices_and_work_are_other_series() -> None:
+    for other in (
+        {"host": "node2"},
+        {"device": "Slide rule"},
+        {"suite": "mine"},
+        {"work": WORK | {"precision": "bf16"}},
+        {"work": WORK | {"benchmark": "other source"}},
+    ):
+        found = series_of([*history((5, 100.0)), *history((5, 50.0), **other)], 0.02)
+        assert [series.n for series in found] == [5, 5]
+        assert {round(series.rates[0], -1) for series in found} == {100, 50}
 
 
 def test_a_difference_of_work_is_the_series_name() -> None:
     more = WORK | {"tenants": 4}
     found = series_of([*history((4, 100.0)), *history((4, 60.0), work=more)], 0.02)
-    assert [one.label for one in found] == ["tenants 2", "tenants 4"]
+    assert [series.label for series in found] == ["tenants 2", "tenants 4"]
     assert "vae (tenants 4)" in text(found)
 
 
-def test_launches_from_before_the_cache_policy_was_kept_stand_with_those_of_now() -> None:
-    old, now = history((4, 100.0)), history((4, 100.0), work=WORK | {"cache": "none"})
-    assert only([*old, *now]).n == 8
-    dropped = history((4, 60.0), work=WORK | {"cache": "drop"})
-    assert {one.label for one in series_of([*now, *dropped], 0.02)} == {"cache none", "cache drop"}
-
-
-@pytest.mark.parametrize("known", [{"processors": 4}, {"processors": 4, "cache": "none"}])
-def test_nor_do_those_from_before_the_processors_were_kept(known: dict[str, Any]) -> None:
-    old, now = history((4, 100.0)), history((4, 100.0), work=WORK | known)
-    assert only([*old, *now]).n == 8
-    assert only([*now, *old]).n == 8
-    half = history((4, 60.0), work=WORK | known | {"processors": 2})
-    assert {one.label for one in series_of([*now, *half], 0.02)} == {"processors 4", "processors 2"}
+def test_launches_from_before_a_column_of_work_stand_with_those_of_now() -> None:
+    for known, other in (
+        ({"cache": "none"}, {"cache": "drop"}),
+        ({"processors": 4}, {"processors": 2}),
+        ({"processors": 4, "cache": "none"}, {"processors": 2}),
+    ):
+        old, now = history((4, 100.0)), history((4, 100.0), work=WORK | known)
+        assert only([*old, *now]).n == only([*now, *old]).n == 8
+        half = history((4, 60.0), work=WORK | known | other)
+        labels = {f"{name} {values[name]}" for values in (known | other, known) for name in other}
+        assert {series.label for series in series_of([*now, *half], 0.02)} == labels
 
 
 def test_launches_without_a_rate_are_counted_and_not_averaged() -> None:

@@ -20,7 +20,6 @@ from scipy import stats
 
 from cotenant.report.interference import Block, InterferenceLine, apart, interference_blocks, interference_grid
 from cotenant.report.jobs import jobs_grid
-from cotenant.report.numbers import ratio
 from cotenant.report.page import page
 from cotenant.report.renderers import as_csv, markdown, terminal
 from cotenant.results.record import Record
@@ -292,10 +291,3 @@ def test_solo_launches_count_in_no_rate_and_their_failures_are_said() -> None:
     assert with_solo.jobs[0].tenants == together.jobs[0].tenants
     assert with_solo.records.frame.drop("path").equals(together.records.frame.drop("path"))
     assert [loss.job for loss in summary_of(everything()).losses].count("wlm.solo") == 1
-
-
-@pytest.mark.parametrize(
-    ("value", "shown"), [(1.0, "1.000"), (0.93251, "0.933"), (0.0123, "0.0123"), (103.51, "104"), (12.34, "12.3")]
-)
-def test_a_ratio_as_a_person_reads_it(value: float, shown: str) -> None:
-    assert ratio(value) == shown

@@ -8,39 +8,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cotenant.report.numbers import at_most, interval, percent, rate
+from cotenant.report.numbers import at_most, interval, percent, rate, ratio
 
 SCALES = {"k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
 
 
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [
-        (1_694_321.0, "1.694M"),
-        (0.48, "0.4800"),
-        (1.24, "1.240"),
-        (54.44, "54.44"),
-        (415.0, "415.0"),
-        (1200.0, "1200"),
-        (9999.4, "9999"),
-        (9999.6, "10.00k"),
-        (23750.0, "23.75k"),
-        (999_949.0, "999.9k"),
-        (999_951.0, "1.000M"),
-        (2.5e10, "25.00G"),
-        (2.5e13, "25.00T"),
-        (0.001234, "0.001234"),
-    ],
-)
-def test_rates(value: float, text: str) -> None:
-    assert rate(value) == text
-
-
-@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf, 0.0, -1.0])
-def test_what_is_no_rate_is_absent(value: float) -> None:
-    assert rate(value) == "-"
-    assert interval(value, 5.0) == "-"
-    assert interval(5.0, value) == "-"
+def test_rates_and_intervals() -> None:
+    rates = {1_694_321.0: "1.694M", 0.48: "0.4800", 1.24: "1.240", 54.44: "54.44", 415.0: "415.0", 1200.0: "1200"}
+    rates |= {9999.4: "9999", 9999.6: "10.00k", 23750.0: "23.75k", 999_949.0: "999.9k", 999_951.0: "1.000M"}
+    rates |= {2.5e10: "25.00G", 2.5e13: "25.00T", 0.001234: "0.001234"}
+    rates |= {math.nan: "-", math.inf: "-", -math.inf: "-", 0.0: "-", -1.0: "-"}
+    assert {value: rate(value) for value in rates} == rates
+    # Both ends at one scale.
+    intervals = {(1.66e6, 1.714e6): "1.660-1.714M", (998_000.0, 1_002_000.0): "0.9980-1.002M"}
+    intervals |= {(7649.4, 7726.4): "7649-7726", (9990.0, 10_010.0): "9.990-10.01k", (0.4723, 0.4901): "0.4723-0.4901"}
+    intervals |= {(12.0, 1.694e6): "1.200e-05-1.694M", (math.nan, 5.0): "-", (5.0, math.inf): "-", (0.0, 5.0): "-"}
+    assert {ends: interval(*ends) for ends in intervals} == intervals
 
 
 @given(st.floats(1e-3, 1e15))
@@ -51,23 +34,13 @@ def test_a_rate_reads_as_what_it_is(value: float) -> None:
     assert len(text) <= 8 or value < 0.01 or value >= 1e15
 
 
-@pytest.mark.parametrize(
-    ("low", "high", "text"),
-    [
-        (1.66e6, 1.714e6, "1.660-1.714M"),
-        (998_000.0, 1_002_000.0, "0.9980-1.002M"),
-        (7649.4, 7726.4, "7649-7726"),
-        (9990.0, 10_010.0, "9.990-10.01k"),
-        (0.4723, 0.4901, "0.4723-0.4901"),
-        (12.0, 1.694e6, "1.200e-05-1.694M"),
-    ],
-)
-def test_an_interval_has_one_scale(low: float, high: float, text: str) -> None:
-    assert interval(low, high) == text
-
-
 def test_shares() -> None:
     assert percent(0.0123) == "1.2 %"
     assert percent(math.nan) == at_most(math.nan) == "-"
     assert at_most(0.98999) == "0.989"
     assert at_most(1.0) == "1.000"
+
+
+def test_ratios() -> None:
+    ratios = {1.0: "1.000", 0.93251: "0.933", 0.0123: "0.0123", 103.51: "104", 12.34: "12.3"}
+    assert {value: ratio(value) for value in ratios} == ratios

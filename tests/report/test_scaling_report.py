@@ -36,12 +36,16 @@ def medians(records: list[Record]) -> dict[int, list[float]]:
 
 def test_markdown_to_the_letter() -> None:
     records = of_five()
-    middle = {devices: float(np.median(rates)) for devices, rates in medians(records).items()}
-    assert markdown(of_one_series_grid(curves_of(records))).splitlines() == [
+    found, middle = (
+        curves_of(records),
+        {devices: float(np.median(rates)) for devices, rates in medians(records).items()},
+    )
+    assert markdown(of_one_series_grid(found)).splitlines() == [
         "| node_num | gpu_num_per_node | batch_size_per_device | samples/s | speedup |",
         "| ---: | ---: | ---: | ---: | ---: |",
         *(f"| 1 | {k} | 64 | {middle[k]:.2f} | {middle[k] / middle[1]:.2f} |" for k in (1, 2, 8)),
     ]
+    assert few(found) == doubtful(found) == []
 
 
 def test_text_to_the_letter() -> None:
@@ -69,53 +73,39 @@ def test_of_a_single_launch_the_lines_are_its_observations() -> None:
 
 def test_without_one_device_there_is_no_speedup() -> None:
     found = curves_of([scaling(2), scaling(4)])
+    assert few(found) == ["scaling.c2, 1n2g: 1 of 5 launches.", "scaling.c4, 1n4g: 1 of 5 launches."]
     assert [point.speedup for points in found.values() for point in points] == [None, None]
     assert "null" in as_json(of_one_series_grid(found))
     assert markdown(of_one_series_grid(found)).splitlines()[2].endswith("| - |")
 
 
-def test_two_configurations_under_one_key_are_an_error() -> None:
+def test_two_configurations_or_machines_under_one_key_are_an_error() -> None:
     other = [replace(one, unique_id="another") for one in [scaling(1), scaling(2)]]
-    records = [*of_five(), *(replace(one, name=f"again.c{one.observed['world_size']}") for one in other)]
-    with pytest.raises(CotenantError, match=r"Two configurations stand under 1n1g .*different benchmarks or arguments"):
-        curves_of(records)
+    again = [replace(one, name=f"again.c{one.observed['world_size']}") for one in other]
+    updated = [replace(scaling(1, uid), machine={"torch": {"version": f"2.{uid}"}}) for uid in (0, 1)]
+    for records, reason in (
+        ([*of_five(), *again], r"Two configurations stand under 1n1g .*different benchmarks or arguments"),
+        (updated, "software"),
+        ([scaling(1), replace(scaling(1), hostname="node2")], "Two machines"),
+    ):
+        with pytest.raises(CotenantError, match=reason):
+            curves_of(records)
 
 
-def test_software_that_changed_between_launches_is_an_error() -> None:
-    changed = replace(scaling(1, 1), machine={"torch": {"version": "2.99"}})
-    with pytest.raises(CotenantError, match="software"):
-        curves_of([replace(scaling(1), machine={"torch": {"version": "2.14"}}), changed])
-
-
-def test_two_machines_under_one_key_are_an_error() -> None:
-    with pytest.raises(CotenantError, match="Two machines"):
-        curves_of([scaling(1), replace(scaling(1), hostname="node2")])
-
-
-def test_two_batch_sizes_are_two_curves_and_share_no_key() -> None:
-    found = curves_of(
-        [*of_five(), *(replace(scaling(k, 0, 128), name=f"large.c{k}") for k in (1, 2))],
-    )
+def test_two_batch_sizes_are_two_curves_and_a_job_of_one_size_is_none_where_others_grow() -> None:
+    large = [replace(scaling(devices, 0, 128), name=f"large.c{devices}") for devices in (1, 2)]
+    lone = replace(scaling(8, 0, 256), name="dcgan_all")
+    found = curves_of([*of_five(), *large, lone])
     assert [str(series) for series in found] == [
         "resnet50, batch 64 per device, fp32, ddp, resident",
         "resnet50, batch 128 per device, fp32, ddp, resident",
     ]
-    with pytest.raises(CotenantError, match="1n1g is the key of 2 configurations"):
-        as_json(of_one_series_grid(found))
     assert as_text(found).count("Model: resnet50") == 5
-
-
-def test_a_job_of_one_size_is_no_curve_where_others_grow() -> None:
-    lone = replace(scaling(8, 0, 256), name="dcgan_all")
-    assert len(curves_of([*of_five(), lone])) == 1
     assert len(curves_of([lone])) == 1
-
-
-def test_tenants_that_share_a_machine_do_not_scale() -> None:
-    found = curves_of(launch("vae", 0, 2))
-    assert found == {}
-    with pytest.raises(CotenantError, match="no scaling cells"):
-        as_json(of_one_series_grid(found))
+    shared = curves_of(launch("vae", 0, 2))
+    for several_or_none, reason in ((found, "1n1g is the key of 2 configurations"), (shared, "no scaling cells")):
+        with pytest.raises(CotenantError, match=reason):
+            of_one_series_grid(several_or_none)
 
 
 def test_data_parallel_is_one_process_over_all_devices() -> None:
@@ -126,14 +116,6 @@ def test_data_parallel_is_one_process_over_all_devices() -> None:
     assert (point.key, series.parallelism, series.batch_size_per_device) == ("1n8g", "dp", 64)
 
 
-def test_fewer_than_five_launches_are_said() -> None:
-    assert few(curves_of([scaling(1), scaling(2)])) == [
-        "scaling.c1, 1n1g: 1 of 5 launches.",
-        "scaling.c2, 1n2g: 1 of 5 launches.",
-    ]
-    assert few(curves_of(of_five())) == []
-
-
 def test_an_efficiency_that_cannot_be_is_said_whatever_suite_run_its_launches_are_of() -> None:
     """No record has a finding: each suite run has seen one number of devices."""
     records = [scaling(devices, uid, mean_ms=500 / times) for uid in range(5) for devices, times in SPEEDS.items()]
@@ -141,5 +123,4 @@ def test_an_efficiency_that_cannot_be_is_said_whatever_suite_run_its_launches_ar
     first, second = doubtful(curves_of(records))
     assert first.startswith("scaling.c4, 1n4g: 4 devices ran 1.60 times as fast as one: an efficiency of 0.40. See ")
     assert second.startswith("scaling.c8, 1n8g: 8 devices ran 8.40 times as fast as one: an efficiency of 1.05. Run ")
-    assert doubtful(curves_of(of_five())) == []
     assert doubtful(curves_of([scaling(8, mean_ms=1)])) == [], "nothing ran on one device"

@@ -65,33 +65,21 @@ def rate_of(records: list[Record]) -> float:
     return sum(one.statistics.median for one in records if one.statistics is not None)
 
 
-def test_the_header_is_that_of_the_other_suite() -> None:
+def test_the_header_is_that_of_the_other_suite_and_rates_are_of_all_devices() -> None:
     found = tables_of(two_systems())
     assert list(found) == ["fp32", "fp16"]
-    assert csv_of(found["fp32"], "throughput").splitlines()[0] == "name_gpu,num_gpu,watt,price,ssd,bert,resnet50"
+    text = csv_of(found["fp32"], "throughput")
+    assert text.splitlines()[0] == "name_gpu,num_gpu,watt,price,ssd,bert,resnet50"
     assert csv_of(found["fp16"], "throughput").splitlines()[0] == "name_gpu,num_gpu,watt,price,resnet50"
-
-
-def test_rates_are_of_all_devices_with_every_digit_and_missing_cells_are_empty() -> None:
-    rows = read(csv_of(tables_of(two_systems())["fp32"], "throughput"))
+    rows = read(text)
     assert list(rows) == ["2x V100", "T4"]
-    assert float(rows["2x V100"]["ssd"]) == pytest.approx(
-        rate_of(on("dgx", "Tesla V100", "ssd_fp32", 250, 8)), rel=1e-12
-    )
-    assert rows["T4"] == {
-        "num_gpu": "2",
-        "watt": "140",
-        "price": "4000",
-        "ssd": "",
-        "bert": "",
-        "resnet50": rows["T4"]["resnet50"],
-    }
+    ssd = rate_of(on("dgx", "Tesla V100", "ssd_fp32", 250, 8))
+    assert float(rows["2x V100"]["ssd"]) == pytest.approx(ssd, rel=1e-12)
+    known = {"num_gpu": "2", "watt": "140", "price": "4000", "resnet50": rows["T4"]["resnet50"]}
+    assert rows["T4"] == {"ssd": "", "bert": ""} | known
     assert rows["2x V100"]["price"] == ""
-
-
-def test_batch_sizes() -> None:
-    rows = read(csv_of(tables_of(two_systems())["fp32"], "batch-size"))
-    assert {name: (row["ssd"], row["resnet50"]) for name, row in rows.items()} == {
+    batches = read(csv_of(found["fp32"], "batch-size"))
+    assert {name: (row["ssd"], row["resnet50"]) for name, row in batches.items()} == {
         "2x V100": ("8", "32"),
         "T4": ("", "16"),
     }
@@ -105,7 +93,7 @@ def test_of_several_cells_the_fastest_counts_in_both_tables() -> None:
     assert line.entries["resnet50"].batch_size == 48
 
 
-def test_relative_to_a_reference() -> None:
+def test_relative_to_a_reference_per_watt_and_per_price() -> None:
     lines = tables_of(two_systems())["fp32"]
     rows = read(csv_of(lines, "throughput", reference="T4"))
     assert float(rows["T4"]["resnet50"]) == 1
@@ -113,12 +101,7 @@ def test_relative_to_a_reference() -> None:
     assert rows["2x V100"]["ssd"] == ""  # the reference has none
     with pytest.raises(CotenantError, match="There are 2x V100, T4"):
         csv_of(lines, "throughput", reference="A100")
-
-
-def test_per_watt_and_per_price() -> None:
-    lines = tables_of(two_systems())["fp32"]
-    plain = read(csv_of(lines, "throughput"))
-    watt, price = (read(csv_of(lines, "throughput", per)) for per in ("watt", "price"))
+    plain, watt, price = (read(csv_of(lines, "throughput", per)) for per in (None, "watt", "price"))
     assert float(watt["T4"]["resnet50"]) == pytest.approx(float(plain["T4"]["resnet50"]) / 140)
     assert float(price["T4"]["resnet50"]) == pytest.approx(float(plain["T4"]["resnet50"]) / 4000)
     assert price["2x V100"]["resnet50"] == ""
@@ -128,13 +111,15 @@ def test_per_watt_and_per_price() -> None:
     ]
 
 
-def test_measured_power_counts_before_the_constant() -> None:
+def test_power_measured_of_all_devices_counts_before_the_constant() -> None:
     lines = tables_of(on("dgx", "Tesla V100", "ssd_fp32", 500, meters=power([300, 200, 999])))["fp32"]
     assert lines[0].usual_watt == pytest.approx(500)
     rows = read(csv_of(lines, "throughput", "watt"))
     assert float(rows["2x V100"]["ssd"]) == pytest.approx(rate_of(on("dgx", "Tesla V100", "ssd_fp32", 500)) / 500)
     assert float(rows["2x V100"]["watt"]) == pytest.approx(500)
     assert sources_of_watt(lines) == ["2x V100: watt is measured."]
+    (line,) = tables_of(on("dgx", "Tesla V100", "ssd_fp32", 500, meters=power([300])))["fp32"]
+    assert (line.entries["ssd"].watt, line.usual_watt) == (None, 500)
 
 
 def test_power_of_some_families_leaves_the_constant_for_the_system() -> None:
@@ -148,47 +133,24 @@ def test_power_of_some_families_leaves_the_constant_for_the_system() -> None:
     assert float(row["resnet50"]) / float(per_watt["resnet50"]) == pytest.approx(500)
 
 
-def test_power_of_one_device_only_is_not_the_systems() -> None:
-    lines = tables_of(on("dgx", "Tesla V100", "ssd_fp32", 500, meters=power([300])))["fp32"]
-    assert (lines[0].entries["ssd"].watt, lines[0].usual_watt) == (None, 500)
+def test_a_system_is_called_by_its_description_or_devices_and_by_what_its_lines_differ_in() -> None:
+    ours = [*on("a", "Tesla T4", "ssd_fp32", 500), *on("a", "Tesla T4", "vae_fp32", 500)]
+    place = {"hostname": "a", "devices": 1, "isolation": replace(ISOLATION, backend="none")}
+    free = launch("ssd_fp32", 1, 2, 400, place=place, part=_part("Tesla T4"))
+    for records, names, devices in (
+        (on("x", "Some GPU", "ssd_fp32", 500), ["2x Some GPU"], 2),
+        ([replace(one, devices=0) for one in on("x", "", "ssd_fp32", 500)], ["Some Processor"], 0),
+        ([*ours, *on("b", "Tesla T4", "ssd_fp32", 600)], ["T4 (a)", "T4 (b)"], 2),
+        ([*ours, *free], ["T4 (isolation v1)", "T4 (isolation none)"], 2),
+    ):
+        lines = tables_of(records)["fp32"]
+        assert [(line.name, line.system.devices) for line in lines] == [(name, devices) for name in names]
+        assert lines[0].entries.keys() == ({"ssd", "vae"} if len(names) > 1 else {"ssd"})
+        assert lines[-1].entries.keys() == {"ssd"}
+        assert lines[0].system.watt == (140 if "T4" in names[0] else None)
 
 
-def test_an_undescribed_system_is_called_by_its_devices() -> None:
-    (line,) = tables_of(on("x", "Some GPU", "ssd_fp32", 500))["fp32"]
-    assert (line.name, line.system.devices, line.system.watt) == ("2x Some GPU", 2, None)
-
-
-def test_two_hosts_of_one_system_are_two_lines() -> None:
-    records = [*on("a", "Tesla T4", "ssd_fp32", 500), *on("b", "Tesla T4", "ssd_fp32", 600)]
-    assert [line.name for line in tables_of(records)["fp32"]] == ["T4 (a)", "T4 (b)"]
-
-
-def test_with_and_without_slices_are_two_lines() -> None:
-    free = {"isolation": replace(ISOLATION, backend="none")}
-    sliced = [*on("a", "Tesla T4", "ssd_fp32", 500), *on("a", "Tesla T4", "vae_fp32", 500)]
-    faster = launch("ssd_fp32", 1, 2, 400, place={"hostname": "a", "devices": 1} | free, part=_part("Tesla T4"))
-    lines = tables_of([*sliced, *faster])["fp32"]
-    assert [(line.name, sorted(line.entries)) for line in lines] == [
-        ("T4 (isolation v1)", ["ssd", "vae"]),
-        ("T4 (isolation none)", ["ssd"]),
-    ]
-
-
-def test_a_host_without_accelerators_has_none() -> None:
-    (line,) = tables_of([replace(one, devices=0) for one in on("x", "", "ssd_fp32", 500)])["fp32"]
-    assert (line.name, line.system.devices) == ("Some Processor", 0)
-
-
-@pytest.mark.parametrize(
-    ("job", "name"),
-    [
-        ("resnet50_fp16", "resnet50"),
-        ("resnet50_amp_bf16.c3", "resnet50"),
-        ("wlmfp16", "wlm"),
-        ("bert_base_squad_tf32", "bert_base_squad"),
-        ("scaling.c2", "scaling"),
-        ("fp16", "fp16"),
-    ],
-)
-def test_a_family_is_a_job_without_cell_and_precision(job: str, name: str) -> None:
-    assert family(job) == name
+def test_a_family_is_a_job_without_cell_and_precision() -> None:
+    jobs = {"resnet50_fp16": "resnet50", "resnet50_amp_bf16.c3": "resnet50", "wlmfp16": "wlm", "fp16": "fp16"}
+    jobs |= {"bert_base_squad_tf32": "bert_base_squad", "scaling.c2": "scaling"}
+    assert {job: family(job) for job in jobs} == jobs
