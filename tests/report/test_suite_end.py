@@ -83,12 +83,17 @@ def test_off_a_terminal() -> None:
     assert "Its log ends: tail [bold]x[/bold] :smile: red and ?a ?bell\n" in text
 
 
-@pytest.mark.parametrize("width", [80, 120])
-def test_on_a_terminal(width: int) -> None:
-    text = printed(everything(), width, terminal=True)
-    check_golden(GOLDEN / f"terminal-{width}.txt", text)
-    assert "\x1b[1;31mINVALID\x1b[0m" in text
-    assert "device_out_of_memory\x1b[0m\n" in text
+def test_on_a_terminal_with_colours_and_without(monkeypatch: pytest.MonkeyPatch) -> None:
+    for width in (80, 120):
+        text = printed(everything(), width, terminal=True)
+        check_golden(GOLDEN / f"terminal-{width}.txt", text)
+        assert "\x1b[1;31mINVALID\x1b[0m" in text
+        assert "device_out_of_memory\x1b[0m\n" in text
+    monkeypatch.setenv("NO_COLOR", "1")
+    monkeypatch.delenv("FORCE_COLOR", raising=False)
+    text = printed(everything(), 80, terminal=True)
+    assert "\x1b[1m" in text  # bold is no colour
+    assert not any(f"\x1b[{before}{colour}m" in text for before in ("", "1;") for colour in range(30, 38))
 
 
 def test_what_was_told_before_stands_there_only_if_asked_for() -> None:
@@ -99,14 +104,6 @@ def test_what_was_told_before_stands_there_only_if_asked_for() -> None:
     whole = printed(records, told=(DEGRADED,), verbose=True)
     assert "info: This benchmark returns no loss" in whole
     assert DEGRADED.sentence in whole
-
-
-def test_no_color_is_respected(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("NO_COLOR", "1")
-    monkeypatch.delenv("FORCE_COLOR", raising=False)
-    text = printed(everything(), 80, terminal=True)
-    assert "\x1b[1m" in text  # bold is no colour
-    assert not any(f"\x1b[{before}{colour}m" in text for before in ("", "1;") for colour in range(30, 38))
 
 
 def rows(records: list[Record]) -> list[list[str]]:
@@ -128,14 +125,15 @@ def test_a_launch_has_a_row_and_so_has_each_of_its_tenants() -> None:
 
 def test_tenants_alone_say_what_neighbours_cost() -> None:
     beside = launch("vae", 2)
+    later = str(NOON + timedelta(minutes=5))
     alone = [
         replace(
             one,
             name="vae.solo",
             solo=True,
             tenants=1,
-            observations=steady(tenant, 400 + 3 * tenant),
-            start_time=str(NOON + timedelta(minutes=1 + tenant)),
+            start_time=later,
+            observations=steady(one.tenant, 400 + 3 * tenant),
         )
         for tenant, one in enumerate(launch("vae", 2, 400))
     ]

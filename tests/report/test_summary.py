@@ -19,11 +19,11 @@ from scipy import stats
 
 from cotenant.report.jobs import jobs_grid
 from cotenant.report.renderers import as_csv, markdown, show
-from cotenant.report.summary import JobSummary, Summary, per_tenant, scores
+from cotenant.report.summary import Summary, per_tenant, scores
 from cotenant.results.record import Record
 from cotenant.results.targets import Target
 from golden import check_golden
-from report.making import BUSY, everything, launch, lost, summary_of
+from report.making import BUSY, everything, launch, summary_of
 
 GOLDEN = Path(__file__).with_name("golden")
 
@@ -32,11 +32,6 @@ def printed(summary: Summary, width: int, terminal: bool = True) -> str:
     stream = io.StringIO()
     show([jobs_grid(summary)], Console(file=stream, width=width, force_terminal=terminal, color_system=None))
     return stream.getvalue()
-
-
-def job_of(summary: Summary, name: str) -> JobSummary:
-    (found,) = [job for job in summary.jobs if job.name == name]
-    return found
 
 
 def frame(records: list[Record]) -> pd.DataFrame:
@@ -72,7 +67,7 @@ def test_every_number_is_what_pandas_and_scipy_say() -> None:
         assert per_tenant(job) == pytest.approx(wide.mean(axis=1).to_dict())
 
 
-def test_of_one_launch_a_lone_tenants_own_interval_is_given_and_a_node_has_none() -> None:
+def test_of_one_launch_a_lone_tenants_own_interval_is_given_and_of_two_a_spread() -> None:
     (record,) = launch("toy_reg", 0, 1)
     alone, shared = summary_of([record, *launch("vae", 0, 2)]).jobs
     own = record.statistics
@@ -83,14 +78,10 @@ def test_of_one_launch_a_lone_tenants_own_interval_is_given_and_a_node_has_none(
     assert shared.node is not None
     assert (shared.node.interval, shared.node.spread, shared.node.observations) == (None, None, None)
     assert [found.observations for found in shared.tenants.values()] == [20, 20]
-
-
-def test_two_launches_have_a_spread_and_no_interval() -> None:
-    (job,) = summary_of([*launch("vae", 0), *launch("vae", 1)]).jobs
-    assert job.node is not None
-    assert job.node.launches == 2
-    assert job.node.interval is None
-    assert job.node.spread is not None
+    (twice,) = summary_of([*launch("vae", 0), *launch("vae", 1)]).jobs
+    assert twice.node is not None
+    assert (twice.node.launches, twice.node.interval) == (2, None)
+    assert twice.node.spread is not None
 
 
 def test_verdicts_say_what_happened() -> None:
@@ -104,38 +95,26 @@ def test_verdicts_say_what_happened() -> None:
         "ssd": "1/2 PASSED",
         "[red]odd[/red] | job": "out_of_memory",
     }
-    assert job_of(summary, "wlm").node is None
-    assert [(one.job, one.tenant, one.aborted) for one in summary.losses] == [
-        ("ssd", "1", 1),
-        ("[red]odd[/red] | job", "1", 1),
-    ]
+    losses = [(loss.job, loss.tenant, loss.aborted) for loss in summary.losses]
+    assert losses == [("ssd", "1", 1), ("[red]odd[/red] | job", "1", 1)]
+    (half,) = summary_of(launch("vae")[:1]).jobs
+    assert [(job.verdict, job.node) for job in (summary.jobs[3], half)] == [("INVALID", None), ("incomplete", None)]
 
 
-def test_a_missing_tenant_is_incomplete() -> None:
-    (job,) = summary_of(launch("vae")[:1]).jobs
-    assert (job.verdict, job.node) == ("incomplete", None)
-
-
-def test_different_work_is_never_averaged() -> None:
-    other = [replace(one, isolation=replace(one.isolation, backend="none")) for one in launch("vae", 1)]
-    first, second = summary_of([*launch("vae", 0), *other]).jobs
-    assert [first.label, second.label] == ["vae (isolation v1)", "vae (isolation none)"]
-    assert first.node is not None
-    assert first.node.launches == 1
-
-
-def test_two_hosts_are_two_lines_though_their_launches_have_one_number() -> None:
-    summary = summary_of([*launch("vae"), *launch("vae", place={"hostname": "node2"})])
-    assert [(job.host, job.launches) for job in summary.jobs] == [("node1", 1), ("node2", 1)]
-    assert summary.notes == ()
-
-
-def test_of_two_runs_under_one_number_the_newest_counts_and_is_said() -> None:
+def test_different_work_is_never_averaged_nor_are_hosts_and_of_one_number_the_newest_counts() -> None:
+    free = [replace(one, isolation=replace(one.isolation, backend="none")) for one in launch("vae", 1)]
     again = [replace(one, start_time="2026-05-01T00:00:00+00:00") for one in launch("vae", 0, mean_ms=250)]
-    summary = summary_of([*launch("vae"), *again])
-    (job,) = summary.jobs
-    assert {*job.members.columns("start_time")["start_time"]} == {"2026-05-01T00:00:00+00:00"}
-    assert summary.notes == ("vae, repetition 0: there are records of several runs; the newest count.",)
+    newest = "vae, repetition 0: there are records of several runs; the newest count."
+    for records, lines, notes in (
+        (free, [("vae (isolation v1)", "node1"), ("vae (isolation none)", "node1")], ()),
+        (launch("vae", place={"hostname": "node2"}), [("vae", "node1"), ("vae", "node2")], ()),
+        (again, [("vae", "node1")], (newest,)),
+    ):
+        summary = summary_of([*launch("vae"), *records])
+        assert [(job.label, job.host) for job in summary.jobs] == lines
+        assert [job.node and job.node.launches for job in summary.jobs] == [1] * len(lines)
+        assert summary.notes == notes
+    assert {*summary.jobs[0].members.columns("start_time")["start_time"]} == {again[0].start_time}
 
 
 def test_findings_that_differ_in_numbers_only_are_one() -> None:
@@ -160,53 +139,37 @@ def test_the_score_is_the_geometric_mean_over_targets_of_one_device() -> None:
     assert weighted.value == pytest.approx(expected)
 
 
-@pytest.mark.parametrize("width", [80, 120, 160])
-def test_in_a_terminal(width: int) -> None:
-    text = printed(everything(), width)
-    check_golden(GOLDEN / f"summary-{width}.txt", text)
-    assert all(len(line) <= width for line in text.splitlines())
-
-
-def test_off_a_terminal_lines_are_as_long_as_what_they_say() -> None:
-    text = printed(everything(), 160, terminal=False)
+def test_in_a_terminal_and_off_it() -> None:
+    summary = everything()
+    for width in (80, 120, 160):
+        text = printed(summary, width)
+        check_golden(GOLDEN / f"summary-{width}.txt", text)
+        assert all(len(line) <= width for line in text.splitlines())
+    text = printed(summary, 160, terminal=False)
     assert "foreign_load" not in text
     assert f"warning: {BUSY.sentence} {BUSY.remedy}  [2 records: vae]" in text
-
-
-@pytest.mark.parametrize("width", [70, 200])
-def test_columns_stand_below_each_other_whatever_the_alphabet(width: int) -> None:
-    stream = io.StringIO()
-    console = Console(file=stream, width=width, force_terminal=True)
-    show([jobs_grid(summary_of([*launch("日本語"), *launch("vae")]))], console)
-    lines = [line for line in stream.getvalue().splitlines() if "PASSED" in line]
-    assert len({cell_len(Text.from_ansi(line).plain.partition("PASSED")[0]) for line in lines}) == 1
-    assert all("mPASSED\x1b" in line for line in lines)
-
-
-def test_markdown() -> None:
-    text = markdown(jobs_grid(everything()))
+    text = markdown(jobs_grid(summary))
     check_golden(GOLDEN / "summary.md", text)
-    columns = {line.replace("\\|", "").count("|") for line in text.splitlines()}
-    assert len(columns) == 1
+    assert len({line.replace("\\|", "").count("|") for line in text.splitlines()}) == 1
+    assert printed(summary_of([]), 80) == ""
+
+
+def test_columns_stand_below_each_other_whatever_the_alphabet() -> None:
+    grid = jobs_grid(summary_of([*launch("日本語"), *launch("vae")]))
+    for width in (70, 200):
+        stream = io.StringIO()
+        show([grid], Console(file=stream, width=width, force_terminal=True))
+        lines = [line for line in stream.getvalue().splitlines() if "PASSED" in line]
+        assert len({cell_len(Text.from_ansi(line).plain.partition("PASSED")[0]) for line in lines}) == 1
+        assert all("mPASSED\x1b" in line for line in lines)
 
 
 def test_the_name_of_a_device_commands_no_terminal() -> None:
     """In the original's records a tenant is called like its device."""
     paces = {"\x1b[31m0": 10.0, "1": 11.0}
-    told = [{"name": "vae", "uid": 0, "vcd": vcd, "train_item": {"avg": rate}} for vcd, rate in paces.items()]
-    summary = summary_of(told)
-    stream = io.StringIO()
-    show([jobs_grid(summary)], Console(file=stream, width=200))
-    assert "0.909 (0)" in stream.getvalue()
-    assert not [
-        text for text in (stream.getvalue(), as_csv(jobs_grid(summary)), markdown(jobs_grid(summary))) if "\x1b" in text
-    ]
-
-
-def test_nothing_at_all_is_no_line() -> None:
-    assert printed(summary_of([]), 80) == ""
-
-
-def test_only_failures_are_a_table_of_dashes() -> None:
-    text = printed(summary_of(lost("vae", 0)), 80)
-    assert "out_of_memory: It needed more.  [1 more aborted with it]" in text
+    summary = summary_of(
+        [{"name": "vae", "uid": 0, "vcd": vcd, "train_item": {"avg": pace}} for vcd, pace in paces.items()]
+    )
+    text = printed(summary, 200, terminal=False)
+    assert "0.909 (0)" in text
+    assert not any("\x1b" in form for form in (text, as_csv(jobs_grid(summary)), markdown(jobs_grid(summary))))
