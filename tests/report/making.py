@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import pandas as pd
 
 from cotenant.finding import Finding
 from cotenant.report.summary import Summary, summarise
@@ -75,6 +76,17 @@ def solo(name: str, uid: int = 0, tenants: int = 2, mean_ms: float = 450.0, **mo
 
 
 UNSLICED = {"isolation": msgspec.structs.replace(ISOLATION, backend="none")}
+
+
+def frame(records: Sequence[Record]) -> pd.DataFrame:
+    """The median rate of each tenant of each launch, from the raw observations."""
+    rows = []
+    for record in records:
+        kept = pd.DataFrame([(seen.items, seen.end_ns - seen.start_ns) for seen in record.observations[record.skip :]])
+        way = "alone" if record.solo else "unsliced" if record.isolation.backend == "none" else "sliced"
+        rate = float((kept[0] / kept[1] * 1e9).median())
+        rows.append((record.name, way, record.run_id, record.tenant, rate))
+    return pd.DataFrame(rows, columns=["job", "way", "uid", "tenant", "rate"])
 
 
 def scaling(

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
 from msgspec.structs import replace
 from scipy import stats
@@ -24,7 +23,7 @@ from cotenant.report.page import page
 from cotenant.report.renderers import as_csv, markdown, terminal
 from cotenant.results.record import Record
 from golden import check_golden
-from report.making import UNSLICED, launch, lost, solo, summary_of
+from report.making import UNSLICED, frame, launch, lost, solo, summary_of
 from results.made import ARGUMENTS, ISOLATION, a_part
 
 GOLDEN = Path(__file__).with_name("golden")
@@ -59,16 +58,6 @@ def lines_of(records: list[Record]) -> dict[tuple[str, str | None], Interference
 
 def printed(records: list[Record], width: int) -> str:
     return "\n".join(line.plain for line in terminal(interference_grid(summary_of(records)), width)) + "\n"
-
-
-def frame(records: list[Record]) -> pd.DataFrame:
-    """The median rate of each tenant of each launch, from the raw observations."""
-    rows = []
-    for one in records:
-        kept = pd.DataFrame([(o.items, o.end_ns - o.start_ns) for o in one.observations[one.skip :]])
-        way = "alone" if one.solo else "unsliced" if one.isolation.backend == "none" else "sliced"
-        rows.append((way, one.run_id, one.tenant, float((kept[0] / kept[1] * 1e9).median())))
-    return pd.DataFrame(rows, columns=["way", "uid", "tenant", "rate"])
 
 
 def test_every_number_is_what_pandas_and_scipy_say() -> None:

@@ -5,11 +5,9 @@ from __future__ import annotations
 import io
 import subprocess
 import sys
-from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from msgspec.structs import replace
 from rich.console import Console
 
 from cotenant.finding import Finding
@@ -17,8 +15,8 @@ from cotenant.report.jobs import suite_grids
 from cotenant.report.renderers import show
 from cotenant.results.record import Record
 from golden import check_golden
-from report.making import solo
-from results.made import ISOLATION, NOON, T0_NS, a_lost_record, a_part, a_record, observed, steady
+from report import making
+from results.made import ISOLATION, T0_NS, a_lost_record, a_part, a_record, observed, steady
 from results.test_identity import point
 
 GOLDEN = Path(__file__).with_name("golden")
@@ -106,41 +104,21 @@ def test_what_was_told_before_stands_there_only_if_asked_for() -> None:
     assert DEGRADED.sentence in whole
 
 
-def rows(records: list[Record]) -> list[list[str]]:
-    return [line.split() for line in printed(records).splitlines()]
-
-
 def test_a_launch_has_a_row_and_so_has_each_of_its_tenants() -> None:
-    _, heading, *tenants = rows(launch("vae", 2))[:5]
-    assert " ".join(heading).startswith("vae example/s; isolation v1; fairness 1.0000, worst/best 0.993 (")
-    assert [row[0] for row in tenants] == ["all", "0", "1"]
-    assert tenants[0][-1] == "PASSED"
-    assert float(tenants[0][1].removesuffix("k")) == pytest.approx(
-        sum(float(row[1]) for row in tenants[1:]) / 1000, abs=0.006
-    )
-    _, alone, only = rows(launch("vae", 1))[:3]
-    assert "fairness" not in alone
-    assert [only[0], *only[-3:]] == ["0", "%", "1.000", "PASSED"]
+    two, one = ([line.split() for line in printed(launch("vae", tenants)).splitlines()] for tenants in (2, 1))
+    assert " ".join(two[1]).startswith("vae example/s; isolation v1; fairness 1.0000, worst/best 0.993 (")
+    assert [row[0] for row in two[2:5]] == ["all", "0", "1"]
+    whole, first, second = (float(row[1].removesuffix("k")) for row in two[2:5])
+    assert whole == pytest.approx((first + second) / 1000, abs=0.006)
+    assert (two[2][-1], "fairness" in one[1]) == ("PASSED", False)
+    assert [one[2][0], *one[2][-3:]] == ["0", "%", "1.000", "PASSED"]
 
 
 def test_tenants_alone_say_what_neighbours_cost() -> None:
-    beside = launch("vae", 2)
-    later = str(NOON + timedelta(minutes=5))
-    alone = [
-        replace(
-            one,
-            name="vae.solo",
-            solo=True,
-            tenants=1,
-            start_time=later,
-            observations=steady(one.tenant, 400 + 3 * tenant),
-        )
-        for tenant, one in enumerate(launch("vae", 2, 400))
-    ]
-    text = printed([*beside, *alone], 200)
-    assert "interference 19.9 % (n too small: 1)" in text
+    text = printed([*making.launch("vae"), *making.solo("vae", mean_ms=400)], 200)
+    assert "interference 20.0 % (n too small: 1)" in text
     assert "alone: a tenant alone in its slice" in text
-    assert "alone: a tenant" not in printed([*beside, *solo("cart")], 200)
+    assert "alone: a tenant" not in printed([*making.launch("vae"), *making.solo("cart")], 200)
 
 
 def test_several_numbers_of_devices_are_a_curve() -> None:

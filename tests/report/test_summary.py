@@ -9,7 +9,6 @@ import io
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import pytest
 from msgspec.structs import replace
 from rich.cells import cell_len
@@ -20,10 +19,9 @@ from scipy import stats
 from cotenant.report.jobs import jobs_grid
 from cotenant.report.renderers import as_csv, markdown, show
 from cotenant.report.summary import Summary, per_tenant, scores
-from cotenant.results.record import Record
 from cotenant.results.targets import Target
 from golden import check_golden
-from report.making import BUSY, everything, launch, summary_of
+from report.making import BUSY, everything, frame, launch, summary_of
 
 GOLDEN = Path(__file__).with_name("golden")
 
@@ -32,15 +30,6 @@ def printed(summary: Summary, width: int, terminal: bool = True) -> str:
     stream = io.StringIO()
     show([jobs_grid(summary)], Console(file=stream, width=width, force_terminal=terminal, color_system=None))
     return stream.getvalue()
-
-
-def frame(records: list[Record]) -> pd.DataFrame:
-    """The median rate of each tenant of each launch, from the raw observations."""
-    rows = []
-    for one in records:
-        kept = pd.DataFrame([(o.items, o.end_ns - o.start_ns) for o in one.observations[one.skip :]])
-        rows.append((one.name, one.run_id, one.tenant, float((kept[0] / kept[1] * 1e9).median())))
-    return pd.DataFrame(rows, columns=["job", "uid", "tenant", "rate"])
 
 
 def test_every_number_is_what_pandas_and_scipy_say() -> None:
