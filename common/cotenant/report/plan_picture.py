@@ -29,7 +29,7 @@ Document = Mapping[str, Any]
 WIDEST = 120
 _FRAME = 4  # a box's two borders and the spaces inside them
 _GAP = "  "
-_RESERVE, _UNUSED, _NOBODY = "=", ".", "-"
+_NOBODY = "-"
 _LETTERS = ascii_letters.swapcase()
 # Pastels on which black is legible, neighbours unlike; they come again after the twelfth tenant, letters do not.
 _COLOURS = (117, 215, 150, 218, 229, 147, 80, 209, 186, 182, 115, 252)
@@ -58,7 +58,7 @@ def _parts(plan: Document, width: int) -> Iterator[RenderableType]:
     yield ""
     yield from terminal(_tenants(plan), width)
     yield ""
-    yield from _memory(plan, width)
+    yield Text(_memory(plan))
     if plan["findings"]:
         yield ""
     for finding in sorted(plan["findings"], key=lambda finding: list(STYLES).index(finding["severity"])):
@@ -165,23 +165,11 @@ def _letter(tenant: int, total: int) -> Cell:
     return Cell(name_of(tenant, total), style=str(style_of(tenant)))
 
 
-def _memory(plan: Document, width: int) -> Iterator[Text]:
-    """Yield a bar of the machine's memory, where its tenants fit one, and its sum."""
-    tenants, memory, unused = plan["tenants"], plan["memory_bytes"], plan["memory_unused_bytes"]
-    each, reserve, total = tenants[0]["memory_bytes"], plan["reserve_bytes"], len(tenants)
-    parts = [(each, name_of(tenant["tenant"], total)[0], tenant["tenant"]) for tenant in tenants]
-    bar = Text(f"memory{_GAP}")
-    title, done = len(bar), 0
-    room = width - title
-    for size, letter, tenant in [*parts, (unused, _UNUSED, None), (reserve, _RESERVE, None)]:
-        done += size
-        bar.append(letter * (round(room * done / memory) + title - len(bar)), style_of(tenant))
-    if total * 2 <= room:
-        yield bar
-    summands = [f"{total} x {_size(each)}", f"{_size(reserve)} in reserve ({_RESERVE})"]
-    if unused >> 20:
-        summands.append(f"{_size(unused)} unused{f' ({_UNUSED})' if _UNUSED in bar.plain else ''}")
-    yield Text(f"{_size(memory)} = {' + '.join(summands)}")
+def _memory(plan: Document) -> str:
+    tenants, unused = plan["tenants"], plan["memory_unused_bytes"]
+    parts = [f"{len(tenants)} x {_size(tenants[0]['memory_bytes'])}", f"{_size(plan['reserve_bytes'])} in reserve"]
+    parts += [f"{_size(unused)} unused"] if unused >> 20 else []
+    return f"memory: {_size(plan['memory_bytes'])} = {' + '.join(parts)}"
 
 
 def _size(size_bytes: int) -> str:

@@ -214,35 +214,10 @@ class Card:
 
 def html(grid: Grid) -> Markup:
     """Return a table per group; what stands in it is escaped."""
-    columns = [column for column in grid.columns if column.seen != "files"]
-    columns = present(columns, grid.shown_rows)
-    groups = [
-        {
-            "title": group.title,
-            "facts": group.facts,
-            "rows": [_page_row(row, columns) for row in group.shown_rows],
-            "notes": ["".join(text for text, _ in words) for words in group.notes],
-        }
-        for group in grid.groups
-    ]
-    return Markup(template("grid.html.j2").render(columns=columns, groups=groups))
-
-
-def _page_row(row: Row, columns: Sequence[Column[Any]]) -> list[dict[str, Any]]:
-    cells: list[dict[str, Any]] = []
-    for column, cell in zip(columns, row.in_order(columns), strict=True):
-        kinds = ("l" if column.left else "", "words" if column.words else "", "" if cell.heat is None else "heat")
-        cells.append(
-            {
-                "text": printable(cell.text),
-                "small": printable(cell.note),
-                "link": cell.link,
-                "mark": MARKS.get(cell.style, "") if cell.heat is None else "",
-                "kind": " ".join(filter(None, kinds)),
-                "heat": cell.heat,
-            }
-        )
-    return cells
+    columns = present([column for column in grid.columns if column.seen != "files"], grid.shown_rows)
+    return Markup(
+        template("grid.html.j2").render(columns=columns, groups=grid.groups, marks=MARKS, printable=printable)
+    )
 
 
 def template(name: str) -> Template:
