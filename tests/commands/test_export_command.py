@@ -52,7 +52,7 @@ def test_where_nothing_is_chosen_nothing_is_begun(
     monkeypatch.setattr("cotenant.results.exports.WRITERS", {})
     status, _, errors = call(capsys, "export", reports, *words, "--out", reports.parent / "rows.parquet")
     assert status == 2
-    assert errors.splitlines()[-1].startswith("cotenant: ")
+    assert errors.endswith("is of that suite and job. `cotenant report` lists them.\n")
     assert [path.name for path in reports.parent.iterdir()] == ["output"]
 
 
@@ -67,16 +67,6 @@ def test_only_some_records(reports: Path, capsys: Capture) -> None:
     path = reports.parent / "some.jsonl"
     call(capsys, "export", reports, "--name", "baselines", "--job", "v*", "--job", "ssd", "--out", path)
     assert {json.loads(line)["name"] for line in path.read_text().splitlines()} == {"vae", "ssd"}
-    status, _, errors = call(capsys, "export", reports, "--job", "nope", "--out", reports.parent / "none.csv")
-    assert status == 2
-    assert "is of that suite and job" in errors
-    assert not (reports.parent / "none.csv").exists()
-
-
-def test_observations(reports: Path, capsys: Capture) -> None:
-    path = reports.parent / "observations.parquet"
-    assert call(capsys, "export", reports, "--observations", "--job", "cart", "--out", path)[0] == 0
-    assert pl.read_parquet(path).height == 10 * 25
 
 
 REFUSED = {
@@ -125,19 +115,13 @@ def test_a_report_of_an_export_is_the_report_of_its_records(reports: Path, capsy
     assert len(again["findings"]) == len({(one[0], one[1]) for one in counted})
 
 
-def test_the_text_of_an_export_names_rules(reports: Path, capsys: Capture) -> None:
-    said = call(capsys, "report", exported(capsys, reports))[1]
+def test_the_text_and_page_of_an_export_name_rules_and_have_no_observations(reports: Path, capsys: Capture) -> None:
+    page = reports.parent / "page.html"
+    status, said, _ = call(capsys, "report", exported(capsys, reports), "--html", page)
+    text = page.read_text()
+    assert (status, "Newest launch" in text, OF_EXPORTS in text, "foreign_load" in text) == (0, False, True, True)
     assert "warning: foreign_load  [2 records: wlm]" in said
     assert "ssd R0 tenant 1: out_of_memory: It needed more.  [1 more aborted with it]" in said
-
-
-def test_a_page_of_an_export_has_no_pictures_of_observations(reports: Path, capsys: Capture) -> None:
-    page = reports.parent / "page.html"
-    assert call(capsys, "report", exported(capsys, reports), "--html", page)[0] == 0
-    text = page.read_text()
-    assert OF_EXPORTS in text
-    assert "Newest launch" not in text
-    assert "foreign_load" in text
 
 
 def test_the_other_reports_take_exports(reports: Path, capsys: Capture) -> None:

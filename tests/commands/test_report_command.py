@@ -37,12 +37,6 @@ def run(capsys: Capture, *words: object) -> tuple[int, str, str]:
     return call(capsys, "report", *words)
 
 
-def test_only_some_jobs(reports: Path, capsys: Capture) -> None:
-    for name in ("vae", "v*"):
-        content = json.loads(run(capsys, reports, "--format", "json", "--job", name)[1])
-        assert [job["job"] for job in content["jobs"]] == ["vae"]
-
-
 def test_other_programs_read_standard_output_and_people_standard_error(reports: Path, capsys: Capture) -> None:
     write(reports, lost("vae", 3))
     (reports / "torn.json").write_text('{"name": ')
@@ -51,6 +45,8 @@ def test_other_programs_read_standard_output_and_people_standard_error(reports: 
     assert "torn.json: it is not JSON, or cut off; skipped." in errors
     assert "vae, repetition 3: tenant 0 aborted." in errors
     assert run(capsys, reports, "--format", "md")[1].startswith("| suite |")
+    content = json.loads(run(capsys, reports, "--format", "json", "--job", "v*")[1])
+    assert [job["job"] for job in content["jobs"]] == ["vae"]
 
 
 def test_the_page_and_its_score(reports: Path, targets: Path, tmp_path: Path, capsys: Capture) -> None:
@@ -76,16 +72,6 @@ def test_the_original_score_is_that_of_mlbench_report(
     (score,) = re.findall(r"^Score = .* = (\S+)$", capsys.readouterr().out, re.MULTILINE)[:1]
     assert float(score) > 0
     assert score in (tmp_path / "page.html").read_text()
-
-
-def test_a_target_of_the_reference_suite_stays(reports: Path, targets: Path, capsys: Capture) -> None:
-    before = (targets / "v100.csv").read_text()
-    for name in ("V100", "mi50"):
-        status, _, errors = run(capsys, reports, "--save-target", name)
-        assert status == 2
-        assert f"{name} is a target of the reference suite." in errors
-    assert [path.name for path in targets.iterdir()] == ["v100.csv"]
-    assert (targets / "v100.csv").read_text() == before
 
 
 def test_the_score_has_the_weights_of_the_job_file(
@@ -127,6 +113,10 @@ def test_targets_are_saved_and_read_back(reports: Path, targets: Path, capsys: C
     assert (saved["cart"].least_share, saved["cart"].most_spread) == (0.5, 0.05)
     (vae,) = [job for job in content["jobs"] if job["job"] == "vae"]
     assert saved["vae"].rate == pytest.approx(vae["node"]["rate"] / 2, rel=0.02)  # of one device
+    names = ("V100", "mi50")
+    lines = {f"--save-target {name}": f"{name} is a target of the reference suite." for name in names}
+    check_refusals(capsys, "report", lines, reports)
+    assert sorted(path.name for path in targets.iterdir()) == ["mine-2.csv", "v100.csv"]
 
 
 def test_a_target_is_of_one_device(reports: Path, targets: Path, capsys: Capture) -> None:
@@ -140,14 +130,7 @@ def test_a_target_is_of_one_device(reports: Path, targets: Path, capsys: Capture
     assert targets_named("mine", targets)["vae"] == targets_named("before", targets)["vae"]
 
 
-def test_points_of_few_launches_are_named(tmp_path: Path, capsys: Capture) -> None:
-    place = write(tmp_path / "out", [scaling(k, uid) for k in (1, 4) for uid in range(3)])
-    status, _, errors = run(capsys, place, "--table", "scaling", "--format", "json")
-    assert status == 0
-    assert "scaling.c4, 1n4g: 3 of 5 launches." in errors
-
-
-def test_tables_of_systems(tmp_path: Path, capsys: Capture) -> None:
+def test_tables_of_systems_and_of_scaling(tmp_path: Path, capsys: Capture) -> None:
     place = write(tmp_path / "out", [one for name in ("ssd_a", "ssd_b") for one in launch(name, place={"devices": 1})])
     _, said, errors = run(capsys, place, "--table", "throughput")
     (row,) = csv.DictReader(io.StringIO(said))
@@ -156,6 +139,8 @@ def test_tables_of_systems(tmp_path: Path, capsys: Capture) -> None:
     status, said, _ = run(capsys, place, "--table", "batch-size", "--outdir", tmp_path / "tables")
     assert (status, said) == (0, "")
     assert (tmp_path / "tables/batch-size-fp32.csv").read_text().splitlines()[1] == "2x Some Processor,2,,,128,128"
+    points = write(tmp_path / "points", [scaling(k, uid) for k in (1, 4) for uid in range(3)])
+    assert "scaling.c4, 1n4g: 3 of 5 launches." in run(capsys, points, "--table", "scaling", "--format", "json")[2]
 
 
 @pytest.fixture

@@ -185,15 +185,6 @@ def test_isolation_degrades_only_where_nothing_else_was_asked_for(loose: Suites)
     assert "degraded" in [finding["rule"] for finding in record["findings"]]
 
 
-def test_a_temporary_directory_of_any_length(loose: Suites) -> None:
-    long = loose.folder / ("t" * 90)
-    long.mkdir()
-    ended = loose.run([job(args={"--repeat": 3})], "--users", 1, TMPDIR=str(long))
-    assert ended.returncode == 0, ended.stderr
-    assert loose.outcomes() == ["completed"]
-    assert not list(long.iterdir())
-
-
 def test_an_environment_too_large_to_start_anything(loose: Suites) -> None:
     """Its own job fails with a sentence, and others go on."""
     ended = loose.run([job("plain.sh", "0", env={"A": "x" * 200_000}), job("plain.sh", "0", name="next")], "--users", 1)
