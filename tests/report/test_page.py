@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections import defaultdict
 from html.parser import HTMLParser
 from statistics import fmean
 from typing import Any
@@ -139,7 +138,7 @@ def test_a_picture_that_says_nothing_is_not_there() -> None:
     assert "Newest launch" not in page_of(summary_of([fields_of(one) | {"rendezvous": None}]))
 
 
-def test_meters_are_drawn_where_records_have_them() -> None:
+def test_meters_are_drawn_where_several_looks_or_launches_have_them() -> None:
     records = [one for uid in range(3) for one in launch("vae", uid, meters=power([300, 250 + 10 * uid]))]
     text = of_records(records)
     assert "mean 280 W over 3 launches" in text
@@ -164,25 +163,18 @@ def test_power_and_memory_over_time_are_drawn_where_records_have_them() -> None:
         launch("vae", meters=over_time(devices=8))
     )
 
-
-def test_without_slices_that_count_the_host_is_drawn() -> None:
-    text = of_records(launch("vae", meters=over_time(devices=0, slices=0)))
+    text = of_records(launch("vae", meters=over_time(devices=0, slices=0)))  # without slices that count the host is
     assert "most 8 GiB; a look every 1.0 s" in text
     assert "Memory left on the host, GiB" in text
-
-
-def test_two_looks_are_no_course() -> None:
     assert "a look every" not in of_records(launch("vae", meters=over_time(devices=2, looks=2)))
 
 
-def test_scaling_is_drawn_beside_its_numbers() -> None:
+def test_scaling_is_drawn_beside_its_numbers_and_intervals() -> None:
     text = of_records([scaling(k, uid) for uid in range(3) for k in (1, 2, 4)])
     assert 'id="scaling"' in text
     assert "resnet50, batch 64 per device, fp32, ddp, resident" in text
     assert ">1n4g<" in text
 
-
-def test_a_speed_up_stands_beside_its_interval() -> None:
     def cells(launches: int) -> list[list[str]]:
         text = of_records([scaling(k, uid) for uid in range(launches) for k in (1, 2)])
         rows = re.findall(r'<td class="l"><b>1n\dg</b></td>.*', text)
@@ -198,30 +190,21 @@ def test_devices_stand_side_by_side_as_in_the_older_table() -> None:
     here, there = (
         [one for uid in range(3) for one in launch("vae", uid, place={"hostname": host})] for host in ("a", "b")
     )
-    for records in (here, [*here, *there, *launch("wlm"), *launch("reso", place={"group": "all"}), *lost("ssd", 0)]):
-        summary = summary_of(records)
-        rates: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
-        for job in summary.jobs:
-            for host, vcd, group, rate in job.members.columns(
-                "hostname", "vcd", "group", "rate_mean_items_s"
-            ).iter_rows():
-                if rate is not None and group == "student":
-                    rates[job.label][vcd if records is here else f"{host}:{vcd}"].append(rate)
-        devices, table = device_matrix(summary)
-        assert devices == sorted({device for of_job in rates.values() for device in of_job})
-        assert table.keys() == rates.keys()
-        for job_name, of_devices in table.items():
-            of_job = rates[job_name]
-            best = max(map(fmean, of_job.values()))
-            assert of_devices.keys() == of_job.keys()
-            for device, shares in of_devices.items():
-                mean, least, most = (of(of_job[device]) / best for of in (fmean, min, max))
-                assert shares == pytest.approx((mean, least, most))
+    devices, table = device_matrix(summary_of(here))
+    means = {vcd: fmean(one.train_item.avg for one in here if one.vcd == vcd) for vcd in ("0", "1")}
+    assert devices == ["0", "1"]
+    assert {vcd: shares[0] for vcd, shares in table["vae"].items()} == pytest.approx(
+        {vcd: mean / max(means.values()) for vcd, mean in means.items()}
+    )
+    several = [*here, *there, *launch("wlm"), *launch("reso", place={"group": "all"}), *lost("ssd", 0)]
+    devices, table = device_matrix(summary_of(several))
+    assert (devices[:2], devices[-1]) == (["a:0", "a:1"], "node1:1")
+    assert table.keys() == {"vae", "wlm"}
     part = a_part(item="image", arguments=ARGUMENTS | {"batch_size": 256})
     larger = launch("vae", place={"hostname": "b"}, part=part)
     _, table = device_matrix(summary_of([*here, *larger]))
     assert [*table] == ["vae of baselines on a", "vae of baselines on b"]
-    assert device_names(["0"], summary) == ["slice 0"]
+    assert device_names(["0"], summary_of(here)) == ["slice 0"]
     assert device_names(["0"], summary_of(launch("vae", place={"devices": 2}))) == ["D0"]
 
 

@@ -47,22 +47,17 @@ def test_ticks_of_rates_read_as_in_tables(middle: float, ticks: set[str]) -> Non
     assert not any(word.endswith("m") for word in seen)
 
 
-def test_a_picture_is_xml_with_short_numbers_and_its_own_ids() -> None:
+def test_a_picture_is_xml_with_short_numbers_its_own_ids_and_a_dot_per_observation() -> None:
     axes = axes_of(1.0)
-    dots(axes, [0.123456789, 0.5], [0.2, 0.3], 2, edgecolor=ACCENT)
+    dots(axes, np.linspace(0, 1 / 3, 7), np.full(7, 0.123456789), 2, edgecolor=ACCENT)
     text = svg(axes, "mine")
+    (path,) = re.findall(r'd="([^"]*)"[^>]*stroke-linecap: round', text)
+    assert path.count("M") == 7
     root = ElementTree.fromstring(text)
     assert root.tag == "svg"
     ids = {one.attrib["id"] for one in root.iter() if "id" in one.attrib}
     assert all(name.startswith("mine-") for name in ids)
     assert re.findall(r"\d\.\d{3,}", " ".join(one.attrib.get("d", "") for one in root.iter())) == []
-
-
-def test_a_dot_per_observation() -> None:
-    axes = axes_of(1.0)
-    dots(axes, np.linspace(0, 1, 7), np.full(7, 0.5), 2, edgecolor=ACCENT)
-    (path,) = re.findall(r'd="([^"]*)"[^>]*stroke-linecap: round', svg(axes, "x"))
-    assert path.count("M") == 7
 
 
 def boxes_of(text: str) -> int:
@@ -119,7 +114,4 @@ def test_what_was_not_seen_is_a_gap() -> None:
     assert path.count("M") == 2
     many = {str(i): np.array([1.0, np.nan, 2.0]) for i in range(FEW + 1)}
     assert "<svg" in over_time(np.arange(3.0), many, "t")
-
-
-def test_zero_all_along_is_a_line_on_the_ground() -> None:
-    assert "<svg" in over_time(*lines(1, 0.0), "t")
+    assert "<svg" in over_time(*lines(1, 0.0), "t"), "zero all along"

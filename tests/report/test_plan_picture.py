@@ -73,7 +73,7 @@ def test_no_line_is_too_long_and_no_tenant_or_processor_is_missing(
         assert any(line.split()[:2] == [name, str(tenant["tenant"])] for line in lines)
 
 
-def test_colour_only_repeats_the_letters(tmp_path: Path) -> None:
+def test_colour_only_repeats_the_letters(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shown = document(fleet.laptop(tmp_path), 3)
     plain = picture(shown, force_terminal=True)
     coloured = picture(shown, color_system="256", force_terminal=True)
@@ -81,9 +81,6 @@ def test_colour_only_repeats_the_letters(tmp_path: Path) -> None:
     assert "\x1b[30;48;5;117mA\x1b[0m" in coloured
     assert Text.from_ansi(coloured).plain.rstrip() == plain.rstrip()
 
-
-def test_no_color_and_files_have_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    shown = document(fleet.laptop(tmp_path), 2)
     monkeypatch.setenv("NO_COLOR", "1")
     assert "48;5" not in picture(shown, color_system="256", force_terminal=True)
     monkeypatch.delenv("NO_COLOR")
