@@ -6,9 +6,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-import pytest
-
-from cotenant.finding import Finding
+from cotenant.finding import Finding, Severity
 from cotenant.findings import CHECKS, Answer, Check, ask_all
 from cotenant.findings.checks import EVERY_SUITE
 from cotenant.findings.checks.devices import ecc, foreign_processes, modes, persistence, power_cap, present
@@ -33,7 +31,6 @@ from cotenant.machine.load import Load, Spender
 from cotenant.machine.nvidia import DeviceProcess
 from cotenant.machine.space import Disk, HostMemory, SharedMemory
 from cotenant.machine.virtual import Virtual
-from cotenant.text import gib, listed
 from findings.hosts import DISK, HOLDS_ALL, LOOSE, TESTED, asked, board, host, said, server
 from golden import check_golden
 from machine.invented import GIB, device, machine
@@ -210,13 +207,10 @@ def test_no_finding_of_a_plan_is_said_twice_or_lost() -> None:
     assert [answers.count(finding) for finding in contiguous.findings] == [1] * len(contiguous.findings)
 
 
-def test_which_versions_are_a_pair() -> None:
+def test_which_versions_are_a_pair_and_the_remedy_of_a_broken_one_is_a_line_for_this_build() -> None:
     pairs = [("2.14.1+cpu", "0.29.2"), ("2.11.0", "0.26.0+cu128"), ("1.13.1", "0.14.1"), ("nightly", "0.30")]
     assert all(belongs(*pair) for pair in [*pairs, ("2.x", "0.1.0"), ("2.14.1", "dev")])
     assert not belongs("2.14.1", "0.26.0")
-
-
-def test_the_remedy_of_a_broken_pair_is_a_line_for_this_build() -> None:
     remedy = said(torch, **after_test(torch="2.14.1+cpu", built_for="cpu", vision_error=NMS))
     assert remedy["torchvision_mismatch"].remedy == (
         "pip install --force-reinstall --no-deps 'torchvision==0.29.*' --index-url https://download.pytorch.org/whl/cpu"
@@ -233,17 +227,10 @@ def test_a_package_is_said_once_under_the_name_it_is_installed_by() -> None:
     assert "ssd, reso" in found[0].sentence
 
 
-@pytest.mark.parametrize(
-    ("severities", "worst"),
-    [((), None), (("info",), "info"), (("info", "error", "warning"), "error"), (("info", "warning"), "warning")],
-)
-def test_an_answer_is_as_bad_as_its_worst_finding(severities: tuple[Any, ...], worst: str | None) -> None:
-    assert Answer("", tuple(Finding("x", severity, "X.") for severity in severities)).severity == worst
-
-
-def test_lists_and_sizes() -> None:
-    assert (listed([1, 2]), listed(range(6)), listed([])) == ("1, 2", "0, 1, 2, 3 and 2 more", "")
-    assert (gib(64 << 20), gib(3 * GIB // 2)) == ("64 MiB", "1.50 GiB")
+def test_an_answer_is_as_bad_as_its_worst_finding() -> None:
+    worst: dict[tuple[Severity, ...], str | None] = {(): None, ("info",): "info", ("info", "warning"): "warning"}
+    for severities, severity in (worst | {("info", "error", "warning"): "error"}).items():
+        assert Answer("", tuple(Finding("x", each, "X.") for each in severities)).severity == severity
 
 
 def test_what_the_suite_asks_needs_no_isolation() -> None:

@@ -244,18 +244,15 @@ def test_rules_are_silent_at_their_borders_and_where_nothing_is_known() -> None:
     assert [(name, place) for place, (name, made) in enumerate(SILENT) if name in rules(made())] == []
 
 
-def test_too_few_for_a_budget_is_mended_by_the_budget() -> None:
+def test_too_few_for_a_budget_is_mended_by_the_budget_and_a_batch_longer_than_it_is_named_alone() -> None:
+    alone = rules(budgeted(5.0, Amount(30, 20, 5), Amount(1, 1, 0), 7300.0))["budget"]
+    assert alone.severity == "warning"
+    assert alone.sentence.endswith("1 of 600 batches. One batch alone took 7.3 s.")
     record = budgeted(60.0, Amount(30, 20, 5), Amount(1, 5, 1), 10_000.0)
     assert rules(record)["few_observations"].remedy == "Use a larger --budget: six kept observations are the least."
     ended = budgeted(60.0, Amount(30, 20, 1), Amount(30, 20, 1), 0.0, observations=observed([20_000.0] * 4))
     assert rules(ended)["few_observations"].remedy.startswith("Use a larger --budget")
     assert rules(durations(1, 1))["few_observations"].remedy.startswith("Use a larger --repeat")
-
-
-def test_a_batch_longer_than_the_budget_is_said_alone() -> None:
-    record = budgeted(5.0, Amount(30, 20, 5), Amount(1, 1, 0), 7300.0)
-    assert rules(record)["budget"].severity == "warning"
-    assert rules(record)["budget"].sentence.endswith("1 of 600 batches. One batch alone took 7.3 s.")
 
 
 def test_what_would_enable_meters_is_said_once_for_all_it_enables() -> None:
@@ -266,24 +263,17 @@ def test_what_would_enable_meters_is_said_once_for_all_it_enables() -> None:
     assert rules(unmeasured({}, ["throttled_ns"]))["meters_absent"].remedy == ""
 
 
-def test_a_good_record_has_no_finding() -> None:
+def test_what_is_invalid() -> None:
+    """Not a good record, nor what failed; an error of the whole launch makes each of its records so."""
     assert findings_of(a_record()) == []
     assert not a_record().invalid
+    failed = a_record(outcome="nan", common={"load": (0, 0)})
+    assert [finding.severity for finding in failed.findings] == ["error"]
+    assert not failed.invalid
+    assert a_record(common={"findings": (rules(inside(0.5))["overlap"],)}).invalid
 
 
 def test_every_rule_is_tested_both_ways() -> None:
     speaking = {name for name, _ in SPEAKING}
     assert speaking == {name for name, _ in SILENT}
     assert speaking == set(RECORD_RULES)
-
-
-def test_what_failed_is_not_invalid_but_failed() -> None:
-    record = a_record(outcome="nan", common={"load": (0, 0)})
-    assert [finding.severity for finding in record.findings] == ["error"]
-    assert not record.invalid
-
-
-def test_an_error_of_the_launch_makes_it_invalid() -> None:
-    finding = rules(inside(0.5))["overlap"]
-    record = a_record(common={"findings": (finding,)})
-    assert record.invalid

@@ -11,7 +11,7 @@ import pytest
 
 from cotenant.isolation.plan import plan, plan_whole
 from cotenant.machine.accelerators import Accelerator
-from cotenant.machine.topology import Machine, discover
+from cotenant.machine.topology import discover
 from cotenant.meters.host import READABLE
 from cotenant.meters.meters import LIBRARIES, WHOLE, meters_of
 from machine.invented import device, machine
@@ -55,24 +55,19 @@ def test_amd_devices(tmp_path: Path) -> None:
         assert list(meters.result(0)["devices"]) == [INSTINCT.uuid]
 
 
-@pytest.mark.parametrize(
-    ("host", "users", "owns"),
-    [
-        (machine(cores=4), 1, True),
-        (machine(cores=4), 2, False),
-        (machine(cores=4, without=(3,)), 1, False),
-    ],
-)
-def test_packages_are_metered_for_who_owns_them(tmp_path: Path, host: Machine, users: int, owns: bool) -> None:
-    with meters_of(host, plan(host, users).slices, tmp_path) as meters:
-        meters.start([CountedSlice()] * users)
-        assert meters.result(0)["absent"]["packages"] == (READABLE if owns else WHOLE)
-
-
-def test_a_job_of_the_group_all_owns_the_packages(tmp_path: Path) -> None:
-    with meters_of(PAIR, plan_whole(PAIR).slices, tmp_path, MeteredNvml(BOARDS)) as meters:
-        meters.start([CountedSlice()])
-        assert meters.result(0)["absent"]["packages"] == READABLE
+def test_packages_are_metered_for_who_owns_them(tmp_path: Path) -> None:
+    whole, part = machine(cores=4), machine(cores=4, without=(3,))
+    shares = [
+        (plan(whole, 1), READABLE),
+        (plan(whole, 2), WHOLE),
+        (plan(part, 1), WHOLE),
+        (plan_whole(whole), READABLE),
+    ]
+    for planned, absent in [*shares, (plan_whole(whole), READABLE)]:
+        host = part if planned.slices[0].processors == (0, 1, 2) else whole
+        with meters_of(host, planned.slices, tmp_path) as meters:
+            meters.start([CountedSlice()] * len(planned.slices))
+            assert meters.result(0)["absent"]["packages"] == absent
 
 
 def test_on_this_host_a_look_is_cheap() -> None:

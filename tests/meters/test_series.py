@@ -29,18 +29,13 @@ def test_values_stand_at_their_places_and_times() -> None:
     }
 
 
-def test_two_looks_within_a_millisecond_are_two_times() -> None:
-    series = TimeSeries()
-    series.add(S, {("host", "free"): 7})
-    series.add(S + 20_000, {("host", "free"): 8})
-    assert series.result(0)["at_s"] == [1.0, 1.00002]
-
-
-def test_one_look_is_no_step() -> None:
+def test_two_looks_within_a_millisecond_are_two_times_and_one_look_is_no_step() -> None:
     series = TimeSeries()
     assert series.result(0) == {"every_s": None, "at_s": []}
-    series.add(S, {})
-    assert series.result(0) == {"every_s": None, "at_s": [1.0]}
+    series.add(S, {("host", "free"): 7})
+    assert series.result(0) == {"every_s": None, "at_s": [1.0], "host": {"free": [7]}}
+    series.add(S + 20_000, {("host", "free"): 8})
+    assert series.result(0)["at_s"] == [1.0, 1.00002]
 
 
 @given(st.integers(1, 6 * MOST_POINTS))
