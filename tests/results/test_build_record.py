@@ -59,8 +59,6 @@ def test_no_argument_overwrites_what_was_observed(name: str) -> None:
 def test_the_originals_divisions_hold() -> None:
     record = a_record()
     train, train_item = record.train, record.train_item
-    assert train is not None
-    assert train_item is not None
     items = ARGUMENTS["batch_size"] * ARGUMENTS["number"]
     assert train_item.avg == items / train.avg
     assert train_item.max == items / train.min
@@ -69,29 +67,17 @@ def test_the_originals_divisions_hold() -> None:
     assert (train.unit, train_item.unit) == ("s", "items/sec")
 
 
-def test_train_is_of_the_kept_observations() -> None:
-    seconds = [(one.end_ns - one.start_ns) / 1e9 for one in steady()][5:]
-    train = a_record().train
-    assert train is not None
-    assert train.count == 20
-    assert (train.min, train.max) == (min(seconds), max(seconds))
+def test_train_is_of_the_kept_observations_and_every_one_is_stored() -> None:
+    seconds = [(observation.end_ns - observation.start_ns) / 1e9 for observation in steady()][5:]
+    record = a_record(told={"part": a_part(number=15, repeat=25)})
+    train = record.train
+    assert (train.count, train.min, train.max) == (20, min(seconds), max(seconds))
     assert train.avg == pytest.approx(mean(seconds), rel=1e-12)
     assert train.sd == pytest.approx(pstdev(seconds), rel=1e-9)
-
-
-def test_partial_batches_count_what_was_processed() -> None:
-    rows = [*observed([100.0], items=300), *observed([300.0], items=100, start_ns=T0_NS + 10**9)]
-    record = a_record(told={"observations": rows, "skip": 0})
-    assert record.train_item is not None
-    assert record.train_item.avg == pytest.approx(400 / 0.4)
-
-
-def test_every_observation_is_kept_raw_and_the_given_steps_are_the_flat_ones() -> None:
-    record = a_record(told={"part": a_part(number=15, repeat=25)})
-    assert len(record.observations) == 25
-    assert record.skip == 5
-    assert record.arguments["number"] == 15
+    assert (len(record.observations), record.skip, record.arguments["number"]) == (25, 5, 15)
     assert record.unique_id == a_record().unique_id
+    rows = [*observed([100.0], items=300), *observed([300.0], items=100, start_ns=T0_NS + 10**9)]
+    assert a_record(told={"observations": rows, "skip": 0}).train_item.avg == pytest.approx(400 / 0.4)
 
 
 def test_the_asked_stands_beside_the_given_and_the_divisions_hold_with_what_was_done() -> None:
@@ -103,8 +89,6 @@ def test_the_asked_stands_beside_the_given_and_the_divisions_hold_with_what_was_
         )
         assert (record.asked, record.given, record.skip) == (asked, given, 5)
         assert (record.arguments["number"], record.arguments["repeat"]) == (15, 25)
-        assert record.train is not None
-        assert record.train_item is not None
         assert record.train_item.avg == record.arguments["batch_size"] * record.arguments["number"] / record.train.avg
         assert record.unique_id == a_record().unique_id
 
@@ -125,7 +109,6 @@ def test_rendezvous_says_who_met_whom() -> None:
     told = {"observations": rows, "part": a_part(load_end_ns=end_ns + 7)}
     common = {"first_start_ns": T0_NS - 40, "load": (T0_NS, rows[15].start_ns)}
     meeting = a_record(told=told, common=common).rendezvous
-    assert meeting is not None
     assert (meeting.t0_ns, meeting.start_ns, meeting.start_skew_ns) == (T0_NS, T0_NS, 40)
     assert (meeting.ready_ns, meeting.load_end_ns, meeting.warm_up_ns) == (T0_NS - 50_000_000, end_ns + 7, [3, 2, 1])
     inside = sum(one.end_ns - one.start_ns for one in rows[5:15])
@@ -139,18 +122,15 @@ def test_a_tenant_lost_before_its_first_word_has_a_whole_record() -> None:
     assert (record.observations, record.unique_id, record.findings) == ([], "", [])
 
 
-@pytest.mark.parametrize("outcome", ["nan", "timeout", "failed"])
-def test_what_did_not_complete_has_observations_and_no_numbers(outcome: str) -> None:
-    record = a_record(outcome=outcome, message="why")
-    assert (record.completed, record.outcome, record.message) == (False, outcome, "why")
-    assert record.train is record.train_item is record.statistics is None
-    assert len(record.observations) == 25
-    assert record.rendezvous is not None
-
-
-def test_an_unknown_outcome_is_a_failure_of_that_name() -> None:
-    record = a_record(outcome="exploded", message="Boom.")
-    assert (record.outcome, record.message, record.completed) == ("failed", "exploded: Boom.", False)
+def test_what_did_not_complete_has_observations_and_no_numbers() -> None:
+    for outcome in ("nan", "timeout", "failed"):
+        record = a_record(outcome=outcome, message="why")
+        assert (record.completed, record.outcome, record.message) == (False, outcome, "why")
+        assert record.train is record.train_item is record.statistics is None
+        assert len(record.observations) == 25
+        assert record.rendezvous is not None
+    foreign = a_record(outcome="exploded", message="Boom.")
+    assert (foreign.outcome, foreign.message, foreign.completed) == ("failed", "exploded: Boom.", False)
 
 
 def test_the_last_hundred_losses_are_kept() -> None:
@@ -174,19 +154,16 @@ GPU = {"uuid": "GPU-1", "name": "Some Accelerator"}
 OTHER = {"uuid": "GPU-0", "name": "Another"}
 
 
-@pytest.mark.parametrize(
-    ("part", "owned", "gpu"),
-    [
-        (a_part(gpu="Said Accelerator", observed={"device": "cuda:0"}), ["GPU-1"], "Said Accelerator"),
+def test_gpu_is_what_it_ran_on() -> None:
+    machine = {"model_name": "Some Processor", "accelerators": [OTHER, GPU]}
+    for part, owned, gpu in (
+        (a_part(gpu="Stated Accelerator", observed={"device": "cuda:0"}), ["GPU-1"], "Stated Accelerator"),
         (a_part(), ["GPU-1"], "Some Processor"),  # --no-cuda: it ran beside its accelerator, not on it
         ({}, ["GPU-1"], "Some Accelerator"),
         ({}, [], "Some Processor"),
-    ],
-)
-def test_gpu_is_what_it_ran_on(part: dict[str, Any], owned: list[str], gpu: str) -> None:
-    isolation = type(ISOLATION)("v1", {"accelerators": owned}, {}, {}, [])
-    machine = {"model_name": "Some Processor", "accelerators": [OTHER, GPU]}
-    assert a_record(place={"isolation": isolation, "machine": machine}, told={"part": part}).gpu == gpu
+    ):
+        isolation = type(ISOLATION)("v1", {"accelerators": owned}, {}, {}, [])
+        assert a_record(place={"isolation": isolation, "machine": machine}, told={"part": part}).gpu == gpu
 
 
 IMPOSSIBLE = [
@@ -202,15 +179,15 @@ IMPOSSIBLE = [
 ]
 
 
-@pytest.mark.parametrize("wrong", IMPOSSIBLE, ids=range(len(IMPOSSIBLE)))
-def test_an_impossible_observation_leaves_no_number(wrong: Observed) -> None:
-    record = a_record(told={"observations": [*steady(), wrong]})
-    assert record.train is record.train_item is record.statistics is record.rendezvous is None
-    assert record.invalid
-    assert rules(record)["impossible_observation"].sentence.startswith("Observation 25 counts")
-    check_schema(encode(record))
-    skipped = a_record(told={"observations": [wrong, *steady()[5:]], "skip": 1})
-    assert skipped.statistics is not None
+def test_an_impossible_observation_leaves_no_number() -> None:
+    for wrong in IMPOSSIBLE:
+        record = a_record(told={"observations": [*steady(), wrong]})
+        assert record.train is record.train_item is record.statistics is record.rendezvous is None
+        assert record.invalid
+        assert rules(record)["impossible_observation"].sentence.startswith("Observation 25 counts")
+        check_schema(encode(record))
+        skipped = a_record(told={"observations": [wrong, *steady()[5:]], "skip": 1})
+        assert skipped.statistics is not None
 
 
 def test_skipping_everything_leaves_no_number_and_a_negative_skip_keeps_everything() -> None:
@@ -220,18 +197,15 @@ def test_skipping_everything_leaves_no_number_and_a_negative_skip_keeps_everythi
         assert record.invalid
     record = a_record(told={"skip": -3})
     assert record.skip == 0
-    assert record.statistics is not None
     assert record.statistics.n == 25
 
 
-@pytest.mark.parametrize(
-    ("field", "value"),
-    [("batch_loss", 3), ("findings", [{"rule": "x"}]), ("arguments", [1]), ("load_end_ns", "late"), ("item", None)],
-)
-def test_a_malformed_part_is_one_error_finding(field: str, value: object) -> None:
-    record = a_record(told={"part": a_part(**{field: value})})
-    assert record.invalid
-    assert f"$.{field}" in rules(record)["malformed_part"].sentence
+def test_a_malformed_part_is_one_error_finding() -> None:
+    wrong = {"batch_loss": 3, "findings": [{"rule": "x"}], "arguments": [1], "load_end_ns": "late", "item": None}
+    for field, value in wrong.items():
+        record = a_record(told={"part": a_part(**{field: value})})
+        assert record.invalid
+        assert f"$.{field}" in rules(record)["malformed_part"].sentence
 
 
 def test_an_observation_message_is_taken_as_it_was_checked() -> None:
@@ -247,9 +221,9 @@ def test_an_observation_message_is_taken_as_it_was_checked() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("seen", "vcd", "devices"),
-    [
+def test_devices_are_those_that_trained() -> None:
+    """Not those of the slice, whose watts and number would stand beside the rate of one."""
+    for seen, vcd, devices in (
         ({"device": "cuda:0", "world_size": 1}, "4", 1),
         ({"device": "cuda:0", "world_size": 3}, "4,5,6", 3),
         ({"device": "cuda:0", "world_size": 4}, "4,5,6,7", 4),
@@ -259,12 +233,9 @@ def test_an_observation_message_is_taken_as_it_was_checked() -> None:
         ({"device": "cuda:0"}, "4,5,6,7", 4),
         ({"device": "cuda:0", "world_size": "many"}, "4,5,6,7", 4),
         ({}, "4,5,6,7", 4),
-    ],
-)
-def test_devices_are_those_that_trained(seen: dict[str, Any], vcd: str, devices: int) -> None:
-    """Not those of the slice, whose watts and number would stand beside the rate of one."""
-    record = a_record(place={"vcd": "4,5,6,7", "devices": 4}, told={"part": a_part(observed=seen)})
-    assert (record.vcd, record.devices) == (vcd, devices)
+    ):
+        record = a_record(place={"vcd": "4,5,6,7", "devices": 4}, told={"part": a_part(observed=seen)})
+        assert (record.vcd, record.devices) == (vcd, devices), seen
 
 
 H200 = {"gpu": "NVIDIA H200"}
@@ -283,11 +254,8 @@ def test_operations_per_second_and_their_share_of_the_peak() -> None:
     assert compute["peak_tflops"] == 989.5
     assert compute["mfu"] == pytest.approx(60 / 989.5)
     assert "datasheet" in compute["peak_source"]
-
-
-def test_skipped_observations_and_slow_ones_do_not_weigh() -> None:
-    rows = observed([5000.0] * 5 + [500.0] * 9 + [2000.0])
-    assert stepped(10**12, observations=rows).meters["compute"]["tflops"] == pytest.approx(60)
+    skipped_and_slow = observed([5000.0] * 5 + [500.0] * 9 + [2000.0])
+    assert stepped(10**12, observations=skipped_and_slow).meters["compute"]["tflops"] == pytest.approx(60)
 
 
 def test_what_is_not_known_of_the_operations_is_not_recorded() -> None:
@@ -323,9 +291,6 @@ def test_convolutions_that_can_take_fewer_products_may_exceed_the_peak() -> None
         record = stepped(2 * 10**13, seen)
         assert "mfu_impossible" in rules(record)
         assert record.invalid
-
-
-def test_a_part_that_is_none_is_not_taken_off() -> None:
     for reducible in (None, -1, "all", 10**20):
         compute = stepped(10**12, {"flops_reducible": reducible}).meters["compute"]
         assert compute["mfu_least"] == pytest.approx(compute["mfu"] * (0.25 if reducible == 10**20 else 1))

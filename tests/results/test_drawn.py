@@ -54,7 +54,6 @@ def test_what_can_be_drawn_is_read_again_from_the_file(tmp_path: Path) -> None:
     assert found.meters == [Meter("power_w", "3", 4, 200.0, 250.0, 300.0)]
     assert list(found.spans.start_ns) == [one.start_ns for one in record.observations]
     assert found.spans.kept.sum() == len(record.observations) - record.skip
-    assert record.statistics is not None
     assert float(np.median(found.spans.rates)) == pytest.approx(record.statistics.median)
 
 

@@ -70,9 +70,7 @@ def test_odd_names_make_harmless_files(tmp_path: Path, name: str, part: str) -> 
 def test_every_name_can_be_a_file(suite: str, name: str, devices: int) -> None:
     vcd = ",".join(map(str, range(devices)))
     text = file_name(a_record(place={"suite": suite, "name": name, "vcd": vcd}), NOON)
-    match = FORM.fullmatch(text)
-    assert match is not None
-    assert match.group(3) == vcd
+    assert FORM.fullmatch(text).group(3) == vcd
     assert len(os.fsencode(text)) <= 255
     assert not text.startswith(".")
     assert not set(text) & set("/\0\n\\")
@@ -162,23 +160,19 @@ def test_content_and_directory_are_synced_before_and_after_the_name(
     assert seen == [(".tmp", []), ("directory", [written.name])]
 
 
-def test_a_report_is_a_file_or_a_directory(tmp_path: Path) -> None:
-    record = a_record()
-    exact = tmp_path / "new" / "mine.json"
-    assert keep_record(exact, record, NOON) == exact
-    assert keep_record(exact, record, NOON) == exact
-    folder = tmp_path / "deep" / "folder"
-    assert keep_record(folder, record, NOON) == folder / file_name(record, NOON)
-    assert names_in(exact.parent) == ["mine.json"]
-    assert check_schema(exact.read_bytes()) == plain(record)
-
-
-def test_others_may_read_a_record(tmp_path: Path) -> None:
-    mask = os.umask(0o022)
+def test_a_report_is_a_file_or_a_directory_that_others_may_read(tmp_path: Path) -> None:
+    record, mask = a_record(), os.umask(0o022)
+    exact, folder = tmp_path / "new" / "mine.json", tmp_path / "deep" / "folder"
     try:
-        assert write_record(tmp_path, a_record(), NOON).stat().st_mode & 0o777 == 0o644
+        for _ in range(2):
+            assert keep_record(exact, record, NOON) == exact
+        kept = keep_record(folder, record, NOON)
     finally:
         os.umask(mask)
+    assert kept == folder / file_name(record, NOON)
+    assert kept.stat().st_mode & 0o777 == 0o644
+    assert names_in(exact.parent) == ["mine.json"]
+    assert check_schema(exact.read_bytes()) == plain(record)
 
 
 def test_a_place_where_nothing_can_be_kept_is_a_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -199,12 +193,12 @@ def test_a_place_where_nothing_can_be_kept_is_a_sentence(tmp_path: Path, monkeyp
         prepare_directory(tmp_path)
 
 
-@pytest.mark.parametrize("name", ["", ".", "/", "folder"])
-def test_a_directory_is_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+def test_a_directory_is_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "folder").mkdir()
-    with pytest.raises(CotenantError, match=f"written to {re.escape(str(Path(name)))}: Is a directory"):
-        write_named(Path(name), b"page", "--html names another file.")
+    for name in ("", ".", "/", "folder"):
+        with pytest.raises(CotenantError, match=f"written to {re.escape(str(Path(name)))}: Is a directory"):
+            write_named(Path(name), b"page", "--html names another file.")
     assert names_in(tmp_path) == ["folder"]
 
 
@@ -245,9 +239,6 @@ def test_no_room_is_a_sentence_with_the_flag(tmp_path: Path, monkeypatch: pytest
     assert names_in(tmp_path) == []
 
 
-Patch = pytest.MonkeyPatch
-
-
 @pytest.fixture
 def held(tmp_path: Path) -> Iterator[Reserve]:
     with closing(Reserve(tmp_path)) as held:
@@ -269,72 +260,55 @@ def test_the_room_is_really_taken_by_a_file_without_a_name(tmp_path: Path, held:
     assert os.fstat(descriptor).st_blocks * 512 >= RESERVE_BYTES
     held.give_back()
     assert os.fstat(descriptor).st_blocks == 0
+    with pytest.raises(CotenantError, match="Nothing can be written to"):
+        Reserve(tmp_path / "absent")
 
 
-def test_a_full_disk_takes_no_record_and_is_said(tmp_path: Path, held: Reserve, monkeypatch: Patch) -> None:
+def test_a_full_disk_takes_no_record_and_one_that_cannot_be_kept_takes_no_other_with_it(
+    tmp_path: Path, held: Reserve, monkeypatch: pytest.MonkeyPatch
+) -> None:
     descriptor = held._held.fileno()
+    full, too_large = (OSError(number, os.strerror(number)) for number in (errno.ENOSPC, errno.EFBIG))
 
     def write(directory: Path, record: Record, time: datetime) -> Path:
+        if record.tenant == 1:
+            raise cannot_write(directory, too_large)
         if os.fstat(descriptor).st_blocks:
-            raise cannot_write(directory, OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)))
+            raise cannot_write(directory, full)
         return write_record(directory, record, time)
 
     monkeypatch.setattr(store, "write_record", write)
     with pytest.raises(CotenantError, match=r"No space left on device\. Free some space there\."):
         held.write(RECORDS, NOON)
-    assert tenants(tmp_path) == ["0", "1", "2"]
-
-
-def test_a_record_that_cannot_be_kept_takes_no_other_with_it(tmp_path: Path, held: Reserve, monkeypatch: Patch) -> None:
-    def write(directory: Path, record: Record, time: datetime) -> Path:
-        if record.tenant == 1:
-            raise cannot_write(directory, OSError(errno.EFBIG, os.strerror(errno.EFBIG)))
-        return write_record(directory, record, time)
-
-    monkeypatch.setattr(store, "write_record", write)
-    with pytest.raises(CotenantError, match="File too large"):
-        held.write(RECORDS, NOON)
     assert tenants(tmp_path) == ["0", "2"]
+    with pytest.raises(CotenantError, match="File too large"):
+        held.write(RECORDS[1:], NOON + timedelta(seconds=1))
+    assert tenants(tmp_path) == ["0", "2", "2"]
 
 
-def test_a_disk_without_so_much_room_has_what_it_has(tmp_path: Path, monkeypatch: Patch) -> None:
-    def refused(*asked: int) -> None:
+def test_a_disk_without_so_much_room_has_what_it_has(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*arguments: int) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr(os, "posix_fallocate", refused)
+    monkeypatch.setattr(os, "posix_fallocate", refuse)
     with closing(Reserve(tmp_path)) as held:
         held.write(RECORDS, NOON)
     assert tenants(tmp_path) == ["0", "1", "2"]
 
 
-def test_a_place_where_no_file_can_be_made_is_a_sentence(tmp_path: Path) -> None:
-    with pytest.raises(CotenantError, match="Nothing can be written to"):
-        Reserve(tmp_path / "absent")
-
-
-GOLDEN = """\
-[ 1/19][  /  ] PASSED |     0.27 MIN | ./regression/polynome/pytorch/run.sh
-[ 2/19][ 1/ 4] FAILED |     0.93 MIN | ./time_sequence_prediction/lstm/pytorch/run.sh
-Total Time  2817.82 s
-"""
-
-
-def test_lines_are_the_originals(tmp_path: Path) -> None:
-    append_summary(tmp_path, launch_line(1, 19, 0, 4, 0.268, "./regression/polynome/pytorch/run.sh"))
-    append_summary(tmp_path, launch_line(2, 19, 1, 4, 0.931, "./time_sequence_prediction/lstm/pytorch/run.sh"))
-    append_summary(tmp_path, total_line(2817.8249))
-    assert (tmp_path / "summary.txt").read_text() == GOLDEN
-
-
-def test_lines_of_an_earlier_run_stay_and_a_command_stays_on_its_line(tmp_path: Path) -> None:
-    append_summary(tmp_path, launch_line(1, 2, 12, 16, 123456.789, "x"))
-    append_summary(tmp_path, launch_line(2, 2, 0, 1, 0, "a  b\nTotal Time\x850 s \udcff"))
+def test_the_summarys_lines_are_the_originals_and_a_command_stays_on_its_line(tmp_path: Path) -> None:
+    for line in (
+        launch_line(1, 19, 0, 4, 0.268, "./regression/polynome/pytorch/run.sh"),
+        launch_line(2, 19, 1, 4, 0.931, "./time_sequence_prediction/lstm/pytorch/run.sh"),
+        launch_line(1, 2, 12, 16, 123456.789, "a  b\nTotal Time\x850 s \udcff"),
+        total_line(2817.8249),
+    ):
+        append_summary(tmp_path, line)
     assert (tmp_path / "summary.txt").read_text(encoding="utf-8") == (
-        "[ 1/ 2][12/16] FAILED | 123456.79 MIN | x\n"
-        "[ 2/ 2][  /  ] PASSED |     0.00 MIN | a  b Total Time 0 s \\udcff\n"
+        "[ 1/19][  /  ] PASSED |     0.27 MIN | ./regression/polynome/pytorch/run.sh\n"
+        "[ 2/19][ 1/ 4] FAILED |     0.93 MIN | ./time_sequence_prediction/lstm/pytorch/run.sh\n"
+        "[ 1/ 2][12/16] FAILED | 123456.79 MIN | a  b Total Time 0 s \\udcff\n"
+        "Total Time  2817.82 s\n"
     )
-
-
-def test_a_lost_directory_is_a_sentence(tmp_path: Path) -> None:
     with pytest.raises(CotenantError, match=r"Nothing can be written to .*gone: No such file or directory\."):
         append_summary(tmp_path / "gone", "x")

@@ -21,25 +21,14 @@ def chance_inside(rank: int, n: int) -> float:
     return float(independent.binom.pmf(np.arange(rank, n - rank + 1), n, 0.5).sum())
 
 
-@pytest.mark.parametrize(
-    ("n", "ranks"),
+def test_ranks_are_those_of_the_tables_and_the_narrowest_that_hold_95_percent() -> None:
     # From printed tables of the sign test's interval.
-    [(0, None), (1, None), (5, None), (6, (1, 6)), (8, (1, 8)), (9, (2, 8)), (20, (6, 15)), (100, (40, 61))],
-)
-def test_ranks_are_those_of_the_tables(n: int, ranks: tuple[int, int] | None) -> None:
-    assert median_interval_ranks(n) == ranks
-
-
-@pytest.mark.parametrize("n", [*range(1, 300), 1000, 3001])
-def test_ranks_are_the_narrowest_that_hold_95_percent(n: int) -> None:
-    holding = [rank for rank in range(1, n // 2 + 1) if chance_inside(rank, n) >= 0.95] if n < 300 else None
-    ranks = median_interval_ranks(n)
-    if holding is not None:
-        assert ranks == ((max(holding), n + 1 - max(holding)) if holding else None)
-    else:
-        assert ranks is not None
-        assert ranks[0] + ranks[1] == n + 1
-        assert chance_inside(ranks[0], n) >= 0.95 > chance_inside(ranks[0] + 1, n)
+    tables = {0: None, 1: None, 5: None, 6: (1, 6), 8: (1, 8), 9: (2, 8), 20: (6, 15), 100: (40, 61)}
+    assert {n: median_interval_ranks(n) for n in tables} == tables
+    for n in (*range(6, 300), 1000, 3001):
+        low, high = median_interval_ranks(n)
+        assert low + high == n + 1
+        assert chance_inside(low, n) >= 0.95 > chance_inside(low + 1, n)
 
 
 @given(rates)
@@ -72,17 +61,13 @@ def test_the_interval_holds_its_median_and_is_of_observed_rates(values: list[flo
     assert {low, high} <= set(values)
 
 
-def test_items_and_seconds_both_count() -> None:
-    found = describe([100, 300, 200], [1.0, 2.0, 4.0])
-    assert (found.min, found.median, found.max) == (50, 100, 150)
-
-
-def test_twenty_observations_have_ranks_6_and_15() -> None:
-    found = describe([float(rate) for rate in range(1, 21)], [1.0] * 20)
-    assert found.interval == (6, 15)
-    assert found.median == 10.5
+def test_items_and_seconds_both_count_and_twenty_observations_have_ranks_6_and_15() -> None:
+    three = describe([100, 300, 200], [1.0, 2.0, 4.0])
+    assert (three.min, three.median, three.max) == (50, 100, 150)
+    twenty = describe([float(rate) for rate in range(1, 21)], [1.0] * 20)
+    assert (twenty.interval, twenty.median) == ((6, 15), 10.5)
     # |rate - 10.5| is 0.5, 0.5, 1.5, 1.5 ... 9.5: its median is 5.
-    assert found.robust_spread == pytest.approx(1.4826 * 5 / 10.5)
+    assert twenty.robust_spread == pytest.approx(1.4826 * 5 / 10.5)
 
 
 @pytest.mark.parametrize(
@@ -111,7 +96,6 @@ def test_the_interval_covers_what_it_says(n: int, spikes: bool) -> None:
     intervals = [describe([1.0] * n, row.tolist()).interval for row in seconds]
     covered = sum(pair is not None and pair[0] <= truth <= pair[1] for pair in intervals) / launches
     ranks = median_interval_ranks(n)
-    assert ranks is not None
     exact = chance_inside(ranks[0], n)
     assert abs(covered - exact) < 4 * math.sqrt(exact * (1 - exact) / launches)
     assert 0.93 <= covered <= 0.98
@@ -133,21 +117,11 @@ def test_a_few_slow_spikes_spoil_the_interval_of_a_mean_and_not_that_of_the_medi
     assert of_mean.mean() < 0.70
 
 
-with_an_interval = st.lists(st.floats(1e-6, 1e9), min_size=6, max_size=60)
-
-
-@given(with_an_interval)
-def test_it_is_that_of_the_record(values: list[float]) -> None:
-    said = describe(values, [1.0] * len(values))
-    assert said.interval is not None
-    low, high = said.interval
-    assert relative_half_width(sorted(values)) == pytest.approx((high - low) / 2 / said.median, rel=1e-9)
-
-
-@pytest.mark.parametrize("values", [[], [1.0] * 5, [0.0] * 9])
-def test_where_there_is_no_interval_there_is_no_width(values: list[float]) -> None:
-    assert relative_half_width(values) is None
-
-
-def test_equal_rates_have_none_of_it() -> None:
+@given(st.lists(st.floats(1e-6, 1e9), min_size=6, max_size=60))
+def test_the_relative_half_width_is_that_of_the_record(values: list[float]) -> None:
+    description = describe(values, [1.0] * len(values))
+    low, high = description.interval
+    assert relative_half_width(sorted(values)) == pytest.approx((high - low) / 2 / description.median, rel=1e-9)
     assert relative_half_width([3.0] * 6) == 0
+    for without in ([], [1.0] * 5, [0.0] * 9):
+        assert relative_half_width(without) is None

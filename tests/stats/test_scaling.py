@@ -32,10 +32,8 @@ def test_the_interval_lies_around_the_efficiency_as_wide_as_medians_err() -> Non
     """The geometric means of these launches are half as far apart again as their medians."""
     two = scaled(2, TOGETHER, ALONE)
     assert two.efficiency is not None
-    assert two.interval is not None
     low, high = (math.log(end / two.efficiency) for end in two.interval)
     of_means = compare(ALONE, TOGETHER).interval
-    assert of_means is not None
     half = math.log(of_means[1] / of_means[0]) / 2
     assert (low, high) == pytest.approx((-half * math.sqrt(math.pi / 2), half * math.sqrt(math.pi / 2)))
 
@@ -48,7 +46,6 @@ def test_the_interval_covers_what_it_says(launches: int) -> None:
     held = 0
     for alone, together in noise:
         four = scaled(4, (360 * together).tolist(), (100 * alone).tolist())
-        assert four.interval is not None
         held += four.interval[0] <= 0.9 <= four.interval[1]
     assert held / draws >= 0.94
 
