@@ -16,9 +16,10 @@ from cotenant.bench.facts import without_effect
 from cotenant.bench.loop import Loop
 from cotenant.bench.outcome import outcome_of
 from cotenant.errors import CotenantError
+from tasks import loading
 from tasks.loading import PRECISIONS, losses, main_of
 
-SMALL: dict[str, Any] = {"cuda": False, "batch_size": 2, "num_steps": 8}
+SMALL: dict[str, Any] = {"batch_size": 2, "num_steps": 8}
 ONE_UPDATE: dict[str, Any] = {"ppo_epoch": 1, "num_mini_batch": 1}
 
 
@@ -28,14 +29,12 @@ def atari() -> Any:
 
 
 def built(atari: Any, **parameters: Any) -> tuple[Any, Run]:
-    benchmark = atari.Atari(**SMALL | parameters)
-    run = Run(benchmark)
-    benchmark.build(run)
-    return benchmark, run
+    return loading.built(atari.Atari, **SMALL | parameters)
 
 
 def test_the_policy_has_its_parameters(atari: Any) -> None:
-    benchmark, _ = built(atari)
+    benchmark, run = built(atari)
+    assert run.metrics == {"env_steps_per_item": 8}
     assert sum(parameter.numel() for parameter in benchmark.policy.parameters()) == 866_439
 
 
@@ -60,19 +59,6 @@ def test_a2c_learns_the_values_of_a_fixed_rollout(atari: Any) -> None:
 def test_the_seed_decides_what_a2c_loses(atari: Any) -> None:
     first, again, other = (losses(*built(atari, algo="a2c", num_steps=5, seed=seed), 3) for seed in (5, 5, 6))
     assert first == again != other
-
-
-@pytest.mark.parametrize("precision", PRECISIONS)
-def test_what_was_asked_is_what_ran(atari: Any, precision: str) -> None:
-    benchmark = atari.Atari(**SMALL, **ONE_UPDATE, precision=precision, channels_last=True)
-    run = Run(benchmark)
-    loop = Loop(benchmark, run)
-    loop.warm_up()
-    assert loop.observed_dtype == precision
-    seen = loop.observe(2)
-    assert seen.items == 2 * 2
-    assert all(loss.isfinite() for loss in seen.losses)
-    assert run.metrics == {"env_steps_per_item": 8}
 
 
 @pytest.mark.parametrize("precision", PRECISIONS)
@@ -116,7 +102,7 @@ def test_threads_are_as_many_as_the_slices_processors(
 
 @pytest.mark.slow
 def test_no_time_is_booked_as_waiting_for_data(atari: Any) -> None:
-    benchmark = atari.Atari(**SMALL)
+    benchmark = atari.Atari(cuda=False, **SMALL)
     loop = Loop(benchmark, Run(benchmark))
     loop.warm_up()
     seen = loop.observe(2)

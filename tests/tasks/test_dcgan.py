@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +9,9 @@ import pytest
 import torch
 from torch import nn
 
-from cotenant.bench import Run, session
-from cotenant.bench.loop import Loop
+from cotenant.bench import Run
 from tasks import loading
-from tasks.loading import draw_pictures, losses, main_of, started
+from tasks.loading import losses, main_of
 
 FOLDER = Path(__file__).parents[2] / "tasks/generative_adversarial_networks/dcgan/pytorch"
 TINY = {"batch_size": 4, "image_size": 32, "ngf": 8, "ndf": 8}
@@ -110,76 +108,6 @@ def test_ranks_step_like_a_lone_process(tmp_path: Path) -> None:
         torch.distributed.destroy_process_group()
 
 
-def test_half_has_fp16_weights_with_fp32_norms() -> None:
-    benchmark, run = loading.in_fp16(dcgan().DCGAN, "half", **TINY)
-    assert torch.tensor(losses(benchmark, run, 3)).isfinite().all()
-    assert {parameter.dtype for parameter in benchmark.generator.parameters()} == {torch.float16, torch.float32}
-
-
-@pytest.mark.parametrize("workers", [0, 1])
-def test_files_are_read(workers: int, tmp_path: Path) -> None:
-    benchmark = dcgan().DCGAN(cuda=False, data=draw_pictures(tmp_path / "train"), workers=workers, **TINY)
-    loop = Loop(benchmark, run := Run(benchmark))
-    loop.warm_up()
-    assert loop.observe(3).items == 12
-    assert run.findings == []
-    real = next(iter(benchmark.batches(run)))
-    assert (real.shape, real.dtype) == ((4, 3, 32, 32), torch.float32)
-    assert -1 <= real.min() < -0.1
-    assert 0.1 < real.max() <= 1
-    first, second = itertools.islice(benchmark.batches(run), 2)
-    assert not torch.equal(first, second)
-
-
 def test_fake_reads_no_file(tmp_path: Path) -> None:
     benchmark, run = built(**TINY, dataset="fake", data=tmp_path / "nowhere")
     assert next(iter(benchmark.batches(run))).shape == (4, 3, 32, 32)
-
-
-@pytest.mark.slow
-def test_it_runs_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    folder = draw_pictures(tmp_path / "train")
-    words = f"--no-cuda --dataroot {folder} --imageSize 32 --ngf 4 --ndf 4 -b 2 --repeat 3 --number 2 --ngpu 1"
-    assert session.main(dcgan().DCGAN, words.split()) == 0
-    assert '"outcome": "completed"' in capsys.readouterr().out
-
-
-@pytest.mark.parametrize(
-    ("variables", "accelerators", "processes"), [({"DEVICE_TOTAL": "4"}, None, 4), ({}, 8, 8), ({}, 0, 1)]
-)
-def test_the_distributed_script_starts_a_process_per_device(
-    tmp_path: Path, variables: dict[str, str], accelerators: int | None, processes: int
-) -> None:
-    said, _ = started(tmp_path, FOLDER / "run_distributed.sh", "a b", accelerators=accelerators, **variables)
-    assert said[:3] == ["-m", "torch.distributed.run", f"--nproc_per_node={processes}"]
-    assert Path(said[-2]).samefile(FOLDER / "main.py")
-    assert said[-1] == "a b"
-
-
-OWNS = {"COTENANT_GROUP": "all", "DEVICE_TOTAL": "4"}
-
-
-@pytest.mark.parametrize(
-    ("words", "variables", "processes"),
-    [
-        (["--ngpu", "4"], OWNS, 4),
-        (["--ngpu=2"], OWNS, 2),
-        (["--ngpu", "9"], OWNS, 4),
-        (["--ngpu", "2", "--ngpu", "3"], OWNS, 3),
-        (["--ngpu", "2"], {}, 2),
-        (["--ngpu", "1"], OWNS, 1),
-        (["--ngpu", "many"], OWNS, 1),
-        (["--lr", "4"], OWNS, 1),
-        (["--ngpu", "4"], OWNS | {"COTENANT_GROUP": "student"}, 1),
-        (["--ngpu", "4"], OWNS | {"DEVICE_TOTAL": "1"}, 1),
-    ],
-)
-def test_ngpu_starts_a_process_per_device_where_it_has_the_machine(
-    tmp_path: Path, words: list[str], variables: dict[str, str], processes: int
-) -> None:
-    said, heard = started(tmp_path, FOLDER / "run.sh", *words, **variables)
-    assert said[-len(words) :] == words
-    assert Path(said[-len(words) - 1]).samefile(FOLDER / "main.py")
-    start = said[: -len(words) - 1]
-    assert start[:3] == (["-m", "torch.distributed.run", f"--nproc_per_node={processes}"] if processes > 1 else [])
-    assert ("those are used" in heard) == (words == ["--ngpu", "9"])

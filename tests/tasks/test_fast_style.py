@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,12 +9,10 @@ import torch
 from torch import nn
 from torchvision.models import vgg16
 
-from cotenant.bench import Run, session
-from cotenant.bench.loop import Loop
-from cotenant.bench.precision import Precision
+from cotenant.bench import Run
 from cotenant.errors import CotenantError
 from tasks import loading
-from tasks.loading import draw_pictures, losses, main_of
+from tasks.loading import losses, main_of
 
 TINY = {"batch_size": 2, "image_size": 16}
 
@@ -105,42 +102,18 @@ def test_ranks_learn_one_style(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.slow
 def test_fp16_trains_under_its_scaler() -> None:
-    benchmark = style().FastStyle(cuda=False, **TINY)
-    run = Run(benchmark)
-    autocast, outside = torch.autocast("cpu", torch.float16), torch.autocast("cpu", enabled=False)
-    scaler = torch.amp.GradScaler("cpu")
-    run.precision = Precision("fp16", autocast, outside, scaler)
-    run.update = run.precision.update
-    benchmark.build(run)
+    benchmark, run = loading.in_fp16(style().FastStyle, "fp16", **TINY)
     before = [parameter.detach().clone() for parameter in benchmark.model.parameters()]
     assert torch.tensor(losses(benchmark, run, 3)).isfinite().all()
     assert not all(map(torch.equal, before, benchmark.model.parameters()))
-    assert scaler.get_scale() == 2.0**16
-
-
-@pytest.mark.parametrize("workers", [pytest.param(0, marks=pytest.mark.slow), 1])
-def test_files_are_read(workers: int, tmp_path: Path) -> None:
-    benchmark = style().FastStyle(cuda=False, data=draw_pictures(tmp_path / "train"), workers=workers, **TINY)
-    loop = Loop(benchmark, run := Run(benchmark))
-    loop.warm_up()
-    assert loop.observe(2).items == 4
-    assert run.findings == []
-    pictures = next(iter(benchmark.batches(run)))
-    assert (pictures.shape, pictures.dtype) == ((2, 3, 16, 16), torch.float32)
-    assert 0 <= pictures.min() < 0.45 < 0.55 < pictures.max() <= 1
+    assert run.precision.scaler is not None
+    assert run.precision.scaler.get_scale() == 2.0**16
 
 
 @pytest.mark.parametrize("size", [4, 18])
 def test_a_size_that_cannot_be_halved_twice_is_refused(size: int) -> None:
     with pytest.raises(CotenantError, match=f"--image-size {size} .*multiple of 4"):
         built(image_size=size)
-
-
-@pytest.mark.slow
-def test_it_runs_alone(capsys: pytest.CaptureFixture[str]) -> None:
-    words = "--no-cuda --workers 1 --image-size 8 -b 1 --repeat 3 --number 1"
-    assert session.main(style().FastStyle, words.split()) == 0
-    assert '"outcome": "completed"' in capsys.readouterr().out
 
 
 def test_residual_blocks_begin_with_their_input() -> None:

@@ -183,6 +183,17 @@ def test_a_folder_in_the_place_of_a_file_is_named(place: str, tmp_path: Path) ->
     )
 
 
+@pytest.mark.parametrize("place", FILES)
+def test_every_file_that_is_not_there_is_named(place: str, tmp_path: Path) -> None:
+    for name in FILES[place]:
+        (folder := tmp_path / name.replace("/", "-")).mkdir()
+        put(folder, place, b"a b\n")
+        (folder / name).unlink()
+        with pytest.raises(MissingDataError) as raised:
+            next(batches(place, folder))
+        assert told(raised.value, place).startswith(f"There is no {folder / name}. Make the data")
+
+
 @pytest.mark.skipif(os.geteuid() == 0, reason="the superuser reads every file")
 @pytest.mark.parametrize("place", FILES)
 def test_a_file_that_may_not_be_read_is_named(place: str, tmp_path: Path) -> None:
@@ -213,15 +224,6 @@ def test_memory_that_ran_out_says_nothing_of_a_file(tmp_path: Path) -> None:
 
     with pytest.raises(OSError, match="memory"):
         run.read(reader, "wiki.train.tokens")
-
-
-def test_annotations_that_cannot_be_read_are_named(tmp_path: Path) -> None:
-    place = "object_detection/single_stage_detector"
-    (tmp_path / "train2017").mkdir()
-    (tmp_path / "annotations" / "instances_train2017.json").mkdir(parents=True)
-    with pytest.raises(MissingDataError) as raised:
-        batches(place, tmp_path)
-    assert "instances_train2017.json cannot be read: " in told(raised.value, place)
 
 
 def test_it_is_said_without_a_traceback(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:

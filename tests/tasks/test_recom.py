@@ -13,7 +13,7 @@ import torch
 from cotenant.bench import MissingDataError, Run
 from cotenant.bench.loop import BOOKED_OF_SHORT, Loop
 from cotenant.datasets.sets import ml_20m
-from tasks.loading import PRECISIONS, main_of
+from tasks.loading import built, losses, main_of
 
 HEADER = "userId,movieId,rating,timestamp\n"
 
@@ -39,14 +39,6 @@ def ratings(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def losses(ncf: Any, steps: int, **parameters: Any) -> list[float]:
-    benchmark = ncf.NeuralCollaborativeFiltering(cuda=False, **parameters)
-    run = Run(benchmark)
-    benchmark.build(run)
-    batches, step = iter(benchmark.batches(run)), run.precision.around(benchmark.step)
-    return [step(run, batch).item() for batch in itertools.islice(batches, steps)]
-
-
 def test_the_model_has_the_published_size(ncf: Any) -> None:
     net = ncf.NeuMF(64, (256, 256, 128, 64))
     assert sum(parameter.numel() for parameter in net.parameters()) == 31_832_577
@@ -67,18 +59,9 @@ def test_one_table_serves_both_parts(few: Any) -> None:
 
 def test_the_seed_decides_the_losses(few: Any, ratings: Path) -> None:
     for data in (None, ratings):
-        first = losses(few, 4, seed=5, batch_size=64, data=data)
-        assert first == losses(few, 4, seed=5, batch_size=64, data=data)
-        assert first != losses(few, 4, seed=6, batch_size=64, data=data)
-
-
-@pytest.mark.parametrize("precision", PRECISIONS)
-def test_items_are_samples_and_the_precision_is_what_ran(few: Any, ratings: Path, precision: str) -> None:
-    benchmark = few.NeuralCollaborativeFiltering(cuda=False, batch_size=96, precision=precision, data=ratings)
-    loop = Loop(benchmark, run := Run(benchmark))
-    loop.warm_up()
-    assert loop.observe(4).items == 4 * 96
-    assert (loop.observed_dtype, run.findings) == (precision, [])
+        runs = (built(few.NeuralCollaborativeFiltering, seed=seed, batch_size=64, data=data) for seed in (5, 5, 6))
+        first, again, other = (losses(*run, 4) for run in runs)
+        assert first == again != other
 
 
 def test_the_resident_batch_has_one_rating_in_five_and_popular_items(ncf: Any) -> None:
@@ -96,9 +79,9 @@ def test_every_wait_for_the_drawing_is_booked(few: Any, ratings: Path, monkeypat
     monkeypatch.setattr("cotenant.bench.loop.SHORT_STEP_NS", 10**12)
     for data, every in ((ratings, 1), (None, BOOKED_OF_SHORT)):
         benchmark = few.NeuralCollaborativeFiltering(cuda=False, data=data, batch_size=8)
-        loop = Loop(benchmark, Run(benchmark))
+        loop = Loop(benchmark, run := Run(benchmark))
         loop.warm_up()
-        assert loop.books_every == every
+        assert (loop.books_every, loop.observe(40).items, run.findings) == (every, 40 * 8, [])
 
 
 def test_negatives_are_drawn_where_the_ratings_lie(few: Any) -> None:
@@ -180,9 +163,3 @@ def test_a_larger_set_is_refused(few: Any, tmp_path: Path) -> None:
     (tmp_path / "ratings.csv").write_text(HEADER + "".join(f"{user},1,3.5,4\n" for user in range(301)))
     with pytest.raises(MissingDataError, match="more than ML-20M's 300 users"):
         few.read_ratings(tmp_path / "ratings.csv")
-
-
-def test_without_its_file(few: Any, tmp_path: Path) -> None:
-    benchmark = few.NeuralCollaborativeFiltering(cuda=False, data=tmp_path)
-    with pytest.raises(MissingDataError, match=r"There is no .*ratings\.csv\. Make the data"):
-        benchmark.batches(Run(benchmark))

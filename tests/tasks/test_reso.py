@@ -12,9 +12,7 @@ import torch
 from PIL import Image
 from torch import nn
 
-from cotenant.bench import MissingDataError, Run, session
-from cotenant.bench.loop import Loop
-from cotenant.bench.precision import Precision
+from cotenant.bench import MissingDataError, Run
 from cotenant.datasets.sets import bsds500
 from cotenant.errors import CotenantError
 from tasks import loading
@@ -79,26 +77,7 @@ def test_its_units_live_at_the_references_rate() -> None:
 
 
 def test_fp16_stays_finite_at_the_references_rate() -> None:
-    benchmark = reso().SuperResolution(cuda=False, **TINY)
-    run = Run(benchmark)
-    autocast, outside = torch.autocast("cpu", torch.float16), torch.autocast("cpu", enabled=False)
-    run.precision = Precision("fp16", autocast, outside, torch.amp.GradScaler("cpu"))
-    run.update = run.precision.update
-    benchmark.build(run)
-    assert torch.tensor(losses(benchmark, run, 12)).isfinite().all()
-
-
-@pytest.mark.parametrize("workers", [0, 1])
-def test_files_are_read(workers: int, pictures: Path) -> None:
-    benchmark = reso().SuperResolution(cuda=False, data=pictures, workers=workers, batch_size=6, crop=32)
-    loop = Loop(benchmark, run := Run(benchmark))
-    loop.warm_up()
-    assert loop.observe(3).items == 18
-    assert run.findings == []
-    reduced, target = next(iter(benchmark.batches(run)))
-    assert (reduced.shape, target.shape, target.dtype) == ((6, 1, 16, 16), (6, 1, 32, 32), torch.float32)
-    assert 0 <= target.min() < target.max() <= 1
-    assert target.std() > 0.02
+    assert torch.tensor(losses(*loading.in_fp16(reso().SuperResolution, "fp16", **TINY), 12)).isfinite().all()
 
 
 def test_a_crop_is_the_luminance_of_its_picture(pictures: Path) -> None:
@@ -132,9 +111,3 @@ def test_pictures_that_are_too_small_are_named(pictures: Path) -> None:
 def test_a_factor_beyond_the_crop_is_refused() -> None:
     with pytest.raises(CotenantError, match="--upscale_factor 20 does not fit a crop of 16"):
         built(upscale_factor=20, crop=16)
-
-
-def test_it_runs_alone(pictures: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    words = f"--no-cuda --data {pictures} --crop 16 -b 2 --repeat 3 --number 2 --no-checks --testBatchSize 8"
-    assert session.main(reso().SuperResolution, words.split()) == 0
-    assert '"outcome": "completed"' in capsys.readouterr().out

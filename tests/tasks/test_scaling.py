@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,7 +8,7 @@ import torch
 
 from cotenant.bench import Run, UnsupportedError
 from cotenant.errors import CotenantError
-from tasks.loading import ROOT, TASKS, main_of, started
+from tasks.loading import ROOT, TASKS, main_of
 from tenants.suites import Suites
 
 PLACE = TASKS / "image_classification" / "scaling" / "pytorch"
@@ -56,44 +55,6 @@ def test_input_is_random(scaling: Any) -> None:
     images, labels = next(iter(benchmark.batches(Run(benchmark))))
     assert (images.shape, labels.dtype) == ((4, 3, 32, 32), torch.int64)
     assert 0.8 < images.std() < 1.2
-
-
-@pytest.mark.parametrize(
-    ("words", "total", "processes"),
-    [
-        ([], "4", 4),
-        (["--devices", "0"], "4", 4),
-        (["--devices", "3"], "4", 3),
-        (["--devices=2"], "4", 2),
-        (["--devices", "1", "--devices", "2"], "4", 2),
-        (["--devices", "4"], None, 4),
-    ],
-)
-def test_the_script_starts_a_process_per_device(
-    tmp_path: Path, words: list[str], total: str | None, processes: int
-) -> None:
-    variables = {"MASTER_PORT": "29512"} | ({} if total is None else {"DEVICE_TOTAL": total})
-    said, _ = started(tmp_path, PLACE / "run.sh", *words, "--network", "resnet18", **variables)
-    assert said[:3] == ["-m", "torch.distributed.run", f"--nproc_per_node={processes}"]
-    assert said[3:5] == ["--master_addr=127.0.0.1", "--master_port=29512"]
-    assert said[-2:] == ["--devices", str(processes)]
-
-
-@pytest.mark.parametrize("words", [[], ["--devices", "0"], ["--devices=0"]])
-@pytest.mark.parametrize(("accelerators", "processes"), [(8, 8), (0, 1)])
-def test_all_devices_are_those_that_torch_sees_where_nobody_says_how_many(
-    tmp_path: Path, words: list[str], accelerators: int, processes: int
-) -> None:
-    said, _ = started(tmp_path, PLACE / "run.sh", *words, accelerators=accelerators)
-    assert said[2] == f"--nproc_per_node={processes}"
-    assert said[-2:] == ["--devices", str(processes)]
-
-
-@pytest.mark.parametrize("devices", ["many", "9"])
-def test_devices_that_cannot_be_are_left_to_the_benchmark(tmp_path: Path, devices: str) -> None:
-    said, _ = started(tmp_path, PLACE / "run.sh", "--devices", devices, DEVICE_TOTAL="4")
-    assert Path(said[0]).samefile(PLACE / "main.py")
-    assert said[1:] == ["--devices", devices]
 
 
 def test_more_devices_than_there_are_end_as_unsupported(scaling: Any, monkeypatch: pytest.MonkeyPatch) -> None:

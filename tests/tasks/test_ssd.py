@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -15,12 +14,11 @@ from PIL import Image
 from torch.nn import functional
 from torchvision.ops import box_convert, box_iou
 
-from cotenant.bench import MissingDataError, Run
-from cotenant.bench.loop import Loop
+from cotenant.bench import Run
 from cotenant.datasets.obtain import obtain
 from cotenant.datasets.request import Request
 from cotenant.datasets.sets.coco import DATASET, recipe
-from tasks.loading import main_of
+from tasks.loading import built, losses, main_of
 
 CPU = torch.device("cpu")
 
@@ -37,14 +35,6 @@ def coco(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("data")
     obtain(Request(root, replace(DATASET, sizes={"small": recipe(6, 1)}), "small", processes=1))
     return root / "coco"
-
-
-def losses(ssd: Any, steps: int, seed: int = 0) -> list[float]:
-    benchmark = ssd.SingleStageDetector(cuda=False, batch_size=1, lr=1e-3, seed=seed)
-    run = Run(benchmark)
-    benchmark.build(run)
-    batches, step = iter(benchmark.batches(run)), run.precision.around(benchmark.step)
-    return [step(run, batch).item() for batch in itertools.islice(batches, steps)]
 
 
 def test_the_model_has_the_published_size(ssd: Any) -> None:
@@ -114,22 +104,12 @@ def test_the_loss_takes_three_hard_negatives_for_each_positive(ssd: Any) -> None
 
 
 def test_the_loss_falls_on_a_fixed_batch_and_follows_the_seed(ssd: Any) -> None:
-    seen = losses(ssd, 3)
+    seen, again, other = (
+        losses(*built(ssd.SingleStageDetector, batch_size=1, lr=1e-3, seed=seed), steps)
+        for seed, steps in ((0, 3), (0, 2), (1, 1))
+    )
     assert seen[-1] < 0.85 * seen[0]
-    assert losses(ssd, 2) == seen[:2]
-    assert losses(ssd, 1, seed=1) != seen[:1]
-
-
-@pytest.mark.slow
-def test_items_are_images_and_bf16_is_what_ran(ssd: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    # A step takes half a minute where the processor has no bf16 of its own.
-    monkeypatch.setattr("cotenant.bench.loop.WARM_UP_STEPS", 1)
-    benchmark = ssd.SingleStageDetector(cuda=False, batch_size=1, precision="bf16", channels_last=True)
-    run = Run(benchmark)
-    loop = Loop(benchmark, run)
-    loop.warm_up()
-    assert benchmark.items(next(iter(benchmark.batches(run)))) == 1
-    assert loop.observed_dtype == "bf16"
+    assert (again, other != seen[:1]) == (seen[:2], True)
 
 
 def test_random_objects_are_as_cocos(ssd: Any) -> None:
@@ -248,12 +228,3 @@ def test_crowds_empty_boxes_and_pictures_without_objects_are_left_out(ssd: Any, 
     dataset = ssd.Coco(tmp_path / "a.json", tmp_path, "")
     assert [dataset.images.paths[n] for n in range(len(dataset))] == [f"{tmp_path}/2.jpg"]
     assert dataset.objects.tolist() == [[1, 2, 5, 7.5, 2]]
-
-
-def test_annotations_that_are_cut_off(ssd: Any, tmp_path: Path) -> None:
-    obtain(Request(tmp_path, replace(DATASET, sizes={"small": recipe(2, 0)}), "small", processes=1))
-    benchmark = ssd.SingleStageDetector(cuda=False, data=tmp_path / "coco")
-    run = Run(benchmark)
-    (tmp_path / "coco" / "annotations" / "instances_train2017.json").write_text('{"images": [')
-    with pytest.raises(MissingDataError, match=r"instances_train2017\.json cannot be read: .*Make the data"):
-        benchmark.batches(run)

@@ -13,8 +13,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from cotenant.bench import Run
-from cotenant.bench.arguments import parse
+from cotenant.bench import Run, session
 from cotenant.errors import CotenantError
 from cotenant.results.schema import record_schema
 from tasks.loading import PLACES, ROOT, TASKS, benchmark_in, benchmark_of, draw_pictures, main_of
@@ -37,20 +36,6 @@ def words_of(job: dict[str, Any], **variables: str) -> list[str]:
     for name, value in variables.items():
         words = [word.replace(f"${name}", value) for word in words]
     return words
-
-
-def test_every_task_is_here() -> None:
-    assert JOBS.keys() == PLACES.keys()
-
-
-@pytest.mark.parametrize("suite", ["baselines.json", "profiles/cpu.json"])
-def test_every_flag_of_the_suites_is_known(suite: str) -> None:
-    for job in json.loads((ROOT / suite).read_text()):
-        if job["name"] in PLACES:
-            assert job["cmd"] == f"./{PLACES[job['name']]}/pytorch/run.sh"
-            found = parse(benchmark_of(job["name"]), [*words_of(job), "--seed", "100"])
-            assert found.values["repeat"] == job["args"]["--repeat"]
-            assert found.ignored == (["--log-interval"] if job["name"] == "cart" else [])
 
 
 @pytest.mark.parametrize(
@@ -77,6 +62,21 @@ def test_a_task_runs_from_any_directory(name: str, tmp_path: Path) -> None:
     assert (record["outcome"], record["seed"], record["unit"]) == ("completed", 100, benchmark_of(name).item)
     assert "Traceback" not in ended.stderr
     assert list(elsewhere.iterdir()) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("place", "words"),
+    [
+        ("generative_adversarial_networks/dcgan", "--dataroot {} --imageSize 32 --ngf 4 --ndf 4 -b 2 --ngpu 1"),
+        ("fast_neural_style/neural_style", "--workers 1 --image-size 8 -b 1"),
+        ("super_resolution/subpixel_convolution", "--data {} --crop 16 -b 2 --no-checks --testBatchSize 8"),
+    ],
+)
+def test_it_runs_alone(place: str, words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    line = f"--no-cuda --repeat 3 --number 1 {words.format(draw_pictures(tmp_path / 'train'))}"
+    assert session.main(benchmark_in(main_of(place)), line.split()) == 0
+    assert '"outcome": "completed"' in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

@@ -122,12 +122,6 @@ def test_vae_reads_mnists_own_files(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert benchmark.step(run, batch).isfinite()  # type: ignore[union-attr]
 
 
-def test_vae_without_its_files(tmp_path: Path) -> None:
-    benchmark, run = built("vae", data=tmp_path / "mnist")
-    with pytest.raises(MissingDataError, match=r"There is no .*train-images-idx3-ubyte\. Make the data"):
-        benchmark.batches(run)
-
-
 def test_vae_codes_vary_and_reconstruct_784_pixels() -> None:
     vae = task("vae").VAE(400, 20)
     x = torch.rand(3, 784)

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import ast
-import os
 import re
 import sys
 from pathlib import Path
@@ -11,7 +10,6 @@ import pytest
 from tasks.loading import TASKS
 
 SOURCES = sorted(TASKS.rglob("*.py"))
-SCRIPTS = sorted(TASKS.rglob("run*.sh"))
 NOT_A_TASKS_BUSINESS = re.compile(
     r"\.item\(\)|\bprint\(|synchronize|perf_counter|monotonic|\btime\.|import time|from time\b"
 )
@@ -103,15 +101,6 @@ def test_what_convolves_lets_its_convolutions_be_chosen(folder: Path) -> None:
 def test_no_file_hides_a_standard_module(path: Path) -> None:
     assert path.stem not in sys.stdlib_module_names
     assert len(path.read_text().splitlines()) <= 400
-
-
-@pytest.mark.parametrize("path", SCRIPTS, ids=named)
-def test_scripts_become_the_benchmark(path: Path) -> None:
-    assert os.access(path, os.X_OK)
-    first, *_, last = path.read_text().splitlines()
-    assert first == "#!/usr/bin/env bash"
-    assert last.startswith("exec ")
-    assert (path.parent / "main.py").exists()
 
 
 def test_every_task_has_a_command_in_its_docstring() -> None:
