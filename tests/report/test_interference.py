@@ -133,7 +133,7 @@ def test_alone_at_other_work_is_no_denominator_and_without_slices_it_is_a_line_o
         line = lines_of(records)["vae", None]
         assert (line.alone, line.kept) == (None, None)
         assert line.notes[0].startswith(f"alone: {reason}")
-        assert summary_of(records).jobs[0].kept() is None
+        assert summary_of(records).jobs[0].over_alone() is None
         place = change.get("place", {})
         isolation = replace(place.get("isolation", ISOLATION), backend="none")
         other = launch("vae", 0, 2, 1000, **(known | change | {"place": place | {"isolation": isolation}}))
@@ -166,7 +166,7 @@ def test_tenants_of_two_devices_are_each_held_against_their_own() -> None:
 def test_alone_without_a_slice_is_no_denominator() -> None:
     """--solo --isolation none: a tenant alone on the whole machine."""
     records = [*launch("vae", place=UNSLICED), *solo("vae", place=UNSLICED)]
-    assert summary_of(records).jobs[0].kept() is None
+    assert summary_of(records).jobs[0].over_alone() is None
     line = lines_of(records)["vae", None]
     assert (line.alone, line.unsliced_kept, line.worth) == (None, None, None)
     assert line.unsliced_alone is not None
@@ -219,7 +219,7 @@ def test_the_report_has_a_column_where_tenants_ran_alone() -> None:
     records = three_ways("vae")
     summary = summary_of(records)
     assert [job.label for job in summary.jobs] == ["vae (isolation v1)", "vae (isolation none)"]
-    nodes = [kept for job in summary.jobs if (kept := job.kept())]
+    nodes = [kept for job in summary.jobs if (kept := job.over_alone())]
     costs = [kept.interference for kept in nodes]
     assert costs == pytest.approx([1 - 450 / 500, 1 - 450 / 1000], abs=0.02)
     spans = [[100 * (1 - end) for end in kept.interval[::-1]] for kept in nodes if kept.interval]

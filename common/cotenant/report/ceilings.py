@@ -35,14 +35,14 @@ class Compute:
 
 def ceilings(products: Iterable[Rows]) -> pl.DataFrame:
     """Return the highest product of each slice: its median FLOP/s, and the highest end of its launches' intervals."""
-    found = [
-        _taken(one, "rate_items_s", "interval_high_items_s", "world_size")
+    highest = [
+        _taken(members, "rate_items_s", "interval_high_items_s", "world_size")
         .filter(pl.col("world_size").fill_null(1) == 1)
         .group_by(SAME)
         .agg(pl.col("rate_items_s").median().alias("ceiling"), pl.col("interval_high_items_s").max().alias("upper"))
-        for one in products
+        for members in products
     ]
-    return pl.concat([pl.DataFrame(schema=_MOST), *found]).sort("ceiling").unique(SAME, keep="last")
+    return pl.concat([pl.DataFrame(schema=_MOST), *highest]).sort("ceiling").unique(SAME, keep="last")
 
 
 def compute(members: Rows, most: pl.DataFrame) -> Compute | None:
@@ -65,8 +65,7 @@ def compute(members: Rows, most: pl.DataFrame) -> Compute | None:
 
 def _taken(records: Rows, *names: str) -> pl.DataFrame:
     """Return these columns of records; the precision `half` has the products of fp16."""
-    found = records.columns(*SAME, *names)
-    return found.with_columns(pl.col("precision").replace("half", "fp16"))
+    return records.columns(*SAME, *names).with_columns(pl.col("precision").replace("half", "fp16"))
 
 
 def _above(beyond: pl.DataFrame) -> str:

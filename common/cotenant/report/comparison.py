@@ -104,8 +104,8 @@ def confirmed(first: SuiteComparison, again: SuiteComparison) -> SuiteComparison
 
 
 def _confirmed(first: JobComparison, new: JobComparison) -> JobComparison:
-    found = first.comparison
-    before = f"before {first.verdict}, {found.ratio:.4f}" if found is not None else f"before {first.verdict}"
+    ratio = "" if first.comparison is None else f", {first.comparison.ratio:.4f}"
+    before = f"before {first.verdict}{ratio}"
     more = f"; {new.note}" if new.note else ""
     if new.verdict is first.verdict:
         return replace(new, note=f"CONFIRMED by new launches ({before}){more}")

@@ -78,11 +78,11 @@ def series_of(entries: Iterable[HistoryEntry], margin: float) -> tuple[RateSerie
     """Return the series of all entries, by suite, job, host and device; a change is one of more than `margin`."""
     in_order = sorted(entries, key=lambda entry: entry.start)
     groups = grouped(in_order, lambda entry: (entry.suite, entry.job, entry.host, entry.device))
-    found: list[RateSeries] = []
+    series: list[RateSeries] = []
     for _, members in sorted(groups.items(), key=lambda pair: pair[0]):
         works = _by_work(members)
-        found += [_series(launches, work, told_apart(work, works), margin) for work, launches in works.items()]
-    return tuple(found)
+        series += [_series(launches, work, told_apart(work, works), margin) for work, launches in works.items()]
+    return tuple(series)
 
 
 def _by_work(entries: Sequence[HistoryEntry]) -> dict[Work, list[HistoryEntry]]:
@@ -189,9 +189,14 @@ def _level(series: RateSeries) -> Measurement | None:
 
 
 def _trend(series: RateSeries) -> Cell:
-    found = series.trend
-    values = (found.ratio, *found.interval, found.p) if found else ()
-    return Cell(trend_words(found), dict(zip(TREND, values, strict=False)))
+    if (trend := series.trend) is None:
+        return Cell()
+    low, high = trend.interval
+    values = dict(zip(TREND, (trend.ratio, low, high, trend.p), strict=True))
+    return Cell(
+        f"{change(trend.ratio)} % ({change(low)} .. {change(high)})" if trend.real else f"none (p {trend.p:.2f})",
+        values,
+    )
 
 
 def _changes(series: RateSeries) -> Cell:
@@ -225,16 +230,6 @@ def _name(series: RateSeries) -> str:
     return f"{series.job} ({series.label})" if series.label else series.job
 
 
-def trend_words(found: Trend | None) -> str:
-    """Return `-4.1 % (-5.0 .. -3.2)`, or that there is none."""
-    if found is None:
-        return ABSENT
-    if not found.real:
-        return f"none (p {found.p:.2f})"
-    low, high = found.interval
-    return f"{change(found.ratio)} % ({change(low)} .. {change(high)})"
-
-
 def sparkline(rates: Sequence[float]) -> str:
     """Return a bar per launch, of the newest ones; between the lowest and the highest of them lie all heights."""
     shown = rates[-SHOWN:]
@@ -243,7 +238,7 @@ def sparkline(rates: Sequence[float]) -> str:
     low, high = min(shown), max(shown)
     if low == high:
         return BARS[3] * len(shown)
-    return "".join(BARS[round((one / high - low / high) / (1 - low / high) * (len(BARS) - 1))] for one in shown)
+    return "".join(BARS[round((rate / high - low / high) / (1 - low / high) * (len(BARS) - 1))] for rate in shown)
 
 
 def _day(start: datetime | None) -> str:

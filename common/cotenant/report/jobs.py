@@ -72,7 +72,7 @@ def jobs_grid(summary: Summary, targets: Mapping[str, Target] | None = None) -> 
         rows = [each for job in jobs for each in (row(columns, job), *_tenant_records(job))]
         groups.append(RowGroup(rows, suite or "suite", facts(jobs, host)))
     notes: list[Words] = [((f"{OF_N} {OF_WORST}", "dim"),)] if summary.jobs else []
-    if any(job.kept(tenant) for job in summary.jobs for tenant in job.tenants):
+    if any(job.over_alone(tenant) for job in summary.jobs for tenant in job.tenants):
         notes.append(((OF_INTERFERENCE, "dim"),))
     if any(job.compute is not None and job.compute.of_ceiling is not None for job in summary.jobs):
         notes.append(((OF_CEILING, "dim"),))
@@ -108,7 +108,7 @@ def _columns(summary: Summary, targets: Mapping[str, Target]) -> Sequence[Column
             "fairness", lambda job: number(job.evenness.jain if job.evenness else None, "{:.4f}".format, "fairness")
         ),
         Column("worst/best", _worst_over_best),
-        Column("interference", lambda job: _interference(job.kept()), optional=True),
+        Column("interference", lambda job: _interference(job.over_alone()), optional=True),
         Column("device load", _device_load, optional=True),
         Column("MFU", lambda job: number(_computed(job).get("mfu"), percent), optional=True),
         Column("of ceiling", lambda job: number(_computed(job).get("of_ceiling"), percent), optional=True),
@@ -146,7 +146,7 @@ def _rate_columns(of: Callable[[T], Estimate | None]) -> Sequence[Column[T]]:
 def _tenant_records(job: JobSummary) -> Iterator[Row]:
     for tenant, estimate in job.tenants.items():
         own = row(TENANTS, TenantLine(tenant, estimate)).record
-        yield Row(values={**_named(job), **own, **_interference(job.kept(tenant)).values})
+        yield Row(values={**_named(job), **own, **_interference(job.over_alone(tenant)).values})
 
 
 def _named(job: JobSummary) -> dict[str, Value]:
@@ -221,8 +221,8 @@ def _tenant_rates(job: JobSummary) -> Cell:
 
 
 def _document(job: JobSummary) -> dict[str, Any]:
-    ratios = {tenant: job.kept(tenant) for tenant in job.tenants}
-    node, kept = job.kept(), {tenant: asdict(ratio) for tenant, ratio in ratios.items() if ratio is not None}
+    ratios = {tenant: job.over_alone(tenant) for tenant in job.tenants}
+    node, kept = job.over_alone(), {tenant: asdict(ratio) for tenant, ratio in ratios.items() if ratio is not None}
     named = {name: printable(str(value)) for name, value in _named(job).items()}
     return named | {
         "launches": job.launches,
@@ -279,7 +279,7 @@ def _job_facts(job: JobSummary) -> str:
     if (even := job.evenness) is not None:
         slowest = f" (tenant {even.slowest})" if even.slowest is not None else ""
         parts.append(f"fairness {even.jain:.4f}, worst/best {even.worst_over_best:.3f}{slowest}")
-    if (kept := job.kept()) is not None:
+    if (kept := job.over_alone()) is not None:
         parts.append(f"interference {_interference(kept).text}")
     return "; ".join(filter(None, parts))
 

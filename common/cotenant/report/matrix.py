@@ -76,7 +76,7 @@ def device_matrix(summary: Summary) -> tuple[list[str], Matrix]:
     """Return the devices, and a row per job by its label: two works of one name have no common best device."""
     works: dict[str, set[Work]] = defaultdict(set)
     for job in summary.jobs:
-        works[job.label] |= {one.work[:3] for one in job.rates}
+        works[job.label] |= {launch.work[:3] for launch in job.rates}
     jobs = [
         job.members.columns(*COLUMNS).with_columns(
             job=pl.lit(job.label if len(works[job.label]) < 2 else f"{job.label} of {job.suite} on {job.host}")

@@ -6,6 +6,8 @@ from collections import defaultdict
 from collections.abc import Sequence
 from statistics import fmean
 
+import polars as pl
+
 from cotenant.results.drawn import Meter, own_meters
 from cotenant.results.read import again
 from cotenant.results.table import Rows
@@ -35,25 +37,25 @@ def courses(records: Rows) -> list[Course]:
         launch = hosts[row["hostname"]].setdefault(key, {})
         for meter in own_meters(record.fields, row["vcd"]):
             launch.setdefault((meter.quantity, meter.of), meter)
-    found = []
+    courses = []
     for host, launches in hosts.items():
         for quantity, (_, _, scale) in NAMES.items():
             meters = [[meter for meter in of.values() if meter.quantity == quantity] for of in launches.values()]
             course = [[_scaled(meter, scale) for meter in of_launch] for of_launch in meters if of_launch]
             if len(course) > 1:
-                found.append((host, quantity, course))
-    return found
+                courses.append((host, quantity, course))
+    return courses
 
 
 def device_load_percent(records: Rows) -> float | None:
     """Return the mean load of the tenants' own devices while they were timed; None where no device told it."""
-    loads = records.columns("device_load_percent")["device_load_percent"].drop_nulls().to_list()
-    return fmean(loads) if loads else None
+    load: float | None = records.columns(pl.col("device_load_percent").mean()).item()
+    return load
 
 
 def mean_of(course: Sequence[Sequence[Meter]]) -> float:
     """Return the mean over launches of the mean over devices."""
-    return fmean(fmean(one.mean for one in of) for of in course)
+    return fmean(fmean(meter.mean for meter in of) for of in course)
 
 
 def _scaled(meter: Meter, scale: float) -> Meter:

@@ -88,16 +88,10 @@ def lines_below(
     verbose: bool = False,
 ) -> Iterator[Words]:
     """Yield failures, notes, and the findings; if `verbose` also information, and those `printed` before."""
-    for loss in losses[:SHOWN]:
-        where = f"{loss.job} R{loss.run_id} tenant {loss.tenant}: "
-        more = f"  [{loss.aborted} more aborted with it]" if loss.aborted else ""
-        yield (where, "bold"), (f"{loss.outcome}: {printable(loss.message)}".removesuffix(": "), ""), (more, "dim")
-    yield from _more(len(losses), "tenants that did not finish")
-    for note in notes[:SHOWN]:
-        yield ((note, "dim"),)
-    yield from _more(len(notes), "notes of this kind")
-    before = {(finding.rule, finding.sentence) for finding in printed}
-    new = [one for one in findings if verbose or not (one.alike and (one.rule, one.sentence) in before)]
+    yield from _first([_loss_words(loss) for loss in losses], "tenants that did not finish")
+    yield from _first([((note, "dim"),) for note in notes], "notes of this kind")
+    before = [] if verbose else [(finding.rule, finding.sentence) for finding in printed]
+    new = [each for each in findings if not each.alike or (each.rule, each.sentence) not in before]
     for finding in new:
         if verbose or finding.severity != "info":
             yield (f"{finding.severity}: ", STYLES[finding.severity]), (sentence(finding), ""), (_where(finding), "dim")
@@ -106,9 +100,16 @@ def lines_below(
         yield ((f"{infos} more for information: they stand in --html and --format json.", "dim"),)
 
 
-def _more(count: int, of: str) -> Iterator[Words]:
-    if count > SHOWN:
-        yield ((f"{count - SHOWN:,} more {of}: they stand in --format json.", "dim"),)
+def _first(lines: Sequence[Words], of: str) -> Iterator[Words]:
+    yield from lines[:SHOWN]
+    if len(lines) > SHOWN:
+        yield ((f"{len(lines) - SHOWN:,} more {of}: they stand in --format json.", "dim"),)
+
+
+def _loss_words(loss: Loss) -> Words:
+    where = f"{loss.job} R{loss.run_id} tenant {loss.tenant}: "
+    more = f"  [{loss.aborted} more aborted with it]" if loss.aborted else ""
+    return (where, "bold"), (f"{loss.outcome}: {printable(loss.message)}".removesuffix(": "), ""), (more, "dim")
 
 
 def sentence(finding: ReportedFinding) -> str:

@@ -80,8 +80,8 @@ class Point:
     @property
     def speedup_interval(self) -> tuple[float, float] | None:
         """Its 95 % interval, None below three launches of each."""
-        found = self.worth.interval
-        return None if found is None else (found[0] * self.total_devices, found[1] * self.total_devices)
+        low, high = self.worth.interval or (None, None)
+        return None if low is None or high is None else (low * self.total_devices, high * self.total_devices)
 
 
 Curves = dict[Series, list[Point]]
@@ -111,16 +111,16 @@ def curves(jobs: Iterable[JobSummary]) -> Curves:
     return several or dict(points)
 
 
-def few(found: Curves) -> list[str]:
+def few(curves: Curves) -> list[str]:
     """Return a sentence for each point of fewer than five launches."""
-    points = [point for of_series in found.values() for point in of_series if point.across.n < WANTED_LAUNCHES]
+    points = [point for of_series in curves.values() for point in of_series if point.across.n < WANTED_LAUNCHES]
     return [f"{point.job}, {point.key}: {point.across.n} of {WANTED_LAUNCHES} launches." for point in points]
 
 
-def doubtful(found: Curves) -> list[str]:
+def doubtful(curves: Curves) -> list[str]:
     """Return a sentence for each point whose efficiency, over launches of any suite runs, is not to be believed."""
     sentences = []
-    for point in (point for of_series in found.values() for point in of_series):
+    for point in (point for of_series in curves.values() for point in of_series):
         efficiency = point.worth.efficiency
         if efficiency is not None and (finding := of_efficiency(point.total_devices, efficiency)) is not None:
             sentences.append(f"{point.job}, {point.key}: {finding.sentence} {finding.remedy}")
@@ -160,20 +160,20 @@ def _check_equal(key: str, members: Sequence[JobSummary]) -> None:
         )
 
 
-def of_one_series_grid(found: Curves) -> Grid:
+def of_one_series_grid(curves: Curves) -> Grid:
     """Return the grid of the only series, with its document by key, `1n8g`.
 
     Raises CotenantError for none or several, which would share their keys.
     """
-    if not found:
+    if not curves:
         raise CotenantError(
             "There are no scaling cells there.", 'They are jobs with "cgroup": "all", such as profiles with --devices.'
         )
-    (series, points), *others = found.items()
+    (series, points), *others = curves.items()
     if others:
-        listed = "; ".join(map(str, found))
+        listed = "; ".join(map(str, curves))
         raise CotenantError(
-            f"{points[0].key} is the key of {len(found)} configurations: {listed}.", "--job NAME picks one's jobs."
+            f"{points[0].key} is the key of {len(curves)} configurations: {listed}.", "--job NAME picks one's jobs."
         )
     document = {
         point.key: {
@@ -184,7 +184,7 @@ def of_one_series_grid(found: Curves) -> Grid:
         }
         for point in points
     }
-    return replace(scaling_grid(found), document=document)
+    return replace(scaling_grid(curves), document=document)
 
 
 def _cell(point: Point) -> Cell:
@@ -226,21 +226,21 @@ COLUMNS: Sequence[Column[Point]] = (
 )
 
 
-def scaling_grid(found: Curves) -> Grid:
+def scaling_grid(curves: Curves) -> Grid:
     """Return a row per point, grouped by series. Markdown has the columns that other suites' readers know."""
     groups = [
         RowGroup([row(COLUMNS, point) for point in points], str(series), f"{series.unit or 'item'}/s over all devices")
-        for series, points in found.items()
+        for series, points in curves.items()
     ]
     return Grid(COLUMNS, groups, notes=[((LEGEND, "dim"),)], fields=FIELDS)
 
 
-def as_text(found: Curves) -> str:
+def as_text(curves: Curves) -> str:
     """Return a block per point: a line for each launch, or, of fewer than three, for each observation of the newest.
 
     `+-` is the half-width of a 95 % t interval of the mean of these lines.
     """
-    return "\n".join("\n".join(_block(point)) + "\n" for points in found.values() for point in points)
+    return "\n".join("\n".join(_block(point)) + "\n" for points in curves.values() for point in points)
 
 
 def _block(point: Point) -> Iterator[str]:

@@ -102,7 +102,7 @@ class JobSummary:
     unsliced_alone: Side | None = None
     compute: Compute | None = None
 
-    def kept(self, tenant: str | None = None) -> Ratio | None:
+    def over_alone(self, tenant: str | None = None) -> Ratio | None:
         """What a tenant, or the node, keeps of its rate alone beside the neighbours; None where it is not known."""
         return None if self.alone is None else ratio(self.together.of(tenant), self.alone.of(tenant))
 
@@ -141,9 +141,9 @@ def summarise(records: Rows) -> Summary:
 
 def estimate(rates: Sequence[float], only: Mapping[str, Any] | None = None) -> Estimate:
     """Return the estimate from one rate a launch; `only` is the row of a single launch's tenant, if it was one's."""
-    found = across_launches(rates)
-    if found.n > 1 or only is None:
-        return Estimate(found.rate, found.interval, found.spread, found.n)
+    across = across_launches(rates)
+    if across.n > 1 or only is None:
+        return Estimate(across.rate, across.interval, across.spread, across.n)
     low, high = only["interval_low_items_s"], only["interval_high_items_s"]
     if only["robust_spread"] is not None:
         return Estimate(rates[0], None if None in (low, high) else (low, high), only["robust_spread"], 1, only["n"])
@@ -163,18 +163,18 @@ def scores(
     `weights` are of jobs; 1 where there is none.
     """
     wanted = {name: targets[name].rate for name in expected if name in targets and name not in NOT_IN_PG}
-    found = {}
+    of_hosts = {}
     for host in dict.fromkeys(job.host for job in summary.jobs):
         lines = [job for job in summary.jobs if job.host == host and job.rates]
         once = Counter(job.name for job in lines)
         rates = {job.name: per_tenant(job) for job in lines if once[job.name] == 1}
-        found[host] = suite_score(rates, wanted, weights)
-    return found
+        of_hosts[host] = suite_score(rates, wanted, weights)
+    return of_hosts
 
 
 def per_tenant(job: JobSummary) -> dict[int, float]:
     """Return the mean rate of a tenant, of each launch by its uid."""
-    return {one.run_id: one.rate / len(one.rates) for one in job.rates if one.rate is not None}
+    return {launch.run_id: launch.rate / len(launch.rates) for launch in job.rates if launch.rate is not None}
 
 
 def _jobs(table: Table, launches: Sequence[LaunchRecords]) -> list[JobSummary]:
@@ -252,23 +252,19 @@ def _job(table: Table, label: str, work: Work | None, launches: Sequence[LaunchR
 
 
 def _findings(launches: Sequence[LaunchRecords]) -> Counter[str]:
-    errors, warnings, whole = (sum(counts) for counts in zip(*(one.findings for one in launches), strict=True))
+    errors, warnings, whole = (sum(counts) for counts in zip(*(launch.findings for launch in launches), strict=True))
     return +Counter(dict(zip(SEVERITIES, (errors, warnings, whole - errors - warnings), strict=True)))
 
 
 def _evenness(launches: Sequence[LaunchRecords]) -> Evenness | None:
     """None where a launch has a single tenant: it shared with nobody."""
-    shared = [one for one in launches if len(one.rates) > 1]
-    if not shared:
+    shares = [(launch.tenants, fairness([rate or 0.0 for rate in launch.rates])) for launch in launches]
+    shares = [(tenants, fair) for tenants, fair in shares if len(tenants) > 1]
+    if not shares:
         return None
-    found = [fairness([rate or 0.0 for rate in one.rates]) for one in shared]
-    slowest = Counter(one.tenants[even.slowest] for one, even in zip(shared, found, strict=True))
-    (who, times), *_ = slowest.most_common(1)
-    return Evenness(
-        median(one.jain for one in found),
-        median(one.worst_over_best for one in found),
-        who if 2 * times > len(shared) else None,
-    )
+    (who, times), *_ = Counter(tenants[fair.slowest] for tenants, fair in shares).most_common(1)
+    jain, worst_over_best = (median(getattr(fair, name) for _, fair in shares) for name in ("jain", "worst_over_best"))
+    return Evenness(jain, worst_over_best, who if 2 * times > len(shares) else None)
 
 
 def _verdict(launches: Sequence[LaunchRecords], counted: Sequence[LaunchRecords]) -> str:
