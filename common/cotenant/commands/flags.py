@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import argparse
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NoReturn
 
 from cotenant.errors import CotenantError, did_you_mean
 from cotenant.isolation.choose import CHOICES
 
-_UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
-_SECONDS = {"s": 1, "m": 60, "h": 3600}
+_SIZES = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
+_TIMES = {"": 1, "s": 1, "m": 60, "h": 3600}
+_SHARES = {"": 1, "%": 0.01}
 
 
 class Parser(argparse.ArgumentParser):
@@ -43,23 +44,15 @@ def at_dashes(words: Sequence[str]) -> tuple[list[str], tuple[str, ...]]:
 
 def size(text: str) -> int:
     """Return the bytes that `512M` or `2G` stand for."""
-    unit = text[-1:].upper() if text[-1:].isalpha() else ""
-    try:
-        bytes_ = int(float(text.removesuffix(text[-1:]) if unit else text) * _UNITS[unit])
-    except (ValueError, KeyError, OverflowError):
-        raise argparse.ArgumentTypeError(f"'{text}' is no size such as 512M or 2G") from None
-    if bytes_ < 0:
-        raise argparse.ArgumentTypeError("a size cannot be negative")
-    return bytes_
+    bytes_ = _amount(text, _SIZES, "size such as 512M or 2G")
+    if not 0 <= bytes_ < math.inf:
+        raise argparse.ArgumentTypeError(f"a size cannot be negative or without end, as '{text}' is")
+    return int(bytes_)
 
 
 def duration(text: str) -> float:
     """Return the seconds that `60`, `60s`, `2m` or `1h` stand for."""
-    unit = text[-1:].lower()
-    try:
-        seconds = float(text[:-1] if unit in _SECONDS else text) * _SECONDS.get(unit, 1)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"'{text}' is no time such as 60, 60s, 2m or 1h") from None
+    seconds = _amount(text, _TIMES, "time such as 60, 60s, 2m or 1h")
     if not 0 < seconds < math.inf:
         raise argparse.ArgumentTypeError(f"a time must be positive, and '{text}' is not")
     return seconds
@@ -67,13 +60,18 @@ def duration(text: str) -> float:
 
 def share(text: str) -> float:
     """Return the part of one that `1%` or `0.01` stands for."""
-    try:
-        part = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"'{text}' is no share such as 1% or 0.01") from None
+    part = _amount(text, _SHARES, "share such as 1% or 0.01")
     if not 0 < part < 1:
         raise argparse.ArgumentTypeError(f"'{text}' does not lie between 0 and 1: 1% is 0.01")
     return part
+
+
+def _amount(text: str, units: Mapping[str, float], what: str) -> float:
+    unit = text[-1:].lower() if text[-1:].lower() in units else ""
+    try:
+        return float(text[: len(text) - len(unit)]) * units[unit]
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"'{text}' is no {what}") from None
 
 
 def place(text: str) -> Path:

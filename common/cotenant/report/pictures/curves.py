@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from statistics import fmean
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -68,14 +67,9 @@ def over_launches(launches: Sequence[Sequence[Meter]], name: str) -> str:
     return svg(axes, name)
 
 
-FEW = 4
+COLOURS, DASHES = (ACCENT, INK, SOFT, ACCENT), ("-", "--", ":", "-.")
+FEW = len(DASHES)
 """So many lines can be told apart, in print too: each has its own dashes."""
-STYLES: tuple[dict[str, Any], ...] = (
-    {"color": ACCENT, "linewidth": 1.5},
-    {"color": INK, "linewidth": 1.1, "linestyle": (0, (5, 2))},
-    {"color": SOFT, "linewidth": 1.4, "linestyle": (0, (1, 1.4))},
-    {"color": ACCENT, "linewidth": 1.1, "linestyle": (0, (6, 2, 1, 2))},
-)
 
 
 def over_time(at_s: Values, lines: Mapping[str, Values], name: str) -> str:
@@ -88,8 +82,9 @@ def over_time(at_s: Values, lines: Mapping[str, Values], name: str) -> str:
         axes.fill_between(at_s, values.min(axis=0), values.max(axis=0), facecolor=ACCENT, alpha=0.28, linewidth=0)
         axes.plot(at_s, values.mean(axis=0), color=INK, linewidth=1.3)
     else:
-        for label, line, style in zip(lines, values, STYLES, strict=False):
-            axes.plot(at_s, line, label=label, **style)
+        axes.set_prop_cycle(color=COLOURS, linestyle=DASHES)
+        for label, line in zip(lines, values, strict=True):
+            axes.plot(at_s, line, label=label, linewidth=1.3)
         axes.legend(loc="upper left", bbox_to_anchor=(1, 1.1), frameon=False, fontsize=7, labelcolor=INK)
     axes.yaxis.set_major_locator(MaxNLocator(4))
     axes.xaxis.set_major_locator(MaxNLocator(6))
