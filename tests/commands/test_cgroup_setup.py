@@ -46,18 +46,12 @@ def test_what_is_said_is_what_is_done(name: str, host: FakeHost) -> None:
     assert asked == [line.rpartition("sudo ")[2] for line in did.stdout.splitlines() if line.startswith("done: ")]
 
 
-def test_the_cpuset_gets_what_its_parent_has(host: FakeHost) -> None:
-    host.v1()
-    host.setup()
-    base = host.cgroups / "cpuset/cotenant.nobody"
-    assert (base / "cpuset.cpus").read_text() == "0-3,8\n"
-    assert (base / "cpuset.mems").read_text() == "0-1\n"
-
-
 @pytest.mark.skipif(os.geteuid() != 0, reason="gives files to another user")
-def test_twice_is_as_good_as_once(host: FakeHost) -> None:
+def test_the_cpuset_gets_what_its_parent_has_and_twice_is_as_good_as_once(host: FakeHost) -> None:
     host.v1()
     assert "done: mkdir" in host.setup(SUDO="").stdout
+    base = host.cgroups / "cpuset/cotenant.nobody"
+    assert [(base / f"cpuset.{name}").read_text() for name in ("cpus", "mems")] == ["0-3,8\n", "0-1\n"]
     again = host.setup(SUDO="").stdout
     assert again.count("kept: ") == 5
     assert "done: " not in again
@@ -112,7 +106,7 @@ def test_the_drop_in_is_written_kept_and_removed(host: FakeHost) -> None:
     assert host.setup("--remove").stdout.startswith("kept: there is no ")
 
 
-def test_somebody_elses_drop_in_stays(host: FakeHost) -> None:
+def test_somebody_elses_drop_in_stays_and_root_needs_none(host: FakeHost) -> None:
     host.systemd()
     folder = host.root / "etc/systemd/system/user@65534.service.d"
     folder.mkdir(parents=True)
@@ -120,13 +114,9 @@ def test_somebody_elses_drop_in_stays(host: FakeHost) -> None:
     host.setup("--install-drop-in")
     host.setup("--remove")
     assert [path.name for path in folder.iterdir()] == ["theirs.conf"]
-
-
-def test_root_needs_no_drop_in(host: FakeHost) -> None:
-    host.systemd()
+    before = host.requests()
     said = cgroup_setup("--user", "root", "--install-drop-in", host=host.root, SUDO=host.sudo)
-    assert said.stdout == "kept: under systemd root needs no delegation\n"
-    assert host.requests() == []
+    assert (said.stdout, host.requests()) == ("kept: under systemd root needs no delegation\n", before)
 
 
 def test_a_step_that_fails_ends_it_and_is_named(host: FakeHost) -> None:
@@ -151,12 +141,6 @@ def test_the_prefix_of_privileged_steps_and_whom_they_are_for(host: FakeHost) ->
     assert "chown nobody " in cgroup_setup("--dry-run", host=host.root, SUDO_UID="65534").stdout
 
 
-def test_without_cgroups_it_says_so(host: FakeHost) -> None:
-    (host.root / "proc/self/mountinfo").write_text("21 1 8:1 / / rw - ext4 /dev/x rw\n")
-    said = host.setup()
-    assert (said.returncode, said.stderr) == (1, "cgroup_setup.sh: No cgroups are mounted here.\n")
-
-
 REFUSED = {
     "--bad": "There is no argument '--bad'; --help lists them.",
     "nobody": "There is no argument 'nobody'; --help lists them.",
@@ -168,16 +152,14 @@ REFUSED = {
 }
 
 
-def test_wrong_usage_is_a_sentence(host: FakeHost) -> None:
+def test_wrong_usage_is_a_sentence_and_help_the_head_of_the_script(host: FakeHost) -> None:
+    (host.root / "proc/self/mountinfo").write_text("21 1 8:1 / / rw - ext4 /dev/x rw\n")
+    said = host.setup()
+    assert (said.returncode, said.stderr) == (1, "cgroup_setup.sh: No cgroups are mounted here.\n")
     host.v1()
+    said = cgroup_setup("--help")
+    assert (said.returncode, said.stdout[:18], "#" in said.stdout) == (0, "cgroup_setup.sh - ", False)
     for line, sentence in REFUSED.items():
         said = cgroup_setup(*shlex.split(line), host=host.root, SUDO=host.sudo)
         assert (said.returncode, said.stdout, said.stderr) == (2, "", f"cgroup_setup.sh: {sentence}\n")
     assert host.requests() == []
-
-
-def test_help_is_the_head_of_the_script() -> None:
-    said = cgroup_setup("--help")
-    assert said.returncode == 0
-    assert said.stdout.startswith("cgroup_setup.sh - ")
-    assert "#" not in said.stdout

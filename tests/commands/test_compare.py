@@ -52,6 +52,8 @@ def test_a_verdict_and_an_exit_status(a: Path, tmp_path: Path, capsys: Capture) 
         assert "5, 5" in said
         assert ("slower by more than chance" in said) == (verdict == "SLOWER")
         assert run(capsys, a, b)[0] == 0
+    status, said, _ = run(capsys, a, place(tmp_path / "few", 2.0, FACTORS[:2]), "--fail-on", "slower")
+    assert (status, "UNCLEAR  5 launches a side would tell" in said) == (0, True)
 
 
 def test_launches_of_a_tenant_alone_are_not_compared(a: Path, tmp_path: Path, capsys: Capture) -> None:
@@ -63,24 +65,16 @@ def test_launches_of_a_tenant_alone_are_not_compared(a: Path, tmp_path: Path, ca
     assert run(capsys, a, b)[:2] == (0, before)
 
 
-def test_few_launches_are_unclear_and_say_how_many_more(a: Path, tmp_path: Path, capsys: Capture) -> None:
-    status, said, _ = run(capsys, a, place(tmp_path / "b", 2.0, FACTORS[:2]), "--fail-on", "slower")
-    assert status == 0
-    assert "UNCLEAR  5 launches a side would tell" in said
-
-
 def test_different_work_is_refused_until_it_is_allowed(a: Path, tmp_path: Path, capsys: Capture) -> None:
-    b = place(tmp_path / "b", isolation=replace(ISOLATION, backend="none"))
-    assert "INVALID  different isolation: none and v1 (--allow isolation)" in run(capsys, a, b)[1]
-    assert "SAME" in run(capsys, a, b, "--allow", "isolation")[1]
-    other = place(tmp_path / "c", unique_id="another")
-    assert "different source or arguments of the benchmark (--allow benchmark)" in run(capsys, a, other)[1]
-    fast = place(tmp_path / "d", gpu="Abacus 2")
-    assert "INVALID  different device: Abacus 2 and Some Processor (--allow device)" in run(capsys, a, fast)[1]
-    assert "SAME" in run(capsys, a, fast, "--allow", "device")[1]
-    larger = place(tmp_path / "e", cpu_cores=2)
-    assert "INVALID  different processors: 1 and 2 (--allow processors)" in run(capsys, a, larger)[1]
-    assert "SAME" in run(capsys, a, larger, "--allow", "processors")[1]
+    for name, fields, words, allowed in (
+        ("b", {"isolation": replace(ISOLATION, backend="none")}, "isolation: none and v1", "isolation"),
+        ("c", {"unique_id": "another"}, "source or arguments of the benchmark", "benchmark"),
+        ("d", {"gpu": "Abacus 2"}, "device: Abacus 2 and Some Processor", "device"),
+        ("e", {"cpu_cores": 2}, "processors: 1 and 2", "processors"),
+    ):
+        b = place(tmp_path / name, **fields)
+        assert f"INVALID  different {words} (--allow {allowed})" in run(capsys, a, b)[1]
+        assert "SAME" in run(capsys, a, b, "--allow", allowed)[1]
     dropped, warm = (
         place(tmp_path / policy, isolation=replace(ISOLATION, policies={"cache": policy}))
         for policy in ("drop", "warm")
@@ -123,12 +117,8 @@ def test_copied_launches_are_no_second_side(a: Path, tmp_path: Path, capsys: Cap
     assert "SAME     A and B are the same launches" in run(capsys, a, a / ".." / "a")[1]
 
 
-def test_what_ran_without_arguments_is_not_known(a: Path, tmp_path: Path, capsys: Capture) -> None:
-    b = place(tmp_path / "b", unique_id="")
-    assert "SAME     what B ran is not known" in run(capsys, a, b)[1]
-
-
-def test_other_versions_are_said(a: Path, tmp_path: Path, capsys: Capture) -> None:
+def test_what_is_not_known_and_other_versions_are_told(a: Path, tmp_path: Path, capsys: Capture) -> None:
+    assert "SAME     what B ran is not known" in run(capsys, a, place(tmp_path / "d", unique_id=""))[1]
     kernels = [{"software": {"kernel": kernel}} for kernel in ("6.1", "6.2")]
     b, c = (place(tmp_path / name, machine=machine) for name, machine in zip("bc", kernels, strict=True))
     assert run(capsys, a, b)[2] == ""
@@ -177,14 +167,11 @@ REFUSED = {
 }
 
 
-def test_wrong_usage(a: Path, capsys: Capture) -> None:
+def test_wrong_usage(a: Path, tmp_path: Path, capsys: Capture) -> None:
     check_refusals(capsys, "compare", REFUSED, a, a)
-
-
-def test_places_without_records(a: Path, tmp_path: Path, capsys: Capture) -> None:
     (tmp_path / "empty").mkdir()
-    assert "There is no record in" in run(capsys, a, tmp_path / "empty")[2]
-    assert run(capsys, a, tmp_path / "absent")[0] == 2
+    places = {f"{tmp_path}/empty": "There is no record in", f"{tmp_path}/absent": "There is no "}
+    check_refusals(capsys, "compare", places, a)
 
 
 def asked(directory: Path, *jobs: str) -> None:
