@@ -11,8 +11,8 @@ from cotenant.cli import main
 from cotenant.results.record import Record
 from cotenant.results.store import write_record
 from golden import check_golden
-from report.making import BUSY, UNSLICED, launch, lost, scaling, solo
-from results.made import NOON, a_part, a_record, steady
+from report.making import BUSY, UNSLICED, launch, lost, month, scaling, solo
+from results.made import NOON
 
 GOLDEN = Path(__file__).with_name("golden")
 TARGETS = "job,target,perf_target,sd_target\nvae,7500,0.5,0.05\nssd,9000,0.9,0.01\ndcgan,7000,0.5,0.05\n"
@@ -46,21 +46,6 @@ def side(day: int, vae_ms: float, dcgan_ms: float) -> list[Record]:
         for one in launch(name, uid, mean_ms=mean_ms, started=began + timedelta(minutes=uid))
     ]
     return [*records, *lost("ssd", 5)]
-
-
-def month() -> list[Record]:
-    """A launch a day for twenty days: from the eleventh on a tenth slower, with another torch."""
-    return [
-        a_record(
-            told={
-                "observations": steady(mean_ms=(550 if day >= 10 else 500) * (1 + 0.001 * (day % 3))),
-                "part": a_part(torch={"version": "2.14.1" if day >= 10 else "2.14.0"}),
-            },
-            place={"run_id": day % 5, "tenants": 1},
-            common={"started": NOON + timedelta(days=day)},
-        )
-        for day in range(20)
-    ]
 
 
 PLACES = {

@@ -3,32 +3,19 @@
 from __future__ import annotations
 
 import json
-from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
-from commands.calling import Capture, call, check_refusals
+from commands.calling import Capture, call, check_refusals, write
 from cotenant.results.store import write_record
-from results.made import NOON, a_lost_record, a_part, a_record, steady
+from report.making import month
+from results.made import NOON, a_lost_record, a_record
 
 
 @pytest.fixture
 def records(tmp_path: Path) -> Path:
-    """Twenty days of a launch of two tenants each: from the eleventh on a tenth slower, with another torch."""
-    place = tmp_path / "records"
-    place.mkdir()
-    for day in range(20):
-        later, started = day >= 10, NOON + timedelta(days=day)
-        version = "2.14.1" if later else "2.14.0"
-        for tenant in (0, 1):
-            told = {
-                "observations": steady(mean_ms=(550 if later else 500) * (1 + 0.001 * (day % 3))),
-                "part": a_part(torch={"version": version}),
-            }
-            where = {"run_id": day % 5, "tenant": tenant, "vcd": str(tenant)}
-            write_record(place, a_record(told=told, place=where, common={"started": started}), started)
-    return place
+    return write(tmp_path / "records", month(tenants=2))
 
 
 @pytest.fixture
@@ -52,15 +39,6 @@ def test_add_and_show(capsys: Capture, records: Path, store: Path) -> None:
     assert "torch 2.14.0 -> 2.14.1" in said
     series = json.loads(history(capsys, "show", "--store", store, "--format", "json")[1])["series"]
     assert [one["n"] for one in series] == [20]
-
-
-def test_the_history_lies_in_the_base(
-    capsys: Capture, records: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("BASE", str(tmp_path / "base"))
-    assert history(capsys, "add", records)[0] == 0
-    assert (tmp_path / "base/history.jsonl").read_bytes().count(b"\n") == 20
-    assert " 20 " in history(capsys, "show")[1]
 
 
 def test_jobs_and_devices_are_chosen(capsys: Capture, records: Path, store: Path) -> None:
@@ -93,11 +71,6 @@ def test_what_is_not_kept_is_said(capsys: Capture, tmp_path: Path, store: Path) 
     assert "without a rate 1 timeout" in history(capsys, "show", "--store", store)[1]
 
 
-def test_an_empty_history_says_so(capsys: Capture, store: Path) -> None:
-    store.touch()
-    assert history(capsys, "show", "--store", store) == (0, "The history is empty.\n", "")
-
-
 REFUSED = {
     "shwo": "Did you mean 'show'?",
     "show --jbo vae": "Did you mean '--job'?",
@@ -114,6 +87,7 @@ REFUSED = {
 def test_wrong_usage(capsys: Capture, records: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BASE", str(tmp_path))
     history(capsys, "add", records)
+    assert (tmp_path / "history.jsonl").read_bytes().count(b"\n") == 20, "it lies in the base"
     check_refusals(capsys, "history", REFUSED)
 
 
@@ -125,4 +99,6 @@ def test_places_without_records_and_without_a_history(capsys: Capture, tmp_path:
     status, _, errors = history(capsys, "show", "--store", store)
     assert status == 2
     assert "`cotenant history add DIR` begins one" in errors
+    store.touch()
+    assert history(capsys, "show", "--store", store) == (0, "The history is empty.\n", "")
     assert history(capsys)[0] == 0

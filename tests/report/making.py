@@ -171,3 +171,19 @@ def lost(name: str, uid: int) -> list[Record]:
 
 def summary_of(records: Sequence[Record | dict[str, Any]]) -> Summary:
     return summarise(Rows.all(table(records)))
+
+
+def month(tenants: int = 1) -> list[Record]:
+    """A launch a day for twenty days: from the eleventh on a tenth slower, with another torch."""
+    return [
+        a_record(
+            told={
+                "observations": steady(mean_ms=(550 if day >= 10 else 500) * (1 + 0.001 * (day % 3))),
+                "part": a_part(torch={"version": "2.14.1" if day >= 10 else "2.14.0"}),
+            },
+            place={"run_id": day % 5, "tenants": tenants, "tenant": tenant, "vcd": str(tenant)},
+            common={"started": NOON + timedelta(days=day)},
+        )
+        for day in range(20)
+        for tenant in range(tenants)
+    ]
