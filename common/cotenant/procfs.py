@@ -7,6 +7,7 @@ written `0-3,8,10-11`.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,12 +18,16 @@ def read_text(path: Path, limit_bytes: int | None = None) -> str:
 
     `limit_bytes` stops early: the kernel makes some files (`/proc/cpuinfo`) as they are read, and slowly.
     """
+    return _read(path, limit_bytes).decode(errors="replace").strip()
+
+
+def _read(path: Path, limit_bytes: int | None = None) -> bytes:
     chunks: list[bytes] = []
     size = 0
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
-        return ""
+        return b""
     try:
         while limit_bytes is None or size < limit_bytes:
             chunk = os.read(descriptor, 65536 if limit_bytes is None else limit_bytes - size)
@@ -31,10 +36,10 @@ def read_text(path: Path, limit_bytes: int | None = None) -> str:
             chunks.append(chunk)
             size += len(chunk)
     except OSError:
-        return ""
+        return b""
     finally:
         os.close(descriptor)
-    return b"".join(chunks).decode(errors="replace").strip()
+    return b"".join(chunks)
 
 
 def read_int(path: Path) -> int | None:
@@ -113,6 +118,28 @@ def format_list(ids: Iterable[int]) -> str:
         else:
             runs.append([number, number])
     return ",".join(str(low) if low == high else f"{low}-{high}" for low, high in runs)
+
+
+@dataclass(frozen=True, slots=True)
+class Mount:
+    """A mounted file system: its `kind`, the part of it that is `shown`, at which `point`, and its own options."""
+
+    kind: str
+    shown: str
+    point: Path
+    options: frozenset[str]
+
+
+def mounted_systems(root: Path = Path("/")) -> list[Mount]:
+    """Return what is mounted in this process's namespace, in the order it was (proc_pid_mountinfo(5))."""
+    mounted = []
+    for line in os.fsdecode(_read(root / "proc/self/mountinfo")).splitlines():
+        before, dash, after = line.partition(" - ")
+        left, right = before.split(" "), after.split(" ")
+        if dash and len(left) >= 5 and len(right) >= 3:
+            shown, point = (re.sub(r"\\([0-7]{3})", lambda match: chr(int(match[1], 8)), path) for path in left[3:5])
+            mounted.append(Mount(right[0], shown, root / point.lstrip("/"), frozenset(right[2].split(","))))
+    return mounted
 
 
 @dataclass(frozen=True, slots=True)

@@ -171,3 +171,44 @@ def test_what_is_nested_too_deep_is_a_sentence(tmp_path: Path) -> None:
         assert remove_tree(top) == f"What is left in {top} is nested too deep to be removed."
     finally:
         subprocess.run(["rm", "-rf", top], check=True)
+
+
+MOUNTING = """
+import subprocess, sys
+from pathlib import Path
+from cotenant.launch import paths
+top, precious, name = Path(sys.argv[1]), Path(sys.argv[2]), b"w\\xffi th".decode(errors="surrogateescape")
+for place in (top / name, top / name / "again", top):
+    place.mkdir(parents=True, exist_ok=True)
+    subprocess.run(["mount", "--bind", precious, place], check=True)
+(precious / "again").mkdir(exist_ok=True)
+subprocess.run(["mount", "--bind", precious, top / "again"], check=True)
+if len(sys.argv) > 3:
+    paths.MNT_DETACH = 0x80  # no flag of umount2: it refuses
+print(paths.remove_tree(top), sorted(path.name for path in precious.iterdir()), top.exists())
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="root mounts")
+def test_what_a_tenant_mounted_below_its_directory_stays(tmp_path: Path) -> None:
+    """A bind of the same file system has its device number; in a name no UTF-8 can hold; on the directory itself."""
+    (tmp_path / "precious").mkdir()
+    (tmp_path / "precious/file").write_text("x")
+    top = tmp_path / "top"
+    line = [
+        "unshare",
+        "--mount",
+        "--propagation",
+        "private",
+        sys.executable,
+        "-c",
+        MOUNTING,
+        top,
+        tmp_path / "precious",
+    ]
+    printing = os.environ | {"PYTHONIOENCODING": "utf-8:backslashreplace"}
+    refused = subprocess.run([*line, "refused"], env=printing, capture_output=True, text=True)
+    assert refused.stdout.startswith(f"What is left in {top} cannot be removed: {top}")
+    assert refused.stdout.endswith(" is mounted there. ['again', 'file'] True\n")
+    ended = subprocess.run(line, env=printing, capture_output=True, text=True)
+    assert (ended.stdout, ended.stderr) == (" ['again', 'file'] False\n", "")

@@ -6,6 +6,7 @@ What is the run's own is removed whatever its tenants have made of it. The reape
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import hashlib
 import os
 import shutil
@@ -18,8 +19,11 @@ from pathlib import Path
 
 from cotenant.finding import Finding
 from cotenant.isolation.runs import RunName
+from cotenant.procfs import mounted_systems
+from cotenant.text import listed
 
 REMEDY = "Remove it by hand, as root where it is another user's."
+MNT_DETACH, UMOUNT_NOFOLLOW = 2, 8
 SOCKET_PATH_BYTES = 107
 SOCKET_ROOM_BYTES = len("/4194304-99999999999-4294967295/t1023")
 
@@ -86,10 +90,13 @@ def _sockets_root() -> Path:
 def remove_tree(top: Path) -> str:
     """Remove a directory and all in it; return what stays as a sentence, "" where nothing does.
 
-    A directory of ours that is closed to us is opened first. No link is followed.
+    A directory of ours that is closed to us is opened first. No link is followed, and no mount is entered: it is
+    unmounted, or all of the directory stays.
     """
     with contextlib.suppress(OSError):
         top.unlink()  # A tenant may have put a link or a file in its place; a directory is none.
+    if points := _unmounted(top):
+        return f"What is left in {top} cannot be removed: {listed([str(point) for point in points])} is mounted there."
     try:
         shutil.rmtree(top, ignore_errors=True)
         if not os.path.lexists(top):
@@ -110,6 +117,19 @@ def cleared(directories: Iterable[Path]) -> tuple[Finding, ...]:
     """Remove the temporary directories of a launch; return a finding on what stays."""
     left = " ".join(filter(None, map(remove_tree, directories)))
     return (Finding("files_left", "warning", f"{left} The next launch finds it there.", REMEDY),) if left else ()
+
+
+def _unmounted(top: Path) -> list[Path]:
+    """Unmount what is mounted on a directory or below it, the innermost first; return what stays mounted."""
+    umount2, real = ctypes.CDLL(None).umount2, Path(os.path.realpath(top.parent), top.name)
+    points: list[Path] = []
+    while below := [mount.point for mount in mounted_systems() if mount.point.is_relative_to(real)]:
+        if len(below) == len(points):
+            return below
+        points = below
+        for point in reversed(points):
+            umount2(os.fsencode(point), MNT_DETACH | UMOUNT_NOFOLLOW)
+    return []
 
 
 def _open_up(top: Path) -> None:

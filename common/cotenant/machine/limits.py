@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from cotenant.procfs import fields, read_int, read_text, to_int
+from cotenant.procfs import Mount, fields, mounted_systems, read_int, read_text, to_int
 
 V2 = ""
 """The key of the v2 hierarchy, as `/proc/self/cgroup` leaves its controllers empty."""
@@ -30,15 +29,6 @@ class Mounts:
         return self.chains.get(controller, ())
 
 
-@dataclass(frozen=True, slots=True)
-class _Mount:
-    kind: str
-    shown: tuple[str, ...]
-    """The cgroup that stands at the mount point, as the components of its path."""
-    point: Path
-    options: frozenset[str]
-
-
 def own_cgroups(root: Path = Path("/")) -> dict[str, str]:
     """Return our own cgroup's path by controller, from `/proc/self/cgroup`, `V2` being the v2 hierarchy."""
     paths: dict[str, str] = {}
@@ -55,23 +45,24 @@ def own_cgroups(root: Path = Path("/")) -> dict[str, str]:
 
 def cgroup_mounts(root: Path = Path("/")) -> Mounts:
     """Return the cgroup hierarchies mounted below `root` and our own place in each."""
-    mounts = tuple(_mounts(root))
+    visible = _visible(root)
     points: dict[str, Path] = {}
     own: dict[str, Path] = {}
     chains: dict[str, tuple[Path, ...]] = {}
     for controller, path in own_cgroups(root).items():
-        candidates = [m for m in mounts if _serves(m, controller)]
+        candidates = [m for m in visible if _serves(m, controller)]
         if not candidates:
             continue
         parts = _parts(path)
         # Of several mounts of one hierarchy, the one that shows us, and the most of what is above us.
-        best = min(candidates, key=lambda m: (_below(m.shown, parts) is None, len(m.shown)))
+        best = min(candidates, key=lambda m: (_below(_parts(m.shown), parts) is None, len(_parts(m.shown))))
         points[controller] = best.point
-        below = _below(best.shown, parts)
+        shown = _parts(best.shown)
+        below = _below(shown, parts)
         if below is not None:
             own[controller] = best.point.joinpath(*below)
             chains[controller] = _upward(own[controller], best.point)
-        elif _is_above(best.shown, parts):
+        elif _is_above(shown, parts):
             chains[controller] = (best.point,)
     v2 = points.pop(V2, None)
     return Mounts(v1=points, v2=v2, own=own, chains=chains)
@@ -135,28 +126,17 @@ def _quota_v2(directory: Path) -> float | None:
     return quota_us / period_us if quota_us and period_us else None
 
 
-def _mounts(root: Path) -> Iterable[_Mount]:
-    """Yield the cgroup mounts; of several at one point the last, which hides the others."""
-    visible: dict[Path, _Mount] = {}
-    for line in read_text(root / "proc/self/mountinfo").splitlines():
-        before, dash, after = line.partition(" - ")
-        left, right = before.split(" "), after.split(" ")
-        if not dash or len(left) < 5 or len(right) < 3:
-            continue
-        point = root / _unescaped(left[4]).lstrip("/")
-        visible.pop(point, None)
-        if right[0] in ("cgroup", "cgroup2"):
-            shown = _parts(_unescaped(left[3]))
-            visible[point] = _Mount(right[0], shown, point, frozenset(right[2].split(",")))
-    return visible.values()
+def _visible(root: Path) -> Iterable[Mount]:
+    """Return the cgroup mounts; of several at one point the last, which hides the others."""
+    last: dict[Path, Mount] = {}
+    for mount in mounted_systems(root):
+        last.pop(mount.point, None)
+        last[mount.point] = mount
+    return [mount for mount in last.values() if mount.kind in ("cgroup", "cgroup2")]
 
 
-def _serves(mount: _Mount, controller: str) -> bool:
+def _serves(mount: Mount, controller: str) -> bool:
     return mount.kind == "cgroup2" if controller == V2 else controller in mount.options
-
-
-def _unescaped(field: str) -> str:
-    return re.sub(r"\\([0-7]{3})", lambda match: chr(int(match[1], 8)), field)
 
 
 def _parts(path: str) -> tuple[str, ...]:
