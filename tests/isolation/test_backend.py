@@ -86,7 +86,9 @@ def test_start_ticks_are_the_processs_start() -> None:
         assert before - 1 <= (start_ticks(process.pid) or 0) <= after + 1
 
 
-def test_a_command_with_brackets_and_blanks_is_read_past(tmp_path: Path) -> None:
+def test_a_command_with_brackets_and_blanks_is_read_past_and_a_process_may_be_hidden_or_just_gone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     strange = tmp_path / ") Z 1 (\udcff"
     strange.symlink_to("/bin/sleep")
     with subprocess.Popen([strange, "1000"]) as process:
@@ -94,9 +96,6 @@ def test_a_command_with_brackets_and_blanks_is_read_past(tmp_path: Path) -> None
             assert (start_ticks(process.pid) or 0) > 0
         finally:
             process.kill()
-
-
-def test_a_process_that_is_hidden_or_just_gone(monkeypatch: pytest.MonkeyPatch) -> None:
     for error in (FileNotFoundError, ProcessLookupError, PermissionError):
 
         def refuse(path: Path, flags: int, error: type[OSError] = error) -> int:

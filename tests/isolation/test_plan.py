@@ -42,30 +42,21 @@ class Row(NamedTuple):
 
 NODE_0 = devices_on(0, 0, 0, 0)
 ROOMY = machine(nodes=2, cores=8, quota=8, devices=devices_on(1, 1, 1, 1, 0, 0))
-PLANS = [
+PLANS = [  # Others are in test_plan_fleet.py.
     Row("one socket without SMT", machine(cores=4), "0-1 2-3", nodes="0 0"),
     Row("siblings stay together", machine(cores=4, threads=2), "0-1,4-5 2-3,6-7"),
     Row("a core that does not divide", machine(cores=4, threads=2), "0,4 1,5 2,6", "processors_unused", "3,7"),
     Row("no core each", machine(cores=4, threads=2), "0 4 1 5 2", "processors_unused siblings_split", "3,6-7"),
     Row("near their devices", machine(nodes=2, cores=4, devices=devices_on(1, 0, 0, 1)), "4-5 0-1 2-3 6-7"),
-    Row("or not", machine(nodes=2, cores=4, devices=NODE_0), "0-1 2-3 4-5 6-7", "device_on_other_node"),
     Row("near most of them", ROOMY, "8-11 0-3", "processor_quota device_on_other_node", "4-7,12-15"),
-    Row("one core", machine(cores=1), "0"),
-    Row("odd counts", machine(cores=7), "0-1 2-3 4-5", "processors_unused", "6"),
     Row("holes in the numbering", of_cores((2, 10), (3, 11), (6, 14), (40, 41)), "2-3,10-11 6,14,40-41"),
-    Row("three nodes, three tenants", machine(nodes=3, cores=4), "0-3 4-7 8-11", nodes="0 1 2"),
-    Row("three nodes, two tenants", machine(nodes=3, cores=4), "0-5 6-11", "nodes_straddled", nodes="0-1 1-2"),
     Row("less for one node", machine(nodes=2, cores=16, without=(0, 1)), "2-15 16-29", "processors_unused", "30-31"),
     Row("one tenant has everything", machine(nodes=2, cores=4), "0-7", nodes="0-1"),
     Row("two nodes, three tenants", machine(nodes=2, cores=6), "0-3 6-9 4-5,10-11", "nodes_straddled", nodes="0 1 0-1"),
-    Row("a quota", machine(nodes=2, cores=48, quota=10.0), "0-4 48-52", "processor_quota", "5-47,53-95"),
     Row("splits no core", machine(cores=6, threads=2, quota=3.5), "0 1", "processor_quota processors_unused", "2-11"),
     Row("that it need not", machine(cores=6, threads=2, quota=10), "0-1,4,6-7 2-3,5,8-9", "processor_quota", "10-11"),
     Row("a quota below one processor", machine(cores=4, quota=0.5), "0", "processor_quota", "1-3"),
-    Row("wide and narrow", of_cores((0, 1), (2, 3), (4, 5), (6, 7), (8,), (9,), (10,), (11,)), "0-3,8-9 4-7,10-11"),
     Row("unequal numbers of cores", of_cores((0, 1), (2,), (3,)), "0-1 2-3", "cores_uneven"),
-    Row("a lost sibling", machine(cores=4, threads=2, without=(0,)), "1,4-5 2-3,6", "processors_unused", "7"),
-    Row("the original's", machine(cores=4, threads=2), "0-3 4-7", "siblings_split", policy="contiguous"),
     Row("and uneven", machine(cores=5), "0-1 2-3", "processors_unused", "4", policy="contiguous"),
 ]
 
@@ -104,20 +95,14 @@ def test_server_with_eight_devices_on_two_nodes() -> None:
     assert made.findings == ()
 
 
-def test_more_users_than_devices_share_them_in_turn() -> None:
+def test_devices_that_are_shared_idle_or_unlike() -> None:
     made = plan(machine(cores=8, devices=(device(0), device(1))), 4)
     assert [piece.accelerators[0].index for piece in made.slices] == [0, 1, 0, 1]
     assert rules(made) == ["devices_shared"]
-
-
-def test_fewer_users_than_devices_leave_some_idle() -> None:
     made = plan(machine(nodes=2, cores=6, devices=EIGHT), 3)
     assert [[d.index for d in piece.accelerators] for piece in made.slices] == [[0, 1], [2, 3], [4, 5]]
     assert [d.index for d in made.idle_accelerators] == [6, 7]
     assert "devices_idle" in rules(made)
-
-
-def test_unlike_devices_are_said() -> None:
     made = plan(machine(devices=(device(0), device(1, name="A100"))), 2)
     assert made.findings[0].sentence == "The devices are not alike: A100, V100."
 
@@ -134,30 +119,20 @@ def test_more_tenants_than_processors_are_refused() -> None:
             plan(host, tenants)
 
 
-def test_memory_without_nodes_of_its_own() -> None:
+def test_memory() -> None:
+    """Without nodes of its own; of the scarcer node; below a limit above us; borrowed from another node."""
     made = plan(machine(cores=4, memory_bytes=16 * GIB), 3)
-    assert made.reserve_bytes == GIB
-    assert made.slices[0].memory_bytes == 5 * GIB
+    assert (made.reserve_bytes, made.slices[0].memory_bytes) == (GIB, 5 * GIB)
     assert plan(machine(memory_bytes=16 * GIB), 1, reserve_bytes=0).slices[0].memory_bytes == 16 * GIB
-
-
-def test_memory_of_the_scarcer_node_is_everybodys() -> None:
     uneven = machine(nodes=2, cores=4, memory_bytes=64 * GIB, node_bytes=(16 * GIB, 48 * GIB))
     made = plan(uneven, 4, reserve_bytes=4 * GIB)
     assert {piece.memory_bytes for piece in made.slices} == {(16 * GIB - GIB) // 2}
     assert rules(made) == ["memory_unused"]
-
-
-def test_a_limit_above_us_is_below_the_nodes() -> None:
     limited = machine(nodes=2, cores=4, memory_bytes=9 * GIB, node_bytes=(128 * GIB, 128 * GIB))
     assert plan(limited, 2).slices[0].memory_bytes == 4 * GIB
-
-
-def test_a_node_without_memory_borrows() -> None:
     borrowed = machine(nodes=2, cores=2, memory_bytes=8 * GIB, node_bytes=(8 * GIB, 0))
     made = plan(borrowed, 2, reserve_bytes=0)
-    assert [piece.nodes for piece in made.slices] == [(0,), (0,)]
-    assert made.slices[0].memory_bytes == 4 * GIB
+    assert [(piece.nodes, piece.memory_bytes) for piece in made.slices] == [((0,), 4 * GIB)] * 2
 
 
 def test_too_little_memory() -> None:
@@ -170,13 +145,16 @@ def test_too_little_memory() -> None:
 
 
 def test_tenants_by_default() -> None:
-    assert tenants_by_default(machine(devices=EIGHT), None) == 8
-    assert tenants_by_default(machine(devices=EIGHT), 3) == 3
-    assert tenants_by_default(machine(), 3) == 3
-    assert tenants_by_default(machine(), None) == 2
-    assert tenants_by_default(machine(cores=1), None) == 1
-    assert tenants_by_default(machine(quota=1.5), None) == 1
-    assert tenants_by_default(machine(), 0) == 0  # for plan to refuse
+    for host, users, tenants in [
+        (machine(devices=EIGHT), None, 8),
+        (machine(devices=EIGHT), 3, 3),
+        (machine(), 3, 3),
+        (machine(), None, 2),
+        (machine(cores=1), None, 1),
+        (machine(quota=1.5), None, 1),
+        (machine(), 0, 0),  # for plan to refuse
+    ]:
+        assert tenants_by_default(host, users) == tenants
 
 
 def test_plan_whole() -> None:
@@ -187,9 +165,7 @@ def test_plan_whole() -> None:
     assert whole.memory_bytes == (64 * GIB - made.reserve_bytes) // PAGE_BYTES * PAGE_BYTES
     assert whole.accelerators == EIGHT
     assert made.findings == ()
-
-
-def test_plan_whole_under_a_quota_takes_from_every_node() -> None:
+    # Under a quota it takes from every node.
     made = plan_whole(machine(nodes=2, cores=48, threads=2, quota=8))
     assert made.slices[0].processors == (0, 1, 48, 49, 96, 97, 144, 145)
     assert rules(made) == ["processor_quota"]

@@ -108,16 +108,13 @@ def test_a_host_as_it_is_met(reason: str, host: str, fields: dict[str, str], tmp
     assert all(finding.sentence.endswith(".") for finding in made.findings), reason
 
 
-def test_the_memory_of_equal_nodes_is_all_but_the_reserve(tmp_path: Path) -> None:
+def test_the_memory_of_equal_nodes_is_all_but_the_reserve_and_that_of_a_container_its_limit(tmp_path: Path) -> None:
     machine = fleet.nps4(tmp_path)
     made = plan(machine, 8)
     assert made.reserve_bytes == machine.memory_bytes * 3 // 100
     assert 0 <= machine.memory_bytes - made.reserve_bytes - 8 * made.slices[0].memory_bytes < 8 * (PAGE_BYTES + 1)
-
-
-def test_the_memory_of_a_container_is_its_limit(tmp_path: Path) -> None:
-    made = plan(fleet.container(tmp_path), 2, reserve_bytes=2 * GIB)
-    assert made.slices[0].memory_bytes == 19 * GIB
+    limited = plan(fleet.container(tmp_path / "container"), 2, reserve_bytes=2 * GIB)
+    assert limited.slices[0].memory_bytes == 19 * GIB
 
 
 def test_overlapping_slices_share_what_lies_below_them_together(tmp_path: Path) -> None:
@@ -135,14 +132,10 @@ def test_all_nodes_memory_on_request(tmp_path: Path) -> None:
     assert made.findings == ()
 
 
-def test_instances_are_shown_by_their_own_names(tmp_path: Path) -> None:
-    made = plan(fleet.mig(tmp_path), 7)
-    assert [visible_variables(piece.accelerators)["CUDA_VISIBLE_DEVICES"] for piece in made.slices] == [
-        f"MIG-{i}" for i in range(7)
-    ]
-
-
-def test_the_remedy_for_several_instances_counts_them_all(tmp_path: Path) -> None:
-    (finding,) = [f for f in plan(fleet.mig(tmp_path), 3).findings if f.rule == "partitions_unused"]
+def test_instances_are_shown_by_their_own_names_and_the_remedy_for_several_counts_them_all(tmp_path: Path) -> None:
+    host = fleet.mig(tmp_path)
+    shown = [visible_variables(piece.accelerators)["CUDA_VISIBLE_DEVICES"] for piece in plan(host, 7).slices]
+    assert shown == [f"MIG-{i}" for i in range(7)]
+    (finding,) = [finding for finding in plan(host, 3).findings if finding.rule == "partitions_unused"]
     assert finding.sentence == "A process opens one MIG instance, and a tenant here has 2: it uses the first."
     assert finding.remedy == "Use --users 7 for an instance each."

@@ -11,26 +11,15 @@ from hypothesis import strategies as st
 
 from cotenant.isolation.assignment import mixtures
 from cotenant.isolation.memory_shares import PAGE_BYTES, Mems
-from cotenant.isolation.plan import Plan, Policy, plan, plan_whole, split_ranks
+from cotenant.isolation.plan import Policy, plan, plan_whole, split_ranks
 from cotenant.machine.topology import Machine
+from isolation.test_plan import processors, rules
 from machine.invented import GIB, device, machine
-
-
-def processors(made: Plan) -> list[tuple[int, ...]]:
-    return [piece.processors for piece in made.slices]
-
-
-def rules(made: Plan) -> list[str]:
-    return [finding.rule for finding in made.findings]
 
 
 @st.composite
 def machines(draw: st.DrawFn) -> Machine:
-    nodes, cores, threads = (
-        draw(st.integers(1, 4)),
-        draw(st.integers(1, 9)),
-        draw(st.sampled_from((1, 2, 2, 4))),
-    )
+    nodes, cores, threads = draw(st.tuples(st.integers(1, 4), st.integers(1, 9), st.sampled_from((1, 2, 2, 4))))
     total = nodes * cores * threads
     devices = draw(st.lists(st.integers(-1, nodes), max_size=8))
     missing = draw(st.sets(st.integers(0, total - 1), max_size=total - 1) if draw(st.booleans()) else st.just(set()))
@@ -39,7 +28,7 @@ def machines(draw: st.DrawFn) -> Machine:
         cores,
         threads,
         memory_bytes=draw(st.integers(8, 2048)) * GIB + draw(st.integers(0, 9999)),
-        node_bytes=tuple(draw(st.lists(st.integers(2, 512), min_size=nodes, max_size=nodes).map(in_gib))),
+        node_bytes=tuple(draw(st.lists(st.integers(2, 512).map(GIB.__mul__), min_size=nodes, max_size=nodes))),
         devices=tuple(device(i, node) for i, node in enumerate(devices)),
         quota=draw(st.none() | st.floats(0.1, 2.0 * total)),
         without=tuple(missing),
@@ -47,10 +36,6 @@ def machines(draw: st.DrawFn) -> Machine:
     kinds = draw(st.sets(st.integers(0, nodes * cores - 1)))
     marked = tuple(replace(p, kind="atom") if p.core in kinds else p for p in made.processors)
     return replace(made, processors=marked)
-
-
-def in_gib(sizes: list[int]) -> list[int]:
-    return [size * GIB for size in sizes]
 
 
 def fitting(host: Machine) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import signal
 import sys
@@ -45,22 +46,16 @@ def test_nothing_is_claimed(backend: Backend) -> None:
     live.remove()
 
 
-def test_affinity_binds_to_the_slice() -> None:
-    backend = Affinity()
-    backend.open(RunName())
-    live = backend.create(slice_of(0, OWN[-1:]))
-    assert (live.entry.processors, live.entry.set_affinity) == (OWN[-1:], True)
-    with started(live.entry, *AFFINITY) as shim:
-        assert shim.run() == (0, f"[{OWN[-1]}]\n")
-
-
-def test_none_leaves_a_tenant_as_it_is() -> None:
-    backend = NoIsolation()
-    backend.open(RunName())
-    live = backend.create(slice_of(0, OWN[-1:]))
-    assert live.entry == SliceEntry()
-    with started(live.entry, *AFFINITY) as shim:
-        assert shim.run() == (0, f"{list(OWN)}\n")
+def test_affinity_binds_to_the_slice_and_none_leaves_a_tenant_as_it_is() -> None:
+    entries = {Affinity: SliceEntry(processors=OWN[-1:], set_affinity=True), NoIsolation: SliceEntry()}
+    for kind, entry in entries.items():
+        backend = kind()
+        backend.close()
+        backend.open(RunName())
+        live = backend.create(slice_of(0, OWN[-1:]))
+        assert dataclasses.replace(live.entry, shm_bytes=0) == entry
+        with started(live.entry, *AFFINITY) as shim:
+            assert shim.run() == (0, f"{list(entry.processors or OWN)}\n")
 
 
 def test_kill_ends_one_tenant_and_close_the_others(backend: Backend) -> None:
@@ -84,10 +79,6 @@ def test_kill_ends_one_tenant_and_close_the_others(backend: Backend) -> None:
         backend.close()
 
 
-def test_close_before_open_is_nothing() -> None:
-    Affinity().close()
-
-
 def test_only_new_files_of_this_user_that_hold_memory_count(tmp_path: Path) -> None:
     (tmp_path / "before").write_bytes(bytes(MIB))
     before = shared_files(tmp_path).keys()
@@ -98,10 +89,7 @@ def test_only_new_files_of_this_user_that_hold_memory_count(tmp_path: Path) -> N
     (tmp_path / "new").write_bytes(b"x" * 3 * MIB)
     (tmp_path / "link").symlink_to(tmp_path / "new")
     assert new_shared_files(before, tmp_path) == {"files": 2, "memory_bytes": 4 * MIB}
+    assert new_shared_files(frozenset(), tmp_path / "none") is None
     if os.getuid() == 0:
         os.chown(tmp_path / "new", 65534, 65534)
         assert new_shared_files(before, tmp_path) == {"files": 1, "memory_bytes": MIB}
-
-
-def test_without_a_dev_shm_there_is_nothing(tmp_path: Path) -> None:
-    assert new_shared_files(frozenset(), tmp_path / "none") is None

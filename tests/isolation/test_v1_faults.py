@@ -43,15 +43,12 @@ def test_only_what_is_needed(make_kernel: Make) -> None:
     assert (counted.processor_ns, counted.pids, counted.memory_peak_bytes, counted.oom_kills) == (None, None, 4096, 0)
     live.kill()
     backend.close()
-
-
-def test_controllers_mounted_together_are_one_directory(make_kernel: Make) -> None:
-    kernel = make_kernel("cpuset", "memory", "freezer")
+    # Controllers mounted together are one directory.
     backend = V1({**kernel.mounts, "cpuacct": kernel.mounts["memory"]}, BASE)
     backend.open(RunName())
     live = backend.create(PLANNED)
     live.verify()
-    assert len(live.entry.procs_files) == 3
+    assert len(live.entry.procs_files) == 2
     backend.close()
     assert kernel.directories() == []
 
@@ -68,12 +65,11 @@ def test_a_kernel_that_rounds_down_to_its_page(kernel: FakeKernel, monkeypatch: 
 
 def test_counters_of_the_kernel(kernel: FakeKernel) -> None:
     live = kernel.opened().create(PLANNED)
-    own = f"{BASE}/{RunName()}/t0"
-    (kernel.root / "memory" / own / "memory.oom_control").write_text("oom_kill_disable 0\nunder_oom 0\noom_kill 3\n")
+    kernel.put(kernel.at("memory") / "memory.oom_control", "oom_kill_disable 0\nunder_oom 0\noom_kill 3")
     counted = live.counters()
     assert (counted.processor_ns, counted.memory_peak_bytes, counted.pids, counted.oom_kills) == (7, 4096, 0, 3)
     assert live.memory_used_bytes() == 2048
-    (kernel.root / "memory" / own / "memory.usage_in_bytes").unlink()
+    kernel.lacks("memory.usage_in_bytes")
     assert live.memory_used_bytes() is None
 
 

@@ -63,8 +63,8 @@ def test_a_signal_while_tenants_are_stopping(v1: Suites) -> None:
 
 @pytest.mark.v1
 def test_more_signals_harm_nothing(v1: Suites) -> None:
-    runner = held(v1, "observed", *ENDLESS)
-    interrupt(runner, signal.SIGINT, signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
+    numbers = (signal.SIGINT, signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
+    interrupt(held(v1, "observed", *ENDLESS), *numbers)
     assert v1.outcomes() == ["interrupted", "interrupted"]
     # Those that arrive while it is not on a processor are seen in the order of their numbers.
     assert re.search(r"Interrupted by SIG(INT|TERM|HUP);", v1.said())

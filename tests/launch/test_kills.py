@@ -69,23 +69,18 @@ def test_a_killed_reaper_is_replaced_and_removes_what_its_own_runner_left_half_w
     v1.gone(LIMIT_S)
 
 
-def test_the_next_start_clears_up_after_runner_and_reaper(v1: Suites) -> None:
-    die_together(v1)
-    assert v1.cgroups()
-    assert v1.directories()
-    ended = v1.run([job("plain.sh", "0", name="next")], "--users", 1)
+@pytest.mark.parametrize("isolation", ["v1", "loose"])
+def test_the_next_start_clears_up_after_runner_and_reaper(isolation: str, request: pytest.FixtureRequest) -> None:
+    """Also without cgroups: what left its session as well is known from the run's marker."""
+    suites: Suites = request.getfixturevalue(isolation)
+    die_together(suites)
+    assert suites.cgroups() if isolation == "v1" else suites.processes()
+    assert suites.directories()
+    ended = suites.run([job("plain.sh", "0", name="next")], "--users", 1)
     assert ended.returncode == 0, ended.stderr
-    assert not v1.leftovers()
-    assert [record["name"] for record in v1.records()] == ["next"]
-
-
-def test_the_next_start_clears_up_also_without_cgroups(loose: Suites) -> None:
-    """What left its session as well is known from the run's marker."""
-    die_together(loose)
-    assert loose.processes()
-    assert loose.run([job("plain.sh", "0", name="next")], "--users", 1).returncode == 0
-    assert not loose.processes()
-    assert not loose.leftovers()
+    assert not suites.processes()
+    assert not suites.leftovers()
+    assert [record["name"] for record in suites.records()] == ["next"]
 
 
 BOMB = """

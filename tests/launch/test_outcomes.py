@@ -98,12 +98,6 @@ def test_an_exit_status_is_no_success_without_a_record_nor_after_it(ended: ByJob
     assert "killed by signal 40" in ended["signal-40"][0]["message"]
 
 
-def test_losses_that_are_not_finite_are_an_outcome(ended: ByJob) -> None:
-    assert outcomes(ended["nan"]) == ["nan", "completed"]
-    assert ended["nan"][0]["message"] == "2 of 9 losses were not finite."
-    assert ended["nan"][0]["batch_loss"] == [1.0, None]
-
-
 def test_a_hang_is_a_timeout_of_the_one_that_hangs(ended: ByJob) -> None:
     """What gives it longer is its own timeout: --timeout would have no effect."""
     assert outcomes(ended["hang-start"]) == outcomes(ended["hang-hello"]) == ["timeout", "aborted"]
@@ -116,19 +110,17 @@ def test_a_hang_is_a_timeout_of_the_one_that_hangs(ended: ByJob) -> None:
         assert {record["message"] for record in ended[name]} == {expected}
 
 
-def test_what_a_tenant_reports_of_its_failure_is_its_outcome(ended: ByJob) -> None:
-    assert outcomes(ended["fails"]) == ["device_out_of_memory", "completed"]
-    assert ended["fails"][0]["message"] == "no room"
-
-
-def test_tenants_that_disagree_on_the_work_all_fail(ended: ByJob) -> None:
-    assert outcomes(ended["disagrees"]) == ["failed", "failed"]
-    assert "disagree" in ended["disagrees"][0]["message"]
-
-
-def test_a_plain_program_beside_one_that_joined_is_named(ended: ByJob) -> None:
-    assert outcomes(ended["mixed"]) == ["failed", "aborted"]
-    assert "without joining the rendezvous" in ended["mixed"][0]["message"]
+def test_what_a_tenant_reports_of_its_failure_or_of_its_work_is_its_outcome(ended: ByJob) -> None:
+    """Losses that are not finite; tenants that disagree on the work; a plain program beside one that joined."""
+    for name, outcome, neighbours, words in [
+        ("nan", "nan", "completed", "2 of 9 losses were not finite."),
+        ("fails", "device_out_of_memory", "completed", "no room"),
+        ("disagrees", "failed", "failed", "disagree"),
+        ("mixed", "failed", "aborted", "without joining the rendezvous"),
+    ]:
+        assert outcomes(ended[name]) == [outcome, neighbours]
+        assert words in ended[name][0]["message"]
+    assert ended["nan"][0]["batch_loss"] == [1.0, None]
 
 
 def test_a_program_that_never_joined_ends_with_its_status_and_its_log(ended: ByJob) -> None:

@@ -32,26 +32,19 @@ def on_host(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     monkeypatch.setattr(socket, "gethostname", lambda: name)
 
 
-def test_a_dead_run_of_this_host_is_swept_and_a_living_one_stays(tmp_path: Path) -> None:
-    dead, living = of_run(tmp_path, DEAD), of_run(tmp_path, RunName())
-    living.sweep()
-    assert living.temporary.exists()
-    assert not dead.temporary.exists()
-
-
-def test_what_a_sweep_cannot_remove_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    dead, living = of_run(tmp_path, DEAD), of_run(tmp_path, RunName())
-    monkeypatch.setattr(paths, "remove_tree", lambda path: f"{path} stays.")
-    assert living.sweep() == [f"{dead.temporary} stays."]
-
-
-def test_another_host_whose_name_begins_the_same_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_dead_run_of_this_host_is_swept_and_a_living_one_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another host's, whose name begins the same, is left alone; what cannot be removed is a sentence."""
     on_host(monkeypatch, HOSTS[0])
     theirs = of_run(tmp_path, DEAD)
     on_host(monkeypatch, HOSTS[1])
-    ours = of_run(tmp_path, RunName())
-    ours.sweep()
-    assert theirs.temporary.exists()
+    dead, living = of_run(tmp_path, DEAD), of_run(tmp_path, RunName())
+    with monkeypatch.context() as patch:
+        patch.setattr(paths, "remove_tree", lambda path: f"{path} stays.")
+        assert living.sweep() == [f"{dead.temporary} stays."]
+    assert living.sweep() == []
+    assert [made.temporary.exists() for made in (dead, living, theirs)] == [False, True, True]
 
 
 @pytest.mark.parametrize("hidden", ["boot_id", "ns/pid"])

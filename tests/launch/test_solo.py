@@ -118,15 +118,12 @@ def test_a_failure_alone_is_a_failure_and_no_ratio(loose: Suites) -> None:
     assert re.search(r"^second +all( +-)+$", ended.stdout, re.MULTILINE)
 
 
-def test_where_nobody_has_neighbours_it_adds_nothing_and_says_so(loose: Suites) -> None:
-    ended = loose.run([job(), job(name="whole", group="all")], "--users", 1, "--solo")
+def test_shown_and_dry_and_where_nobody_has_neighbours(loose: Suites) -> None:
+    jobs = [job(args={"--number": [5, 6]}), job(name="whole", group="all")]
+    ended = loose.run([job(), jobs[1]], "--users", 1, "--solo")
     assert ended.returncode == 0, ended.stderr
     assert "2 launches (--solo adds none: no job here has several tenants)" in ended.stdout
     assert solo(loose) == []
-
-
-def test_shown_and_dry(loose: Suites) -> None:
-    jobs = [job(args={"--number": [5, 6]}), job(name="whole", group="all")]
     shown = loose.run(jobs, "--users", 2, "--solo", "--show").stdout.splitlines()
     assert shown[0].split()[2:6] == ["2", "cells", "+", "4"]
     assert "+" not in shown[1].split()
