@@ -219,8 +219,8 @@ def test_what_the_system_refuses_is_one_sentence(tmp_path, tiny):
     for number, sentence in (
         (errno.ENOSPC, "became full while imagenet .small. was made. Free some space"),
         (errno.EDQUOT, "became full .* Free some space"),
-        (errno.EACCES, "cannot be written: .* Change its permissions"),
-        (errno.EROFS, "cannot be written: Read-only file system"),
+        (errno.EACCES, "cannot be used: .* Change its permissions"),
+        (errno.EROFS, "cannot be used: Read-only file system"),
         (errno.EIO, "ended at .*: Input/output error. Mend that"),
     ):
         error = OSError(number, os.strerror(number), str(tmp_path))

@@ -357,13 +357,13 @@ def test_an_unpacked_set_that_cannot_be_read_or_is_wrong(real, tmp_path, monkeyp
     scandir, closed = os.scandir, images / "train" / "second"
 
     def refusing(place="."):
-        if place == str(closed):
+        if str(place) == str(closed):
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), place)
         return scandir(place)
 
     with monkeypatch.context() as patched:
         patched.setattr(os, "scandir", refusing)
-        with pytest.raises(CotenantError, match=rf"{closed} cannot be read: Permission denied\. Mend its permissions"):
+        with pytest.raises(CotenantError, match=rf"{closed}.*Permission denied.* Mend that"):
             get(real("bsds500", local=tmp_path / "mine"))
     assert read_manifest(real("bsds500").folder) is None
     for name in real().dataset.halves["all"].paths:

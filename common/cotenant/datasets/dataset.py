@@ -178,11 +178,11 @@ def seeded(*numbers: int) -> np.random.Generator:
 
 def count_pictures(splits: str, folder: Path) -> dict[str, int]:
     """Return how many JPEG files lie below each of the folders in `folder` whose paths fit the pattern `splits`."""
-
-    def is_jpeg(path: Path) -> bool:
-        return path.suffix.lower() in (".jpg", ".jpeg") and path.is_file()
-
-    return {split.name: sum(map(is_jpeg, split.rglob("*"))) for split in folder.glob(splits)}
+    return {
+        split.name: sum(path.suffix.lower() in (".jpg", ".jpeg") for path in split.rglob("*"))
+        for split in folder.glob(splits)
+        if split.is_dir()
+    }
 
 
 def count_lines(path: Path) -> int:

@@ -108,7 +108,7 @@ def explained(name: str, root: Path) -> Iterator[None]:
                 sentence = f"The disk of {root} became full while {name} was made."
                 remedy = f"Free some space, or {ELSEWHERE}, and start again: complete files are kept."
             case errno.EACCES | errno.EPERM | errno.EROFS:
-                sentence = f"{place} cannot be written: {error.strerror}."
+                sentence = f"{place} cannot be used: {error.strerror}."
                 remedy = f"Change its permissions, or {ELSEWHERE}."
             case errno.ENOTDIR | errno.EEXIST:
                 sentence = f"{place} cannot be used as a folder: {error.strerror}."

@@ -41,6 +41,20 @@ def draw_photograph(style: Style, random: np.random.Generator, width: int, heigh
     return Image.fromarray(np.clip(shaded, 0.0, 255.0).astype(np.uint8))
 
 
+def photograph(path: str, label: int, width: int, height: int, *, jitter: int = 0, upright: float = 0.0) -> bytes:
+    """Return the JPEG file of this name, in the style of a class: no matter which worker draws it, or after which.
+
+    Width and height vary by up to `jitter` pixels; so large a part of all pictures stands `upright`.
+    """
+    random = seeded(*path.encode())
+    if jitter:
+        width += int(random.integers(-jitter, jitter + 1))
+        height += int(random.integers(-jitter, jitter + 1))
+    if upright and random.random() < upright:
+        width, height = height, width
+    return encode_jpeg(draw_photograph(Style.of_class(label), random, width, height))
+
+
 def encode_jpeg(picture: Image.Image) -> bytes:
     """Return the picture as the bytes of a JPEG file."""
     stream = BytesIO()

@@ -12,7 +12,6 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import NoReturn
 
 from cotenant.datasets.dataset import (
     ALL,
@@ -159,8 +158,6 @@ def _received(request: Request, archive: Archive, own: Mapping[str, Path]) -> Re
     else:
         try:
             received = verified(archive, path, str(path))
-        except OSError as error:
-            _unreadable(error)
         except WrongBytesError as error:
             remedy = "Replace it, or move it away so that the file is sought elsewhere."
             raise CotenantError(f"{path} is not the file: {error}.", remedy) from None
@@ -203,23 +200,14 @@ def adopt(source: Path, half: Half, target: Path) -> None:
     """Bring the files of an unpacked half to `target`: as second names of the same bytes, or as copies."""
     for path in half.paths:
         if (source / path).is_file():
-            _adopt_file(source / path, target / path)
-            continue
-        # Without `onerror` a folder that cannot be listed would be left out, and the rest taken for the set.
-        for place, _, names in os.walk(source / path, onerror=_unreadable, followlinks=True):
-            for name in names:
-                below = Path(place, name)
-                _adopt_file(below, target / below.relative_to(source))
+            _link_or_copy(str(source / path), str(target / path))
+        else:
+            shutil.copytree(source / path, target / path, copy_function=_link_or_copy)
 
 
-def _adopt_file(source: Path, target: Path) -> None:
-    target.parent.mkdir(parents=True, exist_ok=True)
+def _link_or_copy(source: str, target: str) -> None:
+    Path(target).parent.mkdir(parents=True, exist_ok=True)
     try:
-        os.link(source.resolve(), target)
+        os.link(os.path.realpath(source), target)
     except OSError:  # On another disk, on a file system without second names, of another person's file.
         shutil.copyfile(source, target)
-
-
-def _unreadable(error: OSError) -> NoReturn:
-    remedy = "Mend its permissions or its disk."
-    raise CotenantError(f"{error.filename} cannot be read: {error.strerror}.", remedy) from error

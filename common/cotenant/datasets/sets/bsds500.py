@@ -9,11 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from functools import partial
 
-from cotenant.datasets.dataset import ALL, VALIDATION, Dataset, File, Half, Recipe, count_pictures, published, seeded
-from cotenant.datasets.drawing import BYTES_PER_PIXEL, Style, draw_photograph, encode_jpeg
+from cotenant.datasets.dataset import ALL, VALIDATION, Dataset, File, Half, Recipe, count_pictures, published
+from cotenant.datasets.drawing import BYTES_PER_PIXEL, photograph
 
 WIDTH, HEIGHT = 481, 321
-STANDING_SHARE = 0.3
 _ARCHIVES = published("bsds500")
 
 
@@ -33,10 +32,7 @@ def _files(pictures: Mapping[str, int]) -> Iterator[File]:
 def content(file: File) -> Iterator[bytes]:
     """Yield one RGB JPEG file; no two show the same kind of scene."""
     (name,) = file.arguments
-    random = seeded(*file.path.encode())
-    standing = random.random() < STANDING_SHARE
-    width, height = (HEIGHT, WIDTH) if standing else (WIDTH, HEIGHT)
-    yield encode_jpeg(draw_photograph(Style.of_class(name), random, width, height))
+    yield photograph(file.path, name, WIDTH, HEIGHT, upright=0.3)
 
 
 DATASET = Dataset(

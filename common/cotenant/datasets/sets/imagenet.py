@@ -20,9 +20,8 @@ from cotenant.datasets.dataset import (
     Recipe,
     count_pictures,
     published,
-    seeded,
 )
-from cotenant.datasets.drawing import BYTES_PER_PIXEL, Style, draw_photograph, encode_jpeg
+from cotenant.datasets.drawing import BYTES_PER_PIXEL, photograph
 from cotenant.datasets.unpack import DamagedArchiveError
 
 _META, _TRUTH = "meta.mat", "ILSVRC2012_validation_ground_truth.txt"
@@ -54,14 +53,7 @@ def _files(classes: int, counts: Mapping[str, int], size: tuple[int, ...]) -> It
 def content(file: File) -> Iterator[bytes]:
     """Yield one RGB JPEG file, drawn in the style of its class."""
     label, width, height, jitter = file.arguments
-    # Seeded by the path, so a picture does not depend on which worker draws it, or after which one.
-    random = seeded(*file.path.encode())
-    if jitter:
-        width += int(random.integers(-jitter, jitter + 1))
-        height += int(random.integers(-jitter, jitter + 1))
-        if random.random() < 0.25:
-            width, height = height, width
-    yield encode_jpeg(draw_photograph(Style.of_class(label), random, width, height))
+    yield photograph(file.path, label, width, height, jitter=jitter, upright=0.25 if jitter else 0.0)
 
 
 def _prepare(folder: Path) -> None:
