@@ -3,14 +3,11 @@
 import io
 import json
 from collections import Counter
-from dataclasses import replace
 
 import numpy as np
 import pytest
 from PIL import Image
 
-from cotenant.datasets.obtain import obtain
-from cotenant.datasets.request import Request
 from cotenant.datasets.sets import coco
 
 
@@ -40,7 +37,7 @@ def test_the_published_categories(annotations):
     assert len({category["supercategory"] for category in annotations["categories"]}) == 12
 
 
-def test_the_schema(annotations):
+def test_the_schema_and_that_objects_lie_in_their_pictures(annotations):
     assert list(annotations) == ["info", "licenses", "images", "annotations", "categories"]
     assert annotations["images"][0].keys() == {
         *("license", "file_name", "coco_url", "height", "width", "date_captured", "flickr_url", "id")
@@ -49,9 +46,6 @@ def test_the_schema(annotations):
         *("segmentation", "area", "iscrowd", "image_id", "bbox", "category_id", "id")
     }
     assert len({thing["id"] for thing in annotations["annotations"]}) == len(annotations["annotations"])
-
-
-def test_objects_lie_in_their_pictures(annotations):
     pictures = {picture["id"]: picture for picture in annotations["images"]}
     categories = {category["id"] for category in annotations["categories"]}
     assert len(pictures) == 400
@@ -114,14 +108,3 @@ def test_a_picture_shows_its_scene():
             assert (image.format, image.mode, image.size) == ("JPEG", "RGB", (shown["width"], shown["height"]))
             assert sorted(image.size)[1] == 640
             assert np.asarray(image).std() > 15
-
-
-def test_a_tiny_set_is_made_and_says_what_it_holds(tmp_path):
-    obtain(Request(tmp_path, replace(coco.DATASET, sizes={"small": coco.recipe(3, 1)}), "small", processes=1))
-    manifest = json.loads((tmp_path / "coco" / "manifest.json").read_text())
-    assert manifest["splits"] == {"train2017": 3, "val2017": 1}
-    names = {
-        picture["file_name"]
-        for picture in json.loads((tmp_path / "coco/annotations/instances_val2017.json").read_text())["images"]
-    }
-    assert names == {path.name for path in (tmp_path / "coco" / "val2017").iterdir()}

@@ -37,21 +37,12 @@ def fake(root, size="small"):
     return Request(root, FAKE, size, processes=1)
 
 
-def test_a_set_is_fetched_once(real, server, capsys):
-    request = real()
+def test_a_set_is_fetched_once_and_its_manifest_tells_it_all(real, server, capsys):
+    request = real("bsds500")
     get(request)
-    assert sorted(server.paths()) == sorted(server.files)
-    assert sorted(path.name for path in request.root.iterdir()) == [".locks", "mnist"]
-    server.requests.clear()
-    capsys.readouterr()
-    get(request)
-    assert server.requests == []
-    assert capsys.readouterr().err == f"mnist: present (real, all) in {request.folder}\n"
-
-
-def test_the_manifest_tells_it_all(real, server, capsys):
-    get(real("bsds500"))
-    written = json.loads((real("bsds500").folder / "manifest.json").read_text())
+    assert server.paths() == [BSDS]
+    assert sorted(path.name for path in request.root.iterdir()) == [".locks", "BSDS500"]
+    written = json.loads((request.folder / "manifest.json").read_text())
     (source,) = written.pop("sources")
     assert source == {
         "file": "BSR_bsds500.tgz",
@@ -75,6 +66,9 @@ def test_the_manifest_tells_it_all(real, server, capsys):
     shown = capsys.readouterr().err
     assert "BSR_bsds500.tgz: could not be verified, as nobody is known to have recorded a checksum of it" in shown
     assert f"its sha256, {source['sha256']}, is kept in the manifest, and later runs compare with it" in shown
+    get(request)
+    assert server.paths() == [BSDS]
+    assert capsys.readouterr().err == f"bsds500: present (real, all) in {request.folder}\n"
 
 
 def test_a_file_without_a_digest_is_compared_with_what_an_earlier_run_received(real, server, capsys):
@@ -184,16 +178,13 @@ def test_a_disk_that_is_too_small_is_found_before_anything_is_written(real, serv
     assert not request.root.exists()
     # What has arrived, and what a run that was killed laid out, counts.
     request.arriving.mkdir(parents=True)
-    (request.arriving / f"{request.dataset.halves['all'].archives[0].name}").write_bytes(b"\x1f")
+    (request.arriving / request.dataset.halves["all"].archives[0].name).write_bytes(b"\x1f")
     get(request)
-
-
-def test_what_killed_runs_left_counts_as_room_and_goes(real, monkeypatch):
-    request = real()
+    shutil.rmtree(request.folder)
     (request.staging / "mine").mkdir(parents=True)
-    (request.staging / "half").write_bytes(b"x" * 80_000)
+    (request.staging / "half").write_bytes(b"x" * 100_000)
     (request.root / ".making" / "mnist-small-v1").mkdir()
-    monkeypatch.setattr(disk, "free_disk_bytes", lambda path: 30_000)
+    monkeypatch.setattr(disk, "free_disk_bytes", lambda path: fetched_bytes)
     get(request)
     assert sorted(path.name for path in request.root.iterdir()) == [".locks", "mnist"]
     assert not (request.folder / "half").exists()
@@ -284,28 +275,25 @@ def put_archives(folder, server):
     return folder
 
 
-@pytest.mark.parametrize("below", ["", "mnist"])
-def test_archives_of_ones_own_are_used_and_left(real, server, tmp_path, below):
-    request = real(local=tmp_path / "mine")
-    put_archives(tmp_path / "mine" / below, server)
-    before = tree(tmp_path / "mine")
-    get(request)
-    assert server.requests == []
-    assert tree(tmp_path / "mine") == before
-    source = standing(request).sources[0]
-    assert source.source == str(tmp_path / "mine" / below / "train-images-idx3-ubyte.gz")
-    assert source.verified_by == "the sha256 recorded by a library"
-
-
-def test_ones_own_archive_that_lacks_is_fetched_and_a_wrong_one_is_named(real, server, tmp_path):
-    request = real(local=tmp_path / "mine")
-    with pytest.raises(CotenantError, match=r"mine, where the data should come from, is no folder\. Name another"):
+def test_archives_of_ones_own(real, server, tmp_path):
+    for below in ("", "mnist"):
+        request = real(local=tmp_path / f"mine{below}")
+        with pytest.raises(CotenantError, match=r", where the data should come from, is no folder\. Name another"):
+            get(request)
+        put_archives(request.local / below, server)
+        before = tree(request.local)
         get(request)
-    put_archives(tmp_path / "mine", server)
-    (tmp_path / "mine" / "t10k-labels-idx1-ubyte.gz").unlink()
-    wrong = tmp_path / "mine" / "train-labels-idx1-ubyte.gz"
+        assert tree(request.local) == before
+        source = standing(request).sources[0]
+        assert source.source == str(request.local / below / "train-images-idx3-ubyte.gz")
+        assert source.verified_by == "the sha256 recorded by a library"
+        shutil.rmtree(request.folder)
+    assert server.requests == []
+    # A wrong one is named, and one that lacks is fetched.
+    (request.local / below / "t10k-labels-idx1-ubyte.gz").unlink()
+    wrong = request.local / below / "train-labels-idx1-ubyte.gz"
     right = wrong.read_bytes()
-    wrong.write_bytes(bytes(wrong.stat().st_size))
+    wrong.write_bytes(bytes(len(right)))
     with pytest.raises(CotenantError, match=f"{wrong} is not the file: its sha256 is .* Replace it"):
         get(request)
     wrong.write_bytes(right)
