@@ -67,42 +67,36 @@ def test_the_accelerator_of_a_rank(calls: list[tuple[Any, ...]]) -> None:
     assert calls == [("set_device_index", 2)]
 
 
-@pytest.mark.parametrize(("local_rank", "local_size", "ranks"), [(0, 4, 4), (3, 4, 4), (3, 1, 4)])
-def test_more_ranks_than_accelerators_are_unsupported_in_all_of_them(
-    calls: list[tuple[Any, ...]], local_rank: int, local_size: int, ranks: int
-) -> None:
-    with pytest.raises(UnsupportedError) as caught:
-        choose_device(True, local_rank, local_size)
-    outcome, message, _ = outcome_of(caught.value)
-    assert outcome == "unsupported"
-    assert message.startswith(f"{ranks} ranks need a device each, and 3 can be used here. ")
-    assert "--users 3" in message
-    assert "--nproc_per_node=3" in message
+def test_more_ranks_than_accelerators_are_unsupported_in_all_of_them(calls: list[tuple[Any, ...]]) -> None:
+    for local_rank, local_size in ((0, 4), (3, 4), (3, 1)):
+        with pytest.raises(UnsupportedError) as caught:
+            choose_device(True, local_rank, local_size)
+        outcome, message, _ = outcome_of(caught.value)
+        assert outcome == "unsupported"
+        assert message.startswith("4 ranks need a device each, and 3 can be used here. ")
+        assert "--users 3" in message
+        assert "--nproc_per_node=3" in message
+        assert not choose_device(False, local_rank, local_size).is_accelerator
     assert calls == []
-    assert not choose_device(False, local_rank, local_size).is_accelerator
 
 
-def test_the_processor_where_none_is_asked_for(calls: list[tuple[Any, ...]]) -> None:
+def test_the_processor_where_none_is_asked_for_or_none_is_there(
+    calls: list[tuple[Any, ...]], monkeypatch: pytest.MonkeyPatch
+) -> None:
     device = choose_device(cuda=False)
     assert (device.torch_device, device.name, device.is_accelerator) == (torch.device("cpu"), "CPU", False)
     device.synchronize()
     assert device.mark() is None
     assert device.peak_memory_bytes() == {}
     assert calls == []
-
-
-def test_the_processor_where_none_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.accelerator, "is_available", lambda: False)
     assert choose_device(cuda=True).torch_device.type == "cpu"
 
 
-def test_synchronisation_and_events_name_the_device(calls: list[tuple[Any, ...]]) -> None:
+def test_synchronisation_events_and_memory_name_the_device(calls: list[tuple[Any, ...]]) -> None:
     CUDA.synchronize()
     CUDA.mark()
     assert calls == [("synchronize", CUDA.torch_device), ("event", CUDA.torch_device, True), ("record",)]
-
-
-def test_peaks_of_device_memory(calls: list[tuple[Any, ...]]) -> None:
     assert CUDA.peak_memory_bytes() == {"allocated_bytes": 11, "reserved_bytes": 22, "allocation_retries": 3}
 
 
@@ -180,21 +174,15 @@ def test_one_device_is_said_and_recorded() -> None:
 
 
 @pytest.mark.usefixtures("devices")
-@pytest.mark.parametrize("parameters", [{"precision": "bf16"}, {"compile": True}])
-def test_what_replicas_cannot_do(parameters: dict[str, Any]) -> None:
-    benchmark = Replicated(**parameters)
-    with pytest.raises(UnsupportedError, match="--parallel ddp"):
-        benchmark.build(Run(benchmark))
-
-
-def test_replicas_are_of_one_process() -> None:
+def test_what_replicas_and_devices_cannot_do() -> None:
+    for parameters in ({"precision": "bf16"}, {"compile": True}):
+        benchmark = Replicated(**parameters)
+        with pytest.raises(UnsupportedError, match="--parallel ddp"):
+            benchmark.build(Run(benchmark))
     run = Run(Replicated())
     run.world = replace(run.world, size=2)
     with pytest.raises(CotenantError, match=r"run\.sh"):
         run.replicate(nn.Linear(1, 1))
-
-
-def test_devices_take_as_many_processes() -> None:
     assert Run(Small(devices=1)).world.size == 1
     with pytest.raises(
         CotenantError, match=r"--devices 4 takes as many processes, and there is 1\. .*nproc_per_node=4"
@@ -242,7 +230,6 @@ def test_ddp_moves_no_input(monkeypatch: pytest.MonkeyPatch) -> None:
     assert given == [((module,), {})]
 
 
-RANKS_OF_TWO = "0-1;2-3"
 DEATH = """
 import os
 from datetime import timedelta
@@ -305,24 +292,19 @@ def test_a_rank_that_does_not_come_is_waited_for_no_longer_than_said(tmp_path: P
     )
 
 
-@pytest.mark.parametrize(
-    ("said", "processors"),
-    [
-        ({"LOCAL_RANK": "0", "WORLD_SIZE": "2"}, [0, 1]),
-        ({"LOCAL_RANK": "1", "WORLD_SIZE": "2"}, [2, 3]),
-        ({"LOCAL_RANK": "0", "WORLD_SIZE": "1"}, [0, 1]),
-        ({"LOCAL_RANK": "2", "WORLD_SIZE": "3"}, None),
-        ({}, None),
-    ],
-    ids=["first", "second", "only", "without a share", "not launched"],
-)
-def test_a_launched_rank_keeps_to_its_share(
-    said: dict[str, str], processors: list[int] | None, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_launched_rank_keeps_to_its_share(monkeypatch: pytest.MonkeyPatch) -> None:
     kept: list[Any] = []
     monkeypatch.setattr(os, "sched_setaffinity", lambda pid, ids: kept.append((pid, sorted(ids))))
     monkeypatch.setattr(torch, "set_num_threads", kept.append)
-    World.from_environment(said).settle(said | {"COTENANT_RANKS": RANKS_OF_TWO})
-    assert kept == ([] if processors is None else [(0, processors), len(processors)])
-    World.from_environment(said).settle(said)
-    assert len(kept) in (0, 2)
+    for rank, size, expected in (
+        ("0", "2", [(0, [0, 1]), 2]),
+        ("1", "2", [(0, [2, 3]), 2]),
+        ("0", "1", [(0, [0, 1]), 2]),
+        ("2", "3", []),  # It has no share.
+        (None, "1", []),  # It was not launched.
+    ):
+        environ = {"WORLD_SIZE": size} | ({} if rank is None else {"LOCAL_RANK": rank})
+        World.from_environment(environ).settle(environ | {"COTENANT_RANKS": "0-1;2-3"})
+        World.from_environment(environ).settle(environ)
+        assert kept == expected
+        kept.clear()

@@ -153,29 +153,22 @@ def test_a_run_seeds_every_generator() -> None:
     assert drawn(2**40) == drawn(2**40)
 
 
-@pytest.mark.parametrize("processors, workers", [(1, 0), (2, 2), (16, 16)])
-def test_unsaid_a_process_loads_for_each_processor(
-    processors: int, workers: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: range(processors))
-    assert Small().workers == workers
-    assert Small(workers=5).workers == 5
-
-
-@pytest.mark.parametrize("asked, ranks, ran", [(8, 2, 8), (0, 2, 0), (8, 3, 6), (1, 2, 2)])
-def test_the_processes_that_load_are_told(asked: int, ranks: int, ran: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cotenant.bench.run.loader", lambda dataset, batch_size, workers, *_, **__: [workers])
-    run = Run(Small(workers=asked))
-    run.world = World(0, 0, ranks)
-    assert run.loader(Numbers(9)) == [ran // ranks]
-    assert run.observed == {"workers": ran, "loaded_ahead": 2 * (ran // ranks)}
-    assert [finding.rule for finding in run.findings] == (["workers_shared"] if ran != asked else [])
-
-
-def test_what_is_in_memory_needs_no_process() -> None:
+def test_how_many_processes_load(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As many as the flag says, else one for each processor; shared by ranks; none for what is in memory."""
     run = Run(Small(workers=3))
     next(run.loader(TensorDataset(torch.ones(9, 3))))
     assert (run.observed, run.findings) == ({"workers": 0, "loaded_ahead": 0}, [])
+    monkeypatch.setattr("cotenant.bench.run.loader", lambda dataset, batch_size, workers, *_, **__: [workers])
+    for requested, ranks, ran in ((8, 2, 8), (0, 2, 0), (8, 3, 6), (1, 2, 2)):
+        run = Run(Small(workers=requested))
+        run.world = World(0, 0, ranks)
+        assert run.loader(Numbers(9)) == [ran // ranks]
+        assert run.observed == {"workers": ran, "loaded_ahead": 2 * (ran // ranks)}
+        assert [finding.rule for finding in run.findings] == (["workers_shared"] if ran != requested else [])
+    for processors, workers in ((1, 0), (2, 2), (16, 16)):
+        monkeypatch.setattr(os, "sched_getaffinity", lambda pid, processors=processors: range(processors))
+        assert Small().workers == workers
+        assert Small(workers=5).workers == 5
 
 
 @pytest.mark.parametrize("pinned", [False, True])

@@ -61,17 +61,16 @@ def test_the_record_goes_to_a_file(tmp_path: Path, capsys: pytest.CaptureFixture
     assert shown.err == f"Record: {path}\n"
 
 
-def test_the_record_goes_into_a_directory(tmp_path: Path) -> None:
-    assert session.main(Small, ["--report", str(tmp_path / "output")]) == 0
-    (path,) = (tmp_path / "output").glob("*.json")
-    assert path.name.startswith("alone.small.R0.D0.2")
-    assert read(path)["completed"] is True
-
-
-def test_nothing_is_written_without_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_record_goes_into_a_directory_or_nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     assert session.main(Small, ["--repeat", "1"]) == 0
     assert list(tmp_path.iterdir()) == []
+    # An explicit precision wins over its aliases.
+    words = "--half --opt-level O1 --precision bf16 --repeat 1 --report output"
+    assert session.main(Small, words.split()) == 0
+    (path,) = (tmp_path / "output").glob("*.json")
+    assert path.name.startswith("alone.small.R0.D0.2")
+    assert (read(path)["completed"], read(path)["precision"]) == (True, "bf16")
 
 
 def test_an_impossible_report_is_told_before_the_work(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -116,70 +115,38 @@ def test_no_loss_is_said_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     assert "Batch Loss     none\n" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize(
-    "error, outcome, status, sentence",
-    [
-        (UnsupportedError("No.", "Use another."), "unsupported", 1, "No. Use another."),
-        (MissingDataError("There is no set."), "missing_data", 1, "There is no set."),
-        (
-            RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory: you tried"),
-            "out_of_memory",
-            1,
-            "The host gave it no more memory. Try half the batch: --batch-size 2",
-        ),
-    ],
-)
-def test_a_failure_is_recorded_too(
-    error: Exception, outcome: str, status: int, sentence: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    class Failing(Small):
-        def step(self, run: Run, batch: Any) -> torch.Tensor | None:
-            raise error
+def raising(error: BaseException) -> Callable[..., None]:
+    def method(*_: Any) -> None:
+        raise error
 
-    assert session.main(Failing, ["--report", str(tmp_path)]) == status
-    (path,) = tmp_path.glob("*.FAIL.*.json")
-    record = read(path)
-    assert (record["outcome"], record["message"]) == (outcome, sentence)
-    assert record["batch_size"] == 4
-    shown = capsys.readouterr().err
-    assert f"Failing: {sentence}\n" in shown
-    assert "Traceback" not in shown
+    return method
 
 
-def test_an_unforeseen_error_shows_where(capsys: pytest.CaptureFixture[str]) -> None:
-    class Failing(Small):
-        def build(self, run: Run) -> None:
-            raise ZeroDivisionError("by zero")
-
-    assert session.main(Failing, []) == 1
-    shown = capsys.readouterr().err
-    assert "Traceback" in shown
-    assert shown.endswith("Failing: ZeroDivisionError: by zero\n")
-
-
-@pytest.mark.parametrize("argv", [["--nmuber", "3"], ["--batch-size", "0"], ["--fp16", "--half"]])
-def test_wrong_usage(argv: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    assert session.main(Small, argv) == 2
-    shown = capsys.readouterr()
-    assert shown.err.startswith("Small: ")
-    assert "Traceback" not in shown.err
-    assert shown.out == ""
+def test_a_failure_is_recorded_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    memory = "[enforce fail] DefaultCPUAllocator: can't allocate memory: you tried"
+    for error, outcome, sentence in (
+        (UnsupportedError("No.", "Use another."), "unsupported", "No. Use another."),
+        (RuntimeError(memory), "out_of_memory", "The host gave it no more memory. Try half the batch: --batch-size 2"),
+        (ZeroDivisionError("by zero"), "failed", "ZeroDivisionError: by zero"),
+    ):
+        failing = type("Failing", (Small,), {"step": raising(error)})
+        assert session.main(failing, ["--report", str(tmp_path / outcome)]) == 1
+        (path,) = (tmp_path / outcome).glob("*.FAIL.*.json")
+        record = read(path)
+        assert (record["outcome"], record["message"], record["batch_size"]) == (outcome, sentence, 4)
+        shown = capsys.readouterr().err
+        assert f"Failing: {sentence}\n" in shown
+        # Where an error came from is shown where nobody foresaw it.
+        assert ("Traceback" in shown) == (outcome == "failed")
 
 
-def test_an_explicit_precision_wins_over_its_aliases(tmp_path: Path) -> None:
-    words = [
-        "--half",
-        "--opt-level",
-        "O1",
-        "--precision",
-        "bf16",
-        "--repeat",
-        "1",
-        "--report",
-        str(tmp_path / "r.json"),
-    ]
-    assert session.main(Small, words) == 0
-    assert read(tmp_path / "r.json")["precision"] == "bf16"
+def test_wrong_usage(capsys: pytest.CaptureFixture[str]) -> None:
+    for argv in (["--nmuber", "3"], ["--batch-size", "0"], ["--fp16", "--half"]):
+        assert session.main(Small, argv) == 2
+        shown = capsys.readouterr()
+        assert shown.err.startswith("Small: ")
+        assert "Traceback" not in shown.err
+        assert shown.out == ""
 
 
 def test_main_leaves_with_the_status(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -306,108 +273,50 @@ def test_observations_end_when_the_runner_has_seen_enough(start: Start) -> None:
     assert (record["number"], record["repeat"], record["losses_checked"]) == (2, 4, 8)
 
 
-def test_losses_that_are_not_finite_are_told_and_the_runner_judges(start: Start) -> None:
-    class Exploding(Small):
-        def step(self, run: Run, batch: Any) -> torch.Tensor:
-            return torch.tensor(float("nan"))
+def test_a_runner_that_vanishes(start: Start, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """Before READY, before GO, with bytes unread, as one that was killed (the other end sees a reset), at the end."""
 
-    def script(runner: Runner) -> None:
-        runner.hear("ready")
-        runner.go(2, 3)
-        end(runner)
+    for heard, goes in ((("hello",), False), (("ready",), False), (("ready",), True), (("ready", "done"), True)):
 
-    runner = start(script)
-    assert session.main(Exploding, []) == 0
-    runner.join()
-    record = runner.heard[-1].fields["record"]
-    assert (record["losses_checked"], record["losses_non_finite"]) == (6, 6)
-    assert record["batch_loss"] == [None] * 6
-    assert record["epoch_loss"] == [None] * 3
+        def script(runner: Runner, heard: tuple[str, ...] = heard, goes: bool = goes) -> None:
+            for kind in heard:
+                runner.hear(kind)
+                if kind == "ready" and goes:
+                    runner.go(1, 3)
 
-
-def vanish_before_ready(runner: Runner) -> None:
-    runner.hear("hello")
-
-
-def vanish_before_go(runner: Runner) -> None:
-    runner.hear("ready")
-
-
-def vanish_unheard(runner: Runner) -> None:
-    """Leave with bytes unread, as one that was killed does: the other end sees a reset."""
-    runner.hear("ready")
-    runner.go(1, 3)
-
-
-def vanish_in_the_cool_down(runner: Runner) -> None:
-    runner.hear("ready")
-    runner.go(1, 3)
-    runner.hear("done")
-
-
-@pytest.mark.parametrize(
-    "script",
-    [vanish_before_ready, vanish_before_go, vanish_unheard, vanish_in_the_cool_down],
-    ids=lambda one: one.__name__,
-)
-def test_a_runner_that_vanishes(
-    start: Start, script: Callable[[Runner], None], capsys: pytest.CaptureFixture[str]
-) -> None:
-    runner = start(script)
-    assert session.main(Small, ["--repeat", "3"]) == 1
-    runner.join()
-    error = capsys.readouterr().err
-    assert error.startswith("Small: ")
-    assert "Traceback" not in error
-
-
-def test_no_runner_at_the_socket(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setenv(SOCKET_VARIABLE, str(tmp_path / "nobody"))
-    monkeypatch.setenv(TENANT_VARIABLE, "0")
-    assert session.main(Small, []) == 1
-    shown = capsys.readouterr()
-    assert "Traceback" not in shown.err
-    assert shown.out == ""
+        runner = start(script)
+        assert session.main(Small, ["--repeat", "3"]) == 1
+        runner.join()
+        error = capsys.readouterr().err
+        assert error.startswith("Small: ")
+        assert "Traceback" not in error
+        (tmp_path / "s").unlink()
+    assert session.main(Small, []) == 1  # Nobody listens any more.
+    assert "Traceback" not in capsys.readouterr().err
 
 
 def hear_the_failure(runner: Runner) -> None:
     runner.hear("failed")
 
 
-@pytest.mark.parametrize(
-    "error, outcome, status",
-    [
+def test_failures_are_told(start: Start, tmp_path: Path) -> None:
+    for error, outcome, status in (
         (torch.OutOfMemoryError("CUDA out of memory."), "device_out_of_memory", 1),
         (MissingDataError("There is no set."), "missing_data", 1),
         (ModuleNotFoundError("No module named 'ale_py.roms'", name="ale_py.roms"), "missing_package", 1),
         (KeyboardInterrupt(), "interrupted", 130),
-        (ZeroDivisionError("by zero"), "failed", 1),
-    ],
-)
-def test_failures_are_told(start: Start, error: BaseException, outcome: str, status: int) -> None:
-    class Failing(Small):
-        def build(self, run: Run) -> None:
-            raise error
-
-    runner = start(hear_the_failure)
-    assert session.main(Failing, []) == status
-    runner.join()
-    assert runner.kinds() == ["hello", "begin", "failed"]
-    assert "batch_size" in runner.heard[1].fields["work"]["arguments"]
-    assert runner.heard[-1].fields["outcome"] == outcome
-
-
-def test_wrong_usage_is_told(start: Start, capsys: pytest.CaptureFixture[str]) -> None:
+    ):
+        runner = start(hear_the_failure)
+        assert session.main(type("Failing", (Small,), {"build": raising(error)}), []) == status
+        runner.join()
+        assert runner.kinds() == ["hello", "begin", "failed"]
+        assert "batch_size" in runner.heard[1].fields["work"]["arguments"]
+        assert runner.heard[-1].fields["outcome"] == outcome
+        (tmp_path / "s").unlink()
     runner = start(hear_the_failure)
     assert session.main(Small, ["--bach-size", "3"]) == 2
     runner.join()
-    assert runner.heard[-1].fields == {
-        "outcome": "failed",
-        "message": "This benchmark knows no argument '--bach-size'. Did you mean '--batch-size'?",
-    }
-    assert "Traceback" not in capsys.readouterr().err
+    assert runner.heard[-1].fields["message"].endswith("knows no argument '--bach-size'. Did you mean '--batch-size'?")
 
 
 GOLDEN = Path(__file__).parent / "golden" / "printed.txt"
@@ -514,13 +423,10 @@ def test_every_error_has_its_outcome(error: BaseException, expected: tuple[str, 
     assert outcome_of(error, 64) == expected
 
 
-def test_under_a_runner_the_flag_goes_behind_its_own() -> None:
+def test_which_batch_is_half() -> None:
     assert outcome_of(MemoryError(), 64, under_runner=True)[1].endswith("Try half the batch: -- --batch-size 32")
-
-
-@pytest.mark.parametrize("batch_size", [None, 1])
-def test_where_no_batch_can_be_halved(batch_size: int | None) -> None:
-    assert outcome_of(MemoryError(), batch_size)[1].endswith("Give it less to hold, or more memory.")
+    for batch_size in (None, 1):
+        assert outcome_of(MemoryError(), batch_size)[1].endswith("Give it less to hold, or more memory.")
 
 
 def test_errors_of_a_loader_process_are_as_plain_as_ours() -> None:
