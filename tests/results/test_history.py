@@ -68,9 +68,8 @@ def test_a_line_of_version_1_stays_readable() -> None:
     assert entry_of(LINE) == entry(3)
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "sentence"),
-    [
+def test_what_is_no_entry_says_why_and_a_later_versions_key_is_no_damage() -> None:
+    for old, new, sentence in (
         (b"history-1", b"history-2", "schema"),
         (b"103.0", b"0", "rate"),
         (b"103.0", b"-1.5", "rate"),
@@ -83,12 +82,11 @@ def test_a_line_of_version_1_stays_readable() -> None:
         (b'"vae"', b'"\xff"', "."),
         (b"{}}", b"{", "."),
         (b'"tenants":2', b'"tenants":[2]', "work"),
-    ],
-)
-def test_what_is_no_entry_says_why(old: bytes, new: bytes, sentence: str) -> None:
-    line = LINE.replace(b'{"torch":"2.14.1"}}', b"{}}").replace(old, new)
-    with pytest.raises(ValueError, match=sentence):
-        entry_of(line)
+    ):
+        with pytest.raises(ValueError, match=sentence):
+            entry_of(LINE.replace(b'{"torch":"2.14.1"}}', b"{}}").replace(old, new))
+    fields = msgspec.json.decode(LINE) | {"weather": "rain"}
+    assert entry_of(msgspec.json.encode(fields)) == entry(3)
 
 
 def test_a_launch_is_added_once(tmp_path: Path) -> None:
@@ -105,25 +103,19 @@ def test_a_launch_is_added_once(tmp_path: Path) -> None:
     assert add_to_history(path, [same_moment])[0] == 0
 
 
-def test_a_torn_last_line_spoils_nothing_but_itself(tmp_path: Path) -> None:
+def test_a_torn_last_line_spoils_nothing_but_itself_and_one_that_lacks_its_end_counts(tmp_path: Path) -> None:
     path = tmp_path / "history.jsonl"
     add_to_history(path, [entry(0), entry(1)])
     path.write_bytes(path.read_bytes()[:-40])
-    assert numbers(path) == [0]
-    assert [one.path for one in read_history(path).damaged] == [f"{path}:2"]
     torn = path.read_bytes()
+    assert numbers(path) == [0]
     assert add_to_history(path, [entry(1), entry(2)])[0] == 2
     assert path.read_bytes().startswith(torn + b"\n"), "what was there is never changed"
     assert numbers(path) == [0, 1, 2]
-    assert [one.path for one in read_history(path).damaged] == [f"{path}:2"]
-
-
-def test_a_last_line_that_lacks_only_its_end_counts(tmp_path: Path) -> None:
-    path = tmp_path / "history.jsonl"
-    add_to_history(path, [entry(0)])
+    assert [damage.path for damage in read_history(path).damaged] == [f"{path}:2"]
     path.write_bytes(path.read_bytes().rstrip())
-    assert add_to_history(path, [entry(0), entry(1)])[0] == 1
-    assert numbers(path) == [0, 1]
+    assert add_to_history(path, [entry(2), entry(3)])[0] == 1
+    assert numbers(path) == [0, 1, 2, 3]
 
 
 @given(st.lists(st.one_of(st.binary(max_size=30), st.integers(0, 5)), max_size=12), st.integers(0, 60))
@@ -199,48 +191,37 @@ def test_places_that_are_no_history(tmp_path: Path) -> None:
     assert read_history(tmp_path / "file").entries == []
 
 
-def test_a_key_that_a_later_version_added_is_no_damage() -> None:
-    fields = msgspec.json.decode(LINE) | {"weather": "rain"}
-    assert entry_of(msgspec.json.encode(fields)) == entry(3)
-
-
-def test_a_launch_is_one_entry_with_the_rate_of_the_node() -> None:
-    members = launch()
-    (found,), unkept = entries_of(table_of_records(members))
-    assert unkept == []
-    assert found.rate == pytest.approx(sum(one.statistics.median for one in members if one.statistics))
-    assert (found.job, found.host, found.device, found.unit) == ("vae", "node1", "Some Processor", "example")
-    assert found.start == NOON
-    assert found.work["tenants"] == 2
-
-
-def test_the_same_number_on_another_day_is_another_launch() -> None:
-    found, _ = entries_of(table_of_records([*launch(day=1), *launch(day=0), *launch(day=0, hostname="node2")]))
-    assert len({one.identity for one in found}) == 3
-    assert [one.start for one in found] == sorted(one.start for one in found)
-
-
-def test_a_copy_of_a_launch_under_another_number_is_no_launch() -> None:
-    found, unkept = entries_of(table_of_records([*launch(uid=2), *launch(uid=5), *launch(uid=6, day=1)]))
-    assert [one.run_id for one in found] == [2, 6]
-    assert [one.partition(": ")[0] for one in unkept] == ["vae, repetition 5"]
-    assert "is a copy of it" in unkept[0]
-
-
-def test_a_line_says_the_device_once() -> None:
+def test_a_launch_is_one_entry_with_the_rate_of_the_node_and_its_device_once() -> None:
     policies = msgspec.structs.replace(ISOLATION, policies={"cache": "drop"})
-    ((found,), _) = entries_of(table_of_records(launch(isolation=policies)))
-    assert (found.device, found.work["cache"]) == ("Some Processor", "drop")
-    assert "device" not in found.work
-    assert b'"cache":"drop"' in line_of(found)
-    assert entry_of(line_of(found)) == found
+    members = launch(isolation=policies)
+    (made,), left_out = entries_of(table_of_records(members))
+    assert left_out == []
+    assert made.rate == pytest.approx(sum(member.statistics.median for member in members))
+    assert (made.job, made.host, made.device, made.unit) == ("vae", "node1", "Some Processor", "example")
+    assert (made.start, made.work["tenants"], made.work["cache"]) == (NOON, 2, "drop")
+    assert "device" not in made.work
+    assert b'"cache":"drop"' in line_of(made)
+    assert entry_of(line_of(made)) == made
+    for changes in ({"rate": None}, {"outcome": "failed"}):
+        with pytest.raises(ValueError, match="a rate of"):
+            msgspec.structs.replace(made, **changes)
+
+
+def test_the_same_number_on_another_day_is_another_launch_and_a_copy_under_another_number_is_none() -> None:
+    made, _ = entries_of(table_of_records([*launch(day=1), *launch(day=0), *launch(day=0, hostname="node2")]))
+    assert len({each.identity for each in made}) == 3
+    assert [each.start for each in made] == sorted(each.start for each in made)
+    made, (left_out,) = entries_of(table_of_records([*launch(uid=2), *launch(uid=5), *launch(uid=6, day=1)]))
+    assert [each.run_id for each in made] == [2, 6]
+    assert left_out.startswith("vae, repetition 5: ")
+    assert "is a copy of it" in left_out
 
 
 def test_a_launch_on_two_devices_says_both() -> None:
     models = ((a_record(), "V100"), (a_record(place={"tenant": 1, "vcd": "1"}), "A100"))
     both = [msgspec.structs.replace(record, gpu=model) for record, model in models]
-    (found,), _ = entries_of(table_of_records(both))
-    assert found.device == "A100 + V100"
+    (made,), _ = entries_of(table_of_records(both))
+    assert made.device == "A100 + V100"
 
 
 def test_what_has_no_rate_says_what_became_of_it() -> None:
@@ -257,18 +238,14 @@ def test_what_has_no_rate_says_what_became_of_it() -> None:
     }
 
 
-def test_a_launch_that_still_runs_is_not_kept_yet() -> None:
-    found, (unkept,) = entries_of(table_of_records(launch(tenants=1)))
-    assert found == []
-    assert unkept == "vae, repetition 0: 1 of 2 tenants have a record."
-
-
-@pytest.mark.parametrize("start", ["", "yesterday", 7])
-def test_a_launch_without_a_time_has_no_place(start: Any) -> None:
-    fields = msgspec.json.decode(encode(a_record(place={"tenants": 1}))) | {"start_time": start}
-    found, (unkept,) = entries_of(table_of([Decoded(fields, "x.json")]))
-    assert found == []
-    assert "do not say when it started" in unkept
+def test_a_launch_that_still_runs_or_has_no_time_is_not_kept() -> None:
+    made, (left_out,) = entries_of(table_of_records(launch(tenants=1)))
+    assert (made, left_out) == ([], "vae, repetition 0: 1 of 2 tenants have a record.")
+    for start in ("", "yesterday", 7):
+        fields = msgspec.json.decode(encode(a_record(place={"tenants": 1}))) | {"start_time": start}
+        made, (left_out,) = entries_of(table_of([Decoded(fields, "x.json")]))
+        assert made == []
+        assert "do not say when it started" in left_out
 
 
 def test_the_originals_tenants_each_have_a_start_of_their_own() -> None:
@@ -297,11 +274,3 @@ def test_whatever_a_record_says_its_entry_is_read_as_it_was_written(changes: dic
     for one in found:
         assert entry_of(line_of(one)) == one
         assert one.identity == entry_of(line_of(one)).identity
-
-
-def test_an_entry_is_of_a_rate_or_of_a_failure(tmp_path: Path) -> None:
-    (found,), _ = entries_of(table_of_records(launch()))
-    for changes in ({"rate": None}, {"outcome": "failed"}):
-        with pytest.raises(ValueError, match="a rate of"):
-            msgspec.structs.replace(found, **changes)
-    assert isinstance(found, HistoryEntry)

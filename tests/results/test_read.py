@@ -63,23 +63,20 @@ def test_a_lost_record_has_an_outcome_and_no_rate(tmp_path: Path) -> None:
     assert {name: row[name] for name in lost} == lost
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        json.dumps(OLD),
-        "[" + json.dumps(OLD) + ",",
-        "[" + json.dumps(OLD) + "]",
-        json.dumps([OLD], indent=2),
-        json.dumps(OLD) + "\n" + json.dumps(OLD) + "\n",
-        "\ufeff" + json.dumps(OLD),
-    ],
-    ids=["one object", "appended", "closed list", "indented", "lines", "byte order mark"],
-)
-def test_the_older_formats_are_read(tmp_path: Path, text: str) -> None:
-    for row in rows_in(write(tmp_path / "baselines.vae.R3.D0.json", text)):
-        expected = {"name": "vae", "run_id": 3, "rate_items_s": 7680.0, "rate_mean_items_s": 7680.0, "sd_s": 0.01}
-        expected |= {"group": "student", "outcome": "completed", "completed": True, "ours": False}
-        assert {name: row[name] for name in expected} == expected
+def test_the_older_formats_are_read(tmp_path: Path) -> None:
+    expected = {"name": "vae", "run_id": 3, "rate_items_s": 7680.0, "rate_mean_items_s": 7680.0, "sd_s": 0.01}
+    expected |= {"group": "student", "outcome": "completed", "completed": True, "ours": False}
+    old = json.dumps(OLD)
+    for text, count in (
+        (old, 1),
+        (f"[{old},", 1),
+        (f"[{old}]", 1),
+        (json.dumps([OLD], indent=2), 1),
+        (f"{old}\n{old}\n", 2),
+        ("\ufeff" + old, 1),
+    ):
+        rows = rows_in(write(tmp_path / "baselines.vae.R3.D0.json", text))
+        assert [{name: row[name] for name in expected} for row in rows] == [expected] * count
 
 
 def test_appended_records_without_a_number_are_repetitions(tmp_path: Path) -> None:
@@ -99,44 +96,33 @@ def test_appended_records_without_a_number_are_repetitions(tmp_path: Path) -> No
     assert [row["run_id"] for row in rows] == [3, 3, 3, 7, 3, 3]
 
 
-@pytest.mark.parametrize("number", [10**18, 10**30])
-def test_a_number_in_a_files_name_is_of_64_bits(tmp_path: Path, number: int) -> None:
-    (row,) = rows_in(write(tmp_path / f"vae.R{number}.D0.json", json.dumps(OLD)))
-    assert row["run_id"] == (number if number < 1 << 63 else 0)
-
-
-def test_a_list_of_devices_is_a_row_of_the_whole_machine(tmp_path: Path) -> None:
+def test_a_number_in_a_files_name_is_of_64_bits_and_a_list_of_devices_is_the_whole_machine(tmp_path: Path) -> None:
+    for number, run_id in ((10**18, 10**18), (10**30, 0)):
+        (row,) = rows_in(write(tmp_path / f"vae.R{number}.D0.json", json.dumps(OLD)))
+        assert row["run_id"] == run_id
     for vcd in ("0,1", [0, 1]):
-        (row,) = rows_in(write(tmp_path / "one.json", json.dumps(OLD | {"vcd": vcd})))
+        (row,) = rows_in(write(tmp_path / "x.json", json.dumps(OLD | {"vcd": vcd})))
         assert (row["vcd"], row["group"]) == ("0,1", "all")
 
 
-def test_what_comes_before_the_damage_is_kept_and_the_rest_is_said(tmp_path: Path) -> None:
-    text = "[" + json.dumps(OLD) + "," + json.dumps(OLD) + "," + json.dumps(OLD)[:40]
-    first, second, skipped = read_file(write(tmp_path / "x.json", text))
-    assert not isinstance(first, Skipped)
-    assert not isinstance(second, Skipped)
-    assert skipped == Skipped(str(tmp_path / "x.json"), "it is cut off or damaged after 2 records")
-
-
-@pytest.mark.parametrize(
-    ("text", "reason"),
-    [
-        ("", "it is empty"),
-        ("[]", "it is empty"),
-        ("\x00\x01", "it is not JSON, or cut off"),
-        ('{"name": "vae"', "it is not JSON, or cut off"),
-        ('{"name": "vae"}', "it has neither `train_item` nor `outcome`"),
-        ('{"train_item": {}}', "it has no `name`"),
-        ('"text"', "it is no JSON object"),
-        ("[" * 100_000, "it is empty"),
-        ('{"a":' * 100_000, "it is not JSON, or cut off"),
-        ("9" * 10_000, "it holds a number that is none"),
-    ],
-)
-def test_what_is_no_record_is_named_with_its_reason(tmp_path: Path, text: str, reason: str) -> None:
-    path = write(tmp_path / "x.json", text)
-    assert list(read_file(path)) == [Skipped(str(path), reason)]
+def test_what_comes_before_the_damage_is_kept_and_what_is_no_record_is_named_with_its_reason(tmp_path: Path) -> None:
+    path, old = tmp_path / "x.json", json.dumps(OLD)
+    for text, records, reason in (
+        (f"[{old},{old},{old[:40]}", 2, "it is cut off or damaged after 2 records"),
+        ("", 0, "it is empty"),
+        ("[]", 0, "it is empty"),
+        ("\x00\x01", 0, "it is not JSON, or cut off"),
+        ('{"name": "vae"', 0, "it is not JSON, or cut off"),
+        ('{"name": "vae"}', 0, "it has neither `train_item` nor `outcome`"),
+        ('{"train_item": {}}', 0, "it has no `name`"),
+        ('"text"', 0, "it is no JSON object"),
+        ("[" * 100_000, 0, "it is empty"),
+        ('{"a":' * 100_000, 0, "it is not JSON, or cut off"),
+        ("9" * 10_000, 0, "it holds a number that is none"),
+    ):
+        *before, skipped = read_file(write(path, text))
+        assert [record.fields["name"] for record in before] == ["vae"] * records
+        assert skipped == Skipped(str(path), reason)
 
 
 def test_nan_and_infinite_rates_are_no_rates(tmp_path: Path) -> None:
@@ -198,15 +184,12 @@ def test_places_within_each_other_are_read_once(tmp_path: Path) -> None:
     assert read_records([path, inner]).frame.height == 1
 
 
-def test_files_are_read_one_by_one(tmp_path: Path) -> None:
+def test_files_are_read_one_by_one_and_a_place_that_is_not_there_is_an_error(tmp_path: Path) -> None:
     write_record(tmp_path, a_record(), NOON)
-    found = records_in([tmp_path])
+    parts = records_in([tmp_path])
     (tmp_path / "z.json").write_text("{")
-    assert not isinstance(next(found), Skipped)
-    assert [type(one) for one in found] == [Skipped]
-
-
-def test_a_place_that_is_not_there_is_an_error(tmp_path: Path) -> None:
+    assert next(parts).fields["name"] == "vae"
+    assert [type(part) for part in parts] == [Skipped]
     with pytest.raises(CotenantError, match="There is no"):
         read_records([tmp_path / "absent"])
 
