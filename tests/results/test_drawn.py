@@ -45,22 +45,18 @@ def all_of(place: Path) -> Rows:
     return Rows.all(read_records([place]).table)
 
 
-def test_what_can_be_drawn_is_read_again_from_the_file(tmp_path: Path) -> None:
+def test_what_can_be_drawn_is_read_again_from_the_file_and_of_a_lost_record_nothing(tmp_path: Path) -> None:
     device = {"index": 3, "power_w": POWER, "slowed_samples": None, "foreign_processes": [], "hidden_processes": 0}
     record = a_record(place={"vcd": "3"}, common={"meters": {"devices": {"GPU-3": device}}})
     write_record(tmp_path, record, NOON)
-    (found,) = drawn(all_of(tmp_path))
-    assert found.meeting == record.rendezvous
-    assert found.meters == [Meter("power_w", "3", 4, 200.0, 250.0, 300.0)]
-    assert list(found.spans.start_ns) == [one.start_ns for one in record.observations]
-    assert found.spans.kept.sum() == len(record.observations) - record.skip
-    assert float(np.median(found.spans.rates)) == pytest.approx(record.statistics.median)
-
-
-def test_a_lost_record_has_nothing_to_draw(tmp_path: Path) -> None:
-    write_record(tmp_path, a_lost_record("timeout", "Too slow."), NOON)
-    (found,) = drawn(all_of(tmp_path))
-    assert (found.meeting, len(found.spans.kept), found.meters) == (None, 0, [])
+    write_record(tmp_path, a_lost_record("timeout", "Too slow.", {"tenant": 1, "vcd": "4"}), NOON)
+    whole, lost = drawn(all_of(tmp_path))
+    assert whole.meeting == record.rendezvous
+    assert whole.meters == [Meter("power_w", "3", 4, 200.0, 250.0, 300.0)]
+    assert list(whole.spans.start_ns) == [observation.start_ns for observation in record.observations]
+    assert whole.spans.kept.sum() == len(record.observations) - record.skip
+    assert float(np.median(whole.spans.rates)) == pytest.approx(record.statistics.median)
+    assert (lost.meeting, len(lost.spans.kept), lost.meters) == (None, 0, [])
 
 
 def test_of_several_records_in_a_file_each_is_found_again_and_none_of_one_that_is_gone(tmp_path: Path) -> None:
@@ -139,44 +135,33 @@ def by_name(found: list[Course]) -> dict[tuple[str, str, str], list[float]]:
 
 
 def test_what_meters_kept_is_read_back() -> None:
-    found = courses_of(sampled())
-    assert by_name(found) == {
+    read = courses_of(sampled())
+    assert by_name(read) == {
         ("device", "4", "power_w"): [1, 2, 3],
         ("device", "5", "power_w"): [101, 102, 103],
         ("tenant", "0", "memory_used_bytes"): [1, 2, 3],
         ("tenant", "1", "memory_used_bytes"): [2, 3, 4],
         ("host", "host", "available_bytes"): [9, 9, 9],
     }
-    assert all(list(one.at_s) == [1, 2, 3] for one in found)
+    assert all(list(course.at_s) == [1, 2, 3] for course in read)
+    of_one_time = courses_of(sampled(at_s=[1, 1, 2]))
+    assert by_name(of_one_time)["device", "5", "power_w"] == [102, 103]
+    assert all(list(course.at_s) == [1, 2] for course in of_one_time)
 
 
-def test_what_a_look_did_not_see_is_no_number() -> None:
-    found = courses_of(sampled(host={"available_bytes": [1, None, 2]}))
-    (host,) = [one for one in found if one.kind == "host"]
+def test_a_damaged_series_costs_itself_only_and_damaged_times_all() -> None:
+    (host,) = [
+        course for course in courses_of(sampled(host={"available_bytes": [1, None, 2]})) if course.kind == "host"
+    ]
     assert np.isnan(host.values).tolist() == [False, True, False]
-
-
-def test_a_damaged_series_costs_itself_only() -> None:
     for values in FOREIGN:
-        found = courses_of(sampled(host={"available_bytes": values}))
-        assert {one.kind for one in found} == {"device", "tenant"}, values
-
-
-def test_without_its_times_nothing_is_a_series() -> None:
+        read = courses_of(sampled(host={"available_bytes": values}))
+        assert {course.kind for course in read} == {"device", "tenant"}, values
     for times in [*FOREIGN[:4], *FOREIGN[5:], [2, 1, 3], [3, 2, 1], [1, None, 2]]:
         assert courses_of(sampled(at_s=times)) == [], times
-
-
-def test_of_looks_at_one_time_the_last_counts() -> None:
-    found = courses_of(sampled(at_s=[1, 1, 2]))
-    assert by_name(found)["device", "5", "power_w"] == [102, 103]
-    assert all(list(one.at_s) == [1, 2] for one in found)
-
-
-def test_a_device_that_nobody_describes_has_none() -> None:
     fields = sampled()
     del fields["meters"]["devices"]["GPU-1"]
-    assert {one.of for one in courses_of(fields) if one.kind == "device"} == {"4"}
+    assert {course.of for course in courses_of(fields) if course.kind == "device"} == {"4"}
 
 
 @given(st.dictionaries(st.sampled_from(("at_s", "host", "devices", "tenants", "every_s")), json_values))

@@ -44,12 +44,9 @@ def test_another_benchmark_or_version_is_other_work(work: dict[str, Any], one: s
     assert len({unique_id(*pair, work) for pair in ((one, one), (one, other), (other, one), (other, other))}) == 4
 
 
-def test_of_data_only_counts_whether_there_is_any() -> None:
+def test_of_data_only_counts_whether_there_is_any_and_unknown_work_is_equal_to_none() -> None:
     resident, here, there = (ARGUMENTS | {"data": data} for data in (None, "/here", "/there"))
     assert unique_id("n", "v", here) == unique_id("n", "v", there) != unique_id("n", "v", resident)
-
-
-def test_unknown_work_is_equal_to_none() -> None:
     assert unique_id("n", "v", {}) == ""
 
 
@@ -69,12 +66,13 @@ def point(
 
 
 def efficiency(record: Record, *earlier: Record) -> float | None:
-    """The efficiency that a record is told; None where it stays as it is."""
-    told = with_efficiency(record, earlier)
-    return None if told is record else round(told.meters["scaling"]["efficiency"], 6)
+    """The efficiency among a record's meters; None where it stays as it is."""
+    measured = with_efficiency(record, earlier)
+    return None if measured is record else round(measured.meters["scaling"]["efficiency"], 6)
 
 
 def test_work_over_several_numbers_of_devices_is_one_work() -> None:
+    assert efficiency(point(2, 190), point(1, 100)) == 0.95
     for argument in ({"seed": 7}, {"report": "elsewhere"}, {"repeat": 9}):
         assert efficiency(point(2, 190, arguments=argument), point(1, 100)) == 0.95
     for argument in ({"batch_size": 64}, {"network": "resnet18"}, {"size": 64}):
@@ -82,38 +80,19 @@ def test_work_over_several_numbers_of_devices_is_one_work() -> None:
 
 
 def test_what_does_not_count_is_no_point() -> None:
-    assert efficiency(point(2, 190), point(1, 100)) == 0.95
     student, other = (point(1, 100, place=place) for place in ({"group": "student"}, {"name": "other.c1"}))
     invalid, failed = point(1, 100, comparable=False), point(1, 100, outcome="failed")
     lost = a_lost_record("failed", "x", {"name": "scaling.c1", "group": "all"})
-    for single in (student, other, invalid, failed, lost):
-        assert efficiency(point(2, 190), single) is None
+    for singles in ([student], [other], [invalid], [failed], [lost], [], [point(4, 300)]):
+        assert efficiency(point(2, 190), *singles) is None
+    for record in (point(1, 100), lost):
+        assert efficiency(record, point(1, 100)) is None
 
 
-def test_a_record_is_told_its_efficiency() -> None:
-    told = with_efficiency(point(4, 300), [point(2, 190), point(1, 100), point(1, 98), point(1, 104)])
-    assert told.meters["scaling"] == {
-        "devices": 4,
-        "rate_of_one": pytest.approx(100),
-        "efficiency": pytest.approx(0.75),
-    }
-    assert rules(told) == {}
-
-
-def test_more_than_as_many_single_devices_is_a_finding() -> None:
-    (told,) = with_findings([point(8, 840.8)], [point(1, 100)])
-    assert rules(told)["scaling"].sentence.startswith("8 devices ran 8.41 times as fast as one")
-
-
-@pytest.mark.parametrize(
-    ("record", "earlier"),
-    [
-        (point(2, 190), []),
-        (point(2, 190), [point(4, 300)]),
-        (point(1, 100), [point(1, 100)]),
-        (point(2, 190), [point(1, 100, arguments={"batch_size": 64})]),
-        (a_lost_record("failed", "x", {"name": "scaling.c2", "group": "all"}), [point(1, 100)]),
-    ],
-)
-def test_nothing_is_told_where_nothing_is_known(record: Record, earlier: list[Record]) -> None:
-    assert with_efficiency(record, earlier) is record
+def test_a_record_has_its_efficiency_and_more_than_as_many_single_devices_is_a_finding() -> None:
+    measured = with_efficiency(point(4, 300), [point(2, 190), point(1, 100), point(1, 98), point(1, 104)])
+    scaling = {"devices": 4, "rate_of_one": pytest.approx(100), "efficiency": pytest.approx(0.75)}
+    assert measured.meters["scaling"] == scaling
+    assert rules(measured) == {}
+    (better,) = with_findings([point(8, 840.8)], [point(1, 100)])
+    assert rules(better)["scaling"].sentence.startswith("8 devices ran 8.41 times as fast as one")

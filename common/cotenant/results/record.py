@@ -107,7 +107,7 @@ class Observed(msgspec.Struct, frozen=True):
 
 
 class Meeting(msgspec.Struct, frozen=True):
-    """How this tenant met the others: when it was ready, t0 as told, its real start, the end of its load."""
+    """How this tenant met the others."""
 
     ready_ns: Nanoseconds
     """When the tenant was ready."""
@@ -126,12 +126,7 @@ class Meeting(msgspec.Struct, frozen=True):
 
 
 class Enclosed(msgspec.Struct, frozen=True):
-    """What was planned for the slice, what the kernel said of it, its counters, and what could not be had.
-
-    Counters of time are of GO to the last DONE, the rest of the slice's life. `unenforced` are limits, `uncounted`
-    counters, and `enabled_by` says for each of them what would make it be had. `policies` hold for all tenants alike:
-    `cache`, `on_oom`, and where they were asked for `budget_s` and `until_interval`.
-    """
+    """The slice of a tenant. Counters of time are of GO to the last DONE, the rest of the slice's life."""
 
     backend: str
     """What held the slice: `v1`, `v2`, `systemd`, `affinity` or `none`."""
@@ -144,7 +139,7 @@ class Enclosed(msgspec.Struct, frozen=True):
     unenforced: list[str]
     """Limits that could not be enforced."""
     policies: dict[str, str | float] = {}
-    """`cache` and `on_oom`; `budget_s` and `until_interval` where they were asked for."""
+    """Of all tenants alike: `cache` and `on_oom`; `budget_s` and `until_interval` where they were asked for."""
     uncounted: list[str] = []
     """Counters that could not be had."""
     enabled_by: dict[str, str] = {}
@@ -154,11 +149,8 @@ class Enclosed(msgspec.Struct, frozen=True):
 class Record(msgspec.Struct, kw_only=True, frozen=True):
     """One tenant of one launch. The benchmark's arguments stand flat, before everything else.
 
-    `asked` is the work it was ready for, `given` what GO told it to do; the flat `number` and `repeat` are what it did.
-    Without a runner both are null.
-
-    A `solo` launch is of one tenant alone in the slice it has beside the others: its `name` ends in `.solo`, so that no
-    reader takes it for a launch of its job; `tenant` is its number beside the others, and `tenants` is 1.
+    Its `number` and `repeat` are what it did, whatever was `asked` and `given`. The `name` of a `solo` launch ends in
+    `.solo`, so that no reader takes it for a launch of its job; its `tenant` is the number beside the others.
     """
 
     arguments: dict[str, Any]
@@ -227,7 +219,7 @@ class Record(msgspec.Struct, kw_only=True, frozen=True):
     skip: int
     """How many observations, from the first, are in no statistic."""
     asked: Amount | None
-    """How much the job asks for; null where the tenant never said."""
+    """How much the job asks for; null without a runner, or where the tenant never said."""
     given: Amount | None
     """How much GO gave, which is less where a budget of time is tight; null where there was no GO."""
     comparable: bool
