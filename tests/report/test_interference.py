@@ -118,14 +118,6 @@ OTHER_WORK: list[tuple[dict[str, Any], str]] = [
 ]
 
 
-def test_a_tenant_alone_in_another_slice_is_said() -> None:
-    other = replace(ISOLATION, planned={"processors": "1-3"})
-    solos = [replace(one, isolation=other) if one.tenant else one for uid in range(3) for one in solo("vae", uid)]
-    lines = lines_of([*(one for uid in range(3) for one in launch("vae", uid)), *solos])
-    assert [lines["vae", who].kept is None for who in (None, "0", "1")] == [True, False, True]
-    assert lines["vae", None].notes == ("alone: different slices (tenant 1)",)
-
-
 def test_alone_at_other_work_is_no_denominator_and_without_slices_it_is_a_line_of_its_own() -> None:
     known = {"part": a_part(item="image", torch={"version": "2.14"})}
     for change, reason in OTHER_WORK:
@@ -180,12 +172,17 @@ def test_alone_without_a_slice_is_no_denominator() -> None:
     assert both.unsliced_kept.ratio == pytest.approx(300 / 500)
 
 
-def test_slices_held_in_two_ways_are_never_mixed() -> None:
-    affinity = {"isolation": replace(ISOLATION, backend="affinity")}
-    records = [*launch("vae"), *solo("vae", place=affinity)]
-    line = lines_of(records)["vae", None]
-    assert line.kept is None
-    assert line.notes == ("alone: different isolation: affinity and v1",)
+def test_alone_in_another_slice_or_in_one_held_otherwise_is_no_denominator() -> None:
+    other = replace(ISOLATION, planned={"processors": "1-3"})
+    affinity = replace(ISOLATION, backend="affinity")
+    for isolations, without, reason in (
+        ((ISOLATION, other), [True, False, True], "different slices (tenant 1)"),
+        ((affinity, affinity), [True, True, True], "different isolation: affinity and v1"),
+    ):
+        alone = [replace(record, isolation=isolations[record.tenant]) for record in solo("vae")]
+        lines = lines_of([*launch("vae"), *alone])
+        assert [lines["vae", who].kept is None for who in (None, "0", "1")] == without
+        assert lines["vae", None].notes == (f"alone: {reason}",)
 
 
 def test_another_host_is_another_machine() -> None:

@@ -218,15 +218,13 @@ def _with_compute(jobs: Sequence[JobSummary]) -> list[JobSummary]:
 def _job(table: Table, label: str, work: Work | None, launches: Sequence[LaunchRecords]) -> JobSummary:
     counted = sorted((launch for launch in launches if launch.rate is not None), key=lambda launch: launch.run_id)
     side = together(counted)
-    # The rows of each launch in the order of its tenants.
-    at = [
-        dict(sorted(zip(launch.tenants, launch.at, strict=True), key=lambda pair: natural(pair[0])))
-        for launch in counted
-    ]
-    members = [number for of_launch in at for number in of_launch.values()]
-    only = {who: table.frame.row(number, named=True) for who, number in at[0].items()} if len(at) == 1 else {}
-    tenants = {who: estimate([*side.tenants[who].values()], only.get(who)) for who in sorted(side.tenants, key=natural)}
+    in_order = [sorted(zip(map(natural, launch.tenants), launch.at, strict=True)) for launch in counted]
+    members = [at for of_launch in in_order for _, at in of_launch]
+    # The rows of a single launch know the intervals of their own observations.
+    single = zip(counted[0].tenants, counted[0].at, strict=True) if len(counted) == 1 else ()
+    only = {who: table.frame.row(at, named=True) for who, at in single}
     lone = next(iter(only.values())) if len(only) == 1 else None
+    tenants = {who: estimate([*side.tenants[who].values()], only.get(who)) for who in sorted(side.tenants, key=natural)}
     first = launches[0]
     return JobSummary(
         suite=first.suite,
@@ -245,7 +243,7 @@ def _job(table: Table, label: str, work: Work | None, launches: Sequence[LaunchR
         findings=_findings(launches),
         gpus=tuple(gpu for gpu in table.frame["gpu"].gather(members).unique(maintain_order=True) if gpu),
         work=work,
-        rates=tuple(launch for launch in launches if launch.rate is not None),
+        rates=tuple(counted),
         members=Rows(table, members),
         together=side,
     )
