@@ -15,7 +15,7 @@ from xml.sax.saxutils import escape
 CHECKOUT = Path(__file__).resolve().parents[1]
 PACKAGE = CHECKOUT / "common" / "cotenant"
 PICTURE = CHECKOUT / "docs" / "architecture.svg"
-GROUND = ("errors", "finding", "text", "procfs", "checkout")
+GROUND = ("errors", "finding", "text", "procfs", "files", "checkout")
 LAYERS = (
     ("commands",),
     ("report", "launch", "bench"),

@@ -6,6 +6,7 @@ Places, in their order: start (before hello), hello, ready, go, observed (after 
 
 import contextlib
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -87,6 +88,14 @@ def do(words: list[str], runner: Rogue | None) -> None:
         shut = Path(os.environ["TEMP_DIRECTORY"], "shut")
         (shut / "in").mkdir(parents=True)
         shut.chmod(0o500)
+    elif deed == "fifo-for-a-log":
+        Path(os.environ["COTENANT_LOG"]).unlink()
+        os.mkfifo(os.environ["COTENANT_LOG"])
+        os._exit(3)
+    elif deed == "remove-directories":
+        for name in ("COTENANT_LOG", "COTENANT_SOCKET"):
+            shutil.rmtree(Path(os.environ[name]).parent)
+        os._exit(3)
     elif deed == "wait":
         while not Path(rest[0]).exists():
             time.sleep(0.01)

@@ -88,7 +88,7 @@ class Launch:
                 live = self.backend.create(spec.slice)
                 leaving.callback(live.remove)
                 tenant = start_tenant(spec, live, live.verify())
-            except NotIsolatedError as error:
+            except OSError as error:
                 return not_started(self.specs, spec, error)
             leaving.callback(tenant.leave)
             self._tenants.append(tenant)

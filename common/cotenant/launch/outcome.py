@@ -59,14 +59,15 @@ def result_of(tenant: Tenant, host: HostKills) -> TenantResult:
     return TenantResult(tenant.spec, outcome, message, tenant.ranks, tenant.read_back, tenant.before, tenant.after)
 
 
-def not_started(specs: Iterable[TenantSpec], culprit: TenantSpec, error: NotIsolatedError) -> tuple[TenantResult, ...]:
+def not_started(specs: Iterable[TenantSpec], culprit: TenantSpec, error: OSError) -> tuple[TenantResult, ...]:
     """Return the results of a launch that could not get the slice, or start the command, of `culprit`."""
-    outcome, what = ("not_isolated", "could not be isolated")
-    if isinstance(error, NotExecutableError):
-        outcome, what = ("failed", "could not be started")
-    aborted = f"Tenant {culprit.slice.tenant} {what}: {error}"
+    outcome, what = ("failed", "could not be started")
+    if isinstance(error, NotIsolatedError) and not isinstance(error, NotExecutableError):
+        outcome, what = ("not_isolated", "could not be isolated")
+    why = f"{error.filename}: {error.strerror}" if error.filename else str(error)
+    aborted = f"Tenant {culprit.slice.tenant} {what}: {why}"
     return tuple(
-        TenantResult(spec, outcome, f"{error}.") if spec is culprit else TenantResult(spec, "aborted", aborted)
+        TenantResult(spec, outcome, f"{why}.") if spec is culprit else TenantResult(spec, "aborted", aborted)
         for spec in specs
     )
 

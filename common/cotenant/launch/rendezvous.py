@@ -111,7 +111,8 @@ class Listener:
 
     def close(self) -> None:
         self._socket.close()
-        self._path.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            self._path.unlink()
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ import subprocess
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from cotenant.files import open_regular
 from cotenant.isolation.backend import Counters, LiveSlice, NotIsolatedError, ReadBack
 from cotenant.isolation.entry import start
 from cotenant.isolation.plan import Slice
@@ -170,7 +171,10 @@ class Tenant:
 
 def start_tenant(spec: TenantSpec, live: LiveSlice, read_back: ReadBack) -> Tenant:
     """Start one tenant; it enters the slice and waits for a byte on the channel. Raises NotIsolatedError, OSError."""
-    spec.temporary.mkdir(parents=True, exist_ok=True)
+    # A tenant of an earlier launch may have removed them.
+    for directory in (spec.temporary, spec.log.parent):
+        directory.mkdir(parents=True, exist_ok=True)
+    spec.socket.parent.mkdir(mode=0o700, exist_ok=True)
     for old in (spec.log, *_rank_logs(spec.log)):
         old.unlink(missing_ok=True)
     with contextlib.ExitStack() as undo:
@@ -178,7 +182,7 @@ def start_tenant(spec: TenantSpec, live: LiveSlice, read_back: ReadBack) -> Tena
         undo.callback(listener.close)
         ours, theirs = socket.socketpair()
         undo.callback(ours.close)
-        with theirs, spec.log.open("wb") as log:
+        with theirs, spec.log.open("xb") as log:
             environment = whole_environment(spec.environment, spec.slice)
             process = start(live.entry, theirs.fileno(), log.fileno(), spec.command, environment)
         ours.setblocking(False)
@@ -205,8 +209,8 @@ def signal_name(status: int) -> str:
 def log_end(log: Path, limit_bytes: int) -> str:
     """Return at most so many of the last bytes as text, nothing where the log cannot be read."""
     try:
-        with log.open("rb") as file:
-            file.seek(max(0, log.stat().st_size - limit_bytes))
+        with open_regular(log) as file:
+            file.seek(max(0, os.fstat(file.fileno()).st_size - limit_bytes))
             return file.read().decode(errors="replace")
     except OSError:
         return ""

@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from cotenant.files import open_regular
+
 CHUNK_BYTES = 1 << 20
 SYS_CACHESTAT = 451  # The same number on every architecture; since Linux 6.5.
 
@@ -52,16 +54,12 @@ def treat(paths: Iterable[Path], action: Callable[[int], None], stop: Callable[[
     for path in _files(paths):
         if stop():
             break
-        with contextlib.suppress(OSError):
-            descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-            try:
-                action(descriptor)
-                files += 1
-                size_bytes += os.fstat(descriptor).st_size
-                held = cached(descriptor)
-                cached_bytes = None if held is None or cached_bytes is None else cached_bytes + held
-            finally:
-                os.close(descriptor)
+        with contextlib.suppress(OSError), open_regular(path, follow=True) as file:
+            action(file.fileno())
+            files += 1
+            size_bytes += os.fstat(file.fileno()).st_size
+            held = cached(file.fileno())
+            cached_bytes = None if held is None or cached_bytes is None else cached_bytes + held
     return Cached(files, size_bytes, cached_bytes)
 
 
