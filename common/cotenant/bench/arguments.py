@@ -13,7 +13,7 @@ import inspect
 import re
 import types
 import typing
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
@@ -55,7 +55,8 @@ def declared(cls: type) -> dict[str, tuple[Any, Flag]]:
     parameters: dict[str, tuple[Any, Flag]] = {}
     for owner in reversed(cls.__mro__):
         hints = typing.get_type_hints(owner)
-        for name in _own(owner, parameters):
+        # What it declares, and what it only gives another default.
+        for name in {**inspect.get_annotations(owner), **{name: None for name in vars(owner) if name in parameters}}:
             kind = hints[name]
             if kind is typing.ClassVar or typing.get_origin(kind) is typing.ClassVar:
                 continue
@@ -67,13 +68,6 @@ def declared(cls: type) -> dict[str, tuple[Any, Flag]]:
                 default = dataclasses.replace(before, default=default)
             parameters[name] = (kind, default)
     return parameters
-
-
-def _own(owner: type, parameters: dict[str, Any]) -> Iterator[str]:
-    """Yield what `owner` declares, and what it only gives another default."""
-    annotated = inspect.get_annotations(owner)
-    yield from annotated
-    yield from (name for name in vars(owner) if name in parameters and name not in annotated)
 
 
 def _refuse_taken(cls: type, owner: type, name: str) -> None:

@@ -43,16 +43,13 @@ class Paths:
     """
 
     def __init__(self, paths: Iterable[str]) -> None:
-        names = [os.fsencode(path) for path in paths]
-        self._names = b"".join(names)
-        self._ends = torch.tensor([0, *map(len, names)]).cumsum(0)
+        self._names = np.array([os.fsencode(path) for path in paths], np.bytes_)
 
     def __len__(self) -> int:
-        return len(self._ends) - 1
+        return len(self._names)
 
     def __getitem__(self, index: int) -> str:
-        start, end = self._ends[index : index + 2].tolist()
-        return os.fsdecode(self._names[start:end])
+        return os.fsdecode(self._names[index])
 
 
 class Images(Dataset[Any]):

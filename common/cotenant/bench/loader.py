@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
+from torch.utils._pytree import tree_leaves
 from torch.utils.data import BatchSampler, DataLoader, Dataset, Sampler, TensorDataset
 
 from cotenant.bench.outcome import MissingDataError
@@ -146,7 +147,11 @@ def constant_input(batch: Any) -> Finding | None:
 
     Products of zeros take less power than products of numbers, and so run at higher clocks.
     """
-    tensors = list(_tensors(batch))
+    tensors = [
+        leaf
+        for leaf in tree_leaves(batch)
+        if isinstance(leaf, torch.Tensor) and leaf.layout is torch.strided and leaf.dtype in ORDERED
+    ]
     elements = max((tensor.numel() for tensor in tensors), default=0)
     if elements < LEAST_ELEMENTS:
         return None
@@ -160,19 +165,6 @@ def constant_input(batch: Any) -> Finding | None:
         f"The first batch holds nothing but {low.item():g}, in all {elements} elements of its largest tensor.",
         "Fill batches with random or real data: devices compute with constants faster than with numbers.",
     )
-
-
-def _tensors(batch: Any) -> Iterator[torch.Tensor]:
-    """Yield the dense tensors of numbers in a batch, however deep they lie in it."""
-    if isinstance(batch, torch.Tensor):
-        if batch.layout is torch.strided and batch.dtype in ORDERED:
-            yield batch
-    elif isinstance(batch, dict):
-        for part in batch.values():
-            yield from _tensors(part)
-    elif isinstance(batch, (tuple, list)):
-        for part in batch:
-            yield from _tensors(part)
 
 
 def rows(batch: Any) -> int:

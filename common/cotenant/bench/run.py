@@ -185,18 +185,14 @@ class Run:
         Raises MissingDataError where nothing can be read there, or where `reader` raises ValueError for what it reads.
         """
         path = self.files(*parts)
-        again = f"Move its set away first. {self.remedy}"
         try:
             return reader(path)
-        except MissingDataError:
-            raise
-        except CotenantError as error:
-            raise MissingDataError(error.sentence, again) from error
         except (OSError, ValueError) as error:
             if outcome_of(error)[0] != "failed":  # Memory ran out, and the file is as good as any.
                 raise
             reason = (isinstance(error, OSError) and error.strerror) or error
-            raise MissingDataError(f"{path} cannot be read: {reason}.", again) from error
+            sentence = f"{path} cannot be read: {reason}."
+            raise MissingDataError(sentence, f"Move its set away first. {self.remedy}") from error
 
     @property
     def remedy(self) -> str:
