@@ -129,6 +129,8 @@ def test_launches_from_before_a_column_of_work_stand_with_those_of_now() -> None
         old, now = history((4, 100.0)), history((4, 100.0), work=WORK | known)
         assert only([*old, *now]).n == only([*now, *old]).n == 8
         half = history((4, 60.0), work=WORK | known | other)
+        failed = [entry(9, None, work=WORK | known | other)]
+        assert sorted(series.n for series in series_of([*old, *now, *failed], 0.02)) == [0, 8]
         labels = {f"{name} {values[name]}" for values in (known | other, known) for name in other}
         assert {series.label for series in series_of([*now, *half], 0.02)} == labels
 
