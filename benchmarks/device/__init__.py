@@ -1,0 +1,1 @@
+"""The parts of the acceptance run on a device, `gpu.py` beside this folder."""

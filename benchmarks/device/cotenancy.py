@@ -1,0 +1,171 @@
+"""Several tenants on one device: what each keeps, taking turns and under MPS, and what one can do to the others."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from device import mps
+from device.book import Skip
+from device.jobs import JOBS
+from device.part import Given
+from device.suite import PLENTY, entry, job_entry, launched, runner_flags
+from device.task import errors, rate
+from device.tasks import keep_record
+
+SHARED = ("vae", "dcgan_bf16", "convnet")
+TENANTS = (1, 2, 4)
+BUDGET_S, SMALL_BUDGET_S = 3.0, 0.5
+LAUNCH_S = 10.0
+"""What a launch takes with its start and end."""
+ABOVE = 1.1
+"""Tenants of a device cannot keep more of their rates than so much each: above it something did not run together."""
+DEEDS = Path(__file__).parent / "deeds" / "run.sh"
+
+
+def run(given: Given) -> None:
+    given.need_torch()
+    if given.device == "cpu":
+        on_processors(given)
+        return
+    alone: dict[str, float] = {}
+    for tenants in TENANTS:
+        with given.looking_at(f"K={tenants}, in turns"):
+            given.need_time(LAUNCH_S * len(SHARED))
+            together(given, SHARED, tenants, "time", alone)
+    for deed, what in (("hog", "memory hog"), ("die", "kill -9")):
+        with given.looking_at(f"{what}, in turns"):
+            given.need_time(LAUNCH_S)
+            deeds(given, deed, "time")
+    with given.looking_at("K=4, MPS"):
+        given.need_nvidia()
+        given.need_time(LAUNCH_S)
+        together(given, SHARED[:1], 4, "mps", alone)
+    with given.looking_at("K=4, MPS of 25 %"):
+        given.need_nvidia()
+        given.need_time(LAUNCH_S)
+        together(given, SHARED[:1], 4, "mps:25", alone)
+    with given.looking_at("kill -9, MPS"):
+        given.need_nvidia()
+        given.need_time(LAUNCH_S)
+        deeds(given, "die", "mps")
+    with given.looking_at("K=4, MPS, larger jobs"):
+        given.need_nvidia()
+        given.need_time(LAUNCH_S * len(SHARED[1:]))
+        together(given, SHARED[1:], 4, "mps", alone)
+
+
+def on_processors(given: Given) -> None:
+    """Show the same on slices of processors, in small."""
+    with given.looking_at("K=2, slices of processors"):
+        together(given, SHARED[:1], 2, "slices", {})
+    with given.looking_at("kill -9, slices of processors"):
+        deeds(given, "die", "slices")
+    given.skip("modes of sharing", "They need a device, and torch sees none.")
+
+
+@contextlib.contextmanager
+def sharing(given: Given, mode: str) -> Iterator[tuple[list[str], dict[str, str], mps.Daemon | None]]:
+    """Yield the runner's flags and the variables for a mode, and the daemon where it is ours."""
+    if mode == "slices":
+        yield [], {}, None
+    elif "--share" in runner_flags():
+        yield ["--share", mode], {}, None
+    elif mode == "time":
+        yield [], {}, None
+    else:
+        percent = mode.partition(":")[2]
+        with mps.daemon(given) as daemon:
+            limit = {"CUDA_MPS_ACTIVE_THREAD_PERCENTAGE": percent} if percent else {}
+            # Clients and daemon need one /dev/shm, and slices may have their own.
+            yield ["--isolation", "affinity"], daemon.variables | limit, daemon
+
+
+def together(given: Given, names: Sequence[str], tenants: int, mode: str, alone: dict[str, float]) -> None:
+    """Launch jobs with so many tenants on the device, and judge each; `alone` learns and lends their rates."""
+    budget_s = SMALL_BUDGET_S if given.quick else BUDGET_S
+    jobs = [job_entry(name, JOBS[name], given.quick) for name in names]
+    with sharing(given, mode) as (flags, variables, daemon):
+        flags = ["--users", str(tenants), "--budget", f"{budget_s}s", *flags]
+        folder = given.scratch / f"{mode.replace(':', '-')}-{tenants}-{names[0]}"
+        records = launched(folder, jobs, flags, given.left_s + 5, **variables)
+        if daemon is not None:
+            servers = daemon.servers
+            given.row("mps servers", mode=mode, servers=servers)
+            given.check(f"K={tenants}, {mode} was on", bool(servers), f"Servers: {servers or 'none'}.")
+    for name in names:
+        own = [record for record in records if record["name"] == name]
+        for record in own:
+            keep_record(given.book, f"{name} K={tenants} {mode}", record)
+        if tenants == 1 and own and (single := rate(own[0])):
+            alone[name] = single
+        row = shared_row(own, alone.get(name))
+        given.row("shared", job=name, K=tenants, mode=mode, **row)
+        given.check(f"{name} K={tenants} {mode}", *judge(own, tenants, row, given.quick))
+
+
+def shared_row(records: Sequence[dict[str, Any]], alone: float | None) -> dict[str, Any]:
+    """Return a launch's rates, what its tenants keep (STP), the worst one's share, and how far they ran together."""
+    rates = [value for record in records if (value := rate(record)) is not None]
+    kept = [value / alone for value in rates] if alone else []
+    meetings = [record["rendezvous"] for record in records if record.get("rendezvous")]
+    return {
+        "outcomes": ", ".join(sorted({record["outcome"] for record in records})),
+        "rates": rates,
+        "stp": sum(kept) if kept else None,
+        "fairness": min(rates) / max(rates) if rates else None,
+        "overlap": min((meeting["overlap"] for meeting in meetings), default=None),
+        "findings": ", ".join(sorted({f["rule"] for record in records for f in record["findings"]})),
+    }
+
+
+def judge(
+    records: Sequence[dict[str, Any]], tenants: int, row: dict[str, Any], quick: bool = False
+) -> tuple[bool, str]:
+    """Return whether all tenants of a launch completed, validly and within reason, and what they keep."""
+    lost = [record for record in records if record["outcome"] != "completed"]
+    if len(records) != tenants or lost:
+        why = f"{lost[0]['outcome']}: {lost[0]['message']}" if lost else "a record is missing"
+        return False, f"{len(records) - len(lost)} of {tenants} tenants completed; {why}"
+    # In small, on a machine that others use, tenants do not run together for long enough.
+    if wrong := [] if quick else [sentence for record in records for sentence in errors(record)]:
+        return False, wrong[0]
+    if row["stp"] is not None and row["stp"] > ABOVE * tenants:
+        return False, f"{tenants} tenants keep {row['stp']:.2f} times the rate of one: they cannot."
+    kept = f"STP {row['stp']:.2f}, " if row["stp"] is not None else ""
+    return True, f"{kept}fairness {row['fairness'] or 0:.2f}, overlap {row['overlap'] or 0:.3f}."
+
+
+def deeds(given: Given, deed: str, mode: str) -> None:
+    """Let one of two tenants do something, and see how it and its neighbour end."""
+    words = ["--deed", deed, "--who", "0", "--mebibytes", "1024", "--report", "$OUTPUT_DIRECTORY", "--cuda"]
+    words += [str(word) for pair in (PLENTY | {"--number": 200 if not given.quick else 20}).items() for word in pair]
+    with sharing(given, mode) as (flags, variables, _):
+        folder = given.scratch / f"{deed}-{mode.replace(':', '-')}"
+        flags = ["--users", "2", *flags]
+        records = launched(folder, [entry(deed, str(DEEDS), words)], flags, given.left_s + 5, **variables)
+    for record in records:
+        keep_record(given.book, f"{deed} {mode}", record)
+        given.row(
+            "deeds",
+            deed=deed,
+            mode=mode,
+            tenant=record["tenant"],
+            outcome=record["outcome"],
+            message=record["message"][:200],
+        )
+    if len(records) < 2:
+        raise Skip(f"There are {len(records)} records of two tenants.")
+    outcomes = {record["tenant"]: record["outcome"] for record in records}
+    given.check(f"{deed} {mode}", *judge_deed(deed, outcomes[0], outcomes[1]))
+
+
+EXPECTED = {"hog": ("device_out_of_memory",), "die": ("failed", "aborted")}
+"""How the tenant ends that does it."""
+
+
+def judge_deed(deed: str, doer: str, neighbour: str) -> tuple[bool, str]:
+    """Return whether the one that did it ended as it has to, and its neighbour went on."""
+    return doer in EXPECTED[deed] and neighbour == "completed", f"It ended as {doer}, its neighbour as {neighbour}."

@@ -1,0 +1,128 @@
+"""Which form of a job is fastest here: precisions, memory formats, graphs, compiled; and what is compiled too late."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from device.book import Skip
+from device.jobs import JOBS, Job
+from device.part import Given
+from device.task import How, TaskError, errors, flags_of, in_child, measured_here, preload, rate
+from device.tasks import keep_record
+
+FORMED = ("convnet", "dcgan", "ssd", "gpt")
+FORMS: dict[str, tuple[str, ...]] = {
+    "fp32": (),
+    "tf32": ("--precision", "tf32"),
+    "bf16": ("--precision", "bf16"),
+    "tf32 channels_last": ("--precision", "tf32", "--channels-last"),
+    "bf16 channels_last": ("--precision", "bf16", "--channels-last"),
+    "fp16 channels_last": ("--precision", "fp16", "--channels-last"),
+    "bf16 graph": ("--precision", "bf16", "--channels-last", "--graph"),
+}
+COMPILED = {"bf16 compiled": ("--precision", "bf16", "--channels-last", "--compile")}
+"""In children of their own: they take half a minute each, and come last."""
+SMALL = {"fp32": (), "fp32 channels_last": ("--channels-last",)}
+BUDGET_S, SMALL_BUDGET_S = 1.0, 0.2
+FORM_S, COMPILE_S = 2.5, 25.0
+"""What a form takes, as far as one knows before."""
+
+
+def run(given: Given) -> None:
+    given.need_torch()
+    preload()
+    for name in FORMED[:1] if given.quick else FORMED:
+        with given.looking_at(name):
+            job = JOBS[name]
+            if not Path(job.main).exists():
+                raise Skip("There is no such task yet.")
+            given.need_time(3 * FORM_S)
+            forms = SMALL if given.quick else FORMS
+            measure(given, name, forms, given.left_s if given.quick else min(given.left_s, 5 + 2 * FORM_S * len(forms)))
+            fastest(given, name)
+    for name in () if given.quick else reversed(FORMED):
+        with given.looking_at(f"{name} compiled"):
+            if not Path(JOBS[name].main).exists():
+                continue
+            given.need_time(COMPILE_S)
+            measure(given, name, COMPILED, given.left_s)
+            late(given, name)
+    if given.quick:
+        given.skip("compiled", "--quick compiles nothing.")
+
+
+def measure(given: Given, name: str, forms: dict[str, tuple[str, ...]], limit_s: float) -> None:
+    """Measure forms of a job one after the other in one child, which keeps each as soon as it is there."""
+    job, known = JOBS[name], flags_of(JOBS[name].main)
+    how = How.of(given, BUDGET_S, SMALL_BUDGET_S, limit_s)
+
+    def work() -> bool:
+        for form, flags in forms.items():
+            row = one_form(given, job, name, flags, how, known)
+            given.row("forms", job=name, form=form, **row)
+            forget()
+        return True
+
+    in_child(work, limit_s, given.scratch / "task.log")
+
+
+def one_form(
+    given: Given, job: Job, name: str, flags: Sequence[str], how: How, known: frozenset[str]
+) -> dict[str, Any]:
+    if lacking := [flag for flag in flags if flag.startswith("--") and flag not in known]:
+        return {"outcome": f"the task has no {lacking[0]} yet"}
+    record = measured_here(job.main, [*(job.small if given.quick else job.flags), *flags], how, known)
+    if record is None:
+        raise TaskError("It left no record.")
+    keep_record(given.book, name, record)
+    compute = (record.get("meters") or {}).get("compute") or {}
+    compilations = record["compilations"]
+    return {
+        "outcome": record["outcome"] if record["outcome"] == "completed" else record["message"][:150],
+        "rate": rate(record),
+        "dtype": (record.get("observed") or {}).get("dtype"),
+        "mfu": compute.get("mfu"),
+        "compiled_in_time": compilations[1] - compilations[0] if len(compilations) == 2 else None,
+        "errors": "; ".join(errors(record)),
+    }
+
+
+def forget() -> None:
+    """Give back what a form held, so that the next one begins as the first did."""
+    import gc
+
+    import torch
+
+    gc.enable()
+    gc.collect()
+    if torch.cuda.is_available():
+        torch.cuda.empty_cache()
+
+
+def fastest(given: Given, name: str) -> None:
+    """Judge a job's forms: each ran or is not to be had, and one is the fastest."""
+    rows = [row for row in given.book.rows(given.part, "forms") if row["job"] == name]
+    given.check(f"{name} forms", *judge(rows))
+
+
+def judge(rows: Sequence[dict[str, Any]]) -> tuple[bool, str]:
+    """Return whether a job's forms ran without an error, and which is fastest by how much."""
+    rates = {row["form"]: row["rate"] for row in rows if row.get("rate")}
+    if wrong := [f"{row['form']}: {row['errors']}" for row in rows if row.get("errors")]:
+        return False, wrong[0]
+    if not rates:
+        return False, f"No form has a rate: {rows[0]['outcome'] if rows else 'none ran'}."
+    best, plain = max(rates, key=lambda form: rates[form]), next(iter(rates))
+    return True, f"{best} is fastest, {rates[best] / rates[plain]:.2f} times {plain}."
+
+
+def late(given: Given, name: str) -> None:
+    """Judge whether anything was compiled while the clock ran."""
+    rows = [row for row in given.book.rows(given.part, "forms") if row["job"] == name and row["form"] in COMPILED]
+    counts = [row.get("compiled_in_time") for row in rows]
+    if None in counts or not counts:
+        given.check(f"{name} compiled", False, rows[0]["outcome"] if rows else "It did not run.")
+        return
+    given.check(f"{name} compiled", not any(counts), f"{sum(counts)} graphs were compiled inside observations.")

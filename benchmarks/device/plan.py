@@ -1,0 +1,62 @@
+"""Which parts there are, what they show, and how long each may take."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+class UsageError(Exception):
+    """What was asked for cannot be done; says why."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """`seconds` is what a part plans with on a device, and `quick_s` with `--quick`."""
+
+    seconds: float
+    shows: str
+    quick_s: float = 45.0
+
+    def deadline_s(self, quick: bool) -> float:
+        """Return when the part is ended: a fifth later than it plans, and never before its interpreter has started."""
+        return 75.0 if quick else max(30.0, self.seconds * 1.2)
+
+
+PARTS = {
+    "facts": Part(15, "versions, cgroups, every raw answer of NVML"),
+    "probes": Part(20, "errors of each precision, a step of known length, who waits for whom"),
+    "meters": Part(20, "every quantity is there, what a look costs, energy against power"),
+    "tasks": Part(110, "all tasks complete, on a resident batch, in the precision that was asked for"),
+    "forms": Part(60, "which form of a job is fastest; nothing is compiled inside observations"),
+    "silent": Part(30, "no step waits for the device; how busy it is"),
+    "harness": Part(30, "the measured loop against a bare one"),
+    "input": Part(45, "loaders, and whose memory pinned pages are"),
+    "cotenancy": Part(150, "several tenants on one device, and what one of them can do to the others"),
+    "left": Part(5, "nothing is left behind"),
+}
+FAMILIES = "families"
+"""A run of its own: it takes as long as there are cells."""
+EVERY = PARTS | {FAMILIES: Part(480, "families of models, a few seconds a cell")}
+
+
+def chosen_parts(text: str | None) -> tuple[list[str], tuple[str, ...]]:
+    """Return the parts that `--parts` names, and the families. Raises UsageError for what is none."""
+    if text is None:
+        return list(PARTS), ()
+    parts: list[str] = []
+    families: list[str] = []
+    for word in filter(None, (word.strip() for word in text.split(","))):
+        name, colon, family = word.partition(":")
+        if name == FAMILIES:
+            families += [family] if family else []
+            word = FAMILIES
+        elif colon or word not in EVERY:
+            # Behind `families:A` what is no part is another family.
+            if FAMILIES not in parts or not families:
+                raise UsageError(f"There is no part '{word}'. The parts are {', '.join(EVERY)}.")
+            families.append(word)
+            continue
+        parts += [word] * (word not in parts)
+    if not parts:
+        raise UsageError(f"--parts names none. The parts are {', '.join(EVERY)}.")
+    return parts, tuple(families)
