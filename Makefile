@@ -1,7 +1,7 @@
 # Targets for those who work on Cotenant; those who use it need ./run.sh alone.
 VENV ?= .venv
 
-.PHONY: check test test-all vm-test bench
+.PHONY: check test test-all vm-test bench gpu-wheels
 
 check: ## format, lint, types
 	$(VENV)/bin/ruff format --check .
@@ -19,3 +19,6 @@ vm-test: ## isolation on cgroup v2 and systemd, in a virtual machine (docs/testi
 
 bench: ## what the harness itself costs, side by side (docs/benchmarks.md)
 	$(VENV)/bin/python benchmarks/run.py
+
+gpu-wheels: ## packages that a borrowed machine with torch alone lacks, as wheels (docs/gpu/README.md)
+	PYTHON=$(VENV)/bin/python scripts/gpu_wheels.sh

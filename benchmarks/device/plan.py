@@ -15,11 +15,11 @@ class Part:
 
     seconds: float
     shows: str
-    quick_s: float = 45.0
+    quick_s: float = 90.0
 
     def deadline_s(self, quick: bool) -> float:
         """Return when the part is ended: a fifth later than it plans, and never before its interpreter has started."""
-        return 75.0 if quick else max(30.0, self.seconds * 1.2)
+        return 150.0 if quick else max(30.0, self.seconds * 1.2)
 
 
 PARTS = {

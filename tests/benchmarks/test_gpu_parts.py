@@ -1,0 +1,402 @@
+"""What the parts of the acceptance run conclude from numbers, on invented ones at both sides of each limit."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import re
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import pytest
+
+from benchmarks.conftest import BENCHMARKS
+
+Part = Callable[[str], ModuleType]
+
+
+@pytest.fixture
+def part(monkeypatch: pytest.MonkeyPatch) -> Part:
+    monkeypatch.syspath_prepend(BENCHMARKS)
+    return lambda name: importlib.import_module(f"device.{name}")
+
+
+def given(part: Part, folder: Path, **machine: Any) -> Any:
+    (folder / "work").mkdir()
+    return part("part").Given(
+        "probes", part("book").Book(folder), {"kind": "cuda", "torch": "2.14.1", **machine}, folder / "work", False, 60
+    )
+
+
+def checks(given: Any) -> dict[str, tuple[str, str]]:
+    return {row["check"]: (row["verdict"], row["sentence"]) for row in given.book.rows(given.part, "checks")}
+
+
+@pytest.mark.parametrize(
+    "words, verdict",
+    [
+        ([], ("FAIL", "It looked at nothing.")),
+        (["PASS", "SKIP"], ("PASS", "1 of 2 checks passed; not looked at: b.")),
+        (["SKIP", "SKIP"], ("SKIP", "so.")),
+        (["PASS", "FAIL"], ("FAIL", "b: so.")),
+        (["FAIL", "FAIL", "PASS"], ("FAIL", "a: so. (2 of 3 checks failed)")),
+    ],
+)
+def test_a_part_is_what_its_checks_are(words: list[str], verdict: tuple[str, str], part: Part) -> None:
+    rows = [{"check": name, "verdict": word, "sentence": "so."} for name, word in zip("abc", words, strict=False)]
+    found = part("book").overall(rows)
+    assert (found.word, found.sentence) == verdict
+
+
+def test_what_breaks_in_a_check_fails_it_alone(part: Part, tmp_path: Path) -> None:
+    here = given(part, tmp_path)
+    for name, error in {
+        "a": ValueError("two\nlines"),
+        "b": part("book").Skip("There is none."),
+        "c": ModuleNotFoundError("No module named 'msgspec'", name="msgspec"),
+    }.items():
+        with here.looking_at(name):
+            raise error
+    with pytest.raises(ModuleNotFoundError), here.looking_at("d"):
+        raise ModuleNotFoundError("No module named 'cotenant.moved'", name="cotenant.moved")
+    found = checks(here)
+    assert found.keys() == {"a", "b", "c"}
+    assert found["a"] == ("FAIL", "ValueError: two lines")
+    assert found["b"] == ("SKIP", "There is none.")
+    assert found["c"][0] == "SKIP"
+    assert "pip install msgspec" in found["c"][1]
+
+
+@pytest.mark.parametrize(
+    "text, chosen",
+    [
+        ("left,facts,left", (["left", "facts"], ())),
+        ("families", (["families"], ())),
+        ("facts, families:bert_base,gnmt ,left", (["facts", "families", "left"], ("bert_base", "gnmt"))),
+    ],
+)
+def test_parts_and_families_are_chosen(text: str, chosen: tuple[list[str], tuple[str, ...]], part: Part) -> None:
+    assert part("plan").chosen_parts(text) == chosen
+
+
+def test_all_parts_end_within_ten_minutes(part: Part) -> None:
+    plan = part("plan")
+    assert sum(each.deadline_s(False) for each in plan.PARTS.values()) < 660
+    assert sum(each.seconds for each in plan.PARTS.values()) <= 500
+
+
+@pytest.mark.parametrize(
+    "wheel, fits",
+    [
+        ("gymnasium-1.4.0-py3-none-any.whl", True),
+        ("msgspec-0.22.0-cp312-cp312-manylinux2014_x86_64.manylinux_2_17_x86_64.whl", True),
+        ("msgspec-0.22.0-cp311-cp311-manylinux_2_17_x86_64.whl", False),
+        ("msgspec-0.22.0-cp312-cp312-manylinux_2_17_aarch64.whl", False),
+        ("psutil-7.2.2-cp36-abi3-manylinux2010_x86_64.whl", True),
+        ("new-1.0-cp313-abi3-manylinux2010_x86_64.whl", False),
+        ("tool-1.0-py3-none-manylinux_2_17_x86_64.whl", True),
+        ("old-1.0-py2-none-any.whl", False),
+    ],
+)
+def test_a_wheel_fits_by_its_name(wheel: str, fits: bool, part: Part) -> None:
+    assert part("wheels").fits(wheel, (3, 12), "linux-x86_64") is fits
+
+
+def test_wheels_of_missing_packages_alone_are_unpacked(part: Part, tmp_path: Path) -> None:
+    for name in ("msgspec-9-py3-none-any.whl", "cotenant_absent-1-py3-none-any.whl", "far_away-1-cp39-cp39-any.whl"):
+        with zipfile.ZipFile(tmp_path / name, "w") as archive:
+            archive.writestr(f"{name.split('-')[0]}/__init__.py", "")
+    assert part("wheels").unpack_missing(tmp_path, tmp_path / "site") == ["cotenant_absent"]
+    assert [path.name for path in (tmp_path / "site").iterdir()] == ["cotenant_absent"]
+    assert part("wheels").unpack_missing(tmp_path / "none", tmp_path / "site") == []
+
+
+def test_tables_show_every_column_and_no_bars(part: Part) -> None:
+    table = part("table")
+    rows = [{"part": "a", "table": "b", "x": 1.23456, "y": "p|q\nr"}, {"part": "a", "table": "b", "z_s": [2e6, None]}]
+    assert table.markdown(rows) == [
+        "| x | y | z s |",
+        "|---|---|---|",
+        "| 1.235 | p\\|q r |  |",
+        "|  |  | 2,000,000,  |",
+    ]
+    assert table.page_name({"device": "NVIDIA H100 80GB HBM3", "date": "2026-11-23"}).startswith(
+        "nvidia-h100-80gb-hbm3-"
+    )
+
+
+class FakeNvml:
+    """Bindings of which some calls are missing, refused, broken, or answer with structures."""
+
+    class NVMLError(Exception):
+        value = 3
+
+    class NVMLError_NotSupported(NVMLError):  # noqa: N801, N818
+        pass
+
+    def nvmlSystemGetDriverVersion(self) -> bytes:  # noqa: N802
+        return b"580.1"
+
+    def nvmlDeviceGetCount(self) -> int:  # noqa: N802
+        return 1
+
+    def nvmlDeviceGetHandleByIndex(self, index: int) -> str:  # noqa: N802
+        return "handle"
+
+    def nvmlDeviceGetMemoryInfo(self, handle: str) -> Any:  # noqa: N802
+        return SimpleNamespace(total=8, used=2)
+
+    def nvmlDeviceGetMigMode(self, handle: str) -> list[int]:  # noqa: N802
+        raise self.NVMLError_NotSupported("Not Supported")
+
+    def nvmlDeviceGetClockInfo(self, handle: str, kind: int) -> int:  # noqa: N802
+        return 1980 + kind
+
+    def nvmlDeviceGetEccMode(self, handle: str) -> int:  # noqa: N802
+        raise AttributeError("symbol not found")
+
+    def nvmlDeviceGetCurrentClocksEventReasons(self, handle: str) -> int:  # noqa: N802
+        return 4
+
+
+def test_answers_of_nvml_are_kept_as_they_come(part: Part) -> None:
+    nvml = part("nvml")
+    found = nvml.answers(FakeNvml())
+    (device,) = found["devices"]
+    assert found["system"]["nvmlSystemGetDriverVersion"]["answer"] == "580.1"
+    assert device["nvmlDeviceGetMemoryInfo"]["answer"] == {"total": 8, "used": 2}
+    assert device["nvmlDeviceGetClockInfo(2)"]["answer"] == 1982
+    refused = device["nvmlDeviceGetMigMode"]
+    assert (refused["error"], refused["value"]) == ("NVMLError_NotSupported", 3)
+    lacking = nvml.lacking(found)
+    assert "nvmlDeviceGetEccMode" in lacking
+    assert "nvmlDeviceGetPowerUsage" in lacking
+    # Refused by the device is its answer, and of two names for one thing one is enough.
+    assert not {"nvmlDeviceGetMigMode", "nvmlDeviceGetCurrentClocksThrottleReasons"} & set(lacking)
+
+
+def test_every_call_of_nvml_in_our_code_is_asked_and_exists(part: Part) -> None:
+    import pynvml
+
+    nvml = part("nvml")
+    source = "".join(
+        path.read_text()
+        for path in (BENCHMARKS.parent / "common" / "cotenant").glob("m*/*.py")
+        if "nvml" in path.read_text()
+    )
+    asked = {name for name, _ in (*nvml.USED, *nvml.FURTHER)} | set(nvml.SYSTEM)
+    called = set(re.findall(r'"(nvml(?:Device|System)\w+)"', source)) - {"nvmlDeviceGetHandleByIndex"}
+    assert called <= asked
+    assert not [name for name in asked if not hasattr(pynvml, name)]
+
+
+def test_errors_of_precisions(part: Part) -> None:
+    probes = part("probes")
+    assert probes.judge_error(5e-5, 0, 5e-5)[0]
+    assert not probes.judge_error(5.1e-5, 0, 5e-5)[0]
+    assert probes.judge_error(1e-4, 5e-5, 3e-3)[0]
+    exact = probes.judge_error(1e-6, 5e-5, 3e-3)
+    assert (exact[0], "something more exact ran" in exact[1]) == (False, True)
+    assert not probes.judge_error(float("inf"), 0, 1)[0]
+    assert not probes.judge_error(float("nan"), 0, 1)[0]
+    # fp32 ends where tf32 begins.
+    assert probes.ERRORS["fp32"][1] == probes.ERRORS["tf32"][0]
+
+
+def test_lengths_and_who_waits(part: Part) -> None:
+    probes = part("probes")
+    assert [probes.judge_ratio(20, seen, 0.01)[0] for seen in (19.7, 19.81, 20.19, 20.3)] == [False, True, True, False]
+    assert [probes.judge_issued(*shares)[0] for shares in ((0.95, 0.1), (0.8, 0.1), (0.95, 0.6))] == [
+        True,
+        False,
+        False,
+    ]
+    seen = SimpleNamespace(start_ns=100, end_ns=200, issued_ns=110)
+    assert probes.late_share(seen) == pytest.approx(0.9)
+    assert probes.late_share(SimpleNamespace(start_ns=1, end_ns=2)) is None
+
+
+def test_energy_and_power_are_of_one_window(part: Part) -> None:
+    meters = part("meters")
+    # 700 W; the counter moves twice a second, and looks are more frequent.
+    looks = [(second / 10, 700.0, 700.0 * (second // 5) / 2) for second in range(52)]
+    counted, integrated, seconds = meters.energy_beside_power(looks)
+    assert (counted, seconds) == (pytest.approx(3150), pytest.approx(4.5))
+    assert integrated == pytest.approx(counted)
+    assert meters.energy_beside_power([(at, None, joules) for at, _, joules in looks]) is None
+    assert meters.energy_beside_power(looks[:6]) is None
+
+
+def test_a_budget_becomes_batches(part: Part) -> None:
+    task = part("task")
+    assert task.fitting(3.0, 1_000_000, 12) == 250
+    assert task.fitting(3.0, 2_000_000_000, 12) == 1
+    assert task.fitting(3.0, None, 12) == 1
+
+
+def record(**fields: Any) -> dict[str, Any]:
+    return {
+        "outcome": "completed",
+        "message": "",
+        "unit": "image",
+        "statistics": {"median": 100.0},
+        "findings": [],
+        "meters": {"compute": {"mfu": 0.4}},
+        "observed": {"dtype": "bf16"},
+        "rendezvous": {"overlap": 1.0},
+        **fields,
+    }
+
+
+ERROR = {"rule": "credited", "severity": "error", "sentence": "Credited and not done."}
+
+
+@pytest.mark.parametrize(
+    "fields, word",
+    [
+        ({}, "PASS"),
+        ({"meters": {}}, "PASS"),
+        ({"meters": {"compute": {"mfu": 1.01}}}, "FAIL"),
+        ({"observed": {"dtype": "fp32"}}, "FAIL"),
+        ({"findings": [ERROR]}, "FAIL"),
+        ({"findings": [ERROR | {"severity": "warning"}]}, "PASS"),
+        ({"statistics": None}, "FAIL"),
+        ({"outcome": "device_out_of_memory"}, "FAIL"),
+        ({"outcome": "missing_package"}, "SKIP"),
+    ],
+)
+def test_tasks_are_judged(fields: dict[str, Any], word: str, part: Part) -> None:
+    assert part("tasks").judge(part("jobs").JOBS["dcgan_bf16"], record(**fields))[0] == word
+
+
+def test_jobs_are_of_tasks_that_exist_or_are_to_come(part: Part) -> None:
+    jobs = part("jobs")
+    assert {name for name, job in jobs.JOBS.items() if not Path(job.main).exists()} <= {"gpt"}
+    assert set(jobs.SMALL) < set(jobs.JOBS)
+    folders = {str(path.parents[1].relative_to(jobs.TASKS)) for path in jobs.TASKS.glob("*/*/pytorch/main.py")}
+    # Files alone, as the loader's ceilings, are measured by `input`.
+    assert folders - {job.task for job in jobs.JOBS.values()} == {"ceilings/reading"}
+
+
+def test_the_fastest_form_and_graphs_that_come_too_late(part: Part) -> None:
+    judge = part("forms").judge
+    rows = [
+        {"form": "fp32", "rate": 10.0, "outcome": "completed"},
+        {"form": "bf16", "rate": 25.0, "outcome": "completed"},
+    ]
+    assert judge(rows) == (True, "bf16 is fastest, 2.50 times fp32.")
+    assert judge([*rows, {"form": "tf32", "rate": 12.0, "errors": "wrong"}]) == (False, "tf32: wrong")
+    assert judge([{"form": "fp32", "rate": None, "outcome": "no memory"}]) == (False, "No form has a rate: no memory.")
+
+
+def test_the_busy_share_is_of_a_union(part: Part) -> None:
+    silent = part("silent")
+    assert silent.covered([(0, 4), (1, 2), (3, 6), (8, 9)]) == 7
+    assert silent.covered([]) == 0
+    calm = {"waits": "", "waited_share": 0.5, "busy_share": 0.9}
+    assert silent.judge("vae", calm)[0]
+    assert "host-bound" in silent.judge("vae", calm | {"waited_share": 0.04})[1]
+    waiting = calm | {"waits": "main.py:7 loss.item()", "busy_share": None}
+    assert silent.judge("vae", waiting) == (False, "A step waits for the device at main.py:7 loss.item().")
+    assert silent.judge("toy_reg", waiting)[0]
+
+
+def test_the_harness_and_pinned_memory(part: Part) -> None:
+    found = {"rate_over_bare": 0.99, "low": 0.98, "high": 0.995}
+    assert part("harness").judge(found, 0.995)[0]
+    assert not part("harness").judge(found | {"high": 0.9949}, 0.995)[0]
+    judge = part("input").judge
+    assert judge(5000, 900, 4096, "pinned") == (True, "Of 4096 MiB pinned pages the slice's counter sees 4100.")
+    assert not judge(4500, 900, 4096, "pinned")[0]
+
+
+@pytest.mark.parametrize(
+    "records, stp, right, word",
+    [
+        ([record(), record()], 1.4, True, "STP 1.40, fairness 1.00"),
+        ([record(), record()], None, True, "fairness"),
+        ([record(), record()], 2.3, False, "they cannot"),
+        ([record()], None, False, "1 of 2 tenants completed; a record is missing"),
+        ([record(), record(outcome="timeout", message="late")], None, False, "timeout: late"),
+        ([record(), record(findings=[ERROR])], 1.4, False, "Credited and not done."),
+    ],
+)
+def test_tenants_of_one_device_are_judged(
+    records: list[dict[str, Any]], stp: float | None, right: bool, word: str, part: Part
+) -> None:
+    cotenancy = part("cotenancy")
+    row = cotenancy.shared_row(records, None if stp is None else 200 / stp)
+    assert row["fairness"] == 1
+    judged = cotenancy.judge(records, 2, row)
+    assert judged[0] is right
+    assert word in judged[1]
+
+
+def test_what_one_tenant_does_to_another(part: Part) -> None:
+    judge = part("cotenancy").judge_deed
+    assert judge("hog", "device_out_of_memory", "completed")[0]
+    assert not judge("hog", "device_out_of_memory", "device_out_of_memory")[0]
+    assert not judge("hog", "completed", "completed")[0]
+    assert judge("die", "failed", "completed")[0]
+
+
+CONTROL = """#!/bin/sh
+echo "$* $(cat) $CUDA_MPS_PIPE_DIRECTORY" >> {log}
+[ "$1" = -d ] && exit {status}
+echo 4711
+"""
+
+
+@pytest.mark.parametrize("status", [0, 1])
+def test_a_daemon_of_our_own_is_ended(status: int, part: Part, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    mps, log = part("mps"), tmp_path / "log"
+    program = tmp_path / "bin" / mps.CONTROL
+    program.parent.mkdir()
+    program.write_text(CONTROL.format(log=log, status=status))
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{program.parent}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.delenv("CUDA_MPS_PIPE_DIRECTORY", raising=False)
+    here = given(part, tmp_path)
+    here.part = "cotenancy"
+    here.scratch = Path("/tmp") / tmp_path.name[-20:]
+    try:
+        if status:
+            with pytest.raises(part("book").Skip, match="-d ended with status 1"), mps.daemon(here):
+                pass
+        else:
+            with mps.daemon(here) as daemon:
+                assert daemon.servers == "4711"
+    finally:
+        for folder in ("mps", "mps-log"):
+            (here.scratch / folder).rmdir()
+        here.scratch.rmdir()
+    pipe = str(here.scratch / "mps")
+    # Known before it is started, so that a later run can end what a killed one has left.
+    assert [row["pipe"] for row in here.book.rows("cotenancy", "mps daemon")] == [pipe]
+    commands = [line.split() for line in log.read_text().splitlines()]
+    assert commands[0] == ["-d", pipe]
+    assert commands[-1] == ["quit", pipe]
+
+
+def test_a_socket_whose_path_is_too_long_is_not_tried(
+    part: Part, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mps, here = part("mps"), given(part, tmp_path)
+    monkeypatch.setattr(mps.shutil, "which", lambda name: "/bin/true")
+    here.scratch = Path("/", "x" * 84)  # and /mps/control_privileged
+    assert len(str(here.scratch / "mps" / mps.SOCKET)) == 108
+    with pytest.raises(part("book").Skip, match="108 bytes, and 107 fit"), mps.daemon(here):
+        pass
+
+
+def test_old_versions_of_torch_are_known(part: Part) -> None:
+    look = part("look")
+    assert [look.old(version) for version in ("2.10.1", "2.11.0+cu130", "2.14.1", "3.0.0a0")] == [
+        True,
+        False,
+        False,
+        False,
+    ]
