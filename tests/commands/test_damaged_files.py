@@ -197,25 +197,6 @@ def test_damaged_exports(count: int) -> None:
     explore(count, st.tuples(lines, st.sampled_from(WORDS[:-1])), of)
 
 
-@examples(6, 500)
-def test_damaged_parquet(count: int) -> None:
-    """It is whole or none."""
-    with tempfile.TemporaryDirectory() as directory:
-        rows = Path(directory, "rows.jsonl")
-        rows.write_bytes(b"\n".join(LINES))
-        frames = (one.frame for one in read_tables([rows]) if isinstance(one, Table))
-        write(frames, schema(), Path(directory, "rows.parquet"), "parquet")
-        content = Path(directory, "rows.parquet").read_bytes()
-
-    def of(directory: Path, example: tuple[bytes, list[str]]) -> None:
-        path = directory / "rows.parquet"
-        path.write_bytes(example[0])
-        check(path, example[1])
-        assert bool(read_records([path]).skipped) == (example[0] != content)
-
-    explore(count, st.tuples(damaged(content), st.sampled_from(WORDS[:-1])), of)
-
-
 @examples(1, 150)
 def test_pages_show_markup_as_text(count: int) -> None:
     def of(directory: Path, texts: list[str]) -> None:

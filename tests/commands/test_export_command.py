@@ -56,13 +56,6 @@ def test_where_nothing_is_chosen_nothing_is_begun(
     assert [path.name for path in reports.parent.iterdir()] == ["output"]
 
 
-def test_what_is_named_twice_is_exported_once(reports: Path, capsys: Capture) -> None:
-    path, again = exported(capsys, reports), reports.parent / "again.parquet"
-    (one, *_) = reports.glob("*.vae.*.json")
-    words = ["export", reports, one, path, path.parent / "output" / ".." / path.name, "--out", again]
-    assert f"60 rows in {again}" in call(capsys, *words)[2]
-
-
 def test_only_some_records(reports: Path, capsys: Capture) -> None:
     path = reports.parent / "some.jsonl"
     call(capsys, "export", reports, "--name", "baselines", "--job", "v*", "--job", "ssd", "--out", path)

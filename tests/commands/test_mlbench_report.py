@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from commands.calling import Capture, call, check_refusals
+from commands.calling import Capture, call, check_refusals, write
 from cotenant.results.store import write_record
+from report.making import launch
 from results.made import ISOLATION, NOON, a_lost_record, a_record, steady
 
 JOBS = ("vae", "toy_reg")
@@ -27,14 +28,8 @@ def reports(tmp_path: Path) -> Path:
 def write_of(place: Path, pace: float, host: str) -> int:
     """Write the records of a host, and return how many they are."""
     for uid in range(5):
-        output = place / f"output{uid}"
-        output.mkdir(parents=True)
-        for tenant in (0, 1):
-            for job in JOBS:
-                observations = steady(seed=uid, mean_ms=(500 + 20 * tenant) / pace)
-                where = {"run_id": uid, "tenant": tenant, "vcd": str(tenant), "name": job, "hostname": host}
-                began = {"started": NOON + timedelta(minutes=uid)}
-                write_record(output, a_record(told={"observations": observations}, place=where, common=began), NOON)
+        for job in JOBS:
+            write(place / f"output{uid}", launch(job, uid, mean_ms=500 / pace, place={"hostname": host}))
     return 5 * 2 * len(JOBS)
 
 

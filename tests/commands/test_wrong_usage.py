@@ -14,7 +14,7 @@ import pytest
 from commands.calling import Capture, call, check_refusals
 from cotenant.commands.flags import duration, share
 from cotenant.isolation.lock import SuiteLock
-from tenants.suites import ROOT, Suites, has_v1, job
+from tenants.suites import ROOT, Suites, job
 
 FLAGS: dict[str, str | tuple[str, ...]] = {
     "--nmae x": ("There is no flag '--nmae'.", "Did you mean '--name'?"),
@@ -174,15 +174,6 @@ def test_required_isolation_that_cannot_be_had(here: Suites, capsys: Capture) ->
         assert status == 4
         assert errors.startswith("cotenant: Isolation ")
     assert not here.outcomes()
-
-
-@pytest.mark.skipif(not has_v1(), reason="needs writable v1 cgroups as root")
-def test_isolation_degrades_only_where_nothing_else_was_asked_for(loose: Suites) -> None:
-    ended = loose.run([job("plain.sh", "0")], "--users", 1, "--isolation", "auto", "--cgroup-base", "nobody/made/this")
-    assert ended.returncode == 0, ended.stderr
-    (record,) = loose.records()
-    assert record["isolation"]["backend"] == "affinity"
-    assert "degraded" in [finding["rule"] for finding in record["findings"]]
 
 
 def test_an_environment_too_large_to_start_anything(loose: Suites) -> None:

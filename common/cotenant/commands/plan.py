@@ -65,6 +65,7 @@ def document_of(machine: Machine, made: Plan, chosen: Chosen, policy: Policy, me
         }
         for piece in made.slices
     ]
+    promised = sum(piece.memory_bytes for piece in made.slices)
     return {
         "version": VERSION,
         "hostname": machine.hostname,
@@ -75,9 +76,7 @@ def document_of(machine: Machine, made: Plan, chosen: Chosen, policy: Policy, me
         "processors_unused": format_list(made.unused_processors),
         "memory_bytes": machine.memory_bytes,
         "reserve_bytes": made.reserve_bytes,
-        "memory_unused_bytes": machine.memory_bytes
-        - made.reserve_bytes
-        - sum(piece.memory_bytes for piece in made.slices),
+        "memory_unused_bytes": machine.memory_bytes - made.reserve_bytes - promised,
         "policy": policy,
         "mems": mems,
         "backend": chosen.backend.name,
