@@ -10,6 +10,7 @@ from typing import Any
 
 from cotenant.checkout import CHECKOUT
 from cotenant.commands.flags import at_dashes
+from cotenant.commands.output import warn
 from cotenant.commands.run import options_of, suite_parser
 from cotenant.errors import CotenantError, did_you_mean
 from cotenant.launch.start import Options
@@ -38,9 +39,10 @@ def launch_again(
     options = _options(place, words, machine)
     jobs = _jobs(options, cells)
     _check_setting(place, cells, options, machine)
+    free_uid = 1 + max(launch.run_id for cell in cells for launch in b[cell])
     for turn in range(max(len(b[cell]) for cell in cells)):
         due = tuple(jobs[cell] for cell in cells if len(b[cell]) > turn)
-        run = SuiteRun(replace(options, jobs=due, uid=_next_uid(b, cells) + turn), machine)
+        run = SuiteRun(replace(options, jobs=due, uid=free_uid + turn), machine)
         run.settle()
         if turn == 0:
             _tell("\n".join(run.heading()))
@@ -50,7 +52,7 @@ def launch_again(
         if report.interrupted:
             return repeated, left_out, report.interrupted
     for line in left_out:
-        _tell(f"cotenant: {line}")
+        warn(line)
     return repeated, left_out, None
 
 
@@ -90,10 +92,6 @@ def _jobs(options: Options, cells: Sequence[str]) -> dict[str, Job]:
     return {cell: known[cell] for cell in cells}
 
 
-def _next_uid(b: Launches, cells: Sequence[str]) -> int:
-    return 1 + max(one.run_id for cell in cells for one in b[cell])
-
-
 def _check_setting(place: Path, cells: Sequence[str], options: Options, machine: Machine) -> None:
     """Raise CotenantError unless B ran on this host, with these devices and this software, and from a file so named."""
     now = _host_and_versions(machine_facts(machine, CHECKOUT))
@@ -110,7 +108,7 @@ def _check_setting(place: Path, cells: Sequence[str], options: Options, machine:
 
 
 def _host_and_versions(machine: Mapping[str, Any]) -> dict[str, str]:
-    names = [str(mapping_of(one).get("name")) for one in list_of(machine.get("accelerators"))]
+    names = [str(mapping_of(device).get("name")) for device in list_of(machine.get("accelerators"))]
     host = {"host": machine.get("hostname"), "processor": machine.get("model_name")}
     # A runner knows torch as it is installed, not as a tenant imported it.
     versions = setting_of({key: value for key, value in machine.items() if key != "torch"})
@@ -120,7 +118,7 @@ def _host_and_versions(machine: Mapping[str, Any]) -> dict[str, str]:
 
 def _check_work(b: Launches, repeated: Launches, cells: Sequence[str]) -> None:
     for cell in cells:
-        works = [one.work for launches in (b, repeated) for one in launches.get(cell, [])]
+        works = [launch.work for launches in (b, repeated) for launch in launches.get(cell, [])]
         if (found := difference_of(works)) is not None:
             raise CotenantError(
                 f"What ran again is not what B ran: {cell}: {difference_words(*found)}.",
