@@ -53,6 +53,8 @@ def test_it_is_welchs_interval(a: list[float], b: list[float]) -> None:
     if np.ptp(log_a) < 1e-9 or np.ptp(log_b) < 1e-9:
         return
     interval = stats.ttest_ind(log_b, log_a, equal_var=False).confidence_interval(0.95)
+    not_slower = stats.ttest_ind(log_b + math.log(1.05), log_a, equal_var=False, alternative="less")
+    assert compare(a, b, margin=0.05).p_slower == pytest.approx(float(not_slower.pvalue), abs=1e-9)
     assert [math.log(one) for one in found.interval] == pytest.approx([interval.low, interval.high], abs=1e-9)
     assert found.ratio == pytest.approx(float(stats.gmean(b) / stats.gmean(a)))
 
