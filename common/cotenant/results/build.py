@@ -9,7 +9,7 @@ import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from statistics import median
+from statistics import median, pstdev
 from typing import Any
 
 import msgspec
@@ -92,7 +92,7 @@ def observed_by_ranks(
     if len(ranks) == 1:
         return ranks[0], {}
     rows = zip(*ranks, strict=False)
-    summed = [msgspec.structs.replace(row[0], items=sum(one.items or 0 for one in row)) for row in rows]
+    summed = [msgspec.structs.replace(row[0], items=sum(rank.items or 0 for rank in row)) for row in rows]
     return summed, {str(number): rows for number, rows in seen.items()}
 
 
@@ -138,8 +138,8 @@ class Statement:
     @property
     def kept_observations(self) -> list[Observed]:
         """Those that are measured: none where one of them is impossible."""
-        kept = self.observations[max(0, self.skip) :]
-        return kept if all(observed.possible for observed in kept) else []
+        measured = self.observations[max(0, self.skip) :]
+        return measured if all(observed.possible for observed in measured) else []
 
     @property
     def done(self) -> Amount | None:
@@ -170,13 +170,13 @@ def build_record(
     place: Placement, statement: Statement, common: Common, outcome: str, message: str, comparable: bool
 ) -> Record:
     """Return the record, before any rule. One that did not complete has observations, and no numbers of them."""
-    part, kept = statement.checked, statement.kept_observations
+    part, measured = statement.checked, statement.kept_observations
     ended, message = known_outcome(outcome, message)
     completed = ended == "completed"
-    train, train_item, statistics = _measured(kept) if completed else (None, None, None)
+    train, train_item, statistics = _numbers(measured) if completed else (None, None, None)
     gpu, (vcd, devices) = _gpu(place, part), _trained(place, part)
     arguments = part.given_arguments(statement.done if completed else statement.given)
-    compute = _utilisation(part, arguments.get("number"), kept, gpu) if completed else {}
+    compute = _utilisation(part, arguments.get("number"), measured, gpu) if completed else {}
     fields = {
         name: getattr(source, name)
         for source in (place, part, statement)
@@ -224,15 +224,15 @@ def _trained(place: Placement, part: TenantPart) -> tuple[str, int]:
 def _gpu(place: Placement, part: TenantPart) -> str:
     """Return what it ran on; of a tenant that cannot say, its slice's accelerator, else the host's processor."""
     planned = place.isolation.planned.get("accelerators", [])
-    owned = [one["name"] for one in place.machine.get("accelerators", []) if one["uuid"] in planned]
+    owned = [device["name"] for device in place.machine.get("accelerators", []) if device["uuid"] in planned]
     if part.gpu or (owned and part.observed.get("device") != "cpu"):
         return part.gpu or str(owned[0])
     return str(place.machine.get("model_name", ""))
 
 
 def _meeting(statement: Statement, common: Common) -> Meeting | None:
-    kept = statement.kept_observations
-    if not kept:
+    measured = statement.kept_observations
+    if not measured:
         return None
     start_ns, end_ns = statement.load()
     return Meeting(
@@ -240,28 +240,26 @@ def _meeting(statement: Statement, common: Common) -> Meeting | None:
         t0_ns=common.t0_ns,
         start_ns=start_ns,
         load_end_ns=end_ns,
-        overlap=overlap([(one.start_ns, one.end_ns) for one in kept], common.load),
+        overlap=overlap([(observed.start_ns, observed.end_ns) for observed in measured], common.load),
         start_skew_ns=start_ns - common.first_start_ns,
         warm_up_ns=statement.warm_up_ns,
     )
 
 
-def _measured(kept: Sequence[Observed]) -> tuple[Train, TrainItem, Description] | tuple[None, None, None]:
+def _numbers(measured: Sequence[Observed]) -> tuple[Train, TrainItem, Description] | tuple[None, None, None]:
     """Return train, train_item and statistics; none of them without observations."""
-    if not kept:
+    if not measured:
         return None, None, None
-    seconds = [(one.end_ns - one.start_ns) / 1e9 for one in kept]
-    items = [one.items for one in kept if one.items is not None]
-    average = sum(seconds) / len(seconds)
-    variance = sum((one - average) ** 2 for one in seconds) / len(seconds)
-    train = Train(avg=average, count=len(kept), max=max(seconds), min=min(seconds), sd=variance**0.5)
-    per_observation = sum(items) / len(items)
+    seconds = [(observed.end_ns - observed.start_ns) / 1e9 for observed in measured]
+    items = [observed.items for observed in measured if observed.items is not None]
+    average, per_observation = sum(seconds) / len(seconds), sum(items) / len(items)
+    train = Train(avg=average, count=len(seconds), max=max(seconds), min=min(seconds), sd=pstdev(seconds))
     best, worst = per_observation / train.min, per_observation / train.max
     train_item = TrainItem(avg=per_observation / average, max=best, min=worst, range=best - worst)
     return train, train_item, describe(items, seconds)
 
 
-def _utilisation(part: TenantPart, number: object, kept: Sequence[Observed], device: str) -> dict[str, Any]:
+def _utilisation(part: TenantPart, number: object, measured: Sequence[Observed], device: str) -> dict[str, Any]:
     """Return `compute` for a record's meters, of one device: MFU (Chowdhery et al. 2022, PaLM, appendix B).
 
     It is empty where operations were not counted, or no time was.
@@ -272,11 +270,11 @@ def _utilisation(part: TenantPart, number: object, kept: Sequence[Observed], dev
     fewer products than are counted were done with a quarter of them.
     """
     flops = part.observed.get("flops_per_step")
-    if not kept or not isinstance(flops, (int, float)) or not isinstance(number, int) or flops <= 0 or number <= 0:
+    if not measured or not isinstance(flops, (int, float)) or not isinstance(number, int) or flops <= 0 or number <= 0:
         return {}
     reducible = part.observed.get("flops_reducible")
     least = 1 - 0.75 * min(1.0, reducible / flops) if isinstance(reducible, (int, float)) and reducible > 0 else 1.0
-    tflops = flops * number / median(one.end_ns - one.start_ns for one in kept) / 1e3
+    tflops = flops * number / median(observed.end_ns - observed.start_ns for observed in measured) / 1e3
     precision, on_processor = part.observed.get("dtype"), part.observed.get("device") == "cpu"
     peak = None if on_processor or not isinstance(precision, str) else peak_of(device, precision)
     return {

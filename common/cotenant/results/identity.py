@@ -42,8 +42,8 @@ def unique_id(name: str, version: str, arguments: Mapping[str, Any]) -> str:
 
 def job_and_cell(name: str) -> tuple[str, int]:
     """Return a record's name without its cell, and the cell's number from 1; 0 of a job that has no cells."""
-    found = _CELL.fullmatch(name)
-    return (found[1], int(found[2])) if found else (name, 0)
+    cell = _CELL.fullmatch(name)
+    return (cell[1], int(cell[2])) if cell else (name, 0)
 
 
 def natural(label: str) -> tuple[int, str]:

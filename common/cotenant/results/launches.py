@@ -85,10 +85,10 @@ def launches_of(frame: pl.DataFrame) -> tuple[dict[str, list[LaunchRecords]], li
     One with a failed, invalid or missing tenant has none. Solo launches are left out: a tenant alone is not the node.
     """
     newest, left_out = newest_in(frame.filter(~pl.col("solo")))
-    found = launches_in(newest)
-    left_out += [why_left_out(launch) for launch in found if launch.rate is None]
-    jobs = grouped(found, lambda launch: launch.job)
-    return {job: [launch for launch in launches if launch.rate is not None] for job, launches in jobs.items()}, left_out
+    launches = launches_in(newest)
+    left_out += [why_left_out(launch) for launch in launches if launch.rate is None]
+    jobs = grouped(launches, lambda launch: launch.job)
+    return {job: [launch for launch in of_job if launch.rate is not None] for job, of_job in jobs.items()}, left_out
 
 
 def why_left_out(launch: LaunchRecords) -> str:

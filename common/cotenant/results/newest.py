@@ -52,8 +52,8 @@ def newest_in(frame: pl.DataFrame) -> tuple[pl.DataFrame, list[str]]:
     `at` numbers the rows, as they were where it is not there yet.
     """
     key = launch_key()
-    kept, copies = without_copies(frame if AT in frame.columns else frame.with_row_index(AT))
-    newest, several = newest_of_tenants(with_lone(kept), key)
+    rows, copies = without_copies(frame if AT in frame.columns else frame.with_row_index(AT))
+    newest, several = newest_of_tenants(with_lone(rows), key)
     last = pl.when("ours").then("start_time").max().over(key)
     older = newest.select(older=pl.col("ours") & (pl.col("start_time") != last)).to_series()
     repeated = {*several, *newest.filter(older).select("name", "run_id").iter_rows()}

@@ -12,6 +12,7 @@ import json
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -72,8 +73,8 @@ def read_tables(places: list[Path]) -> Iterator[Table | Skipped]:
 def observation_frames(places: list[Path]) -> Iterator[pl.DataFrame | Skipped]:
     """Yield a row per observation of all records in batches. Raises CotenantError for a missing place."""
     types = schema(OBSERVATION_COLUMNS)
-    found = records_in(places)
-    while batch := list(itertools.islice(found, BATCH_FILES)):
+    records = records_in(places)
+    while batch := list(itertools.islice(records, BATCH_FILES)):
         yield from (part for part in batch if isinstance(part, Skipped))
         rows = [row for record in batch if isinstance(record, Decoded) for row in observation_values(record)]
         if rows:
@@ -148,15 +149,12 @@ def planned_jobs(place: Path) -> set[str]:
 
     None of a file, or of what is damaged.
     """
-    found: set[str] = set()
+    jobs: set[str] = set()
     for path in place.rglob(f"*{NOT_RECORDS}") if place.is_dir() else ():
-        try:
-            cells = json.loads(path.read_bytes())
-        except (OSError, ValueError, RecursionError):
-            continue
-        labels = (mapping_of(cell).get("label") for cell in list_of(cells))
-        found.update(label for label in labels if isinstance(label, str))
-    return found
+        with suppress(OSError, ValueError, RecursionError):
+            labels = (mapping_of(cell).get("label") for cell in list_of(json.loads(path.read_bytes())))
+            jobs.update(label for label in labels if isinstance(label, str))
+    return jobs
 
 
 def _numbered(values: Iterable[Any], path: Path) -> Iterator[Any]:
@@ -180,12 +178,12 @@ def _files(places: list[Path]) -> Iterator[Path | Skipped]:
     for place in places:
         if not place.exists():
             raise CotenantError(f"There is no {place}.", "Name a directory with records, or a record.")
-        for found in _below(place) if place.is_dir() else (place,):
-            if isinstance(found, Skipped):
-                yield found
-            elif (name := (home(found.parent), found.name)) not in seen:
+        for path in _below(place) if place.is_dir() else (place,):
+            if isinstance(path, Skipped):
+                yield path
+            elif (name := (home(path.parent), path.name)) not in seen:
                 seen.add(name)
-                yield found
+                yield path
 
 
 def _below(place: Path) -> Iterator[Path | Skipped]:

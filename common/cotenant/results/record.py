@@ -279,9 +279,9 @@ def encode(record: Record) -> bytes:
 def portable(value: Any) -> Any:
     """Return what JSON and UTF-8 can hold of plain values: null for a number that is not finite, escapes in texts."""
     if isinstance(value, dict):
-        return {portable(key): portable(one) for key, one in value.items()}
+        return {portable(key): portable(inner) for key, inner in value.items()}
     if isinstance(value, (list, tuple)):
-        return [portable(one) for one in value]
+        return [portable(inner) for inner in value]
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, str):

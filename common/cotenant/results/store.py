@@ -210,5 +210,5 @@ def _name_new(temporary: Path, path: Path) -> None:
 
 def _safe(text: str, limit_bytes: int) -> str:
     """Return `text` for a part of a file's name: no separators, no control characters, not hidden, not too long."""
-    kept = "".join(char if char.isalnum() or char in "-_.+=@" else "_" for char in text)
-    return ("_" + kept[1:] if kept.startswith(".") else kept).encode()[:limit_bytes].decode(errors="ignore")
+    safe = "".join(char if char.isalnum() or char in "-_.+=@" else "_" for char in text)
+    return ("_" + safe[1:] if safe.startswith(".") else safe).encode()[:limit_bytes].decode(errors="ignore")

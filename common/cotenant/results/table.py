@@ -6,7 +6,7 @@ A million records are a table of some hundred megabytes; as objects they would b
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from typing import Any
 
 import msgspec
@@ -85,10 +85,10 @@ class Rows:
 
     def findings(self) -> pl.DataFrame:
         """Return their findings, each with the `name` of the record's job, in the order of the table."""
-        found = self.table.findings
+        findings = self.table.findings
         if self.at != range(len(self.table)):
-            found = found.filter(pl.col(AT).is_in(pl.Series(self.at, dtype=pl.UInt32).implode()))
-        return found.with_columns(name=self.table.frame["name"].gather(found[AT]))
+            findings = findings.filter(pl.col(AT).is_in(pl.Series(self.at, dtype=pl.UInt32).implode()))
+        return findings.with_columns(name=self.table.frame["name"].gather(findings[AT]))
 
 
 def tables(records: Iterable[Decoded | Skipped], size: int = BATCH_RECORDS) -> Iterator[Table | Skipped]:
@@ -105,7 +105,7 @@ def tables(records: Iterable[Decoded | Skipped], size: int = BATCH_RECORDS) -> I
             yield Skipped(record.path, "it is nested too deeply")
             continue
         at = len(values) - 1
-        findings += [(at, one.rule, one.severity, one.sentence, one.remedy) for one in record.findings]
+        findings += [(at, *astuple(finding)) for finding in record.findings]
         if len(values) == size:
             yield _table(values, findings)
             values, findings = [], []

@@ -41,7 +41,7 @@ def targets_named(name: str, directory: Path) -> dict[str, Target]:
     if "/" in name and not Path(name).is_file():
         raise CotenantError(f"There is no file {name}.", "A target file is CSV: " + ",".join(COLUMNS))
     if not path.is_file():
-        known = sorted(one.stem.upper() for one in directory.glob("*.csv"))
+        known = sorted(path.stem.upper() for path in directory.glob("*.csv"))
         raise CotenantError(
             f"There are no targets for '{name}'.",
             did_you_mean(name.upper(), known) or f"Known: {', '.join(known)}; or name a CSV file.",
@@ -54,8 +54,8 @@ def save_targets(path: Path, targets: Mapping[str, Target]) -> None:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(COLUMNS)
-    for job, one in targets.items():
-        writer.writerow([job, f"{one.rate:.6g}", f"{one.least_share:g}", f"{one.most_spread:g}"])
+    for job, target in targets.items():
+        writer.writerow([job, f"{target.rate:.6g}", f"{target.least_share:g}", f"{target.most_spread:g}"])
     write_named(path, text.getvalue().encode(), "--save-target names another file.")
 
 
@@ -103,4 +103,4 @@ def read_systems(path: Path) -> list[System]:
 
 def system_of(systems: Sequence[System], gpu: str, devices: int) -> System | None:
     """Return the first system with so many such devices."""
-    return next((one for one in systems if one.devices == devices and fnmatch.fnmatch(gpu, one.gpu)), None)
+    return next((system for system in systems if system.devices == devices and fnmatch.fnmatch(gpu, system.gpu)), None)
