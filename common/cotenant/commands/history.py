@@ -38,9 +38,9 @@ def _add(argv: Sequence[str]) -> int:
     parser = _parser("add", "Append the launches of these records that the history does not hold yet.")
     parser.add_argument("places", metavar="DIR", type=Path, nargs="+", help="where records are; searched recursively")
     given = parser.parse_words(argv)
-    found = list(tables(records_in(given.places)))
-    entries, unkept = entries_of(joined([part for part in found if isinstance(part, Table)]))
-    skipped = [part for part in found if isinstance(part, Skipped)]
+    parts = list(tables(records_in(given.places)))
+    entries, unkept = entries_of(joined([part for part in parts if isinstance(part, Table)]))
+    skipped = [part for part in parts if isinstance(part, Skipped)]
     for line in (*skipped_sentences(skipped), *(f"{sentence} Not added." for sentence in unkept)):
         warn(line)
     if not entries and not unkept:

@@ -179,7 +179,8 @@ def outcome(records: Sequence[Record]) -> str:
 
 def node_rate(records: Sequence[Record]) -> str:
     """Return the sum of the tenants' rates with its unit; a dash where one of them has none that counts."""
-    rates = [one.statistics.median for one in records if one.statistics and one.completed and not one.invalid]
+    counting = (record for record in records if record.completed and not record.invalid)
+    rates = [record.statistics.median for record in counting if record.statistics]
     if not records or len(rates) < len(records):
         return ABSENT
     unit = printable(records[0].unit)

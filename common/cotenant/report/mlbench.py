@@ -180,7 +180,7 @@ def _all_rates(records: pl.DataFrame) -> pl.DataFrame:
     parts = {name: job_and_cell(name) for name in records["name"].unique()}
     cells = {name: cell for name, (job, cell) in parts.items() if job in NOT_IN_PG}
     name, scaled = pl.col("name"), pl.col("name").is_in(list(cells))
-    found = records.filter(COUNTS).select(
+    rates = records.filter(COUNTS).select(
         "run_id",
         job=name.replace({name: parts[name][0] for name in cells}),
         rate=pl.when(scaled & pl.col("ours")).then("efficiency").otherwise(RATE),
@@ -188,4 +188,4 @@ def _all_rates(records: pl.DataFrame) -> pl.DataFrame:
         .then(name.replace_strict(cells, default=0))
         .otherwise((pl.col("group") != "all").cast(int)),
     )
-    return found.filter(pl.col("rate").is_not_null())
+    return rates.filter(pl.col("rate").is_not_null())

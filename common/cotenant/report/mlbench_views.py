@@ -103,16 +103,16 @@ def failures_grid(report: Report) -> Grid:
     return table(columns, report.failed, "Failures", f"{share}; {limit}")
 
 
-def _score_lines(found: Score, price: float | None) -> Iterator[str]:
-    yield f"BF {int(found.failures_pass)}   PM {found.pm:.4f}   ST {found.st:.4f}   PG {plain(found.pg)}"
-    if found.missing:
-        yield f"Score {ABSENT}: without {', '.join(found.missing)} it is none of the suite"
-        if found.present_only is not None:
-            yield f"Of the other jobs alone: {found.present_only:.4f}"
+def _score_lines(score: Score, price: float | None) -> Iterator[str]:
+    yield f"BF {int(score.failures_pass)}   PM {score.pm:.4f}   ST {score.st:.4f}   PG {plain(score.pg)}"
+    if score.missing:
+        yield f"Score {ABSENT}: without {', '.join(score.missing)} it is none of the suite"
+        if score.present_only is not None:
+            yield f"Of the other jobs alone: {score.present_only:.4f}"
     else:
-        yield f"Score = BF (2 PM + ST + 5 PG) = {plain(found.value)}"
+        yield f"Score = BF (2 PM + ST + 5 PG) = {plain(score.value)}"
     if price is not None:
-        yield f"RPP = price / score = {plain(found.price_per_score(price))}"
+        yield f"RPP = price / score = {plain(score.price_per_score(price))}"
 
 
 def _devices_grid(report: Report) -> Grid:

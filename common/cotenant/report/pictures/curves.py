@@ -111,9 +111,9 @@ def kept(block: Block, name: str) -> str | None:
     return svg(axes, name)
 
 
-def _mark(axes: Axes, found: Ratio | None, y: float, fill: str) -> None:
-    if found is None:
+def _mark(axes: Axes, share: Ratio | None, y: float, fill: str) -> None:
+    if share is None:
         return
-    if found.interval is not None:
-        axes.plot(found.interval, [y, y], color=INK, linewidth=1.1)
-    axes.plot([found.ratio], [y], marker="o", markersize=5, color=fill, markeredgecolor=ACCENT, markeredgewidth=1.1)
+    if share.interval is not None:
+        axes.plot(share.interval, [y, y], color=INK, linewidth=1.1)
+    axes.plot([share.ratio], [y], marker="o", markersize=5, color=fill, markeredgecolor=ACCENT, markeredgewidth=1.1)
