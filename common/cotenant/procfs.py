@@ -70,12 +70,12 @@ def to_int(text: str) -> int | None:
 
 def fields(text: str, separator: str | None = None) -> dict[str, str]:
     """Return the first value of each `key separator value` line; None separates at white space."""
-    found: dict[str, str] = {}
+    values: dict[str, str] = {}
     for line in text.splitlines():
         key, *rest = line.split(separator, 1)
         if rest:
-            found.setdefault(key.strip(), rest[0].strip())
-    return found
+            values.setdefault(key.strip(), rest[0].strip())
+    return values
 
 
 def numbered(directory: Path, prefix: str = "") -> tuple[int, ...]:
@@ -94,18 +94,11 @@ def kilobytes(text: str) -> int:
 
 
 def parse_list(text: str) -> tuple[int, ...]:
-    """Return the listed ids, ascending and each once; raise ValueError where `text` is no such list."""
+    """Return the listed ids, ascending and each once. Raises ValueError where `text` is no such list."""
     ids: set[int] = set()
-    for part in text.split(","):
-        word = part.strip()
-        if not word:
-            continue
-        first, dash, last = word.partition("-")
-        low = _number(first, text)
-        high = _number(last, text) if dash else low
-        if high < low:
-            raise ValueError(f"{word!r} in the list {text.strip()!r} runs backwards")
-        ids.update(range(low, high + 1))
+    for part in filter(None, map(str.strip, text.split(","))):
+        first, dash, last = part.partition("-")
+        ids.update(range(int(first), int(last if dash else first) + 1))
     return tuple(sorted(ids))
 
 
@@ -180,10 +173,3 @@ def parent_of(pid: int) -> int | None:
 def status_of(pid: int) -> dict[str, str]:
     """Return the lines of a process's status by their names (proc_pid_status(5)); none where it is gone."""
     return fields(read_text(Path(f"/proc/{pid}/status")), ":")
-
-
-def _number(word: str, text: str) -> int:
-    # isdigit alone admits superscripts and other scripts, int alone admits signs and underscores.
-    if not (word.isascii() and word.isdigit()):
-        raise ValueError(f"{word!r} in the list {text.strip()!r} is no number")
-    return int(word)

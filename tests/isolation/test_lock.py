@@ -163,30 +163,21 @@ def test_another_users_file_serves(held: bool, path: Path, tmp_path: Path) -> No
     assert said.stdout.startswith(expected)
 
 
-def test_the_holder_of_another_file_with_the_same_number_is_not_ours(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_only_who_holds_this_file_is_named(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path.touch()
-    file = path.stat()
-    device = f"{os.major(file.st_dev):02x}:{os.minor(file.st_dev):02x}"
-    rows = [
-        f"1: FLOCK  ADVISORY  WRITE 4000001 ff:fe:{file.st_ino} 0 EOF",
-        f"2: FLOCK  ADVISORY  WRITE 4000002 {device}:{file.st_ino} 0 EOF",
-        f"2: -> FLOCK  ADVISORY  WRITE 4000003 {device}:{file.st_ino} 0 EOF",
-        f"3: POSIX  ADVISORY  WRITE 4000004 {device}:{file.st_ino} 0 EOF",
-        f"4: FLOCK  ADVISORY  WRITE 4000005 {device}:{file.st_ino}1 0 EOF",
+    inode = path.stat().st_ino
+    others = [
+        f"1: -> FLOCK  ADVISORY  WRITE 4000003 00:01:{inode} 0 EOF",
+        f"2: POSIX  ADVISORY  WRITE 4000004 00:01:{inode} 0 EOF",
+        f"3: FLOCK  ADVISORY  WRITE 4000005 00:01:{inode}1 0 EOF",
+        f"4: FLOCK  ADVISORY  WRITE 0 00:01:{inode} 0 EOF",
     ]
-    answers = [
-        (rows, "pid 4000002"),
-        (rows[:1], "pid 4000001"),
-        (rows[2:], "its process cannot be seen from here"),
-    ]
+    holder = f"5: FLOCK  ADVISORY  WRITE 4000002 00:01:{inode} 0 EOF"
     descriptor = os.open(path, os.O_RDONLY)
     try:
-        for listed, said in answers:
-            text = "\n".join(listed)
-            monkeypatch.setattr(Path, "read_text", lambda path, text=text: text)
-            assert lock._holder(descriptor) == said
+        for rows, words in (([*others, holder], "pid 4000002"), (others, "its process cannot be seen from here")):
+            monkeypatch.setattr(Path, "read_text", lambda path, rows=rows: "\n".join(rows))
+            assert lock._holder(descriptor) == words
     finally:
         os.close(descriptor)
 

@@ -82,17 +82,13 @@ class SuiteLock:
 
 def _holder(descriptor: int) -> str:
     """Describe who holds the lock, from the kernel's own list: it cannot be out of date."""
-    ours = os.fstat(descriptor)
-    device, inode = f"{os.major(ours.st_dev):02x}:{os.minor(ours.st_dev):02x}", str(ours.st_ino)
-    holders: dict[str, int] = {}
+    inode = str(os.fstat(descriptor).st_ino)
     for line in Path("/proc/locks").read_text().splitlines():
         _, kind, _, _, holder, place, *_ = line.split()
-        where, _, number = place.rpartition(":")
-        if kind == "FLOCK" and number == inode and int(holder) > 0:
-            holders[where] = int(holder)
-    # Some file systems give files another device than the kernel's list: then the inode alone has to do.
-    pid = holders.get(device) or next(iter(holders.values()), None)
-    return "its process cannot be seen from here" if pid is None else _describe(pid)
+        # By the inode alone: some file systems give files another device than the kernel's list.
+        if kind == "FLOCK" and place.rpartition(":")[2] == inode and int(holder) > 0:
+            return _describe(int(holder))
+    return "its process cannot be seen from here"
 
 
 def _describe(pid: int) -> str:
