@@ -22,24 +22,11 @@ def read_text(path: Path, limit_bytes: int | None = None) -> str:
 
 
 def _read(path: Path, limit_bytes: int | None = None) -> bytes:
-    chunks: list[bytes] = []
-    size = 0
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        with path.open("rb") as file:
+            return file.read(limit_bytes)
     except OSError:
         return b""
-    try:
-        while limit_bytes is None or size < limit_bytes:
-            chunk = os.read(descriptor, 65536 if limit_bytes is None else limit_bytes - size)
-            if not chunk:
-                break
-            chunks.append(chunk)
-            size += len(chunk)
-    except OSError:
-        return b""
-    finally:
-        os.close(descriptor)
-    return b"".join(chunks)
 
 
 def read_int(path: Path) -> int | None:

@@ -98,10 +98,10 @@ def test_a_command_with_brackets_and_blanks_is_read_past_and_a_process_may_be_hi
             process.kill()
     for error in (FileNotFoundError, ProcessLookupError, PermissionError):
 
-        def refuse(path: Path, flags: int, error: type[OSError] = error) -> int:
+        def refuse(path: Path, mode: str, error: type[OSError] = error) -> None:
             raise error
 
-        monkeypatch.setattr(os, "open", refuse)
+        monkeypatch.setattr(Path, "open", refuse)
         assert start_ticks(os.getpid()) is None
 
 

@@ -47,22 +47,14 @@ def test_a_dead_run_of_this_host_is_swept_and_a_living_one_stays(
     assert [made.temporary.exists() for made in (dead, living, theirs)] == [False, True, True]
 
 
-@pytest.mark.parametrize("hidden", ["boot_id", "ns/pid"])
 def test_another_boot_or_container_of_the_same_name_is_another_place(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, hidden: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Also where the kernel tells nothing of one of them."""
-    here = of_run(tmp_path, DEAD).temporary
-    for name in ("read_text", "readlink"):
-        real = getattr(Path, name)
-
-        def refuse(path: Path, real: object = real) -> object:
-            if str(path).endswith(hidden):
-                raise OSError
-            return real(path)  # type: ignore[operator]
-
-        monkeypatch.setattr(Path, name, refuse)
-    assert of_run(tmp_path, DEAD).temporary != here
+    here = RunPaths.of_run(tmp_path, tmp_path, tmp_path, DEAD).temporary
+    for name in ("read_text", "pid_namespace"):
+        with monkeypatch.context() as patch:
+            patch.setattr(paths, name, lambda *where: "another")
+            assert RunPaths.of_run(tmp_path, tmp_path, tmp_path, DEAD).temporary != here
 
 
 def test_a_sockets_path_is_short(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

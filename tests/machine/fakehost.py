@@ -52,7 +52,7 @@ class NVMLError(Exception):
 class Board:
     uuid: str
     bus: str
-    name: str | bytes = "NVIDIA H200"
+    name: str = "NVIDIA H200"
     memory: int | None = 141 << 30
     parts: tuple[Board, ...] = ()
     mig: bool = False

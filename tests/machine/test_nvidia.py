@@ -11,7 +11,7 @@ from machine.fakehost import Board, FakeNvml, write
 
 BOARDS = (
     Board("GPU-c0ffee00", "00000000:3B:00.0"),
-    Board("GPU-badcafe0", "00000000:18:00.0", name=b"NVIDIA H200", memory=None),
+    Board("GPU-badcafe0", "00000000:18:00.0", memory=None),
 )
 
 

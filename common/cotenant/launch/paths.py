@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cotenant.finding import Finding
-from cotenant.isolation.runs import RunName
-from cotenant.procfs import mounted_systems
+from cotenant.isolation.runs import RunName, pid_namespace
+from cotenant.procfs import mounted_systems, read_text
 from cotenant.text import listed
 
 REMEDY = "Remove it by hand, as root where it is another user's."
@@ -72,12 +72,8 @@ class RunPaths:
 
 def _prefix() -> str:
     """Hosts and containers may share a base: the pid of a run elsewhere, or before this boot, says nothing here."""
-    here = [socket.gethostname()]
-    with contextlib.suppress(OSError):
-        here.append(Path("/proc/sys/kernel/random/boot_id").read_text())
-    with contextlib.suppress(OSError):
-        here.append(str(Path("/proc/self/ns/pid").readlink()))
-    return f"cotenant-{hashlib.sha256(' '.join(here).encode()).hexdigest()[:16]}-"
+    here = f"{socket.gethostname()} {read_text(Path('/proc/sys/kernel/random/boot_id'))} {pid_namespace()}"
+    return f"cotenant-{hashlib.sha256(here.encode()).hexdigest()[:16]}-"
 
 
 def _sockets_root() -> Path:

@@ -97,15 +97,11 @@ def _library(root: Path) -> Any:
 
 
 def ask(nvml: Any, unknown: Any, function: str, *arguments: Any) -> Any:
-    """Return NVML's answer, or `unknown` where the device, its driver or the library does not give one.
-
-    Text is a string: older versions of the bindings return bytes.
-    """
+    """Return NVML's answer, or `unknown` where the device, its driver or the library does not give one."""
     try:
-        answer = getattr(nvml, function)(*arguments)
+        return getattr(nvml, function)(*arguments)
     except (nvml.NVMLError, AttributeError):
         return unknown
-    return answer.decode() if isinstance(answer, bytes) else answer
 
 
 def handles(nvml: Any) -> list[tuple[int, str, Any]]:
@@ -121,10 +117,9 @@ def handles(nvml: Any) -> list[tuple[int, str, Any]]:
     return [(index, pci, handle) for index, (pci, handle) in enumerate(devices)]
 
 
-def _pci(bus_id: str | bytes) -> str:
+def _pci(bus_id: str) -> str:
     """Return NVML's `00000000:3B:00.0` as sysfs writes it, `0000:3b:00.0`."""
-    text = bus_id.decode() if isinstance(bus_id, bytes) else bus_id
-    domain, _, rest = text.lower().partition(":")
+    domain, _, rest = bus_id.lower().partition(":")
     return f"{int(domain, 16):04x}:{rest}"
 
 
