@@ -89,7 +89,7 @@ def task(name: str) -> Any:
 
 def benchmark_of(name: str) -> type[Benchmark]:
     """Return the one benchmark that a task's main.py defines."""
-    return benchmark_in(task(name))
+    return of(PLACES[name])
 
 
 def benchmark_in(module: Any) -> type[Benchmark]:
@@ -100,6 +100,11 @@ def benchmark_in(module: Any) -> type[Benchmark]:
         if isinstance(one, type) and issubclass(one, Benchmark) and one.__module__ == module.__name__
     )
     return found
+
+
+def of(place: str) -> type[Benchmark]:
+    """Return the benchmark of a place."""
+    return benchmark_in(main_of(place))
 
 
 def built(cls: type[Benchmark], **parameters: Any) -> tuple[Any, Run]:

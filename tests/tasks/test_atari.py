@@ -13,7 +13,6 @@ import torch
 from cotenant.bench import Run, UnsupportedError, session
 from cotenant.bench.arguments import parse
 from cotenant.bench.facts import without_effect
-from cotenant.bench.loop import Loop
 from cotenant.bench.outcome import outcome_of
 from cotenant.errors import CotenantError
 from tasks import loading
@@ -98,15 +97,6 @@ def test_threads_are_as_many_as_the_slices_processors(
     benchmark, _ = built(atari, batch_size=2)
     assert benchmark.games.num_envs == 2
     assert sum(1 for _ in Path("/proc/self/task").iterdir()) - before == min(processors, 2)
-
-
-@pytest.mark.slow
-def test_no_time_is_booked_as_waiting_for_data(atari: Any) -> None:
-    benchmark = atari.Atari(cuda=False, **SMALL)
-    loop = Loop(benchmark, Run(benchmark))
-    loop.warm_up()
-    seen = loop.observe(2)
-    assert seen.data_wait_ns < 0.01 * (seen.end_ns - seen.start_ns)
 
 
 @pytest.mark.parametrize("name", ["PongNoFramskip-v4", "CartPole-v1"])
@@ -234,13 +224,6 @@ def test_a_step_of_a2c_is_one_update_by_rmsprop_on_n_step_returns(atari: Any) ->
     torch.optim.RMSprop(plain.parameters(), lr=7e-4, alpha=0.99, eps=1e-5).step()
     for ours, theirs in zip(benchmark.policy.parameters(), plain.parameters(), strict=True):
         torch.testing.assert_close(ours, theirs, atol=2e-5, rtol=1e-4)
-
-
-def test_without_gae_returns_are_discounted_rewards(atari: Any) -> None:
-    rewards, goes_on, values = np.ones((3, 1)), np.array([[1.0], [0.0], [1.0]]), np.zeros((4, 1))
-    values[3] = 10
-    returns = atari.advantages_of(rewards, goes_on, values, 0.5, 1.0) + values[:-1]
-    np.testing.assert_allclose(returns[:, 0], [1.5, 1.0, 6.0])
 
 
 def test_actions_are_drawn_by_their_probability(atari: Any) -> None:

@@ -12,14 +12,14 @@ import torch
 from cotenant.bench.arguments import parse
 from cotenant.bench.loop import Loop
 from cotenant.bench.observed import FlopCount
-from tasks.loading import ROOT, TASKS, benchmark_in, built, main_of
+from tasks.loading import ROOT, TASKS, built, of
 
 PROFILE = json.loads((ROOT / "profiles/ceilings.json").read_text())
 
 
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])
 def test_a_product_is_credited_with_the_operations_that_it_takes(precision: str) -> None:
-    benchmark, run = built(benchmark_in(main_of("ceilings/product")), side=24, batch_size=2, precision=precision)
+    benchmark, run = built(of("ceilings/product"), side=24, batch_size=2, precision=precision)
     batch = next(benchmark.batches(run))
     step = run.precision.around(benchmark.step)
     with FlopCount() as count:
@@ -27,11 +27,6 @@ def test_a_product_is_credited_with_the_operations_that_it_takes(precision: str)
     assert count.total == benchmark.items(batch) == 2 * 2 * 24**3
     left, right = batch
     torch.testing.assert_close(benchmark.out, left @ right)
-
-
-@pytest.mark.parametrize("precision", ["fp32", "bf16"])
-def test_a_product_runs_in_the_precision_asked_for(precision: str) -> None:
-    benchmark, run = built(benchmark_in(main_of("ceilings/product")), side=16, precision=precision)
     loop = Loop(benchmark, run)
     loop.warm_up()
     assert loop.observed_dtype == precision
@@ -39,7 +34,7 @@ def test_a_product_runs_in_the_precision_asked_for(precision: str) -> None:
 
 
 def test_a_triad_moves_three_arrays() -> None:
-    benchmark, run = built(benchmark_in(main_of("ceilings/triad")), elements=1000)
+    benchmark, run = built(of("ceilings/triad"), elements=1000)
     batch = next(benchmark.batches(run))
     benchmark.step(run, batch)
     torch.testing.assert_close(benchmark.sums, batch[0] + 3 * batch[1])
@@ -49,7 +44,7 @@ def test_a_triad_moves_three_arrays() -> None:
 @pytest.mark.parametrize("cold", [False, True])
 def test_a_file_is_read_block_by_block_and_again(cold: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TEMP_DIRECTORY", str(tmp_path))
-    cls = benchmark_in(main_of("ceilings/reading"))
+    cls = of("ceilings/reading")
     benchmark, run = built(cls, size_mib=2, batch_size=1 << 19, cold=cold)
     benchmark.file.seek(0)
     whole = benchmark.file.read()
@@ -66,7 +61,7 @@ def test_a_file_is_read_block_by_block_and_again(cold: bool, tmp_path: Path, mon
 
 def test_a_block_larger_than_the_file_is_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TEMP_DIRECTORY", str(tmp_path))
-    benchmark, run = built(benchmark_in(main_of("ceilings/reading")), size_mib=1, batch_size=3 << 20)
+    benchmark, run = built(of("ceilings/reading"), size_mib=1, batch_size=3 << 20)
     assert [len(block) for block in itertools.islice(benchmark.batches(run), 3)] == [1 << 20] * 3
     benchmark.file.close()
 
@@ -80,5 +75,5 @@ def test_the_profile_starts_what_is_there(job: dict[str, object]) -> None:
     lists = [value if isinstance(value, list) else [value] for value in job["args"].values()]
     for values in itertools.product(*lists):
         words = [word for pair in zip(job["args"], values, strict=True) for word in map(str, pair) if word]
-        found = parse(benchmark_in(main_of(str(script.parents[1].relative_to(TASKS.resolve())))), words)
+        found = parse(of(str(script.parents[1].relative_to(TASKS.resolve()))), words)
         assert found.ignored == []

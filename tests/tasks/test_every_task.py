@@ -18,18 +18,7 @@ from PIL import JpegImagePlugin
 from cotenant.bench import Run
 from cotenant.bench.loop import Loop
 from cotenant.bench.observed import FlopCount, described, watched_updates
-from tasks.loading import (
-    PLACES,
-    ROOT,
-    SMALL,
-    TASKS,
-    benchmark_in,
-    built,
-    draw_pictures,
-    in_fp16,
-    main_of,
-    skip_without_lstm,
-)
+from tasks.loading import PLACES, ROOT, SMALL, TASKS, built, draw_pictures, in_fp16, of, skip_without_lstm
 
 pytestmark = pytest.mark.usefixtures("small_tables")
 
@@ -55,7 +44,7 @@ def of_each(places: Any) -> list[Any]:
 
 
 def losses(place: str, steps: int, **parameters: Any) -> list[float]:
-    benchmark, run = built(benchmark_in(main_of(place)), **SMALL[place] | parameters)
+    benchmark, run = built(of(place), **SMALL[place] | parameters)
     batches, step = iter(benchmark.batches(run)), run.precision.around(benchmark.step)
     values = [step(run, next(batches)) for _ in range(steps)]
     return [loss.item() for loss in values if loss is not None]
@@ -99,7 +88,7 @@ def test_twenty_runs_are_the_same(place: str) -> None:
 
 def test_a_run_asks_mkl_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("MKL_CBWR")
-    Run(benchmark_in(main_of("regression/polynome"))(cuda=False))
+    Run(of("regression/polynome")(cuda=False))
     assert os.environ["MKL_CBWR"] == "AUTO"
 
 
@@ -142,7 +131,7 @@ def test_the_loss_falls_on_a_fixed_batch(place: str, precision: str) -> None:
     parameters, steps, to = FALLS[place]
     if place.startswith("natural"):
         skip_without_lstm(precision)
-    cls = benchmark_in(main_of(place))
+    cls = of(place)
     benchmark, run = built(cls, **SMALL[place] | parameters | {"precision": precision})
     batch, step = next(iter(benchmark.batches(run))), run.precision.around(benchmark.step)
     values = [step(run, batch) for _ in range(steps)]
@@ -160,7 +149,7 @@ def test_items_and_dtype_are_what_was_asked(place: str, precision: str, monkeypa
     if place == "natural_language_processing/rnn_translator":
         skip_without_lstm(precision)
     monkeypatch.setattr("cotenant.bench.loop.WARM_UP_STEPS", 1)
-    benchmark = benchmark_in(main_of(place))(cuda=False, **SMALL[place], precision=precision)
+    benchmark = of(place)(cuda=False, **SMALL[place], precision=precision)
     loop = Loop(benchmark, run := Run(benchmark))
     loop.warm_up()
     # toy_lstm counts its sequences as one.
@@ -170,7 +159,7 @@ def test_items_and_dtype_are_what_was_asked(place: str, precision: str, monkeypa
 
 
 def test_cart_counts_its_moves() -> None:
-    benchmark = benchmark_in(main_of(CART))(cuda=False)
+    benchmark = of(CART)(cuda=False)
     loop = Loop(benchmark, Run(benchmark))
     loop.warm_up()
     assert (loop.observe(4).items, loop.observed_dtype) == (4, "fp32")
@@ -193,7 +182,7 @@ def without_onednn() -> Iterator[None]:
 @pytest.mark.parametrize("name", ["fp16", "half"])
 @pytest.mark.parametrize("place", TRAINED)
 def test_a_task_trains_in_fp16(place: str, name: str) -> None:
-    benchmark, run = in_fp16(benchmark_in(main_of(place)), name, SCALE, **SMALL[place])
+    benchmark, run = in_fp16(of(place), name, SCALE, **SMALL[place])
     batches, step = iter(benchmark.batches(run)), run.precision.around(benchmark.step)
     with watched_updates(run) as optimizers:
         with FlopCount() as count:
@@ -235,7 +224,7 @@ def test_pictures_are_read_and_counted(
     monkeypatch.setattr(JpegImagePlugin.JpegImageFile, "draft", lambda *asked: drafts.append(asked))
     parameters, shape, (low, least, largest, high) = READ[place]
     parameters = SMALL[place] | parameters | {"data": draw_pictures(tmp_path / "set"), "workers": workers}
-    benchmark = benchmark_in(main_of(place))(cuda=False, **parameters)
+    benchmark = of(place)(cuda=False, **parameters)
     loop = Loop(benchmark, run := Run(benchmark))
     loop.warm_up()
     seen = loop.observe(3)

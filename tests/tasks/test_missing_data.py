@@ -16,7 +16,7 @@ from cotenant.bench import MissingDataError, Run, session
 from cotenant.bench.loader import EndlessSampler
 from cotenant.bench.outcome import outcome_of
 from cotenant.datasets.sets.mnist import idx_header
-from tasks.loading import TASKS, benchmark_in, draw_pictures, main_of
+from tasks.loading import TASKS, draw_pictures, of
 from tenants.suites import Suites, job
 
 CONVNETS = "image_classification/convnets"
@@ -43,7 +43,7 @@ decodes = pytest.mark.filterwarnings("ignore:The image decoding:DeprecationWarni
 
 def batches(place: str, folder: Path, **parameters: Any) -> Any:
     """Return a task's batches without its model, which none of them needs but the normalising loader."""
-    benchmark = benchmark_in(main_of(place))(cuda=False, data=folder, batch_size=2, **parameters)
+    benchmark = of(place)(cuda=False, data=folder, batch_size=2, **parameters)
     run = Run(benchmark)
     if place == "image_loading/loader":
         benchmark.build(run)
@@ -87,15 +87,13 @@ def test_an_empty_class_is_named(place: str, tmp_path: Path) -> None:
     assert f"{folder}/class1 holds no JPEG or PNG files." in told(raised.value, place)
 
 
-def coco(folder: Path) -> None:
-    """Make what the detector reads of these pictures: one object in each."""
-    names = sorted(str(path.relative_to(folder / "train2017")) for path in folder.rglob("*.jpg"))
-    images = [{"id": n, "file_name": name, "width": 60, "height": 40} for n, name in enumerate(names)]
-    things = [{"image_id": n, "category_id": 1, "bbox": [1, 1, 9, 9], "iscrowd": 0} for n in range(len(names))]
-    (folder / "annotations").mkdir()
-    (folder / "annotations" / "instances_train2017.json").write_text(
-        json.dumps({"images": images, "annotations": things, "categories": [{"id": 1}]})
-    )
+def annotated(*names: str, categories: int = 1, category: int = 1) -> bytes:
+    """Return COCO's annotations of one object in each of these pictures."""
+    numbers = range(len(names))
+    images = [{"id": n, "file_name": names[n], "width": 60, "height": 40} for n in numbers]
+    things = [{"image_id": n, "category_id": category, "bbox": [1, 1, 9, 9], "iscrowd": 0} for n in numbers]
+    kinds = [{"id": 1 + n} for n in range(categories)]
+    return json.dumps({"images": images, "annotations": things, "categories": kinds}).encode()
 
 
 @decodes
@@ -105,7 +103,9 @@ def test_a_broken_image_among_whole_ones_is_named(place: str, workers: int, tmp_
     draw_pictures(tmp_path / "set" / "train2017")
     folder = tmp_path / "set"
     if place.startswith("object_detection"):
-        coco(folder)
+        names = sorted(str(path.relative_to(folder / "train2017")) for path in folder.rglob("*.jpg"))
+        (folder / "annotations").mkdir()
+        (folder / FILES[SSD][0]).write_bytes(annotated(*names))
     else:
         folder = folder / "train2017"
     whole = batches(place, folder, workers=workers, **IMAGES[place])
@@ -117,17 +117,6 @@ def test_a_broken_image_among_whole_ones_is_named(place: str, workers: int, tmp_
         for _ in itertools.islice(seen, 5):
             pass
     assert told(raised.value, place).startswith(f"{broken} cannot be decoded: ")
-
-
-def annotated(*, categories: int = 1, category: int = 1) -> bytes:
-    """Return COCO's annotations of one object."""
-    return json.dumps(
-        {
-            "images": [{"id": 1, "file_name": "1.jpg", "width": 60, "height": 40}],
-            "annotations": [{"image_id": 1, "category_id": category, "bbox": [1, 1, 9, 9], "iscrowd": 0}],
-            "categories": [{"id": 1 + n} for n in range(categories)],
-        }
-    ).encode()
 
 
 DIGITS = idx_header((2, 28, 28)) + bytes(2 * 28 * 28)
@@ -151,9 +140,9 @@ DAMAGES = {
     "no idx file": (VAE, b"foreign", "is not a complete idx file"),
     "of another shape": (VAE, idx_header((2, 56, 14)) + bytes(2 * 784), "of the shape (2, 56, 14)"),
     "broken JSON": (SSD, b'{"images": [', "truncated"),
-    "no UTF-8": (SSD, annotated().replace(b"1.jpg", b"\xff.jpg"), "cannot be read: "),
-    "a category that is not listed": (SSD, annotated(category=7), "category, 7, is none of its own"),
-    "too many categories": (SSD, annotated(categories=81), "81 categories"),
+    "no UTF-8": (SSD, annotated("1.jpg").replace(b"1.jpg", b"\xff.jpg"), "cannot be read: "),
+    "a category that is not listed": (SSD, annotated("1.jpg", category=7), "category, 7, is none of its own"),
+    "too many categories": (SSD, annotated("1.jpg", categories=81), "81 categories"),
     "too few columns": (RECOM, HEADER + b"1,2,3.5\n", "no list of ratings"),
     "uneven columns": (RECOM, HEADER + b"1,2\n1,2,3,4,5,6\n", "no list of ratings"),
     "no numbers": (RECOM, HEADER + "1,ä,3.5,4\n".encode("latin-1"), "no list of ratings"),
@@ -174,34 +163,21 @@ def put(folder: Path, place: str, content: bytes | None) -> None:
 
 
 @pytest.mark.parametrize("place", FILES)
-def test_a_folder_in_the_place_of_a_file_is_named(place: str, tmp_path: Path) -> None:
-    put(tmp_path, place, None)
-    with pytest.raises(MissingDataError) as raised:
-        next(batches(place, tmp_path))
-    assert f"{tmp_path}/{FILES[place][-1]} cannot be read: Is a directory. Move its set away" in told(
-        raised.value, place
-    )
-
-
-@pytest.mark.parametrize("place", FILES)
-def test_every_file_that_is_not_there_is_named(place: str, tmp_path: Path) -> None:
-    for name in FILES[place]:
-        (folder := tmp_path / name.replace("/", "-")).mkdir()
-        put(folder, place, b"a b\n")
-        (folder / name).unlink()
+def test_a_file_that_cannot_be_read_is_named(place: str, tmp_path: Path) -> None:
+    """Each that is not there, and the last one where it is a folder, or may not be read: root may read everything."""
+    cases = [(name, "There is no {}. Make the data") for name in FILES[place]]
+    cases.append((FILES[place][-1], "{} cannot be read: Is a directory. Move its set away"))
+    cases += [(FILES[place][-1], "{} cannot be read: Permission denied.")] if os.geteuid() else []
+    for number, (name, sentence) in enumerate(cases):
+        (folder := tmp_path / str(number)).mkdir()
+        put(folder, place, None if "directory" in sentence else b"a b\n")
+        if "There is no" in sentence:
+            (folder / name).unlink()
+        elif "denied" in sentence:
+            (folder / name).chmod(0)
         with pytest.raises(MissingDataError) as raised:
             next(batches(place, folder))
-        assert told(raised.value, place).startswith(f"There is no {folder / name}. Make the data")
-
-
-@pytest.mark.skipif(os.geteuid() == 0, reason="the superuser reads every file")
-@pytest.mark.parametrize("place", FILES)
-def test_a_file_that_may_not_be_read_is_named(place: str, tmp_path: Path) -> None:
-    put(tmp_path, place, b"a b\n")
-    (tmp_path / FILES[place][-1]).chmod(0)
-    with pytest.raises(MissingDataError) as raised:
-        next(batches(place, tmp_path))
-    assert "cannot be read: Permission denied." in told(raised.value, place)
+        assert told(raised.value, place).startswith(sentence.format(folder / name))
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
@@ -217,7 +193,7 @@ def test_a_damaged_file_is_named(damage: str, tmp_path: Path) -> None:
 
 def test_memory_that_ran_out_says_nothing_of_a_file(tmp_path: Path) -> None:
     (tmp_path / "wiki.train.tokens").write_text("a b")
-    run = Run(benchmark_in(main_of(WLM))(cuda=False, data=tmp_path))
+    run = Run(of(WLM)(cuda=False, data=tmp_path))
 
     def reader(path: Path) -> None:
         raise OSError(12, "can't allocate memory")
@@ -228,7 +204,7 @@ def test_memory_that_ran_out_says_nothing_of_a_file(tmp_path: Path) -> None:
 
 def test_it_is_said_without_a_traceback(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     words = f"--no-cuda --data {tmp_path / 'nowhere'} --report {tmp_path / 'record.json'}"
-    assert session.main(benchmark_in(main_of("image_loading/loader")), shlex.split(words)) == 1
+    assert session.main(of("image_loading/loader"), shlex.split(words)) == 1
     shown = capfd.readouterr()
     assert f"There is no {tmp_path}/nowhere. Make the data with ./download_datasets.sh loader," in shown.err
     assert "Traceback" not in shown.err

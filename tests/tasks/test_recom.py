@@ -24,10 +24,8 @@ def ncf() -> Any:
 
 
 @pytest.fixture
-def few(ncf: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
+def few(ncf: Any, small_tables: None) -> Any:
     """The module with small tables."""
-    monkeypatch.setattr(ncf, "USERS", 300)
-    monkeypatch.setattr(ncf, "ITEMS", 200)
     return ncf
 
 

@@ -17,30 +17,13 @@ from cotenant.bench.precision import set_precision
 from cotenant.suite.cells import JobCell, arguments, expand
 from cotenant.suite.jobfile import load
 from cotenant.suite.variables import VARIABLES
-from tasks.loading import ROOT, TASKS, benchmark_in, main_of
+from tasks.loading import ROOT, TASKS, of
 from tenants.suites import Suites
 
-ORDER = [
-    "toy_reg",
-    "toy_lstm",
-    "vae",
-    "loader",
-    "reso",
-    "translator",
-    "wlm",
-    "wlmfp16",
-    "cart",
-    "atari",
-    "ssd",
-    "fast_style",
-    "dcgan",
-    "convnet",
-    "convnet_fp16",
-    "recom",
-    "convnet_distributed",
-    "convnet_distributed_fp16",
-    "dcgan_all",
-]
+ORDER = shlex.split(
+    "toy_reg toy_lstm vae loader reso translator wlm wlmfp16 cart atari ssd fast_style dcgan convnet convnet_fp16 "
+    "recom convnet_distributed convnet_distributed_fp16 dcgan_all"
+)
 VALUES = dict.fromkeys(VARIABLES, "/x") | {"DEVICE_TOTAL": "2"}
 FILES = ("baselines.json", "profiles/cpu.json", "profiles/16gb.json", "profiles/scaling.json")
 CELLS = [cell for file in FILES for job in load(ROOT / file).jobs for cell in expand(job)]
@@ -64,7 +47,7 @@ def test_a_job_is_understood(cell: JobCell, monkeypatch: pytest.MonkeyPatch) -> 
     assert command.is_file()
     preset = ["--fp16"] if command.name == "run_fp16.sh" else []
     words = [*preset, *arguments(cell, VALUES, seed=100)]
-    parsed = parse(benchmark_in(main_of(str(command.parents[1].relative_to(TASKS)))), words)
+    parsed = parse(of(str(command.parents[1].relative_to(TASKS))), words)
     given = dict(cell.args)
     assert parsed.values["repeat"] == given["--repeat"]
     assert parsed.values["batch_size"] == given.get("--batch-size", given.get("--num-processes"))
@@ -85,7 +68,6 @@ IGNORED = {
 REFERENCE = {job.name: expand(job)[0] for job in load(ROOT / "baselines.json").jobs}
 BENCH = ROOT / "common/cotenant/bench"
 READ_ELSEWHERE = {"report"}  # from the arguments of a record to be
-ONE_ARGUMENT = {"half", "fp16", "opt_level"}  # All are kept as the precision they mean.
 
 
 def read_of_itself(folder: Path) -> set[str]:
@@ -104,7 +86,7 @@ def read_of_itself(folder: Path) -> set[str]:
 def given_to(cell: JobCell) -> tuple[type[Benchmark], list[str], Path]:
     """Return a job's benchmark, the words it is started with, and the folder of its programs."""
     folder = (TASKS / cell.job.cmd).resolve().parent
-    return benchmark_in(main_of(str(folder.parent.relative_to(TASKS)))), arguments(cell, VALUES, seed=100), folder
+    return of(str(folder.parent.relative_to(TASKS))), arguments(cell, VALUES, seed=100), folder
 
 
 @pytest.mark.parametrize("name", ORDER)
@@ -145,23 +127,6 @@ def test_a_benchmarks_defaults_are_its_reference_job(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ORDER)
-def test_every_other_flag_of_a_job_is_kept_in_its_record_and_used(name: str) -> None:
-    """Each leaves its value, and the task or the harness reads it."""
-    cls, words, folder = given_to(REFERENCE[name])
-    used = read_of_itself(folder) | read_of_itself(BENCH) | READ_ELSEWHERE
-    ignored = parse(cls, words).ignored
-    set_by = {flag: name for name, (_, how) in declared(cls).items() for flag in spellings(name, how)}
-    positional = [name for name, (_, how) in declared(cls).items() if how.positional]
-    for flag, _ in REFERENCE[name].args:
-        if flag in ignored:
-            continue
-        (parameter,) = [set_by[flag]] if flag.startswith("-") else positional
-        assert parameter in used, f"nothing reads {flag}"
-        if parameter not in ONE_ARGUMENT:
-            assert parameter in arguments_of(cls(**parse(cls, words).values))
-
-
-@pytest.mark.parametrize("name", ORDER)
 def test_workers_without_a_loader_are_listed(name: str) -> None:
     """What the harness reads has an effect only where a benchmark asks it for a loader."""
     cls, words, _ = given_to(REFERENCE[name])
@@ -175,52 +140,38 @@ def test_workers_without_a_loader_are_listed(name: str) -> None:
     assert without_effect(parsed, run) == [*parsed.ignored, "--workers", *unread]
 
 
-SMALL = {
-    "vae": "",
-    "toy_reg": "",
-    "toy_lstm": "--length 20",
-    "cart": "",
-    "wlm": "--emsize 8 --nhid 8 --words 100",
-    "translator": "--hidden 8 --words 100",
-    "recom": "",
-    "reso": "--crop 16",
-    "dcgan": "--dataset fake",
-}
+LISTED = [
+    # a job, the words it is given, and which of them did nothing
+    ("toy_reg", "", []),
+    ("toy_reg", "--channels-last --no-channels-last", []),
+    ("toy_reg", "--channels-last", ["--channels-last"]),
+    ("vae", "--channels-last", ["--channels-last"]),
+    ("toy_lstm", "--length 20 --channels-last --batch-size 2", ["--channels-last", "--batch-size"]),
+    ("cart", "--channels-last --batch-size 2", ["--channels-last", "--batch-size"]),
+    ("wlm", "--emsize 8 --nhid 8 --words 100 --channels-last", ["--channels-last"]),
+    ("translator", "--hidden 8 --words 100 --channels-last", ["--channels-last"]),
+    ("recom", "--channels-last", ["--channels-last"]),
+    ("reso", "--crop 16 --batch-size 2 --channels-last", []),
+    ("dcgan", "--dataset fake --batch-size 2 --channels-last", []),
+    ("toy_reg", "--data DATA", ["--data"]),
+    ("toy_lstm", "--compile --length 20", ["--compile"]),
+    ("dcgan", "--dataroot DATA --dataset fake --batch-size 2", ["--data"]),
+    ("loader", "--compile", ["--compile"]),
+    ("wlm", "--words 100 --model LSTM --nhead 4", ["--nhead"]),
+    ("wlm", "--words 100 --nhead 2", []),
+    ("wlm", "--words 100 --model Transformer --nhead 4", []),
+]
 
 
-@pytest.mark.parametrize("name", SMALL)
-def test_a_memory_format_without_images_is_listed(name: str) -> None:
+@pytest.mark.parametrize(("name", "words", "listed"), LISTED)
+def test_what_did_nothing_is_listed_and_nothing_else(name: str, words: str, listed: list[str], tmp_path: Path) -> None:
     cls, _, _ = given_to(REFERENCE[name])
-    parsed = parse(cls, shlex.split(f"--channels-last --no-cuda --batch-size 2 {SMALL[name]}"))
-    benchmark = cls(**parsed.values)
-    run = Run(benchmark)
-    benchmark.build(run)
-    next(iter(benchmark.batches(run)))
-    fixed = ["--batch-size"] if name in ("toy_lstm", "cart") else []
-    assert without_effect(parsed, run) == [*([] if name in ("reso", "dcgan") else ["--channels-last"]), *fixed]
-
-
-def test_files_and_a_compiler_that_nothing_uses_are_listed(tmp_path: Path) -> None:
-    for name, words, listed in (
-        ("toy_reg", f"--data {tmp_path}", ["--data"]),
-        ("toy_lstm", "--compile --length 20", ["--batch-size", "--compile"]),
-        ("dcgan", f"--dataroot {tmp_path} --dataset fake", ["--data"]),
-        ("loader", "--compile", ["--compile"]),
-    ):
-        cls, _, _ = given_to(REFERENCE[name])
-        parsed = parse(cls, [*words.split(), "--no-cuda", "--batch-size", "2"])
-        run = Run(benchmark := cls(**parsed.values))
-        if name != "loader":
-            benchmark.build(run)
-            next(iter(benchmark.batches(run)))
-        assert without_effect(parsed, run) == listed
-
-
-@pytest.mark.parametrize("words", ["", "--channels-last --no-channels-last"])
-def test_what_was_not_asked_for_is_not_listed(words: str) -> None:
-    cls, _, _ = given_to(REFERENCE["toy_reg"])
-    parsed = parse(cls, [*words.split(), "--no-cuda"])
-    assert without_effect(parsed, Run(cls(**parsed.values))) == []
+    parsed = parse(cls, [*words.replace("DATA", str(tmp_path)).split(), "--no-cuda"])
+    run = Run(benchmark := cls(**parsed.values))
+    if name != "loader":
+        benchmark.build(run)
+        next(iter(benchmark.batches(run)))
+    assert without_effect(parsed, run) == listed
 
 
 def spellings(name: str, how: Flag) -> list[str]:
@@ -246,15 +197,8 @@ def test_another_value_is_another_record(name: str) -> None:
 @pytest.mark.parametrize("path", sorted(TASKS.glob("*/*/pytorch")), ids=lambda path: path.parent.name)
 def test_no_flag_of_any_benchmark_is_swallowed(path: Path) -> None:
     """Whether a job of the suite gives it or not: somebody reads it."""
-    cls = benchmark_in(main_of(str(path.parent.relative_to(TASKS))))
+    cls = of(str(path.parent.relative_to(TASKS)))
     assert set(declared(cls)) - read_of_itself(path) - read_of_itself(BENCH) <= READ_ELSEWHERE
-
-
-@pytest.mark.parametrize("name", ["convnet_fp16", "convnet_distributed_fp16", "wlmfp16"])
-def test_fp16_jobs_ask_for_what_their_name_says(name: str) -> None:
-    cls, words, _ = given_to(REFERENCE[name])
-    asked = arguments_of(cls(**parse(cls, words).values))["precision"]
-    assert asked == ("fp16" if name == "wlmfp16" else "half")
 
 
 def test_what_an_fp16_job_is_told_on_a_processor_helps_every_job(loose: Suites) -> None:
@@ -269,5 +213,5 @@ def test_what_an_fp16_job_is_told_on_a_processor_helps_every_job(loose: Suites) 
     assert len(lines) == 2 * 16 + 3
     for command, words in jobs:
         preset = ["--fp16"] if command.name == "run_fp16.sh" else []
-        cls = benchmark_in(main_of(str(command.resolve().parents[1].relative_to(TASKS))))
+        cls = of(str(command.resolve().parents[1].relative_to(TASKS)))
         assert arguments_of(cls(**parse(cls, [*preset, *words]).values))["precision"] == "bf16", command

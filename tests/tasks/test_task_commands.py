@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shlex
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -14,9 +15,12 @@ import jsonschema
 import pytest
 
 from cotenant.bench import Run, session
+from cotenant.bench.facts import tenant_facts
+from cotenant.bench.loop import Loop
 from cotenant.errors import CotenantError
 from cotenant.results.schema import record_schema
-from tasks.loading import PLACES, ROOT, TASKS, benchmark_in, benchmark_of, draw_pictures, main_of
+from tasks.loading import PLACES, ROOT, TASKS, benchmark_of, draw_pictures, of
+from tenants.suites import Suites
 
 SUITE = json.loads((ROOT / "baselines.json").read_text())
 JOBS = {job["name"]: job for job in SUITE if job["name"] in PLACES}
@@ -75,7 +79,7 @@ def test_a_task_runs_from_any_directory(name: str, tmp_path: Path) -> None:
 )
 def test_it_runs_alone(place: str, words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     line = f"--no-cuda --repeat 3 --number 1 {words.format(draw_pictures(tmp_path / 'train'))}"
-    assert session.main(benchmark_in(main_of(place)), line.split()) == 0
+    assert session.main(of(place), line.split()) == 0
     assert '"outcome": "completed"' in capsys.readouterr().out
 
 
@@ -100,9 +104,109 @@ def test_it_runs_alone(place: str, words: str, tmp_path: Path, capsys: pytest.Ca
 )
 def test_sizes_that_no_model_has_are_a_sentence(task: str, flags: dict[str, Any], sentence: str) -> None:
     def built() -> None:
-        benchmark = benchmark_in(main_of(task))(cuda=False, **flags)
+        benchmark = of(task)(cuda=False, **flags)
         benchmark.build(Run(benchmark))
 
     with pytest.raises(CotenantError) as refused:
         built()
     assert str(refused.value) == sentence
+
+
+# ---- `--compile`: what is compiled says so, and learns what the plain form learns
+
+COMPILERS = ("g++", "clang++", "c++")
+STEPS = 9
+
+
+def ran(folder: Path, *words: str) -> dict[str, Any]:
+    """Return the record of a run of toy_reg with these words; what is compiled lies below `folder`."""
+    report = folder / f"{len(words)}.json"
+    program = TASKS / PLACES["toy_reg"] / "pytorch" / "main.py"
+    common = ["--no-cuda", "--repeat", str(STEPS), "--number", "1", "--report", str(report)]
+    ended = subprocess.run(
+        [sys.executable, str(program), *common, *words],
+        env=os.environ | {"PYTHONPATH": str(ROOT / "common"), "TORCHINDUCTOR_CACHE_DIR": str(folder / "compiled")},
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert ended.returncode == 0, ended.stderr
+    record: dict[str, Any] = json.loads(report.read_text())
+    return record
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not any(map(shutil.which, COMPILERS)), reason="torch.compile needs a C++ compiler: apt install g++")
+def test_a_compiled_task_says_so_and_learns_the_same(tmp_path: Path) -> None:
+    plain = ran(tmp_path)
+    assert not list(tmp_path.glob("compiled/**/*.cpp"))
+    compiled = ran(tmp_path, "--compile")
+    assert list(tmp_path.glob("compiled/**/*.cpp"))
+    assert [one["observed"]["compiled"] for one in (plain, compiled)] == [False, True]
+    assert [one["ignored"] for one in (plain, compiled)] == [[], []]
+    # On a slow processor compiling takes so long that the warm-up ends a step earlier.
+    late = len(plain["rendezvous"]["warm_up_ns"]) - len(compiled["rendezvous"]["warm_up_ns"])
+    losses, expected = compiled["batch_loss"][late:], plain["batch_loss"][: STEPS - late]
+    assert len(expected) == STEPS - late > 0
+    assert losses == pytest.approx(expected, rel=1e-4)
+
+
+def test_a_task_without_a_model_is_never_compiled(tmp_path: Path) -> None:
+    pictures = draw_pictures(tmp_path / "train")
+    loading: Any = benchmark_of("loader")
+    benchmark = loading(cuda=False, compile=True, data=pictures, batch_size=2, size=8, workers=0, decoder="pil")
+    loop = Loop(benchmark, run := Run(benchmark))
+    assert tenant_facts(run, loop)["observed"]["compiled"] is False
+
+
+# ---- a task of the group `all`, started as a suite starts it: two ranks on the processor train one model
+
+CONVNET = TASKS / "image_classification" / "convnets" / "pytorch"
+# After each step: the sum of the batch's pixels, and that of all weights.
+WATCHED = f"""
+import sys
+sys.path.insert(0, {str(CONVNET)!r})
+import main
+
+class Watched(main.ConvNet):
+    def step(self, run, batch):
+        loss = super().step(run, batch)
+        weights = sum(parameter.detach().double().sum() for parameter in self.model.parameters())
+        print("seen", batch[0].double().sum().item(), weights.item(), flush=True)
+        return loss
+
+Watched.main()
+"""
+WARM_UP, REPEAT, NUMBER, BATCH = 3, 3, 2, 2
+
+
+def watched_convnet(folder: Path) -> dict[str, Any]:
+    """A job of the shipped script beside a program that watches the shipped benchmark."""
+    folder.mkdir()
+    (folder / "main.py").write_text(WATCHED)
+    (folder / "run_distributed.sh").symlink_to(CONVNET / "run_distributed.sh")
+    args = {"--arch": "resnet18", "--size": 32, "--batch-size": BATCH, "--repeat": REPEAT, "--number": NUMBER}
+    files = {"--data": str(draw_pictures(folder / "train")), "--workers": 2, "--no-cuda": ""}
+    return {"name": "ranks", "cmd": str(folder / "run_distributed.sh"), "cgroup": "all", "args": args | files}
+
+
+def seen(log: str) -> tuple[list[str], list[str]]:
+    """Return the sums of batches and of weights that one rank has printed, step by step."""
+    lines = [line.split() for line in log.splitlines() if line.startswith("seen ")]
+    return [batch for _, batch, _ in lines], [weights for _, _, weights in lines]
+
+
+@pytest.mark.slow
+def test_ranks_of_a_shipped_task_train_one_model_on_data_of_their_own(loose: Suites) -> None:
+    ended = loose.run([watched_convnet(loose.folder / "task")], "--users", 2, limit_s=180)
+    assert ended.returncode == 0, ended.stdout + ended.stderr + loose.log("ranks")
+    (batches, weights), (other_batches, other_weights) = (seen(loose.log("ranks", who)) for who in (0, "0.rank1"))
+    assert len(weights) == WARM_UP + REPEAT * NUMBER
+    assert weights == other_weights
+    assert len(set(weights)) == len(weights)
+    assert not set(batches) & set(other_batches)
+    (record,) = loose.records()
+    assert (record["observed"]["world_size"], record["observed"]["parallel"]) == (2, "ddp")
+    assert [one["items"] for one in record["observations"]] == [2 * NUMBER * BATCH] * REPEAT
+    for rows in record["rank_observations"].values():
+        assert [one["items"] for one in rows] == [NUMBER * BATCH] * REPEAT

@@ -15,24 +15,15 @@ from cotenant.bench import Benchmark, MissingDataError, Run, UnsupportedError, s
 from cotenant.bench.loop import Loop
 from cotenant.datasets.sets.mnist import idx_header
 from cotenant.errors import CotenantError
+from tasks import loading
 from tasks.loading import benchmark_of, draw_pictures, task
 
 # torchvision announces that its decoders will move to another package, after every version that we run on.
 decodes = pytest.mark.filterwarnings("ignore:The image decoding:DeprecationWarning")
 
-SMALL: dict[str, dict[str, Any]] = {
-    "toy_reg": {"batch_size": 64},
-    "toy_lstm": {"waves": 8, "length": 40},
-    "vae": {"batch_size": 16},
-    "cart": {},
-}
-
 
 def built(name: str, **parameters: Any) -> tuple[Benchmark, Run]:
-    benchmark = benchmark_of(name)(cuda=False, **parameters)
-    run = Run(benchmark)
-    benchmark.build(run)
-    return benchmark, run
+    return loading.built(benchmark_of(name), **parameters)
 
 
 def model_of(benchmark: Any) -> nn.Module:

@@ -10,8 +10,6 @@ import pytest
 import torch
 
 from cotenant.bench import MissingDataError, Run
-from cotenant.bench.arguments import parse
-from cotenant.bench.facts import arguments_of, without_effect
 from cotenant.bench.loop import Loop
 from cotenant.datasets.dataset import File
 from cotenant.datasets.sets.wikitext import content
@@ -64,16 +62,6 @@ def test_fp16_pads_as_bf16_does(main: Any, asked: str) -> None:
         benchmark = main.WordLanguageModel(cuda=False, **{asked: True})
         benchmark.build(Asked())
     assert sum(parameter.numel() for parameter in benchmark.network.parameters()) == 48_868_544
-
-
-@pytest.mark.parametrize(
-    ("words", "listed", "heads"),
-    [("--model LSTM --nhead 4", ["--nhead"], 2), ("--nhead 2", [], 2), ("--model Transformer --nhead 4", [], 4)],
-)
-def test_heads_that_no_layer_has_are_listed(main: Any, words: str, listed: list[str], heads: int) -> None:
-    parsed = parse(main.WordLanguageModel, ["--no-cuda", *words.split()])
-    benchmark = main.WordLanguageModel(**parsed.values)
-    assert (without_effect(parsed, Run(benchmark)), arguments_of(benchmark)["nhead"]) == (listed, heads)
 
 
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])
