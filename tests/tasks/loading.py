@@ -78,6 +78,9 @@ def main_of(place: str) -> Any:
     return module
 
 
+# torchvision announces that its decoders will move to another package, after every version that we run on.
+decodes = pytest.mark.filterwarnings("ignore:The image decoding:DeprecationWarning")
+
 PRECISIONS = ["fp32", pytest.param("bf16", marks=pytest.mark.slow)]
 """For tasks of convolutions: a processor without bf16 units takes half a minute for a step of the larger ones."""
 

@@ -16,13 +16,10 @@ from cotenant.bench.classifiers import classifier
 from cotenant.bench.facts import without_effect
 from cotenant.bench.images import MEAN, STD
 from cotenant.errors import CotenantError
-from tasks.loading import ROOT, TASKS, built, draw_pictures, losses, main_of
+from tasks.loading import ROOT, TASKS, built, decodes, draw_pictures, losses, main_of
 from tenants.suites import Suites
 
 SMALL: dict[str, Any] = {"arch": "resnet18", "size": 32, "batch_size": 4, "workers": 0}
-
-# torchvision announces that its decoders will move to another package, after every version that we run on.
-decodes = pytest.mark.filterwarnings("ignore:The image decoding:DeprecationWarning")
 
 
 @pytest.fixture(scope="module")

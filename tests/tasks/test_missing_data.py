@@ -16,7 +16,7 @@ from cotenant.bench import MissingDataError, Run, session
 from cotenant.bench.loader import EndlessSampler
 from cotenant.bench.outcome import outcome_of
 from cotenant.datasets.sets.mnist import idx_header
-from tasks.loading import TASKS, draw_pictures, of
+from tasks.loading import TASKS, decodes, draw_pictures, of
 from tenants.suites import Suites, job
 
 CONVNETS = "image_classification/convnets"
@@ -36,9 +36,6 @@ OTHERS = (
     "natural_language_processing/word_language_model",
     "natural_language_processing/rnn_translator",
 )
-
-# torchvision announces that its decoders will move to another package, after every version that we run on.
-decodes = pytest.mark.filterwarnings("ignore:The image decoding:DeprecationWarning")
 
 
 def batches(place: str, folder: Path, **parameters: Any) -> Any:

@@ -18,11 +18,9 @@ from cotenant.bench import Run
 from cotenant.datasets.obtain import obtain
 from cotenant.datasets.request import Request
 from cotenant.datasets.sets.coco import DATASET, recipe
-from tasks.loading import built, losses, main_of
+from tasks.loading import built, decodes, losses, main_of
 
 CPU = torch.device("cpu")
-
-decodes = pytest.mark.filterwarnings("ignore:The image decoding:DeprecationWarning")
 
 
 @pytest.fixture(scope="module")

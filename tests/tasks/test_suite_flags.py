@@ -126,20 +126,6 @@ def test_a_benchmarks_defaults_are_its_reference_job(name: str) -> None:
     assert {key: defaults[key] for key in UNSAID.get(name, {})} == UNSAID.get(name, {})
 
 
-@pytest.mark.parametrize("name", ORDER)
-def test_workers_without_a_loader_are_listed(name: str) -> None:
-    """What the harness reads has an effect only where a benchmark asks it for a loader."""
-    cls, words, _ = given_to(REFERENCE[name])
-    if "--workers" not in words or (any(word.startswith("/x") for word in words[:-2]) and name != "recom"):
-        pytest.skip("this job gives none, or reads files with them")
-    parsed = parse(cls, [*words, "--no-cuda", "--batch-size", "2"])
-    benchmark = cls(**parsed.values | {"data": None})
-    run = Run(benchmark)
-    next(iter(benchmark.batches(run)))
-    unread = ["--data"] if "data" in parsed.given else []
-    assert without_effect(parsed, run) == [*parsed.ignored, "--workers", *unread]
-
-
 LISTED = [
     # a job, the words it is given, and which of them did nothing
     ("toy_reg", "", []),
@@ -150,7 +136,8 @@ LISTED = [
     ("cart", "--channels-last --batch-size 2", ["--channels-last", "--batch-size"]),
     ("wlm", "--emsize 8 --nhid 8 --words 100 --channels-last", ["--channels-last"]),
     ("translator", "--hidden 8 --words 100 --channels-last", ["--channels-last"]),
-    ("recom", "--channels-last", ["--channels-last"]),
+    ("recom", "--channels-last --workers 8 --threshold 1", ["--threshold", "--workers", "--channels-last"]),
+    ("fast_style", "--workers 8 --batch-size 2", ["--workers"]),
     ("reso", "--crop 16 --batch-size 2 --channels-last", []),
     ("dcgan", "--dataset fake --batch-size 2 --channels-last", []),
     ("toy_reg", "--data DATA", ["--data"]),

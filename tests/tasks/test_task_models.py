@@ -16,10 +16,7 @@ from cotenant.bench.loop import Loop
 from cotenant.datasets.sets.mnist import idx_header
 from cotenant.errors import CotenantError
 from tasks import loading
-from tasks.loading import benchmark_of, draw_pictures, task
-
-# torchvision announces that its decoders will move to another package, after every version that we run on.
-decodes = pytest.mark.filterwarnings("ignore:The image decoding:DeprecationWarning")
+from tasks.loading import benchmark_of, decodes, draw_pictures, task
 
 
 def built(name: str, **parameters: Any) -> tuple[Benchmark, Run]:
