@@ -95,7 +95,7 @@ def test_a_list_makes_a_launch_per_cell_and_two_jobs_of_one_name_are_kept_apart(
 def test_a_rank_that_dies_ends_its_launch(records: ByJob) -> None:
     (record,) = records["ranks"]
     assert record["outcome"] == "failed"
-    # An older kernel does not tell how a rank ended for which its parent has waited already.
+    # How a rank ended for which its parent has waited already nobody tells.
     assert re.match(r"(Rank [01] of 2|It) ended (with exit status 5|before its record)", record["message"])
     assert "Its log ends: last words of the log" in record["message"]
 
