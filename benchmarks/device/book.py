@@ -58,7 +58,7 @@ class Book:
 
     def verdict(self, part: str) -> dict[str, Any] | None:
         """Return the row of a part's verdict, None where it never came to one."""
-        return next(iter(self.rows(part, VERDICT)), None)
+        return next(reversed(self.rows(part, VERDICT)), None)
 
     def _all(self) -> Iterator[dict[str, Any]]:
         if not self.path.exists():
@@ -83,7 +83,11 @@ def replace(path: Path, text: str) -> None:
 
 
 def overall(checks: list[dict[str, Any]]) -> Verdict:
-    """Return a part's verdict from its checks: one that fails is enough, and one that passes where none fails."""
+    """Return a part's verdict from its checks: one that fails is enough, and one that passes where none fails.
+
+    Of a check that was made again the last time counts.
+    """
+    checks = list({row["check"]: row for row in checks}.values())
     by_word = {word: [row for row in checks if row["verdict"] == word] for word in (FAIL, PASS, SKIP)}
     failed, passed, skipped = by_word[FAIL], by_word[PASS], by_word[SKIP]
     if failed:

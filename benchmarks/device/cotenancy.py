@@ -17,7 +17,7 @@ from device.tasks import keep_record
 
 SHARED = ("vae", "dcgan_bf16", "convnet")
 TENANTS = (1, 2, 4)
-BUDGET_S, SMALL_BUDGET_S = 3.0, 0.5
+BUDGET_S, SMALL_BUDGET_S = 2.0, 0.5
 LAUNCH_S = 10.0
 """What a launch takes with its start and end."""
 ABOVE = 1.1

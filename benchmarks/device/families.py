@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from fnmatch import fnmatchcase
 
-from device.book import Skip
+from device.book import CHECKS, PASS, Skip
 from device.part import ROOT, Given
 from device.suite import launched
 from device.task import errors, rate
@@ -25,7 +25,7 @@ def run(given: Given) -> None:
         given.check("families", False, f"There is none of {', '.join(given.families)}. There are {known}.")
         return
     given.need_device()
-    done = {row["check"] for row in given.book.rows(given.part, "checks") if row["verdict"] != "SKIP"}
+    done = {row["check"] for row in given.book.rows(given.part, CHECKS) if row["verdict"] == PASS}
     for name in chosen:
         if name in done:
             continue

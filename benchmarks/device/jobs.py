@@ -17,7 +17,6 @@ class Job:
     flags: tuple[str, ...] = ()
     small: tuple[str, ...] = ()
     precision: str = "fp32"
-    reads: bool = False
 
     @property
     def main(self) -> str:
@@ -43,7 +42,9 @@ _IMAGES, _SMALL_IMAGES = (
 
 JOBS = {
     "toy_reg": Job("regression/polynome", _words("--batch-size 256"), _words("--batch-size 256")),
-    "toy_lstm": Job("time_sequence_prediction/lstm", _words("--dtype float32"), _words("--dtype float32 --length 50")),
+    "toy_lstm": Job(
+        "time_sequence_prediction/lstm", _words("--dtype float32 --length 200"), _words("--dtype float32 --length 50")
+    ),
     "vae": Job("variational_auto_encoder/auto_encoding_variational_bayes", _words("--batch-size 128")),
     "reso": Job("super_resolution/subpixel_convolution", _words("--batch-size 32"), _words("--batch-size 1")),
     "translator": Job(
@@ -54,25 +55,26 @@ JOBS = {
     "wlm": Job(
         _WORDS, _words("--batch-size 32 --emsize 656 --nhid 656 --model GRU"), _words("--batch-size 2 --words 500")
     ),
-    "wlm_fp16": Job(_WORDS, _words("--batch-size 64 --emsize 656 --nhid 656 --model GRU"), precision="fp16"),
     "cart": Job("reinforcement/cart_pole", _words("--no-cuda"), _words("--no-cuda")),
     "atari": Job(
-        "reinforcement/atari", _words("--num-processes 16 --num-steps 128"), _words("--num-processes 2 --num-steps 8")
+        "reinforcement/atari", _words("--num-processes 16 --num-steps 32"), _words("--num-processes 2 --num-steps 8")
     ),
     "ssd": Job("object_detection/single_stage_detector", _words("--batch-size 64"), _words("--batch-size 1")),
     "fast_style": Job("fast_neural_style/neural_style", _words("--batch-size 32"), _words("--batch-size 1")),
     "dcgan": Job(_DCGAN, _words("--batch-size 64"), _words("--batch-size 2 --imageSize 32")),
-    "dcgan_bf16": Job(_DCGAN, _words("--batch-size 128"), _words("--batch-size 2 --imageSize 32"), "bf16"),
     "convnet": Job(_CONVNET, _IMAGES, _SMALL_IMAGES),
-    "convnet_half": Job(_CONVNET, (*_IMAGES, "--half"), precision="fp32"),
-    "scaling": Job("image_classification/scaling", _words("--batch-size 64"), _words("--batch-size 2 --size 32")),
     "recom": Job(
         "recommendation/neural_collaborative_filtering", _words("--batch-size 65536"), _words("--batch-size 256")
     ),
     "product": Job("ceilings/product"),
     "triad": Job("ceilings/triad"),
     "gpt": Job("natural_language_processing/gpt", _words("--batch-size 16")),
-    "loader": Job("image_loading/loader", _words("--batch-size 256"), _words("--batch-size 8 --size 32"), reads=True),
+    # What time may leave out.
+    "wlm_fp16": Job(_WORDS, _words("--batch-size 64 --emsize 656 --nhid 656 --model GRU"), precision="fp16"),
+    "dcgan_bf16": Job(_DCGAN, _words("--batch-size 128"), _words("--batch-size 2 --imageSize 32"), "bf16"),
+    "convnet_half": Job(_CONVNET, (*_IMAGES, "--half")),
+    "scaling": Job("image_classification/scaling", _words("--batch-size 64"), _words("--batch-size 2 --size 32")),
+    "loader": Job("image_loading/loader", _words("--batch-size 256"), _words("--batch-size 8 --size 32")),
 }
 """All tasks; those in small that have no flags for it are for devices only, or small as they are."""
 SMALL = ("toy_reg", "vae", "convnet")

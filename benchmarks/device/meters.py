@@ -73,7 +73,7 @@ def quantities(given: Given, source: Any) -> None:
         for name in QUANTITIES:
             given.row("quantities", device=uuid, quantity=name, value=getattr(reading, name, None))
         given.row("quantities", device=uuid, quantity="processes", value=len(reading.processes))
-    missing, first = [], next(iter(readings.values()), None)
+    first = next(iter(readings.values()), None)
     missing = [name for name in QUANTITIES if getattr(first, name, None) is None]
     given.check(
         "quantities",

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from device.book import Skip
+from device.look import daemons
 from device.part import Given
 
 CONTROL = "nvidia-cuda-mps-control"
@@ -55,7 +56,7 @@ def daemon(given: Given) -> Iterator[Daemon]:
     """Start a daemon, and end it. Raises Skip where it cannot be had."""
     if shutil.which(CONTROL) is None:
         raise Skip(f"There is no {CONTROL} here.")
-    if os.environ.get("CUDA_MPS_PIPE_DIRECTORY") or Path("/tmp/nvidia-mps/control.pid").exists():
+    if os.environ.get("CUDA_MPS_PIPE_DIRECTORY") or daemons():
         raise Skip("A daemon of the machine's own runs already: nothing here is its business.")
     made = Daemon(given.scratch)
     if (length := len(os.fsencode(made.pipe / SOCKET))) > LONGEST_SOCKET:

@@ -124,8 +124,8 @@ def plain(value: Any) -> Any:
         return [plain(each) for each in value]
     if names := [field[0] for field in getattr(value, "_fields_", ())]:
         return {name: plain(getattr(value, name)) for name in names}
-    if hasattr(value, "contents") or type(value).__name__.startswith(("LP_", "c_")):
-        return str(type(value).__name__)
+    if type(value).__name__.startswith("LP_"):  # A handle, of which only that it is there means anything.
+        return type(value).__name__
     return {name: plain(each) for name, each in vars(value).items()} if hasattr(value, "__dict__") else repr(value)
 
 

@@ -75,10 +75,14 @@ def in_child(work: Callable[[], Any], limit_s: float, log: Path) -> Any:
     result.unlink(missing_ok=True)
     child = _FORK.Process(target=_child, args=(work, result, log, os.getpid()))
     child.start()
-    child.join(max(1.0, limit_s))
-    slow = child.is_alive()
-    if slow:
-        os.kill(child.pid or 0, signal.SIGKILL)
+    slow = False
+    try:
+        child.join(max(1.0, limit_s))
+        slow = child.is_alive()
+    finally:
+        # Also where this process is asked to end: nothing waits for a child then.
+        if child.is_alive():
+            child.kill()
         child.join()
     # Loaders and compilers that it has not ended.
     end_descendants(natural_s=1.0)

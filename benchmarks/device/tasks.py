@@ -54,7 +54,8 @@ def task(given: Given, name: str, job: Job) -> None:
 
 def columns(record: dict[str, Any]) -> dict[str, Any]:
     """Return what the page shows of a record."""
-    compute = (record.get("meters") or {}).get("compute") or {}
+    meters = record.get("meters") or {}
+    compute = meters.get("compute") or {}
     observed = record.get("observed") or {}
     kept = record.get("observations", [])[record.get("skip") or 0 :]
     return {
@@ -66,7 +67,7 @@ def columns(record: dict[str, Any]) -> dict[str, Any]:
         "observations": len(kept),
         "seconds": sum(seen["end_ns"] - seen["start_ns"] for seen in kept) / 1e9,
         "mfu": compute.get("mfu"),
-        "peak_memory_MiB": _mebibytes(record.get("device_memory") or observed.get("device_memory")),
+        "peak_memory_MiB": _mebibytes(meters.get("device_memory")),
         "findings": ", ".join(finding["rule"] for finding in record.get("findings", ())),
     }
 
