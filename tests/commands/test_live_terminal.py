@@ -89,7 +89,7 @@ def test_a_suite_on_a_terminal(loose: Suites, width: int) -> None:
 
 
 def test_while_it_is_measured_nothing_is_written_and_ctrl_c_leaves_the_terminal_clean(loose: Suites) -> None:
-    jobs = [job("plain.sh", "0", name="first"), job("sums.py", "--repeat", 100_000, name="second")]
+    jobs = [job(name="first"), job("sums.py", "--repeat", 100_000, name="second")]
     terminal = Terminal(loose, jobs, "--users", 1)
     until(lambda: "measuring since" in terminal.read(), "GO", 30, terminal.read)
     time.sleep(0.3)
@@ -118,11 +118,11 @@ def test_a_terminal_that_goes_away_costs_no_record(loose: Suites) -> None:
 
 def test_what_a_terminal_does_not_want(loose: Suites) -> None:
     """Escapes, colours, and characters that it does not have."""
-    dumb = Terminal(loose, [job("plain.sh", "0")], "--users", 1, TERM="dumb")
+    dumb = Terminal(loose, [job()], "--users", 1, TERM="dumb")
     assert dumb.ended() == 0
     assert "\x1b" not in dumb.text
     assert "[ 1/ 1][  /  ] PASSED" in dumb.text
-    jobs = [job("plain.sh", "0", name="long_name" * 10), job("plain.sh", "0", name="b")]
+    jobs = [job(name="long_name" * 10), job(name="b")]
     plain = Terminal(loose, jobs, "--users", 1, "--uid", 1, width=60, NO_COLOR="1", PYTHONIOENCODING="ascii")
     assert plain.ended() == 0, plain.text
     assert not any(f"\x1b[{style}{colour}m" in plain.text for style in ("", "1;") for colour in range(30, 38))
@@ -130,7 +130,7 @@ def test_what_a_terminal_does_not_want(loose: Suites) -> None:
 
 
 def test_off_a_terminal_there_are_plain_lines(loose: Suites) -> None:
-    jobs = [job("sums.py", name="a"), job("plain.sh", "0", name="b")]
+    jobs = [job("sums.py", name="a"), job(name="b")]
     ended = loose.run(jobs, "--users", 1, FORCE_COLOR="1", TTY_COMPATIBLE="1")
     assert ended.returncode == 0
     assert HIDE not in ended.stdout

@@ -156,7 +156,7 @@ def test_places_come_from_the_environment_and_from_flags(
 ) -> None:
     folder = loose.folder
     monkeypatch.chdir(folder)
-    words = ["run", "--isolation", "none", "--users", 1, "--dry", "--jobs", loose.jobs([job("plain.sh", "0")])]
+    words = ["run", "--isolation", "none", "--users", 1, "--dry", "--jobs", loose.jobs([job()])]
 
     def output(*flags: str, **env: str) -> Path:
         for name in ("BASE", "OUTPUT_DIRECTORY"):
@@ -171,7 +171,7 @@ def test_places_come_from_the_environment_and_from_flags(
     assert output(OUTPUT_DIRECTORY=str(folder / "named")) == folder / "named"
     assert output("--outdir", "here and there", OUTPUT_DIRECTORY="not") == folder / "here and there"
     spaced = loose.folder / "a base with spaces"
-    ended = loose.run([job("plain.sh", "0")], "--users", 1, "--no-nocache", "--verbose", BASE=str(spaced))
+    ended = loose.run([job()], "--users", 1, "--no-nocache", "--verbose", BASE=str(spaced))
     assert ended.returncode == 0, "flags of the original's scripts are accepted"
     assert (spaced / "output/summary.txt").exists()
     first, second = ended.stdout.splitlines()[:2]
@@ -207,7 +207,7 @@ def test_a_container_is_given_what_it_needs(loose: Suites) -> None:
 
 
 def test_the_resolved_suite_lies_beside_its_results(loose: Suites) -> None:
-    assert loose.run([job("plain.sh", "0", weight=2)], "--users", 2, "--uid", 4).returncode == 0
+    assert loose.run([job(weight=2)], "--users", 2, "--uid", 4).returncode == 0
     (resolved,) = json.loads((loose.output / "jobs.R4.resolved.json").read_text())
     assert (resolved["name"], resolved["weight"], resolved["cgroup"]) == ("job", 2.0, "student")
-    assert resolved["tenants"] == [[f"{TENANTS}/plain.sh", "0", "--seed", seed] for seed in ("104", "204")]
+    assert resolved["tenants"] == [[f"{TENANTS}/sums.py", "--seed", seed] for seed in ("104", "204")]

@@ -178,7 +178,7 @@ def test_required_isolation_that_cannot_be_had(here: Suites, capsys: Capture) ->
 
 def test_an_environment_too_large_to_start_anything(loose: Suites) -> None:
     """Its own job fails with a sentence, and others go on."""
-    ended = loose.run([job("plain.sh", "0", env={"A": "x" * 200_000}), job("plain.sh", "0", name="next")], "--users", 1)
+    ended = loose.run([job(env={"A": "x" * 200_000}), job(name="next")], "--users", 1)
     assert ended.returncode == 1
     assert "could not be executed: Argument list too long." in ended.stdout
     assert "Traceback" not in loose.log() + ended.stderr
@@ -190,7 +190,7 @@ def test_a_suite_whose_output_nobody_takes(loose: Suites) -> None:
     """A reader that has left, and a standard output that is closed."""
     reader, writer = os.pipe()
     os.close(reader)
-    line = loose.line([job("plain.sh", "0")], "--users", 1)
+    line = loose.line([job()], "--users", 1)
     with os.fdopen(writer, "wb") as nobody:
         for words in (line, ["sh", "-c", 'exec "$@" >&-', "sh", *line, "--uid", "1"]):
             ended = subprocess.run(
@@ -205,7 +205,7 @@ def test_a_suite_whose_output_nobody_takes(loose: Suites) -> None:
 )
 def test_names_that_the_output_cannot_show(loose: Suites, encoding: str, name: str, folder: bytes) -> None:
     place = loose.folder / os.fsdecode(folder)
-    ended = loose.run([job("plain.sh", "0", name=name)], "--users", 1, PYTHONIOENCODING=encoding, BASE=str(place))
+    ended = loose.run([job(name=name)], "--users", 1, PYTHONIOENCODING=encoding, BASE=str(place))
     assert (ended.returncode, ended.stderr) == (0, "")
     assert f"records: {loose.folder}/?" in ended.stdout
     assert ("??" in ended.stdout) == (name != "job")

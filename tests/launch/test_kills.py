@@ -76,7 +76,7 @@ def test_the_next_start_clears_up_after_runner_and_reaper(isolation: str, reques
     die_together(suites)
     assert suites.cgroups() if isolation == "v1" else suites.processes()
     assert suites.directories()
-    ended = suites.run([job("plain.sh", "0", name="next")], "--users", 1)
+    ended = suites.run([job(name="next")], "--users", 1)
     assert ended.returncode == 0, ended.stderr
     assert not suites.processes()
     assert not suites.leftovers()
@@ -115,7 +115,7 @@ def test_the_reaper_outruns_a_fork_bomb(v1: Suites) -> None:
 
 def test_a_fork_bomb_does_not_block_the_next_start(v1: Suites) -> None:
     die_together(v1, bombing(v1))
-    ended = v1.run([job("plain.sh", "0", name="next")], "--users", 1)
+    ended = v1.run([job(name="next")], "--users", 1)
     assert ended.returncode == 0, ended.stderr
     assert not v1.leftovers()
 

@@ -12,8 +12,8 @@ LIMITS = Limits(timeout_s=100, ready_limit_s=10)
 REASON = ("failed", "It was odd.")
 
 
-def tenant(*said: str, joined: bool = True, **fields: Any) -> Any:
-    return SimpleNamespace(all_ranks=lambda what: what in said, joined=joined, **fields)
+def tenant(*sent: str, **fields: Any) -> Any:
+    return SimpleNamespace(all_ranks=lambda what: what in sent, **fields)
 
 
 def test_those_that_are_behind_end() -> None:
@@ -31,10 +31,6 @@ def test_those_that_are_behind_end() -> None:
         if who:
             assert reason is not None
             assert (reason[0], reason[1].rpartition(" ")[2]) == ("timeout", f"{flag}.")
-    # A program that never joins has the timeout alone.
-    plain = tenant(joined=False)
-    assert late([plain], LIMITS, 99, loaded=False)[0] == []
-    assert late([plain], LIMITS, 100, loaded=False)[0] == [plain]
 
 
 def test_a_failed_tenant_is_waited_for_once() -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from cotenant.machine.topology import discover
-from tenants.suites import ByJob, Suites, job, script, until, with_data
+from tenants.suites import SUMS, ByJob, Suites, job, script, until, with_data
 
 MIB = 1 << 20
 SMALL_SLICES = ["--users", 2, "--reserve", discover().memory_bytes - 256 * MIB]
@@ -111,16 +111,23 @@ def test_a_hang_is_a_timeout_of_the_one_that_hangs(ended: ByJob) -> None:
 
 
 def test_what_a_tenant_reports_of_its_failure_or_of_its_work_is_its_outcome(ended: ByJob) -> None:
-    """Losses that are not finite; tenants that disagree on the work; a plain program beside one that joined."""
+    """Losses that are not finite; tenants that disagree on the work; a program that never joins."""
     for name, outcome, neighbours, words in [
         ("nan", "nan", "completed", "2 of 9 losses were not finite."),
         ("fails", "device_out_of_memory", "completed", "no room"),
         ("disagrees", "failed", "failed", "disagree"),
-        ("mixed", "failed", "aborted", "without joining the rendezvous"),
+        (
+            "mixed",
+            "failed",
+            "aborted",
+            "without joining the rendezvous, with exit status 0. Its log is",
+        ),
     ]:
         assert outcomes(ended[name]) == [outcome, neighbours]
         assert words in ended[name][0]["message"]
     assert ended["nan"][0]["batch_loss"] == [1.0, None]
+    mixed = ended["mixed"]
+    assert mixed[1]["message"] == f"Tenant 0 ended before GO (failed): {mixed[0]['message']}"
 
 
 def test_a_program_that_never_joined_ends_with_its_status_and_its_log(ended: ByJob) -> None:
@@ -143,14 +150,14 @@ def test_missing_data_is_known_before_anything_starts(ended: ByJob, shared: Suit
 
 def test_what_a_maker_leaves_behind_does_not_disturb_a_launch(loose: Suites) -> None:
     left = 'setsid sleep 1000 & echo $! >"$BASE/left"'
-    unless_it_lives = 'test -z "$(tr -d "\\0" <"/proc/$(cat "$BASE/left")/cmdline")"'
+    unless_it_lives = 'test -z "$(tr -d "\\0" <"/proc/$(cat "$BASE/left")/cmdline")" && ' + SUMS
     jobs = with_data(loose.folder, left, "sleep 0.3", then=unless_it_lives)
     assert loose.run(jobs, "--users", 1).returncode == 0
     assert loose.outcomes() == ["completed"]
 
 
 def test_raise_error_stops_after_the_first_launch_that_fails(loose: Suites) -> None:
-    jobs = [job("plain.sh", "0", "5", name="bad"), job("plain.sh", "0", name="good")]
+    jobs = [job("plain.sh", "0", "5", name="bad"), job(name="good")]
     assert loose.run(jobs, "--users", 1, "--raise-error").returncode == 1
     assert [record["name"] for record in loose.records()] == ["bad"]
     assert loose.run(jobs, "--users", 1).returncode == 1
@@ -158,7 +165,7 @@ def test_raise_error_stops_after_the_first_launch_that_fails(loose: Suites) -> N
 
 
 def test_the_input_is_brought_into_the_state_that_was_asked_for(loose: Suites) -> None:
-    jobs = with_data(loose.folder, 'mkdir -p "$BASE/data/x"; head -c 5000 /dev/zero >"$BASE/data/x/one"', then="exit 0")
+    jobs = with_data(loose.folder, 'mkdir -p "$BASE/data/x"; head -c 5000 /dev/zero >"$BASE/data/x/one"', then=SUMS)
     assert loose.run(jobs, "--users", 1, "--cache", "warm").returncode == 0
     (record,) = loose.records()
     assert record["isolation"]["policies"]["cache"] == "warm"
@@ -254,7 +261,7 @@ def test_nor_without_cgroups(loose: Suites) -> None:
 
 def test_what_the_runner_had_for_a_child_before_it_began_lives(loose: Suites) -> None:
     """As `tee` in `exec > >(tee log) 2>&1; exec ./run.sh`."""
-    jobs = [job("plain.sh", "0"), job("plain.sh", "0", name="more")]
+    jobs = [job(), job(name="more")]
     line = " ".join(map(shlex.quote, loose.line(jobs, "--users", 1)))
     shell = f"sleep 1000 & echo $! >{loose.folder}/pid; exec {line}"
     assert subprocess.run(["bash", "-c", shell], env=loose.environment, cwd=loose.folder, timeout=60).returncode == 0

@@ -9,14 +9,14 @@ import pytest
 
 from cotenant.datasets.dataset import read_manifest
 from cotenant.datasets.sets.mnist import DATASET
-from tenants.suites import Suites, with_data
+from tenants.suites import SUMS, Suites, with_data
 
 IMAGES = "train-images-idx3-ubyte"
 
 
 def reading(folder: Path, path: str) -> list[dict[str, Any]]:
     """A job that reads `path`, with the maker of MNIST."""
-    (job,) = with_data(folder, 'exec python -m cotenant.datasets mnist "$@"', then="exit 0")
+    (job,) = with_data(folder, 'exec python -m cotenant.datasets mnist "$@"', then=SUMS)
     return [job | {"args": {"--data": f"$DATA_DIRECTORY/{path}"}}]
 
 
@@ -71,12 +71,12 @@ def test_a_set_of_ours_that_is_half_made_is_finished(loose: Suites) -> None:
 
 def test_a_set_that_is_not_read_is_not_made(loose: Suites) -> None:
     """Another one is named behind `--`."""
-    jobs = with_data(loose.folder, "exit 4", then="exit 0")
+    jobs = with_data(loose.folder, "exit 4", then=SUMS)
     assert loose.run(jobs, "--users", 1, "--", "--data", own(loose.folder / "elsewhere")).returncode == 0
     assert loose.outcomes() == ["completed"]
 
 
 def test_a_set_that_only_an_argument_behind_the_dashes_names_is_made(loose: Suites) -> None:
-    (job,) = with_data(loose.folder, 'mkdir -p "$DATA_DIRECTORY/x"', then='test -d "$2"')
+    (job,) = with_data(loose.folder, 'mkdir -p "$DATA_DIRECTORY/x"', then=f'test -d "$2" && {SUMS}')
     ended = loose.run([job | {"args": {}}], "--users", 1, "--", "--data", "$DATA_DIRECTORY/x")
     assert (ended.returncode, loose.outcomes()) == (0, ["completed"])

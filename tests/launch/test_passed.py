@@ -68,7 +68,6 @@ def records(shared: Suites) -> ByJob:
         job(name="cells", args={"--repeat": [3, 4], "--number": 2}),
         job(args={"--repeat": 3}),
         job(args={"--repeat": 4}),
-        job("plain.sh", "0.1", name="plain"),
         job("echo.py", name="echo"),
         job("ranks.sh", "2", "--at", "go", "--do", "exit", "5", name="ranks", group="all", args={"--repeat": 6}),
         job("rogue.py", "--malformed", name="malformed", args={"--repeat": 6}),
@@ -78,7 +77,7 @@ def records(shared: Suites) -> ByJob:
     lines = [line for line in ended.stdout.splitlines() if line.startswith("info: Not measured in this launch: ")]
     assert 1 <= len(lines) == len({*lines})
     failures = [line[:8] for line in (shared.output / "summary.txt").read_text().splitlines() if "FAILED" in line]
-    assert failures == ["[ 7/ 8]["]
+    assert failures == ["[ 6/ 7]["]
     return shared.by_job()
 
 
@@ -89,7 +88,7 @@ def test_a_list_makes_a_launch_per_cell_and_two_jobs_of_one_name_are_kept_apart(
     logs = {path.name for path in (shared.output / "logs").iterdir()}
     assert {f"{name}.R0.T{tenant}.log" for name in repeats for tenant in (0, 1)} <= logs
     lines = (shared.output / "summary.txt").read_text().splitlines()
-    assert [line[:7] for line in lines] == [*(f"[ {position}/ 8]" for position in range(1, 9)), "Total T"]
+    assert [line[:7] for line in lines] == [*(f"[ {position}/ 7]" for position in range(1, 8)), "Total T"]
 
 
 def test_a_rank_that_dies_ends_its_launch(records: ByJob) -> None:
@@ -98,13 +97,6 @@ def test_a_rank_that_dies_ends_its_launch(records: ByJob) -> None:
     # How a rank ended for which its parent has waited already nobody tells.
     assert re.match(r"(Rank [01] of 2|It) ended (with exit status 5|before its record)", record["message"])
     assert "Its log ends: last words of the log" in record["message"]
-
-
-def test_a_program_that_never_joins_runs_unsynchronised(records: ByJob, shared: Suites) -> None:
-    for record in records["plain"]:
-        assert (record["outcome"], record["train"]) == ("completed", None)
-        assert "unsynchronised" in [finding["rule"] for finding in record["findings"]]
-    assert "plain in" in shared.log("plain")
 
 
 def test_a_caller_that_is_a_rank_itself_makes_no_rank_of_a_tenant(records: ByJob, shared: Suites) -> None:

@@ -204,6 +204,10 @@ def script(path: Path, *lines: str) -> Path:
     return path
 
 
+SUMS = f"exec {shlex.quote(str(TENANTS / 'sums.py'))}"
+"""The last line of a script that is a benchmark."""
+
+
 def with_data(folder: Path, *lines: str, then: str = "exit 9") -> list[dict[str, Any]]:
     """A job that reads the data directory, with a maker of these lines."""
     script(folder / "bench/pytorch/run.sh", then)

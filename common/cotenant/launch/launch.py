@@ -217,11 +217,6 @@ class Launch:
         rank = tenant.join(link, hello)
         if rank.life is not None:
             self._events.on_readable(rank.life, self._rank_ended, tenant, rank)
-        absent = next((other for other in self._tenants if not other.alive), None)
-        if absent is not None and self._phase is Phase.BUILD:
-            sentence = "It ended without joining the rendezvous, while another tenant joined."
-            absent.reason = absent.reason or ("failed", sentence)
-            self._gone(absent)
 
     def _take(self, tenant: Tenant, rank: Rank, message: Message) -> None:
         rank.take(message, self._load.go if self._load else None)
@@ -274,7 +269,7 @@ class Launch:
         """It has ended, or cannot be ended: the others end with it, or need not wait for it."""
         if self._phase >= Phase.LOAD:
             self._stop_if_done()
-        elif tenant.status != 0 or any(other.joined for other in self._tenants):
+        else:
             outcome, message = outcome_of(tenant, self._kills.so_far(self._tenants))
             sentence = f"Tenant {tenant.index} ended before GO ({outcome}): {message}"
             self._kill([other for other in self._tenants if other is not tenant], ("aborted", sentence))

@@ -78,7 +78,7 @@ def late(
         # Those that are not behind end as their neighbours' deaths have it: aborted before GO, kept after it.
         longer = f"It was not finished after {limits.timeout_s:g} s. Give it longer with {limits.timeout_by}."
         return behind, ("timeout", longer)
-    if not loaded and elapsed_s >= limits.ready_limit_s and any(tenant.joined for tenant in tenants):
+    if not loaded and elapsed_s >= limits.ready_limit_s:
         longer = f"It was not ready within {limits.ready_limit_s:g} s. Give it longer with --ready-timeout."
         return behind, ("timeout", longer)
     return [], None

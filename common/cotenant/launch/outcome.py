@@ -7,22 +7,17 @@ import signal
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
-from pathlib import Path
 from typing import Any
 
-from cotenant.finding import Finding, error
 from cotenant.isolation.backend import Counters, NotExecutableError, NotIsolatedError, ReadBack
 from cotenant.launch.memory import HostKills, out_of_memory
 from cotenant.launch.rendezvous import Go, Rank
-from cotenant.launch.tenant import Reason, Tenant, TenantSpec, log_end, signal_name
+from cotenant.launch.tenant import Reason, Tenant, TenantSpec, signal_name
 from cotenant.results.build import tenant_part
 
 MESSAGE_LIMIT = 2000
-CRASH_TAIL_BYTES = 1 << 14
 # What Python prints of an import at the top of a program, before that could send anything itself.
 _MISSING = re.compile(r"ModuleNotFoundError: No module named '(?P<name>[\w.]+)'$")
-_TRACEBACK = re.compile(r"^Traceback \(most recent call last\):$", re.MULTILINE)
-_LAST_LINE = re.compile(r"^[\w.]*(Error|Exception|Interrupt|Exit)\b.*$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +78,7 @@ def outcome_of(tenant: Tenant, host: HostKills) -> Reason:
     if tenant.reason is not None:
         outcome, message = tenant.reason
         return outcome, message[:MESSAGE_LIMIT]
-    if tenant.status == 0 and (not tenant.joined or tenant.all_ranks("record")):
+    if tenant.status == 0 and tenant.all_ranks("record"):
         return _finished(tenant)
     return _died(tenant)
 
@@ -104,7 +99,10 @@ def _died(tenant: Tenant) -> Reason:
     if missing := _MISSING.search(tail):
         package = missing["name"].partition(".")[0]
         return "missing_package", f"The package '{package}' is missing. pip install {package}"
-    how = "was" if status < 0 else "ended with" if status else "ended before its record was complete, with"
+    early = (
+        "ended before its record was complete, with" if tenant.joined else "ended without joining the rendezvous, with"
+    )
+    how = "was" if status < 0 else "ended with" if status else early
     return "failed", f"It {how} {signal_name(status)}. {_quoted_tail(tail)}"
 
 
@@ -133,16 +131,3 @@ def rank_death(tenant: Tenant, rank: Rank, status: int | None) -> Reason | None:
 
 def _quoted_tail(tail: str) -> str:
     return f"Its log ends: {tail}" if tail else "Its log is empty."
-
-
-def crashed(log: Path) -> Finding | None:
-    """Return a finding where a log ends with an error that Python did not catch, though the exit status was 0."""
-    text = log_end(log, CRASH_TAIL_BYTES)
-    lines = [line for line in text.splitlines() if line.strip()]
-    if not lines or not _TRACEBACK.search(text) or not _LAST_LINE.match(lines[-1]):
-        return None
-    return error(
-        f"It ended with exit status 0, and its log with an error: {lines[-1][:200]}",
-        "Let the script end with the status of what it started: put `exec` before it, or `set -e` at its top.",
-        rule="crashed",
-    )

@@ -11,7 +11,7 @@ from cotenant.finding import Finding
 from cotenant.isolation.backend import Backend, expected
 from cotenant.isolation.choose import enabled_by
 from cotenant.isolation.plan import Slice
-from cotenant.launch.outcome import LaunchResult, TenantResult, crashed
+from cotenant.launch.outcome import LaunchResult, TenantResult
 from cotenant.launch.rendezvous import Go
 from cotenant.launch.start import Start
 from cotenant.results.build import Common, Placement, Statement, build_record, observed_by_ranks
@@ -60,15 +60,11 @@ def records_of(result: LaunchResult, start: Start, facts: SuiteFacts) -> list[Re
 
 
 def _statement(tenant: TenantResult, go: Go | None) -> Statement:
-    """Rank 0 speaks for its tenant, and its clock counts; the items are those of all ranks, whose rows are kept too.
-
-    For a program that never joined its log speaks.
-    """
+    """Rank 0 speaks for its tenant, and its clock counts; the items are those of all ranks, whose rows are kept too."""
     ranks = tenant.ranks
     first = ranks.get(0)
     if first is None:
-        crash = crashed(tenant.spec.log) if tenant.outcome == "completed" else None
-        return Statement(part={"findings": [dataclasses.asdict(crash)]} if crash else {})
+        return Statement()
     given = go.given if go else None
     amount = given or first.requested
     observations, by_rank = observed_by_ranks({number: rank.observations for number, rank in ranks.items()})

@@ -178,17 +178,6 @@ def no_loss(record: Record) -> Finding | None:
 
 
 @record_rule
-def unsynchronised(record: Record) -> Finding | None:
-    """A program that reported no observation, as one that never joined the rendezvous."""
-    if not record.completed or record.observations:
-        return None
-    return warning(
-        "This program reported no observation: it ran unsynchronised beside the others, and nothing was timed.",
-        "See docs/writing-a-benchmark.md for the page of code that joins the rendezvous.",
-    )
-
-
-@record_rule
 def budget(record: Record) -> Finding | None:
     """A budget of time gives a launch less work than was asked for, and cannot always be kept."""
     budget_s, asked, given = record.isolation.policies.get("budget_s"), record.asked, record.given
