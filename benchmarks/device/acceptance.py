@@ -145,7 +145,7 @@ class Acceptance:
             from_byte = log.tell()
             process = subprocess.Popen(
                 [sys.executable, str(BENCHMARKS / "gpu.py"), *arguments],
-                env=environment() | {"GPU_SCRATCH": str(scratch), "PYTHONUNBUFFERED": "1"} | self._threads(),
+                env=environment() | self._variables(scratch),
                 cwd=scratch,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
@@ -162,14 +162,17 @@ class Acceptance:
                     end_politely(process)
                 left = end_descendants(NATURAL_S)
         self._note_leftovers(name, left, ended=verdict is not None)
-        shutil.rmtree(scratch / "work", ignore_errors=True)
         if verdict is None and told.exists():
-            return Verdict(**json.loads(told.read_text()))
+            verdict = Verdict(**json.loads(told.read_text()))
+        shutil.rmtree(scratch, ignore_errors=True)
         return verdict or Verdict(FAIL, crash(process.returncode, last_line(self.out / "log.txt", from_byte)))
 
-    def _threads(self) -> dict[str, str]:
-        """Two threads on processors that others use wait for each other more than they work."""
-        return {"OMP_NUM_THREADS": "1"} if self.quick and self.machine["kind"] == "cpu" else {}
+    def _variables(self, scratch: Path) -> dict[str, str]:
+        """Return what a part finds in its environment beside the caller's own."""
+        caches = {"TORCHINDUCTOR_CACHE_DIR": str(scratch / "inductor"), "TRITON_CACHE_DIR": str(scratch / "triton")}
+        # Two threads on processors that others use wait for each other more than they work.
+        threads = {"OMP_NUM_THREADS": "1"} if self.quick and self.machine["kind"] == "cpu" else {}
+        return {"GPU_SCRATCH": str(scratch), "PYTHONUNBUFFERED": "1"} | caches | threads
 
     def _note_leftovers(self, name: str, left: dict[int, str], ended: bool) -> None:
         for pid, command in left.items():
@@ -183,7 +186,8 @@ def look(scratch: Path) -> dict[str, Any]:
     """Return what this machine is, as a process of its own sees it: importing torch may crash or hang."""
     found: dict[str, Any] = {"device": "unknown", "torch": "unknown", "kind": "cpu", "missing": [], "before": {}}
     result = scratch / "machine.json"
-    command = [sys.executable, str(BENCHMARKS / "device" / "look.py"), str(result)]
+    # -P: files beside it have names that packages of others have, too.
+    command = [sys.executable, "-P", str(BENCHMARKS / "device" / "look.py"), str(result)]
     with contextlib.suppress(subprocess.TimeoutExpired):
         subprocess.run(command, env=environment(), timeout=LOOK_LIMIT_S, check=False, stdin=subprocess.DEVNULL)
     if result.exists():

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import platform
 import shutil
+import subprocess
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
@@ -79,6 +81,12 @@ def host(given: Given) -> None:
 
 
 def torch_and_device(given: Given) -> None:
+    version = str(given.machine["torch"])
+    if version == "unknown" or (version.startswith("missing") and "No module named 'torch'" not in version):
+        # Installed and broken is no reason to pass.
+        reason = "ended its process or took too long" if version == "unknown" else f"failed: {version}"
+        given.check("torch and its device", False, f"Importing torch {reason}.")
+        return
     given.need_torch()
     import torch
 
@@ -125,6 +133,10 @@ def isolation(given: Given) -> None:
 def nvml_answers(given: Given) -> None:
     import pynvml
 
+    if (program := shutil.which("nvidia-smi")) is not None:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            told = subprocess.run([program, "-q"], capture_output=True, text=True, timeout=10, check=False)
+            print(told.stdout, flush=True)
     pynvml.nvmlInit()
     try:
         found = nvml.answers(pynvml)

@@ -123,6 +123,9 @@ def breakdown(error: BaseException) -> Verdict:
 
 
 def environment() -> dict[str, str]:
-    """Return this process's environment with our library before everything else."""
-    path = [str(ROOT / "common"), str(BENCHMARKS), os.environ.get("PYTHONPATH")]
+    """Return this process's environment with our library before everything else.
+
+    Not with benchmarks/: its files have names that packages of others have, too.
+    """
+    path = [str(ROOT / "common"), os.environ.get("PYTHONPATH")]
     return os.environ | {"PYTHONPATH": os.pathsep.join(dict.fromkeys(filter(None, path)))}

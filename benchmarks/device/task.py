@@ -87,7 +87,7 @@ def in_child(work: Callable[[], Any], limit_s: float, log: Path) -> Any:
     # Loaders and compilers that it has not ended.
     end_descendants(natural_s=1.0)
     lines = [line.strip() for line in log.read_text(errors="replace").splitlines() if line.strip()]
-    print("\n".join(lines[-15:]), flush=True)
+    print("\n".join(lines[-15 if result.exists() else -200 :]), flush=True)
     if result.exists():
         return json.loads(result.read_text())
     ending = f"took longer than {limit_s:.0f} s" if slow else f"ended with status {child.exitcode}"

@@ -260,6 +260,7 @@ ERROR = {"rule": "credited", "severity": "error", "sentence": "Credited and not 
         ({}, "PASS"),
         ({"meters": {}}, "PASS"),
         ({"meters": {"compute": {"mfu": 1.01}}}, "FAIL"),
+        ({"meters": {"compute": {"mfu": 1.5, "mfu_least": 0.4}}}, "PASS"),
         ({"observed": {"dtype": "fp32"}}, "FAIL"),
         ({"findings": [ERROR]}, "FAIL"),
         ({"findings": [ERROR | {"severity": "warning"}]}, "PASS"),
