@@ -2,20 +2,21 @@
 
 python tests/faults/plant.py [--only ID ...] [--tree DIR] [--results FILE]
 
-A fault is one changed text in one file, which is restored whatever happens. A test that fails with it and passes
-without it has caught it. Slow tests are left out. Let nothing else run in the checkout meanwhile.
+A fault is one changed text in one file of a copy of the checkout, so that whatever ends this leaves the checkout as it
+was. A test that fails with it and passes without it has caught it. Slow tests are left out.
 """
 
 from __future__ import annotations
 
 import argparse
-import fcntl
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -61,9 +62,11 @@ def run_tests(tree: Path, tests: list[str], left_out: list[str]) -> tuple[str, s
     try:
         output = process.communicate(timeout=LIMIT_S)[0]
     except subprocess.TimeoutExpired:
-        os.killpg(process.pid, signal.SIGKILL)
-        process.communicate()
         return "(the tests hang)", ""
+    finally:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.communicate()
     found = re.search(r"^(?:FAILED|ERROR) (.*?)(?: - (.*))?$", output, re.MULTILINE)
     if found is not None:
         return found[1], found[2] or ""
@@ -95,18 +98,31 @@ def catcher(tree: Path, fault: dict[str, str], path: Path) -> str:
     return ""
 
 
+@contextmanager
+def copy_of(tree: Path) -> Iterator[Path]:
+    """Give a copy of what git knows of a checkout, and what it does not ignore."""
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, lambda number, frame: sys.exit(128 + number))
+    line = ["git", "-C", str(tree), "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    names = subprocess.run(line, check=True, capture_output=True, text=True).stdout.split("\0")
+    with tempfile.TemporaryDirectory(prefix="faults-") as folder:
+        for name in names:
+            if (tree / name).is_file():
+                (Path(folder) / name).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy2(tree / name, Path(folder) / name, follow_symlinks=False)
+        yield Path(folder)
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--only", nargs="+", metavar="ID", help="these faults only")
     parser.add_argument("--tree", type=Path, default=ROOT, help="another checkout to plant them in")
     parser.add_argument("--results", type=Path, metavar="FILE", help="a JSON file to which results are added")
     given = parser.parse_args()
-    tree = given.tree.resolve()
     faults = [one for one in tomllib.loads(FAULTS.read_text())["fault"] if not given.only or one["id"] in given.only]
-    places = {one["id"]: place_of(tree, one) for one in faults}
     caught = 0
-    with (tree / "pyproject.toml").open() as held:
-        fcntl.flock(held, fcntl.LOCK_EX)
+    with copy_of(given.tree.resolve()) as tree:
+        places = {one["id"]: place_of(tree, one) for one in faults}
         for one in faults:
             test = catcher(tree, one, places[one["id"]])
             caught += bool(test)

@@ -138,6 +138,22 @@ def test_the_wait_ends_at_its_moment_and_not_before() -> None:
     assert min(late_ns) < 1_000_000
 
 
+def test_a_sleep_that_ends_late_makes_no_start_late(monkeypatch: pytest.MonkeyPatch) -> None:
+    now_ns, spin_ns = [0], 1000
+
+    def read() -> int:
+        now_ns[0] += spin_ns
+        return now_ns[0]
+
+    def sleep(seconds: float) -> None:
+        now_ns[0] += round(seconds * 1e9) + 1_500_000
+
+    monkeypatch.setattr(time, "perf_counter_ns", read)
+    monkeypatch.setattr(time, "sleep", sleep)
+    wait_until(50_000_000)
+    assert 50_000_000 <= now_ns[0] <= 50_000_000 + spin_ns
+
+
 def test_a_moment_that_has_passed_is_not_waited_for() -> None:
     begin_ns = time.perf_counter_ns()
     wait_until(begin_ns - 1_000_000_000)

@@ -44,10 +44,13 @@ def main(argv: Sequence[str]) -> int:
         return EXIT_PASSED
     run.settle()
     tell("\n".join(run.heading()))
-    with shown([start.label for start in run.starts]) as view:
-        report = run.run(view.tell, view) if view else run.run(tell)
-    if report.records:
-        _print_table(report.records, run.before, given.verbose)
+    try:
+        with shown([start.label for start in run.starts]) as view:
+            report = run.run(view.tell, view) if view else run.run(tell)
+    finally:
+        # Also where a full disk ends it in the middle.
+        if run.records:
+            _print_table(run.records, run.before, given.verbose)
     if report.interrupted:
         print(
             f"Interrupted by {report.interrupted}; the records so far are in {options.paths.output}.",

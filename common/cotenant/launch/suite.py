@@ -62,7 +62,10 @@ class SuiteResult:
 
 
 class SuiteRun:
-    """Resolves the options against this machine at once; `run()` then does the work."""
+    """Resolves the options against this machine at once; `run()` then does the work.
+
+    `records` are those of all launches so far, also of one that could not be written.
+    """
 
     def __init__(self, options: Options, machine: Machine) -> None:
         """Raises CotenantError for everything that can be known to be wrong before anything runs."""
@@ -72,7 +75,7 @@ class SuiteRun:
         self.chosen = choose_backend(options.isolation, cgroup_mounts(), options.cgroup_base, options.limits.on_oom)
         self._resolver = Resolver(options, self._machine, self.chosen)
         self._started = datetime.now(UTC)
-        self._earlier: list[Record] = []
+        self.records: list[Record] = []
         self.starts = self._resolver.starts()
         self.left_out = self._resolver.left_out()
 
@@ -119,7 +122,7 @@ class SuiteRun:
 
     def run(self, tell: Callable[[str], None], observer: Observer | None = None) -> SuiteResult:
         """Launch every cell; `tell` is given a line per launch. Raises CotenantError; leaves nothing behind."""
-        result = SuiteResult()
+        result = SuiteResult(self.records)
         self._observer: Observer = observer or Unobserved()
         begin_s = time.monotonic()
         with contextlib.ExitStack() as stack:
@@ -138,7 +141,6 @@ class SuiteRun:
                 if interruption.requested:
                     break
                 records = self._launch(position, start, missing, interruption, say)
-                result.records += records
                 if self._options.raise_error and not all(record.completed for record in records):
                     break
             result.interrupted = interruption.requested
@@ -250,8 +252,8 @@ class SuiteRun:
         policies = {"cache": options.cache, **options.limits.policies()}
         backend, findings = self.chosen.backend, tuple(dict.fromkeys((*start.findings, *survived(self.before))))
         facts = SuiteFacts(options.suite.name, self._started, options.uid, self._facts, backend, policies, findings)
-        records = with_findings(records_of(result, start, facts), self._earlier)
-        self._earlier += records
+        records = with_findings(records_of(result, start, facts), self.records)
+        self.records += records
         self._reserve.write(records, result.ended)
         return records
 
