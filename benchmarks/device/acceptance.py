@@ -102,6 +102,8 @@ class Acceptance:
         self.machine = found
         replace(path, json.dumps(found, indent=1))
         print(f"{found['device']}, torch {found['torch']}, Python {found['python']}.", flush=True)
+        if self._first_of_several():
+            print(f"There are {found['devices']} devices, and the first one is measured.", flush=True)
         if found["kind"] == "cpu" and not self.quick:
             print("torch sees no device here. All sizes are those of one: --quick is for processors.", flush=True)
         if found["missing"]:
@@ -172,7 +174,13 @@ class Acceptance:
         caches = {"TORCHINDUCTOR_CACHE_DIR": str(scratch / "inductor"), "TRITON_CACHE_DIR": str(scratch / "triton")}
         # Two threads on processors that others use wait for each other more than they work.
         threads = {"OMP_NUM_THREADS": "1"} if self.quick and self.machine["kind"] == "cpu" else {}
-        return {"GPU_SCRATCH": str(scratch), "PYTHONUNBUFFERED": "1"} | caches | threads
+        first = {"CUDA_VISIBLE_DEVICES": "0"} if self._first_of_several() else {}
+        return {"GPU_SCRATCH": str(scratch), "PYTHONUNBUFFERED": "1"} | caches | threads | first
+
+    def _first_of_several(self) -> bool:
+        """Tell whether one of several devices has to be chosen: who shares what is a question about one."""
+        several = self.machine["kind"] == "cuda" and self.machine.get("devices", 1) > 1
+        return several and "CUDA_VISIBLE_DEVICES" not in os.environ
 
     def _note_leftovers(self, name: str, left: dict[int, str], ended: bool) -> None:
         for pid, command in left.items():

@@ -86,7 +86,7 @@ def sharing(given: Given, mode: str) -> Iterator[tuple[list[str], dict[str, str]
 def together(given: Given, names: Sequence[str], tenants: int, mode: str, alone: dict[str, float]) -> None:
     """Launch jobs with so many tenants on the device, and judge each; `alone` learns and lends their rates."""
     budget_s = SMALL_BUDGET_S if given.quick else BUDGET_S
-    jobs = [job_entry(name, JOBS[name], given.quick) for name in names]
+    jobs = [job_entry(name, JOBS[name], given) for name in names]
     with sharing(given, mode) as (flags, variables, daemon):
         flags = ["--users", str(tenants), "--budget", f"{budget_s}s", *flags]
         folder = given.scratch / f"{mode.replace(':', '-')}-{tenants}-{names[0]}"

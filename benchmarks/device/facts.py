@@ -36,7 +36,7 @@ def run(given: Given) -> None:
         host(given)
     with given.looking_at("torch and its device"):
         torch_and_device(given)
-    with given.looking_at("cgroups as Cotenant sees them"):
+    with given.looking_at("devices as Cotenant sees them"):
         isolation(given)
     with given.looking_at("NVML's answers"):
         given.need_nvidia()
@@ -127,7 +127,7 @@ def isolation(given: Given) -> None:
     expected = given.machine.get("devices", 0)
     # Partitions of one device count each.
     same = (len(devices) > 0) == (expected > 0)
-    given.check("cgroups as Cotenant sees them", same, f"It finds {len(devices)} accelerators, and torch {expected}.")
+    given.check("devices as Cotenant sees them", same, f"It finds {len(devices)} accelerators, and torch {expected}.")
 
 
 def nvml_answers(given: Given) -> None:

@@ -75,7 +75,7 @@ def one_form(
 ) -> dict[str, Any]:
     if lacking := [flag for flag in flags if flag.startswith("--") and flag not in known]:
         return {"outcome": f"the task has no {lacking[0]} yet"}
-    sizes = job.small if given.quick else (*job.flags, *FORMED[name])
+    sizes = [*job.words(given), *([] if given.quick else FORMED[name])]
     record = measured_here(job.main, [*sizes, *flags], how, known)
     if record is None:
         return {"outcome": "it left no record", "errors": "It left no record: see log.txt."}

@@ -41,7 +41,7 @@ def ratio(given: Given, name: str, pairs: int) -> dict[str, Any]:
     from sides import observed
 
     job = JOBS[name]
-    work = prepared_here(job.task, job.words(given.quick), given.device != "cpu")
+    work = prepared_here(job.task, job.words(given), given.device != "cpu")
     once = bare(work, 10)
     once()
     number = max(1, round(TURN_MS * 1e6 / (once() / 10) * (0.25 if given.quick else 1)))

@@ -51,7 +51,7 @@ def loading(given: Given, name: str, job: Job, pictures: Path) -> None:
     """Measure a task with its input from files, and where it trains on them from memory as well."""
     workers = SMALL_WORKERS if given.quick else WORKERS
     how = How.of(given, BUDGET_S, SMALL_BUDGET_S, given.left_s)
-    words = [*job.words(given.quick), "--data", str(pictures), "--workers", str(workers)]
+    words = [*job.words(given), "--data", str(pictures), "--workers", str(workers)]
     rates: dict[str, float | None] = {}
     for way, more in (("from files", []), ("from memory", ["--cached-batch"])):
         if more and name not in CACHED:

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
-from device.part import ROOT
+from device.part import ROOT, Given
 
 TASKS = ROOT / "tasks"
+LARGE_BYTES = 38 * 2**30
+"""From a device of 40 GB on the batches fit."""
+BATCH = "--batch-size"
 
 
 @dataclass(frozen=True)
@@ -22,10 +26,12 @@ class Job:
     def main(self) -> str:
         return str(TASKS / self.task / "pytorch" / "main.py")
 
-    def words(self, quick: bool) -> list[str]:
-        """Return the flags of this job, its precision among them."""
-        precision = [] if self.precision == "fp32" else ["--precision", self.precision]
-        return [*(self.small if quick else self.flags), *precision]
+    def words(self, given: Given) -> list[str]:
+        """Return the flags of this job, its precision among them; a small device gets a quarter of the batch."""
+        words = list(self.small if given.quick else self.flags)
+        if given.machine.get("memory_bytes", LARGE_BYTES) < LARGE_BYTES and not given.quick:
+            words = [str(max(1, int(word) // 4)) if flag == BATCH else word for flag, word in pairwise(["", *words])]
+        return [*words, *([] if self.precision == "fp32" else ["--precision", self.precision])]
 
 
 def _words(text: str) -> tuple[str, ...]:
@@ -43,7 +49,7 @@ _IMAGES, _SMALL_IMAGES = (
 JOBS = {
     "toy_reg": Job("regression/polynome", _words("--batch-size 256"), _words("--batch-size 256")),
     "toy_lstm": Job(
-        "time_sequence_prediction/lstm", _words("--dtype float32 --length 200"), _words("--dtype float32 --length 50")
+        "time_sequence_prediction/lstm", _words("--dtype float32 --length 50"), _words("--dtype float32 --length 50")
     ),
     "vae": Job("variational_auto_encoder/auto_encoding_variational_bayes", _words("--batch-size 128")),
     "reso": Job("super_resolution/subpixel_convolution", _words("--batch-size 32"), _words("--batch-size 1")),

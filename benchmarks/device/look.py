@@ -76,7 +76,10 @@ def daemons(root: Path = Path("/proc")) -> list[str]:
 
 
 def device_users() -> list[str]:
-    """Return who has a context on a device of NVIDIA's, as `1234 python`; none where nobody can be asked."""
+    """Return our user's processes, and those that cannot be seen, that have a context on a device of NVIDIA's.
+
+    None where nobody can be asked. Others may come and go.
+    """
     try:
         import pynvml
 
@@ -88,10 +91,17 @@ def device_users() -> list[str]:
             f"{user.pid} {user.name or 'of another namespace'}"
             for handle in handles
             for user in processes_on(pynvml, Path("/"), handle)
-            if user.pid != os.getpid()
+            if user.pid != os.getpid() and not _of_another_user(user.pid)
         ]
     except Exception:
         return []
+
+
+def _of_another_user(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}").stat().st_uid != os.getuid()
+    except OSError:
+        return False
 
 
 if __name__ == "__main__":

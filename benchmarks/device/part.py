@@ -128,4 +128,6 @@ def environment() -> dict[str, str]:
     Not with benchmarks/: its files have names that packages of others have, too.
     """
     path = [str(ROOT / "common"), os.environ.get("PYTHONPATH")]
-    return os.environ | {"PYTHONPATH": os.pathsep.join(dict.fromkeys(filter(None, path)))}
+    found = os.environ | {"PYTHONPATH": os.pathsep.join(dict.fromkeys(filter(None, path)))}
+    # Devices are counted as NVML and the kernel count them.
+    return {"CUDA_DEVICE_ORDER": "PCI_BUS_ID"} | found

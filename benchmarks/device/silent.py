@@ -24,14 +24,14 @@ def run(given: Given) -> None:
     for name in SILENT:
         with given.looking_at(name):
             given.need_time(JOB_S)
-            found = in_child(lambda name=name: watched(name), given.left_s, given.scratch / "task.log")
+            found = in_child(lambda name=name: watched(given, name), given.left_s, given.scratch / "task.log")
             given.row("steps", job=name, **found)
             given.check(name, *judge(name, found))
 
 
-def watched(name: str) -> dict[str, Any]:
+def watched(given: Given, name: str) -> dict[str, Any]:
     """Return what a job's steps do to the device's queue."""
-    work = prepared_here(JOBS[name].task, JOBS[name].words(False), cuda=True)
+    work = prepared_here(JOBS[name].task, JOBS[name].words(given), cuda=True)
     return {"waits": waits(work), **ahead(work), "busy_share": busy_share(work)}
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from device.jobs import Job
-from device.part import ROOT, environment
+from device.part import ROOT, Given, environment
 
 PLENTY = {"--number": 1_000_000, "--repeat": 12, "--skip": 2}
 POLITE_S = 10.0
@@ -50,9 +50,9 @@ def entry(name: str, cmd: str, words: Sequence[str], **more: Any) -> dict[str, A
     return {"name": name, "cmd": cmd, "args": args, "cgroup": "student", **more}
 
 
-def job_entry(name: str, job: Job, quick: bool) -> dict[str, Any]:
+def job_entry(name: str, job: Job, given: Given) -> dict[str, Any]:
     """Return a job that measures as long as a budget lets it."""
-    words = [*job.words(quick), *(str(word) for pair in PLENTY.items() for word in pair)]
+    words = [*job.words(given), *(str(word) for pair in PLENTY.items() for word in pair)]
     device = [] if {"--cuda", "--no-cuda"} & set(words) else ["--cuda"]
     cmd = str(Path(job.main).with_name("run.sh"))
     return entry(name, cmd, [*words, "--report", "$OUTPUT_DIRECTORY", *device])

@@ -38,7 +38,7 @@ def task(given: Given, name: str, job: Job) -> None:
         return
     how = How.of(given, BUDGET_S, SMALL_BUDGET_S, min(LIMIT_S, given.left_s + 10))
     try:
-        record = measured(job.main, job.words(given.quick), how)
+        record = measured(job.main, job.words(given), how)
     except TaskError as error:
         given.row("tasks", task=name, outcome="no record", reason=str(error))
         given.check(name, False, str(error))

@@ -273,6 +273,15 @@ def test_tasks_are_judged(fields: dict[str, Any], word: str, part: Part) -> None
     assert part("tasks").judge(part("jobs").JOBS["dcgan_bf16"], record(**fields))[0] == word
 
 
+def test_a_small_device_gets_smaller_batches(part: Part, tmp_path: Path) -> None:
+    here, convnet = given(part, tmp_path), part("jobs").JOBS["convnet"]
+    assert convnet.words(here)[:2] == ["--batch-size", "64"]
+    here.machine["memory_bytes"] = 16 << 30
+    assert convnet.words(here)[:3] == ["--batch-size", "16", "--arch"]
+    here.quick = True
+    assert convnet.words(here)[:2] == ["--batch-size", "2"]
+
+
 def test_jobs_are_of_tasks_that_exist_or_are_to_come(part: Part) -> None:
     jobs = part("jobs")
     assert {name for name, job in jobs.JOBS.items() if not Path(job.main).exists()} <= {"gpt"}
