@@ -20,13 +20,14 @@ from torch import nn
 from bench.small import Small
 from cotenant.bench import Run, UnsupportedError, session, world
 from cotenant.bench.contract import Benchmark
-from cotenant.bench.device import Device, choose_device
+from cotenant.bench.device import Device, choose_device, unseen_devices
 from cotenant.bench.facts import tenant_facts
 from cotenant.bench.loop import Loop
 from cotenant.bench.outcome import outcome_of
 from cotenant.bench.world import World
 from cotenant.errors import CotenantError
 from cotenant.results.schema import record_schema
+from machine.fakehost import Board, FakeNvml, write
 from tenants.suites import ROOT, TENANTS
 
 CUDA = Device(torch.device("cuda", 0))
@@ -91,6 +92,31 @@ def test_the_processor_where_none_is_asked_for_or_none_is_there(
     assert calls == []
     monkeypatch.setattr(torch.accelerator, "is_available", lambda: False)
     assert choose_device(cuda=True).torch_device.type == "cpu"
+
+
+def test_devices_that_torch_does_not_see_are_unsupported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    two = FakeNvml([Board("GPU-1", "00000000:3B:00.0"), Board("GPU-2", "00000000:3C:00.0")])
+    for environ, nvml, sentence in (
+        ({}, two, "there are 2 here (NVIDIA H200)"),
+        ({"CUDA_VISIBLE_DEVICES": ""}, two, ""),
+        ({"USE_CUDA": "0"}, two, ""),
+        ({"USE_CUDA": "1"}, None, "USE_CUDA=1 asks for one"),
+        ({}, None, ""),
+    ):
+        assert unseen_devices(environ, tmp_path, nvml) == sentence
+    write(tmp_path, {"dev/nvidia0": ""})
+    assert unseen_devices({}, tmp_path, FakeNvml(starts=False)).startswith("the driver of those that are here")
+    assert unseen_devices({"CUDA_VISIBLE_DEVICES": ""}, tmp_path) == ""
+    monkeypatch.setenv("USE_CUDA", "1")
+    monkeypatch.setattr(torch.accelerator, "is_available", lambda: False)
+    report = tmp_path / "record.json"
+    assert session.main(Small, ["--cuda", "--report", str(report)]) == 1
+    record = json.loads(report.read_text())
+    assert (record["outcome"], record["observations"]) == ("unsupported", [])
+    assert "sees no device, and USE_CUDA=1 asks for one. " in capsys.readouterr().err
+    assert session.main(Small, ["--no-cuda"]) == 0
 
 
 def test_synchronisation_events_and_memory_name_the_device(calls: list[tuple[Any, ...]]) -> None:

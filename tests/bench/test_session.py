@@ -24,6 +24,7 @@ from cotenant.bench.facts import Losses
 from cotenant.bench.outcome import outcome_of
 from cotenant.bench.session import argument_table, observation_line, record_block
 from cotenant.errors import CotenantError
+from cotenant.machine.wheels import DeviceHost, wheel_for
 from cotenant.protocol.client import Rendezvous
 from cotenant.protocol.messages import SOCKET_VARIABLE, TENANT_VARIABLE
 from cotenant.results.schema import record_schema
@@ -402,6 +403,22 @@ ALLOCATOR = "[enforce fail at alloc_cpu.cpp:127] err == 0. DefaultCPUAllocator: 
             RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling cublasCreate"),
             ("device_out_of_memory", f"CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling cublasCreate {HALF}", 1),
         ),
+        (
+            RuntimeError("NCCL error in: x.cpp:9, unhandled cuda error\nLast error:\nCuda failure 2 'out of memory'"),
+            ("device_out_of_memory", f"Cuda failure 2 'out of memory' {HALF}", 1),
+        ),
+        (
+            RuntimeError("FIND was unable to find an engine to execute this computation"),
+            ("device_out_of_memory", f"FIND was unable to find an engine to execute this computation {HALF}", 1),
+        ),
+        (
+            RuntimeError("cuDNN error: CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED"),
+            ("device_out_of_memory", f"cuDNN error: CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED {HALF}", 1),
+        ),
+        (
+            RuntimeError("cuDNN error: CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED"),
+            ("out_of_memory", f"The host gave it no more memory. {HALF}", 1),
+        ),
         (RuntimeError(ALLOCATOR), ("out_of_memory", f"The host gave it no more memory. {HALF}", 1)),
         (
             RuntimeError(f"Caught RuntimeError in DataLoader worker process 0.\nOriginal Traceback\n{ALLOCATOR}"),
@@ -421,6 +438,15 @@ ALLOCATOR = "[enforce fail at alloc_cpu.cpp:127] err == 0. DefaultCPUAllocator: 
 )
 def test_every_error_has_its_outcome(error: BaseException, expected: tuple[str, str, int]) -> None:
     assert outcome_of(error, 64) == expected
+
+
+def test_no_kernels_for_a_device_name_the_build_that_has_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("cotenant.bench.outcome.device_host", lambda: DeviceHost((70,), "580.65.06"))
+    text = "CUDA error: no kernel image is available for execution on the device\nCUDA kernel errors might be"
+    name, message, status = outcome_of(RuntimeError(text))
+    assert (name, status) == ("unsupported", 1)
+    assert message.startswith("This torch (cu")
+    assert f"holds no kernels for this device. {wheel_for(DeviceHost((70,))).command}: " in message
 
 
 def test_which_batch_is_half() -> None:

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import torch
 
 from cotenant.bench.outcome import UnsupportedError
+from cotenant.bench.selftest import built_for
+from cotenant.machine.topology import accelerators
+from cotenant.machine.wheels import device_host, has_nvidia_nodes, remedy
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +66,14 @@ class Device:
 def choose_device(cuda: bool, local_rank: int = 0, local_size: int = 1) -> Device:
     """Return the accelerator asked for, or the CPU where none is asked for or none is there.
 
-    Raises UnsupportedError, in every one of the `local_size` ranks, where they are more than the accelerators.
+    Raises UnsupportedError, in every one of the `local_size` ranks, where they are more than the accelerators, and
+    where torch sees none of those that there are: numbers of the CPU would look like theirs.
     """
+    if cuda and not torch.accelerator.is_available() and (unseen := unseen_devices(os.environ)):
+        raise UnsupportedError(
+            f"torch {torch.__version__} ({built_for(torch)}) sees no device, and {unseen}.",
+            f"{remedy(device_host(), built_for(torch))} For numbers of the processor say --no-cuda.",
+        )
     if cuda and torch.accelerator.is_available():
         ranks, count = max(local_size, local_rank + 1), torch.accelerator.device_count()
         if ranks > count:
@@ -74,3 +86,20 @@ def choose_device(cuda: bool, local_rank: int = 0, local_size: int = 1) -> Devic
         torch.accelerator.set_device_index(local_rank)
         return Device(device)
     return Device(torch.device("cpu"))
+
+
+def unseen_devices(environ: Mapping[str, str], root: Path = Path("/"), nvml: Any = None) -> str:
+    """Return in words which devices torch should see, "" where there are none for this process.
+
+    A runner's USE_CUDA=1 tells that its slice has devices, and USE_CUDA=0 that it has none. `nvml`: a stand-in for
+    pynvml.
+    """
+    if environ.get("USE_CUDA") == "0":
+        return ""
+    if devices := accelerators(root, environ, nvml):
+        return f"there are {len(devices)} here ({', '.join(sorted({device.name for device in devices}))})"
+    if environ.get("USE_CUDA") == "1":
+        return "USE_CUDA=1 asks for one"
+    # With a driver and a library of different versions nothing answers but the device files are there.
+    hidden = environ.get("CUDA_VISIBLE_DEVICES") in ("", "-1", "NoDevFiles")
+    return "the driver of those that are here does not answer" if has_nvidia_nodes(root) and not hidden else ""

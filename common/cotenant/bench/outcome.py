@@ -9,10 +9,23 @@ from typing import Any
 
 import torch
 
+from cotenant.bench.selftest import built_for
 from cotenant.errors import EXIT_FAILED, EXIT_INTERRUPTED, CotenantError
+from cotenant.machine.wheels import device_host, remedy
 
-_NO_HOST_MEMORY = ("can't allocate memory",)
-_NO_DEVICE_MEMORY = ("CUDA error: out of memory", "HIP error: out of memory", "STATUS_ALLOC_FAILED")
+_NO_HOST_MEMORY = ("can't allocate memory", "HOST_ALLOCATION_FAILED", "Failed to CUDA host alloc")
+_NO_DEVICE_MEMORY = (
+    "CUDA error: out of memory",
+    "HIP error: out of memory",
+    "STATUS_ALLOC_FAILED",  # cuBLAS, cuSOLVER, cuDNN before its version 9
+    "DEVICE_ALLOCATION_FAILED",  # cuDNN 9
+    "nable to find an engine to execute this computation",  # torch, where no plan of cuDNN's finds its workspace
+    "Failed to CUDA malloc",  # NCCL, as the next two
+    "Failed to CUDA calloc",
+    "'out of memory'",
+)
+_NO_IMAGE = ("no kernel image is available", "device kernel image is invalid", "invalid device function")
+"""The words of CUDA and HIP where torch was built for other devices than the one there is."""
 _NO_KERNEL = ("could not create a primitive",)
 """oneDNN's words where a processor lacks what a layer needs in a precision, as AVX-512 for an LSTM in bf16."""
 _WORKER = "Original Traceback"
@@ -56,11 +69,15 @@ def outcome_of(error: BaseException, batch_size: int | None = None, under_runner
     if isinstance(error, ModuleNotFoundError) and error.name:
         package = error.name.partition(".")[0]
         return "missing_package", f"The package '{package}' is missing. pip install {package}", EXIT_FAILED
-    if isinstance(error, torch.OutOfMemoryError) or any(sign in text for sign in _NO_DEVICE_MEMORY):
-        first = text.partition("\n")[0]
-        return "device_out_of_memory", f"{first} {_half_batch(batch_size, under_runner)}", EXIT_FAILED
+    lines = text.split("\n")
+    full = [line for line in lines if any(sign in line for sign in _NO_DEVICE_MEMORY)]
+    if full or isinstance(error, torch.OutOfMemoryError):
+        return "device_out_of_memory", f"{(full or lines)[0]} {_half_batch(batch_size, under_runner)}", EXIT_FAILED
     if isinstance(error, MemoryError) or any(sign in text for sign in _NO_HOST_MEMORY):
         return "out_of_memory", f"The host gave it no more memory. {_half_batch(batch_size, under_runner)}", EXIT_FAILED
+    if any(sign in text for sign in _NO_IMAGE):
+        how = remedy(device_host(), built_for(torch))
+        return "unsupported", f"This torch ({built_for(torch)}) holds no kernels for this device. {how}", EXIT_FAILED
     if any(sign in text for sign in _NO_KERNEL):
         return "unsupported", f"{text.partition('. ')[0]}. This processor lacks it: use --precision fp32.", EXIT_FAILED
     return "failed", f"{type(error).__name__}: {text}", EXIT_FAILED

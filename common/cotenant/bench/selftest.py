@@ -24,7 +24,7 @@ def examined() -> dict[str, Any]:
         import torch
     except Exception as error:
         return results | {"torch": _version("torch"), "torch_error": in_one_line(error)}
-    results |= {"torch": str(torch.__version__), "built_for": _built_for(torch), "vision_error": _vision_error(results)}
+    results |= {"torch": str(torch.__version__), "built_for": built_for(torch), "vision_error": _vision_error(results)}
     return results | {"lapack_error": _lapack_error(torch), "devices": _device_errors(torch)}
 
 
@@ -41,7 +41,7 @@ def _version(package: str) -> str:
         return ""
 
 
-def _built_for(torch: Any) -> str:
+def built_for(torch: Any) -> str:
     """Name the build as torch's package index does."""
     if torch.version.cuda:
         return f"cu{torch.version.cuda.replace('.', '')}"

@@ -84,12 +84,13 @@ def discover(
         nodes=nodes,
         memory_bytes=min((bound for bound in bounds if bound), default=0),
         quota_processors=quota_processors(mounts),
-        accelerators=_accelerators(root, environ, nvml),
+        accelerators=accelerators(root, environ, nvml),
         model_name=_model_name(root),
     )
 
 
-def _accelerators(root: Path, environ: Mapping[str, str], nvml: Any) -> tuple[Accelerator, ...]:
+def accelerators(root: Path, environ: Mapping[str, str], nvml: Any = None) -> tuple[Accelerator, ...]:
+    """Return the devices of one vendor that the caller may use. `nvml`: a stand-in for pynvml."""
     # One build of torch drives one vendor's devices: a display beside eight accelerators is not a ninth.
     return (
         nvidia_accelerators(root, environ, nvml) or amd_accelerators(root, environ) or intel_accelerators(root, environ)

@@ -6,13 +6,13 @@ from cotenant.finding import Finding, error, info, warning
 from cotenant.findings import Inspection, check
 from cotenant.findings.facts import Facts, SelfTest
 from cotenant.machine.space import Disk
+from cotenant.machine.wheels import INDEX
 from cotenant.text import gib, listed
 
 LITTLE_BYTES, NO_BYTES = 5 << 30, 64 << 20
 OTHER_PLACE = "Name another place: --outdir for records, DATA_DIRECTORY for data, BASE for everything."
 OPERATORS_MISSING = "torchvision::"
 """In the error of a torchvision whose compiled half was built for another torch: its operators are not registered."""
-INDEX = "https://download.pytorch.org/whl"
 INSTALLED_AS = {
     "PIL": "pillow",
     "ale_py": "ale-py",
@@ -119,9 +119,10 @@ def device_self_test(facts: Facts) -> Inspection:
         return f"{len(wrong)} of {len(test.devices)} fail"
     # Partitions of a device: one process is shown a single one.
     if len(test.devices) < len(boards):
-        remedy = "Install the wheel for these devices: pip install torch torchvision, or see https://pytorch.org"
-        if test.built_for != "cpu":
-            remedy = "Update the driver, or install a torch built for the one there is (nvidia-smi says which CUDA)."
+        remedy = (
+            "python -m cotenant.machine.wheels names the build for these devices and this driver: pip install "
+            f"--force-reinstall torch torchvision --index-url {INDEX}/<build>"
+        )
         sentence = f"torch ({test.built_for}) sees {len(test.devices)} of {len(boards)} devices."
         yield error(sentence, remedy, rule="device_unseen_by_torch")
         return "torch does not see all"

@@ -1,0 +1,157 @@
+"""Which build of torch a host needs, by its devices and their driver.
+
+scripts/environment.sh runs this file before anything is installed: it takes the standard library alone.
+"""
+
+from __future__ import annotations
+
+import platform
+import re
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+INDEX = "https://download.pytorch.org/whl"
+"""The PyTorch project's public index; each build of torch has a folder of its own below it."""
+ROCM = "rocm7.2"
+"""The build for AMD's devices. Neither it nor any other folder of the index could be tried where this was written."""
+PINNED = "cu130"
+"""What requirements.txt brings on Linux; it also runs without any device."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceHost:
+    """What decides it: NVIDIA's compute capabilities as 10 * major + minor, their driver, a sign of AMD's devices.
+
+    `driver` is "" where it is not known; `nodes` tells that there are NVIDIA devices, also where nothing answers.
+    """
+
+    capabilities: tuple[int, ...] = ()
+    driver: str = ""
+    nodes: bool = False
+    amd: bool = False
+    architecture: str = "x86_64"
+
+
+@dataclass(frozen=True, slots=True)
+class Wheel:
+    """A build by its name in the index, `cu126`, and a sentence that says why it is that one."""
+
+    build: str
+    reason: str
+
+    @property
+    def command(self) -> str:
+        """What installs its newest release."""
+        return f"pip install --force-reinstall torch torchvision --index-url {INDEX}/{self.build}"
+
+
+@dataclass(frozen=True, slots=True)
+class _CudaBuild:
+    name: str
+    cuda: str
+    least_driver: int
+    """By CUDA's minor-version compatibility (table 3 of the CUDA toolkit's release notes)."""
+    kernels: dict[str, tuple[int, ...]]
+    """Capabilities by architecture (PYTORCH_RELEASES_CODE_CC of torch.cuda, 2.14)."""
+
+    def runs_on(self, host: DeviceHost) -> bool:
+        kernels = self.kernels.get(host.architecture, ())
+        # A kernel runs on later devices of its own major capability.
+        return all(
+            any(kernel // 10 == device // 10 and kernel <= device for kernel in kernels) for device in host.capabilities
+        )
+
+    def driven_by(self, host: DeviceHost) -> bool:
+        major = re.match(r"\d+", host.driver)
+        return major is None or int(major[0]) >= self.least_driver
+
+
+_CUDA_BUILDS = (
+    _CudaBuild(PINNED, "13.0", 580, {"x86_64": (75, 80, 86, 90, 100, 120), "aarch64": (80, 90, 100, 110, 120)}),
+    _CudaBuild("cu126", "12.6", 525, {"x86_64": (50, 60, 70, 75, 80, 86, 90), "aarch64": (80, 90)}),
+)
+
+
+def wheel_for(host: DeviceHost) -> Wheel:
+    """Return the newest build that every device and the driver of this host can run."""
+    if not (host.capabilities or host.nodes):
+        if host.amd:
+            return Wheel(ROCM, "AMD's devices need the build for ROCm")
+        return Wheel("cpu", "there is no device")
+    kernels = [build for build in _CUDA_BUILDS if build.runs_on(host)]
+    models = ", ".join(f"sm_{capability}" for capability in sorted(set(host.capabilities)))
+    if not kernels:
+        return Wheel(PINNED, f"no build of torch holds kernels for all of {models}")
+    devices = f"devices of {models}" if models else "devices of unknown capability"
+    for build in kernels:
+        if build.driven_by(host):
+            whose = f"{devices} and driver {host.driver or 'of unknown version'}"
+            return Wheel(build.name, f"{whose} run CUDA {build.cuda}" + _newer(host, build))
+    build = kernels[-1]
+    return Wheel(
+        build.name, f"driver {host.driver} is too old for CUDA {build.cuda}: update it to {build.least_driver}"
+    )
+
+
+def _newer(host: DeviceHost, chosen: _CudaBuild) -> str:
+    """Return what keeps a host from the newest build."""
+    newest = _CUDA_BUILDS[0]
+    if chosen is newest:
+        return ""
+    if not newest.runs_on(host):
+        return f", and CUDA {newest.cuda} has no kernels for some of them"
+    return f", and CUDA {newest.cuda} needs driver {newest.least_driver}"
+
+
+def remedy(host: DeviceHost, installed: str) -> str:
+    """Return what helps where torch, built as `installed` (`cpu`, `cu130`), cannot use this host's devices."""
+    wheel = wheel_for(host)
+    if wheel.build == "cpu":
+        return "Check the driver (nvidia-smi, rocminfo)."
+    if wheel.build == installed:
+        return f"Check the driver (nvidia-smi, rocminfo) and this user's rights: {wheel.reason}."
+    return f"{wheel.command}: {wheel.reason}."
+
+
+def device_host(root: Path = Path("/")) -> DeviceHost:
+    """Return what the host below `root` has; where nvidia-smi does not answer, what the kernel's files tell."""
+    release = re.search(r"Kernel Module.*?\s(\d+\.[\d.]+)\s", _read(root / "proc/driver/nvidia/version"))
+    answers = re.findall(r"^(\d+)\.(\d+), *([\d.]+)$", _nvidia_smi() if root == Path("/") else "", re.MULTILINE)
+    return DeviceHost(
+        capabilities=tuple(10 * int(major) + int(minor) for major, minor, _ in answers),
+        driver=answers[0][2] if answers else release[1] if release else "",
+        nodes=has_nvidia_nodes(root),
+        amd=(root / "dev/kfd").exists(),
+        architecture=platform.machine(),
+    )
+
+
+def has_nvidia_nodes(root: Path) -> bool:
+    """Is there a device file of an NVIDIA device? The driver's own files also stand in containers without devices."""
+    return any(re.fullmatch(r"nvidia\d+", path.name) for path in (root / "dev").glob("nvidia*"))
+
+
+def _nvidia_smi() -> str:
+    question = ["nvidia-smi", "--query-gpu=compute_cap,driver_version", "--format=csv,noheader"]
+    try:
+        return subprocess.run(question, capture_output=True, text=True, timeout=20, check=False).stdout
+    except (OSError, subprocess.SubprocessError):
+        return ""
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(errors="replace")
+    except OSError:
+        return ""
+
+
+def main() -> None:
+    """Print the build and why, in two lines."""
+    wheel = wheel_for(device_host())
+    print(wheel.build, wheel.reason, sep="\n")
+
+
+if __name__ == "__main__":
+    main()
