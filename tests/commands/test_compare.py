@@ -176,7 +176,7 @@ def test_wrong_usage(a: Path, tmp_path: Path, capsys: Capture) -> None:
 
 def asked(directory: Path, *jobs: str) -> None:
     """Leave what a suite that was asked to run these jobs leaves."""
-    (directory / "baselines.R0.resolved.json").write_text(json.dumps([{"name": job, "label": job} for job in jobs]))
+    (directory / "baselines.R0.resolved").write_text(json.dumps([{"name": job, "label": job} for job in jobs]))
 
 
 def test_a_job_that_fails_in_b_is_no_success(a: Path, tmp_path: Path, capsys: Capture) -> None:

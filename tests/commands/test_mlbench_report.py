@@ -86,15 +86,50 @@ def test_older_records_count_and_what_is_skipped_or_not_the_newest_is_named(repo
     rates = {"train": {"avg": 1.0, "count": 5, "sd": 0.1}, "train_item": {"avg": 2100.0, "max": 2200.0, "min": 2000.0}}
     old = {"name": "cart", "vcd": "0"} | rates
     text = "[" + ",".join(json.dumps(old | {"uid": uid}) for uid in range(4)) + "," + json.dumps(old)[:30]
-    (reports / "cart_0.json").write_text(text)
+    (reports / "baselines_0.json").write_text(text)
     again = replace(a_record(told={"observations": steady(mean_ms=250)}), start_time=(NOON + timedelta(1)).isoformat())
     write_record(reports, again, NOON + timedelta(1))
     status, said, errors = run(capsys, "--reports", reports, "--name", "baselines")
     assert status == 0
-    assert "cart_0.json: it is cut off or damaged after 4 records; skipped." in errors
+    assert "baselines_0.json: it is cut off or damaged after 4 records; skipped." in errors
     assert "vae, repetition 0: there are records of several runs; the newest count." in errors
     cart = next(line.split() for line in said.splitlines() if line.startswith("cart "))
     assert cart[1:3] == ["4", "2,000"]
+
+
+def test_failures_of_the_original_count_named_or_not(reports: Path, capsys: Capture) -> None:
+    """Two of them beside a launch that passed, of which nobody knows whether it came later."""
+    for number, (name, file) in enumerate(
+        ((None, "None.R0.D0.FAIL"), (None, "None.R0.D0"), ("vae", "vae.R0.D1.FAIL"), (None, "recom.c2.R3.D1.FAIL"))
+    ):
+        failure = {"completed": False, "suite": "baselines", "name": name, "run_id": 0, "vcd": "0"}
+        path = reports / f"output{number}" / f"baselines.{file}.json"
+        path.write_text(json.dumps(failure))
+    status, said, errors = run(capsys, "--reports", reports, "--name", "baselines")
+    assert (status, errors) == (0, "")
+    assert "4 of 24 records failed (16.7 %); at most 1 % may: NO" in said
+    failed = said.partition("Failures")[2].partition("Score")[0]
+    assert [failed.count(f"\n{job} ") for job in ("(unnamed)", "vae", "recom.c2")] == [2, 1, 1]
+    assert "BF 0 " in said
+    status, said, _ = call(capsys, "report", reports, "--format", "json")
+    assert status == 0
+    assert said.count('"(unnamed)"') > 0
+
+
+def test_ten_directories_of_the_original_are_ten_repetitions(tmp_path: Path, capsys: Capture) -> None:
+    rates = {"train": {"avg": 1.0, "count": 5, "sd": 0.1}, "train_item": {"avg": 2100.0, "max": 2200.0, "min": 2000.0}}
+    for directory in range(10):
+        for suite_name, device in (("baselines", 0), ("baselines", 1), ("other", 0)):
+            path = tmp_path / f"output{directory}" / f"{suite_name}_{device}.json"
+            path.parent.mkdir(exist_ok=True)
+            path.write_text("[" + json.dumps({"name": "cart"} | rates) + ",")
+    status, said, errors = run(capsys, "--reports", tmp_path, "--name", "baselines", "--classic")
+    assert (status, errors) == (0, "")
+    assert "20 records, 10 repetitions" in said
+    assert "cart" in said
+    with_two = run(capsys, "--reports", tmp_path / "output0", "--name", "baselines")[1]
+    assert "2 records, 1 repetitions" in with_two
+    assert run(capsys, "--reports", tmp_path, "--name", "unknown")[0] == 2
 
 
 def test_a_tenant_alone_is_no_record_of_its_job(reports: Path, capsys: Capture) -> None:

@@ -208,6 +208,6 @@ def test_a_container_is_given_what_it_needs(loose: Suites) -> None:
 
 def test_the_resolved_suite_lies_beside_its_results(loose: Suites) -> None:
     assert loose.run([job(weight=2)], "--users", 2, "--uid", 4).returncode == 0
-    (resolved,) = json.loads((loose.output / "jobs.R4.resolved.json").read_text())
+    (resolved,) = json.loads((loose.output / "jobs.R4.resolved").read_text())
     assert (resolved["name"], resolved["weight"], resolved["cgroup"]) == ("job", 2.0, "student")
     assert resolved["tenants"] == [[f"{TENANTS}/sums.py", "--seed", seed] for seed in ("104", "204")]

@@ -52,7 +52,7 @@ def test_every_tenant_is_launched_alone_directly_behind_its_launch(loose: Suites
     assert files == sorted([*(f"jobs.{kind}.R3.D{vcd}" for kind in kinds for vcd in (0, 1)), "jobs.whole.R3.D0"])
     logs = sorted(path.name for path in (loose.output / "logs").iterdir())
     assert logs == sorted([*(f"{kind}.R3.T{tenant}.log" for kind in kinds for tenant in (0, 1)), "whole.R3.T0.log"])
-    resolved = json.loads((loose.output / "jobs.R3.resolved.json").read_text())
+    resolved = json.loads((loose.output / "jobs.R3.resolved").read_text())
     assert [(cell["label"], cell["solo"], len(cell["tenants"])) for cell in resolved[:3]] == [
         ("job.c1", False, 2),
         ("job.c1.solo", True, 1),

@@ -14,7 +14,9 @@ from hypothesis import strategies as st
 
 from cotenant.errors import CotenantError
 from cotenant.results.decoded import Skipped
-from cotenant.results.read import read_file, read_records, records_in
+from cotenant.results.launches import launches_of
+from cotenant.results.newest import newest_in
+from cotenant.results.read import planned_jobs, read_file, read_records, records_in
 from cotenant.results.record import encode
 from cotenant.results.store import write_record
 from results.made import NOON, a_lost_record, a_record
@@ -94,6 +96,66 @@ def test_appended_records_without_a_number_are_repetitions(tmp_path: Path) -> No
     ]
     rows = rows_in(write(tmp_path / "x.R3.D0.json", text))
     assert [row["run_id"] for row in rows] == [3, 3, 3, 7, 3, 3]
+
+
+def test_the_originals_repetitions_are_numbered_across_directories(tmp_path: Path) -> None:
+    """Those of a directory follow those of the directories before it, whatever a device lacks there."""
+    for directory, devices in enumerate(({"0": 2, "1": 1}, {"0": 1, "1": 2})):
+        for device, count in devices.items():
+            text = "[" + f"{json.dumps(OLD | {'vcd': None})}," * count
+            write(tmp_path / f"output{directory}" / f"baselines_{device}.json", text)
+    rows = rows_in(tmp_path)
+    assert [(row["vcd"], row["run_id"]) for row in rows] == [("0", 0), ("0", 1), ("1", 0), ("0", 2), ("1", 2), ("1", 3)]
+    assert {row["suite"] for row in rows} == {"baselines"}
+
+
+def test_times_of_the_original_are_in_one_order(tmp_path: Path) -> None:
+    """As texts, `Thu` stands before `Wed`."""
+    times = ("Wed Nov 20 23:00:00 2019", "Thu Nov 21 01:00:00 2019", "Fri Dec  6 00:00:00 2019")
+    text = json.dumps(
+        [OLD | {"run_id": 0, "start_time": time, "train_item": {"avg": 1.0 + at}} for at, time in enumerate(times)]
+    )
+    table = read_records([write(tmp_path / "x.json", text)]).frame
+    assert table["start_time"].to_list() == ["2019-11-20T23:00:00", "2019-11-21T01:00:00", "2019-12-06T00:00:00"]
+    assert newest_in(table)[0]["rate_items_s"].to_list() == [3.0]
+    (row,) = rows_in(write(tmp_path / "s.vae.R0.D0.20200102-030405-1.json", json.dumps(OLD)))
+    assert row["start_time"] == "2020-01-02T03:04:05"
+
+
+def test_a_failure_of_the_original_is_a_record(tmp_path: Path) -> None:
+    failure = {"completed": False, "suite": "s", "name": None, "run_id": "3", "vcd": "1"}
+    names = {"s.vae.c2.R3.D1.FAIL.json": "vae.c2", "s.None.R3.D1.json": "(unnamed)", "x.json": "(unnamed)"}
+    for file, name in names.items():
+        (row,) = rows_in(write(tmp_path / file, json.dumps(failure)))
+        known = {"name": name, "outcome": "failed", "run_id": 3, "vcd": "1", "ours": False, "rate_items_s": None}
+        assert {column: row[column] for column in known} == known
+    assert newest_in(read_records([tmp_path]).frame)[0].height == 3
+    (skipped,) = read_file(write(tmp_path / "y.json", '{"completed": false, "name": null}'))
+    assert isinstance(skipped, Skipped)
+
+
+def test_the_originals_id_is_no_identity_of_its_work(tmp_path: Path) -> None:
+    """It hashes the start time, too."""
+    for uid in range(5):
+        write(
+            tmp_path / f"{uid}.json", json.dumps(OLD | {"unique_id": f"{uid}", "run_id": uid, "start_time": f"{uid}"})
+        )
+    table = read_records([tmp_path]).frame
+    assert set(table["unique_id"]) == set(table["work"]) == {""}
+    launches, _ = launches_of(table)
+    assert len({launch.work for launch in launches["vae"]}) == 1
+
+
+def test_only_regular_files_are_read(tmp_path: Path) -> None:
+    """A device may have no end, and a pipe waits for its writer."""
+    os.mkfifo(tmp_path / "x.json")
+    os.mkfifo(tmp_path / "s.R0.resolved")
+    (tmp_path / "zero.parquet").symlink_to("/dev/zero")
+    for place in ([tmp_path], [tmp_path / "x.json", Path("/dev/zero")]):
+        found = read_records(place)
+        assert (found.frame.height, {skipped.reason for skipped in found.skipped}) == (0, {"it is no regular file"})
+        assert len(found.skipped) == 2
+    assert planned_jobs(tmp_path) == set()
 
 
 def test_a_number_in_a_files_name_is_of_64_bits_and_a_list_of_devices_is_the_whole_machine(tmp_path: Path) -> None:

@@ -99,8 +99,7 @@ class Suites:
 
     def records(self) -> list[dict[str, Any]]:
         """Every record, by launch and tenant."""
-        paths = [path for path in self.output.glob("*.json") if not path.name.endswith(".resolved.json")]
-        records = [json.loads(path.read_text()) for path in paths]
+        records = [json.loads(path.read_text()) for path in self.output.glob("*.json")]
         return sorted(records, key=lambda record: (record["end_time"], record["tenant"]))
 
     def by_job(self) -> ByJob:

@@ -159,7 +159,7 @@ class SuiteRun:
         # Where our parent ignores it, so would we, and nobody could say how a child of ours has ended.
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         self._reaper.ensure()
-        write_whole(output / f"{options.suite.name}.R{options.uid}.resolved.json", self._resolved())
+        write_whole(output / f"{options.suite.name}.R{options.uid}.resolved", self._resolved())
         self._reserve = Reserve(output)
         stack.callback(self._reserve.close)
         for directory in own:

@@ -212,7 +212,7 @@ COLUMNS: tuple[RecordColumn, ...] = (
     text("findings", "rules of all findings, by commas", of=_rules("info", "warning", "error")),
     text("error_findings", "rules of the errors among them", of=_rules("error")),
     text("warning_findings", "and of the warnings", of=_rules("warning")),
-    flag("ours", "false for a record of the original suite", True, of=lambda record: "schema" in record.fields),
+    flag("ours", "false for a record of the original suite", True),
     text("model", "the argument that names a model", "network|arch|model"),
     whole("nodes", "hosts that took part", "observed.nodes", check=count, default=1),
     whole(

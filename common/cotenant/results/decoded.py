@@ -8,7 +8,10 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
 from typing import Any, TypeVar, get_args
 
 import msgspec
@@ -22,7 +25,14 @@ Fields = Mapping[str, Any]
 
 NAMED = 20
 """How many damaged parts of one file are named; the others are counted."""
+UNNAMED = "(unnamed)"
+"""The job of a failure whose record names none, as the original wrote them."""
 _UID = re.compile(r"\.R(\d+)\.D")
+_JOB = re.compile(r"(?:[^.]*)\.(.+)\.R\d+\.D")
+_TIME = re.compile(r"\.(\d{8}-\d{6})-\d+\.json$")
+_OF_DEVICE = re.compile(r"(.+)_([^_.]+)\.json")
+_FAILURE = frozenset({"suite", "name", "run_id", "vcd"})
+"""All that the original's record of a failure holds, beside `completed`; its name is often null."""
 _FAILED = re.compile(r"\.FAIL(\.\d{8}-\d{6}-\d+)?\.json$")
 _OWN_FIELDS = frozenset(Record.__struct_fields__)
 
@@ -74,9 +84,30 @@ def part_of(value: Any, kind: type[T]) -> T | None:
         return None
 
 
-def has_uid(path: str) -> bool:
-    """Whether the file's name says which repetition of the suite it is of."""
-    return _UID.search(path) is not None
+def time_of(text: str) -> str:
+    """Return a time as ISO 8601: the original's older files hold what C's `ctime` writes."""
+    if text[:1].isalpha():
+        with suppress(ValueError):
+            return datetime.strptime(text, "%a %b %d %H:%M:%S %Y").isoformat()
+    return text
+
+
+def suite_and_device(path: str) -> tuple[str, str]:
+    """Return what the name of the original's older file says, `SUITE_DEVICE.json`; empty texts of another file."""
+    match = _OF_DEVICE.fullmatch(Path(path).name)
+    return (match[1], match[2]) if match else ("", "")
+
+
+def whole_of(value: Any) -> int | None:
+    """Return the whole number, also one that stands there as a text."""
+    return part_of(int(value) if isinstance(value, str) and value.isdecimal() and len(value) < 20 else value, Whole)
+
+
+def number_in(fields: Fields, path: str) -> int | None:
+    """Return which repetition of the suite a record is of, as it says itself or its file's name; None where neither."""
+    uid = _UID.search(path)
+    numbers = (fields.get("run_id"), fields.get("uid"), uid and uid[1])
+    return next((number for value in numbers if (number := whole_of(value)) is not None), None)
 
 
 class Decoded:
@@ -86,9 +117,10 @@ class Decoded:
         """Raises ForeignError where the object is no record."""
         if not isinstance(fields, Mapping):
             raise ForeignError("it is no JSON object")
-        if not isinstance(fields.get("name"), str) or not fields["name"]:
+        failure = fields.get("completed") is False and fields.keys() >= _FAILURE
+        if not failure and (not isinstance(fields.get("name"), str) or not fields["name"]):
             raise ForeignError("it has no `name`")
-        if "train_item" not in fields and "outcome" not in fields:
+        if not failure and "train_item" not in fields and "outcome" not in fields:
             raise ForeignError("it has neither `train_item` nor `outcome`")
         self.fields: Fields = fields
         self.path = path
@@ -115,15 +147,46 @@ class Decoded:
         return "completed" if self.completed else outcome if outcome not in ("", "completed") else "failed"
 
     @property
+    def ours(self) -> bool:
+        return "schema" in self.fields
+
+    @functools.cached_property
+    def name(self) -> str:
+        """The job's; of a failure that names none, what its file's name says."""
+        in_path = _JOB.match(Path(self.path).name)
+        return text_of(self.at("name")) or (in_path[1] if in_path and in_path[1] != "None" else UNNAMED)
+
+    @property
+    def suite(self) -> str:
+        return text_of(self.at("suite")) or ("" if self.ours else suite_and_device(self.path)[0])
+
+    @property
     def run_id(self) -> int:
-        uid = _UID.search(self.path)
-        in_name = part_of(int(uid[1]), Whole) if uid else None
-        return part_of(self.fields.get("run_id", self.fields.get("uid")), Whole) or in_name or 0
+        return number_in(self.fields, self.path) or 0
 
     @functools.cached_property
     def vcd(self) -> str:
         vcd = self.at("vcd")
+        if vcd is None and not self.ours:
+            vcd = suite_and_device(self.path)[1]
         return ",".join(map(text_of, vcd)) if isinstance(vcd, list) else text_of(vcd)
+
+    @property
+    def start_time(self) -> str:
+        """The launch's; of the original's records that have none, the time in the file's name."""
+        time = time_of(text_of(self.at("start_time")) or text_of(self.at("date")))
+        if time or self.ours or (in_path := _TIME.search(self.path)) is None:
+            return time
+        return datetime.strptime(in_path[1], "%Y%m%d-%H%M%S").isoformat()
+
+    @property
+    def end_time(self) -> str:
+        return time_of(text_of(self.at("end_time")))
+
+    @property
+    def unique_id(self) -> str:
+        """The original's own is a hash of the start time as well: no two launches share it."""
+        return text_of(self.at("unique_id")) if self.ours else ""
 
     @property
     def group(self) -> str:
@@ -157,7 +220,7 @@ class Decoded:
     @property
     def work(self) -> str:
         """As `unique_id`, without a number of workers that nobody asked for: it follows from the processors."""
-        if not text_of(self.at("unique_id")):
+        if not self.unique_id:
             return ""
         given = any(str(word).startswith(("--workers", "-j")) for word in list_of(self.at("command")))
         arguments = {
@@ -165,8 +228,7 @@ class Decoded:
             for name, value in self.fields.items()
             if name not in _OWN_FIELDS and (given or name != "workers")
         }
-        name = str(self.fields["name"])
-        name = name.removesuffix(SOLO) if self.at("solo") is True else name
+        name = self.name.removesuffix(SOLO) if self.at("solo") is True else self.name
         return unique_id(name, text_of(self.at("version")), arguments)
 
 

@@ -23,6 +23,7 @@ import msgspec
 import polars as pl
 from polars.io.plugins import register_io_source
 
+from cotenant.files import open_regular
 from cotenant.results import columns
 from cotenant.results.columns import OBSERVATIONS, ROWS, schema
 from cotenant.results.decoded import NAMED, Skipped
@@ -92,7 +93,7 @@ def write(batches: Iterable[pl.DataFrame], types: pl.Schema, path: Path, form: s
 def is_export(path: Path) -> bool:
     """Whether this file holds exported rows or observations, by its first bytes."""
     try:
-        with path.open("rb") as file:
+        with open_regular(path, follow=True) as file:
             head = file.read(_HEAD_BYTES)
     except OSError:
         return False

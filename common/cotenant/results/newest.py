@@ -8,6 +8,7 @@ from typing import Any
 import polars as pl
 
 from cotenant.results.columns import COUNTS, equal_columns
+from cotenant.results.decoded import UNNAMED
 from cotenant.results.table import AT
 from cotenant.text import listed
 
@@ -69,7 +70,10 @@ def newest_of_tenants(frame: pl.DataFrame, key: Sequence[str]) -> tuple[pl.DataF
     """
     unnumbered = pl.col("tenant").is_null()
     tenant = [pl.when(unnumbered).then(name).alias(f"of_{name}") for name in ("hostname", "vcd")]
-    of = pl.struct(*as_numbers(frame.select(key)), pl.col("tenant").alias("of_tenant"), *tenant)
+    # Of the original's failures those without a name are of nobody knows which job, and without a time of which run.
+    lone = ~pl.col("ours") & ~pl.col("completed") & ((pl.col("name") == UNNAMED) | (pl.col("start_time") == ""))
+    failure = pl.when(lone).then(AT).alias("of_failure")
+    of = pl.struct(*as_numbers(frame.select(key)), pl.col("tenant").alias("of_tenant"), *tenant, failure)
     several = frame.select(of.is_duplicated()).to_series()
     if not several.any():
         return frame, set()

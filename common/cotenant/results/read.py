@@ -20,14 +20,25 @@ from typing import Any
 import polars as pl
 
 from cotenant.errors import CotenantError
+from cotenant.files import open_regular
 from cotenant.results.columns import OBSERVATION_COLUMNS, observation_values, schema
-from cotenant.results.decoded import NAMED, Decoded, ForeignError, Skipped, has_uid, list_of, mapping_of
+from cotenant.results.decoded import (
+    NAMED,
+    Decoded,
+    ForeignError,
+    Skipped,
+    list_of,
+    mapping_of,
+    number_in,
+    suite_and_device,
+)
 from cotenant.results.drawn import Drawn, own_meters, spans_of
 from cotenant.results.exports import is_export, read_export
 from cotenant.results.table import IN_FILE, Rows, Table, joined, tables
 
 SUFFIXES = (".json", ".jsonl", ".parquet", ".report")
-NOT_RECORDS = ".resolved.json"
+RESOLVED = (".resolved", ".resolved.json")
+"""What the name of a resolved suite ends in; the second was taken for a record by readers of `*.json`."""
 BATCH_FILES = 100
 """Of how many records the observations are one frame."""
 MOST_BYTES = 1 << 30
@@ -89,19 +100,44 @@ def exports_among(places: list[Path]) -> tuple[list[Path], list[Path]]:
 
 def records_in(places: list[Path]) -> Iterator[Decoded | Skipped]:
     """Yield every record, file by file. Raises CotenantError where a place does not exist."""
+    repetitions = Repetitions()
     for path in _files(places):
         if isinstance(path, Skipped):
             yield path
         elif is_export(path):
             yield Skipped(str(path), IS_EXPORT)
         else:
-            yield from read_file(path)
+            yield from read_file(path, repetitions)
 
 
-def read_file(path: Path) -> Iterator[Decoded | Skipped]:
+class Repetitions:
+    """The numbers of the original's records that name no repetition.
+
+    It appended a record to the file of a device in each repetition (`SUITE_DEVICE.json`), or began such files anew in
+    a directory for each: repetitions of a directory follow those of the directories that were read before it.
+    """
+
+    def __init__(self) -> None:
+        self._first: dict[tuple[str, Path], int] = {}
+        self._next: Counter[str] = Counter()
+
+    def numbered(self, values: Iterable[Any], path: Path) -> Iterator[Any]:
+        """Yield the values of a file, each record with the number of its repetition."""
+        suite, before = suite_and_device(str(path))[0], Counter[tuple[str, str]]()
+        first = self._first.setdefault((suite, path.parent), self._next[suite]) if suite else 0
+        for value in values:
+            if isinstance(value, dict) and "schema" not in value and number_in(value, str(path)) is None:
+                of = str(value.get("name")), str(value.get("vcd"))
+                value = value | {"run_id": first + before[of]}
+                before[of] += 1
+                self._next[suite] = max(self._next[suite], first + before[of])
+            yield value
+
+
+def read_file(path: Path, repetitions: Repetitions | None = None) -> Iterator[Decoded | Skipped]:
     """Yield what one file holds, record by record."""
     lost = 0
-    for number, value in enumerate(_numbered(_values_in(path), path)):
+    for number, value in enumerate((repetitions or Repetitions()).numbered(_values_in(path), path)):
         try:
             if isinstance(value, str):
                 raise ForeignError(value)
@@ -150,25 +186,12 @@ def planned_jobs(place: Path) -> set[str]:
     None of a file, or of what is damaged.
     """
     jobs: set[str] = set()
-    for path in place.rglob(f"*{NOT_RECORDS}") if place.is_dir() else ():
-        with suppress(OSError, ValueError, RecursionError):
-            labels = (mapping_of(cell).get("label") for cell in list_of(json.loads(path.read_bytes())))
+    paths = [path for ending in RESOLVED for path in place.rglob(f"*{ending}")] if place.is_dir() else []
+    for path in paths:
+        with suppress(OSError, ValueError, RecursionError), open_regular(path, follow=True) as file:
+            labels = (mapping_of(cell).get("label") for cell in list_of(json.load(file)))
             jobs.update(label for label in labels if isinstance(label, str))
     return jobs
-
-
-def _numbered(values: Iterable[Any], path: Path) -> Iterator[Any]:
-    """Give the original's records without a uid the number of those of their job and device before them in the file.
-
-    It appended a record to a device's file in each repetition.
-    """
-    before: Counter[tuple[str, str]] = Counter()
-    for value in values:
-        if isinstance(value, dict) and not value.keys() & {"schema", "run_id", "uid"} and not has_uid(str(path)):
-            of = str(value.get("name")), str(value.get("vcd"))
-            value = value | {"run_id": before[of]}
-            before[of] += 1
-        yield value
 
 
 def _files(places: list[Path]) -> Iterator[Path | Skipped]:
@@ -196,11 +219,12 @@ def _below(place: Path) -> Iterator[Path | Skipped]:
         below.sort()
         for name in sorted(names):
             path = Path(directory, name)
-            named = path.suffix in SUFFIXES and not name.endswith(NOT_RECORDS) and not name.startswith(".")
-            if named and path.is_file():
-                yield path
-            elif named and path.is_symlink() and not path.exists():
+            if path.suffix not in SUFFIXES or name.endswith(RESOLVED) or name.startswith("."):
+                continue
+            if path.is_symlink() and not path.exists():
                 yield Skipped(str(path), "it is a link to a file that is not there")
+            else:
+                yield path
         for path in (Path(directory, name) for name in below):
             if path.is_symlink():
                 yield Skipped(str(path), "it is a link to a directory, which is read where it is named itself")
@@ -211,10 +235,11 @@ def _below(place: Path) -> Iterator[Path | Skipped]:
 def _values_in(path: Path) -> Iterator[Any]:
     """Yield the JSON values of a file, and a sentence where no more can be read."""
     try:
-        if path.stat().st_size > MOST_BYTES:
-            yield f"it is larger than {MOST_BYTES >> 30} GiB"
-            return
-        text = path.read_bytes().decode("utf-8-sig")
+        with open_regular(path, follow=True) as file:
+            if os.fstat(file.fileno()).st_size > MOST_BYTES:
+                yield f"it is larger than {MOST_BYTES >> 30} GiB"
+                return
+            text = file.read().decode("utf-8-sig")
     except OSError as error:
         yield error.strerror or str(error)
     except UnicodeDecodeError:
