@@ -88,24 +88,20 @@ def torch_and_device(given: Given) -> None:
         given.check("torch and its device", False, f"Importing torch {reason}.")
         return
     given.need_torch()
-    import torch
-
-    given.row("torch", what="version", value=str(torch.__version__))
-    for what, value in (("CUDA", torch.version.cuda), ("HIP", torch.version.hip)):
-        given.row("torch", what=what, value=str(value))
-    given.row("torch", what="configuration", value=" ".join(torch.__config__.show().split())[:1500])
+    given.row("torch", what="version", value=version)
+    given.row("torch", what="built for", value=given.machine["built_for"])
+    given.row("torch", what="configuration", value=given.machine["configuration"][:1500])
     if given.kind == "cpu":
         reason = given.machine.get("device_error", "torch.cuda.is_available() is false.")
-        built = "CUDA" if torch.version.cuda else "HIP" if torch.version.hip else ""
         if Path("/proc/driver/nvidia/version").exists() or Path("/dev/kfd").exists():
-            wheel = f"a wheel for {built}" if built else "a wheel for the CPU"
-            given.check(
-                "torch and its device", False, f"The host has a driver, and torch ({wheel}) no device: {reason}"
-            )
+            wheel = f"a wheel for {given.machine['built_for']}"
+            sentence = f"The host has a driver, and torch ({wheel}) no device: {reason}"
+            given.check("torch and its device", False, sentence)
             return
         raise Skip(f"torch sees no device: {reason}")
-    architectures = torch.cuda.get_arch_list()
-    given.row("torch", what="kernels for", value=" ".join(architectures))
+    import torch
+
+    given.row("torch", what="kernels for", value=" ".join(torch.cuda.get_arch_list()))
     given.row("torch", what="cuDNN or MIOpen", value=str(torch.backends.cudnn.version()))
     for index in range(torch.cuda.device_count()):
         given.row("torch", what=f"device {index}", value=str(torch.cuda.get_device_properties(index)))

@@ -57,12 +57,12 @@ def run(given: Given) -> None:
 
 def measure(given: Given, name: str, forms: dict[str, tuple[str, ...]], limit_s: float) -> None:
     """Measure forms of a job one after the other in one child, which keeps each as soon as it is there."""
-    job, known = JOBS[name], flags_of(JOBS[name].main)
+    job = JOBS[name]
     how = How.of(given, BUDGET_S, SMALL_BUDGET_S, limit_s)
 
     def work() -> bool:
         for form, flags in forms.items():
-            row = one_form(given, job, name, flags, how, known)
+            row = one_form(given, job, name, flags, how)
             given.row("forms", job=name, form=form, **row)
             forget()
         return True
@@ -70,13 +70,11 @@ def measure(given: Given, name: str, forms: dict[str, tuple[str, ...]], limit_s:
     in_child(work, limit_s, given.scratch / "task.log")
 
 
-def one_form(
-    given: Given, job: Job, name: str, flags: Sequence[str], how: How, known: frozenset[str]
-) -> dict[str, Any]:
-    if lacking := [flag for flag in flags if flag.startswith("--") and flag not in known]:
+def one_form(given: Given, job: Job, name: str, flags: Sequence[str], how: How) -> dict[str, Any]:
+    if lacking := [flag for flag in flags if flag.startswith("--") and flag not in flags_of(job.main)]:
         return {"outcome": f"the task has no {lacking[0]} yet"}
     sizes = [*job.words(given), *([] if given.quick else FORMED[name])]
-    record = measured_here(job.main, [*sizes, *flags], how, known)
+    record = measured_here(job.main, [*sizes, *flags], how)
     if record is None:
         return {"outcome": "it left no record", "errors": "It left no record: see log.txt."}
     keep_record(given.book, name, record)

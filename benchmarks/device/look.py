@@ -21,6 +21,8 @@ def torch_facts() -> dict[str, Any]:
     except Exception as error:
         return {"torch": f"missing ({type(error).__name__}: {error})", "device": "no torch"}
     facts: dict[str, Any] = {"torch": str(torch.__version__), "kind": "cpu", "device": "CPU", "devices": 0}
+    facts["built_for"] = "CUDA" if torch.version.cuda else "HIP" if torch.version.hip else "the CPU"
+    facts["configuration"] = " ".join(torch.__config__.show().split())
     if old(facts["torch"]):
         facts["old_torch"] = True
     try:

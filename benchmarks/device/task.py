@@ -106,25 +106,19 @@ def _child(work: Callable[[], Any], result: Path, log: Path, parent: int) -> Non
 
 @cache
 def flags_of(main: str) -> frozenset[str]:
-    """Return the flags that a task's --help names, without starting it."""
+    """Return the flags that a task's --help names. It is asked in this process, which a child should be."""
     text = io.StringIO()
-
-    def ask() -> str:
-        with contextlib.redirect_stdout(text), contextlib.suppress(SystemExit):
-            sys.argv, sys.path[0] = [main, "--help"], str(Path(main).parent)
-            runpy.run_path(main, run_name="__main__")
-        return text.getvalue()
-
-    log = Path(os.environ["GPU_SCRATCH"]) / "help.log"
-    return frozenset(re.findall(r"(?<![\w-])--[a-zA-Z][\w-]*", in_child(ask, 60, log)))
+    sys.argv, sys.path[0] = [main, "--help"], str(Path(main).parent)
+    with contextlib.redirect_stdout(text), contextlib.suppress(SystemExit):
+        runpy.run_path(main, run_name="__main__")
+    return frozenset(re.findall(r"(?<![\w-])--[a-zA-Z][\w-]*", text.getvalue()))
 
 
 def measured(main: str, words: Sequence[str], how: How) -> dict[str, Any]:
     """Run a task, alone and without slices, in a child; return its record. Raises TaskError where there is none."""
-    known = flags_of(main)
 
     def work() -> dict[str, Any]:
-        record = measured_here(main, words, how, known)
+        record = measured_here(main, words, how)
         if record is None:
             os._exit(1)  # What it said is in the log, whose last line is the reason.
         return record
@@ -132,12 +126,12 @@ def measured(main: str, words: Sequence[str], how: How) -> dict[str, Any]:
     return dict(in_child(work, how.limit_s, how.scratch / "task.log"))
 
 
-def measured_here(main: str, words: Sequence[str], how: How, known: frozenset[str]) -> dict[str, Any] | None:
+def measured_here(main: str, words: Sequence[str], how: How) -> dict[str, Any] | None:
     """Run a task in this process, one of whose parents has forked it; return its record, None where it left none.
 
     The record has `compilations`, at READY and after the last observation, beside its own fields.
     """
-    path = how.scratch / f"{time.monotonic_ns()}.json"
+    known, path = flags_of(main), how.scratch / f"{time.monotonic_ns()}.json"
     given = ["--report", str(path), "--number", str(PLENTY), *how.observations, *words]
     given += [] if {"--cuda", "--no-cuda"} & set(words) else ["--cuda" if how.cuda else "--no-cuda"]
     given += ["--settle", "0"] if "--settle" in known else []

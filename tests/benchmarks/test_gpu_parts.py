@@ -470,7 +470,7 @@ def test_the_course_of_other_parts(part: Part, tmp_path: Path, monkeypatch: pyte
     whole = record(compilations=[3, 3], observations=[], device_memory={})
     seen: list[list[str]] = []
 
-    def measured_here(main: str, words: list[str], how: Any, known: Any) -> dict[str, Any]:
+    def measured_here(main: str, words: list[str], how: Any) -> dict[str, Any]:
         seen.append(words)
         return whole
 
@@ -541,3 +541,98 @@ def test_meters_on_an_invented_device(part: Part, tmp_path: Path, monkeypatch: p
     assert checks(here)["quantities"][0] == "FAIL"
     assert "clock_mhz" in checks(here)["quantities"][1]
     assert checks(here)["load is seen"][0] == "FAIL"
+
+
+def test_a_step_of_known_length_is_calibrated(part: Part, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On an invented device of 1.98 GHz, whose launches take 10 us."""
+    probes, here = part("probes"), given(part, tmp_path)
+    now_s, slept = [0.0], []
+
+    class Event:
+        def __init__(self, enable_timing: bool) -> None:
+            assert enable_timing
+
+        def record(self) -> None:
+            self.at_s = now_s[0]
+
+        def synchronize(self) -> None:
+            pass
+
+        def elapsed_time(self, end: Any) -> float:
+            return (end.at_s - self.at_s) * 1e3
+
+    def sleep(cycles: int) -> None:
+        slept.append(cycles)
+        now_s[0] += cycles / 1.98e9 + 1e-5
+
+    torch = SimpleNamespace(cuda=SimpleNamespace(Event=Event, _sleep=sleep))
+    monkeypatch.setattr(probes, "time", SimpleNamespace(monotonic=lambda: now_s[0], sleep=None))
+    step, length_ms = probes.sleeper(here, torch)
+    assert length_ms == pytest.approx(probes.STEP_MS, rel=0.01)
+    step(None, None)
+    assert slept[-1] == pytest.approx(1.98e9 * probes.STEP_MS / 1e3, rel=0.01)
+    # The clocks were awake before anything was timed.
+    assert sum(slept[:-8]) / 1.98e9 > 0.4
+
+
+def test_where_a_step_waits_is_named(part: Part, monkeypatch: pytest.MonkeyPatch) -> None:
+    import torch
+
+    modes: list[str] = []
+    monkeypatch.setattr(torch.cuda, "set_sync_debug_mode", modes.append)
+
+    def step(run: Any, batch: Any) -> None:
+        raise RuntimeError("called a synchronizing CUDA operation")  # as of loss.item()
+
+    def other(run: Any, batch: Any) -> None:
+        raise RuntimeError("mat1 and mat2 cannot be multiplied")
+
+    work = SimpleNamespace(batches=iter([1, 2, 3]), step=step, run=None)
+    found = part("silent").waits(work)
+    assert found.startswith("test_gpu_parts.py:")
+    assert "as of loss.item()" in found
+    assert modes == ["error", "default"]
+    work.step = lambda run, batch: None
+    assert part("silent").waits(work) == ""
+    work.step = other
+    with pytest.raises(RuntimeError, match="mat1"):
+        part("silent").waits(work)
+    assert modes == ["error", "default"] * 3
+
+
+def test_what_is_noted_of_a_task_between_ready_and_done(part: Part, monkeypatch: pytest.MonkeyPatch) -> None:
+    from cotenant.bench.alone import Alone
+    from cotenant.bench.world import World
+
+    task = part("task")
+    for name in ("ready", "await_go", "done"):
+        monkeypatch.setattr(Alone, name, getattr(Alone, name))
+    monkeypatch.setattr(task.Watch, "one", None)
+    graphs = iter([3, 5])
+    monkeypatch.setattr(task, "graphs", lambda: next(graphs))
+    watch = task.Watch.over_tasks(3.0)
+    alone = Alone("vae", World.from_environment())
+    alone.ready(1_000_000, 12, 4, [9_000_000, 1_000_000, 2_000_000])
+    assert alone.await_go()[1:] == (250, 12)
+    alone.done()
+    assert watch.compilations == [3, 5]
+    # A task that keeps a budget itself is left alone, and another one begins anew.
+    assert task.Watch.over_tasks(None) is watch
+    assert watch.compilations == []
+    assert alone.await_go()[1:] == (1_000_000, 12)
+
+
+def test_a_task_is_measured_and_prepared(part: Part, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import sys
+
+    task, job = part("task"), part("jobs").JOBS["toy_reg"]
+    monkeypatch.setattr(sys, "argv", [])
+    monkeypatch.setattr(sys, "path", ["", *sys.path])
+    flags = task.flags_of(job.main)
+    assert {"--batch-size", "--precision", "--no-cuda"} <= flags
+    assert "--b" not in flags
+    work = task.prepared_here(job.task, ["--batch-size", "8"], cuda=False)
+    loss = work.step(work.run, next(work.batches))
+    assert loss.isfinite()
+    turn = part("harness").bare(work, 2)
+    assert turn() > 0
