@@ -163,6 +163,22 @@ def test_the_classic_table_passes_where_every_job_has_a_line(reports: Path, caps
     assert "Fewer than 4 repetitions" in said
 
 
+def test_what_the_original_leaves_out_and_what_has_no_target_is_named(reports: Path, capsys: Capture) -> None:
+    write(reports, launch("mine", 0, mean_ms=500))
+    jobs = "convnet_distributed, convnet_distributed_fp16, dcgan_all"
+    said = run(capsys, "--reports", reports, "--jobs", "baselines")[1]
+    assert f"The original's default score leaves out {jobs}; so does --original-score." in " ".join(said.split())
+    page = reports / "page.html"
+    words = ("--reports", reports, "--original-score", "--gputotal", 4, "--html", page)
+    status, said, errors = run(capsys, *words)
+    assert status == 0
+    assert f"Without {jobs}, as the original's default score." in " ".join(said.split())
+    assert jobs in page.read_text()
+    assert next(line.split()[:3] for line in said.splitlines() if line.startswith("mine")) == ["mine", "2", "-"]
+    assert "There are records of 2 devices of node1, not of 4." in errors
+    assert "Measured, but without a target: mine" in run(capsys, *words, "--classic")[1]
+
+
 def test_a_page_of_one_device_compares_none(tmp_path: Path, capsys: Capture) -> None:
     write_record(tmp_path, a_record(place={"group": "all", "vcd": "0,1"}), NOON)
     assert run(capsys, "--reports", tmp_path, "--html", tmp_path / "x.html")[0] == 0

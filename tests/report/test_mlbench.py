@@ -98,19 +98,25 @@ def vars_of(one: Target) -> dict[str, float]:
 @settings(max_examples=40)
 @given(st.lists(st.floats(1, 100), min_size=1, max_size=12), st.lists(st.floats(1, 100), min_size=4, max_size=12))
 def test_the_classic_table_is_trimmed(a: list[float], b: list[float]) -> None:
-    rows = [*(row("a", rate, uid) for uid, rate in enumerate(a)), *(row("b", rate, uid) for uid, rate in enumerate(b))]
+    """A repetition's rate is the mean over its two devices; of several the best and the worst are left out."""
+    rows = [
+        row(job, share * rate, uid, vcd)
+        for job, rates in (("a", a), ("b", b))
+        for uid, rate in enumerate(rates)
+        for vcd, share in (("0", 0.5), ("1", 1.5))
+    ]
     lines, short = mlbench.classic(tabled(rows), {"a": TARGETS["a"], "b": TARGETS["b"]})
     assert ("a" in short) == (len(a) < 4)
     for job, _, result, sd, *_ in lines.iter_rows():
-        kept = pd.Series(sorted(a if job == "a" else b)[1:-1])
-        assert (result, sd) == (pytest.approx(kept.mean()), pytest.approx(kept.std(), abs=1e-9))
+        rates = pd.Series(a if job == "a" else b)
+        assert (result, sd) == (pytest.approx(rates.sort_values()[1:-1].mean()), pytest.approx(rates.std(), abs=1e-9))
     table = pd.DataFrame(lines.to_dicts())
     total = mlbench.classic_total(lines, complete=True)
     assert total is not None
     quantile = (table["sd"] / table["result"]).quantile(0.8)
     assert total == (
         pytest.approx(quantile),
-        pytest.approx((table["result"] / table["target"]).mean()),
+        pytest.approx(((table["result"] - table["target"]) / table["target"]).mean()),
         total[0] < 0.05,
     )
     incomplete = mlbench.classic_total(lines, complete=False)
@@ -186,6 +192,33 @@ def test_what_is_no_number_is_a_failure_and_in_no_mean() -> None:
     assert mlbench.results(tabled(rows), {"a": TARGETS["a"]})["mean"].to_list() == [100]
     reasons = [reason for *_, reason in mlbench.failures(tabled(rows))]
     assert reasons == ["3 losses are not finite", "INVALID: overlap", "failed: It died."]
+
+
+def test_a_measured_job_without_a_target_has_a_line_and_no_part_in_the_score() -> None:
+    rows = [row("a", 100.0, uid) for uid in range(3)]
+    more = [*rows, *(row("new", 7.0 + uid, uid) for uid in range(3)), row("none", None)]
+    lines = mlbench.results(tabled(more), {"a": TARGETS["a"]})
+    assert lines["job"].to_list() == ["a", "new"]
+    assert lines.to_dicts()[1] == {"job": "new", "n": 3, "mean": 8.0, "sd%": pytest.approx(12.5)} | dict.fromkeys(
+        ("target", "perf_tgt", "sd%_tgt", "perf", "perf_pass", "sd%_pass")
+    )
+    assert mlbench.score(lines, True) == mlbench.score(mlbench.results(tabled(rows), {"a": TARGETS["a"]}), True)
+    assert mlbench.results(tabled(more), {"a": TARGETS["a"]}, ["a"])["job"].to_list() == ["a"]
+    assert mlbench.scored(tabled(more), tabled(more), {}, None) is None
+
+
+def test_the_originals_default_score_leaves_three_jobs_out() -> None:
+    targets = {"a": TARGETS["a"], "dcgan_all": Target(10.0)}
+    lines = mlbench.results(tabled([row("a", 100.0, uid) for uid in range(2)]), targets)
+    assert mlbench.score(lines, True).missing == ("dcgan_all",)
+    score = mlbench.score(lines, True, mlbench.ORIGINAL_LEFT_OUT)
+    assert (score.value, score.missing, score.left_out) == (pytest.approx(8), (), ("dcgan_all",))
+
+
+def test_another_number_of_devices_than_expected_is_named() -> None:
+    rows = [row("a", 1.0, vcd=str(vcd)) for vcd in range(3)] + [row("a", 9.0, vcd="0,1,2,3", group="all")]
+    assert mlbench.other_devices(tabled(rows), 4) == ["There are records of 3 devices, not of 4."]
+    assert mlbench.other_devices(tabled(rows), 3) == mlbench.other_devices(tabled(rows), None) == []
 
 
 def test_one_record_in_a_hundred_may_fail() -> None:

@@ -107,6 +107,8 @@ def test_a_profile_with_or_without_its_suffix_and_a_path_before_it(checkout, els
     assert resolve_path("cpu.json", [checkout]) == Path("cpu.json")
     assert resolve_path("cpu", [checkout]) == checkout / "profiles" / "cpu.json"
     assert resolve_path(str(checkout / "profiles" / "lambda.json"), []).name == "lambda.json"
+    (checkout / "baselines.json").write_text("[]")
+    assert resolve_path("baselines", [checkout]) == checkout / "baselines.json"
 
 
 def test_a_directory_hides_no_profile_and_the_first_base_wins(checkout, elsewhere, tmp_path):

@@ -31,13 +31,17 @@ def main(argv: Sequence[str]) -> int:
     where = "where records are, searched recursively; or an export"
     add("--reports", type=Path, required=True, metavar="DIR", help=where)
     add("--name", metavar="SUITE", help="only records of this suite (its job file's stem)")
-    add("--jobs", metavar="FILE", help="the job file whose jobs are expected (default: those that have a target)")
+    expected = "the job file whose jobs are expected, or its suite's name (default: jobs that have a target)"
+    add("--jobs", metavar="FILE", help=expected)
+    add("--gputotal", type=int, metavar="N", help="devices of the machine: says where records are of fewer, or of more")
     add("--gpu-model", default="V100", metavar="MODEL", help="V100, MI50, RTX, or a CSV file of targets (default V100)")
     add("--html", type=Path, metavar="FILE", help="write a page as well")
     add("--csv", type=Path, metavar="FILE", help="write the results per job as well")
     add("--title", metavar="TEXT", help="the page's title")
     add("--price", type=float, metavar="P", help="price of the machine, for RPP = price / score")
     add("--classic", action="store_true", help="the older table: trimmed means, sd, sd%%, diff")
+    left_out = f"leave {', '.join(mlbench.ORIGINAL_LEFT_OUT)} out of the score, as the original does by default"
+    add("--original-score", action="store_true", help=left_out)
     given = parser.parse_words(argv)
     if given.price is not None and not 0 < given.price < math.inf:
         raise CotenantError("--price has to be a positive number.")
@@ -49,11 +53,11 @@ def main(argv: Sequence[str]) -> int:
         raise no_record([given.reports], "record of tenants together")
     newest, twice = newest_in(together)
     counted, older = newest_work(newest)
-    left_out = [*twice, *older, *mlbench.beside_devices(counted)]
-    for line in left_out:
-        warn(line)
+    notes = [*twice, *older, *mlbench.beside_devices(counted), *mlbench.other_devices(newest, given.gputotal)]
     jobs = None if given.jobs is None else list(expected_jobs(given.jobs, targets))
-    report = _report(given, newest, counted, targets, jobs, [*skipped, *left_out])
+    report = _report(given, newest, counted, targets, jobs, [*skipped, *notes])
+    for line in notes:
+        warn(line)
     if given.html is not None:
         write_named(given.html, report_page(report).encode(errors="replace"), "--html names another file.")
     if given.csv is not None:
@@ -71,7 +75,8 @@ def _report(
     jobs: list[str] | None,
     notes: list[str],
 ) -> Report:
-    if (scored := mlbench.scored(newest, counted, targets, jobs)) is None:
+    left_out = mlbench.ORIGINAL_LEFT_OUT if given.original_score else ()
+    if (scored := mlbench.scored(newest, counted, targets, jobs, left_out)) is None:
         raise CotenantError("None of the expected jobs has a target.", "--gpu-model names a file that has them.")
     lines, failed, score = scored
     devices, of_devices = matrix(counted.select(*COLUMNS, job="name"))
@@ -89,11 +94,12 @@ def _report(
         devices=devices,
         matrix=of_devices,
         skipped=notes,
-        older=_older(counted, {job: targets[job] for job in lines["job"]}, score) if given.classic else None,
+        older=_older(counted, lines, targets, score) if given.classic else None,
     )
 
 
-def _older(counted: pl.DataFrame, expected: dict[str, Target], score: mlbench.Score) -> Grid:
-    lines, short = mlbench.classic(counted, expected)
+def _older(counted: pl.DataFrame, results: pl.DataFrame, targets: dict[str, Target], score: mlbench.Score) -> Grid:
+    without = [job for job in results["job"] if job not in targets]
+    lines, short = mlbench.classic(counted, {job: targets[job] for job in results["job"] if job in targets})
     complete = not score.missing and not short and score.failures_pass
-    return classic_grid(lines, mlbench.classic_total(lines, complete), short)
+    return classic_grid(lines, mlbench.classic_total(lines, complete), short, without)

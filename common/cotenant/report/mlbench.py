@@ -22,6 +22,8 @@ from cotenant.results.targets import Target
 RATE = "rate_mean_items_s"
 MOST_FAILURES = 0.01
 NOT_IN_PG = frozenset({"scaling"})
+ORIGINAL_LEFT_OUT = ("convnet_distributed", "convnet_distributed_fp16", "dcgan_all")
+"""What the original's default score leaves out."""
 CLASSIC_RUNS = 4
 CLASSIC_SPREAD = 0.05
 CLASSIC_QUANTILE = 0.8
@@ -33,7 +35,10 @@ Failure = tuple[str, int, str, str]
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """`present_only` is of the jobs that are there; where one is `missing` it is no score of the suite."""
+    """`present_only` is of the jobs that are there; where one is `missing` it is no score of the suite.
+
+    `left_out`: those of ORIGINAL_LEFT_OUT that were expected, and that it leaves out.
+    """
 
     failures_pass: bool
     pm: float
@@ -41,6 +46,7 @@ class Score:
     pg: float | None
     present_only: float | None
     missing: tuple[str, ...]
+    left_out: tuple[str, ...] = ()
 
     @property
     def value(self) -> float | None:
@@ -54,27 +60,33 @@ class Score:
 def results(records: pl.DataFrame, targets: Mapping[str, Target], jobs: Sequence[str] | None = None) -> pl.DataFrame:
     """Return a row per expected job, in order: those of `jobs` that have a target, or all that have one.
 
-    Mean and sd are over records (n - 1 below the root). Who does not say what is expected is not told that an
-    efficiency is missing: baselines.json has no such job.
+    Behind them come those that were measured, and have no target. Mean and sd are over records (n - 1 below the root).
+    Who does not say what is expected is not told that an efficiency is missing: baselines.json has no such job.
     """
     rates = _rates(records)
     measured = rates.group_by("job").agg(n=pl.len(), mean=pl.col("rate").mean(), sd=pl.col("rate").std())
     usual = [job for job in targets if job not in NOT_IN_PG or job in measured["job"]]
-    limits = _limits({job: targets[job] for job in (usual if jobs is None else jobs) if job in targets})
+    without = [job for job in sorted(measured["job"]) if job not in targets and (jobs is None or job in jobs)]
+    expected = [job for job in (usual if jobs is None else jobs) if job in targets]
+    limits = _limits({job: targets.get(job) for job in [*expected, *without]})
     perf, spread = pl.col("mean") / pl.col("target"), 100 * pl.col("sd") / pl.col("mean")
+    has_target = pl.col("target").is_not_null()
     return limits.join(measured, on="job", how="left", maintain_order="left").select(
         *limits.columns,
         pl.col("n").fill_null(0),
         "mean",
         perf.alias("perf"),
-        (perf >= pl.col("perf_tgt")).fill_null(False).alias("perf_pass"),
+        pl.when(has_target).then((perf >= pl.col("perf_tgt")).fill_null(False)).alias("perf_pass"),
         spread.alias("sd%"),
-        (spread <= pl.col("sd%_tgt")).fill_null(False).alias("sd%_pass"),
+        pl.when(has_target).then((spread <= pl.col("sd%_tgt")).fill_null(False)).alias("sd%_pass"),
     )
 
 
-def _limits(targets: Mapping[str, Target]) -> pl.DataFrame:
-    rows = [(job, limit.rate, limit.least_share, 100 * limit.most_spread) for job, limit in targets.items()]
+def _limits(targets: Mapping[str, Target | None]) -> pl.DataFrame:
+    rows = [
+        (job, limit.rate, limit.least_share, 100 * limit.most_spread) if limit else (job, None, None, None)
+        for job, limit in targets.items()
+    ]
     names = dict.fromkeys(("target", "perf_tgt", "sd%_tgt"), pl.Float64)
     return pl.DataFrame(rows, {"job": pl.String, **names}, orient="row")
 
@@ -109,51 +121,72 @@ def beside_devices(records: pl.DataFrame) -> list[str]:
     ]
 
 
+def other_devices(newest: pl.DataFrame, expected: int | None) -> list[str]:
+    """Return a sentence for each host whose records are not of as many single devices as expected."""
+    of_devices = newest.filter(pl.col("group") != "all").group_by("hostname", maintain_order=True)
+    return [
+        f"There are records of {count} devices{f' of {host}' if host else ''}, not of {expected}."
+        for host, count in of_devices.agg(pl.col("vcd").n_unique()).iter_rows()
+        if expected not in (None, count)
+    ]
+
+
 def failures_pass(failed: int, total: int) -> bool:
     """At most one record in a hundred."""
     return total > 0 and failed <= MOST_FAILURES * total
 
 
 def scored(
-    newest: pl.DataFrame, counted: pl.DataFrame, targets: Mapping[str, Target], jobs: Sequence[str] | None
+    newest: pl.DataFrame,
+    counted: pl.DataFrame,
+    targets: Mapping[str, Target],
+    jobs: Sequence[str] | None,
+    left_out: Sequence[str] = (),
 ) -> tuple[pl.DataFrame, list[Failure], Score] | None:
     """Return the results of the records that count, the failures of all and the score; None without expected jobs.
 
     Failures are a share of all records: one is a failure whatever work it was, and so is what did not fail.
     """
     lines, failed = results(counted, targets, jobs), failures(newest)
-    if lines.is_empty():
+    if lines.filter(_in_score(left_out)).is_empty():
         return None
-    return lines, failed, score(lines, failures_pass(len(failed), newest.height))
+    return lines, failed, score(lines, failures_pass(len(failed), newest.height), left_out)
 
 
-def score(lines: pl.DataFrame, failures_passed: bool) -> Score:
-    """Return the score of the results, of which there is at least one."""
+def _in_score(left_out: Sequence[str]) -> pl.Expr:
+    return pl.col("target").is_not_null() & ~pl.col("job").is_in(left_out)
+
+
+def score(lines: pl.DataFrame, failures_passed: bool, left_out: Sequence[str] = ()) -> Score:
+    """Return the score of the results that have a target, of which there is at least one that is not left out."""
+    left_out = [job for job in left_out if job in lines["job"]]
+    lines = lines.filter(_in_score(left_out))
     pm, st = fmean(lines["perf_pass"]), fmean(lines["sd%_pass"])
     perfs = lines.filter(~pl.col("job").is_in(NOT_IN_PG))["perf"].drop_nulls()
     pg = geometric_mean(perfs) if len(perfs) else None
     present_only = None if pg is None else failures_passed * (2 * pm + st + 5 * pg)
-    return Score(failures_passed, pm, st, pg, present_only, tuple(lines.filter(pl.col("mean").is_null())["job"]))
+    missing = tuple(lines.filter(pl.col("mean").is_null())["job"])
+    return Score(failures_passed, pm, st, pg, present_only, missing, tuple(left_out))
 
 
 def classic(records: pl.DataFrame, targets: Mapping[str, Target]) -> tuple[pl.DataFrame, list[str]]:
     """Return the older table, and the jobs that have fewer than four repetitions and so no line in it.
 
-    `result` is the mean without the best and the worst, `sd` that of the same values, `diff` result / target.
+    A repetition's rate is the mean over its devices. `result` is the mean over repetitions without the best and the
+    worst, `sd` that of all of them, `diff` (result - target) / target.
     """
-    trimmed, result = pl.col("rate").sort().slice(1, pl.len() - 2), pl.col("result")
-    of_jobs = (
-        _rates(records).group_by("job").agg(runs=pl.col("run_id").n_unique(), result=trimmed.mean(), sd=trimmed.std())
-    )
+    trimmed, result, target = pl.col("rate").sort().slice(1, pl.len() - 2), pl.col("result"), pl.col("target")
+    repetitions = _rates(records).group_by("job", "run_id").agg(pl.col("rate").mean())
+    of_jobs = repetitions.group_by("job").agg(runs=pl.len(), result=trimmed.mean(), sd=pl.col("rate").std())
     lines = _limits(targets).join(of_jobs, on="job", how="left", maintain_order="left")
     enough = (pl.col("runs") >= CLASSIC_RUNS).fill_null(False)
     columns = ("job", "target", result, "sd", (100 * pl.col("sd") / result).alias("sd%"))
-    table = lines.filter(enough).select(*columns, diff=result / pl.col("target"))
+    table = lines.filter(enough).select(*columns, diff=(result - target) / target)
     return table, lines.filter(~enough)["job"].to_list()
 
 
 def classic_total(lines: pl.DataFrame, complete: bool) -> tuple[float, float, bool] | None:
-    """Return the 80 % quantile of sd / mean, the mean of result / target, and whether all passes; None without a line.
+    """Return the 80 % quantile of sd / result, the mean of `diff`, and whether all passes; None without a line.
 
     `complete`: no job failed or is missing.
     """

@@ -11,7 +11,7 @@ import polars as pl
 
 from cotenant.report.grid import Cell, Column, Grid, RowGroup, number, table, word
 from cotenant.report.matrix import Matrix, matrix_grid
-from cotenant.report.mlbench import CLASSIC_QUANTILE, CLASSIC_SPREAD, Failure, Score
+from cotenant.report.mlbench import CLASSIC_QUANTILE, CLASSIC_SPREAD, ORIGINAL_LEFT_OUT, Failure, Score
 from cotenant.report.numbers import ABSENT, percent, plain
 from cotenant.report.renderers import Card, html, template
 
@@ -41,7 +41,8 @@ def report_grids(report: Report) -> Iterator[Grid]:
     yield Grid((), (), report.title, [((report.subtitle, ""),), (("", ""),)])
     yield report.older or results_grid(report.results)
     yield failures_grid(report)
-    yield Grid((), [RowGroup((), "Score", notes=[((line, ""),) for line in _score_lines(report.score, report.price)])])
+    lines = [*_score_lines(report.score, report.price), *of_original(report)]
+    yield Grid((), [RowGroup((), "Score", notes=[((line, ""),) for line in lines])])
     if report.matrix:
         yield _devices_grid(report)
 
@@ -75,16 +76,19 @@ def _cell(name: str, line: Mapping[str, Any]) -> Cell:
     return number(value, SHOWN.get(name, plain), name)
 
 
-def classic_grid(lines: pl.DataFrame, total: tuple[float, float, bool] | None, short: Sequence[str]) -> Grid:
-    """Return the older table with its last lines. Performance is the mean of result / target - 1."""
+def classic_grid(
+    lines: pl.DataFrame, total: tuple[float, float, bool] | None, short: Sequence[str], without: Sequence[str]
+) -> Grid:
+    """Return the older table with its last lines. Performance is the mean of `diff`."""
     notes = [f"Fewer than 4 repetitions, so no line: {', '.join(short)}"] if short else []
+    notes += [f"Measured, but without a target: {', '.join(without)}"] if without else []
     if total is not None:
         quantile, performance, passes = total
         limit = f"(below {100 * CLASSIC_SPREAD:.0f} %: {verdict(quantile < CLASSIC_SPREAD)})"
         notes += [
             f"Bench Passes              : {passes}",
             f"Deviation Quantile ({100 * CLASSIC_QUANTILE:.0f}%)  : {100 * quantile:+.2f} % {limit}",
-            f"Performance               : {100 * (performance - 1):+.2f} %",
+            f"Performance               : {100 * performance:+.2f} % (at least 0 %: {verdict(performance >= 0)})",
         ]
     return _grid(lines, notes)
 
@@ -115,6 +119,14 @@ def _score_lines(score: Score, price: float | None) -> Iterator[str]:
         yield f"RPP = price / score = {plain(score.price_per_score(price))}"
 
 
+def of_original(report: Report) -> list[str]:
+    """Return the sentence on what the original's default score leaves out, where it was expected."""
+    if report.score.left_out:
+        return [f"Without {', '.join(report.score.left_out)}, as the original's default score."]
+    more = [job for job in ORIGINAL_LEFT_OUT if job in report.results["job"]]
+    return [f"The original's default score leaves out {', '.join(more)}; so does --original-score."] if more else []
+
+
 def _devices_grid(report: Report) -> Grid:
     return matrix_grid(report.devices, [f"D{device}" for device in report.devices], report.matrix, *DEVICES)
 
@@ -140,7 +152,10 @@ def report_page(report: Report) -> str:
         title=report.title,
         subtitle=report.subtitle,
         cards=cards,
-        missing=[f"Without {', '.join(score.missing)} there is no score of the suite."] if score.missing else [],
+        missing=[
+            *([f"Without {', '.join(score.missing)} there is no score of the suite."] if score.missing else []),
+            *of_original(report),
+        ],
         sections=[html(grid) for grid in grids],
         skipped=report.skipped,
     )

@@ -53,7 +53,7 @@ def load(path: Path) -> Suite:
 
 
 def resolve_path(text: str, base_dirs: Sequence[Path]) -> Path:
-    """Return the file that `--jobs` names: a path, else a profile of the first of `base_dirs` that has it.
+    """Return the file that `--jobs` names: a path, else a profile, else a suite, of the first of `base_dirs`.
 
     Raises CotenantError with the profiles there are.
     """
@@ -62,7 +62,7 @@ def resolve_path(text: str, base_dirs: Sequence[Path]) -> Path:
         return path
     folders = [base / "profiles" for base in base_dirs]
     if text and path.name == text:
-        for profile in (folder / name for folder in folders for name in (text, f"{text}.json")):
+        for profile in (folder / name for folder in [*folders, *base_dirs] for name in (text, f"{text}.json")):
             if _stands(profile) == "file":
                 return profile
     profiles = sorted({file.stem for folder in folders for file in folder.glob("*.json")})
