@@ -18,6 +18,7 @@ BUDGET_S, SMALL_BUDGET_S = 3.0, 0.3
 PINNED_MIB, SMALL_MIB = 4096, 256
 SEEN = 0.9
 """Of what one tenant holds, the share by which its slice's peak has to be above the other's."""
+LOADING_S, LAUNCH_S = 8.0, 10.0
 CACHED = ("convnet",)
 """Trained from memory as well: the rate without input."""
 
@@ -29,12 +30,12 @@ def run(given: Given) -> None:
         pictures = in_child(lambda: drawn(given.scratch / "pictures"), 60, given.scratch / "task.log")
         for name in ("loader", *(() if given.quick else CACHED)):
             with given.looking_at(name):
-                given.need_time(2.0)
+                given.need_time(LOADING_S)
                 loading(given, name, JOBS[name], Path(pictures))
     with given.looking_at("pinned memory"):
         if given.quick:
             given.need_device()
-        given.need_time(5.0)
+        given.need_time(LAUNCH_S)
         pinned(given)
 
 
@@ -93,9 +94,7 @@ def pinned(given: Given) -> None:
     cmd = str(Path(__file__).parent / "deeds" / "run.sh")
     flags = ["--deed", "pin", "--who", "0", "--mebibytes", str(mebibytes), "--report", "$OUTPUT_DIRECTORY", "--cuda"]
     words = [*flags, *(str(word) for pair in (PLENTY | {"--repeat": 6, "--number": 5}).items() for word in pair)]
-    records = launched(
-        given.scratch / "pinned", [entry("pinned", cmd, words)], ["--users", "2"], max(10.0, given.left_s)
-    )
+    records = launched(given.scratch / "pinned", [entry("pinned", cmd, words)], ["--users", "2"], given.left_s + 5)
     what = "pinned" if given.device != "cpu" else "plain"
     peaks: dict[int, int | None] = {}
     for record in records:

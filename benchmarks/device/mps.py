@@ -6,6 +6,7 @@ import contextlib
 import os
 import shutil
 import subprocess
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,6 +15,8 @@ from device.look import daemons
 from device.part import Given
 
 CONTROL = "nvidia-cuda-mps-control"
+GONE_S = 5.0
+"""Its server ends a moment after it."""
 LONGEST_SOCKET = 107
 """Bytes of a socket's path, without its closing zero."""
 SOCKET = "control_privileged"
@@ -82,6 +85,9 @@ def daemon(given: Given) -> Iterator[Daemon]:
     finally:
         # It waits for clients; what is left after that is killed with everything else of this part.
         made.ask("quit", 10.0)
+        until = time.monotonic() + GONE_S
+        while daemons() and time.monotonic() < until:
+            time.sleep(0.1)
 
 
 def log_of(made: Daemon) -> str:

@@ -27,11 +27,11 @@ PARTS = {
     "probes": Part(20, "errors of each precision, a step of known length, who waits for whom"),
     "meters": Part(20, "every quantity is there, what a look costs, energy against power"),
     "tasks": Part(110, "all tasks complete, on a resident batch, in the precision that was asked for"),
-    "forms": Part(60, "which form of a job is fastest; nothing is compiled inside observations"),
+    "forms": Part(75, "which form of a job is fastest; nothing is compiled inside observations"),
     "silent": Part(30, "no step waits for the device; how busy it is"),
     "harness": Part(30, "the measured loop against a bare one"),
     "input": Part(45, "loaders, and whose memory pinned pages are"),
-    "cotenancy": Part(150, "several tenants on one device, and what one of them can do to the others"),
+    "cotenancy": Part(140, "several tenants on one device, and what one of them can do to the others"),
     "left": Part(5, "nothing is left behind"),
 }
 FAMILIES = "families"
