@@ -151,9 +151,9 @@ def rows_of(items: float, item_is_row: bool = True) -> Record:
     return a_record(told={"observations": observed([500.0] * 20, items), "part": part})
 
 
-def warmed_up(*warm_up_ns: int, duration_ms: float = 500.0, **arguments: Any) -> Record:
-    part = a_part(arguments=ARGUMENTS | arguments)
-    return a_record(told={"observations": observed([duration_ms] * 20), "warm_up_ns": list(warm_up_ns), "part": part})
+def warmed_up(*warm_up_ns: int, duration_ms: float = 500.0, last_ms: float | None = None, **arguments: Any) -> Record:
+    part, durations_ms = a_part(arguments=ARGUMENTS | arguments), [duration_ms] * 19 + [last_ms or duration_ms]
+    return a_record(told={"observations": observed(durations_ms), "warm_up_ns": list(warm_up_ns), "part": part})
 
 
 def seeded(asked: str, seen: object) -> Record:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from msgspec.structs import replace
@@ -18,11 +18,17 @@ FAST = [500.0 + index % 5 for index in range(20)]
 
 
 def tenant(
-    number: int, slower: float = 1.0, name: str = "vae", part: dict[str, Any] | None = None, **arguments: Any
+    number: int,
+    slower: float = 1.0,
+    name: str = "vae",
+    part: dict[str, Any] | None = None,
+    items: Sequence[float] = (3840,),
+    **arguments: Any,
 ) -> Record:
-    """One of two tenants; `slower` multiplies its times."""
+    """One of two tenants; `slower` multiplies its times, and its observations count these items in turn."""
     told = a_part(arguments=ARGUMENTS | {"seed": 100 * (number + 1)} | arguments)
     rows = observed([one * slower for one in FAST])
+    rows = [replace(row, items=count) for row, count in zip(rows, itertools.cycle(items), strict=False)]
     place = {"name": name, "tenant": number, "tenants": 2, "vcd": str(number)}
     return a_record(place=place, told={"observations": rows, "skip": 0, "part": told | (part or {})})
 
@@ -60,6 +66,20 @@ FIRES: list[tuple[str, str, Callable[[], tuple[list[Record], list[Record]]], lis
         f"{WORK}: source 0123456789abcdef, another.",
     ),
     (
+        "different_items",
+        "error",
+        lambda: (pair(items=[3841]), []),
+        [0, 1],
+        "Tenants 0 and 1 did equal work, and counted 3840 and 3841 items in an observation.",
+    ),
+    (
+        "different_items",
+        "error",
+        lambda: (pair(slower=1.65, items=[5761, 7000]), []),
+        [0, 1],
+        "Tenants 0 and 1 did equal work",
+    ),
+    (
         "no_speed_up",
         "warning",
         lambda: ([in_16_bit(1.0)], [tenant(0)]),
@@ -77,6 +97,8 @@ SILENT: list[tuple[str, Callable[[], tuple[list[Record], list[Record]]]]] = [
     ("slow_tenant", lambda: ([tenant(0), a_lost_record("failed", "x", {"tenant": 1})], [])),
     ("different_work", lambda: (pair(data="elsewhere", report="there"), [])),
     ("different_work", lambda: ([tenant(0), a_lost_record("failed", "x", {"tenant": 1})], [])),
+    ("different_items", lambda: (pair(slower=1.5, items=[5760, 5800]), [])),
+    ("different_items", lambda: ([tenant(0)], [tenant(1, items=[1])])),
     ("no_speed_up", lambda: ([in_16_bit(1.01)], [tenant(0)])),
     ("no_speed_up", lambda: ([in_16_bit(1.0, batch_size=64)], [tenant(0)])),
     ("no_speed_up", lambda: ([tenant(0)], [tenant(0)])),

@@ -47,3 +47,38 @@ def test_the_sentence_names_what_was_wrong(spoken: ByJob) -> None:
         "hangs-up": "left the rendezvous before its record",
     }.items():
         assert words in spoken[name][0]["message"], name
+
+
+INVENTED = {
+    "items": "different_items",
+    "rate": "impossible_rate",
+    "nanosecond": "pace",
+    "at-the-end": "late_observations",
+    "negative-wait": "impossible_wait",
+    "long-wait": "impossible_wait",
+}
+"""What a tenant invents, and the error that it is."""
+
+
+def test_invented_observations_are_invalid_and_a_neighbours_are_not(loose: Suites) -> None:
+    jobs = [
+        job("rogue.py", "--who", 0, "--invent", what, "--sleep", 0.05, name=what, args={"--repeat": 14})
+        for what in INVENTED
+    ]
+    assert loose.run(jobs, "--users", 2, limit_s=120).returncode == 0
+    for name, records in loose.by_job().items():
+        errors = [
+            {finding["rule"] for finding in record["findings"] if finding["severity"] == "error"} for record in records
+        ]
+        assert INVENTED[name] in errors[0], name
+        assert errors[1] <= {"different_items"}, name
+
+
+@pytest.mark.parametrize("place", ["loose", "v1"])
+def test_who_stands_between_a_neighbour_and_its_socket_is_seen(place: str, request: pytest.FixtureRequest) -> None:
+    suites: Suites = request.getfixturevalue(place)
+    deed = job("rogue.py", "--who", 0, "--at", "start", "--do", "stand-between", "t1", "--others-late", 1)
+    assert suites.run([deed], "--users", 2).returncode == 1
+    aborted, failed = suites.records()
+    assert (aborted["outcome"], failed["outcome"]) == ("aborted", "failed")
+    assert "which is tenant 0's, has joined in its name" in failed["message"]

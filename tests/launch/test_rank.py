@@ -9,7 +9,7 @@ import pytest
 
 from cotenant.launch.rendezvous import OWN_OUTCOMES, Go, Link, Rank
 from cotenant.launch.tenant import signal_name
-from cotenant.protocol.messages import Message, ProtocolError
+from cotenant.protocol.messages import Message, ProtocolError, encode
 from cotenant.stats.budget import Amount
 
 READY = Message("ready", {"number": 2, "repeat": 2, "skip": 0, "warm_up_ns": [1]})
@@ -110,3 +110,24 @@ def test_outcomes_that_a_tenant_may_report(rank: Rank) -> None:
 def test_an_exit_status_in_words() -> None:
     words = {0: "exit status 0", 3: "exit status 3", -9: "killed by SIGKILL", -40: "killed by signal 40"}
     assert {status: signal_name(status) for status in words} == words
+
+
+def test_how_late_an_observation_came_is_known_by_the_looks_before(go: Go) -> None:
+    """What two looks have not found was sent after the first of them, however full the buffer was."""
+    ours, theirs = socket.socketpair()
+    with theirs:
+        link = Link(ours)
+        rank = Rank(link, 0, 1)
+        looks = []
+        for _ in range(3):
+            looks.append(time.perf_counter_ns())
+            assert link.receive() == []
+        theirs.sendall(encode(READY.kind, **READY.fields))
+        assert [message.kind for message in link.receive()] == ["ready"]
+        assert looks[1] <= link.awaited_ns < looks[2]
+        message = seen(go, 0)
+        rank.take(message, go)
+        assert rank.late_ns == link.awaited_ns - message.fields["end_ns"] > 0
+        rank.take(seen(go, 1, end_ns=time.perf_counter_ns()), go)
+        assert rank.late_ns == link.awaited_ns - message.fields["end_ns"]
+        link.close()

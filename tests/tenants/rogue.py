@@ -6,6 +6,7 @@ Places, in their order: start (before hello), hello, ready, go, observed (after 
 
 import contextlib
 import os
+import select
 import shutil
 import signal
 import socket
@@ -28,6 +29,8 @@ class Rogue(Rendezvous):
     deed: ClassVar[Callable[["Rogue", str], None]]
     lie: ClassVar[dict[str, Any]] = {}
     deaf: ClassVar[bool] = False
+    invention: ClassVar[str] = ""
+    held: ClassVar[list[dict[str, Any]]] = []
 
     def ready(self, number: int, repeat: int, skip: int, warm_up_ns: list[int]) -> None:
         self.deed("hello")
@@ -40,6 +43,11 @@ class Rogue(Rendezvous):
         return word
 
     def observation(self, **fields: Any) -> None:
+        if self.invention in INVENTIONS:
+            fields |= INVENTIONS[self.invention](fields)
+        elif self.invention == "at-the-end":
+            self.held.append(fields)
+            return
         super().observation(**fields)
         if fields["index"] == 1:
             self.deed("observed")
@@ -48,6 +56,8 @@ class Rogue(Rendezvous):
         return not self.deaf and super().enough()
 
     def done(self) -> None:
+        for fields in self.held:
+            super().observation(**fields)
         super().done()
         self.deed("done")
 
@@ -55,6 +65,16 @@ class Rogue(Rendezvous):
         super().record(record | self.lie.get("record", {}))
         self.deed("record")
         return record
+
+
+INVENTIONS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
+    "items": lambda fields: {"items": 10 * fields["items"]},
+    "rate": lambda fields: {"items": 2.3e10 * (fields["end_ns"] - fields["start_ns"])},
+    "nanosecond": lambda fields: {"start_ns": fields["end_ns"] - 1},
+    "negative-wait": lambda fields: {"data_wait_ns": -(10**15)},
+    "long-wait": lambda fields: {"data_wait_ns": fields["end_ns"] - fields["start_ns"] + 1},
+}
+"""What stands in the place of what an observation was."""
 
 
 def do(words: list[str], runner: Rogue | None) -> None:
@@ -120,6 +140,8 @@ def do(words: list[str], runner: Rogue | None) -> None:
     elif deed == "twice":
         Rendezvous.from_environment()
         await_refusal(runner)
+    elif deed == "stand-between":
+        stand_between(Path(os.environ["COTENANT_SOCKET"]).with_name(rest[0]))
     elif deed == "hang-up":
         assert runner is not None
         runner.close()
@@ -137,6 +159,22 @@ def await_refusal(runner: Rogue | None) -> None:
     assert runner is not None
     with contextlib.suppress(ConnectionError):
         runner._socket.recv(1)
+
+
+def stand_between(theirs: Path) -> None:
+    """Take the place of a neighbour's socket, and pass on what is said."""
+    moved = theirs.rename(theirs.with_name("moved"))
+    listener = socket.socket(socket.AF_UNIX)
+    listener.bind(str(theirs))
+    listener.listen()
+    if os.fork() == 0:
+        ends = listener.accept()[0], socket.socket(socket.AF_UNIX)
+        ends[1].connect(str(moved))
+        while True:
+            for end in select.select(ends, [], [])[0]:
+                if not (data := end.recv(65536)):
+                    os._exit(0)
+                ends[end is ends[0]].sendall(data)
 
 
 def leave_children() -> None:
@@ -164,6 +202,7 @@ def main() -> int:
     parser.add_argument("--nan", action="store_true")
     parser.add_argument("--malformed", action="store_true")
     parser.add_argument("--deaf", action="store_true", help="as a program that knows no `enough`")
+    parser.add_argument("--invent", default="", help="what of its observations is invented, or `at-the-end`")
     parser.add_argument("--pid-file", type=Path)
     given = parser.parse_args()
     chosen = given.who in (None, os.environ["JOB_ID"])
@@ -176,6 +215,7 @@ def main() -> int:
             do(given.do, runner)
 
     Rogue.deed = deed
+    Rogue.invention = given.invent if chosen else ""
     Rogue.deaf = chosen and given.deaf
     if chosen and given.repeat_of_mine:
         Rogue.lie = {"repeat": given.repeat_of_mine}

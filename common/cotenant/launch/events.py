@@ -68,6 +68,12 @@ class Interruption:
         self.requested = self.requested or signal.Signals(number).name
 
 
+def peer_of(connection: socket.socket) -> int:
+    """Return the process that connected (unix(7)); 0 where it lives where we cannot see it."""
+    credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
+    return int(_CREDENTIALS.unpack(credentials)[0])
+
+
 class Life:
     """A pidfd on a process that is not our child; readable when the process has ended."""
 
@@ -79,8 +85,7 @@ class Life:
     @classmethod
     def at_the_other_end(cls, connection: socket.socket) -> Life | None:
         """Return the process that connected; None where it is gone, or lives where we cannot see it."""
-        credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
-        pid = int(_CREDENTIALS.unpack(credentials)[0])
+        pid = peer_of(connection)
         with contextlib.suppress(OSError):
             return cls(pid) if pid > 0 else None
         return None

@@ -218,9 +218,22 @@ class Launch:
         if rank.life is not None:
             self._events.on_readable(rank.life, self._rank_ended, tenant, rank)
 
+    def _check_peer(self, tenant: Tenant, rank: Rank) -> None:
+        """A tenant that stands between another and its socket speaks for it: it could say anything.
+
+        Whose it is can be seen of who waits for GO; of one that has ended meanwhile its end is.
+        """
+        pid = rank.link.peer
+        if not pid or not rank.link.open or tenant.owns(pid):
+            return
+        owner = next((f", which is tenant {other.index}'s," for other in self._tenants if other.owns(pid)), "")
+        sentence = f"Process {pid}{owner} has joined in its name, and is neither in its slice nor of its descent."
+        self._fails(tenant, ("failed", sentence))
+
     def _take(self, tenant: Tenant, rank: Rank, message: Message) -> None:
         rank.take(message, self._load.go if self._load else None)
         if message.kind == "ready":
+            self._check_peer(tenant, rank)
             self._go_if_ready()
         elif message.kind == "done":
             self._stop_if_done()

@@ -74,6 +74,7 @@ def _statement(tenant: TenantResult, go: Go | None) -> Statement:
         asked=first.requested,
         given=given,
         warm_up_ns=first.ready["warm_up_ns"] if first.ready else [],
+        late_ns=max(rank.late_ns for rank in ranks.values()),
         observations=observations,
         rank_observations=by_rank,
         part=first.work | (first.record or {}),

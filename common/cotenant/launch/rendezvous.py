@@ -6,11 +6,14 @@ import contextlib
 import math
 import socket
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from cotenant.launch.events import Life
+from cotenant.isolation import cgroupfs
+from cotenant.launch.events import Life, peer_of
+from cotenant.procfs import parent_of
 from cotenant.protocol.messages import Lines, Message, ProtocolError, encode
 from cotenant.stats.budget import Amount
 
@@ -43,11 +46,20 @@ class Link:
         self.rank: Rank | None = None
         self._connection = connection
         self._lines = Lines()
+        self._looks_ns = (0, 0)
+        self.awaited_ns = 0
+        """What is received now had not been sent by then: nothing was left here at that look, and at the next, which
+        may have freed a sender of a full buffer."""
         self.open = True
         connection.setblocking(False)
 
     def fileno(self) -> int:
         return self._connection.fileno()
+
+    @property
+    def peer(self) -> int:
+        """The process that connected; 0 where it lives where we cannot see it."""
+        return peer_of(self._connection)
 
     def life(self) -> Life | None:
         """Return the process that connected, to see its end; None where it cannot be seen."""
@@ -56,10 +68,13 @@ class Link:
     def receive(self) -> list[Message]:
         """Return what can be read now, within limits. Raises ProtocolError, and then the link is closed."""
         messages: list[Message] = []
+        self.awaited_ns = self._looks_ns[0]
         for _ in range(CHUNKS_A_TURN):
+            now_ns = time.perf_counter_ns()
             try:
                 data = self._connection.recv(CHUNK_BYTES)
             except BlockingIOError:
+                self._looks_ns = self._looks_ns[1], now_ns
                 break
             except OSError:
                 data = b""
@@ -140,6 +155,8 @@ class Rank:
     done: bool = False
     record: dict[str, Any] | None = None
     failed: bool = False
+    late_ns: int = 0
+    """How long after its end an observation had not been sent, of that which was the latest."""
 
     @property
     def name(self) -> str:
@@ -173,6 +190,7 @@ class Rank:
         elif kind == "observation" and go is not None and not self.done:
             self._check_observation(fields, go)
             self.observations.append(fields)
+            self.late_ns = max(self.late_ns, self.link.awaited_ns - fields["end_ns"])
         elif kind == "done" and go is not None and not self.done:
             if len(self.observations) != go.given.repeat and not self.enough:
                 raise ProtocolError(f"done after {len(self.observations)} of {go.given.repeat} observations")
@@ -198,6 +216,18 @@ class Rank:
             )
         if not (math.isfinite(fields["items"]) and fields["items"] >= 0):
             raise ProtocolError(f"observation {index} of {fields['items']} items")
+
+
+def belongs(pid: int, child: int, procs_files: Iterable[Path]) -> bool:
+    """Return whether a process lives in a tenant's cgroups, by their files, or descends from our `child`."""
+    groups = [cgroupfs.subtree(file.parent) for file in procs_files]
+    with contextlib.suppress(OSError):
+        if groups and all(any(pid in cgroupfs.pids(level) for level in levels) for levels in groups):
+            return True
+    ancestor: int | None = pid
+    while ancestor and ancestor != child:
+        ancestor = parent_of(ancestor)
+    return ancestor == child
 
 
 def _check_ready(fields: dict[str, Any]) -> None:

@@ -15,7 +15,7 @@ from cotenant.isolation.backend import Counters, LiveSlice, NotIsolatedError, Re
 from cotenant.isolation.entry import start
 from cotenant.isolation.plan import Slice
 from cotenant.launch.environment import whole_environment
-from cotenant.launch.rendezvous import Link, Listener, Rank
+from cotenant.launch.rendezvous import Link, Listener, Rank, belongs
 from cotenant.protocol.messages import Message, ProtocolError, rank_log
 
 LOG_TAIL_LINES = 5
@@ -112,6 +112,10 @@ class Tenant:
         # A tenant of one process ends with it, which is seen on our own child.
         rank = link.rank = self.ranks[number] = Rank(link, number, world, link.life() if world > 1 else None)
         return rank
+
+    def owns(self, pid: int) -> bool:
+        """Return whether a process is in its slice's cgroups, or of its descent."""
+        return belongs(pid, self.process.pid, self.live.entry.procs_files)
 
     def entry_report(self) -> str:
         """Return what it reports while it enters its slice: `in`, or why it cannot; "" without any news."""

@@ -127,6 +127,7 @@ class Statement:
     asked: Amount | None = None
     given: Amount | None = None
     warm_up_ns: list[int] = field(default_factory=list)
+    late_ns: int = 0
     observations: list[Observed] = field(default_factory=list)
     rank_observations: dict[str, list[Observed]] = field(default_factory=dict)
     part: dict[str, Any] = field(default_factory=dict)
@@ -243,6 +244,7 @@ def _meeting(statement: Statement, common: Common) -> Meeting | None:
         overlap=overlap([(observed.start_ns, observed.end_ns) for observed in measured], common.load),
         start_skew_ns=start_ns - common.first_start_ns,
         warm_up_ns=statement.warm_up_ns,
+        late_ns=statement.late_ns,
     )
 
 

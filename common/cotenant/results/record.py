@@ -123,6 +123,8 @@ class Meeting(msgspec.Struct, frozen=True):
     """How long after the first tenant it started."""
     warm_up_ns: list[Nanoseconds]
     """How long each step of its warm-up took."""
+    late_ns: Nanoseconds = 0
+    """By the runner's clock: how long after its end an observation had not been sent, of that which was the latest."""
 
 
 class Enclosed(msgspec.Struct, frozen=True):

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Sequence
+from statistics import median
 from typing import Any
 
 from cotenant.finding import Finding, error, warning
 from cotenant.findings import launch_rule, record_rule
+from cotenant.findings.rules.timing import kept_observations
 from cotenant.results.identity import NOT_WORK
 from cotenant.results.record import Record
 from cotenant.text import listed
@@ -16,6 +18,8 @@ from cotenant.text import listed
 EQUAL_ARGUMENTS = ("batch_size", "precision", "number")
 LEAST_RATE = 0.9
 EQUAL_RATE = 0.002
+OTHER_ITEMS = 1.5
+"""Batches that differ in their items, as sentences do, differ less than this in the items of an observation."""
 LEAST_EFFICIENCY, MOST_EFFICIENCY = 0.5, 1.04
 """More than the whole is impossible; two launches that differ by 1 % each pass 1.04 in three of a thousand."""
 
@@ -62,6 +66,29 @@ def _equal_in_a_launch(record: Record) -> dict[str, Any]:
     """Return what has to be equal, as text; paths are left out: a tenant may be given its own."""
     arguments = {name: str(record.arguments.get(name)) for name in EQUAL_ARGUMENTS}
     return {"source": record.version, "unit": record.unit} | arguments
+
+
+@launch_rule
+def different_items(launch: Sequence[Record], earlier: Sequence[Record]) -> dict[int, Finding]:
+    """Tenants of equal work that count other items in an observation: one of them counts what it did not do."""
+    counts = {
+        place: [row.items for row in kept_observations(record) if row.items]
+        for place, record in enumerate(launch)
+        if record.statistics is not None
+    }
+    ids = {launch[place].unique_id for place in counts}
+    if len(ids) != 1:
+        return {}
+    least, most = (pick(counts, key=lambda place: median(counts[place])) for pick in (min, max))
+    constant = all(min(counts[place]) == max(counts[place]) for place in (least, most))
+    if max(counts[least]) * (1 if constant else OTHER_ITEMS) >= min(counts[most]):
+        return {}
+    finding = error(
+        f"Tenants {launch[least].tenant} and {launch[most].tenant} did equal work, and counted "
+        f"{median(counts[least]):g} and {median(counts[most]):g} items in an observation.",
+        "Count in `items` what a step trains on; only --seed differs between tenants.",
+    )
+    return dict.fromkeys(counts, finding)
 
 
 @launch_rule

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from cotenant.stats.steadiness import Drift
 
 LEAST_OVERLAP = 0.99
+LATE_S = 1.0
+"""What lies between the end of an observation and its message takes a tenant milliseconds."""
 LEAST_TIMED = 0.75
 """A benchmark's harness takes about a millisecond between two observations."""
 MOST_CLOCK_DIFFERENCE = 0.01
@@ -97,6 +99,34 @@ def untimed(record: Record) -> Finding | None:
         f"Only {100 * share:.0f} % of the time from the first to the last kept observation lies inside observations.",
         "Make observations longer (--number), and do nothing between them that belongs to a step.",
     )
+
+
+@record_rule
+def late_observations(record: Record) -> Finding | None:
+    """Observations that ended, as the tenant says, long before it sent them: nobody saw them being made."""
+    observations = kept_observations(record)
+    if record.rendezvous is None or not observations:
+        return None
+    usual_s, late_s = median(row.end_ns - row.start_ns for row in observations) / 1e9, record.rendezvous.late_ns / 1e9
+    if late_s <= max(LATE_S, usual_s):
+        return None
+    return error(
+        f"An observation had not been sent {late_s:.1f} s after its end, by the runner's clock: it may be invented.",
+        "Send each observation as soon as its clock has stopped.",
+    )
+
+
+@record_rule
+def impossible_wait(record: Record) -> Finding | None:
+    """A wait for data that is negative, or longer than its observation."""
+    for row in kept_observations(record):
+        took_ns = row.end_ns - row.start_ns
+        if not 0 <= row.data_wait_ns <= took_ns:
+            return error(
+                f"An observation of {took_ns / 1e6:.4g} ms waited {row.data_wait_ns / 1e6:.4g} ms for data.",
+                "Sum up the waits inside the observation alone, by the clock that times it.",
+            )
+    return None
 
 
 @record_rule

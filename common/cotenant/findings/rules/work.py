@@ -15,6 +15,8 @@ USUAL_SKIPPED, MOST_SKIPPED = 0.01, 0.5
 """A scaler in its steady state doubles its scale every 2000 updates, and may lose the next one."""
 LEAST_BATCH_NS = 1000
 """A loop that does nothing but ask for a batch takes about as long."""
+MOST_RATE = 1e18
+"""No computer multiplies so often in a second, and no item takes less than one multiplication."""
 MOST_FASTER = 10
 LATE = 1.1
 
@@ -119,20 +121,36 @@ def batch_rows(record: Record) -> Finding | None:
 def pace(record: Record) -> Finding | None:
     """A pace at which no work can have been done: batches that were credited and did not run."""
     number, observations = record.arguments.get("number"), kept_observations(record)
+    if record.given is not None:
+        number = record.given.number
     if not observations or not isinstance(number, int) or number < 1:
         return None
     batch_ns = median(row.end_ns - row.start_ns for row in observations) / number
+    shortest_ns = min(row.end_ns - row.start_ns for row in observations) / number
     warm_up_ns = min((record.rendezvous.warm_up_ns if record.rendezvous else []), default=0)
-    if batch_ns < LEAST_BATCH_NS:
-        sentence = f"A batch took {batch_ns:.0f} ns: that is the cost of a loop that does nothing."
+    severity = error if shortest_ns < LEAST_BATCH_NS else warning
+    if shortest_ns < LEAST_BATCH_NS:
+        sentence = f"A batch took {shortest_ns:.3g} ns: that is the cost of a loop that does nothing."
     elif warm_up_ns > MOST_FASTER * batch_ns:
         batch_us, times = batch_ns / 1e3, warm_up_ns / batch_ns
         sentence = f"A batch took {batch_us:.4g} us, and the fastest step of the warm-up {times:.0f} times as long."
     else:
         return None
-    return warning(
+    return severity(
         sentence,
         "See that every credited batch is run, and that the device is synchronised before the clock is read.",
+    )
+
+
+@record_rule
+def impossible_rate(record: Record) -> Finding | None:
+    """A rate that no computer has."""
+    rates = [row.items * 1e9 / (row.end_ns - row.start_ns) for row in kept_observations(record) if row.items]
+    if max(rates, default=0) <= MOST_RATE:
+        return None
+    return error(
+        f"{max(rates):.3g} items in a second are more than any computer multiplies.",
+        "Count in `items` what a step trains on.",
     )
 
 
