@@ -319,8 +319,9 @@ def test_the_harness_and_pinned_memory(part: Part) -> None:
     assert part("harness").judge(found, 0.995)[0]
     assert not part("harness").judge(found | {"high": 0.9949}, 0.995)[0]
     judge = part("input").judge
-    assert judge(5000, 900, 4096, "pinned") == (True, "Of 4096 MiB pinned pages the slice's counter sees 4100.")
-    assert not judge(4500, 900, 4096, "pinned")[0]
+    assert judge(4100, 2000, 4096, "pinned")[0]
+    assert not judge(4090, 900, 4096, "pinned")[0]
+    assert not judge(6000, 4000, 4096, "pinned")[0]
 
 
 @pytest.mark.parametrize(
