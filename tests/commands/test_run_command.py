@@ -14,6 +14,7 @@ from cotenant.cli import COMMANDS, main
 from cotenant.machine.topology import discover
 from tenants.suites import ROOT, TENANTS, Suites, job
 
+TASKS = ROOT / "tasks"
 THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS")
 
 
@@ -54,6 +55,32 @@ def test_dry_says_exactly_what_a_run_does_and_makes_nothing(v1: Suites) -> None:
     assert {name: told["env"][name] for name in shown.keys() - changing} == {
         name: shown[name] for name in shown.keys() - changing
     }
+
+
+def test_dry_names_what_tasks_refuse(loose: Suites, capsys: Capture) -> None:
+    """In one process for all: a task's own flags, choices, limits, what is never built. Others say nothing."""
+    tasks = {
+        "lstm": ("time_sequence_prediction/lstm", {"--dtype": "float12"}),
+        "typo": ("regression/polynome", {"--batch-sise": 1}),
+        "skips": ("regression/polynome", {"--repeat": 3, "--skip": [0, 3]}),
+        "acktr": ("reinforcement/atari", {"--algo": "acktr"}),
+        "two": ("image_classification/scaling", {"--devices": [1, 2]}),
+        "vae": ("variational_auto_encoder/auto_encoding_variational_bayes", {}),
+    }
+    jobs = [
+        {"name": name, "cmd": f"{TASKS}/{task}/pytorch/run.sh", "args": args, "cgroup": "all"}
+        for name, (task, args) in tasks.items()
+    ]
+    path = loose.jobs([*jobs, job("echo.py", args={"--nonsense": ""})])
+    words = ("run", "--isolation", "none", "--users", 2, "--jobs", path, "--dry")
+    status, said, errors = call(capsys, *words)
+    assert (status, said.count(", tenant 0 of 1")) == (2, 8)
+    assert not loose.base.exists()
+    refusals = dict(line.removeprefix("cotenant: ").split(": ", 1) for line in errors.splitlines())
+    assert list(refusals) == ["lstm", "typo", "skips.c2", "acktr"]
+    for name, words_of_it in {"lstm": "'float12'", "typo": "Did you mean '--batch-size'?", "acktr": "ACKTR"}.items():
+        assert words_of_it in refusals[name]
+    assert call(capsys, *words, "--name", "vae,two,job")[::2] == (0, "")
 
 
 def test_help_names_every_command_and_exit_status(capsys: pytest.CaptureFixture[str]) -> None:

@@ -12,7 +12,8 @@ from pathlib import Path
 from cotenant.checkout import CHECKOUT, base_directory
 from cotenant.commands.flags import Parser, add_slice_flags, at_dashes, duration, place, share
 from cotenant.commands.output import shown, tell, warn
-from cotenant.errors import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_PASSED, CotenantError
+from cotenant.commands.refusals import refused
+from cotenant.errors import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_PASSED, EXIT_USAGE, CotenantError
 from cotenant.finding import Finding
 from cotenant.isolation.plan import tenants_by_default
 from cotenant.isolation.runs import RunName
@@ -29,7 +30,10 @@ from cotenant.suite.jobfile import Job, load, resolve_path, select
 
 
 def main(argv: Sequence[str]) -> int:
-    """Run a suite. Returns 0 all passed, 1 a job failed, 130 interrupted; raises CotenantError for the rest."""
+    """Run a suite. Returns 0 all passed, 1 a job failed, 130 interrupted, 2 what `--dry` says a task would refuse.
+
+    Raises CotenantError for the rest.
+    """
     ours, others = at_dashes(argv)
     given = _parse(ours)
     machine = discover()
@@ -41,7 +45,10 @@ def main(argv: Sequence[str]) -> int:
     run = SuiteRun(options, machine)
     if given.dry:
         tell("\n".join([*run.left_out, *dry_lines(run.starts, run.chosen.backend.name)]))
-        return EXIT_PASSED
+        sentences = refused(run.starts)
+        for sentence in sentences:
+            warn(sentence)
+        return EXIT_USAGE if sentences else EXIT_PASSED
     run.settle()
     tell("\n".join(run.heading()))
     try:
@@ -84,7 +91,11 @@ def _parse(words: Sequence[str]) -> argparse.Namespace:
     )
     add = parser.add_argument
     add("--show", action="store_true", help="list the chosen jobs and stop")
-    add("--dry", action="store_true", help="print each tenant's command, environment and slice, and stop")
+    add(
+        "--dry",
+        action="store_true",
+        help="print each tenant's command, environment and slice, and what tasks refuse, and stop",
+    )
     add("--verbose", action="store_true", help="say more: every finding of every record")
     add("--strict", action="store_true", help="an INVALID launch counts as failed")
     return parser.parse_words(words)
