@@ -38,7 +38,7 @@ record, in `cotenant report` and on its page.
 
 - **error**: the number is none. A completed launch with one is INVALID: it has no rate, no reader averages it, and
   `--strict` makes the suite's exit status 1.
-- **warning**: look before quoting it.
+- **warning**: look before quoting it. The number is `suspect`; `--strict=suspect` makes the exit status 1.
 - **info**: good to know. On the terminal only with `--verbose`.
 
 This page is made from the source (`python scripts/findings_page.py`); … stands for what a launch fills in.

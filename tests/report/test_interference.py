@@ -242,7 +242,7 @@ def test_the_page_shows_table_and_picture() -> None:
     assert 'id="interference"' in text
     assert "Kept of the rate alone" in text
     assert "convnet: without slices: out_of_memory" in text
-    assert "<th>interference</th>" in text
+    assert '<th scope="col">interference</th>' in text
     plain = page("A page", summary_of(launch("vae")), {})
     assert "nterference" not in plain
     assert "NaN" not in text

@@ -58,15 +58,21 @@ def main(argv: Sequence[str]) -> int:
         # Also where a full disk ends it in the middle.
         if run.records:
             _print_table(run.records, run.before, given.verbose)
+            tell(f"As a page, with pictures: ./run.sh report {options.paths.output} --html page.html")
     if report.interrupted:
         print(
             f"Interrupted by {report.interrupted}; the records so far are in {options.paths.output}.",
             file=sys.stderr,
         )
         return EXIT_INTERRUPTED
-    failed = [record for record in report.records if not record.completed]
-    invalid = [record for record in report.records if record.invalid]
-    return EXIT_FAILED if failed or (given.strict and invalid) else EXIT_PASSED
+    failed = any(not record.completed or _is_doubtful(record, given.strict) for record in report.records)
+    return EXIT_FAILED if failed else EXIT_PASSED
+
+
+def _is_doubtful(record: Record, strict: str | None) -> bool:
+    """Whether a record that completed counts as failed: an INVALID one, or also one with a warning."""
+    severities = {"invalid": {"error"}, "suspect": {"error", "warning"}}.get(strict or "", set())
+    return any(finding.severity in severities for finding in record.findings)
 
 
 def _print_table(records: Sequence[Record], before: Collection[Finding], verbose: bool) -> None:
@@ -97,7 +103,13 @@ def _parse(words: Sequence[str]) -> argparse.Namespace:
         help="print each tenant's command, environment and slice, and what tasks refuse, and stop",
     )
     add("--verbose", action="store_true", help="say more: every finding of every record")
-    add("--strict", action="store_true", help="an INVALID launch counts as failed")
+    add(
+        "--strict",
+        nargs="?",
+        const="invalid",
+        choices=("invalid", "suspect"),
+        help="an INVALID launch counts as failed; --strict=suspect: so does one with a warning",
+    )
     return parser.parse_words(words)
 
 

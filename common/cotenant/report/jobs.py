@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import polars as pl
@@ -12,6 +12,7 @@ import polars as pl
 from cotenant.errors import CotenantError
 from cotenant.finding import Finding
 from cotenant.report import numbers, scaling
+from cotenant.report.answer import answer
 from cotenant.report.grid import (
     Cell,
     Column,
@@ -32,7 +33,8 @@ from cotenant.report.meters import device_load_percent
 from cotenant.report.mlbench import NOT_IN_PG
 from cotenant.report.numbers import ABSENT, at_most, percent, rate
 from cotenant.report.problems import finding_counts, lines_below
-from cotenant.report.summary import PASSED, Estimate, JobSummary, Summary, summarise
+from cotenant.report.summary import Estimate, JobSummary, Summary, summarise
+from cotenant.report.trust import CLEAN, SUSPECT
 from cotenant.results.columns import TENANT
 from cotenant.results.launches import INVALID, grouped
 from cotenant.results.record import Record
@@ -45,7 +47,8 @@ SHOWN_TENANTS = 4
 INTERFERENCE = [f"interference{part}" for part in ("", "_low", "_high", "_launches", "_launches_alone")]
 FIELDS = (
     *("suite", "host", "job", "group", "tenant", "unit", "rate", "low", "high", "launches", "observations", "spread"),
-    *("fairness", "worst_over_best", "slowest", "overlap", "device_load_percent", "verdict", "errors", "warnings"),
+    *("fairness", "worst_over_best", "slowest", "overlap", "device_load_percent"),
+    *("verdict", "worst_warning", "errors", "warnings"),
     *INTERFERENCE,
     *("tflops", "mfu", "ceiling_tflops", "of_ceiling"),
 )
@@ -95,19 +98,21 @@ def _columns(summary: Summary, targets: Mapping[str, Target]) -> Sequence[Column
         Column("suite", lambda job: word(job.suite), left=True, seen="files"),
         Column("host", lambda job: word(job.host), left=True, seen="files"),
         Column("job", lambda job: Cell(job.label, _named(job) | _computed(job), link=links[job]), left=True),
-        rate,
+        Column("each tenant", _tenant_rates, left=True),
+        Column("unit", lambda job: Cell(f"{job.unit}/s" if job.unit else ABSENT), left=True),
+        Column("verdict", _verdict, left=True),
+        replace(rate, heading="all tenants"),
         interval,
         n,
-        Column("verdict", lambda job: word(job.verdict, style=style_of(job.verdict)), left=True),
-        spread,
-        Column("overlap", lambda job: number(job.overlap, at_most, "overlap")),
-        Column("unit", lambda job: Cell(f"{job.unit}/s" if job.unit else ABSENT), left=True),
-        Column("group", lambda job: word(job.group), left=True),
-        Column("tenants", _tenant_rates, left=True),
+        replace(spread, optional=True),
+        Column("worst/best", _worst_over_best, optional=True),
+        Column("overlap", lambda job: number(job.overlap, at_most, "overlap"), optional=True),
         Column(
-            "fairness", lambda job: number(job.evenness.jain if job.evenness else None, "{:.4f}".format, "fairness")
+            "fairness",
+            lambda job: number(job.evenness.jain if job.evenness else None, "{:.4f}".format, "fairness"),
+            optional=True,
         ),
-        Column("worst/best", _worst_over_best),
+        Column("group", lambda job: word(job.group), left=True),
         Column("interference", lambda job: _interference(job.over_alone()), optional=True),
         Column("device load", _device_load, optional=True),
         Column("MFU", lambda job: number(_computed(job).get("mfu"), percent), optional=True),
@@ -165,6 +170,19 @@ def _computed(job: JobSummary) -> dict[str, Any]:
     return {} if job.compute is None else {name: of for name, of in asdict(job.compute).items() if name != "above"}
 
 
+def _verdict(job: JobSummary) -> Cell:
+    return replace(_judged(job.verdict, _rule(job)), values={"worst_warning": _rule(job) or None})
+
+
+def _judged(verdict: str, rule: str) -> Cell:
+    """Return a verdict, with the worst warning's rule beside it."""
+    return Cell(verdict, style=style_of(verdict) if verdict else "", note=rule.replace("_", " "))
+
+
+def _rule(job: JobSummary) -> str:
+    return "" if job.doubt is None else job.doubt.rule
+
+
 def _worst_over_best(job: JobSummary) -> Cell:
     if job.evenness is None:
         return Cell()
@@ -207,17 +225,15 @@ def _share(job: JobSummary, targets: Mapping[str, Target]) -> float | None:
 
 def style_of(verdict: str) -> str:
     """Return the colour of a verdict; one that only `completed` has no rate."""
-    return "green" if verdict == PASSED else "yellow" if verdict.endswith((PASSED, "completed")) else "bold red"
+    return "green" if verdict == CLEAN else "yellow" if verdict.endswith((CLEAN, SUSPECT, "completed")) else "bold red"
 
 
 def _tenant_rates(job: JobSummary) -> Cell:
     """Every tenant's rate; of many the slowest and the fastest."""
     rates = [estimate.rate for estimate in job.tenants.values()]
-    if len(rates) < 2:
-        return Cell()
     if len(rates) > SHOWN_TENANTS:
         return Cell(f"{len(rates)}: {rate(min(rates))}..{rate(max(rates))}")
-    return Cell(" ".join(map(rate, rates)))
+    return Cell(", ".join(map(rate, rates)) or ABSENT)
 
 
 def _document(job: JobSummary) -> dict[str, Any]:
@@ -234,6 +250,7 @@ def _document(job: JobSummary) -> dict[str, Any]:
         "interference": {"node": node and asdict(node), "tenants": kept} if kept else None,
         "compute": _computed(job) or None,
         "work": None if job.work is None else dict(job.work),
+        "doubt": None if job.doubt is None else asdict(job.doubt),
         "findings": dict(job.findings),
     }
 
@@ -249,13 +266,14 @@ class TenantLine:
     estimate: Estimate | None
     overlap: float | None = None
     verdict: str = ""
+    doubt: str = ""
 
 
 TENANTS: Sequence[Column[TenantLine]] = (
     Column("tenant", lambda line: word(line.tenant, "tenant")),
     *_rate_columns(lambda line: line.estimate),
     Column("overlap", lambda line: number(line.overlap, at_most)),
-    Column("verdict", lambda line: word(line.verdict, style=style_of(line.verdict) if line.verdict else ""), left=True),
+    Column("verdict", lambda line: _judged(line.verdict, line.doubt), left=True),
 )
 
 
@@ -291,7 +309,7 @@ def _tenant_lines(job: JobSummary, summary: Summary) -> Iterator[TenantLine]:
         same = (pl.col("suite") == job.suite) & (pl.col("hostname") == job.host) & (pl.col("name") == job.name)
         own = summary.records.where(same)
     elif len(job.tenants) > 1:
-        yield TenantLine("all", job.node, job.overlap, job.verdict)
+        yield TenantLine("all", job.node, job.overlap, job.verdict, _rule(job))
     outcome = pl.when("invalid").then(pl.lit(INVALID)).otherwise("outcome").last()
     records = own.columns("overlap", "outcome", "invalid", tenant=TENANT)
     of_tenants = records.group_by("tenant", maintain_order=True).agg(pl.col("overlap").min(), outcome)
@@ -300,7 +318,8 @@ def _tenant_lines(job: JobSummary, summary: Summary) -> Iterator[TenantLine]:
         overlap, verdict = lines[tenant]
         if job.node is not None:
             verdict = job.verdict if len(job.tenants) == 1 else ""
-        yield TenantLine(tenant, job.tenants.get(tenant), overlap, verdict)
+        doubt = _rule(job) if verdict == job.verdict else ""
+        yield TenantLine(tenant, job.tenants.get(tenant), overlap, verdict, doubt)
 
 
 def suite_grids(records: Iterable[Record], printed: Collection[Finding] = (), verbose: bool = False) -> Iterator[Grid]:
@@ -313,3 +332,4 @@ def suite_grids(records: Iterable[Record], printed: Collection[Finding] = (), ve
         curves = {series: points for series, points in scaling.curves(summary.jobs).items() if len(points) > 1}
         if curves:
             yield scaling.scaling_grid(curves)
+    yield Grid((), (), notes=[((answer(summary), "bold"),)])

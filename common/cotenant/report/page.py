@@ -11,24 +11,28 @@ import polars as pl
 from markupsafe import Markup
 
 from cotenant.report import mlbench
+from cotenant.report.answer import answer, shares_of
 from cotenant.report.interference import interference_blocks, interference_grid
-from cotenant.report.jobs import jobs_grid
+from cotenant.report.jobs import facts, jobs_grid
 from cotenant.report.matrix import device_matrix, device_names, matrix_grid
 from cotenant.report.meters import NAMES, courses, mean_of
 from cotenant.report.numbers import ABSENT, at_most, plain
 from cotenant.report.page_jobs import Picture, job_cards
 from cotenant.report.pictures import curves as picture
+from cotenant.report.pictures.shares import shares_picture
 from cotenant.report.problems import findings_grid, losses_grid
 from cotenant.report.renderers import Card, html, template
 from cotenant.report.scaling import Curves, scaling_grid
-from cotenant.report.summary import PASSED, Summary
+from cotenant.report.summary import Summary
+from cotenant.report.trust import CLEAN
 from cotenant.results.decoded import list_of, mapping_of
+from cotenant.results.launches import grouped
 from cotenant.results.read import again
 from cotenant.results.record import MOST
 from cotenant.results.table import AT, Rows
 from cotenant.results.targets import Target
 from cotenant.stats.interference import SuiteScore
-from cotenant.text import gib, many
+from cotenant.text import gib, listed, many
 
 POINTS = 8000
 """How many observations a page draws at most: each takes some 30 bytes."""
@@ -57,6 +61,8 @@ def page(
     scores = against.scores.values() if against else ()
     return template("report.html.j2").render(
         title=title,
+        answer=answer(summary),
+        shares=_shares(summary),
         subtitle=_subtitle(summary),
         cards=[*(_score_cards(against) if against else ()), *cards(summary)],
         missing=list(dict.fromkeys(name for score in scores for name in score.missing)),
@@ -75,12 +81,32 @@ def page(
     )
 
 
+def _shares(summary: Summary) -> Picture | None:
+    """Return the chart on top: what each tenant has over what it has alone, or over an equal share."""
+    rows = shares_of(summary)
+    if not rows:
+        return None
+    caption = ["● ■ ◆ ▲: tenants 0, 1, 2, 3 and on; hollow: suspect. Solid bars: 95 % intervals over launches"]
+    if any(share.within for row in rows for share in row.shares):
+        caption.append("dotted bars: of one launch's observations, which know nothing of other launches")
+    if equal := [row.job.label for row in rows if not row.of_alone]:
+        which = "All jobs" if len(equal) == len(rows) else listed(equal)
+        caption.append(f"{which}: over an equal share, since no launch alone was measured (--solo)")
+    title = (
+        "Each user's rate over what it has alone" if len(equal) < len(rows) else "Each user's rate over an equal share"
+    )
+    return Picture(Markup(shares_picture(rows, "shares")), title, f"{'; '.join(caption)}.")
+
+
 def _subtitle(summary: Summary) -> str:
     records = summary.records.columns("suite", "hostname", "name", "isolation", "run_id", "start_time")
     launches = records.drop("start_time").n_unique()
     days = sorted(filter(None, records["start_time"].str.slice(0, 10).unique()))
     when = f", {days[0]}" if len(days) == 1 else f", {days[0]} to {days[-1]}" if days else ""
-    return f"{records.height:,} records of {launches:,} launches{when}"
+    hosts = grouped(summary.jobs, lambda job: job.host)
+    users = max((len(job.tenants) for job in summary.jobs), default=0)
+    where = facts(*next(iter(hosts.items()))[::-1]) if len(hosts) == 1 else f"{len(hosts)} hosts"
+    return f"{where}; {many(users, 'user')}; {records.height:,} records of {launches:,} launches{when}"
 
 
 def _score_cards(against: Against) -> Iterator[Card]:
@@ -127,8 +153,8 @@ def cards(summary: Summary) -> list[Card]:
     jobs, counts = summary.jobs, [len(job.rates) for job in summary.jobs]
     least, most = min(counts, default=0), max(counts, default=0)
     launches = f"{least} to {many(most, 'launch', 'es')}" if least < most else many(most, "launch", "es")
-    passed = sum(job.verdict == PASSED for job in jobs)
-    shown = [Card("Jobs passed", f"{passed} / {len(jobs)}", f"{launches} each count")]
+    clean = sum(job.verdict == CLEAN for job in jobs)
+    shown = [Card("Jobs clean", f"{clean} / {len(jobs)}", f"{launches} each count")]
     if even := [(job.evenness.worst_over_best, job.label) for job in jobs if job.evenness is not None]:
         worst, name = min(even)
         shown.append(Card("Worst / best tenant", f"{worst:.3f}", f"the least even job: {name}"))

@@ -56,6 +56,7 @@ def _card(job: JobSummary, node: Estimate, name: str, most: int) -> dict[str, An
     return {
         "anchor": name.replace("j", "job"),
         "label": job.label,
+        "suspect": job.doubt is not None,
         "facts": _facts(job),
         "rate": rate(node.rate),
         "unit": f"{job.unit}/s" if job.unit else "items/s",

@@ -26,6 +26,7 @@ from cotenant.report.alone import (
 from cotenant.report.ceilings import FLOP, Compute, ceilings, compute
 from cotenant.report.mlbench import NOT_IN_PG
 from cotenant.report.problems import SEVERITIES, Loss, ReportedFinding, losses, reported_findings
+from cotenant.report.trust import CLEAN, SUSPECT, Doubt, doubts
 from cotenant.results.identity import natural
 from cotenant.results.launches import (
     LaunchRecords,
@@ -42,8 +43,6 @@ from cotenant.results.targets import Target
 from cotenant.stats.interference import Ratio, SuiteScore, ratio, suite_score
 from cotenant.stats.launches import across_launches
 from cotenant.stats.tenants import fairness
-
-PASSED = "PASSED"
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +89,7 @@ class JobSummary:
     evenness: Evenness | None
     overlap: float | None
     launches: int
-    verdict: str
+    failure: str | None
     isolation: str
     findings: Mapping[str, int]
     gpus: tuple[str, ...]
@@ -101,6 +100,16 @@ class JobSummary:
     alone: Side | None = None
     unsliced_alone: Side | None = None
     compute: Compute | None = None
+    doubt: Doubt | None = None
+    """The worst warning; None of a job that is clean."""
+
+    @property
+    def verdict(self) -> str:
+        """`clean`, `suspect`, how many launches of how many are, or what became of them where none counts."""
+        if not self.rates:
+            return self.failure or "incomplete"
+        trust = CLEAN if self.doubt is None else SUSPECT
+        return trust if len(self.rates) == self.launches else f"{len(self.rates)}/{self.launches} {trust}"
 
     def over_alone(self, tenant: str | None = None) -> Ratio | None:
         """What a tenant, or the node, keeps of its rate alone beside the neighbours; None where it is not known."""
@@ -131,7 +140,7 @@ def summarise(records: Rows) -> Summary:
         shared, lone = ([launch for launch in launches if launch.solo == solo] for solo in (False, True))
         notes += [why_left_out(launch) for launch in (*shared, *lone) if launch.flaw is not None]
         jobs += _with_solos(_jobs(table, shared), rows_of(Rows(table, [at for launch in lone for at in launch.at])))
-    jobs = _with_compute(jobs)
+    jobs = _with_doubts(_with_compute(jobs))
     notes += [f"{job.label}: {job.compute.above}" for job in jobs if job.compute is not None and job.compute.above]
     numbers = (newest.select(pl.col(AT).filter(pl.col("solo") == solo)).to_series() for solo in (False, True))
     of_all, solos = (Rows(table, at.to_list()) for at in numbers)
@@ -215,6 +224,11 @@ def _with_compute(jobs: Sequence[JobSummary]) -> list[JobSummary]:
     return [replace(job, compute=compute(job.members, most.clear() if job.unit == FLOP else most)) for job in jobs]
 
 
+def _with_doubts(jobs: Sequence[JobSummary]) -> list[JobSummary]:
+    worst = doubts([job.members for job in jobs])
+    return [replace(job, doubt=doubt) for job, doubt in zip(jobs, worst, strict=True)]
+
+
 def _job(table: Table, label: str, work: Work | None, launches: Sequence[LaunchRecords]) -> JobSummary:
     counted = sorted((launch for launch in launches if launch.rate is not None), key=lambda launch: launch.run_id)
     side = together(counted)
@@ -238,7 +252,7 @@ def _job(table: Table, label: str, work: Work | None, launches: Sequence[LaunchR
         evenness=_evenness(counted),
         overlap=min((launch.overlap for launch in counted if launch.overlap is not None), default=None),
         launches=len(launches),
-        verdict=_verdict(launches, counted),
+        failure=failure_of(launches),
         isolation=first.isolation,
         findings=_findings(launches),
         gpus=tuple(gpu for gpu in table.frame["gpu"].gather(members).unique(maintain_order=True) if gpu),
@@ -263,12 +277,3 @@ def _evenness(launches: Sequence[LaunchRecords]) -> Evenness | None:
     (who, times), *_ = Counter(tenants[fair.slowest] for tenants, fair in shares).most_common(1)
     jain, worst_over_best = (median(getattr(fair, name) for _, fair in shares) for name in ("jain", "worst_over_best"))
     return Evenness(jain, worst_over_best, who if 2 * times > len(shares) else None)
-
-
-def _verdict(launches: Sequence[LaunchRecords], counted: Sequence[LaunchRecords]) -> str:
-    """PASSED, how many launches of how many did, or what happened instead where none did."""
-    if len(counted) == len(launches):
-        return PASSED
-    if counted:
-        return f"{len(counted)}/{len(launches)} {PASSED}"
-    return failure_of(launches) or "incomplete"

@@ -131,6 +131,7 @@ COLUMNS: tuple[RecordColumn, ...] = (
     text("outcome", "`completed`, or what happened instead", needed=True),
     text("message", "the reason, where it did not complete"),
     flag("invalid", "completed, but an error finding says that the number is none"),
+    text("trust", "`clean`, `suspect` (a warning), `invalid` or `failed`", of=lambda record: ""),
     flag("comparable", "false where another tenant of the launch was lost after GO", True),
     text("unit", "what is counted: `image`, `token` ..."),
     # What has to be equal, in the order in which a difference is named.
@@ -242,6 +243,15 @@ OBSERVATION_COLUMNS: tuple[RecordColumn, ...] = (
     text("path", "the record's file"),
 )
 
+TRUST = (
+    pl.when(~pl.col("completed"))
+    .then(pl.lit("failed"))
+    .when(pl.col("invalid"))
+    .then(pl.lit("invalid"))
+    .when(pl.col("warning_findings") != "")
+    .then(pl.lit("suspect"))
+    .otherwise(pl.lit("clean"))
+)
 GOOD = pl.col("completed") & ~pl.col("invalid") & (pl.col("losses_non_finite") == 0)
 COUNTS = GOOD & pl.col("rate_items_s").is_not_null()
 """Whether a record has anything to be summed, averaged or compared."""
@@ -310,4 +320,5 @@ def checked(frame: pl.LazyFrame) -> pl.LazyFrame:
             pl.when(pl.col("completed") & pl.col("rate_items_s").is_not_null()).then(pl.col(measured)), *defaults
         )
         .with_columns(invalid=pl.col("completed") & (pl.col("error_findings") != ""))
+        .with_columns(trust=TRUST)
     )

@@ -48,12 +48,12 @@ BAND = 0.34
 """Inches of a picture's width, of the room left of and above its axes, and of the height of one tenant's band."""
 
 
-def axes_of(height: float, right: float = 0.12, bottom: float = 0.3) -> Axes:
+def axes_of(height: float, right: float = 0.12, bottom: float = 0.3, width: float = WIDTH, left: float = LEFT) -> Axes:
     """Return the axes of a new figure; all sizes in inches, the height with the room above and below."""
     with mpl.rc_context(_SETTINGS):
-        figure = Figure(figsize=(WIDTH, height))
+        figure = Figure(figsize=(width, height))
         FigureCanvasSVG(figure)
-        figure.subplots_adjust(LEFT / WIDTH, bottom / height, 1 - right / WIDTH, 1 - TOP / height)
+        figure.subplots_adjust(left / width, bottom / height, 1 - right / width, 1 - TOP / height)
         axes = figure.add_subplot()
         figure.patch.set_visible(False)
         axes.patch.set_visible(False)

@@ -1,0 +1,146 @@
+"""What each user really gets: one sentence, and each tenant's rate over what it has alone, or over an equal share."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import fmean
+
+from cotenant.report.numbers import rate
+from cotenant.report.summary import JobSummary, Summary
+from cotenant.report.trust import Doubt
+from cotenant.results.identity import natural
+from cotenant.stats.interference import ratio
+from cotenant.text import many
+
+NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
+NAMED = 4
+"""So many users' numbers stand in a sentence; of more the lowest and the highest."""
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """A tenant's rate over its baseline. `within`: its interval is that of the observations of one launch."""
+
+    tenant: str
+    ratio: float
+    interval: tuple[float, float] | None
+    within: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class JobShares:
+    """The shares of a job's tenants: `of_alone`, of what each has alone in its slice, or of an equal share."""
+
+    job: JobSummary
+    of_alone: bool
+    shares: Sequence[Share]
+
+    @property
+    def worst(self) -> float:
+        return min(share.ratio for share in self.shares)
+
+
+def job_shares(job: JobSummary) -> JobShares | None:
+    """Return the shares of a job's tenants; None where there is nothing that a rate could be held against."""
+    alone = job.alone is not None and any(job.alone.of(tenant) for tenant in job.tenants)
+    if not alone and len(job.tenants) < 2:
+        return None
+    equal = {uid: node / len(job.tenants) for uid, node in job.together.node.items()}
+    shares = []
+    for tenant, estimate in job.tenants.items():
+        baseline = job.alone.of(tenant) if alone and job.alone is not None else equal
+        if (kept := ratio(job.together.of(tenant), baseline)) is None:
+            continue
+        interval, within = kept.interval, False
+        if interval is None and estimate.observations is not None and estimate.interval is not None:
+            low, high = estimate.interval
+            interval, within = (kept.ratio * low / estimate.rate, kept.ratio * high / estimate.rate), True
+        shares.append(Share(tenant, kept.ratio, interval, within))
+    return JobShares(job, alone, shares) if shares else None
+
+
+def shares_of(summary: Summary) -> list[JobShares]:
+    """Return the shares of all jobs, the least first."""
+    return sorted(filter(None, map(job_shares, summary.jobs)), key=lambda shares: shares.worst)
+
+
+def answer(summary: Summary) -> str:
+    """Return the sentence on top of a report: what each user has, who has least, and how far that is to be trusted."""
+    rated = [job for job in summary.jobs if job.rates]
+    if not rated:
+        return f"No job has a rate: {many(len(summary.jobs), 'job')} failed or is INVALID." if summary.jobs else ""
+    shares = shares_of(summary)
+    users = _one_job(rated[0], shares) if len(rated) == 1 else _several_jobs(shares)
+    parts = [users, _least_even(rated), _trust(rated)]
+    if lost := len(summary.jobs) - len(rated):
+        parts.append(f"{lost} of {many(len(summary.jobs), 'job')} {'have' if lost > 1 else 'has'} no rate")
+    text = "; ".join(filter(None, parts))
+    return f"{text[0].upper()}{text[1:]}." if text else ""
+
+
+def _one_job(job: JobSummary, shares: Sequence[JobShares]) -> str:
+    rates = _joined([rate(estimate.rate) for estimate in job.tenants.values()])
+    each = "each user gets" if len(job.tenants) > 1 else "its user gets"
+    text = f"{job.label}: {each} {rates} {job.unit or 'item'}/s"
+    return (
+        f"{text}, {_percents([share.ratio for share in shares[0].shares])} of {_baseline(shares)}" if shares else text
+    )
+
+
+def _several_jobs(shares: Sequence[JobShares]) -> str:
+    """The geometric mean over jobs of what each user keeps; jobs that ran alone as well speak for all, if any did."""
+    of_alone = [each for each in shares if each.of_alone]
+    counted = of_alone or shares
+    logs: dict[str, list[float]] = defaultdict(list)
+    for share in (share for each in counted for share in each.shares):
+        logs[share.tenant].append(math.log(share.ratio))
+    if not logs:
+        return ""
+    means = [math.exp(fmean(logs[tenant])) for tenant in sorted(logs, key=natural)]
+    users = f"{_word(len(means))} user{'s' if len(means) > 1 else ''}"
+    verb = ("keep" if len(means) > 1 else "keeps") if of_alone else "get"
+    return f"{users} {verb} {_percents(means)} of {_baseline(counted)} (geometric mean of {many(len(counted), 'job')})"
+
+
+def _baseline(shares: Sequence[JobShares]) -> str:
+    return "what each has alone" if shares[0].of_alone else "an equal share; what each has alone was not measured"
+
+
+def _least_even(jobs: Sequence[JobSummary]) -> str:
+    evens = [(job.evenness.worst_over_best, job.label) for job in jobs if job.evenness is not None]
+    if not evens:
+        return ""
+    worst, label = min(evens)
+    who = f"least even: {label}, " if len(jobs) > 1 else ""
+    return f"{who}{100 * (1 - worst):.0f} % less for the slowest user than for the fastest"
+
+
+def _trust(jobs: Sequence[JobSummary]) -> str:
+    doubts = [job.doubt for job in jobs if job.doubt is not None]
+    if not doubts:
+        return ""
+    rule, _ = Counter(doubt.rule for doubt in doubts).most_common(1)[0]
+    first: Doubt = next(doubt for doubt in doubts if doubt.rule == rule)
+    if len(jobs) == 1:
+        return f"suspect: {first.text}"
+    are = "are" if len(doubts) > 1 else "is"
+    return f"{len(doubts)} of {many(len(jobs), 'job')} {are} suspect, most for this: {first.text}"
+
+
+def _percents(ratios: Sequence[float]) -> str:
+    if len(ratios) > NAMED:
+        return f"{100 * min(ratios):.0f} to {100 * max(ratios):.0f} %"
+    return _joined([f"{100 * each:.0f} %" for each in ratios])
+
+
+def _joined(words: Sequence[str]) -> str:
+    if len(words) > NAMED:
+        return f"{words[0]} ... {words[-1]}"
+    return " and ".join(filter(None, (", ".join(words[:-1]), words[-1])))
+
+
+def _word(count: int) -> str:
+    return NUMBERS[count] if count < len(NUMBERS) else str(count)

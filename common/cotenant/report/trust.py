@@ -1,0 +1,54 @@
+"""Whether a rate is to be trusted: clean, or suspect, by the worst of its warnings."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import polars as pl
+
+from cotenant.findings import LAUNCH_RULES, RECORD_RULES
+from cotenant.findings import rules as rules  # registers them
+from cotenant.results.table import AT, Rows
+
+CLEAN, SUSPECT = "clean", "suspect"
+THEMES = ("host", "devices", "work", "launches", "input", "timing")
+"""The worst first: what others took of the machine explains most of what is seen in a launch's times."""
+
+
+@dataclass(frozen=True, slots=True)
+class Doubt:
+    """The worst warning of a job: its rule, its first sentence (or an empty one), and on how many records it is."""
+
+    rule: str
+    sentence: str
+    records: int
+
+    @property
+    def text(self) -> str:
+        """The sentence without its end, or the rule in words."""
+        return self.sentence.partition(". ")[0].rstrip(".") or self.rule.replace("_", " ")
+
+
+def doubts(jobs: Sequence[Rows]) -> list[Doubt | None]:
+    """Return the worst warning of each job's records that count, None of a clean one."""
+    if not jobs:
+        return []
+    of_jobs = pl.DataFrame(
+        {"job": [job for job, rows in enumerate(jobs) for _ in rows.at], AT: [at for rows in jobs for at in rows.at]},
+        {"job": pl.UInt32, AT: pl.UInt32},
+    )
+    warnings = jobs[0].table.findings.filter(pl.col("severity") == "warning").join(of_jobs, on=AT)
+    by_rule = warnings.group_by("job", "rule", maintain_order=True).agg(pl.col("sentence").first(), count=pl.len())
+    worst: dict[int, tuple[tuple[int, int, str], Doubt]] = {}
+    for job, rule, sentence, count in by_rule.iter_rows():
+        ranked = (_rank(rule), -count, rule), Doubt(rule, sentence, count)
+        worst[job] = min(worst.get(job, ranked), ranked, key=lambda pair: pair[0])
+    return [worst[job][1] if job in worst else None for job in range(len(jobs))]
+
+
+def _rank(rule: str) -> int:
+    """Rules by their themes; what was known of the host before the suite comes after what was seen in the launch."""
+    function = RECORD_RULES.get(rule) or LAUNCH_RULES.get(rule)
+    theme = "" if function is None else function.__module__.rpartition(".")[2]
+    return THEMES.index(theme) if theme in THEMES else len(THEMES)
