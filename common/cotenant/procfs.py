@@ -160,3 +160,11 @@ def parent_of(pid: int) -> int | None:
 def status_of(pid: int) -> dict[str, str]:
     """Return the lines of a process's status by their names (proc_pid_status(5)); none where it is gone."""
     return fields(read_text(Path(f"/proc/{pid}/status")), ":")
+
+
+def described(pid: int) -> str:
+    """Return `pid 12 (bash)`."""
+    if pid == 0:
+        return "a process of another PID namespace"
+    process = process_of(pid)
+    return f"pid {pid} ({process.name})" if process else f"pid {pid}"

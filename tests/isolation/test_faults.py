@@ -85,7 +85,13 @@ def test_another_answer_than_planned(either: FaultyFiles) -> None:
         either.put(file, answer)
         with pytest.raises(NotIsolatedError, match=f"{re.escape(words.format(either.at(controller)))}$"):
             live.verify()
+        change, *_ = live.changes(())
+        assert change.endswith(f"{words.format(either.at(controller))} now") or "cannot be read any more" in change
         either.put(file, before)
+    assert live.changes(()) == []
+    peak = either.at("memory") / ("memory.max_usage_in_bytes" if either.opened_by == "v1" else "memory.peak")
+    either.put(peak, 2 * LIMIT)
+    assert live.changes(()) == [f"tenant 0 was planned with bytes of memory {LIMIT}, but has held {2 * LIMIT}"]
 
 
 @pytest.mark.parametrize("number", [errno.EACCES, errno.ENODEV, errno.EOPNOTSUPP, errno.EIO])

@@ -14,7 +14,7 @@ import pytest
 
 from cotenant.isolation import processes
 from cotenant.isolation.backend import NotIsolatedError
-from cotenant.isolation.processes import await_reapers, kill_marked, marked, sweep_marked
+from cotenant.isolation.processes import await_reapers, families, kill_marked, marked, sweep_marked
 from cotenant.isolation.runs import RunName, pid_namespace
 from cotenant.procfs import start_ticks
 from cotenant.protocol.messages import REAPER_VARIABLE, RUN_VARIABLE, TENANT_VARIABLE
@@ -96,7 +96,7 @@ def test_what_cannot_be_killed_is_named(run: str, monkeypatch: pytest.MonkeyPatc
 def test_a_number_that_has_passed_to_another_process_is_not_killed(run: str, monkeypatch: pytest.MonkeyPatch) -> None:
     with sleeper() as stranger:
         found = [[stranger.pid], [], []]
-        monkeypatch.setattr(processes, "marked", lambda run, tenant=None: found.pop(0))
+        monkeypatch.setattr(processes, "marked", lambda *who: found.pop(0))
         kill_marked(run)
         assert found == []
         assert stranger.poll() is None
@@ -141,8 +141,9 @@ def test_reapers_of_dead_runs_are_waited_for_but_not_for_ever(
         assert idle.poll() is None
     monkeypatch.setattr(processes, "REAPER_WAIT_S", 0.05)
     with sleeper(of_the_dead) as stopped:
+        stopped.send_signal(signal.SIGSTOP)
         await_reapers()
-        assert stopped.poll() is None
+        assert stopped.wait(PATIENCE_S) == -signal.SIGKILL
 
 
 def test_a_runner_that_was_started_inside_a_tenant_does_not_end_itself(run: str) -> None:
@@ -200,12 +201,15 @@ assert stranger in children()
 time.sleep(0.05)
 since_ticks = now_ticks()
 daemon = "import os, time; os.fork() and os._exit(0); os.setsid(); os.fork(); os.fork(); time.sleep(1000)"
+dead = subprocess.Popen(["true"])
 subprocess.run([sys.executable, "-c", daemon], env={}, check=True)
 quick = "import os; os.fork() and os._exit(0)"
 subprocess.run([sys.executable, "-c", quick], check=True)
 while len(children()) < 5:
     time.sleep(0.01)
-end_orphans({earlier.pid, kept.pid}, since_ticks)
+ended = end_orphans({earlier.pid, kept.pid}, since_ticks)
+assert len(ended) == 4 and dead.pid not in ended, ended
+assert all(name.startswith(f"pid {pid} (python") for pid, name in ended.items()), ended
 assert children() == {earlier.pid, kept.pid, stranger}, children()
 assert earlier.poll() is kept.poll() is None
 for process in (earlier, kept):
@@ -228,6 +232,28 @@ def test_daemons_without_a_marker_end_and_who_was_there_before_lives() -> None:
         timeout=60,
     )
     assert ended.stdout == "ended\n", ended.stderr
+
+
+@pytest.mark.parametrize("variables", ["kept", "cleared"])
+def test_a_family_is_a_session_who_is_marked_and_all_that_descend_from_these(
+    variables: str, run: str, tmp_path: Path
+) -> None:
+    noted, kept = tmp_path / "pids", environment(run, 1) if variables == "kept" else {}
+    line = [sys.executable, "-c", FAMILY, str(noted)]
+    with (
+        subprocess.Popen(line, env=kept, start_new_session=True) as leader,
+        subprocess.Popen(["sleep", "1000"], start_new_session=True) as neighbour,
+        sleeper(),
+    ):
+        try:
+            eventually(lambda: len(numbers(noted)) == 2, "parent and grandchild")
+            (grandchild,) = set(numbers(noted)) - {leader.pid}
+            # Who has left session and parent is known by its marker alone.
+            family = {leader.pid, grandchild} if variables == "kept" else {leader.pid}
+            assert families({0: neighbour.pid, 1: leader.pid}, run) == {0: {neighbour.pid}, 1: family}
+        finally:
+            for pid in [neighbour.pid, *numbers(noted)]:
+                os.kill(pid, signal.SIGKILL)
 
 
 def test_orphans_that_cannot_be_killed_are_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,6 +12,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 import traceback
 from collections.abc import Callable
 from pathlib import Path
@@ -150,7 +151,52 @@ def a_dead_run_is_swept_and_a_live_one_is_not(backend: CgroupBackend, pair: Pair
         alive.kill()
 
 
-OF_V1_TOO = (slices_are_what_was_planned, a_memory_hog_dies_alone_and_is_counted, the_reaper_clears_a_run)
+def a_changed_slice_and_who_has_left_it_are_seen(backend: CgroupBackend, pair: Pair) -> None:
+    live = backend.create(pair[0])
+    tops = [file.parent for file in live.entry.procs_files]
+    with started(live.entry, "sleep", "1000") as shim:
+        assert shim.says() == "in"
+        pid = shim.process.pid
+        begin_s = time.perf_counter()
+        assert live.changes([pid]) == []
+        print(f"    looked at again in {1e3 * (time.perf_counter() - begin_s):.1f} ms")
+        for name in ("memory.memsw.limit_in_bytes", "memory.limit_in_bytes", "memory.max"):
+            for top in tops:
+                if (top / name).exists():
+                    (top / name).write_text(str(1024 * MIB))
+        leaf = tops[0].parent / LEAF
+        for target in [leaf] if leaf.is_dir() else [top.parent for top in tops]:
+            (target / "cgroup.procs").write_text(str(pid))
+            if target != tops[-1].parent and target != leaf:
+                assert "left that" in live.changes([])[-1]
+        said = live.changes([pid])
+        assert said[0].startswith(f"tenant 0 was planned with bytes of memory {64 * MIB}, but {tops[0].parents[3]}"), (
+            said
+        )
+        assert said[0].endswith(f" holds {1024 * MIB} now"), said
+        assert said[-1].startswith(f"tenant 0 was planned in its slice, but pid {pid} (python"), said
+        assert said[-1].endswith(") of it left that"), said
+        shim.process.kill()
+        shim.process.wait()
+    assert live.changes([pid]) == said[:-1]
+
+
+def a_tenant_of_root_cannot_write_to_its_slice(backend: CgroupBackend, pair: Pair) -> None:
+    live = backend.create(pair[0])
+    for file in live.entry.procs_files if live.entry.shm_bytes else ():
+        with started(live.entry, "mkdir", file.parent / "below") as shim:
+            status, _ = shim.run()
+        assert status == 1
+        assert not (file.parent / "below").exists()
+
+
+OF_V1_TOO = (
+    slices_are_what_was_planned,
+    a_memory_hog_dies_alone_and_is_counted,
+    the_reaper_clears_a_run,
+    a_changed_slice_and_who_has_left_it_are_seen,
+    a_tenant_of_root_cannot_write_to_its_slice,
+)
 CHECKS: tuple[Callable[[CgroupBackend, Pair], None], ...] = (
     *OF_V1_TOO,
     the_runner_lives_in_its_leaf,

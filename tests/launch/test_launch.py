@@ -129,8 +129,9 @@ def test_a_slice_that_cannot_be_had_or_entered_ends_the_launch_at_once(
 def test_an_error_in_the_middle_of_starting_undoes_what_was_begun(tmp_path: Path, interruption: Interruption) -> None:
     backend, planned = FakeBackend(), specs(tmp_path, "/bin/sleep", "1000")
     (tmp_path / "log1").mkdir()
-    with pytest.raises(IsADirectoryError):
-        launch.Launch(planned, backend, interruption, SHORT).run()
+    result = launch.Launch(planned, backend, interruption, SHORT).run()
+    assert outcomes(result) == ["aborted", "failed"]
+    assert result.tenants[1].message == f"{tmp_path / 'log1'}: Is a directory."
     assert backend.deeds == ["removed 1", "removed 0"]
     assert not list(tmp_path.glob("t?"))
 

@@ -5,6 +5,7 @@ Places, in their order: start (before hello), hello, ready, go, observed (after 
 """
 
 import contextlib
+import ctypes
 import os
 import select
 import shutil
@@ -12,6 +13,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -116,6 +118,33 @@ def do(words: list[str], runner: Rogue | None) -> None:
         for name in ("COTENANT_LOG", "COTENANT_SOCKET"):
             shutil.rmtree(Path(os.environ[name]).parent)
         os._exit(3)
+    elif deed == "raise-limits":
+        open_cgroups()
+        for path in own_cgroups():
+            for name, text in (
+                ("memory.memsw.limit_in_bytes", "-1"),
+                ("memory.limit_in_bytes", "-1"),
+                ("pids.max", "max"),
+            ):
+                if (path / name).exists():
+                    (path / name).write_text(text)
+    elif deed == "leave":
+        leave_cgroups()
+    elif deed == "leave-a-thread":
+        (cpuset,) = (path for path in own_cgroups() if (path / "cpuset.cpus").exists())
+        threading.Thread(target=time.sleep, args=[3600], daemon=True).start()
+        open_cgroups()
+        (cpuset.parents[2] / "tasks").write_text(str(max(int(path.name) for path in Path("/proc/self/task").iterdir())))
+    elif deed == "leave-a-daemon":
+        # Without our marker, session, or parent.
+        if os.fork() == 0:
+            os.setsid()
+            if os.fork() == 0:
+                leave_cgroups()
+                os.execve("/bin/sleep", ["sleep", "1003"], {})
+            os._exit(0)
+        os.wait()
+        time.sleep(0.2)
     elif deed == "wait":
         while not Path(rest[0]).exists():
             time.sleep(0.01)
@@ -152,6 +181,26 @@ def do(words: list[str], runner: Rogue | None) -> None:
         time.sleep(3600)
     else:
         raise SystemExit(f"rogue.py: there is no deed '{deed}'")
+
+
+def own_cgroups() -> list[Path]:
+    """The slice's directories in the v1 hierarchies, and its twin's."""
+    rows = [line.split(":") for line in Path("/proc/self/cgroup").read_text().split()]
+    return [
+        Path(f"/sys/fs/cgroup/{name or 'unified'}{path}") for _, name, path in rows if path.endswith(("/t0", "/t1"))
+    ]
+
+
+def open_cgroups() -> None:
+    """Undo, as root can, that cgroups are read-only here (MS_REMOUNT and MS_BIND)."""
+    for top in {path.parents[2] for path in own_cgroups()}:
+        ctypes.CDLL(None).mount(None, bytes(top), None, ctypes.c_ulong(0x1020), None)
+
+
+def leave_cgroups() -> None:
+    open_cgroups()
+    for path in own_cgroups():
+        (path.parents[2] / "cgroup.procs").write_text("0")
 
 
 def await_refusal(runner: Rogue | None) -> None:

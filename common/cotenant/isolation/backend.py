@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -121,6 +122,13 @@ class LiveSlice(Protocol):
 
     def verify(self) -> ReadBack:
         """Compare the kernel's word with the plan. Raises NotIsolatedError."""
+
+    def changes(self, pids: Collection[int]) -> list[str]:
+        """Return in sentences what is no longer as planned: limits, a peak, and who of these processes has left.
+
+        Never raises.
+        """
+        return []
 
     def counters(self) -> Counters:
         """Return the counters now; never raises: what cannot be read is not counted."""

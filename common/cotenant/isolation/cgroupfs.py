@@ -63,6 +63,12 @@ def pids(directory: Path) -> list[int]:
         raise
 
 
+def threads(directory: Path) -> set[int]:
+    """Return the threads directly in a cgroup, none where it does not exist: `tasks` on v1, `cgroup.threads` on v2."""
+    texts = (read_or_none(directory / name) for name in ("tasks", "cgroup.threads"))
+    return {int(line) for text in texts for line in (text or "").split()}
+
+
 def above(directory: Path, name: str) -> Iterator[Path]:
     """Yield this file of a cgroup and of each cgroup above it that has one: the root of a hierarchy has no limits."""
     while (directory / name).exists():

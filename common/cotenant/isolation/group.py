@@ -6,19 +6,21 @@ import contextlib
 import os
 import signal
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from cotenant.isolation import cgroupfs
 from cotenant.isolation.backend import NotIsolatedError
 from cotenant.isolation.processes import KILL_WAIT_S
 from cotenant.machine.limits import V2
+from cotenant.procfs import numbered, start_ticks
 from cotenant.text import listed
 
 FREEZE_WAIT_S = 0.1
 AT_ONCE_S = 0.1
 """What one way to kill may take before the next: who is left may have joined since, or live outside the twin."""
 POLL_S = 0.002
+LOOKS = 3
 
 
 class Group:
@@ -43,6 +45,24 @@ class Group:
             return {pid for level in levels for pid in cgroupfs.pids(level)}
         except OSError as error:
             raise NotIsolatedError(f"the processes of a slice cannot be listed: {error}") from error
+
+    def outside(self, pids: Iterable[int]) -> set[int]:
+        """Return which of these living processes, and of those in any of the cgroups, has a thread outside of one.
+
+        Raises OSError.
+        """
+        left = {*pids, *self.pids()} - {0}
+        for _ in range(LOOKS):
+            # Threads that end meanwhile are no longer there at the next look.
+            own = {pid: set(numbered(Path(f"/proc/{pid}/task"))) for pid in left if start_ticks(pid) is not None}
+            inside = [
+                {thread for level in cgroupfs.subtree(top) for thread in cgroupfs.threads(level)}
+                for top in self.directories
+            ]
+            left = {pid for pid, threads in own.items() if not all(threads <= there for there in inside)}
+            if not left:
+                break
+        return left
 
     def populated(self) -> bool:
         """Whether anybody is inside. Raises NotIsolatedError."""

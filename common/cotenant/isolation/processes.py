@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import functools
 import os
 import signal
 import time
+from collections.abc import Mapping
 from pathlib import Path
 
 from cotenant.isolation.backend import NotIsolatedError
 from cotenant.isolation.runs import RunName
-from cotenant.procfs import numbered, parent_of, start_ticks
+from cotenant.procfs import described, numbered, parent_of, process_of, read_text, start_ticks
 from cotenant.protocol.messages import REAPER_VARIABLE, RUN_VARIABLE, TENANT_VARIABLE
 from cotenant.text import listed
 
@@ -23,24 +25,25 @@ KILL_WAIT_S = 20.0
 """A fork bomb's thousands take their time to end on a small host."""
 REAPER_WAIT_S = 10.0
 PR_SET_CHILD_SUBREAPER = 36
+NO_MEMORY = "0 0 0 0 0 0 0"
 
 
-def marked(run: str, tenant: int | None = None) -> list[int]:
+def marked(run: str, tenant: int | None = None, variable: str = RUN_VARIABLE) -> list[int]:
     """Return the living processes, but not this one, that carry the marker of `run`, or of one tenant of it."""
-    markers = _markers(run, tenant)
+    markers = _markers(run, tenant, variable)
     return [pid for pid in _pids() if markers <= _environment(pid)]
 
 
-def kill_marked(run: str, tenant: int | None = None) -> None:
+def kill_marked(run: str, tenant: int | None = None, variable: str = RUN_VARIABLE) -> None:
     """Kill the marked processes until none is left. Raises NotIsolatedError if some outlive KILL_WAIT_S.
 
     In the middle of an exec a process has no environment for a moment, so nobody is found twice before it counts.
     """
     deadline = time.monotonic() + KILL_WAIT_S
     before: list[int] | None = None
-    while (pids := marked(run, tenant)) or before != []:
+    while (pids := marked(run, tenant, variable)) or before != []:
         for pid in pids:
-            _kill(pid, _markers(run, tenant))
+            _kill(pid, _markers(run, tenant, variable))
         if pids and time.monotonic() > deadline:
             raise NotIsolatedError(f"processes {listed(pids)} of run {run} cannot be killed")
         before = pids
@@ -58,11 +61,44 @@ def sweep_marked() -> list[str]:
 def await_reapers() -> None:
     """Wait until no reaper of a dead run is at work: it clears up more than a sweep could find.
 
-    One that has not ended after REAPER_WAIT_S has stopped, and its run is swept without it.
+    One that has not ended after REAPER_WAIT_S has stopped: it is killed, and its run is swept without it.
     """
     deadline = time.monotonic() + REAPER_WAIT_S
     while _dead_runs(REAPER_VARIABLE) and time.monotonic() < deadline:
         time.sleep(0.01)
+    for run in _dead_runs(REAPER_VARIABLE):
+        with contextlib.suppress(NotIsolatedError):
+            kill_marked(run, variable=REAPER_VARIABLE)
+
+
+def families(leaders: Mapping[int, int], run: str) -> dict[int, set[int]]:
+    """Return the living processes of each tenant, of which the leader of its session is known.
+
+    They are its session, those that carry its marker, and all that descend from these. One look at /proc.
+    """
+    since_ticks = start_ticks(os.getpid()) or 0
+    living = {pid: process for pid in _pids() if (process := process_of(pid)) and process.state not in "ZX"}
+    living = {pid: process for pid, process in living.items() if process.start_ticks >= since_ticks}
+    markers = {tenant: _markers(run, tenant) for tenant in leaders}
+
+    @functools.cache
+    def tenant_of(pid: int) -> int | None:
+        if pid not in living:
+            return None
+        with contextlib.suppress(OSError):
+            session = os.getsid(pid)
+            for tenant, leader in leaders.items():
+                if leader == session:
+                    return tenant
+        environment = _environment(pid)
+        marked_for = next((tenant for tenant in leaders if markers[tenant] <= environment), None)
+        return tenant_of(living[pid].parent) if marked_for is None else marked_for
+
+    members: dict[int, set[int]] = {tenant: set() for tenant in leaders}
+    for pid in living:
+        if (tenant := tenant_of(pid)) is not None:
+            members[tenant].add(pid)
+    return members
 
 
 def adopt_orphans() -> set[int]:
@@ -75,21 +111,25 @@ def adopt_orphans() -> set[int]:
     return before
 
 
-def end_orphans(own: set[int], since_ticks: int) -> None:
-    """Kill this process's children but those of `own`, and theirs, which become ours with that.
+def end_orphans(own: set[int], since_ticks: int) -> dict[int, str]:
+    """Kill this process's children but those of `own`, and theirs, which become ours with that; return who they were.
 
     Who lives since before `since_ticks` is no tenant's: the first process of a container gets everybody's orphans.
     Raises NotIsolatedError if some outlive KILL_WAIT_S.
     """
-    deadline = time.monotonic() + KILL_WAIT_S
+    deadline, ended = time.monotonic() + KILL_WAIT_S, dict[int, str]()
     while orphans := {pid for pid in children() - own if not _is_older(pid, since_ticks)}:
         for pid in orphans:
+            # Who is dying has no memory any more.
+            if start_ticks(pid) is not None and read_text(Path(f"/proc/{pid}/statm")) not in ("", NO_MEMORY):
+                ended.setdefault(pid, described(pid))
             with contextlib.suppress(ProcessLookupError, ChildProcessError):
                 os.kill(pid, signal.SIGKILL)
                 os.waitpid(pid, os.WNOHANG)
         if time.monotonic() > deadline:
             raise NotIsolatedError(f"processes {listed(sorted(orphans))}, which tenants left, cannot be killed")
         time.sleep(0.002)
+    return ended
 
 
 def children() -> set[int]:
@@ -115,8 +155,8 @@ def _dead_runs(variable: str) -> set[str]:
     return {str(run) for run in runs if run is not None and run.alive is False}
 
 
-def _markers(run: str, tenant: int | None) -> set[bytes]:
-    markers = {f"{RUN_VARIABLE}={run}".encode()}
+def _markers(run: str, tenant: int | None, variable: str = RUN_VARIABLE) -> set[bytes]:
+    markers = {f"{variable}={run}".encode()}
     return markers if tenant is None else markers | {f"{TENANT_VARIABLE}={tenant}".encode()}
 
 

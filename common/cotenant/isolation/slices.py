@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import resource
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 
 from cotenant.isolation import cgroupfs
@@ -14,12 +14,15 @@ from cotenant.isolation.entry import entry_of
 from cotenant.isolation.group import Group
 from cotenant.isolation.plan import Slice
 from cotenant.isolation.runs import RunName
-from cotenant.procfs import format_list, numbered, read_text, status_of
+from cotenant.procfs import described, format_list, numbered, read_text, status_of
+from cotenant.text import listed
 
 PIDS_MAX = 16384
 """Far above what training needs, and half of what a small host can hold: a fork bomb ends in its own slice."""
 KEPT_BACK = 0.1
 """The part of the processes allowed to all that is for the runner and whoever else lives there."""
+PEAK_ROOM = 1.02
+"""The kernel lets a process that it is killing, and itself, have a little more than the limit."""
 STALLS = ("cpu", "memory", "io")
 
 
@@ -38,13 +41,23 @@ class CgroupSlice(LiveSlice):
             back = self._read_back()
         except (OSError, ValueError) as error:
             raise NotIsolatedError(f"the slice of tenant {self._slice.tenant} cannot be read back: {error}") from error
-        for what, actual, planned, place in self._comparisons(back):
-            # None is what this kernel cannot say; of memory it always can.
-            if actual != planned and (actual is not None or what == "bytes of memory"):
-                raise NotIsolatedError(
-                    f"tenant {self._slice.tenant} was planned with {what} {planned}, but {place} holds {actual}"
-                )
+        for difference in self._differences(back):
+            raise NotIsolatedError(difference)
         return back
+
+    def changes(self, pids: Collection[int]) -> list[str]:
+        planned = f"tenant {self._slice.tenant} was planned"
+        try:
+            sentences = [f"{difference} now" for difference in self._differences(self._read_back())]
+            left = sorted(self._group.outside(pids))
+        except (OSError, ValueError) as error:
+            return [f"{planned} in a slice that cannot be read any more: {error}"]
+        if left:
+            sentences.append(f"{planned} in its slice, but {listed(map(described, left), 3)} of it left that")
+        peak_bytes, limit_bytes = self.counters().memory_peak_bytes or 0, self._slice.memory_bytes
+        if peak_bytes > PEAK_ROOM * limit_bytes:
+            sentences.append(f"{planned} with bytes of memory {limit_bytes}, but has held {peak_bytes}")
+        return sentences
 
     def make(self) -> None:
         """Make it with every limit before anything can enter. Raises OSError, or ValueError."""
@@ -63,6 +76,12 @@ class CgroupSlice(LiveSlice):
     def _place_of(self, controller: str) -> Path:
         """Return where this controller's files are."""
         raise NotImplementedError
+
+    def _differences(self, back: ReadBack) -> Iterator[str]:
+        for what, actual, planned, place in self._comparisons(back):
+            # None is what this kernel cannot say; of memory it always can.
+            if actual != planned and (actual is not None or what == "bytes of memory"):
+                yield f"tenant {self._slice.tenant} was planned with {what} {planned}, but {place} holds {actual}"
 
     def _comparisons(self, back: ReadBack) -> Iterator[tuple[str, object, object, Path]]:
         """Yield what was read back, with what was planned and where it was read."""

@@ -17,11 +17,11 @@ from cotenant.isolation.group import V2Group
 from cotenant.isolation.plan import Slice
 from cotenant.isolation.runs import OURS, checked_base, default_base
 from cotenant.isolation.slices import CgroupBackend, CgroupSlice, pids_share
-from cotenant.isolation.v2tree import ESSENTIAL, NEEDED, Tree, controllers, described, homes, is_marked, systemd_runs
+from cotenant.isolation.v2tree import ESSENTIAL, NEEDED, Tree, controllers, homes, is_marked, systemd_runs
 from cotenant.machine.limits import V2 as V2_HIERARCHY
 from cotenant.machine.limits import Mounts
 from cotenant.machine.virtual import batch_system
-from cotenant.procfs import format_list
+from cotenant.procfs import described, format_list
 
 DELEGATION = f"systemctl edit user@{os.getuid()}.service with Delegate=cpu cpuset io memory pids"
 """Of this user alone, as cgroup_setup.sh does it: the others' units stay as they are."""

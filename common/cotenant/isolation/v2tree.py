@@ -20,7 +20,7 @@ from cotenant.isolation.backend import NotIsolatedError
 from cotenant.isolation.group import V2Group, kill_all
 from cotenant.isolation.processes import kill_marked
 from cotenant.isolation.runs import OURS, RunName, runs_below
-from cotenant.procfs import parent_of, process_of
+from cotenant.procfs import described, parent_of
 from cotenant.text import listed
 
 ESSENTIAL = ("memory",)
@@ -190,14 +190,6 @@ def is_ours(pid: int) -> bool:
     while pid > 1 and pid != own:
         pid = parent_of(pid) or 0
     return pid == own
-
-
-def described(pid: int) -> str:
-    """Return `pid 12 (bash)`."""
-    if pid == 0:
-        return "a process of another PID namespace"
-    process = process_of(pid)
-    return f"pid {pid} ({process.name})" if process else f"pid {pid}"
 
 
 def controllers(file: Path) -> frozenset[str]:

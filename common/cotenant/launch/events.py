@@ -83,9 +83,8 @@ class Life:
         self._pidfd = os.pidfd_open(pid)
 
     @classmethod
-    def at_the_other_end(cls, connection: socket.socket) -> Life | None:
-        """Return the process that connected; None where it is gone, or lives where we cannot see it."""
-        pid = peer_of(connection)
+    def of(cls, pid: int) -> Life | None:
+        """Return this process; None where it is gone, or lives where we cannot see it."""
         with contextlib.suppress(OSError):
             return cls(pid) if pid > 0 else None
         return None

@@ -19,6 +19,7 @@ from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 
 from cotenant.isolation.backend import Backend, NotIsolatedError
+from cotenant.isolation.processes import families
 from cotenant.launch.events import Events, Interruption
 from cotenant.launch.limits import USUAL_LIMITS, Limits, grace, late
 from cotenant.launch.load import MeasuredLoad, expected_s
@@ -28,7 +29,7 @@ from cotenant.launch.outcome import LaunchResult, TenantResult, failure, not_sta
 from cotenant.launch.rendezvous import Link, Rank
 from cotenant.launch.tenant import Reason, Tenant, TenantSpec, start_tenant
 from cotenant.meters.meters import Meters
-from cotenant.protocol.messages import Message, ProtocolError
+from cotenant.protocol.messages import RUN_VARIABLE, Message, ProtocolError
 
 POLL_S = 1.0
 READING_S = 0.1
@@ -62,6 +63,7 @@ class Launch:
     _tenants: list[Tenant] = field(default_factory=list, init=False)
     _phase: Phase = field(default=Phase.ENTER, init=False)
     _load: MeasuredLoad | None = field(default=None, init=False)
+    _changes: dict[str, None] = field(default_factory=dict, init=False)
 
     def run(self) -> LaunchResult:
         """Go through all phases. Whatever happens, no process and no slice of this launch is left.
@@ -79,7 +81,7 @@ class Launch:
                 raise
             left_behind = str(error)
         go, meters = (self._load.go, self._load.meters) if self._load else (None, {})
-        return LaunchResult(results, started, datetime.now(UTC), go, meters, left_behind)
+        return LaunchResult(results, started, datetime.now(UTC), go, meters, left_behind, tuple(self._changes))
 
     def _start(self, leaving: contextlib.ExitStack) -> tuple[TenantResult, ...] | None:
         """Make every slice and start its tenant; return the results at once where a slice cannot be had."""
@@ -173,6 +175,7 @@ class Launch:
         assert self._load is not None
         self._phase = Phase.STOP
         self._load.end(survivors)
+        self._verify_again(survivors)
         for tenant in self._tenants:
             for rank in tenant.ranks.values():
                 if rank.link.open:
@@ -271,7 +274,7 @@ class Launch:
         for rank in tenant.ranks.values():
             if rank.life is not None and rank.life.ended:
                 self._rank_ended(tenant, rank)
-        tenant.end()
+        self._end(tenant)
         self._entered(tenant)
         self._connected(tenant)
         self._read_links(tenant)
@@ -302,6 +305,22 @@ class Launch:
             tenant.reason = tenant.reason or reason
         for tenant in ending:
             if not tenant.killed:
-                tenant.end()
+                self._end(tenant)
                 if tenant.stuck:
                     self._gone(tenant)
+
+    def _end(self, tenant: Tenant) -> None:
+        if self._phase is Phase.STOP:
+            self._verify_again([tenant])
+        tenant.end()
+
+    def _verify_again(self, tenants: Sequence[Tenant]) -> None:
+        """Hold slices against their plan once more, and their processes against their slices. Nobody is timed now."""
+        sliced = {tenant.index: tenant for tenant in tenants if tenant.live.entry.procs_files}
+        if not sliced:
+            return
+        leaders = {index: tenant.process.pid for index, tenant in sliced.items()}
+        run = next(iter(sliced.values())).spec.environment.get(RUN_VARIABLE, "")
+        for index, family in families(leaders, run).items():
+            joined = {rank.link.peer for rank in sliced[index].ranks.values()}
+            self._changes |= dict.fromkeys(sliced[index].live.changes(family | joined - {0}))

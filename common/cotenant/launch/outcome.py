@@ -37,7 +37,8 @@ class TenantResult:
 class LaunchResult:
     """The results of all tenants, in their order, and what they share; `go` is None where there was none.
 
-    `left_behind` names what could not be removed after the last of them; empty as a rule.
+    `left_behind` names what could not be removed after the last of them; `changes` what was no longer as planned at
+    the last DONE, or before the tenants' end. Both are empty as a rule.
     """
 
     tenants: tuple[TenantResult, ...]
@@ -46,6 +47,7 @@ class LaunchResult:
     go: Go | None = None
     meters: dict[str, Any] = field(default_factory=dict)
     left_behind: str = ""
+    changes: tuple[str, ...] = ()
 
 
 def result_of(tenant: Tenant, host: HostKills) -> TenantResult:

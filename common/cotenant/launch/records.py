@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from cotenant.finding import Finding
+from cotenant.finding import Finding, error
 from cotenant.isolation.backend import Backend, expected
 from cotenant.isolation.choose import enabled_by
 from cotenant.isolation.plan import Slice
@@ -43,7 +43,7 @@ def records_of(result: LaunchResult, start: Start, facts: SuiteFacts) -> list[Re
         first_start_ns=min((start_ns for start_ns, _ in loads), default=0),
         load=common_load(loads) if loads else (0, 0),
         meters=result.meters,
-        findings=facts.findings,
+        findings=(*facts.findings, *map(_slice_changed, result.changes)),
     )
     comparable = all(tenant.outcome == "completed" for tenant in result.tenants)
     return [
@@ -57,6 +57,12 @@ def records_of(result: LaunchResult, start: Start, facts: SuiteFacts) -> list[Re
         )
         for tenant, statement in zip(result.tenants, statements, strict=True)
     ]
+
+
+def _slice_changed(change: str) -> Finding:
+    """The whole launch was another than planned: what one tenant has too much, its neighbours may lack."""
+    remedy = "Find what writes to cgroups there: root and the owner of a slice can, another user cannot."
+    return error(f"The slices did not stay as planned: {change}.", remedy, rule="slice_changed")
 
 
 def _statement(tenant: TenantResult, go: Go | None) -> Statement:

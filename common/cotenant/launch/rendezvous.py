@@ -39,12 +39,13 @@ OWN_OUTCOMES = frozenset(
 class Link:
     """One connection of one process of a tenant; `open` until the other end has left, or we have.
 
-    `rank` is the process it belongs to, from its hello on.
+    `peer` is the process that connected, 0 where we cannot see it; `rank` what it is from its hello on.
     """
 
     def __init__(self, connection: socket.socket) -> None:
         self.rank: Rank | None = None
         self._connection = connection
+        self.peer = peer_of(connection)
         self._lines = Lines()
         self._looks_ns = (0, 0)
         self.awaited_ns = 0
@@ -56,14 +57,9 @@ class Link:
     def fileno(self) -> int:
         return self._connection.fileno()
 
-    @property
-    def peer(self) -> int:
-        """The process that connected; 0 where it lives where we cannot see it."""
-        return peer_of(self._connection)
-
     def life(self) -> Life | None:
         """Return the process that connected, to see its end; None where it cannot be seen."""
-        return Life.at_the_other_end(self._connection)
+        return Life.of(self.peer)
 
     def receive(self) -> list[Message]:
         """Return what can be read now, within limits. Raises ProtocolError, and then the link is closed."""

@@ -38,7 +38,7 @@ from cotenant.machine.topology import Machine
 from cotenant.meters.meters import meters_of
 from cotenant.procfs import format_list
 from cotenant.results.store import Reserve, append_summary, launch_line, prepare_directory, total_line, write_whole
-from cotenant.text import gib, many
+from cotenant.text import gib, listed, many
 
 if TYPE_CHECKING:
     from cotenant.results.record import Record
@@ -231,9 +231,12 @@ class SuiteRun:
             result = launch.run()
             own_kills = sum(tenant.after.oom_kills or 0 for tenant in result.tenants)
             meters = result.meters | {"host": since(counts, self._counts(), own_kills)}
-            left_behind = result.left_behind
+            left_behind, changes = result.left_behind, result.changes
             try:
-                end_orphans(self._own_children | self._reaper.pids, begin_ticks)
+                orphans = end_orphans(self._own_children | self._reaper.pids, begin_ticks)
+                # Whoever was in a slice has ended with it.
+                if orphans and backend.location():
+                    changes += (f"tenants were planned in slices, but {listed(orphans.values(), 3)} lived outside",)
             except NotIsolatedError as error:
                 left_behind = left_behind or str(error)
         if cached is not None:
@@ -241,7 +244,7 @@ class SuiteRun:
         # Where each tenant has a /dev/shm of its own, what is new in the machine's is not theirs.
         if not self._isolation.own_shm and (new := new_shared_files(shared_before)):
             meters["shm_kept"] = new
-        return dataclasses.replace(result, meters=meters, left_behind=left_behind)
+        return dataclasses.replace(result, meters=meters, left_behind=left_behind, changes=changes)
 
     def _keep(self, start: Start, result: LaunchResult) -> list[Record]:
         # Not before: what makes numbers takes its time to import, and until now nothing needed any.
