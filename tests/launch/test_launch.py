@@ -214,7 +214,7 @@ def test_last_words_are_heard(tmp_path: Path, interruption: Interruption) -> Non
     assert (ending.outcome, ending.message) == ("missing_package", "pip install it")
 
 
-def test_what_joined_has_to_be_ready_in_time_and_what_never_joined_has_no_such_limit(
+def test_what_is_not_ready_in_time_ends_whether_it_has_joined_or_not(
     tmp_path: Path, interruption: Interruption
 ) -> None:
     hello = SLOW_SPEAKER.replace("hello[7:] + ready[:9], ready[9:]", "hello[7:]")
@@ -223,7 +223,7 @@ def test_what_joined_has_to_be_ready_in_time_and_what_never_joined_has_no_such_l
     assert outcomes(result) == ["timeout"]
     assert result.tenants[0].message == "It was not ready within 0.5 s. Give it longer with --ready-timeout."
     assert result.go is None
-    assert outcomes(live(tmp_path, interruption, "/bin/sleep", "1", limits=limited)) == ["completed", "completed"]
+    assert outcomes(live(tmp_path, interruption, "/bin/sleep", "9", limits=limited)) == ["timeout", "timeout"]
 
 
 def test_a_forgotten_descriptor_is_not_called_for_another_of_its_number() -> None:
