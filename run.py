@@ -14,4 +14,4 @@ from cotenant.__main__ import start
 if __name__ == "__main__":
     words = sys.argv[1:]
     # The runner takes flags only: any other first word is a command, or meant to be one.
-    sys.exit(start(["run", *words] if not words or words[0].startswith("-") else words))
+    sys.exit(start(["run", *words] if not words or (words[0].startswith("-") and words[0] != "--version") else words))

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import importlib
+import importlib.metadata
+import json
 import signal
 import sys
+import tomllib
 from collections.abc import Sequence
 
+from cotenant.checkout import CHECKOUT
 from cotenant.commands.output import mute, settle_streams
 from cotenant.errors import EXIT_INTERRUPTED, EXIT_PASSED, EXIT_USAGE, CotenantError, did_you_mean
 
@@ -27,17 +30,22 @@ COMMANDS = {
 def main(argv: Sequence[str]) -> int:
     """Run one command and return its exit status (docs: 0, 1, 2, 3, 4, 130); bad input never shows a traceback."""
     settle_streams()
+    if argv[:1] == ["help"]:
+        argv = [*argv[1:], "--help"]
     if not argv or argv[0] in ("-h", "--help"):
-        print("usage: cotenant COMMAND [arguments]\n")
+        print("usage: cotenant COMMAND [arguments]; `cotenant help COMMAND` has its flags\n")
         print("\n".join(f"  {name:14} {what}" for name, what in COMMANDS.items()))
         return EXIT_PASSED if argv else EXIT_USAGE
+    if argv[0] == "--version":
+        print(f"cotenant {version()}")
+        return EXIT_PASSED
     try:
         _check_text(argv)
         if argv[0] not in COMMANDS:
-            raise CotenantError(
-                f"There is no command '{argv[0]}'.",
-                did_you_mean(argv[0], COMMANDS) or f"Commands: {', '.join(COMMANDS)}.",
-            )
+            hint = did_you_mean(argv[0], COMMANDS) or f"Commands: {', '.join(COMMANDS)}."
+            if any(argv[0] == name for name in benchmarks()):
+                hint = f"It is a benchmark: ./run.sh --name {argv[0]}"
+            raise CotenantError(f"There is no command '{argv[0]}'.", hint)
         module = importlib.import_module(f"cotenant.commands.{argv[0].replace('-', '_')}")
         _take_signals()
         return int(module.main(argv[1:]))
@@ -66,6 +74,21 @@ def main(argv: Sequence[str]) -> int:
         with contextlib.suppress(OSError):
             print("cotenant: interrupted.", file=sys.stderr)
         return EXIT_INTERRUPTED
+
+
+def version() -> str:
+    """Return the version of this package, as pyproject.toml has it."""
+    try:
+        return importlib.metadata.version("cotenant")
+    except importlib.metadata.PackageNotFoundError:
+        project = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())["project"]
+        return str(project["version"])
+
+
+def benchmarks() -> set[str]:
+    """Return the names of the reference suite's jobs, and of those of the profiles."""
+    places = [CHECKOUT / "baselines.json", *(CHECKOUT / "profiles").glob("*.json")]
+    return {job["name"] for place in places if place.is_file() for job in json.loads(place.read_text())}
 
 
 def _take_signals() -> None:

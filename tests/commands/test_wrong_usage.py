@@ -6,6 +6,7 @@ import resource
 import shlex
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -152,13 +153,23 @@ def test_a_command_that_there_is_not(capsys: Capture) -> None:
     for word, sentence in (
         ("dotcor", "There is no command 'dotcor'. Did you mean 'doctor'?"),
         ("rnu", "There is no command 'rnu'. Did you mean 'run'?"),
-        ("vae", "There is no command 'vae'. Commands: run, plan, "),
+        ("vea", "There is no command 'vea'. Commands: run, plan, "),
+        ("vae", "There is no command 'vae'. It is a benchmark: ./run.sh --name vae"),
     ):
         status, said, errors = call(capsys, word)
         assert (status, said) == (2, "")
         assert errors.startswith(f"cotenant: {sentence}")
     ended = subprocess.run([sys.executable, str(ROOT / "run.py"), "vae"], capture_output=True, text=True)
     assert (ended.returncode, ended.stderr) == (2, errors)
+
+
+def test_the_version_and_the_help_of_a_command(capsys: Capture) -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert call(capsys, "--version") == (0, f"cotenant {project['version']}\n", "")
+    with pytest.raises(SystemExit, match="0"):
+        call(capsys, "help", "doctor")
+    assert capsys.readouterr().out.startswith("usage: cotenant doctor")
+    assert call(capsys, "help")[0] == 0
 
 
 def test_a_second_suite_at_the_same_time(here: Suites, capsys: Capture) -> None:
