@@ -16,7 +16,7 @@ from machine.invented import device, machine
 def resolver(count: int, *words: str) -> Resolver:
     """For a machine of so many devices."""
     given = suite_parser("", "", "").parse_words(["--jobs", "scaling", *words])
-    there = machine(cores=count, devices=tuple(map(device, range(count))))
+    there = machine(cores=max(4, count), devices=tuple(map(device, range(count))))
     return Resolver(options_of(given, (), there), there, Chosen(NoIsolation()))
 
 
@@ -34,3 +34,16 @@ def test_n_devices_run_a_cell_for_each_k_up_to_n() -> None:
         sentence = f"scaling: cells of --devices {left_out} are left out, as DEVICE_TOTAL is {count}."
         assert resolver(count).left_out() == (sentence,)
     assert (len(resolver(16).starts()), resolver(16).left_out()) == (16, ())
+
+
+def test_a_launch_that_owns_the_machine_has_a_rank_for_each_device_whoever_shares_them() -> None:
+    made = resolver(1, "--users", "4")
+    assert [start.label for start in made.starts()] == ["scaling.c1"]
+    assert made.starts()[0].specs[0].environment["DEVICE_TOTAL"] == "1"
+    assert (made.tenants, resolver(0, "--users", "4").ranks, resolver(3, "--users", "2").ranks) == (4, 4, 3)
+
+
+def test_who_asks_for_devices_is_given_no_numbers_of_the_processor(monkeypatch: pytest.MonkeyPatch) -> None:
+    for asked, given in (("", "0"), ("0", "0"), ("1", "1")):
+        monkeypatch.setenv("USE_CUDA", asked)
+        assert resolver(0, "--users", "1").starts()[0].specs[0].environment["USE_CUDA"] == given

@@ -66,6 +66,7 @@ class Board:
     limit_mw: int | None = 700_000
     default_mw: int = 700_000
     reasons: int = 0
+    cores: int = 16896
     running: tuple[tuple[int, int | None], ...] = ()
     """Process ids and the bytes of device memory that they use."""
     served: tuple[tuple[int, int | None], ...] = ()
@@ -114,7 +115,9 @@ ANSWERS: dict[str, Callable[..., Any]] = {
     "ComputeMode": lambda board: board.mode,
     "PowerManagementLimit": lambda board: known(board.limit_mw),
     "PowerManagementDefaultLimit": lambda board: board.default_mw,
-    "CurrentClocksThrottleReasons": lambda board: board.reasons,
+    "CurrentClocksEventReasons": lambda board: board.reasons,
+    "NumGpuCores": lambda board: board.cores,
+    "MaxClockInfo": lambda board, kind: {1: 1980}[kind],
     "ComputeRunningProcesses": lambda board: users(board.running),
     "MPSComputeRunningProcesses": lambda board: users(board.served),
     "GraphicsRunningProcesses": unsupported,
@@ -153,4 +156,7 @@ class FakeNvml:
         return self.boards[index]
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
-        return self.answers[name.removeprefix("nvmlDeviceGet")]
+        try:
+            return self.answers[name.removeprefix("nvmlDeviceGet")]
+        except KeyError:
+            raise AttributeError(name) from None

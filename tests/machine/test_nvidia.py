@@ -2,12 +2,21 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from cotenant.machine.accelerators import Accelerator, visible_variables
-from cotenant.machine.nvidia import DeviceProcess, DeviceState, Slowed, device_states, nvidia_accelerators, slowed
-from machine.fakehost import Board, FakeNvml, write
+from cotenant.machine.nvidia import (
+    DeviceProcess,
+    DeviceState,
+    Slowed,
+    device_states,
+    mps_daemon,
+    nvidia_accelerators,
+    slowed,
+)
+from machine.fakehost import ANSWERS, Board, FakeNvml, unsupported, write
 
 BOARDS = (
     Board("GPU-c0ffee00", "00000000:3B:00.0"),
@@ -35,6 +44,22 @@ def test_the_callers_own_choice_and_order_without_a_lost_device(tmp_path: Path) 
         assert uuids(nvidia_accelerators(tmp_path, environ, FakeNvml(BOARDS))) == expected
     boards = (Board("GPU-0", "00000000:01:00.0", lost=True), Board("GPU-1", "00000000:02:00.0"))
     assert uuids(nvidia_accelerators(tmp_path, {}, FakeNvml(boards))) == ["GPU-1"]
+
+
+def test_numbers_follow_the_order_that_cuda_uses(tmp_path: Path) -> None:
+    """By default the fastest is 0, and those that are equally fast stand by their PCI id."""
+    boards = (
+        Board("GPU-slow", "00000000:01:00.0", cores=3072),
+        Board("GPU-b", "00000000:03:00.0"),
+        Board("GPU-a", "00000000:02:00.0"),
+    )
+    for environ, expected in (
+        ({}, ["GPU-slow", "GPU-a", "GPU-b"]),
+        ({"CUDA_VISIBLE_DEVICES": "0,2"}, ["GPU-a", "GPU-slow"]),
+        ({"CUDA_VISIBLE_DEVICES": "0", "CUDA_DEVICE_ORDER": "FASTEST_FIRST"}, ["GPU-a"]),
+        ({"CUDA_VISIBLE_DEVICES": "0", "CUDA_DEVICE_ORDER": "PCI_BUS_ID"}, ["GPU-slow"]),
+    ):
+        assert uuids(nvidia_accelerators(tmp_path, environ, FakeNvml(boards))) == expected
 
 
 def test_without_driver_or_library_there_are_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -131,6 +156,50 @@ def test_modes_faults_and_what_a_device_does_not_tell(tmp_path: Path) -> None:
     assert (state.mig, state.mig_pending, state.persistent) == (False, True, False)
     assert (state.uncorrected_errors, state.repair_pending, state.compute_mode) == (2, True, "exclusive")
     assert state.slowed_by == ("hardware", "heat")
+
+
+def test_calls_that_leave_nvml_have_successors_and_neither_needs_to_be_there(tmp_path: Path) -> None:
+    class Mismatch(Exception):
+        pass
+
+    class OtherRelease(FakeNvml):
+        NVMLLibraryMismatchError = Mismatch
+
+    def mismatched(*asked: object) -> None:
+        raise Mismatch
+
+    def fields(board: Board, numbers: list[int]) -> list[SimpleNamespace]:
+        (number,) = numbers
+        values = {74: 7_000, 75: 9_000}
+        return [SimpleNamespace(nvmlReturn=0, value=SimpleNamespace(ullVal=values[number]))]
+
+    board = Board("", BUSES[0], reasons=0x40)
+    old = {name: answer for name, answer in ANSWERS.items() if "Clocks" not in name}
+    releases = (
+        (ANSWERS, ("heat",), Slowed(0, 0, 0)),
+        (old | {"CurrentClocksThrottleReasons": lambda board: board.reasons}, ("heat",), Slowed(0, 0, 0)),
+        ({**old, "ViolationStatus": mismatched, "FieldValues": fields}, (), Slowed(0, 7_000, 9_000)),
+        ({**old, "ViolationStatus": unsupported}, (), Slowed(0, None, None)),
+    )
+    for answers, slowed_by, counters in releases:
+        nvml = OtherRelease([board], answers=answers)
+        assert device_states(PCI, tmp_path, nvml)[0].slowed_by == slowed_by
+        assert slowed(PCI, tmp_path, nvml) == (counters,)
+
+
+def test_an_idle_daemon_of_mps_is_seen_by_its_process_and_its_pipe(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("CUDA_MPS_PIPE_DIRECTORY", raising=False)
+    write(tmp_path, {"proc/77/comm": "nvidia-cuda-mps"})
+    assert not states(tmp_path, Board("", BUSES[0]))[0].mps
+    write(tmp_path, {"tmp/nvidia-mps/control": ""})
+    assert states(tmp_path, Board("", BUSES[0]))[0].mps
+    assert not mps_daemon(tmp_path, {"CUDA_MPS_PIPE_DIRECTORY": "/run/other"})
+    write(tmp_path, {"proc/77/comm": "bash", "run/other/control": ""})
+    assert not mps_daemon(tmp_path, {})
+    write(tmp_path, {"proc/78/comm": "nvidia-cuda-mps"})
+    assert mps_daemon(tmp_path, {"CUDA_MPS_PIPE_DIRECTORY": "/run/other"})
 
 
 def test_processes_each_once_with_the_names_that_can_be_seen(tmp_path: Path) -> None:

@@ -51,7 +51,7 @@ class MeteredBoard(Board):
 METERED: dict[str, Callable[..., Any]] = {
     "UtilizationRates": lambda board: SimpleNamespace(gpu=known(board.load)[0], memory=board.load[1]),
     "ClockInfo": lambda board, kind: known(board.clocks)[{1: 0, 2: 1}[kind]],
-    "Temperature": lambda board, sensor: known(board.temperature) if sensor == 0 else unsupported(),
+    "TemperatureV": lambda board, sensor: known(board.temperature) if sensor == 0 else unsupported(),
     "PowerUsage": lambda board: known(board.power_mw),
     "TotalEnergyConsumption": lambda board: known(board.energy_mj),
     "MemoryInfo": lambda board: SimpleNamespace(total=known(board.memory), used=board.used),

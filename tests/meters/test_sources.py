@@ -12,8 +12,8 @@ from cotenant.machine.nvidia import DeviceProcess
 from cotenant.meters import sources
 from cotenant.meters.devices import Reading
 from cotenant.meters.sources import AmdSource, amd_source, nvidia_source
-from machine.fakehost import Board, write
-from meters.seen import FakeSmi, MeteredBoard, MeteredNvml
+from machine.fakehost import ANSWERS, Board, write
+from meters.seen import METERED, FakeSmi, MeteredBoard, MeteredNvml
 
 BUS, PCI = "00000000:3B:00.0", "0000:3b:00.0"
 INSTINCT = Accelerator(1, "amd", "MI300X", "GPU-00ff", "0000:c1:00.0", 0, 192 << 30, "amdgpu")
@@ -54,6 +54,14 @@ def test_nvidia_devices_are_read_in_one_session(tmp_path: Path) -> None:
         }
         assert nvml.calls == ["init"]
     assert nvml.calls == ["init", "shutdown"]
+
+
+def test_the_temperature_of_older_bindings(tmp_path: Path) -> None:
+    answers = {name: answer for name, answer in (ANSWERS | METERED).items() if name != "TemperatureV"}
+    nvml = MeteredNvml([MeteredBoard("", BUS)], answers=answers | {"Temperature": METERED["TemperatureV"]})
+    with nvidia_source([PCI], tmp_path, nvml) as source:
+        assert source is not None
+        assert source.read()[""].temperature_c == 61
 
 
 def test_what_an_nvidia_device_does_not_tell(tmp_path: Path) -> None:

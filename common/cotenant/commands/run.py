@@ -15,7 +15,7 @@ from cotenant.commands.output import shown, tell, warn
 from cotenant.commands.refusals import refused
 from cotenant.errors import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_PASSED, EXIT_USAGE, CotenantError
 from cotenant.finding import Finding
-from cotenant.isolation.plan import tenants_by_default
+from cotenant.isolation.plan import ranks_of_all, tenants_by_default
 from cotenant.isolation.runs import RunName
 from cotenant.launch.command import CACHE_POLICIES
 from cotenant.launch.limits import READY_LIMIT_S, TIMEOUT_S, Limits
@@ -40,7 +40,7 @@ def main(argv: Sequence[str]) -> int:
     options = options_of(given, others, machine)
     if given.show:
         tenants = tenants_by_default(machine, options.users)
-        tell("\n".join(show_lines(options.jobs, tenants, options.solo)))
+        tell("\n".join(show_lines(options.jobs, tenants, ranks_of_all(machine, options.users), options.solo)))
         return EXIT_PASSED
     run = SuiteRun(options, machine)
     if given.dry:
@@ -186,10 +186,13 @@ def options_of(given: argparse.Namespace, extra: tuple[str, ...], machine: Machi
     )
 
 
-def show_lines(jobs: Iterable[Job], tenants: int, solo: bool = False) -> Iterator[str]:
-    """Yield a line per job: its name, group, how many cells run, command. With `solo` each tenant also runs alone."""
+def show_lines(jobs: Iterable[Job], tenants: int, ranks: int, solo: bool = False) -> Iterator[str]:
+    """Yield a line per job: its name, group, how many cells run, command. With `solo` each tenant also runs alone.
+
+    `ranks`: of a job that owns the machine.
+    """
     for job in jobs:
-        every, cells = len(expand(job)), len(fitting(job, tenants))
+        every, cells = len(expand(job)), len(fitting(job, ranks))
         of = f" of {every}" if cells < every else ""
         alone = f" + {cells * tenants} solo" if solo and tenants > 1 and job.group == "student" else ""
         yield f"{job.stem:28} {job.group:8} {cells:3d} cell{'s' if cells > 1 else ' '}{of}{alone}  {job.cmd}"

@@ -52,6 +52,11 @@ def tenants_by_default(machine: Machine, users: int | None) -> int:
     return users if users is not None else len(machine.accelerators) or min(2, _processor_limit(machine))
 
 
+def ranks_of_all(machine: Machine, users: int | None) -> int:
+    """Return N of a launch that owns the machine: one per accelerator, also where more tenants share these."""
+    return len(machine.accelerators) or tenants_by_default(machine, users)
+
+
 def plan(
     machine: Machine, tenants: int, *, policy: Policy = "cores", mems: Mems = "local", reserve_bytes: int | None = None
 ) -> Plan:

@@ -10,7 +10,7 @@ from cotenant.errors import CotenantError
 from cotenant.finding import Finding
 from cotenant.isolation.choose import Chosen
 from cotenant.isolation.memory_shares import Mems
-from cotenant.isolation.plan import Plan, Policy, Slice, plan, plan_whole, split_ranks, tenants_by_default
+from cotenant.isolation.plan import Plan, Policy, Slice, plan, plan_whole, ranks_of_all, split_ranks, tenants_by_default
 from cotenant.isolation.runs import RunName
 from cotenant.launch.command import CachePolicy, in_container, nocache_prefix, resolve_command
 from cotenant.launch.environment import added_environment, free_ports, job_variables, seed_of
@@ -70,6 +70,7 @@ class Resolver:
         self._machine = machine
         self._chosen = chosen
         self.tenants = tenants_by_default(machine, options.users)
+        self.ranks = ranks_of_all(machine, options.users)
         self.plans: dict[str, Plan] = {
             "student": plan(
                 machine,
@@ -84,7 +85,7 @@ class Resolver:
 
     def starts(self) -> tuple[Start, ...]:
         """Return every cell that fits of the chosen jobs, in the file's order; with `solo`, after each its tenants."""
-        jobs, there = self._options.jobs, self.tenants
+        jobs, there = self._options.jobs, self.ranks
         starts = tuple(start for job in jobs for cell in fitting(job, there) for start in self._starts(cell))
         _check_labels(starts)
         return starts
@@ -93,18 +94,19 @@ class Resolver:
         """Return a sentence for each chosen job of which some cells ask for more devices than there are."""
         sentences = []
         for job in self._options.jobs:
-            too_many = {cell.devices for cell in {*expand(job)} - {*fitting(job, self.tenants)}}
+            too_many = {cell.devices for cell in {*expand(job)} - {*fitting(job, self.ranks)}}
             if too_many:
                 cells = f"cells of --devices {format_list(too_many)}"
-                sentences.append(f"{job.stem}: {cells} are left out, as DEVICE_TOTAL is {self.tenants}.")
+                sentences.append(f"{job.stem}: {cells} are left out, as DEVICE_TOTAL is {self.ranks}.")
         return tuple(sentences)
 
     def _starts(self, cell: JobCell) -> Iterator[Start]:
         """Yield all tenants together, then with `solo` each alone: both rates are of one state of the machine."""
         job, options, planned = cell.job, self._options, self.plans[cell.job.group]
         suite, uid, port = options.suite.name, options.uid, self._port
+        total = self._total(job)
         variables = [
-            job_variables(cell, suite, uid, self.tenants, slice_, self._machine, options.paths, port + slice_.tenant)
+            job_variables(cell, suite, uid, total, slice_, self._machine, options.paths, port + slice_.tenant)
             for slice_ in planned.slices
         ]
         cmd = expand_variables(job.cmd, variables[0])
@@ -121,9 +123,12 @@ class Resolver:
         if options.solo and len(every) > 1:
             yield from (start([tenant], solo=True) for tenant in every)
 
+    def _total(self, job: Job) -> int:
+        return self.ranks if job.group == "all" else self.tenants
+
     def _spec(self, cell: JobCell, label: str, command: Path, slice_: Slice, variables: dict[str, str]) -> TenantSpec:
         options, paths, group = self._options, self._options.paths, cell.job.group
-        seed = seed_of(group, options.uid, self.tenants, slice_.tenant)
+        seed = seed_of(group, options.uid, self._total(cell.job), slice_.tenant)
         words = [str(command), *arguments(cell, variables, options.extra, seed)]
         if options.singularity:
             words = in_container(options.singularity, words, slice_.accelerators, paths, options.checkout)
@@ -134,7 +139,7 @@ class Resolver:
         threads = None
         # Without isolation nobody is bound, and threads are as many as the caller has them.
         if self._chosen.backend.name != "none":
-            ranks = split_ranks(self._machine, slice_, self.tenants) if group == "all" else ()
+            ranks = split_ranks(self._machine, slice_, self.ranks) if group == "all" else ()
             threads = len(ranks[0] if ranks else slice_.processors)
         environment = added_environment(variables, cell, slice_, threads, ranks, options.run, socket, log)
         return TenantSpec(slice_, words, environment, log, Path(variables["TEMP_DIRECTORY"]), socket)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from cotenant.machine.accelerators import Accelerator, pci_node, select
-from cotenant.procfs import read_text
+from cotenant.procfs import numbered, read_text
 
 # Without one of these there is no driver, and the import of pynvml (30 ms) is saved. dxg is the one of WSL.
 _SIGNS = ("dev/nvidiactl", "proc/driver/nvidia/version", "dev/dxg")
@@ -18,6 +19,12 @@ _UNCORRECTED, _SINCE_REBOOT = 1, 0
 _COMPUTE_MODES = {0: "default", 1: "exclusive", 2: "prohibited", 3: "exclusive"}
 _SLOWDOWNS = {0x8: "hardware", 0x20: "heat", 0x40: "heat", 0x80: "power brake"}
 _POWER_POLICY, _THERMAL_POLICY = 0, 1
+_POLICY_FIELDS = {_POWER_POLICY: 74, _THERMAL_POLICY: 75}
+_SM_CLOCK = 1
+_REASONS = ("nvmlDeviceGetCurrentClocksEventReasons", "nvmlDeviceGetCurrentClocksThrottleReasons")
+"""The successor, and the call that leaves with CUDA 14."""
+_MPS_CONTROL = "nvidia-cuda-mps"
+"""The kernel keeps 15 characters of `nvidia-cuda-mps-control`."""
 _PROCESSES = (
     "nvmlDeviceGetComputeRunningProcesses",
     "nvmlDeviceGetMPSComputeRunningProcesses",
@@ -98,10 +105,25 @@ def _library(root: Path) -> Any:
 
 def ask(nvml: Any, unknown: Any, function: str, *arguments: Any) -> Any:
     """Return NVML's answer, or `unknown` where the device, its driver or the library does not give one."""
+    # Of a function that the driver's library lacks the bindings raise one of three errors.
+    mismatch = getattr(nvml, "NVMLLibraryMismatchError", nvml.NVMLError)
     try:
         return getattr(nvml, function)(*arguments)
-    except (nvml.NVMLError, AttributeError):
+    except (nvml.NVMLError, mismatch, AttributeError):
         return unknown
+
+
+def ask_either(nvml: Any, unknown: Any, functions: Collection[str], *arguments: Any) -> Any:
+    """Return the answer of the first of these that gives one: of a call that leaves NVML, or of its successor."""
+    for function in functions:
+        if (answer := ask(nvml, None, function, *arguments)) is not None:
+            return answer
+    return unknown
+
+
+def clock_reasons(nvml: Any, unknown: Any, handle: Any) -> Any:
+    """Return NVML's bits that tell why a device's clocks are held down now."""
+    return ask_either(nvml, unknown, _REASONS, handle)
 
 
 def handles(nvml: Any) -> list[tuple[int, str, Any]]:
@@ -130,10 +152,17 @@ def nvidia_accelerators(root: Path, environ: Mapping[str, str], nvml: Any = None
         if driver is None:
             return ()
         devices: list[_Device] = []
+        speeds: dict[int, int] = {}
         for index, pci, handle in handles(nvml):
             device = _accelerator(nvml, handle, index, pci, pci_node(root, pci), driver)
             devices.append((device, _partitions(nvml, handle, device)))
-        return _visible(devices, environ.get("CUDA_VISIBLE_DEVICES"))
+            cores = ask(nvml, 0, "nvmlDeviceGetNumGpuCores", handle)
+            speeds[index] = cores * ask(nvml, 0, "nvmlDeviceGetMaxClockInfo", handle, _SM_CLOCK)
+        value = environ.get("CUDA_VISIBLE_DEVICES")
+        if value is not None and environ.get("CUDA_DEVICE_ORDER", "FASTEST_FIRST") == "FASTEST_FIRST":
+            # So CUDA numbers them unless told otherwise; those that are equally fast stand by their PCI id.
+            devices.sort(key=lambda of: -speeds[of[0].index])
+        return _visible(devices, value)
 
 
 def _visible(devices: list[_Device], value: str | None) -> tuple[Accelerator, ...]:
@@ -201,7 +230,7 @@ def _state(nvml: Any, root: Path, index: int, handle: Any) -> DeviceState:
     return DeviceState(
         index=index,
         processes=processes_on(nvml, root, handle),
-        mps=bool(ask(nvml, [], "nvmlDeviceGetMPSComputeRunningProcesses", handle)),
+        mps=mps_daemon(root, os.environ) or bool(ask(nvml, [], "nvmlDeviceGetMPSComputeRunningProcesses", handle)),
         mig=bool(mig),
         mig_pending=mig != mig_pending,
         persistent=None if persistent is None else bool(persistent),
@@ -211,8 +240,19 @@ def _state(nvml: Any, root: Path, index: int, handle: Any) -> DeviceState:
         compute_mode=_COMPUTE_MODES.get(ask(nvml, -1, "nvmlDeviceGetComputeMode", handle)),
         power_limit_w=_watts(ask(nvml, None, "nvmlDeviceGetPowerManagementLimit", handle)),
         power_default_w=_watts(ask(nvml, None, "nvmlDeviceGetPowerManagementDefaultLimit", handle)),
-        slowed_by=slowdowns(ask(nvml, 0, "nvmlDeviceGetCurrentClocksThrottleReasons", handle)),
+        slowed_by=slowdowns(clock_reasons(nvml, 0, handle)),
     )
+
+
+def mps_daemon(root: Path, environ: Mapping[str, str]) -> bool:
+    """Would a tenant become a client of MPS? Its control process lives, and its pipe lies where clients look.
+
+    NVML shows neither before the first client.
+    """
+    pipe = environ.get("CUDA_MPS_PIPE_DIRECTORY") or "/tmp/nvidia-mps"
+    if not (root / pipe.lstrip("/") / "control").exists():
+        return False
+    return any(read_text(root / f"proc/{pid}/comm") == _MPS_CONTROL for pid in numbered(root / "proc"))
 
 
 def slowdowns(reasons: int) -> tuple[str, ...]:
@@ -231,8 +271,11 @@ def processes_on(nvml: Any, root: Path, handle: Any) -> tuple[DeviceProcess, ...
 
 
 def _violated_ns(nvml: Any, handle: Any, policy: int) -> int | None:
-    status = ask(nvml, None, "nvmlDeviceGetViolationStatus", handle, policy)
-    return None if status is None else int(status.violationTime)
+    if (status := ask(nvml, None, "nvmlDeviceGetViolationStatus", handle, policy)) is not None:
+        return int(status.violationTime)
+    # It leaves with CUDA 14; the field counts the same nanoseconds.
+    values = ask(nvml, (), "nvmlDeviceGetFieldValues", handle, [_POLICY_FIELDS[policy]])
+    return next((int(field.value.ullVal) for field in values if field.nvmlReturn == 0), None)
 
 
 def _watts(milliwatts: int | None) -> float | None:

@@ -10,12 +10,23 @@ from pathlib import Path
 from typing import Any
 
 from cotenant.machine.accelerators import Accelerator
-from cotenant.machine.nvidia import DeviceProcess, ask, handles, processes_on, session, slowdowns
+from cotenant.machine.nvidia import (
+    DeviceProcess,
+    ask,
+    ask_either,
+    clock_reasons,
+    handles,
+    processes_on,
+    session,
+    slowdowns,
+)
 from cotenant.meters.devices import Reading
 
 # Values of nvml.h, which stand-ins and old bindings need not name.
 _CORE_SENSOR, _SM_CLOCK, _MEMORY_CLOCK = 0, 1, 2
 _AT_POWER_LIMIT = 0x4
+_TEMPERATURE = ("nvmlDeviceGetTemperatureV", "nvmlDeviceGetTemperature")
+"""The successor, and the call that leaves with CUDA 14."""
 
 
 class NvidiaSource:
@@ -39,7 +50,7 @@ class NvidiaSource:
         memory = ask(nvml, None, "nvmlDeviceGetMemoryInfo", handle)
         power_mw = ask(nvml, None, "nvmlDeviceGetPowerUsage", handle)
         energy_mj = ask(nvml, None, "nvmlDeviceGetTotalEnergyConsumption", handle)
-        reasons = ask(nvml, None, "nvmlDeviceGetCurrentClocksThrottleReasons", handle)
+        reasons = clock_reasons(nvml, None, handle)
         return Reading(
             index=index,
             load_percent=None if load is None else load.gpu,
@@ -47,7 +58,7 @@ class NvidiaSource:
             memory_used_bytes=None if memory is None else memory.used,
             clock_mhz=ask(nvml, None, "nvmlDeviceGetClockInfo", handle, _SM_CLOCK),
             memory_clock_mhz=ask(nvml, None, "nvmlDeviceGetClockInfo", handle, _MEMORY_CLOCK),
-            temperature_c=ask(nvml, None, "nvmlDeviceGetTemperature", handle, _CORE_SENSOR),
+            temperature_c=ask_either(nvml, None, _TEMPERATURE, handle, _CORE_SENSOR),
             power_w=None if power_mw is None else power_mw / 1000,
             energy_j=None if energy_mj is None else energy_mj / 1000,
             slowed_by=None if reasons is None else _words(reasons),
