@@ -38,13 +38,13 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
     made: list[tuple[Any, ...]] = []
 
     class Event:
-        def __init__(self, device: torch.device, enable_timing: bool) -> None:
-            made.append(("event", device, enable_timing))
+        def __init__(self, enable_timing: bool, blocking: bool) -> None:
+            made.append(("event", enable_timing, blocking))
 
         def record(self) -> None:
             made.append(("record",))
 
-    monkeypatch.setattr(torch, "Event", Event)
+    monkeypatch.setattr(torch.cuda, "Event", Event)
     monkeypatch.setattr(torch.accelerator, "is_available", lambda: True)
     monkeypatch.setattr(torch.accelerator, "current_accelerator", lambda: torch.device("cuda"))
     monkeypatch.setattr(torch.accelerator, "device_count", lambda: 3)
@@ -122,8 +122,46 @@ def test_devices_that_torch_does_not_see_are_unsupported(
 def test_synchronisation_events_and_memory_name_the_device(calls: list[tuple[Any, ...]]) -> None:
     CUDA.synchronize()
     CUDA.mark()
-    assert calls == [("synchronize", CUDA.torch_device), ("event", CUDA.torch_device, True), ("record",)]
+    CUDA.mark(asleep=True)
+    events = [("event", True, False), ("record",), ("event", True, True), ("record",)]
+    assert calls == [("synchronize", CUDA.torch_device), *events]
     assert CUDA.peak_memory_bytes() == {"allocated_bytes": 11, "reserved_bytes": 22, "allocation_retries": 3}
+
+
+def test_whether_mps_serves_is_asked_of_the_driver(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Any] = []
+
+    def attribute(value: Any, number: int, device: int) -> int:
+        asked.append((number, device))
+        value._obj.value = 1
+        return statuses.pop()
+
+    statuses = [1, 0]
+    monkeypatch.setattr("ctypes.CDLL", lambda name: SimpleNamespace(cuDeviceGetAttribute=attribute))
+    assert [CUDA.under_mps, CUDA.under_mps] == [True, None]
+    assert asked == [(133, 0)] * 2
+    assert Device(torch.device("cpu")).under_mps is None
+    monkeypatch.setattr("ctypes.CDLL", lambda name: SimpleNamespace())
+    assert CUDA.under_mps is None
+
+
+def test_inherited_switches_are_recorded_and_what_falsifies_rates_is_dropped(
+    calls: list[tuple[Any, ...]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    switches = {
+        "CUDA_LAUNCH_BLOCKING": "1",
+        "NCCL_DEBUG": "WARN",
+        "NVIDIA_TF32_OVERRIDE": "0",
+        "PYTORCH_CUDA_ALLOC_CONF": "backend:native",
+    }
+    for name, value in switches.items():
+        monkeypatch.setenv(name, value)
+    run = Run(Small(cuda=True))
+    assert run.switches == switches
+    assert not {"CUDA_LAUNCH_BLOCKING", "NVIDIA_TF32_OVERRIDE"} & os.environ.keys()
+    assert os.environ["NCCL_DEBUG"] == "WARN"
+    assert [finding.rule for finding in run.findings] == ["switch_dropped"] * 2
+    assert run.findings[0].sentence.startswith("NVIDIA_TF32_OVERRIDE=0 was inherited and is left out: it would ")
 
 
 class OnOneProcessor(nn.Module):
@@ -253,7 +291,7 @@ def test_ddp_moves_no_input(monkeypatch: pytest.MonkeyPatch) -> None:
     module, frozen = nn.Linear(1, 1), nn.Linear(1, 1).requires_grad_(False)
     assert ranks.spread(module) is module
     assert ranks.spread(frozen) is frozen
-    assert given == [((module,), {})]
+    assert given == [((module,), {"gradient_as_bucket_view": True})]
 
 
 DEATH = """

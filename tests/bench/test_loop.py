@@ -62,9 +62,12 @@ class Loss:
 
 
 class Event:
-    def __init__(self, journal: Journal) -> None:
-        journal.note("mark")
+    def __init__(self, journal: Journal, asleep: bool) -> None:
+        journal.note("mark asleep" if asleep else "mark")
         self.journal = journal
+
+    def synchronize(self) -> None:
+        self.journal.note("wait")
 
     def elapsed_time(self, end: Event) -> float:
         self.journal.note("elapsed")
@@ -81,7 +84,8 @@ def work(journal: Journal, batches: Iterator[Any], accelerator: bool = True, **p
         return batch
 
     device = SimpleNamespace(
-        synchronize=lambda: journal.note("sync"), mark=lambda: Event(journal) if accelerator else None
+        synchronize=lambda: journal.note("sync"),
+        mark=lambda asleep=False: Event(journal, asleep) if accelerator else None,
     )
     return Work(**{"batches": batches, "step": step, "items": items, "run": None, "device": device} | parts)
 
@@ -97,11 +101,16 @@ def test_the_order_of_everything(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(chrono, "clock_ns", journal.clock)
     observe(work(journal, feed(journal, 1, 2)), 2)
     batch = ["clock", "next", "clock", "step", "detach", "items"]
-    assert journal == ["sync", "mark", "clock", *batch, *batch, "mark", "sync", "clock", "elapsed"]
+    end = ["mark asleep", "clock", "wait", "sync", "clock", "elapsed"]
+    assert journal == ["sync", "mark", "clock", *batch, *batch, *end]
+    journal.clear()
+    observe(work(journal, feed(journal, 1), resident=True), 1)
+    short = ["next", "step", "detach", "items", "mark", "clock", "sync", "clock", "elapsed"]
+    assert journal == ["sync", "mark", "clock", *short]
     journal.clear()
     lossless = work(journal, feed(journal, 1), accelerator=False, step=lambda run, batch: None)
     seen = observe(lossless, 1)
-    assert (seen.event_ns, seen.losses) == (None, [])
+    assert (seen.event_ns, seen.issued_ns, seen.losses) == (None, None, [])
     assert journal == ["sync", "clock", "clock", "next", "clock", "items", "sync", "clock"]
 
 
@@ -115,6 +124,7 @@ def test_times_items_and_waits_add_up(monkeypatch: pytest.MonkeyPatch) -> None:
     assert seen.items == 18
     assert len(seen.losses) == 3
     assert seen.event_ns == 2500
+    assert seen.issued_ns == seen.end_ns - 1000
 
 
 def test_one_of_every_few_batches_is_booked_for_all(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -123,7 +133,8 @@ def test_one_of_every_few_batches_is_booked_for_all(monkeypatch: pytest.MonkeyPa
     seen = observe(work(journal, feed(journal, *[5] * 8), every=3), 8)
     bare, booked = ["next", "step"], ["clock", "next", "clock", "step", "detach", "items"]
     group = [*bare, *bare, *booked]
-    assert journal[2:-2] == ["clock", *group, *group, *bare, *booked, "mark", "sync"]
+    end = ["mark asleep", "clock", "wait", "sync"]
+    assert journal[2:-2] == ["clock", *group, *group, *bare, *booked, *end]
     assert (seen.items, seen.data_wait_ns, len(seen.losses), seen.even) == (40, 8 * 7, 3, True)
     assert seen.end_ns - seen.start_ns == 8 * 107
     assert not observe(work(journal, feed(journal, 1, 2, 3, 4), every=2), 4).even

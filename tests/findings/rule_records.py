@@ -20,6 +20,13 @@ def with_events(factor: float, more: int = 0) -> Record:
     return a_record(told={"observations": rows})
 
 
+def issued(lead: float) -> Record:
+    """A record whose host is ahead of its device by this part of a batch at the end of every observation."""
+    number = ARGUMENTS["number"]
+    rows = [replace(row, issued_ns=row.end_ns - round((row.end_ns - row.start_ns) / number * lead)) for row in steady()]
+    return a_record(told={"observations": rows})
+
+
 def asked_and_seen(precision: str, dtype: str | None) -> Record:
     part = a_part(arguments=ARGUMENTS | {"precision": precision}, observed={"dtype": dtype})
     return a_record(told={"part": part})

@@ -19,6 +19,7 @@ from findings.rule_records import (
     computed,
     durations,
     inside,
+    issued,
     numbers,
     on_devices,
     on_host,
@@ -96,6 +97,9 @@ SPEAKING: list[tuple[str, Made]] = [
     ("precision", lambda: asked_and_seen("half", "bf16")),
     ("clocks", lambda: with_events(0.97)),
     ("clocks", lambda: with_events(0.0)),
+    ("clocks", lambda: with_events(1.0, 2_000_000 + 6_000_000)),
+    ("host_bound", lambda: issued(0.0)),
+    ("host_bound", lambda: issued(0.09)),
     ("few_observations", lambda: durations(*[10] * 5)),
     ("no_loss", lambda: a_record(told={"part": a_part(losses_checked=0)})),
     ("not_enforced", lambda: unenforced("memory", "swap")),
@@ -183,6 +187,9 @@ SILENT: list[tuple[str, Made]] = [
     ("precision", lambda: a_record(told={"part": a_part(arguments={"precision": [4]}, observed={})})),
     ("clocks", lambda: with_events(1.0099)),
     ("clocks", lambda: with_events(0.9901)),
+    ("clocks", lambda: with_events(1.0, 2_000_000 + 4_000_000)),  # two tenants of one device take turns of 2 ms
+    ("host_bound", lambda: issued(0.11)),
+    ("host_bound", lambda: a_record()),
     (
         "clocks",
         lambda: a_record(told={"observations": [replace(one, event_ns=1) for one in steady()[:5]] + steady()[5:]}),

@@ -159,14 +159,14 @@ def test_modes_faults_and_what_a_device_does_not_tell(tmp_path: Path) -> None:
 
 
 def test_calls_that_leave_nvml_have_successors_and_neither_needs_to_be_there(tmp_path: Path) -> None:
-    class Mismatch(Exception):
+    class MismatchError(Exception):
         pass
 
     class OtherRelease(FakeNvml):
-        NVMLLibraryMismatchError = Mismatch
+        NVMLLibraryMismatchError = MismatchError
 
     def mismatched(*asked: object) -> None:
-        raise Mismatch
+        raise MismatchError
 
     def fields(board: Board, numbers: list[int]) -> list[SimpleNamespace]:
         (number,) = numbers

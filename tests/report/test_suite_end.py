@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 from rich.console import Console
 
 from cotenant.finding import Finding
@@ -21,6 +22,7 @@ from results.test_identity import point
 
 GOLDEN = Path(__file__).with_name("golden")
 DEGRADED = Finding("degraded", "warning", "Slices are not enforced by cgroups here: no mounts.", "Run as root.")
+HOST_BOUND = [[Finding("host_bound", "info", "host-bound: it is.")]] * 2 + [[]]
 ODD = "tail [bold]x[/bold] :smile: \x1b[31mred\x1b[0m \x1b[2J\r\nand \x07a \u202ebell"
 
 
@@ -112,6 +114,12 @@ def test_a_launch_has_a_row_and_so_has_each_of_its_tenants() -> None:
     assert whole == pytest.approx((first + second) / 1000, abs=0.006)
     assert (two[2][-1], "fairness" in one[1]) == ("clean", False)
     assert [one[2][0], *one[2][-3:]] == ["0", "%", "1.000", "clean"]
+
+
+def test_a_rate_of_the_host_is_labelled() -> None:
+    records = [replace(record, findings=rules) for record, rules in zip(launch("vae", 3), HOST_BOUND, strict=True)]
+    assert " example/s; host-bound; isolation v1" in printed(records)
+    assert "host-bound" not in printed([records[0], *launch("vae", 3)[1:]])
 
 
 def test_tenants_alone_say_what_neighbours_cost() -> None:

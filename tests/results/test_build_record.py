@@ -211,6 +211,9 @@ def test_a_malformed_part_is_one_error_finding() -> None:
 def test_an_observation_message_is_taken_as_it_was_checked() -> None:
     fields = {"index": 3, "start_ns": 1, "end_ns": 5, "items": 2, "data_wait_ns": 1, "event_ns": 4, "more": "x"}
     assert Observed.of_message(fields) == Observed(1, 5, 2, 1, 4)
+    assert Observed.of_message(fields | {"issued_ns": 3}).issued_ns == 3
+    for issued_ns in ("3", None, 0, 6):
+        assert Observed.of_message(fields | {"issued_ns": issued_ns}).issued_ns is None
     for event_ns in ("4", None, -1, 10**30):
         assert Observed.of_message(fields | {"event_ns": event_ns}).event_ns is None
     for items, kept in ((math.nan, None), (math.inf, None), (10**400, 10**400), (0, 0)):

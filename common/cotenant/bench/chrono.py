@@ -30,6 +30,8 @@ class Observation:
     event_ns: int | None
     even: bool
     """Did the batches count equally, as far as books were kept?"""
+    issued_ns: int | None = None
+    """When the host had issued all work; None on a CPU, which ends as it issues."""
 
 
 @dataclass(slots=True)
@@ -80,7 +82,11 @@ def observe(work: Work, number: int) -> Observation:
         if loss is not None:
             keep(loss.data)  # what loss.detach() returns, in half the time
         count(items(batch))
-    closing = work.device.mark()
+    # Who waits awake would take a processor from what loads the next batches.
+    closing = work.device.mark(asleep=not resident)
+    issued_ns = None if closing is None else clock()
+    if closing is not None and not resident:
+        closing.synchronize()
     work.device.synchronize()
     end_ns = clock()
     event_ns = None if opening is None else round(opening.elapsed_time(closing) * 1e6)
@@ -90,4 +96,5 @@ def observe(work: Work, number: int) -> Observation:
     # One slow batch that is booked for others may not make the wait longer than all of them took.
     waited_ns = min(waited_ns, end_ns - start_ns)
     items_seen = sum(map(operator.mul, counts, sizes))
-    return Observation(start_ns, end_ns, float(items_seen), waited_ns, losses, event_ns, len(set(counts)) == 1)
+    even = len(set(counts)) == 1
+    return Observation(start_ns, end_ns, float(items_seen), waited_ns, losses, event_ns, even, issued_ns)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, MutableMapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,8 +14,20 @@ import torch
 
 from cotenant.bench.outcome import UnsupportedError
 from cotenant.bench.selftest import built_for
+from cotenant.finding import Finding
 from cotenant.machine.topology import accelerators
 from cotenant.machine.wheels import device_host, has_nvidia_nodes, remedy
+
+_MPS_ENABLED = 133
+"""CU_DEVICE_ATTRIBUTE_MPS_ENABLED of cuda.h."""
+_SWITCHES = re.compile(
+    r"(NVIDIA_TF32_OVERRIDE|TORCH_ALLOW_TF32_CUBLAS_OVERRIDE|CUDA_LAUNCH_BLOCKING|CUDA_DEVICE_MAX_CONNECTIONS|"
+    r"CUDA_MODULE_LOADING|PYTORCH_(CUDA_|HIP_)?ALLOC_CONF|(CUDA_MPS|NCCL|HSA|CUBLAS|CUDNN|MIOPEN)_\w+)$"
+)
+_DROPPED = {
+    "NVIDIA_TF32_OVERRIDE": "it would change the precision of every product behind torch's back",
+    "CUDA_LAUNCH_BLOCKING": "it would have every kernel waited for",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,13 +57,32 @@ class Device:
         if self.is_accelerator:
             torch.accelerator.synchronize(self.torch_device)
 
-    def mark(self) -> Any:
-        """Record an event on the current stream, or nothing on a CPU."""
+    def mark(self, asleep: bool = False) -> Any:
+        """Record an event on the current stream, or nothing on a CPU. `asleep`: who waits for it leaves its processor.
+
+        That costs some 50 us, and torch.Event does not know it: only CUDA's own does, and HIP's.
+        """
         if not self.is_accelerator:
             return None
-        event = torch.Event(self.torch_device, enable_timing=True)
+        event: Any = (
+            torch.cuda.Event(enable_timing=True, blocking=asleep)
+            if self.torch_device.type == "cuda"
+            else torch.Event(self.torch_device, enable_timing=True)
+        )
         event.record()
         return event
+
+    @property
+    def under_mps(self) -> bool | None:
+        """Does NVIDIA's MPS serve this process on its device? None where the driver does not tell."""
+        if self.torch_device.type != "cuda" or torch.version.hip:
+            return None
+        try:
+            driver, value = ctypes.CDLL("libcuda.so.1"), ctypes.c_int()
+            status = driver.cuDeviceGetAttribute(ctypes.byref(value), _MPS_ENABLED, self.torch_device.index)
+        except (OSError, AttributeError):
+            return None
+        return bool(value.value) if status == 0 else None
 
     def peak_memory_bytes(self) -> dict[str, int]:
         """Return the peak of allocated and of reserved device memory; empty on a CPU."""
@@ -103,3 +136,22 @@ def unseen_devices(environ: Mapping[str, str], root: Path = Path("/"), nvml: Any
     # With a driver and a library of different versions nothing answers but the device files are there.
     hidden = environ.get("CUDA_VISIBLE_DEVICES") in ("", "-1", "NoDevFiles")
     return "the driver of those that are here does not answer" if has_nvidia_nodes(root) and not hidden else ""
+
+
+def inherited_switches(environ: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables that libraries of devices read, sorted, as a process has inherited them."""
+    return {name: environ[name] for name in sorted(environ) if _SWITCHES.match(name)}
+
+
+def drop_switches(environ: MutableMapping[str, str]) -> list[Finding]:
+    """Take out what would falsify every rate, before anything has read it; return a finding for each."""
+    return [
+        Finding(
+            "switch_dropped",
+            "warning",
+            f"{name}={environ.pop(name)} was inherited and is left out: {why}.",
+            f"Unset {name}; --precision tf32 asks for TF32.",
+        )
+        for name, why in _DROPPED.items()
+        if name in environ
+    ]

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch.utils.data import TensorDataset
 
-from cotenant.bench.device import Device, choose_device
+from cotenant.bench.device import Device, choose_device, drop_switches, inherited_switches
 from cotenant.bench.loader import PREFETCH, loader
 from cotenant.bench.optimizers import fused
 from cotenant.bench.outcome import MissingDataError, UnsupportedError, outcome_of, remedy_for
@@ -40,10 +40,15 @@ class Run:
         self.uneven = False
         """Do steps differ in their work? Then the operations of the first one tell nothing of the others."""
         self.heeded: set[str] = set()
+        self.switches = inherited_switches(os.environ)
+        dropped = drop_switches(os.environ)
         self.world = World.from_environment()
         self.world.settle()
         self.chosen: Device = choose_device(benchmark.cuda, self.world.local_rank, self.world.local_size)
         self.device: torch.device = self.chosen.torch_device
+        if self.chosen.is_accelerator:
+            self.findings += dropped
+            self.observed["mps"] = self.chosen.under_mps
         if benchmark.cuda and not self.chosen.is_accelerator:
             self.findings.append(Finding("no_accelerator", "info", "No accelerator was found: it ran on the CPU."))
         if not self.chosen.is_accelerator:

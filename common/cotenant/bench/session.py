@@ -116,6 +116,7 @@ def _measure(benchmark: Benchmark, parsed: Parsed, conductor: Conductor, world: 
             items=observation.items,
             data_wait_ns=observation.data_wait_ns,
             event_ns=observation.event_ns,
+            issued_ns=observation.issued_ns,
         )
         eta_s = (time.monotonic() - start_s) / (index + 1) * (repeat - index - 1)
         say(observation_line(index, repeat, eta_s, losses.last), flush=True)

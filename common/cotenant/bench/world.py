@@ -72,7 +72,8 @@ class World:
         if self.size == 1 or not any(parameter.requires_grad for parameter in module.parameters()):
             return module
         # Named to it, devices would be where it puts every input, also what a model wants on the host.
-        return DistributedDataParallel(module)
+        # A view of the buckets saves a copy of all gradients in every step.
+        return DistributedDataParallel(module, gradient_as_bucket_view=True)
 
     def any_says(self, word: bool, device: Device) -> bool:
         """Return whether any rank says yes; all of them have to ask."""

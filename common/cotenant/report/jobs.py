@@ -100,6 +100,7 @@ def _columns(summary: Summary, targets: Mapping[str, Target]) -> Sequence[Column
         Column("job", lambda job: Cell(job.label, _named(job) | _computed(job), link=links[job]), left=True),
         Column("each tenant", _tenant_rates, left=True),
         Column("unit", lambda job: Cell(f"{job.unit}/s" if job.unit else ABSENT), left=True),
+        Column("bound", lambda job: word(_bound(job)) if _bound(job) else Cell(), left=True, optional=True),
         Column("verdict", _verdict, left=True),
         replace(rate, heading="all tenants"),
         interval,
@@ -163,6 +164,12 @@ def _named(job: JobSummary) -> dict[str, Value]:
         "unit": job.unit,
         "verdict": job.verdict,
     }
+
+
+def _bound(job: JobSummary) -> str:
+    """Return `host-bound` where most of its records are: then its rate is no device's."""
+    rules = [found.split(",") for (found,) in job.members.columns("findings").iter_rows()]
+    return "host-bound" if 2 * sum("host_bound" in found for found in rules) > len(rules) else ""
 
 
 def _computed(job: JobSummary) -> dict[str, Any]:
@@ -293,7 +300,7 @@ def tenants_grid(summary: Summary, printed: Collection[Finding] = (), verbose: b
 
 def _job_facts(job: JobSummary) -> str:
     """Return what belongs to all tenants of a job."""
-    parts = [f"{job.unit}/s" if job.unit else "", f"isolation {job.isolation}" if job.isolation else ""]
+    parts = [f"{job.unit}/s" if job.unit else "", _bound(job), f"isolation {job.isolation}" if job.isolation else ""]
     if (even := job.evenness) is not None:
         slowest = f" (tenant {even.slowest})" if even.slowest is not None else ""
         parts.append(f"fairness {even.jain:.4f}, worst/best {even.worst_over_best:.3f}{slowest}")

@@ -240,6 +240,7 @@ OBSERVATION_COLUMNS: tuple[RecordColumn, ...] = (
     number("rate_items_s", "items / (end - start); null where that is no number"),
     whole("data_wait_ns", "of it the wait for data"),
     whole("event_ns", "the same time by the device's own events, where it has them"),
+    whole("issued_ns", "when the host had issued all work to the device, by the clock of `start_ns`"),
     text("path", "the record's file"),
 )
 
@@ -289,7 +290,7 @@ def observation_values(record: Decoded) -> list[tuple[Any, ...]]:
 def _numbers(observed: Observed) -> Iterator[float | None]:
     start_ns, end_ns, items = observed.start_ns, observed.end_ns, observed.items
     rate = items * 1e9 / (end_ns - start_ns) if observed.possible and items is not None else None
-    numbers = (start_ns, end_ns, items, rate, observed.data_wait_ns, observed.event_ns)
+    numbers = (start_ns, end_ns, items, rate, observed.data_wait_ns, observed.event_ns, observed.issued_ns)
     return (None if number is None or not -MOST <= number < MOST else number for number in numbers)
 
 

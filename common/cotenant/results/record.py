@@ -87,17 +87,22 @@ class Observed(msgspec.Struct, frozen=True):
     """Of the time in between, the wait for data."""
     event_ns: int | None = None
     """The same time by the device's own events, where it has them."""
+    issued_ns: int | None = None
+    """When the host had issued all its work to the device; null where it computes itself."""
 
     @classmethod
     def of_message(cls, fields: dict[str, Any]) -> Observed:
         """Return what an `observation` message says; its further fields are nothing to a record."""
-        items, event_ns = fields["items"], fields.get("event_ns")
+        items, event_ns, issued_ns = fields["items"], fields.get("event_ns"), fields.get("issued_ns")
         return cls(
             start_ns=fields["start_ns"],
             end_ns=fields["end_ns"],
             items=items if isinstance(items, int) or math.isfinite(items) else None,
             data_wait_ns=fields["data_wait_ns"],
             event_ns=event_ns if isinstance(event_ns, int) and 0 <= event_ns < MOST else None,
+            issued_ns=issued_ns
+            if isinstance(issued_ns, int) and fields["start_ns"] <= issued_ns <= fields["end_ns"]
+            else None,
         )
 
     @property
