@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import resource
 import shlex
 import subprocess
@@ -145,7 +146,7 @@ def test_a_full_disk(loose: Suites) -> None:
     later = limited(loose, 70_000, [job(args={"--repeat": 700, "--number": 1}, name="measured")])
     assert "File too large" in later.stderr
     assert "95 % interval" in later.stdout
-    assert "PASSED" in later.stdout
+    assert re.search("clean|suspect", later.stdout)
     assert not loose.records()
 
 
@@ -168,7 +169,7 @@ def test_the_version_and_the_help_of_a_command(capsys: Capture) -> None:
     assert call(capsys, "--version") == (0, f"cotenant {project['version']}\n", "")
     with pytest.raises(SystemExit, match="0"):
         call(capsys, "help", "doctor")
-    assert capsys.readouterr().out.startswith("usage: cotenant doctor")
+    assert "doctor [-h]" in capsys.readouterr().out.splitlines()[0]
     assert call(capsys, "help")[0] == 0
 
 
