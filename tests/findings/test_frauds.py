@@ -81,7 +81,7 @@ def test_a_fraud_is_invalid_and_averaged_nowhere(name: str, reports: Path, capsy
     write_record(reports, fraud, NOON + timedelta(hours=1))
     assert rates(capsys, reports) == honest
     out, _ = said(capsys, "report", reports)
-    assert "5/6 PASSED" in out
+    assert "5/6 clean" in out
     assert f"repetition 5: tenant 0 is INVALID ({', '.join(one.rule for one in fraud.findings)})" in out
     assert f"repetition 5: tenant 0 is INVALID ({rule}" in said(capsys, "compare", reports, reports)[1]
     assert f"INVALID: {rule}" in said(capsys, "mlbench-report", "--reports", reports)[0]
