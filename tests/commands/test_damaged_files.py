@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import io
 import json
+import os
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -17,6 +18,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from commands.calling import Capture, call
 from cotenant.cli import main
 from cotenant.results.columns import schema
 from cotenant.results.exports import write
@@ -222,3 +224,28 @@ def test_pages_show_markup_as_text(count: int) -> None:
         assert "&lt;script&gt;alert(1)&lt;/script&gt;" in Path(directory, "output.html").read_text()
     texts = st.lists(st.sampled_from([SCRIPT, *MARKUP]) | st.text(min_size=1, max_size=9), min_size=1, max_size=6)
     explore(count, texts, of)
+
+
+def test_what_is_no_regular_file_is_refused_at_once(tmp_path: Path, capsys: Capture) -> None:
+    """A pipe would wait for a writer, and a device may have no end."""
+    for number, content in enumerate(WHOLE):
+        (tmp_path / f"{number}.json").write_bytes(content)
+    os.mkfifo(pipe := tmp_path / "pipe")
+    for place in (pipe, Path("/dev/zero")):
+        for words in (
+            ("report", place),
+            ("export", place, "--out", tmp_path / "rows.csv"),
+            ("compare", place, tmp_path),
+            ("compare", tmp_path, tmp_path, "--noise", place),
+            ("history", "add", place, "--store", tmp_path / "h.jsonl"),
+            ("history", "show", "--store", place),
+            ("history", "add", tmp_path, "--store", place),
+            ("mlbench-report", "--reports", place),
+            ("mlbench-report", "--reports", tmp_path, "--jobs", place),
+            ("mlbench-report", "--reports", tmp_path, "--gpu-model", place),
+            ("report", tmp_path, "--table", "throughput", "--systems", place),
+            ("run", "--jobs", place),
+        ):
+            status, _, errors = call(capsys, *words)
+            assert status == 2, words
+            assert "it is no regular file" in errors or "There is no file" in errors, words

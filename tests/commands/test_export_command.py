@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from datetime import timedelta
 from pathlib import Path
@@ -54,6 +55,40 @@ def test_where_nothing_is_chosen_nothing_is_begun(
     assert status == 2
     assert errors.endswith("is of that suite and job. `cotenant report` lists them.\n")
     assert [path.name for path in reports.parent.iterdir()] == ["output"]
+
+
+def test_what_holds_no_parquet_file_is_refused(reports: Path, capsys: Capture) -> None:
+    """A device takes no digest, and of a full disk polars says what it likes."""
+    for form, sentence in (("parquet", "/dev/full is no regular file"), ("csv", "Nothing can be written to /dev/full")):
+        status, _, errors = call(capsys, "export", reports, "--to", form, "--out", "/dev/full")
+        assert status == 2
+        assert sentence in errors.splitlines()[-1]
+        assert "--out names another file." in errors
+
+
+def test_standard_input_is_read_by_a_dash_pictures_included(
+    reports: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    lines = b"".join(path.read_bytes() for path in sorted(reports.glob("*.R0.*.json")))
+    page = tmp_path / "page.html"
+
+    def given(*words: object) -> tuple[int, str, str]:
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(lines)))
+        return call(capsys, *words)
+
+    assert given("report", "-", "--html", page)[0] == 0
+    assert "vae" in page.read_text()
+    assert page.read_text().count("<svg") > 1
+    assert given("export", "-", "--out", tmp_path / "rows.csv")[0] == 0
+    assert given("mlbench-report", "--reports", "-", "--gpu-model", "V100")[0] == 0
+    assert given("history", "add", "-", "--store", tmp_path / "h.jsonl")[0] == 0
+    lines = exported(capsys, reports).read_bytes()
+    assert "wlm" in given("report", "-")[1]
+    lines = b""
+    assert "There is no record in -." in given("report", "-")[2]
+    monkeypatch.setattr("cotenant.commands.records.MOST_INPUT_BYTES", 8)
+    lines = b"{}" * 8
+    assert "Standard input holds more than" in given("report", "-")[2]
 
 
 def test_only_some_records(reports: Path, capsys: Capture) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import math
+import re
 import weakref
 from collections.abc import Iterator
 from pathlib import Path
@@ -91,12 +92,15 @@ def test_other_programs_read_typed_columns_and_nulls(place: Path) -> None:
 
 def test_any_text_comes_through_csv(tmp_path: Path) -> None:
     texts = ['a"b,c', "two\nlines", "a\rb", "  blank ", "=1+2", "@x", "-1", "\tx", "'x", "é<\x00>"]
+    texts += ["\x1b[31m=red", "\x1b]0;t\x07\x9b1m"]
     path = tmp_path / "rows.csv"
     row = frame_of(records()[:1])
     write([row.with_columns(message=pl.lit(text)) for text in texts], SCHEMA, path, "csv")
     with path.open(newline="", encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
-    assert [row["message"] for row in rows] == ["'" + text if text[0] in "=+-@\t\r" else text for text in texts]
+    plain = [re.sub("[\x00\x07\x1b\x9b]", "?", text.removeprefix("\x1b[31m")) for text in texts]
+    assert [row["message"] for row in rows] == ["'" + text if text[0] in "=+-@\t\r" else text for text in plain]
+    assert not {"\x1b", "\x07", "\x9b"} & {*path.read_text()}
     assert {row["name"] for row in rows} == {"vae"}
 
 

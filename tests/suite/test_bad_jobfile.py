@@ -137,11 +137,11 @@ def test_what_cannot_be_read(written, tmp_path, monkeypatch):
     for name in ("jobs.json/inside", "x" * 300, "a\0b"):
         assert ": the job file cannot be read: " in refused(written("[]").parent / name)
 
-    def deny(self: Path) -> bytes:
-        raise PermissionError(13, "Permission denied", str(self))
+    def deny(path: Path, *, follow: bool) -> None:
+        raise PermissionError(13, "Permission denied", str(path))
 
     path = written("[]")
-    monkeypatch.setattr(Path, "read_bytes", deny)
+    monkeypatch.setattr("cotenant.suite.jobfile.open_regular", deny)
     assert ": the job file cannot be read: Permission denied. Check" in refused(path)
     monkeypatch.undo()
     assert refused(written(b'[\n  "caf\xe9"]')).startswith(":2:7: this byte is not UTF-8. ")

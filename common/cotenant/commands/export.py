@@ -12,7 +12,7 @@ import polars as pl
 
 from cotenant.commands.flags import Parser
 from cotenant.commands.output import warn
-from cotenant.commands.records import add_records, no_record
+from cotenant.commands.records import add_records, no_record, spooled
 from cotenant.errors import EXIT_PASSED, CotenantError
 from cotenant.results.columns import JOB, OBSERVATION_COLUMNS, schema
 from cotenant.results.decoded import Skipped
@@ -33,7 +33,8 @@ def main(argv: Sequence[str]) -> int:
         raise CotenantError(f"{given.out} is a directory.", f"--out names a file, such as {given.out / 'rows'}.{form}.")
     prepare_directory(given.out.parent, OTHER_FILE)
     counts: Counter[str] = Counter()
-    parts = observation_frames(given.places) if given.observations else read_tables(given.places)
+    places = spooled(given.places)
+    parts = observation_frames(places) if given.observations else read_tables(places)
     types = schema(OBSERVATION_COLUMNS) if given.observations else schema()
     write(_chosen(parts, given, counts), types, given.out, form)
     files = "files or parts of them" if counts["skipped"] > 1 else "file or part of one"

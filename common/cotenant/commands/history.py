@@ -8,7 +8,7 @@ from pathlib import Path
 from cotenant.checkout import base_directory
 from cotenant.commands.flags import Parser, add_format, share
 from cotenant.commands.output import tell, tell_grid, warn
-from cotenant.commands.records import add_names, chosen_names, no_record
+from cotenant.commands.records import add_names, chosen_names, no_record, spooled
 from cotenant.errors import EXIT_PASSED, CotenantError, did_you_mean
 from cotenant.report.history import history_grid, series_of
 from cotenant.report.renderers import FILES
@@ -38,7 +38,7 @@ def _add(argv: Sequence[str]) -> int:
     parser = _parser("add", "Append the launches of these records that the history does not hold yet.")
     parser.add_argument("places", metavar="DIR", type=Path, nargs="+", help="where records are; searched recursively")
     given = parser.parse_words(argv)
-    parts = list(tables(records_in(given.places)))
+    parts = list(tables(records_in(spooled(given.places))))
     entries, unkept = entries_of(joined([part for part in parts if isinstance(part, Table)]))
     skipped = [part for part in parts if isinstance(part, Skipped)]
     for line in (*skipped_sentences(skipped), *(f"{sentence} Not added." for sentence in unkept)):

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import atexit
+import sys
+import tempfile
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
@@ -18,11 +21,19 @@ from cotenant.suite.cells import expand
 from cotenant.suite.jobfile import load, matches, resolve_path
 from cotenant.text import printable
 
+MOST_INPUT_BYTES = 4 << 30
+
 
 def add_records(parser: argparse.ArgumentParser) -> None:
     """Add what says which records are read: their places, and of these a suite and some jobs."""
     add = parser.add_argument
-    add("places", metavar="DIR", type=place, nargs="+", help="where records are, searched recursively; or an export")
+    add(
+        "places",
+        metavar="DIR",
+        type=place,
+        nargs="+",
+        help="where records are, searched recursively; an export; - for input",
+    )
     add("--name", metavar="SUITE", help="only records of this suite (its job file's stem)")
     add_names(parser, "job")
 
@@ -33,12 +44,39 @@ def add_names(parser: argparse.ArgumentParser, what: str) -> None:
     parser.add_argument(f"--{what}", metavar="NAME", action="append", default=[], help=text)
 
 
+def spooled(places: Sequence[Path]) -> list[Path]:
+    """Return the places; for `-` a file with standard input, kept until this program ends: pictures read it again.
+
+    Raises CotenantError for more than MOST_INPUT_BYTES.
+    """
+    return [_spooled() if place == Path("-") else place for place in places]
+
+
+def _spooled() -> Path:
+    file = tempfile.NamedTemporaryFile(prefix="cotenant-standard-input-")  # goes when it is closed
+    atexit.register(file.close)
+    try:
+        while chunk := sys.stdin.buffer.read(1 << 20):
+            file.write(chunk)
+            if file.tell() > MOST_INPUT_BYTES:
+                raise CotenantError(
+                    f"Standard input holds more than {MOST_INPUT_BYTES >> 30} GiB.",
+                    "Write it to a file, and name that.",
+                )
+        file.flush()
+    except OSError as error:
+        raise CotenantError(
+            f"Standard input cannot be kept: {error.strerror}.", "TMPDIR names another place."
+        ) from None
+    return Path(file.name)
+
+
 def read(places: list[Path]) -> tuple[Records, list[str]]:
     """Read the records of some places, and warn of what is none. Also returns these warnings.
 
     Raises CotenantError where there is no record.
     """
-    records = read_records(places)
+    records = read_records(spooled(places))
     skipped = skipped_sentences(records.skipped)
     for line in skipped:
         warn(line)

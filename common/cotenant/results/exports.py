@@ -23,6 +23,7 @@ import msgspec
 import polars as pl
 from polars.io.plugins import register_io_source
 
+from cotenant.errors import CotenantError
 from cotenant.files import open_regular
 from cotenant.results import columns
 from cotenant.results.columns import OBSERVATIONS, ROWS, schema
@@ -36,6 +37,9 @@ ROW_GROUP = 100_000
 OTHER_FILE = "--out names another file."
 _FORMULA = r"^[=+\-@\t\r]"
 """What a spreadsheet takes for a formula at the beginning of a text (CWE-1236)."""
+_ESCAPE = r"\x1b\[[0-?]*[ -/]*[@-~]"
+_CONTROL = r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]"
+"""What a terminal obeys, but for tabs and ends of lines."""
 
 _MARK = b"cotenant.sha256:"
 _ZEROS = b"0" * 64
@@ -57,8 +61,8 @@ def write_parquet(rows: pl.LazyFrame, path: Path) -> None:
 
 
 def write_csv(rows: pl.LazyFrame, path: Path) -> None:
-    """Write CSV; a text that a spreadsheet would compute gets an apostrophe before it."""
-    texts = pl.col(pl.String)
+    """Write CSV without control sequences; a text that a spreadsheet would compute gets an apostrophe before it."""
+    texts = pl.col(pl.String).str.replace_all(_ESCAPE, "").str.replace_all(_CONTROL, "?")
     rows.with_columns(texts.str.replace(_FORMULA, "'$0")).sink_csv(path)
 
 
@@ -83,8 +87,13 @@ def write(batches: Iterable[pl.DataFrame], types: pl.Schema, path: Path, form: s
         for batch in itertools.chain(first, rest):
             yield batch.select(list(types)).with_columns(pl.col(pl.String).replace("", None))
 
+    if form == "parquet" and path.exists() and not path.is_file():
+        raise CotenantError(f"{path} is no regular file, and a Parquet file's digest is written into it.", OTHER_FILE)
     with whole(path, OTHER_FILE) as temporary:
-        WRITERS[form](register_io_source(source, schema=types), temporary)
+        try:
+            WRITERS[form](register_io_source(source, schema=types), temporary)
+        except pl.exceptions.PolarsError as error:
+            raise CotenantError(f"{path} cannot be written: {str(error).partition(chr(10))[0]}.", OTHER_FILE) from None
 
 
 # Reading

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import os
 from collections.abc import Iterator, Sequence
@@ -217,6 +218,8 @@ def _append(descriptor: int, lines: Sequence[bytes]) -> None:
 def _opened(path: Path, mode: Literal["rb", "a+b"], lock: int) -> Iterator[BinaryIO]:
     """Open a history and lock it; the kernel drops the lock with the file. Raises CotenantError."""
     try:
+        if path.exists() and not path.is_file() and not path.is_dir():
+            raise OSError(errno.EINVAL, "it is no regular file", str(path))
         file = path.open(mode)
     except FileNotFoundError:
         raise CotenantError(f"There is no history {path}.", "`cotenant history add DIR` begins one.") from None

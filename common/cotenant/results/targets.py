@@ -16,6 +16,7 @@ from typing import Annotated
 import msgspec
 
 from cotenant.errors import CotenantError, did_you_mean
+from cotenant.files import open_regular
 from cotenant.results.record import Positive
 from cotenant.results.store import write_named
 
@@ -94,7 +95,8 @@ class System(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 def read_systems(path: Path) -> list[System]:
     """Return the systems a JSON file describes. Raises CotenantError for a file that is none, with its place."""
     try:
-        return msgspec.json.decode(path.read_bytes(), type=list[System])
+        with open_regular(path, follow=True) as file:
+            return msgspec.json.decode(file.read(), type=list[System])
     except OSError as error:
         raise CotenantError(f"{path} cannot be read: {error.strerror}.", "--systems names a file of systems.") from None
     except msgspec.DecodeError as error:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Literal
 
 from cotenant.errors import CotenantError, did_you_mean
+from cotenant.files import open_regular
 from cotenant.suite import fields
 from cotenant.suite.decode import JsonEntry, at, decode, kind
 from cotenant.suite.fields import Args, Group
@@ -86,7 +87,8 @@ def _stands(path: Path) -> Literal["file", "directory", "nothing"]:
 
 def _read(path: Path) -> str:
     try:
-        data = path.read_bytes()
+        with open_regular(path, follow=True) as file:
+            data = file.read()
     except FileNotFoundError:
         siblings = sorted(file.name for file in path.parent.glob("*.json"))
         raise CotenantError(f"{path}: there is no such job file.", did_you_mean(path.name, siblings)) from None
