@@ -135,6 +135,8 @@ def test_a_report_of_an_export_is_the_report_of_its_records(reports: Path, capsy
         assert f"{path}: {OF_EXPORTS}" in of_export[2]
     said = json.loads(call(capsys, "report", reports, "--format", "json")[1])
     again = json.loads(call(capsys, "report", path, "--format", "json")[1])
+    for job in (*said["jobs"], *again["jobs"]):
+        job["doubt"] = job["doubt"] and {**job["doubt"], "sentence": ""}
     assert {**again, "findings": []} == {**said, "findings": []}
     counted = [(one["rule"], one["severity"], one["count"], one["jobs"]) for one in said["findings"]]
     for one in again["findings"]:
