@@ -153,8 +153,10 @@ class Decoded:
     @functools.cached_property
     def name(self) -> str:
         """The job's; of a failure that names none, what its file's name says."""
+        if name := text_of(self.at("name")):
+            return name
         in_path = _JOB.match(Path(self.path).name)
-        return text_of(self.at("name")) or (in_path[1] if in_path and in_path[1] != "None" else UNNAMED)
+        return in_path[1] if in_path and in_path[1] != "None" else UNNAMED
 
     @property
     def suite(self) -> str:
