@@ -13,3 +13,8 @@ CHECKOUT = SOURCE_ROOT.parent
 def base_directory() -> Path:
     """Return where everything lies that a suite is given no place for: `BASE`, or `workspace` below where we are."""
     return Path(os.environ.get("BASE") or "workspace").absolute()
+
+
+def output_directory() -> Path:
+    """Return where a suite puts its records that is given no `--outdir`, and where reports look for them."""
+    return Path(os.environ.get("OUTPUT_DIRECTORY") or base_directory() / "output").absolute()

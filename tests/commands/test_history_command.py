@@ -79,7 +79,6 @@ REFUSED = {
     "show --margin 2": "'2' does not lie between 0 and 1",
     "show --format xml": "invalid choice",
     "show extra": "extra",
-    "add": "required: DIR",
     "add /no/such/place": "There is no /no/such/place.",
 }
 

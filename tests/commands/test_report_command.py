@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -217,3 +218,22 @@ def test_a_directory_without_records(tmp_path: Path, capsys: Capture) -> None:
     assert (status, said) == (2, "")
     assert "x.json: it is not JSON, or cut off; skipped." in errors
     assert f"There is no record in {tmp_path}." in errors
+
+
+def test_without_a_place_the_workspaces_output_is_read(
+    capsys: Capture, reports: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By report, mlbench-report, export and history, wherever a suite would have put its records."""
+    monkeypatch.setenv("BASE", str(tmp_path))
+    assert call(capsys, "report")[2].startswith(f"cotenant: There is no {tmp_path / 'output'}.")
+    shutil.copytree(reports, tmp_path / "output")
+    page = tmp_path / "page.html"
+    status, out, errors = call(capsys, "report", "--html", page)
+    assert (status, page.is_file()) == (0, True)
+    assert errors.endswith(f"cotenant: {page} is written.\n")
+    assert out == call(capsys, "report", reports)[1]
+    assert call(capsys, "export", "--out", tmp_path / "rows.jsonl")[0] == 0
+    assert call(capsys, "history", "add")[0] == 0
+    assert call(capsys, "mlbench-report")[1] == call(capsys, "mlbench-report", "--reports", tmp_path / "output")[1]
+    monkeypatch.setenv("OUTPUT_DIRECTORY", str(reports))
+    assert call(capsys, "report")[1] == out

@@ -8,7 +8,7 @@ from pathlib import Path
 from cotenant.checkout import base_directory
 from cotenant.commands.flags import Parser, add_format, share
 from cotenant.commands.output import tell, tell_grid, warn
-from cotenant.commands.records import add_names, chosen_names, no_record, spooled
+from cotenant.commands.records import add_names, add_places, chosen_names, no_record, spooled
 from cotenant.errors import EXIT_PASSED, CotenantError, did_you_mean
 from cotenant.report.history import history_grid, series_of
 from cotenant.report.renderers import FILES
@@ -26,7 +26,7 @@ def main(argv: Sequence[str]) -> int:
     """Add to a history, or show it. Returns 0; raises CotenantError for wrong input."""
     deeds: dict[str, Callable[[Sequence[str]], int]] = {"add": _add, "show": _show}
     if not argv or argv[0] in ("-h", "--help"):
-        tell("usage: cotenant history add DIR... | show [flags]      (each has --help)")
+        tell("usage: cotenant history add [DIR...] | show [flags]      (each has --help)")
         return EXIT_PASSED
     if argv[0] not in deeds:
         hint = did_you_mean(argv[0], deeds) or "It is `history add DIR...` or `history show`."
@@ -36,7 +36,7 @@ def main(argv: Sequence[str]) -> int:
 
 def _add(argv: Sequence[str]) -> int:
     parser = _parser("add", "Append the launches of these records that the history does not hold yet.")
-    parser.add_argument("places", metavar="DIR", type=Path, nargs="+", help="where records are; searched recursively")
+    add_places(parser)
     given = parser.parse_words(argv)
     parts = list(tables(records_in(spooled(given.places))))
     entries, unkept = entries_of(joined([part for part in parts if isinstance(part, Table)]))

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import polars as pl
 
-from cotenant.checkout import CHECKOUT
+from cotenant.checkout import CHECKOUT, output_directory
 from cotenant.commands.flags import Parser
 from cotenant.commands.output import warn
 from cotenant.commands.records import expected_jobs, no_record, of_suite, read
@@ -28,8 +28,8 @@ def main(argv: Sequence[str]) -> int:
     """Report on records. Returns 0, or raises CotenantError for wrong input."""
     parser = Parser("mlbench-report", "Results against targets, failures, one score, and how devices compare.")
     add = parser.add_argument
-    where = "where records are, searched recursively; or an export"
-    add("--reports", type=Path, required=True, metavar="DIR", help=where)
+    where = "where records are, searched recursively; or an export (default: the workspace's output)"
+    add("--reports", type=Path, default=output_directory(), metavar="DIR", help=where)
     add("--name", metavar="SUITE", help="only records of this suite (its job file's stem)")
     expected = "the job file whose jobs are expected, or its suite's name (default: jobs that have a target)"
     add("--jobs", metavar="FILE", help=expected)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import polars as pl
 
-from cotenant.checkout import CHECKOUT
+from cotenant.checkout import CHECKOUT, output_directory
 from cotenant.commands.flags import place
 from cotenant.commands.output import warn
 from cotenant.errors import CotenantError, did_you_mean
@@ -27,15 +27,15 @@ MOST_INPUT_BYTES = 4 << 30
 def add_records(parser: argparse.ArgumentParser) -> None:
     """Add what says which records are read: their places, and of these a suite and some jobs."""
     add = parser.add_argument
-    add(
-        "places",
-        metavar="DIR",
-        type=place,
-        nargs="+",
-        help="where records are, searched recursively; an export; - for input",
-    )
+    add_places(parser)
     add("--name", metavar="SUITE", help="only records of this suite (its job file's stem)")
     add_names(parser, "job")
+
+
+def add_places(parser: argparse.ArgumentParser) -> None:
+    """Add where records are: where suites put them, if nothing is given."""
+    where = "where records are, searched recursively; or an export, or `-` (default: the workspace's output)"
+    parser.add_argument("places", metavar="DIR", type=place, nargs="*", default=[output_directory()], help=where)
 
 
 def add_names(parser: argparse.ArgumentParser, what: str) -> None:

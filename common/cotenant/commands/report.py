@@ -152,6 +152,7 @@ def _write_page(summary: Summary, skipped: Sequence[str], given: argparse.Namesp
     title = given.title or (f"{suites} against {given.targets}" if given.targets else suites)
     content = page(title, summary, curves, against, skipped).encode(errors="replace")
     write_named(given.html, content, "--html names another file.")
+    warn(f"{given.html} is written.")
 
 
 def _say_scaling(jobs: Sequence[JobSummary], form: str) -> None:

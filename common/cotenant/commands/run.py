@@ -9,7 +9,7 @@ import sys
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 
-from cotenant.checkout import CHECKOUT, base_directory
+from cotenant.checkout import CHECKOUT, base_directory, output_directory
 from cotenant.commands.flags import Parser, add_slice_flags, at_dashes, duration, place, share
 from cotenant.commands.output import shown, tell, warn
 from cotenant.commands.refusals import refused
@@ -155,7 +155,7 @@ def options_of(given: argparse.Namespace, extra: tuple[str, ...], machine: Machi
     path = resolve_path(given.jobs, [Path.cwd(), CHECKOUT]) if given.jobs is not None else default_jobs(machine)
     suite = load(path)
     base = base_directory()
-    output = (given.outdir or Path(os.environ.get("OUTPUT_DIRECTORY") or base / "output")).absolute()
+    output = (given.outdir or output_directory()).absolute()
     data = Path(os.environ.get("DATA_DIRECTORY") or base / "data").absolute()
     run = RunName()
     return Options(

@@ -257,7 +257,7 @@ def _document(job: JobSummary) -> dict[str, Any]:
         "interference": {"node": node and asdict(node), "tenants": kept} if kept else None,
         "compute": _computed(job) or None,
         "work": None if job.work is None else dict(job.work),
-        "doubt": None if job.doubt is None else asdict(job.doubt),
+        "doubt": None if job.doubt is None else {"rule": job.doubt.rule, "records": job.doubt.records},
         "findings": dict(job.findings),
     }
 
