@@ -46,9 +46,9 @@ class Runner:
             assert data, f"it has gone before {kind}: {self.kinds()}"
             self.heard += self._lines.feed(data)
 
-    def go(self, number: int, repeat: int, delay_ns: int = 0, skip: int = 0) -> int:
+    def go(self, number: int, repeat: int, delay_ns: int = 0, skip: int = 0, settle_ns: int = 0) -> int:
         t0_ns = time.perf_counter_ns() + delay_ns
-        self.say("go", t0_ns=t0_ns, number=number, repeat=repeat, skip=skip)
+        self.say("go", t0_ns=t0_ns, number=number, repeat=repeat, skip=skip, settle_ns=settle_ns)
         return t0_ns
 
     def say(self, kind: str, **fields: Any) -> None:

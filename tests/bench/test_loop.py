@@ -190,6 +190,31 @@ def test_the_collector_is_off_inside_and_collects_between() -> None:
         assert not any(knot() for knot in benchmark.knots)
 
 
+def test_load_that_is_not_measured_waits_for_the_device_as_often_as_the_measured_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    events: list[str] = []
+    loop = loop_of(Small())
+    loop.warm_up()
+    work = loop._work
+    monkeypatch.setattr(Device, "synchronize", lambda self: events.append("sync"))
+    step = work.step
+    monkeypatch.setattr(work, "step", lambda run, batch: events.append("step") or step(run, batch))
+    moments = iter([1, 2, 3])
+    monkeypatch.setattr("cotenant.bench.loop.clock_ns", lambda: next(moments))
+    loop.settle(3, 2)
+    assert events == ["step", "step", "sync"] * 2
+    monkeypatch.undo()
+    monkeypatch.setattr(Device, "synchronize", lambda self: events.append("sync"))
+    monkeypatch.setattr(work, "step", lambda run, batch: events.append("step") or step(run, batch))
+    loop.observe(3)
+    events.clear()
+    answers = iter([False] * 5 + [True])
+    assert loop.load_until(lambda: next(answers)) > 0
+    assert events == [*["step"] * 3, "sync", "step", "step", "sync"]
+    assert loop.updates == 3
+
+
 def test_the_collector_is_on_in_the_cool_down() -> None:
     benchmark = Littering()
     loop = loop_of(benchmark)

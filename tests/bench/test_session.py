@@ -202,7 +202,7 @@ def test_the_whole_conversation(start: Start, tmp_path: Path, capsys: pytest.Cap
     def script(runner: Runner) -> None:
         runner.hear("ready")
         assert runner.kinds() == ["hello", "begin", "ready"]
-        t0_ns.append(runner.go(number=2, repeat=4, delay_ns=100_000_000))
+        t0_ns.append(runner.go(number=2, repeat=4, delay_ns=100_000_000, settle_ns=50_000_000))
         runner.hear("done")
         at_done = Counted.steps
         while Counted.steps < at_done + 3:  # the cool-down goes on until STOP
@@ -219,7 +219,7 @@ def test_the_whole_conversation(start: Start, tmp_path: Path, capsys: pytest.Cap
     assert (ready["number"], ready["repeat"], ready["skip"], len(ready["warm_up_ns"])) == (3, 9, 3, 3)
     assert [one["index"] for one in observations] == [0, 1, 2, 3]
     assert {one["items"] for one in observations} == {10}
-    assert observations[0]["start_ns"] >= t0_ns[0]
+    assert observations[0]["start_ns"] >= t0_ns[0] + 50_000_000
     for one, following in itertools.pairwise(observations):
         assert one["start_ns"] < one["end_ns"] <= following["start_ns"]
         assert one["data_wait_ns"] == 0  # Its batch is resident.

@@ -106,3 +106,16 @@ def test_an_interval_that_is_never_so_narrow_ends_nothing_and_the_time_until_rea
     assert never["outcome"] == "timeout"
     assert never["message"] == "It was not ready within 2 s. Give it longer with --ready-timeout."
     assert (never["asked"], never["given"]) == (None, None)
+
+
+def test_load_settles_before_observations_that_last_long_enough(loose: Suites) -> None:
+    assert loose.run([job()], "--users", 2, "--settle", "0.5", "--at-least", "1s").returncode == 0
+    for record in loose.records():
+        assert record["observations"][0]["start_ns"] >= record["rendezvous"]["t0_ns"] + 500_000_000
+        assert record["asked"] == {"number": 5, "repeat": 6, "skip": 2}
+        assert record["given"]["repeat"] == record["repeat"] == len(record["observations"]) > 6
+        assert {name: record["isolation"]["policies"][name] for name in ("settle_s", "at_least_s")} == {
+            "settle_s": 0.5,
+            "at_least_s": 1.0,
+        }
+        assert record["rendezvous"]["overlap"] >= 0.99

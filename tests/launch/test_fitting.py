@@ -7,9 +7,11 @@ from pathlib import Path
 import pytest
 
 from cotenant.commands.run import options_of, suite_parser
+from cotenant.errors import CotenantError
 from cotenant.isolation.choose import Chosen
 from cotenant.isolation.unenforced import NoIsolation
 from cotenant.launch.start import Resolver
+from cotenant.machine.topology import Machine
 from machine.invented import device, machine
 
 
@@ -47,3 +49,20 @@ def test_who_asks_for_devices_is_given_no_numbers_of_the_processor(monkeypatch: 
     for asked, given in (("", "0"), ("0", "0"), ("1", "1")):
         monkeypatch.setenv("USE_CUDA", asked)
         assert resolver(0, "--users", "1").starts()[0].specs[0].environment["USE_CUDA"] == given
+
+
+def test_devices_are_loaded_before_and_observed_for_long_enough_by_default() -> None:
+    there = machine(cores=4, devices=(device(0),))
+
+    def lasting(*words: str, extra: tuple[str, ...] = (), on: Machine = there) -> tuple[float, float]:
+        limits = options_of(suite_parser("", "", "").parse_words(["--jobs", "scaling", *words]), extra, on).limits
+        return limits.settle_s, limits.at_least_s
+
+    assert lasting() == (3, 10)
+    assert lasting(on=machine(cores=4)) == (0, 0)
+    assert lasting("--settle", "1m", "--at-least", "2", on=machine(cores=4)) == (60, 2)
+    assert lasting("--settle", "0", "--at-least", "0") == (0, 0)
+    assert lasting("--budget", "60s") == lasting(extra=("--repeat", "9")) == lasting(extra=("--repeat=9",)) == (3, 0)
+    for words, extra in ((["--budget", "9"], ()), ([], ("--repeat", "9"))):
+        with pytest.raises(CotenantError, match="both say how much is observed"):
+            lasting("--at-least", "5", *words, extra=extra)

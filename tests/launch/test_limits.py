@@ -7,6 +7,9 @@ from typing import Any
 import pytest
 
 from cotenant.launch.limits import GRACE_S, RANKS_GRACE_S, STOP_LIMIT_S, Limits, after_stop, grace, late
+from cotenant.launch.load import MeasuredLoad, expected_s
+from cotenant.meters.meters import Meters
+from cotenant.stats.budget import Amount
 
 LIMITS = Limits(timeout_s=100, ready_limit_s=10)
 REASON = ("failed", "It was odd.")
@@ -50,3 +53,19 @@ def test_after_stop_the_longest_batch_of_any_rank_counts() -> None:
     until_s, (outcome, message) = after_stop(tenant(ranks=ranks), 10)
     assert until_s - time.monotonic() == pytest.approx(STOP_LIMIT_S + 60, abs=0.4)
     assert (outcome, message) == ("timeout", "It did not end within 120 s after STOP.")
+
+
+def test_repeat_grows_until_the_fastest_tenants_kept_observations_last_so_long() -> None:
+    requested = Amount(number=5, repeat=6, skip=2)
+    ranks: Any = [
+        SimpleNamespace(requested=requested, ready={"warm_up_ns": [9, step_ns, step_ns]})
+        for step_ns in (1_000_000, 3_000_000)
+    ]
+    assert Limits().given(ranks) == requested
+    assert Limits(at_least_s=0.1).given(ranks) == Amount(5, 22, 2)
+    lasting = Limits(settle_s=3, at_least_s=0.1)
+    assert lasting.policies() == {"on_oom": "group", "settle_s": 3, "at_least_s": 0.1}
+    assert Limits().policies() == {"on_oom": "group"}
+    go = MeasuredLoad(lasting, requested, Meters(()), ()).go
+    assert (go.settle_ns, go.given) == (3_000_000_000, requested)
+    assert expected_s(ranks, Amount(5, 22, 2), settle_s=3) == pytest.approx(3 + 22 * 5 * 0.003)

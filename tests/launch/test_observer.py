@@ -16,6 +16,7 @@ from cotenant.launch.limits import Limits
 from cotenant.launch.load import GO_DELAY_NS, expected_s
 from cotenant.launch.outcome import LaunchResult
 from cotenant.launch.rendezvous import Link, Rank
+from cotenant.stats.budget import Amount
 from tenants.fakes import FakeBackend, specs
 from tenants.suites import TENANTS
 
@@ -112,4 +113,4 @@ def test_the_load_is_expected_to_take_what_the_slowest_last_warm_up_batch_says()
         (None, [[0], [-5]]),
     ]
     for seconds, ranks in warm_ups:
-        assert expected_s([rank(warm_up_ns) for warm_up_ns in ranks], number=20, repeat=10) == seconds
+        assert expected_s([rank(warm_up_ns) for warm_up_ns in ranks], Amount(20, 10, 2), settle_s=0) == seconds

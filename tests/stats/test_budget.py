@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cotenant.stats.budget import LEAST_STEP_NS, Amount, slowest_ns, steady_ns, within
+from cotenant.stats.budget import LEAST_STEP_NS, MOST_REPEAT, Amount, fastest_ns, lasting, slowest_ns, steady_ns, within
 
 LEAST_KEPT = 6
 """Of fewer kept observations there is no interval."""
@@ -102,5 +102,21 @@ def test_how_long_a_batch_takes_by_the_warm_up(warm_up_ns: list[int], batch_ns: 
 
 def test_the_slowest_counts_and_who_says_nothing_does_not() -> None:
     assert slowest_ns([[9_000, 5_000], [], [90_000, 7_000, 8_000]]) == 7_000
+    assert fastest_ns([[9_000, 5_000], [], [90_000, 7_000, 8_000]]) == 5_000
+    assert fastest_ns([[], [0]]) is None
     assert slowest_ns([[], [0]]) is None
     assert slowest_ns([]) is None
+
+
+def test_kept_observations_last_at_least_so_long() -> None:
+    asked = Amount(number=10, repeat=15, skip=5)
+    for batch_ns, least_ns, repeat in (
+        (1_000, 0, 15),
+        (1_000, 100_000, 15),
+        (1_000, 100_001, 16),
+        (1_000, 10_000_000, 1005),
+        (None, 10_000_000, 15),
+        (1_000, 10**12, MOST_REPEAT),
+    ):
+        assert lasting(asked, batch_ns, least_ns) == Amount(10, repeat, 5)
+    assert lasting(Amount(1, 20_000, 5), 1_000, 10**12).repeat == 20_000

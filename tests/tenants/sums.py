@@ -36,6 +36,8 @@ def measure(runner: Rendezvous, given: argparse.Namespace) -> None:
     # The runner waits for all tenants, and tells each the same moment and the same amount of work.
     t0_ns, number, repeat = runner.await_go()
     wait_until(t0_ns)
+    while time.perf_counter_ns() < t0_ns + runner.settle_ns:
+        observe(number, given.sleep)
     for index in range(repeat):
         start_ns, end_ns = observe(number, given.sleep)
         runner.observation(index=index, start_ns=start_ns, end_ns=end_ns, items=number * BATCH, data_wait_ns=0)

@@ -21,6 +21,8 @@ class Alone:
     Every rank has one of its own, and rank 0's writes the record of all of them.
     """
 
+    settle_ns = 0
+
     def __init__(self, name: str, world: World) -> None:
         self._name = name
         self._world = world

@@ -45,6 +45,7 @@ class Loop:
         self._updates_of_batch = 0
         self._before = (0, 0)
         self._resident = False
+        self._number = 1
         benchmark.build(run)
         batches: Iterator[Any] = itertools.chain.from_iterable(self._inputs())
         first = next(batches)
@@ -115,8 +116,19 @@ class Loop:
         gc.disable()
         return times_ns
 
+    def settle(self, until_ns: int, number: int) -> None:
+        """Load the device as observations of `number` batches do, unmeasured, until this moment of the clock."""
+        run = self._run
+        # All ranks or none, as in the warm-up.
+        while clock_ns() < until_ns if run.world.size == 1 else run.world.any_says(clock_ns() < until_ns, run.chosen):
+            for _ in range(number):
+                self._work.step(run, next(self._work.batches))
+            run.chosen.synchronize()
+            gc.collect()
+
     def observe(self, number: int) -> Observation:
         """Make one observation; what became garbage in it is collected after its clock has stopped."""
+        self._number = number
         work, updated = self._work, self._run.updates
         observation = observe(work, number)
         self.updates += self._run.updates - updated
@@ -165,11 +177,17 @@ class Loop:
         # Nobody knows how long: without its collector this tenant might outgrow its slice.
         gc.enable()
         end_ns = clock_ns()
+        steps = 0
         while not stopped():
             if self._run.world.size > 1:
                 time.sleep(WAIT_S)
                 continue
             self._work.step(self._run, next(self._work.batches))
+            steps += 1
+            # As often as the measured load: a neighbour's observation must not find a lighter one.
+            if steps % self._number == 0:
+                self._run.chosen.synchronize()
+        if steps:
             self._run.chosen.synchronize()
             end_ns = clock_ns()
         # What is frozen is never destroyed, and C++ extensions complain of leaks at exit.

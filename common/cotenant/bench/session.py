@@ -106,6 +106,7 @@ def _measure(benchmark: Benchmark, parsed: Parsed, conductor: Conductor, world: 
     t0_ns, number, repeat = conductor.await_go()
     losses, start_s = Losses(), time.monotonic()
     wait_until(t0_ns)
+    loop.settle(t0_ns + conductor.settle_ns, number)
     for index in range(repeat):
         observation = loop.observe(number)
         losses.take(observation)

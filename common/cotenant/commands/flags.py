@@ -58,6 +58,11 @@ def duration(text: str) -> float:
     return seconds
 
 
+def duration_or_none(text: str) -> float:
+    """Return the seconds of a time, or 0 for none."""
+    return 0.0 if text in ("0", "0s") else duration(text)
+
+
 def share(text: str) -> float:
     """Return the part of one that `1%` or `0.01` stands for."""
     part = _amount(text, _SHARES, "share such as 1% or 0.01")

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 
 from cotenant.checkout import CHECKOUT, base_directory, output_directory
-from cotenant.commands.flags import Parser, add_slice_flags, at_dashes, duration, place, share
+from cotenant.commands.flags import Parser, add_slice_flags, at_dashes, duration, duration_or_none, place, share
 from cotenant.commands.output import shown, tell, warn
 from cotenant.commands.refusals import refused
 from cotenant.errors import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_PASSED, EXIT_USAGE, CotenantError
@@ -27,6 +27,9 @@ from cotenant.procfs import format_list
 from cotenant.results.record import Record
 from cotenant.suite.cells import expand, fitting
 from cotenant.suite.jobfile import Job, load, resolve_path, select
+
+SETTLE_S, AT_LEAST_S = 3.0, 10.0
+"""On devices: most benchmarks of the reference take less than two seconds there, too short for heat, power, energy."""
 
 
 def main(argv: Sequence[str]) -> int:
@@ -139,6 +142,10 @@ def suite_parser(prog: str, description: str, epilog: str = "") -> Parser:
         "end a launch once half of every tenant's 95 %% interval is at most this share of its median, as 1%% or 0.01"
     )
     add("--until-interval", type=share, metavar="SHARE", help=narrow)
+    settling = "seconds of unmeasured load before the first observation (default 3s on devices, else 0)"
+    add("--settle", type=duration_or_none, metavar="S", help=settling)
+    lasting = "observe until the kept observations last so long (default 10s on devices, else 0; not with --budget)"
+    add("--at-least", type=duration_or_none, metavar="S", help=lasting)
     add("--solo", action="store_true", help="after each launch, launch its tenants one at a time: what neighbours cost")
     add("--singularity", metavar="IMG", help="run every command inside this image")
     add("--raise-error", action="store_true", help="stop after the first launch that fails")
@@ -176,6 +183,8 @@ def options_of(given: argparse.Namespace, extra: tuple[str, ...], machine: Machi
             ready_limit_s=given.ready_timeout,
             budget_s=given.budget,
             until_interval=given.until_interval,
+            settle_s=(SETTLE_S if machine.accelerators else 0.0) if given.settle is None else given.settle,
+            at_least_s=_at_least_s(given, extra, machine),
             on_oom=given.on_oom,
         ),
         singularity=given.singularity,
@@ -184,6 +193,21 @@ def options_of(given: argparse.Namespace, extra: tuple[str, ...], machine: Machi
         raise_error=given.raise_error,
         extra=extra,
     )
+
+
+def _at_least_s(given: argparse.Namespace, extra: Sequence[str], machine: Machine) -> float:
+    """Return the time that kept observations last: by default only where nobody says how many there are.
+
+    A job file's `--repeat` is that of the reference, made for slower devices. Raises CotenantError for two wishes.
+    """
+    repeat = any(word.partition("=")[0] == "--repeat" for word in extra)
+    if given.at_least is None:
+        return AT_LEAST_S if machine.accelerators and given.budget is None and not repeat else 0.0
+    least: float = given.at_least
+    if least and (given.budget is not None or repeat):
+        other = "--repeat" if repeat else "--budget"
+        raise CotenantError(f"--at-least and {other} both say how much is observed.", f"Leave one out, or {other}.")
+    return least
 
 
 def show_lines(jobs: Iterable[Job], tenants: int, ranks: int, solo: bool = False) -> Iterator[str]:

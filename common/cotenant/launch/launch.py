@@ -157,13 +157,13 @@ class Launch:
         except ProtocolError as error:
             self._kill(self._tenants, ("failed", str(error)))
             return
-        self.observer.measuring(expected_s(ranks, given.number, given.repeat))
+        self.observer.measuring(expected_s(ranks, given, self.limits.settle_s))
         self._phase = Phase.LOAD
         self._load = MeasuredLoad(self.limits, given, self.sampling, self._tenants)
         for rank in ranks:
             # From here to STOP messages wait in the kernel: waking for each would take the tenants' time.
             self._events.forget(rank.link)
-            rank.link.send("go", t0_ns=self._load.go.t0_ns, **asdict(given))
+            rank.link.send("go", t0_ns=self._load.go.t0_ns, settle_ns=self._load.go.settle_ns, **asdict(given))
 
     def _survivors(self) -> list[Tenant]:
         return [tenant for tenant in self._tenants if not tenant.lost]

@@ -32,7 +32,7 @@ class MeasuredLoad:
         for tenant in tenants:
             tenant.before = tenant.live.counters()
         self._processor_ns, self._start_ns = time.process_time_ns(), time.perf_counter_ns()
-        self.go = Go(self._start_ns + GO_DELAY_NS, given)
+        self.go = Go(self._start_ns + GO_DELAY_NS, given, round(limits.settle_s * 1e9))
         self.enough = Enough(limits, self.go)
         self.meters: dict[str, Any] = {}
 
@@ -52,7 +52,8 @@ class Enough:
 
     def __init__(self, limits: Limits, go: Go) -> None:
         self._share = limits.until_interval
-        self._spent_ns = None if limits.budget_s is None else go.t0_ns + round(SPENT * limits.budget_s * 1e9)
+        start_ns = go.t0_ns + go.settle_ns
+        self._spent_ns = None if limits.budget_s is None else start_ns + round(SPENT * limits.budget_s * 1e9)
         self._skip = go.given.skip
         self._due: dict[int, int] = {}
         self._narrow: dict[int, bool] = {}
@@ -94,9 +95,9 @@ class Enough:
         return len(tenant.ranks[0].observations) - self._skip
 
 
-def expected_s(ranks: Iterable[Rank], number: int, repeat: int) -> float | None:
-    """Return the seconds of `repeat` observations of `number` batches, by the slowest rank's last warm-up batch; None
-    where nobody has timed one."""
+def expected_s(ranks: Iterable[Rank], given: Amount, settle_s: float) -> float | None:
+    """Return the seconds from t0 to the last observation's end, by the slowest rank's last warm-up batch; None where
+    nobody has timed one."""
     last_ns = [rank.ready["warm_up_ns"][-1] for rank in ranks if rank.ready and rank.ready["warm_up_ns"]]
-    expected_ns = max(last_ns, default=0) * number * repeat
-    return expected_ns / 1e9 if expected_ns > 0 else None
+    expected_ns = max(last_ns, default=0) * given.batches
+    return settle_s + expected_ns / 1e9 if expected_ns > 0 else None

@@ -132,6 +132,8 @@ class Go:
 
     t0_ns: int
     given: Amount
+    settle_ns: int = 0
+    """So much unmeasured load comes before the first observation."""
 
 
 @dataclass(slots=True)

@@ -37,6 +37,8 @@ class Rendezvous:
             raise RunnerGoneError(f"no runner listens at {path}: {error.strerror or error}") from error
         self._lines = Lines()
         self._inbox: list[Message] = []
+        self.settle_ns = 0
+        """From GO on: how long after t0 unmeasured load comes first, the same for all tenants."""
         self._say("hello", tenant=tenant, rank=rank, world=world, pid=os.getpid())
 
     @classmethod
@@ -68,6 +70,7 @@ class Rendezvous:
             while self._inbox:
                 message = self._inbox.pop(0)
                 if message.kind == "go":
+                    self.settle_ns = message.fields.get("settle_ns", 0)
                     return message.fields["t0_ns"], message.fields["number"], message.fields["repeat"]
             self._receive()
 

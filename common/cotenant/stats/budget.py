@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+MOST_REPEAT = 10_000
+"""Observations that `--at-least` asks for at most: a record keeps them all."""
 LEAST_STEP_NS = 1_000
 """A clock read takes some 50 ns: what is said to be shorter than this was not timed."""
 
@@ -38,6 +40,17 @@ def within(asked: Amount, batch_ns: int, budget_ns: int) -> Amount:
     return Amount(number, repeat, skip)
 
 
+def lasting(asked: Amount, batch_ns: int | None, least_ns: int) -> Amount:
+    """Return `asked` with so many more observations that the kept ones last `least_ns`, where a batch takes `batch_ns`.
+
+    Where nobody knows how long that is, as many as were asked for; in any case at most MOST_REPEAT.
+    """
+    if batch_ns is None:
+        return asked
+    kept = -(-least_ns // (asked.number * batch_ns))
+    return replace(asked, repeat=max(asked.repeat, min(asked.skip + kept, MOST_REPEAT)))
+
+
 def steady_ns(warm_up_ns: Sequence[int]) -> int | None:
     """Return how long a batch takes by the times of the warm-up steps; None where they say nothing.
 
@@ -52,4 +65,13 @@ def steady_ns(warm_up_ns: Sequence[int]) -> int | None:
 
 def slowest_ns(warm_ups_ns: Iterable[Sequence[int]]) -> int | None:
     """Return how long a batch takes the slowest of all processes; None where none of them says."""
-    return max((batch_ns for steps_ns in warm_ups_ns if (batch_ns := steady_ns(steps_ns)) is not None), default=None)
+    return max(_known_ns(warm_ups_ns), default=None)
+
+
+def fastest_ns(warm_ups_ns: Iterable[Sequence[int]]) -> int | None:
+    """Return how long a batch takes the fastest of all processes; None where none of them says."""
+    return min(_known_ns(warm_ups_ns), default=None)
+
+
+def _known_ns(warm_ups_ns: Iterable[Sequence[int]]) -> list[int]:
+    return [batch_ns for steps_ns in warm_ups_ns if (batch_ns := steady_ns(steps_ns)) is not None]
