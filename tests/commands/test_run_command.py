@@ -81,6 +81,11 @@ def test_dry_names_what_tasks_refuse(loose: Suites, capsys: Capture) -> None:
     for name, words_of_it in {"lstm": "'float12'", "typo": "Did you mean '--batch-size'?", "acktr": "ACKTR"}.items():
         assert words_of_it in refusals[name]
     assert call(capsys, *words, "--name", "vae,two,job")[::2] == (0, "")
+    # What a person gives after -- is asked about before anything starts.
+    status, said, errors = call(capsys, *words[:-1], "--name", "vae", "--", "--repat", 5)
+    assert (status, said) == (2, "")
+    assert errors == "cotenant: vae: There is no flag '--repat'. Did you mean '--repeat'?\n"
+    assert not loose.base.exists()
 
 
 def test_help_names_every_command_and_exit_status(capsys: pytest.CaptureFixture[str]) -> None:

@@ -33,7 +33,9 @@ SETTLE_S, AT_LEAST_S = 3.0, 10.0
 
 
 def main(argv: Sequence[str]) -> int:
-    """Run a suite. Returns 0 all passed, 1 a job failed, 130 interrupted, 2 what `--dry` says a task would refuse.
+    """Run a suite. Returns 0 all passed, 1 a job failed, 130 interrupted, 2 where a task would refuse its arguments.
+
+    Tasks are asked by `--dry`, and where a person gives arguments after --.
 
     Raises CotenantError for the rest.
     """
@@ -48,10 +50,12 @@ def main(argv: Sequence[str]) -> int:
     run = SuiteRun(options, machine)
     if given.dry:
         tell("\n".join([*run.left_out, *dry_lines(run.starts, run.chosen.backend.name)]))
+    if given.dry or others:
         sentences = refused(run.starts)
         for sentence in sentences:
             warn(sentence)
-        return EXIT_USAGE if sentences else EXIT_PASSED
+        if given.dry or sentences:
+            return EXIT_USAGE if sentences else EXIT_PASSED
     run.settle()
     tell("\n".join(run.heading()))
     try:

@@ -54,13 +54,34 @@ def newest_in(frame: pl.DataFrame) -> tuple[pl.DataFrame, list[str]]:
     """
     key = launch_key()
     rows, copies = without_copies(frame if AT in frame.columns else frame.with_row_index(AT))
-    newest, several = newest_of_tenants(with_lone(rows), key)
+    rows, failed_again = _without_failed_reruns(with_lone(rows), key)
+    newest, several = newest_of_tenants(rows, key)
     last = pl.when("ours").then("start_time").max().over(key)
     older = newest.select(older=pl.col("ours") & (pl.col("start_time") != last)).to_series()
     repeated = {*several, *newest.filter(older).select("name", "run_id").iter_rows()}
     runs = [f"{name}, repetition {uid}: there are records of several runs; the newest count." for name, uid in repeated]
     of_one_run = (newest.filter(~older) if older.any() else newest).drop(LONE)
-    return of_one_run, [*copies, *sorted(runs), *_of_other_runs(of_one_run)]
+    return of_one_run, [*copies, *failed_again, *sorted(runs), *_of_other_runs(of_one_run)]
+
+
+def _without_failed_reruns(frame: pl.DataFrame, key: Sequence[str]) -> tuple[pl.DataFrame, list[str]]:
+    """Return the rows without launches of ours that failed after one of the same repetition had completed.
+
+    Also returns a sentence on each: a mistake in the second run of a job is no reason to lose its first.
+    """
+    failed = pl.col("ours") & ~pl.col("completed")
+    # As a rule there is none, and a look at two columns is cheap.
+    if not frame.select(failed.any()).item():
+        return frame, []
+    of_failures = frame.join(frame.filter(failed).select(key).unique(), on=key, how="semi", nulls_equal=True)
+    good = pl.col("completed").all().over([*key, "start_time"])
+    last_good = pl.col("start_time").filter(pl.col("good")).max().over(key)
+    reruns = of_failures.with_columns(good=good).filter(~pl.col("good") & (pl.col("start_time") > last_good))
+    sentences = [
+        f"{name}, repetition {run_id}: a later run of it failed; the newest that completed counts."
+        for name, run_id in reruns.select("name", "run_id").unique(maintain_order=True).iter_rows()
+    ]
+    return frame.join(reruns.select(AT), on=AT, how="anti", maintain_order="left"), sorted(sentences)
 
 
 def newest_of_tenants(frame: pl.DataFrame, key: Sequence[str]) -> tuple[pl.DataFrame, set[tuple[str, int]]]:
