@@ -84,7 +84,7 @@ def test_dry_names_what_tasks_refuse(loose: Suites, capsys: Capture) -> None:
     # What a person gives after -- is asked about before anything starts.
     status, said, errors = call(capsys, *words[:-1], "--name", "vae", "--", "--repat", 5)
     assert (status, said) == (2, "")
-    assert errors == "cotenant: vae: There is no flag '--repat'. Did you mean '--repeat'?\n"
+    assert errors == "cotenant: vae: This benchmark knows no argument '--repat'. Did you mean '--repeat'?\n"
     assert not loose.base.exists()
 
 
