@@ -5,7 +5,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
 import pytest
@@ -134,6 +134,31 @@ def test_an_error_in_the_middle_of_starting_undoes_what_was_begun(tmp_path: Path
     assert result.tenants[1].message == f"{tmp_path / 'log1'}: Is a directory."
     assert backend.deeds == ["removed 1", "removed 0"]
     assert not list(tmp_path.glob("t?"))
+
+
+class Changed(FakeSlice):
+    """Is not what was planned; notes when somebody asked."""
+
+    def changes(self, pids: Collection[int]) -> list[str]:
+        self._deeds.append(f"asked {time.perf_counter_ns()}")
+        return [f"slice {self._tenant} has grown"]
+
+
+def test_slices_are_verified_again_after_the_last_done_and_at_the_end(
+    tmp_path: Path, interruption: Interruption, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tenants.fakes.FakeSlice", Changed)
+    program = SLOW_STEPS.replace("time.sleep(0.8)", 'time.sleep(0.4 * int(os.environ["COTENANT_TENANT"]))')
+    backend = FakeBackend(tmp_path / "procs")
+    (tmp_path / "procs").touch()
+    planned = specs(tmp_path, sys.executable, "-c", program.replace("0.9", "0.1"))
+    result = launch.Launch(planned, backend, interruption, SHORT).run()
+    assert outcomes(result) == ["completed", "completed"]
+    assert result.changes == ("slice 0 has grown", "slice 1 has grown")
+    observed_ns = [ending.ranks[0].observations[-1]["end_ns"] for ending in result.tenants]
+    asked_ns = [int(deed.split()[1]) for deed in backend.deeds if deed.startswith("asked")]
+    assert len(asked_ns) == 4
+    assert max(observed_ns) < asked_ns[0]
 
 
 class Lasting(FakeSlice):

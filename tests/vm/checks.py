@@ -33,6 +33,8 @@ def sliced(
             for what in ("processors", "nodes", "memory_bytes"):
                 yield from _equal(f"{what} read back", back[what], planned[what])
             yield from _equal("memory.max", note["files"]["memory.max"], str(planned["memory_bytes"]))
+            changed = [found["sentence"] for found in record["findings"] if found["rule"] == "slice_changed"]
+            yield from _equal("changes of a slice", changed, [])
 
     return check
 
