@@ -157,7 +157,8 @@ def test_slices_are_verified_again_after_the_last_done_and_at_the_end(
     assert result.changes == ("slice 0 has grown", "slice 1 has grown")
     observed_ns = [ending.ranks[0].observations[-1]["end_ns"] for ending in result.tenants]
     asked_ns = [int(deed.split()[1]) for deed in backend.deeds if deed.startswith("asked")]
-    assert len(asked_ns) == 4
+    # The first has ended before the last DONE: it is not asked beside a neighbour that is measured.
+    assert len(asked_ns) == 3
     assert max(observed_ns) < asked_ns[0]
 
 

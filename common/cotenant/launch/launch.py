@@ -175,7 +175,8 @@ class Launch:
         assert self._load is not None
         self._phase = Phase.STOP
         self._load.end(survivors)
-        self._verify_again(survivors)
+        # Also of those that have ended: neighbours are timed no longer.
+        self._verify_again(self._tenants)
         for tenant in self._tenants:
             for rank in tenant.ranks.values():
                 if rank.link.open:
