@@ -503,6 +503,7 @@ def test_the_rate_is_that_of_the_steps(
     step_us: int, number: int, short_ns: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("cotenant.bench.loop.SHORT_STEP_NS", short_ns)
+    monkeypatch.setattr("cotenant.bench.alone.audit_borders", lambda *amount: [])
     monkeypatch.setattr(Spinning, "steps", [])
     asked = {"--step-us": step_us, "--number": number, "--repeat": REPEAT, "--skip": SKIP}
     words = [str(word) for pair in asked.items() for word in pair]

@@ -243,6 +243,9 @@ def test_the_whole_conversation(start: Start, tmp_path: Path, capsys: pytest.Cap
         "flops_uncounted": [],
         "compiled": False,
         "threads": 0,
+        "rows": 5,
+        "items_per_row": 1.0,
+        "audit": {"steps": 0, "after": [], "cost_ns": [], "eager": False, "differences": []},
     }
     assert not (tmp_path / "mine.json").exists()
     assert capsys.readouterr().out.count("| ETA: ") == 4
@@ -272,6 +275,33 @@ def test_observations_end_when_the_runner_has_seen_enough(start: Start) -> None:
     assert runner.kinds()[3:] == [*["observation"] * 4, "done", "record"]
     record = runner.heard[-1].fields["record"]
     assert (record["number"], record["repeat"], record["losses_checked"]) == (2, 4, 8)
+
+
+def test_audit_steps_are_made_at_the_next_border_and_before_the_end(start: Start) -> None:
+    """What is asked for within an observation comes behind it; what comes with STOP is made before the record."""
+
+    class Told(Small):
+        steps = 0
+
+        def step(self, run: Run, batch: Any) -> torch.Tensor | None:
+            Told.steps += 1
+            if Told.steps == 3 + 2 * 3 + 1:
+                runner.say("audit")
+            return super().step(run, batch)
+
+    def script(runner: Runner) -> None:
+        runner.hear("ready")
+        runner.go(number=2, repeat=5)
+        runner.hear("done")
+        runner.say("audit")
+        end(runner)
+
+    runner = start(script)
+    assert session.main(Told, []) == 0
+    runner.join()
+    record = runner.heard[-1].fields["record"]
+    assert (record["repeat"], record["losses_checked"], record["observed"]["updates"]) == (5, 10, 10)
+    assert (record["observed"]["audit"]["after"], record["observed"]["audit"]["differences"]) == ([4, 5], [])
 
 
 def test_a_runner_that_vanishes(start: Start, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

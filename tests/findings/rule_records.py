@@ -175,6 +175,18 @@ def with_pauses(pause_ms: float) -> Record:
     return a_record(told={"observations": rows})
 
 
+def audit_part(differences: object, after: object = 20, cost_ns: object = 10**9) -> dict[str, Any]:
+    audit = {"differences": differences, "after": [after], "cost_ns": [cost_ns]}
+    return a_part(observed={"dtype": "fp32", "audit": audit})
+
+
+def audited(differences: object, after: object = 20, cost_ns: object = 10**9, pause_ms: float = 0.0) -> Record:
+    """A record of twenty observations with pauses, and of an audit step after so many of them."""
+    return a_record(
+        told={"observations": with_pauses(pause_ms).observations, "part": audit_part(differences, after, cost_ns)}
+    )
+
+
 def budgeted(budget_s: float, asked: Amount, given: Amount, each_ms: float, **more: Any) -> Record:
     """A record of a launch with this budget, of observations of `each_ms`."""
     isolation = replace(ISOLATION, policies={"cache": "none", "budget_s": budget_s})

@@ -165,11 +165,18 @@ def test_tenants_of_different_work_have_no_sum(tmp_path: Path, capsys: pytest.Ca
     assert "its tenants did different work (batch size 128 and 64)" in said(capsys, "report", tmp_path)[0]
 
 
-PLANTED = {"cast": ("precision", "--precision", "bf16"), "skips": ("credited",), "zeros": ("constant_input",)}
+PLANTED = {
+    "cast": ("precision", "--precision", "bf16"),
+    "quarter": ("credited",),
+    "skips": ("credited",),
+    "zeros": ("constant_input",),
+}
 """Of fp32 under a bf16 flag, steps that did not run and zeros the error that each is, and what its command says."""
 
 
-@pytest.mark.parametrize("frauds", [("cast",), pytest.param(("skips", "zeros"), marks=pytest.mark.slow)], ids=len)
+@pytest.mark.parametrize(
+    "frauds", [("cast", "quarter"), pytest.param(("skips", "zeros"), marks=pytest.mark.slow)], ids="-".join
+)
 def test_honest_and_fraudulent_tasks_through_real_launches(
     frauds: tuple[str, ...], loose: Suites, capsys: pytest.CaptureFixture[str]
 ) -> None:

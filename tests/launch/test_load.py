@@ -8,10 +8,10 @@ from typing import Any, cast
 import pytest
 
 from cotenant.launch.limits import Limits
-from cotenant.launch.load import Enough
+from cotenant.launch.load import Audits, Enough, MeasuredLoad
 from cotenant.launch.rendezvous import Go, Rank
 from cotenant.launch.tenant import Tenant
-from cotenant.protocol.messages import ProtocolError
+from cotenant.protocol.messages import ProtocolError, audit_borders
 from cotenant.stats.budget import Amount
 
 MS = 1_000_000
@@ -154,3 +154,44 @@ def test_without_a_limit_for_ranks_in_step_and_for_nobody_nothing_is_ever_enough
     assert sent(ranked) == [[], []]
     until(0.5).look([], 0)
     spending(8.0).look([], 100 * SECOND)
+
+
+def test_audits_are_asked_of_all_where_the_slowest_has_come_to_a_border_that_was_drawn() -> None:
+    tenants = tenant(0, *STEADY), tenant(1, *STEADY[:2], ranks=2)
+    audits = Audits(Amount(10, 20, 0), [tenant(0)])
+    assert (len(audits.borders), audits.cost_ns) == (3, 0)
+    audits.borders = [3, 4, 20]
+    audits.look(tenants)
+    assert sent(*tenants) == [[], [], []]
+    for process in tenants[1].ranks.values():
+        observe(process, *STEADY[:2])
+    audits.look(tenants)
+    audits.look(tenants)
+    audits.look([])
+    assert sent(*tenants) == [["audit"], ["audit"], ["audit"]]
+    assert audits.borders == [20]
+
+
+def test_borders_are_few_where_batches_are_and_never_the_same_twice() -> None:
+    for number, repeat, wanted in ((1, 1, 1), (5, 4, 1), (1, 49, 1), (10, 5, 2), (250, 2, 2), (30, 20, 3), (9, 999, 3)):
+        borders = audit_borders(number, repeat)
+        assert len(set(borders)) == len(borders) == wanted
+        assert borders == sorted(borders)
+        assert borders[0] >= 1
+        assert borders[-1] <= repeat
+    assert len({tuple(audit_borders(30, 1000)) for _ in range(20)}) > 1
+
+
+def test_what_audits_take_is_nothing_of_the_budget() -> None:
+    """The first step of the slowest warm-up was watched, as they are."""
+    load: Any = object.__new__(MeasuredLoad)
+    measured = tenant(0, *STEADY)
+    measured.ranks[0].ready = {"warm_up_ns": [SECOND, 5 * SECOND]}
+    load.audits, load.enough = Audits(Amount(10, 20, 0), [measured]), spending(2.0)
+    load.audits.borders = [1]
+    load.look([measured], round(3.5 * SECOND))
+    assert (sent(measured), load.audits.cost_ns) == ([["audit"]], SECOND)
+    load.look([measured], round(4.5 * SECOND) - 1)
+    assert sent(measured) == [["audit"]]
+    load.look([measured], round(4.5 * SECOND))
+    assert sent(measured) == [["audit", "enough"]]

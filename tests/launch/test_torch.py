@@ -26,6 +26,8 @@ def test_ranks_train_one_model_and_are_one_tenant(v1: Suites) -> None:
     assert record["rendezvous"]["overlap"] == 1
     assert record["observed"]["threads"] == 1
     assert v1.log().count("Batch Loss") == 6
+    assert record["observed"]["audit"]["steps"] >= 1
+    assert record["observed"]["audit"]["differences"] == []
 
 
 @pytest.mark.slow

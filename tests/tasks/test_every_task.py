@@ -155,6 +155,21 @@ def test_items_and_dtype_are_what_was_asked(place: str, precision: str, monkeypa
     assert [finding.rule for finding in run.findings if finding.severity != "info"] == []
 
 
+@pytest.mark.usefixtures("one_thread")
+@pytest.mark.parametrize(("place", "precision"), [case for case in of_each(SMALL) if case != (CART, "bf16")])
+def test_an_audit_of_an_honest_task_finds_the_same_work(place: str, precision: str) -> None:
+    if place == "natural_language_processing/rnn_translator":
+        skip_without_lstm(precision)
+    benchmark = of(place)(cuda=False, **SMALL[place], precision=precision)
+    loop = Loop(benchmark, Run(benchmark))
+    loop.warm_up()
+    for times in range(1, 3):
+        loop.observe(60 if place == CART else 1)
+        loop.audit(times)
+    audit = loop.audited()["audit"]
+    assert (audit["steps"], audit["after"], audit["differences"]) == (2, [1, 2], [])
+
+
 # ---- in fp16 and in half it trains in fp16 products, and what its optimizers step is fp32
 
 SCALE = 64.0  # Small enough that no gradient overflows: a few steps have to do.

@@ -13,6 +13,7 @@ from cotenant.bench.chrono import clock_ns
 from cotenant.bench.world import World
 from cotenant.machine.facts import machine_facts
 from cotenant.machine.topology import discover
+from cotenant.protocol.messages import audit_borders
 
 
 class Alone:
@@ -34,6 +35,7 @@ class Alone:
         self._t0_ns = 0
         self._observations: list[dict[str, Any]] = []
         self._of_ranks = [self._observations]
+        self._borders: list[int] = []
 
     def begin(self, work: dict[str, Any]) -> None:
         """Take what will be done. Raises CotenantError where its `--report` cannot be written."""
@@ -50,6 +52,8 @@ class Alone:
 
     def await_go(self) -> tuple[int, int, int]:
         self._t0_ns = clock_ns()
+        if self._world.rank == 0:
+            self._borders = audit_borders(self._ready[0], self._ready[1])
         return self._t0_ns, self._ready[0], self._ready[1]
 
     def observation(self, **fields: Any) -> None:
@@ -57,6 +61,10 @@ class Alone:
 
     def enough(self) -> bool:
         return False
+
+    def audits(self) -> int:
+        """Return how many audit steps are due by now; of several ranks the first one knows."""
+        return sum(border <= len(self._observations) for border in self._borders)
 
     def done(self) -> None:
         """Nobody waits for it."""

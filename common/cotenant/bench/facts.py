@@ -112,6 +112,7 @@ def tenant_facts(run: Run, loop: Loop) -> dict[str, Any]:
             "updates": loop.updates,
             "updates_credited": loop.promised,
             **loop.scaled(),
+            **loop.audited(),
             **run.observed,
         },
         "torch": {

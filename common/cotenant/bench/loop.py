@@ -7,10 +7,12 @@ import itertools
 import operator
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import torch
 
+from cotenant.bench.audit import FADED, Audits, Step, Weights, elements, rows_or_none
 from cotenant.bench.chrono import Observation, Work, clock_ns, observe
 from cotenant.bench.loader import constant_input, rows
 from cotenant.bench.observed import FlopCount, described, watched_updates
@@ -40,12 +42,17 @@ class Loop:
         self.observed_dtype: str | None = None
         self.observed_optimizers: list[dict[str, Any]] = []
         self.counted = FlopCount()
+        self.audits = Audits()
         self.updates = 0
         self._batches = 0
         self._updates_of_batch = 0
         self._before = (0, 0)
         self._resident = False
         self._number = 1
+        self._observations = 0
+        self._first = Step()
+        self._optimizers: list[torch.optim.Optimizer] = []
+        self._gradient = 0.0
         benchmark.build(run)
         batches: Iterator[Any] = itertools.chain.from_iterable(self._inputs())
         first = next(batches)
@@ -67,9 +74,11 @@ class Loop:
                 )
             )
         resident = self._resident or benchmark.cached_batch
+        self._batch = first
+        self._step = run.precision.around(benchmark.step)
         self._work = Work(
             batches=batches,
-            step=run.precision.around(benchmark.step),
+            step=self._step,
             items=counter(benchmark, first, resident),
             run=run,
             device=run.chosen,
@@ -82,22 +91,37 @@ class Loop:
         Returns the nanoseconds of each step: of fewer than WARM_UP_STEPS where they were long, which is a finding.
         Raises CotenantError for a loss that is not a scalar.
         """
-        work, times_ns, counts, updates = self._work, [], set(), set()
+        work, times_ns, counts, updates, sizes = self._work, [], set(), set(), set()
+        first, moved = Step(), False
         for index in range(WARM_UP_STEPS):
+            before = Weights.of(self._optimizers)
             updated = self._run.updates
             start_ns = clock_ns()
             batch = next(work.batches)
-            loss = self._watched(batch) if index == 0 else work.step(self._run, batch)
+            if index == 0:
+                loss, first = self._watched(batch, self.counted)
+            else:
+                loss = work.step(self._run, batch)
             counts.add(work.items(batch))
             if loss is not None and loss.dim() != 0:
                 raise CotenantError(f"The step returned a loss of shape {tuple(loss.shape)}, not a scalar.")
             self._run.chosen.synchronize()
             times_ns.append(clock_ns() - start_ns)
             updates.add(self._run.updates - updated)
+            sizes.add(elements(batch))
+            if index > 0:
+                weights = Weights.of(self._optimizers)
+                moved, self._gradient = moved or weights.changed(before), weights.gradient
             # All ranks or none: one step more on some of them would hang their collectives.
             if self._run.world.any_says(sum(times_ns) > LONG_WARM_UP_NS, self._run.chosen):
                 break
         self._updates_of_batch = updates.pop() if len(updates) == 1 else 0
+        self._first = replace(
+            first,
+            updates=self._updates_of_batch,
+            moved=moved and self._updates_of_batch > 0,
+            elements=sizes.pop() if len(sizes) == 1 and not self._run.uneven else None,
+        )
         self._before = (self._run.updates, self._run.precision.skipped or 0)
         if len(times_ns) < WARM_UP_STEPS:
             self._run.findings.append(
@@ -133,6 +157,7 @@ class Loop:
         observation = observe(work, number)
         self.updates += self._run.updates - updated
         self._batches += number
+        self._observations += 1
         gc.collect()
         if work.every > 1 and not observation.even:
             work.every = 1
@@ -145,6 +170,45 @@ class Loop:
                 )
             )
         return observation
+
+    def audit(self, requested: int) -> None:
+        """Make an audit step where more are `requested` than were made; all ranks make it where one has heard of it."""
+        if self._run.world.any_says(requested > len(self.audits.after), self._run.chosen):
+            self._audit()
+
+    def _audit(self) -> None:
+        """Step once on the first batch, watched, and compare that with the warm-up."""
+        run, start_ns = self._run, clock_ns()
+        skipped, before = run.precision.skipped, Weights.of(self._optimizers)
+        _, step = self._watched(self._batch, FlopCount())
+        after = Weights.of(self._optimizers)
+        moves = run.precision.skipped == skipped and after.gradient >= FADED * self._gradient
+        step = replace(
+            step,
+            moved=after.changed(before) if moves else None,
+            elements=elements(next(self._work.batches)),
+        )
+        differences = step.unlike(self._first, run.uneven)
+        if run.world.any_says(bool(differences), run.chosen) and not differences:
+            differences = ["other work on another rank"]
+        run.chosen.synchronize()
+        gc.collect()
+        self.audits.add(self._observations, clock_ns() - start_ns, differences)
+
+    def audited(self) -> dict[str, Any]:
+        """Return what a record holds of the audit, and what an item is of a row of the batch."""
+        counted, batch_rows = self._work.items(self._batch), rows_or_none(self._batch)
+        return {
+            "rows": batch_rows,
+            "items_per_row": counted / batch_rows if batch_rows else None,
+            "audit": {
+                "steps": len(self.audits.after),
+                "after": self.audits.after,
+                "cost_ns": self.audits.cost_ns,
+                "eager": self._benchmark.compile and "compile" in self._run.heeded,
+                "differences": self.audits.differences,
+            },
+        }
 
     @property
     def promised(self) -> int | None:
@@ -169,16 +233,22 @@ class Loop:
         """Of how many batches one is booked for all."""
         return self._work.every
 
-    def load_until(self, stopped: Callable[[], bool]) -> int:
+    def load_until(self, stopped: Callable[[], bool], requested: Callable[[], int] = lambda: 0) -> int:
         """Go on stepping, unmeasured, until `stopped()`; return the clock at the end of the last whole step.
 
-        Several ranks only wait: one more step on some of them would hang their collectives.
+        Several ranks only wait: one more step on some of them would hang their collectives. Audit steps that are
+        `requested` are made first: all ranks hear of the same ones before they hear of the end.
         """
         # Nobody knows how long: without its collector this tenant might outgrow its slice.
         gc.enable()
         end_ns = clock_ns()
         steps = 0
-        while not stopped():
+        while True:
+            ended = stopped()
+            while requested() > len(self.audits.after):
+                self._audit()
+            if ended:
+                break
             if self._run.world.size > 1:
                 time.sleep(WAIT_S)
                 continue
@@ -194,13 +264,25 @@ class Loop:
         gc.unfreeze()
         return end_ns
 
-    def _watched(self, batch: Any) -> torch.Tensor | None:
+    def _watched(self, batch: Any, counted: FlopCount) -> tuple[torch.Tensor | None, Step]:
+        """Do a step, and return its loss and what it did."""
+        run, updated = self._run, self._run.updates
         eager = torch.compiler.set_stance("force_eager")  # In compiled code nobody sees the products.
-        with watched_updates(self._run) as optimizers, eager, self.counted:
-            loss = self._work.step(self._run, batch)
-        self.observed_dtype = self.counted.dtype
-        self.observed_optimizers = [described(optimizer, self._run.precision) for optimizer in optimizers]
-        return loss
+        with watched_updates(run) as optimizers, eager, counted:
+            loss = self._step(run, batch)
+        descriptions = [described(optimizer, run.precision) for optimizer in optimizers]
+        if counted is self.counted:
+            self._optimizers, self.observed_dtype, self.observed_optimizers = optimizers, counted.dtype, descriptions
+        step = Step(
+            # Of replicas the threads of some are seen, and of others not.
+            flops=counted.total if run.observed.get("replicas", 1) == 1 else None,
+            dtype=counted.dtype,
+            weights=tuple(description["weights"] for description in descriptions),
+            updates=run.updates - updated,
+            made=None if loss is None else loss.data_ptr() in counted.scalars,
+            items=self._work.items(batch),
+        )
+        return loss, step
 
     def _inputs(self) -> Iterator[Iterator[Any]]:
         """Yield the benchmark's batches, and once more wherever they end, which is a finding."""

@@ -89,12 +89,16 @@ class FlopCount(TorchDispatchMode):
         self.flops = 0
         self.reducible = 0
         self.uncounted: set[str] = set()
+        self.scalars: set[int] = set()
+        """Where single numbers lie that were computed in it, as a loss is."""
         self._elements: Counter[str] = Counter()
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
         out = func(*args, **kwargs)
         packet = func.overloadpacket
+        if isinstance(out, torch.Tensor) and out.dim() == 0:
+            self.scalars.add(out.data_ptr())
         formula = _FORMULAS.get(packet) or flop_registry.get(packet)
         if formula is None:
             return out

@@ -121,10 +121,11 @@ def _measure(benchmark: Benchmark, parsed: Parsed, conductor: Conductor, world: 
         )
         eta_s = (time.monotonic() - start_s) / (index + 1) * (repeat - index - 1)
         say(observation_line(index, repeat, eta_s, losses.last), flush=True)
+        loop.audit(conductor.audits())
         if conductor.enough():
             break
     conductor.done()
-    load_end_ns = loop.load_until(conductor.stopped)
+    load_end_ns = loop.load_until(conductor.stopped, conductor.audits)
     record: dict[str, Any] = {
         "number": number,
         "repeat": index + 1,

@@ -106,7 +106,7 @@ class Launch:
             if self._load is not None and self._phase is Phase.LOAD:
                 for tenant in self._tenants:
                     self._read_links(tenant)
-                self._load.enough.look(self._survivors(), time.perf_counter_ns())
+                self._load.look(self._survivors(), time.perf_counter_ns())
             now_s = time.monotonic()
             if now_s >= poll_s + POLL_S:
                 poll_s = now_s

@@ -10,6 +10,7 @@ from cotenant.launch.limits import Limits, after_stop
 from cotenant.launch.rendezvous import Go, Rank
 from cotenant.launch.tenant import Tenant
 from cotenant.meters.meters import Meters
+from cotenant.protocol.messages import audit_borders
 from cotenant.stats.budget import Amount
 from cotenant.stats.describe import relative_half_width
 
@@ -34,7 +35,14 @@ class MeasuredLoad:
         self._processor_ns, self._start_ns = time.process_time_ns(), time.perf_counter_ns()
         self.go = Go(self._start_ns + GO_DELAY_NS, given, round(limits.settle_s * 1e9))
         self.enough = Enough(limits, self.go)
+        self.audits = Audits(given, tenants)
         self.meters: dict[str, Any] = {}
+
+    def look(self, tenants: Collection[Tenant], now_ns: int) -> None:
+        """Look at what they have sent, and send them what follows from it."""
+        self.audits.look(tenants)
+        # What audits take is nothing of the budget.
+        self.enough.look(tenants, now_ns - self.audits.cost_ns)
 
     def end(self, survivors: Collection[Tenant]) -> None:
         """Read all that has been counted, at the last DONE; from now on the survivors' time to end is limited."""
@@ -44,6 +52,39 @@ class MeasuredLoad:
             tenant.after = tenant.live.counters()
             tenant.deadline = after_stop(tenant, self.go.given.number)
         self.meters |= self._sampling.result(self.go.t0_ns)
+        if not self.audits.sent:
+            # The load was over before its first border was seen.
+            self.audits.send(survivors)
+
+
+class Audits:
+    """Asks all tenants for an audit step at borders drawn at random: between their next two observations.
+
+    The slowest tenant's observations are counted: at that moment all have made so many.
+    """
+
+    def __init__(self, given: Amount, tenants: Collection[Tenant]) -> None:
+        self.borders = audit_borders(given.number, given.repeat)
+        self.sent = 0
+        ready = [rank.ready for tenant in tenants for rank in tenant.ranks.values() if rank.ready is not None]
+        # The first step of a warm-up is watched as these are.
+        self._each_ns = max((step_ns for fields in ready for step_ns in fields["warm_up_ns"][:1]), default=0)
+
+    @property
+    def cost_ns(self) -> int:
+        """About what those have taken that were asked for."""
+        return self.sent * self._each_ns
+
+    def look(self, tenants: Collection[Tenant]) -> None:
+        made = min((len(rank.observations) for tenant in tenants for rank in tenant.ranks.values()), default=0)
+        if self.borders and self.borders[0] <= made:
+            self.borders = [border for border in self.borders if border > made]
+            self.send(tenants)
+
+    def send(self, tenants: Collection[Tenant]) -> None:
+        self.sent += 1
+        for rank in (rank for tenant in tenants for rank in tenant.ranks.values()):
+            rank.link.send("audit")
 
 
 class Enough:

@@ -1,12 +1,13 @@
 """The rendezvous' messages and their codec: one JSON object a line, standard library only.
 
-A tenant says `hello`, `begin`, `ready`, `observation`, `done`, `record` or `failed`; the runner says `go`, `enough` and
-`stop`.
+A tenant says `hello`, `begin`, `ready`, `observation`, `done`, `record` or `failed`; the runner says `go`, `audit`,
+`enough` and `stop`.
 """
 
 from __future__ import annotations
 
 import json
+import random
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,10 @@ LOG_VARIABLE = "COTENANT_LOG"
 GROUP_VARIABLE = "COTENANT_GROUP"
 LINE_LIMIT_BYTES = 16 << 20
 INTEGER_LIMIT = 1 << 63
+
+MOST_AUDITS = 3
+BATCHES_AN_AUDIT = 25
+"""An audit step takes about as long as two batches."""
 
 FIELDS: dict[str, dict[str, type | tuple[type, ...]]] = {
     "hello": {"tenant": int, "rank": int, "world": int, "pid": int},
@@ -37,6 +42,7 @@ FIELDS: dict[str, dict[str, type | tuple[type, ...]]] = {
     "record": {"record": dict},
     "failed": {"outcome": str, "message": str},
     "go": {"t0_ns": int, "number": int, "repeat": int, "skip": int},
+    "audit": {},
     "enough": {},
     "stop": {},
 }
@@ -112,3 +118,12 @@ def rank_log(log: Path, rank: int) -> Path:
     """Return the log of one rank, given the tenant's: `job.R0.T0.log`, which rank 0 shares with what started it, and
     `job.R0.T0.rank1.log`."""
     return log if rank == 0 else log.with_name(f"{log.stem}.rank{rank}.log")
+
+
+def audit_borders(number: int, repeat: int) -> list[int]:
+    """Return after how many of `repeat` observations of `number` batches audit steps are due: nobody can know before.
+
+    They are at least one and at most MOST_AUDITS; of few batches fewer, so that they take little of a launch.
+    """
+    wanted = min(MOST_AUDITS, repeat, max(1, number * repeat // BATCHES_AN_AUDIT))
+    return sorted(random.SystemRandom().sample(range(1, repeat + 1), wanted))

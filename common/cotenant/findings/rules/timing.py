@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from cotenant.finding import Finding, error, info, warning
 from cotenant.findings import record_rule
+from cotenant.results.decoded import list_of
 from cotenant.results.record import Observed, Record
 
 if TYPE_CHECKING:
@@ -41,6 +42,16 @@ def seconds_per_item(record: Record) -> tuple[list[float], list[float]]:
         times.append((observation.end_ns - observation.start_ns) / observation.items / 1e9)
         waits.append(observation.data_wait_ns / observation.items / 1e9)
     return times, waits
+
+
+def audits_ns(record: Record, first: int = 0) -> int:
+    """Return the nanoseconds of the audit steps between the observations from `first` on."""
+    audit = record.observed.get("audit")
+    if not isinstance(audit, dict):
+        return 0
+    pairs = zip(list_of(audit.get("after")), list_of(audit.get("cost_ns")), strict=False)
+    whole = [(after, cost_ns) for after, cost_ns in pairs if isinstance(after, int) and isinstance(cost_ns, int)]
+    return sum(max(0, cost_ns) for after, cost_ns in whole if first < after < len(record.observations))
 
 
 @record_rule
@@ -94,7 +105,7 @@ def untimed(record: Record) -> Finding | None:
     if len(observations) < 2:
         return None
     timed_ns = sum(observation.end_ns - observation.start_ns for observation in observations)
-    passed_ns = observations[-1].end_ns - observations[0].start_ns
+    passed_ns = observations[-1].end_ns - observations[0].start_ns - audits_ns(record, record.skip)
     # By a program's own stamps none may have passed.
     if timed_ns >= LEAST_TIMED * passed_ns:
         return None

@@ -7,7 +7,8 @@ from statistics import median
 
 from cotenant.finding import Finding, error, info, warning
 from cotenant.findings import record_rule
-from cotenant.findings.rules.timing import kept_observations
+from cotenant.findings.rules.timing import audits_ns, kept_observations
+from cotenant.results.decoded import list_of, text_of
 from cotenant.results.record import Record
 
 PLAIN = "fp32"
@@ -75,7 +76,14 @@ def _above_peak(record: Record) -> tuple[str, float] | None:
 
 @record_rule
 def credited(record: Record) -> Finding | None:
-    """Batches that did not train: the weights were updated less often than the loop went round."""
+    """Batches that did other work than the warm-up's, as an audit step shows, or fewer updates of weights."""
+    audit = record.observed.get("audit")
+    differences = list_of(audit.get("differences")) if isinstance(audit, dict) else []
+    if record.statistics is not None and differences:
+        return error(
+            f"A step between observations was other work than the warm-up's: {'; '.join(map(text_of, differences))}.",
+            "Let every step do the same work, or count in `items` what it did.",
+        )
     expected, ran = (record.observed.get(name) for name in ("updates_credited", "updates"))
     if record.statistics is None or not isinstance(expected, int) or not isinstance(ran, int) or ran >= expected:
         return None
@@ -203,7 +211,8 @@ def budget(record: Record) -> Finding | None:
         return None
     if not record.completed or not record.observations:
         return None
-    took_s, made = (record.observations[-1].end_ns - record.observations[0].start_ns) / 1e9, len(record.observations)
+    took_ns = record.observations[-1].end_ns - record.observations[0].start_ns - audits_ns(record)
+    took_s, made = took_ns / 1e9, len(record.observations)
     cut = "nothing"
     if given != asked:
         cut = (

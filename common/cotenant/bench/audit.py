@@ -1,0 +1,120 @@
+"""The audit step: between observations a step is watched as the warm-up's first one was, and has to be the same work.
+
+It trains on the warm-up's own batch, eager, also where the measured steps are compiled. A program that recognises it
+is out of its reach.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch.utils._pytree import tree_leaves
+
+from cotenant.bench.loader import rows
+
+LIKE = 0.01
+"""By what share the operations of two equal steps may differ."""
+LESS = 0.5
+"""Batches of one set differ in their size, but not by so much where those of the warm-up were equal."""
+FADED = 0.01
+"""What is learned by heart changes no more: its gradients have come down to a part of the warm-up's."""
+WEIGHTS, ELEMENTS = 16, 4096
+"""Of so many weights so many elements are looked at: at least one of them changes in a step that trains."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What one watched step did; None is what nobody knows, or what may differ from step to step."""
+
+    flops: int | None = None
+    dtype: str | None = None
+    weights: tuple[str, ...] = ()
+    updates: int | None = None
+    moved: bool | None = None
+    """Did weights change?"""
+    made: bool | None = None
+    """Was its loss computed in it?"""
+    items: float | None = None
+    elements: int | None = None
+    """Of the largest tensor of the batch that would be next."""
+
+    def unlike(self, first: Step, uneven: bool) -> list[str]:
+        """Return in what this step is other work than `first`; of `uneven` steps one may do more than another."""
+        differences = []
+        if self.flops and first.flops:
+            ratio = self.flops / first.flops
+            if ratio < 1 - LIKE or (ratio > 1 + LIKE and not uneven):
+                differences.append(f"{self.flops:.4g} operations, not {first.flops:.4g}")
+        elif first.flops:
+            differences.append("no operations")
+        if first.dtype and self.dtype and self.dtype != first.dtype:
+            differences.append(f"products in {self.dtype}, not {first.dtype}")
+        if self.weights and self.weights != first.weights:
+            differences.append(f"weights in {', '.join(self.weights)}, not {', '.join(first.weights)}")
+        if first.updates and self.updates != first.updates:
+            differences.append(f"{self.updates} updates of weights, not {first.updates}")
+        elif first.moved and self.moved is False:
+            differences.append("no change of the weights that it trained before")
+        if first.made and self.made is False:
+            differences.append("a loss that was not computed in it")
+        if not uneven and self.items != first.items:
+            differences.append(f"{self.items:g} items, not {first.items:g}")
+        if first.elements and self.elements is not None and self.elements < LESS * first.elements:
+            differences.append(f"batches of {self.elements} elements, not {first.elements}")
+        return differences
+
+
+@dataclass(slots=True)
+class Audits:
+    """The audit steps of a run: after how many observations each was made, what it took, and what was other work."""
+
+    after: list[int] = field(default_factory=list)
+    cost_ns: list[int] = field(default_factory=list)
+    differences: list[str] = field(default_factory=list)
+
+    def add(self, after: int, cost_ns: int, differences: Sequence[str]) -> None:
+        self.after.append(after)
+        self.cost_ns.append(cost_ns)
+        self.differences += [words for words in differences if words not in self.differences]
+
+
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """Some elements of some of the weights that optimizers step, as they are at a moment."""
+
+    values: list[torch.Tensor]
+    gradient: float
+    """The largest of their gradients, as the last update left them."""
+
+    @classmethod
+    def of(cls, optimizers: Sequence[torch.optim.Optimizer]) -> Weights:
+        every = [weight for optimizer in optimizers for group in optimizer.param_groups for weight in group["params"]]
+        some = every[:: max(1, len(every) // WEIGHTS)]
+        flat = [weight.detach().flatten() for weight in some]
+        sizes = [
+            weight.grad.abs().max().float()
+            for weight in some
+            if weight.grad is not None and weight.numel() and weight.grad.layout == torch.strided
+        ]
+        gradient = float(torch.stack(sizes).max()) if sizes else 0.0
+        return cls([part[:: max(1, part.numel() // ELEMENTS)].clone() for part in flat], gradient)
+
+    def changed(self, before: Weights) -> bool:
+        """Return whether any element is another than it was."""
+        return not all(torch.equal(*pair) for pair in zip(before.values, self.values, strict=True))
+
+
+def elements(batch: Any) -> int:
+    """Return how many elements the largest tensor of a batch has; 0 without one."""
+    return max((leaf.numel() for leaf in tree_leaves(batch) if isinstance(leaf, torch.Tensor)), default=0)
+
+
+def rows_or_none(batch: Any) -> int | None:
+    """Return the rows of a batch, where it has any."""
+    try:
+        return rows(batch)
+    except (TypeError, IndexError, KeyError, StopIteration):
+        return None

@@ -1,0 +1,100 @@
+"""The audit step: work that was credited and not done is found while it is not done, and honest work is left alone."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from bench.small import Small
+from cotenant.bench import Benchmark, Run, session
+from cotenant.bench.audit import Step
+from cotenant.bench.loop import Loop
+from tenants.frauds import Fraud
+
+FRAUDS: dict[str, list[str]] = {
+    "none": [],
+    "doubles": [],
+    "quarter": ["operations, not"],
+    "smaller": ["operations, not", "no change of the weights that it trained before"],
+    "forward": ["operations, not", "0 updates of weights, not 1"],
+    "casts": ["products in bf16, not fp32", "weights in bf16, not fp32"],
+    "repeats": ["operations, not", "no change of the weights", "a loss that was not computed in it"],
+    "rests": ["no change of the weights"],
+}
+"""What an audit step of each fraud says, in its order."""
+
+
+def audited(benchmark: Benchmark) -> dict[str, Any]:
+    """Return what a record would hold of a run with one observation before and after the audit."""
+    loop = Loop(benchmark, Run(benchmark))
+    loop.warm_up()
+    loop.observe(3)
+    loop.audit(0)
+    loop.audit(1)
+    loop.audit(1)
+    loop.observe(3)
+    return loop.audited()
+
+
+@pytest.mark.parametrize("fraud", FRAUDS)
+def test_what_is_no_longer_done_is_found(fraud: str) -> None:
+    seen = audited(Fraud(fraud=fraud, cuda=False))
+    differences = seen["audit"].pop("differences")
+    assert [words for words, part in zip(differences, FRAUDS[fraud], strict=True) if part not in words] == []
+    assert (seen["rows"], seen["items_per_row"]) == (32, 2.0 if fraud == "doubles" else 1.0)
+    (cost_ns,) = seen["audit"].pop("cost_ns")
+    assert cost_ns > 0
+    assert seen["audit"] == {"steps": 1, "after": [1], "eager": False}
+
+
+class Shrinking(Small):
+    """Reads batches whose rows, and what they count for, are less after the warm-up."""
+
+    def batches(self, run: Run) -> Any:
+        return (torch.randn(4, 3) if number < 4 else torch.randn(1, 3) for number in range(99))
+
+    def items(self, batch: Any) -> float:
+        self.asked = getattr(self, "asked", 0) + 1
+        return 4.0 if self.asked < 6 else 8.0
+
+
+def test_smaller_batches_and_other_items_are_found() -> None:
+    assert audited(Shrinking())["audit"]["differences"] == ["8 items, not 4", "batches of 3 elements, not 12"]
+
+
+def test_of_uneven_steps_one_may_do_more_and_what_nobody_knows_is_no_difference() -> None:
+    first = Step(flops=1000, dtype="fp32", weights=("fp32",), updates=1, items=4.0)
+    assert Step(flops=1010, dtype="fp32", weights=("fp32",), updates=1, items=4.0).unlike(first, uneven=False) == []
+    more = Step(flops=1011, dtype="fp32", weights=("fp32",), updates=1, items=5.0)
+    assert more.unlike(first, uneven=False) == ["1011 operations, not 1000", "5 items, not 4"]
+    assert more.unlike(first, uneven=True) == []
+    assert Step(updates=1, items=4.0).unlike(first, uneven=True) == ["no operations"]
+    assert Step(flops=989, updates=1, items=4.0).unlike(first, uneven=True) == ["989 operations, not 1000"]
+    assert Step(flops=7, dtype="bf16", updates=3, moved=False, made=False, items=1.0).unlike(Step(), uneven=True) == []
+
+
+def test_weights_that_have_learned_all_need_not_move() -> None:
+    class Learned(Small):
+        def step(self, run: Run, batch: Any) -> Any:
+            loss = self.model(batch).square().mean()
+            self.steps = getattr(self, "steps", 0) + 1
+            run.update(loss if self.steps <= 3 else loss * 0.0, self.optimizer)
+            return loss
+
+    assert audited(Learned())["audit"]["differences"] == []
+
+
+@pytest.mark.parametrize("fraud", ["none", "quarter"])
+def test_a_benchmark_that_runs_alone_audits_itself(fraud: str, tmp_path: Path) -> None:
+    report = tmp_path / "r.json"
+    words = ["--fraud", fraud, "--repeat", "8", "--number", "10", "--no-cuda", "--report", str(report)]
+    assert session.main(Fraud, words) == 0
+    record = json.loads(report.read_text())
+    assert len(set(record["observed"]["audit"]["after"])) == 3
+    assert all(1 <= after <= 8 for after in record["observed"]["audit"]["after"])
+    errors = [finding["rule"] for finding in record["findings"] if finding["severity"] == "error"]
+    assert errors == ([] if fraud == "none" else ["credited"])
