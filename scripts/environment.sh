@@ -1,12 +1,17 @@
 # Sourced by run.sh and test.sh: an environment with the pinned packages, made once.
 #   VENV=DIR    where it lies (default: .venv in the checkout); several checkouts may share one
+#   TORCH_BUILD=cu126  which build of torch (default: what the host's devices and driver need)
 #   PYTHON=EXE  the interpreter it is made with (default: the first of python3.13 .. python3.11, python3 that fits)
 
 ROOT="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
 VENV="${VENV:-$ROOT/.venv}"
 
-fail() {
+say() {
     echo "$(basename "$0"): $*" >&2
+}
+
+fail() {
+    say "$*"
     exit 2
 }
 
@@ -31,25 +36,54 @@ make_venv() {
     fi
 }
 
+# Packages arrive with their progress on a terminal, and without a word elsewhere.
+packages() {
+    local -a quiet=(--quiet)
+    if [ -t 2 ]; then quiet=(); fi
+    if command -v uv >/dev/null; then
+        uv pip install ${quiet[@]+"${quiet[@]}"} --python "$VENV/bin/python" "$@" >&2
+    else
+        "$VENV/bin/python" -m pip install ${quiet[@]+"${quiet[@]}"} --disable-pip-version-check "$@" >&2
+    fi
+}
+
+there() {
+    if command -v uv >/dev/null; then uv pip freeze --python "$VENV/bin/python"; else "$VENV/bin/python" -m pip freeze; fi
+}
+
+# torch as this host's devices and driver need it; where that build cannot be had, the pinned one comes with the rest.
+install_torch() {
+    local build index why version vision
+    { read -r build && read -r index && read -r why; } < <("$VENV/bin/python" "$ROOT/common/cotenant/machine/wheels.py" ${TORCH_BUILD:-}) ||
+        fail "$ROOT/common/cotenant/machine/wheels.py names no build of torch."
+    say "torch for $build: $why"
+    version="$(sed -n 's/^torch==//p' requirements.txt)" vision="$(sed -n 's/^torchvision==//p' requirements.txt)"
+    # Every build also runs without devices.
+    if [ "$index" = pinned ] || { [ "$build" = cpu ] && there | grep -q "^torch==$version"; }; then return; fi
+    local -a others
+    mapfile -t others < <(grep -hv -e '^#' -e '^torch' "$@")
+    # A host without this index has to go on soon.
+    packages "${others[@]}" &&
+        PIP_RETRIES=1 PIP_TIMEOUT=15 UV_HTTP_TIMEOUT=15 packages --index-url "$index" \
+            "torch==$version+$build" "torchvision==$vision+$build" ||
+        say "torch $version for $build cannot be had from $index: the pinned pair is installed instead."
+}
+
 install() {
     local -a files=()
-    local file
+    local file same
     for file in "$@"; do files+=(-r "$file"); done
-    echo "$(basename "$0"): installing the pinned packages into $VENV (about 6 GB, once)" >&2
-    if command -v uv >/dev/null; then
-        uv pip install --quiet --python "$VENV/bin/python" "${files[@]}" &&
-            uv pip install --quiet --python "$VENV/bin/python" --no-deps --no-build-isolation -e "$ROOT"
-    else
-        "$VENV/bin/python" -m pip install --quiet --disable-pip-version-check "${files[@]}" &&
-            "$VENV/bin/python" -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e "$ROOT"
-    fi || fail "The packages could not be installed. Is the network there, and 8 GB of disk?"
+    same="$(grep -h == "$@" | grep -cixFf - <(there 2>/dev/null) || true)"
+    say "installing the pinned packages into $VENV, once: $same of them are there. All are 2.6 GB to fetch and 6 GB on disk."
+    { install_torch "$@" && packages "${files[@]}" && packages --no-deps --no-build-isolation -e "$ROOT"; } ||
+        fail "The packages could not be installed. Is the network there, and 9 GB of disk?"
 }
 
 # ensure_environment STAMP FILE...: nothing to do where the stamp says that exactly these pins are installed.
 ensure_environment() {
     local stamp="$VENV/.cotenant-$1" pins
     shift
-    pins="$(cd "$ROOT" && sha256sum "$@")"
+    pins="$(cd "$ROOT" && sha256sum "$@")${TORCH_BUILD:+ $TORCH_BUILD}"
     if [ "$(cat "$stamp" 2>/dev/null)" != "$pins" ]; then
         mkdir -p "$VENV" || fail "$VENV cannot be made."
         (

@@ -1,5 +1,7 @@
 """What people type who know the reference suite: `pip install -e common`, `apt install $(cat apt_packages)`."""
 
+import os
+import pty
 import re
 import subprocess
 import sys
@@ -7,6 +9,7 @@ import tomllib
 from email import message_from_string
 from pathlib import Path
 
+import pytest
 from packaging.requirements import Requirement
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -32,3 +35,83 @@ def test_debian_packages_are_one_name_a_line() -> None:
     lines = (ROOT / "apt_packages").read_text().splitlines()
     assert {"python3", "python3-venv", "curl"} <= set(lines)
     assert all(re.fullmatch(r"[a-z0-9][a-z0-9+.-]+", line) for line in lines)
+
+
+PYTHON = """#!/bin/bash
+case "$*" in
+*wheels.py*) exec {python} "$@" ;;
+*freeze*) cat "$VENV/there" 2>/dev/null ;;
+*--index-url*) echo "$*" >>"$VENV/asked"; [ -e "$VENV/index" ] ;;
+*) echo "$*" >>"$VENV/asked" ;;
+esac
+"""
+
+
+@pytest.fixture
+def venv(tmp_path: Path) -> Path:
+    """An environment whose Python only writes down what it is to install."""
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin/python").write_text(PYTHON.replace("{python}", sys.executable))
+    (tmp_path / "bin/python").chmod(0o755)
+    return tmp_path
+
+
+def set_up(venv: Path, **environ: str) -> tuple[str, list[str]]:
+    """Return what the set-up says, and the words of each call of pip."""
+    (venv / "asked").unlink(missing_ok=True)
+    script = 'set -euo pipefail; source "$1/scripts/environment.sh"; ensure_environment run requirements.txt'
+    ended = subprocess.run(
+        ["bash", "-c", script, "run.sh", str(ROOT)],
+        env={"PATH": "/usr/bin:/bin", "VENV": str(venv)} | environ,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert ended.returncode == 0, ended.stderr
+    return ended.stderr, (venv / "asked").read_text().splitlines() if (venv / "asked").exists() else []
+
+
+PINS = {
+    line.split("==")[0]: line.split("==")[1] for line in (ROOT / "requirements.txt").read_text().split() if "==" in line
+}
+
+
+def test_the_set_up_takes_the_build_that_the_host_needs_and_else_the_pinned_one(venv: Path) -> None:
+    (venv / "there").write_text("NumPy==0.1\nrich==" + PINS["rich"] + "\n")
+    (venv / "index").touch()
+    said, asked = set_up(venv, TORCH_BUILD="cu126")
+    assert "once: 1 of them are there. All are 2.6 GB to fetch and 6 GB on disk." in said
+    assert "torch for cu126: TORCH_BUILD asks for it" in said
+    others, torch, rest, ours = asked
+    assert f" rich=={PINS['rich']} " in others
+    assert "torch" not in others
+    wanted = f"torch=={PINS['torch']}+cu126 torchvision=={PINS['torchvision']}+cu126"
+    assert torch.endswith(f"--index-url https://download.pytorch.org/whl/cu126 {wanted}")
+    assert rest.endswith("-r requirements.txt")
+    assert ours.endswith(f"-e {ROOT}")
+    assert all(" --quiet " in words for words in asked)
+    assert set_up(venv, TORCH_BUILD="cu126") == ("", [])
+    (venv / "index").unlink()
+    said, asked = set_up(venv, TORCH_BUILD="cu999")
+    assert "for cu999 cannot be had from https://download.pytorch.org/whl/cu999: the pinned pair is installed" in said
+    assert asked[2].endswith("-r requirements.txt")
+    said, asked = set_up(venv, TORCH_BUILD="cu130")
+    assert len(asked) == 2
+
+
+def test_what_is_there_is_kept_where_there_is_no_device(venv: Path) -> None:
+    (venv / "there").write_text(f"torch=={PINS['torch']}\n")
+    said, asked = set_up(venv, TORCH_BUILD="cpu")
+    assert "torch for cpu" in said
+    assert len(asked) == 2
+
+
+def test_on_a_terminal_packages_arrive_with_their_progress(venv: Path) -> None:
+    ours, theirs = pty.openpty()
+    script = 'source "$1/scripts/environment.sh"; ensure_environment run requirements.txt'
+    environ = {"PATH": "/usr/bin:/bin", "VENV": str(venv), "TORCH_BUILD": "cu130"}
+    subprocess.run(["bash", "-c", script, "run.sh", str(ROOT)], env=environ, stderr=theirs, timeout=60, check=True)
+    os.close(theirs)
+    assert b"installing the pinned packages" in os.read(ours, 4096)
+    os.close(ours)
+    assert "--quiet" not in (venv / "asked").read_text()

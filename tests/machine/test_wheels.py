@@ -60,6 +60,16 @@ def test_kernels_are_those_of_the_pinned_torch() -> None:
 NVRM = "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  570.211.01  Release Build  (dvs)  Fri Oct 3"
 
 
+def test_the_set_up_is_told_in_three_lines(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(wheels, "device_host", lambda: DeviceHost((90,), "590.1"))
+    wheels.main([])
+    wheels.main(["cu126"])
+    assert capsys.readouterr().out.splitlines() == [
+        *("cu130", "pinned", "devices of sm_90 and driver 590.1 run CUDA 13.0"),
+        *("cu126", f"{INDEX}/cu126", "TORCH_BUILD asks for it"),
+    ]
+
+
 def test_what_a_host_tells(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write(tmp_path, {"proc/driver/nvidia/version": NVRM, "dev/nvidiactl": ""})
     assert (device_host(tmp_path).driver, device_host(tmp_path).nodes) == ("570.211.01", False)

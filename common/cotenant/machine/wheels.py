@@ -8,6 +8,8 @@ from __future__ import annotations
 import platform
 import re
 import subprocess
+import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -147,11 +149,11 @@ def _read(path: Path) -> str:
         return ""
 
 
-def main() -> None:
-    """Print the build and why, in two lines."""
-    wheel = wheel_for(device_host())
-    print(wheel.build, wheel.reason, sep="\n")
+def main(words: Sequence[str]) -> None:
+    """Print the build, its index (or `pinned`) and why, in three lines; a word names the build."""
+    wheel = Wheel(words[0], "TORCH_BUILD asks for it") if words else wheel_for(device_host())
+    print(wheel.build, "pinned" if wheel.build == PINNED else f"{INDEX}/{wheel.build}", wheel.reason, sep="\n")
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])
