@@ -27,6 +27,7 @@ from cotenant.bench.device import Device
 from cotenant.bench.facts import arguments_of, without_effect
 from cotenant.bench.loader import constant_input
 from cotenant.bench.loop import BOOKED_OF_SHORT, WARM_UP_STEPS, Loop
+from cotenant.bench.observed import compiled_graphs
 from cotenant.errors import CotenantError
 from cotenant.results.identity import unique_id
 
@@ -213,6 +214,46 @@ def test_load_that_is_not_measured_waits_for_the_device_as_often_as_the_measured
     assert loop.load_until(lambda: next(answers)) > 0
     assert events == [*["step"] * 3, "sync", "step", "step", "sync"]
     assert loop.updates == 3
+
+
+def test_compiling_is_part_of_no_time_that_counts_and_no_observation(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first two steps after the eager one compile, and one within the second observation does."""
+    monkeypatch.setattr(torch, "compile", lambda module: module)
+    loop = loop_of(Small(compile=True))
+    work, step, calls = loop._work, loop._work.step, []
+    compiling = {2: 1, 3: 2}
+
+    def counted(run: Any, batch: Any) -> Any:
+        calls.append(len(calls) + 1)
+        return step(run, batch)
+
+    monkeypatch.setattr(work, "step", counted)
+    monkeypatch.setattr(
+        "cotenant.bench.loop.compiled_graphs",
+        lambda: sum(graphs for call, graphs in compiling.items() if call <= len(calls)),
+    )
+    monkeypatch.setattr(loop, "_step", counted)
+    assert len(loop.warm_up()) == WARM_UP_STEPS
+    assert len(calls) == 1 + 3 + 2  # eagerly, until nothing is compiled any more, timed
+    run: Run = loop._run
+    compiling[6 + 5] = 7
+    loop.observe(3)
+    assert "recompiled" not in run.observed
+    loop.observe(3)
+    loop.observe(3)
+    assert run.observed["recompiled"] == 7
+    assert [finding.rule for finding in run.findings] == ["recompiled"]
+
+
+@pytest.mark.slow
+def test_graphs_that_torch_compiles_are_counted() -> None:
+    before = compiled_graphs()
+    compiled = torch.compile(lambda x: x + x.shape[0], backend="eager", dynamic=False)
+    compiled(torch.zeros(2))
+    compiled(torch.zeros(2))
+    assert compiled_graphs() == before + 1
+    compiled(torch.zeros(3))
+    assert compiled_graphs() == before + 2
 
 
 def test_the_collector_is_on_in_the_cool_down() -> None:

@@ -51,6 +51,15 @@ def test_who_asks_for_devices_is_given_no_numbers_of_the_processor(monkeypatch: 
         assert resolver(0, "--users", "1").starts()[0].specs[0].environment["USE_CUDA"] == given
 
 
+def test_compiled_kernels_lie_in_one_place_for_all_launches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    name = "TORCHINDUCTOR_CACHE_DIR"
+    monkeypatch.delenv(name, raising=False)
+    places = {spec.environment[name] for start in resolver(2).starts() for spec in start.specs}
+    assert places == {str(tmp_path / "compiled")}
+    monkeypatch.setenv(name, "/mine")
+    assert name not in resolver(2).starts()[0].specs[0].environment
+
+
 def test_devices_are_loaded_before_and_observed_for_long_enough_by_default() -> None:
     there = machine(cores=4, devices=(device(0),))
 

@@ -15,7 +15,7 @@ import torch
 from cotenant.bench.audit import FADED, Audits, Step, Weights, elements, rows_or_none
 from cotenant.bench.chrono import Observation, Work, clock_ns, observe
 from cotenant.bench.loader import constant_input, rows
-from cotenant.bench.observed import FlopCount, described, watched_updates
+from cotenant.bench.observed import FlopCount, compiled_graphs, described, watched_updates
 from cotenant.bench.outcome import MissingDataError
 from cotenant.bench.run import Run
 from cotenant.errors import CotenantError
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 WARM_UP_STEPS = 3
 LONG_WARM_UP_NS = 60_000_000_000
 """What has warmed up for so long makes no further step: a batch of minutes would keep its launch from READY."""
+COMPILING_STEPS = 5
+"""Other shapes and a second call of a part are compiled anew: after so many steps that is what the benchmark does."""
 WAIT_S = 0.01
 SHORT_STEP_NS = 1_000_000
 BOOKED_OF_SHORT = 10
@@ -94,6 +96,8 @@ class Loop:
         work, times_ns, counts, updates, sizes = self._work, [], set(), set(), set()
         first, moved = Step(), False
         for index in range(WARM_UP_STEPS):
+            if index == 1 and self._benchmark.compile:
+                self._compile()
             before = Weights.of(self._optimizers)
             updated = self._run.updates
             start_ns = clock_ns()
@@ -140,6 +144,30 @@ class Loop:
         gc.disable()
         return times_ns
 
+    def _compile(self) -> None:
+        """Step until nothing is compiled any more: compiling may take minutes, and is part of no time that counts."""
+        run = self._run
+        for _ in range(COMPILING_STEPS):
+            graphs = compiled_graphs()
+            self._work.step(run, next(self._work.batches))
+            run.chosen.synchronize()
+            if not run.world.any_says(compiled_graphs() != graphs, run.chosen):
+                break
+
+    def _recompiled(self, graphs: int) -> None:
+        """Take down that an observation has compiled so many graphs."""
+        if "recompiled" not in self._run.observed:
+            self._run.findings.append(
+                Finding(
+                    "recompiled",
+                    "warning",
+                    "Graphs were compiled inside observations: their time is no step's.",
+                    "Let all batches have the same shapes (TORCH_LOGS=recompiles says what changed), or skip more "
+                    "observations.",
+                )
+            )
+        self._run.observed["recompiled"] = self._run.observed.get("recompiled", 0) + graphs
+
     def settle(self, until_ns: int, number: int) -> None:
         """Load the device as observations of `number` batches do, unmeasured, until this moment of the clock."""
         run = self._run
@@ -154,7 +182,10 @@ class Loop:
         """Make one observation; what became garbage in it is collected after its clock has stopped."""
         self._number = number
         work, updated = self._work, self._run.updates
+        compiled = compiled_graphs()
         observation = observe(work, number)
+        if graphs := compiled_graphs() - compiled:
+            self._recompiled(graphs)
         self.updates += self._run.updates - updated
         self._batches += number
         self._observations += 1

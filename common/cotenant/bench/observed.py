@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
@@ -28,6 +29,12 @@ def _runs_in_tf32(product: str, operand: torch.Tensor) -> bool:
     if product.startswith("convolution"):
         return bool(cudnn.conv.fp32_precision == "tf32")
     return bool((cudnn.rnn if product == "_cudnn_rnn" else torch.backends.cuda.matmul).fp32_precision == "tf32")
+
+
+def compiled_graphs() -> int:
+    """Return how many graphs torch.compile has compiled in this process, each recompilation included."""
+    dynamo: Any = sys.modules.get("torch._dynamo.utils")
+    return 0 if dynamo is None else int(dynamo.counters["stats"]["unique_graphs"])
 
 
 @contextlib.contextmanager

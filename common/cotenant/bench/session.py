@@ -104,9 +104,9 @@ def _measure(benchmark: Benchmark, parsed: Parsed, conductor: Conductor, world: 
     assert benchmark.skip is not None
     conductor.ready(benchmark.number, benchmark.repeat, benchmark.skip, warm_up_ns)
     t0_ns, number, repeat = conductor.await_go()
-    losses, start_s = Losses(), time.monotonic()
     wait_until(t0_ns)
     loop.settle(t0_ns + conductor.settle_ns, number)
+    losses, start_s = Losses(), time.monotonic()
     for index in range(repeat):
         observation = loop.observe(number)
         losses.take(observation)

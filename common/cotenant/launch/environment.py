@@ -76,6 +76,9 @@ def added_environment(
     """
     added = dict(variables)
     added["TMPDIR"] = variables["TEMP_DIRECTORY"]
+    if "TORCHINDUCTOR_CACHE_DIR" not in os.environ:
+        # By default it lies in TMPDIR, and every tenant of every launch compiles the same anew.
+        added["TORCHINDUCTOR_CACHE_DIR"] = str(Path(variables["BASE"]) / "compiled")
     added |= own_python()
     if threads is not None:
         added |= dict.fromkeys(THREAD_VARIABLES, str(threads))
