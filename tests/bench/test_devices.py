@@ -55,6 +55,8 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
         max_memory_allocated=lambda device: 11,
         max_memory_reserved=lambda device: 22,
         memory_stats=lambda device: {"num_alloc_retries": 3},
+        empty_cache=lambda: made.append(("empty_cache",)),
+        reset_peak_memory_stats=lambda device: made.append(("reset_peak_memory_stats", device)),
     )
     monkeypatch.setattr(torch, "get_device_module", lambda device: module)
     return made
@@ -125,6 +127,8 @@ def test_synchronisation_events_and_memory_name_the_device(calls: list[tuple[Any
     CUDA.mark(asleep=True)
     events = [("event", True, False), ("record",), ("event", True, True), ("record",)]
     assert calls == [("synchronize", CUDA.torch_device), *events]
+    CUDA.forget_memory()
+    assert calls[-2:] == [("empty_cache",), ("reset_peak_memory_stats", CUDA.torch_device)]
     assert CUDA.peak_memory_bytes() == {"allocated_bytes": 11, "reserved_bytes": 22, "allocation_retries": 3}
 
 

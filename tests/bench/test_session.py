@@ -20,6 +20,7 @@ from bench.runner import Runner
 from bench.small import Small
 from cotenant.bench import MissingDataError, Run, UnsupportedError, session
 from cotenant.bench.chrono import Observation
+from cotenant.bench.device import Device
 from cotenant.bench.facts import Losses
 from cotenant.bench.outcome import outcome_of
 from cotenant.bench.session import argument_table, observation_line, record_block
@@ -194,6 +195,31 @@ class Counted(Small):
 def end(runner: Runner) -> None:
     runner.say("stop")
     runner.hear("record")
+
+
+def test_algorithms_are_tried_in_a_turn_before_the_warm_up(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Run, "tries_algorithms", True)
+    forgotten: list[int] = []
+    monkeypatch.setattr(Device, "forget_memory", lambda self: forgotten.append(Counted.steps))
+
+    def script(runner: Runner) -> None:
+        runner.hear("turn")
+        assert Counted.steps == 0
+        runner.say("turn")
+        runner.hear("turned")
+        assert Counted.steps == 1
+        runner.say("turned")
+        runner.hear("ready")
+        runner.go(number=1, repeat=1)
+        runner.hear("done")
+        end(runner)
+
+    Counted.steps = 0
+    runner = start(script)
+    assert session.main(Counted, []) == 0
+    runner.join()
+    assert runner.kinds()[:5] == ["hello", "begin", "turn", "turned", "ready"]
+    assert forgotten == [1]
 
 
 def test_the_whole_conversation(start: Start, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -80,6 +80,17 @@ def test_a_whole_run_in_its_order(both: tuple[Rendezvous, Runner]) -> None:
     assert [message.kind for message in runner.hear(3)] == ["observation", "done", "record"]
 
 
+def test_a_turn_is_waited_for_and_so_is_the_end_of_all_turns(both: tuple[Rendezvous, Runner]) -> None:
+    tenant, runner = both
+    runner.hear(1)
+    runner.say(encode("turn"))
+    tenant.turn()
+    runner.say(encode("turned") + encode("go", t0_ns=1, number=1, repeat=1, skip=0))
+    tenant.turned()
+    assert [message.kind for message in runner.hear(2)] == ["turn", "turned"]
+    assert tenant.await_go() == (1, 1, 1)
+
+
 def test_stop_beside_go_in_one_piece_is_not_lost(both: tuple[Rendezvous, Runner]) -> None:
     tenant, runner = both
     runner.say(encode("go", t0_ns=1, number=1, repeat=1, skip=0) + encode("stop"))

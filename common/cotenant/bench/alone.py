@@ -50,6 +50,11 @@ class Alone:
     def ready(self, number: int, repeat: int, skip: int, warm_up_ns: list[int]) -> None:
         self._ready, self._ready_ns = (number, repeat, skip, warm_up_ns), clock_ns()
 
+    def turn(self) -> None:
+        """Nobody else is on the device."""
+
+    turned = turn
+
     def await_go(self) -> tuple[int, int, int]:
         self._t0_ns = clock_ns()
         if self._world.rank == 0:

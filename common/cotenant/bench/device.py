@@ -84,6 +84,13 @@ class Device:
             return None
         return bool(value.value) if status == 0 else None
 
+    def forget_memory(self) -> None:
+        """Give back what the allocator keeps without need, and let the peaks begin anew."""
+        if self.is_accelerator:
+            module = torch.get_device_module(self.torch_device)
+            module.empty_cache()
+            module.reset_peak_memory_stats(self.torch_device)
+
     def peak_memory_bytes(self) -> dict[str, int]:
         """Return the peak of allocated and of reserved device memory; empty on a CPU."""
         if not self.is_accelerator:

@@ -87,6 +87,13 @@ class Loop:
             resident=resident,
         )
 
+    def try_out(self) -> None:
+        """Do the step in which convolutions are tried, eagerly, and forget what memory that took."""
+        with torch.compiler.set_stance("force_eager"):
+            self._work.step(self._run, next(self._work.batches))
+        self._run.chosen.synchronize()
+        self._run.chosen.forget_memory()
+
     def warm_up(self) -> list[int]:
         """Do the first steps, watch what the first one does, and switch the garbage collector off.
 

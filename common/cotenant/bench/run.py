@@ -72,6 +72,11 @@ class Run:
         self.update = self.precision.update
 
     @property
+    def tries_algorithms(self) -> bool:
+        """Does the first step time the device's convolutions, to choose the fastest? Ranks own their devices anyway."""
+        return self.chosen.is_accelerator and torch.backends.cudnn.benchmark and self.world.size == 1
+
+    @property
     def updates(self) -> int:
         """How often `update` was called: that a step returned says nothing of whether it trained."""
         return self.precision.updates

@@ -100,6 +100,11 @@ def _measure(benchmark: Benchmark, parsed: Parsed, conductor: Conductor, world: 
     for finding in run.findings:
         print(finding.sentence, file=sys.stderr)
     loop = Loop(benchmark, run)
+    if run.tries_algorithms:
+        # Beside neighbours other algorithms may win than alone.
+        conductor.turn()
+        loop.try_out()
+        conductor.turned()
     warm_up_ns = loop.warm_up()
     assert benchmark.skip is not None
     conductor.ready(benchmark.number, benchmark.repeat, benchmark.skip, warm_up_ns)

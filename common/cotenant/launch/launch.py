@@ -28,6 +28,7 @@ from cotenant.launch.observer import Observer, Unobserved
 from cotenant.launch.outcome import LaunchResult, TenantResult, failure, not_started, outcome_of, rank_death, result_of
 from cotenant.launch.rendezvous import Link, Rank
 from cotenant.launch.tenant import Reason, Tenant, TenantSpec, start_tenant
+from cotenant.launch.turns import Turns
 from cotenant.meters.meters import Meters
 from cotenant.protocol.messages import RUN_VARIABLE, Message, ProtocolError
 
@@ -61,9 +62,13 @@ class Launch:
     _events: Events = field(default_factory=Events, init=False)
     _kills: KillWatch = field(default_factory=KillWatch, init=False)
     _tenants: list[Tenant] = field(default_factory=list, init=False)
+    _turns: Turns = field(init=False)
     _phase: Phase = field(default=Phase.ENTER, init=False)
     _load: MeasuredLoad | None = field(default=None, init=False)
     _changes: dict[str, None] = field(default_factory=dict, init=False)
+
+    def __post_init__(self) -> None:
+        self._turns = Turns(self._tenants)
 
     def run(self) -> LaunchResult:
         """Go through all phases. Whatever happens, no process and no slice of this launch is left.
@@ -123,6 +128,8 @@ class Launch:
         # What cannot be started this moment is tried again in a second, and before the next launch.
         with contextlib.suppress(OSError):
             self.upkeep()
+        if self._phase is Phase.BUILD:
+            self._turns.look()
         if self._phase is Phase.LOAD:
             self.sampling.sample()
         else:
@@ -236,7 +243,12 @@ class Launch:
 
     def _take(self, tenant: Tenant, rank: Rank, message: Message) -> None:
         rank.take(message, self._load.go if self._load else None)
-        if message.kind == "ready":
+        if message.kind == "turn":
+            self._turns.asked(tenant)
+        elif message.kind == "turned":
+            self._turns.over(tenant)
+        elif message.kind == "ready":
+            self._turns.look()
             self._check_peer(tenant, rank)
             self._go_if_ready()
         elif message.kind == "done":

@@ -182,6 +182,8 @@ class Rank:
         kind, fields = message.kind, message.fields
         if kind == "begin" and not self.work and self.ready is None:
             self.work = fields["work"]
+        elif kind in ("turn", "turned") and self.ready is None:
+            pass  # The launch gives them.
         elif kind == "ready" and self.ready is None:
             _check_ready(fields)
             self.ready, self.ready_ns = fields, time.perf_counter_ns()

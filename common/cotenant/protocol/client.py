@@ -61,6 +61,14 @@ class Rendezvous:
         """Say that build, first batch and warm-up lie behind; `warm_up_ns` is the time of each warm-up step."""
         self._say("ready", number=number, repeat=repeat, skip=skip, warm_up_ns=warm_up_ns)
 
+    def turn(self) -> None:
+        """Block until this tenant has its device to itself, for what may run but once. Raises RunnerGoneError."""
+        self._say_and_hear("turn")
+
+    def turned(self) -> None:
+        """End the turn; block until every tenant of the device has had its own. Raises RunnerGoneError."""
+        self._say_and_hear("turned")
+
     def await_go(self) -> tuple[int, int, int]:
         """Block until GO, and return its (t0_ns, number, repeat): what counts, whatever `ready` requested.
 
@@ -119,6 +127,11 @@ class Rendezvous:
             self._socket.sendall(encode(kind, **fields))
         except (BrokenPipeError, ConnectionResetError) as error:
             raise RunnerGoneError("the runner has closed the rendezvous") from error
+
+    def _say_and_hear(self, kind: str) -> None:
+        self._say(kind)
+        while not any(message.kind == kind for message in self._inbox):
+            self._receive()
 
     def _has_come(self, kind: str) -> bool:
         with contextlib.suppress(BlockingIOError):

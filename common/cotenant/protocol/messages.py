@@ -2,6 +2,7 @@
 
 A tenant says `hello`, `begin`, `ready`, `observation`, `done`, `record` or `failed`; the runner says `go`, `audit`,
 `enough` and `stop`.
+`turn` asks for a turn on the device and gives it; `turned` ends it and says that all have had theirs.
 """
 
 from __future__ import annotations
@@ -44,6 +45,8 @@ FIELDS: dict[str, dict[str, type | tuple[type, ...]]] = {
     "go": {"t0_ns": int, "number": int, "repeat": int, "skip": int},
     "audit": {},
     "enough": {},
+    "turn": {},
+    "turned": {},
     "stop": {},
 }
 

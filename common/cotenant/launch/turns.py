@@ -1,0 +1,84 @@
+"""Turns of the tenants of one device: each tries its algorithms while the others are idle, as it would alone."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from cotenant.launch.tenant import Tenant
+
+TURN_S = 60.0
+"""Who has not ended its turn by then has lost it: the next one begins."""
+
+
+@dataclass(slots=True)
+class _Turn:
+    """`waits` for its turn, `has` it since a moment, is `over`; `told` that all are."""
+
+    state: Literal["waits", "has", "over"] = "waits"
+    since_s: float = 0.0
+    told: bool = False
+
+
+class Turns:
+    """Gives turns to those that ask, in their tenants' order, once all tenants of their device have asked or are ready.
+
+    A tenant goes on from its own turn when all of its device have had theirs.
+    """
+
+    def __init__(self, tenants: Sequence[Tenant], now_s: Callable[[], float] = time.monotonic) -> None:
+        self._tenants = tenants
+        self._now_s = now_s
+        self._turns: dict[int, _Turn] = {}
+
+    def asked(self, tenant: Tenant) -> None:
+        self._turns.setdefault(tenant.index, _Turn())
+        self.look()
+
+    def over(self, tenant: Tenant) -> None:
+        """Its turn is over, or was lost before."""
+        turn = self._turns.setdefault(tenant.index, _Turn())
+        turn.state, turn.told = "over", False
+        self.look()
+
+    def look(self) -> None:
+        """Give on what turns have ended, also by death or dawdling."""
+        if not self._turns:
+            return
+        for tenants in self._by_device().values():
+            self._look(tenants)
+
+    def _by_device(self) -> dict[str, list[Tenant]]:
+        """Return the tenants that share a device; who has none is alone."""
+        groups: dict[str, list[Tenant]] = {}
+        for tenant in self._tenants:
+            devices = tenant.spec.slice.accelerators
+            place = (devices[0].uuid or devices[0].pci) if devices else f"tenant {tenant.index}"
+            groups.setdefault(place, []).append(tenant)
+        return groups
+
+    def _look(self, tenants: Sequence[Tenant]) -> None:
+        expected = [tenant for tenant in tenants if not tenant.lost and not tenant.all_ranks("ready")]
+        turns = [self._turns.get(tenant.index) for tenant in expected]
+        for turn in turns:
+            if turn is not None and turn.state == "has" and self._now_s() >= turn.since_s + TURN_S:
+                # It goes on by itself, as it does when it says that its turn is over.
+                turn.state, turn.told = "over", True
+        if None in turns or any(turn is not None and turn.state == "has" for turn in turns):
+            return
+        for tenant, turn in zip(expected, turns, strict=True):
+            if turn is not None and turn.state == "waits":
+                turn.state, turn.since_s = "has", self._now_s()
+                _tell(tenant, "turn")
+                return
+        for tenant, turn in zip(expected, turns, strict=True):
+            if turn is not None and not turn.told:
+                turn.told = True
+                _tell(tenant, "turned")
+
+
+def _tell(tenant: Tenant, kind: str) -> None:
+    for rank in tenant.ranks.values():
+        rank.link.send(kind)

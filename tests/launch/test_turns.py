@@ -1,0 +1,107 @@
+"""Who may try its algorithms on a shared device, and when: invented tenants, whose messages are lists."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+from cotenant.launch.turns import TURN_S, Turns
+from tenants.suites import Suites, job
+
+
+class Sharer:
+    """A tenant on these devices that has joined; `told` is what the runner has sent it."""
+
+    def __init__(self, index: int, *devices: str) -> None:
+        accelerators = [SimpleNamespace(uuid=uuid, pci="") for uuid in devices]
+        self.index, self.lost, self.ready, self.told = index, False, False, list[str]()
+        self.spec = SimpleNamespace(slice=SimpleNamespace(accelerators=accelerators))
+        self.ranks = {0: SimpleNamespace(link=SimpleNamespace(send=self.told.append))}
+
+    def all_ranks(self, what: str) -> bool:
+        assert what == "ready"
+        return self.ready
+
+
+def turns_of(*tenants: Sharer) -> tuple[Any, list[float]]:
+    now = [0.0]
+    return Turns(tenants, lambda: now[0]), now  # type: ignore[arg-type]
+
+
+def told(*tenants: Sharer) -> list[list[str]]:
+    return [tenant.told for tenant in tenants]
+
+
+PROGRAM = """#!/usr/bin/env python3
+import time
+from cotenant.protocol.client import Rendezvous, wait_until
+runner = Rendezvous.from_environment()
+runner.turn()
+runner.turned()
+runner.ready(1, 1, 0, [])
+wait_until(runner.await_go()[0])
+start_ns = time.perf_counter_ns()
+runner.observation(index=0, start_ns=start_ns, end_ns=time.perf_counter_ns(), items=1, data_wait_ns=0)
+runner.done()
+while not runner.stopped():
+    time.sleep(0.01)
+runner.record({})
+"""
+
+
+def test_a_program_without_a_shared_device_has_its_turn_at_once(loose: Suites, tmp_path: Path) -> None:
+    program = tmp_path / "turner.py"
+    program.write_text(PROGRAM)
+    program.chmod(0o755)
+    ended = loose.run([job() | {"cmd": str(program), "args": {}}], "--users", 2)
+    assert ended.returncode == 0, ended.stdout
+    assert [record["outcome"] for record in loose.records()] == ["completed"] * 2
+
+
+def test_one_after_the_other_once_all_have_asked_and_on_together() -> None:
+    tenants = first, second, third = Sharer(0, "GPU-a"), Sharer(1, "GPU-a"), Sharer(2, "GPU-a")
+    turns, _ = turns_of(*tenants)
+    turns.asked(second)
+    turns.asked(first)
+    assert told(*tenants) == [[], [], []]
+    turns.asked(third)
+    assert told(*tenants) == [["turn"], [], []]
+    turns.look()
+    turns.over(first)
+    assert told(*tenants) == [["turn"], ["turn"], []]
+    turns.over(second)
+    assert told(*tenants) == [["turn"], ["turn"], ["turn"]]
+    turns.over(third)
+    turns.look()
+    assert told(*tenants) == [["turn", "turned"]] * 3
+
+
+def test_other_devices_and_those_without_one_do_not_wait() -> None:
+    tenants = Sharer(0, "GPU-a"), Sharer(1, "GPU-b"), Sharer(2), Sharer(3)
+    turns, _ = turns_of(*tenants)
+    for tenant in (tenants[1], tenants[3]):
+        turns.asked(tenant)
+        turns.over(tenant)
+    assert told(*tenants) == [[], ["turn", "turned"], [], ["turn", "turned"]]
+
+
+def test_who_is_lost_or_dawdles_loses_its_turn_and_who_is_ready_needs_none() -> None:
+    tenants = dead, slow, last, ready = [Sharer(index, "GPU-a") for index in range(4)]
+    turns, now = turns_of(*tenants)
+    ready.ready = True
+    for tenant in (dead, slow, last):
+        turns.asked(tenant)
+    dead.lost = True
+    turns.look()
+    assert told(*tenants) == [["turn"], ["turn"], [], []]
+    now[0] = TURN_S - 1
+    turns.look()
+    assert last.told == []
+    now[0] = TURN_S
+    turns.look()
+    assert told(slow, last) == [["turn"], ["turn"]]
+    turns.over(last)
+    assert told(slow, last) == [["turn"], ["turn", "turned"]]
+    turns.over(slow)
+    assert slow.told == ["turn", "turned"]
