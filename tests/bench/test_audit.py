@@ -13,6 +13,7 @@ from bench.small import Small
 from cotenant.bench import Benchmark, Run, session
 from cotenant.bench.audit import Step
 from cotenant.bench.loop import Loop
+from cotenant.bench.world import World
 from tenants.frauds import Fraud
 
 FRAUDS: dict[str, list[str]] = {
@@ -75,6 +76,24 @@ def test_of_uneven_steps_one_may_do_more_and_what_nobody_knows_is_no_difference(
     assert Step(updates=1, items=4.0).unlike(first, uneven=True) == ["no operations"]
     assert Step(flops=989, updates=1, items=4.0).unlike(first, uneven=True) == ["989 operations, not 1000"]
     assert Step(flops=7, dtype="bf16", updates=3, moved=False, made=False, items=1.0).unlike(Step(), uneven=True) == []
+
+
+def test_a_rank_that_hears_late_makes_the_audit_of_the_others_and_none_of_its_own(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    benchmark = Small()
+    loop = Loop(benchmark, Run(benchmark))
+    loop.warm_up()
+    loop.observe(2)
+    with monkeypatch.context() as others:
+        others.setattr(World, "any_says", lambda *asked: True)
+        loop.audit(0)
+    assert loop.audits.differences == ["other work on another rank"]
+    loop.audit(1)
+    assert loop.load_until(lambda: True, lambda: 1) > 0
+    assert loop.audits.after == [1]
+    loop.load_until(lambda: True, lambda: 3)
+    assert loop.audits.after == [1, 1, 1]
 
 
 def test_weights_that_have_learned_all_need_not_move() -> None:

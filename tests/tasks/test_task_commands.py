@@ -116,16 +116,23 @@ def test_sizes_that_no_model_has_are_a_sentence(task: str, flags: dict[str, Any]
 
 COMPILERS = ("g++", "clang++", "c++")
 STEPS = 9
+# An audit step is one more update: it comes behind all whose losses are compared.
+AUDITED_LAST = """
+import runpy, sys
+from cotenant.bench import alone
+alone.audit_borders = lambda number, repeat: [repeat]
+del sys.argv[0]
+runpy.run_path(sys.argv[0], run_name="__main__")
+"""
 
 
 def ran(folder: Path, *words: str) -> dict[str, Any]:
     """Return the record of a run of toy_reg with these words; what is compiled lies below `folder`."""
     report = folder / f"{len(words)}.json"
     program = TASKS / PLACES["toy_reg"] / "pytorch" / "main.py"
-    # A single observation: an audit step is made after it, and changes none of its losses.
-    common = ["--no-cuda", "--repeat", "1", "--number", str(STEPS), "--report", str(report)]
+    common = ["--no-cuda", "--repeat", str(STEPS), "--number", "1", "--report", str(report)]
     ended = subprocess.run(
-        [sys.executable, str(program), *common, *words],
+        [sys.executable, "-c", AUDITED_LAST, str(program), *common, *words],
         env=os.environ | {"PYTHONPATH": str(ROOT / "common"), "TORCHINDUCTOR_CACHE_DIR": str(folder / "compiled")},
         capture_output=True,
         text=True,
@@ -145,6 +152,11 @@ def test_a_compiled_task_says_so_and_learns_the_same(tmp_path: Path) -> None:
     assert list(tmp_path.glob("compiled/**/*.cpp"))
     assert [one["observed"]["compiled"] for one in (plain, compiled)] == [False, True]
     assert [one["ignored"] for one in (plain, compiled)] == [[], []]
+    audits = [one["observed"]["audit"] for one in (plain, compiled)]
+    assert [(audit["eager"], audit["after"], audit["differences"]) for audit in audits] == [
+        (False, [STEPS], []),
+        (True, [STEPS], []),
+    ]
     # On a slow processor compiling takes so long that the warm-up ends a step earlier.
     late = len(plain["rendezvous"]["warm_up_ns"]) - len(compiled["rendezvous"]["warm_up_ns"])
     losses, expected = compiled["batch_loss"][late:], plain["batch_loss"][: STEPS - late]
