@@ -115,9 +115,26 @@ def test_operations_are_those_of_a_tenant_that_completed() -> None:
         assert (row["tflops"], row["mfu"]) == (None, None)
 
 
+def test_kernels_are_optimizers_and_tried_convolutions() -> None:
+    fused = {"name": "FusedAdam", "package": "apex", "fused": True}
+    plain = {"name": "SGD", "package": "torch", "fused": False}
+    for observed, tuned, kernels in (
+        (
+            {"optimizers": [plain, fused, plain], "device": "cuda:0"},
+            True,
+            "apex.FusedAdam fused, torch.SGD, convolutions tried",
+        ),
+        ({"optimizers": [plain], "device": "cpu"}, True, "torch.SGD"),
+        ({"optimizers": [plain], "device": "cuda:0"}, False, "torch.SGD"),
+        ({"optimizers": "odd"}, None, ""),
+    ):
+        part = a_part(observed=observed, torch={"version": "2.14.1", "cudnn_benchmark": tuned})
+        assert frame_of([a_record(told={"part": part})])["kernels"].to_list() == [kernels]
+
+
 def test_what_has_to_be_equal_is_what_launches_hold() -> None:
     ((found,),) = launches_of(frame_of(launch()))[0].values()
-    words = "benchmark batch_size precision devices tenants isolation software cache processors device"
+    words = "benchmark batch_size precision devices tenants isolation software cache kernels processors device"
     assert [word for word, _ in found.work] == words.split()
     assert dict(found.work) | {"benchmark": "", "software": ""} == {
         "benchmark": "",
@@ -128,6 +145,7 @@ def test_what_has_to_be_equal_is_what_launches_hold() -> None:
         "isolation": "v1",
         "software": "",
         "cache": "",
+        "kernels": "",
         "processors": 1,
         "device": "Some Processor",
     }

@@ -104,6 +104,19 @@ def _rules(*severities: Severity) -> Callable[[Decoded], str]:
     )
 
 
+def _kernels(record: Decoded) -> str:
+    """Return what decides how fast equal work is done: `torch.Adam fused, convolutions tried`."""
+    optimizers = [
+        optimizer for optimizer in list_of(record.at("observed", "optimizers")) if isinstance(optimizer, dict)
+    ]
+    names = {
+        f"{text_of(of.get('package'))}.{text_of(of.get('name'))}{' fused' if of.get('fused') is True else ''}"
+        for of in optimizers
+    }
+    tried = record.at("machine", "torch", "cudnn_benchmark") is True and record.at("observed", "device") != "cpu"
+    return ", ".join([*sorted(names), *(["convolutions tried"] if tried else [])])
+
+
 def _load(record: Decoded) -> float | None:
     loads = [meter.mean for meter in own_meters(record.fields, record.vcd) if meter.quantity == "load_percent"]
     return fmean(loads) if loads else None
@@ -148,6 +161,7 @@ COLUMNS: tuple[RecordColumn, ...] = (
         "isolation.policies.cache",
         equal=True,
     ),
+    text("kernels", "its optimizers, and whether cuDNN tried its convolutions", of=_kernels, equal=True),
     whole("processors", "processors of the tenant's slice", "cpu_cores", equal=True),
     text("gpu", "model of the device, without one of the processor", equal=True, word="device"),
     # What came of it.
