@@ -1,19 +1,25 @@
 """The audit step: between observations a step is watched as the warm-up's first one was, and has to be the same work.
 
-It trains on the warm-up's own batch, eager, also where the measured steps are compiled. A program that recognises it
-is out of its reach.
+It trains on the warm-up's own batch, eager, also where the measured steps are compiled. What it changes is put back, so
+that the same seed has the same losses, wherever the audit came. A program that recognises it is out of its reach.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
+import random
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import torch
 from torch.utils._pytree import tree_leaves
 
 from cotenant.bench.loader import rows
+
+if TYPE_CHECKING:
+    from cotenant.bench.run import Run
 
 LIKE = 0.01
 """By what share the operations of two equal steps may differ."""
@@ -105,6 +111,44 @@ class Weights:
     def changed(self, before: Weights) -> bool:
         """Return whether any element is another than it was."""
         return not all(torch.equal(*pair) for pair in zip(before.values, self.values, strict=True))
+
+
+@contextlib.contextmanager
+def undone(run: Run, optimizers: Sequence[torch.optim.Optimizer]) -> Iterator[None]:
+    """Put back what a step changes: weights, buffers, optimizers, scaler, generators, the benchmark's own attributes.
+
+    The copies lie in the host's memory: a device may be full.
+    """
+    states = [state for optimizer in optimizers for state in optimizer.state.values()]
+    stepped = (weight for optimizer in optimizers for group in optimizer.param_groups for weight in group["params"])
+    placed = (tensor for module in run.modules for tensor in (*module.parameters(), *module.buffers()))
+    every = (*stepped, *placed, *(value for state in states for value in state.values()))
+    tensors = list({id(value): value for value in every if isinstance(value, torch.Tensor)}.values())
+    copies = [tensor.detach().to("cpu", copy=True) for tensor in tensors]
+    plain = [{key: value for key, value in state.items() if not isinstance(value, torch.Tensor)} for state in states]
+    precision, attributes = run.precision, dict(vars(run.benchmark))
+    counts = precision.updates, precision.stepped, precision.overflowed
+    scaler = None if precision.scaler is None else precision.scaler.state_dict()
+    generators = random.getstate(), np.random.get_state(), torch.get_rng_state()
+    device = torch.get_device_module(run.device) if run.chosen.is_accelerator else None
+    on_device = None if device is None else device.get_rng_state(run.device)
+    try:
+        yield
+    finally:
+        with torch.no_grad():
+            for tensor, copy in zip(tensors, copies, strict=True):
+                tensor.copy_(copy)
+        for state, values in zip(states, plain, strict=True):
+            state.update(values)
+        vars(run.benchmark).update(attributes)
+        precision.updates, precision.stepped, precision.overflowed = counts
+        if precision.scaler is not None and scaler is not None:
+            precision.scaler.load_state_dict(scaler)
+        random.setstate(generators[0])
+        np.random.set_state(generators[1])
+        torch.set_rng_state(generators[2])
+        if device is not None:
+            device.set_rng_state(on_device, run.device)
 
 
 def elements(batch: Any) -> int:

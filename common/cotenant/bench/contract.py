@@ -29,6 +29,8 @@ class Benchmark:
     same_shapes: ClassVar[bool] = False
     """Have all steps the same shapes? Then cuDNN and MIOpen time their convolutions in the warm-up, for the fastest."""
 
+    acts: ClassVar[bool] = False
+    """Does a step act in an environment, which nothing can put back? Then it is audited after the last observation."""
     ignored: ClassVar[dict[str, int]] = {}
     fixed: ClassVar[dict[str, Any]] = {}
     """Parameters of which this benchmark has one value: another is taken from nobody, and the flag did nothing.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import itertools
 import operator
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from cotenant.bench.audit import FADED, Audits, Step, Weights, elements, rows_or_none
+from cotenant.bench.audit import FADED, Audits, Step, Weights, elements, rows_or_none, undone
 from cotenant.bench.chrono import Observation, Work, clock_ns, observe
 from cotenant.bench.loader import constant_input, rows
 from cotenant.bench.observed import FlopCount, compiled_graphs, described, watched_updates
@@ -210,22 +211,24 @@ class Loop:
         return observation
 
     def audit(self, requested: int) -> None:
-        """Make an audit step where more are `requested` than were made; all ranks make it where one has heard of it."""
-        if self._run.world.any_says(requested > len(self.audits.after), self._run.chosen):
+        """Make an audit step where more are `requested` than were made; all ranks make it where one has heard of it.
+
+        What a step does in an environment cannot be put back: it is audited after the last observation.
+        """
+        if not self._benchmark.acts and self._run.world.any_says(requested > len(self.audits.after), self._run.chosen):
             self._audit()
 
     def _audit(self) -> None:
         """Step once on the first batch, watched, and compare that with the warm-up."""
         run, start_ns = self._run, clock_ns()
-        skipped, before = run.precision.skipped, Weights.of(self._optimizers)
-        _, step = self._watched(self._batch, FlopCount())
-        after = Weights.of(self._optimizers)
-        moves = run.precision.skipped == skipped and after.gradient >= FADED * self._gradient
-        step = replace(
-            step,
-            moved=after.changed(before) if moves else None,
-            elements=elements(next(self._work.batches)),
-        )
+        following = next(self._work.batches)
+        self._work.batches = itertools.chain([following], self._work.batches)
+        with contextlib.nullcontext() if self._benchmark.acts else undone(run, self._optimizers):
+            skipped, before = run.precision.skipped, Weights.of(self._optimizers)
+            _, step = self._watched(self._batch, FlopCount())
+            after = Weights.of(self._optimizers)
+            moves = run.precision.skipped == skipped and after.gradient >= FADED * self._gradient
+        step = replace(step, moved=after.changed(before) if moves else None, elements=elements(following))
         differences = step.unlike(self._first, run.uneven)
         if run.world.any_says(bool(differences), run.chosen) and not differences:
             differences = ["other work on another rank"]

@@ -34,6 +34,8 @@ class Run:
     def __init__(self, benchmark: Benchmark) -> None:
         self.benchmark = benchmark
         self.findings: list[Finding] = []
+        self.modules: list[torch.nn.Module] = []
+        """What was placed on the device."""
         self.metrics: dict[str, float] = {}
         self.observed: dict[str, Any] = {}
         self.loads = False
@@ -90,6 +92,7 @@ class Run:
             if any(parameter.dim() == 4 for parameter in module.parameters()):
                 self.heeded.add("channels_last")
         spread = self.world.spread(module)
+        self.modules.append(spread)
         if spread is not module:
             self.observed["parallel"] = "ddp"
         return torch.compile(spread) if self.benchmark.compile else spread
