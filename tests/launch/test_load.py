@@ -8,7 +8,7 @@ from typing import Any, cast
 import pytest
 
 from cotenant.launch.limits import Limits
-from cotenant.launch.load import Audits, Enough, MeasuredLoad
+from cotenant.launch.load import AuditRequests, Enough, MeasuredLoad
 from cotenant.launch.rendezvous import Go, Rank
 from cotenant.launch.tenant import Tenant
 from cotenant.protocol.messages import ProtocolError, audit_borders
@@ -158,7 +158,7 @@ def test_without_a_limit_for_ranks_in_step_and_for_nobody_nothing_is_ever_enough
 
 def test_audits_are_asked_of_all_where_the_slowest_has_come_to_a_border_that_was_drawn() -> None:
     tenants = tenant(0, *STEADY), tenant(1, *STEADY[:2], ranks=2)
-    audits = Audits(Amount(10, 20, 0), [tenant(0)])
+    audits = AuditRequests(Amount(10, 20, 0), [tenant(0)])
     assert (len(audits.borders), audits.cost_ns) == (3, 0)
     audits.borders = [3, 4, 20]
     audits.look(tenants)
@@ -187,7 +187,7 @@ def test_what_audits_take_is_nothing_of_the_budget() -> None:
     load: Any = object.__new__(MeasuredLoad)
     measured = tenant(0, *STEADY)
     measured.ranks[0].ready = {"warm_up_ns": [SECOND, 5 * SECOND]}
-    load.audits, load.enough = Audits(Amount(10, 20, 0), [measured]), spending(2.0)
+    load.audits, load.enough = AuditRequests(Amount(10, 20, 0), [measured]), spending(2.0)
     load.audits.borders = [1]
     load.look([measured], round(3.5 * SECOND))
     assert (sent(measured), load.audits.cost_ns) == ([["audit"]], SECOND)

@@ -35,7 +35,7 @@ class MeasuredLoad:
         self._processor_ns, self._start_ns = time.process_time_ns(), time.perf_counter_ns()
         self.go = Go(self._start_ns + GO_DELAY_NS, given, round(limits.settle_s * 1e9))
         self.enough = Enough(limits, self.go)
-        self.audits = Audits(given, tenants)
+        self.audits = AuditRequests(given, tenants)
         self.meters: dict[str, Any] = {}
 
     def look(self, tenants: Collection[Tenant], now_ns: int) -> None:
@@ -57,7 +57,7 @@ class MeasuredLoad:
             self.audits.send(survivors)
 
 
-class Audits:
+class AuditRequests:
     """Asks all tenants for an audit step at borders drawn at random: between their next two observations.
 
     The slowest tenant's observations are counted: at that moment all have made so many.
