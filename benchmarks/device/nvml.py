@@ -43,12 +43,13 @@ USED: tuple[tuple[str, tuple[Any, ...]], ...] = (
     ("nvmlDeviceGetClockInfo", (_SM_CLOCK,)),
     ("nvmlDeviceGetClockInfo", (_MEMORY_CLOCK,)),
     ("nvmlDeviceGetTemperature", (_GPU,)),
+    ("nvmlDeviceGetTemperatureV", (_GPU,)),
+    ("nvmlDeviceGetNumGpuCores", ()),
+    ("nvmlDeviceGetMaxClockInfo", (_SM_CLOCK,)),
 )
 """What our code asks a device."""
 FURTHER: tuple[tuple[str, tuple[Any, ...]], ...] = (
     ("nvmlDeviceGetSupportedClocksEventReasons", ()),
-    ("nvmlDeviceGetMaxClockInfo", (_SM_CLOCK,)),
-    ("nvmlDeviceGetTemperatureV", (_GPU,)),
     ("nvmlDeviceGetEnforcedPowerLimit", ()),
     ("nvmlDeviceGetCudaComputeCapability", ()),
     ("nvmlDeviceGetArchitecture", ()),
@@ -59,9 +60,17 @@ FURTHER: tuple[tuple[str, tuple[Any, ...]], ...] = (
 INSTEAD = {
     "nvmlDeviceGetCurrentClocksThrottleReasons": "nvmlDeviceGetCurrentClocksEventReasons",
     "nvmlDeviceGetCurrentClocksEventReasons": "nvmlDeviceGetCurrentClocksThrottleReasons",
+    "nvmlDeviceGetTemperature": "nvmlDeviceGetTemperatureV",
+    "nvmlDeviceGetTemperatureV": "nvmlDeviceGetTemperature",
 }
 """Either of the two is enough: the first leaves with a next CUDA, and the second came with a late one."""
-FIELDS = {83: "total energy, mJ", 185: "power, averaged, mW", 186: "power, instant, mW"}
+FIELDS = {
+    74: "held by power, ns",
+    75: "held by heat, ns",
+    83: "total energy, mJ",
+    185: "power, averaged, mW",
+    186: "power, instant, mW",
+}
 """Of nvmlDeviceGetFieldValues, by the numbers of nvml.h."""
 
 
