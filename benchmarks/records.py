@@ -142,6 +142,7 @@ def row(one: Tenant) -> dict[str, Any]:
         "unique_id": f"{one.job:064x}",
         "work": f"{one.job:064x}",
         "losses_non_finite": 3 if one.fate == "nan" else 0,
+        "kernels": None,
         "rows": 64,
         "items_per_row": 1.0,
         "overlap": None if lost else 0.9 if one.fate == "invalid" else 1.0,

@@ -11,6 +11,8 @@ import pytest
 
 from commands.calling import Capture, call
 from cotenant.cli import COMMANDS, main
+from cotenant.commands import run
+from cotenant.launch.start import Start
 from cotenant.machine.topology import discover
 from tenants.suites import ROOT, TENANTS, Suites, job
 
@@ -81,10 +83,21 @@ def test_dry_names_what_tasks_refuse(loose: Suites, capsys: Capture) -> None:
     for name, words_of_it in {"lstm": "'float12'", "typo": "Did you mean '--batch-size'?", "acktr": "ACKTR"}.items():
         assert words_of_it in refusals[name]
     assert call(capsys, *words, "--name", "vae,two,job")[::2] == (0, "")
-    # What a person gives after -- is asked about before anything starts.
-    status, said, errors = call(capsys, *words[:-1], "--name", "vae", "--", "--repat", 5)
-    assert (status, said) == (2, "")
-    assert errors == "cotenant: vae: This benchmark knows no argument '--repat'. Did you mean '--repeat'?\n"
+
+
+def test_what_a_person_gives_after_dashes_is_asked_about_before_anything_starts(
+    loose: Suites, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[list[str]] = []
+
+    def refused(starts: list[Start]) -> list[str]:
+        asked.append([word for start in starts for word in start.specs[0].command[-4:-2]])
+        return ["job: no."]
+
+    monkeypatch.setattr(run, "refused", refused)
+    words = ("run", "--isolation", "none", "--users", 1, "--jobs", loose.jobs([job()]))
+    assert call(capsys, *words, "--", "--repat", 5) == (2, "", "cotenant: job: no.\n")
+    assert asked == [["--repat", "5"]]
     assert not loose.base.exists()
 
 
