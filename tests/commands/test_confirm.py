@@ -84,6 +84,7 @@ def test_what_is_slower_is_confirmed_by_new_launches_of_it_alone(loose: Suites, 
     assert len(loose.records()) == 2 * LAUNCHES, "B has no new launches: a later comparison would pool them"
 
 
+@pytest.mark.slow
 def test_bad_luck_is_not_confirmed(loose: Suites, measured: Path, compare: Compare) -> None:
     """Both sides are said to be a thousand times as slow as this machine: however busy, the new launches are faster."""
     a = changed(measured, loose.folder / "a", times=0.001)

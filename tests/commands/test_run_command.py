@@ -8,12 +8,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from commands.calling import Capture, call
 from cotenant.cli import COMMANDS, main
 from cotenant.commands import run
+from cotenant.finding import Finding
 from cotenant.launch.start import Start
 from cotenant.machine.topology import discover
+from results.made import a_record
 from tenants.suites import ROOT, TENANTS, Suites, job
 
 TASKS = ROOT / "tasks"
@@ -57,32 +60,6 @@ def test_dry_says_exactly_what_a_run_does_and_makes_nothing(v1: Suites) -> None:
     assert {name: told["env"][name] for name in shown.keys() - changing} == {
         name: shown[name] for name in shown.keys() - changing
     }
-
-
-def test_dry_names_what_tasks_refuse(loose: Suites, capsys: Capture) -> None:
-    """In one process for all: a task's own flags, choices, limits, what is never built. Others say nothing."""
-    tasks = {
-        "lstm": ("time_sequence_prediction/lstm", {"--dtype": "float12"}),
-        "typo": ("regression/polynome", {"--batch-sise": 1}),
-        "skips": ("regression/polynome", {"--repeat": 3, "--skip": [0, 3]}),
-        "acktr": ("reinforcement/atari", {"--algo": "acktr"}),
-        "two": ("image_classification/scaling", {"--devices": [1, 2]}),
-        "vae": ("variational_auto_encoder/auto_encoding_variational_bayes", {}),
-    }
-    jobs = [
-        {"name": name, "cmd": f"{TASKS}/{task}/pytorch/run.sh", "args": args, "cgroup": "all"}
-        for name, (task, args) in tasks.items()
-    ]
-    path = loose.jobs([*jobs, job("echo.py", args={"--nonsense": ""})])
-    words = ("run", "--isolation", "none", "--users", 2, "--jobs", path, "--dry")
-    status, said, errors = call(capsys, *words)
-    assert (status, said.count(", tenant 0 of 1")) == (2, 8)
-    assert not loose.base.exists()
-    refusals = dict(line.removeprefix("cotenant: ").split(": ", 1) for line in errors.splitlines())
-    assert list(refusals) == ["lstm", "typo", "skips.c2", "acktr"]
-    for name, words_of_it in {"lstm": "'float12'", "typo": "Did you mean '--batch-size'?", "acktr": "ACKTR"}.items():
-        assert words_of_it in refusals[name]
-    assert call(capsys, *words, "--name", "vae,two,job")[::2] == (0, "")
 
 
 def test_what_a_person_gives_after_dashes_is_asked_about_before_anything_starts(
@@ -256,3 +233,11 @@ def test_the_resolved_suite_lies_beside_its_results(loose: Suites) -> None:
     (resolved,) = json.loads((loose.output / "jobs.R4.resolved").read_text())
     assert (resolved["name"], resolved["weight"], resolved["cgroup"]) == ("job", 2.0, "student")
     assert resolved["tenants"] == [[f"{TENANTS}/sums.py", "--seed", seed] for seed in ("104", "204")]
+
+
+def test_who_is_strict_with_suspects_takes_no_warning() -> None:
+    findings = {"warning": Finding("drift", "warning", "."), "error": Finding("overlap", "error", "."), "info": None}
+    for strict, severities in ((None, set()), ("invalid", {"error"}), ("suspect", {"error", "warning"})):
+        for severity, finding in findings.items():
+            record = replace(a_record(), findings=[Finding("x", "info", "."), *([finding] if finding else [])])
+            assert run._is_doubtful(record, strict) == (severity in severities), (strict, severity)

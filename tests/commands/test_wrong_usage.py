@@ -205,6 +205,7 @@ def test_an_environment_too_large_to_start_anything(loose: Suites) -> None:
     assert not loose.leftovers()
 
 
+@pytest.mark.slow
 def test_a_suite_whose_output_nobody_takes(loose: Suites) -> None:
     """A reader that has left, and a standard output that is closed."""
     reader, writer = os.pipe()

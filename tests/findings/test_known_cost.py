@@ -88,8 +88,8 @@ def test_a_slow_tenant_is_named() -> None:
 @pytest.mark.parametrize(
     ("words", "planted_here"),
     [
-        ([], set()),
-        (["--drift", "0.3"], {"drift"}),
+        pytest.param([], set(), marks=pytest.mark.slow),
+        pytest.param(["--drift", "0.3"], {"drift"}, marks=pytest.mark.slow),
         (["--spike", "7", "--stall", "15", "--slow-tenant", "1"], {"outliers", "input_stall", "slow_tenant"}),
     ],
     ids=["steady", "drift", "spike, stall, slow tenant"],

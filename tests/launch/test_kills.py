@@ -113,6 +113,7 @@ def test_the_reaper_outruns_a_fork_bomb(v1: Suites) -> None:
     v1.gone(PROMISED_S)
 
 
+@pytest.mark.slow
 def test_a_fork_bomb_does_not_block_the_next_start(v1: Suites) -> None:
     die_together(v1, bombing(v1))
     ended = v1.run([job(name="next")], "--users", 1)

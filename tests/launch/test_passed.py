@@ -122,10 +122,3 @@ def test_an_invalid_launch_completes_and_fails_only_when_asked_to_be_strict(reco
     strict = loose.run(jobs, "--users", 1, "--strict")
     assert strict.returncode == 1
     assert "Not measured" not in strict.stdout
-
-
-def test_a_warning_fails_a_suite_only_where_suspects_do(loose: Suites) -> None:
-    """Three kept observations are too few, which is a warning of every launch here."""
-    jobs = [job(args={"--repeat": 4})]
-    assert loose.run(jobs, "--users", 1, "--strict").returncode == 0
-    assert loose.run(jobs, "--users", 1, "--strict=suspect").returncode == 1
