@@ -74,6 +74,8 @@ def answer(summary: Summary) -> str:
         return f"No job has a rate: {many(len(summary.jobs), 'job')} failed or is INVALID." if summary.jobs else ""
     shares = shares_of(summary)
     users = _one_job(rated[0], shares) if len(rated) == 1 else _several_jobs(shares)
+    if shares and not any(each.of_alone for each in shares):
+        users += "; what each has alone was not measured"
     parts = [users, _least_even(rated), _trust(rated)]
     if lost := len(summary.jobs) - len(rated):
         parts.append(f"{lost} of {many(len(summary.jobs), 'job')} {'have' if lost > 1 else 'has'} no rate")
@@ -106,7 +108,7 @@ def _several_jobs(shares: Sequence[JobShares]) -> str:
 
 
 def _baseline(shares: Sequence[JobShares]) -> str:
-    return "what each has alone" if shares[0].of_alone else "an equal share; what each has alone was not measured"
+    return "what each has alone" if shares[0].of_alone else "an equal share"
 
 
 def _least_even(jobs: Sequence[JobSummary]) -> str:
