@@ -30,6 +30,8 @@ OF_THE_MACHINE = ("launch", "isolation", "meters", "protocol", "vm")
 TORCH_FIRST = ("tasks", "bench", "benchmarks", "datasets", "findings")
 """Rooms with long tests: they begin early, so that no process waits for another at the end."""
 
+WITHOUT_CLOCKS = ("commands/test_wrong_usage.py", "commands/test_output_encoding.py", "commands/test_doctor.py")
+"""Files whose runners are refused or end at once: these need no quiet machine."""
 STARTS_RUNNERS = re.compile(r"\bloose\b|\bmark\.v1\b|\bv1_mounts\b")
 
 
@@ -63,6 +65,8 @@ def _group(file: str) -> str:
     """Return `machine` for files that start runners or own cgroups, else the file, whose fixtures are made once."""
     path = HERE.parent / file
     room = path.relative_to(HERE).parts[0]
+    if path.relative_to(HERE).as_posix() in WITHOUT_CLOCKS:
+        return file
     return "machine" if room in OF_THE_MACHINE or STARTS_RUNNERS.search(path.read_text()) else file
 
 

@@ -49,6 +49,7 @@ def test_a_budget_gives_all_tenants_the_same_and_less(loose: Suites) -> None:
         assert "budget" not in rules(record)
 
 
+@pytest.mark.slow
 def test_a_batch_longer_than_the_budget_is_one_observation_and_a_finding(loose: Suites) -> None:
     jobs = [job("rogue.py", "--repeat", 9, "--number", 3, "--sleep", 1)]
     assert loose.run(jobs, "--users", 1, "--budget", "0.5").returncode == 0
@@ -94,6 +95,7 @@ def test_enough_ends_all_tenants_before_their_last_observation(loose: Suites) ->
     assert "done after 2 of 6 observations" in records["early"][0]["message"]
 
 
+@pytest.mark.slow
 def test_an_interval_that_is_never_so_narrow_ends_nothing_and_the_time_until_ready_is_limited(loose: Suites) -> None:
     jobs = [
         job("sums.py", "--repeat", 12, name="wide"),

@@ -14,6 +14,7 @@ WORDS = ("--repeat", 6, "--number", 4, "--batch-size", 32, "--workers", 2)
 
 
 @pytest.mark.v1
+@pytest.mark.slow
 def test_ranks_train_one_model_and_are_one_tenant(v1: Suites) -> None:
     ended = v1.run([job("ddp.sh", *WORDS, group="all")], "--users", 2, limit_s=120)
     assert ended.returncode == 0, ended.stdout + ended.stderr + v1.log()

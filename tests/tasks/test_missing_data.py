@@ -214,6 +214,7 @@ def read_late(size: int, seeds: list[int]) -> int:
     return next(index for index in range(size) if all(size // 3 < order.index(index) < size - 9 for order in orders))
 
 
+@pytest.mark.slow
 def test_the_rest_of_a_suite_goes_on(loose: Suites) -> None:
     folder = draw_pictures(loose.folder / "set", classes=4, each=50)
     number = read_late(200, [100, 200])

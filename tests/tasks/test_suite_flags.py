@@ -188,6 +188,7 @@ def test_no_flag_of_any_benchmark_is_swallowed(path: Path) -> None:
     assert set(declared(cls)) - read_of_itself(path) - read_of_itself(BENCH) <= READ_ELSEWHERE
 
 
+@pytest.mark.slow
 def test_what_an_fp16_job_is_told_on_a_processor_helps_every_job(loose: Suites) -> None:
     """The words that the sentence names, behind a -- of the runner, are what its benchmark takes."""
     with pytest.raises(UnsupportedError) as caught:
