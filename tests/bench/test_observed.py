@@ -158,10 +158,21 @@ def test_attention_counts_on_a_processor_as_it_does_elsewhere() -> None:
     products = 2 * 2 * 3 * 6 * 10 * 8
     forward, step = attend("cpu")
     assert forward == 2 * products
-    # Four gradients, and the scores once more: they are not kept.
-    assert step == 7 * products
+    # Four gradients; that the scores are not kept, and computed once more, is the kernel's own affair.
+    assert step == 6 * products
     # On the meta device it is made of its products, whose scores are kept.
-    assert attend("meta")[0] == forward
+    assert attend("meta") == (forward, step)
+
+
+def test_each_query_of_a_group_counts_in_every_kernel_of_attention() -> None:
+    query, key, value = (torch.empty(2, heads, length, 8, device="meta") for heads, length in ((6, 5), (3, 7), (3, 7)))
+    kernels = [kernel for kernel in observed._FORMULAS if kernel.__name__.startswith("_scaled_dot_product")]
+    forward = 2 * 2 * 2 * 6 * 5 * 7 * 8
+    for kernel in kernels:
+        backward = kernel.__name__.endswith("_backward")
+        operands = (query, query, key, value) if backward else (query, key, value)
+        assert observed._FORMULAS[kernel](*operands, out_val=query) == (2 * forward if backward else forward)
+    assert len(kernels) == 8
 
 
 class _Attention(nn.Module):
@@ -215,7 +226,7 @@ def test_a_formula_that_does_not_fit_leaves_the_count_unsaid(
     assert count.total is None
 
 
-def test_a_tenant_tells_what_one_step_takes() -> None:
+def test_a_tenant_tells_what_one_step_takes(monkeypatch: pytest.MonkeyPatch) -> None:
     benchmark = Small()
     run = Run(benchmark)
     loop = Loop(benchmark, run)
@@ -225,6 +236,9 @@ def test_a_tenant_tells_what_one_step_takes() -> None:
     assert observed["flops_per_step"] == 2 * 2 * 4 * 3 * 2
     assert observed["flops_reducible"] == 0
     assert observed["flops_uncounted"] == []
+    assert observed["flops_closed"] is None
+    monkeypatch.setattr(Small, "flops", lambda self, batch: 2 * 2.0 * len(batch) * self.model.weight.numel())
+    assert tenant_facts(run, loop)["observed"]["flops_closed"] == 96
     run.uneven = True
     assert tenant_facts(run, loop)["observed"]["flops_per_step"] is None
     loop.load_until(lambda: True)

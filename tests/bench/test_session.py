@@ -266,6 +266,7 @@ def test_the_whole_conversation(start: Start, tmp_path: Path, capsys: pytest.Cap
         "updates": 8,
         "updates_credited": 8,
         "flops_per_step": 2 * 2 * 5 * 3 * 2,
+        "flops_closed": None,
         "flops_uncounted": [],
         "compiled": False,
         "threads": 0,

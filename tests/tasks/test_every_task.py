@@ -18,6 +18,7 @@ from PIL import JpegImagePlugin
 from cotenant.bench import Run
 from cotenant.bench.loop import Loop
 from cotenant.bench.observed import FlopCount, described, watched_updates
+from cotenant.findings.rules.work import FLOPS_LIKE
 from tasks.loading import PLACES, ROOT, SMALL, TASKS, built, decodes, draw_pictures, in_fp16, of, skip_without_lstm
 
 pytestmark = pytest.mark.usefixtures("small_tables")
@@ -203,10 +204,13 @@ def test_a_task_trains_in_fp16(place: str, name: str) -> None:
     benchmark, run = in_fp16(of(place), name, SCALE, **SMALL[place])
     batches, step = iter(benchmark.batches(run)), run.precision.around(benchmark.step)
     with watched_updates(run) as optimizers:
+        batch = next(batches)
         with FlopCount() as count:
-            first = step(run, next(batches))
+            first = step(run, batch)
         steps = [first, *(step(run, next(batches)) for _ in range({CART: 60, SSD: 0}.get(place, 2)))]
     assert count.dtype == "fp16"
+    closed = benchmark.flops(batch)
+    assert closed is None or count.total == pytest.approx(closed, rel=FLOPS_LIKE)
     assert torch.stack([loss.detach().float() for loss in steps if loss is not None]).isfinite().all()
     assert optimizers
     for optimizer in optimizers:

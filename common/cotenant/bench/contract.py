@@ -108,6 +108,16 @@ class Benchmark:
         """Return how many items one step on `batch` counts: the rows of it or of its first part."""
         return rows(batch)
 
+    def flops(self, batch: Any) -> float | None:
+        """Return the operations of one step on `batch` by a closed form; None where this benchmark declares none.
+
+        They are those that the harness counts: of the products of forward and backward, 2 m n k each for (m, k) by
+        (k, n); norms, sums and activations nothing. A causal mask saves nothing. What is computed again for a backward
+        counts where the benchmark itself does so (checkpointing), not where a kernel of attention does.
+        Asked once, outside of every clock. A count that is another by more than 2 % is a finding.
+        """
+        return None
+
     @property
     def item_is_row(self) -> bool:
         """Is an item a row of the batch? Then the harness counts them, rather than the benchmark."""

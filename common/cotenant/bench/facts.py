@@ -90,9 +90,6 @@ def source_version(cls: type) -> str:
 def tenant_facts(run: Run, loop: Loop) -> dict[str, Any]:
     """Return device, metrics, what was observed, torch's settings and the findings of one run."""
     benchmark = run.benchmark
-    # Of replicas the threads of some are seen, and of others not.
-    one_model = run.observed.get("replicas", 1) == 1
-    flops = loop.counted.total if one_model and not run.uneven else None
     return {
         "gpu": run.chosen.name if run.chosen.is_accelerator else "",
         "metrics": run.metrics,
@@ -100,9 +97,6 @@ def tenant_facts(run: Run, loop: Loop) -> dict[str, Any]:
         "observed": {
             "dtype": loop.observed_dtype,
             "optimizers": loop.observed_optimizers,
-            "flops_per_step": flops,
-            "flops_reducible": flops and loop.counted.reducible,
-            "flops_uncounted": sorted(loop.counted.uncounted),
             "device": str(run.device),
             "world_size": run.world.size,
             "compiled": benchmark.compile and "compile" in run.heeded,
@@ -111,6 +105,7 @@ def tenant_facts(run: Run, loop: Loop) -> dict[str, Any]:
             "item_is_row": benchmark.item_is_row,
             "updates": loop.updates,
             "updates_credited": loop.promised,
+            **loop.operations(),
             **loop.scaled(),
             **loop.audited(),
             **run.observed,

@@ -251,6 +251,18 @@ class Loop:
             },
         }
 
+    def operations(self) -> dict[str, Any]:
+        """Return the operations of one step, as counted on the first one and by the benchmark's own closed form."""
+        # Of replicas the threads of some are seen, and of others not.
+        one_model = self._run.observed.get("replicas", 1) == 1
+        counted = self.counted.total if one_model and not self._run.uneven else None
+        return {
+            "flops_per_step": counted,
+            "flops_closed": self._benchmark.flops(self._batch),
+            "flops_reducible": counted and self.counted.reducible,
+            "flops_uncounted": sorted(self.counted.uncounted),
+        }
+
     @property
     def promised(self) -> int | None:
         """The updates there should have been, as many a batch as in each step of the warm-up.

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils.flop_counter import flop_registry, sdpa_backward_flop_count, sdpa_flop_count
+from torch.utils.flop_counter import flop_registry
 
 if TYPE_CHECKING:
     from cotenant.bench.precision import Precision
@@ -84,8 +84,9 @@ class FlopCount(TorchDispatchMode):
     `uncounted` names those that a formula did not fit.
 
     Formulas are those of torch.utils.flop_counter, and ours where these count nothing (recurrent layers, attention on
-    a processor) or too much (the backward of grouped convolutions, 32 times for 64 depthwise channels). A product of
-    (m, k) and (k, n) counts 2 m n k; sums, norms and activations count nothing, and a causal mask saves nothing.
+    a processor), do not fit (grouped queries), or count too much (the backward of grouped convolutions, 32 times for 64
+    depthwise channels; scores that a fused kernel of attention computes again). A product of (m, k) and (k, n) counts
+    2 m n k; sums, norms and activations count nothing, and a causal mask saves nothing.
 
     `reducible` is the part of convolutions that a device may do with fewer products than a formula counts, down to a
     quarter of them: kernels of 3 and more in steps of one, by Winograd's algorithm (Lavin and Gray 2015) or by FFT.
@@ -169,11 +170,16 @@ def _recurrent(times: int) -> Callable[..., int]:
 
 
 def _attention(query: Any, key: Any, value: Any, *args: Any, out_val: Any, **kwargs: Any) -> int:
-    return int(sdpa_flop_count(query.shape, key.shape, value.shape))
+    """Return scores and their product with the values: query (b, h, m, d), key (b, g, n, d), value (b, g, n, e).
+
+    Each of the h heads counts; where g is less, several of them share a key.
+    """
+    return int(2 * math.prod(query.shape[:3]) * key.shape[2] * (query.shape[3] + value.shape[3]))
 
 
 def _attention_backward(grad: Any, query: Any, key: Any, value: Any, *args: Any, out_val: Any, **kwargs: Any) -> int:
-    return int(sdpa_backward_flop_count(grad.shape, query.shape, key.shape, value.shape))
+    """Return two gradients for each product; what a kernel computes again is no operation of the model's."""
+    return 2 * _attention(query, key, value, out_val=out_val)
 
 
 _FORMULAS: dict[Any, Callable[..., int]] = {
@@ -185,9 +191,11 @@ _FORMULAS: dict[Any, Callable[..., int]] = {
     _aten.miopen_rnn_backward: _recurrent(2),
     _aten.mkldnn_rnn_layer: _recurrent(1),
     _aten.mkldnn_rnn_layer_backward: _recurrent(2),
-    _aten._scaled_dot_product_flash_attention_for_cpu: _attention,
-    _aten._scaled_dot_product_flash_attention_for_cpu_backward: _attention_backward,
 }
+
+for _kernel in ("flash_attention", "flash_attention_for_cpu", "efficient_attention", "cudnn_attention"):
+    _FORMULAS[getattr(_aten, f"_scaled_dot_product_{_kernel}")] = _attention
+    _FORMULAS[getattr(_aten, f"_scaled_dot_product_{_kernel}_backward")] = _attention_backward
 
 _KERNEL_AT = {_aten.convolution: 1, _aten.convolution_backward: 2}
 """At which of their arguments the weights of a convolution stand, before its form."""

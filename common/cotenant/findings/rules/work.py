@@ -19,6 +19,8 @@ LEAST_BATCH_NS = 1000
 MOST_RATE = 1e18
 """No computer multiplies so often in a second, and no item takes less than one multiplication."""
 MOST_FASTER = 10
+FLOPS_LIKE = 0.02
+"""By what share counted operations may differ from a closed form, which leaves out small layers."""
 LATE = 1.1
 
 
@@ -36,6 +38,21 @@ def precision(record: Record) -> Finding | None:
     return error(
         f"Asked for {asked}, but the heaviest products of a step ran in {dtype}.",
         "Check that the models are placed by run.place and that no step casts its input.",
+    )
+
+
+@record_rule
+def flops_closed(record: Record) -> Finding | None:
+    """The operations counted on a step against the closed form that its benchmark declares."""
+    counted, closed = (record.observed.get(name) for name in ("flops_per_step", "flops_closed"))
+    if not isinstance(counted, (int, float)) or not isinstance(closed, (int, float)) or closed <= 0:
+        return None
+    if abs(counted / closed - 1) <= FLOPS_LIKE:
+        return None
+    return warning(
+        f"{counted:.4g} operations were counted on a step, and its closed form is {closed:.4g}: "
+        f"{counted / closed:.3g} times as many.",
+        "See what the step leaves out, pads or computes again, or mend the benchmark's `flops`.",
     )
 
 

@@ -65,6 +65,11 @@ class AutoEncoder(Benchmark):
         run.update(loss, self.optimizer)
         return loss
 
+    def flops(self, batch: torch.Tensor) -> float:
+        first, others = PIXELS * self.hidden, (3 * self.latent + PIXELS) * self.hidden
+        # Forward, by the weights, and by the input, of which the first layer's needs none.
+        return 2 * len(batch) * (2 * first + 3 * others)
+
 
 def read_digits(path: Path) -> torch.Tensor:
     """Return the digits of MNIST's file as bytes, (digits, 784)."""
