@@ -21,7 +21,7 @@ LAYERS = (
     ("report", "launch", "bench"),
     ("findings", "meters"),
     ("results", "isolation", "datasets"),
-    ("stats", "suite", "machine", "protocol"),
+    ("stats", "suite", "machine", "protocol", "blocks"),
     ("ground",),
 )
 """From the top; an arrow runs downwards only. `ground` stands for the files that every room may use."""
@@ -30,6 +30,7 @@ TASKS_OF_ROOMS = {
     "report": "grids, pages, pictures",
     "launch": "start, GO, stop, reaper",
     "bench": "the measured loop; torch",
+    "blocks": "parts of Transformers",
     "findings": "rules on numbers and hosts",
     "results": "records and the one table",
     "isolation": "plan, cgroups, entering",

@@ -33,8 +33,10 @@ def test_arrows_run_downwards_only() -> None:
     assert [arrow for arrow in arrows if LAYER[arrow[0]] >= LAYER[arrow[1]]] == []
 
 
-def test_a_benchmark_does_not_plan_slices() -> None:
-    assert ("bench", "isolation") not in architecture.arrows_between_rooms()
+def test_a_benchmark_does_not_plan_slices_and_blocks_know_nothing_of_us() -> None:
+    arrows = architecture.arrows_between_rooms()
+    assert ("bench", "isolation") not in arrows
+    assert {target for source, target in arrows if source == "blocks"} == {"ground"}
 
 
 def test_no_files_import_each_other_in_a_circle() -> None:
@@ -53,11 +55,11 @@ def test_the_protocol_needs_the_standard_library_only() -> None:
         assert outside(path) <= sys.stdlib_module_names
 
 
-def test_only_benchmarks_import_torch() -> None:
+def test_only_benchmarks_and_their_blocks_import_torch() -> None:
     users = {
         path.relative_to(PACKAGE).parts[0] for path in PACKAGE.rglob("*.py") if {"torch", "torchvision"} & outside(path)
     }
-    assert users == {"bench"}
+    assert users == {"bench", "blocks"}
 
 
 def loaded_by(code: str, *flags: str) -> set[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import inspect
 import math
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from cotenant.bench.contract import Benchmark
 
 LOSSES_KEPT = 100
+BLOCKS = "cotenant.blocks."
 
 
 class Losses:
@@ -80,9 +82,10 @@ def without_effect(parsed: Parsed, run: Run) -> list[str]:
 
 
 def source_version(cls: type) -> str:
-    """Return a hash over the Python files beside the benchmark's own, so that changed work is seen."""
+    """Return a hash over the Python files beside the benchmark's own and its blocks, so that changed work is seen."""
     digest = hashlib.sha256()
-    for path in sorted(Path(inspect.getfile(cls)).parent.glob("*.py")):
+    blocks = [Path(str(module.__file__)) for name, module in sys.modules.items() if name.startswith(BLOCKS)]
+    for path in [*sorted(Path(inspect.getfile(cls)).parent.glob("*.py")), *sorted(blocks)]:
         digest.update(path.name.encode() + b"\0" + path.read_bytes())
     return digest.hexdigest()[:16]
 

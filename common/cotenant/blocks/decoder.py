@@ -1,0 +1,104 @@
+"""The decoder of Llama (Touvron et al. 2023): RMSNorm, rotary positions, grouped queries and SwiGLU, no biases."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import nn
+
+from cotenant.blocks.attention import Attention, head_width
+from cotenant.blocks.cache import KeyValueCache
+from cotenant.blocks.layers import SwiGLU
+from cotenant.blocks.rotary import Rotary, Rotation
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """What makes one decoder another: `inner` units of the feed-forward layers, `theta` of the rotary positions."""
+
+    layers: int
+    width: int
+    heads: int
+    kv_heads: int
+    inner: int
+    words: int
+    context: int
+    theta: float = 10_000.0
+    tied: bool = False
+    eps: float = 1e-5
+
+    @property
+    def head(self) -> int:
+        return head_width(self.width, self.heads, self.kv_heads)
+
+
+class DecoderLayer(nn.Module):
+    """Causal attention and a feed-forward layer, each behind an RMSNorm and added to what it was given."""
+
+    def __init__(self, size: Size, feed_forward: nn.Module) -> None:
+        super().__init__()
+        self.attention_norm = nn.RMSNorm(size.width, eps=size.eps)
+        self.attention = Attention(size.width, size.heads, size.kv_heads, bias=False, causal=True)
+        self.feed_forward_norm = nn.RMSNorm(size.width, eps=size.eps)
+        self.feed_forward = feed_forward
+
+    def forward(
+        self,
+        x_blw: torch.Tensor,
+        rotation: Rotation,
+        cache: KeyValueCache | None = None,
+        at_l: torch.Tensor | None = None,
+        mask: torch.Tensor | None = None,
+    ) -> torch.Tensor:
+        x_blw = x_blw + self.attention(self.attention_norm(x_blw), rotation, cache, at_l, mask)
+        y_blw: torch.Tensor = x_blw + self.feed_forward(self.feed_forward_norm(x_blw))
+        return y_blw
+
+
+class Decoder(nn.Module):
+    """Words to logits of the word after each one; `feed_forward` makes another feed-forward part than SwiGLU."""
+
+    def __init__(self, size: Size, feed_forward: Callable[[Size], nn.Module] | None = None) -> None:
+        super().__init__()
+        make = feed_forward or (lambda size: SwiGLU(size.width, size.inner))
+        self.size = size
+        self.embedding = nn.Embedding(size.words, size.width)
+        self.layers = nn.ModuleList(DecoderLayer(size, make(size)) for _ in range(size.layers))
+        self.norm = nn.RMSNorm(size.width, eps=size.eps)
+        self.words = nn.Linear(size.width, size.words, bias=False)
+        if size.tied:
+            self.words.weight = self.embedding.weight
+        self.rotary = Rotary(size.head, size.context, size.theta)
+
+    def caches(self, batch: int) -> nn.ModuleList:
+        """Return an empty cache for every layer, of `batch` sequences of the whole context."""
+        size = self.size
+        return nn.ModuleList(KeyValueCache(batch, size.kv_heads, size.context, size.head) for _ in self.layers)
+
+    def forward(self, tokens_bl: torch.Tensor) -> torch.Tensor:
+        """Return the logits (b, l, v) of the word after each one."""
+        logits_blv: torch.Tensor = self.words(self.states(tokens_bl))
+        return logits_blv
+
+    def states(
+        self,
+        tokens_bl: torch.Tensor,
+        caches: Sequence[KeyValueCache] | nn.ModuleList | None = None,
+        at_l: torch.Tensor | None = None,
+    ) -> torch.Tensor:
+        """Return what the last layer makes of each position, (b, l, w).
+
+        With `caches` keys and values are stored there. With `at_l` the l positions are these, on the device, and each
+        sees those of the caches up to itself; otherwise they are the first.
+        """
+        mask_ls = None
+        if caches is not None and at_l is not None:
+            mask_ls = torch.arange(self.size.context, device=at_l.device) <= at_l[:, None]
+        rotation = self.rotary(tokens_bl.size(1), at_l)
+        x_blw = self.embedding(tokens_bl)
+        for index, layer in enumerate(self.layers):
+            x_blw = layer(x_blw, rotation, None if caches is None else caches[index], at_l, mask_ls)
+        states_blw: torch.Tensor = self.norm(x_blw)
+        return states_blw

@@ -1,0 +1,71 @@
+"""Feed-forward layers, and the layer that GPT-2, ViT and Whisper's encoder are made of."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+from cotenant.blocks.attention import Attention
+
+Module = TypeVar("Module", bound=nn.Module)
+
+
+class FeedForward(nn.Module):
+    """Two linear layers with GELU between them; `approximate="tanh"` is GPT-2's form of it."""
+
+    def __init__(self, width: int, inner: int, approximate: str = "none") -> None:
+        super().__init__()
+        self.into, self.out = nn.Linear(width, inner), nn.Linear(inner, width)
+        self.approximate = approximate
+
+    def forward(self, x_blw: torch.Tensor) -> torch.Tensor:
+        y_blw: torch.Tensor = self.out(F.gelu(self.into(x_blw), approximate=self.approximate))
+        return y_blw
+
+
+class SwiGLU(nn.Module):
+    """A gated feed-forward layer without biases (Shazeer 2020): out(silu(gate x) * up x).
+
+    One product makes both, and the gate's rows of weights stand first.
+    """
+
+    def __init__(self, width: int, inner: int) -> None:
+        super().__init__()
+        self.gate_up = nn.Linear(width, 2 * inner, bias=False)
+        self.out = nn.Linear(inner, width, bias=False)
+
+    def forward(self, x_blw: torch.Tensor) -> torch.Tensor:
+        gate, up = self.gate_up(x_blw).chunk(2, dim=-1)
+        y_blw: torch.Tensor = self.out(F.silu(gate) * up)
+        return y_blw
+
+
+class PreNormLayer(nn.Module):
+    """Attention and a feed-forward layer, each behind a LayerNorm and added to what it was given (Radford 2019)."""
+
+    def __init__(
+        self, width: int, heads: int, *, causal: bool = False, approximate: str = "none", eps: float = 1e-5
+    ) -> None:
+        super().__init__()
+        self.attention_norm = nn.LayerNorm(width, eps=eps)
+        self.attention = Attention(width, heads, causal=causal)
+        self.feed_forward_norm = nn.LayerNorm(width, eps=eps)
+        self.feed_forward = FeedForward(width, 4 * width, approximate)
+
+    def forward(self, x_blw: torch.Tensor) -> torch.Tensor:
+        x_blw = x_blw + self.attention(self.attention_norm(x_blw))
+        y_blw: torch.Tensor = x_blw + self.feed_forward(self.feed_forward_norm(x_blw))
+        return y_blw
+
+
+def initialised(model: Module, sd: float = 0.02) -> Module:
+    """Return the model with weights of N(0, sd^2) in linear layers and tables, and biases of 0."""
+    for part in model.modules():
+        if isinstance(part, (nn.Linear, nn.Embedding)):
+            nn.init.normal_(part.weight, std=sd)
+        if isinstance(part, nn.Linear) and part.bias is not None:
+            nn.init.zeros_(part.bias)
+    return model

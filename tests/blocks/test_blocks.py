@@ -1,0 +1,138 @@
+"""The shared parts of Transformers, each against its formula written out, and the cache against no cache."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from cotenant.bench.facts import source_version
+from cotenant.blocks import attention
+from cotenant.blocks.attention import Attention
+from cotenant.blocks.decoder import Decoder, Size
+from cotenant.blocks.layers import FeedForward, PreNormLayer, SwiGLU, initialised
+from cotenant.blocks.rotary import Rotary, rotated
+from cotenant.errors import CotenantError
+
+SMALL = Size(layers=2, width=32, heads=4, kv_heads=2, inner=48, words=50, context=12)
+
+
+@pytest.fixture(autouse=True)
+def _seed() -> None:
+    torch.manual_seed(0)
+
+
+def attended(part: Attention, x_blw: torch.Tensor) -> torch.Tensor:
+    """The formula of attention, a head after the other: softmax(q k / sqrt(d)) v."""
+    q, k, v = part.qkv(x_blw).split(part.sizes, dim=-1)
+    length, shared, out = x_blw.size(1), part.heads // part.kv_heads, []
+    for head in range(part.heads):
+        mine = slice(head * part.head, (head + 1) * part.head)
+        theirs = slice(head // shared * part.head, (head // shared + 1) * part.head)
+        scores = q[..., mine] @ k[..., theirs].transpose(1, 2) / math.sqrt(part.head)
+        if part.causal:
+            scores = scores.masked_fill(torch.ones(length, length).triu(1).bool(), -torch.inf)
+        out.append(scores.softmax(-1) @ v[..., theirs])
+    result: torch.Tensor = part.out(torch.cat(out, dim=-1))
+    return result
+
+
+@pytest.mark.parametrize("kv_heads", [None, 2, 1])
+@pytest.mark.parametrize("causal", [False, True])
+def test_attention_is_its_formula(kv_heads: int | None, causal: bool) -> None:
+    part, x_blw = Attention(32, 4, kv_heads, causal=causal), torch.randn(3, 7, 32)
+    torch.testing.assert_close(part(x_blw), attended(part, x_blw), rtol=1e-4, atol=1e-5)
+    assert part.qkv.weight.shape == (32 + 2 * 8 * (kv_heads or 4), 32)
+
+
+def test_a_mask_takes_the_place_of_causal_and_dropout_stands_in_training_alone() -> None:
+    part, x_blw = Attention(32, 4, causal=True, dropout=0.5), torch.randn(2, 7, 32)
+    assert not torch.equal(part(x_blw), part(x_blw))
+    part.eval()
+    everything = torch.ones(7, 7, dtype=torch.bool)
+    torch.testing.assert_close(part(x_blw, mask=everything.tril()), part(x_blw))
+    part.causal = False
+    torch.testing.assert_close(part(x_blw, mask=everything), part(x_blw))
+
+
+@pytest.mark.parametrize(("width", "heads", "kv_heads"), [(30, 4, 4), (32, 4, 3)])
+def test_heads_that_do_not_share_the_width_are_a_sentence(width: int, heads: int, kv_heads: int) -> None:
+    with pytest.raises(CotenantError, match=f"A width of {width} cannot be shared by {heads} heads, with {kv_heads}"):
+        Attention(width, heads, kv_heads)
+
+
+def test_rotated_products_depend_on_the_distance_alone() -> None:
+    rotary = Rotary(8, 100, theta=10_000.0)
+    q, k = torch.randn(1, 1, 1, 8), torch.randn(1, 1, 1, 8)
+
+    def product(at_q: int, at_k: int) -> float:
+        turned = [rotated(x, rotary(1, torch.tensor([at]))) for x, at in ((q, at_q), (k, at_k))]
+        return float((turned[0] * turned[1]).sum())
+
+    assert product(5, 2) == pytest.approx(product(93, 90), rel=1e-4)
+    assert product(5, 2) != pytest.approx(product(5, 3), rel=1e-2)
+    # Lengths stay, the first position turns nothing, and the first position's rotation is that of the table.
+    torch.testing.assert_close(rotated(q, rotary(1)), q)
+    torch.testing.assert_close(rotated(q, rotary(1, torch.tensor([7]))).norm(), q.norm())
+    assert rotary(3)[0].shape == (3, 4)
+
+
+def test_feed_forward_layers_are_their_formulas() -> None:
+    x_blw = torch.randn(2, 3, 8)
+    gated = SwiGLU(8, 12)
+    gate, up = gated.gate_up.weight[:12], gated.gate_up.weight[12:]
+    expected = ((x_blw @ gate.T) * torch.sigmoid(x_blw @ gate.T) * (x_blw @ up.T)) @ gated.out.weight.T
+    torch.testing.assert_close(gated(x_blw), expected)
+    for approximate in ("none", "tanh"):
+        plain = FeedForward(8, 12, approximate)
+        inner = torch.nn.functional.gelu(plain.into(x_blw), approximate=approximate)
+        torch.testing.assert_close(plain(x_blw), plain.out(inner))
+
+
+def test_a_layer_adds_what_its_parts_make() -> None:
+    layer, x_blw = PreNormLayer(32, 4, causal=True), torch.randn(2, 5, 32)
+    middle = x_blw + attended(layer.attention, layer.attention_norm(x_blw))
+    expected = middle + layer.feed_forward(layer.feed_forward_norm(middle))
+    torch.testing.assert_close(layer(x_blw), expected, rtol=1e-4, atol=1e-5)
+    assert sum(weight.numel() for weight in layer.parameters()) == 12 * 32 * 32 + 13 * 32
+
+
+@pytest.mark.parametrize("tied", [False, True])
+def test_a_decoder_looks_back_only_and_learns_from_small_weights(tied: bool) -> None:
+    values: dict[str, Any] = {name: getattr(SMALL, name) for name in Size.__slots__}
+    model = initialised(Decoder(Size(**values | {"tied": tied})))
+    tokens = torch.randint(50, (2, 12))
+    logits = model(tokens)
+    changed = tokens.clone()
+    changed[:, 7] = (changed[:, 7] + 1) % 50
+    other = model(changed)
+    torch.testing.assert_close(other[:, :7], logits[:, :7])
+    assert not torch.allclose(other[:, 7:], logits[:, 7:])
+    layer = 32 * (32 + 2 * 16) + 32 * 32 + 3 * 32 * 48 + 2 * 32
+    assert sum(weight.numel() for weight in model.parameters()) == (1 if tied else 2) * 50 * 32 + 2 * layer + 32
+    assert float(model.embedding.weight.detach().std()) == pytest.approx(0.02, rel=0.1)
+
+
+@torch.no_grad()
+def test_word_by_word_over_a_cache_is_all_at_once() -> None:
+    model, tokens = Decoder(SMALL), torch.randint(50, (3, 12))
+    whole = model.states(tokens)
+    caches = model.caches(3)
+    pieces = [model.states(tokens[:, :5], caches)]
+    pieces += [model.states(tokens[:, at : at + 1], caches, torch.tensor([at])) for at in range(5, 12)]
+    torch.testing.assert_close(torch.cat(pieces, dim=1), whole, rtol=1e-4, atol=1e-5)
+    # What a cache holds of later positions, as of another text, changes nothing.
+    again = model.states(tokens[:, 6:7], caches, torch.tensor([6]))
+    torch.testing.assert_close(again, whole[:, 6:7], rtol=1e-4, atol=1e-5)
+
+
+def test_another_block_is_another_source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before, path = source_version(Size), tmp_path / "attention.py"
+    path.write_text(Path(str(attention.__file__)).read_text())
+    monkeypatch.setattr(attention, "__file__", str(path))
+    assert source_version(Size) == before
+    path.write_text("")
+    assert source_version(Size) != before
