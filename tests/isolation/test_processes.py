@@ -190,7 +190,9 @@ def test_processes_that_come_and_go_while_they_are_listed(run: str) -> None:
 
 ORPHANS = """
 import os, subprocess, sys, time
+import psutil
 from cotenant.isolation.processes import adopt_orphans, children, end_orphans, now_ticks
+from cotenant.procfs import process_of
 
 earlier = subprocess.Popen(["sleep", "1000"])
 assert adopt_orphans() == {earlier.pid}
@@ -203,9 +205,9 @@ since_ticks = now_ticks()
 daemon = "import os, time; os.fork() and os._exit(0); os.setsid(); os.fork(); os.fork(); time.sleep(1000)"
 dead = subprocess.Popen(["true"])
 subprocess.run([sys.executable, "-c", daemon], env={}, check=True)
-quick = "import os; os.fork() and os._exit(0)"
-subprocess.run([sys.executable, "-c", quick], check=True)
-while len(children()) < 5:
+quick = "import os; pid = os.fork(); print(pid or '', flush=True); os._exit(0)"
+over = int(subprocess.run([sys.executable, "-c", quick], stdout=-1, check=True).stdout)
+while process_of(over).state != "Z" or len(psutil.Process().children(recursive=True)) < 9:
     time.sleep(0.01)
 ended = end_orphans({earlier.pid, kept.pid}, since_ticks)
 assert len(ended) == 4 and dead.pid not in ended, ended
