@@ -1,0 +1,142 @@
+"""Every command line of README and docs does what the page says, and every link leads somewhere."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from commands.calling import Capture, write
+from cotenant.cli import main
+from cotenant.commands import report
+from report.making import launch, scaling, solo
+
+ROOT = Path(__file__).parent.parent
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+FENCE = re.compile(r"^```(\w*)\n(.*?)^```", re.M | re.S)
+COMMAND = re.compile(r"^(\$ )?((sudo|srun|docker|make|python3?|git) |[A-Z_]+=\S+ .*\./|\./|[\w/]+\.py )")
+LINK = re.compile(r"\]\((?!https?:)([^)#\s]*)(?:#([^)\s]+))?\)")
+NAMES = (
+    "output",
+    "A",
+    "B",
+    "DIR",
+    "none",
+    "unsliced",
+    "cached",
+    "good",
+    "new",
+    "night",
+    "node1",
+    "node2",
+    "before",
+    "after",
+)
+READING = ("plan", "doctor", "compare", "history", "report", "export", "mlbench-report")
+"""Commands that are run here as they stand. Those that launch are read, up to the choice of their jobs."""
+
+
+def command_lines(page: Path) -> Iterator[str]:
+    """Yield the command lines of a page's code blocks, without what explains them, one for each of their choices."""
+    for language, block in FENCE.findall(page.read_text()):
+        for line in block.splitlines():
+            if language in ("", "sh", "bash") and COMMAND.match(line):
+                words = re.split(r"  +|\s#", line.removeprefix("$ "), maxsplit=1)[0]
+                for command in re.split(r"\s*(?:;|&&)\s*", words):
+                    yield from choices(command)
+
+
+def choices(command: str) -> Iterator[str]:
+    """Yield `--format md`, `--format csv` of `--format md|csv`."""
+    several = next((word for word in command.split() if "|" in word and "'" not in word), None)
+    if several is None:
+        yield command
+        return
+    for choice in several.split("|"):
+        yield from choices(command.replace(several, choice, 1))
+
+
+PAGE_OF = {line: page.relative_to(ROOT) for page in reversed(PAGES) for line in command_lines(page)}
+LINES = {f"{page}: {line}": line for line, page in PAGE_OF.items()}
+
+
+def test_the_pages_have_command_lines() -> None:
+    assert len(LINES) > 60
+    heads = ("./run.sh", "./run_10.sh", "./test.sh", "make", "python", "sudo ./cgroup_setup.sh", "srun", "docker run")
+    for start in heads:
+        assert any(line.startswith(start) for line in LINES.values()), start
+
+
+@pytest.fixture
+def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Records under all the names that the pages use for directories of them."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("BASE", str(tmp_path / "workspace"))
+    records = [record for uid in range(3) for name in ("vae", "convnet") for record in launch(name, uid)]
+    output = write(tmp_path / "workspace/output", [*records, *solo("vae", 0), *(scaling(k) for k in (1, 2))])
+    for name in NAMES:
+        (tmp_path / name).symlink_to(output)
+    shutil.copytree(ROOT / "targets", tmp_path / "own")
+    monkeypatch.setattr(report, "TARGETS", tmp_path / "own")
+    (tmp_path / "tweaked.json").write_text((ROOT / "profiles/cpu.json").read_text())
+    return tmp_path
+
+
+def test_commands_that_read_are_run_as_they_stand(workspace: Path, capsys: Capture) -> None:
+    for place, line in LINES.items():
+        words = shlex.split(line)
+        if words[0] == "./run.sh" and {*words[1:2]} & {*READING} and "--confirm" not in words and "4" not in words:
+            quick = ["--quick"] if words[1] == "doctor" and "--quick" not in words else []  # without a child with torch
+            status = main([*words[1:], *quick])
+            printed = capsys.readouterr()
+            assert status == 0, (place, printed.err)
+            assert printed.out or {"--out", "--save-target"} & {*words}, place
+
+
+def test_commands_that_launch_are_read_to_the_choice_of_their_jobs(workspace: Path, capsys: Capture) -> None:
+    lines = {place: shlex.split(line[line.index("./run") :]) for place, line in LINES.items() if "./run" in line}
+    for place, (_, *words) in lines.items():
+        if {*words[:1]} & {*READING, "list", "completion"} or {"--help", "--version"} & {*words}:
+            continue
+        end = words.index("--") if "--" in words else len(words)
+        status = main(["run", *words[:end], "--show", *words[end:]])
+        printed = capsys.readouterr()
+        assert status == 0, (place, printed.err)
+        assert printed.out, place
+
+
+def test_what_is_no_command_of_ours_is_there_and_takes_its_flags() -> None:
+    for place, line in LINES.items():
+        words = shlex.split(line.removeprefix("sudo "))
+        while "=" in words[0]:
+            words = words[1:]
+        if words[0] == "make":
+            subprocess.run(["make", "-n", *words[1:]], cwd=ROOT, check=True, capture_output=True)
+        elif words[0] in ("python", "python3") and words[1] != "main.py":
+            assert words[1] == "-m" or (ROOT / words[1]).is_file(), place
+        elif words[0].startswith("./") or words[0].endswith(".py"):
+            assert os.access(ROOT / words[0], os.X_OK) or words[0].endswith(".py"), place
+            assert (ROOT / words[0]).is_file(), place
+        for word in words[1:] if words[0] == "./test.sh" else ():
+            assert not word.startswith("tests/") or (ROOT / word).exists(), place
+
+
+def test_links_lead_to_pages_and_headings() -> None:
+    for page in PAGES:
+        for target, heading in LINK.findall(page.read_text()):
+            there = (page.parent / target).resolve() if target else page
+            assert there.exists(), (page.name, target)
+            if heading and there.suffix == ".md":
+                assert heading in headings(there), (page.name, target, heading)
+
+
+def headings(page: Path) -> set[str]:
+    """Return a page's headings as its links spell them."""
+    titles = re.findall(r"^#+ (.*)$", FENCE.sub("", page.read_text()), re.M)
+    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
