@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from fnmatch import fnmatchcase
 
+from cotenant.suite.jobfile import load
 from device.book import CHECKS, PASS, Skip
 from device.part import ROOT, Given
 from device.suite import launched
@@ -18,7 +19,7 @@ CELL_S, BUDGET_S = 12.0, 2
 def run(given: Given) -> None:
     if not PROFILE.exists():
         raise Skip("There are no families yet: they come with profiles/lambda.json.")
-    names = [job["name"] for job in json.loads(PROFILE.read_text())]
+    names = [job.name for job in load(PROFILE).jobs]
     chosen = [name for name in names if not given.families or belongs(name, given.families)]
     if not chosen:
         known = ", ".join(sorted({name.rpartition("_")[0] or name for name in names}))

@@ -7,6 +7,7 @@ import json
 
 import pytest
 
+from cotenant.errors import CotenantError
 from cotenant.suite.jobfile import Job, load
 
 ORIGINAL = """[{"name": "vae", "cmd": "./variational_auto_encoder/vae/pytorch/run.sh",
@@ -93,3 +94,18 @@ def test_the_text_survives_json(written):
     args = {"--text": "'a b' \"c\"", "--snow": "\u2603"}
     path = written(json.dumps([{"name": "x", "cmd": "y", "args": args}], ensure_ascii=False))
     assert dict(load(path).jobs[0].args) == {key: (value,) for key, value in args.items()}
+
+
+def test_a_list_of_precisions_makes_a_job_of_each(loaded):
+    args = {"--batch-size": [1, 2], "--precision": ["fp32", "bf16"], "--x": 3}
+    first, second, other = loaded({"name": "net", "args": args}, {"args": {"--precision": "fp16"}}).jobs
+    assert [(job.name, job.stem, job.family) for job in (first, second)] == [
+        ("net_fp32", "net_fp32", "net"),
+        ("net_bf16", "net_bf16", "net"),
+    ]
+    assert second.args == (("--batch-size", (1, 2)), ("--precision", ("bf16",)), ("--x", (3,)))
+    assert (other.name, other.family) == ("vae", "")
+    jobs = loaded({"name": "net", "args": args}, {"name": "net_fp32"}, {"name": "net", "args": args}).jobs
+    assert [job.stem for job in jobs] == ["net_fp32", "net_bf16", "net_fp32-2", "net_fp32-3", "net_bf16-2"]
+    with pytest.raises(CotenantError, match="'net_a/b' holds a slash"):
+        loaded({"name": "net", "args": {"--precision": ["a/b"]}})

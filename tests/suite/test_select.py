@@ -12,16 +12,18 @@ from cotenant.errors import CotenantError
 from cotenant.suite.jobfile import Job, resolve_path, select
 
 
-def job(name: str, stem: str = "") -> Job:
-    return Job(name, "x", (), "student", stem=stem or name)
+def job(name: str, stem: str = "", family: str = "") -> Job:
+    return Job(name, "x", (), "student", stem=stem or name, family=family)
 
 
-JOBS = (job("vae"), job("dcgan"), job("resnet18"), job("vae", "vae-2"), job("resnet50"), job("a,b"), job("x[1]"))
+OF_AXIS = (job("net_fp32", family="net"), job("net_bf16", family="net"))
+OTHERS = (job("vae"), job("dcgan"), job("resnet18"), job("vae", "vae-2"), job("resnet50"), job("a,b"), job("x[1]"))
+JOBS = (*OTHERS, *OF_AXIS)
 
 
 def test_selection():
     for names, excludes, stems in [
-        ([], [], ["vae", "dcgan", "resnet18", "vae-2", "resnet50", "a,b", "x[1]"]),
+        ([], [], ["vae", "dcgan", "resnet18", "vae-2", "resnet50", "a,b", "x[1]", "net_fp32", "net_bf16"]),
         (["dcgan"], [], ["dcgan"]),
         (["vae"], [], ["vae", "vae-2"]),
         (["vae-2"], [], ["vae-2"]),
@@ -34,10 +36,13 @@ def test_selection():
         (["dcgan,dcgan"], [], ["dcgan"]),
         (["a,b"], [], ["a,b"]),
         (["x[1]"], [], ["x[1]"]),
-        ([], ["vae,resnet*,a?b", "x*"], ["dcgan"]),
+        ([], ["vae,resnet*,a?b", "x*", "net"], ["dcgan"]),
         (["vae"], ["vae-2"], ["vae"]),
-        (["*"], ["vae", "dcgan"], ["resnet18", "resnet50", "a,b", "x[1]"]),
+        (["*"], ["vae", "dcgan"], ["resnet18", "resnet50", "a,b", "x[1]", "net_fp32", "net_bf16"]),
         (["dcgan"], ["vae"], ["dcgan"]),
+        (["net"], [], ["net_fp32", "net_bf16"]),
+        (["net,dcgan"], ["*_bf16"], ["dcgan", "net_fp32"]),
+        (["ne?_bf16"], [], ["net_bf16"]),
     ]:
         assert [job.stem for job in select(JOBS, names, excludes)] == stems
 

@@ -13,8 +13,7 @@ VALUES = {"BASE": "/w", "RUN_ID": "7", "DATA_DIRECTORY": "/w/da ta"}
 
 
 def test_the_variables_of_a_tenant():
-    assert len(VARIABLES) == len(set(VARIABLES)) == 18
-    assert "MEMORY_CLASS" not in VARIABLES
+    assert len(VARIABLES) == len(set(VARIABLES)) == 20
 
 
 def test_expansion():

@@ -14,8 +14,9 @@ from cotenant.bench.arguments import Flag, declared, parse
 from cotenant.bench.device import Device
 from cotenant.bench.facts import arguments_of, without_effect
 from cotenant.bench.precision import set_precision
-from cotenant.suite.cells import JobCell, arguments, expand
-from cotenant.suite.jobfile import load
+from cotenant.suite.cells import JobCell, arguments, expand, precision_of, with_arguments
+from cotenant.suite.jobfile import Job, load
+from cotenant.suite.sizes import CLASSES, CPU, FILE, load_sizes
 from cotenant.suite.variables import VARIABLES
 from tasks.loading import ROOT, TASKS, of
 from tenants.suites import Suites
@@ -26,6 +27,8 @@ ORDER = shlex.split(
 )
 VALUES = dict.fromkeys(VARIABLES, "/x") | {"DEVICE_TOTAL": "2"}
 FILES = ("baselines.json", "profiles/cpu.json", "profiles/16gb.json", "profiles/scaling.json")
+SIZED = [job for file in ("lambda",) for job in load(ROOT / f"profiles/{file}.json").jobs]
+SIZES = load_sizes(ROOT / "profiles" / FILE)
 CELLS = [cell for file in FILES for job in load(ROOT / file).jobs for cell in expand(job)]
 
 
@@ -53,6 +56,26 @@ def test_a_job_is_understood(cell: JobCell, monkeypatch: pytest.MonkeyPatch) -> 
     assert parsed.values["batch_size"] == given.get("--batch-size", given.get("--num-processes"))
     distributed = cell.job.group == "all"
     assert ("torch.distributed.run" in command.read_text()) == distributed
+
+
+@pytest.mark.parametrize("job", SIZED, ids=lambda job: job.name)
+def test_a_job_of_a_family_is_understood_in_every_memory_class(job: Job) -> None:
+    (cell,) = expand(job)
+    command = (TASKS / job.cmd).resolve()
+    assert command.is_file()
+    cls, batch_sizes = of(str(command.parents[1].relative_to(TASKS))), []
+    for memory_class in CLASSES:
+        size = SIZES.size_of(job.family or job.name, precision_of(cell), memory_class)
+        if size is not None:
+            words = arguments(with_arguments(cell, size.args), VALUES | {"BATCH_SIZE": str(size.batch_size)})
+            cls(**parse(cls, words).values)
+            batch_sizes.append(size.batch_size)
+        assert size or memory_class != CPU
+    assert batch_sizes[1:] == sorted(batch_sizes[1:])
+
+
+def test_every_table_of_batch_sizes_is_of_a_job() -> None:
+    assert SIZES.families.keys() == {job.family or job.name for job in SIZED}
 
 
 IGNORED = {

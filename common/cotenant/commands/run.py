@@ -27,6 +27,7 @@ from cotenant.procfs import format_list
 from cotenant.results.record import Record
 from cotenant.suite.cells import expand, fitting
 from cotenant.suite.jobfile import Job, load, resolve_path, select
+from cotenant.suite.sizes import CLASSES
 
 SETTLE_S, AT_LEAST_S = 3.0, 10.0
 """On devices: most benchmarks of the reference take less than two seconds there, too short for heat, power, energy."""
@@ -150,6 +151,8 @@ def suite_parser(prog: str, description: str, epilog: str = "") -> Parser:
     add("--settle", type=duration_or_none, metavar="S", help=settling)
     lasting = "observe until the kept observations last so long (default 10s on devices, else 0; not with --budget)"
     add("--at-least", type=duration_or_none, metavar="S", help=lasting)
+    small = "batch sizes of this class, where a job names $BATCH_SIZE (default: the class of a tenant's device memory)"
+    add("--memory-class", choices=CLASSES, help=small)
     add("--solo", action="store_true", help="after each launch, launch its tenants one at a time: what neighbours cost")
     add("--singularity", metavar="IMG", help="run every command inside this image")
     add("--raise-error", action="store_true", help="stop after the first launch that fails")
@@ -191,6 +194,7 @@ def options_of(given: argparse.Namespace, extra: tuple[str, ...], machine: Machi
             at_least_s=_at_least_s(given, extra, machine),
             on_oom=given.on_oom,
         ),
+        memory_class=given.memory_class,
         singularity=given.singularity,
         cache=given.cache,
         solo=given.solo,
@@ -238,6 +242,9 @@ def dry_lines(starts: Iterable[Start], backend: str) -> Iterator[str]:
                 f"  slice    processors {format_list(slice_.processors)}  nodes {format_list(slice_.nodes)}  "
                 f"memory {slice_.memory_bytes / 2**30:.2f} GiB  accelerators {devices}  by {backend}"
             )
+            if start.size:
+                more = "".join(f" {flag} {value}" for flag, value in start.size.args)
+                yield f"  sizes    {start.size.memory_class}: batch size {start.size.batch_size}{more}"
             yield f"  command  {shlex.join(spec.command)}"
             yield from (f"  env      {name}={value}" for name, value in spec.environment.items())
         yield from (f"  finding  {finding.sentence} {finding.remedy}".rstrip() for finding in start.findings)

@@ -46,6 +46,19 @@ class Plan:
     reserve_bytes: int
     findings: tuple[Finding, ...]
 
+    @property
+    def device_share_bytes(self) -> int | None:
+        """The memory that a tenant has of a device, where its tenants have equal parts: the least. None without any."""
+        tenants_of = Counter(device for slice_ in self.slices for device in slice_.accelerators)
+        return min((device.memory_bytes // tenants for device, tenants in tenants_of.items()), default=None)
+
+    @property
+    def whole_device(self) -> str:
+        """The model of the devices, where no two tenants share one and all are alike; else empty."""
+        devices = [device for slice_ in self.slices for device in slice_.accelerators]
+        models = {device.name for device in devices}
+        return models.pop() if len(models) == 1 and len(set(devices)) == len(devices) else ""
+
 
 def tenants_by_default(machine: Machine, users: int | None) -> int:
     """Return how many tenants a launch has: as many as asked, else one per accelerator, else at most two."""

@@ -112,7 +112,7 @@ def _place(tenant: TenantResult, tenants: int, start: Start, facts: SuiteFacts) 
             unenforced=unenforced,
             uncounted=uncounted,
             enabled_by=enabled_by(facts.backend.name, [*unenforced, *uncounted]),
-            policies=facts.policies,
+            policies=facts.policies | ({"memory_class": start.size.memory_class} if start.size else {}),
         ),
         suite_started=facts.started,
         solo=start.solo,

@@ -16,12 +16,14 @@ from cotenant.launch.command import CachePolicy, in_container, nocache_prefix, r
 from cotenant.launch.environment import added_environment, free_ports, job_variables, seed_of
 from cotenant.launch.limits import USUAL_LIMITS, Limits
 from cotenant.launch.paths import RunPaths
+from cotenant.launch.sizing import Sizing, check_axis
 from cotenant.launch.tenant import TenantSpec
 from cotenant.machine.topology import Machine
 from cotenant.procfs import format_list
 from cotenant.results.record import SOLO
-from cotenant.suite.cells import JobCell, arguments, expand, fitting
+from cotenant.suite.cells import ON_PROCESSORS, JobCell, arguments, expand, fitting, without_unsupported
 from cotenant.suite.jobfile import Job, Suite
+from cotenant.suite.sizes import Size
 from cotenant.suite.variables import expand_variables
 
 
@@ -42,6 +44,7 @@ class Options:
     mems: Mems = "local"
     reserve_bytes: int | None = None
     limits: Limits = USUAL_LIMITS
+    memory_class: str | None = None
     singularity: str | None = None
     cache: CachePolicy = "none"
     solo: bool = False
@@ -60,6 +63,8 @@ class Start:
     specs: tuple[TenantSpec, ...]
     findings: tuple[Finding, ...]
     solo: bool
+    size: Size | None = None
+    """From the table of batch sizes, where the job leaves it to that."""
 
 
 class Resolver:
@@ -82,31 +87,48 @@ class Resolver:
             "all": plan_whole(machine, options.reserve_bytes),
         }
         self._port = free_ports(self.tenants)
+        for job in options.jobs:
+            check_axis(job, options.extra)
+        tables = (options.suite.path.parent, options.checkout / "profiles")
+        self._sizing = Sizing(options.memory_class, tables, self.plans, options.extra)
+        self._jobs = without_unsupported(options.jobs, has_devices=bool(machine.accelerators))
 
     def starts(self) -> tuple[Start, ...]:
         """Return every cell that fits of the chosen jobs, in the file's order; with `solo`, after each its tenants."""
-        jobs, there = self._options.jobs, self.ranks
-        starts = tuple(start for job in jobs for cell in fitting(job, there) for start in self._starts(cell))
+        starts = tuple(
+            start
+            for job in self._jobs
+            for cell in fitting(job, self.ranks)
+            if not self._sizing.is_too_large(cell)
+            for start in self._starts(cell)
+        )
+        if not starts:
+            raise CotenantError("No job is left to run.", " ".join(self.left_out()))
         _check_labels(starts)
         return starts
 
     def left_out(self) -> tuple[str, ...]:
-        """Return a sentence for each chosen job of which some cells ask for more devices than there are."""
+        """Return a sentence for what of the chosen jobs this machine has no precision, devices or memory for."""
         sentences = []
-        for job in self._options.jobs:
+        if unsupported := [job.stem for job in self._options.jobs if job not in self._jobs]:
+            precisions = " and ".join(ON_PROCESSORS)
+            sentences.append(f"{', '.join(unsupported)}: left out, as a processor trains in {precisions} alone.")
+        for job in self._jobs:
             too_many = {cell.devices for cell in {*expand(job)} - {*fitting(job, self.ranks)}}
             if too_many:
                 cells = f"cells of --devices {format_list(too_many)}"
                 sentences.append(f"{job.stem}: {cells} are left out, as DEVICE_TOTAL is {self.ranks}.")
-        return tuple(sentences)
+        return (*sentences, *self._sizing.left_out(self._jobs))
 
     def _starts(self, cell: JobCell) -> Iterator[Start]:
         """Yield all tenants together, then with `solo` each alone: both rates are of one state of the machine."""
+        cell, size = self._sizing.sized(cell)
         job, options, planned = cell.job, self._options, self.plans[cell.job.group]
         suite, uid, port = options.suite.name, options.uid, self._port
         total = self._total(job)
         variables = [
             job_variables(cell, suite, uid, total, slice_, self._machine, options.paths, port + slice_.tenant)
+            | self._sizing.variables(job, size)
             for slice_ in planned.slices
         ]
         cmd = expand_variables(job.cmd, variables[0])
@@ -116,7 +138,7 @@ class Resolver:
         def start(tenants: Sequence[int], solo: bool) -> Start:
             label = cell.label + SOLO if solo else cell.label
             specs = [self._spec(cell, label, command, planned.slices[i], variables[i]) for i in tenants]
-            return Start(cell, label, command, tuple(specs), findings, solo)
+            return Start(cell, label, command, tuple(specs), findings, solo, size)
 
         every = range(len(planned.slices))
         yield start(every, solo=False)

@@ -146,7 +146,8 @@ class Enclosed(msgspec.Struct, frozen=True):
     unenforced: list[str]
     """Limits that could not be enforced."""
     policies: dict[str, str | float] = {}
-    """Of all tenants alike: `cache` and `on_oom`; `budget_s` and `until_interval` where they were asked for."""
+    """Of all tenants alike: `cache` and `on_oom`; `budget_s` and `until_interval` where they were asked for, and
+    `memory_class` where the job takes its batch size from the table of sizes."""
     uncounted: list[str] = []
     """Counters that could not be had."""
     enabled_by: dict[str, str] = {}

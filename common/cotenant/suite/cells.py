@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from cotenant.suite.fields import PRECISION
 from cotenant.suite.jobfile import Job
 from cotenant.suite.variables import Value, expand_variables, flag_name, is_flag, names_in, words
 
 _DEVICES = "--devices"
+BATCH_SIZE = "BATCH_SIZE"
+PLAIN = "fp32"
+ON_PROCESSORS = ("fp32", "bf16")
+"""What a processor trains in at a speed worth measuring."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +59,40 @@ def fitting(job: Job, devices: int) -> tuple[JobCell, ...]:
     if job.group == "student":
         return cells
     return tuple(cell for cell in cells if cell.devices <= devices) or cells
+
+
+def without_unsupported(jobs: Sequence[Job], has_devices: bool) -> tuple[Job, ...]:
+    """Return the jobs without those cells of the axis `--precision` that a host without devices cannot train.
+
+    Of an axis of which no other cell is chosen all are returned: the benchmark itself says what it lacks.
+    """
+    if has_devices:
+        return tuple(jobs)
+    trained = {job.family for job in jobs if _of_processors(job)}
+    return tuple(job for job in jobs if _of_processors(job) or job.family not in trained)
+
+
+def _of_processors(job: Job) -> bool:
+    return not job.family or dict(job.args)[PRECISION][0] in ON_PROCESSORS
+
+
+def precision_of(cell: JobCell, extra: Sequence[str] = ()) -> str:
+    """Return what `--precision` names, in `extra` or else in the cell; fp32 where it stands in neither."""
+    line = _unexpanded(cell, extra)
+    values = [word.partition("=")[2] for word in line if word.startswith(f"{PRECISION}=")]
+    values += [value for flag, value in itertools.pairwise(line) if flag == PRECISION]
+    return values[-1] if values else PLAIN
+
+
+def asks_for_sizes(cell: JobCell) -> bool:
+    """Tell whether the job leaves its batch size to the table of sizes: one of its arguments names $BATCH_SIZE."""
+    return BATCH_SIZE in named_variables(cell, ())
+
+
+def with_arguments(cell: JobCell, args: Sequence[tuple[str, Value]]) -> JobCell:
+    """Return the cell with these arguments behind its others, in the place of its own of the same flags."""
+    flags = {flag for flag, _ in args}
+    return replace(cell, args=(*(pair for pair in cell.args if pair[0] not in flags), *args))
 
 
 def arguments(

@@ -14,6 +14,7 @@ from cotenant.text import quoted
 Group = Literal["student", "all"]
 Args = tuple[tuple[str, tuple[Value, ...]], ...]
 
+PRECISION = "--precision"
 KEYS = ("name", "cmd", "args", "cgroup", "weight", "timeout", "env")
 _NAME_BYTES = 100  # file names end at 255, and the stem is not all of one
 _CELLS = 10_000  # weeks of running: a slip of the pen, and an expansion that would fill the memory
@@ -33,7 +34,11 @@ def check_keys(entry: dict[str, object]) -> None:
 
 def name_of(entry: dict[str, object]) -> str:
     """Return the name, which can stand in a file name."""
-    name = _text(entry, "name")
+    return checked_name(_text(entry, "name"))
+
+
+def checked_name(name: str) -> str:
+    """Return a name as it is. Raises CotenantError where it cannot stand in a file name."""
     if "/" in name or "\\" in name:
         wrong = "holds a slash or a backslash"
     elif not name.isprintable():

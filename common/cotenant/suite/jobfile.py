@@ -14,13 +14,16 @@ from cotenant.errors import CotenantError, did_you_mean
 from cotenant.files import open_regular
 from cotenant.suite import fields
 from cotenant.suite.decode import JsonEntry, at, decode, kind
-from cotenant.suite.fields import Args, Group
+from cotenant.suite.fields import PRECISION, Args, Group
 from cotenant.text import quoted
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One entry of a job file. Its texts still name variables; `stem` is the start of its files' names."""
+    """One entry of a job file, in one of its precisions where that is an axis. Its texts still name variables.
+
+    `stem` is the start of its files' names; `family` is the entry's own name where precision is an axis, else empty.
+    """
 
     name: str
     cmd: str
@@ -30,6 +33,7 @@ class Job:
     timeout_s: float | None = None
     env: tuple[tuple[str, str], ...] = ()
     stem: str = ""
+    family: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +51,7 @@ def load(path: Path) -> Suite:
     Raises CotenantError that names the file and, as far as they are known, line, column, job and flag.
     """
     entries = decode(_read(path), str(path))
-    jobs = _with_stems([_job(entry, number) for number, entry in enumerate(entries, start=1)])
+    jobs = _with_stems([job for number, entry in enumerate(entries, start=1) for job in _jobs(entry, number)])
     with at(str(path)):
         _check_labels(jobs)
     return Suite(path.stem, path.absolute(), jobs)
@@ -105,14 +109,15 @@ def _read(path: Path) -> str:
         raise CotenantError(f"{path}:{line}:{column}: this byte is not UTF-8.", "Save the file as UTF-8.") from None
 
 
-def _job(entry: JsonEntry, number: int) -> Job:
+def _jobs(entry: JsonEntry, number: int) -> tuple[Job, ...]:
+    """Return the job of an entry; where its `--precision` is a list, one for each, named `<name>_<precision>`."""
     raw = entry.value
     if not isinstance(raw, dict):
         raise CotenantError(f"{entry.place}: entry {number} is {kind(raw)}, not an object.", "Write {...} for a job.")
     name = raw.get("name")
     with at(f"{entry.place}: job {quoted(name)}" if isinstance(name, str) else f"{entry.place}: job {number}"):
         fields.check_keys(raw)
-        return Job(
+        job = Job(
             name=fields.name_of(raw),
             cmd=fields.cmd_of(raw),
             args=fields.args_of(raw),
@@ -121,6 +126,22 @@ def _job(entry: JsonEntry, number: int) -> Job:
             timeout_s=fields.positive_of(raw, "timeout"),
             env=fields.env_of(raw),
         )
+        args = raw.get("args")
+        is_axis = isinstance(args, dict) and isinstance(args.get(PRECISION), list)
+        return _in_each_precision(job) if is_axis else (job,)
+
+
+def _in_each_precision(job: Job) -> tuple[Job, ...]:
+    args = dict(job.args)
+    return tuple(
+        replace(
+            job,
+            name=fields.checked_name(f"{job.name}_{precision}"),
+            args=tuple((args | {PRECISION: (precision,)}).items()),
+            family=job.name,
+        )
+        for precision in args[PRECISION]
+    )
 
 
 def _with_stems(jobs: Sequence[Job]) -> tuple[Job, ...]:
@@ -152,7 +173,7 @@ def _check_labels(jobs: Sequence[Job]) -> None:
 def select(jobs: Sequence[Job], names: Sequence[str] = (), excludes: Sequence[str] = ()) -> tuple[Job, ...]:
     """Return the jobs that `names` choose (all without any), less those of `excludes`, in the file's order.
 
-    Each text is a name or a stem, a glob over them, or several of these behind commas.
+    Each text is a name, a stem or a family, a glob over them, or several of these behind commas.
     Raises CotenantError where one of them matches no job, or no job is left.
     """
     wanted = _matched(jobs, "--name", names) if names else set(range(len(jobs)))
@@ -187,8 +208,8 @@ def _patterns(jobs: Sequence[Job], text: str) -> list[str]:
 
 
 def _titles(jobs: Sequence[Job]) -> list[str]:
-    """Names and stems, each once."""
-    return list(dict.fromkeys(title for job in jobs for title in (job.name, job.stem) if title))
+    """Names, stems and families, each once."""
+    return list(dict.fromkeys(title for job in jobs for title in (job.name, job.stem, job.family) if title))
 
 
 def _listed(jobs: Sequence[Job]) -> str:

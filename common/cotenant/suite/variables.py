@@ -33,6 +33,8 @@ VARIABLES: tuple[str, ...] = (
     "TEMP_DIRECTORY",
     "MASTER_ADDR",
     "MASTER_PORT",
+    "MEMORY_CLASS",
+    "BATCH_SIZE",
 )
 
 # After a dollar: another one, a name, a name in braces, or nothing that means anything.

@@ -1,0 +1,143 @@
+"""Batch sizes by memory class: what `$BATCH_SIZE` means for a job, a precision and the memory that a tenant has.
+
+They stand in one data file, batch_sizes.toml, a table per job and a line per precision:
+
+    [resnet50]
+    fp32 = { cpu = 2, 16gb = 128, 32gb = 296 }
+    bf16 = { cpu = 2, 16gb = 256, 32gb = 592 }
+    args.cpu = { --size = 64 }
+
+    [devices."NVIDIA GeForce RTX 2080 Ti".resnet50]
+    fp32 = 88
+
+`args` are further arguments of a class. A class that a line lacks has the sizes of the next smaller one there;
+`cpu` is nobody's smaller one. tf32 without a line has fp32's, fp16 has bf16's: as many bytes.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from cotenant.errors import CotenantError, did_you_mean
+from cotenant.suite.variables import Value
+
+FILE = "batch_sizes.toml"
+CPU = "cpu"
+MEMORY_CLASSES = {"8gb": 8, "16gb": 16, "32gb": 32, "80gb": 80, "140gb": 140}
+"""A device's memory in GiB, by its class; ascending."""
+CLASSES = (CPU, *MEMORY_CLASSES)
+_GIB = 1 << 30
+_KEPT_BACK = 0.9
+"""Drivers keep some of the memory: a card of 16 GB shows 15 GiB at the least."""
+_AS_LARGE = {"tf32": "fp32", "fp16": "bf16"}
+_DEVICES, _ARGS = "devices", "args"
+
+Table = Mapping[str, Any]
+
+
+def memory_class(memory_bytes: int | None) -> str | None:
+    """Return the largest class that so much memory of a device holds: `cpu` without one (None).
+
+    None where it is less than the smallest class.
+    """
+    if memory_bytes is None:
+        return CPU
+    held = [name for name, gib in MEMORY_CLASSES.items() if gib * _KEPT_BACK * _GIB <= memory_bytes]
+    return held[-1] if held else None
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """The batch size of a job, and further arguments of the class that has it."""
+
+    memory_class: str
+    batch_size: int
+    args: tuple[tuple[str, Value], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """What stands in the file at `path`."""
+
+    path: Path
+    families: Mapping[str, Table]
+    devices: Mapping[str, Mapping[str, Mapping[str, int]]]
+
+    def size_of(self, family: str, precision: str, memory_class: str, device: str = "") -> Size | None:
+        """Return the size of a job in a precision and a class; None where the file has none so small.
+
+        `device` is the model of a device that a tenant has to itself, as its driver calls it: its own line wins.
+        Raises CotenantError, with the line to add, where the file does not know the job or the precision.
+        """
+        size = self._of_class(family, precision, memory_class)
+        line = self.devices.get(device, {}).get(family, {})
+        batch_size = line.get(precision, line.get(_AS_LARGE.get(precision, precision)))
+        if batch_size is None:
+            return size
+        return Size(memory_class, batch_size, size.args if size else ())
+
+    def _of_class(self, family: str, precision: str, memory_class: str) -> Size | None:
+        table = self.families.get(family)
+        line = {} if table is None else table.get(precision) or table.get(_AS_LARGE.get(precision, precision))
+        if table is None or not line:
+            hint = did_you_mean(family, self.families) if table is None else ""
+            add = f"Add below [{family}]: {precision} = {{ {memory_class} = 1 }}, with its batch size."
+            raise CotenantError(f"{self.path}: no batch size of '{family}' in {precision}.", f"{hint} {add}".strip())
+        smaller = CLASSES[1 : CLASSES.index(memory_class) + 1] if memory_class != CPU else (CPU,)
+        for name in reversed(smaller):
+            if name in line:
+                return Size(name, line[name], tuple(table.get(_ARGS, {}).get(name, {}).items()))
+        return None
+
+
+def load_sizes(path: Path) -> Sizes:
+    """Read the data file and check all of it. Raises CotenantError that names the file and the line's place."""
+    try:
+        tables = tomllib.loads(path.read_bytes().decode())
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise CotenantError(f"{path}: the batch sizes cannot be read: {error}.", "Mend the file.") from None
+    wrong = [*_wrong_families(tables), *_wrong_devices(tables.get(_DEVICES, {}))]
+    if wrong:
+        raise CotenantError(f"{path}: {wrong[0]}.", f"Write whole numbers above 0 for {', '.join(CLASSES)}.")
+    return Sizes(path, {name: table for name, table in tables.items() if name != _DEVICES}, tables.get(_DEVICES, {}))
+
+
+def _wrong_families(tables: Table) -> Iterator[str]:
+    for family, table in tables.items():
+        if family == _DEVICES:
+            continue
+        if not isinstance(table, dict):
+            yield f"'{family}' is no table"
+            continue
+        for name, line in table.items():
+            place = f"[{family}] {name}"
+            if not isinstance(line, dict):
+                yield f"{place} is no table of classes"
+                continue
+            yield from (f"{place} names the class '{key}'" for key in line if key not in CLASSES)
+            is_right = _is_args if name == _ARGS else _is_size
+            yield from (f"{place}.{key} is {value!r}" for key, value in line.items() if not is_right(value))
+
+
+def _wrong_devices(devices: object) -> Iterator[str]:
+    if not isinstance(devices, dict):
+        yield "'devices' is no table"
+        return
+    for device, families in devices.items():
+        for family, line in families.items() if isinstance(families, dict) else ():
+            if not isinstance(line, dict) or not all(_is_size(value) for value in line.values()):
+                yield f'[{_DEVICES}."{device}".{family}] is no line of batch sizes by precision'
+
+
+def _is_size(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value > 0
+
+
+def _is_args(value: object) -> bool:
+    return isinstance(value, dict) and all(
+        isinstance(arg, str | int | float) and not isinstance(arg, bool) for arg in value.values()
+    )
