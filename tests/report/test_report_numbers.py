@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cotenant.report.numbers import at_most, interval, percent, rate, ratio
+from cotenant.report.numbers import at_most, borne, interval, percent, rate, ratio
 
 SCALES = {"k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
 
@@ -44,3 +44,15 @@ def test_shares() -> None:
 def test_ratios() -> None:
     ratios = {1.0: "1.000", 0.93251: "0.933", 0.0123: "0.0123", 103.51: "104", 12.34: "12.3"}
     assert {value: ratio(value) for value in ratios} == ratios
+
+
+def test_a_mean_has_the_digits_that_its_error_bears() -> None:
+    shown = {
+        (7354.85, 0.0092): "7,355",
+        (7354.85, 0.2): "7,400",
+        (0.98064, 0.0004): "0.98064",
+        (0.98064, None): "0.981",
+    }
+    shown |= {(123456.7, 0.00001): "123,457", (2.0, 0.0): "2.00", (0.0, 0.1): "0", (0.00123456, 0.01): "0.00123"}
+    for (mean, error), text in shown.items():
+        assert borne(mean, error) == text

@@ -35,12 +35,13 @@ Failure = tuple[str, int, str, str]
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """`present_only` is of the jobs that are there; where one is `missing` it is no score of the suite.
+    """Of the `jobs` expected; `present_only` is of those that are there: with one `missing` it is no suite's score.
 
     `left_out`: those of ORIGINAL_LEFT_OUT that were expected, and that it leaves out.
     """
 
     failures_pass: bool
+    jobs: int
     pm: float
     st: float
     pg: float | None
@@ -166,7 +167,7 @@ def score(lines: pl.DataFrame, failures_passed: bool, left_out: Sequence[str] = 
     pg = geometric_mean(perfs) if len(perfs) else None
     present_only = None if pg is None else failures_passed * (2 * pm + st + 5 * pg)
     missing = tuple(lines.filter(pl.col("mean").is_null())["job"])
-    return Score(failures_passed, pm, st, pg, present_only, missing, tuple(left_out))
+    return Score(failures_passed, len(lines), pm, st, pg, present_only, missing, tuple(left_out))
 
 
 def classic(records: pl.DataFrame, targets: Mapping[str, Target]) -> tuple[pl.DataFrame, list[str]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -12,7 +13,7 @@ import polars as pl
 from cotenant.report.grid import Cell, Column, Grid, RowGroup, number, table, word
 from cotenant.report.matrix import Matrix, matrix_grid
 from cotenant.report.mlbench import CLASSIC_QUANTILE, CLASSIC_SPREAD, ORIGINAL_LEFT_OUT, Failure, Score
-from cotenant.report.numbers import ABSENT, percent, plain
+from cotenant.report.numbers import ABSENT, borne, percent, plain
 from cotenant.report.renderers import Card, html, template
 
 RESULT_FIELDS = ("job", "n", "target", "perf_tgt", "sd%_tgt", "mean", "perf", "perf_pass", "sd%", "sd%_pass")
@@ -52,11 +53,10 @@ SHOWN: dict[str, Callable[[Any], str]] = {
     "n": str,
     "perf_tgt": "{:.2f}".format,
     "sd%_tgt": "{:.1f} %".format,
-    "perf": "{:.4f}".format,
     "sd%": "{:.1f} %".format,
     "diff": "{:.4f}".format,
 }
-"""How numbers of these columns are shown; others have six digits."""
+"""How numbers of these columns are shown; means and shares of targets as n and sd bear it, others in six digits."""
 
 
 def results_grid(results: pl.DataFrame) -> Grid:
@@ -73,6 +73,9 @@ def _cell(name: str, line: Mapping[str, Any]) -> Cell:
     value = line[name]
     if isinstance(value, bool):
         return Cell(verdict(value), {name: int(value)}, "green" if value else "bold red")
+    if name in ("mean", "perf"):
+        spread, count = line["sd%"], line["n"]
+        return number(value, lambda mean: borne(mean, spread and spread / 100 / math.sqrt(count)), name)
     return number(value, SHOWN.get(name, plain), name)
 
 
@@ -135,18 +138,30 @@ def verdict(passed: bool) -> str:
     return "yes" if passed else "NO"
 
 
+def _three(value: float | None) -> str:
+    return ABSENT if value is None else borne(value, None)
+
+
 def report_page(report: Report) -> str:
     """Return the report as one HTML file, offline and printable."""
     score = report.score
     cards = [
-        Card("Score", plain(score.value), "BF (2 PM + ST + 5 PG)", lead=True),
-        Card("BF", str(int(score.failures_pass)), "failures pass"),
-        Card("PM", f"{score.pm:.3f}", "jobs at their target share"),
-        Card("ST", f"{score.st:.3f}", "jobs steady enough"),
-        Card("PG", plain(score.pg), "geometric mean of mean / target"),
+        Card("Score", _three(score.value), "BF (2 PM + ST + 5 PG); at the targets themselves 8", lead=True),
+        Card(
+            "BF",
+            str(int(score.failures_pass)),
+            "1: at most one record in a hundred failed; 0: more, and the score is 0",
+        ),
+        Card(
+            "PM",
+            f"{score.pm:.2f}",
+            f"{round(score.pm * score.jobs)} of {score.jobs} jobs reach perf_tgt of their target",
+        ),
+        Card("ST", f"{score.st:.2f}", f"{round(score.st * score.jobs)} of {score.jobs} jobs vary by sd%_tgt at most"),
+        Card("PG", _three(score.pg), "geometric mean over jobs of perf = mean / target"),
     ]
     if report.price is not None:
-        cards.append(Card("RPP", plain(score.price_per_score(report.price)), f"price {report.price:,.6g} / score"))
+        cards.append(Card("RPP", _three(score.price_per_score(report.price)), f"price {report.price:,.6g} / score"))
     grids = [results_grid(report.results), failures_grid(report), *([_devices_grid(report)] if report.matrix else [])]
     return template("mlbench.html.j2").render(
         title=report.title,

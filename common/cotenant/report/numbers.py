@@ -51,6 +51,18 @@ def plain(value: float | None) -> str:
     return ABSENT if value is None else f"{value:,.6g}"
 
 
+def borne(value: float, relative_error: float | None) -> str:
+    """Return a mean with the digits that its standard error leaves, and one more: `7,355` of 0.9 %.
+
+    Of an unknown error, that of a single measurement, three digits.
+    """
+    if not value:
+        return "0"
+    digits = 3 if not relative_error else 1 - math.floor(math.log10(relative_error))
+    decimals = max(2, min(digits, 6)) - 1 - math.floor(math.log10(abs(value)))
+    return f"{round(value, decimals):,.{max(0, decimals)}f}"
+
+
 def percent(share: float) -> str:
     """Return `1.2 %`."""
     return f"{100 * share:.1f} %" if math.isfinite(share) else ABSENT
