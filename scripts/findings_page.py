@@ -34,7 +34,7 @@ SECTIONS = (
 HEAD = """# Findings
 
 What Cotenant says of a number's validity. Every finding has a severity, a sentence and a remedy; all stand in the
-record, in `cotenant report` and on its page.
+record, in `./run.sh report` and on its page.
 
 - **error**: the number is none. A completed launch with one is INVALID: it has no rate, no reader averages it, and
   `--strict` makes the suite's exit status 1.

@@ -1,13 +1,20 @@
-"""Where this checkout lies, and where a suite writes that is given no other place."""
+"""Where benchmarks and job files lie, how this program is called, and where a suite writes that is given no place."""
 
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 
 SOURCE_ROOT = Path(__file__).resolve().parents[1]
-"""The directory that stands on PYTHONPATH: `common`."""
-CHECKOUT = SOURCE_ROOT.parent
+"""The directory that stands on PYTHONPATH: `common`, or where packages are installed."""
+_SHIPPED = SOURCE_ROOT / "cotenant" / "shipped"
+INSTALLED = _SHIPPED.is_dir()
+"""Whether this is a wheel's copy: then what a checkout has beside `common` lies inside the package (see setup.py)."""
+CHECKOUT = _SHIPPED if INSTALLED else SOURCE_ROOT.parent
+"""The directory of `tasks`, `profiles`, `targets` and `baselines.json`."""
+PROGRAM = "cotenant" if INSTALLED or Path(sys.argv[0]).name == "cotenant" else "./run.sh"
+"""What a person types, for usage lines, hints and the next command."""
 
 
 def base_directory() -> Path:

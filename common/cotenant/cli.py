@@ -11,41 +11,29 @@ import sys
 import tomllib
 from collections.abc import Sequence
 
-from cotenant.checkout import CHECKOUT
+from cotenant.checkout import CHECKOUT, PROGRAM
+from cotenant.commands import COMMANDS
 from cotenant.commands.output import mute, settle_streams
 from cotenant.errors import EXIT_INTERRUPTED, EXIT_PASSED, EXIT_USAGE, CotenantError, did_you_mean
 
-COMMANDS = {
-    "run": "launch the benchmarks of a job file and measure them side by side",
-    "plan": "show this machine and what each tenant would get of it",
-    "doctor": "ask what stands in the way of good numbers on this host",
-    "compare": "say per job whether a second set of records is faster or slower",
-    "history": "keep launches over months, and say when their rates changed",
-    "report": "say what records hold: in the terminal, as a page, as tables",
-    "export": "write a row per record, or per observation, as Parquet, CSV or JSON lines",
-    "mlbench-report": "the original suite's report: results against targets, failures, one score",
-}
-
 
 def main(argv: Sequence[str]) -> int:
-    """Run one command and return its exit status (docs: 0, 1, 2, 3, 4, 130); bad input never shows a traceback."""
+    """Run one command and return its exit status (docs: 0, 1, 2, 3, 4, 130); bad input never shows a traceback.
+
+    Words that begin with a flag, and none at all, are those of `run`.
+    """
     settle_streams()
-    if argv[:1] == ["help"]:
-        argv = [*argv[1:], "--help"]
-    if not argv or argv[0] in ("-h", "--help"):
-        print("usage: cotenant COMMAND [arguments]; `cotenant help COMMAND` has its flags\n")
-        print("\n".join(f"  {name:14} {what}" for name, what in COMMANDS.items()))
-        return EXIT_PASSED if argv else EXIT_USAGE
-    if argv[0] == "--version":
+    if argv[:1] == ["--version"]:
         print(f"cotenant {version()}")
         return EXIT_PASSED
+    if argv[:1] == ["help"]:
+        argv = [*argv[1:], "--help"]
+    if not argv or argv[0].startswith("-"):
+        argv = ["run", *argv]
     try:
         _check_text(argv)
         if argv[0] not in COMMANDS:
-            hint = did_you_mean(argv[0], COMMANDS) or f"Commands: {', '.join(COMMANDS)}."
-            if any(argv[0] == name for name in benchmarks()):
-                hint = f"It is a benchmark: ./run.sh --name {argv[0]}"
-            raise CotenantError(f"There is no command '{argv[0]}'.", hint)
+            raise CotenantError(f"There is no command '{argv[0]}'.", _meant(argv[0]))
         module = importlib.import_module(f"cotenant.commands.{argv[0].replace('-', '_')}")
         _take_signals()
         return int(module.main(argv[1:]))
@@ -74,6 +62,14 @@ def main(argv: Sequence[str]) -> int:
         with contextlib.suppress(OSError):
             print("cotenant: interrupted.", file=sys.stderr)
         return EXIT_INTERRUPTED
+
+
+def _meant(word: str) -> str:
+    """Return what to do about a word that is no command; most often it is a benchmark."""
+    jobs = benchmarks()
+    if word in jobs:
+        return f"It is a benchmark: {PROGRAM} --name {word}"
+    return did_you_mean(word, [*COMMANDS, *jobs]) or f"Commands: {', '.join(COMMANDS)}."
 
 
 def version() -> str:

@@ -31,7 +31,9 @@ def examine(loose: Suites, monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> 
         assert bool(errors) == (status == 2)
         if "--json" not in flags or errors:
             return status, said + errors
-        answers = json.loads(said)
+        document = json.loads(said)
+        assert document["schema"] == "cotenant-doctor-1"
+        answers = document["checks"]
         assert all(answer.keys() == {"group", "check", "severity", "answer", "findings"} for answer in answers)
         return status, {answer["check"]: answer for answer in answers}
 
@@ -98,7 +100,7 @@ def test_what_takes_seconds_is_asked_unless_it_is_to_be_quick(
     monkeypatch.setattr(doctor, "speed_over", lambda window_s: Speed(50.0, 90.0))
     words = ["--jobs", str(loose.jobs([job()])), "--isolation", loose.isolation, "--json"]
     assert doctor.main(words) == 1
-    answers = {answer["check"]: answer for answer in json.loads(capsys.readouterr().out)}
+    answers = {answer["check"]: answer for answer in json.loads(capsys.readouterr().out)["checks"]}
     assert [finding["rule"] for finding in answers["LAPACK"]["findings"]] == ["lapack"]
     assert [finding["rule"] for finding in answers["even speed"]["findings"]] == ["speed_uneven"]
     assert doctor.main([*words, "--quick"]) == 0

@@ -53,7 +53,7 @@ def test_where_nothing_is_chosen_nothing_is_begun(
     monkeypatch.setattr("cotenant.results.exports.WRITERS", {})
     status, _, errors = call(capsys, "export", reports, *words, "--out", reports.parent / "rows.parquet")
     assert status == 2
-    assert errors.endswith("is of that suite and job. `cotenant report` lists them.\n")
+    assert errors.endswith("is of that suite and job. `./run.sh report` lists them.\n")
     assert [path.name for path in reports.parent.iterdir()] == ["output"]
 
 

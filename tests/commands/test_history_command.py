@@ -97,7 +97,7 @@ def test_places_without_records_and_without_a_history(capsys: Capture, tmp_path:
     assert "There is no record in" in errors
     status, _, errors = history(capsys, "show", "--store", store)
     assert status == 2
-    assert "`cotenant history add DIR` begins one" in errors
+    assert "`./run.sh history add DIR` begins one" in errors
     store.touch()
     assert history(capsys, "show", "--store", store) == (0, "The history is empty.\n", "")
     assert history(capsys)[0] == 0

@@ -40,7 +40,7 @@ def test_json_needs_the_standard_library_only() -> None:
     ended = subprocess.run(line, capture_output=True, text=True, timeout=30)
     assert ended.returncode == 0, ended.stderr
     found = json.loads(ended.stdout)
-    assert (found["version"], found["backend"]) == (1, "none")
+    assert (found["schema"], found["backend"]) == ("cotenant-plan-1", "none")
     assert set(parse_list(found["tenants"][0]["processors"])) == os.sched_getaffinity(0)
 
 

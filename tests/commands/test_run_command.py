@@ -41,7 +41,7 @@ def test_dry_says_exactly_what_a_run_does_and_makes_nothing(v1: Suites) -> None:
     jobs = [job("echo.py", args={"--x": "$JOB_ID 'a b'", "--y": [1, 2]}, env={"MINE": "$TEMP_DIRECTORY"})]
     v1.jobs(jobs)
     before = seen(v1.folder), seen(v1.short)
-    dry = v1.run(jobs, "--users", 2, "--dry")
+    dry = v1.run(jobs, "--users", 2, "--dry", "--verbose")
     assert dry.returncode == 0, dry.stderr
     assert (seen(v1.folder), seen(v1.short)) == before
     assert not v1.cgroups()
@@ -72,6 +72,7 @@ def test_what_a_person_gives_after_dashes_is_asked_about_before_anything_starts(
         return ["job: no."]
 
     monkeypatch.setattr(run, "refused", refused)
+    monkeypatch.setenv("COTENANT_LOCK", loose.environment["COTENANT_LOCK"])
     words = ("run", "--isolation", "none", "--users", 1, "--jobs", loose.jobs([job()]))
     assert call(capsys, *words, "--", "--repat", 5) == (2, "", "cotenant: job: no.\n")
     assert asked == [["--repat", "5"]]
@@ -79,11 +80,15 @@ def test_what_a_person_gives_after_dashes_is_asked_about_before_anything_starts(
 
 
 def test_help_names_every_command_and_exit_status(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as ended:
-        main(["run", "--help"])
-    assert ended.value.code == 0
-    end = " ".join(capsys.readouterr().out.rpartition("Other commands")[2].split())
+    for words in (["--help"], ["help"], ["run", "--help"]):
+        with pytest.raises(SystemExit, match="0"):
+            main(words)
+        said = capsys.readouterr().out
+        assert said.startswith("usage: ./run.sh [flags]")
+    flags, _, end = said.partition("commands before a run")
+    assert all(f"\n{group}:\n" in flags for group in ("what runs", "slices", "how it is measured", "what is printed"))
     assert not [command for command in COMMANDS if command != "run" and command not in end]
+    end = " ".join(end.split())
     assert not [status for status in (0, 1, 2, 4, 130) if not re.search(rf"\b{status} \w", end)]
 
 
@@ -104,8 +109,17 @@ def test_cells_of_more_devices_than_there_are_are_named_and_no_failure(loose: Su
     words = ["run", "--isolation", "none", "--jobs", loose.jobs(jobs), "--users", 2]
     assert call(capsys, *words, "--show")[1].split() == ["job", "all", "2", "cells", "of", "4", f"{TENANTS}/echo.py"]
     dry = call(capsys, *words, "--dry")[1].splitlines()
-    named = [line for line in dry if line.startswith("job")]
-    assert named == [left_out, "job.c1, tenant 0 of 1", "job.c2, tenant 0 of 1"]
+    assert left_out in dry
+    assert [line.partition(",")[0] for line in dry if line.startswith("job.")] == [
+        "job.c1: 1 tenant",
+        "job.c2: 1 tenant",
+    ]
+    assert len(dry) < 12
+    document = json.loads(call(capsys, *words, "--dry", "--json")[1])
+    assert [launch["label"] for launch in document["launches"]] == ["job.c1", "job.c2"]
+    assert document["left_out"] == [left_out]
+    (shown,) = json.loads(call(capsys, *words, "--show", "--json")[1])["jobs"]
+    assert (shown["job"], shown["cells"]) == ("job", 2)
     ended = loose.run(jobs, "--users", 2)
     assert ended.returncode == 0, ended.stderr
     assert left_out in ended.stdout.splitlines()
@@ -178,7 +192,7 @@ def test_places_come_from_the_environment_and_from_flags(
 ) -> None:
     folder = loose.folder
     monkeypatch.chdir(folder)
-    words = ["run", "--isolation", "none", "--users", 1, "--dry", "--jobs", loose.jobs([job()])]
+    words = ["run", "--isolation", "none", "--users", 1, "--dry", "--verbose", "--jobs", loose.jobs([job()])]
 
     def output(*flags: str, **env: str) -> Path:
         for name in ("BASE", "OUTPUT_DIRECTORY"):

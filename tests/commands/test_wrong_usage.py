@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from commands.calling import Capture, call, check_refusals
+from cotenant.commands import run
 from cotenant.commands.flags import duration, share
 from cotenant.isolation.lock import SuiteLock
 from tenants.suites import ROOT, Suites, job
@@ -154,7 +155,8 @@ def test_a_command_that_there_is_not(capsys: Capture) -> None:
     for word, sentence in (
         ("dotcor", "There is no command 'dotcor'. Did you mean 'doctor'?"),
         ("rnu", "There is no command 'rnu'. Did you mean 'run'?"),
-        ("vea", "There is no command 'vea'. Commands: run, plan, "),
+        ("vea", "There is no command 'vea'. Did you mean 'vae'?"),
+        ("nonsense", "There is no command 'nonsense'. Commands: run, plan, "),
         ("vae", "There is no command 'vae'. It is a benchmark: ./run.sh --name vae"),
     ):
         status, said, errors = call(capsys, word)
@@ -169,20 +171,18 @@ def test_the_version_and_the_help_of_a_command(capsys: Capture) -> None:
     assert call(capsys, "--version") == (0, f"cotenant {project['version']}\n", "")
     with pytest.raises(SystemExit, match="0"):
         call(capsys, "help", "doctor")
-    assert "doctor [-h]" in capsys.readouterr().out.splitlines()[0]
-    assert call(capsys, "help")[0] == 0
+    assert capsys.readouterr().out.splitlines()[0] == "usage: ./run.sh doctor [flags]"
 
 
-def test_a_second_suite_at_the_same_time(here: Suites, capsys: Capture) -> None:
+def test_a_second_suite_at_the_same_time(here: Suites, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
     lock = SuiteLock(Path(here.environment["COTENANT_LOCK"]))
-    lock.acquire()
-    try:
+    monkeypatch.setattr(run, "discover", lambda: pytest.fail("nothing comes before the lock"))
+    with lock:
         status, _, errors = call(capsys, *words(here, "--jobs", here.jobs([job()])))
-    finally:
-        lock.release()
     assert status == 2
     assert errors.startswith("cotenant: Another suite is running")
-    assert f"pid {os.getpid()}" in errors
+    assert f"pid {os.getpid()}, " in errors
+    assert f"interrupt it with `kill -INT {os.getpid()}`" in errors
     assert not here.output.exists()
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from cotenant.commands.run import dry_lines, options_of, suite_parser
+from cotenant.commands.preview import whole_dry_lines, options_of, suite_parser
 from cotenant.errors import CotenantError
 from cotenant.isolation.choose import Chosen
 from cotenant.isolation.unenforced import NoIsolation
@@ -71,7 +71,7 @@ def test_a_host_without_devices_runs_the_small_sizes_and_names_what_it_leaves_ou
     precisions, sizes = made.left_out()
     assert precisions == "net_tf32, net_fp16: left out, as a processor trains in fp32 and bf16 alone."
     assert sizes.startswith("large: left out, as ")
-    lines = list(dry_lines(made.starts(), "none"))
+    lines = list(whole_dry_lines(made.starts(), "none"))
     assert lines[2] == "  sizes    cpu: batch size 2 --size 64 --deep 1"
     assert sum(line.startswith("  sizes") for line in lines) == 4
 

@@ -128,7 +128,7 @@ def test_shown_and_dry_and_where_nobody_has_neighbours(loose: Suites) -> None:
     shown = loose.run(jobs, "--users", 2, "--solo", "--show").stdout.splitlines()
     assert shown[0].split()[2:6] == ["2", "cells", "+", "4"]
     assert "+" not in shown[1].split()
-    dry = loose.run(jobs, "--users", 2, "--solo", "--dry").stdout.splitlines()
+    dry = loose.run(jobs, "--users", 2, "--solo", "--dry", "--verbose").stdout.splitlines()
     assert [line for line in dry if line.startswith("job.c1")] == [
         *(f"job.c1, tenant {tenant} of 2" for tenant in (0, 1)),
         *(f"job.c1.solo, tenant {tenant} alone" for tenant in (0, 1)),

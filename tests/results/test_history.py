@@ -180,7 +180,7 @@ def test_a_disk_that_fills_takes_back_what_was_begun(tmp_path: Path) -> None:
 
 
 def test_places_that_are_no_history(tmp_path: Path) -> None:
-    with pytest.raises(CotenantError, match=r"There is no history .*`cotenant history add DIR` begins one"):
+    with pytest.raises(CotenantError, match=r"There is no history .*`./run.sh history add DIR` begins one"):
         read_history(tmp_path / "absent")
     for refused in (lambda: read_history(tmp_path), lambda: add_to_history(tmp_path, [entry()])):
         with pytest.raises(CotenantError, match="cannot be opened: Is a directory"):

@@ -217,7 +217,7 @@ def test_what_an_fp16_job_is_told_on_a_processor_helps_every_job(loose: Suites) 
     with pytest.raises(UnsupportedError) as caught:
         set_precision("half", Device(torch.device("cpu")))
     (told,) = re.findall(r"Use (--precision \w+)\.", str(caught.value))
-    ended = loose.run(None, "--jobs", ROOT / "baselines.json", "--users", 2, "--dry", "--", *told.split())
+    ended = loose.run(None, "--jobs", ROOT / "baselines.json", "--users", 2, "--dry", "--verbose", "--", *told.split())
     assert ended.returncode == 0, ended.stderr
     lines = [shlex.split(line)[1:] for line in ended.stdout.splitlines() if line.startswith("  command  ")]
     jobs = {(Path(command), tuple(words)) for command, *words in lines}

@@ -1,1 +1,20 @@
-"""One file a command of the command line, thin."""
+"""The commands, one module each; they hold no logic but that of their flags."""
+
+GROUPS = {
+    "before a run": {
+        "plan": "this machine, and what each tenant would get of it",
+        "doctor": "what stands in the way of good numbers on this host",
+    },
+    "after it": {
+        "report": "what records hold: in the terminal, as a page, as tables",
+        "compare": "whether a second set of records is faster or slower, per job",
+        "history": "launches kept over months, and when their rates changed",
+        "export": "a row per record, or per observation, as Parquet, CSV or JSON lines",
+        "mlbench-report": "the original suite's report: results against targets, failures, one score",
+    },
+}
+"""What each command shows, in the groups of `--help`. Without a command a suite is run."""
+COMMANDS = {
+    "run": "launch the jobs of a suite",
+    **{name: what for group in GROUPS.values() for name, what in group.items()},
+}

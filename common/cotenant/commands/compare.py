@@ -67,7 +67,7 @@ def main(argv: Sequence[str]) -> int:
 
 def _parse(words: Sequence[str]) -> argparse.Namespace:
     parser = Parser(
-        "cotenant compare",
+        "compare",
         "Compare two sets of records: B over A per job, from at least five launches (uids) on each side.",
         "A verdict comes from the 95 % interval against the margin: FASTER, SLOWER, SAME, UNCLEAR, or INVALID.",
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -10,9 +9,10 @@ from typing import Any
 
 from cotenant.checkout import CHECKOUT
 from cotenant.commands.flags import at_dashes
-from cotenant.commands.output import warn
+from cotenant.commands.output import note, warn
 from cotenant.commands.run import options_of, suite_parser
 from cotenant.errors import CotenantError, did_you_mean
+from cotenant.isolation.lock import SuiteLock, lock_path
 from cotenant.launch.start import Options
 from cotenant.launch.suite import SuiteRun
 from cotenant.machine.facts import machine_facts
@@ -35,6 +35,13 @@ def launch_again(
     `words` are flags of `run`. Also returns sentences on launches without a rate, and what cut it short, if anything
     did. Raises CotenantError where this is not the host, the devices and the software of B, or the work not B's.
     """
+    with SuiteLock(lock_path()):
+        return _launched_again(place, b, cells, words)
+
+
+def _launched_again(
+    place: Path, b: Launches, cells: Sequence[str], words: Sequence[str]
+) -> tuple[Launches, list[str], str | None]:
     machine = discover()
     options = _options(place, words, machine)
     jobs = _jobs(options, cells)
@@ -45,8 +52,8 @@ def launch_again(
         run = SuiteRun(replace(options, jobs=due, uid=free_uid + turn), machine)
         run.settle()
         if turn == 0:
-            _tell("\n".join(run.heading()))
-        report = run.run(_tell)
+            note("\n".join(run.heading()))
+        report = run.run(note)
         repeated, left_out = launches_of(read_records([options.paths.output]).frame)
         _check_work(b, repeated, cells)
         if report.interrupted:
@@ -56,15 +63,11 @@ def launch_again(
     return repeated, left_out, None
 
 
-def _tell(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)
-
-
 def _options(place: Path, words: Sequence[str], machine: Machine) -> Options:
     """Return the options of the runs, with an output directory in which nothing lies yet."""
     ours, others = at_dashes(words)
     description = "Flags of the runs that confirm: those B was run with."
-    given = suite_parser("cotenant compare A B --confirm --", description).parse_words(ours)
+    given = suite_parser("compare A B --confirm --", description).parse_words(ours)
     if given.name or given.exclude or given.uid:
         raise CotenantError("What runs again is what was flagged.", "Leave out --name, --exclude and --uid.")
     if not place.is_dir():

@@ -7,7 +7,7 @@ import dataclasses
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from cotenant.commands.flags import at_dashes
+from cotenant.commands.flags import add_format, at_dashes
 from cotenant.commands.output import tell_grid
 from cotenant.commands.run import options_of, suite_parser
 from cotenant.errors import EXIT_FAILED, EXIT_PASSED, CotenantError, IsolationError
@@ -38,7 +38,7 @@ def main(argv: Sequence[str]) -> int:
     answers = list(ask_all(CHECKS, examine(options_of(given, others, machine), machine, quick=given.quick)))
     from cotenant.report.checkup import checkup_grid
 
-    tell_grid(checkup_grid(answers), "json" if given.json else "text")
+    tell_grid(checkup_grid(answers), given.format)
     return EXIT_FAILED if any(answer.severity == "error" for _, answer in answers) else EXIT_PASSED
 
 
@@ -83,11 +83,11 @@ def _plan(options: Options, machine: Machine, chosen: Chosen) -> tuple[Plan | No
 
 def _parse(words: Sequence[str]) -> argparse.Namespace:
     parser = suite_parser(
-        "run.sh doctor",
+        "doctor",
         "Ask what stands in the way of good numbers, on this host and for what these flags would run.",
         "Exit status: 0, or 1 where a finding is an error. Every check: docs/doctor.md",
     )
-    parser.add_argument("--json", action="store_true", help="a JSON list of all checks with their findings")
+    add_format(parser)
     quick = "leave out what takes seconds: the processor's speed over a while, the self-test of torch"
     parser.add_argument("--quick", action="store_true", help=quick)
     return parser.parse_words(words)

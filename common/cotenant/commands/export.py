@@ -10,6 +10,7 @@ from pathlib import Path
 
 import polars as pl
 
+from cotenant.checkout import PROGRAM
 from cotenant.commands.flags import Parser
 from cotenant.commands.output import warn
 from cotenant.commands.records import add_records, no_record, spooled
@@ -45,8 +46,8 @@ def main(argv: Sequence[str]) -> int:
 
 def _parse(argv: Sequence[str]) -> argparse.Namespace:
     parser = Parser(
-        "cotenant export",
-        "One row per record, in bounded memory. `cotenant report` reads such a file like a directory.",
+        "export",
+        f"One row per record, in bounded memory. `{PROGRAM} report` reads such a file like a directory.",
         "docs/records.md says what the columns are.",
     )
     add = parser.add_argument
@@ -81,6 +82,6 @@ def _chosen(
             yield frame
     if not counts["rows"] and counts["read"]:
         places = ", ".join(map(str, given.places))
-        raise CotenantError(f"No record in {places} is of that suite and job.", "`cotenant report` lists them.")
+        raise CotenantError(f"No record in {places} is of that suite and job.", f"`{PROGRAM} report` lists them.")
     if not counts["rows"]:
         raise no_record(given.places, "observation" if given.observations else "record")

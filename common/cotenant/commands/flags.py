@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import argparse
 import math
+import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NoReturn
 
+from cotenant.checkout import PROGRAM
 from cotenant.errors import CotenantError, did_you_mean
 from cotenant.isolation.choose import CHOICES
 
@@ -16,12 +18,36 @@ _TIMES = {"": 1, "s": 1, "m": 60, "h": 3600}
 _SHARES = {"": 1, "%": 0.01}
 
 
+class _Help(argparse.HelpFormatter):
+    """Flags in two columns; each line of a description or an epilog is a paragraph, and stays whole where indented."""
+
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, max_help_position=28)
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        return "\n".join(line if line.startswith(" ") else textwrap.fill(line, width) for line in text.splitlines())
+
+
 class Parser(argparse.ArgumentParser):
     """A parser whose errors are CotenantErrors; `hint` is for an unknown flag that is like none of its own."""
 
-    def __init__(self, prog: str, description: str, epilog: str = "", hint: str = "--help lists the flags.") -> None:
-        super().__init__(prog=prog, allow_abbrev=False, description=description, epilog=epilog)
+    def __init__(self, command: str, description: str, epilog: str = "", hint: str = "--help lists the flags.") -> None:
+        super().__init__(
+            prog=f"{PROGRAM} {command}".rstrip(),
+            allow_abbrev=False,
+            description=description,
+            epilog=epilog,
+            formatter_class=_Help,
+        )
         self._hint = hint
+
+    def format_help(self) -> str:
+        """Return the help: the usage names no flags, which stand below with what they do."""
+        places = [
+            f"[{each.metavar} ...]" if each.nargs else str(each.metavar) for each in self._get_positional_actions()
+        ]
+        self.usage = self.usage or " ".join(["%(prog)s [flags]", *places])
+        return super().format_help()
 
     def error(self, message: str) -> NoReturn:
         raise CotenantError(f"{message[0].upper()}{message[1:]}.", "--help lists the flags.")
@@ -86,14 +112,16 @@ def place(text: str) -> Path:
     return Path(text)
 
 
-def add_format(parser: argparse.ArgumentParser, forms: Iterable[str]) -> None:
-    """Add the flag that chooses how a command prints what it has: as text, or in another of these forms."""
-    parser.add_argument("--format", choices=("text", *forms), default="text", help="how to print it (default text)")
-
-
-def add_slice_flags(parser: argparse.ArgumentParser) -> None:
-    """Add the flags that say how many slices there are, of what, and who enforces them."""
+def add_format(parser: argparse._ActionsContainer, forms: Iterable[str] = ("json",)) -> None:
+    """Add the flags that choose how a command prints what it has: as text, or in another of these forms."""
     add = parser.add_argument
+    add("--format", choices=("text", *forms), default="text", help="how to print it (default text)")
+    add("--json", action="store_const", const="json", dest="format", help="as --format json: docs/commands.md")
+
+
+def add_slice_flags(parser: Parser) -> None:
+    """Add the flags that say how many slices there are, of what, and who enforces them."""
+    add = parser.add_argument_group("slices").add_argument
     add("--users", type=int, help="tenants (default: one per accelerator, else at most two)")
     how = "how slices are enforced; `require` refuses to degrade"
     add("--isolation", choices=CHOICES, default="auto", help=how)

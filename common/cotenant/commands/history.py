@@ -77,7 +77,7 @@ def _show(argv: Sequence[str]) -> int:
 
 
 def _parser(deed: str, description: str) -> Parser:
-    parser = Parser(f"cotenant history {deed}", description)
+    parser = Parser(f"history {deed}", description)
     default = base_directory() / FILE
     text = f"the history's file (default $BASE/{FILE})"
     parser.add_argument("--store", type=Path, metavar="FILE", default=default, help=text)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import io
+import json
 import os
 import sys
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from cotenant.text import printable
 
@@ -43,6 +44,16 @@ def tell_grid(grid: Grid, form: str) -> None:
         show([grid])
     else:
         tell(FILES[form](grid))
+
+
+def tell_document(document: Mapping[str, Any]) -> None:
+    """Print one JSON document, whose `schema` names its form."""
+    tell(json.dumps(document, indent=1))
+
+
+def note(line: str) -> None:
+    """Print a line on standard error, beside a document or a table on standard output."""
+    print(line, file=sys.stderr, flush=True)
 
 
 def warn(sentence: str) -> None:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from cotenant.commands.flags import Parser, add_slice_flags
-from cotenant.commands.output import tell
+from cotenant.commands.flags import Parser, add_format, add_slice_flags
+from cotenant.commands.output import tell_document
 from cotenant.errors import EXIT_PASSED
 from cotenant.isolation.assignment import cores_by_node
 from cotenant.isolation.choose import Chosen, choose_backend
@@ -20,8 +19,8 @@ from cotenant.machine.limits import cgroup_mounts
 from cotenant.machine.topology import Machine, discover
 from cotenant.procfs import format_list
 
-VERSION = 1
-"""Of the document; it grows when a field changes its meaning or goes."""
+SCHEMA = "cotenant-plan-1"
+"""Of the document; its number grows when a field changes its meaning or goes."""
 
 Document = dict[str, Any]
 
@@ -29,17 +28,17 @@ Document = dict[str, Any]
 def main(argv: Sequence[str]) -> int:
     """Show the plan. Returns 0; raises CotenantError for what cannot be planned or isolated as asked."""
     description = "Show this machine and the slice of each tenant. Nothing is made, nothing is started."
-    parser = Parser("run.sh plan", description)
+    parser = Parser("plan", description)
     add_slice_flags(parser)
-    parser.add_argument("--json", action="store_true", help="for programs: the same as one JSON document")
+    add_format(parser)
     given = parser.parse_words(argv)
     machine = discover()
     chosen = choose_backend(given.isolation, cgroup_mounts(), given.cgroup_base)
     tenants = tenants_by_default(machine, given.users)
     made = plan(machine, tenants, policy=given.plan, mems=given.mems, reserve_bytes=given.reserve)
     document = document_of(machine, made, chosen, given.plan, given.mems)
-    if given.json:
-        tell(json.dumps(document, indent=2))
+    if given.format == "json":
+        tell_document(document)
         return EXIT_PASSED
     from cotenant.report.plan_picture import print_plan
 
@@ -67,7 +66,7 @@ def document_of(machine: Machine, made: Plan, chosen: Chosen, policy: Policy, me
     ]
     promised = sum(piece.memory_bytes for piece in made.slices)
     return {
-        "version": VERSION,
+        "schema": SCHEMA,
         "hostname": machine.hostname,
         "model_name": machine.model_name,
         "processors_online": machine.processor_total,

@@ -7,7 +7,7 @@ import gc
 from collections.abc import Sequence
 from pathlib import Path
 
-from cotenant.checkout import CHECKOUT
+from cotenant.checkout import CHECKOUT, PROGRAM
 from cotenant.commands.flags import Parser, add_format
 from cotenant.commands.output import tell, tell_grid, warn
 from cotenant.commands.records import add_records, chosen_names, expected_jobs, of_suite, read
@@ -58,7 +58,7 @@ def main(argv: Sequence[str]) -> int:
 
 def _parse(argv: Sequence[str]) -> argparse.Namespace:
     parser = Parser(
-        "cotenant report",
+        "report",
         "Rates with their intervals, per job and tenant; findings with their remedies.",
         "See docs/reports.md for every column, and for the tables other suites' readers know.",
     )
@@ -95,7 +95,9 @@ def _check(given: argparse.Namespace) -> None:
     if given.jobs and not given.targets:
         raise CotenantError("--jobs says what a score expects.", "Add --targets.")
     if given.targets and not (given.html or given.save_target):
-        raise CotenantError("--targets is what a page's score is against.", "Add --html FILE, or use mlbench-report.")
+        raise CotenantError(
+            "--targets is what a page's score is against.", f"Add --html FILE, or use {PROGRAM} mlbench-report."
+        )
     if given.title and not given.html:
         raise CotenantError("--title is the title of a page.", "Add --html FILE.")
 
@@ -127,7 +129,7 @@ def _save(summary: Summary, name: str, limits: str | None) -> None:
         warn(line)
     measured = mlbench.measured_targets(counted, known)
     if not measured:
-        raise CotenantError("No record has a rate to save.", "The failures stand in `cotenant report`.")
+        raise CotenantError("No record has a rate to save.", f"The failures stand in `{PROGRAM} report`.")
     save_targets(path, measured)
     warn(f"{len(measured)} targets in {path}.")
 
@@ -171,7 +173,7 @@ def _say_interference(summary: Summary, form: str) -> None:
     if not grid.groups:
         raise CotenantError(
             "No job was measured in two ways: alone in its slice, together in slices, together without.",
-            "./run.sh --solo adds launches of each tenant alone; ./run.sh --isolation none runs them without slices.",
+            f"{PROGRAM} --solo adds launches of each tenant alone; --isolation none runs them without slices.",
         )
     for line in apart(summary):
         warn(line)
@@ -181,7 +183,7 @@ def _say_interference(summary: Summary, form: str) -> None:
 def _say_table(jobs: Sequence[JobSummary], given: argparse.Namespace) -> None:
     by_precision = tables.tables(jobs, read_systems(given.systems))
     if not by_precision:
-        raise CotenantError("No record has a rate to compare.", "The failures stand in `cotenant report`.")
+        raise CotenantError("No record has a rate to compare.", f"The failures stand in `{PROGRAM} report`.")
     if given.precision is not None:
         if given.precision not in by_precision:
             raise CotenantError(f"There are no records of {given.precision}.", f"There are {', '.join(by_precision)}.")

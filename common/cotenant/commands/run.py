@@ -3,32 +3,46 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import shlex
-import sys
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
-from cotenant.checkout import CHECKOUT, base_directory, output_directory
-from cotenant.commands.flags import Parser, add_slice_flags, at_dashes, duration, duration_or_none, place, share
-from cotenant.commands.output import shown, tell, warn
+from cotenant.checkout import CHECKOUT, INSTALLED, PROGRAM, base_directory, output_directory
+from cotenant.commands import GROUPS
+from cotenant.commands.flags import (
+    Parser,
+    add_format,
+    add_slice_flags,
+    at_dashes,
+    duration,
+    duration_or_none,
+    place,
+    share,
+)
+from cotenant.commands.output import note, shown, tell, tell_document, tell_grid, warn
+from cotenant.commands.preview import dry_document, dry_lines, show_document, show_lines, whole_dry_lines
 from cotenant.commands.refusals import refused
 from cotenant.errors import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_PASSED, EXIT_USAGE, CotenantError
 from cotenant.finding import Finding
+from cotenant.isolation.lock import SuiteLock, lock_path
 from cotenant.isolation.plan import ranks_of_all, tenants_by_default
 from cotenant.isolation.runs import RunName
 from cotenant.launch.command import CACHE_POLICIES
 from cotenant.launch.limits import READY_LIMIT_S, TIMEOUT_S, Limits
 from cotenant.launch.paths import RunPaths
-from cotenant.launch.start import Options, Start
+from cotenant.launch.start import Options
 from cotenant.launch.suite import SuiteRun
 from cotenant.machine.topology import Machine, discover
-from cotenant.procfs import format_list
 from cotenant.results.record import Record
-from cotenant.suite.cells import expand, fitting
-from cotenant.suite.jobfile import Job, load, resolve_path, select
+from cotenant.suite.jobfile import load, resolve_path, select
 from cotenant.suite.sizes import CLASSES
 
+EXIT_STATUSES = (
+    "exit status: 0 all passed, 1 a job failed, 2 wrong usage or input, 4 isolation was required and cannot be had, "
+    "130 interrupted"
+)
 SETTLE_S, AT_LEAST_S = 3.0, 10.0
 """On devices: most benchmarks of the reference take less than two seconds there, too short for heat, power, energy."""
 
@@ -42,36 +56,61 @@ def main(argv: Sequence[str]) -> int:
     """
     ours, others = at_dashes(argv)
     given = _parse(ours)
+    if given.show or given.dry:
+        return _preview(given, others)
+    # Before anything that takes a while: who has to wait learns it at once.
+    with SuiteLock(lock_path()):
+        return _run(given, others)
+
+
+def _preview(given: argparse.Namespace, others: tuple[str, ...]) -> int:
+    """Print what would run."""
     machine = discover()
     options = options_of(given, others, machine)
     if given.show:
-        tenants = tenants_by_default(machine, options.users)
-        tell("\n".join(show_lines(options.jobs, tenants, ranks_of_all(machine, options.users), options.solo)))
+        ranks = ranks_of_all(machine, options.users)
+        if given.format == "json":
+            tell_document(show_document(options.jobs, ranks))
+        else:
+            tenants = tenants_by_default(machine, options.users)
+            tell("\n".join(show_lines(options.jobs, tenants, ranks, options.solo)))
         return EXIT_PASSED
     run = SuiteRun(options, machine)
-    if given.dry:
-        tell("\n".join([*run.left_out, *dry_lines(run.starts, run.chosen.backend.name)]))
-    if given.dry or others:
-        sentences = refused(run.starts)
-        for sentence in sentences:
+    refusals, backend = refused(run.starts), run.chosen.backend.name
+    if given.format == "json":
+        tell_document(dry_document(run.starts, backend, run.left_out, refusals))
+    elif given.verbose:
+        tell("\n".join([*run.left_out, *whole_dry_lines(run.starts, backend)]))
+    else:
+        tell("\n".join([*run.heading(), *dry_lines(run.starts)]))
+    for sentence in refusals:
+        warn(sentence)
+    return EXIT_USAGE if refusals else EXIT_PASSED
+
+
+def _run(given: argparse.Namespace, others: tuple[str, ...]) -> int:
+    """Run the suite. With `--format json` standard output has the document alone, and the rest is on standard error."""
+    machine = discover()
+    options = options_of(given, others, machine)
+    run = SuiteRun(options, machine)
+    if others and (refusals := refused(run.starts)):
+        for sentence in refusals:
             warn(sentence)
-        if given.dry or sentences:
-            return EXIT_USAGE if sentences else EXIT_PASSED
+        return EXIT_USAGE
     run.settle()
-    tell("\n".join(run.heading()))
+    whole = given.format == "json"
+    say = note if whole else tell
+    say("\n".join(run.heading()))
     try:
-        with shown([start.label for start in run.starts]) as view:
-            report = run.run(view.tell, view) if view else run.run(tell)
+        with contextlib.nullcontext() if whole else shown([start.label for start in run.starts]) as view:
+            report = run.run(view.tell, view) if view else run.run(say)
     finally:
         # Also where a full disk ends it in the middle.
         if run.records:
-            _print_table(run.records, run.before, given.verbose)
-            tell(f"As a page, with pictures: ./run.sh report {options.paths.output} --html page.html")
+            _print_results(run.records, run.before, given)
+            say(f"As a page, with pictures: {_report_command(options.paths.output)} --html page.html")
     if report.interrupted:
-        print(
-            f"Interrupted by {report.interrupted}; the records so far are in {options.paths.output}.",
-            file=sys.stderr,
-        )
+        note(f"Interrupted by {report.interrupted}; the records so far are in {options.paths.output}.")
         return EXIT_INTERRUPTED
     failed = any(not record.completed or _is_doubtful(record, given.strict) for record in report.records)
     return EXIT_FAILED if failed else EXIT_PASSED
@@ -83,34 +122,52 @@ def _is_doubtful(record: Record, strict: str | None) -> bool:
     return any(finding.severity in severities for finding in record.findings)
 
 
-def _print_table(records: Sequence[Record], before: Collection[Finding], verbose: bool) -> None:
+def _print_results(records: Sequence[Record], before: Collection[Finding], given: argparse.Namespace) -> None:
     """Print what the records say. What reads them takes a while to import, so that comes after the last launch."""
     try:
-        from cotenant.report.jobs import suite_grids
+        from cotenant.report.jobs import suite_grids, suite_report
         from cotenant.report.renderers import show
     except ModuleNotFoundError as error:
         warn(f"There is no table: the package '{error.name}' is missing. The records are written all the same.")
         return
-    show(suite_grids(records, before, verbose))
+    if given.format == "json":
+        tell_grid(suite_report(records), given.format)
+    else:
+        show(suite_grids(records, before, given.verbose))
+
+
+def _report_command(output: Path) -> str:
+    """Return the command that reports on an output directory, which is not named where it is the usual one."""
+    place = "" if output == output_directory() else f" {shlex.quote(str(output))}"
+    return f"{PROGRAM} report{place}"
 
 
 def _parse(words: Sequence[str]) -> argparse.Namespace:
+    return parser().parse_words(words)
+
+
+def parser() -> Parser:
+    """Return the parser of `run`, whose help is that of the whole program."""
     parser = suite_parser(
-        "run.sh",
-        "Launch every benchmark of a job file once per accelerator, all copies at once, each in its slice.",
-        "Arguments after -- override or extend every chosen cell's own: ./run.sh --name vae -- --repeat 5. "
-        "Other commands, each with --help: ./run.sh plan, doctor, compare, history, report, export, mlbench-report. "
-        "Exit status: 0 all passed, 1 a job failed, 2 wrong usage or input, 4 isolation was required and cannot be "
-        "had, 130 interrupted.",
+        "",
+        "Launch the jobs of a suite, one copy per tenant at the same moment, each in its slice of this machine.",
+        "\n".join(
+            [
+                f"Arguments after -- go to the benchmarks: {PROGRAM} --name vae -- --repeat 5",
+                *(line for group in GROUPS.items() for line in _command_lines(*group)),
+                f"{PROGRAM} help COMMAND prints a command's flags.",
+                EXIT_STATUSES,
+            ]
+        ),
     )
-    add = parser.add_argument
-    add("--show", action="store_true", help="list the chosen jobs and stop")
-    add(
-        "--dry",
-        action="store_true",
-        help="print each tenant's command, environment and slice, and what tasks refuse, and stop",
-    )
-    add("--verbose", action="store_true", help="say more: every finding of every record")
+    parser.usage = "%(prog)s [flags] [-- arguments of the benchmarks]\n       %(prog)s COMMAND [flags]"
+    printed = parser.add_argument_group("what is printed")
+    add = printed.add_argument
+    add("--show", action="store_true", help="the chosen jobs with their cells and commands; nothing runs")
+    what = "every launch with its command, and what tasks refuse of their arguments; nothing runs"
+    add("--dry", action="store_true", help=what)
+    add("--verbose", action="store_true", help="more: every finding; with --dry each tenant's slice and environment")
+    add_format(printed)
     add(
         "--strict",
         nargs="?",
@@ -118,20 +175,30 @@ def _parse(words: Sequence[str]) -> argparse.Namespace:
         choices=("invalid", "suspect"),
         help="an INVALID launch counts as failed; --strict=suspect: so does one with a warning",
     )
-    return parser.parse_words(words)
+    return parser
 
 
-def suite_parser(prog: str, description: str, epilog: str = "") -> Parser:
+def _command_lines(title: str, commands: Mapping[str, str]) -> list[str]:
+    return [f"commands {title}:", *(f"  {name:15} {what}" for name, what in commands.items())]
+
+
+def suite_parser(command: str, description: str, epilog: str = "") -> Parser:
     """Return a parser with the flags that say what is to run, and how: `options_of` reads what it gives."""
-    parser = Parser(prog, description, epilog, "--help lists the flags; a benchmark's own stand after --.")
-    add = parser.add_argument
+    parser = Parser(command, description, epilog, "--help lists the flags; a benchmark's own stand after --.")
+    add = parser.add_argument_group("what runs").add_argument
     add("--jobs", metavar="FILE", help="a job file, or the name of one in profiles/")
     names = "only these jobs: names, globs, comma lists"
     add("--name", action="append", default=[], metavar="NAMES", help=names)
     add("--exclude", action="append", default=[], metavar="NAMES", help="not these jobs")
+    small = "batch sizes of this class, where a job names $BATCH_SIZE (default: the class of a tenant's device memory)"
+    add("--memory-class", choices=CLASSES, help=small)
     add("--uid", type=int, default=0, help="number of this repetition of the suite (default 0)")
+    add("--solo", action="store_true", help="after each launch, launch its tenants one at a time: what neighbours cost")
+    add("--singularity", metavar="IMG", help="run every command inside this image")
+    add("--raise-error", action="store_true", help="stop after the first launch that fails")
     add("--outdir", type=place, help="where records go (default $BASE/output)")
     add_slice_flags(parser)
+    add = parser.add_argument_group("how it is measured").add_argument
     add("--no-nocache", action="store_true", help="accepted: no page-cache policy is the default")
     cache = "page cache of a launch's input: left alone, bypassed, dropped or read before it (default none)"
     add("--cache", choices=CACHE_POLICIES, default="none", help=cache)
@@ -151,11 +218,6 @@ def suite_parser(prog: str, description: str, epilog: str = "") -> Parser:
     add("--settle", type=duration_or_none, metavar="S", help=settling)
     lasting = "observe until the kept observations last so long (default 10s on devices, else 0; not with --budget)"
     add("--at-least", type=duration_or_none, metavar="S", help=lasting)
-    small = "batch sizes of this class, where a job names $BATCH_SIZE (default: the class of a tenant's device memory)"
-    add("--memory-class", choices=CLASSES, help=small)
-    add("--solo", action="store_true", help="after each launch, launch its tenants one at a time: what neighbours cost")
-    add("--singularity", metavar="IMG", help="run every command inside this image")
-    add("--raise-error", action="store_true", help="stop after the first launch that fails")
     return parser
 
 
@@ -166,6 +228,11 @@ def options_of(given: argparse.Namespace, extra: tuple[str, ...], machine: Machi
     """
     if given.uid < 0:
         raise CotenantError("--uid must not be negative.")
+    if given.singularity and INSTALLED:
+        raise CotenantError(
+            "--singularity binds a checkout into the image, and this is an installed package.",
+            "Use ./run.sh of a checkout.",
+        )
     path = resolve_path(given.jobs, [Path.cwd(), CHECKOUT]) if given.jobs is not None else default_jobs(machine)
     suite = load(path)
     base = base_directory()
@@ -216,38 +283,6 @@ def _at_least_s(given: argparse.Namespace, extra: Sequence[str], machine: Machin
         other = "--repeat" if repeat else "--budget"
         raise CotenantError(f"--at-least and {other} both say how much is observed.", f"Leave one out, or {other}.")
     return least
-
-
-def show_lines(jobs: Iterable[Job], tenants: int, ranks: int, solo: bool = False) -> Iterator[str]:
-    """Yield a line per job: its name, group, how many cells run, command. With `solo` each tenant also runs alone.
-
-    `ranks`: of a job that owns the machine.
-    """
-    for job in jobs:
-        every, cells = len(expand(job)), len(fitting(job, ranks))
-        of = f" of {every}" if cells < every else ""
-        alone = f" + {cells * tenants} solo" if solo and tenants > 1 and job.group == "student" else ""
-        yield f"{job.stem:28} {job.group:8} {cells:3d} cell{'s' if cells > 1 else ' '}{of}{alone}  {job.cmd}"
-
-
-def dry_lines(starts: Iterable[Start], backend: str) -> Iterator[str]:
-    """Yield each tenant's slice, exact command, and what its environment has beyond the caller's."""
-    for start in starts:
-        for spec in start.specs:
-            slice_ = spec.slice
-            devices = ",".join(accelerator.uuid for accelerator in slice_.accelerators) or "none"
-            beside = "alone" if start.solo else f"of {len(start.specs)}"
-            yield f"{start.label}, tenant {slice_.tenant} {beside}"
-            yield (
-                f"  slice    processors {format_list(slice_.processors)}  nodes {format_list(slice_.nodes)}  "
-                f"memory {slice_.memory_bytes / 2**30:.2f} GiB  accelerators {devices}  by {backend}"
-            )
-            if start.size:
-                more = "".join(f" {flag} {value}" for flag, value in start.size.args)
-                yield f"  sizes    {start.size.memory_class}: batch size {start.size.batch_size}{more}"
-            yield f"  command  {shlex.join(spec.command)}"
-            yield from (f"  env      {name}={value}" for name, value in spec.environment.items())
-        yield from (f"  finding  {finding.sentence} {finding.remedy}".rstrip() for finding in start.findings)
 
 
 def default_jobs(machine: Machine) -> Path:

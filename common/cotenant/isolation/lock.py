@@ -40,10 +40,7 @@ class SuiteLock:
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
-                raise CotenantError(
-                    f"Another suite is running on this machine: {_holder(descriptor)}.",
-                    "Wait for it, or end it; two would disturb each other.",
-                ) from None
+                raise CotenantError(*_refusal(_holder(descriptor))) from None
             else:
                 self._descriptor = descriptor
             finally:
@@ -54,6 +51,13 @@ class SuiteLock:
                 f"The lock {self._path} cannot be taken: {os.strerror(error.errno or 0)}.",
                 f"Name another file in {LOCK_VARIABLE}.",
             ) from error
+
+    def __enter__(self) -> SuiteLock:
+        self.acquire()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.release()
 
     def release(self) -> None:
         if self._descriptor is not None:
@@ -80,15 +84,22 @@ class SuiteLock:
             return descriptor
 
 
-def _holder(descriptor: int) -> str:
-    """Describe who holds the lock, from the kernel's own list: it cannot be out of date."""
+def _holder(descriptor: int) -> int | None:
+    """Return who holds the lock, from the kernel's own list, which cannot be out of date; None where it is unseen."""
     inode = str(os.fstat(descriptor).st_ino)
     for line in Path("/proc/locks").read_text().splitlines():
         _, kind, _, _, holder, place, *_ = line.split()
         # By the inode alone: some file systems give files another device than the kernel's list.
         if kind == "FLOCK" and place.rpartition(":")[2] == inode and int(holder) > 0:
-            return _describe(int(holder))
-    return "its process cannot be seen from here"
+            return int(holder)
+    return None
+
+
+def _refusal(holder: int | None) -> tuple[str, str]:
+    running, why = "Another suite is running on this machine", "two would disturb each other."
+    if holder is None:
+        return f"{running}: its process cannot be seen from here.", f"Wait for it: {why}"
+    return f"{running}: {_describe(holder)}.", f"Wait for it, or interrupt it with `kill -INT {holder}`: {why}"
 
 
 def _describe(pid: int) -> str:

@@ -1,4 +1,4 @@
-"""A suite run: lock, open the backend, launch cell after cell, keep the records, leave nothing behind."""
+"""A suite run: open the backend, launch cell after cell, keep the records, leave nothing behind."""
 
 from __future__ import annotations
 
@@ -21,7 +21,6 @@ from cotenant.findings.facts import Isolation, gather, nvidia_places
 from cotenant.isolation.backend import NotIsolatedError
 from cotenant.isolation.choose import choose_backend
 from cotenant.isolation.leftovers import new_shared_files, shared_files
-from cotenant.isolation.lock import SuiteLock, lock_path
 from cotenant.isolation.processes import adopt_orphans, await_reapers, end_orphans, now_ticks, sweep_marked
 from cotenant.launch import data
 from cotenant.launch.events import Interruption
@@ -121,14 +120,14 @@ class SuiteRun:
         return tuple(finding for _, answer in ask_all(EVERY_SUITE, facts) for finding in answer.findings)
 
     def run(self, tell: Callable[[str], None], observer: Observer | None = None) -> SuiteResult:
-        """Launch every cell; `tell` is given a line per launch. Raises CotenantError; leaves nothing behind."""
+        """Launch every cell; `tell` is given a line per launch. Raises CotenantError; leaves nothing behind.
+
+        Whoever calls it holds the machine's lock (`isolation.lock`).
+        """
         result = SuiteResult(self.records)
         self._observer: Observer = observer or Unobserved()
         begin_s = time.monotonic()
         with contextlib.ExitStack() as stack:
-            lock = SuiteLock(lock_path())
-            lock.acquire()
-            stack.callback(lock.release)
             interruption = stack.enter_context(Interruption())
             self._open(stack, tell)
 
@@ -207,9 +206,8 @@ class SuiteRun:
         left = cleared(spec.temporary for spec in start.specs)
         records = self._keep(dataclasses.replace(start, findings=(*start.findings, *left)), result)
         self._observer.ended(records)
-        failed = sum(not record.completed for record in records)
         minutes = (time.monotonic() - begin_s) / 60
-        say(launch_line(position, len(self.starts), failed, len(records), minutes, start.cell.job.cmd))
+        say(launch_line(position, len(self.starts), [each.outcome for each in records], minutes, start.cell.job.cmd))
         if result.left_behind:
             # Not before its records are kept: the next launch would not be alone.
             with _isolation_errors():

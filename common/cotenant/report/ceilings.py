@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from cotenant.checkout import PROGRAM
 from cotenant.report.numbers import rate
 from cotenant.results.columns import schema
 from cotenant.results.table import Rows
@@ -77,5 +78,5 @@ def _above(beyond: pl.DataFrame) -> str:
         f"{rate(worst['flops'])} FLOP/s in {worst['precision']} are {worst['share']:.3g} times the ceiling measured in "
         f"the same slice, {rate(worst['ceiling'])} FLOP/s ({rate(worst['upper'])} FLOP/s at most). Either fewer "
         "operations ran than were counted, or the ceiling was measured under other conditions: measure it again beside "
-        "this suite with ./run.sh --jobs ceilings."
+        f"this suite with {PROGRAM} --jobs ceilings."
     )

@@ -25,7 +25,7 @@ def checkup_grid(answers: Sequence[tuple[Check, Answer]]) -> Grid:
     ]
     severities = [_severity(answer) for _, answer in answers]
     counts = (f"{severities.count(word)} {word}" for word in (FINE, "info", "warning", "error") if word in severities)
-    document = [
+    checks = [
         {
             "group": check.group,
             "check": check.name,
@@ -36,7 +36,7 @@ def checkup_grid(answers: Sequence[tuple[Check, Answer]]) -> Grid:
         for check, answer in answers
     ]
     total: Words = ((f"{len(severities)} checks: {', '.join(counts)}", ""),)
-    return Grid(COLUMNS, groups, notes=[total], joined=True, document=document)
+    return Grid(COLUMNS, groups, notes=[total], joined=True, document={"schema": "cotenant-doctor-1", "checks": checks})
 
 
 def _severity(answer: Answer) -> str:

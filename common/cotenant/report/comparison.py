@@ -181,7 +181,9 @@ OF_SUITE = {True: "slower by more than chance (Holm, 0.05)", False: "not slower 
 def comparison_grid(lines: SuiteComparison, margin: float = LEAST_MARGIN) -> Grid:
     """Return a row per job; `margin` is that of no job in particular."""
     suite = f"{_margin_words(lines, margin)}; the suite as a whole: {OF_SUITE[lines.suite_slower]}"
-    return replace(table(COLUMNS, lines.lines), notes=[((suite, ""),)], document=asdict(lines))
+    return replace(
+        table(COLUMNS, lines.lines), notes=[((suite, ""),)], document={"schema": "cotenant-compare-1"} | asdict(lines)
+    )
 
 
 def _margin_words(lines: SuiteComparison, margin: float) -> str:

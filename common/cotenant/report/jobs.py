@@ -329,6 +329,11 @@ def _tenant_lines(job: JobSummary, summary: Summary) -> Iterator[TenantLine]:
         yield TenantLine(tenant, job.tenants.get(tenant), overlap, verdict, doubt)
 
 
+def suite_report(records: Iterable[Record]) -> Grid:
+    """Return what a report says of the records of one suite run."""
+    return jobs_grid(summarise(Rows.all(table_of_records(records))))
+
+
 def suite_grids(records: Iterable[Record], printed: Collection[Finding] = (), verbose: bool = False) -> Iterator[Grid]:
     """Yield what stands at a suite's end: its tenants, and its scaling curves, as a report would say them."""
     summary = summarise(Rows.all(table_of_records(records)))

@@ -18,7 +18,7 @@ from rich.text import Text
 
 from cotenant.report.grid import STYLES
 from cotenant.report.numbers import ABSENT, rate
-from cotenant.results.record import Record
+from cotenant.results.record import INTERRUPTED, Record
 from cotenant.text import printable
 
 INTERVAL_S = 0.95
@@ -171,9 +171,11 @@ def _line(text: str, style: str = "") -> Text:
 
 
 def outcome(records: Sequence[Record]) -> str:
-    """Return PASSED, INVALID, or how many tenants ended how."""
+    """Return PASSED, INVALID, interrupted, or how many tenants ended how."""
     if all(record.completed for record in records):
         return "INVALID" if any(record.invalid for record in records) else "PASSED"
+    if {record.outcome for record in records} <= {"completed", INTERRUPTED}:
+        return INTERRUPTED
     return ", ".join(f"{n} {name}" for name, n in Counter(record.outcome for record in records).items())
 
 

@@ -45,7 +45,9 @@ _MARK = b"cotenant.sha256:"
 _ZEROS = b"0" * 64
 METADATA = {"cotenant.seal": (_MARK + _ZEROS).decode()}
 """What a file has to be written with, to be sealed afterwards."""
-UNSEALED = "it has no seal: it is cut off, or not of `cotenant export` (rows of other programs are read as JSON lines)"
+UNSEALED = (
+    "it has no seal: it is cut off, or not of the command `export` (rows of other programs are read as JSON lines)"
+)
 CHANGED = "its seal says that it was changed or cut off after it was exported"
 NOT_ROWS = "it holds observations; export again without --observations"
 _PARQUET = b"PAR1"

@@ -15,6 +15,7 @@ from typing import Annotated, BinaryIO, Literal
 import msgspec
 import polars as pl
 
+from cotenant.checkout import PROGRAM
 from cotenant.errors import CotenantError
 from cotenant.results.decoded import Skipped, mapping_of
 from cotenant.results.drawn import setting_of
@@ -222,7 +223,7 @@ def _opened(path: Path, mode: Literal["rb", "a+b"], lock: int) -> Iterator[Binar
             raise OSError(errno.EINVAL, "it is no regular file", str(path))
         file = path.open(mode)
     except FileNotFoundError:
-        raise CotenantError(f"There is no history {path}.", "`cotenant history add DIR` begins one.") from None
+        raise CotenantError(f"There is no history {path}.", f"`{PROGRAM} history add DIR` begins one.") from None
     except OSError as error:
         raise _cannot("opened", path, error) from None
     with file:

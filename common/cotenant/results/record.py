@@ -32,6 +32,8 @@ Outcome = Literal[
 ]
 
 
+INTERRUPTED: Outcome = "interrupted"
+"""Of a tenant that a signal to the runner ended: nothing has failed."""
 MOST = 1 << 63  # no clock and no count gets there
 Nanoseconds = Annotated[int, msgspec.Meta(ge=0, le=MOST - 1)]
 Whole = Annotated[int, msgspec.Meta(ge=-MOST, le=MOST - 1)]

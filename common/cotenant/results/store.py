@@ -8,13 +8,13 @@ from __future__ import annotations
 import errno
 import os
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import datetime, timedelta
 from pathlib import Path
 
 from cotenant.errors import CotenantError
-from cotenant.results.record import Record, encode
+from cotenant.results.record import INTERRUPTED, Record, encode
 
 NAME_BYTES = 255
 PROBE_BYTES = 65536
@@ -115,10 +115,14 @@ def cannot_write(directory: Path, error: OSError, elsewhere: str = OTHER_DIRECTO
     return CotenantError(f"Nothing can be written to {directory}: {reason}.", full + elsewhere)
 
 
-def launch_line(position: int, launches: int, failed: int, tenants: int, minutes: float, command: str) -> str:
-    """Return the line of one launch, in the original's exact form."""
-    count = f"{failed:2d}/{tenants:2d}" if failed else "  /  "
-    verdict = "FAILED" if failed else "PASSED"
+def launch_line(position: int, launches: int, outcomes: Sequence[str], minutes: float, command: str) -> str:
+    """Return the line of one launch by its tenants' outcomes, in the original's exact form.
+
+    One that was interrupted has not failed, and is called so.
+    """
+    failed = sum(outcome not in ("completed", INTERRUPTED) for outcome in outcomes)
+    count = f"{failed:2d}/{len(outcomes):2d}" if failed else "  /  "
+    verdict = "FAILED" if failed else INTERRUPTED if INTERRUPTED in outcomes else "PASSED"
     return f"[{position:2d}/{launches:2d}][{count}] {verdict} | {minutes:8.2f} MIN | {' '.join(command.splitlines())}"
 
 

@@ -124,7 +124,7 @@ def slow_tenant(launch: Sequence[Record], earlier: Sequence[Record]) -> dict[int
     ratio = worst.median / best.median
     finding = warning(
         f"Tenant {launch[slow].tenant} ran at {ratio:.3f} times the rate of tenant {launch[fast].tenant}.",
-        "Compare their slices, clocks and counters in the records: cotenant plan shows who is given what.",
+        "Compare their slices, clocks and counters in the records: the command `plan` shows who is given what.",
     )
     return {slow: finding}
 

@@ -1,0 +1,94 @@
+"""What `--show` and `--dry` print: what would run, and nothing does."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from cotenant.launch.start import Start
+from cotenant.procfs import format_list
+from cotenant.suite.cells import expand, fitting
+from cotenant.suite.jobfile import Job
+from cotenant.text import gib, many
+
+Document = dict[str, Any]
+
+
+def show_lines(jobs: Iterable[Job], tenants: int, ranks: int, solo: bool = False) -> Iterator[str]:
+    """Yield a line per job: its name, group, how many cells run, command. With `solo` each tenant also runs alone.
+
+    `ranks`: of a job that owns the machine.
+    """
+    for job in jobs:
+        every, cells = len(expand(job)), len(fitting(job, ranks))
+        of = f" of {every}" if cells < every else ""
+        alone = f" + {cells * tenants} solo" if solo and tenants > 1 and job.group == "student" else ""
+        yield f"{job.stem:28} {job.group:8} {cells:3d} cell{'s' if cells > 1 else ' '}{of}{alone}  {job.cmd}"
+
+
+def show_document(jobs: Iterable[Job], ranks: int) -> Document:
+    """Return what `--show --format json` prints."""
+    cells = [{"job": job.stem, "group": job.group, "cells": len(fitting(job, ranks)), "cmd": job.cmd} for job in jobs]
+    return {"schema": "cotenant-show-1", "jobs": cells}
+
+
+def dry_lines(starts: Sequence[Start]) -> Iterator[str]:
+    """Yield two lines per launch: its tenants, and the command of the first; those of the others differ in the seed."""
+    for start in starts:
+        first = start.specs[0].slice
+        beside = f"tenant {first.tenant} alone" if start.solo else many(len(start.specs), "tenant")
+        yield f"{start.label}: {beside}, {many(len(first.processors), 'processor')} and {gib(first.memory_bytes)} each"
+        yield f"  {shlex.join(start.specs[0].command)}"
+
+
+def whole_dry_lines(starts: Iterable[Start], backend: str) -> Iterator[str]:
+    """Yield each tenant's slice, exact command, and what its environment has beyond the caller's."""
+    for start in starts:
+        for spec in start.specs:
+            slice_ = spec.slice
+            devices = ",".join(accelerator.uuid for accelerator in slice_.accelerators) or "none"
+            beside = "alone" if start.solo else f"of {len(start.specs)}"
+            yield f"{start.label}, tenant {slice_.tenant} {beside}"
+            yield (
+                f"  slice    processors {format_list(slice_.processors)}  nodes {format_list(slice_.nodes)}  "
+                f"memory {slice_.memory_bytes / 2**30:.2f} GiB  accelerators {devices}  by {backend}"
+            )
+            if start.size:
+                more = "".join(f" {flag} {value}" for flag, value in start.size.args)
+                yield f"  sizes    {start.size.memory_class}: batch size {start.size.batch_size}{more}"
+            yield f"  command  {shlex.join(spec.command)}"
+            yield from (f"  env      {name}={value}" for name, value in spec.environment.items())
+        yield from (f"  finding  {finding.sentence} {finding.remedy}".rstrip() for finding in start.findings)
+
+
+def dry_document(starts: Iterable[Start], backend: str, left_out: Sequence[str], refusals: Sequence[str]) -> Document:
+    """Return what `--dry --format json` prints; lists of processors and nodes are in the kernel's format."""
+    launches = [
+        {
+            "label": start.label,
+            "job": start.cell.job.stem,
+            "solo": start.solo,
+            "memory_class": start.size.memory_class if start.size else None,
+            "tenants": [
+                {
+                    "tenant": spec.slice.tenant,
+                    "processors": format_list(spec.slice.processors),
+                    "nodes": format_list(spec.slice.nodes),
+                    "memory_bytes": spec.slice.memory_bytes,
+                    "accelerators": [accelerator.uuid for accelerator in spec.slice.accelerators],
+                    "command": list(spec.command),
+                    "environment": dict(spec.environment),
+                }
+                for spec in start.specs
+            ],
+        }
+        for start in starts
+    ]
+    return {
+        "schema": "cotenant-dry-1",
+        "backend": backend,
+        "launches": launches,
+        "left_out": list(left_out),
+        "refused": list(refusals),
+    }
