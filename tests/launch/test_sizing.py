@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from cotenant.commands.preview import whole_dry_lines, options_of, suite_parser
+from cotenant.commands.preview import whole_dry_lines
+from cotenant.commands.run import options_of, suite_parser
 from cotenant.errors import CotenantError
 from cotenant.isolation.choose import Chosen
 from cotenant.isolation.unenforced import NoIsolation
