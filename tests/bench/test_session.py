@@ -269,6 +269,7 @@ def test_the_whole_conversation(start: Start, tmp_path: Path, capsys: pytest.Cap
         "flops_closed": None,
         "flops_uncounted": [],
         "compiled": False,
+        "graph": False,
         "threads": 0,
         "rows": 5,
         "items_per_row": 1.0,

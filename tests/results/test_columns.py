@@ -126,6 +126,11 @@ def test_kernels_are_optimizers_and_tried_convolutions() -> None:
         ),
         ({"optimizers": [plain], "device": "cpu"}, True, "torch.SGD"),
         ({"optimizers": [plain], "device": "cuda:0"}, False, "torch.SGD"),
+        (
+            {"optimizers": [plain], "device": "cuda:0", "memory_format": "channels_last"},
+            True,
+            "torch.SGD, convolutions tried, channels_last",
+        ),
         ({"optimizers": "odd"}, None, ""),
     ):
         part = a_part(observed=observed, torch={"version": "2.14.1", "cudnn_benchmark": tuned})

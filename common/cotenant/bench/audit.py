@@ -122,7 +122,7 @@ def undone(run: Run, optimizers: Sequence[torch.optim.Optimizer]) -> Iterator[No
     states = [state for optimizer in optimizers for state in optimizer.state.values()]
     stepped = (weight for optimizer in optimizers for group in optimizer.param_groups for weight in group["params"])
     placed = (tensor for module in run.modules for tensor in (*module.parameters(), *module.buffers()))
-    every = (*stepped, *placed, *(value for state in states for value in state.values()))
+    every = (*stepped, *placed, *(value for state in states for value in state.values()), run.precision.overflowed)
     tensors = list({id(value): value for value in every if isinstance(value, torch.Tensor)}.values())
     copies = [tensor.detach().to("cpu", copy=True) for tensor in tensors]
     plain = [{key: value for key, value in state.items() if not isinstance(value, torch.Tensor)} for state in states]

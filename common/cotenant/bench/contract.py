@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from cotenant.bench.arguments import Flag, declared, flag
 from cotenant.bench.loader import rows, usual_workers
+from cotenant.bench.outcome import UnsupportedError
 from cotenant.bench.precision import asked_precision
 from cotenant.errors import CotenantError
 
@@ -31,6 +32,8 @@ class Benchmark:
 
     acts: ClassVar[bool] = False
     """Does a step act in an environment, which nothing can put back? Then it is audited after the last observation."""
+    fast_channels_last: ClassVar[bool] = False
+    """Are its convolutions faster on channels_last tensors, in 16 bit and tf32? Then devices do them so by default."""
     ignored: ClassVar[dict[str, int]] = {}
     fixed: ClassVar[dict[str, Any]] = {}
     """Parameters of which this benchmark has one value: another is taken from nobody, and the flag did nothing.
@@ -60,7 +63,10 @@ class Benchmark:
     )
     data: Path | None = flag(None, "--data", help="read the input from files here, not from a random batch")
     compile: bool = flag(False, "--compile", help="torch.compile the models")
-    channels_last: bool = flag(False, "--channels-last", help="channels_last memory format")
+    graph: bool = flag(False, "--graph", help="record the whole step in a CUDA graph and replay it")
+    channels_last: bool | None = flag(
+        None, "--channels-last", help="channels_last memory format; unsaid: where it is faster"
+    )
     cached_batch: bool = flag(False, "--cached-batch", help="train on the first batch alone: the rate without input")
 
     def __init__(self, **parameters: Any) -> None:
@@ -69,6 +75,8 @@ class Benchmark:
         assert parameters.keys() <= known.keys(), parameters.keys() - known.keys()
         for name, (_, how) in known.items():
             setattr(self, name, self.fixed.get(name, parameters.get(name, how.default)))
+        if self.graph and self.acts:
+            raise UnsupportedError("A step that acts in an environment cannot be replayed.", "Leave --graph out.")
         self.asked_precision = asked_precision(self.precision, self.half, self.fp16, self.opt_level)
         if self.workers is None:
             self.workers = usual_workers()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import os
 import re
-from collections.abc import Mapping, MutableMapping
+from collections.abc import Callable, Mapping, MutableMapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,10 +20,13 @@ from cotenant.machine.wheels import device_host, has_nvidia_nodes, remedy
 
 _MPS_ENABLED = 133
 """CU_DEVICE_ATTRIBUTE_MPS_ENABLED of cuda.h."""
+_STEPS_ASIDE = 3
+"""So many steps on another stream let libraries make their workspaces before a graph is recorded there."""
 _SWITCHES = re.compile(
     r"(NVIDIA_TF32_OVERRIDE|TORCH_ALLOW_TF32_CUBLAS_OVERRIDE|CUDA_LAUNCH_BLOCKING|CUDA_DEVICE_MAX_CONNECTIONS|"
     r"CUDA_MODULE_LOADING|PYTORCH_(CUDA_|HIP_)?ALLOC_CONF|(CUDA_MPS|NCCL|HSA|CUBLAS|CUDNN|MIOPEN)_\w+)$"
 )
+_ALLOCATOR = ("PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF")
 _DROPPED = {
     "NVIDIA_TF32_OVERRIDE": "it would change the precision of every product behind torch's back",
     "CUDA_LAUNCH_BLOCKING": "it would have every kernel waited for",
@@ -71,6 +74,32 @@ class Device:
         )
         event.record()
         return event
+
+    def recorded(self, work: Callable[[], Any]) -> tuple[Callable[[], None], Any]:
+        """Do `work` a few times and record it in a CUDA graph; return what replays it, and what it returned last.
+
+        Raises RuntimeError for work that cannot be recorded, such as one that waits for the device.
+        """
+        stream, graph = torch.cuda.Stream(self.torch_device), torch.cuda.CUDAGraph()
+        stream.wait_stream(torch.cuda.current_stream(self.torch_device))
+        with torch.cuda.stream(stream):
+            for _ in range(_STEPS_ASIDE):
+                work()
+        torch.cuda.current_stream(self.torch_device).wait_stream(stream)
+        # Other threads, as the loader's that pins batches, may ask CUDA for memory meanwhile.
+        with torch.cuda.graph(graph, stream=stream, capture_error_mode="thread_local"):
+            value = work()
+        return graph.replay, value
+
+    def let_segments_grow(self) -> bool:
+        """Let the allocator extend its segments, which batches of many shapes do not fragment; is it told so?
+
+        What the caller has set stays, and so does what drivers other than NVIDIA's do.
+        """
+        if self.torch_device.type != "cuda" or torch.version.hip or any(map(os.environ.get, _ALLOCATOR)):
+            return False
+        torch._C._accelerator_setAllocatorSettings("expandable_segments:True")
+        return True
 
     @property
     def under_mps(self) -> bool | None:

@@ -103,6 +103,7 @@ def tenant_facts(run: Run, loop: Loop) -> dict[str, Any]:
             "device": str(run.device),
             "world_size": run.world.size,
             "compiled": benchmark.compile and "compile" in run.heeded,
+            "graph": benchmark.graph,
             "threads": torch.get_num_threads(),
             "books_every": loop.books_every,
             "item_is_row": benchmark.item_is_row,

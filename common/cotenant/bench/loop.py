@@ -15,6 +15,7 @@ import torch
 
 from cotenant.bench.audit import FADED, Audits, Step, Weights, elements, rows_or_none, undone
 from cotenant.bench.chrono import Observation, Work, clock_ns, observe
+from cotenant.bench.graph import ReplayedStep
 from cotenant.bench.loader import constant_input, rows
 from cotenant.bench.observed import FlopCount, compiled_graphs, described, watched_updates
 from cotenant.bench.outcome import MissingDataError
@@ -106,6 +107,8 @@ class Loop:
         for index in range(WARM_UP_STEPS):
             if index == 1 and self._benchmark.compile:
                 self._compile()
+            if index == 1 and self._benchmark.graph:
+                work.step = ReplayedStep(self._step, self._run, self._batch, self._optimizers, work.resident)
             before = Weights.of(self._optimizers)
             updated = self._run.updates
             start_ns = clock_ns()
@@ -246,7 +249,7 @@ class Loop:
                 "steps": len(self.audits.after),
                 "after": self.audits.after,
                 "cost_ns": self.audits.cost_ns,
-                "eager": self._benchmark.compile and "compile" in self._run.heeded,
+                "eager": self._benchmark.graph or (self._benchmark.compile and "compile" in self._run.heeded),
                 "differences": self.audits.differences,
             },
         }

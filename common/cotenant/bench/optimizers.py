@@ -22,11 +22,15 @@ def fused(
     parameters: Iterable[torch.Tensor],
     device: Device,
     precision: Precision,
+    by_torch: bool = False,
     **options: Any,
 ) -> torch.optim.Optimizer:
-    """Return Adam (Kingma and Ba 2015) or stochastic gradient descent, with the options of torch.optim's."""
+    """Return Adam (Kingma and Ba 2015) or stochastic gradient descent, with the options of torch.optim's.
+
+    `by_torch`: not apex's, which count their steps on the host.
+    """
     weights = list(parameters)
-    if (apex := _apex(device, precision, weights)) is None:
+    if by_torch or (apex := _apex(device, precision, weights)) is None:
         made: torch.optim.Optimizer = getattr(torch.optim, kind)(weights, fused=True, **options)
     elif kind == "Adam":
         made = apex.FusedAdam(weights, adam_w_mode=False, **options)

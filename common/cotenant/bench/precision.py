@@ -210,7 +210,10 @@ class Precision:
         self.stepped += 1
         found_inf: torch.Tensor | None = getattr(optimizer, "found_inf", None)
         if found_inf is not None:
-            self.overflowed = found_inf.clone() if self.overflowed is None else self.overflowed + found_inf
+            if self.overflowed is None:
+                self.overflowed = found_inf.clone()
+            else:
+                self.overflowed += found_inf  # In place: a step that is replayed knows no other.
 
 
 def _zero_momentum(optimizer: torch.optim.Optimizer) -> None:

@@ -14,6 +14,7 @@ import torch
 from torch.utils.data import TensorDataset
 
 from cotenant.bench.device import Device, choose_device, drop_switches, inherited_switches
+from cotenant.bench.graph import refuse
 from cotenant.bench.loader import PREFETCH, loader
 from cotenant.bench.optimizers import fused
 from cotenant.bench.outcome import MissingDataError, UnsupportedError, outcome_of, remedy_for
@@ -64,8 +65,13 @@ class Run:
                 f"--devices {benchmark.devices} takes as many processes, and there is {self.world.size}.",
                 f"Start it with python -m torch.distributed.run --nproc_per_node={benchmark.devices}.",
             )
+        if benchmark.graph:
+            refuse(self)
         torch.backends.cudnn.benchmark = benchmark.same_shapes
+        if not benchmark.same_shapes and self.chosen.let_segments_grow():
+            self.observed["allocator"] = "expandable segments"
         self.precision: Precision = set_precision(benchmark.asked_precision, self.chosen)
+        self.channels_last = self._wants_channels_last()
         self.world.join(self.chosen)
         self.seed = benchmark.seed + self.world.rank
         random.seed(self.seed)
@@ -83,14 +89,26 @@ class Run:
         """How often `update` was called: that a step returned says nothing of whether it trained."""
         return self.precision.updates
 
+    def _wants_channels_last(self) -> bool:
+        """Return what was asked for; unsaid, where tensor cores take convolutions so: other formats are copied."""
+        asked = self.benchmark.channels_last
+        if asked is not None:
+            return asked
+        on_tensor_cores = self.chosen.torch_device.type == "cuda" and self.precision.name != "fp32"
+        return self.benchmark.fast_channels_last and on_tensor_cores
+
+    def _note_channels_last(self) -> None:
+        self.heeded.add("channels_last")
+        self.observed["memory_format"] = "channels_last"
+
     def place(self, module: torch.nn.Module) -> Any:
         """Return the module on the device, in this precision's weights and memory format, over all ranks, compiled."""
         self.heeded.add("compile")
         module = self.precision.convert(module.to(self.device))
-        if self.benchmark.channels_last:
+        if self.channels_last:
             module = module.to(memory_format=torch.channels_last)
             if any(parameter.dim() == 4 for parameter in module.parameters()):
-                self.heeded.add("channels_last")
+                self._note_channels_last()
         spread = self.world.spread(module)
         self.modules.append(spread)
         if spread is not module:
@@ -105,9 +123,12 @@ class Run:
         """
         if self.world.size > 1:
             raise CotenantError("--parallel dp is one process for all devices.", "Start it with run.sh.")
-        if self.benchmark.compile or self.precision.name == "bf16":
+        if self.benchmark.compile or self.benchmark.graph or self.precision.name == "bf16":
             # Its threads neither run compiled modules nor inherit autocast's dtype: bf16 would become fp16.
-            raise UnsupportedError("DataParallel can neither compile nor autocast to bf16.", "Use --parallel ddp.")
+            raise UnsupportedError(
+                "DataParallel can neither compile, nor be recorded in a graph, nor autocast to bf16.",
+                "Use --parallel ddp.",
+            )
         module, replicas = self.place(module), self.chosen.alike
         self.observed["replicas"] = replicas
         if replicas == 1:
@@ -126,17 +147,17 @@ class Run:
 
     def adam(self, parameters: Iterable[torch.Tensor], **options: Any) -> torch.optim.Optimizer:
         """Return torch.optim.Adam with these options, or its equal that is fastest here."""
-        return fused("Adam", parameters, self.chosen, self.precision, **options)
+        return fused("Adam", parameters, self.chosen, self.precision, by_torch=self.benchmark.graph, **options)
 
     def sgd(self, parameters: Iterable[torch.Tensor], **options: Any) -> torch.optim.Optimizer:
         """Return torch.optim.SGD with these options, or its equal that is fastest here."""
-        return fused("SGD", parameters, self.chosen, self.precision, **options)
+        return fused("SGD", parameters, self.chosen, self.precision, by_torch=self.benchmark.graph, **options)
 
     def to_device(self, tensor: torch.Tensor) -> torch.Tensor:
         """Return the tensor on the device, in the memory format asked for."""
         placed = tensor.to(self.device, non_blocking=True)
-        if self.benchmark.channels_last and placed.dim() == 4:
-            self.heeded.add("channels_last")
+        if self.channels_last and placed.dim() == 4:
+            self._note_channels_last()
             return placed.contiguous(memory_format=torch.channels_last)
         return placed
 
@@ -158,7 +179,7 @@ class Run:
             workers,
             self.seed,
             pin_memory=on_accelerator,
-            place=self.to_device if on_accelerator or benchmark.channels_last else None,
+            place=self.to_device if on_accelerator or self.channels_last else None,
             collate=collate,
         )
 

@@ -105,7 +105,7 @@ def _rules(*severities: Severity) -> Callable[[Decoded], str]:
 
 
 def _kernels(record: Decoded) -> str:
-    """Return what decides how fast equal work is done: `torch.Adam fused, convolutions tried`."""
+    """Return what decides how fast equal work is done: `torch.Adam fused, convolutions tried, channels_last`."""
     optimizers = [
         optimizer for optimizer in list_of(record.at("observed", "optimizers")) if isinstance(optimizer, dict)
     ]
@@ -114,7 +114,8 @@ def _kernels(record: Decoded) -> str:
         for of in optimizers
     }
     tried = record.at("machine", "torch", "cudnn_benchmark") is True and record.at("observed", "device") != "cpu"
-    return ", ".join([*sorted(names), *(["convolutions tried"] if tried else [])])
+    layout = [text_of(record.at("observed", "memory_format"))] if record.at("observed", "memory_format") else []
+    return ", ".join([*sorted(names), *(["convolutions tried"] if tried else []), *layout])
 
 
 def _load(record: Decoded) -> float | None:
@@ -161,7 +162,12 @@ COLUMNS: tuple[RecordColumn, ...] = (
         "isolation.policies.cache",
         equal=True,
     ),
-    text("kernels", "its optimizers, and whether cuDNN tried its convolutions", of=_kernels, equal=True),
+    text(
+        "kernels",
+        "its optimizers, whether cuDNN tried its convolutions, and a memory format that is not the usual one",
+        of=_kernels,
+        equal=True,
+    ),
     whole("processors", "processors of the tenant's slice", "cpu_cores", equal=True),
     text("gpu", "model of the device, without one of the processor", equal=True, word="device"),
     # What came of it.

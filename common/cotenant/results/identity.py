@@ -33,9 +33,13 @@ def unique_id(name: str, version: str, arguments: Mapping[str, Any]) -> str:
     work = {key: value for key, value in arguments.items() if key not in NOT_WORK}
     if "data" in work:
         work["data"] = work["data"] is not None
-    if not work.get("cached_batch"):
-        # Unsaid in records of before there was such a flag, and by programs that have none.
-        work.pop("cached_batch", None)
+    for name in ("cached_batch", "graph"):
+        # Unsaid in records of before there were such flags, and by programs that have none.
+        if not work.get(name):
+            work.pop(name, None)
+    if "channels_last" in work:
+        # What a device takes by default stands in `kernels`.
+        work["channels_last"] = bool(work["channels_last"])
     text = json.dumps([name, version, work], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()
 

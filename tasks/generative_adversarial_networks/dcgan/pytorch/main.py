@@ -62,6 +62,7 @@ class DCGAN(Benchmark):
 
     item = "real image"
     same_shapes = True
+    fast_channels_last = True
     # The scripts read it: every process has one device, and main.py is told by its launcher how many there are.
     ignored: ClassVar[dict[str, int]] = {"--ngpu": 1}
 

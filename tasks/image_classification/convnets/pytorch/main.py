@@ -23,6 +23,7 @@ class ConvNet(Benchmark):
 
     item = "image"
     same_shapes = True
+    fast_channels_last = True
 
     batch_size: int = flag(64, "--batch-size", "-b", help="images in one batch, per device")
     data: Path | None = positional(None, "a folder of images per class, instead of a random batch", "--data")

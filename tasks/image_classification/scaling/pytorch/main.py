@@ -20,6 +20,7 @@ class Scaling(Benchmark):
 
     item = "image"
     same_shapes = True
+    fast_channels_last = True
 
     batch_size: int = flag(128, "--batch-size", "-b", help="images in one batch, per device")
     repeat: int = 10

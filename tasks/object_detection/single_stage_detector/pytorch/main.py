@@ -31,6 +31,7 @@ class SingleStageDetector(Benchmark):
 
     item = "image"
     same_shapes = True
+    fast_channels_last = True
     ignored: ClassVar[dict[str, int]] = {"--no-save": 0, "--threshold": 1}
 
     batch_size: int = 128

@@ -38,7 +38,7 @@ class PolynomialRegression(Benchmark):
         while True:
             x = torch.randn(size, 1) ** powers
             y = x @ coefficients + intercept
-            yield x.to(device), y.to(device)
+            yield x.to(device, non_blocking=True), y.to(device, non_blocking=True)
 
     def step(self, run: Run, batch: tuple[torch.Tensor, torch.Tensor]) -> torch.Tensor:
         x, y = batch

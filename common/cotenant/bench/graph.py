@@ -1,0 +1,123 @@
+"""--graph: a whole training step, recorded once in a CUDA graph and replayed, in one launch instead of hundreds.
+
+What lies on the host is recorded as it was, so a step that keeps something there from one to the next is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch.utils._pytree import tree_flatten, tree_map
+
+from cotenant.bench.outcome import UnsupportedError, outcome_of
+
+if TYPE_CHECKING:
+    from cotenant.bench.run import Run
+
+Step = Callable[[Any, Any], torch.Tensor | None]
+REMEDY = "Leave --graph out."
+
+
+def refuse(run: Run) -> None:
+    """Raise UnsupportedError where no step of this run can be recorded."""
+    if run.device.type != "cuda":
+        raise UnsupportedError(f"--graph needs a device of CUDA or ROCm, and this run is on {run.device.type}.", REMEDY)
+    if run.world.size > 1:
+        raise UnsupportedError(f"--graph records the step of one process, and here are {run.world.size}.", REMEDY)
+
+
+class ReplayedStep:
+    """Called as the step is: brings the batch to where the recorded one lies, replays, and returns a copy of the loss.
+
+    Raises UnsupportedError for a step that cannot be recorded, and for a batch that is not like the recorded one.
+    """
+
+    def __init__(
+        self, step: Step, run: Run, batch: Any, optimizers: Sequence[torch.optim.Optimizer], resident: bool
+    ) -> None:
+        """Record `step` on `batch`, which trains on it a few times; `resident`: every batch is this very one."""
+        if run.uneven:
+            raise UnsupportedError("Steps that differ in their work cannot be replayed from one graph.", REMEDY)
+        self._precision = run.precision
+        self._batch = batch if resident else tree_map(_copied, batch)
+        self._resident = resident
+        leaves, self._form = tree_flatten(self._batch)
+        self._inputs = [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
+        self._like = _likeness(leaves)
+        for optimizer in optimizers:
+            _make_capturable(optimizer)
+        attributes, settings = dict(vars(run.benchmark)), _settings(optimizers)
+        counts: list[tuple[int, int]] = []
+
+        def work() -> torch.Tensor | None:
+            counts.append((self._precision.updates, self._precision.stepped))
+            for optimizer in optimizers:
+                optimizer.zero_grad()  # So that gradients lie in the graph's own memory.
+            loss = step(run, self._batch)
+            return None if loss is None else loss.detach()
+
+        try:
+            self._replay, self._loss = run.chosen.recorded(work)
+        except RuntimeError as error:
+            if outcome_of(error)[0] != "failed":
+                raise
+            reason = str(error).partition("\n")[0].rstrip(".")
+            raise UnsupportedError(f"This step cannot be recorded in a CUDA graph: {reason}.", REMEDY) from error
+        # What was counted while the step was recorded did not run.
+        before = counts[-1]
+        self._updates, self._stepped = self._precision.updates - before[0], self._precision.stepped - before[1]
+        self._precision.updates, self._precision.stepped = before
+        kept = sorted(name for name, value in vars(run.benchmark).items() if attributes.get(name, run) is not value)
+        if kept:
+            raise UnsupportedError(
+                f"Its steps keep {', '.join(kept)} from one to the next, which a graph would not.", REMEDY
+            )
+        if _settings(optimizers) != settings:
+            raise UnsupportedError("Its steps change an optimizer's settings, which a graph would not.", REMEDY)
+
+    def __call__(self, run: Run, batch: Any) -> torch.Tensor | None:
+        if not self._resident:
+            self._take(batch)
+        self._replay()
+        self._precision.updates += self._updates
+        self._precision.stepped += self._stepped
+        # The next replay writes where this one's lies.
+        return None if self._loss is None else self._loss.clone()
+
+    def _take(self, batch: Any) -> None:
+        leaves, form = tree_flatten(batch)
+        # A copy of fewer rows would be spread over all of them.
+        if form != self._form or _likeness(leaves) != self._like:
+            raise UnsupportedError("A batch has other shapes than the recorded one, and a graph has one.", REMEDY)
+        inputs = [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
+        if inputs:
+            torch._foreach_copy_(self._inputs, inputs, non_blocking=True)
+
+
+def _copied(leaf: Any) -> Any:
+    return leaf.clone() if isinstance(leaf, torch.Tensor) else leaf
+
+
+def _likeness(leaves: Sequence[Any]) -> list[Any]:
+    """Return what is equal in batches that one graph can train on; numbers of the host are part of the graph."""
+    return [(leaf.shape, leaf.dtype) if isinstance(leaf, torch.Tensor) else leaf for leaf in leaves]
+
+
+def _make_capturable(optimizer: torch.optim.Optimizer) -> None:
+    """Let an optimizer that has stepped count its steps on the device. Raises UnsupportedError where it cannot."""
+    if not isinstance(optimizer, torch.optim.SGD) and "capturable" not in optimizer.defaults:
+        raise UnsupportedError(f"{type(optimizer).__name__} counts its steps on the host.", REMEDY)
+    for group in optimizer.param_groups:
+        if "capturable" in group:
+            group["capturable"] = True
+    for weight, state in optimizer.state.items():
+        if isinstance(steps := state.get("step"), torch.Tensor):
+            state["step"] = steps.to(weight.device)
+
+
+def _settings(optimizers: Sequence[torch.optim.Optimizer]) -> list[dict[str, Any]]:
+    """Return the numbers by which optimizers step, as their learning rates."""
+    groups = (group for optimizer in optimizers for group in optimizer.param_groups)
+    return [{name: value for name, value in group.items() if name != "params"} for group in groups]

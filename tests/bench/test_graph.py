@@ -1,0 +1,290 @@
+"""A step that is recorded and replayed: it trains as the step itself does, and what a graph would lose is refused."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import json
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, ClassVar
+
+import pytest
+import torch
+from torch import nn
+
+from bench.small import Small
+from cotenant.bench import Run, UnsupportedError, device, session
+from cotenant.bench.device import Device
+from cotenant.bench.facts import arguments_of, tenant_facts
+from cotenant.bench.graph import refuse
+from cotenant.bench.loop import Loop
+from cotenant.bench.optimizers import fused
+from cotenant.bench.outcome import outcome_of
+from cotenant.bench.precision import Precision
+from cotenant.results.identity import unique_id
+
+CUDA = Device(torch.device("cuda", 0))
+
+
+@pytest.fixture
+def recorder(monkeypatch: pytest.MonkeyPatch) -> list[Run]:
+    """Let a processor record: to replay is to do the work again with all that the host counts put back.
+
+    Unlike a device it also does the work while it records. Returns a list for the run whose counts these are.
+    """
+    runs: list[Run] = []
+
+    def recorded(device: Device, work: Callable[[], Any]) -> tuple[Callable[[], None], Any]:
+        value = work()
+
+        def replay() -> None:
+            precision = runs[0].precision
+            counts = precision.updates, precision.stepped
+            again = work()
+            precision.updates, precision.stepped = counts
+            if value is not None:
+                value.copy_(again)
+
+        return replay, value
+
+    monkeypatch.setattr(Device, "recorded", recorded)
+    monkeypatch.setattr("cotenant.bench.run.refuse", lambda run: runs.append(run))
+    return runs
+
+
+class Learning(Small):
+    """Trains on other rows in every step, with an optimizer that counts its steps."""
+
+    def build(self, run: Run) -> None:
+        self.model = run.place(nn.Sequential(nn.Linear(3, 2), nn.Dropout(0.0)))
+        self.optimizer = run.adam(self.model.parameters(), lr=0.1)
+
+    def batches(self, run: Run) -> Iterable[Any]:
+        random = torch.Generator().manual_seed(7)
+        return ([torch.randn(4, 3, generator=random), {"scale": 2.0}] for _ in itertools.count())
+
+    def step(self, run: Run, batch: Any) -> torch.Tensor | None:
+        rows, more = batch
+        return super().step(run, rows * more["scale"])
+
+    def items(self, batch: Any) -> int:
+        return len(batch[0])
+
+
+def weights(benchmark: Any) -> torch.Tensor:
+    return torch.cat([weight.detach().flatten() for weight in benchmark.model.parameters()])
+
+
+def test_a_replayed_step_trains_on_its_own_batch_and_is_counted_as_the_step(recorder: list[Run]) -> None:
+    plain = Learning()
+    run = Run(plain)
+    plain.build(run)
+    rows = list(itertools.islice(plain.batches(run), 6))
+    # The first batch is trained on once more while it is recorded.
+    losses = [plain.step(run, batch) for batch in (rows[0], *rows)]
+    expected = weights(plain)
+
+    benchmark = Learning(graph=True)
+    loop = Loop(benchmark, replayed := Run(benchmark))
+    loop.warm_up()
+    assert loop._optimizers[0].param_groups[0]["capturable"]
+    seen = loop.observe(3)
+    assert torch.equal(weights(benchmark), expected)
+    assert [loss.item() for loss in seen.losses] == [loss.item() for loss in losses[4:] if loss is not None]
+    assert (loop.updates, loop.promised, replayed.updates) == (3, 3, 6)
+    # An audit does the step itself, and what it learns is put back.
+    loop.audit(1)
+    assert torch.equal(weights(benchmark), expected)
+    observed = tenant_facts(replayed, loop)["observed"]
+    assert observed["graph"]
+    assert (observed["audit"]["steps"], observed["audit"]["eager"], observed["audit"]["differences"]) == (1, True, [])
+    ids = {unique_id("a", "b", arguments_of(one)) for one in (plain, benchmark)}
+    assert len(ids) == 2
+    named = arguments_of(plain)
+    assert {named.pop("graph"), named["channels_last"]} == {False, None}
+    assert unique_id("a", "b", named | {"channels_last": False}) in ids, "as it was before there were graphs"
+
+
+def test_a_resident_batch_is_copied_nowhere(recorder: list[Run], monkeypatch: pytest.MonkeyPatch) -> None:
+    benchmark = Small(graph=True)
+    loop = Loop(benchmark, Run(benchmark))
+    monkeypatch.setattr(torch, "_foreach_copy_", None)
+    loop.warm_up()
+    first, second = loop.observe(2).losses
+    assert first.data_ptr() != second.data_ptr()
+    assert second < first
+
+
+class Keeping(Small):
+    def step(self, run: Run, batch: Any) -> torch.Tensor | None:
+        self.last = super().step(run, batch)
+        return self.last
+
+
+class Slowing(Small):
+    def step(self, run: Run, batch: Any) -> torch.Tensor | None:
+        self.optimizer.param_groups[0]["lr"] *= 0.9
+        return super().step(run, batch)
+
+
+class Counting(Small):
+    def build(self, run: Run) -> None:
+        super().build(run)
+        self.optimizer = torch.optim.Adagrad(self.model.parameters())
+
+
+class Uneven(Small):
+    def build(self, run: Run) -> None:
+        super().build(run)
+        run.uneven = True
+
+
+class Shrinking(Small):
+    def batches(self, run: Run) -> Iterator[Any]:
+        return (torch.randn(rows, 3) for rows in (4, 1, 1))
+
+
+@pytest.mark.parametrize(
+    ("cls", "sentence"),
+    [
+        (Keeping, "Its steps keep last from one to the next"),
+        (Slowing, "Its steps change an optimizer's settings"),
+        (Counting, "Adagrad counts its steps on the host"),
+        (Uneven, "Steps that differ in their work"),
+        (Shrinking, "A batch has other shapes than the recorded one"),
+    ],
+)
+def test_what_a_graph_would_lose_is_refused(cls: type[Small], sentence: str, recorder: list[Run]) -> None:
+    benchmark = cls(graph=True)
+    loop = Loop(benchmark, Run(benchmark))
+    with pytest.raises(UnsupportedError, match=sentence) as caught:
+        loop.warm_up()
+    assert str(caught.value).endswith("Leave --graph out.")
+
+
+def test_a_step_that_cannot_be_recorded(recorder: list[Run], monkeypatch: pytest.MonkeyPatch) -> None:
+    benchmark = Small(graph=True)
+    refused = RuntimeError("operation not permitted when stream is capturing\nCUDA kernel errors")
+    sentence = (
+        "This step cannot be recorded in a CUDA graph: operation not permitted when stream is capturing. "
+        "Leave --graph out."
+    )
+    full = torch.OutOfMemoryError("CUDA out of memory.")
+    for error, expected in ((refused, ("unsupported", sentence)), (full, ("device_out_of_memory",))):
+
+        def recorded(device: Device, work: Any, error: Exception = error) -> Any:
+            raise error
+
+        monkeypatch.setattr(Device, "recorded", recorded)
+        loop = Loop(benchmark, Run(benchmark))
+        with pytest.raises((UnsupportedError, torch.OutOfMemoryError)) as caught:
+            loop.warm_up()
+        assert outcome_of(caught.value)[: len(expected)] == expected
+
+
+class Acting(Small):
+    acts: ClassVar[bool] = True
+
+
+def test_a_processor_records_nothing_nor_do_several_ranks_nor_who_acts(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    report = tmp_path / "record.json"
+    assert session.main(Small, ["--graph", "--report", str(report)]) == 1
+    assert json.loads(report.read_text())["outcome"] == "unsupported"
+    sentence = "--graph needs a device of CUDA or ROCm, and this run is on cpu. Leave --graph out."
+    assert sentence in capsys.readouterr().err
+    ranks: Any = SimpleNamespace(device=CUDA.torch_device, world=SimpleNamespace(size=2))
+    with pytest.raises(UnsupportedError, match="the step of one process, and here are 2"):
+        refuse(ranks)
+    with pytest.raises(UnsupportedError, match="acts in an environment"):
+        Acting(graph=True)
+
+
+def test_a_device_steps_aside_and_then_records(monkeypatch: pytest.MonkeyPatch) -> None:
+    journal: list[Any] = []
+    here = SimpleNamespace(wait_stream=lambda other: journal.append("the device waits"))
+    aside = SimpleNamespace(wait_stream=lambda other: journal.append("aside waits"))
+
+    @contextlib.contextmanager
+    def within(*words: Any, **more: Any) -> Iterator[None]:
+        journal.append((*(word for word in words if isinstance(word, str)), *more.values()))
+        yield
+        journal.append("end")
+
+    for name, stand_in in {
+        "Stream": lambda device: aside,
+        "current_stream": lambda device: here,
+        "CUDAGraph": lambda: SimpleNamespace(replay="replay"),
+        "stream": lambda stream: within("aside"),
+        "graph": lambda graph, stream, capture_error_mode: within("record", capture_error_mode),
+    }.items():
+        monkeypatch.setattr(torch.cuda, name, stand_in)
+
+    def work() -> int:
+        journal.append("work")
+        return len(journal)
+
+    assert CUDA.recorded(work) == ("replay", 9)
+    steps = ["work"] * 3
+    assert journal == [
+        "aside waits", ("aside",), *steps, "end", "the device waits", ("record", "thread_local"), "work", "end",
+    ]  # fmt: skip
+
+
+def test_apex_counts_on_the_host_and_records_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        "cotenant.bench.optimizers._apex", lambda *given: SimpleNamespace(FusedAdam=lambda *a, **b: "apex")
+    )
+    made = [
+        fused("Adam", [nn.Parameter(torch.ones(2))], CUDA, Precision("fp32"), by_torch=by_torch)
+        for by_torch in (False, True)
+    ]
+    assert made[0] == "apex"
+    assert isinstance(made[1], torch.optim.Adam)
+
+
+class Convolving(Small):
+    fast_channels_last = True
+
+    def build(self, run: Run) -> None:
+        self.model = run.place(nn.Conv2d(3, 2, 3))
+
+
+@pytest.mark.parametrize(
+    ("asked", "name", "where", "chosen"),
+    [
+        (None, "bf16", CUDA, True),
+        (None, "tf32", CUDA, True),
+        (None, "fp32", CUDA, False),
+        (None, "bf16", Device(torch.device("cpu")), False),
+        (True, "fp32", Device(torch.device("cpu")), True),
+        (False, "bf16", CUDA, False),
+    ],
+)
+def test_convolutions_of_tensor_cores_are_channels_last_unless_told(
+    asked: bool | None, name: str, where: Device, chosen: bool
+) -> None:
+    benchmark = Convolving(channels_last=asked)
+    run = Run(benchmark)
+    run.chosen, run.precision = where, Precision(name)
+    run.channels_last = run._wants_channels_last()
+    benchmark.build(run)
+    last = benchmark.model.weight.is_contiguous(memory_format=torch.channels_last)
+    assert (last, run.observed.get("memory_format") == "channels_last") == (chosen, chosen)
+    benchmark.fast_channels_last = False  # type: ignore[misc]
+    assert run._wants_channels_last() is bool(asked)
+
+
+def test_where_shapes_differ_segments_grow(monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[str] = []
+    monkeypatch.setattr(device.torch._C, "_accelerator_setAllocatorSettings", told.append)
+    monkeypatch.delenv("PYTORCH_ALLOC_CONF", raising=False)
+    assert CUDA.let_segments_grow()
+    assert told == ["expandable_segments:True"]
+    monkeypatch.setenv("PYTORCH_ALLOC_CONF", "max_split_size_mb:64")
+    assert not CUDA.let_segments_grow()
+    assert not Device(torch.device("cpu")).let_segments_grow()
+    assert len(told) == 1
