@@ -164,6 +164,17 @@ def test_attention_counts_on_a_processor_as_it_does_elsewhere() -> None:
     assert attend("meta") == (forward, step)
 
 
+def test_inference_mode_counts_as_no_grad_does() -> None:
+    model = nn.Sequential(nn.Linear(8, 6), nn.Conv1d(3, 4, 3), nn.LSTM(4, 5))
+    counts = []
+    for mode in (torch.no_grad, torch.inference_mode):
+        with mode(), FlopCount() as count:
+            model(torch.ones(2, 3, 8))
+        counts.append((count.total, count.dtype))
+    assert counts[0] == counts[1]
+    assert counts[0][0] is not None
+
+
 def test_each_query_of_a_group_counts_in_every_kernel_of_attention() -> None:
     query, key, value = (torch.empty(2, heads, length, 8, device="meta") for heads, length in ((6, 5), (3, 7), (3, 7)))
     kernels = [kernel for kernel in observed._FORMULAS if kernel.__name__.startswith("_scaled_dot_product")]

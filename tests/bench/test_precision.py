@@ -7,7 +7,7 @@ import sys
 import warnings
 from collections.abc import Callable, Iterable
 from types import ModuleType, SimpleNamespace
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 import torch
@@ -459,10 +459,16 @@ def test_on_cuda_apex_is_used_where_it_runs(monkeypatch: pytest.MonkeyPatch) -> 
     assert isinstance(adam, FusedAdam)
     assert not adam.decouples
     assert (adam.defaults["lr"], adam.defaults["weight_decay"]) == (1e-3, 0.1)
+    groups = [{"params": [weight], "weight_decay": decay} for weight, decay in zip(weights(), (0.1, 0.0), strict=True)]
+    adamw = fused("AdamW", groups, CUDA, PLAIN, lr=1e-3)
+    assert isinstance(adamw, FusedAdam)
+    assert adamw.decouples
+    assert [group["weight_decay"] for group in adamw.param_groups] == [0.1, 0.0]
     # Not for float64, which it passes over, on a processor, with a scaler, or without its kernels.
     (double,) = nn.Linear(3, 2, bias=False, dtype=torch.float64).parameters()
     assert type(fused("SGD", [double], CUDA, PLAIN, lr=0.1)) is torch.optim.SGD
     assert type(fused("Adam", [*weights(), double], CUDA, PLAIN, lr=0.1)) is torch.optim.Adam
+    assert type(fused("AdamW", [*groups, {"params": [double]}], CUDA, PLAIN, lr=0.1)) is torch.optim.AdamW
     assert made(CPU) == told("torch", "Adam", "SGD")
     assert made(CUDA, Precision("fp16", scaler=torch.amp.GradScaler("cpu"))) == told("torch", "Adam", "SGD")
     install(monkeypatch, available=False)
@@ -473,13 +479,13 @@ def test_on_cuda_apex_is_used_where_it_runs(monkeypatch: pytest.MonkeyPatch) -> 
     assert made(CUDA) == told("torch", "Adam", "SGD")
 
 
-@pytest.mark.parametrize("kind", ["adam", "sgd"])
+@pytest.mark.parametrize("kind", ["adam", "adamw", "sgd"])
 def test_a_run_gives_the_same_steps_as_torchs_own(kind: str) -> None:
     def after(own: bool) -> torch.Tensor:
         run = Run(Small(seed=4))
         model = nn.Linear(3, 1)
         options = {"lr": 0.1, "weight_decay": 0.01}
-        plain = {"adam": torch.optim.Adam, "sgd": torch.optim.SGD}[kind]
+        plain = {"adam": torch.optim.Adam, "adamw": torch.optim.AdamW, "sgd": torch.optim.SGD}[kind]
         optimizer = getattr(run, kind)(model.parameters(), **options) if own else plain(model.parameters(), **options)
         for _ in range(5):
             run.update(model(torch.ones(2, 3)).square().sum(), optimizer)
@@ -504,3 +510,24 @@ def test_a_momentum_that_begins_with_an_overflow_begins_with_zeros(half: bool) -
         torch.use_deterministic_algorithms(False)
     torch.testing.assert_close(model.weight.detach(), before - 0.1 * 2, atol=1e-3, rtol=0)
     assert precision.skipped == 1
+
+
+@pytest.mark.parametrize(("precision", "dtype"), [("fp32", torch.float32), ("bf16", torch.bfloat16)])
+def test_frozen_weights_are_built_in_the_precisions_type_and_are_no_audits_business(
+    precision: Literal["fp32", "bf16"], dtype: torch.dtype
+) -> None:
+    run = Run(Small(precision=precision))
+    made = list[torch.dtype]()
+
+    def make() -> nn.Module:
+        module = nn.BatchNorm1d(3)
+        made.append(module.weight.dtype)
+        module.register_buffer("table", torch.arange(3, dtype=torch.float32))
+        return module
+
+    frozen = run.freeze(make)
+    assert made == [dtype]
+    assert {tensor.dtype for tensor in (frozen.weight, frozen.running_mean, frozen.table)} == {dtype}
+    assert not any(weight.requires_grad for weight in frozen.parameters())
+    assert (frozen.training, run.modules, "compile" in run.heeded) == (False, [], True)
+    assert torch.get_default_dtype() is torch.float32

@@ -12,8 +12,10 @@ import torch
 from cotenant.bench.facts import source_version
 from cotenant.blocks import attention
 from cotenant.blocks.attention import Attention
+from cotenant.blocks.data import zipf
 from cotenant.blocks.decoder import Decoder, Size
-from cotenant.blocks.layers import FeedForward, PreNormLayer, SwiGLU, initialised
+from cotenant.blocks.layers import FeedForward, PreNormLayer, SwiGLU, decayed, initialised
+from cotenant.blocks.patches import patches
 from cotenant.blocks.rotary import Rotary, rotated
 from cotenant.errors import CotenantError
 
@@ -127,6 +129,29 @@ def test_word_by_word_over_a_cache_is_all_at_once() -> None:
     # What a cache holds of later positions, as of another text, changes nothing.
     again = model.states(tokens[:, 6:7], caches, torch.tensor([6]))
     torch.testing.assert_close(again, whole[:, 6:7], rtol=1e-4, atol=1e-5)
+
+
+def test_patches_under_a_linear_layer_are_a_convolution() -> None:
+    convolution, images = torch.nn.Conv2d(3, 5, 4, stride=4), torch.randn(2, 3, 8, 12)
+    expected = convolution(images).flatten(2).transpose(1, 2)
+    found = patches(images, 4) @ convolution.weight.flatten(1).T + convolution.bias
+    torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
+
+
+def test_words_are_as_frequent_as_in_text() -> None:
+    words = zipf(1000, 100, 200)
+    counts = torch.bincount(words.flatten(), minlength=1000)
+    assert (words.shape, len(counts), int(counts.argmax())) == ((100, 200), 1000, 0)
+    # Of rank r: log((r + 2) / (r + 1)) / log(words + 1).
+    assert float(counts[0] / counts[9]) == pytest.approx(math.log(2) / math.log(11 / 10), rel=0.2)
+
+
+def test_matrices_decay_and_biases_and_norms_do_not() -> None:
+    layer = PreNormLayer(8, 2)
+    layer.attention.out.weight.requires_grad_(False)
+    matrices, others = decayed(layer, 0.1)
+    assert ([weight.dim() for weight in matrices["params"]], matrices["weight_decay"]) == ([2] * 3, 0.1)
+    assert ([weight.dim() for weight in others["params"]], others["weight_decay"]) == ([1] * 8, 0.0)
 
 
 def test_another_block_is_another_source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -103,11 +103,17 @@ class FlopCount(TorchDispatchMode):
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
-        out = func(*args, **kwargs)
         packet = func.overloadpacket
+        formula = _FORMULAS.get(packet) or flop_registry.get(packet)
+        if formula is None:
+            # In inference mode layers arrive whole that elsewhere come as their products.
+            with self:
+                parts = func.decompose(*args, **kwargs)
+            if parts is not NotImplemented:
+                return parts
+        out = func(*args, **kwargs)
         if isinstance(out, torch.Tensor) and out.dim() == 0:
             self.scalars.add(out.data_ptr())
-        formula = _FORMULAS.get(packet) or flop_registry.get(packet)
         if formula is None:
             return out
         operands = [a for a in args if isinstance(a, torch.Tensor) and a.is_floating_point()]

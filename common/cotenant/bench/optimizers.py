@@ -16,26 +16,33 @@ import torch
 from cotenant.bench.device import Device
 from cotenant.bench.precision import Precision
 
+Parameters = Iterable[torch.Tensor | dict[str, Any]]
+"""Weights, or groups of them with options of their own, each a dict with `params`."""
+
 
 def fused(
-    kind: Literal["Adam", "SGD"],
-    parameters: Iterable[torch.Tensor],
+    kind: Literal["Adam", "AdamW", "SGD"],
+    parameters: Parameters,
     device: Device,
     precision: Precision,
     by_torch: bool = False,
     **options: Any,
 ) -> torch.optim.Optimizer:
-    """Return Adam (Kingma and Ba 2015) or stochastic gradient descent, with the options of torch.optim's.
+    """Return Adam (Kingma and Ba 2015), AdamW (Loshchilov and Hutter 2019) or stochastic gradient descent.
 
+    With the options of torch.optim's, and parameters or groups of them.
     `by_torch`: not apex's, which count their steps on the host.
     """
-    weights = list(parameters)
+    given = list(parameters)
+    weights = list[torch.Tensor]()
+    for one in given:
+        weights += one["params"] if isinstance(one, dict) else [one]
     if by_torch or (apex := _apex(device, precision, weights)) is None:
-        made: torch.optim.Optimizer = getattr(torch.optim, kind)(weights, fused=True, **options)
-    elif kind == "Adam":
-        made = apex.FusedAdam(weights, adam_w_mode=False, **options)
+        made: torch.optim.Optimizer = getattr(torch.optim, kind)(given, fused=True, **options)
+    elif kind == "SGD":
+        made = apex.FusedSGD(given, **options)
     else:
-        made = apex.FusedSGD(weights, **options)
+        made = apex.FusedAdam(given, adam_w_mode=kind == "AdamW", **options)
     return made
 
 

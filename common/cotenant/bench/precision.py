@@ -123,6 +123,11 @@ class Precision:
     watched: set[torch.optim.Optimizer] = field(default_factory=set, compare=False)
 
     @property
+    def dtype(self) -> torch.dtype:
+        """What products are computed in."""
+        return _DTYPES.get(self.name, torch.float32)
+
+    @property
     def skipped(self) -> int | None:
         """How many updates changed no weight, as their gradients were not finite; None without a scaler.
 

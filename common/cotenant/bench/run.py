@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 import random
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -16,7 +16,7 @@ from torch.utils.data import TensorDataset
 from cotenant.bench.device import Device, choose_device, drop_switches, inherited_switches
 from cotenant.bench.graph import refuse
 from cotenant.bench.loader import PREFETCH, loader
-from cotenant.bench.optimizers import fused
+from cotenant.bench.optimizers import Parameters, fused
 from cotenant.bench.outcome import MissingDataError, UnsupportedError, outcome_of, remedy_for
 from cotenant.bench.precision import Precision, set_precision
 from cotenant.bench.world import World
@@ -115,6 +115,24 @@ class Run:
             self.observed["parallel"] = "ddp"
         return torch.compile(spread) if self.benchmark.compile else spread
 
+    def freeze(self, make: Callable[[], torch.nn.Module]) -> Any:
+        """Return the module that `make` builds, on the device and in this precision's type, for weights of no update.
+
+        It is built there and so: a large model would fit neither the host nor, in fp32, the device. An audit neither
+        copies nor puts back its weights. Compiled where that is asked for.
+        """
+        self.heeded.add("compile")
+        before = torch.get_default_dtype()
+        torch.set_default_dtype(self.precision.dtype)
+        try:
+            with self.device:
+                module = make()
+        finally:
+            torch.set_default_dtype(before)
+        # Tables of fixed numbers, made in fp32 to be exact, follow.
+        module = module.to(self.device, self.precision.dtype).requires_grad_(False).eval()
+        return torch.compile(module) if self.benchmark.compile else module
+
     def replicate(self, module: torch.nn.Module) -> Any:
         """Return the module placed and, in every step, copied to all visible devices, as was done before DDP.
 
@@ -145,11 +163,15 @@ class Run:
             return placed
         return torch.compile(spread.module) if self.benchmark.compile else spread.module
 
-    def adam(self, parameters: Iterable[torch.Tensor], **options: Any) -> torch.optim.Optimizer:
+    def adam(self, parameters: Parameters, **options: Any) -> torch.optim.Optimizer:
         """Return torch.optim.Adam with these options, or its equal that is fastest here."""
         return fused("Adam", parameters, self.chosen, self.precision, by_torch=self.benchmark.graph, **options)
 
-    def sgd(self, parameters: Iterable[torch.Tensor], **options: Any) -> torch.optim.Optimizer:
+    def adamw(self, parameters: Parameters, **options: Any) -> torch.optim.Optimizer:
+        """Return torch.optim.AdamW with these options, or its equal that is fastest here."""
+        return fused("AdamW", parameters, self.chosen, self.precision, by_torch=self.benchmark.graph, **options)
+
+    def sgd(self, parameters: Parameters, **options: Any) -> torch.optim.Optimizer:
         """Return torch.optim.SGD with these options, or its equal that is fastest here."""
         return fused("SGD", parameters, self.chosen, self.precision, by_torch=self.benchmark.graph, **options)
 

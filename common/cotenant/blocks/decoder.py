@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -32,6 +32,11 @@ class Size:
     @property
     def head(self) -> int:
         return head_width(self.width, self.heads, self.kv_heads)
+
+    @property
+    def weights_of_layer(self) -> int:
+        """The weights of one layer's matrices: of queries and the output, of keys and values, of the gated part."""
+        return 2 * self.width**2 + 2 * self.kv_heads * self.head * self.width + 3 * self.width * self.inner
 
 
 class DecoderLayer(nn.Module):
@@ -73,19 +78,23 @@ class Decoder(nn.Module):
         self.rotary = Rotary(size.head, size.context, size.theta)
 
     def caches(self, batch: int) -> nn.ModuleList:
-        """Return an empty cache for every layer, of `batch` sequences of the whole context."""
+        """Return an empty cache for every layer, of `batch` sequences of the whole context, beside the weights."""
         size = self.size
-        return nn.ModuleList(KeyValueCache(batch, size.kv_heads, size.context, size.head) for _ in self.layers)
+        caches = [KeyValueCache(batch, size.kv_heads, size.context, size.head) for _ in self.layers]
+        return nn.ModuleList(caches).to(self.embedding.weight)
 
-    def forward(self, tokens_bl: torch.Tensor) -> torch.Tensor:
-        """Return the logits (b, l, v) of the word after each one."""
-        logits_blv: torch.Tensor = self.words(self.states(tokens_bl))
+    def forward(
+        self, tokens_bl: torch.Tensor, caches: nn.ModuleList | None = None, at_l: torch.Tensor | None = None
+    ) -> torch.Tensor:
+        """Return the logits (b, l, v) of the word after each one; over `caches` those after the last one, (b, 1, v)."""
+        states_blw = self.states(tokens_bl, caches, at_l)
+        logits_blv: torch.Tensor = self.words(states_blw if caches is None else states_blw[:, -1:])
         return logits_blv
 
     def states(
         self,
         tokens_bl: torch.Tensor,
-        caches: Sequence[KeyValueCache] | nn.ModuleList | None = None,
+        caches: nn.ModuleList | None = None,
         at_l: torch.Tensor | None = None,
     ) -> torch.Tensor:
         """Return what the last layer makes of each position, (b, l, w).

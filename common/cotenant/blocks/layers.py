@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import torch
 from torch import nn
@@ -69,3 +69,12 @@ def initialised(model: Module, sd: float = 0.02) -> Module:
         if isinstance(part, nn.Linear) and part.bias is not None:
             nn.init.zeros_(part.bias)
     return model
+
+
+def decayed(model: nn.Module, weight_decay: float) -> list[dict[str, Any]]:
+    """Return an optimizer's two groups of trained weights: matrices decay, and biases and norms do not."""
+    trained = [weight for weight in model.parameters() if weight.requires_grad]
+    return [
+        {"params": [weight for weight in trained if weight.dim() > 1], "weight_decay": weight_decay},
+        {"params": [weight for weight in trained if weight.dim() < 2], "weight_decay": 0.0},
+    ]
