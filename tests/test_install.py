@@ -1,15 +1,21 @@
 """What people type who know the reference suite: `pip install -e common`, `apt install $(cat apt_packages)`."""
 
+import json
 import os
 import pty
 import re
+import runpy
+import shutil
 import subprocess
 import sys
+import sysconfig
 import tomllib
 from email import message_from_string
 from pathlib import Path
+from typing import Any
 
 import pytest
+import setuptools
 from packaging.requirements import Requirement
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -29,6 +35,55 @@ def test_common_installs_as_the_checkout_does(tmp_path: Path) -> None:
     assert set(map(str, required)) == {str(Requirement(text)) for text in project["dependencies"]}
     scripts = (place / "entry_points.txt").read_text()
     assert all(f"{name} = {target}" in scripts for name, target in project["scripts"].items())
+
+
+def test_a_wheel_carries_the_suite(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """What a checkout has beside the package, whatever is added to it; the wheel itself is built by a slow test."""
+    given: dict[str, Any] = {}
+    monkeypatch.setattr(setuptools, "setup", given.update)
+    runpy.run_path(str(ROOT / "setup.py"))
+    build = given["cmdclass"]["build_py"](setuptools.Distribution())
+    build.build_lib = str(tmp_path)
+    folders = [ROOT / name for name in ("tasks", "profiles", "targets")]
+    files = [path for folder in folders for path in folder.rglob("*") if path.is_file() and path.suffix != ".pyc"]
+    place = tmp_path / "cotenant/shipped"
+    shipped = {str(path): str(place / path.relative_to(ROOT)) for path in (ROOT / "baselines.json", *files)}
+    assert build._shipped() == shipped
+
+
+@pytest.mark.slow
+def test_an_installed_wheel_runs_in_an_empty_directory(tmp_path: Path) -> None:
+    """In an environment of its own, whose other packages are those of this one, outside of any checkout."""
+    kept = shutil.ignore_patterns(".git", "workspace", "build", "*.egg-info", "__pycache__", ".venv")
+    source = shutil.copytree(ROOT, tmp_path / "source", ignore=kept)
+    build = f"from setuptools.build_meta import build_wheel as made; print(made({str(tmp_path)!r}))"
+    subprocess.run([sys.executable, "-c", build], cwd=source, check=True, capture_output=True)
+    shutil.rmtree(source)
+    (wheel,) = tmp_path.glob("*.whl")
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", tmp_path / "venv"], check=True)
+    (packages,) = tmp_path.glob("venv/lib/python3.*/site-packages")
+    (packages / "others.pth").write_text(sysconfig.get_path("purelib"))
+    python = tmp_path / "venv/bin/python"
+    install = [sys.executable, "-m", "pip", "--python", str(python), "install", "--no-deps", "--no-index", str(wheel)]
+    subprocess.run(install, check=True, capture_output=True)
+    folder = tmp_path / "empty"
+    folder.mkdir()
+    environ = {"PATH": "/usr/bin:/bin", "COTENANT_LOCK": str(tmp_path / "lock"), "HOME": str(tmp_path)}
+
+    def cotenant(*words: str) -> str:
+        line = [tmp_path / "venv/bin/cotenant", *words]
+        ended = subprocess.run(line, cwd=folder, env=environ, capture_output=True, text=True, timeout=300)
+        assert ended.returncode == 0, ended.stderr
+        return ended.stdout
+
+    said = cotenant("--name", "toy_reg", "--users", "1", "--isolation", "none", "--", "--repeat", "3")
+    assert "As a page, with pictures: cotenant report --html page.html" in said
+    (record,) = folder.glob("workspace/output/*.json")
+    found = json.loads(record.read_text())
+    assert (found["outcome"], found["machine"]["git"]) == ("completed", None)
+    assert found["command"][0].startswith(str(packages / "cotenant/shipped/tasks"))
+    assert "toy_reg" in cotenant("report")
+    cotenant("mlbench-report", "--gpu-model", "V100")
 
 
 def test_debian_packages_are_one_name_a_line() -> None:

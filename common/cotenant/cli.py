@@ -11,7 +11,7 @@ import sys
 import tomllib
 from collections.abc import Sequence
 
-from cotenant.checkout import CHECKOUT, PROGRAM
+from cotenant.checkout import CHECKOUT, INSTALLED, PROGRAM
 from cotenant.commands import COMMANDS
 from cotenant.commands.output import mute, settle_streams
 from cotenant.errors import EXIT_INTERRUPTED, EXIT_PASSED, EXIT_USAGE, CotenantError, did_you_mean
@@ -43,10 +43,8 @@ def main(argv: Sequence[str]) -> int:
     except ModuleNotFoundError as error:
         if error.name is None or error.name.partition(".")[0] == "cotenant":
             raise
-        print(
-            f"cotenant: The package '{error.name}' is missing. pip install -r requirements.txt, or use ./run.sh.",
-            file=sys.stderr,
-        )
+        remedy = "pip install cotenant" if INSTALLED else "pip install -r requirements.txt, or use ./run.sh"
+        print(f"cotenant: The package '{error.name}' is missing. {remedy}.", file=sys.stderr)
         return EXIT_USAGE
     except BrokenPipeError:
         mute()

@@ -10,6 +10,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from cotenant.checkout import INSTALLED
 from cotenant.machine.topology import Machine
 from cotenant.procfs import fields, format_list, read_text
 
@@ -83,5 +84,5 @@ def machine_facts(machine: Machine, checkout: Path) -> dict[str, Any]:
         "memory_bytes": machine.memory_bytes,
         "accelerators": [asdict(accelerator) for accelerator in machine.accelerators],
         "software": software(),
-        "git": git_state(checkout),
+        "git": None if INSTALLED else git_state(checkout),
     }
