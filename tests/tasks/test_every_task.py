@@ -25,8 +25,11 @@ pytestmark = pytest.mark.usefixtures("small_tables")
 
 SSD = "object_detection/single_stage_detector"
 CART = "reinforcement/cart_pole"  # It learns where an episode ends.
-TRAINED = [pytest.param(place, marks=pytest.mark.slow) if place == SSD else place for place in SMALL]
-CONVOLVES = ("fast", "gen", "image", "object", "super", "reinforcement/atari")
+SPEAKS = ("speech_synthesis/tacotron2", "speech_synthesis/waveglow")
+LONG_TIER = (SSD, *SPEAKS, "natural_language_processing/transformer_xl")
+LSTMS = ("natural_language_processing/rnn_translator", SPEAKS[0])
+TRAINED = [pytest.param(place, marks=pytest.mark.slow) if place in LONG_TIER else place for place in SMALL]
+SLOW_IN_BF16 = ("fast", "gen", "image", "object", "question", "super", "reinforcement/atari")
 """A processor without bf16 units takes half a minute for a step of the larger ones."""
 
 
@@ -34,7 +37,7 @@ def of_each(places: Any) -> list[Any]:
     """Return every place in both precisions, the slow ones marked."""
     return [
         pytest.param(place, name, marks=pytest.mark.slow)
-        if place == SSD or (name == "bf16" and place.startswith(CONVOLVES))
+        if place in LONG_TIER or (name == "bf16" and place.startswith(SLOW_IN_BF16))
         else (place, name)
         for place in places
         for name in ("fp32", "bf16")
@@ -68,7 +71,7 @@ def assert_the_seed_decides(place: str, times: int) -> None:
     assert losses(place, steps, seed=6) != first
 
 
-LONG = (SSD, "fast_neural_style/neural_style", "reinforcement/atari")
+LONG = (*LONG_TIER, "fast_neural_style/neural_style", "reinforcement/atari")
 
 
 @pytest.mark.usefixtures("two_threads")
@@ -115,8 +118,12 @@ FALLS: dict[str, tuple[dict[str, Any], int, float]] = {
     "image_classification/convnets": ({"arch": "resnet18", "batch_size": 4}, 8, 0.5),
     "image_classification/scaling": ({"network": "resnet18", "batch_size": 4}, 8, 0.5),
     "natural_language_processing/rnn_translator": ({"batch_size": 4, "dropout": 0.0, "lr": 0.01}, 30, 0.9),
+    "natural_language_processing/transformer_xl": ({"lr": 0.01}, 20, 0.6),
+    "question_answering/bert": ({"lr": 1e-3}, 20, 0.9),
     "recommendation/neural_collaborative_filtering": ({"batch_size": 128}, 80, 0.8),
     "regression/polynome": ({}, 300, 0.9),
+    "speech_synthesis/tacotron2": ({"lr": 0.01}, 20, 0.7),
+    "speech_synthesis/waveglow": ({"lr": 0.01}, 20, 9.0),  # Of a logarithm of a density, which is below 0.
     "super_resolution/subpixel_convolution": ({"batch_size": 3, "lr": 1e-3}, 20, 0.5),
     "time_sequence_prediction/lstm": ({"length": 40}, 30, 0.999),
     "variational_auto_encoder/auto_encoding_variational_bayes": ({}, 30, 0.9),
@@ -127,7 +134,7 @@ FALLS: dict[str, tuple[dict[str, Any], int, float]] = {
 @pytest.mark.parametrize(("place", "precision"), of_each(FALLS))
 def test_the_loss_falls_on_a_fixed_batch(place: str, precision: str) -> None:
     parameters, steps, to = FALLS[place]
-    if place.startswith("natural"):
+    if place in LSTMS:
         skip_without_lstm(precision)
     cls = of(place)
     benchmark, run = built(cls, **SMALL[place] | parameters | {"precision": precision})
@@ -141,17 +148,21 @@ def test_the_loss_falls_on_a_fixed_batch(place: str, precision: str) -> None:
         assert abs(values[0] - math.log(200)) < 0.3  # And of 200 words.
 
 
+ITEMS = {"natural_language_processing/transformer_xl": 2 * 6, SPEAKS[0]: 7 + 3, SPEAKS[1]: 2 * 512}
+"""Of one step, where they are not its rows."""
+
+
 @pytest.mark.usefixtures("one_thread")
 @pytest.mark.parametrize(("place", "precision"), [case for case in of_each(SMALL) if case != (CART, "bf16")])
 def test_items_and_dtype_are_what_was_asked(place: str, precision: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    if place == "natural_language_processing/rnn_translator":
+    if place in LSTMS:
         skip_without_lstm(precision)
     monkeypatch.setattr("cotenant.bench.loop.WARM_UP_STEPS", 1)
     benchmark = of(place)(cuda=False, **SMALL[place], precision=precision)
     loop = Loop(benchmark, run := Run(benchmark))
     loop.warm_up()
     # toy_lstm counts its sequences as one.
-    assert loop.observe(2).items == 2 * SMALL[place].get("batch_size", 1)
+    assert loop.observe(2).items == 2 * ITEMS.get(place, SMALL[place].get("batch_size", 1))
     assert loop.observed_dtype == precision
     assert [finding.rule for finding in run.findings if finding.severity != "info"] == []
 
@@ -159,7 +170,7 @@ def test_items_and_dtype_are_what_was_asked(place: str, precision: str, monkeypa
 @pytest.mark.usefixtures("one_thread")
 @pytest.mark.parametrize(("place", "precision"), [case for case in of_each(SMALL) if case != (CART, "bf16")])
 def test_an_audit_of_an_honest_task_finds_the_same_work(place: str, precision: str) -> None:
-    if place == "natural_language_processing/rnn_translator":
+    if place in LSTMS:
         skip_without_lstm(precision)
     benchmark = of(place)(cuda=False, **SMALL[place], precision=precision)
     loop = Loop(benchmark, Run(benchmark))

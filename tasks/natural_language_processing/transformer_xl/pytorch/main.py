@@ -1,0 +1,76 @@
+"""A language model that remembers, on WikiText-103's vocabulary: Transformer-XL (Dai et al. 2019).
+
+python main.py --batch-size 8 --layers 16 --width 512 --heads 8 --inner 2048 --target 192 --memory 192
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from model import TransformerXL
+from torch.nn import functional as F
+
+from cotenant.bench import Benchmark, Run, flag
+from cotenant.errors import CotenantError
+
+CLIP_NORM = 0.25
+
+
+class LongMemory(Benchmark):
+    """One step = one Adam update on the next words of every sequence; each layer's states are kept for the next."""
+
+    item = "token"
+
+    batch_size: int = 8
+    words: int = flag(267_735, help="size of the vocabulary; in 16 bit the model's is a multiple of 8")
+    layers: int = flag(16, help="layers (18 for the large model)")
+    width: int = flag(512, help="units of every position (1024 for the large model)")
+    heads: int = flag(8, help="heads of the attention (16 for the large model)")
+    inner: int = flag(2048, help="units between the two products of a layer (4096 for the large model)")
+    target: int = flag(192, help="words of a sequence that one step predicts (256 for the large model)")
+    memory: int = flag(192, help="words before them whose states are kept (256 for the large model)")
+    dropout: float = flag(0.1, help="share that is dropped (0.2 for the large model)")
+    attention_dropout: float = flag(0.0, help="share of attention that is dropped (0.2 for the large model)")
+    lr: float = flag(2.5e-4, help="learning rate")
+
+    def __init__(self, **parameters: Any) -> None:
+        super().__init__(**parameters)
+        if self.width % (2 * self.heads):
+            raise CotenantError(f"--width {self.width} is no multiple of twice --heads {self.heads}.")
+
+    def build(self, run: Run) -> None:
+        # Tensor cores want rows of 16 bytes, which are 8 values of fp16 or bf16.
+        self.model_words = self.words if self.asked_precision in ("fp32", "tf32") else -(-self.words // 8) * 8
+        sizes = self.model_words, self.layers, self.width, self.heads, self.inner, self.target, self.memory
+        self.model = run.place(TransformerXL(*sizes, self.dropout, self.attention_dropout))
+        self.optimizer = run.adam(self.model.parameters(), lr=self.lr)
+        empty_bmw = torch.zeros(self.batch_size, self.memory, self.width, device=run.device)
+        self.kept_lbmw = [empty_bmw] * self.layers
+
+    def batches(self, run: Run) -> Iterator[torch.Tensor]:
+        """Return (batch, target + 1) words; the last of each row is only predicted."""
+        # Zipf's law: the word of rank r is about 1/r as frequent as the first.
+        shape = self.batch_size, self.target + 1
+        return run.resident(((self.words + 1) ** torch.rand(shape, dtype=torch.float64)).long() - 1)
+
+    def items(self, batch: torch.Tensor) -> int:
+        return batch.size(0) * self.target
+
+    def step(self, run: Run, batch: torch.Tensor) -> torch.Tensor:
+        logits_btv, self.kept_lbmw = self.model(batch[:, :-1], self.kept_lbmw)
+        loss = F.cross_entropy(logits_btv.flatten(0, 1), batch[:, 1:].flatten())
+        run.update(loss, self.optimizer, clip_norm=CLIP_NORM)
+        return loss
+
+    def flops(self, batch: torch.Tensor) -> float:
+        seen, width = self.memory + self.target, self.width
+        by_word = 2 * width**2 + 2 * width * self.inner + (3 * seen + 1) * width
+        layers = self.layers * (self.target * by_word + 2 * seen * width**2)
+        words = self.target * width * self.model_words
+        # Distances are the same in all rows, and nothing learns what they are made of.
+        distances = self.layers * (seen + 1) * width**2
+        return 2 * (3 * len(batch) * (layers + words) + 2 * distances)
+
+
+if __name__ == "__main__":
+    LongMemory.main()

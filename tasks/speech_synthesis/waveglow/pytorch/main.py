@@ -1,0 +1,64 @@
+"""Speech from its mel spectrogram with WaveGlow (Prenger et al. 2019), as on LJSpeech: segments of 8000 samples.
+
+python main.py --batch-size 6 --segment 8000 [--steps 12 --layers 8 --units 512]
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from model import EARLY_EVERY, GROUP, HOP, WaveGlow
+
+from cotenant.bench import Benchmark, Run, flag
+from cotenant.errors import CotenantError
+
+MOST_STEPS = 4 * EARLY_EVERY
+"""Behind these no channels are left."""
+
+Batch = tuple[torch.Tensor, torch.Tensor]
+
+
+class SpeechFromMel(Benchmark):
+    """One step = one Adam update that makes segments of speech more probable, given their spectrograms."""
+
+    item = "audio sample"
+    same_shapes = True
+
+    batch_size: int = 6
+    segment: int = flag(8000, help="samples of one segment")
+    bands: int = flag(80, help="mel bands of a spectrogram")
+    steps: int = flag(12, help="steps of the flow")
+    layers: int = flag(8, help="dilated layers of each step")
+    units: int = flag(512, help="units of each layer")
+    lr: float = flag(1e-4, help="learning rate")
+
+    def __init__(self, **parameters: Any) -> None:
+        super().__init__(**parameters)
+        if self.segment % GROUP:
+            raise CotenantError(f"--segment {self.segment} is no multiple of {GROUP}.")
+        if self.steps > MOST_STEPS:
+            raise CotenantError(f"--steps {self.steps} is more than {MOST_STEPS}.")
+
+    def build(self, run: Run) -> None:
+        self.model = run.place(WaveGlow(self.bands, self.steps, self.layers, self.units))
+        self.optimizer = run.adam(self.model.parameters(), lr=self.lr)
+
+    def batches(self, run: Run) -> Iterator[Batch]:
+        """Return waves (b, s) between -1 and 1, and logarithms of their mel bands (b, m, f)."""
+        wave_bs = (0.1 * torch.randn(self.batch_size, self.segment)).clamp(-1, 1)
+        mel_bmf = 2 * torch.randn(self.batch_size, self.bands, self.segment // HOP + 1) - 5
+        return run.resident(wave_bs, mel_bmf)
+
+    def items(self, batch: Batch) -> int:
+        return batch[0].numel()
+
+    def step(self, run: Run, batch: Batch) -> torch.Tensor:
+        noise_bct, determinant = self.model(*batch)
+        # Of white noise of variance 1, without what is the same of all noise; the mean over samples.
+        loss = (noise_bct.float().square().sum() / 2 - determinant) / noise_bct.numel()
+        run.update(loss, self.optimizer)
+        return loss
+
+
+if __name__ == "__main__":
+    SpeechFromMel.main()

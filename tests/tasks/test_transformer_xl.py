@@ -1,0 +1,120 @@
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import pytest
+import torch
+
+from cotenant.bench.observed import FlopCount
+from cotenant.errors import CotenantError
+from tasks.loading import SMALL, built, main_of
+
+XL = "natural_language_processing/transformer_xl"
+BASE, LARGE = (16, 512, 8, 2048, 192, 192), (18, 1024, 16, 4096, 256, 256)
+
+
+@pytest.fixture(scope="module")
+def main() -> Any:
+    return main_of(XL)
+
+
+def model_of(main: Any, layers: int = 2, target: int = 5, memory: int = 3) -> Any:
+    """A small model without dropout, and with biases of attention that are not near 0."""
+    model = main.TransformerXL(50, layers, 8, 2, 16, target, memory, 0.1, 0.1).eval()
+    torch.nn.init.normal_(model.content_bias)
+    torch.nn.init.normal_(model.distance_bias)
+    return model
+
+
+@pytest.mark.parametrize(("sizes", "parameters"), [(BASE, 191_948_759), (LARGE, 519_963_095)])
+def test_the_model_is_as_large_as_published(main: Any, sizes: Any, parameters: int) -> None:
+    with torch.device("meta"):
+        model = main.TransformerXL(267_735, *sizes, 0.1, 0.0)
+    assert sum(parameter.numel() for parameter in model.parameters()) == parameters
+
+
+def test_operations_are_those_that_are_counted(main: Any) -> None:
+    benchmark, run = built(main.LongMemory, **SMALL[XL])
+    batch = next(benchmark.batches(run))
+    with FlopCount() as count:
+        benchmark.step(run, batch)
+    assert count.total == benchmark.flops(batch)
+
+
+def test_attention_is_the_published_formula(main: Any) -> None:
+    target, memory, heads, width = 5, 3, 2, 4
+    model = model_of(main)
+    layer = model.layers[0]
+    x, seen = torch.randn(2, target, 8), torch.randn(2, memory + target, 8)
+    mask = model.mask_tk.repeat(2, 1)
+    found = layer.attended(x, seen, model.distance_kw, mask, model.content_bias, model.distance_bias)
+    # The row of a distance: the farthest comes first.
+    by_distance = layer.distance(model.distance_kw).flip(0).view(-1, heads, width)
+    keys, values = layer.key_value(seen).chunk(2, dim=2)
+    for b, i, n in itertools.product(range(2), range(target), range(heads)):
+        q = layer.query(x[b, i]).view(heads, width)[n]
+        scores = [
+            (q + model.content_bias[n]) @ keys[b, j].view(heads, width)[n]
+            + (q + model.distance_bias[n]) @ by_distance[memory + i - j, n]
+            for j in range(memory + i + 1)
+        ]
+        weights = (torch.stack(scores) / width**0.5).softmax(0)
+        expected = weights @ values[b, : memory + i + 1].view(-1, heads, width)[:, n]
+        torch.testing.assert_close(found[b, i].view(heads, width)[n], expected)
+
+
+def test_distances_are_sines_and_cosines(main: Any) -> None:
+    rows = model_of(main, target=5, memory=3).distance_kw
+    assert rows.shape == (9, 8)
+    # Distance 0 is the last row, and a row's wavelengths go from 2 pi up.
+    torch.testing.assert_close(rows[-1], torch.tensor([0.0] * 4 + [1.0] * 4))
+    sine, slower, cosine = rows[0, [0, 1, 4]]
+    torch.testing.assert_close(torch.stack([sine, slower]), torch.tensor([8.0, 0.8]).sin())
+    torch.testing.assert_close(cosine, torch.tensor(8.0).cos())
+
+
+def test_a_word_is_predicted_from_those_before_it_and_the_memory(main: Any) -> None:
+    model = model_of(main)
+    words, memory = torch.randint(0, 50, (2, 5)), [torch.randn(2, 3, 8) for _ in range(2)]
+    before, _ = model(words, memory)
+    words[:, 3] = (words[:, 3] + 1) % 50
+    after, _ = model(words, memory)
+    torch.testing.assert_close(before[:, :3], after[:, :3])
+    assert not torch.allclose(before[:, 3:], after[:, 3:])
+    other, _ = model(words, [2 * one for one in memory])
+    assert (other != after).any(dim=2).all()
+
+
+def test_the_memory_is_what_the_layers_have_read_last(main: Any) -> None:
+    model = model_of(main, target=2, memory=3)
+    memory = [torch.zeros(1, 3, 8) for _ in range(2)]
+    words = torch.tensor([[1, 2], [3, 4]])
+    for row in words:
+        _, memory = model(row[None], memory)
+    assert [one.shape for one in memory] == [(1, 3, 8)] * 2
+    assert not any(one.requires_grad for one in memory)
+    torch.testing.assert_close(memory[0][0], model.embedding.weight[2:5] * 8**0.5)
+
+
+def test_a_step_goes_on_from_the_step_before(main: Any) -> None:
+    benchmark, run = built(main.LongMemory, **SMALL[XL])
+    batch = next(benchmark.batches(run))
+    assert not any(one.any() for one in benchmark.kept_lbmw)
+    benchmark.step(run, batch)
+    assert all(one.any() for one in benchmark.kept_lbmw)
+
+
+def test_words_follow_zipfs_law_and_16_bit_pads_their_number(main: Any) -> None:
+    benchmark, run = built(main.LongMemory, **SMALL[XL] | {"words": 203, "batch_size": 500})
+    words = next(benchmark.batches(run))
+    assert (words.shape, words.min(), benchmark.items(words)) == ((500, 7), 0, 3000)
+    assert 190 < words.max() < 203
+    assert 5 < words.float().median() < 25
+    assert benchmark.model.embedding.num_embeddings == 203
+    assert built(main.LongMemory, **SMALL[XL] | {"words": 203, "precision": "bf16"})[0].model_words == 208
+
+
+def test_heads_that_do_not_fit_are_a_sentence(main: Any) -> None:
+    with pytest.raises(CotenantError, match="--width 16 is no multiple of twice --heads 3"):
+        built(main.LongMemory, **SMALL[XL] | {"heads": 3})
