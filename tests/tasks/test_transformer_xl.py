@@ -76,33 +76,33 @@ def test_distances_are_sines_and_cosines(main: Any) -> None:
 
 def test_a_word_is_predicted_from_those_before_it_and_the_memory(main: Any) -> None:
     model = model_of(main)
-    words, memory = torch.randint(0, 50, (2, 5)), [torch.randn(2, 3, 8) for _ in range(2)]
+    words, memory = torch.randint(0, 50, (2, 5)), torch.randn(2, 2, 3, 8)
     before, _ = model(words, memory)
     words[:, 3] = (words[:, 3] + 1) % 50
     after, _ = model(words, memory)
     torch.testing.assert_close(before[:, :3], after[:, :3])
     assert not torch.allclose(before[:, 3:], after[:, 3:])
-    other, _ = model(words, [2 * one for one in memory])
+    other, _ = model(words, 2 * memory)
     assert (other != after).any(dim=2).all()
 
 
 def test_the_memory_is_what_the_layers_have_read_last(main: Any) -> None:
     model = model_of(main, target=2, memory=3)
-    memory = [torch.zeros(1, 3, 8) for _ in range(2)]
-    words = torch.tensor([[1, 2], [3, 4]])
-    for row in words:
-        _, memory = model(row[None], memory)
-    assert [one.shape for one in memory] == [(1, 3, 8)] * 2
-    assert not any(one.requires_grad for one in memory)
-    torch.testing.assert_close(memory[0][0], model.embedding.weight[2:5] * 8**0.5)
+    memory = main.Memory(2, 1, 3, 8)
+    for words in torch.tensor([[1, 2], [3, 4]]):
+        _, states = model(words[None], memory.states_lbmw)
+        memory.keep(states)
+    assert not memory.states_lbmw.requires_grad
+    torch.testing.assert_close(memory.states_lbmw[0, 0], model.embedding.weight[2:5] * 8**0.5)
 
 
 def test_a_step_goes_on_from_the_step_before(main: Any) -> None:
     benchmark, run = built(main.LongMemory, **SMALL[XL])
-    batch = next(benchmark.batches(run))
-    assert not any(one.any() for one in benchmark.kept_lbmw)
+    batch, states = next(benchmark.batches(run)), benchmark.read.states_lbmw
+    assert not states.any()
     benchmark.step(run, batch)
-    assert all(one.any() for one in benchmark.kept_lbmw)
+    assert benchmark.read.states_lbmw is states
+    assert states.flatten(1).any(dim=1).all()
 
 
 def test_words_follow_zipfs_law_and_16_bit_pads_their_number(main: Any) -> None:

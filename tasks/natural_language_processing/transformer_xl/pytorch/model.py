@@ -40,20 +40,29 @@ class TransformerXL(nn.Module):
             if parameter.dim() > 1:
                 nn.init.normal_(parameter, std=INIT)
 
-    def forward(
-        self, word_bt: torch.Tensor, memory_lbmw: list[torch.Tensor]
-    ) -> tuple[torch.Tensor, list[torch.Tensor]]:
-        """Return the logits (b, t, v) of the word after each one, and every layer's memory for the words to come."""
+    def forward(self, word_bt: torch.Tensor, memory_lbmw: torch.Tensor) -> tuple[torch.Tensor, list[torch.Tensor]]:
+        """Return the logits (b, t, v) of the word after each one, and for every layer what its memory is next."""
         width = self.embedding.embedding_dim
         x_btw = self.dropout(self.embedding(word_bt) * width**0.5)
         distance_kw = self.dropout(self.distance_kw)
         mask_rk = self.mask_tk.repeat(len(word_bt), 1)
-        kept_lbmw = []
-        for layer, memory_bmw in zip(self.layers, memory_lbmw, strict=True):
-            seen_bkw = torch.cat([memory_bmw.to(x_btw.dtype), x_btw], dim=1)
-            kept_lbmw.append(seen_bkw[:, x_btw.size(1) :].detach())
+        next_lbmw = []
+        for layer, memory_bmw in zip(self.layers, memory_lbmw.to(x_btw.dtype), strict=True):
+            seen_bkw = torch.cat([memory_bmw, x_btw], dim=1)
+            next_lbmw.append(seen_bkw[:, x_btw.size(1) :].detach())
             x_btw = layer(x_btw, seen_bkw, distance_kw, mask_rk, self.content_bias, self.distance_bias)
-        return F.linear(self.dropout(x_btw), self.embedding.weight, self.bias), kept_lbmw
+        return F.linear(self.dropout(x_btw), self.embedding.weight, self.bias), next_lbmw
+
+
+class Memory(nn.Module):
+    """What every layer has read last; a tensor that stays where it is, so that a graph of a step finds it."""
+
+    def __init__(self, layers: int, batch: int, memory: int, width: int) -> None:
+        super().__init__()
+        self.register_buffer("states_lbmw", torch.zeros(layers, batch, memory, width), persistent=False)
+
+    def keep(self, states_lbmw: list[torch.Tensor]) -> None:
+        torch._foreach_copy_(list(self.states_lbmw.unbind()), states_lbmw)
 
 
 class Layer(nn.Module):
