@@ -107,6 +107,8 @@ def row(one: Tenant) -> dict[str, Any]:
         "tenant": one.tenant,
         "tenants": TENANTS,
         "solo": False,
+        "baseline": None,
+        "stands_for": None,
         "hostname": one.host,
         "gpu": "Invented Accelerator 80GB",
         "devices": 1,

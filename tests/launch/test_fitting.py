@@ -1,4 +1,4 @@
-"""`scaling` on machines of 1, 2, 3 and 8 devices: which of its cells are started, and what is said of the others."""
+"""`scaling` on machines of 1, 2, 3 and 8 devices: which of its cells are started; and who is launched alone."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ import pytest
 from cotenant.commands.run import options_of, suite_parser
 from cotenant.errors import CotenantError
 from cotenant.isolation.choose import Chosen
+from cotenant.isolation.plan import plan
 from cotenant.isolation.unenforced import NoIsolation
+from cotenant.launch.baseline import alone_of
 from cotenant.launch.start import Resolver
 from cotenant.machine.topology import Machine
 from machine.invented import device, machine
@@ -58,6 +60,36 @@ def test_compiled_kernels_lie_in_one_place_for_all_launches(tmp_path: Path, monk
     assert places == {str(tmp_path / "compiled")}
     monkeypatch.setenv(name, "/mine")
     assert name not in resolver(2).starts()[0].specs[0].environment
+
+
+def test_a_quick_baseline_is_the_default_of_a_suite_that_nobody_names() -> None:
+    def asked(*words: str) -> str:
+        return options_of(suite_parser("", "", "").parse_words(words), (), machine()).baseline
+
+    assert asked() == asked("--name", "vae") == "quick"
+    assert asked("--jobs", "scaling") == asked("--isolation", "none") == asked("--baseline", "none") == "none"
+    assert asked("--solo") == asked("--jobs", "cpu", "--baseline", "whole") == "whole"
+    with pytest.raises(CotenantError, match="not allowed with"):
+        asked("--solo", "--baseline", "quick")
+
+
+@pytest.mark.parametrize(
+    ("there", "users", "kinds"),
+    [
+        (machine(cores=4), 4, [(0, 1, 2, 3)]),
+        (machine(nodes=2, cores=4, threads=2, devices=tuple(device(n, n // 2) for n in range(4))), 4, [(0, 1, 2, 3)]),
+        (machine(cores=2, devices=(device(0), device(1, name="A100"))), 2, [(0,), (1,)]),
+        (machine(cores=4), 1, []),
+    ],
+)
+def test_a_quick_baseline_launches_one_tenant_of_each_kind_of_slice(
+    there: Machine, users: int, kinds: list[tuple[int, ...]]
+) -> None:
+    slices = plan(there, users).slices
+    assert [group for _, group in alone_of("quick", slices, there)] == kinds
+    whole = [(tenant, (tenant,)) for tenant in range(users)] if users > 1 else []
+    assert [*alone_of("whole", slices, there)] == whole
+    assert [*alone_of("none", slices, there)] == []
 
 
 def test_devices_are_loaded_before_and_observed_for_long_enough_by_default() -> None:

@@ -31,7 +31,7 @@ def test_every_tenant_is_launched_alone_directly_behind_its_launch(loose: Suites
     jobs = [job(args={"--number": [5, 6]}), job(name="whole", group="all")]
     ended = loose.run(jobs, "--users", 2, "--solo", "--uid", 3)
     assert ended.returncode == 0, ended.stderr
-    assert "7 launches (4 of a tenant alone on the whole machine, without slices)" in ended.stdout
+    assert "7 launches (4 of a tenant alone on the whole machine, without slices; baseline whole)" in ended.stdout
     assert "job.c1: tenant 0 alone on the whole machine, without a slice: " in ended.stdout
     assert [line[:15] for line in summary(loose)[:-1]] == [f"[ {at}/ 7][  /  ] " for at in range(1, 8)]
     launched = [(record["name"], record["tenant"], record["tenants"]) for record in loose.records()]
@@ -123,7 +123,7 @@ def test_shown_and_dry_and_where_nobody_has_neighbours(loose: Suites) -> None:
     jobs = [job(args={"--number": [5, 6]}), job(name="whole", group="all")]
     ended = loose.run([job(), jobs[1]], "--users", 1, "--solo")
     assert ended.returncode == 0, ended.stderr
-    assert "2 launches (--solo adds none: no job here has several tenants)" in ended.stdout
+    assert "2 launches (--baseline whole adds none: no job here has several tenants)" in ended.stdout
     assert solo(loose) == []
     shown = loose.run(jobs, "--users", 2, "--solo", "--show").stdout.splitlines()
     assert shown[0].split()[2:6] == ["2", "cells", "+", "4"]
@@ -133,3 +133,20 @@ def test_shown_and_dry_and_where_nobody_has_neighbours(loose: Suites) -> None:
         *(f"job.c1, tenant {tenant} of 2" for tenant in (0, 1)),
         *(f"job.c1.solo, tenant {tenant} alone" for tenant in (0, 1)),
     ]
+
+
+def test_a_quick_baseline_is_short_and_says_so_in_its_record(loose: Suites) -> None:
+    """Its observations are as long as those beside the others, and about as many as fill two seconds."""
+    flags = ("--repeat", 70, "--number", 4, "--sleep", 0.01)
+    ended = loose.run([job("sums.py", *flags)], "--users", 2, "--baseline", "quick")
+    assert ended.returncode == 0, ended.stderr
+    assert "2 launches (1 of a tenant alone on the whole machine, without slices; baseline quick" in ended.stdout
+    beside, _, alone = loose.records()
+    assert (alone["baseline"], alone["stands_for"], alone["tenant"], alone["name"]) == ("quick", [0, 1], 0, "job.solo")
+    assert (beside["baseline"], beside["stands_for"]) == (None, [])
+    assert alone["given"]["number"] == beside["given"]["number"] == 4
+    assert alone["given"]["repeat"] < beside["given"]["repeat"] == 70
+    assert alone["statistics"]["interval"] is not None
+    assert 6 <= alone["statistics"]["n"] <= 50, "of 40 ms each: two seconds"
+    assert (alone["isolation"]["policies"]["at_most_s"], "at_most_s" in beside["isolation"]["policies"]) == (2.0, False)
+    assert alone["asked"] == beside["asked"], "equal work"

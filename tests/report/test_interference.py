@@ -9,6 +9,7 @@ import csv
 import io
 import re
 from collections.abc import Sequence
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -17,14 +18,15 @@ import pytest
 from msgspec.structs import replace
 from scipy import stats
 
+from cotenant.report.answer import answer
 from cotenant.report.interference import Block, InterferenceLine, apart, interference_blocks, interference_grid
-from cotenant.report.jobs import jobs_grid
+from cotenant.report.jobs import jobs_grid, suite_grids
 from cotenant.report.page import page
 from cotenant.report.renderers import as_csv, markdown, terminal
 from cotenant.results.record import Record
 from golden import check_golden
-from report.making import UNSLICED, frame, launch, lost, solo, summary_of
-from results.made import ARGUMENTS, ISOLATION, a_part
+from report.making import UNSLICED, frame, launch, lost, quick, solo, summary_of
+from results.made import ARGUMENTS, ISOLATION, NOON, a_part
 
 GOLDEN = Path(__file__).with_name("golden")
 
@@ -253,3 +255,51 @@ def test_solo_launches_count_in_no_rate() -> None:
     assert with_solo.jobs[0].node == together.jobs[0].node
     assert with_solo.jobs[0].tenants == together.jobs[0].tenants
     assert with_solo.records.frame.drop("path").equals(together.records.frame.drop("path"))
+
+
+def test_a_quick_baseline_stands_for_all_equal_slices_and_is_labelled_everywhere() -> None:
+    records = [*launch("vae"), *quick("vae", mean_ms=400)]
+    summary, lines = summary_of(records), lines_of(records)
+    rate_alone, own = rates_of(quick("vae", mean_ms=400)), rates_of(launch("vae"))
+    for who in ("0", "1"):
+        line = lines["vae", who]
+        assert line.alone is not None
+        assert line.kept is not None
+        assert line.within is not None
+        assert line.alone.rate == pytest.approx(rate_alone[0])
+        assert line.kept.ratio == pytest.approx(own[int(who)] / rate_alone[0])
+        assert line.within[0] < line.kept.ratio < line.within[1]
+    assert {line.baseline for line in lines.values()} == {"quick"}
+    node = lines["vae", None].kept
+    assert node is not None
+    assert node.ratio == pytest.approx(sum(own) / (2 * rate_alone[0]))
+    table = printed(records, 200)
+    assert "quick: few observations alone, in the first of all equal slices" in table
+    assert "interference 20.4 % (n too small: 1, quick)" in shown_at_end(records)
+    assert "keep" not in answer(summary)  # of one job: rates
+    assert "80 % and 79 % of what each has alone (quick baseline)" in answer(summary)
+    assert "in the first of all equal slices" in page("A page", summary, {})
+
+
+def test_a_quick_baseline_is_never_mixed_with_a_whole_one_nor_takes_its_place() -> None:
+    later = {"started": NOON + timedelta(hours=1)}
+    records = [*launch("vae"), *solo("vae", mean_ms=450), *quick("vae", mean_ms=100, **later)]
+    line = lines_of(records)["vae", "1"]
+    assert line.baseline == "whole"
+    assert line.kept is not None
+    assert line.kept.ratio == pytest.approx(0.9)
+    # In one repetition the whole one failed, in another it was never asked for: the quick ones are another kind.
+    more = [*records, *launch("vae", 1), *quick("vae", 1)]
+    assert (found := lines_of(more)["vae", "0"].alone) is not None
+    assert found.n == 1
+    # A whole one of other work is none: then what is known is the quick one.
+    other = solo("vae", part=a_part(item="image", arguments=ARGUMENTS | {"batch_size": 1}))
+    assert lines_of([*launch("vae"), *other, *quick("vae")])["vae", "0"].baseline == "quick"
+
+
+def rates_of(records: list[Record]) -> list[float]:
+    return [record.statistics.median for record in records if record.statistics is not None]
+
+
+def shown_at_end(records: list[Record]) -> str:
+    return "\n".join(line.plain for grid in suite_grids(records) for line in terminal(grid, 200))

@@ -6,7 +6,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cotenant.stats.budget import LEAST_STEP_NS, MOST_REPEAT, Amount, fastest_ns, lasting, slowest_ns, steady_ns, within
+from cotenant.stats.budget import (
+    LEAST_STEP_NS,
+    MOST_REPEAT,
+    Amount,
+    fastest_ns,
+    lasting,
+    shortened,
+    slowest_ns,
+    steady_ns,
+    within,
+)
 
 LEAST_KEPT = 6
 """Of fewer kept observations there is no interval."""
@@ -120,3 +130,26 @@ def test_kept_observations_last_at_least_so_long() -> None:
     ):
         assert lasting(asked, batch_ns, least_ns) == Amount(10, repeat, 5)
     assert lasting(Amount(1, 20_000, 5), 1_000, 10**12).repeat == 20_000
+
+
+@given(amounts(), st.none() | times_ns, times_ns)
+def test_shortened_observations_stay_as_long_and_are_enough_for_an_interval(
+    asked: Amount, batch_ns: int | None, most_ns: int
+) -> None:
+    got, of_asked = shortened(asked, batch_ns, most_ns), asked.repeat - asked.skip
+    kept = got.repeat - got.skip
+    assert got.number == asked.number
+    assert min(LEAST_KEPT, of_asked) <= kept <= of_asked
+    assert got.skip <= asked.skip
+    assert 2 * got.skip <= kept
+    if batch_ns is None:
+        assert kept == min(LEAST_KEPT, of_asked)
+    elif LEAST_KEPT < kept < of_asked:
+        assert kept * got.number * batch_ns <= most_ns < (kept + 1) * got.number * batch_ns
+
+
+def test_shortened_by_hand() -> None:
+    # Of 40 observations of 100 ms 20 last two seconds, after as many unkept ones as were asked for.
+    assert shortened(Amount(10, 45, 5), 10_000_000, 2 * 10**9) == Amount(10, 25, 5)
+    # Six of a second each last longer: an interval takes them all, and a third of nine is not kept.
+    assert shortened(Amount(1, 45, 5), 10**9, 2 * 10**9) == Amount(1, 9, 3)

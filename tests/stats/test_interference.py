@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from cotenant.stats.comparison import compare
-from cotenant.stats.interference import mean_ratio, ratio, suite_score
+from cotenant.stats.describe import describe
+from cotenant.stats.interference import interval_of_quotient, mean_ratio, ratio, suite_score
 from cotenant.stats.launches import half_width
 
 rates = st.floats(1e-3, 1e6)
@@ -26,6 +27,29 @@ def test_by_hand() -> None:
     lost = ratio({0: 90.0}, {0: 100.0})
     assert lost.interference == pytest.approx(0.1)
     assert ratio({0: 110.0}, {0: 100.0}).interference == pytest.approx(-0.1)
+
+
+def test_the_interval_of_a_quotient_by_hand_and_over_draws() -> None:
+    # Logarithms: 0.3 up and 0.4 down of the two sides make 0.5, and the other way round.
+    up, down = math.exp(0.3), math.exp(-0.4)
+    low, high = interval_of_quotient(80.0, (80 * down, 80 * up), 100.0, (100 * down, 100 * up))
+    assert (math.log(low / 0.8), math.log(high / 0.8)) == (pytest.approx(-0.5), pytest.approx(0.5))
+    assert interval_of_quotient(80.0, (80.0, 80.0), 100.0, (100.0, 100.0)) == pytest.approx((0.8, 0.8))
+    with pytest.raises(ValueError, match="ends of intervals"):
+        interval_of_quotient(80.0, (0.0, 90.0), 100.0, (90.0, 110.0))
+    # Of the medians of few observations: the baseline's own noise counts, without which six in ten would be covered.
+    rng, draws = np.random.default_rng(17), 400
+    covered = alone_taken_as_exact = 0
+    for _ in range(draws):
+        together, lone = (describe([1.0] * n, list(rng.lognormal(0, 0.05, n))) for n in (15, 6))
+        assert together.interval is not None
+        assert lone.interval is not None
+        low, high = interval_of_quotient(together.median, together.interval, lone.median, lone.interval)
+        covered += low <= 1 <= high
+        low, high = (end / lone.median for end in together.interval)
+        alone_taken_as_exact += low <= 1 <= high
+    assert covered / draws > 0.95
+    assert alone_taken_as_exact / draws < 0.85
 
 
 def test_below_three_launches_there_is_no_interval_and_without_a_side_no_ratio() -> None:

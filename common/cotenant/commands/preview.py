@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+from cotenant.launch.baseline import BaselineKind
 from cotenant.launch.start import Start
 from cotenant.procfs import format_list
 from cotenant.suite.cells import expand, fitting
@@ -15,15 +16,17 @@ from cotenant.text import gib, many
 Document = dict[str, Any]
 
 
-def show_lines(jobs: Iterable[Job], tenants: int, ranks: int, solo: bool = False) -> Iterator[str]:
-    """Yield a line per job: its name, group, how many cells run, command. With `solo` each tenant also runs alone.
+def show_lines(jobs: Iterable[Job], tenants: int, ranks: int, baseline: BaselineKind = "none") -> Iterator[str]:
+    """Yield a line per job: its name, group, how many cells run, command; and what of it also runs alone.
 
     `ranks`: of a job that owns the machine.
     """
     for job in jobs:
         every, cells = len(expand(job)), len(fitting(job, ranks))
         of = f" of {every}" if cells < every else ""
-        alone = f" + {cells * tenants} solo" if solo and tenants > 1 and job.group == "student" else ""
+        alone = ""
+        if baseline != "none" and tenants > 1 and job.group == "student":
+            alone = f" + {cells * tenants} alone" if baseline == "whole" else " + quick"
         yield f"{job.stem:28} {job.group:8} {cells:3d} cell{'s' if cells > 1 else ' '}{of}{alone}  {job.cmd}"
 
 
@@ -69,6 +72,7 @@ def dry_document(starts: Iterable[Start], backend: str, left_out: Sequence[str],
             "label": start.label,
             "job": start.cell.job.stem,
             "solo": start.solo,
+            "baseline": start.baseline,
             "memory_class": start.size.memory_class if start.size else None,
             "tenants": [
                 {

@@ -29,6 +29,7 @@ from cotenant.finding import Finding
 from cotenant.isolation.lock import SuiteLock, lock_path
 from cotenant.isolation.plan import ranks_of_all, tenants_by_default
 from cotenant.isolation.runs import RunName
+from cotenant.launch.baseline import BASELINES, BaselineKind
 from cotenant.launch.command import CACHE_POLICIES
 from cotenant.launch.limits import READY_LIMIT_S, TIMEOUT_S, Limits
 from cotenant.launch.paths import RunPaths
@@ -73,7 +74,7 @@ def _preview(given: argparse.Namespace, others: tuple[str, ...]) -> int:
             tell_document(show_document(options.jobs, ranks))
         else:
             tenants = tenants_by_default(machine, options.users)
-            tell("\n".join(show_lines(options.jobs, tenants, ranks, options.solo)))
+            tell("\n".join(show_lines(options.jobs, tenants, ranks, options.baseline)))
         return EXIT_PASSED
     run = SuiteRun(options, machine)
     refusals, backend = refused(run.starts), run.chosen.backend.name
@@ -185,7 +186,8 @@ def _command_lines(title: str, commands: Mapping[str, str]) -> list[str]:
 def suite_parser(command: str, description: str, epilog: str = "") -> Parser:
     """Return a parser with the flags that say what is to run, and how: `options_of` reads what it gives."""
     parser = Parser(command, description, epilog, "--help lists the flags; a benchmark's own stand after --.")
-    add = parser.add_argument_group("what runs").add_argument
+    runs = parser.add_argument_group("what runs")
+    add = runs.add_argument
     add("--jobs", metavar="FILE", help="a job file, or the name of one in profiles/")
     names = "only these jobs: names, globs, comma lists"
     add("--name", action="append", default=[], metavar="NAMES", help=names)
@@ -193,7 +195,14 @@ def suite_parser(command: str, description: str, epilog: str = "") -> Parser:
     small = "batch sizes of this class, where a job names $BATCH_SIZE (default: the class of a tenant's device memory)"
     add("--memory-class", choices=CLASSES, help=small)
     add("--uid", type=int, default=0, help="number of this repetition of the suite (default 0)")
-    add("--solo", action="store_true", help="after each launch, launch its tenants one at a time: what neighbours cost")
+    alone = runs.add_mutually_exclusive_group()
+    kinds = (
+        "after each launch, measure what a tenant has alone: each as long as beside the others (whole), one for all "
+        "equal slices in a few seconds (quick; the default without --jobs), or nobody (none)"
+    )
+    alone.add_argument("--baseline", choices=BASELINES, help=kinds)
+    whole = "the same as --baseline whole"
+    alone.add_argument("--solo", action="store_const", const="whole", dest="baseline", help=whole)
     add("--singularity", metavar="IMG", help="run every command inside this image")
     add("--raise-error", action="store_true", help="stop after the first launch that fails")
     add("--outdir", type=place, help="where records go (default $BASE/output)")
@@ -264,10 +273,21 @@ def options_of(given: argparse.Namespace, extra: tuple[str, ...], machine: Machi
         memory_class=given.memory_class,
         singularity=given.singularity,
         cache=given.cache,
-        solo=given.solo,
+        baseline=_baseline(given),
         raise_error=given.raise_error,
         extra=extra,
     )
+
+
+def _baseline(given: argparse.Namespace) -> BaselineKind:
+    """Return which baseline is asked for; quick where nobody says which jobs: a job file names all that is to run.
+
+    Without slices nothing is alone in one, so that nothing is measured there that nobody asked for.
+    """
+    if given.baseline is not None:
+        kind: BaselineKind = given.baseline
+        return kind
+    return "quick" if given.jobs is None and given.isolation != "none" else "none"
 
 
 def _at_least_s(given: argparse.Namespace, extra: Sequence[str], machine: Machine) -> float:

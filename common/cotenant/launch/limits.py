@@ -11,7 +11,7 @@ from typing import Literal
 from cotenant.launch.rendezvous import Rank
 from cotenant.launch.tenant import Deadline, Reason, Tenant
 from cotenant.protocol.messages import ProtocolError
-from cotenant.stats.budget import Amount, fastest_ns, lasting, slowest_ns, within
+from cotenant.stats.budget import Amount, fastest_ns, lasting, shortened, slowest_ns, within
 
 TIMEOUT_S = 3600.0
 READY_LIMIT_S = 600.0
@@ -31,7 +31,8 @@ class Limits:
     `timeout_s`: seconds that all of it may take; `timeout_by` names what set it. `ready_limit_s`: seconds until GO.
     `budget_s`: seconds that the observations of a launch may take. `until_interval`: they end once half the width of
     the median's interval is at most this share of the median, for every tenant. `settle_s`: unmeasured load before the
-    first observation. `at_least_s`: there are as many observations as it takes for the kept ones to last so long.
+    first observation. `at_least_s`: there are as many observations as it takes for the kept ones to last so long;
+    `at_most_s`: only so many, where an interval needs no more.
     """
 
     timeout_s: float = TIMEOUT_S
@@ -41,6 +42,7 @@ class Limits:
     until_interval: float | None = None
     settle_s: float = 0.0
     at_least_s: float = 0.0
+    at_most_s: float | None = None
     on_oom: OnOom = "group"
 
     def of_job(self, timeout_s: float | None) -> Limits:
@@ -52,7 +54,7 @@ class Limits:
     def policies(self) -> dict[str, str | float]:
         """Return what of this a record names: it decides how much is measured, and of what is left."""
         named = {"on_oom": self.on_oom, "budget_s": self.budget_s, "until_interval": self.until_interval}
-        named |= {"settle_s": self.settle_s or None, "at_least_s": self.at_least_s or None}
+        named |= {"settle_s": self.settle_s or None, "at_least_s": self.at_least_s or None, "at_most_s": self.at_most_s}
         return {name: value for name, value in named.items() if value is not None}
 
     def given(self, ranks: Collection[Rank]) -> Amount:
@@ -67,6 +69,8 @@ class Limits:
             raise ProtocolError(f"Tenants disagree on number, repeat and skip: {amounts}.")
         warm_ups_ns = [rank.ready["warm_up_ns"] for rank in ranks if rank.ready is not None]
         (amount,), batch_ns = requested, slowest_ns(warm_ups_ns)
+        if self.at_most_s is not None:
+            amount = shortened(amount, batch_ns, round(self.at_most_s * 1e9))
         if self.budget_s is not None and batch_ns is not None:
             amount = within(amount, batch_ns, round(self.budget_s * 1e9))
         return lasting(amount, fastest_ns(warm_ups_ns), round(self.at_least_s * 1e9))

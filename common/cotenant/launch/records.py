@@ -116,6 +116,8 @@ def _place(tenant: TenantResult, tenants: int, start: Start, facts: SuiteFacts) 
         ),
         suite_started=facts.started,
         solo=start.solo,
+        baseline=start.baseline,
+        stands_for=[*start.stands_for],
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from cotenant.errors import CotenantError
 from cotenant.finding import Finding
@@ -12,6 +13,7 @@ from cotenant.isolation.choose import Chosen
 from cotenant.isolation.memory_shares import Mems
 from cotenant.isolation.plan import Plan, Policy, Slice, plan, plan_whole, ranks_of_all, split_ranks, tenants_by_default
 from cotenant.isolation.runs import RunName
+from cotenant.launch.baseline import BaselineKind, alone_of
 from cotenant.launch.command import CachePolicy, in_container, nocache_prefix, resolve_command
 from cotenant.launch.environment import added_environment, free_ports, job_variables, seed_of
 from cotenant.launch.limits import USUAL_LIMITS, Limits
@@ -20,7 +22,7 @@ from cotenant.launch.sizing import Sizing, check_axis
 from cotenant.launch.tenant import TenantSpec
 from cotenant.machine.topology import Machine
 from cotenant.procfs import format_list
-from cotenant.results.record import SOLO
+from cotenant.results.record import SOLO, Baseline
 from cotenant.suite.cells import ON_PROCESSORS, JobCell, arguments, expand, fitting, without_unsupported
 from cotenant.suite.jobfile import Job, Suite
 from cotenant.suite.sizes import Size
@@ -47,14 +49,18 @@ class Options:
     memory_class: str | None = None
     singularity: str | None = None
     cache: CachePolicy = "none"
-    solo: bool = False
+    baseline: BaselineKind = "none"
     raise_error: bool = False
     extra: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """A cell, its command, and a spec per tenant. A `solo` one has a single spec: one tenant as it is beside others."""
+    """A cell, its command, and a spec per tenant.
+
+    One of a `baseline` has a single spec: one tenant as it is beside others; `stands_for` names the tenants whose
+    baseline that is.
+    """
 
     cell: JobCell
     label: str
@@ -62,9 +68,15 @@ class Start:
     command: Path
     specs: tuple[TenantSpec, ...]
     findings: tuple[Finding, ...]
-    solo: bool
     size: Size | None = None
     """From the table of batch sizes, where the job leaves it to that."""
+    baseline: Baseline | None = None
+    stands_for: tuple[int, ...] = ()
+
+    @property
+    def solo(self) -> bool:
+        """Whether one tenant is launched alone."""
+        return self.baseline is not None
 
 
 class Resolver:
@@ -94,7 +106,7 @@ class Resolver:
         self._jobs = without_unsupported(options.jobs, has_devices=bool(machine.accelerators))
 
     def starts(self) -> tuple[Start, ...]:
-        """Return every cell that fits of the chosen jobs, in the file's order; with `solo`, after each its tenants."""
+        """Return every cell that fits of the chosen jobs, in the file's order, each followed by its baselines."""
         starts = tuple(
             start
             for job in self._jobs
@@ -121,7 +133,7 @@ class Resolver:
         return (*sentences, *self._sizing.left_out(self._jobs))
 
     def _starts(self, cell: JobCell) -> Iterator[Start]:
-        """Yield all tenants together, then with `solo` each alone: both rates are of one state of the machine."""
+        """Yield all tenants together, then whom the baseline has alone: both rates are of one state of the machine."""
         cell, size = self._sizing.sized(cell)
         job, options, planned = cell.job, self._options, self.plans[cell.job.group]
         suite, uid, port = options.suite.name, options.uid, self._port
@@ -135,15 +147,13 @@ class Resolver:
         command = resolve_command(cmd, job.name, options.suite.path, options.checkout)
         findings = (*self._chosen.findings, *planned.findings)
 
-        def start(tenants: Sequence[int], solo: bool) -> Start:
-            label = cell.label + SOLO if solo else cell.label
+        def start(tenants: Sequence[int], label: str, *alone: Any) -> Start:
             specs = [self._spec(cell, label, command, planned.slices[i], variables[i]) for i in tenants]
-            return Start(cell, label, command, tuple(specs), findings, solo, size)
+            return Start(cell, label, command, tuple(specs), findings, size, *alone)
 
-        every = range(len(planned.slices))
-        yield start(every, solo=False)
-        if options.solo and len(every) > 1:
-            yield from (start([tenant], solo=True) for tenant in every)
+        yield start(range(len(planned.slices)), cell.label)
+        for tenant, stands_for in alone_of(options.baseline, planned.slices, self._machine):
+            yield start([tenant], cell.label + SOLO, options.baseline, stands_for)
 
     def _total(self, job: Job) -> int:
         return self.ranks if job.group == "all" else self.tenants

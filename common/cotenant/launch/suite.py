@@ -23,6 +23,7 @@ from cotenant.isolation.choose import choose_backend
 from cotenant.isolation.leftovers import new_shared_files, shared_files
 from cotenant.isolation.processes import adopt_orphans, await_reapers, end_orphans, now_ticks, sweep_marked
 from cotenant.launch import data
+from cotenant.launch.baseline import QUICK_KEPT_S, limits_alone
 from cotenant.launch.events import Interruption
 from cotenant.launch.launch import Launch
 from cotenant.launch.needs import isolation_of, loader_bytes
@@ -99,14 +100,15 @@ class SuiteRun:
         ]
 
     def _launches(self) -> str:
-        solo = sum(start.solo for start in self.starts)
-        launches = many(len(self.starts), "launch", "es")
-        if not self._options.solo:
+        alone = sum(start.solo for start in self.starts)
+        launches, kind = many(len(self.starts), "launch", "es"), self._options.baseline
+        if kind == "none":
             return launches
-        if not solo:
-            return f"{launches} (--solo adds none: no job here has several tenants)"
+        if not alone:
+            return f"{launches} (--baseline {kind} adds none: no job here has several tenants)"
         where = "on the whole machine, without slices" if self.chosen.backend.name == "none" else "in its slice"
-        return f"{launches} ({solo} of a tenant alone {where})"
+        of_kind = f"quick: {QUICK_KEPT_S:.0f} s, one for all slices alike" if kind == "quick" else kind
+        return f"{launches} ({alone} of a tenant alone {where}; baseline {of_kind})"
 
     @functools.cached_property
     def before(self) -> tuple[Finding, ...]:
@@ -183,6 +185,8 @@ class SuiteRun:
                 "name": start.cell.job.name,
                 "label": start.label,
                 "solo": start.solo,
+                "baseline": start.baseline,
+                "stands_for": start.stands_for,
                 "cgroup": start.cell.job.group,
                 "weight": start.cell.job.weight,
                 "tenants": [spec.command for spec in start.specs],
@@ -222,7 +226,7 @@ class SuiteRun:
         cached = data.prepare_cache(options.cache, inputs, lambda: bool(interruption.requested))
         begin_ticks = now_ticks()
         with meters_of(self._machine, slices) as sampling, _isolation_errors():
-            limits = options.limits.of_job(start.cell.job.timeout_s)
+            limits = limits_alone(start.baseline, options.limits).of_job(start.cell.job.timeout_s)
             backend, upkeep = self.chosen.backend, self._reaper.ensure
             launch = Launch(start.specs, backend, interruption, limits, upkeep, sampling, self._observer)
             counts = self._counts()
@@ -250,7 +254,7 @@ class SuiteRun:
         from cotenant.launch.records import SuiteFacts, records_of
 
         options = self._options
-        policies = {"cache": options.cache, **options.limits.policies()}
+        policies = {"cache": options.cache, **limits_alone(start.baseline, options.limits).policies()}
         backend, findings = self.chosen.backend, tuple(dict.fromkeys((*start.findings, *survived(self.before))))
         facts = SuiteFacts(options.suite.name, self._started, options.uid, self._facts, backend, policies, findings)
         records = with_findings(records_of(result, start, facts), self.records)

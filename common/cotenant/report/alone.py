@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import polars as pl
@@ -21,19 +21,28 @@ together with slices and without.
 Tenants may have different devices; that each has its own again is what equal slices tell.
 """
 
+ALONE = ("baseline", "stands_for", "interval_low_items_s", "interval_high_items_s")
+QUICK = "quick"
+
 Rates = dict[int, float]
 """Items per second, by uid."""
+Ends = tuple[float, float]
 RecordRow = dict[str, Any]
 """What `rows_of` takes of a record."""
 
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """Rates of launches: of the node, which is the sum of its tenants, and of each of these; why some are missing."""
+    """Rates of launches: of the node, which is the sum of its tenants, and of each of these; why some are missing.
+
+    `within` are the intervals of tenants alone, each of the observations of its launch; `quick` is where these are few.
+    """
 
     node: Rates = field(default_factory=dict)
     tenants: Mapping[str, Rates] = field(default_factory=dict)
     reason: str = ""
+    within: Mapping[str, Mapping[int, Ends]] = field(default_factory=dict)
+    quick: bool = False
 
     def of(self, tenant: str | None) -> Rates:
         """Return the rates of a tenant, or of the node."""
@@ -42,7 +51,7 @@ class Side:
 
 def rows_of(records: Rows) -> list[RecordRow]:
     """Return what sides are made of: the columns that have to be equal, who it is, its rate, and whether it counts."""
-    plain = {"run_id", "slice", "work", "rate_items_s", *(column.name for column in equal_columns().values())}
+    plain = {"run_id", "slice", "work", "rate_items_s", *ALONE, *(column.name for column in equal_columns().values())}
     derived = {"who": TENANT, "job": JOB, "counts": COUNTS & (pl.col("tenants").fill_null(1) == 1)}
     return records.columns(*plain, **derived).to_dicts()
 
@@ -69,26 +78,39 @@ def alone(solos: Sequence[RecordRow], members: Sequence[RecordRow]) -> Side:
     """Return the rates of solo launches that count, and the reasons why there is none, or why some do not.
 
     They have to be of the work and of the slices of the `members`. The node's is known of a uid in which every tenant
-    of the members has one.
+    of the members has one. Quick ones count where there are no others: two kinds of baseline are never mixed.
     """
-    counted = [row for row in solos if row["counts"]]
+    sides = []
+    for quick in (False, True):
+        if of_kind := [row for row in solos if (row["baseline"] == QUICK) is quick]:
+            sides.append(replace(_alone(of_kind, members), quick=quick))
+    return next((side for side in sides if side.tenants), sides[0] if sides else Side())
+
+
+def _alone(solos: Sequence[RecordRow], members: Sequence[RecordRow]) -> Side:
     beside = {row["who"]: row for row in members}
     tenants: dict[str, Rates] = defaultdict(dict)
+    within: dict[str, dict[int, Ends]] = defaultdict(dict)
     others: dict[str, dict[str, None]] = defaultdict(dict)
     like = []
-    for row in counted:
-        if (reason := unlike([beside.get(row["who"], row), row])) is None:
-            tenants[row["who"]][row["run_id"]] = row["rate_items_s"]
-            like.append(row)
-        else:
+    for row in (row for row in solos if row["counts"]):
+        if (reason := unlike([beside.get(row["who"], row), row])) is not None:
             others[reason][row["who"]] = None
+            continue
+        like.append(row)
+        low, high = row["interval_low_items_s"], row["interval_high_items_s"]
+        for who in {row["who"], *filter(beside.__contains__, row["stands_for"].split(","))}:
+            tenants[who][row["run_id"]] = row["rate_items_s"]
+            if low and high:
+                within[who][row["run_id"]] = low, high
     if not like:
-        return Side(reason=next(iter(others), "no launch has a rate" if solos else ""))
+        return Side(reason=next(iter(others), "no launch has a rate"))
     if (mixed := unlike([*members, *like])) is not None:
         return Side(reason=mixed)
     uids = set.intersection(*(set(tenants.get(who, ())) for who in beside)) if beside else set()
     node = {uid: sum(tenants[who][uid] for who in beside) for uid in sorted(uids)}
-    return Side(node, dict(tenants), "; ".join(f"{reason} (tenant {', '.join(who)})" for reason, who in others.items()))
+    why = "; ".join(f"{reason} (tenant {', '.join(who)})" for reason, who in others.items())
+    return Side(node, dict(tenants), why, dict(within))
 
 
 def unlike(rows: Collection[RecordRow]) -> str | None:

@@ -39,6 +39,11 @@ class JobShares:
     shares: Sequence[Share]
 
     @property
+    def quick(self) -> bool:
+        """Whether what each has alone is known of few observations."""
+        return self.of_alone and self.job.alone is not None and self.job.alone.quick
+
+    @property
     def worst(self) -> float:
         return min(share.ratio for share in self.shares)
 
@@ -54,11 +59,13 @@ def job_shares(job: JobSummary) -> JobShares | None:
         baseline = job.alone.of(tenant) if alone and job.alone is not None else equal
         if (kept := ratio(job.together.of(tenant), baseline)) is None:
             continue
-        interval, within = kept.interval, False
-        if interval is None and estimate.observations is not None and estimate.interval is not None:
+        interval, within = kept.interval, None
+        if interval is None and alone:
+            within = job.within_alone(tenant)
+        elif interval is None and estimate.observations is not None and estimate.interval is not None:
             low, high = estimate.interval
-            interval, within = (kept.ratio * low / estimate.rate, kept.ratio * high / estimate.rate), True
-        shares.append(Share(tenant, kept.ratio, interval, within))
+            within = kept.ratio * low / estimate.rate, kept.ratio * high / estimate.rate
+        shares.append(Share(tenant, kept.ratio, interval or within, within is not None))
     return JobShares(job, alone, shares) if shares else None
 
 
@@ -108,7 +115,9 @@ def _several_jobs(shares: Sequence[JobShares]) -> str:
 
 
 def _baseline(shares: Sequence[JobShares]) -> str:
-    return "what each has alone" if shares[0].of_alone else "an equal share"
+    if not shares[0].of_alone:
+        return "an equal share"
+    return f"what each has alone{' (quick baseline)' if any(share.quick for share in shares) else ''}"
 
 
 def _least_even(jobs: Sequence[JobSummary]) -> str:

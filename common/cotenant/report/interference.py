@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
+from typing import Literal
 
 from cotenant.report import numbers
-from cotenant.report.alone import NO_SLICES, Side, rows_of, sliced, unlike
+from cotenant.report.alone import NO_SLICES, Ends, Side, rows_of, sliced, unlike
 from cotenant.report.grid import (
     BLANK,
     Cell,
@@ -25,6 +26,8 @@ from cotenant.results.identity import natural
 from cotenant.results.launches import grouped
 from cotenant.stats.interference import Ratio, mean_ratio, ratio
 from cotenant.stats.launches import AcrossLaunches, across_launches
+
+BaselineWord = Literal["", "quick", "whole"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +52,10 @@ class InterferenceLine:
     worth: Ratio | None
     """Together in slices over together without."""
     notes: tuple[str, ...]
+    baseline: BaselineWord = ""
+    """`quick` where the launches alone had few observations; empty without any."""
+    within: Ends | None = None
+    """The interval of `kept` by the observations of a single launch each; None of several launches."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,6 +170,8 @@ def _of_pair(
             unsliced_kept=ratio(unsliced, lone),
             worth=ratio(together, unsliced),
             notes=node_notes if who is None else (),
+            baseline="" if not lone else "quick" if under.quick else "whole",
+            within=None if who not in first.tenants or who is None else first.within_alone(who),
         )
 
 
@@ -173,10 +182,15 @@ def _across(rates: dict[int, float]) -> AcrossLaunches | None:
 # The view
 
 MEAN = "geometric mean"
+QUICK = (
+    "quick: few observations alone, in the first of all equal slices, whose rate stands for each of them; "
+    "--baseline whole measures each tenant as long alone as beside the others"
+)
 FIELDS = (
     *("suite", "host", "job", "tenant", "unit"),
     *(f"{name}{part}" for name in RATES for part in ("", "_low", "_high", "_launches")),
     *(f"{name}{part}" for name in RATIOS for part in ("", "_low", "_high", "_over", "_under", "_paired")),
+    *("baseline", "kept_within_low", "kept_within_high"),
     *("jobs", "note"),
 )
 LEGEND = (
@@ -201,6 +215,19 @@ def _tenant(item: Item) -> Cell:
 
 def _note(item: Item) -> Cell:
     return BLANK if item[1] is None else word("; ".join(item[1].notes), "note")
+
+
+def _baseline(item: Item) -> Cell:
+    """Return a word for people only where it is not the usual one."""
+    kind = "" if item[1] is None else item[1].baseline
+    return Cell(kind if kind == "quick" else "", {"baseline": kind})
+
+
+def _within(item: Item) -> Cell:
+    ends = None if item[1] is None else item[1].within
+    if ends is None:
+        return Cell()
+    return Cell(numbers.ratio_interval(*ends), dict(zip(("kept_within_low", "kept_within_high"), ends, strict=True)))
 
 
 def _rate_columns(name: str, heading: str = "", optional: bool = False) -> Sequence[Column[Item]]:
@@ -240,9 +267,11 @@ COLUMNS = (
     *KEPT,
     *WORTH,
     *_rate_columns("alone", "alone"),
+    Column("baseline", _baseline, left=True, optional=True),
     *_rate_columns("sliced", "together"),
     *_rate_columns("unsliced", "no slices", optional=True),
     *UNSLICED_KEPT,
+    Column("within the launch", _within, optional=True),
     Column("note", _note, left=True, seen="files"),
 )
 FOR_PROGRAMS = _rate_columns("unsliced_alone")
@@ -261,7 +290,13 @@ def interference_grid(summary: Summary) -> Grid:
         "blocks": [asdict(block) for block in blocks],
         "notes": [*summary.notes, *apart(summary)],
     }
-    return Grid(COLUMNS, groups, notes=[((LEGEND, "dim"),)], fields=FIELDS, document=document)
+    lines = [line for block in blocks for line in block.lines]
+    legend = [LEGEND]
+    if any(line.within for line in lines):
+        legend.append("within the launch: the 95 % interval by observations, which know nothing of other launches.")
+    if any(line.baseline == "quick" for line in lines):
+        legend.append(f"{QUICK}.")
+    return Grid(COLUMNS, groups, notes=[((" ".join(legend), "dim"),)], fields=FIELDS, document=document)
 
 
 def _rows(block: Block) -> Iterator[Row]:

@@ -40,11 +40,10 @@ from cotenant.results.launches import INVALID, grouped
 from cotenant.results.record import Record
 from cotenant.results.table import Rows, table_of_records
 from cotenant.results.targets import Target
-from cotenant.stats.interference import Ratio
 from cotenant.text import printable
 
 SHOWN_TENANTS = 4
-INTERFERENCE = [f"interference{part}" for part in ("", "_low", "_high", "_launches", "_launches_alone")]
+INTERFERENCE = [f"interference{part}" for part in ("", "_low", "_high", "_launches", "_launches_alone", "_quick")]
 FIELDS = (
     *("suite", "host", "job", "group", "tenant", "unit", "rate", "low", "high", "launches", "observations", "spread"),
     *("fairness", "worst_over_best", "slowest", "overlap", "device_load_percent"),
@@ -114,7 +113,7 @@ def _columns(summary: Summary, targets: Mapping[str, Target]) -> Sequence[Column
             optional=True,
         ),
         Column("group", lambda job: word(job.group), left=True),
-        Column("interference", lambda job: _interference(job.over_alone()), optional=True),
+        Column("interference", _interference, optional=True),
         Column("device load", _device_load, optional=True),
         Column("MFU", lambda job: number(_computed(job).get("mfu"), percent), optional=True),
         Column("of ceiling", lambda job: number(_computed(job).get("of_ceiling"), percent), optional=True),
@@ -152,7 +151,7 @@ def _rate_columns(of: Callable[[T], Estimate | None]) -> Sequence[Column[T]]:
 def _tenant_records(job: JobSummary) -> Iterator[Row]:
     for tenant, estimate in job.tenants.items():
         own = row(TENANTS, TenantLine(tenant, estimate)).record
-        yield Row(values={**_named(job), **own, **_interference(job.over_alone(tenant)).values})
+        yield Row(values={**_named(job), **own, **_interference(job, tenant).values})
 
 
 def _named(job: JobSummary) -> dict[str, Value]:
@@ -207,8 +206,9 @@ def _findings(job: JobSummary) -> Cell:
     return Cell(finding_counts(job.findings), values)
 
 
-def _interference(kept: Ratio | None) -> Cell:
+def _interference(job: JobSummary, tenant: str | None = None) -> Cell:
     """Return `4.6 % (3.9..5.2 %, n 5)`: what neighbours cost, its interval, and of how many launches."""
+    kept = job.over_alone(tenant)
     if kept is None:
         return Cell()
     # The low end is where most is kept.
@@ -219,7 +219,10 @@ def _interference(kept: Ratio | None) -> Cell:
         if low is not None and high is not None
         else f"{numbers.TOO_SMALL}: {n}"
     )
-    values = (kept.interference, low, high, *kept.n)
+    quick = job.alone is not None and job.alone.quick
+    if quick:
+        around += ", quick"
+    values = (kept.interference, low, high, *kept.n, int(quick))
     return Cell(f"{percent(kept.interference)} ({around})", dict(zip(INTERFERENCE, values, strict=True)))
 
 
@@ -304,8 +307,8 @@ def _job_facts(job: JobSummary) -> str:
     if (even := job.evenness) is not None:
         slowest = f" (tenant {even.slowest})" if even.slowest is not None else ""
         parts.append(f"fairness {even.jain:.4f}, worst/best {even.worst_over_best:.3f}{slowest}")
-    if (kept := job.over_alone()) is not None:
-        parts.append(f"interference {_interference(kept).text}")
+    if job.over_alone() is not None:
+        parts.append(f"interference {_interference(job).text}")
     return "; ".join(filter(None, parts))
 
 

@@ -12,7 +12,7 @@ from markupsafe import Markup
 
 from cotenant.report import mlbench
 from cotenant.report.answer import answer, shares_of
-from cotenant.report.interference import interference_blocks, interference_grid
+from cotenant.report.interference import QUICK, interference_blocks, interference_grid
 from cotenant.report.jobs import facts, jobs_grid
 from cotenant.report.matrix import device_matrix, device_names, matrix_grid
 from cotenant.report.meters import NAMES, courses, mean_of
@@ -91,7 +91,9 @@ def _shares(summary: Summary) -> Picture | None:
         caption.append("dotted bars: of one launch's observations, which know nothing of other launches")
     if equal := [row.job.label for row in rows if not row.of_alone]:
         which = "All jobs" if len(equal) == len(rows) else listed(equal)
-        caption.append(f"{which}: over an equal share, since no launch alone was measured (--solo)")
+        caption.append(f"{which}: over an equal share, since no launch alone was measured (--baseline quick)")
+    if any(row.quick for row in rows):
+        caption.append(QUICK)
     title = (
         "Each user's rate over what it has alone" if len(equal) < len(rows) else "Each user's rate over an equal share"
     )

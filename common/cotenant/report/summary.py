@@ -16,6 +16,7 @@ import polars as pl
 
 from cotenant.report.alone import (
     NO_SLICES,
+    Ends,
     RecordRow,
     Side,
     alone,
@@ -40,7 +41,7 @@ from cotenant.results.launches import (
 from cotenant.results.newest import newest_in
 from cotenant.results.table import AT, Rows, Table
 from cotenant.results.targets import Target
-from cotenant.stats.interference import Ratio, SuiteScore, ratio, suite_score
+from cotenant.stats.interference import Ratio, SuiteScore, interval_of_quotient, ratio, suite_score
 from cotenant.stats.launches import across_launches
 from cotenant.stats.tenants import fairness
 
@@ -114,6 +115,18 @@ class JobSummary:
     def over_alone(self, tenant: str | None = None) -> Ratio | None:
         """What a tenant, or the node, keeps of its rate alone beside the neighbours; None where it is not known."""
         return None if self.alone is None else ratio(self.together.of(tenant), self.alone.of(tenant))
+
+    def within_alone(self, tenant: str) -> Ends | None:
+        """The interval of what a tenant keeps by the observations of a single launch each, beside others and alone.
+
+        None where there are several, or one has too few observations. It knows nothing of other launches.
+        """
+        estimate, lone = self.tenants[tenant], {} if self.alone is None else self.alone.of(tenant)
+        ends = {} if self.alone is None else self.alone.within.get(tenant, {})
+        if estimate.observations is None or estimate.interval is None or len(lone) != 1 or lone.keys() != ends.keys():
+            return None
+        (uid, rate), *_ = lone.items()
+        return interval_of_quotient(estimate.rate, estimate.interval, rate, ends[uid])
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -17,7 +17,7 @@ import msgspec
 from cotenant.finding import Finding
 from cotenant.machine.accelerators import peak_of
 from cotenant.results.identity import unique_id
-from cotenant.results.record import SOLO, Enclosed, Meeting, Observed, Record, Train, TrainItem, known_outcome
+from cotenant.results.record import SOLO, Baseline, Enclosed, Meeting, Observed, Record, Train, TrainItem, known_outcome
 from cotenant.stats.budget import Amount
 from cotenant.stats.describe import Description, describe
 from cotenant.stats.tenants import Span, overlap
@@ -116,6 +116,8 @@ class Placement:
     isolation: Enclosed
     suite_started: datetime | None = None
     solo: bool = False
+    baseline: Baseline | None = None
+    stands_for: list[int] = field(default_factory=list)
 
 
 @dataclass(frozen=True)

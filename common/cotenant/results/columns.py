@@ -118,6 +118,12 @@ def _kernels(record: Decoded) -> str:
     return ", ".join([*sorted(names), *(["convolutions tried"] if tried else []), *layout])
 
 
+def _stands_for(record: Decoded) -> str:
+    if record.at("solo") is not True:
+        return ""
+    return ",".join(map(str, list_of(record.at("stands_for")) or [record.at("tenant")]))
+
+
 def _load(record: Decoded) -> float | None:
     loads = [meter.mean for meter in own_meters(record.fields, record.vcd) if meter.quantity == "load_percent"]
     return fmean(loads) if loads else None
@@ -137,6 +143,12 @@ COLUMNS: tuple[RecordColumn, ...] = (
         default=False,
         of=lambda record: record.at("solo") is True,
     ),
+    text(
+        "baseline",
+        "of a tenant alone `whole`, or `quick`: few observations, for all equal slices; empty beside the others",
+        of=lambda record: (record.at("baseline") or "whole") if record.at("solo") is True else "",
+    ),
+    text("stands_for", "of a tenant alone: the tenants whose baseline this is, by commas", of=_stands_for),
     text("hostname", "the host"),
     text("suite_start_time", "when the suite run began that launched it, ISO 8601"),
     text("start_time", "when the launch began, ISO 8601"),

@@ -13,7 +13,7 @@ from cotenant.results.table import AT
 from cotenant.text import listed
 
 LONE = "lone"
-"""The column that keeps solo launches apart: their tenant, as each is of one tenant; else null."""
+"""The column that keeps solo launches apart: their baseline and tenant, as each is of one tenant; else null."""
 NAMED = 5
 """How many jobs or repetitions a sentence names; more are counted."""
 TOGETHER_DAYS = 7
@@ -27,7 +27,8 @@ _OF_ANY_HOST = ("unique_id", "batch_size", "precision", "gpu")
 
 def with_lone(frame: pl.DataFrame) -> pl.DataFrame:
     """Return the table with the column `lone`."""
-    return frame.with_columns(pl.when("solo").then("tenant").alias(LONE))
+    alone = pl.col("baseline") + " " + pl.col("tenant").cast(pl.String)
+    return frame.with_columns(pl.when("solo").then(alone).alias(LONE))
 
 
 def launch_key(*more: str) -> list[str]:

@@ -40,6 +40,7 @@ Whole = Annotated[int, msgspec.Meta(ge=-MOST, le=MOST - 1)]
 Number = Annotated[float, msgspec.Meta(gt=-MOST, lt=MOST)]
 """What a machine could have, in items or seconds: others would overflow in sums and ratios. NaN is none."""
 Positive = Annotated[float, msgspec.Meta(gt=0, lt=MOST)]
+Baseline = Literal["quick", "whole"]
 SOLO = ".solo"
 """What follows a job's name in that of its solo launches."""
 
@@ -224,6 +225,10 @@ class Record(msgspec.Struct, kw_only=True, frozen=True):
     """Tenants of the launch."""
     solo: bool = False
     """Whether the tenant ran alone in its slice, beside a launch of all tenants."""
+    baseline: Baseline | None = None
+    """Of a tenant alone: `whole`, or `quick`, with few observations; null beside the others."""
+    stands_for: list[int] = []
+    """Of a tenant alone: the tenants whose baseline this is, those of equal slices."""
     group: str
     """`student`: a tenant among others; `all`: the launch owns the machine."""
     skip: int

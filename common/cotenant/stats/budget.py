@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
+from cotenant.stats.describe import INTERVAL_OBSERVATIONS
+
 MOST_REPEAT = 10_000
 """Observations that `--at-least` asks for at most: a record keeps them all."""
 LEAST_STEP_NS = 1_000
@@ -49,6 +51,20 @@ def lasting(asked: Amount, batch_ns: int | None, least_ns: int) -> Amount:
         return asked
     kept = -(-least_ns // (asked.number * batch_ns))
     return replace(asked, repeat=max(asked.repeat, min(asked.skip + kept, MOST_REPEAT)))
+
+
+def shortened(asked: Amount, batch_ns: int | None, most_ns: int) -> Amount:
+    """Return `asked` with as many kept observations as last `most_ns`, where a batch takes `batch_ns`.
+
+    Never more than were asked for, and else at least as many as an interval takes. Half as many go before them and are
+    not kept, or as many as were asked for: a third of all, as where nobody says how many. Observations stay as long as
+    they are: only such have the same share of their borders.
+    """
+    of_asked = asked.repeat - asked.skip
+    lasting = most_ns // (asked.number * batch_ns) if batch_ns else 0
+    kept = min(of_asked, max(lasting, INTERVAL_OBSERVATIONS))
+    skip = min(asked.skip, kept // 2)
+    return Amount(asked.number, skip + kept, skip)
 
 
 def steady_ns(warm_up_ns: Sequence[int]) -> int | None:

@@ -11,6 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 MAD_TO_SD = 1.4826
+INTERVAL_OBSERVATIONS = 6
+"""Of fewer the median has no 95 % interval."""
 
 
 @dataclass(frozen=True, slots=True)

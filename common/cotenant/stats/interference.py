@@ -49,6 +49,25 @@ def ratio(over: Mapping[int, float], under: Mapping[int, float]) -> Ratio | None
     return _ratio(fmean(above.values()) - fmean(below.values()), above, below, paired)
 
 
+def interval_of_quotient(
+    over: float, over_ends: tuple[float, float], under: float, under_ends: tuple[float, float]
+) -> tuple[float, float]:
+    """Return the 95 % interval of `over` / `under` from those of both, which are estimated independently.
+
+    Distances from the estimates add as squares, on logarithms, each end's from those that move the quotient there
+    (Zou and Donner, Statistics in Medicine 27, 2008: MOVER). Ends need not lie evenly around their estimate. Raises
+    ValueError for what is not positive.
+    """
+    numbers = (over, *over_ends, under, *under_ends)
+    if not all(0 < value < math.inf for value in numbers):
+        raise ValueError(f"estimates and ends of intervals: {numbers}")
+    (over_low, over_high), (under_low, under_high) = over_ends, under_ends
+    center = math.log(over / under)
+    down = math.hypot(math.log(over / over_low), math.log(under_high / under))
+    up = math.hypot(math.log(over_high / over), math.log(under / under_low))
+    return math.exp(center - down), math.exp(center + up)
+
+
 def mean_ratio(ratios: Sequence[Ratio]) -> Ratio | None:
     """Return the geometric mean of the ratios of several benchmarks, each of all its launches; None for no ratio.
 
