@@ -374,6 +374,7 @@ def test_norms_are_stepped_themselves() -> None:
         "fused": False,
         "weights": "fp16",
         "stepped": "fp32",
+        "parameters": 28,
     }
 
 
@@ -444,7 +445,8 @@ def made(device: Device, precision: Precision = PLAIN) -> list[dict[str, Any]]:
 
 
 def told(package: str, *names: str) -> list[dict[str, Any]]:
-    return [{"name": name, "package": package, "fused": True, "weights": "fp32", "stepped": "fp32"} for name in names]
+    of_all = {"package": package, "fused": True, "weights": "fp32", "stepped": "fp32", "parameters": 8}
+    return [{"name": name} | of_all for name in names]
 
 
 @pytest.mark.parametrize("device", [CPU, CUDA])

@@ -257,7 +257,16 @@ def test_the_whole_conversation(start: Start, tmp_path: Path, capsys: pytest.Cap
     assert (len(record["batch_loss"]), len(record["epoch_loss"])) == (8, 4)
     assert record["observed"] | {"threads": 0} == {
         "dtype": "fp32",
-        "optimizers": [{"name": "SGD", "package": "torch", "fused": False, "weights": "fp32", "stepped": "fp32"}],
+        "optimizers": [
+            {
+                "name": "SGD",
+                "package": "torch",
+                "fused": False,
+                "weights": "fp32",
+                "stepped": "fp32",
+                "parameters": 8,
+            }
+        ],
         "device": "cpu",
         "world_size": 1,
         "flops_reducible": 0,

@@ -17,8 +17,9 @@ from cotenant.bench.precision import set_precision
 from cotenant.suite.cells import JobCell, arguments, expand, precision_of, with_arguments
 from cotenant.suite.jobfile import Job, load
 from cotenant.suite.sizes import CLASSES, CPU, FILE, load_sizes
+from cotenant.suite.task_source import source_of, task_of
 from cotenant.suite.variables import VARIABLES
-from tasks.loading import ROOT, TASKS, of
+from tasks.loading import ROOT, TASKS, main_of, of
 from tenants.suites import Suites
 
 ORDER = shlex.split(
@@ -209,6 +210,16 @@ def test_no_flag_of_any_benchmark_is_swallowed(path: Path) -> None:
     """Whether a job of the suite gives it or not: somebody reads it."""
     cls = of(str(path.parent.relative_to(TASKS)))
     assert set(declared(cls)) - read_of_itself(path) - read_of_itself(BENCH) <= READ_ELSEWHERE
+
+
+@pytest.mark.parametrize("path", sorted(TASKS.glob("*/*/pytorch/main.py")), ids=lambda path: path.parts[-3])
+def test_what_list_reads_in_a_source_is_what_the_class_says(path: Path) -> None:
+    place = str(path.parents[1].relative_to(TASKS))
+    source = source_of(path)
+    assert source.item == of(place).item
+    assert " ".join((main_of(place).__doc__ or "").split()).startswith(source.trains)
+    assert source.trains.endswith(".")
+    assert {task_of(script) for script in path.parent.glob("run*.sh")} == {path}
 
 
 @pytest.mark.slow

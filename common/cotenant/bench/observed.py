@@ -55,7 +55,10 @@ def watched_updates(run: Run) -> Iterator[list[torch.optim.Optimizer]]:
 
 
 def described(optimizer: torch.optim.Optimizer, precision: Precision) -> dict[str, Any]:
-    """Return what an optimizer is, the dtype of the model's weights, and of what it steps: these, or copies."""
+    """Return what an optimizer is, the dtype of the model's weights, and of what it steps: these, or copies.
+
+    `parameters`: how many numbers it trains.
+    """
     sizes: Counter[torch.dtype] = Counter()
     for group in optimizer.param_groups:
         for parameter in group["params"]:
@@ -68,6 +71,7 @@ def described(optimizer: torch.optim.Optimizer, precision: Precision) -> dict[st
         "fused": package == "apex" or bool(optimizer.defaults.get("fused")),
         "weights": _short((masters and masters.dtype) or stepped),
         "stepped": _short(stepped),
+        "parameters": sizes.total(),
     }
 
 

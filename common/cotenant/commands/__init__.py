@@ -2,6 +2,7 @@
 
 GROUPS = {
     "before a run": {
+        "list": "the jobs of a suite: what each trains, on what, and how long it takes",
         "plan": "this machine, and what each tenant would get of it",
         "doctor": "what stands in the way of good numbers on this host",
     },

@@ -10,19 +10,18 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from cotenant.commands.output import warn
-from cotenant.files import open_regular
 from cotenant.launch.environment import own_python
 from cotenant.launch.start import Start
+from cotenant.suite.task_source import task_of
 
 LIMIT_S = 300
-MOST_BYTES = 1 << 20
 
 
 def refused(starts: Iterable[Start]) -> list[str]:
     """Return a sentence per cell whose arguments its task refuses; warn of tasks that nobody could ask."""
     launches: dict[Path, list[Start]] = {}
     for start in starts:
-        task = _task_of(start.command)
+        task = task_of(start.command)
         if task is not None and not start.solo:
             launches.setdefault(task, []).append(start)
     if not launches:
@@ -54,19 +53,3 @@ def refused(starts: Iterable[Start]) -> list[str]:
 def _words(start: Start) -> list[str]:
     words = start.specs[0].command
     return list(words[words.index(str(start.command)) + 1 :])
-
-
-def _task_of(command: Path) -> Path | None:
-    """Return the file of the benchmark that a command starts: itself, or the main.py that a script names beside it."""
-    if command.suffix == ".py":
-        return command if b"cotenant.bench" in _text(command) else None
-    task = command.with_name("main.py")
-    return task if b"main.py" in _text(command) and b"cotenant.bench" in _text(task) else None
-
-
-def _text(path: Path) -> bytes:
-    try:
-        with open_regular(path, follow=True) as file:
-            return file.read(MOST_BYTES)
-    except OSError:
-        return b""

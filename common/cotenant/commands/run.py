@@ -6,7 +6,7 @@ import argparse
 import contextlib
 import os
 import shlex
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 
 from cotenant.checkout import CHECKOUT, INSTALLED, PROGRAM, base_directory, output_directory
@@ -188,10 +188,7 @@ def suite_parser(command: str, description: str, epilog: str = "") -> Parser:
     parser = Parser(command, description, epilog, "--help lists the flags; a benchmark's own stand after --.")
     runs = parser.add_argument_group("what runs")
     add = runs.add_argument
-    add("--jobs", metavar="FILE", help="a job file, or the name of one in profiles/")
-    names = "only these jobs: names, globs, comma lists"
-    add("--name", action="append", default=[], metavar="NAMES", help=names)
-    add("--exclude", action="append", default=[], metavar="NAMES", help="not these jobs")
+    add_jobs(add)
     small = "batch sizes of this class, where a job names $BATCH_SIZE (default: the class of a tenant's device memory)"
     add("--memory-class", choices=CLASSES, help=small)
     add("--uid", type=int, default=0, help="number of this repetition of the suite (default 0)")
@@ -228,6 +225,14 @@ def suite_parser(command: str, description: str, epilog: str = "") -> Parser:
     lasting = "observe until the kept observations last so long (default 10s on devices, else 0; not with --budget)"
     add("--at-least", type=duration_or_none, metavar="S", help=lasting)
     return parser
+
+
+def add_jobs(add: Callable[..., object]) -> None:
+    """Add the flags that choose jobs."""
+    add("--jobs", metavar="FILE", help="a job file, or the name of one in profiles/")
+    names = "only these jobs: names, globs, comma lists"
+    add("--name", action="append", default=[], metavar="NAMES", help=names)
+    add("--exclude", action="append", default=[], metavar="NAMES", help="not these jobs")
 
 
 def options_of(given: argparse.Namespace, extra: tuple[str, ...], machine: Machine) -> Options:

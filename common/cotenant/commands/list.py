@@ -1,0 +1,77 @@
+"""`list`: the jobs of a suite, by their benchmarks' sources and their last launches. Nothing is started."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from cotenant.checkout import CHECKOUT, output_directory
+from cotenant.commands.flags import Parser, add_format, place
+from cotenant.commands.output import tell_grid
+from cotenant.commands.run import add_jobs, default_jobs
+from cotenant.errors import EXIT_PASSED, CotenantError
+from cotenant.launch.command import resolve_command
+from cotenant.machine.topology import discover
+from cotenant.report.catalogue import CatalogueEntry, catalogue_grid
+from cotenant.report.renderers import FILES
+from cotenant.results.decoded import Decoded
+from cotenant.results.last import LastLaunch, last_launches
+from cotenant.results.read import records_in
+from cotenant.suite.cells import expand
+from cotenant.suite.jobfile import Job, Suite, load, resolve_path, select
+from cotenant.suite.task_source import TaskSource, source_of, task_of
+
+_DATA = re.compile(r"\$(?:DATA_DIRECTORY|\{DATA_DIRECTORY\})/?(\S*)")
+
+
+def main(argv: Sequence[str]) -> int:
+    """Print the jobs. Returns 0; raises CotenantError for a wrong job file, or a name that is none of its."""
+    given = parser().parse_words(argv)
+    path = default_jobs(discover()) if given.jobs is None else resolve_path(given.jobs, [Path.cwd(), CHECKOUT])
+    suite = load(path)
+    output = given.outdir or output_directory()
+    records = records_in([output]) if output.is_dir() else ()
+    last = last_launches((record for record in records if isinstance(record, Decoded)), suite.name)
+    entries = [_entry(job, suite, last) for job in select(suite.jobs, given.name, given.exclude)]
+    tell_grid(catalogue_grid(suite.name, entries, str(output)), given.format)
+    return EXIT_PASSED
+
+
+def parser() -> Parser:
+    """Return the parser of `list`."""
+    parser = Parser("list", "List the jobs of a suite: what each trains, what its rate counts, and how long it takes.")
+    add_jobs(parser.add_argument)
+    last = "where the last launches are (default: the workspace's output)"
+    parser.add_argument("--outdir", type=place, metavar="DIR", help=last)
+    add_format(parser, FILES)
+    return parser
+
+
+def _entry(job: Job, suite: Suite, last: Mapping[str, LastLaunch]) -> CatalogueEntry:
+    source = _source(job, suite)
+    launches = [last.get(cell.label) for cell in expand(job)]
+    known = [launch for launch in launches if launch is not None]
+    counts = {launch.parameters for launch in known}
+    texts = [text for key, values in job.args for text in (key, *values) if isinstance(text, str)]
+    data = dict.fromkeys(found[1] or "." for text in texts for found in _DATA.finditer(text))
+    return CatalogueEntry(
+        job=job.stem,
+        group=job.group,
+        cells=len(launches),
+        item=source.item,
+        parameters=counts.pop() if len(counts) == 1 else None,
+        data=", ".join(data),
+        seconds=sum(launch.seconds for launch in known) if len(known) == len(launches) else None,
+        trains=source.trains,
+        cmd=job.cmd,
+    )
+
+
+def _source(job: Job, suite: Suite) -> TaskSource:
+    """Return what the job's benchmark says of itself; nothing of another program, or of one that is not there."""
+    try:
+        task = task_of(resolve_command(job.cmd, job.name, suite.path, CHECKOUT))
+    except CotenantError:
+        return TaskSource()
+    return TaskSource() if task is None else source_of(task)

@@ -1,0 +1,94 @@
+"""`list` as people call it: facts of a benchmark's source, and of the last launches."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from commands.calling import Capture, call, write
+from report.making import launch, solo
+from tenants.suites import TENANTS, job
+
+TASK = '''"""Learns nothing (Nobody 2026):
+a benchmark that no table names.
+
+More of it.
+"""
+from cotenant.bench import Benchmark
+
+class Nothing(Benchmark):
+    item = "nap"
+'''
+
+
+@pytest.fixture
+def jobs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("BASE", str(tmp_path))
+    (tmp_path / "main.py").write_text(TASK)
+    (tmp_path / "run.sh").write_text("exec python main.py")
+    (tmp_path / "run.sh").chmod(0o755)
+    data = {"--data": "$DATA_DIRECTORY/ImageNet/train", "--other": "${DATA_DIRECTORY}"}
+    listed = [
+        {"name": "ours", "cmd": "./run.sh", "args": data},
+        {"name": "cells", "cmd": "./run.sh", "args": {"--x": [1, 2]}},
+        job("echo.py", name="foreign"),
+        {"name": "gone", "cmd": "./gone.sh"},
+    ]
+    path = tmp_path / "baselines.json"
+    path.write_text(json.dumps(listed))
+    return path
+
+
+def listed(capsys: Capture, *words: object) -> list[dict[str, Any]]:
+    status, said, errors = call(capsys, "list", "--json", *words)
+    assert (status, errors) == (0, "")
+    document = json.loads(said)
+    assert (document["schema"], document["suite"]) == ("cotenant-list-1", "baselines")
+    rows: list[dict[str, Any]] = document["jobs"]
+    return rows
+
+
+def test_a_benchmark_that_no_table_names_is_listed_by_its_source(jobs: Path, capsys: Capture) -> None:
+    ours, cells, foreign, gone = listed(capsys, "--jobs", jobs)
+    trains = "Learns nothing (Nobody 2026): a benchmark that no table names."
+    assert (ours["trains"], ours["item"], ours["data"]) == (trains, "nap", "ImageNet/train, .")
+    assert (ours["parameters"], ours["seconds"]) == (None, None)
+    assert (cells["cells"], cells["data"]) == (2, "")
+    assert (foreign["trains"], foreign["cmd"], gone["item"]) == ("", f"{TENANTS}/echo.py", "")
+    _, said, _ = call(capsys, "list", "--jobs", jobs, "--name", "ours")
+    assert "seconds" not in said.splitlines()[1]
+    assert "known after a run" in said
+
+
+def test_seconds_and_parameters_are_those_of_the_last_launches(jobs: Path, tmp_path: Path, capsys: Capture) -> None:
+    def times(begin: str, end: str, **more: Any) -> dict[str, Any]:
+        return {"start_time": f"2026-03-{begin}+00:00", "end_time": f"2026-03-{end}+00:00", **more}
+
+    def ran(name: str, *spans: dict[str, Any]) -> list[Any]:
+        records = launch(name, 0, tenants=len(spans))
+        return [replace(record, **span) for record, span in zip(records, spans, strict=True)]
+
+    trained = {"observed": {"optimizers": [{"parameters": 40}, {"parameters": 2}]}}
+    failed = {"completed": False, "outcome": "failed"}
+    records = [
+        *ran("ours", times("01T10:00:00", "01T11:00:00"), times("01T10:00:00", "01T11:00:00")),
+        *ran("ours", times("02T10:00:00", "02T10:00:20", **trained), times("02T10:00:00", "02T10:00:21.5", **trained)),
+        *ran("ours", times("03T10:00:00", "03T10:05:00", **failed)),
+        *(replace(record, **times("04T10:00:00", "04T10:00:03")) for record in solo("ours", tenants=1)),
+        *(replace(record, suite="cpu", **times("05T10:00:00", "05T10:00:04")) for record in ran("ours", {})),
+        *ran("cells.c1", times("02T10:00:00", "02T10:01:00")),
+    ]
+    write(tmp_path / "output", records)
+    ours, cells, *_ = listed(capsys, "--jobs", jobs)
+    assert (ours["seconds"], ours["parameters"]) == (21.5, 42)
+    # Of one of its two cells nothing is known.
+    assert (cells["seconds"], cells["parameters"]) == (None, None)
+    _, said, _ = call(capsys, "list", "--jobs", jobs)
+    assert said.splitlines()[1].split()[:6] == ["job", "cells", "item", "parameters", "data", "seconds"]
+    assert "last launches in " + str(tmp_path / "output") in said
+    write(tmp_path / "elsewhere", ran("cells.c2", times("02T10:00:00", "02T10:00:05")) + records[-1:])
+    assert listed(capsys, "--jobs", jobs, "--outdir", tmp_path / "elsewhere")[1]["seconds"] == 65
