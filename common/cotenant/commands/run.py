@@ -202,6 +202,7 @@ def suite_parser(command: str, description: str, epilog: str = "") -> Parser:
     alone.add_argument("--solo", action="store_const", const="whole", dest="baseline", help=whole)
     add("--singularity", metavar="IMG", help="run every command inside this image")
     add("--raise-error", action="store_true", help="stop after the first launch that fails")
+    add("--resume", action="store_true", help="go on with this --uid after its last finished launch")
     add("--outdir", type=place, help="where records go (default $BASE/output)")
     add_slice_flags(parser)
     add = parser.add_argument_group("how it is measured").add_argument
@@ -280,6 +281,7 @@ def options_of(given: argparse.Namespace, extra: tuple[str, ...], machine: Machi
         cache=given.cache,
         baseline=_baseline(given),
         raise_error=given.raise_error,
+        resume=given.resume,
         extra=extra,
     )
 

@@ -51,6 +51,7 @@ class Options:
     cache: CachePolicy = "none"
     baseline: BaselineKind = "none"
     raise_error: bool = False
+    resume: bool = False
     extra: tuple[str, ...] = ()
 
 
@@ -77,6 +78,11 @@ class Start:
     def solo(self) -> bool:
         """Whether one tenant is launched alone."""
         return self.baseline is not None
+
+    @property
+    def key(self) -> str:
+        """What names it among the launches of its suite: tenants alone have one label."""
+        return f"{self.label} T{self.specs[0].slice.tenant}" if self.solo else self.label
 
 
 class Resolver:

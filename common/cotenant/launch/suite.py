@@ -8,7 +8,7 @@ import functools
 import json
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -31,12 +31,14 @@ from cotenant.launch.observer import Observer, Unobserved
 from cotenant.launch.outcome import LaunchResult, TenantResult
 from cotenant.launch.paths import REMEDY, cleared, remove_tree
 from cotenant.launch.reaper import Reaper
+from cotenant.launch.resume import begin
 from cotenant.launch.start import Options, Resolver, Start
 from cotenant.machine.limits import cgroup_mounts
 from cotenant.machine.load import HostCounts, host_counts, since
 from cotenant.machine.topology import Machine
 from cotenant.meters.meters import meters_of
 from cotenant.procfs import format_list
+from cotenant.results.journal import Ended, Launched, append, hashes, now
 from cotenant.results.store import Reserve, append_summary, launch_line, prepare_directory, total_line, write_whole
 from cotenant.text import gib, listed, many
 
@@ -137,14 +139,17 @@ class SuiteRun:
                 append_summary(self._paths.output, line)
                 tell(line)
 
-            ready = data.prepare_data(self._options, self.starts, interruption, self._observer)
-            for position, (start, missing) in enumerate(ready, 1):
+            positions = {start.key: position for position, start in enumerate(self.starts, 1)}
+            starts = self._begin(tell)
+            for start, missing in data.prepare_data(self._options, starts, interruption, self._observer):
                 if interruption.requested:
                     break
+                position = positions[start.key]
                 records = self._launch(position, start, missing, interruption, say)
                 if self._options.raise_error and not all(record.completed for record in records):
                     break
             result.interrupted = interruption.requested
+            self._journal(Ended, interrupted=interruption.requested)
             say(total_line(time.monotonic() - begin_s))
         return result
 
@@ -177,6 +182,18 @@ class SuiteRun:
                 tell(f"warning: {left} {REMEDY}")
             self.chosen.backend.open(run)
         stack.callback(_isolation_errors()(self.chosen.backend.close))
+
+    def _begin(self, tell: Callable[[str], None]) -> Sequence[Start]:
+        """Write the start into the journal; return the launches to come, fewer where the suite goes on. Raises."""
+        progress = begin(self._options, self.starts, self.chosen.backend.name, self._machine.hostname)
+        self.records += progress.records
+        for sentence in progress.sentences:
+            tell(sentence)
+        return [start for start in self.starts if start.key not in progress.finished]
+
+    def _journal(self, entry: type[Launched | Ended], **fields: Any) -> None:
+        options = self._options
+        append(self._paths.output, entry(suite=options.suite.name, uid=options.uid, time=now(), **fields))
 
     def _resolved(self) -> bytes:
         """The suite as it runs: every cell with the command of each tenant."""
@@ -259,7 +276,8 @@ class SuiteRun:
         facts = SuiteFacts(options.suite.name, self._started, options.uid, self._facts, backend, policies, findings)
         records = with_findings(records_of(result, start, facts), self.records)
         self.records += records
-        self._reserve.write(records, result.ended)
+        files = hashes(self._reserve.write(records, result.ended))
+        self._journal(Launched, label=start.key, outcomes=tuple(record.outcome for record in records), records=files)
         return records
 
     def _counts(self) -> HostCounts:

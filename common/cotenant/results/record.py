@@ -291,6 +291,14 @@ def encode(record: Record) -> bytes:
     return msgspec.json.format(msgspec.json.encode(plain(record)), indent=1) + b"\n"
 
 
+def restored(content: bytes) -> Record:
+    """Return the record of a file that this version wrote. Raises msgspec.MsgspecError for any other content."""
+    fields = msgspec.json.decode(content, type=dict[str, Any])
+    names = Record.__struct_fields__
+    arguments = {name: value for name, value in fields.items() if name not in names}
+    return msgspec.convert({**fields, "arguments": arguments}, Record)
+
+
 def portable(value: Any) -> Any:
     """Return what JSON and UTF-8 can hold of plain values: null for a number that is not finite, escapes in texts."""
     if isinstance(value, dict):

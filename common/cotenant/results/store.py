@@ -157,12 +157,15 @@ class Reserve:
         with suppress(OSError):
             os.posix_fallocate(self._held.fileno(), 0, RESERVE_BYTES)
 
-    def write(self, records: Iterable[Record], time: datetime) -> None:
-        """Write every record that can be, at last into the room held back; then raise the first CotenantError."""
-        first = None
+    def write(self, records: Iterable[Record], time: datetime) -> list[Path]:
+        """Write every record that can be, at last into the room held back, and return their files.
+
+        Raises the first CotenantError then.
+        """
+        first, paths = None, []
         for record in records:
             try:
-                write_record(self._directory, record, time)
+                paths.append(write_record(self._directory, record, time))
             except CotenantError as error:
                 first = first or error
                 self.give_back()
@@ -170,6 +173,7 @@ class Reserve:
                     write_record(self._directory, record, time)
         if first is not None:
             raise first
+        return paths
 
     def give_back(self) -> None:
         """Let others have the room."""

@@ -1,0 +1,120 @@
+"""Going on with a suite that ended early: which of its launches are finished, and the records they left."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+
+import msgspec
+
+from cotenant.errors import CotenantError
+from cotenant.files import open_regular
+from cotenant.launch.start import Options, Start
+from cotenant.procfs import format_list
+from cotenant.results.journal import Journal, Started, append, now, read_journal
+from cotenant.results.record import Record, restored
+from cotenant.text import listed, many
+
+INTERRUPTED = "interrupted"
+SET_ASIDE = ".unfinished"
+"""Behind the name of a record whose launch did not end: no reader takes it for a record."""
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """What is behind a suite that goes on: the keys of its finished launches, and their records in order."""
+
+    finished: frozenset[str] = frozenset()
+    records: list[Record] = field(default_factory=list)
+    sentences: tuple[str, ...] = ()
+
+
+def begin(options: Options, starts: Sequence[Start], backend: str, host: str) -> Progress:
+    """Write the start of a suite into the journal of its directory; with `--resume` return what it goes on with.
+
+    Raises CotenantError where what began there ran under other conditions, or the journal is damaged.
+    """
+    conditions, output = conditions_of(options, starts, backend), options.paths.output
+    progress, resumed = Progress(), False
+    if options.resume:
+        journal = read_journal(output)
+        if start := journal.last_start(options.suite.name, options.uid):
+            _check_alike(start.conditions | {"host": start.host}, conditions | {"host": host}, options.uid)
+            progress, resumed = _progress(journal, start, starts, output), True
+        else:
+            progress = Progress(sentences=(f"Repetition {options.uid} has not begun in {output}: it begins now.",))
+    keys = tuple(start.key for start in starts)
+    started = Started(
+        suite=options.suite.name,
+        uid=options.uid,
+        host=host,
+        time=now(),
+        launches=keys,
+        conditions=conditions,
+        resumed=resumed,
+    )
+    append(output, started)
+    return progress
+
+
+def conditions_of(options: Options, starts: Sequence[Start], backend: str) -> dict[str, str]:
+    """Return what decides how a launch runs, by the words that a person knows it by."""
+    work = [[start.key, start.cell.job.cmd, start.cell.args, start.cell.job.env] for start in starts]
+    slices = {spec.slice.tenant: spec.slice for start in starts for spec in start.specs if len(start.specs) > 1}
+    limits = options.limits
+    return {
+        "the jobs": hashlib.sha256(json.dumps(work).encode()).hexdigest(),
+        "arguments after --": json.dumps(options.extra),
+        "the slices": "; ".join(f"{format_list(slice_.processors)}" for slice_ in slices.values()),
+        "isolation": backend,
+        "--cache": options.cache,
+        "--singularity": str(options.singularity),
+        "limits and budgets": json.dumps({**limits.policies(), "timeout": limits.timeout_s}, sort_keys=True),
+    }
+
+
+def _check_alike(before: dict[str, str], today: dict[str, str], uid: int) -> None:
+    other = [name for name, value in today.items() if before.get(name) != value]
+    if other:
+        raise CotenantError(
+            f"--resume: repetition {uid} began with other conditions: {listed(other)}.",
+            "Give the flags it began with, or begin another one: --uid.",
+        )
+
+
+def _progress(journal: Journal, start: Started, starts: Sequence[Start], output: Path) -> Progress:
+    finished = {launch.label: launch for launch in journal.launches_since(start) if INTERRUPTED not in launch.outcomes}
+    aside = _set_aside({name for launch in finished.values() for name in launch.records}, start, output)
+    to_come = sum(launch.key not in finished for launch in starts)
+    done = many(len(finished), "launch", "es")
+    sentences = [f"Going on with repetition {start.uid}, begun {start.time[:19]}: {done} done, {to_come} to come."]
+    if aside:
+        sentences.append(f"Records of a launch that did not end: {many(len(aside), 'file')}, now *{SET_ASIDE}.")
+    records = [_record(output / name) for launch in finished.values() for name in launch.records]
+    return Progress(frozenset(finished), [record for record in records if record is not None], tuple(sentences))
+
+
+def _set_aside(finished: Collection[str], start: Started, output: Path) -> list[Path]:
+    """Rename the records that this repetition has written since its start, but those of finished launches."""
+    aside = []
+    for path in sorted(output.glob(f"*.R{start.uid}.D*.json")):
+        record = None if path.name in finished else _record(path)
+        if record is not None and record.suite == start.suite and _time(record.start_time) >= _time(start.time):
+            aside.append(path.rename(path.with_name(path.name + SET_ASIDE)))
+    return aside
+
+
+def _time(text: str) -> datetime:
+    return datetime.fromisoformat(text)
+
+
+def _record(path: Path) -> Record | None:
+    try:
+        with open_regular(path) as file:
+            return restored(file.read())
+    except (OSError, msgspec.MsgspecError):
+        return None

@@ -1,0 +1,154 @@
+"""The journal of a directory of records: which suites were started there, which launches ended, which files they left.
+
+A line of JSON for each start, launch and end, appended and synced. Each carries the hash of the line before it, so that
+a line that was changed, taken out or put in is seen. `--resume` goes on after the last launch that stands here.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import hashlib
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+import msgspec
+
+from cotenant.errors import CotenantError
+from cotenant.files import open_regular
+from cotenant.results.store import cannot_write
+
+FILE = "cotenant.journal"
+FIRST = "0" * 64
+
+
+class Started(msgspec.Struct, frozen=True, kw_only=True, tag_field="entry", tag="start"):
+    """A suite began, or went on. `conditions` is what has to be equal for another start to go on with it."""
+
+    suite: str
+    uid: int
+    host: str
+    time: str
+    launches: tuple[str, ...]
+    conditions: dict[str, str]
+    resumed: bool = False
+
+
+class Launched(msgspec.Struct, frozen=True, kw_only=True, tag_field="entry", tag="launch"):
+    """A launch ended, and its records lie there: the name of each file and its SHA-256."""
+
+    suite: str
+    uid: int
+    label: str
+    time: str
+    outcomes: tuple[str, ...]
+    records: dict[str, str]
+
+
+class Ended(msgspec.Struct, frozen=True, kw_only=True, tag_field="entry", tag="end"):
+    """A suite ended by itself: all of it was launched, or why not."""
+
+    suite: str
+    uid: int
+    time: str
+    interrupted: str | None = None
+
+
+Entry = Started | Launched | Ended
+
+
+class _Line(msgspec.Struct, frozen=True):
+    previous: str
+    content: Entry
+
+
+_DECODER = msgspec.json.Decoder(_Line)
+
+
+@dataclass(frozen=True, slots=True)
+class Journal:
+    """The entries of one file, in order, and the hash that the next line has to carry."""
+
+    entries: tuple[Entry, ...] = ()
+    head: str = FIRST
+
+    def last_start(self, suite: str, uid: int) -> Started | None:
+        """Return the newest start of a repetition that did not go on with an older one."""
+        starts = [entry for entry in self.entries if isinstance(entry, Started) and not entry.resumed]
+        return next((start for start in reversed(starts) if (start.suite, start.uid) == (suite, uid)), None)
+
+    def launches_since(self, start: Started) -> list[Launched]:
+        """Return the launches of the same repetition that stand behind a start."""
+        behind = self.entries[self.entries.index(start) :]
+        launches = [entry for entry in behind if isinstance(entry, Launched)]
+        return [launch for launch in launches if (launch.suite, launch.uid) == (start.suite, start.uid)]
+
+
+def now() -> str:
+    """Return the time as entries have it."""
+    return datetime.now(UTC).isoformat(timespec="microseconds")
+
+
+def hashes(paths: Iterable[Path]) -> dict[str, str]:
+    """Return the SHA-256 of each file, by its name."""
+    return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in paths}
+
+
+def read_journal(directory: Path) -> Journal:
+    """Read the journal of a directory; one that is not there has no entries. A torn last line is none: its writer died.
+
+    Raises CotenantError, with the line's number, where a line is not what was written there.
+    """
+    try:
+        with open_regular(directory / FILE) as file:
+            return _parsed(file.read(), directory / FILE)
+    except FileNotFoundError:
+        return Journal()
+    except OSError as error:
+        raise CotenantError(f"{directory / FILE} cannot be read: {error.strerror}.") from error
+
+
+def append(directory: Path, entry: Entry) -> None:
+    """Append an entry and sync it; what a killed writer left of a line is cut off. Raises CotenantError."""
+    path = directory / FILE
+    flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+    try:
+        if path.exists() and not path.is_file():
+            raise OSError(errno.EINVAL, "it is no regular file")
+        with open(os.open(path, flags, 0o644), "r+b") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            content = file.read()
+            line = msgspec.json.encode(_Line(_parsed(content, path).head, entry))
+            file.seek(content.rfind(b"\n") + 1)
+            file.truncate()
+            file.write(line + b"\n")
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError as error:
+        if error.errno in (errno.EINVAL, errno.ELOOP):
+            raise CotenantError(f"{path} is no regular file.", "Move it away.") from error
+        raise cannot_write(directory, error) from error
+
+
+def _parsed(content: bytes, path: Path) -> Journal:
+    entries, head = [], FIRST
+    for number, text in enumerate(content.split(b"\n")[:-1], 1):
+        try:
+            line = _DECODER.decode(text)
+        except msgspec.MsgspecError as error:
+            raise _damaged(path, number, f"it is no entry ({error})") from error
+        if line.previous != head:
+            raise _damaged(path, number, "it does not follow the line before it")
+        entries.append(line.content)
+        head = hashlib.sha256(text).hexdigest()
+    return Journal(tuple(entries), head)
+
+
+def _damaged(path: Path, number: int, reason: str) -> CotenantError:
+    return CotenantError(
+        f"{path}, line {number}: {reason}; the journal was changed or damaged.",
+        "Move it away: the records stay as they are, and a new journal begins.",
+    )

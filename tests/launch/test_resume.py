@@ -1,0 +1,89 @@
+"""A suite that was ended early goes on after its last finished launch."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import time
+from typing import Any
+
+import pytest
+
+from cotenant.results.journal import Ended, Launched, Started, read_journal
+from tenants.suites import Suites, job, until
+
+NAMES = ("a", "b", "c")
+
+
+def suite(sleep_s: float = 0.0) -> list[dict[str, Any]]:
+    return [job("sums.py", "--repeat", 6, "--number", 2, "--sleep", sleep_s, name=name) for name in NAMES]
+
+
+def identities(suites: Suites) -> list[tuple[str, int]]:
+    return sorted((record["name"], record["tenant"]) for record in suites.records())
+
+
+WHOLE = [(name, tenant) for name in NAMES for tenant in (0, 1)]
+
+
+@pytest.mark.v1
+def test_killed_or_interrupted_it_goes_on_and_ends_with_every_record_once(v1: Suites) -> None:
+    flags = ("--users", 2, "--uid", 3)
+    for number, done in ((signal.SIGKILL, 1), (signal.SIGINT, 2)):
+        runner = v1.start(suite(0.05), *flags, *(["--resume"] if done > 1 else []))
+        # In the middle of a launch whose neighbours in the suite have their records.
+        until(lambda: len(launched(v1)) == done and v1.inhabitants(), "a launch runs behind a finished one")  # noqa: B023
+        time.sleep(0.2)
+        os.kill(runner.pid, number)
+        runner.wait()
+    changed = v1.run(suite(0.05), "--users", 1, "--uid", 3, "--resume")
+    assert (changed.returncode, "began with other conditions: the slices" in changed.stderr) == (2, True)
+    ended = v1.run(suite(0.05), *flags, "--resume")
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    assert "2 launches done, 1 to come" in ended.stdout
+    assert "[ 3/ 3]" in ended.stdout
+    assert identities(v1) == WHOLE
+    # The table holds what was measured before, too.
+    assert all(f"\n{name}  sum/s" in ended.stdout for name in NAMES)
+    again = v1.run(suite(0.05), *flags, "--resume")
+    assert again.returncode == 0, again.stderr
+    assert "3 launches done, 0 to come" in again.stdout
+    assert identities(v1) == WHOLE
+    entries = read_journal(v1.output).entries
+    assert [type(entry) for entry in entries][-2:] == [Started, Ended]
+    assert {name for entry in entries if isinstance(entry, Launched) for name in entry.records} >= {
+        path.name for path in v1.output.glob("*.json")
+    }
+
+
+def launched(suites: Suites) -> list[str]:
+    entries = read_journal(suites.output).entries
+    return [e.label for e in entries if isinstance(e, Launched) and "interrupted" not in e.outcomes]
+
+
+def test_without_a_beginning_it_begins(loose: Suites) -> None:
+    ended = loose.run(suite()[:1], "--users", 1, "--resume")
+    assert ended.returncode == 0, ended.stderr
+    assert "Repetition 0 has not begun in" in ended.stdout
+    assert identities(loose) == [("a", 0)]
+
+
+@pytest.mark.slow
+@pytest.mark.v1
+def test_twenty_kills_at_random_moments_change_nothing_in_the_set_of_records(v1: Suites) -> None:
+    chance, kills = random.Random(7), 0
+    while kills < 20:
+        v1.output.mkdir(parents=True, exist_ok=True)
+        runner = v1.start(suite(0.02), "--users", 2, "--resume", "--uid", kills // 4)
+        deadline = time.monotonic() + chance.uniform(0.0, 3.0)
+        while runner.poll() is None and time.monotonic() < deadline:
+            time.sleep(0.01)
+        os.kill(runner.pid, chance.choice([signal.SIGKILL, signal.SIGINT, signal.SIGTERM]))
+        runner.wait()
+        kills += 1
+    for uid in range(5):
+        ended = v1.run(suite(0.02), "--users", 2, "--resume", "--uid", uid)
+        assert ended.returncode == 0, ended.stdout + ended.stderr
+    found = sorted((record["run_id"], record["name"], record["tenant"]) for record in v1.records())
+    assert found == [(uid, name, tenant) for uid in range(5) for name, tenant in WHOLE]

@@ -1,0 +1,99 @@
+"""The journal: what was appended is read, and what was changed is seen."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cotenant.errors import CotenantError
+from cotenant.results.journal import FILE, Ended, Journal, Launched, Started, append, read_journal
+from cotenant.results.record import encode, restored
+from cotenant.results.store import write_record
+from report.making import launch as launch_of
+from results.made import NOON
+
+
+def start(uid: int = 0, resumed: bool = False) -> Started:
+    conditions = {"isolation": "v1"}
+    return Started(
+        suite="s", uid=uid, host="h", time="t", launches=("vae", "cart"), conditions=conditions, resumed=resumed
+    )
+
+
+def launch(label: str, uid: int = 0) -> Launched:
+    return Launched(suite="s", uid=uid, label=label, time="t", outcomes=("completed",), records={f"{label}.json": "0"})
+
+
+ENTRIES = [start(), launch("vae"), start(1), launch("vae", 1), start(resumed=True), launch("cart")]
+
+
+@pytest.fixture
+def journal(tmp_path: Path) -> Path:
+    for entry in [*ENTRIES, Ended(suite="s", uid=0, time="t")]:
+        append(tmp_path, entry)
+    return tmp_path
+
+
+def test_entries_are_read_as_they_were_appended(journal: Path, tmp_path: Path) -> None:
+    read = read_journal(journal)
+    assert read.entries[:-1] == tuple(ENTRIES)
+    first = read.last_start("s", 0)
+    assert first == ENTRIES[0]
+    assert [entry.label for entry in read.launches_since(first)] == ["vae", "cart"]
+    assert read.last_start("s", 2) is read.last_start("other", 0) is None
+    (tmp_path / "empty").mkdir()
+    assert read_journal(tmp_path / "empty") == Journal()
+
+
+def test_a_torn_last_line_is_cut_off_by_the_next_entry(journal: Path) -> None:
+    path, whole = journal / FILE, read_journal(journal)
+    with path.open("a") as file:
+        file.write('{"previous": "00')
+    assert read_journal(journal) == whole
+    append(journal, ENTRIES[1])
+    assert read_journal(journal).entries == (*whole.entries, ENTRIES[1])
+
+
+@given(st.data())
+def test_a_byte_changed_a_line_dropped_or_swapped_is_refused(
+    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
+) -> None:
+    folder = tmp_path_factory.mktemp("journal")
+    for entry in ENTRIES:
+        append(folder, entry)
+    content = (folder / FILE).read_bytes()
+    lines = content.splitlines(keepends=True)
+    kind = data.draw(st.sampled_from(["byte", "drop", "swap"]))
+    # Of the last line nothing tells but what comes behind it: an archive holds the head's hash.
+    at = data.draw(st.integers(0, len(lines) - 2))
+    if kind == "byte":
+        place = data.draw(st.integers(0, len(b"".join(lines[:-1])) - 1))
+        changed = content[:place] + bytes([content[place] ^ 1]) + content[place + 1 :]
+    elif kind == "drop":
+        changed = b"".join(lines[:at] + lines[at + 1 :])
+    else:
+        lines[at], lines[at + 1] = lines[at + 1], lines[at]
+        changed = b"".join(lines)
+    (folder / FILE).write_bytes(changed)
+    with pytest.raises(CotenantError, match=r"line \d+: .*changed or damaged"):
+        read_journal(folder)
+    with pytest.raises(CotenantError, match="changed or damaged"):
+        append(folder, ENTRIES[0])
+
+
+def test_what_is_no_file_is_neither_read_nor_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / FILE)
+    for attempt in (lambda: read_journal(tmp_path), lambda: append(tmp_path, start())):
+        with pytest.raises(CotenantError, match=FILE):
+            attempt()
+
+
+def test_a_record_is_restored_from_its_file(tmp_path: Path) -> None:
+    for record in launch_of("vae"):
+        content = write_record(tmp_path, record, NOON).read_bytes()
+        assert json.loads(encode(restored(content))) == json.loads(content)
