@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +11,12 @@ import pytest
 import torch
 
 from bench.small import Small
-from cotenant.bench import Benchmark, Run, session
+from cotenant.bench import Benchmark, Run, flag, session
 from cotenant.bench.audit import Step
 from cotenant.bench.loop import Loop
 from cotenant.bench.world import World
+from cotenant.findings.rules import findings_of
+from results.made import a_part, a_record
 from tenants.frauds import Fraud
 
 FRAUDS: dict[str, list[str]] = {
@@ -117,3 +120,43 @@ def test_a_benchmark_that_runs_alone_audits_itself(fraud: str, tmp_path: Path) -
     assert all(1 <= after <= 8 for after in record["observed"]["audit"]["after"])
     errors = [finding["rule"] for finding in record["findings"] if finding["severity"] == "error"]
     assert errors == ([] if fraud == "none" else ["credited"])
+
+
+# ---- words, and what fills the rows of a batch up to its longest sentence
+
+
+class Sentences(Small):
+    """Four sentences of 5, 3, 2 and 2 words; `count` says what of them is counted."""
+
+    item = "token"
+    padding = 0
+    count: str = flag("words", help="words, places or rows")
+
+    def batches(self, run: Run) -> Iterator[torch.Tensor]:
+        words = [torch.arange(1, length + 1) for length in (5, 3, 2, 2)]
+        return run.resident(torch.nn.utils.rnn.pad_sequence(words, batch_first=True))
+
+    def items(self, batch: torch.Tensor) -> float:
+        return {"words": 12, "places": batch.numel(), "rows": len(batch)}[self.count]
+
+    def step(self, run: Run, batch: torch.Tensor) -> torch.Tensor:
+        return super().step(run, batch[:, :3].float())  # type: ignore[return-value]
+
+
+class Rows(Sentences):
+    items = Small.items
+
+
+def test_padding_that_is_counted_is_an_error_and_padded_rows_a_warning() -> None:
+    for cls, count, found in [
+        (Sentences, "words", []),
+        (Sentences, "rows", []),
+        (Sentences, "places", [("error", "A step counts 20 items, and its batch holds 12 words that are no padding.")]),
+        (Rows, "", [("warning", "40.0 % of the words of a batch are padding: its tokens are shorter than they look.")]),
+    ]:
+        loop = Loop(benchmark := cls(count=count), Run(benchmark))
+        loop.warm_up()
+        seen = loop.audited() | {"item_is_row": benchmark.item_is_row}
+        record = a_record(told={"part": a_part(item="token", observed=seen)})
+        rules = [finding for finding in findings_of(record) if finding.rule == "padding_counted"]
+        assert [(finding.severity, finding.sentence) for finding in rules] == found, (cls, count)

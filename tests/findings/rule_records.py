@@ -89,6 +89,12 @@ def computed(flops_per_step: float, **seen: Any) -> Record:
     return a_record(told={"part": part, "observations": observed([500.0] * 20)})
 
 
+def padded(items: float, words: int, *, item_is_row: bool = False) -> Record:
+    """A record whose batch has 75 places for words, and counts so many items."""
+    seen = {"items_per_step": items, "words_per_step": words, "padding": 1 - words / 75, "item_is_row": item_is_row}
+    return a_record(told={"part": a_part(observed=seen)})
+
+
 def unmeasured(absent: dict[str, str], uncounted: list[str], outcome: str = "completed") -> Record:
     """A record on v1 without these meters and counters, of which an older kernel lacks `pids_peak`."""
     known = {name: how for name, how in OF_V1.items() if name in uncounted}

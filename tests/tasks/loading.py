@@ -51,6 +51,7 @@ SMALL: dict[str, dict[str, Any]] = {
         "nhid": 8,
         "bptt": 5,
     },
+    "object_detection/mask_rcnn": {"batch_size": 1, "height": 64, "width": 96, "regions": 8, "objects": 2},
     "object_detection/single_stage_detector": {"batch_size": 1},
     "question_answering/bert": {
         "batch_size": 2,

@@ -37,11 +37,17 @@ def _one_process(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("WORLD_SIZE", raising=False)
 
 
-def test_resnet101_has_its_parameters(convnet: Any, scaling: Any) -> None:
-    for arch, named in ((convnet.ConvNet().arch, "--arch"), (scaling.Scaling().network, "--network")):
+def test_resnets_have_their_parameters(convnet: Any, scaling: Any) -> None:
+    for arch, named, size in (
+        (convnet.ConvNet().arch, "--arch", 44_549_160),
+        (scaling.Scaling().network, "--network", 44_549_160),
+        ("resnet50", "--arch", 25_557_032),
+    ):
         with torch.device("meta"):
             model = classifier(arch, named)
-        assert sum(parameter.numel() for parameter in model.parameters()) == 44_549_160
+        assert sum(parameter.numel() for parameter in model.parameters()) == size
+    stage = model.layer2[0]  # Version 1.5: the 3 x 3 convolution has the stride.
+    assert (stage.conv1.stride, stage.conv2.stride) == ((1, 1), (2, 2))
 
 
 @decodes

@@ -35,16 +35,17 @@ def coco(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root / "coco"
 
 
-def test_the_model_has_the_published_size(ssd: Any) -> None:
-    net = ssd.SSD300(81)
-    assert sum(parameter.numel() for parameter in net.parameters()) == 19_972_534
+@pytest.mark.parametrize(("backbone", "first", "size"), [("resnet34", 256, 19_972_534), ("resnet50", 1024, 22_894_902)])
+def test_the_model_has_the_published_size(ssd: Any, backbone: str, first: int, size: int) -> None:
+    net = ssd.SSD300(81, backbone)
+    assert sum(parameter.numel() for parameter in net.parameters()) == size
     shapes: list[Any] = []
     for part in [net.backbone, *net.extra]:
         part.register_forward_hook(lambda *seen: shapes.append(tuple(seen[2].shape[1:])))
     with torch.no_grad():
         offsets, scores = net.eval()(torch.rand(1, 3, 300, 300))
     assert (offsets.shape, scores.shape) == ((1, 4, 8732), (1, 81, 8732))
-    assert shapes == [(256, 38, 38), (512, 19, 19), (512, 10, 10), (256, 5, 5), (256, 3, 3), (256, 1, 1)]
+    assert shapes == [(first, 38, 38), (512, 19, 19), (512, 10, 10), (256, 5, 5), (256, 3, 3), (256, 1, 1)]
 
 
 def test_a_box_is_predicted_where_it_lies(ssd: Any) -> None:

@@ -74,9 +74,17 @@ def test_pairs_of_files_are_counted_and_so_are_their_tokens(main: Any, files: Pa
     assert 45 < run.metrics["tokens_per_item"] < 60
 
 
+def test_tokens_of_both_sides_are_counted_without_padding(main: Any, files: Path) -> None:
+    benchmark, run = built(main, data=files, count="tokens")
+    assert (benchmark.item, built(main)[0].item) == ("token", "sentence pair")
+    for batch in itertools.islice(benchmark.batches(run), 5):
+        words = int((batch.source_sb != 0).sum() + (batch.target_tb[1:] != 0).sum())
+        assert benchmark.items(batch) == words < batch.source_sb.numel() + batch.target_tb.numel()
+
+
 def test_a_cached_batch_has_its_own_number_of_tokens(main: Any, files: Path) -> None:
     benchmark, run = built(main, data=files, cached_batch=True, seed=3)
-    (source, _, target), _ = itertools.islice(benchmark.batches(run), 2)
+    (source, _, target, _), _ = itertools.islice(benchmark.batches(run), 2)
     tokens = int((source != 0).sum() + (target[1:] != 0).sum()) / source.size(1)
     assert run.metrics["tokens_per_item"] == pytest.approx(tokens)
     benchmark, run = built(main, data=files, seed=3)
@@ -93,7 +101,7 @@ def test_the_same_seed_gives_the_same_losses(main: Any, files: Path) -> None:
 def test_the_resident_batch_is_of_one_bucket(main: Any) -> None:
     benchmark, run = built(main, batch_size=64, words=32_320)
     batches = iter(benchmark.batches(run))
-    source, length, target = first = next(batches)
+    source, length, target, _ = first = next(batches)
     assert next(batches) is first
     assert (source.size(1), target.size(1), benchmark.items(first)) == (64, 64, 64)
     assert (source != 0).sum(0).tolist() == length.tolist() == sorted(length.tolist(), reverse=True)
@@ -120,11 +128,9 @@ def test_padding_changes_nothing(main: Any) -> None:
 def test_padding_does_not_count_in_the_loss(main: Any) -> None:
     benchmark, run = built(main)
     run.update = lambda loss, optimizer, clip_norm: None  # type: ignore[assignment]
-    source, length, target = next(iter(benchmark.batches(run)))
-    longer = torch.nn.functional.pad(target, (0, 0, 0, 5))
-    torch.testing.assert_close(
-        benchmark.step(run, (source, length, longer)), benchmark.step(run, (source, length, target))
-    )
+    batch = next(iter(benchmark.batches(run)))
+    longer = batch._replace(target_tb=torch.nn.functional.pad(batch.target_tb, (0, 0, 0, 5)))
+    torch.testing.assert_close(benchmark.step(run, longer), benchmark.step(run, batch))
 
 
 def test_a_word_is_predicted_from_those_before_it(main: Any) -> None:
@@ -160,7 +166,7 @@ def test_batches_hold_pairs_of_the_files(main: Any, files: Path) -> None:
     pairs = {(tuple(en), tuple(de)) for en, de in zip(numbers(EN), numbers(DE), strict=True)}
     benchmark, run = built(main, data=files)
     seen = set()
-    for source, length, target in itertools.islice(benchmark.batches(run), 300):
+    for source, length, target, _ in itertools.islice(benchmark.batches(run), 300):
         assert length.tolist() == (source != 0).sum(0).tolist() == sorted(length.tolist(), reverse=True)
         ends = (source != 0).sum(0) - 1, (target != 0).sum(0) - 1
         assert len({(int(torch.maximum(s, t - 1)) - 1) // 10 for s, t in zip(*ends, strict=True)}) == 1
@@ -183,7 +189,7 @@ def test_buckets_take_turns_by_their_share(main: Any) -> None:
 
 def test_a_set_smaller_than_a_batch_fills_it(main: Any, tmp_path: Path) -> None:
     benchmark, run = built(main, data=written(tmp_path, "a b\n", "c\n"))
-    source, length, target = next(iter(benchmark.batches(run)))
+    source, length, target, _ = next(iter(benchmark.batches(run)))
     assert (source.T.tolist(), length.tolist()) == ([[4, 5, 3]] * 4, [3] * 4)
     assert target.T.tolist() == [[2, 6, 3]] * 4
 

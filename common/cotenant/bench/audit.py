@@ -156,6 +156,16 @@ def elements(batch: Any) -> int:
     return max((leaf.numel() for leaf in tree_leaves(batch) if isinstance(leaf, torch.Tensor)), default=0)
 
 
+def words_in(batch: Any, padding: int) -> tuple[int, int]:
+    """Return how many words of the batch are no padding, and how many places it has for words.
+
+    Its words are the whole numbers of its tensors of two dimensions.
+    """
+    tensors = [leaf for leaf in tree_leaves(batch) if isinstance(leaf, torch.Tensor)]
+    words = [tensor for tensor in tensors if tensor.dim() == 2 and tensor.dtype in (torch.int64, torch.int32)]
+    return sum(int((tensor != padding).sum()) for tensor in words), sum(tensor.numel() for tensor in words)
+
+
 def rows_or_none(batch: Any) -> int | None:
     """Return the rows of a batch, where it has any."""
     try:

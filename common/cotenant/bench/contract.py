@@ -30,6 +30,9 @@ class Benchmark:
     same_shapes: ClassVar[bool] = False
     """Have all steps the same shapes? Then cuDNN and MIOpen time their convolutions in the warm-up, for the fastest."""
 
+    padding: ClassVar[int | None] = None
+    """The word that fills rows up to the longest of a batch: the harness counts the other words of the first batch."""
+
     acts: ClassVar[bool] = False
     """Does a step act in an environment, which nothing can put back? Then it is audited after the last observation."""
     fast_channels_last: ClassVar[bool] = False

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from cotenant.bench.audit import FADED, Audits, Step, Weights, elements, rows_or_none, undone
+from cotenant.bench.audit import FADED, Audits, Step, Weights, elements, rows_or_none, undone, words_in
 from cotenant.bench.chrono import Observation, Work, clock_ns, observe
 from cotenant.bench.graph import ReplayedStep
 from cotenant.bench.loader import constant_input, rows
@@ -245,6 +245,7 @@ class Loop:
         return {
             "rows": batch_rows,
             "items_per_row": counted / batch_rows if batch_rows else None,
+            **self._words(counted),
             "audit": {
                 "steps": len(self.audits.after),
                 "after": self.audits.after,
@@ -253,6 +254,14 @@ class Loop:
                 "differences": self.audits.differences,
             },
         }
+
+    def _words(self, counted: float) -> dict[str, Any]:
+        """Return what the first batch counts beside its words that are no padding; empty where it has no words."""
+        padding = self._benchmark.padding
+        words, places = (0, 0) if padding is None else words_in(self._batch, padding)
+        if not places:
+            return {}
+        return {"items_per_step": counted, "words_per_step": words, "padding": 1 - words / places}
 
     def operations(self) -> dict[str, Any]:
         """Return the operations of one step, as counted on the first one and by the benchmark's own closed form."""

@@ -93,3 +93,23 @@ def cache_policy(record: Record) -> Finding | None:
             "End what else reads this data set.",
         )
     return None
+
+
+@record_rule
+def padding_counted(record: Record) -> Finding | None:
+    """Words of a batch that are padding: they are no items, and a row with them is shorter than it looks."""
+    items, words, share = (record.observed.get(name) for name in ("items_per_step", "words_per_step", "padding"))
+    if not isinstance(items, int | float) or not isinstance(words, int) or not isinstance(share, int | float):
+        return None
+    if record.observed.get("item_is_row") is True and share > 0:
+        rows = f"{record.unit or 'row'}s"
+        return warning(
+            f"{100 * share:.1f} % of the words of a batch are padding: its {rows} are shorter than they look.",
+            "Fill every row, or count words without padding in `items`.",
+        )
+    if record.observed.get("item_is_row") is True or items <= words:
+        return None
+    return error(
+        f"A step counts {items:g} items, and its batch holds {words} words that are no padding.",
+        "Count words without padding in `items`.",
+    )

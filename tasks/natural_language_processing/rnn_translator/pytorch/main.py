@@ -7,7 +7,7 @@ import itertools
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 import torch
@@ -21,13 +21,23 @@ LONGEST, BUCKET = 50, 10
 SMOOTHING, CLIP_NORM = 0.1, 5.0
 PIECE_BYTES = 1 << 24
 
-Batch = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
+
+class Batch(NamedTuple):
+    """Sentence pairs, longest source first."""
+
+    source_sb: torch.Tensor
+    length_b: torch.Tensor
+    """Of the sources, on the host."""
+    target_tb: torch.Tensor
+    tokens: int
+    """Words of both sides and a sentence's end for each, without padding."""
 
 
 class Translator(Benchmark):
     """One step = one Adam update on sentence pairs of similar length, every target word predicted from those before."""
 
     item = "sentence pair"
+    padding = PAD
     ignored: ClassVar[dict[str, int]] = {"--target-bleu": 1, "--epochs": 1}
 
     number: int = 10
@@ -36,6 +46,12 @@ class Translator(Benchmark):
     hidden: int = flag(1024, help="units of every layer")
     dropout: float = flag(0.2, help="share of every layer's input that is dropped")
     lr: float = flag(1e-3, help="learning rate")
+    count: Literal["pairs", "tokens"] = flag("pairs", help="what is counted: sentence pairs, or tokens of both sides")
+
+    def __init__(self, **parameters: Any) -> None:
+        super().__init__(**parameters)
+        if self.count == "tokens":
+            self.item = "token"  # type: ignore[misc]  # Of an instance: what it counts is a parameter here.
 
     def build(self, run: Run) -> None:
         self.model = run.place(GNMT(-(-self.words // 8) * 8, self.hidden, self.dropout))
@@ -61,22 +77,22 @@ class Translator(Benchmark):
         return (self.place(run, *(sentences(side, chosen_b) for side in corpus)) for chosen_b in drawn)
 
     def place(self, run: Run, source, target) -> Batch:
-        """Return the source, its lengths and the target, longest source first; the lengths stay on the host."""
         order_b = np.argsort(-source[1], kind="stable")
         source_sb, target_tb = (
             framed(words_tb[:, order_b], length_b[order_b]) for words_tb, length_b in (source, target)
         )
         target_tb = np.pad(target_tb, ((1, 0), (0, 0)), constant_values=BOS)
-        return on_device(run, source_sb), torch.from_numpy(source[1][order_b] + 1), on_device(run, target_tb)
+        length_b = torch.from_numpy(source[1][order_b] + 1)
+        tokens = int(source[1].sum() + target[1].sum()) + 2 * len(order_b)
+        return Batch(on_device(run, source_sb), length_b, on_device(run, target_tb), tokens)
 
     def items(self, batch: Batch) -> int:
-        return batch[0].size(1)
+        return batch.tokens if self.count == "tokens" else batch.source_sb.size(1)
 
     def step(self, run: Run, batch: Batch) -> torch.Tensor:
-        source_sb, length_b, target_tb = batch
-        logits_tbv = self.model(source_sb, length_b, target_tb[:-1])
+        logits_tbv = self.model(batch.source_sb, batch.length_b, batch.target_tb[:-1])
         loss = F.cross_entropy(
-            logits_tbv.flatten(0, 1), target_tb[1:].flatten(), ignore_index=PAD, label_smoothing=SMOOTHING
+            logits_tbv.flatten(0, 1), batch.target_tb[1:].flatten(), ignore_index=PAD, label_smoothing=SMOOTHING
         )
         run.update(loss, self.optimizer, clip_norm=CLIP_NORM)
         return loss

@@ -1,4 +1,4 @@
-"""SSD300 on ResNet-34: detecting objects in COCO (Liu et al. 2016, arXiv:1512.02325).
+"""SSD300 on ResNet-34, or on ResNet-50: detecting objects in COCO (Liu et al. 2016, arXiv:1512.02325).
 
 python main.py --batch-size 128 --workers 8 [--data workspace/data/coco]
 """
@@ -11,7 +11,7 @@ from typing import ClassVar
 import msgspec
 import torch
 from boxes import SIDE, Matcher
-from model import SSD300, multibox_loss
+from model import SSD300, Backbone, multibox_loss
 from patches import cut, random_patch, seen_in
 from torch.nn.utils.rnn import pad_sequence
 from torchvision.transforms.v2 import ColorJitter
@@ -35,12 +35,13 @@ class SingleStageDetector(Benchmark):
     ignored: ClassVar[dict[str, int]] = {"--no-save": 0, "--threshold": 1}
 
     batch_size: int = 128
+    backbone: Backbone = flag("resnet34", help="the network below the six maps")
     lr: float = flag(2.6e-3, help="learning rate")
     momentum: float = flag(0.9, help="of SGD")
     decay: float = flag(5e-4, "--weight-decay", help="of SGD")
 
     def build(self, run: Run) -> None:
-        self.model = run.place(SSD300(CLASSES))
+        self.model = run.place(SSD300(CLASSES, self.backbone))
         self.optimizer = run.sgd(self.model.parameters(), lr=self.lr, momentum=self.momentum, weight_decay=self.decay)
 
     def batches(self, run: Run) -> Iterator[Sample]:
