@@ -90,7 +90,7 @@ def test_the_second_is_told_who_holds_it_and_the_way_is_free_after_a_kill(path: 
 
 def test_a_holder_that_has_just_gone_is_a_number(dead_run: object) -> None:
     pid = int(str(dead_run).partition("-")[0])
-    assert lock._describe(pid) == f"pid {pid}"
+    assert lock.described_holder(pid) == f"pid {pid}"
 
 
 def test_release_frees_and_may_be_repeated_and_a_child_does_not_hold_it_on(path: Path) -> None:

@@ -6,6 +6,10 @@ GROUPS = {
         "plan": "this machine, and what each tenant would get of it",
         "doctor": "what stands in the way of good numbers on this host",
     },
+    "while it runs": {
+        "status": "which suite runs on this machine, and how far it is",
+        "stop": "interrupt it: its records stay, and --resume goes on with it",
+    },
     "after it": {
         "report": "what records hold: in the terminal, as a page, as tables",
         "compare": "whether a second set of records is faster or slower, per job",

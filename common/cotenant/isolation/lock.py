@@ -84,6 +84,26 @@ class SuiteLock:
             return descriptor
 
 
+def lock_holder(path: Path) -> int | None:
+    """Return the process that holds a lock, 0 where it cannot be seen from here, None where nobody does.
+
+    Raises CotenantError for a lock that cannot be opened.
+    """
+    lock = SuiteLock(path)
+    try:
+        descriptor = lock._open()
+    except OSError as error:
+        raise CotenantError(f"The lock {path} cannot be opened: {os.strerror(error.errno or 0)}.") from error
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return _holder(descriptor) or 0
+    else:
+        return None
+    finally:
+        os.close(descriptor)
+
+
 def _holder(descriptor: int) -> int | None:
     """Return who holds the lock, from the kernel's own list, which cannot be out of date; None where it is unseen."""
     inode = str(os.fstat(descriptor).st_ino)
@@ -99,10 +119,11 @@ def _refusal(holder: int | None) -> tuple[str, str]:
     running, why = "Another suite is running on this machine", "two would disturb each other."
     if holder is None:
         return f"{running}: its process cannot be seen from here.", f"Wait for it: {why}"
-    return f"{running}: {_describe(holder)}.", f"Wait for it, or interrupt it with `kill -INT {holder}`: {why}"
+    return f"{running}: {described_holder(holder)}.", f"Wait for it, or interrupt it with `kill -INT {holder}`: {why}"
 
 
-def _describe(pid: int) -> str:
+def described_holder(pid: int) -> str:
+    """Return the pid, command and start of a process."""
     try:
         process = psutil.Process(pid)
         command, started = " ".join(process.cmdline()), datetime.fromtimestamp(process.create_time())

@@ -19,7 +19,6 @@ from cotenant.results.journal import Journal, Started, append, now, read_journal
 from cotenant.results.record import Record, restored
 from cotenant.text import listed, many
 
-INTERRUPTED = "interrupted"
 SET_ASIDE = ".unfinished"
 """Behind the name of a record whose launch did not end: no reader takes it for a record."""
 
@@ -87,7 +86,7 @@ def _check_alike(before: dict[str, str], today: dict[str, str], uid: int) -> Non
 
 
 def _progress(journal: Journal, start: Started, starts: Sequence[Start], output: Path) -> Progress:
-    finished = {launch.label: launch for launch in journal.launches_since(start) if INTERRUPTED not in launch.outcomes}
+    finished = {launch.label: launch for launch in journal.launches_since(start) if launch.finished}
     aside = _set_aside({name for launch in finished.values() for name in launch.records}, start, output)
     to_come = sum(launch.key not in finished for launch in starts)
     done = many(len(finished), "launch", "es")

@@ -47,6 +47,11 @@ class Launched(msgspec.Struct, frozen=True, kw_only=True, tag_field="entry", tag
     outcomes: tuple[str, ...]
     records: dict[str, str]
 
+    @property
+    def finished(self) -> bool:
+        """Whether it came to its end, be that a failure; one that was interrupted did not."""
+        return "interrupted" not in self.outcomes
+
 
 class Ended(msgspec.Struct, frozen=True, kw_only=True, tag_field="entry", tag="end"):
     """A suite ended by itself: all of it was launched, or why not."""

@@ -1,0 +1,61 @@
+"""`status`: which suite runs on this machine, and how far the one is whose records lie in a directory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+from cotenant.checkout import output_directory
+from cotenant.commands.flags import Parser, place
+from cotenant.commands.output import tell
+from cotenant.errors import EXIT_FAILED, EXIT_PASSED
+from cotenant.isolation.lock import described_holder, lock_holder, lock_path
+from cotenant.results.journal import Ended, Entry, Launched, Started, read_journal
+from cotenant.text import many
+
+
+def main(argv: Sequence[str]) -> int:
+    """Print what runs. Returns 0, or 1 where no suite does; raises CotenantError for a journal that was changed."""
+    given = parser().parse_words(argv)
+    output: Path = given.outdir or output_directory()
+    holder = lock_holder(lock_path())
+    if holder is None:
+        tell("No suite runs on this machine.")
+    else:
+        tell(f"A suite runs: {described_holder(holder) if holder else 'its process cannot be seen from here'}.")
+    tell("\n".join(progress_lines(read_journal(output).entries, output, datetime.now(UTC))))
+    return EXIT_FAILED if holder is None else EXIT_PASSED
+
+
+def parser() -> Parser:
+    """Return the parser of `status`."""
+    parser = Parser("status", "Show which suite runs on this machine, and how far it is. Exit status 1: none runs.")
+    where = "the directory of its records (default: the workspace's output)"
+    parser.add_argument("--outdir", type=place, metavar="DIR", help=where)
+    return parser
+
+
+def progress_lines(entries: Sequence[Entry], output: Path, now: datetime) -> Iterator[str]:
+    """Yield how far the suite is that began last in a directory."""
+    at = max((i for i, entry in enumerate(entries) if isinstance(entry, Started)), default=None)
+    if at is None:
+        yield f"No suite has begun in {output}."
+        return
+    start = entries[at]
+    assert isinstance(start, Started)
+    behind = [entry for entry in entries[at:] if (entry.suite, entry.uid) == (start.suite, start.uid)]
+    same = [entry for entry in entries if (entry.suite, entry.uid) == (start.suite, start.uid)]
+    launches = [entry for entry in (same if start.resumed else behind) if isinstance(entry, Launched)]
+    labels = {launch.label for launch in launches if launch.finished}
+    done = sum(label in labels for label in start.launches)
+    of = many(len(start.launches), "launch", "es")
+    yield f"{start.suite}, repetition {start.uid}, in {output}: {done} of {of} done."
+    last = behind[-1]
+    if isinstance(last, Ended):
+        how = f"was interrupted by {last.interrupted}" if last.interrupted else "ended"
+        yield f"It {how} at {last.time[:19]}Z."
+    elif done < len(start.launches):
+        to_come = next(label for label in start.launches if label not in labels)
+        seconds = (now - datetime.fromisoformat(last.time)).total_seconds()
+        yield f"{to_come} since {seconds:.0f} s."

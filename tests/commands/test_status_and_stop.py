@@ -1,0 +1,68 @@
+"""Another terminal looks at a suite, and ends it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from cotenant.commands.status import progress_lines
+from cotenant.results.journal import Ended, Launched, Started
+from tenants.suites import ROOT, Suites, job, until
+
+
+def ours(suites: Suites, *words: str) -> subprocess.CompletedProcess[str]:
+    line = [sys.executable, str(ROOT / "run.py"), *words]
+    return subprocess.run(line, env=suites.environment, capture_output=True, text=True, timeout=60)
+
+
+@pytest.mark.v1
+def test_a_suite_is_seen_and_ended_from_elsewhere(v1: Suites) -> None:
+    runner = v1.start([job("sums.py", "--repeat", 1_000_000, name="long")], "--users", 1)
+    until(v1.inhabitants, "it runs")
+    seen = ours(v1, "status")
+    assert seen.returncode == 0, seen.stderr
+    assert f"A suite runs: pid {runner.pid}, " in seen.stdout
+    assert "jobs, repetition 0, in" in seen.stdout
+    assert "0 of 1 launch done.\nlong since" in seen.stdout
+    ended = ours(v1, "stop")
+    assert ended.returncode == 0, ended.stderr
+    assert ended.stdout.endswith("It has ended; the same command with --resume goes on with it.\n")
+    assert runner.wait() == 130
+    assert ours(v1, "stop").stdout == "No suite runs on this machine.\n"
+    after = ours(v1, "status")
+    assert after.returncode == 1
+    assert "No suite runs" in after.stdout
+    assert "0 of 1 launch done." in after.stdout
+    assert "It was interrupted by SIGINT at" in after.stdout
+
+
+def test_how_far_a_suite_is() -> None:
+    noon, output = datetime(2026, 1, 1, 12, tzinfo=UTC), Path("/out")
+    minutes = iter(range(60))
+
+    def time() -> str:
+        return (noon + timedelta(minutes=next(minutes))).isoformat()
+
+    def start(resumed: bool = False, uid: int = 0) -> Started:
+        return Started(suite="s", uid=uid, host="h", time=time(), launches=("a", "b"), conditions={}, resumed=resumed)
+
+    def launch(label: str) -> Launched:
+        return Launched(suite="s", uid=0, label=label, time=time(), outcomes=("completed",), records={})
+
+    def lines(*entries: Started | Launched | Ended) -> list[str]:
+        return list(progress_lines(entries, output, noon + timedelta(minutes=10)))
+
+    assert lines() == ["No suite has begun in /out."]
+    began, first, other = start(), launch("a"), start(uid=1)
+    assert lines(began, first) == ["s, repetition 0, in /out: 1 of 2 launches done.", "b since 540 s."]
+    assert lines(began, first, other)[0] == "s, repetition 1, in /out: 0 of 2 launches done."
+    again = start(resumed=True)
+    assert lines(began, first, again)[0] == "s, repetition 0, in /out: 1 of 2 launches done."
+    whole = lines(began, first, again, launch("b"), Ended(suite="s", uid=0, time=time()))
+    assert whole == ["s, repetition 0, in /out: 2 of 2 launches done.", "It ended at 2026-01-01T12:05:00Z."]
+    anew = lines(began, first, start())
+    assert anew[0] == "s, repetition 0, in /out: 0 of 2 launches done."
