@@ -44,7 +44,11 @@ def parser() -> Parser:
         metavar="A,B",
         help=f"only these, in this order: {', '.join(PARTS)}; `families:A,B` measures these families of models",
     )
-    made.add_argument("--quick", action="store_true", help="everything in small: on a CPU within a minute")
+    made.add_argument(
+        "--quick",
+        action="store_true",
+        help="in small, some seconds a part; what takes longer only where --parts names it",
+    )
     made.add_argument("--inside", help=argparse.SUPPRESS)
     return made
 

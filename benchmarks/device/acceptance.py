@@ -17,7 +17,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from device.book import BEGIN, FAIL, PASS, VERDICT, Book, Verdict, replace
+from device.book import BEGIN, FAIL, PASS, SKIP, VERDICT, Book, Verdict, replace
 from device.part import BENCHMARKS, ROOT, environment
 from device.plan import EVERY, FAMILIES, UsageError
 from device.processes import adopt_orphans, end_descendants
@@ -118,7 +118,10 @@ class Acceptance:
         if name != FAMILIES:
             self.book.add(name, BEGIN, at=_now())
         began = time.monotonic()
-        verdict = self._ended(name, scratch / name)
+        if self.quick and not named and EVERY[name].by_name:
+            verdict = Verdict(SKIP, f"--quick leaves it out: --quick --parts {name} runs it in small.")
+        else:
+            verdict = self._ended(name, scratch / name)
         seconds = time.monotonic() - began
         self.book.add(
             name,

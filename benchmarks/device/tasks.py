@@ -23,7 +23,7 @@ LOADING = ("loader",)
 
 def run(given: Given) -> None:
     given.need_torch()
-    preload()
+    preload(vision=not given.quick)
     for name, job in JOBS.items():
         if name in LOADING or (given.quick and name not in SMALL):
             continue

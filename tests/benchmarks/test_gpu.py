@@ -16,6 +16,8 @@ import pytest
 from benchmarks.conftest import BENCHMARKS
 
 GPU = BENCHMARKS / "gpu.py"
+PARTS = ("facts", "probes", "meters", "tasks", "forms", "silent", "harness", "input", "cotenancy", "left")
+BY_NAME = {"forms", "harness", "input", "cotenancy"}
 DRIVER = """
 import signal, sys
 from pathlib import Path
@@ -224,38 +226,35 @@ def judged(out: Path) -> dict[str, tuple[str, str]]:
     return {row["part"]: (row["word"], row["sentence"]) for row in rows if row["table"] == "verdict"}
 
 
-def test_a_few_parts_in_small(tmp_path: Path) -> None:
-    """Parts without torch's work: what a machine is, and that nothing is left."""
-    command = [
-        sys.executable,
-        str(GPU),
-        "--out",
-        str(tmp_path / "o"),
-        "--quick",
-        "--parts",
-        "meters,silent,families,left",
-    ]
-    ended = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
-    assert ended.returncode == 0, ended.stdout + ended.stderr
-    found = judged(tmp_path / "o")
-    assert found["left"][0] == "PASS"
-    words = {found[name][0] for name in ("meters", "silent", "families")}
-    assert words == {"SKIP"} or json.loads((tmp_path / "o" / "machine.json").read_text())["kind"] != "cpu"
+def in_small(folder: Path, *words: str) -> dict[str, tuple[str, str]]:
+    """Return the verdicts of --quick, by part."""
+    command = [sys.executable, str(GPU), "--out", str(folder), "--quick", *words]
+    # Other tests run suites of their own at the same time.
+    alone = os.environ | {"COTENANT_LOCK": str(folder.with_name("lock"))}
+    ended = subprocess.run(command, env=alone, capture_output=True, text=True, timeout=900, check=False)
+    assert ended.returncode == 0, ended.stdout + ended.stderr + (folder / "log.txt").read_text()[-4000:]
+    return judged(folder)
+
+
+def test_in_small_every_part_passes_or_says_why_it_was_left_out(tmp_path: Path) -> None:
+    found = in_small(tmp_path / "o")
+    assert list(found) == list(PARTS)
+    assert {name for name, (word, _) in found.items() if word == "PASS"} >= {"facts", "probes", "tasks", "left"}
+    reasons = {name: sentence for name, (word, sentence) in found.items() if word == "SKIP"}
+    assert {name for name, sentence in reasons.items() if sentence.startswith("--quick leaves it out")} == BY_NAME
+    assert all(reasons.values())
+    assert all(word in ("PASS", "SKIP") for word, _ in found.values())
 
 
 @pytest.mark.slow
 def test_everything_in_small(tmp_path: Path) -> None:
-    command = [sys.executable, str(GPU), "--out", str(tmp_path / "o"), "--quick"]
-    # Other tests run suites of their own at the same time.
-    alone = os.environ | {"COTENANT_LOCK": str(tmp_path / "lock")}
-    ended = subprocess.run(command, env=alone, capture_output=True, text=True, timeout=900, check=False)
-    log = (tmp_path / "o" / "log.txt").read_text()
-    assert ended.returncode == 0, ended.stdout + ended.stderr + log[-4000:]
-    found = judged(tmp_path / "o")
-    assert len(found) == 10
+    found = in_small(tmp_path / "o", "--parts", ",".join([*PARTS, "families:resnet50_fp32,ncf"]))
+    assert len(found) == 11
     assert {word for word, _ in found.values()} <= {"PASS", "SKIP"}
     assert all(sentence for _, sentence in found.values())
-    measured = ("facts", "probes", "tasks", "forms", "harness", "input", "cotenancy", "left")
+    measured = ("facts", "probes", "tasks", "forms", "harness", "input", "cotenancy", "left", "families")
     assert all(found[name][0] == "PASS" for name in measured)
     records = [json.loads(line) for line in (tmp_path / "o" / "records.jsonl").read_text().splitlines()]
-    assert {"toy_reg", "vae", "convnet", "vae K=2 slices"} <= {record["job"] for record in records}
+    assert {"toy_reg", "vae", "convnet", "vae K=2 slices", "resnet50_fp32", "ncf_fp32", "ncf_bf16"} <= {
+        record["job"] for record in records
+    }

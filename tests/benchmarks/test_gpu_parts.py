@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import json
 import os
 import re
 import zipfile
@@ -290,8 +291,11 @@ def test_jobs_are_of_tasks_that_exist_or_are_to_come(part: Part) -> None:
     assert {name for name, job in jobs.JOBS.items() if not Path(job.main).exists()} <= {"gpt"}
     assert set(jobs.SMALL) < set(jobs.JOBS)
     folders = {str(path.parents[1].relative_to(jobs.TASKS)) for path in jobs.TASKS.glob("*/*/pytorch/main.py")}
+    profiles = (jobs.ROOT / "profiles" / f"{name}.json" for name in part("families").PROFILES)
+    cells = (cell for path in profiles if path.exists() for cell in json.loads(path.read_text()))
+    of_families = {str(Path(cell["cmd"]).parents[1]) for cell in cells}
     # Files alone, as the loader's ceilings, are measured by `input`.
-    assert folders - {job.task for job in jobs.JOBS.values()} == {"ceilings/reading"}
+    assert folders - {job.task for job in jobs.JOBS.values()} - of_families == {"ceilings/reading"}
 
 
 def test_the_fastest_form_and_graphs_that_come_too_late(part: Part) -> None:
@@ -511,6 +515,56 @@ def test_the_course_of_other_parts(part: Part, tmp_path: Path, monkeypatch: pyte
     monkeypatch.setattr(input_, "launched", lambda *given: peaks)
     input_.pinned(here)
     assert checks(here)["pinned memory"][0] == "PASS"
+
+
+FAMILY = {"name": "net", "cmd": "./a/b/pytorch/run.sh", "cgroup": "student"}
+SIZED = {"--repeat": 15, "--precision": ["fp32", "bf16", "fp16"], "--batch-size": "$BATCH_SIZE", "--cuda": ""}
+
+
+def test_families_of_every_profile_are_measured_and_gone_on_with(
+    part: Part, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    families, here = part("families"), given(part, tmp_path, kind="cpu")
+    profiles = tmp_path / "profiles"
+    profiles.mkdir()
+    monkeypatch.setattr(families, "ROOT", tmp_path)
+    monkeypatch.setattr(families, "preload", lambda: None)
+    with pytest.raises(part("book").Skip, match="no profiles here"):
+        families.run(here)
+    (profiles / "lambda.json").write_text(
+        json.dumps([FAMILY | {"args": SIZED}, FAMILY | {"name": "all", "cgroup": "all"}])
+    )
+    (profiles / "modern.json").write_text(json.dumps([FAMILY | {"name": "gpt", "args": {"--width": 8}}]))
+    lines = ("[net]", "fp32 = { cpu = 2, 80gb = 640 }", "bf16 = { cpu = 3, 80gb = 1280 }", "args.cpu = { --size = 64 }")
+    (profiles / "batch_sizes.toml").write_text("\n".join(lines))
+    seen: list[tuple[str, ...]] = []
+
+    def measured(main: str, words: tuple[str, ...], how: Any) -> dict[str, Any]:
+        assert main.endswith("tasks/a/b/pytorch/main.py")
+        seen.append(words)
+        done = record(batch_size=2, device_memory={}, observations=[])
+        done["observed"] |= {"dtype": "bf16"}
+        return done
+
+    monkeypatch.setattr(families, "measured", measured)
+    here.families = ("net_bf16", "gpt")
+    families.run(here)
+    assert seen == [("--precision", "bf16", "--batch-size", "3", "--size", "64"), ("--width", "8")]
+    here.families = ()
+    families.run(here)
+    assert seen[2:] == [("--precision", "fp32", "--batch-size", "2", "--size", "64")], "the others had passed"
+    assert {name: word for name, (word, _) in checks(here).items()} == dict.fromkeys(
+        ("net_bf16", "gpt", "net_fp32"), "PASS"
+    )
+    here.machine |= {"kind": "cuda", "memory_bytes": 80 * 2**30}
+    assert list(families.known_cells(here)) == ["net_fp32", "net_bf16", "net_fp16", "gpt"]
+    assert families.job_of(here, families.known_cells(here)["net_fp16"]).flags[-1] == "1280"
+    here.machine |= {"memory_bytes": 2**30}
+    with pytest.raises(part("book").Skip, match="none that fits"):
+        families.job_of(here, families.known_cells(here)["net_fp16"])
+    here.families = ("nett",)
+    families.run(here)
+    assert checks(here)["families"] == ("FAIL", "There is none of nett. There are net, gpt.")
 
 
 class FakeSource:
