@@ -28,11 +28,38 @@ PLACES = {
     "cart": "reinforcement/cart_pole",
 }
 
+DECODER = {
+    "batch_size": 2,
+    "context": 12,
+    "layers": 2,
+    "width": 16,
+    "heads": 4,
+    "kv_heads": 2,
+    "inner": 24,
+    "words": 200,
+}
 SMALL: dict[str, dict[str, Any]] = {
     "fast_neural_style/neural_style": {"batch_size": 1, "image_size": 16},
     "generative_adversarial_networks/dcgan": {"batch_size": 2, "image_size": 32, "ngf": 8, "ndf": 8},
     "image_classification/convnets": {"arch": "squeezenet1_1", "size": 32, "batch_size": 2, "workers": 0},
     "image_classification/scaling": {"network": "squeezenet1_1", "size": 32, "batch_size": 2},
+    "image_generation/diffusion_transformer": {
+        "batch_size": 2,
+        "side": 8,
+        "patch": 4,
+        "layers": 2,
+        "width": 16,
+        "heads": 2,
+    },
+    "natural_language_processing/gpt": {
+        "batch_size": 2,
+        "context": 12,
+        "layers": 2,
+        "width": 16,
+        "heads": 2,
+        "words": 200,
+    },
+    "natural_language_processing/llama": DECODER,
     "natural_language_processing/rnn_translator": {"batch_size": 2, "hidden": 16, "words": 200},
     "natural_language_processing/transformer_xl": {
         "batch_size": 2,
@@ -62,6 +89,7 @@ SMALL: dict[str, dict[str, Any]] = {
         "heads": 2,
         "inner": 32,
     },
+    "recommendation/dlrm": {"batch_size": 16, "rows": 50},
     "recommendation/neural_collaborative_filtering": {"batch_size": 8},
     "regression/polynome": {"batch_size": 64},
     "reinforcement/atari": {"batch_size": 2, "num_steps": 2, "num_mini_batch": 1, "ppo_epoch": 1},
@@ -73,6 +101,8 @@ SMALL: dict[str, dict[str, Any]] = {
     "variational_auto_encoder/auto_encoding_variational_bayes": {"batch_size": 16},
 }
 """Every task that trains, with parameters that make it small."""
+UNTRAINED = {"text_generation/decode": DECODER, "text_generation/prefill": DECODER}
+"""And those that use a network without training it."""
 
 
 @functools.cache

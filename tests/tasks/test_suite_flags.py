@@ -28,7 +28,7 @@ ORDER = shlex.split(
 )
 VALUES = dict.fromkeys(VARIABLES, "/x") | {"DEVICE_TOTAL": "2"}
 FILES = ("baselines.json", "profiles/cpu.json", "profiles/16gb.json", "profiles/scaling.json")
-SIZED = [job for file in ("lambda",) for job in load(ROOT / f"profiles/{file}.json").jobs]
+SIZED = [job for file in ("lambda", "modern") for job in load(ROOT / f"profiles/{file}.json").jobs]
 SIZES = load_sizes(ROOT / "profiles" / FILE)
 CELLS = [cell for file in FILES for job in load(ROOT / file).jobs for cell in expand(job)]
 

@@ -10,7 +10,7 @@ from torch import nn
 
 from cotenant.blocks.attention import Attention, head_width
 from cotenant.blocks.cache import KeyValueCache
-from cotenant.blocks.layers import SwiGLU
+from cotenant.blocks.layers import RMSNorm, SwiGLU
 from cotenant.blocks.rotary import Rotary, Rotation
 
 
@@ -44,9 +44,9 @@ class DecoderLayer(nn.Module):
 
     def __init__(self, size: Size, feed_forward: nn.Module) -> None:
         super().__init__()
-        self.attention_norm = nn.RMSNorm(size.width, eps=size.eps)
+        self.attention_norm = RMSNorm(size.width, eps=size.eps)
         self.attention = Attention(size.width, size.heads, size.kv_heads, bias=False, causal=True)
-        self.feed_forward_norm = nn.RMSNorm(size.width, eps=size.eps)
+        self.feed_forward_norm = RMSNorm(size.width, eps=size.eps)
         self.feed_forward = feed_forward
 
     def forward(
@@ -71,7 +71,7 @@ class Decoder(nn.Module):
         self.size = size
         self.embedding = nn.Embedding(size.words, size.width)
         self.layers = nn.ModuleList(DecoderLayer(size, make(size)) for _ in range(size.layers))
-        self.norm = nn.RMSNorm(size.width, eps=size.eps)
+        self.norm = RMSNorm(size.width, eps=size.eps)
         self.words = nn.Linear(size.width, size.words, bias=False)
         if size.tied:
             self.words.weight = self.embedding.weight

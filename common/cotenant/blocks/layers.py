@@ -13,6 +13,14 @@ from cotenant.blocks.attention import Attention
 Module = TypeVar("Module", bound=nn.Module)
 
 
+class RMSNorm(nn.RMSNorm):
+    """torch's (Zhang and Sennrich 2019), in the type of its weights, which may be more exact than what it is given."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y: torch.Tensor = super().forward(x.to(self.weight.dtype))
+        return y
+
+
 class FeedForward(nn.Module):
     """Two linear layers with GELU between them; `approximate="tanh"` is GPT-2's form of it."""
 

@@ -1,0 +1,84 @@
+"""Tasks that write and read text with a decoder: every token is the model's own, and every step is the same work."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+
+from cotenant.bench import Run
+from cotenant.bench.loop import Loop
+from tasks.loading import UNTRAINED, built, of
+
+DECODE, PREFILL = UNTRAINED
+BOTH = [(place, precision) for place in UNTRAINED for precision in ("fp32", "bf16")]
+
+
+@pytest.fixture(autouse=True)
+def _one_thread(one_thread: None) -> None:
+    pass
+
+
+def test_decode_writes_what_the_model_finds_likeliest() -> None:
+    benchmark, run = built(of(DECODE), **UNTRAINED[DECODE], seed=3)
+    batch = next(iter(benchmark.batches(run)))
+    prompt, context = benchmark.prompt, benchmark.context
+    text = [batch.clone()]
+    for _ in range(context - prompt + 1):
+        assert benchmark.step(run, batch) is None
+        text.append(batch.clone())
+    # The prompt's own tokens are in the caches alone: what the model says of the whole text is asked of the caches.
+    again, run = built(of(DECODE), **UNTRAINED[DECODE], seed=3)
+    torch.testing.assert_close(text[0], next(iter(again.batches(run))))
+    caches, expected = again.text.caches, text[0]
+    for at in range(prompt - 1, context):
+        with torch.inference_mode():
+            expected = again.model(expected, caches, torch.tensor([at])).argmax(-1)
+        torch.testing.assert_close(text[at - prompt + 2], expected)
+    assert len({tuple(tokens.flatten().tolist()) for tokens in text}) > 2
+    # At the context's end the next text begins behind the prompt.
+    assert benchmark.text.at_1.tolist() == [prompt]
+
+
+def test_prefill_gives_the_first_token_of_an_answer_and_fills_the_cache() -> None:
+    benchmark, run = built(of(PREFILL), **UNTRAINED[PREFILL])
+    batch = next(iter(benchmark.batches(run)))
+    benchmark.step(run, batch)
+    with torch.no_grad():
+        expected = benchmark.model(batch)[:, -1].argmax(-1)
+    torch.testing.assert_close(benchmark.first_b1[:, 0], expected)
+    assert all(cache.keys.abs().amin(dim=(1, 3)).gt(0).all() for cache in benchmark.caches)
+
+
+@pytest.mark.parametrize(("place", "precision"), BOTH)
+def test_every_step_is_the_same_work_and_is_watched(place: str, precision: Any) -> None:
+    benchmark = of(place)(cuda=False, **UNTRAINED[place], precision=precision)
+    loop = Loop(benchmark, run := Run(benchmark))
+    loop.warm_up()
+    state = [tensor.clone() for module in run.modules for tensor in module.buffers()]
+    loop.load_until(lambda: True, lambda: 2)
+    tensors = [tensor for module in run.modules for tensor in module.buffers()]
+    # What an audit writes is taken back, and weights that nobody trains are not copied for it.
+    assert all(map(torch.equal, state, tensors))
+    assert not any(parameter is weight for parameter in benchmark.model.parameters() for weight in tensors)
+    assert (loop.audited()["audit"]["steps"], loop.audited()["audit"]["differences"]) == (2, [])
+    seen, rows = loop.observe(3), benchmark.batch_size
+    assert (seen.items, seen.losses) == (3 * rows * (benchmark.context if place == PREFILL else 1), [])
+    assert (loop.observed_dtype, loop.updates, loop.promised) == (precision, 0, None)
+    operations = loop.operations()
+    assert operations["flops_per_step"] == operations["flops_closed"]
+    assert [finding for finding in run.findings if finding.severity != "info"] == []
+    loop.load_until(lambda: True)
+
+
+@pytest.mark.parametrize("place", UNTRAINED)
+def test_an_audit_finds_what_is_no_longer_done(place: str) -> None:
+    benchmark = of(place)(cuda=False, **UNTRAINED[place])
+    loop = Loop(benchmark, Run(benchmark))
+    loop.warm_up()
+    del benchmark.model.layers[1:]
+    loop.audit(1)
+    (difference,) = loop.audited()["audit"]["differences"]
+    assert "operations, not" in difference
+    loop.load_until(lambda: True)

@@ -1,0 +1,66 @@
+"""Every model of profiles/modern.json has, at its defaults, as many parameters as its paper's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import torch
+from torch import nn
+
+from cotenant.blocks.decoder import Decoder, Size
+from tasks.loading import main_of, of
+
+
+def count(model: nn.Module) -> int:
+    return sum(weight.numel() for weight in model.parameters())
+
+
+def of_class(place: str, *names: str) -> list[int]:
+    """Return a task's defaults of these names."""
+    benchmark = of(place)(cuda=False)
+    return [getattr(benchmark, name) for name in names]
+
+
+def decoder(place: str, **more: bool) -> Decoder:
+    names = ("layers", "width", "heads", "kv_heads", "inner", "words", "context")
+    return Decoder(Size(*of_class(place, *names), **more))
+
+
+def gpt() -> nn.Module:
+    place = "natural_language_processing/gpt"
+    model: nn.Module = main_of(place).GPT(*of_class(place, "words", "context", "layers", "width", "heads"))
+    return model
+
+
+def dit() -> nn.Module:
+    place = "image_generation/diffusion_transformer"
+    model: nn.Module = main_of(place).DiT(*of_class(place, "layers", "width", "heads", "patch", "side"))
+    return model
+
+
+def dlrm() -> nn.Module:
+    place = "recommendation/dlrm"
+    model: nn.Module = main_of(place).DLRM(*of_class(place, "rows"))
+    return model
+
+
+MODELS: list[tuple[Callable[[], nn.Module], int]] = [
+    (gpt, 124_475_904),  # Of which 36,096 are of the words that pad its table.
+    (dit, 675_129_632 - 294_912),  # The paper's count has the fixed positions of 256 patches among them.
+    (dlrm, 26 * 1_000_000 * 128 + 16_044_545),
+    (lambda: decoder("natural_language_processing/llama", tied=True), 1_235_814_400),
+    (lambda: decoder("text_generation/decode"), 6_738_415_616),
+    (lambda: decoder("text_generation/prefill"), 6_738_415_616),
+]
+
+
+@pytest.mark.parametrize(("make", "parameters"), MODELS)
+def test_exact_parameter_counts(make: Callable[[], nn.Module], parameters: int) -> None:
+    with torch.device("meta"):
+        assert count(make()) == parameters
+
+
+def test_the_fixed_positions_of_dit_are_no_parameters() -> None:
+    with torch.device("meta"):
+        assert dit().places_lw.shape == (256, 1152)
