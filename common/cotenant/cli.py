@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import errno
 import importlib.metadata
-import json
 import signal
 import sys
 import tomllib
@@ -15,6 +14,7 @@ from cotenant.checkout import CHECKOUT, INSTALLED, PROGRAM
 from cotenant.commands import COMMANDS
 from cotenant.commands.output import mute, settle_streams
 from cotenant.errors import EXIT_INTERRUPTED, EXIT_PASSED, EXIT_USAGE, CotenantError, did_you_mean
+from cotenant.suite.shipped import shipped_jobs
 
 
 def main(argv: Sequence[str]) -> int:
@@ -64,7 +64,7 @@ def main(argv: Sequence[str]) -> int:
 
 def _meant(word: str) -> str:
     """Return what to do about a word that is no command; most often it is a benchmark."""
-    jobs = benchmarks()
+    jobs = shipped_jobs()
     if word in jobs:
         return f"It is a benchmark: {PROGRAM} --name {word}"
     return did_you_mean(word, [*COMMANDS, *jobs]) or f"Commands: {', '.join(COMMANDS)}."
@@ -77,12 +77,6 @@ def version() -> str:
     except importlib.metadata.PackageNotFoundError:
         project = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())["project"]
         return str(project["version"])
-
-
-def benchmarks() -> set[str]:
-    """Return the names of the reference suite's jobs, and of those of the profiles."""
-    places = [CHECKOUT / "baselines.json", *(CHECKOUT / "profiles").glob("*.json")]
-    return {job["name"] for place in places if place.is_file() for job in json.loads(place.read_text())}
 
 
 def _take_signals() -> None:

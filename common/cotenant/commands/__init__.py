@@ -17,6 +17,9 @@ GROUPS = {
         "export": "a row per record, or per observation, as Parquet, CSV or JSON lines",
         "mlbench-report": "the original suite's report: results against targets, failures, one score",
     },
+    "for the shell": {
+        "completion": "a script by which bash or zsh completes commands, flags and jobs",
+    },
 }
 """What each command shows, in the groups of `--help`. Without a command a suite is run."""
 COMMANDS = {

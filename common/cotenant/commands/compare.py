@@ -39,7 +39,7 @@ def main(argv: Sequence[str]) -> int:
     With --confirm also what runs return: 1 where a new launch has no rate, 130 where one was interrupted.
     """
     ours, others = at_dashes(argv)
-    given = _parse(ours)
+    given = parser().parse_words(ours)
     if others and not given.confirm:
         raise CotenantError("What stands after -- is for the runs of --confirm.", "Add --confirm, or leave it out.")
     sides = [read([place])[0] for place in (given.a, given.b)]
@@ -65,7 +65,8 @@ def main(argv: Sequence[str]) -> int:
     return EXIT_SLOWER if given.fail_on and _fails(lines) else status
 
 
-def _parse(words: Sequence[str]) -> argparse.Namespace:
+def parser() -> Parser:
+    """Return the parser of `compare`."""
     parser = Parser(
         "compare",
         "Compare two sets of records: B over A per job, from at least five launches (uids) on each side.",
@@ -85,7 +86,7 @@ def _parse(words: Sequence[str]) -> argparse.Namespace:
     margin.add_argument("--noise", type=Path, metavar="DIR", help=noise)
     again = "launch what is FASTER or SLOWER again as B was, with run's flags after --"
     add("--confirm", action="store_true", help=again)
-    return parser.parse_words(words)
+    return parser
 
 
 def _launches(records: Records) -> dict[str, list[LaunchRecords]]:

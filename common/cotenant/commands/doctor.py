@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import argparse
 import dataclasses
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from cotenant.commands.flags import add_format, at_dashes
+from cotenant.commands.flags import Parser, add_format, at_dashes
 from cotenant.commands.output import tell_grid
 from cotenant.commands.run import options_of, suite_parser
 from cotenant.errors import EXIT_FAILED, EXIT_PASSED, CotenantError, IsolationError
@@ -33,7 +32,7 @@ SPEED_WINDOW_S = 1.5
 def main(argv: Sequence[str]) -> int:
     """Print every check's answer. Returns 0, or 1 where a finding is an error; raises CotenantError for wrong usage."""
     ours, others = at_dashes(argv)
-    given = _parse(ours)
+    given = parser().parse_words(ours)
     machine = discover()
     answers = list(ask_all(CHECKS, examine(options_of(given, others, machine), machine, quick=given.quick)))
     from cotenant.report.checkup import checkup_grid
@@ -81,7 +80,8 @@ def _plan(options: Options, machine: Machine, chosen: Chosen) -> tuple[Plan | No
         return None, Finding("no_plan", "error", error.sentence, error.remedy)
 
 
-def _parse(words: Sequence[str]) -> argparse.Namespace:
+def parser() -> Parser:
+    """Return the parser of `doctor`."""
     parser = suite_parser(
         "doctor",
         "Ask what stands in the way of good numbers, on this host and for what these flags would run.",
@@ -90,4 +90,4 @@ def _parse(words: Sequence[str]) -> argparse.Namespace:
     add_format(parser)
     quick = "leave out what takes seconds: the processor's speed over a while, the self-test of torch"
     parser.add_argument("--quick", action="store_true", help=quick)
-    return parser.parse_words(words)
+    return parser

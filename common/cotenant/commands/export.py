@@ -26,7 +26,7 @@ from cotenant.suite.jobfile import matches
 
 def main(argv: Sequence[str]) -> int:
     """Write the rows of records to a file. Returns 0, or raises CotenantError for wrong input."""
-    given = _parse(argv)
+    given = parser().parse_words(argv)
     form = given.to or given.out.suffix.removeprefix(".")
     if form not in WRITERS:
         raise CotenantError(f"--out {given.out} says no form.", f"--to takes {', '.join(WRITERS)}.")
@@ -44,7 +44,8 @@ def main(argv: Sequence[str]) -> int:
     return EXIT_PASSED
 
 
-def _parse(argv: Sequence[str]) -> argparse.Namespace:
+def parser() -> Parser:
+    """Return the parser of `export`."""
     parser = Parser(
         "export",
         f"One row per record, in bounded memory. `{PROGRAM} report` reads such a file like a directory.",
@@ -55,7 +56,7 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
     add("--to", choices=tuple(WRITERS), help="the form (default: what FILE ends in)")
     add("--out", metavar="FILE", type=Path, required=True, help="the file; what had that name is replaced")
     add("--observations", action="store_true", help="one row per observation instead, kept or not")
-    return parser.parse_words(argv)
+    return parser
 
 
 def _chosen(

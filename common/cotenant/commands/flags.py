@@ -52,12 +52,17 @@ class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         raise CotenantError(f"{message[0].upper()}{message[1:]}.", "--help lists the flags.")
 
+    def flags(self) -> dict[str, list[str]]:
+        """Return every flag with the words that it takes, where these are known."""
+        return {
+            name: list(map(str, action.choices or ())) for action in self._actions for name in action.option_strings
+        }
+
     def parse_words(self, words: Sequence[str]) -> argparse.Namespace:
         """Return what `words` give. Raises CotenantError for an unknown flag, naming the one that was meant."""
         given, unknown = self.parse_known_args(list(words))
         if unknown:
-            known = [name for action in self._actions for name in action.option_strings]
-            meant = did_you_mean(unknown[0].partition("=")[0], known)
+            meant = did_you_mean(unknown[0].partition("=")[0], self.flags())
             raise CotenantError(f"There is no flag '{unknown[0]}'.", meant or self._hint)
         return given
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from cotenant.checkout import base_directory
+from cotenant.checkout import PROGRAM, base_directory
 from cotenant.commands.flags import Parser, add_format, share
 from cotenant.commands.output import tell, tell_grid, warn
 from cotenant.commands.records import add_names, add_places, chosen_names, no_record, spooled
@@ -24,20 +25,34 @@ NAMED = 5
 
 def main(argv: Sequence[str]) -> int:
     """Add to a history, or show it. Returns 0; raises CotenantError for wrong input."""
-    deeds: dict[str, Callable[[Sequence[str]], int]] = {"add": _add, "show": _show}
+    deeds: dict[str, Callable[[argparse.Namespace], int]] = {"add": _add, "show": _show}
     if not argv or argv[0] in ("-h", "--help"):
-        tell("usage: cotenant history add [DIR...] | show [flags]      (each has --help)")
+        tell(
+            f"usage: {PROGRAM} history add [flags] [DIR ...]\n       {PROGRAM} history show [flags]\n\nEach has --help."
+        )
         return EXIT_PASSED
     if argv[0] not in deeds:
-        hint = did_you_mean(argv[0], deeds) or "It is `history add DIR...` or `history show`."
+        hint = did_you_mean(argv[0], deeds) or f"It is `{PROGRAM} history add DIR...` or `{PROGRAM} history show`."
         raise CotenantError(f"A history has no '{argv[0]}'.", hint)
-    return deeds[argv[0]](argv[1:])
+    return deeds[argv[0]](parsers()[argv[0]].parse_words(argv[1:]))
 
 
-def _add(argv: Sequence[str]) -> int:
-    parser = _parser("add", "Append the launches of these records that the history does not hold yet.")
-    add_places(parser)
-    given = parser.parse_words(argv)
+def parsers() -> dict[str, Parser]:
+    """Return the parsers of `history add` and `history show`."""
+    add = _parser("add", "Append the launches of these records that the history does not hold yet.")
+    add_places(add)
+    show = _parser(
+        "show", "Per job, host and device: level, trend, and where the rate changed, with what changed then."
+    )
+    for name in ("job", "device"):
+        add_names(show, name)
+    margin = "a change is more than this, as 2%% or 0.02 (default 0.02)"
+    show.add_argument("--margin", type=share, default=LEAST_MARGIN, metavar="SHARE", help=margin)
+    add_format(show, FILES)
+    return {"add": add, "show": show}
+
+
+def _add(given: argparse.Namespace) -> int:
     parts = list(tables(records_in(spooled(given.places))))
     entries, unkept = entries_of(joined([part for part in parts if isinstance(part, Table)]))
     skipped = [part for part in parts if isinstance(part, Skipped)]
@@ -52,16 +67,7 @@ def _add(argv: Sequence[str]) -> int:
     return EXIT_PASSED
 
 
-def _show(argv: Sequence[str]) -> int:
-    parser = _parser(
-        "show", "Per job, host and device: level, trend, and where the rate changed, with what changed then."
-    )
-    for name in ("job", "device"):
-        add_names(parser, name)
-    margin = "a change is more than this, as 2%% or 0.02 (default 0.02)"
-    parser.add_argument("--margin", type=share, default=LEAST_MARGIN, metavar="SHARE", help=margin)
-    add_format(parser, FILES)
-    given = parser.parse_words(argv)
+def _show(given: argparse.Namespace) -> int:
     history = read_history(given.store)
     _warn_of_damage(given.store, history)
     entries = history.entries

@@ -26,23 +26,7 @@ from cotenant.results.targets import Target, targets_named
 
 def main(argv: Sequence[str]) -> int:
     """Report on records. Returns 0, or raises CotenantError for wrong input."""
-    parser = Parser("mlbench-report", "Results against targets, failures, one score, and how devices compare.")
-    add = parser.add_argument
-    where = "where records are, searched recursively; or an export (default: the workspace's output)"
-    add("--reports", type=Path, default=output_directory(), metavar="DIR", help=where)
-    add("--name", metavar="SUITE", help="only records of this suite (its job file's stem)")
-    expected = "the job file whose jobs are expected, or its suite's name (default: jobs that have a target)"
-    add("--jobs", metavar="FILE", help=expected)
-    add("--gputotal", type=int, metavar="N", help="devices of the machine: says where records are of fewer, or of more")
-    add("--gpu-model", default="V100", metavar="MODEL", help="V100, MI50, RTX, or a CSV file of targets (default V100)")
-    add("--html", type=Path, metavar="FILE", help="write a page as well")
-    add("--csv", type=Path, metavar="FILE", help="write the results per job as well")
-    add("--title", metavar="TEXT", help="the page's title")
-    add("--price", type=float, metavar="P", help="price of the machine, for RPP = price / score")
-    add("--classic", action="store_true", help="the older table: trimmed means, sd, sd%%, diff")
-    left_out = f"leave {', '.join(mlbench.ORIGINAL_LEFT_OUT)} out of the score, as the original does by default"
-    add("--original-score", action="store_true", help=left_out)
-    given = parser.parse_words(argv)
+    given = parser().parse_words(argv)
     if given.price is not None and not 0 < given.price < math.inf:
         raise CotenantError("--price has to be a positive number.")
     targets = targets_named(given.gpu_model, CHECKOUT / "targets")
@@ -65,6 +49,27 @@ def main(argv: Sequence[str]) -> int:
         write_named(given.csv, table.encode(errors="replace"), "--csv names another file.")
     show(report_grids(report))
     return EXIT_PASSED
+
+
+def parser() -> Parser:
+    """Return the parser of `mlbench-report`."""
+    parser = Parser("mlbench-report", "Results against targets, failures, one score, and how devices compare.")
+    add = parser.add_argument
+    where = "where records are, searched recursively; or an export (default: the workspace's output)"
+    add("--reports", type=Path, default=output_directory(), metavar="DIR", help=where)
+    add("--name", metavar="SUITE", help="only records of this suite (its job file's stem)")
+    expected = "the job file whose jobs are expected, or its suite's name (default: jobs that have a target)"
+    add("--jobs", metavar="FILE", help=expected)
+    add("--gputotal", type=int, metavar="N", help="devices of the machine: says where records are of fewer, or of more")
+    add("--gpu-model", default="V100", metavar="MODEL", help="V100, MI50, RTX, or a CSV file of targets (default V100)")
+    add("--html", type=Path, metavar="FILE", help="write a page as well")
+    add("--csv", type=Path, metavar="FILE", help="write the results per job as well")
+    add("--title", metavar="TEXT", help="the page's title")
+    add("--price", type=float, metavar="P", help="price of the machine, for RPP = price / score")
+    add("--classic", action="store_true", help="the older table: trimmed means, sd, sd%%, diff")
+    left_out = f"leave {', '.join(mlbench.ORIGINAL_LEFT_OUT)} out of the score, as the original does by default"
+    add("--original-score", action="store_true", help=left_out)
+    return parser
 
 
 def _report(

@@ -27,11 +27,7 @@ Document = dict[str, Any]
 
 def main(argv: Sequence[str]) -> int:
     """Show the plan. Returns 0; raises CotenantError for what cannot be planned or isolated as asked."""
-    description = "Show this machine and the slice of each tenant. Nothing is made, nothing is started."
-    parser = Parser("plan", description)
-    add_slice_flags(parser)
-    add_format(parser)
-    given = parser.parse_words(argv)
+    given = parser().parse_words(argv)
     machine = discover()
     chosen = choose_backend(given.isolation, cgroup_mounts(), given.cgroup_base)
     tenants = tenants_by_default(machine, given.users)
@@ -44,6 +40,14 @@ def main(argv: Sequence[str]) -> int:
 
     print_plan(document)
     return EXIT_PASSED
+
+
+def parser() -> Parser:
+    """Return the parser of `plan`."""
+    parser = Parser("plan", "Show this machine and the slice of each tenant. Nothing is made, nothing is started.")
+    add_slice_flags(parser)
+    add_format(parser)
+    return parser
 
 
 def document_of(machine: Machine, made: Plan, chosen: Chosen, policy: Policy, mems: Mems) -> Document:

@@ -32,7 +32,8 @@ TABLES = ("throughput", "batch-size", "scaling", "interference")
 
 def main(argv: Sequence[str]) -> int:
     """Report on records. Returns 0, or raises CotenantError for wrong input."""
-    given = _parse(argv)
+    given = parser().parse_words(argv)
+    _check(given)
     # What is read stays until the end: to look for garbage in a million records takes a fifth of the time.
     gc.disable()
     records, skipped = _read(given)
@@ -56,7 +57,8 @@ def main(argv: Sequence[str]) -> int:
     return EXIT_PASSED
 
 
-def _parse(argv: Sequence[str]) -> argparse.Namespace:
+def parser() -> Parser:
+    """Return the parser of `report`."""
     parser = Parser(
         "report",
         "Rates with their intervals, per job and tenant; findings with their remedies.",
@@ -77,9 +79,7 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
     add("--systems", type=Path, metavar="FILE", default=TARGETS / "systems.json", help="descriptions of the systems")
     add("--reference", metavar="SYSTEM", help="throughput relative to this row")
     add("--per", choices=("watt", "price"), help="throughput per watt, or per price")
-    given = parser.parse_words(argv)
-    _check(given)
-    return given
+    return parser
 
 
 def _check(given: argparse.Namespace) -> None:

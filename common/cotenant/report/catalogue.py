@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
 from cotenant.report.grid import Column, Grid, RowGroup, Words, number, row, word
+from cotenant.text import many
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +48,7 @@ UNKNOWN = f"{DATA} Seconds and trained parameters are known after a run: there i
 
 def catalogue_grid(suite: str, entries: Sequence[CatalogueEntry], place: str) -> Grid:
     """Return a row per job of a suite, whose last launches were looked for in `place`."""
-    total = f"{len(entries)} jobs"
+    total = many(len(entries), "job")
     if entries and all(entry.seconds is not None for entry in entries):
         total += f", {sum(entry.seconds or 0 for entry in entries) / 60:.0f} min"
     legend = OF_LAST if any(entry.seconds is not None for entry in entries) else UNKNOWN
