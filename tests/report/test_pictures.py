@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from cotenant.report.pictures.canvas import ACCENT, axes_of, dots, svg
 from cotenant.report.pictures.curves import FEW, Values, over_launches, over_time
-from cotenant.report.pictures.tenants import strips, thinned, timeline
+from cotenant.report.pictures.tenants import memory, strips, thinned, timeline
 from cotenant.report.summary import Estimate
 from cotenant.results.drawn import Meter
 from cotenant.results.read import drawn
@@ -36,15 +36,41 @@ def test_thinning_keeps_the_order_statistics(n: int, most: int) -> None:
     assert np.median(thinned(values, most)) == pytest.approx(np.median(values), abs=max(1.0, n / most))
 
 
-@pytest.mark.parametrize(("middle", "ticks"), [(0.55, {"0.5", "0.6"}), (55_000.0, {"50k", "60k"})])
-def test_ticks_of_rates_read_as_in_tables(middle: float, ticks: set[str]) -> None:
-    """A thousandth has no letter: `520m` reads like millions."""
-    rates = middle * np.linspace(0.8, 1.2, 20)
-    estimate = Estimate(middle, (0.95 * middle, 1.05 * middle), 0.1, 1, 20)
-    text, _ = strips({"tenant 0": ([rates], estimate)}, 100, "s")
-    seen = set(re.findall(r">([\d.]+[a-zA-Z]?)</text>", text))
-    assert ticks <= seen
-    assert not any(word.endswith("m") for word in seen)
+def strips_of(rates: np.ndarray, interval: tuple[float, float] | None, observations: int | None) -> tuple[str, str]:
+    """The picture of one tenant, in percent of 50k items per second on an axis of 60 to 140 %."""
+    estimate = Estimate(float(np.median(rates)), interval, 0.1, 1, observations)
+    return strips({"tenant 0": ([rates], estimate)}, 50_000, (0.6, 1.4), 100, "s")
+
+
+def test_strips_of_all_jobs_have_one_axis_and_what_lies_beyond_it_is_counted() -> None:
+    for rates, beyond in (50_000 * np.linspace(0.8, 1.2, 20), ""), (50_000 * np.linspace(0.25, 2.05, 10), "6"):
+        text, notes = strips_of(rates, None, None)
+        assert {"60 %", "80 %", "100 %", "120 %", "140 %"} == set(re.findall(r">([\d.]+ %)</text>", text))
+        assert notes == (f"{beyond} beyond the axis, at its end." if beyond else "")
+    (path,) = re.findall(r'd="([^"]*)"[^>]*stroke-linecap: round', text)
+    at = [float(x) for x in re.findall(r"M ?([\d.]+)", path)]
+    assert (len(at), at.count(min(at)), at.count(max(at))) == (10, 2, 4)
+    assert ">57.50k<" in text  # the tenant's own rate, beside its strip
+
+
+def test_an_interval_within_a_launch_is_dotted_and_one_over_launches_shaded() -> None:
+    rates = 50_000 * np.linspace(0.8, 1.2, 20)
+    within, over = (strips_of(rates, (48_000, 52_000), n)[0] for n in (20, None))
+    assert ("stroke-dasharray" in within, "opacity: 0.16" in within) == (True, False)
+    assert ("stroke-dasharray" in over, "opacity: 0.16" in over) == (False, True)
+
+
+def test_memory_is_a_bar_against_the_line_of_its_limit() -> None:
+    text = memory({"tenant 0": (3.0, 12.0), "tenant 1": (12.0, 12.0)}, "m")
+    (limit, *_) = re.findall(r'<path d="([^"]*)"[^>]*style="fill: var\(--line\)', text)
+    bars = re.findall(r'<path d="([^"]*)"[^>]*style="fill: var\(--accent\)', text)
+
+    def width(path: str) -> float:
+        start, end = map(float, re.findall(r"[MH]([\d.]+)", path)[:2])
+        return end - start
+
+    assert [width(bar) / width(limit) for bar in bars] == pytest.approx([0.25, 1.0], rel=0.01)
+    assert ">3 of 12<" in text
 
 
 def test_a_picture_is_xml_with_short_numbers_its_own_ids_and_a_dot_per_observation() -> None:
@@ -52,7 +78,7 @@ def test_a_picture_is_xml_with_short_numbers_its_own_ids_and_a_dot_per_observati
     dots(axes, np.linspace(0, 1 / 3, 7), np.full(7, 0.123456789), 2, edgecolor=ACCENT)
     text = svg(axes, "mine")
     (path,) = re.findall(r'd="([^"]*)"[^>]*stroke-linecap: round', text)
-    assert path.count("M") == 7
+    assert (path.count("M"), path.count("h0")) == (7, 7)
     root = ElementTree.fromstring(text)
     assert root.tag == "svg"
     ids = {one.attrib["id"] for one in root.iter() if "id" in one.attrib}

@@ -17,6 +17,7 @@ from rich.text import Text
 from scipy import stats
 
 from cotenant.report.jobs import jobs_grid
+from cotenant.report.problems import worst
 from cotenant.report.renderers import as_csv, markdown, show
 from cotenant.report.summary import Summary, per_tenant, scores
 from cotenant.results.targets import Target
@@ -106,11 +107,18 @@ def test_different_work_is_never_averaged_nor_are_hosts_and_of_one_number_the_ne
     assert {*summary.jobs[0].members.columns("start_time")["start_time"]} == {again[0].start_time}
 
 
+def test_the_worst_sentence_has_the_greatest_number_or_the_least_after_only() -> None:
+    assert worst(["It used 9 of 2.", "It used 1,100 of 2: x 7.", "Other 3000."]) == "It used 1,100 of 2: x 7."
+    assert worst(["Only 62.5 % lies inside.", "Only 9 % lies inside."]) == "Only 9 % lies inside."
+    assert worst(["It used 3, then 1.", "It used 3, then 2."]) == "It used 3, then 2."
+    assert worst(["No number."]) == "No number."
+
+
 def test_findings_that_differ_in_numbers_only_are_one() -> None:
     more = type(BUSY)(BUSY.rule, BUSY.severity, BUSY.sentence.replace("3", "11"), BUSY.remedy)
     summary = summary_of([*launch("vae", 0, findings=(BUSY,)), *launch("ssd", 0, findings=(more,))])
     (found,) = [one for one in summary.findings if one.rule == "foreign_load"]
-    assert (found.sentence, found.count, found.alike, found.jobs) == (BUSY.sentence, 4, False, ["vae", "ssd"])
+    assert (found.sentence, found.count, found.alike, found.jobs) == (more.sentence, 4, False, ["vae", "ssd"])
 
 
 def test_the_score_is_the_geometric_mean_over_targets_of_one_device() -> None:

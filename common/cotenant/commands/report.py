@@ -135,7 +135,7 @@ def _save(summary: Summary, name: str, limits: str | None) -> None:
 
 
 def _write_page(summary: Summary, skipped: Sequence[str], given: argparse.Namespace) -> None:
-    from cotenant.report.page import Against, page  # matplotlib takes a second to import
+    from cotenant.report.page import Against, headline, page  # matplotlib takes a second to import
 
     against = None
     if given.targets is not None:
@@ -150,8 +150,7 @@ def _write_page(summary: Summary, skipped: Sequence[str], given: argparse.Namesp
         skipped = [*skipped, *scaling.doubtful(curves)]
     except CotenantError as error:
         curves, skipped = {}, [*skipped, f"No scaling curves: {error}"]
-    suites = ", ".join(dict.fromkeys(job.suite for job in summary.jobs if job.suite)) or "Records"
-    title = given.title or (f"{suites} against {given.targets}" if given.targets else suites)
+    title = given.title or headline(summary, given.targets)
     content = page(title, summary, curves, against, skipped).encode(errors="replace")
     write_named(given.html, content, "--html names another file.")
     warn(f"{given.html} is written.")

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from statistics import fmean
 
 from cotenant.report.numbers import rate
+from cotenant.report.problems import worst
 from cotenant.report.summary import JobSummary, Summary
-from cotenant.report.trust import Doubt
 from cotenant.results.identity import natural
 from cotenant.stats.interference import ratio
 from cotenant.text import many
@@ -134,11 +134,11 @@ def _trust(jobs: Sequence[JobSummary]) -> str:
     if not doubts:
         return ""
     rule, _ = Counter(doubt.rule for doubt in doubts).most_common(1)[0]
-    first: Doubt = next(doubt for doubt in doubts if doubt.rule == rule)
+    text = worst([doubt.text for doubt in doubts if doubt.rule == rule])
     if len(jobs) == 1:
-        return f"suspect: {first.text}"
+        return f"suspect: {text}"
     are = "are" if len(doubts) > 1 else "is"
-    return f"{len(doubts)} of {many(len(jobs), 'job')} {are} suspect, most for this: {first.text}"
+    return f"{len(doubts)} of {many(len(jobs), 'job')} {are} suspect, most for this: {text}"
 
 
 def _percents(ratios: Sequence[float]) -> str:

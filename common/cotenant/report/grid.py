@@ -22,7 +22,8 @@ STYLES = {"PASSED": "green", "error": "bold red", "warning": "yellow", "info": "
 class Cell:
     """One value of a row: `text` for people; `values` for programs, by field and with all digits, None for unknown.
 
-    `note` stands small beside the text, `heat` (0 to 100) shades it on a page, `link` is a place on the page.
+    `note` stands small beside the text. Of a page: `heat` (0 to 100) shades it, `link` and `note_link` are places that
+    text and note lead to, `links` further texts with theirs (empty: none), `anchor` makes the cell such a place.
     """
 
     text: str = numbers.ABSENT
@@ -31,6 +32,9 @@ class Cell:
     note: str = ""
     heat: int | None = None
     link: str = ""
+    note_link: str = ""
+    links: Sequence[tuple[str, str]] = ()
+    anchor: str = ""
 
 
 @dataclass(frozen=True, eq=False)

@@ -32,7 +32,7 @@ from cotenant.report.interference import interference_grid, launches_words
 from cotenant.report.meters import device_load_percent
 from cotenant.report.mlbench import NOT_IN_PG
 from cotenant.report.numbers import ABSENT, at_most, percent, rate
-from cotenant.report.problems import finding_counts, lines_below
+from cotenant.report.problems import finding_counts, lines_below, rule_anchors
 from cotenant.report.summary import Estimate, JobSummary, Summary, summarise
 from cotenant.report.trust import CLEAN, SUSPECT
 from cotenant.results.columns import TENANT
@@ -53,8 +53,14 @@ FIELDS = (
 )
 OF_WORKS = {"isolation": "isolation", "torch": "software"}
 OF_N = (
-    "n: L launches, with the 95 % t interval of their mean (3 and more) and the spread between them; o observations of "
-    "a single launch's only tenant, with the interval of their median."
+    "rate: the median over a tenant's observations, the geometric mean over launches; of all tenants their sum. n: L "
+    "launches, with the 95 % t interval of their mean (3 and more) and the spread between them; o observations of a "
+    "single launch's only tenant, with the interval of their median."
+)
+WITHIN = "within a launch"
+OF_WITHIN = (
+    "within a launch: half the 95 % interval of the median of a launch's observations, per tenant (of several launches "
+    "the widest); another launch may lie outside of it."
 )
 OF_WORST = "worst/best (the tenant that was slowest in most launches)."
 OF_INTERFERENCE = (
@@ -69,15 +75,12 @@ def jobs_grid(summary: Summary, targets: Mapping[str, Target] | None = None) -> 
 
     For programs there are also rows of the tenants, and a document with the findings, failures and notes.
     """
-    columns, groups = _columns(summary, targets or {}), []
+    anchors = rule_anchors(summary.findings)
+    columns, groups = _columns(summary, targets or {}, anchors), []
     for (suite, host), jobs in grouped(summary.jobs, lambda job: (job.suite, job.host)).items():
         rows = [each for job in jobs for each in (row(columns, job), *_tenant_records(job))]
         groups.append(RowGroup(rows, suite or "suite", facts(jobs, host)))
-    notes: list[Words] = [((f"{OF_N} {OF_WORST}", "dim"),)] if summary.jobs else []
-    if any(job.over_alone(tenant) for job in summary.jobs for tenant in job.tenants):
-        notes.append(((OF_INTERFERENCE, "dim"),))
-    if any(job.compute is not None and job.compute.of_ceiling is not None for job in summary.jobs):
-        notes.append(((OF_CEILING, "dim"),))
+    notes: list[Words] = [((text, "dim"),) for text in explanations(summary)]
     document = {
         "schema": "cotenant-report-1",
         "jobs": [_document(job) for job in summary.jobs],
@@ -89,7 +92,20 @@ def jobs_grid(summary: Summary, targets: Mapping[str, Target] | None = None) -> 
     return Grid(columns, groups, notes=notes, fields=FIELDS, document=document)
 
 
-def _columns(summary: Summary, targets: Mapping[str, Target]) -> Sequence[Column[JobSummary]]:
+def explanations(summary: Summary) -> list[str]:
+    """Return what the columns of its grid mean, of those that have anything in them."""
+    shown = {
+        f"{OF_N} {OF_WORST}": bool(summary.jobs),
+        OF_WITHIN: any(_within(job) != Cell() for job in summary.jobs),
+        OF_INTERFERENCE: any(job.over_alone(tenant) for job in summary.jobs for tenant in job.tenants),
+        OF_CEILING: any(job.compute is not None and job.compute.of_ceiling is not None for job in summary.jobs),
+    }
+    return [text for text, needed in shown.items() if needed]
+
+
+def _columns(
+    summary: Summary, targets: Mapping[str, Target], anchors: Mapping[str, str]
+) -> Sequence[Column[JobSummary]]:
     links = {job: f"job{index}" if job.rates else "" for index, job in enumerate(summary.jobs)}
     of_node: Sequence[Column[JobSummary]] = _rate_columns(lambda job: job.node)
     rate, interval, n, spread = of_node
@@ -97,14 +113,15 @@ def _columns(summary: Summary, targets: Mapping[str, Target]) -> Sequence[Column
         Column("suite", lambda job: word(job.suite), left=True, seen="files"),
         Column("host", lambda job: word(job.host), left=True, seen="files"),
         Column("job", lambda job: Cell(job.label, _named(job) | _computed(job), link=links[job]), left=True),
-        Column("each tenant", _tenant_rates, left=True),
+        Column("each tenant", lambda job: Cell(tenant_rates(job)), left=True),
         Column("unit", lambda job: Cell(f"{job.unit}/s" if job.unit else ABSENT), left=True),
         Column("bound", lambda job: word(_bound(job)) if _bound(job) else Cell(), left=True, optional=True),
-        Column("verdict", _verdict, left=True),
+        Column("verdict", lambda job: replace(_verdict(job), note_link=anchors.get(_rule(job), "")), left=True),
         replace(rate, heading="all tenants"),
         interval,
         n,
         replace(spread, optional=True),
+        Column(WITHIN, _within, left=True, optional=True),
         Column("worst/best", _worst_over_best, optional=True),
         Column("overlap", lambda job: number(job.overlap, at_most, "overlap"), optional=True),
         Column(
@@ -118,7 +135,7 @@ def _columns(summary: Summary, targets: Mapping[str, Target]) -> Sequence[Column
         Column("MFU", lambda job: number(_computed(job).get("mfu"), percent), optional=True),
         Column("of ceiling", lambda job: number(_computed(job).get("of_ceiling"), percent), optional=True),
         Column("/ target", lambda job: number(_share(job, targets), "{:.2f}".format), optional=True),
-        Column("findings", _findings, left=True),
+        Column("findings", lambda job: replace(_findings(job), link="findings" if job.findings else ""), left=True),
     )
 
 
@@ -223,7 +240,7 @@ def _interference(job: JobSummary, tenant: str | None = None) -> Cell:
     if quick:
         around += ", quick"
     values = (kept.interference, low, high, *kept.n, int(quick))
-    return Cell(f"{percent(kept.interference)} ({around})", dict(zip(INTERFERENCE, values, strict=True)))
+    return Cell(percent(kept.interference), dict(zip(INTERFERENCE, values, strict=True)), note=f"({around})")
 
 
 def _share(job: JobSummary, targets: Mapping[str, Target]) -> float | None:
@@ -238,12 +255,26 @@ def style_of(verdict: str) -> str:
     return "green" if verdict == CLEAN else "yellow" if verdict.endswith((CLEAN, SUSPECT, "completed")) else "bold red"
 
 
-def _tenant_rates(job: JobSummary) -> Cell:
-    """Every tenant's rate; of many the slowest and the fastest."""
+def tenant_rates(job: JobSummary) -> str:
+    """Return every tenant's rate; of many the slowest and the fastest."""
     rates = [estimate.rate for estimate in job.tenants.values()]
     if len(rates) > SHOWN_TENANTS:
-        return Cell(f"{len(rates)}: {rate(min(rates))}..{rate(max(rates))}")
-    return Cell(", ".join(map(rate, rates)) or ABSENT)
+        return f"{len(rates)}: {rate(min(rates))}..{rate(max(rates))}"
+    return ", ".join(map(rate, rates)) or ABSENT
+
+
+def _within(job: JobSummary) -> Cell:
+    """Half the interval of each tenant's observations, of the launch where it is widest; of many the least and most.
+
+    Only where launches are too few for an interval of their own, and no other column has it.
+    """
+    if job.node is None or job.node.interval is not None:
+        return Cell()
+    low, high, middle = map(pl.col, ("interval_low_items_s", "interval_high_items_s", "rate_items_s"))
+    halves = job.members.columns(tenant=TENANT, half=(high - low) / (2 * middle)).drop_nulls()
+    widest = halves.group_by("tenant", maintain_order=True).agg(pl.col("half").max())["half"].to_list()
+    shown = widest if len(widest) <= SHOWN_TENANTS else [min(widest), max(widest)]
+    return Cell((", " if shown is widest else "..").join(f"±{percent(half)}" for half in shown) or ABSENT)
 
 
 def _document(job: JobSummary) -> dict[str, Any]:
@@ -308,7 +339,8 @@ def _job_facts(job: JobSummary) -> str:
         slowest = f" (tenant {even.slowest})" if even.slowest is not None else ""
         parts.append(f"fairness {even.jain:.4f}, worst/best {even.worst_over_best:.3f}{slowest}")
     if job.over_alone() is not None:
-        parts.append(f"interference {_interference(job).text}")
+        interference = _interference(job)
+        parts.append(f"interference {interference.text} {interference.note}")
     return "; ".join(filter(None, parts))
 
 

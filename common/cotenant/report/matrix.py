@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 import polars as pl
@@ -27,22 +27,25 @@ Matrix = Mapping[str, Mapping[str, Shares]]
 Line = tuple[str, Mapping[str, Shares]]
 
 
-def matrix(records: pl.DataFrame) -> tuple[list[str], Matrix]:
+def matrix(
+    records: pl.DataFrame, of: str = RATE, mean: Callable[[pl.Expr], pl.Expr] = pl.Expr.mean
+) -> tuple[list[str], Matrix]:
     """Return the devices, and a row per job that ran on single devices; records of the whole machine are left out.
 
     `records` has COLUMNS, and `job`: what a row is called. Where they are of several hosts, a device is `host:device`.
+    The rates are the column `of`, which has the mean of a record's observations (the original's rate) or their median.
     """
-    rate, several_hosts = pl.col(RATE), pl.col("hostname").n_unique() > 1
+    rate, several_hosts = pl.col(of), pl.col("hostname").n_unique() > 1
     counted = records.filter(COUNTS, pl.col("group") != "all", rate.is_not_null())
     of_devices = counted.group_by("job", "hostname", "vcd", maintain_order=True)
-    rates = of_devices.agg(mean=rate.mean(), least=rate.min(), most=rate.max())
+    rates = of_devices.agg(mean=mean(rate), least=rate.min(), most=rate.max())
     place = pl.concat_str(pl.col("hostname", "vcd").cast(pl.String), separator=":")
     device = pl.when(several_hosts).then(place).otherwise(pl.col("vcd").cast(pl.String))
     shares = rates.select("job", device, pl.col("mean", "least", "most") / pl.col("mean").max().over("job"))
     jobs: dict[str, dict[str, Shares]] = defaultdict(dict)
-    for job, of, mean, least, most in shares.iter_rows():
-        jobs[job][of] = (mean, least, most)
-    return sorted({of for of_job in jobs.values() for of in of_job}, key=_natural), jobs
+    for job, name, *share in shares.iter_rows():
+        jobs[job][name] = (share[0], share[1], share[2])
+    return sorted({name for of_job in jobs.values() for name in of_job}, key=_natural), jobs
 
 
 def matrix_grid(devices: Sequence[str], names: Sequence[str], jobs: Matrix, title: str = "", facts: str = "") -> Grid:
@@ -73,7 +76,10 @@ def _natural(device: str) -> tuple[str, int, str]:
 
 
 def device_matrix(summary: Summary) -> tuple[list[str], Matrix]:
-    """Return the devices, and a row per job by its label: two works of one name have no common best device."""
+    """Return the devices, and a row per job by its label, by the same rates as its line: medians, geometric means.
+
+    Two works of one name have no common best device.
+    """
     works: dict[str, set[Work]] = defaultdict(set)
     for job in summary.jobs:
         works[job.label] |= {launch.work[:3] for launch in job.rates}
@@ -83,7 +89,11 @@ def device_matrix(summary: Summary) -> tuple[list[str], Matrix]:
         )
         for job in summary.jobs
     ]
-    return matrix(pl.concat(jobs)) if jobs else ([], {})
+    return matrix(pl.concat(jobs), "rate_items_s", _geometric_mean) if jobs else ([], {})
+
+
+def _geometric_mean(rates: pl.Expr) -> pl.Expr:
+    return rates.log().mean().exp()
 
 
 def device_names(devices: Sequence[str], summary: Summary) -> list[str]:

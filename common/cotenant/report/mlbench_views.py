@@ -17,7 +17,8 @@ from cotenant.report.numbers import ABSENT, borne, percent, plain
 from cotenant.report.renderers import Card, html, template
 
 RESULT_FIELDS = ("job", "n", "target", "perf_tgt", "sd%_tgt", "mean", "perf", "perf_pass", "sd%", "sd%_pass")
-DEVICES = ("Relative device performance", "mean (min .. max), % of each job's best device")
+OF_MEANS = "Rates are the original's: the mean over observations; `cotenant report` has their median."
+DEVICES = ("Relative device performance", "mean (min .. max) of records' mean rates, % of each job's best device")
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +62,7 @@ SHOWN: dict[str, Callable[[Any], str]] = {
 
 def results_grid(results: pl.DataFrame) -> Grid:
     """Return a row per job against its target."""
-    return replace(_grid(results.select(RESULT_FIELDS)), fields=RESULT_FIELDS)
+    return replace(_grid(results.select(RESULT_FIELDS), [OF_MEANS]), fields=RESULT_FIELDS)
 
 
 def _grid(lines: pl.DataFrame, notes: Sequence[str] = ()) -> Grid:

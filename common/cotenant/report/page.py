@@ -13,13 +13,13 @@ from markupsafe import Markup
 from cotenant.report import mlbench
 from cotenant.report.answer import answer, shares_of
 from cotenant.report.interference import QUICK, interference_blocks, interference_grid
-from cotenant.report.jobs import facts, jobs_grid
+from cotenant.report.jobs import explanations, facts, jobs_grid
 from cotenant.report.matrix import device_matrix, device_names, matrix_grid
 from cotenant.report.meters import NAMES, courses, mean_of
 from cotenant.report.numbers import ABSENT, at_most, plain
 from cotenant.report.page_jobs import Picture, job_cards
 from cotenant.report.pictures import curves as picture
-from cotenant.report.pictures.shares import shares_picture
+from cotenant.report.pictures.shares import NARROW, WIDTH, shares_picture
 from cotenant.report.problems import findings_grid, losses_grid
 from cotenant.report.renderers import Card, html, template
 from cotenant.report.scaling import Curves, scaling_grid
@@ -34,6 +34,8 @@ from cotenant.results.targets import Target
 from cotenant.stats.interference import SuiteScore
 from cotenant.text import gib, listed, many
 
+OF_PANELS = ("group", "fairness")
+"""Columns that the page has in each job's panel: with them its table would be wider than a screen."""
 POINTS = 8000
 """How many observations a page draws at most: each takes some 30 bytes."""
 
@@ -57,23 +59,26 @@ def page(
 ) -> str:
     """Return the page. `skipped` are sentences on files that are no records."""
     devices, rows = device_matrix(summary)
+    anchors = {job.name: f"job{index}" for index, job in reversed([*enumerate(summary.jobs)]) if job.rates}
     everything = (summary.records, summary.solos)
     scores = against.scores.values() if against else ()
     return template("report.html.j2").render(
         title=title,
         answer=answer(summary),
-        shares=_shares(summary),
+        shares=_shares(summary, WIDTH),
+        narrow_shares=_shares(summary, NARROW),
         subtitle=_subtitle(summary),
         cards=[*(_score_cards(against) if against else ()), *cards(summary)],
         missing=list(dict.fromkeys(name for score in scores for name in score.missing)),
-        results=html(jobs_grid(summary, against.targets if against else {})),
+        results=html(jobs_grid(summary, against.targets if against else {}), OF_PANELS),
+        explanations=explanations(summary),
         jobs=job_cards(summary, POINTS),
         devices=html(matrix_grid(devices, device_names(devices, summary), rows)) if len(devices) > 1 else "",
         curves=_curves(scaling),
         blocks=page_blocks(summary),
         meters=_meters(summary),
         machines=machines(summary),
-        findings=html(findings_grid(summary.findings)) if summary.findings else "",
+        findings=html(findings_grid(summary.findings, anchors)) if summary.findings else "",
         losses=html(losses_grid(summary.losses)) if summary.losses else "",
         notes=[*summary.notes, *skipped],
         failed=sum(len(rows.where(~pl.col("completed"))) for rows in everything),
@@ -81,13 +86,16 @@ def page(
     )
 
 
-def _shares(summary: Summary) -> Picture | None:
+def _shares(summary: Summary, width: float) -> Picture | None:
     """Return the chart on top: what each tenant has over what it has alone, or over an equal share."""
     rows = shares_of(summary)
     if not rows:
         return None
-    caption = ["● ■ ◆ ▲: tenants 0, 1, 2, 3 and on; hollow: suspect. Solid bars: 95 % intervals over launches"]
-    if any(share.within for row in rows for share in row.shares):
+    caption = ["● ■ ◆ ▲: tenants 0, 1, 2, 3 and on; hollow: suspect"]
+    intervals = [share for row in rows for share in row.shares if share.interval is not None]
+    if not all(share.within for share in intervals):
+        caption.append("solid bars: 95 % intervals over launches")
+    if any(share.within for share in intervals):
         caption.append("dotted bars: of one launch's observations, which know nothing of other launches")
     if equal := [row.job.label for row in rows if not row.of_alone]:
         which = "All jobs" if len(equal) == len(rows) else listed(equal)
@@ -97,7 +105,17 @@ def _shares(summary: Summary) -> Picture | None:
     title = (
         "Each user's rate over what it has alone" if len(equal) < len(rows) else "Each user's rate over an equal share"
     )
-    return Picture(Markup(shares_picture(rows, "shares")), title, f"{'; '.join(caption)}.")
+    return Picture(Markup(shares_picture(rows, f"shares{width:.0f}", width)), title, f"{'; '.join(caption)}.")
+
+
+def headline(summary: Summary, against: str | None = None) -> str:
+    """Return the title of a page that was given none: `cpu: 2 users on Some Processor, against V100`."""
+    suites = ", ".join(dict.fromkeys(job.suite for job in summary.jobs if job.suite)) or "Records"
+    users = max((len(job.tenants) for job in summary.jobs), default=0)
+    devices = list(dict.fromkeys(gpu for job in summary.jobs for gpu in job.gpus))
+    where = f" on {devices[0]}" if len(devices) == 1 else ""
+    held = f", against {against}" if against else ""
+    return f"{suites}: {many(users, 'user')}{where}{held}" if users else f"{suites}{held}"
 
 
 def _subtitle(summary: Summary) -> str:
@@ -123,7 +141,8 @@ def _score_cards(against: Against) -> Iterator[Card]:
         yield Card(title, value, f"weighted geometric mean of rate / {against.name}, {of}; {span}", lead=True)
     if (older := against.older) is not None:
         parts = f"PM {older.pm:.2f}, ST {older.st:.2f}, PG {plain(older.pg)}, BF {int(older.failures_pass)}"
-        yield Card("Original's score", plain(older.value), f"BF (2 PM + ST + 5 PG): {parts}")
+        note = f"BF (2 PM + ST + 5 PG): {parts}; of mean rates, where all others here are medians"
+        yield Card("Original's score", plain(older.value), note)
 
 
 def _meters(summary: Summary) -> list[Picture]:

@@ -3,30 +3,40 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import product
-from statistics import fmean
-from typing import Any
+from statistics import fmean, median
+from typing import Any, Literal
 
 import numpy as np
 import polars as pl
 from markupsafe import Markup
 
+from cotenant.report.jobs import tenant_rates
 from cotenant.report.meters import NAMES
 from cotenant.report.numbers import at_most, interval, percent, rate
+from cotenant.report.pictures.canvas import shares_axis
 from cotenant.report.pictures.curves import FEW, over_time
-from cotenant.report.pictures.tenants import strips, timeline
+from cotenant.report.pictures.tenants import memory, strips, timeline
+from cotenant.report.problems import rule_anchors, rules_of
 from cotenant.report.summary import Estimate, JobSummary, Summary
+from cotenant.results.decoded import mapping_of, part_of
 from cotenant.results.drawn import DEVICE_QUANTITIES, Course, Drawn, Kind, courses_of
 from cotenant.results.read import again, drawn
+from cotenant.results.record import MOST, Number
 from cotenant.results.table import Rows
 from cotenant.text import many, printable
 
 LEAST_POINTS = 20
 LEAST_LOOKS = 3
 """Fewer are no course: the mean says as much."""
+INTERVALS = {
+    "none": "No interval: too few launches and observations.",
+    "within": "Dotted: 95 % interval of the median of this one launch's observations, which knows of no other launch.",
+    "over": "Shaded: 95 % interval over launches.",
+}
 WHOSE: dict[Kind, str] = {"device": "devices", "tenant": "tenants' slices", "host": "host"}
 
 
@@ -43,26 +53,45 @@ def job_cards(summary: Summary, points: int) -> list[dict[str, Any]]:
     """Return what the page shows of each job that has a rate; all together draw about `points` observations."""
     arrays = sum(len(job.members) for job in summary.jobs)
     most = max(LEAST_POINTS, points // max(1, arrays))
-    return [_card(job, job.node, f"j{index}", most) for index, job in enumerate(summary.jobs) if job.node is not None]
+    anchors = rule_anchors(summary.findings)
+    rated = [(index, job, job.node) for index, job in enumerate(summary.jobs) if job.node is not None]
+    ends = shares_axis(end for _, job, _ in rated for end in _extremes(job))
+    return [_card(job, node, f"j{index}", most, ends, anchors) for index, job, node in rated]
 
 
-def _card(job: JobSummary, node: Estimate, name: str, most: int) -> dict[str, Any]:
+def _whole(job: JobSummary) -> float:
+    """Return what is 100 % in the pictures of a job: the median of its tenants' rates."""
+    return median(estimate.rate for estimate in job.tenants.values())
+
+
+def _extremes(job: JobSummary) -> list[float]:
+    """Return the lowest and the highest rate of any observation, as shares of the whole."""
+    rates = job.members.columns(pl.col("rate_min_items_s").min(), pl.col("rate_max_items_s").max()).row(0)
+    return [end / _whole(job) for end in rates if end is not None]
+
+
+def _card(
+    job: JobSummary, node: Estimate, name: str, most: int, ends: tuple[float, float], anchors: Mapping[str, str]
+) -> dict[str, Any]:
     newest = max(job.rates, key=lambda launch: launch.start_time).run_id
     tenants = drawn(job.members)
     launch = job.members.where(pl.col("run_id") == newest)
     # All records of a launch hold the same samples over time.
     courses = next((series for _, record in again(launch) if (series := courses_of(record.fields))), [])
-    pictures = [_strips(job, tenants, most, f"{name}s"), _timeline(launch, tenants, newest, f"{name}t")]
+    limits = _memory(launch, f"{name}m")
+    pictures = [_strips(job, tenants, ends, most, f"{name}s"), _timeline(launch, tenants, newest, f"{name}t"), limits]
     return {
         "anchor": name.replace("j", "job"),
         "label": job.label,
         "suspect": job.doubt is not None,
         "facts": _facts(job),
-        "rate": rate(node.rate),
+        "rates": tenant_rates(job),
+        "together": rate(node.rate) if len(job.tenants) > 1 else "",
         "unit": f"{job.unit}/s" if job.unit else "items/s",
+        "findings": [(rule.replace("_", " "), anchors[rule]) for rule in rules_of(job.members) if rule in anchors],
         "span": span_of(node),
         "meters": "; ".join(filter(None, (_meters(tenants), _compute(job)))),
-        "pictures": [*filter(None, pictures), *_over_time(courses, name)],
+        "pictures": [*filter(None, pictures), *_over_time(courses, name, limits is not None)],
     }
 
 
@@ -77,7 +106,8 @@ def span_of(estimate: Estimate) -> str:
 def _facts(job: JobSummary) -> str:
     batch_size, precision = job.members.columns("batch_size", "precision").row(0)
     batch = f"batch {batch_size}" if batch_size is not None else ""
-    return " · ".join(filter(None, (job.group, many(len(job.tenants), "tenant"), batch, precision)))
+    fairness = f"fairness {job.evenness.jain:.4f}" if job.evenness is not None else ""
+    return " · ".join(filter(None, (job.group, many(len(job.tenants), "tenant"), batch, precision, fairness)))
 
 
 def _meters(tenants: Sequence[Drawn]) -> str:
@@ -104,7 +134,9 @@ def _compute(job: JobSummary) -> str:
     return f"per tenant: {', '.join(parts)}"
 
 
-def _strips(job: JobSummary, tenants: Sequence[Drawn], most: int, name: str) -> Picture | None:
+def _strips(
+    job: JobSummary, tenants: Sequence[Drawn], ends: tuple[float, float], most: int, name: str
+) -> Picture | None:
     rates = defaultdict(list)
     for tenant in tenants:
         if tenant.spans.kept.any():
@@ -112,10 +144,34 @@ def _strips(job: JobSummary, tenants: Sequence[Drawn], most: int, name: str) -> 
     if not rates:
         return None
     bands = {f"tenant {printable(who)}": (rates[who], job.tenants[who]) for who in job.tenants if who in rates}
-    picture, thinning = strips(bands, most, name)
+    picture, notes = strips(bands, _whole(job), ends, most, name)
     kept = sum(int(tenant.spans.kept.sum()) for tenant in tenants)
     n = f"n = {kept:,} observations, {many(len(job.rates), 'launch', 'es')}."
-    return Picture(Markup(picture), "Observations", f"{n} {thinning}".strip())
+    title = f"Observations, in % of the median tenant's rate, {rate(_whole(job))}"
+    return Picture(Markup(picture), title, " ".join(filter(None, (n, INTERVALS[_intervals(job)], notes))))
+
+
+def _intervals(job: JobSummary) -> Literal["none", "within", "over"]:
+    """Return what the intervals of a job's tenants are of."""
+    known = [estimate for estimate in job.tenants.values() if estimate.interval is not None]
+    return "none" if not known else "within" if known[0].observations is not None else "over"
+
+
+def _memory(launch: Rows, name: str) -> Picture | None:
+    """Return the most that each tenant's slice held against its limit; None where either is not known of one."""
+    held: dict[str, tuple[float, float]] = {}
+    for _, record in again(launch):
+        isolation, tenant = mapping_of(record.fields.get("isolation")), record.fields.get("tenant")
+        meters = mapping_of(mapping_of(mapping_of(record.fields.get("meters")).get("tenants")).get(str(tenant)))
+        most = part_of(mapping_of(meters.get("memory_used_bytes")).get("max"), Number)
+        limit = part_of(mapping_of(isolation.get("read_back")).get("memory_bytes"), Number)
+        if most is None or limit is None or not 0 <= most <= limit < MOST:
+            return None
+        held[f"tenant {printable(str(tenant))}"] = (most / 2**30, limit / 2**30)
+    if not held:
+        return None
+    caption = "bar: the most that was in use while tenants were timed; line: the limit of the slice"
+    return Picture(Markup(memory(held, name)), "Memory against its limit, GiB", caption)
 
 
 def _timeline(launch: Rows, tenants: Sequence[Drawn], run_id: int, name: str) -> Picture | None:
@@ -139,16 +195,25 @@ def _seconds(start: str, end: str) -> str:
     return f"{took:.1f} s with build and end"
 
 
-def _over_time(courses: Sequence[Course], name: str) -> list[Picture]:
-    """Return a picture per quantity; what the host has left only where no slice counts what it holds."""
+def _over_time(courses: Sequence[Course], name: str, limited: bool) -> list[Picture]:
+    """Return a picture per quantity; what the host has left only where no slice counts what it holds.
+
+    Where these stand against their limits already, only if one of them moves.
+    """
     kinds = {course.kind for course in courses}
     pictures = []
     for kind, (index, quantity) in product(WHOSE, enumerate(NAMES)):
         shown = [course for course in courses if (course.kind, course.quantity) == (kind, quantity)]
         looks = max((np.count_nonzero(~np.isnan(course.values)) for course in shown), default=0)
-        if looks >= LEAST_LOOKS and (kind != "host" or kinds == {"host"}):
+        known = limited and kind == "tenant" and not any(map(_moves, shown))
+        if looks >= LEAST_LOOKS and not known and (kind != "host" or kinds == {"host"}):
             pictures.append(_of_quantity(kind, quantity, shown, f"{name}{kind[0]}{index}"))
     return pictures
+
+
+def _moves(course: Course) -> bool:
+    """Whether a course says more than its greatest value: it was lower by a fifth at some time."""
+    return bool(np.nanmin(course.values) < 0.8 * np.nanmax(course.values))
 
 
 def _of_quantity(kind: Kind, quantity: str, courses: Sequence[Course], name: str) -> Picture:

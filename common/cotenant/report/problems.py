@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -12,17 +13,19 @@ from cotenant.finding import Finding, Severity
 from cotenant.report.grid import STYLES, Cell, Column, Grid, Words, table, word
 from cotenant.report.numbers import ABSENT
 from cotenant.results.columns import TENANT
-from cotenant.results.launches import ABORTED
+from cotenant.results.launches import ABORTED, grouped
+from cotenant.results.record import SOLO
 from cotenant.results.table import Rows
 from cotenant.text import listed, many, printable
 
 SEVERITIES: tuple[Severity, ...] = ("error", "warning", "info")
-NUMBER = r"\d[\d.,]*"
+_BEGINNING = re.compile(r"^\D*")
+_VALUE = re.compile(r"\d+(?:\.\d+)?")
 
 
 @dataclass(frozen=True, slots=True)
 class ReportedFinding:
-    """A finding of `count` records, its numbers aside; `sentence` is the first of them."""
+    """A finding of `count` records; of sentences that differ in their numbers `sentence` has the worst."""
 
     severity: Severity
     rule: str
@@ -46,17 +49,37 @@ class Loss:
 
 
 def reported_findings(records: Rows) -> list[ReportedFinding]:
-    """Return the findings, the worst first; sentences that differ in their numbers only are one."""
-    numberless = pl.col("sentence").str.replace_all(NUMBER, "#")
-    alike = records.findings().group_by("severity", "rule", "remedy", numberless=numberless, maintain_order=True)
+    """Return the findings, the worst first; sentences that are the same up to their first number are one."""
+    beginning = pl.col("sentence").str.extract(r"^(\D*)")
+    alike = records.findings().group_by("severity", "rule", "remedy", beginning=beginning, maintain_order=True)
     findings = alike.agg(
-        pl.col("sentence").first(),
+        sentences=pl.col("sentence").unique(maintain_order=True),
         count=pl.len(),
-        alike=pl.col("sentence").n_unique() == 1,
         jobs=pl.col("name").cast(pl.String).unique(maintain_order=True),
     )
-    lines = [ReportedFinding(**line) for line in findings.drop("numberless").iter_rows(named=True)]
+    lines = [
+        ReportedFinding(severity, rule, worst(sentences), remedy, count, len(sentences) == 1, jobs)
+        for severity, rule, remedy, _, sentences, count, jobs in findings.iter_rows()
+    ]
     return sorted(lines, key=lambda finding: SEVERITIES.index(finding.severity))
+
+
+def worst(sentences: Sequence[str]) -> str:
+    """Return the worst of the sentences that are the same as the first up to their first number.
+
+    It has the greatest number where they first differ; of sentences that begin with `Only`, the least.
+    """
+    (beginning,) = _BEGINNING.findall(sentences[0])
+    alike = [sentence for sentence in sentences if _BEGINNING.findall(sentence) == [beginning]]
+    extreme = min if beginning.startswith("Only ") else max
+    return extreme(alike, key=lambda sentence: [float(value) for value in _VALUE.findall(sentence.replace(",", ""))])
+
+
+def rules_of(records: Rows) -> list[str]:
+    """Return the rules whose errors and warnings records have, the most frequent first."""
+    doubtful = records.findings().filter(pl.col("severity") != "info")
+    counts = doubtful.group_by("rule", maintain_order=True).len().sort("len", descending=True, maintain_order=True)
+    return counts["rule"].to_list()
 
 
 def losses(records: Rows) -> list[Loss]:
@@ -78,6 +101,8 @@ def losses(records: Rows) -> list[Loss]:
 
 SHOWN = 50
 SHOWN_JOBS = 4
+SHOWN_FORMS = 2
+"""So many further sentences of a rule stand below its worst value."""
 
 
 def lines_below(
@@ -119,24 +144,55 @@ def sentence(finding: ReportedFinding) -> str:
 
 def _where(finding: ReportedFinding) -> str:
     """Return how many records have it, and of which jobs."""
-    alike = "" if finding.alike else ", each with its own numbers"
+    alike = "" if finding.alike else ", this the worst"
     return f"  [{many(finding.count, 'record')}{alike}: {listed(map(printable, finding.jobs), SHOWN_JOBS)}]"
 
 
-def findings_grid(findings: Sequence[ReportedFinding]) -> Grid:
-    """Return a row per finding, with its remedy and its jobs, for a page."""
-    columns: Sequence[Column[ReportedFinding]] = (
-        Column("severity", lambda finding: word(finding.severity, style=STYLES[finding.severity]), left=True),
-        Column("what was found", _numbered_sentence, left=True, words=True),
-        Column("remedy", lambda finding: word(finding.remedy), left=True, words=True),
-        Column("records", lambda finding: word(str(finding.count))),
-        Column("jobs", lambda finding: word(", ".join(finding.jobs)), left=True, words=True),
+def rule_anchors(findings: Sequence[ReportedFinding]) -> dict[str, str]:
+    """Return the place of each rule's row on a page; of a rule of several severities the worst."""
+    return {rule: anchor for (_, rule), anchor in reversed(_places(findings).items())}
+
+
+def _places(findings: Sequence[ReportedFinding]) -> dict[tuple[Severity, str], str]:
+    of_rules = dict.fromkeys(map(_place, findings))
+    return {place: f"finding{index}" for index, place in enumerate(of_rules)}
+
+
+def findings_grid(findings: Sequence[ReportedFinding], anchors: Mapping[str, str]) -> Grid:
+    """Return a row per rule, its worst value, remedy and jobs, for a page; `anchors` are the jobs' places on it."""
+    places = _places(findings)
+    columns: Sequence[Column[_RuleLine]] = (
+        Column("rule", lambda line: Cell(line[0].rule.replace("_", " "), anchor=places[_place(line[0])]), left=True),
+        Column("severity", lambda line: word(line[0].severity, style=STYLES[line[0].severity]), left=True),
+        Column("worst value", _worst_value, left=True, words=True),
+        Column("remedy", lambda line: word(line[0].remedy), left=True, words=True),
+        Column("records", lambda line: word(str(sum(finding.count for finding in line)))),
+        Column("jobs", lambda line: _job_links(line, anchors), left=True, words=True),
     )
-    return table(columns, findings)
+    return table(columns, grouped(findings, _place).values())
 
 
-def _numbered_sentence(finding: ReportedFinding) -> Cell:
-    return Cell(finding.sentence or finding.rule, note="" if finding.alike else "(the first of several numbers)")
+def _place(finding: ReportedFinding) -> tuple[Severity, str]:
+    return finding.severity, finding.rule
+
+
+_RuleLine = Sequence[ReportedFinding]
+"""The findings of one rule and severity; at least one."""
+
+
+def _worst_value(line: _RuleLine) -> Cell:
+    first, *others = line
+    more = [finding.sentence for finding in others[:SHOWN_FORMS]]
+    if len(others) > SHOWN_FORMS:
+        more.append(f"{len(others) - SHOWN_FORMS} more in --format json.")
+    return Cell(first.sentence or first.rule, note=f"Also: {' '.join(more)}" if more else "")
+
+
+def _job_links(line: _RuleLine, anchors: Mapping[str, str]) -> Cell:
+    names = dict.fromkeys(name.removesuffix(SOLO) for finding in line for name in finding.jobs)
+    if len(anchors) > SHOWN_JOBS and names.keys() >= anchors.keys():
+        return Cell("", links=[(f"all {len(names)} jobs", "jobs")])
+    return Cell("", links=[(name, anchors.get(name, "")) for name in names])
 
 
 def losses_grid(losses: Sequence[Loss]) -> Grid:

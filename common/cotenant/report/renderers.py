@@ -10,7 +10,7 @@ import csv
 import io
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import accumulate
@@ -212,9 +212,10 @@ class Card:
     lead: bool = False
 
 
-def html(grid: Grid) -> Markup:
-    """Return a table per group; what stands in it is escaped."""
-    columns = present([column for column in grid.columns if column.seen != "files"], grid.shown_rows)
+def html(grid: Grid, without: Collection[str] = ()) -> Markup:
+    """Return a table per group, `without` the columns of these headings; what stands in it is escaped."""
+    seen = [column for column in grid.columns if column.seen != "files" and column.heading not in without]
+    columns = present(seen, grid.shown_rows)
     return Markup(
         template("grid.html.j2").render(columns=columns, groups=grid.groups, marks=MARKS, printable=printable)
     )

@@ -9,6 +9,7 @@ import polars as pl
 
 from cotenant.findings import LAUNCH_RULES, RECORD_RULES
 from cotenant.findings import rules as rules  # registers them
+from cotenant.report.problems import worst
 from cotenant.results.table import AT, Rows
 
 CLEAN, SUSPECT = "clean", "suspect"
@@ -18,7 +19,7 @@ THEMES = ("host", "devices", "work", "launches", "input", "timing")
 
 @dataclass(frozen=True, slots=True)
 class Doubt:
-    """The worst warning of a job: its rule, its first sentence (or an empty one), and on how many records it is."""
+    """The worst warning of a job: its rule, its worst sentence (or an empty one), and on how many records it is."""
 
     rule: str
     sentence: str
@@ -39,12 +40,13 @@ def doubts(jobs: Sequence[Rows]) -> list[Doubt | None]:
         {"job": pl.UInt32, AT: pl.UInt32},
     )
     warnings = jobs[0].table.findings.filter(pl.col("severity") == "warning").join(of_jobs, on=AT)
-    by_rule = warnings.group_by("job", "rule", maintain_order=True).agg(pl.col("sentence").first(), count=pl.len())
-    worst: dict[int, tuple[tuple[int, int, str], Doubt]] = {}
-    for job, rule, sentence, count in by_rule.iter_rows():
-        ranked = (_rank(rule), -count, rule), Doubt(rule, sentence, count)
-        worst[job] = min(worst.get(job, ranked), ranked, key=lambda pair: pair[0])
-    return [worst[job][1] if job in worst else None for job in range(len(jobs))]
+    sentences = pl.col("sentence").unique(maintain_order=True)
+    by_rule = warnings.group_by("job", "rule", maintain_order=True).agg(sentences, count=pl.len())
+    first: dict[int, tuple[tuple[int, int, str], Doubt]] = {}
+    for job, rule, sentences_of_rule, count in by_rule.iter_rows():
+        ranked = (_rank(rule), -count, rule), Doubt(rule, worst(sentences_of_rule), count)
+        first[job] = min(first.get(job, ranked), ranked, key=lambda pair: pair[0])
+    return [first[job][1] if job in first else None for job in range(len(jobs))]
 
 
 def _rank(rule: str) -> int:

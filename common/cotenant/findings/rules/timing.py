@@ -184,10 +184,10 @@ def few_observations(record: Record) -> Finding | None:
     """Too few observations for an interval; of a single one nobody knows whether another would agree."""
     if record.statistics is None or record.statistics.interval is not None:
         return None
-    severity = error if record.statistics.n == 1 else warning
-    cut = record.asked is not None and len(record.observations) < record.asked.repeat
+    n, cut = record.statistics.n, record.asked is not None and len(record.observations) < record.asked.repeat
+    severity = error if n == 1 else warning
     return severity(
-        f"Kept observations: {record.statistics.n}. That is too few for an interval of their median.",
+        f"Only {n} of {len(record.observations)} observations are kept, too few for an interval of their median.",
         f"Use a larger {'--budget' if cut else '--repeat'}: six kept observations are the least.",
     )
 

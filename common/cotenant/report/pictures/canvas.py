@@ -40,7 +40,14 @@ _SETTINGS: dict[Any, Any] = {
 _OUTSIDE = re.compile(r"<\?xml.*?\?>|<!DOCTYPE.*?>|<metadata>.*?</metadata>|<style.*?</style>", re.DOTALL)
 _TAG = re.compile(r"<[^<>]*>")
 # A page draws text in its own font, takes the picture's width, and knows its namespaces.
-_NEEDLESS = re.compile(r" xmlns(:xlink)?=\"[^\"]*\"| (width|height)=\"[\d.]+pt\"| font-family:[^;\"]*;")
+_NEEDLESS = re.compile(
+    r" xmlns(:xlink)?=\"[^\"]*\"| (width|height)=\"[\d.]+pt\"| font-family:[^;\"]*;"
+    r"| transform=\"rotate\(-0 [^\"]*\"|(?<=<g) id=\"[^\"]*\""
+)
+_EMPTY = re.compile(r"<g/>|<defs></defs>")
+# A dot is a line without a length, a box has two corners: most of a page's bytes are these.
+_DOT = re.compile(r"M ([\d.]+) ([\d.]+) L \1 \2 ")
+_BOX = re.compile(r"M ([\d.]+) ([\d.]+) L ([\d.]+) \2 L \3 ([\d.]+) L \1 \4 (?:L \1 \2 )?z ")
 _ID = re.compile(r"( id=\"|url\(#|href=\"#)")
 
 WIDTH, LEFT, TOP = 5.2, 0.62, 0.2
@@ -64,13 +71,30 @@ def axes_of(height: float, right: float = 0.12, bottom: float = 0.3, width: floa
     return axes
 
 
-def bands(labels: Sequence[str]) -> Axes:
+def bands(labels: Sequence[str], right: float = 0.12) -> Axes:
     """Return axes with a band per label, the first on top: band i lies around y = i."""
-    axes = axes_of(TOP + 0.3 + BAND * len(labels))
+    axes = axes_of(TOP + 0.3 + BAND * len(labels), right=right)
     axes.grid(visible=False, axis="y")
     axes.set_ylim(len(labels) - 0.5, -0.5)
     axes.set_yticks(range(len(labels)), labels)
     return axes
+
+
+def beside(axes: Axes, y: float, text: str, size: float = 7) -> None:
+    """Write a number to the right of the axes, at the height y."""
+    axes.annotate(
+        text, (1, y), (6, 0), ("axes fraction", "data"), "offset points", va="center", color=INK, size=size
+    )  # fmt: skip
+
+
+OUTER = (0.4, 1.6)
+"""The most that an axis of shares covers: what lies beyond is drawn at its end."""
+
+
+def shares_axis(values: Iterable[float]) -> tuple[float, float]:
+    """Return the ends of an axis of shares: 0.9 to 1.1 lie inside, and these values as far as OUTER reaches."""
+    known = [*values, 0.9, 1.1]
+    return max(OUTER[0], min(known) - 0.02), min(OUTER[1], max(known) + 0.02)
 
 
 def dots(axes: Axes, x: npt.ArrayLike, y: npt.ArrayLike, size: float, **style: Any) -> None:
@@ -102,13 +126,15 @@ def svg(axes: Axes, name: str) -> str:
         )
     text = re.sub(r">\s+<", "><", _OUTSIDE.sub("", stream.getvalue())).strip()
     # What stands between tags came from files: it stays as it is.
-    return _TAG.sub(lambda tag: _shown(tag[0], name), text).replace("<svg", '<svg aria-hidden="true"', 1)
+    text = _TAG.sub(lambda tag: _shown(tag[0], name), text)
+    return _EMPTY.sub("", text).replace("<svg", '<svg aria-hidden="true"', 1)
 
 
 def _shown(tag: str, name: str) -> str:
     tag = _NEEDLESS.sub("", tag).replace("xlink:href", "href")
     tag = re.sub(r"\d+\.\d{3,}", lambda number: f"{float(number[0]):.2f}".rstrip("0").rstrip("."), tag)
     tag = re.sub(r"\s+", " ", _ID.sub(rf"\g<1>{name}-", tag))
+    tag = _DOT.sub(r"M\1 \2h0", _BOX.sub(r"M\1 \2H\3V\4H\1z", tag))
     for marker, colour in _PAGE.items():
         tag = tag.replace(marker, colour)
     return tag

@@ -97,9 +97,12 @@ NAME_LENGTH = 14
 
 
 def kept(block: Block, name: str) -> str | None:
-    """Return a band per job, a line at 1; None for fewer than two jobs, which the table shows as well."""
+    """Return a band per job, a line at 1; None for fewer than two jobs, which the table shows as well.
+
+    None, too, where nothing ran without slices: the chart on top of the page has what is kept in them.
+    """
     lines = [line for line in block.lines if line.tenant is None and (line.kept or line.unsliced_kept)]
-    if len(lines) < LEAST_LINES:
+    if len(lines) < LEAST_LINES or not any(line.unsliced_kept for line in lines):
         return None
     axes = bands([printable(line.job)[:NAME_LENGTH] for line in lines])
     axes.axvline(1, color=LINE, linewidth=1.4)

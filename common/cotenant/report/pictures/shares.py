@@ -4,26 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from matplotlib.ticker import MaxNLocator
+
 from cotenant.report.answer import NAMED, JobShares
-from cotenant.report.pictures.canvas import ACCENT, INK, LINE, PAPER, SOFT, axes_of, svg
+from cotenant.report.pictures.canvas import ACCENT, INK, LINE, PAPER, SOFT, axes_of, beside, shares_axis, svg
 from cotenant.text import printable
 
-WIDTH, LEFT, RIGHT = 10.0, 1.6, 1.5
-"""Inches: of the picture, of the room for the jobs' names, and for the numbers."""
+WIDTH, NARROW = 10.0, 5.0
+"""Inches of the picture: on a desk, and on a phone, which would shrink its letters."""
+LETTER, MARGIN = 0.066, 0.15
+"""Inches of a letter of the jobs' names and of the numbers beside them, and around these."""
 ROW, ABOVE_AND_BELOW = 0.165, 0.5
 NAME_LENGTH = 22
 MARKS = "osD^"
 """Of the first tenants, that print tells apart too; further ones share the last."""
-OUTER = (0.4, 1.6)
-"""What lies beyond is drawn at the edge, with its number beside it."""
 
 
-def shares_picture(rows: Sequence[JobShares], name: str) -> str:
+def shares_picture(rows: Sequence[JobShares], name: str, width: float = WIDTH) -> str:
     """Return the chart of jobs in this order, the first on top; suspect ones are hollow."""
-    axes = axes_of(ABOVE_AND_BELOW + ROW * len(rows), right=RIGHT, width=WIDTH, left=LEFT)
+    names = [printable(row.job.label)[:NAME_LENGTH] for row in rows]
+    left, right = (MARGIN + LETTER * max(map(len, words)) for words in (names, list(map(_numbers, rows))))
+    axes = axes_of(ABOVE_AND_BELOW + ROW * len(rows), right=right, width=width, left=left)
     axes.grid(visible=False, axis="y")
     ends = [end for row in rows for share in row.shares for end in (share.ratio, *(share.interval or ()))]
-    low, high = max(OUTER[0], min(0.9, *ends) - 0.02), min(OUTER[1], max(1.1, *ends) + 0.02)
+    low, high = shares_axis(ends)
     for at, row in enumerate(rows):
         axes.axhline(at, color=LINE, linewidth=0.4)
         spread = min(0.5, 0.14 * (len(row.shares) - 1))
@@ -38,13 +42,12 @@ def shares_picture(rows: Sequence[JobShares], name: str) -> str:
                 _inside([share.ratio], low, high), [y], mark, markersize=4.2, color=fill, markeredgecolor=ACCENT,
                 markeredgewidth=0.9, clip_on=False,
             )  # fmt: skip
-        axes.annotate(
-            _numbers(row), (1, at), (6, 0), ("axes fraction", "data"), "offset points", va="center", color=INK, size=8
-        )
+        beside(axes, at, _numbers(row), 8)
     axes.axvline(1, color=INK, linewidth=0.9)
     axes.set_xlim(low, high)
     axes.set_ylim(len(rows) - 0.4, -0.6)
-    axes.set_yticks(range(len(rows)), [printable(row.job.label)[:NAME_LENGTH] for row in rows], color=INK)
+    axes.set_yticks(range(len(rows)), names, color=INK)
+    axes.xaxis.set_major_locator(MaxNLocator(6 if width == WIDTH else 3))
     axes.xaxis.set_major_formatter(lambda value, _: f"{100 * value:.0f} %")
     return svg(axes, name)
 

@@ -1,4 +1,4 @@
-"""What a job's tenants did: a strip of observations of each, and the timeline of a launch."""
+"""What a job's tenants did: a strip of observations of each, the timeline of a launch, memory against its limit."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 from matplotlib.axes import Axes
-from matplotlib.ticker import EngFormatter, MaxNLocator
+from matplotlib.ticker import MaxNLocator
 
-from cotenant.report.pictures.canvas import ACCENT, INK, LINE, PAPER, SOFT, WASH, bands, boxes, dots, svg
+from cotenant.report.numbers import rate
+from cotenant.report.pictures.canvas import ACCENT, INK, LINE, PAPER, SOFT, WASH, bands, beside, boxes, dots, svg
 from cotenant.report.summary import Estimate
 from cotenant.results.drawn import Drawn, Spans
 from cotenant.results.record import Meeting
@@ -18,13 +19,10 @@ from cotenant.text import printable
 
 Rates = npt.NDArray[np.float64]
 BAND_HEIGHT = 0.72
-
-
-class _RateFormatter(EngFormatter):
-    """As tables have them: `12k` and `1.2M`, but no `m` for a thousandth, which reads like a million."""
-
-    def __call__(self, x: float, pos: int | None = None) -> str:
-        return f"{x:.4g}" if abs(x) < 1 else str(super().__call__(x, pos))
+RATES = 0.5
+"""Inches beside the strips for each tenant's rate."""
+HELD = 0.9
+"""Inches beside the bullets for what is held of how much."""
 
 
 def thinned(rates: Rates, most: int) -> Rates:
@@ -35,33 +33,59 @@ def thinned(rates: Rates, most: int) -> Rates:
     return chosen
 
 
-def strips(tenants: Mapping[str, tuple[Sequence[Rates], Estimate]], most: int, name: str) -> tuple[str, str]:
-    """Return the picture, and a sentence on what is not drawn: of each launch at most `most` observations are.
+def strips(
+    tenants: Mapping[str, tuple[Sequence[Rates], Estimate]],
+    whole: float,
+    ends: tuple[float, float],
+    most: int,
+    name: str,
+) -> tuple[str, str]:
+    """Return the picture, and what is to be known of it: which observations are not drawn, or not at their place.
 
-    `tenants` have by their labels the rates of each launch's kept observations, and what is estimated from them.
+    `tenants` have by their labels the rates of each launch's kept observations, and what is estimated from them. Rates
+    are drawn as shares of `whole` between these `ends`, beyond them at the nearer end; of each launch at most `most`.
     """
-    axes = bands(list(tenants))
-    drawn = total = 0
+    axes = bands(list(tenants), right=RATES)
+    drawn = total = beyond = 0
     for y, (launches, estimate) in enumerate(tenants.values()):
         if estimate.interval is not None:
-            boxes(axes, [estimate.interval], y, BAND_HEIGHT, facecolor=ACCENT, alpha=0.16, clip_on=False)
+            low, high = np.clip(np.array(estimate.interval) / whole, *ends)
+            within = estimate.observations is not None
+            style = {"facecolor": "none", "edgecolor": SOFT, "linewidth": 0.7, "linestyle": (0, (1, 1.2))}
+            boxes(axes, [(low, high)], y, BAND_HEIGHT, **(style if within else {"facecolor": ACCENT, "alpha": 0.16}))
         step = BAND_HEIGHT * 0.84 / max(1, len(launches))
         first = y - step * (len(launches) - 1) / 2
         for number, rates in enumerate(launches):
-            shown = thinned(rates, most)
+            shown = thinned(rates / whole, most)
             heights = np.full(len(shown), first + number * step)
-            dots(axes, shown, heights, 2.6, edgecolor=ACCENT, alpha=0.75, clip_on=False)
+            dots(axes, np.clip(shown, *ends), heights, 2.6, edgecolor=ACCENT, alpha=0.75, clip_on=False)
             drawn, total = drawn + len(shown), total + len(rates)
+            beyond += int(np.count_nonzero((shown < ends[0]) | (shown > ends[1])))
         half = BAND_HEIGHT / 2
-        axes.vlines(estimate.rate, y - half, y + half, color=INK, linewidth=1.5, clip_on=False)
-    ends = [end for _, estimate in tenants.values() for end in estimate.interval or (estimate.rate,)]
-    values = np.concatenate([ends, *(rates for launches, _ in tenants.values() for rates in launches)])
-    room = 0.04 * np.ptp(values) or 0.02 * values.max()
-    axes.set_xlim(max(0.0, values.min() - room), values.max() + room)
-    axes.xaxis.set_major_locator(MaxNLocator(5))
-    axes.xaxis.set_major_formatter(_RateFormatter(sep=""))
+        at = np.clip(estimate.rate / whole, *ends)
+        axes.vlines(at, y - half, y + half, color=INK, linewidth=1.5, clip_on=False)
+        beside(axes, y, rate(estimate.rate))
+    axes.set_xlim(*ends)
+    axes.xaxis.set_major_locator(MaxNLocator(5, steps=[1, 2, 2.5, 5, 10]))
+    axes.xaxis.set_major_formatter(lambda value, _: f"{100 * value:.4g} %")
     thinning = f"{drawn:,} of {total:,} observations drawn, evenly over their order." if drawn < total else ""
-    return svg(axes, name), thinning
+    outside = f"{beyond:,} beyond the axis, at its end." if beyond else ""
+    return svg(axes, name), f"{thinning} {outside}".strip()
+
+
+def memory(tenants: Mapping[str, tuple[float, float]], name: str) -> str:
+    """Return a bullet per tenant: the most memory that its slice held, against its limit, both in GiB."""
+    axes = bands(list(tenants), right=HELD)
+    for y, (most, limit) in enumerate(tenants.values()):
+        boxes(axes, [(0, limit)], y, BAND_HEIGHT * 0.8, facecolor=LINE)
+        boxes(axes, [(0, most)], y, BAND_HEIGHT * 0.4, facecolor=ACCENT)
+        half = BAND_HEIGHT / 2
+        axes.vlines(limit, y - half, y + half, color=INK, linewidth=1.5, clip_on=False)
+        beside(axes, y, f"{most:.3g} of {limit:.3g}")
+    axes.set_xlim(0, max(limit for _, limit in tenants.values()))
+    axes.xaxis.set_major_locator(MaxNLocator(5))
+    axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
+    return svg(axes, name)
 
 
 BOXES = 150
