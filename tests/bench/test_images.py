@@ -24,15 +24,18 @@ from cotenant.bench.images import (
     Normalise,
     Paths,
     class_folders,
+    crops_by_nvjpeg,
     decode,
+    encoded,
     fastest,
+    files_and_labels,
     images_below,
     middle_square,
     random_box,
     times_ms,
 )
 from cotenant.bench.loader import loader
-from cotenant.bench.outcome import outcome_of
+from cotenant.bench.outcome import UnsupportedError, outcome_of
 
 REMEDY = "Make them."
 
@@ -190,6 +193,31 @@ def test_both_decoders_return_the_same_crops(extent: tuple[int, int], tmp_path: 
             crops.append(crop(path, 64))
         assert [(one.shape, one.dtype) for one in crops] == [((3, 64, 64), torch.uint8)] * 2
         assert (crops[0].int() - crops[1].int()).abs().max() <= 8
+
+
+def test_a_decoder_of_whole_batches_cuts_as_the_one_of_single_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Here on the processor, where torchvision decodes lists of files as well."""
+    files = {str(slope(tmp_path / f"{width}.jpg", width, 300)): label for label, width in enumerate((500, 400, 301))}
+    batch, labels = files_and_labels([(encoded(path), label) for path, label in files.items()])
+    assert labels.tolist() == [0, 1, 2]
+    random.seed(5)
+    crops = crops_by_nvjpeg(batch, 64, torch.device("cpu"), REMEDY)
+    random.seed(5)
+    assert torch.equal(crops, torch.stack([DECODERS["torchvision"](path, 64) for path in files]))
+    batch[1] = batch[1][:100]
+    with pytest.raises(
+        MissingDataError, match=r"nvJPEG cannot decode a file of this batch: .*Use --decoder auto, which"
+    ):
+        crops_by_nvjpeg(batch, 64, torch.device("cpu"), REMEDY)
+
+    def without(*_: Any, **__: Any) -> None:
+        raise RuntimeError("decode_jpegs_cuda: torchvision not compiled with nvJPEG support")
+
+    monkeypatch.setattr(images, "decode_jpeg", without)
+    with pytest.raises(UnsupportedError, match=r"not compiled with nvJPEG support\. Use --decoder auto\."):
+        crops_by_nvjpeg(batch, 64, torch.device("cpu"), REMEDY)
 
 
 @settings(max_examples=60, deadline=None)

@@ -483,7 +483,9 @@ def test_the_course_of_other_parts(part: Part, tmp_path: Path, monkeypatch: pyte
         return whole
 
     monkeypatch.setattr(forms, "measured_here", measured_here)
-    monkeypatch.setattr(forms, "flags_of", lambda main: frozenset({"--precision", "--channels-last", "--compile"}))
+    monkeypatch.setattr(
+        forms, "flags_of", lambda main: frozenset({"--precision", "--channels-last", "--no-channels-last", "--compile"})
+    )
     monkeypatch.setattr(forms, "forget", lambda: None)
     monkeypatch.setattr(forms, "in_child", lambda work, limit_s, log: work())
     forms.run(here)

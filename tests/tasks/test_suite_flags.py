@@ -27,7 +27,7 @@ ORDER = shlex.split(
     "recom convnet_distributed convnet_distributed_fp16 dcgan_all"
 )
 VALUES = dict.fromkeys(VARIABLES, "/x") | {"DEVICE_TOTAL": "2"}
-FILES = ("baselines.json", "profiles/cpu.json", "profiles/16gb.json", "profiles/scaling.json")
+FILES = ("baselines.json", "profiles/cpu.json", "profiles/16gb.json", "profiles/scaling.json", "profiles/h100.json")
 SIZED = [job for file in ("lambda", "modern") for job in load(ROOT / f"profiles/{file}.json").jobs]
 SIZES = load_sizes(ROOT / "profiles" / FILE)
 CELLS = [cell for file in FILES for job in load(ROOT / file).jobs for cell in expand(job)]
@@ -43,6 +43,15 @@ def test_the_16_gb_profile_is_the_reference_suite_with_half_the_batches() -> Non
         for (flag, (ours,)), (same_flag, (theirs,)) in zip(full.args, half.args, strict=True):
             assert flag == same_flag
             assert theirs == ours or (flag == "--batch-size" and theirs * 2 == ours)
+
+
+def test_the_h100_profile_is_the_twins_of_every_job_that_trains_in_fp32_on_a_device() -> None:
+    trained = [cell.job for job in load(ROOT / "baselines.json").jobs for cell in expand(job)]
+    no_twins = {job.name for job in trained if {"--fp16", "--half", "--no-cuda"} & dict(job.args).keys()} | {"loader"}
+    twins = [job.name for job in load(ROOT / "profiles/h100.json").jobs if job.family]
+    names = [name for name in ORDER if name not in no_twins]
+    names.insert(names.index("toy_lstm") + 1, "toy_lstm_layers")
+    assert twins == [f"{name}_{precision}" for name in names for precision in ("tf32", "bf16")]
 
 
 @pytest.mark.parametrize("cell", CELLS, ids=lambda cell: cell.label)

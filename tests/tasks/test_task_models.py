@@ -12,6 +12,7 @@ import torch
 from torch import nn
 
 from cotenant.bench import Benchmark, MissingDataError, Run, UnsupportedError, session
+from cotenant.bench.images import class_folders
 from cotenant.bench.loop import Loop
 from cotenant.datasets.sets.mnist import idx_header
 from cotenant.errors import CotenantError
@@ -26,6 +27,27 @@ def built(name: str, **parameters: Any) -> tuple[Benchmark, Run]:
 def model_of(benchmark: Any) -> nn.Module:
     model: nn.Module = benchmark.policy if hasattr(benchmark, "policy") else benchmark.model
     return model
+
+
+def test_the_layers_of_toy_lstm_are_its_cells() -> None:
+    (cells, run), (layers, _) = built("toy_lstm", length=30), built("toy_lstm", length=30, recurrence="lstm")
+    ours, theirs = model_of(cells).state_dict(), model_of(layers).state_dict()
+    of_cells = {name: f"cell{int(name[-1]) + 1}.{name[5:-3]}" for name in theirs if name.startswith("lstm.")}
+    assert len(of_cells) == 8
+    model_of(layers).load_state_dict({name: ours[of_cells.get(name, name)] for name in theirs})
+    batch = next(iter(cells.batches(run)))
+    predicted = [model_of(one)(batch[:, :-1]) for one in (cells, layers)]
+    torch.testing.assert_close(*predicted, rtol=1e-5, atol=1e-6)
+
+
+@decodes
+def test_files_decoded_on_a_device_are_a_form_of_the_loader(tmp_path: Path) -> None:
+    """On a processor it is refused; what it yields there, were it not, are the loader's batches."""
+    benchmark, run = built("loader", data=draw_pictures(tmp_path), batch_size=4, size=16, workers=0, decoder="nvjpeg")
+    with pytest.raises(UnsupportedError, match=r"this run is on cpu\. Use --decoder auto\."):
+        benchmark.batches(run)
+    pixels, labels = next(benchmark.decoded_on_device(run, class_folders(tmp_path, "")))  # type: ignore[attr-defined]
+    assert (pixels.shape, pixels.dtype, labels.shape) == ((4, 3, 16, 16), torch.float32, (4,))
 
 
 @pytest.mark.parametrize("name, parameters", [("toy_reg", 5), ("toy_lstm", 32_284), ("vae", 652_824), ("cart", 898)])

@@ -20,11 +20,11 @@ import torch
 from PIL import Image
 from torch.nn.functional import interpolate
 from torch.utils.data import Dataset
-from torchvision.io import ImageReadMode, decode_image
+from torchvision.io import ImageReadMode, decode_image, decode_jpeg, read_file
 from torchvision.transforms.v2.functional import to_dtype
 
 from cotenant.bench.chrono import clock_ns
-from cotenant.bench.outcome import MissingDataError, outcome_of
+from cotenant.bench.outcome import MissingDataError, UnsupportedError, outcome_of
 
 EXTENSIONS = (".jpeg", ".jpg", ".png")
 Read = Callable[[str], torch.Tensor]
@@ -150,10 +150,47 @@ def decode(path: str) -> torch.Tensor:
 def crop_by_torchvision(path: str, size: int) -> torch.Tensor:
     """Return a random part of the image, flipped or not, as (3, size, size)."""
     image = decode(path)
+    return _random_crop(image, size)
+
+
+def _random_crop(image: torch.Tensor, size: int) -> torch.Tensor:
     top, left, height, width = random_box(image.size(1), image.size(2))
     part = image[None, :, top : top + height, left : left + width]
-    crop = interpolate(part, (size, size), mode="bilinear", antialias=True)[0]
+    # A device resizes no bytes.
+    numbers = part.float() if part.is_cuda else part
+    crop = interpolate(numbers, (size, size), mode="bilinear", antialias=True)[0]
     return crop.flip(2) if random.random() < 0.5 else crop
+
+
+encoded: Read = read_file
+"""Reads a file as it is, (bytes), for what decodes on a device."""
+
+
+def files_and_labels(samples: list[tuple[torch.Tensor, int]]) -> tuple[list[torch.Tensor], torch.Tensor]:
+    """Return a batch of encoded images, which differ in their sizes, and their labels (batch)."""
+    files, labels = zip(*samples, strict=True)
+    return list(files), torch.tensor(labels)
+
+
+def crops_by_nvjpeg(files: list[torch.Tensor], size: int, device: torch.device, remedy: str) -> torch.Tensor:
+    """Return a random part of each JPEG file, flipped or not, decoded and cut on the device: (files, 3, size, size).
+
+    Raises MissingDataError where one is no such file, and UnsupportedError where torchvision was built without nvJPEG.
+    """
+    try:
+        images = decode_jpeg(files, ImageReadMode.RGB, device=device)
+    except RuntimeError as error:
+        if outcome_of(error)[0] != "failed":
+            raise
+        reason = _PLACE.sub("", str(error).partition("\n")[0]).rstrip(".")
+        if "compiled" in reason:
+            raise UnsupportedError(
+                f"torchvision cannot decode on a device: {reason}.", "Use --decoder auto."
+            ) from error
+        raise MissingDataError(
+            f"nvJPEG cannot decode a file of this batch: {reason}.", f"Use --decoder auto, which names it. {remedy}"
+        ) from error
+    return torch.stack([_random_crop(image, size) for image in images])
 
 
 def crop_by_pil(path: str, size: int) -> torch.Tensor:

@@ -188,8 +188,11 @@ class Run:
         placed = tuple(self.to_device(tensor) for tensor in tensors)
         return itertools.repeat(placed[0] if len(placed) == 1 else placed)
 
-    def loader(self, dataset: Any, collate: Any = None) -> Iterator[Any]:
-        """Return full, shuffled batches of the dataset's samples on the device, from one iterator without end."""
+    def loader(self, dataset: Any, collate: Any = None, on_host: bool = False) -> Iterator[Any]:
+        """Return full, shuffled batches of the dataset's samples on the device, from one iterator without end.
+
+        `on_host`: they stay where they were loaded, for what brings them to the device itself.
+        """
         self.loads = True
         benchmark, on_accelerator = self.benchmark, self.chosen.is_accelerator
         workers = 0 if isinstance(dataset, TensorDataset) else self._workers()
@@ -200,8 +203,8 @@ class Run:
             benchmark.batch_size,
             workers,
             self.seed,
-            pin_memory=on_accelerator,
-            place=self.to_device if on_accelerator or self.channels_last else None,
+            pin_memory=on_accelerator and not on_host,
+            place=self.to_device if (on_accelerator or self.channels_last) and not on_host else None,
             collate=collate,
         )
 

@@ -9,8 +9,19 @@ from typing import Any, ClassVar, Literal
 
 import torch
 
-from cotenant.bench import Benchmark, MissingDataError, Run, flag
-from cotenant.bench.images import DECODERS, Images, Normalise, class_folders, fastest, times_ms
+from cotenant.bench import Benchmark, MissingDataError, Run, UnsupportedError, flag
+from cotenant.bench.images import (
+    DECODERS,
+    ClassFolders,
+    Images,
+    Normalise,
+    class_folders,
+    crops_by_nvjpeg,
+    encoded,
+    fastest,
+    files_and_labels,
+    times_ms,
+)
 
 
 class ImageLoading(Benchmark):
@@ -21,8 +32,8 @@ class ImageLoading(Benchmark):
 
     batch_size: int = 256
     size: int = flag(224, help="pixels of an image's side after cropping")
-    decoder: Literal["auto", "torchvision", "pil"] = flag(
-        "auto", help="decodes, crops and flips; auto is the faster one on some of the images"
+    decoder: Literal["auto", "torchvision", "pil", "nvjpeg"] = flag(
+        "auto", help="decodes, crops and flips; auto is the faster one on the host, nvjpeg works on the device"
     )
 
     def build(self, run: Run) -> None:
@@ -37,8 +48,21 @@ class ImageLoading(Benchmark):
             run.observed["decoders_ms"] = times_ms(found.paths, self.size, run.remedy)
             decoder = fastest(run.observed["decoders_ms"])
         run.observed["decoder"] = decoder
+        if decoder == "nvjpeg":
+            if run.device.type != "cuda":
+                raise UnsupportedError(
+                    f"nvJPEG decodes on a device of CUDA, and this run is on {run.device.type}.", "Use --decoder auto."
+                )
+            return self.decoded_on_device(run, found)
         images = Images(found.paths, partial(DECODERS[decoder], size=self.size), run.remedy, found.labels)
         return ((self.normalise(pixels), labels) for pixels, labels in run.loader(images))
+
+    def decoded_on_device(self, run: Run, found: ClassFolders) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
+        files = Images(found.paths, encoded, run.remedy, found.labels)
+        return (
+            (self.normalise(crops_by_nvjpeg(encoded_b, self.size, run.device, run.remedy)), run.to_device(labels))
+            for encoded_b, labels in run.loader(files, files_and_labels, on_host=True)
+        )
 
     def step(self, run: Run, batch: tuple[torch.Tensor, torch.Tensor]) -> None:
         """The batch has arrived: that was the work."""

@@ -1,6 +1,6 @@
 """Sine waves predicted by two LSTM cells, step after step: bound by launches of small dependent work.
 
-python main.py --repeat 10 --number 5
+python main.py --repeat 10 --number 5 [--recurrence lstm]
 """
 
 from collections.abc import Iterator
@@ -40,6 +40,20 @@ class Sequence(nn.Module):
         return torch.cat(outputs, dim=1)
 
 
+class Layers(nn.Module):
+    """The same network as layers: cuDNN runs all steps of nn.LSTM in a few kernels."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lstm = nn.LSTM(1, HIDDEN, num_layers=2, batch_first=True)
+        self.linear = nn.Linear(HIDDEN, 1)
+
+    def forward(self, x_wt: torch.Tensor) -> torch.Tensor:
+        """Predict the next value at every position: (waves, time) to (waves, time)."""
+        h_wth, _ = self.lstm(x_wt.unsqueeze(2))
+        return self.linear(h_wth).squeeze(2)
+
+
 class TimeSequence(Benchmark):
     """One step = one optimizer step on all 97 training waves (a full batch), each predicted one value ahead."""
 
@@ -52,6 +66,9 @@ class TimeSequence(Benchmark):
     lr: float = flag(0.01, help="learning rate")
     waves: int = flag(100, help="sine waves, of which 3 are kept for testing")
     length: int = flag(1000, help="points of one wave")
+    recurrence: Literal["cells", "lstm"] = flag(
+        "cells", help="two nn.LSTMCell in a loop over the points, or one nn.LSTM of two layers"
+    )
     dtype: Literal["float16", "float32", "float64"] = flag(
         "float32", help="of the waves and the weights; float16 is --half, and --precision wins over it"
     )
@@ -71,7 +88,7 @@ class TimeSequence(Benchmark):
             self.asked_precision = own
 
     def build(self, run: Run) -> None:
-        model = Sequence()
+        model = Sequence() if self.recurrence == "cells" else Layers()
         # Weights of 16 bit are made by `run.place`, which keeps fp32 copies of them for the optimizer.
         self.model = run.place(model.double() if self.dtype == "float64" else model)
         self.optimizer = run.sgd(self.model.parameters(), lr=self.lr)
