@@ -17,6 +17,7 @@ from cotenant.launch.start import Options
 from cotenant.launch.suite import SuiteRun
 from cotenant.machine.facts import machine_facts
 from cotenant.machine.topology import Machine, discover
+from cotenant.report.progress import PlainView, Planned
 from cotenant.results.decoded import Skipped, list_of, mapping_of, text_of
 from cotenant.results.drawn import differences, setting_of
 from cotenant.results.launches import LaunchRecords, difference_of, difference_words, launches_of
@@ -53,7 +54,7 @@ def _launched_again(
         run.settle()
         if turn == 0:
             note("\n".join(run.heading()))
-        report = run.run(note)
+        report = run.run(note, PlainView([Planned(start.label) for start in run.starts], note))
         repeated, left_out = launches_of(read_records([options.paths.output]).frame)
         _check_work(b, repeated, cells)
         if report.interrupted:

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from cotenant.report.progress import PlainView, Planned
 from cotenant.text import printable
 
 if TYPE_CHECKING:
@@ -69,10 +70,10 @@ def mute() -> None:
 
 
 @contextlib.contextmanager
-def shown(jobs: Sequence[str]) -> Iterator[LiveView | None]:
-    """Yield a live view of a suite of these launches; None where nobody watches a terminal that can be redrawn."""
+def shown(planned: Sequence[Planned]) -> Iterator[LiveView | PlainView]:
+    """Yield a view of a suite of these launches: plain lines where nobody watches a terminal that can be redrawn."""
     if not sys.stdout.isatty():
-        yield None
+        yield PlainView(planned, tell)
         return
     from rich.console import Console
 
@@ -80,9 +81,9 @@ def shown(jobs: Sequence[str]) -> Iterator[LiveView | None]:
 
     console = Console()
     if console.is_dumb_terminal:
-        yield None
+        yield PlainView(planned, tell)
         return
-    view = LiveView(jobs, console)
+    view = LiveView(planned, console)
     try:
         yield view
     finally:

@@ -33,9 +33,11 @@ from cotenant.launch.baseline import BASELINES, BaselineKind
 from cotenant.launch.command import CACHE_POLICIES
 from cotenant.launch.limits import READY_LIMIT_S, TIMEOUT_S, Limits
 from cotenant.launch.paths import RunPaths
-from cotenant.launch.start import Options
+from cotenant.launch.start import Options, Start
 from cotenant.launch.suite import SuiteRun
 from cotenant.machine.topology import Machine, discover
+from cotenant.report.progress import PlainView, Planned, Progress, duration_words
+from cotenant.results.last import last_seconds
 from cotenant.results.record import Record
 from cotenant.suite.jobfile import load, resolve_path, select
 from cotenant.suite.sizes import CLASSES
@@ -102,9 +104,12 @@ def _run(given: argparse.Namespace, others: tuple[str, ...]) -> int:
     whole = given.format == "json"
     say = note if whole else tell
     say("\n".join(run.heading()))
+    planned = _planned(run.starts, options)
+    if (expected := Progress(planned).remaining_s()) is not None:
+        say(f"expected: {duration_words(expected[0])}, {expected[1]}")
     try:
-        with contextlib.nullcontext() if whole else shown([start.label for start in run.starts]) as view:
-            report = run.run(view.tell, view) if view else run.run(say)
+        with contextlib.nullcontext(PlainView(planned, note)) if whole else shown(planned) as view:
+            report = run.run(view.tell, view)
     finally:
         # Also where a full disk ends it in the middle.
         if run.records:
@@ -115,6 +120,15 @@ def _run(given: argparse.Namespace, others: tuple[str, ...]) -> int:
         return EXIT_INTERRUPTED
     failed = any(not record.completed or _is_doubtful(record, given.strict) for record in report.records)
     return EXIT_FAILED if failed else EXIT_PASSED
+
+
+def _planned(starts: Sequence[Start], options: Options) -> list[Planned]:
+    """Return the launches for who watches them, with what each took last time here."""
+    seconds = last_seconds(options.paths.output, options.suite.name)
+    return [
+        Planned(f"{start.cell.label} alone" if start.solo else start.label, start.solo, seconds.get(start.label))
+        for start in starts
+    ]
 
 
 def _is_doubtful(record: Record, strict: str | None) -> bool:

@@ -124,7 +124,7 @@ class SuiteRun:
         return tuple(finding for _, answer in ask_all(EVERY_SUITE, facts) for finding in answer.findings)
 
     def run(self, tell: Callable[[str], None], observer: Observer | None = None) -> SuiteResult:
-        """Launch every cell; `tell` is given a line per launch. Raises CotenantError; leaves nothing behind.
+        """Launch every cell; `tell` is given warnings. Raises CotenantError; leaves nothing behind.
 
         Whoever calls it holds the machine's lock (`isolation.lock`).
         """
@@ -135,22 +135,18 @@ class SuiteRun:
             interruption = stack.enter_context(Interruption())
             self._open(stack, tell)
 
-            def say(line: str) -> None:
-                append_summary(self._paths.output, line)
-                tell(line)
-
             positions = {start.key: position for position, start in enumerate(self.starts, 1)}
             starts = self._begin(tell)
             for start, missing in data.prepare_data(self._options, starts, interruption, self._observer):
                 if interruption.requested:
                     break
                 position = positions[start.key]
-                records = self._launch(position, start, missing, interruption, say)
+                records = self._launch(position, start, missing, interruption)
                 if self._options.raise_error and not all(record.completed for record in records):
                     break
             result.interrupted = interruption.requested
             self._journal(Ended, interrupted=interruption.requested)
-            say(total_line(time.monotonic() - begin_s))
+            append_summary(self._paths.output, total_line(time.monotonic() - begin_s))
         return result
 
     def _open(self, stack: contextlib.ExitStack, tell: Callable[[str], None]) -> None:
@@ -218,7 +214,6 @@ class SuiteRun:
         start: Start,
         missing: str | None,
         interruption: Interruption,
-        say: Callable[[str], None],
     ) -> list[Record]:
         begin_s = time.monotonic()
         self._observer.launch(position, start.label, len(start.specs))
@@ -226,9 +221,10 @@ class SuiteRun:
         result = self._measure(start, interruption) if missing is None else _without_data(start, missing)
         left = cleared(spec.temporary for spec in start.specs)
         records = self._keep(dataclasses.replace(start, findings=(*start.findings, *left)), result)
+        minutes, outcomes = (time.monotonic() - begin_s) / 60, [record.outcome for record in records]
+        line = launch_line(position, len(self.starts), outcomes, minutes, start.cell.job.cmd)
+        append_summary(self._paths.output, line)
         self._observer.ended(records)
-        minutes = (time.monotonic() - begin_s) / 60
-        say(launch_line(position, len(self.starts), [each.outcome for each in records], minutes, start.cell.job.cmd))
         if result.left_behind:
             # Not before its records are kept: the next launch would not be alone.
             with _isolation_errors():

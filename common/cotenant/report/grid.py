@@ -15,7 +15,7 @@ Words = tuple[tuple[str, str], ...]
 Value = str | int | float | None
 Seen = Literal["everywhere", "files", "screens"]
 
-STYLES = {"PASSED": "green", "error": "bold red", "warning": "yellow", "info": "dim"}
+STYLES = {"error": "bold red", "warning": "yellow", "info": "dim"}
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,10 +34,9 @@ from cotenant.report.mlbench import NOT_IN_PG
 from cotenant.report.numbers import ABSENT, at_most, percent, rate
 from cotenant.report.problems import finding_counts, lines_below, rule_anchors
 from cotenant.report.summary import Estimate, JobSummary, Summary, summarise
-from cotenant.report.trust import CLEAN, SUSPECT
 from cotenant.results.columns import TENANT
-from cotenant.results.launches import INVALID, grouped
-from cotenant.results.record import Record
+from cotenant.results.launches import grouped
+from cotenant.results.record import CLEAN, INVALID, SUSPECT, Record
 from cotenant.results.table import Rows, table_of_records
 from cotenant.results.targets import Target
 from cotenant.text import printable

@@ -24,11 +24,10 @@ from cotenant.report.problems import findings_grid, losses_grid
 from cotenant.report.renderers import Card, html, template
 from cotenant.report.scaling import Curves, scaling_grid
 from cotenant.report.summary import Summary
-from cotenant.report.trust import CLEAN
 from cotenant.results.decoded import list_of, mapping_of
 from cotenant.results.launches import grouped
 from cotenant.results.read import again
-from cotenant.results.record import MOST
+from cotenant.results.record import CLEAN, MOST
 from cotenant.results.table import AT, Rows
 from cotenant.results.targets import Target
 from cotenant.stats.interference import SuiteScore

@@ -27,7 +27,7 @@ from cotenant.report.alone import (
 from cotenant.report.ceilings import FLOP, Compute, ceilings, compute
 from cotenant.report.mlbench import NOT_IN_PG
 from cotenant.report.problems import SEVERITIES, Loss, ReportedFinding, losses, reported_findings
-from cotenant.report.trust import CLEAN, SUSPECT, Doubt, doubts
+from cotenant.report.trust import Doubt, doubts
 from cotenant.results.identity import natural
 from cotenant.results.launches import (
     LaunchRecords,
@@ -39,6 +39,7 @@ from cotenant.results.launches import (
     why_left_out,
 )
 from cotenant.results.newest import newest_in
+from cotenant.results.record import CLEAN, SUSPECT
 from cotenant.results.table import AT, Rows, Table
 from cotenant.results.targets import Target
 from cotenant.stats.interference import Ratio, SuiteScore, interval_of_quotient, ratio, suite_score

@@ -12,7 +12,6 @@ from cotenant.findings import rules as rules  # registers them
 from cotenant.report.problems import worst
 from cotenant.results.table import AT, Rows
 
-CLEAN, SUSPECT = "clean", "suspect"
 THEMES = ("host", "devices", "work", "launches", "input", "timing")
 """The worst first: what others took of the machine explains most of what is seen in a launch's times."""
 

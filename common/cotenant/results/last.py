@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import glob
+import json
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
+from pathlib import Path
 
 from cotenant.results.decoded import Decoded, list_of, mapping_of, part_of
 from cotenant.results.record import Whole
@@ -23,10 +27,10 @@ class LastLaunch:
 
 
 def last_launches(records: Iterable[Decoded], suite: str) -> dict[str, LastLaunch]:
-    """Return the newest launch of each cell of a suite, by its label, of which all records are of tenants together."""
+    """Return the newest launch of each cell of a suite, by its label; that of a tenant alone has a label of its own."""
     newest: dict[str, LastLaunch] = {}
     for record in records:
-        if record.suite != suite or not record.completed or record.at("solo") is True:
+        if record.suite != suite or not record.completed:
             continue
         try:
             lasted = datetime.fromisoformat(record.end_time) - datetime.fromisoformat(record.start_time)
@@ -36,6 +40,23 @@ def last_launches(records: Iterable[Decoded], suite: str) -> dict[str, LastLaunc
         before = newest.get(record.name, launch)
         newest[record.name] = max(before, launch, key=lambda each: (each.start, each.seconds))
     return newest
+
+
+def last_seconds(output: Path, suite: str) -> dict[str, float]:
+    """Return how long the newest launch of each label took whose records lie in a directory, by the label.
+
+    One file is read for each: a suite that is about to start does not wait for a report's reading of all.
+    """
+    newest: dict[str, tuple[str, Path]] = {}
+    for path in output.glob(f"{glob.escape(suite)}.*.R*.json"):
+        label, time = path.name.rpartition(".R")[0], path.name.split(".")[-2]
+        if ".FAIL." not in path.name:
+            newest[label] = max(newest.get(label, ("", path)), (time, path))
+    records = []
+    for _, path in newest.values():
+        with suppress(OSError, ValueError):
+            records.append(Decoded(json.loads(path.read_bytes()), str(path)))
+    return {label: launch.seconds for label, launch in last_launches(records, suite).items()}
 
 
 def _parameters(record: Decoded) -> int | None:

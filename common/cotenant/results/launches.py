@@ -10,11 +10,12 @@ import polars as pl
 
 from cotenant.results.columns import COUNTS, JOB, TENANT, equal_columns
 from cotenant.results.newest import as_numbers, joined_models, launch_key, newest_in, with_lone
+from cotenant.results.record import INVALID
 from cotenant.results.table import AT
 
 T = TypeVar("T")
 K = TypeVar("K")
-ABORTED, INVALID = "aborted", "INVALID"
+ABORTED = "aborted"
 HASH_SHOWN = 12
 """How much of a hash a person is shown."""
 _SAME = ("unit", "version", "batch_size", "precision")

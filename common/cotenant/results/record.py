@@ -33,6 +33,8 @@ Outcome = Literal[
 
 
 INTERRUPTED: Outcome = "interrupted"
+CLEAN, SUSPECT, INVALID = "clean", "suspect", "INVALID"
+"""Verdicts on what completed: without a warning, with one, and with an error, which takes its number."""
 """Of a tenant that a signal to the runner ended: nothing has failed."""
 MOST = 1 << 63  # no clock and no count gets there
 Nanoseconds = Annotated[int, msgspec.Meta(ge=0, le=MOST - 1)]
@@ -266,6 +268,11 @@ class Record(msgspec.Struct, kw_only=True, frozen=True):
     def invalid(self) -> bool:
         """Completed, but an error finding says that its number is none."""
         return self.completed and any(finding.severity == "error" for finding in self.findings)
+
+    @property
+    def suspect(self) -> bool:
+        """Completed, but a warning says that something may have disturbed its number."""
+        return self.completed and any(finding.severity == "warning" for finding in self.findings)
 
 
 def known_outcome(outcome: str, message: str) -> tuple[Outcome, str]:

@@ -1,0 +1,178 @@
+"""Where a suite stands: a line for each launch that has ended, and how long all may still take."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from statistics import fmean
+from typing import Any
+
+from cotenant.report.numbers import ABSENT, rate
+from cotenant.results.record import CLEAN, INTERRUPTED, INVALID, SUSPECT, Record
+from cotenant.text import printable
+
+STYLES = {CLEAN: "green", SUSPECT: "yellow", INTERRUPTED: "yellow"}
+"""Of verdicts; all others are bad."""
+SHOWN_TENANTS = 4
+LEAST_NAME, BESIDE_NAME = 8, 43
+"""Characters that are left of a name where a terminal is narrow, and what stands beside it as a rule."""
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """A launch of a suite: its name for people, whether one tenant is alone in it, and how long it took last time."""
+
+    name: str
+    alone: bool = False
+    seconds: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchLine:
+    """What is said of a launch that has ended. The place and the name keep one width in a suite."""
+
+    place: str
+    name: str
+    verdict: str
+    took: str
+    rates: str
+
+    def text(self, width: int | None = None) -> tuple[str, str, str]:
+        """Return what stands before the verdict, the verdict, and what follows; on a terminal of this width."""
+        before = f"{self.place} {shortened(self.name, self.place, width)}  "
+        return before, f"{self.verdict:<{len(SUSPECT)}}", f"  {self.took:>5}  {self.rates}"
+
+    def __str__(self) -> str:
+        return "".join(self.text()).rstrip()
+
+
+def shortened(name: str, place: str, width: int | None) -> str:
+    """Return as much of a name as a terminal has room for beside two tenants' rates: of all names of a suite alike."""
+    if width is None:
+        return name
+    room = max(LEAST_NAME, width - len(place) - BESIDE_NAME)
+    return name[:room] if len(name.rstrip()) <= room else f"{name[: room - 1]}…"
+
+
+class Progress:
+    """The launches of a suite, in their order, with what those took that have ended."""
+
+    def __init__(self, planned: Sequence[Planned], clock_s: Callable[[], float] = time.monotonic) -> None:
+        self.planned = [replace(launch, name=printable(launch.name)) for launch in planned]
+        self.took_s: dict[int, float] = {}
+        self.failed = 0
+        self.position = 0
+        self._measured_s: float | None = None
+        self._clock_s, self._began_s = clock_s, clock_s()
+        self._width = max((len(launch.name) for launch in self.planned), default=0)
+
+    @property
+    def elapsed_s(self) -> float:
+        """How long the launch that runs has taken."""
+        return self._clock_s() - self._began_s
+
+    @property
+    def done(self) -> int:
+        """How many launches lie behind; a suite that goes on has ended the first ones before."""
+        return self.position if self.position in self.took_s else max(0, self.position - 1)
+
+    def begin(self, position: int) -> None:
+        """The launch of this position, from 1 on, begins."""
+        self.position, self._began_s, self._measured_s = position, self._clock_s(), None
+
+    def measure(self, about_s: float | None) -> None:
+        """All tenants of the launch are ready: what it takes is known, unless nobody has timed a batch."""
+        self._measured_s = None if about_s is None else self.elapsed_s + about_s
+
+    def end(self, records: Sequence[Record]) -> LaunchLine:
+        """A launch has ended with these records: return its line."""
+        seconds = self.took_s[self.position] = self.elapsed_s
+        self.failed += not all(record.completed for record in records)
+        name = f"{self.name:<{self._width}}"
+        return LaunchLine(self.place, name, verdict(records), duration_words(seconds), tenant_rates(records))
+
+    @property
+    def name(self) -> str:
+        """The name of the newest launch."""
+        return self.planned[self.position - 1].name
+
+    @property
+    def place(self) -> str:
+        """The place of the newest launch: ` 2/21`."""
+        total = str(len(self.planned))
+        return f"{self.position:{len(total)}}/{total}"
+
+    def remaining_s(self) -> tuple[float, str] | None:
+        """Return how long the launches take that have not ended, and how that is known; None where nothing is.
+
+        A launch that the last run did not have takes as long as those of its kind, alone or together, did.
+        """
+        ended = [(self.planned[position - 1], took) for position, took in self.took_s.items()]
+        ended = ended or [(launch, launch.seconds) for launch in self.planned if launch.seconds is not None]
+        seconds, by_pace = 0.0, all(launch.seconds is None for launch in self.planned)
+        left = list(self.planned[self.done :])
+        if self._measured_s is not None and self.position not in self.took_s:
+            left, seconds = left[1:], self._measured_s
+        for launch in left:
+            if launch.seconds is not None:
+                seconds += launch.seconds
+                continue
+            alike = [took for other, took in ended if other.alone == launch.alone] or [took for _, took in ended]
+            if not alike:
+                return None
+            seconds += fmean(alike)
+        return seconds, "at this pace" if by_pace else "by the last run here"
+
+
+def verdict(records: Sequence[Record]) -> str:
+    """Return clean, suspect, INVALID, interrupted, or what became of the first tenant that failed."""
+    if all(record.completed for record in records):
+        if any(record.invalid for record in records):
+            return INVALID
+        return SUSPECT if any(record.suspect for record in records) else CLEAN
+    if {record.outcome for record in records} <= {"completed", INTERRUPTED}:
+        return INTERRUPTED
+    # Those that were aborted ended because of another.
+    ended = [record.outcome for record in records if record.outcome not in ("completed", INTERRUPTED)]
+    return next((outcome for outcome in ended if outcome != "aborted"), "aborted")
+
+
+def tenant_rates(records: Sequence[Record]) -> str:
+    """Return the rate of each tenant with their unit, of many the lowest and highest; a dash where one has none that
+    counts."""
+    counting = (record for record in records if record.completed and not record.invalid)
+    rates = [record.statistics.median for record in counting if record.statistics]
+    if not records or len(rates) < len(records):
+        return ABSENT
+    unit = printable(records[0].unit)
+    if len(rates) > SHOWN_TENANTS:
+        numbers = f"{len(rates)}: {rate(min(rates))}..{rate(max(rates))}"
+    else:
+        numbers = " + ".join(map(rate, rates))
+    return f"{numbers} {unit}/s" if unit else numbers
+
+
+def duration_words(seconds: float) -> str:
+    """Return `16 s`, from ten minutes on `12 min`, from two hours on `2.4 h`."""
+    if seconds < 600:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
+
+
+class PlainView:
+    """A suite where nothing can be drawn: a line for each launch that has ended."""
+
+    def __init__(self, planned: Sequence[Planned], tell: Callable[[str], None]) -> None:
+        self._progress, self.tell = Progress(planned), tell
+
+    def launch(self, position: int, job: str, tenants: int) -> None:
+        self._progress.begin(position)
+
+    def ended(self, records: Sequence[Record]) -> None:
+        self.tell(str(self._progress.end(records)))
+
+    def _nothing(self, *values: Any) -> None:
+        pass
+
+    preparing = building = measuring = stopping = tick = _nothing

@@ -1,0 +1,92 @@
+"""The line of a launch that has ended, and how long all may still take."""
+
+from __future__ import annotations
+
+import pytest
+
+from cotenant.report.progress import PlainView, Planned, Progress, duration_words, tenant_rates, verdict
+from report.making import BUSY, launch, lost, solo
+from results.made import T0_NS
+
+INVALID = {"load": (T0_NS, T0_NS + 10**10)}
+CUT = [record for record in lost("x", 0) if record.outcome == "aborted"]
+
+
+def test_verdicts_rates_and_durations() -> None:
+    launches = launch("vae"), launch("vae", findings=(BUSY,)), launch("wlm", **INVALID), lost("x", 0), CUT
+    assert [*map(verdict, launches)] == ["clean", "suspect", "INVALID", "out_of_memory", "aborted"]
+    assert tenant_rates(launches[0]) == "7688 + 7604 image/s"
+    assert [*map(tenant_rates, (*launches[2:], []))] == ["-"] * 4
+    assert tenant_rates(launch("vae", 0, 8)) == "8: 7178..7688 image/s"
+    assert [*map(duration_words, (0.4, 16.2, 599, 600, 7199, 8640))] == [
+        "0 s",
+        "16 s",
+        "599 s",
+        "10 min",
+        "120 min",
+        "2.4 h",
+    ]
+
+
+def test_off_a_terminal_every_launch_has_one_plain_line_with_its_name_first() -> None:
+    lines: list[str] = []
+    view = PlainView([Planned("vae"), Planned("vae alone", alone=True), Planned("ssd")], lines.append)
+    for position, records in enumerate((launch("vae"), solo("vae", tenants=1), lost("ssd", 0)), 1):
+        view.launch(position, "", 2)
+        view.building(1)
+        view.measuring(3.0)
+        view.stopping()
+        view.tick()
+        view.ended(records)
+    assert lines == [
+        "1/3 vae        clean      0 s  7688 + 7604 image/s",
+        "2/3 vae alone  clean      0 s  8542 image/s",
+        "3/3 ssd        out_of_memory    0 s  -",
+    ]
+
+
+def test_a_narrow_terminal_shortens_the_name_and_no_number() -> None:
+    progress = Progress([Planned("convnet_distributed_fp16")])
+    progress.begin(1)
+    line = progress.end(launch("x"))
+    assert "".join(line.text(60)) == "1/1 convnet_distr…  clean      0 s  7688 + 7604 image/s"
+    assert "".join(line.text(20)) == "1/1 convnet…  clean      0 s  7688 + 7604 image/s"
+    assert "".join(line.text(200)) == str(line)
+
+
+@pytest.mark.parametrize(
+    ("known", "took", "remaining"),
+    [
+        ((None, None, None, None), (), None),
+        # Of the first on: launches alone take as long as launches together until one has ended.
+        ((None, None, None, None), (10,), (30, "at this pace")),
+        ((None, None, None, None), (10, 4), (14, "at this pace")),
+        ((10, 4, 10, 4), (), (28, "by the last run here")),
+        ((10, 4, 10, 4), (50,), (18, "by the last run here")),
+        # A job that the last run did not have takes as long as others of its kind.
+        ((10, 4, None, 4), (), (28, "by the last run here")),
+        ((10, 4, None, 4), (30,), (38, "by the last run here")),
+    ],
+)
+def test_what_remains_is_known_by_the_last_run_or_by_this_ones_pace(
+    known: tuple[float | None, ...], took: tuple[float, ...], remaining: tuple[float, str] | None
+) -> None:
+    now_s = 0.0
+    progress = Progress([Planned("x", place % 2 == 1, each) for place, each in enumerate(known)], lambda: now_s)
+    for position, seconds in enumerate(took, 1):
+        progress.begin(position)
+        now_s += seconds
+        progress.end(launch("x"))
+    assert progress.remaining_s() == remaining
+    assert progress.done == len(took)
+
+
+def test_a_suite_that_goes_on_has_the_first_launches_behind_it() -> None:
+    progress = Progress([Planned("a"), Planned("b", seconds=5.0), Planned("c", seconds=7.0)])
+    progress.begin(2)
+    assert (progress.done, progress.place, progress.name, progress.remaining_s()) == (
+        1,
+        "2/3",
+        "b",
+        (12.0, "by the last run here"),
+    )
