@@ -106,6 +106,7 @@ def row(one: Tenant) -> dict[str, Any]:
         "group": "student",
         "tenant": one.tenant,
         "tenants": TENANTS,
+        "sharers": 1,
         "solo": False,
         "baseline": None,
         "stands_for": None,

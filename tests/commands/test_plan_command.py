@@ -40,7 +40,7 @@ def test_json_needs_the_standard_library_only() -> None:
     ended = subprocess.run(line, capture_output=True, text=True, timeout=30)
     assert ended.returncode == 0, ended.stderr
     found = json.loads(ended.stdout)
-    assert (found["schema"], found["backend"]) == ("cotenant-plan-1", "none")
+    assert (found["schema"], found["backend"]) == ("cotenant-plan-2", "none")
     assert set(parse_list(found["tenants"][0]["processors"])) == os.sched_getaffinity(0)
 
 
@@ -52,6 +52,8 @@ def test_the_document(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: C
         "tenant": 1,
         "processors": "5-9,21-25",
         "processor_total": 10,
+        "part": 1,
+        "sharers": 1,
         "core_total": 5,
         "nodes": "0",
         "memory_bytes": (250 << 30) // 3 // 4096 * 4096,
@@ -59,8 +61,8 @@ def test_the_document(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: C
         "environment": {"CUDA_DEVICE_ORDER": "PCI_BUS_ID", "CUDA_VISIBLE_DEVICES": "MIG-2,MIG-3"},
     }
     (box,) = found["boxes"]
-    assert box["cores"][5] == {"processors": [5, 21], "tenants": [1, 1], "kind": ""}
-    assert box["cores"][15]["tenants"] == [None, None]
+    assert box["cores"][5] == {"processors": [5, 21], "tenants": [[1], [1]], "kind": ""}
+    assert box["cores"][15]["tenants"] == [[], []]
     assert [(device["label"], device["tenants"]) for device in box["devices"]] == [
         ("0.0", [0]),
         ("0.1", [0]),

@@ -8,7 +8,7 @@ import pytest
 
 from cotenant.errors import CotenantError
 from cotenant.isolation.memory_shares import PAGE_BYTES
-from cotenant.isolation.plan import Plan, Policy, plan, plan_whole, split_ranks, tenants_by_default
+from cotenant.isolation.plan import Plan, Policy, plan, plan_whole, ranks_of_all, split_ranks, tenants_by_default
 from cotenant.machine.topology import Machine
 from cotenant.procfs import format_list
 from machine.invented import GIB, device, machine, of_cores
@@ -42,6 +42,8 @@ class Row(NamedTuple):
 
 NODE_0 = devices_on(0, 0, 0, 0)
 ROOMY = machine(nodes=2, cores=8, quota=8, devices=devices_on(1, 1, 1, 1, 0, 0))
+TWO = machine(nodes=2, cores=1, devices=devices_on(1, 0))
+SHARED, CUT = "processors_shared", "processors_shared siblings_split"
 PLANS = [  # Others are in test_plan_fleet.py.
     Row("one socket without SMT", machine(cores=4), "0-1 2-3", nodes="0 0"),
     Row("siblings stay together", machine(cores=4, threads=2), "0-1,4-5 2-3,6-7"),
@@ -58,6 +60,16 @@ PLANS = [  # Others are in test_plan_fleet.py.
     Row("a quota below one processor", machine(cores=4, quota=0.5), "0", "processor_quota", "1-3"),
     Row("unequal numbers of cores", of_cores((0, 1), (2,), (3,)), "0-1 2-3", "cores_uneven"),
     Row("and uneven", machine(cores=5), "0-1 2-3", "processors_unused", "4", policy="contiguous"),
+    Row("two to a processor", machine(cores=2), "0 0 1 1", SHARED, nodes="0 0 0 0"),
+    Row("three on two share both", machine(cores=2), "0-1 0-1 0-1", SHARED),
+    Row("all on one", machine(cores=1), "0 0", SHARED),
+    Row("in even parts", machine(cores=6), "0-2 0-2 0-2 0-2 3-5 3-5 3-5 3-5", SHARED),
+    Row("of whole cores", machine(cores=2, threads=2), " ".join(["0,2"] * 4 + ["1,3"] * 4), SHARED),
+    Row("or of ids", machine(threads=2), " ".join(["0-3"] * 5 + ["4-7"] * 5), CUT, policy="contiguous"),
+    Row("on a node each", machine(nodes=2, cores=3), "0 0 1 1 2 2 3 3 4 4 5 5", SHARED),
+    Row("as far as it comes out", machine(nodes=2, cores=1), "0-1 0-1 0-1", f"{SHARED} nodes_straddled"),
+    Row("near devices that are shared, too", TWO, "1 0 1 0", f"{SHARED} devices_shared", nodes="1 0 1 0"),
+    Row("under a quota", machine(nodes=2, quota=2.5), "0 0 4 4", f"processor_quota {SHARED}", "1-3,5-7"),
 ]
 
 
@@ -76,6 +88,8 @@ def test_sentences_count_and_name() -> None:
         (machine(cores=4, threads=2), 3): "2 of 8 processors stay unused: 3 tenants get 2 each.",
         (machine(cores=4, threads=2), 5): "2 physical cores serve more than one tenant (tenants 0-3).",
         (machine(nodes=2, cores=48, quota=10.0), 2): "A quota of 10 leaves 10 of 96 processors to give out.",
+        (machine(cores=4), 6): "6 tenants share 4 processors: 2 processors for every 3 of them.",
+        (machine(cores=2), 3): "3 tenants share 2 processors, all the same.",
     }
     for (host, tenants), sentence in sentences.items():
         assert plan(host, tenants).findings[-1].sentence == sentence
@@ -107,16 +121,24 @@ def test_devices_that_are_shared_idle_or_unlike() -> None:
     assert made.findings[0].sentence == "The devices are not alike: A100, V100."
 
 
-def test_more_tenants_than_processors_are_refused() -> None:
-    refused = {
-        (machine(cores=1), 2): r"Use --users 1 or fewer",
-        (machine(nodes=2, cores=48, quota=10.0), 11): r"under a quota of 10\. Use --users 10 or fewer",
-        (machine(), 0): "Use --users 1 or more",
-        (machine(), -1): "Use --users 1 or more",
-    }
-    for (host, tenants), words in refused.items():
-        with pytest.raises(CotenantError, match=words):
-            plan(host, tenants)
+def test_no_tenant_is_refused() -> None:
+    for tenants in (0, -1):
+        with pytest.raises(CotenantError, match="Use --users 1 or more"):
+            plan(machine(), tenants)
+
+
+def test_who_shares_processors_has_memory_of_its_own() -> None:
+    made = plan(machine(cores=2, memory_bytes=17 * GIB), 4)
+    assert [(piece.sharers, piece.memory_bytes) for piece in made.slices] == [(2, 4 * GIB)] * 4
+    assert (made.parts, made.sharers) == (((0,), (1,)), 2)
+    assert str(made) == "4 tenants: processors 0 | 1 (each shared by 2), 4.00 GiB each"
+    assert str(plan(machine(cores=1), 2)) == "2 tenants: processors 0 (shared by 2), 31.04 GiB each"
+    assert str(plan(machine(cores=1), 1)) == "1 tenant: processors 0, 62.08 GiB"
+
+
+def test_a_launch_that_owns_the_machine_has_a_rank_for_each_device_or_part() -> None:
+    for host, users, ranks in [(machine(cores=2), 4, 2), (machine(cores=2), 3, 1), (machine(), 3, 3), (TWO, 4, 2)]:
+        assert ranks_of_all(host, plan(host, users)) == ranks
 
 
 def test_memory() -> None:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from dataclasses import replace
 from itertools import chain, combinations
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cotenant.isolation.assignment import mixtures
+from cotenant.isolation.assignment import cores_by_node, mixtures
 from cotenant.isolation.memory_shares import PAGE_BYTES, Mems
 from cotenant.isolation.plan import Policy, plan, plan_whole, split_ranks
 from cotenant.machine.topology import Machine
@@ -70,10 +70,38 @@ def test_laws(data: st.DataObject, host: Machine) -> None:
 
 
 @given(st.data(), machines())
+@settings(max_examples=60, deadline=None)
+def test_laws_of_sharing(data: st.DataObject, host: Machine) -> None:
+    """Every processor is used, by equally many tenants, and no core and, where that can be, no node by two groups."""
+    limit = fitting(host)
+    tenants = data.draw(st.integers(limit + 1, 4 * limit))
+    policy: Policy = data.draw(st.sampled_from(("cores", "contiguous")))
+    made = plan(host, tenants, policy=policy)
+    used = set(chain.from_iterable(made.parts))
+    assert len(used) == sum(map(len, made.parts)) == limit
+    assert sorted((*used, *made.unused_processors)) == [p.id for p in host.processors]
+    sharing = Counter(processors(made))
+    assert set(sharing.values()) == {made.sharers} == {piece.sharers for piece in made.slices}
+    assert len({len(part) for part in made.parts}) == 1
+    assert 0 < made.slices[0].memory_bytes * tenants <= host.memory_bytes - made.reserve_bytes
+    assert "processors_shared" in rules(made)
+    shuffled = data.draw(st.permutations(host.processors))
+    assert made == plan(replace(host, processors=tuple(shuffled)), tenants, policy=policy)
+    if policy == "contiguous":
+        return
+    assert "siblings_split" not in rules(made)
+    widths = {len(core) for cores in cores_by_node(host.processors).values() for core in cores}
+    if limit == len(host.processors) and len(widths) == 1:
+        nodes, width = Counter(p.node for p in host.processors).values(), widths.pop()
+        even = [size for size in range(width, limit + 1, width) if limit % size == tenants % (limit // size) == 0]
+        assert any(all(count % size == 0 for count in nodes) for size in even) != ("nodes_straddled" in rules(made))
+
+
+@given(st.data(), machines())
 @settings(max_examples=100, deadline=None)
 def test_laws_of_memory(data: st.DataObject, host: Machine) -> None:
     """However slices overlap, those inside any set of nodes fit that set without its part of the reserve."""
-    tenants = data.draw(st.integers(1, fitting(host)))
+    tenants = data.draw(st.integers(1, 2 * fitting(host)))
     mems: Mems = data.draw(st.sampled_from(("local", "all")))
     made = plan(host, tenants, mems=mems)
     everything = max(host.memory_bytes, sum(node.memory_bytes for node in host.nodes))
@@ -125,9 +153,10 @@ def test_kinds_that_divide_are_dealt_alike(tenants: int, wide: int, narrow: int)
         return
     host = machine(cores=tenants * (wide + narrow))
     marked = tuple(replace(p, kind="core" if p.id < tenants * wide else "atom") for p in host.processors)
-    made = plan(replace(host, processors=marked), tenants)
-    assert made.unused_processors == ()
-    assert made.findings == ()
+    for users, expected in [(tenants, []), (2 * len(marked), ["processors_shared"])]:
+        made = plan(replace(host, processors=marked), users)
+        assert made.unused_processors == ()
+        assert rules(made) == expected
 
 
 @given(st.integers(1, 4), st.integers(1, 8), st.integers(1, 8), st.sampled_from((1, 2)))

@@ -39,15 +39,21 @@ def pair(root: Path) -> Machine:
     return fleet.host(root, fleet.siblings(2, 1), node_gib=(7.6,), name="pair")
 
 
+def quartet(root: Path) -> Machine:
+    """Two cores of two processors, and two devices."""
+    return fleet.host(root, fleet.siblings(2, 2), node_gib=(15.6,), devices=fleet.boards((0, 0)), name="quartet")
+
+
 HOSTS: list[tuple[Callable[[Path], Machine], int | None, Policy]] = [
     (pair, None, "cores"),
+    (quartet, 6, "cores"),
     (fleet.desktop, 2, "contiguous"),
     (fleet.dgx, 3, "cores"),
 ]
 
 
 @pytest.mark.parametrize("width", [80, 120])
-@pytest.mark.parametrize(("host", "users", "policy"), HOSTS, ids=["2", "16", "256"])
+@pytest.mark.parametrize(("host", "users", "policy"), HOSTS, ids=["2", "4", "16", "256"])
 def test_golden(tmp_path: Path, host: Callable[[Path], Machine], users: int | None, policy: Policy, width: int) -> None:
     shown = picture(document(host(tmp_path), users, policy), width)
     assert shown == (GOLDEN / f"plan-{host.__name__}-{width}.txt").read_text()
@@ -65,7 +71,7 @@ def test_no_line_is_too_long_and_no_tenant_or_processor_is_missing(
     lines = picture(shown, width, force_terminal=True).splitlines()
     assert max(map(len, lines)) <= min(width, 120)
     cells = "".join(re.findall(r"│ +\d+  ([A-Za-z -]+?)(?:  \w[\w ]+)? +│", "\n".join(lines)))
-    idle = sum(tenant is None for box in shown["boxes"] for core in box["cores"] for tenant in core["tenants"])
+    idle = sum(not tenants for box in shown["boxes"] for core in box["cores"] for tenants in core["tenants"])
     assert cells.count("-") == idle
     for tenant in shown["tenants"]:
         name = name_of(tenant["tenant"], len(shown["tenants"]))

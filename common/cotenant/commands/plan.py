@@ -19,7 +19,7 @@ from cotenant.machine.limits import cgroup_mounts
 from cotenant.machine.topology import Machine, discover
 from cotenant.procfs import format_list
 
-SCHEMA = "cotenant-plan-1"
+SCHEMA = "cotenant-plan-2"
 """Of the document; its number grows when a field changes its meaning or goes."""
 
 Document = dict[str, Any]
@@ -60,6 +60,8 @@ def document_of(machine: Machine, made: Plan, chosen: Chosen, policy: Policy, me
             "tenant": piece.tenant,
             "processors": format_list(piece.processors),
             "processor_total": len(piece.processors),
+            "part": made.parts.index(piece.processors),
+            "sharers": piece.sharers,
             "core_total": len({core_of[number] for number in piece.processors}),
             "nodes": format_list(piece.nodes),
             "memory_bytes": piece.memory_bytes,
@@ -118,7 +120,10 @@ def _boxes(machine: Machine, made: Plan, devices: dict[int, list[Document]]) -> 
 
     A node of several sockets has its devices in the first.
     """
-    owner = {number: piece.tenant for piece in made.slices for number in piece.processors}
+    owners: defaultdict[int, list[int]] = defaultdict(list)
+    for piece in made.slices:
+        for number in piece.processors:
+            owners[number].append(piece.tenant)
     memory_of = {node.id: node.memory_bytes for node in machine.nodes}
     sockets = sorted({(processor.package, processor.node) for processor in machine.processors})
     shown = {node for _, node in sockets}
@@ -129,7 +134,7 @@ def _boxes(machine: Machine, made: Plan, devices: dict[int, list[Document]]) -> 
             processor for processor in machine.processors if (processor.package, processor.node) == (package, node)
         ]
         cores = [
-            asdict(core) | {"tenants": [owner.get(number) for number in core.processors]}
+            asdict(core) | {"tenants": [owners[number] for number in core.processors]}
             for core in cores_by_node(local).get(node, ())
         ]
         boxes.append(

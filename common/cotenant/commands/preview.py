@@ -41,7 +41,8 @@ def dry_lines(starts: Sequence[Start]) -> Iterator[str]:
     for start in starts:
         first = start.specs[0].slice
         beside = f"tenant {first.tenant} alone" if start.solo else many(len(start.specs), "tenant")
-        yield f"{start.label}: {beside}, {many(len(first.processors), 'processor')} and {gib(first.memory_bytes)} each"
+        processors = many(len(first.processors), "processor") + _shared(start)
+        yield f"{start.label}: {beside}, {processors} and {gib(first.memory_bytes)} each"
         yield f"  {shlex.join(start.specs[0].command)}"
 
 
@@ -54,7 +55,7 @@ def whole_dry_lines(starts: Iterable[Start], backend: str) -> Iterator[str]:
             beside = "alone" if start.solo else f"of {len(start.specs)}"
             yield f"{start.label}, tenant {slice_.tenant} {beside}"
             yield (
-                f"  slice    processors {format_list(slice_.processors)}  nodes {format_list(slice_.nodes)}  "
+                f"  slice    processors {format_list(slice_.processors)}{_shared(start)}  nodes {format_list(slice_.nodes)}  "
                 f"memory {slice_.memory_bytes / 2**30:.2f} GiB  accelerators {devices}  by {backend}"
             )
             if start.size:
@@ -63,6 +64,10 @@ def whole_dry_lines(starts: Iterable[Start], backend: str) -> Iterator[str]:
             yield f"  command  {shlex.join(spec.command)}"
             yield from (f"  env      {name}={value}" for name, value in spec.environment.items())
         yield from (f"  finding  {finding.sentence} {finding.remedy}".rstrip() for finding in start.findings)
+
+
+def _shared(start: Start) -> str:
+    return f" (shared by {start.sharers})" if start.sharers > 1 else ""
 
 
 def dry_document(starts: Iterable[Start], backend: str, left_out: Sequence[str], refusals: Sequence[str]) -> Document:
@@ -78,6 +83,7 @@ def dry_document(starts: Iterable[Start], backend: str, left_out: Sequence[str],
                 {
                     "tenant": spec.slice.tenant,
                     "processors": format_list(spec.slice.processors),
+                    "sharers": start.sharers,
                     "nodes": format_list(spec.slice.nodes),
                     "memory_bytes": spec.slice.memory_bytes,
                     "accelerators": [accelerator.uuid for accelerator in spec.slice.accelerators],

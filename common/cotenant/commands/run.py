@@ -27,7 +27,7 @@ from cotenant.commands.refusals import refused
 from cotenant.errors import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_PASSED, EXIT_USAGE, CotenantError
 from cotenant.finding import Finding
 from cotenant.isolation.lock import SuiteLock, lock_path
-from cotenant.isolation.plan import ranks_of_all, tenants_by_default
+from cotenant.isolation.plan import plan, ranks_of_all, tenants_by_default
 from cotenant.isolation.runs import RunName
 from cotenant.launch.baseline import BASELINES, BaselineKind
 from cotenant.launch.command import CACHE_POLICIES
@@ -71,11 +71,12 @@ def _preview(given: argparse.Namespace, others: tuple[str, ...]) -> int:
     machine = discover()
     options = options_of(given, others, machine)
     if given.show:
-        ranks = ranks_of_all(machine, options.users)
+        tenants = tenants_by_default(machine, options.users)
+        made = plan(machine, tenants, policy=options.policy, mems=options.mems, reserve_bytes=options.reserve_bytes)
+        ranks = ranks_of_all(machine, made)
         if given.format == "json":
             tell_document(show_document(options.jobs, ranks))
         else:
-            tenants = tenants_by_default(machine, options.users)
             tell("\n".join(show_lines(options.jobs, tenants, ranks, options.baseline)))
         return EXIT_PASSED
     run = SuiteRun(options, machine)

@@ -67,7 +67,7 @@ def assign(processors: Sequence[Processor], limit: int, wanted: Sequence[int | N
             node: [Core((p,), core.kind) for core in group for p in core.processors] for node, group in cores.items()
         }
     best: list[Cpus] = []
-    best_merit = _Merit(False, False, False)
+    best_merit = Merit(False, False, False)
     largest = 0
     for size in range(limit // len(wanted), 0, -1):
         worth = _WORTH if best_merit.alike else _WORTH_ALIKE
@@ -79,14 +79,14 @@ def assign(processors: Sequence[Processor], limit: int, wanted: Sequence[int | N
             if not assignment:
                 continue
             largest = largest or size
-            merit = _merit(processors, assignment, whole)
+            merit = merit_of(processors, assignment, whole)
             evened = merit.alike and not best_merit.alike
             if not best or (merit > best_merit and (little or evened)):
                 best, best_merit = assignment, merit
     return best
 
 
-class _Merit(NamedTuple):
+class Merit(NamedTuple):
     """What is good about an assignment, the weightiest first."""
 
     local: bool
@@ -94,11 +94,11 @@ class _Merit(NamedTuple):
     alike: bool
 
 
-def _merit(processors: Iterable[Processor], assignment: Sequence[Cpus], whole: bool) -> _Merit:
+def merit_of(processors: Iterable[Processor], assignment: Sequence[Cpus], whole: bool) -> Merit:
     node_of = {processor.id: processor.node for processor in processors}
     local = all(len({node_of[number] for number in cpus}) == 1 for cpus in assignment)
     first, *others = mixtures(processors, assignment)
-    return _Merit(local, whole, all(other == first for other in others))
+    return Merit(local, whole, all(other == first for other in others))
 
 
 def _place(cores: Cores, size: int, wanted: Sequence[int | None], whole: bool) -> list[Cpus] | None:

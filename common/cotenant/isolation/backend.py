@@ -12,6 +12,9 @@ from cotenant.isolation.plan import Slice
 from cotenant.isolation.runs import RunName
 from cotenant.procfs import format_list
 
+WEIGHT = "weight"
+"""What is not held where tenants share processors and no cgroup of their own has them take equal time of these."""
+
 
 class NotIsolatedError(OSError):
     """A slice that is not what was planned. The text says what was asked, and what the kernel answered."""
@@ -43,6 +46,8 @@ class ReadBack:
     memory_bytes: int | None = None
     memory_and_swap_bytes: int | None = None
     pids_max: str | None = None
+    cpu_weight: str | None = None
+    """Of its processor time beside others with the same processors, as `cpu.weight` or v1's `cpu.shares` has it."""
     oom_group: str | None = None
     """`1`: out of memory, all of it ends; `0`: one process."""
 
@@ -187,3 +192,8 @@ def expected(slice_: Slice) -> dict[str, object]:
         "memory_bytes": slice_.memory_bytes,
         "accelerators": [accelerator.uuid for accelerator in slice_.accelerators],
     }
+
+
+def unenforced_of(backend: Backend, back: ReadBack, sharers: int) -> list[str]:
+    """Return what is not held of a slice that reads back so; `sharers` tenants of its launch have its processors."""
+    return [*backend.unenforced, *([WEIGHT] if sharers > 1 and back.cpu_weight is None else [])]

@@ -8,14 +8,14 @@ from pathlib import Path
 
 from cotenant.errors import IsolationError
 from cotenant.finding import Finding, warning
-from cotenant.isolation.backend import Backend, Refusal
+from cotenant.isolation.backend import WEIGHT, Backend, Refusal
 from cotenant.isolation.runs import checked_base
 from cotenant.isolation.systemd import Systemd
 from cotenant.isolation.unenforced import Affinity, NoIsolation
 from cotenant.isolation.v1 import V1
 from cotenant.isolation.v2 import DELEGATION, V2
 from cotenant.machine.limits import V2 as V2_HIERARCHY
-from cotenant.machine.limits import Mounts
+from cotenant.machine.limits import Mounts, quota_processors
 from cotenant.machine.space import host_memory
 from cotenant.machine.virtual import batch_system
 
@@ -35,6 +35,7 @@ OF_V2 = {
     "pids_peak": "Linux 6.1, and the controller pids",
     "pids_refused": PIDS,
     "throttled": "the controller cpu, delegated to us",
+    WEIGHT: "the controller cpu, delegated to us",
     "stalled": PRESSURE,
     "memory_peak_bytes": "Linux 5.19",
     "oom_group_kills": "Linux 5.17",
@@ -42,6 +43,7 @@ OF_V2 = {
 OF_V1 = {
     "processor_ns": "the v1 controller cpuacct",
     "throttled": "the v1 controller cpu, mounted",
+    WEIGHT: "the v1 controller cpu, mounted, and no quota on it above us",
     "swap": "swapaccount=1 on the kernel's command line",
     "pids": "the v1 controller pids",
     "pids_peak": "Linux 6.1, and the v1 controller pids",
@@ -127,9 +129,15 @@ def _lack(backend: Backend) -> Refusal | None:
 
 
 def _v1_places(mounts: Mounts) -> Mapping[str, Path]:
-    """Return below what our v1 base lies: the hierarchies' roots, but our own cgroups in a batch system's job."""
-    places = mounts.own if batch_system() else {**mounts.v1, V2_HIERARCHY: mounts.v2}
-    return {name: place for name, place in places.items() if place is not None}
+    """Return below what our v1 base lies: the hierarchies' roots, but our own cgroups in a batch system's job.
+
+    Not that of the controller `cpu` where a quota is on us, which slices elsewhere would leave.
+    """
+    if batch_system():
+        return mounts.own
+    limited = quota_processors(mounts) is not None
+    places = {**mounts.v1, V2_HIERARCHY: mounts.v2}
+    return {name: at for name, at in places.items() if at is not None and not (limited and name == "cpu")}
 
 
 def _degraded(partial: Backend | None, refusals: Mapping[str, Refusal]) -> Chosen:

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain, zip_longest
+from itertools import chain
 from typing import Literal
 
 from cotenant.errors import CotenantError
 from cotenant.finding import Finding, info, warning
-from cotenant.isolation.assignment import Cpus, assign, cores_by_node, mixtures
+from cotenant.isolation.assignment import Cpus, assign, mixtures
+from cotenant.isolation.device_shares import Devices, share_devices, wanted_nodes
 from cotenant.isolation.memory_shares import Mems, equal_share, memory_nodes, reserve_of
+from cotenant.isolation.sharing import everything, share_consecutive, share_cores
 from cotenant.machine.accelerators import Accelerator
-from cotenant.machine.topology import Machine, Processor
+from cotenant.machine.topology import Machine
 from cotenant.procfs import format_list
 from cotenant.text import gib, many
 
 Policy = Literal["cores", "contiguous"]
-Devices = tuple[Accelerator, ...]
 
 _UNEVEN_PERCENT = 5
 """Memory that the nodes' sizes leave unused is worth a finding above this share."""
@@ -26,7 +27,10 @@ _UNEVEN_PERCENT = 5
 
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """What one tenant owns, as one of so many equal `slices`; `nodes` are those its memory comes from."""
+    """What one tenant has, as one of so many equal `slices`; `nodes` are those its memory comes from.
+
+    `sharers` tenants of the plan have these processors, itself included. Memory is each tenant's own.
+    """
 
     tenant: int
     processors: tuple[int, ...]
@@ -34,11 +38,12 @@ class Slice:
     memory_bytes: int
     accelerators: tuple[Accelerator, ...]
     slices: int = 1
+    sharers: int = 1
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """One slice per tenant, what nobody gets, and what a reader of the records has to know about it."""
+    """What each tenant gets, what nobody does, and what a reader of the records has to know about it."""
 
     slices: tuple[Slice, ...]
     unused_processors: tuple[int, ...]
@@ -59,44 +64,54 @@ class Plan:
         models = {device.name for device in devices}
         return models.pop() if len(models) == 1 and len(set(devices)) == len(devices) else ""
 
+    @property
+    def parts(self) -> tuple[Cpus, ...]:
+        """The processors of the tenants, those that several share once."""
+        return tuple(dict.fromkeys(slice_.processors for slice_ in self.slices))
+
+    @property
+    def sharers(self) -> int:
+        """How many tenants have the same processors: as many everywhere."""
+        return self.slices[0].sharers
+
+    def __str__(self) -> str:
+        """`4 tenants: processors 0 | 1 (each shared by 2), 5.64 GiB each`."""
+        processors = " | ".join(map(format_list, self.parts))
+        shared = f" ({'each ' if len(self.parts) > 1 else ''}shared by {self.sharers})" if self.sharers > 1 else ""
+        memory = f"{gib(self.slices[0].memory_bytes)}{' each' if len(self.slices) > 1 else ''}"
+        return f"{many(len(self.slices), 'tenant')}: processors {processors}{shared}, {memory}"
+
 
 def tenants_by_default(machine: Machine, users: int | None) -> int:
     """Return how many tenants a launch has: as many as asked, else one per accelerator, else at most two."""
     return users if users is not None else len(machine.accelerators) or min(2, _processor_limit(machine))
 
 
-def ranks_of_all(machine: Machine, users: int | None) -> int:
-    """Return N of a launch that owns the machine: one per accelerator, also where more tenants share these."""
-    return len(machine.accelerators) or tenants_by_default(machine, users)
+def ranks_of_all(machine: Machine, made: Plan) -> int:
+    """Return N of a launch that owns the machine: an accelerator each, else a tenant's processors, shared or not."""
+    return len(machine.accelerators) or len(made.parts)
 
 
 def plan(
     machine: Machine, tenants: int, *, policy: Policy = "cores", mems: Mems = "local", reserve_bytes: int | None = None
 ) -> Plan:
-    """Return equal slices for `tenants`; raise CotenantError where processors or memory do not suffice.
+    """Return equal slices for `tenants`; raise CotenantError where the memory does not suffice.
 
-    `cores` gives whole physical cores near each tenant's device, `contiguous` consecutive logical ids. Memory comes
-    from the nodes of a slice's processors, with `mems="all"` from every node.
+    `cores` gives whole physical cores near each tenant's device, `contiguous` consecutive logical ids. Where there are
+    fewer processors than tenants, equally many tenants share each part of them. Memory comes from the nodes of a
+    slice's processors, with `mems="all"` from every node.
     `reserve_bytes` stays with the host, by default 3 % of the memory and at least 1 GiB.
     """
     if tenants < 1:
         raise CotenantError(f"{tenants} tenants cannot be planned.", "Use --users 1 or more.")
     limit = _processor_limit(machine)
-    if tenants > limit:
-        quota = f" under a quota of {machine.quota_processors:g}" if limit < len(machine.processors) else ""
-        raise CotenantError(
-            f"{tenants} tenants need a processor each, and {limit} can be given out{quota}.",
-            f"Use --users {limit} or fewer.",
-        )
-    devices, idle = _share_devices(machine.accelerators, tenants)
-    if policy == "contiguous":
-        assignment = _consecutive(machine, limit // tenants, tenants)
-    else:
-        assignment = assign(machine.processors, limit, _wanted(machine.processors, devices))
+    devices, idle = share_devices(machine.accelerators, tenants)
+    assignment = _assignment(machine, limit, policy, devices)
     reserve = reserve_of(machine, reserve_bytes)
     nodes = [memory_nodes(machine, processors, mems) for processors in assignment]
     memory = equal_share(machine, nodes, reserve)
-    slices = tuple(Slice(i, assignment[i], nodes[i], memory, devices[i], tenants) for i in range(tenants))
+    sharers = tenants // len(set(assignment))
+    slices = tuple(Slice(i, assignment[i], nodes[i], memory, devices[i], tenants, sharers) for i in range(tenants))
     findings = [
         *_quota_findings(machine, limit),
         *_processor_findings(machine, slices, limit),
@@ -109,9 +124,7 @@ def plan(
 def plan_whole(machine: Machine, reserve_bytes: int | None = None) -> Plan:
     """Return one slice with everything usable but the reserve, for a launch that owns the machine."""
     limit = _processor_limit(machine)
-    # Under a quota every node gives its part in turn, since the ranks' devices lie on all of them.
-    turns = chain.from_iterable(zip_longest(*cores_by_node(machine.processors).values()))
-    processors = tuple(sorted([p for core in turns if core for p in core.processors][:limit]))
+    processors = everything(machine.processors, limit)
     nodes = memory_nodes(machine, processors, "all")
     reserve = reserve_of(machine, reserve_bytes)
     whole = Slice(0, processors, nodes, equal_share(machine, [nodes], reserve), machine.accelerators)
@@ -130,13 +143,24 @@ def split_ranks(machine: Machine, whole: Slice, ranks: int) -> tuple[tuple[int, 
     devices = [whole.accelerators[rank : rank + 1] for rank in range(ranks)]
     ids = set(whole.processors)
     processors = [processor for processor in machine.processors if processor.id in ids]
-    return tuple(assign(processors, limit, _wanted(processors, devices)))
+    return tuple(assign(processors, limit, wanted_nodes(processors, devices)))
 
 
 def _processor_limit(machine: Machine) -> int:
     usable = len(machine.processors)
     quota = machine.quota_processors
     return usable if quota is None else max(1, min(usable, int(quota)))
+
+
+def _assignment(machine: Machine, limit: int, policy: Policy, devices: Sequence[Devices]) -> list[Cpus]:
+    """Return the processors of each tenant, who has these devices."""
+    wanted = wanted_nodes(machine.processors, devices)
+    if len(devices) > limit:
+        share = share_consecutive if policy == "contiguous" else share_cores
+        return share(machine.processors, limit, wanted)
+    if policy == "contiguous":
+        return _consecutive(machine, limit // len(devices), len(devices))
+    return assign(machine.processors, limit, wanted)
 
 
 def _consecutive(machine: Machine, size: int, tenants: int) -> list[Cpus]:
@@ -147,39 +171,6 @@ def _consecutive(machine: Machine, size: int, tenants: int) -> list[Cpus]:
 def _unused(machine: Machine, slices: Sequence[Slice]) -> tuple[int, ...]:
     given = set(chain.from_iterable(slice_.processors for slice_ in slices))
     return tuple(sorted(processor.id for processor in machine.processors if processor.id not in given))
-
-
-def _share_devices(devices: Devices, tenants: int) -> tuple[list[Devices], Devices]:
-    """Return each tenant's devices and those left over; with fewer devices than tenants, one in turn."""
-    if len(devices) < tenants:
-        return [devices[i % len(devices) :][:1] if devices else () for i in range(tenants)], ()
-    each = len(devices) // tenants
-    devices = _groups_of(each, devices)
-    return [devices[i * each : (i + 1) * each] for i in range(tenants)], devices[each * tenants :]
-
-
-def _groups_of(each: int, devices: Devices) -> Devices:
-    """Return the devices so that every `each` in turn lie on one node, as far as they come out; the rest last."""
-    if each == 1:
-        return devices
-    grouped: list[Accelerator] = []
-    rest: list[Accelerator] = []
-    for node in sorted({device.node for device in devices}):
-        local = [device for device in devices if device.node == node]
-        even = len(local) // each * each
-        grouped += local[:even]
-        rest += local[even:]
-    return (*grouped, *rest)
-
-
-def _wanted(processors: Iterable[Processor], devices: Iterable[Devices]) -> list[int | None]:
-    """Return the node that most of each tenant's devices lie on, None where no such node has processors."""
-    nodes = {processor.node for processor in processors}
-    wanted: list[int | None] = []
-    for group in devices:
-        known = Counter(device.node for device in group if device.node in nodes)
-        wanted.append(min(known, key=lambda node: (-known[node], node)) if known else None)
-    return wanted
 
 
 def _quota_findings(machine: Machine, limit: int) -> Iterator[Finding]:
@@ -195,19 +186,28 @@ def _quota_findings(machine: Machine, limit: int) -> Iterator[Finding]:
 
 def _processor_findings(machine: Machine, slices: Sequence[Slice], limit: int) -> Iterator[Finding]:
     """Say what is unused, shared between tenants, unlike from tenant to tenant, or far apart."""
-    each = len(slices[0].processors)
-    if spare := limit - each * len(slices):
+    each, parts = len(slices[0].processors), len({slice_.processors for slice_ in slices})
+    if parts < len(slices):
+        each_part = f"{many(each, 'processor')} for every {slices[0].sharers} of them"
+        yield info(
+            f"{len(slices)} tenants share {many(parts * each, 'processor')}"
+            f"{f': {each_part}' if parts > 1 else ', all the same'}.",
+            f"Use --users {limit} or fewer for processors of their own.",
+            rule="processors_shared",
+        )
+    elif spare := limit - each * parts:
         yield info(
             f"{spare} of {limit} processors stay unused: {len(slices)} tenants get {each} each.",
             "Choose --users so that the cores of every node divide evenly.",
             rule="processors_unused",
         )
     by_id = {processor.id: processor for processor in machine.processors}
-    sharers: defaultdict[int, set[int]] = defaultdict(set)
+    parts_of: defaultdict[int, set[Cpus]] = defaultdict(set)
     for slice_ in slices:
         for processor in slice_.processors:
-            sharers[by_id[processor].core].add(slice_.tenant)
-    if split := [tenants for tenants in sharers.values() if len(tenants) > 1]:
+            parts_of[by_id[processor].core].add(slice_.processors)
+    cut = [cpus for cpus in parts_of.values() if len(cpus) > 1]
+    if split := [{slice_.tenant for slice_ in slices if slice_.processors in cpus} for cpus in cut]:
         yield warning(
             f"{len(split)} physical cores serve more than one tenant ({_tenants(set().union(*split))}).",
             "Use fewer --users, and not --plan contiguous.",

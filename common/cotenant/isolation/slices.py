@@ -29,6 +29,9 @@ STALLS = ("cpu", "memory", "io")
 class CgroupSlice(LiveSlice):
     """One tenant of one launch lives here. Made whole by its backend, or not at all."""
 
+    cpu_weight: str
+    """What the kernel gives to every new cgroup, so that tenants of the same processors take equal time of them."""
+
     def __init__(self, group: Group, slice_: Slice, set_affinity: bool = False) -> None:
         self._group = group
         self._slice = slice_
@@ -85,13 +88,14 @@ class CgroupSlice(LiveSlice):
 
     def _comparisons(self, back: ReadBack) -> Iterator[tuple[str, object, object, Path]]:
         """Yield what was read back, with what was planned and where it was read."""
-        cpuset, memory, pids = (self._place_of(controller) for controller in ("cpuset", "memory", "pids"))
+        cpu, cpuset, memory, pids = map(self._place_of, ("cpu", "cpuset", "memory", "pids"))
         # The kernel rounds down to its own page, which is 64 KiB on some machines.
         memory_bytes = self._slice.memory_bytes - self._slice.memory_bytes % os.sysconf("SC_PAGE_SIZE")
         yield "processors", back.processors, format_list(self._slice.processors), cpuset
         yield "nodes", back.nodes, format_list(self._slice.nodes), cpuset
         yield "bytes of memory", back.memory_bytes, memory_bytes, memory
         yield "bytes of memory and swap", back.memory_and_swap_bytes, memory_bytes, memory
+        yield "a weight of processor time of", back.cpu_weight, self.cpu_weight, cpu
         yield "processes", back.pids_max, str(self._pids_max), pids
 
 

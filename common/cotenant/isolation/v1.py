@@ -22,12 +22,16 @@ from cotenant.machine.limits import V2
 from cotenant.procfs import format_list
 
 NEEDED = ("cpuset", "memory")
-WANTED = ("cpuacct", "freezer", "pids")
+WANTED = ("cpu", "cpuacct", "freezer", "pids")
+CPU_SHARES = 1024
+"""What a new cgroup weighs, and a process outside of any, where processor time is shared out."""
 SETUP = "Run as root, or let ./cgroup_setup.sh make a base for you."
 
 
 class V1Slice(CgroupSlice):
     """A slice in v1 cgroups: a directory in each hierarchy."""
+
+    cpu_weight = str(CPU_SHARES)
 
     def __init__(self, group: V1Group, slice_: Slice, quotas: Sequence[Path] = ()) -> None:
         """`quotas`: the cgroups of the controller `cpu` that hold back what lives in the slice, if it has none."""
@@ -48,6 +52,15 @@ class V1Slice(CgroupSlice):
         if "pids" in at:
             self._pids_max = pids_share(at["pids"].parent, self._slice.slices)
             cgroupfs.write(at["pids"] / "pids.max", str(self._pids_max))
+
+        if "cpu" in at:
+            self._weigh(at["cpu"].parent)
+
+    def _weigh(self, run: Path) -> None:
+        """Have a run weigh as much as its tenants: time is shared out level by level, first with the host's others."""
+        shares = CPU_SHARES * sum(level.is_dir() for level in run.iterdir())
+        for level in (run, *([run.parent] if run.parent.name.startswith(OURS) else [])):
+            cgroupfs.write(level / "cpu.shares", str(shares))
 
     def counters(self) -> Counters:
         throttled_ns, throttled_times = slices.throttled(self._throttles(), "throttled_time", 1)
@@ -80,6 +93,7 @@ class V1Slice(CgroupSlice):
             memory_bytes=limit if above is None else min(limit, above),
             memory_and_swap_bytes=self._swap(),
             pids_max=cgroupfs.read(at["pids"] / "pids.max") if "pids" in at else None,
+            cpu_weight=cgroupfs.read_or_none(at["cpu"] / "cpu.shares") if "cpu" in at else None,
         )
 
     def _effective(self, what: str) -> str:
@@ -100,7 +114,7 @@ class V1Slice(CgroupSlice):
 
     def _throttles(self) -> Iterable[Path]:
         """Return the `cpu.stat` of every quota on the slice: `cpu` and `cpuacct` may be mounted together."""
-        own = self._at.get("cpuacct")
+        own = self._at.get("cpu", self._at.get("cpuacct"))
         if own is not None and (own / "cpu.stat").exists():
             return cgroupfs.above(own, "cpu.stat")
         return [directory / "cpu.stat" for directory in self._quotas]

@@ -37,6 +37,8 @@ CPUSETS = (
 class V2Slice(CgroupSlice):
     """A slice in one v2 cgroup."""
 
+    cpu_weight = "100"
+
     def __init__(self, directory: Path, slice_: Slice, controllers: Set[str], oom_group: bool) -> None:
         """`controllers`: what its parent hands down. `oom_group`: out of memory, all of it ends, not one process."""
         # Without cpusets it binds itself: a tenant could undo that, and `unenforced` says so.
@@ -96,6 +98,7 @@ class V2Slice(CgroupSlice):
             memory_bytes=memory_bytes,
             memory_and_swap_bytes=None if swap is None or memory_bytes is None else memory_bytes + int(swap),
             pids_max=cgroupfs.read(at / "pids.max") if "pids" in self._controllers else None,
+            cpu_weight=cgroupfs.read_or_none(at / "cpu.weight"),
             oom_group=cgroupfs.read_or_none(at / "memory.oom.group"),
         )
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from cotenant.finding import Finding, error
-from cotenant.isolation.backend import Backend, expected
+from cotenant.isolation.backend import Backend, expected, unenforced_of
 from cotenant.isolation.choose import enabled_by
 from cotenant.isolation.plan import Slice
 from cotenant.launch.outcome import LaunchResult, TenantResult
@@ -16,7 +17,7 @@ from cotenant.launch.rendezvous import Go
 from cotenant.launch.start import Start
 from cotenant.results.build import Common, Placement, Statement, build_record, observed_by_ranks
 from cotenant.results.record import Enclosed, Record
-from cotenant.stats.tenants import common_load
+from cotenant.stats.tenants import Span, common_load
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +42,7 @@ def records_of(result: LaunchResult, start: Start, facts: SuiteFacts) -> list[Re
         ended=result.ended,
         t0_ns=result.go.t0_ns if result.go else 0,
         first_start_ns=min((start_ns for start_ns, _ in loads), default=0),
-        load=common_load(loads) if loads else (0, 0),
+        load=_common_load(loads, result.go, start.sharers),
         meters=result.meters,
         findings=(*facts.findings, *map(_slice_changed, result.changes)),
     )
@@ -57,6 +58,13 @@ def records_of(result: LaunchResult, start: Start, facts: SuiteFacts) -> list[Re
         )
         for tenant, statement in zip(result.tenants, statements, strict=True)
     ]
+
+
+def _common_load(loads: Sequence[Span], go: Go | None, sharers: int) -> Span:
+    """Return when all tenants ran. Those that share processors compete from t0 on, whoever gets the first turn."""
+    if go is not None and sharers > 1:
+        loads = [(min(start_ns, go.t0_ns), end_ns) for start_ns, end_ns in loads]
+    return common_load(loads) if loads else (0, 0)
 
 
 def _slice_changed(change: str) -> Finding:
@@ -89,13 +97,15 @@ def _statement(tenant: TenantResult, go: Go | None) -> Statement:
 
 def _place(tenant: TenantResult, tenants: int, start: Start, facts: SuiteFacts) -> Placement:
     slice_ = tenant.spec.slice
-    unenforced, uncounted = list(facts.backend.unenforced), tenant.after.uncounted()
+    unenforced = unenforced_of(facts.backend, tenant.read_back, start.sharers)
+    uncounted = tenant.after.uncounted()
     return Placement(
         suite=facts.suite,
         name=start.cell.label,
         run_id=facts.uid,
         tenant=slice_.tenant,
         tenants=tenants,
+        sharers=start.sharers,
         group=start.cell.job.group,
         vcd=visible_devices(slice_),
         hostname=facts.machine["hostname"],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -84,6 +85,11 @@ class Start:
         """What names it among the launches of its suite: tenants alone have one label."""
         return f"{self.label} T{self.specs[0].slice.tenant}" if self.solo else self.label
 
+    @property
+    def sharers(self) -> int:
+        """How many of its tenants have the same processors: as many everywhere, and alone it is one."""
+        return max(Counter(spec.slice.processors for spec in self.specs).values())
+
 
 class Resolver:
     """Turns cells into starts, for one machine. Raises CotenantError for what cannot be started."""
@@ -93,7 +99,6 @@ class Resolver:
         self._machine = machine
         self._chosen = chosen
         self.tenants = tenants_by_default(machine, options.users)
-        self.ranks = ranks_of_all(machine, options.users)
         self.plans: dict[str, Plan] = {
             "student": plan(
                 machine,
@@ -104,6 +109,7 @@ class Resolver:
             ),
             "all": plan_whole(machine, options.reserve_bytes),
         }
+        self.ranks = ranks_of_all(machine, self.plans["student"])
         self._port = free_ports(self.tenants)
         for job in options.jobs:
             check_axis(job, options.extra)

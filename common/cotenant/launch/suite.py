@@ -37,10 +37,9 @@ from cotenant.machine.limits import cgroup_mounts
 from cotenant.machine.load import HostCounts, host_counts, since
 from cotenant.machine.topology import Machine
 from cotenant.meters.meters import meters_of
-from cotenant.procfs import format_list
 from cotenant.results.journal import Ended, Launched, append, hashes, now
 from cotenant.results.store import Reserve, append_summary, launch_line, prepare_directory, total_line, write_whole
-from cotenant.text import gib, listed, many
+from cotenant.text import listed, many
 
 if TYPE_CHECKING:
     from cotenant.results.record import Record
@@ -88,14 +87,11 @@ class SuiteRun:
 
     def heading(self) -> list[str]:
         """Return what is about to happen, in a few lines."""
-        slices = self._resolver.plans["student"].slices
-        processors = " | ".join(format_list(slice_.processors) for slice_ in slices)
-        memory = gib(slices[0].memory_bytes) + (" each" if len(slices) > 1 else "")
         devices = many(len(self._machine.accelerators), "accelerator")
         grave = [finding for finding in self.before if finding.severity != "info"]
         return [
             f"{self._options.suite.name} on {self._machine.hostname}: {self._launches()}, {devices}",
-            f"{many(len(slices), 'tenant')}: processors {processors}, {memory}, by {self.chosen.backend.name}",
+            f"{self._resolver.plans['student']}, by {self.chosen.backend.name}",
             f"records: {self._paths.output}",
             *self.left_out,
             *(f"{finding.severity}: {finding.sentence} {finding.remedy}".rstrip() for finding in grave),

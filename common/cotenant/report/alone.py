@@ -14,9 +14,9 @@ from cotenant.results.launches import LaunchRecords, difference_of, difference_w
 from cotenant.results.table import Rows
 
 NO_SLICES = "none"
-BESIDE = ("tenants", "isolation", "device")
-"""In what launches together and alone may differ: there is one tenant, and the launch alone is held against those
-together with slices and without.
+BESIDE = ("tenants", "sharers", "isolation", "device")
+"""In what launches together and alone may differ: there is one tenant, whose processors are its own for once, and the
+launch alone is held against those together with slices and without.
 
 Tenants may have different devices; that each has its own again is what equal slices tell.
 """

@@ -83,7 +83,7 @@ def answer(summary: Summary) -> str:
     users = _one_job(rated[0], shares) if len(rated) == 1 else _several_jobs(shares)
     if shares and not any(each.of_alone for each in shares):
         users += "; what each has alone was not measured"
-    parts = [users, _least_even(rated), _trust(rated)]
+    parts = [users, _shared(rated), _least_even(rated), _trust(rated)]
     if lost := len(summary.jobs) - len(rated):
         parts.append(f"{lost} of {many(len(summary.jobs), 'job')} {'have' if lost > 1 else 'has'} no rate")
     text = "; ".join(filter(None, parts))
@@ -118,6 +118,12 @@ def _baseline(shares: Sequence[JobShares]) -> str:
     if not shares[0].of_alone:
         return "an equal share"
     return f"what each has alone{' (quick baseline)' if any(share.quick for share in shares) else ''}"
+
+
+def _shared(jobs: Sequence[JobSummary]) -> str:
+    """How many users have the same processors, where they have none of their own."""
+    counts = sorted({job.sharers for job in jobs if job.sharers > 1})
+    return f"shared: {' or '.join(map(str, counts))} users have the same processors" if counts else ""
 
 
 def _least_even(jobs: Sequence[JobSummary]) -> str:

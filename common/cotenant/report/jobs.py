@@ -44,7 +44,21 @@ from cotenant.text import printable
 SHOWN_TENANTS = 4
 INTERFERENCE = [f"interference{part}" for part in ("", "_low", "_high", "_launches", "_launches_alone", "_quick")]
 FIELDS = (
-    *("suite", "host", "job", "group", "tenant", "unit", "rate", "low", "high", "launches", "observations", "spread"),
+    *(
+        "suite",
+        "host",
+        "job",
+        "group",
+        "tenant",
+        "unit",
+        "sharers",
+        "rate",
+        "low",
+        "high",
+        "launches",
+        "observations",
+        "spread",
+    ),
     *("fairness", "worst_over_best", "slowest", "overlap", "device_load_percent"),
     *("verdict", "worst_warning", "errors", "warnings"),
     *INTERFERENCE,
@@ -114,6 +128,7 @@ def _columns(
         Column("job", lambda job: Cell(job.label, _named(job) | _computed(job), link=links[job]), left=True),
         Column("each tenant", lambda job: Cell(tenant_rates(job)), left=True),
         Column("unit", lambda job: Cell(f"{job.unit}/s" if job.unit else ABSENT), left=True),
+        Column("shared by", lambda job: word(str(job.sharers)) if shared(job) else Cell(), optional=True),
         Column("bound", lambda job: word(_bound(job)) if _bound(job) else Cell(), left=True, optional=True),
         Column("verdict", lambda job: replace(_verdict(job), note_link=anchors.get(_rule(job), "")), left=True),
         replace(rate, heading="all tenants"),
@@ -177,8 +192,14 @@ def _named(job: JobSummary) -> dict[str, Value]:
         "job": job.label,
         "group": job.group,
         "unit": job.unit,
+        "sharers": job.sharers,
         "verdict": job.verdict,
     }
+
+
+def shared(job: JobSummary) -> str:
+    """Return `processors shared by 2` where so many tenants have the same."""
+    return f"processors shared by {job.sharers}" if job.sharers > 1 else ""
 
 
 def _bound(job: JobSummary) -> str:
@@ -333,7 +354,12 @@ def tenants_grid(summary: Summary, printed: Collection[Finding] = (), verbose: b
 
 def _job_facts(job: JobSummary) -> str:
     """Return what belongs to all tenants of a job."""
-    parts = [f"{job.unit}/s" if job.unit else "", _bound(job), f"isolation {job.isolation}" if job.isolation else ""]
+    parts = [
+        f"{job.unit}/s" if job.unit else "",
+        _bound(job),
+        shared(job),
+        f"isolation {job.isolation}" if job.isolation else "",
+    ]
     if (even := job.evenness) is not None:
         slowest = f" (tenant {even.slowest})" if even.slowest is not None else ""
         parts.append(f"fairness {even.jain:.4f}, worst/best {even.worst_over_best:.3f}{slowest}")

@@ -14,7 +14,7 @@ import numpy as np
 import polars as pl
 from markupsafe import Markup
 
-from cotenant.report.jobs import tenant_rates
+from cotenant.report.jobs import shared, tenant_rates
 from cotenant.report.meters import NAMES
 from cotenant.report.numbers import at_most, interval, percent, rate
 from cotenant.report.pictures.canvas import shares_axis
@@ -107,7 +107,8 @@ def _facts(job: JobSummary) -> str:
     batch_size, precision = job.members.columns("batch_size", "precision").row(0)
     batch = f"batch {batch_size}" if batch_size is not None else ""
     fairness = f"fairness {job.evenness.jain:.4f}" if job.evenness is not None else ""
-    return " · ".join(filter(None, (job.group, many(len(job.tenants), "tenant"), batch, precision, fairness)))
+    parts = (job.group, many(len(job.tenants), "tenant"), shared(job), batch, precision, fairness)
+    return " · ".join(filter(None, parts))
 
 
 def _meters(tenants: Sequence[Drawn]) -> str:

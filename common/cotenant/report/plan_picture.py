@@ -1,6 +1,7 @@
 """The picture of a plan: sockets and nodes as boxes, cores as cells, and below it what each tenant has.
 
-Readable without colour, and in a file: tenants are letters, colours only repeat them.
+Readable without colour, and in a file: tenants are letters, colours only repeat them. Tenants that share processors
+have one letter.
 """
 
 from __future__ import annotations
@@ -81,6 +82,8 @@ def _heading(plan: Document) -> Iterator[Text]:
     share = f"{many(tenants[0]['processor_total'], 'processor')} and {_size(tenants[0]['memory_bytes'])}"
     how = "whole cores first" if plan["policy"] == "cores" else "consecutive ids"
     yield Text(f"{many(len(tenants), 'tenant')} with {share}{' each' if len(tenants) > 1 else ''}, {how}")
+    if (sharers := tenants[0]["sharers"]) > 1:
+        yield Text(f"shared: {sharers} tenants have the same processors, each its own memory")
     yield Text("; not held: ".join(filter(None, (f"isolation {plan['backend']}", ", ".join(plan["unenforced"])))))
 
 
@@ -93,47 +96,65 @@ def _boxes(plan: Document, width: int) -> Columns:
 
     A box begins each row with its first processor. One node's memory is the machine's, which the heading has.
     """
-    boxes, total = plan["boxes"], len(plan["tenants"])
+    boxes, parts_of, total = plan["boxes"], _parts_of(plan), _part_total(plan)
     several = len({box["node"] for box in boxes}) > 1
     ids = max(len(str(core["processors"][0])) for core in _cores(boxes))
-    parts: list[tuple[str, list[Text]]] = []
+    shown: list[tuple[str, list[Text]]] = []
     for box in boxes:
         where = [] if box["package"] is None else [f"socket {box['package']}"]
         where += [f"node {box['node']}", _size(box["memory_bytes"])] if several else []
-        rows = [*_core_rows(box["cores"], total, ids, width - _FRAME)] or [Text("no processors", "dim")]
-        parts.append((", ".join(where), [*rows, *_device_lines(box["devices"], total, width - _FRAME)]))
+        rows = [*_core_rows(box["cores"], parts_of, total, ids, width - _FRAME)] or [Text("no processors", "dim")]
+        shown.append((", ".join(where), [*rows, *_device_lines(box["devices"], parts_of, total, width - _FRAME)]))
     if homeless := plan["homeless_devices"]:
-        parts.append(("on an unknown node", _device_lines(homeless, total, width - _FRAME)))
-    widest = max(max(len(title) + 2, *(line.cell_len for line in lines)) for title, lines in parts)
+        shown.append(("on an unknown node", _device_lines(homeless, parts_of, total, width - _FRAME)))
+    widest = max(max(len(title) + 2, *(line.cell_len for line in lines)) for title, lines in shown)
     panels = [
         Panel(
             rich_console.Group(*lines), title=title, title_align="left", box=ROUNDED, width=min(width, widest + _FRAME)
         )
-        for title, lines in parts
+        for title, lines in shown
     ]
     return Columns(panels, padding=0)
 
 
-def _core_rows(cores: Sequence[Document], tenants: int, ids: int, width: int) -> Iterator[Text]:
+def _parts_of(plan: Document) -> Mapping[int, int]:
+    """Return which part of the processors each tenant has."""
+    return {tenant["tenant"]: tenant["part"] for tenant in plan["tenants"]}
+
+
+def _part_total(plan: Document) -> int:
+    return len({tenant["part"] for tenant in plan["tenants"]})
+
+
+def _core_rows(
+    cores: Sequence[Document], parts_of: Mapping[int, int], total: int, ids: int, width: int
+) -> Iterator[Text]:
     """Yield rows of cores that are alike in width and kind: all of them, or a power of two, as machines count."""
     for (threads, kind), group in groupby(cores, key=lambda core: (len(core["processors"]), core["kind"])):
         alike = list(group)
         room = width - ids - len(_GAP) - (len(_GAP + kind) if kind else 0)
-        most = max(1, min(_ROW, (room + 1) // (threads * len(name_of(None, tenants)) + 1)))
+        most = max(1, min(_ROW, (room + 1) // (threads * len(name_of(None, total)) + 1)))
         per_row = len(alike) if len(alike) <= most else 1 << (most.bit_length() - 1)
         for start in range(0, len(alike), per_row):
             row = alike[start : start + per_row]
-            cells = Text(" ").join(_names(core["tenants"], tenants) for core in row)
+            cells = Text(" ").join(
+                _names([parts_of[sharers[0]] if sharers else None for sharers in core["tenants"]], total)
+                for core in row
+            )
             first = str(row[0]["processors"][0]).rjust(ids)
             yield Text.assemble((first, "dim"), _GAP, cells, (f"{_GAP}{kind}" if kind else "", "dim"))
 
 
-def _device_lines(devices: Sequence[Document], tenants: int, room: int) -> list[Text]:
+def _device_lines(devices: Sequence[Document], parts_of: Mapping[int, int], total: int, room: int) -> list[Text]:
     """Return, for each name of device, its devices with their tenants: `NVIDIA H200  0 A  1 B`."""
     lines: list[Text] = []
     for name, group in groupby(devices, key=lambda device: str(device["name"])):
         cells = Text(_GAP).join(
-            Text.assemble(f"{device['label']} ", _names(device["tenants"] or [None], tenants)) for device in group
+            Text.assemble(
+                f"{device['label']} ",
+                _names(list(dict.fromkeys(parts_of[tenant] for tenant in device["tenants"])) or [None], total),
+            )
+            for device in group
         )
         line = Text.assemble((name, "italic"), _GAP, cells)
         lines += [line] if line.cell_len <= room else [Text(name, "italic"), cells]
@@ -144,9 +165,10 @@ def _tenants(plan: Document) -> Grid:
     """Return a row per tenant, and what is left over."""
     tenants = plan["tenants"]
     columns: Sequence[Column[Document]] = (
-        Column("tenant", lambda tenant: _letter(tenant["tenant"], len(tenants)), left=True),
+        Column("tenant", lambda tenant: _letter(tenant["part"], _part_total(plan)), left=True),
         Column("", lambda tenant: word(str(tenant["tenant"]))),
         Column("processors", lambda tenant: word(tenant["processors"]), left=True),
+        Column("shared by", lambda tenant: _shared(tenant["sharers"]), optional=True),
         Column("cores", lambda tenant: word(str(tenant["core_total"]))),
         Column("nodes", lambda tenant: word(tenant["nodes"])),
         Column("devices", lambda tenant: word(",".join(tenant["devices"]) or ABSENT)),
@@ -156,13 +178,17 @@ def _tenants(plan: Document) -> Grid:
     devices = chain(plan["homeless_devices"], *(box["devices"] for box in plan["boxes"]))
     idle = ",".join(device["label"] for device in devices if not device["tenants"])
     if plan["processors_unused"] or idle:
-        left = ("nobody", "", plan["processors_unused"] or ABSENT, ABSENT, ABSENT, idle or ABSENT, ABSENT)
+        left = ("nobody", "", plan["processors_unused"] or ABSENT, "", ABSENT, ABSENT, idle or ABSENT, ABSENT)
         rows.append(Row({column: word(text, style="dim") for column, text in zip(columns, left, strict=True)}))
     return Grid(columns, [RowGroup(rows)])
 
 
-def _letter(tenant: int, total: int) -> Cell:
-    return Cell(name_of(tenant, total), style=str(style_of(tenant)))
+def _letter(part: int, total: int) -> Cell:
+    return Cell(name_of(part, total), style=str(style_of(part)))
+
+
+def _shared(sharers: int) -> Cell:
+    return word(str(sharers)) if sharers > 1 else Cell()
 
 
 def _memory(plan: Document) -> str:

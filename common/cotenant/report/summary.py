@@ -113,6 +113,11 @@ class JobSummary:
         trust = CLEAN if self.doubt is None else SUSPECT
         return trust if len(self.rates) == self.launches else f"{len(self.rates)}/{self.launches} {trust}"
 
+    @property
+    def sharers(self) -> int:
+        """How many tenants have the same processors; 1 where each has its own."""
+        return max(self.members.columns("sharers").to_series(), default=1)
+
     def over_alone(self, tenant: str | None = None) -> Ratio | None:
         """What a tenant, or the node, keeps of its rate alone beside the neighbours; None where it is not known."""
         return None if self.alone is None else ratio(self.together.of(tenant), self.alone.of(tenant))

@@ -118,6 +118,7 @@ class Placement:
     solo: bool = False
     baseline: Baseline | None = None
     stands_for: list[int] = field(default_factory=list)
+    sharers: int = 1
 
 
 @dataclass(frozen=True)

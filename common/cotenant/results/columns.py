@@ -166,6 +166,13 @@ COLUMNS: tuple[RecordColumn, ...] = (
     text("precision", "`fp32`, `tf32`, `bf16` or `fp16`", equal=True),
     whole("devices", "accelerators that the tenant trained on, 0 without any", equal=True),
     whole("tenants", "tenants of the launch", equal=True),
+    whole(
+        "sharers",
+        "tenants of the launch with this tenant's processors, itself included",
+        check=count,
+        default=1,
+        equal=True,
+    ),
     text("isolation", "the backend that held the slices", "isolation.backend", equal=True),
     text("software", "torch's version", "machine.torch.version", equal=True),
     text(

@@ -225,6 +225,8 @@ class Record(msgspec.Struct, kw_only=True, frozen=True):
     """Number of the tenant, from 0."""
     tenants: int
     """Tenants of the launch."""
+    sharers: int = 1
+    """Tenants of the launch with this tenant's processors, itself included; 1: they are its own."""
     solo: bool = False
     """Whether the tenant ran alone in its slice, beside a launch of all tenants."""
     baseline: Baseline | None = None

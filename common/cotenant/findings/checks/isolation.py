@@ -6,8 +6,7 @@ from cotenant.finding import Finding, info, warning
 from cotenant.findings import Inspection, check
 from cotenant.findings.facts import Facts
 from cotenant.findings.rules.host import unenforced_limits
-from cotenant.procfs import format_list
-from cotenant.text import gib, listed, many
+from cotenant.text import gib, listed
 
 OF_SIBLINGS = ("siblings_split", "cores_uneven")
 OF_NODES = ("nodes_straddled", "device_on_other_node")
@@ -39,12 +38,9 @@ def slices(facts: Facts) -> Inspection:
         return "none can be planned"
     if facts.plan is None:
         return None
-    planned = facts.plan.slices
-    processors = " | ".join(format_list(tenant.processors) for tenant in planned)
-    text = f"{many(len(planned), 'tenant')}: processors {processors}, {gib(planned[0].memory_bytes)} each"
     elsewhere = (*OF_SIBLINGS, *OF_NODES, *OF_CONTAINERS)
     yield from (finding for finding in facts.plan.findings if finding.rule not in elsewhere)
-    return text
+    return str(facts.plan)
 
 
 @check("isolation", "container", every_suite=True)

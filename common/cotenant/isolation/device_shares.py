@@ -1,0 +1,44 @@
+"""The plan's accelerators: which tenant gets which, and the node that each tenant should lie on for them. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+
+from cotenant.machine.accelerators import Accelerator
+from cotenant.machine.topology import Processor
+
+Devices = tuple[Accelerator, ...]
+
+
+def share_devices(devices: Devices, tenants: int) -> tuple[list[Devices], Devices]:
+    """Return each tenant's devices and those left over; with fewer devices than tenants, one in turn."""
+    if len(devices) < tenants:
+        return [devices[i % len(devices) :][:1] if devices else () for i in range(tenants)], ()
+    each = len(devices) // tenants
+    devices = _groups_of(each, devices)
+    return [devices[i * each : (i + 1) * each] for i in range(tenants)], devices[each * tenants :]
+
+
+def _groups_of(each: int, devices: Devices) -> Devices:
+    """Return the devices so that every `each` in turn lie on one node, as far as they come out; the rest last."""
+    if each == 1:
+        return devices
+    grouped: list[Accelerator] = []
+    rest: list[Accelerator] = []
+    for node in sorted({device.node for device in devices}):
+        local = [device for device in devices if device.node == node]
+        even = len(local) // each * each
+        grouped += local[:even]
+        rest += local[even:]
+    return (*grouped, *rest)
+
+
+def wanted_nodes(processors: Iterable[Processor], devices: Iterable[Devices]) -> list[int | None]:
+    """Return the node that most of each tenant's devices lie on, None where no such node has processors."""
+    nodes = {processor.node for processor in processors}
+    wanted: list[int | None] = []
+    for group in devices:
+        known = Counter(device.node for device in group if device.node in nodes)
+        wanted.append(min(known, key=lambda node: (-known[node], node)) if known else None)
+    return wanted

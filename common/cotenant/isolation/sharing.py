@@ -1,0 +1,77 @@
+"""Which processors tenants share where they outnumber these: equal parts, each for equally many. Pure."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from itertools import chain, zip_longest
+
+from cotenant.isolation.assignment import Cpus, Merit, assign, cores_by_node, merit_of
+from cotenant.machine.topology import Processor
+
+Wanted = Sequence[int | None]
+"""The node that each tenant should lie on, None where that is all the same."""
+
+
+def share_cores(processors: Sequence[Processor], limit: int, wanted: Wanted) -> list[Cpus]:
+    """Return the processors of each of `len(wanted) > limit` tenants.
+
+    All `limit` processors are used, in parts that are equally large and have equally many tenants, so that none is
+    entitled to more than another, and no physical core is in two parts. Of these divisions the best has each part on
+    one NUMA node, then parts of one mixture of cores, then many parts: at the worst everybody has everything.
+    """
+    best, best_merit = list[Cpus](), Merit(False, False, False)
+    for groups in _in_parts(wanted, limit):
+        if len(groups) == 1:
+            parts = [everything(processors, limit)]
+        else:
+            parts = assign(processors, limit, [_most_wanted(group, wanted) for group in groups])
+        if sum(map(len, parts)) < limit or _cuts_a_core(processors, parts):
+            continue
+        if (merit := merit_of(processors, parts, whole=True)) > best_merit:
+            best, best_merit = _dealt(groups, parts), merit
+    return best
+
+
+def share_consecutive(processors: Sequence[Processor], limit: int, wanted: Wanted) -> list[Cpus]:
+    """Return the same in parts of consecutive ids, as many as come out evenly, wherever they lie."""
+    ids = sorted(processor.id for processor in processors)
+    groups = _in_parts(wanted, limit)[0]
+    size = limit // len(groups)
+    return _dealt(groups, [tuple(ids[start : start + size]) for start in range(0, limit, size)])
+
+
+def everything(processors: Sequence[Processor], limit: int) -> Cpus:
+    """Return `limit` processors: every node gives its part in turn, core by core, since devices lie on all of them."""
+    turns = chain.from_iterable(zip_longest(*cores_by_node(processors).values()))
+    return tuple(sorted([number for core in turns if core for number in core.processors][:limit]))
+
+
+def _in_parts(wanted: Wanted, limit: int) -> list[list[list[int]]]:
+    """Return the tenants in equal groups, who wants one node together: first as many groups as come out, last one.
+
+    Their number divides the tenants and the processors.
+    """
+    order = sorted(range(len(wanted)), key=lambda tenant: math.inf if (node := wanted[tenant]) is None else node)
+    both = math.gcd(len(wanted), limit)
+    counts = [count for count in range(both, 0, -1) if both % count == 0]
+    sizes = [len(wanted) // count for count in counts]
+    return [[order[start : start + size] for start in range(0, len(order), size)] for size in sizes]
+
+
+def _most_wanted(group: Iterable[int], wanted: Wanted) -> int | None:
+    nodes = Counter(node for tenant in group if (node := wanted[tenant]) is not None)
+    return min(nodes, key=lambda node: (-nodes[node], node)) if nodes else None
+
+
+def _cuts_a_core(processors: Iterable[Processor], parts: Iterable[Cpus]) -> bool:
+    core_of = {processor.id: processor.core for processor in processors}
+    cores = [core for part in parts for core in {core_of[number] for number in part}]
+    return len(cores) > len(set(cores))
+
+
+def _dealt(groups: Iterable[Iterable[int]], parts: Iterable[Cpus]) -> list[Cpus]:
+    """Return each tenant's processors, in the tenants' order: those of its group's part."""
+    cpus_of = {tenant: part for group, part in zip(groups, parts, strict=True) for tenant in group}
+    return [cpus_of[tenant] for tenant in range(len(cpus_of))]
