@@ -7,12 +7,19 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from cotenant.findings.rules import findings_of
 from cotenant.isolation.choose import OF_V1
 from cotenant.results.record import Observed, Record
 from cotenant.stats.budget import Amount
 from results.made import ARGUMENTS, ISOLATION, T0_NS, a_part, a_record, observed, steady
 
 Made = Callable[[], Record]
+
+
+def shared(record: Record) -> Record:
+    """The same of a tenant that shares its processors with another."""
+    sharing = replace(record, sharers=2, findings=[])
+    return replace(sharing, findings=findings_of(sharing))
 
 
 def with_events(factor: float, more: int = 0) -> Record:

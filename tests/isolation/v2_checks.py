@@ -8,6 +8,7 @@ who starts it that the cgroup was asked for: a user's systemd, of version 252 fo
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import signal
 import subprocess
@@ -25,7 +26,7 @@ from cotenant.isolation.group import V2Group  # noqa: E402
 from cotenant.isolation.leftovers import clear  # noqa: E402
 from cotenant.isolation.plan import Slice  # noqa: E402
 from cotenant.isolation.runs import RunName  # noqa: E402
-from cotenant.isolation.slices import PIDS_MAX, CgroupBackend  # noqa: E402
+from cotenant.isolation.slices import PIDS_MAX, CgroupBackend, CgroupSlice  # noqa: E402
 from cotenant.isolation.systemd import SCOPE_VARIABLE, Systemd  # noqa: E402
 from cotenant.isolation.v2 import V2  # noqa: E402
 from cotenant.isolation.v2tree import LEAF  # noqa: E402
@@ -37,6 +38,8 @@ from isolation.entering import MIB, eventually, is_dead, slice_of, started  # no
 Pair = tuple[Slice, Slice]
 NOT_HERE = 77
 FORKS = "for i in 1 2 3 4 5 6 7 8; do sleep 1000 & done; wait"
+SPIN = "while :; do :; done"
+SPIN_NS = 300_000_000
 MOUNTS = cgroup_mounts()
 OWN = MOUNTS.own.get("", Path("/nowhere"))
 
@@ -182,6 +185,33 @@ def a_changed_slice_and_who_has_left_it_are_seen(backend: CgroupBackend, pair: P
     assert live.changes([pid]) == said[:-1]
 
 
+def tenants_of_the_same_processors_have_equal_time_of_them(backend: CgroupBackend, pair: Pair) -> None:
+    """Whoever starts more processes gets no more; another weight than the planned one is seen."""
+    planned = [dataclasses.replace(slice_, processors=pair[0].processors, sharers=2) for slice_ in pair]
+    one, many = (backend.create(slice_) for slice_ in planned)
+    assert one.verify().cpu_weight == one.cpu_weight
+    with (
+        started(one.entry, "sh", "-c", SPIN) as first,
+        started(many.entry, "sh", "-c", f"{SPIN} & {SPIN} & {SPIN}") as second,
+    ):
+        assert first.says() == second.says() == "in"
+        first.release()
+        second.release()
+        before = _used_ns(one), _used_ns(many)
+        eventually(lambda: min(_used_ns(one) - before[0], _used_ns(many) - before[1]) > SPIN_NS, "time for both")
+        used = _used_ns(one) - before[0], _used_ns(many) - before[1]
+    # By processes it would be a quarter and three quarters.
+    assert max(used) < 2 * min(used), used
+    weights = [file.parent / name for file in one.entry.procs_files for name in ("cpu.weight", "cpu.shares")]
+    (weight,) = [file for file in weights if file.exists()]
+    weight.write_text("2048")
+    assert any(" a weight of processor time of " in change for change in one.changes([])), one.changes([])
+
+
+def _used_ns(live: CgroupSlice) -> int:
+    return live.counters().processor_ns or 0
+
+
 def a_tenant_of_root_cannot_write_to_its_slice(backend: CgroupBackend, pair: Pair) -> None:
     live = backend.create(pair[0])
     for file in live.entry.procs_files if live.entry.shm_bytes else ():
@@ -197,6 +227,7 @@ OF_V1_TOO = (
     the_reaper_clears_a_run,
     a_changed_slice_and_who_has_left_it_are_seen,
     a_tenant_of_root_cannot_write_to_its_slice,
+    tenants_of_the_same_processors_have_equal_time_of_them,
 )
 CHECKS: tuple[Callable[[CgroupBackend, Pair], None], ...] = (
     *OF_V1_TOO,

@@ -66,6 +66,28 @@ def test_every_tenant_is_launched_alone_directly_behind_its_launch(loose: Suites
     assert {*frame.select(JOB.alias("job"))["job"]} == {"job.c1", "job.c2", "whole"}
 
 
+def test_tenants_share_a_processor_and_have_it_alone_for_once(loose: Suites) -> None:
+    allowed = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {min(allowed)})
+    try:
+        ended = loose.run([job()], "--users", 2, "--solo", "--isolation", "affinity")
+    finally:
+        os.sched_setaffinity(0, allowed)
+    assert ended.returncode == 0, ended.stderr
+    assert f"2 tenants: processors {min(allowed)} (shared by 2), " in ended.stdout
+    together, alone = (list(filter(lambda record: record["solo"] == lone, loose.records())) for lone in (False, True))
+    assert [(record["sharers"], record["cpu_cores"]) for record in (*together, *alone)] == [(2, 1)] * 2 + [(1, 1)] * 2
+    assert [record["rendezvous"]["overlap"] for record in together] == [1, 1]
+    assert [record["isolation"]["planned"] for record in together] == [
+        record["isolation"]["planned"] for record in alone
+    ]
+    assert ["weight" in record["isolation"]["unenforced"] for record in (together[0], alone[0])] == [True, False]
+    memory = together[0]["isolation"]["planned"]["memory_bytes"]
+    assert 2 * memory <= together[0]["machine"]["memory_bytes"]
+    assert "processors shared by 2" in ended.stdout
+    assert "interference" in ended.stdout
+
+
 def test_a_job_called_like_a_tenant_alone_is_refused_beside_it(loose: Suites) -> None:
     jobs = [job(), job(name="job.solo")]
     ended = loose.run(jobs, "--users", 2, "--solo")

@@ -39,6 +39,8 @@ def test_one_job_says_each_users_rate_and_what_it_is_of() -> None:
     assert equal.endswith(
         "of an equal share; what each has alone was not measured; 1 % less for the slowest user than for the fastest."
     )
+    shared = answer(summary_of(launch("vae", place={"sharers": 2})))
+    assert "; shared: 2 users have the same processors; 1 % less" in shared
     single = answer(summary_of(launch("vae", tenants=1)))
     assert "its user gets" in single
     assert "%" not in single

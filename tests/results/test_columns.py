@@ -139,7 +139,7 @@ def test_kernels_are_optimizers_and_tried_convolutions() -> None:
 
 def test_what_has_to_be_equal_is_what_launches_hold() -> None:
     ((found,),) = launches_of(frame_of(launch()))[0].values()
-    words = "benchmark batch_size precision devices tenants isolation software cache kernels processors device"
+    words = "benchmark batch_size precision devices tenants sharers isolation software cache kernels processors device"
     assert [word for word, _ in found.work] == words.split()
     assert dict(found.work) | {"benchmark": "", "software": ""} == {
         "benchmark": "",

@@ -55,8 +55,9 @@ def whole_dry_lines(starts: Iterable[Start], backend: str) -> Iterator[str]:
             beside = "alone" if start.solo else f"of {len(start.specs)}"
             yield f"{start.label}, tenant {slice_.tenant} {beside}"
             yield (
-                f"  slice    processors {format_list(slice_.processors)}{_shared(start)}  nodes {format_list(slice_.nodes)}  "
-                f"memory {slice_.memory_bytes / 2**30:.2f} GiB  accelerators {devices}  by {backend}"
+                f"  slice    processors {format_list(slice_.processors)}{_shared(start)}  "
+                f"nodes {format_list(slice_.nodes)}  memory {slice_.memory_bytes / 2**30:.2f} GiB  "
+                f"accelerators {devices}  by {backend}"
             )
             if start.size:
                 more = "".join(f" {flag} {value}" for flag, value in start.size.args)

@@ -239,11 +239,14 @@ def outliers(record: Record) -> Finding | None:
         return None
     middle = sorted(times)[len(times) // 2]
     farthest = max((times[index] / middle for index in far), key=lambda ratio: abs(ratio - 1))
-    severity = warning if len(far) > MANY_OUTLIERS * len(times) else info
+    severity = warning if len(far) > MANY_OUTLIERS * len(times) and record.sharers == 1 else info
+    remedy = "See what else ran at that moment: the observations' times are in the record."
+    if record.sharers > 1:
+        remedy = "Make observations longer (--number): its neighbours have turns on its processors, too."
     return severity(
         f"{len(far)} of {len(times)} kept observations stand far off (modified z > 14.8): "
         f"the farthest took {farthest:.2f} times the median time.",
-        "See what else ran at that moment: the observations' times are in the record.",
+        remedy,
     )
 
 

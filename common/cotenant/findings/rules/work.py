@@ -156,7 +156,8 @@ def pace(record: Record) -> Finding | None:
     severity = error if shortest_ns < LEAST_BATCH_NS else warning
     if shortest_ns < LEAST_BATCH_NS:
         sentence = f"A batch took {shortest_ns:.3g} ns: that is the cost of a loop that does nothing."
-    elif warm_up_ns > MOST_FASTER * batch_ns:
+    # Of shared processors the warm-up may have had an equal share, and this observation, for once, all.
+    elif warm_up_ns > MOST_FASTER * record.sharers * batch_ns:
         batch_us, times = batch_ns / 1e3, warm_up_ns / batch_ns
         sentence = f"A batch took {batch_us:.4g} us, and the fastest step of the warm-up {times:.0f} times as long."
     else:
