@@ -147,6 +147,7 @@ def test_what_has_to_be_equal_is_what_launches_hold() -> None:
         "precision": "fp32",
         "devices": 0,
         "tenants": 2,
+        "sharers": 1,
         "isolation": "v1",
         "software": "",
         "cache": "",
