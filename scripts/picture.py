@@ -20,6 +20,11 @@ MOST_BYTES = 150_000
 COLOURS = 200
 
 
+def browser_found() -> str | None:
+    """Return the first browser on PATH that draws without a window."""
+    return next((found for name in BROWSERS if (found := shutil.which(name))), None)
+
+
 def screenshot(browser: str, page: Path, into: Path, width: int, height: int, dark: bool) -> None:
     """Draw the upper part of the page, `width` by `height` CSS pixels. Raises CalledProcessError."""
     with tempfile.TemporaryDirectory() as profile:
@@ -53,7 +58,7 @@ def main() -> int:
     parser.add_argument("--height", type=int, default=1500)
     parser.add_argument("--dark", action="store_true")
     given = parser.parse_args()
-    browser = next((found for name in BROWSERS if (found := shutil.which(name))), None)
+    browser = browser_found()
     if browser is None:
         parser.error(f"there is none of {', '.join(BROWSERS)}: apt-get install chromium")
     if not given.page.is_file():

@@ -49,6 +49,10 @@ class Reader(HTMLParser):
         self.links: list[str] = []
         self.text = ""
         self.open: list[str] = []
+        self.headings: list[int] = []
+        self.heads: list[str | None] = []
+        self.hidden_pictures: list[bool] = []
+        self.fields: list[bool] = []
         self.feed(text)
         self.close()
         assert self.open == []
@@ -56,6 +60,14 @@ class Reader(HTMLParser):
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.tags.append(tag)
         fields = dict(attrs)
+        if re.fullmatch(r"h\d", tag):
+            self.headings.append(int(tag[1]))
+        if tag == "th":
+            self.heads.append(fields.get("scope"))
+        if tag == "svg":
+            self.hidden_pictures.append(fields.get("aria-hidden") == "true")
+        if tag == "input":
+            self.fields.append("label" in self.open)
         self.ids += [value for name, value in attrs if name == "id" and value]
         self.links += [value for name in ("href", "src", "xlink:href") if (value := fields.get(name))]
         if tag not in VOID:
@@ -88,6 +100,15 @@ def test_everything_stands_in_one_file_and_nothing_is_fetched() -> None:
     assert set(re.findall(r"url\(#([^)]*)\)", text)) <= set(seen.ids)
     assert all(link.startswith("#") for link in seen.links)
     assert {link.removeprefix("#") for link in seen.links} <= set(seen.ids)
+    # Readers who hear a page: no level is left out, every table, picture and field has its words.
+    assert seen.headings[0] == 1
+    assert all(after <= before + 1 for before, after in itertools.pairwise(seen.headings))
+    assert set(seen.heads) == {"col"}
+    assert all(seen.hidden_pictures)
+    assert all(seen.fields)
+    words = re.findall(r'role="img" aria-label="([^"]+)"', text)
+    assert len(words) == len(seen.hidden_pictures)
+    assert '<html lang="en">' in text
     assert seen.tags.count("script") == 1
     assert not {"link", "img", "iframe", "object"} & set(seen.tags)
     assert "@import" not in text

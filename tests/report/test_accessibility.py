@@ -1,0 +1,76 @@
+"""Everybody can read the page: its colours by the WCAG's contrast, and what axe-core finds in a browser."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from cotenant.report.page import page
+from cotenant.report.scaling import curves
+from report.making import everything
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+STYLE = (CHECKOUT / "common/cotenant/report/templates/base.html.j2").read_text()
+AA = 4.5
+"""The least contrast of text (WCAG 2.2, 1.4.3)."""
+SCRIPT = CHECKOUT / "scripts/accessibility.py"
+THEMES = [dict(re.findall(r"--(\w+): (#\w+)", block)) for block in re.findall(r":root \{([^}]*)\}", STYLE)]
+
+
+def luminance(colour: str) -> float:
+    """The relative luminance of `#rgb` or `#rrggbb` (WCAG 2.2)."""
+    digits = colour[1:] if len(colour) == 7 else "".join(digit * 2 for digit in colour[1:])
+    parts = [int(digits[at : at + 2], 16) / 255 for at in (0, 2, 4)]
+    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+    return sum(weight * part for weight, part in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
+
+
+def contrast(one: str, other: str) -> float:
+    low, high = sorted(map(luminance, (one, other)))
+    return (high + 0.05) / (low + 0.05)
+
+
+def mixed(colour: str, share: float, ground: str) -> str:
+    """What color-mix in sRGB shows of a share of a colour on a ground."""
+    digits = [f"{each[1] * 2}{each[2] * 2}{each[3] * 2}" if len(each) == 4 else each[1:] for each in (colour, ground)]
+    parts = ([int(each[at : at + 2], 16) for at in (0, 2, 4)] for each in digits)
+    return "#" + "".join(f"{round(share * one + (1 - share) * other):02x}" for one, other in zip(*parts, strict=True))
+
+
+@pytest.mark.parametrize("theme", range(3), ids=["light", "dark", "print"])
+def test_text_stands_out_from_its_ground(theme: int) -> None:
+    assert len(THEMES) == 3
+    colours = THEMES[0] | THEMES[theme]
+    for text in ("ink", "soft", "accent", "good", "warn", "bad"):
+        for ground in ("paper", "ground"):
+            assert contrast(colours[text], colours[ground]) >= AA, (text, ground)
+    heat = re.search(r"calc\(var\(--s\) \* \.(\d+)%\)", STYLE)
+    assert heat is not None
+    strongest = mixed(colours["accent"], float(f"0.{heat[1]}"), colours["paper"])
+    assert contrast(colours["ink"], strongest) >= AA
+
+
+def test_contrast_is_that_of_the_standard() -> None:
+    assert contrast("#000", "#ffffff") == pytest.approx(21)
+    assert contrast("#777777", "#fff") == pytest.approx(4.48, abs=0.01)
+    assert mixed("#000", 0.5, "#ffffff") == "#808080"
+
+
+@pytest.mark.slow
+def test_axe_finds_nothing_serious(tmp_path: Path) -> None:
+    axe = os.environ.get("AXE", "")
+    if not Path(axe).is_file():
+        pytest.skip("AXE names no axe.min.js (npm pack axe-core)")
+    summary = everything()
+    (tmp_path / "page.html").write_text(page("A title", summary, curves(summary.jobs)))
+    line = [sys.executable, str(SCRIPT), str(tmp_path / "page.html"), "--axe", axe]
+    ended = subprocess.run(line, capture_output=True, text=True, timeout=600)
+    if "there is no Chromium" in ended.stderr:
+        pytest.skip("there is no Chromium")
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    assert ended.stdout.count("light:") == 2
