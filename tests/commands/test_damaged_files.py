@@ -65,7 +65,10 @@ WORDS = [
     line.split()
     for line in (
         *(f"report {{}} --format {form}" for form in ("text", "md", "csv", "json")),
-        *(f"report {{}} --table {table}" for table in ("throughput", "batch-size", "scaling", "interference")),
+        *(
+            f"report {{}} --table {table}"
+            for table in ("throughput", "batch-size", "speed-up", "scaling", "interference")
+        ),
         "report {} --table scaling --format json",
         "report {} --table interference --format csv",
         "report {} --save-target {}.out.csv",

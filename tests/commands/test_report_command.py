@@ -140,6 +140,18 @@ def test_tables_of_systems_and_of_scaling(tmp_path: Path, capsys: Capture) -> No
     status, said, _ = run(capsys, place, "--table", "batch-size", "--outdir", tmp_path / "tables")
     assert (status, said) == (0, "")
     assert (tmp_path / "tables/batch-size-fp32.csv").read_text().splitlines()[1] == "2x Some Processor,2,,,128,128"
+    theirs = tmp_path / "theirs.csv"
+    theirs.write_text("name_gpu,num_gpu,ssd\nV100,1,70\n")
+    words = ("--table", "throughput", "--foreign", theirs)
+    assert "\nV100 (foreign: theirs.csv),1,,,70.0,,\n" in run(capsys, place, *words)[1]
+    assert "stands twice in the table" in run(capsys, place, *words, "--foreign", theirs)[2]
+    half = [
+        replace(record, arguments=record.arguments | {"precision": "bf16"})
+        for record in launch("ssd_bf16", mean_ms=100)
+    ]
+    both = write(tmp_path / "both", [*launch("ssd_fp32", mean_ms=200), *half])
+    assert "--precision says beside which of them it stands." in run(capsys, both, *words)[2]
+    assert run(capsys, both, "--table", "speed-up")[1].split()[-3:] == ["Processor", "bf16", "2.000"]
     points = write(tmp_path / "points", [scaling(k, uid) for k in (1, 4) for uid in range(3)])
     assert "scaling.c4, 1n4g: 3 of 5 launches." in run(capsys, points, "--table", "scaling", "--format", "json")[2]
 
@@ -197,6 +209,9 @@ REFUSED = {
     "--table throughput --precision fp8": "There are no records of fp8. There are fp32.",
     "--table throughput --reference H100": "There is no system 'H100'.",
     "--table batch-size --per watt": "Batch sizes are not relative to anything.",
+    "--table speed-up": "No family was measured in fp32 and in another precision on one system. There is fp32.",
+    "--table throughput --foreign none.csv": "none.csv cannot be read",
+    "--foreign none.csv": "--foreign is of --table throughput and batch-size.",
     "--per watt": "--per is of --table throughput and batch-size.",
     "--title x": "--title is the title of a page.",
     "--jobs cpu": "--jobs says what a score expects.",

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import csv
 import io
+from pathlib import Path
 from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
 from cotenant.errors import CotenantError
+from cotenant.report.foreign import foreign_lines
 from cotenant.report.renderers import as_csv
-from cotenant.report.tables import Tables, family, sources_of_watt, table_grid, tables
+from cotenant.report.tables import Tables, family, sources_of_watt, speed_up_grid, table_grid, tables
 from cotenant.results.record import Record
 from cotenant.results.targets import System
 from report.making import launch, power, summary_of
@@ -154,3 +156,70 @@ def test_a_family_is_a_job_without_cell_and_precision() -> None:
     jobs = {"resnet50_fp16": "resnet50", "resnet50_amp_bf16.c3": "resnet50", "wlmfp16": "wlm", "fp16": "fp16"}
     jobs |= {"bert_base_squad_tf32": "bert_base_squad", "scaling.c2": "scaling"}
     assert {job: family(job) for job in jobs} == jobs
+
+
+def test_speed_up_is_over_fp32_of_the_same_system_and_conditions() -> None:
+    elsewhere = on("small", "Tesla T4", "resnet50_fp16", 100)  # There fp32 ran in other slices.
+    unsliced = [replace(record, isolation=replace(ISOLATION, backend="none")) for record in elsewhere]
+    by_precision = tables_of([*two_systems(), *unsliced])
+    (row,) = csv.DictReader(io.StringIO(as_csv(speed_up_grid(by_precision))))
+    assert (row["name_gpu"], row["precision"]) == ("2x V100", "fp16")
+    assert float(row["resnet50"]) == pytest.approx(2.5, rel=0.01)
+    assert row.keys() == {"name_gpu", "precision", "resnet50"}
+    with pytest.raises(
+        CotenantError, match=r"No family was measured in fp32 and in another precision.* There is fp32\."
+    ):
+        speed_up_grid({"fp32": by_precision["fp32"]})
+
+
+PUBLISHED = """\
+name_gpu,num_gpu,watt,price,ssd,bert_base_squad,resnet50
+V100,1,300,11458,70.5,0,320
+2x T4,2,140,,0.0,,
+"""
+
+
+def test_published_rows_stand_beside_ours_and_are_labelled(tmp_path: Path) -> None:
+    path = tmp_path / "theirs.csv"
+    path.write_text("\ufeff" + PUBLISHED)
+    ours = tables_of(two_systems())["fp32"]
+    rows = read(csv_of([*ours, *foreign_lines(path, "throughput")], "throughput"))
+    assert list(rows) == ["2x V100", "T4", "V100 (foreign: theirs.csv)", "2x T4 (foreign: theirs.csv)"]
+    theirs = {
+        "num_gpu": "1",
+        "watt": "300.0",
+        "price": "11458.0",
+        "ssd": "70.5",
+        "bert": "",
+        "resnet50": "320.0",
+    }
+    assert rows["V100 (foreign: theirs.csv)"] == theirs
+    assert not any(rows["2x T4 (foreign: theirs.csv)"][name] for name in ("ssd", "resnet50", "price"))
+    relative = read(csv_of([*ours, *foreign_lines(path, "throughput")], "throughput", reference=list(rows)[2]))
+    assert float(relative["2x V100"]["ssd"]) == pytest.approx(float(rows["2x V100"]["ssd"]) / 70.5)
+    path.write_text("name_gpu,num_gpu,resnet50\nV100,1,128.0\n")
+    batches = read(csv_of([*ours, *foreign_lines(path, "batch-size")], "batch-size"))
+    assert batches["V100 (foreign: theirs.csv)"]["resnet50"] == "128"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (None, "cannot be read"),
+        ("gpu,ssd\nV100,1\n", "has no column name_gpu. Its header is name_gpu,num_gpu,watt,price,<families>."),
+        ("", "has no column name_gpu"),
+        ("name_gpu,ssd\n", "has no system."),
+        ("name_gpu,ssd\nV100,1\nT4,fast\n", "line 3: ssd is 'fast', no number."),
+        ("name_gpu,ssd\nV100,-1\n", "line 2: ssd is '-1', no number."),
+        ("name_gpu,ssd\nV100,nan\n", "line 2: ssd is 'nan', no number."),
+        (b"name_gpu,ssd\nV\xff,1\n", "cannot be read"),
+    ],
+)
+def test_what_is_no_published_table_is_refused(tmp_path: Path, text: str | bytes | None, message: str) -> None:
+    path = tmp_path / "theirs.csv"
+    if text is not None:
+        path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    with pytest.raises(CotenantError) as caught:
+        foreign_lines(path, "throughput")
+    assert message in str(caught.value)
+    assert str(path) in str(caught.value)

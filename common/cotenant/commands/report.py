@@ -13,6 +13,7 @@ from cotenant.commands.output import tell, tell_grid, warn
 from cotenant.commands.records import add_records, chosen_names, expected_jobs, of_suite, read
 from cotenant.errors import EXIT_PASSED, CotenantError
 from cotenant.report import mlbench, scaling, tables
+from cotenant.report.foreign import foreign_lines
 from cotenant.report.interference import apart, interference_grid
 from cotenant.report.jobs import jobs_grid
 from cotenant.report.renderers import FILES, as_csv
@@ -27,7 +28,7 @@ TARGETS = CHECKOUT / "targets"
 LIMITS = "V100"
 """Whose least shares and most spreads new targets take over, where --targets names nobody's."""
 OF_EXPORTS = "observations, timelines, samples of meters and what findings say stand in the records only."
-TABLES = ("throughput", "batch-size", "scaling", "interference")
+TABLES = ("throughput", "batch-size", "speed-up", "scaling", "interference")
 
 
 def main(argv: Sequence[str]) -> int:
@@ -50,6 +51,8 @@ def main(argv: Sequence[str]) -> int:
         _say_scaling(summary.jobs, given.format)
     elif given.table == "interference":
         _say_interference(summary, given.format)
+    elif given.table == "speed-up":
+        tell_grid(tables.speed_up_grid(tables.tables(summary.jobs, read_systems(given.systems))), given.format)
     elif given.table is not None:
         _say_table(summary.jobs, given)
     elif given.format != "text" or given.save_target is None:
@@ -78,6 +81,8 @@ def parser() -> Parser:
     add("--outdir", type=Path, metavar="DIR", help="for throughput and batch-size: a file per precision in here")
     add("--systems", type=Path, metavar="FILE", default=TARGETS / "systems.json", help="descriptions of the systems")
     add("--reference", metavar="SYSTEM", help="throughput relative to this row")
+    published = "rows of a table that others published (CSV); may be repeated"
+    add("--foreign", type=Path, metavar="FILE", action="append", default=[], help=published)
     add("--per", choices=("watt", "price"), help="throughput per watt, or per price")
     return parser
 
@@ -85,7 +90,7 @@ def parser() -> Parser:
 def _check(given: argparse.Namespace) -> None:
     """Raise CotenantError for flags that mean nothing beside the others."""
     crossing = given.table in ("throughput", "batch-size")
-    of_tables = [name for name in ("precision", "outdir", "reference", "per") if getattr(given, name)]
+    of_tables = [name for name in ("precision", "outdir", "reference", "per", "foreign") if getattr(given, name)]
     if of_tables and not crossing:
         raise CotenantError(f"--{of_tables[0]} is of --table throughput and batch-size.", "Add one of them.")
     if given.table == "batch-size" and (given.reference or given.per):
@@ -179,6 +184,21 @@ def _say_interference(summary: Summary, form: str) -> None:
     tell_grid(grid, form)
 
 
+def _add_foreign(by_precision: tables.Tables, paths: Sequence[Path], kind: tables.Kind) -> None:
+    """Put published lines below ours. Raises CotenantError where nobody knows of which precision they are."""
+    if len(by_precision) > 1:
+        raise CotenantError(
+            f"A file does not say its precision, and there are tables of {', '.join(by_precision)}.",
+            "--precision says beside which of them it stands.",
+        )
+    ((precision, lines),) = by_precision.items()
+    more = [line for path in paths for line in foreign_lines(path, kind)]
+    named = [line.name for line in (*lines, *more)]
+    if twice := next((name for name in named if named.count(name) > 1), None):
+        raise CotenantError(f"'{twice}' stands twice in the table.", "Give each file once, and files of other names.")
+    by_precision[precision] = [*lines, *more]
+
+
 def _say_table(jobs: Sequence[JobSummary], given: argparse.Namespace) -> None:
     by_precision = tables.tables(jobs, read_systems(given.systems))
     if not by_precision:
@@ -187,6 +207,8 @@ def _say_table(jobs: Sequence[JobSummary], given: argparse.Namespace) -> None:
         if given.precision not in by_precision:
             raise CotenantError(f"There are no records of {given.precision}.", f"There are {', '.join(by_precision)}.")
         by_precision = {given.precision: by_precision[given.precision]}
+    if given.foreign:
+        _add_foreign(by_precision, given.foreign, given.table)
     shown = [line for lines in by_precision.values() for line in lines]
     if given.per == "price" and not any(line.system.price for line in shown):
         raise CotenantError(

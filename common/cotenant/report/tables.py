@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
 from statistics import fmean
 from typing import Literal
 
 import polars as pl
 
 from cotenant.errors import CotenantError, did_you_mean
-from cotenant.report.grid import Grid, Row, RowGroup
+from cotenant.report import numbers
+from cotenant.report.grid import Cell, Column, Grid, Row, RowGroup, number, table, word
 from cotenant.report.summary import JobSummary
 from cotenant.results.identity import job_and_cell
 from cotenant.results.launches import rates_of
@@ -26,6 +28,7 @@ Per = Literal["watt", "price"]
 POWER = "power_w"
 INDEX = "name_gpu"
 FIRST = "ssd"
+PLAIN = "fp32"
 UNKNOWN = "unknown"
 _PRECISION = re.compile(r"_?(fp32|tf32|bf16|fp16|half|amp(_?(bf16|fp16))?)$")
 
@@ -174,3 +177,47 @@ def _watt(job: JobSummary) -> float | None:
     if any(devices - power[run_id].keys() for run_id, devices in used.items()):
         return None
     return fmean(sum(power[run_id][device] for device in devices) for run_id, devices in used.items())
+
+
+@dataclass(frozen=True, slots=True)
+class SpeedUp:
+    """One system's rates in a precision over its rates in fp32, by family."""
+
+    name: str
+    precision: str
+    ratios: Mapping[str, float]
+
+
+def speed_up_grid(by_precision: Tables) -> Grid:
+    """Return the rates of every other precision over those in fp32, of the same system under the same conditions.
+
+    Each is at its own batch size. Raises CotenantError where nothing was measured in both.
+    """
+    ups = list(_speed_ups(by_precision))
+    if not ups:
+        raise CotenantError(
+            f"No family was measured in {PLAIN} and in another precision on one system.",
+            f"There is {', '.join(by_precision)}.",
+        )
+    names = sorted({name for up in ups for name in up.ratios}, key=lambda name: (name != FIRST, name))
+    columns = [
+        Column[SpeedUp](INDEX, lambda up: word(printable(up.name), INDEX), left=True),
+        Column[SpeedUp]("precision", lambda up: word(up.precision, "precision"), left=True),
+        *(Column(printable(name), partial(_ratio, name)) for name in names),
+    ]
+    return replace(table(columns, ups), fields=(INDEX, "precision", *map(printable, names)))
+
+
+def _speed_ups(by_precision: Tables) -> Iterator[SpeedUp]:
+    plain = {(line.system, *line.conditions.values()): line for line in by_precision.get(PLAIN, [])}
+    for precision, lines in by_precision.items():
+        for line in lines if precision != PLAIN else ():
+            beside = plain.get((line.system, *line.conditions.values()))
+            both = line.entries.keys() & beside.entries.keys() if beside else set()
+            if beside and both:
+                ratios = {name: line.entries[name].rate / beside.entries[name].rate for name in both}
+                yield SpeedUp(line.name, precision, ratios)
+
+
+def _ratio(family: str, up: SpeedUp) -> Cell:
+    return number(up.ratios.get(family), numbers.ratio, printable(family))
