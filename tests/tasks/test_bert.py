@@ -7,8 +7,11 @@ import torch
 from torch import nn
 
 from cotenant.bench import Run
+from cotenant.bench.loop import Loop
 from cotenant.bench.observed import FlopCount
 from cotenant.errors import CotenantError
+from cotenant.findings.rules import findings_of
+from results.made import a_part, a_record
 from tasks.loading import SMALL, built, main_of
 
 BERT = "question_answering/bert"
@@ -113,3 +116,18 @@ def test_matrices_decay_and_what_is_added_does_not(main: Any) -> None:
 def test_sizes_that_no_model_has_are_a_sentence(main: Any, flags: dict[str, int], sentence: str) -> None:
     with pytest.raises(CotenantError, match=sentence):
         built(main.Bert, **SMALL[BERT] | flags)
+
+
+def test_sequences_that_are_filled_up_are_a_finding(main: Any) -> None:
+    class Padded(main.Bert):  # type: ignore[misc]
+        def batches(self, run: Run) -> Any:
+            words, kinds, answers = next(super().batches(run))
+            words[:, -8:] = 0
+            return run.resident(words, kinds, answers)
+
+    for cls, found in ((main.Bert, []), (Padded, ["50.0 % of the words of a batch are padding"])):
+        loop = Loop(benchmark := cls(cuda=False, **SMALL[BERT] | {"sequence": 16}), Run(benchmark))
+        loop.warm_up()
+        record = a_record(told={"part": a_part(item="sequence", observed=loop.audited() | {"item_is_row": True})})
+        said = [finding for finding in findings_of(record) if finding.rule == "padding_counted"]
+        assert [finding.sentence.partition(":")[0] for finding in said] == found

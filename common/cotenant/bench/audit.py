@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
-from torch.utils._pytree import tree_leaves
 
-from cotenant.bench.loader import rows
+from cotenant.bench.loader import rows, tensors_in
 
 if TYPE_CHECKING:
     from cotenant.bench.run import Run
@@ -153,17 +152,7 @@ def undone(run: Run, optimizers: Sequence[torch.optim.Optimizer]) -> Iterator[No
 
 def elements(batch: Any) -> int:
     """Return how many elements the largest tensor of a batch has; 0 without one."""
-    return max((leaf.numel() for leaf in tree_leaves(batch) if isinstance(leaf, torch.Tensor)), default=0)
-
-
-def words_in(batch: Any, padding: int) -> tuple[int, int]:
-    """Return how many words of the batch are no padding, and how many places it has for words.
-
-    Its words are the whole numbers of its tensors of two dimensions.
-    """
-    tensors = [leaf for leaf in tree_leaves(batch) if isinstance(leaf, torch.Tensor)]
-    words = [tensor for tensor in tensors if tensor.dim() == 2 and tensor.dtype in (torch.int64, torch.int32)]
-    return sum(int((tensor != padding).sum()) for tensor in words), sum(tensor.numel() for tensor in words)
+    return max((tensor.numel() for tensor in tensors_in(batch)), default=0)
 
 
 def rows_or_none(batch: Any) -> int | None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from cotenant.bench.arguments import Flag, declared, flag
-from cotenant.bench.loader import rows, usual_workers
+from cotenant.bench.loader import rows, tensors_in, usual_workers
 from cotenant.bench.outcome import UnsupportedError
 from cotenant.bench.precision import asked_precision
 from cotenant.errors import CotenantError
@@ -31,7 +31,7 @@ class Benchmark:
     """Have all steps the same shapes? Then cuDNN and MIOpen time their convolutions in the warm-up, for the fastest."""
 
     padding: ClassVar[int | None] = None
-    """The word that fills rows up to the longest of a batch: the harness counts the other words of the first batch."""
+    """The word that fills up `texts` to the longest of a batch: the harness counts the others of the first batch."""
 
     acts: ClassVar[bool] = False
     """Does a step act in an environment, which nothing can put back? Then it is audited after the last observation."""
@@ -118,6 +118,10 @@ class Benchmark:
     def items(self, batch: Any) -> float:
         """Return how many items one step on `batch` counts: the rows of it or of its first part."""
         return rows(batch)
+
+    def texts(self, batch: Any) -> Iterable[torch.Tensor]:
+        """Return the tensors of a batch that hold words: those of whole numbers in two dimensions."""
+        return [leaf for leaf in tensors_in(batch) if leaf.dim() == 2 and not leaf.is_floating_point()]
 
     def flops(self, batch: Any) -> float | None:
         """Return the operations of one step on `batch` by a closed form; None where this benchmark declares none.

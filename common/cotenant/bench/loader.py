@@ -147,11 +147,7 @@ def constant_input(batch: Any) -> Finding | None:
 
     Products of zeros take less power than products of numbers, and so run at higher clocks.
     """
-    tensors = [
-        leaf
-        for leaf in tree_leaves(batch)
-        if isinstance(leaf, torch.Tensor) and leaf.layout is torch.strided and leaf.dtype in ORDERED
-    ]
+    tensors = [leaf for leaf in tensors_in(batch) if leaf.layout is torch.strided and leaf.dtype in ORDERED]
     elements = max((tensor.numel() for tensor in tensors), default=0)
     if elements < LEAST_ELEMENTS:
         return None
@@ -165,6 +161,11 @@ def constant_input(batch: Any) -> Finding | None:
         f"The first batch holds nothing but {low.item():g}, in all {elements} elements of its largest tensor.",
         "Fill batches with random or real data: devices compute with constants faster than with numbers.",
     )
+
+
+def tensors_in(batch: Any) -> list[torch.Tensor]:
+    """Return the tensors of a batch, however they are nested."""
+    return [leaf for leaf in tree_leaves(batch) if isinstance(leaf, torch.Tensor)]
 
 
 def rows(batch: Any) -> int:

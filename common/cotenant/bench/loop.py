@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from cotenant.bench.audit import FADED, Audits, Step, Weights, elements, rows_or_none, undone, words_in
+from cotenant.bench.audit import FADED, Audits, Step, Weights, elements, rows_or_none, undone
 from cotenant.bench.chrono import Observation, Work, clock_ns, observe
 from cotenant.bench.graph import ReplayedStep
 from cotenant.bench.loader import constant_input, rows
@@ -258,9 +258,11 @@ class Loop:
     def _words(self, counted: float) -> dict[str, Any]:
         """Return what the first batch counts beside its words that are no padding; empty where it has no words."""
         padding = self._benchmark.padding
-        words, places = (0, 0) if padding is None else words_in(self._batch, padding)
-        if not places:
+        texts = list(self._benchmark.texts(self._batch))
+        places = sum(text.numel() for text in texts)
+        if padding is None or not places:
             return {}
+        words = sum(int(text.ne(padding).sum()) for text in texts)
         return {"items_per_step": counted, "words_per_step": words, "padding": 1 - words / places}
 
     def operations(self) -> dict[str, Any]:

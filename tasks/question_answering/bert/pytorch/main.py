@@ -14,8 +14,9 @@ from torch.nn import functional as F
 from cotenant.bench import Benchmark, Run, flag
 from cotenant.errors import CotenantError
 
-CLASSIFY, SEPARATE, FIRST_WORD = 101, 102, 104
-"""The special word in front, the one behind question and context, and the first number that is no special word's."""
+PAD, CLASSIFY, SEPARATE, FIRST_WORD = 0, 101, 102, 104
+"""What would fill up shorter sequences, the special word in front, the one behind question and context, and the first
+number that is no special word's."""
 MEAN_QUESTION, SPREAD_QUESTION, MEAN_ANSWER = 12, 4, 4
 """Word pieces of SQuAD's questions and answers (Rajpurkar et al. 2016)."""
 CLIP_NORM, WEIGHT_DECAY = 1.0, 0.01
@@ -27,6 +28,7 @@ class Bert(Benchmark):
     """One step = one AdamW update: where in its context does each question's answer begin, and where does it end?"""
 
     item = "sequence"
+    padding = PAD
     least: ClassVar[dict[str, int]] = {"words": FIRST_WORD + 1, "sequence": 16}
 
     batch_size: int = 16
@@ -62,6 +64,9 @@ class Bert(Benchmark):
         start_b = rng.integers(context_b, length - 1)
         end_b = np.minimum(start_b + rng.geometric(1 / MEAN_ANSWER, rows) - 1, length - 2)
         return run.resident(*map(torch.from_numpy, (word_bl, kind_bl, np.stack([start_b, end_b], axis=1))))
+
+    def texts(self, batch: Batch) -> tuple[torch.Tensor]:
+        return batch[:1]
 
     def step(self, run: Run, batch: Batch) -> torch.Tensor:
         word_bl, kind_bl, answer_b2 = batch
