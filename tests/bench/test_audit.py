@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -116,8 +117,14 @@ def test_a_benchmark_that_runs_alone_audits_itself(fraud: str, tmp_path: Path) -
     words = ["--fraud", fraud, "--repeat", "8", "--number", "10", "--no-cuda", "--report", str(report)]
     assert session.main(Fraud, words) == 0
     record = json.loads(report.read_text())
-    assert len(set(record["observed"]["audit"]["after"])) == 3
-    assert all(1 <= after <= 8 for after in record["observed"]["audit"]["after"])
+    audit, seen = record["observed"]["audit"], record["observations"]
+    assert len(set(audit["after"])) == 3
+    assert all(1 <= after <= 8 for after in audit["after"])
+    # The whole of an audit lies between the last clock read of one observation and the first one of the next.
+    starts_ns = [one["start_ns"] for one in seen[1:]] + [time.perf_counter_ns()]
+    gaps_ns = [start_ns - one["end_ns"] for one, start_ns in zip(seen, starts_ns, strict=True)]
+    spent_ns = dict(zip(audit["after"], audit["cost_ns"], strict=True))
+    assert all(0 < cost_ns <= gaps_ns[after - 1] for after, cost_ns in spent_ns.items())
     errors = [finding["rule"] for finding in record["findings"] if finding["severity"] == "error"]
     assert errors == ([] if fraud == "none" else ["credited"])
 

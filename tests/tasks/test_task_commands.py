@@ -223,3 +223,14 @@ def test_ranks_of_a_shipped_task_train_one_model_on_data_of_their_own(loose: Sui
     assert [one["items"] for one in record["observations"]] == [2 * NUMBER * BATCH] * REPEAT
     for rows in record["rank_observations"].values():
         assert [one["items"] for one in rows] == [NUMBER * BATCH] * REPEAT
+
+
+@pytest.mark.slow
+def test_a_runner_passes_on_that_a_device_was_asked_for(loose: Suites) -> None:
+    main = TASKS / "regression/polynome/pytorch/run.sh"
+    job = {"name": "toy_reg", "cmd": str(main), "args": {"--repeat": 2, "--number": 1}, "cgroup": "student"}
+    ended = loose.run([job], "--users", 1, USE_CUDA="1", CUDA_VISIBLE_DEVICES="")
+    assert (ended.returncode, loose.outcomes()) == (1, ["unsupported"])
+    (record,) = loose.records()
+    assert "sees no device, and USE_CUDA=1 asks for one. " in record["message"]
+    assert record["message"].endswith("For numbers of the processor say --no-cuda.")
