@@ -14,7 +14,7 @@
 set -euo pipefail
 
 HOST_ROOT=${HOST_ROOT:-}
-V1_CONTROLLERS=(cpuset memory cpuacct freezer pids)
+V1_CONTROLLERS=(cpuset memory cpu cpuacct freezer pids)
 V2_NEEDED=(cpuset memory)
 V2_WANTED=(pids cpu io) # The last two count, and limit nothing.
 DROP_IN=('[Service]' 'Delegate=cpu cpuset io memory pids')

@@ -57,10 +57,14 @@ class V1Slice(CgroupSlice):
             self._weigh(at["cpu"].parent)
 
     def _weigh(self, run: Path) -> None:
-        """Have a run weigh as much as its tenants: time is shared out level by level, first with the host's others."""
+        """Have a run weigh as much as its tenants: time is shared out level by level, first with the host's others.
+
+        A base that was made for us has the weight that its owner gave it.
+        """
         shares = CPU_SHARES * sum(level.is_dir() for level in run.iterdir())
         for level in (run, *([run.parent] if run.parent.name.startswith(OURS) else [])):
-            cgroupfs.write(level / "cpu.shares", str(shares))
+            with contextlib.suppress(PermissionError):
+                cgroupfs.write(level / "cpu.shares", str(shares))
 
     def counters(self) -> Counters:
         throttled_ns, throttled_times = slices.throttled(self._throttles(), "throttled_time", 1)

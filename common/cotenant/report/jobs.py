@@ -44,21 +44,8 @@ from cotenant.text import printable
 SHOWN_TENANTS = 4
 INTERFERENCE = [f"interference{part}" for part in ("", "_low", "_high", "_launches", "_launches_alone", "_quick")]
 FIELDS = (
-    *(
-        "suite",
-        "host",
-        "job",
-        "group",
-        "tenant",
-        "unit",
-        "sharers",
-        "rate",
-        "low",
-        "high",
-        "launches",
-        "observations",
-        "spread",
-    ),
+    *("suite", "host", "job", "group", "tenant", "unit", "sharers"),
+    *("rate", "low", "high", "launches", "observations", "spread"),
     *("fairness", "worst_over_best", "slowest", "overlap", "device_load_percent"),
     *("verdict", "worst_warning", "errors", "warnings"),
     *INTERFERENCE,
