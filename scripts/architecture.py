@@ -18,7 +18,7 @@ PICTURE = CHECKOUT / "docs" / "architecture.svg"
 GROUND = ("errors", "finding", "text", "procfs", "files", "checkout")
 LAYERS = (
     ("commands",),
-    ("report", "launch", "bench"),
+    ("report", "launch", "bench", "proof"),
     ("findings", "meters"),
     ("results", "isolation", "datasets"),
     ("stats", "suite", "machine", "protocol", "blocks"),
@@ -28,6 +28,7 @@ LAYERS = (
 TASKS_OF_ROOMS = {
     "commands": "one file a command",
     "report": "grids, pages, pictures",
+    "proof": "archives that others verify",
     "launch": "start, GO, stop, reaper",
     "bench": "the measured loop; torch",
     "blocks": "parts of Transformers",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import re
 import shlex
@@ -14,7 +15,7 @@ import pytest
 
 from commands.calling import Capture, write
 from cotenant.cli import main
-from cotenant.commands import report
+from cotenant.commands import COMMANDS, report
 from report.making import launch, scaling, solo
 
 ROOT = Path(__file__).parent.parent
@@ -102,13 +103,20 @@ def test_commands_that_read_are_run_as_they_stand(workspace: Path, capsys: Captu
 def test_commands_that_launch_are_read_to_the_choice_of_their_jobs(workspace: Path, capsys: Capture) -> None:
     lines = {place: shlex.split(line[line.index("./run") :]) for place, line in LINES.items() if "./run" in line}
     for place, (_, *words) in lines.items():
-        if {*words[:1]} & {*READING} or {"--help", "--version"} & {*words}:
+        if {*words[:1]} & {*COMMANDS} or {"--help", "--version"} & {*words}:
             continue
         end = words.index("--") if "--" in words else len(words)
         status = main(["run", *words[:end], "--show", *words[end:]])
         printed = capsys.readouterr()
         assert status == 0, (place, printed.err)
         assert printed.out, place
+
+
+def test_other_commands_take_their_flags() -> None:
+    for line in LINES.values():
+        words = shlex.split(line)
+        if words[0] == "./run.sh" and {*words[1:2]} & ({*COMMANDS} - {*READING}):
+            importlib.import_module(f"cotenant.commands.{words[1]}").parser().parse_words(words[2:])
 
 
 def test_what_is_no_command_of_ours_is_there_and_takes_its_flags() -> None:

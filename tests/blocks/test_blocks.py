@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 import torch
 
-from cotenant.bench.facts import source_version
 from cotenant.blocks import attention
 from cotenant.blocks.attention import Attention
 from cotenant.blocks.data import zipf
@@ -152,12 +151,3 @@ def test_matrices_decay_and_biases_and_norms_do_not() -> None:
     matrices, others = decayed(layer, 0.1)
     assert ([weight.dim() for weight in matrices["params"]], matrices["weight_decay"]) == ([2] * 3, 0.1)
     assert ([weight.dim() for weight in others["params"]], others["weight_decay"]) == ([1] * 8, 0.0)
-
-
-def test_another_block_is_another_source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    before, path = source_version(Size), tmp_path / "attention.py"
-    path.write_text(Path(str(attention.__file__)).read_text())
-    monkeypatch.setattr(attention, "__file__", str(path))
-    assert source_version(Size) == before
-    path.write_text("")
-    assert source_version(Size) != before

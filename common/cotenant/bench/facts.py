@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
-import inspect
 import math
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +17,6 @@ if TYPE_CHECKING:
     from cotenant.bench.contract import Benchmark
 
 LOSSES_KEPT = 100
-BLOCKS = "cotenant.blocks."
 
 
 class Losses:
@@ -79,15 +75,6 @@ def without_effect(parsed: Parsed, run: Run) -> list[str]:
         name for name, value in run.benchmark.fixed.items() if name in parsed.given and parsed.values[name] != value
     ]
     return [*parsed.ignored, *(f"--{name.replace('_', '-')}" for name in (*unheeded, *fixed))]
-
-
-def source_version(cls: type) -> str:
-    """Return a hash over the Python files beside the benchmark's own and its blocks, so that changed work is seen."""
-    digest = hashlib.sha256()
-    blocks = [Path(str(module.__file__)) for name, module in sys.modules.items() if name.startswith(BLOCKS)]
-    for path in [*sorted(Path(inspect.getfile(cls)).parent.glob("*.py")), *sorted(blocks)]:
-        digest.update(path.name.encode() + b"\0" + path.read_bytes())
-    return digest.hexdigest()[:16]
 
 
 def tenant_facts(run: Run, loop: Loop) -> dict[str, Any]:

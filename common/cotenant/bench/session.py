@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import sys
 import time
 import traceback
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cotenant.bench.alone import Alone
 from cotenant.bench.arguments import Parsed, parse
-from cotenant.bench.facts import Losses, arguments_of, source_version, tenant_facts, without_effect
+from cotenant.bench.facts import Losses, arguments_of, tenant_facts, without_effect
 from cotenant.bench.loop import Loop
 from cotenant.bench.outcome import outcome_of
 from cotenant.bench.run import Run
 from cotenant.bench.world import World
 from cotenant.errors import EXIT_FAILED, EXIT_PASSED, CotenantError
 from cotenant.protocol.client import Rendezvous, wait_until
+from cotenant.suite.task_source import version_of
 
 if TYPE_CHECKING:
     from cotenant.bench.contract import Benchmark
@@ -91,7 +94,7 @@ def _runner_gone(cls: type[Benchmark], error: OSError) -> int:
 
 def _measure(benchmark: Benchmark, parsed: Parsed, conductor: Conductor, world: World) -> int:
     arguments = arguments_of(benchmark)
-    version = source_version(type(benchmark))
+    version = version_of(Path(inspect.getfile(type(benchmark))))
     conductor.begin({"arguments": arguments, "ignored": parsed.ignored, "item": benchmark.item, "version": version})
     # Ranks do the same and would say the same: one of them talks.
     say: Callable[..., None] = print if world.rank == 0 else lambda *_, **__: None

@@ -177,7 +177,7 @@ def build_record(
     part, measured = statement.checked, statement.kept_observations
     ended, message = known_outcome(outcome, message)
     completed = ended == "completed"
-    train, train_item, statistics = _numbers(measured) if completed else (None, None, None)
+    train, train_item, statistics = numbers_of(measured) if completed else (None, None, None)
     gpu, (vcd, devices) = _gpu(place, part), _trained(place, part)
     arguments = part.given_arguments(statement.done if completed else statement.given)
     compute = _utilisation(part, arguments.get("number"), measured, gpu) if completed else {}
@@ -251,8 +251,8 @@ def _meeting(statement: Statement, common: Common) -> Meeting | None:
     )
 
 
-def _numbers(measured: Sequence[Observed]) -> tuple[Train, TrainItem, Description] | tuple[None, None, None]:
-    """Return train, train_item and statistics; none of them without observations."""
+def numbers_of(measured: Sequence[Observed]) -> tuple[Train, TrainItem, Description] | tuple[None, None, None]:
+    """Return train, train_item and statistics of kept observations; none of them without any."""
     if not measured:
         return None, None, None
     seconds = [(observed.end_ns - observed.start_ns) / 1e9 for observed in measured]

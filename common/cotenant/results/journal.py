@@ -109,7 +109,7 @@ def read_journal(directory: Path) -> Journal:
     """
     try:
         with open_regular(directory / FILE) as file:
-            return _parsed(file.read(), directory / FILE)
+            return parsed(file.read(), directory / FILE)
     except FileNotFoundError:
         return Journal()
     except OSError as error:
@@ -126,7 +126,7 @@ def append(directory: Path, entry: Entry) -> None:
         with open(os.open(path, flags, 0o644), "r+b") as file:
             fcntl.flock(file, fcntl.LOCK_EX)
             content = file.read()
-            line = msgspec.json.encode(_Line(_parsed(content, path).head, entry))
+            line = msgspec.json.encode(_Line(parsed(content, path).head, entry))
             file.seek(content.rfind(b"\n") + 1)
             file.truncate()
             file.write(line + b"\n")
@@ -138,7 +138,8 @@ def append(directory: Path, entry: Entry) -> None:
         raise cannot_write(directory, error) from error
 
 
-def _parsed(content: bytes, path: Path) -> Journal:
+def parsed(content: bytes, path: Path | str) -> Journal:
+    """Return what a journal holds. Raises CotenantError, which names the line that is not what was written there."""
     entries, head = [], FIRST
     for number, text in enumerate(content.split(b"\n")[:-1], 1):
         try:
@@ -152,7 +153,7 @@ def _parsed(content: bytes, path: Path) -> Journal:
     return Journal(tuple(entries), head)
 
 
-def _damaged(path: Path, number: int, reason: str) -> CotenantError:
+def _damaged(path: Path | str, number: int, reason: str) -> CotenantError:
     return CotenantError(
         f"{path}, line {number}: {reason}; the journal was changed or damaged.",
         "Move it away: the records stay as they are, and a new journal begins.",

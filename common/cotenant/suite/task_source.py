@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,6 +11,8 @@ from pathlib import Path
 from cotenant.files import open_regular
 
 MOST_BYTES = 1 << 20
+BLOCKS = Path(__file__).parents[1] / "blocks"
+BLOCKS_MODULE = "cotenant.blocks."
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +31,19 @@ def task_of(command: Path) -> Path | None:
     return task if b"main.py" in _content(command) and b"cotenant.bench" in _content(task) else None
 
 
+def version_of(task: Path) -> str:
+    """Return a hash over the Python files beside a benchmark and the blocks that they import: changed work is seen."""
+    files = sorted(task.parent.glob("*.py"))
+    blocks, new = set[Path](), {block for file in files for block in _blocks(file)}
+    while new:
+        blocks |= new
+        new = {block for file in new for block in _blocks(file)} - blocks
+    digest = hashlib.sha256()
+    for path in [*files, *sorted(blocks)]:
+        digest.update(path.name.encode() + b"\0" + path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
 def source_of(task: Path) -> TaskSource:
     """Return what the file of a benchmark says of it; nothing where that is no Python."""
     try:
@@ -36,6 +52,26 @@ def source_of(task: Path) -> TaskSource:
         return TaskSource()
     paragraph = (ast.get_docstring(module) or "").partition("\n\n")[0]
     return TaskSource(" ".join(paragraph.split()), next(_items(module), "item"))
+
+
+def _blocks(file: Path) -> Iterator[Path]:
+    """Yield the files of the blocks that a file imports."""
+    try:
+        module = ast.parse(_content(file))
+    except (SyntaxError, ValueError):
+        return
+    for statement in ast.walk(module):
+        match statement:
+            case ast.Import(names):
+                imported = [alias.name for alias in names]
+            case ast.ImportFrom(str(origin), names):
+                imported = [origin, *(f"{origin}.{alias.name}" for alias in names)]
+            case _:
+                continue
+        for name in imported:
+            path = BLOCKS / f"{name.removeprefix(BLOCKS_MODULE)}.py"
+            if name.startswith(BLOCKS_MODULE) and path.is_file():
+                yield path
 
 
 def _items(module: ast.Module) -> Iterator[str]:

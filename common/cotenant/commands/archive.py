@@ -1,0 +1,38 @@
+"""`archive`: all that runs left in a directory as one file that somebody else can verify."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from cotenant.checkout import output_directory
+from cotenant.cli import version
+from cotenant.commands.flags import Parser
+from cotenant.commands.output import tell
+from cotenant.errors import EXIT_PASSED
+from cotenant.proof.archive import make_archive
+from cotenant.text import many
+
+
+def main(argv: Sequence[str]) -> int:
+    """Write the archive. Returns 0; raises CotenantError where there is nothing to archive, or no place for it."""
+    given = parser().parse_words(argv)
+    manifest = make_archive(given.directory or output_directory(), given.out, version())
+    tell(f"{given.out}: {many(len(manifest.members), 'file')}, journal {manifest.journal_head[:16]}.")
+    if given.key is not None:
+        from cotenant.proof.signature import sign
+
+        tell(f"{sign(given.out, given.key)}: signed.")
+    return EXIT_PASSED
+
+
+def parser() -> Parser:
+    """Return the parser of `archive`."""
+    parser = Parser("archive", "Put the records, logs and journal of a directory into one file: tar and zstandard.")
+    where = "a directory of records (default: the workspace's output)"
+    parser.add_argument("directory", metavar="DIR", type=Path, nargs="?", help=where)
+    parser.add_argument("-o", "--out", metavar="FILE", type=Path, required=True, help="the archive, FILE.tar.zst")
+    parser.add_argument(
+        "--key", metavar="PEM", type=Path, help="sign it with this Ed25519 private key: FILE.sig beside it"
+    )
+    return parser

@@ -1,0 +1,159 @@
+"""What holds of an archive: every hash, the journal's chain, every number made anew from raw observations, every rule.
+
+Each check has a name and a sentence. That a program did the work it names cannot be seen from records: for that there
+are the audit step, and launches of one's own.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+
+import msgspec
+
+from cotenant.errors import CotenantError
+from cotenant.proof.archive import Unpacked
+from cotenant.results.build import numbers_of
+from cotenant.results.journal import FILE as JOURNAL
+from cotenant.results.journal import Launched, Started, parsed
+from cotenant.results.record import Record, restored
+from cotenant.stats.tenants import common_load, overlap
+from cotenant.text import listed, many
+
+SET_ASIDE = ".unfinished"
+SHOWN = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """What was looked at; `wrong` has a sentence for each thing that does not hold, `note` what else is to be known."""
+
+    name: str
+    looked_at: str
+    wrong: tuple[str, ...] = ()
+    note: str = ""
+
+
+def checks_of(archive: Unpacked, versions: Collection[str]) -> list[Check]:
+    """Return all checks. `versions`: the hashes of the sources of this checkout's benchmarks."""
+    damage = (f"The archive is damaged: {archive.damage}.",) if archive.damage else ()
+    checks = [Check("archive", many(len(archive.manifest.members), "member"), damage)]
+    records, unread = _records(archive)
+    launches = _launches(records)
+    checks.append(Check("records", many(len(records), "record"), tuple(unread)))
+    return [*checks, _journal(archive), _numbers(launches), _rules(launches), _sources(records, versions)]
+
+
+def _records(archive: Unpacked) -> tuple[list[Record], list[str]]:
+    records, unread = [], []
+    for name, content in archive.members.items():
+        if name.endswith(".json"):
+            try:
+                records.append(restored(content))
+            except msgspec.MsgspecError as error:
+                unread.append(f"{name} is no record of this version: {error}.")
+    return records, unread
+
+
+def _journal(archive: Unpacked) -> Check:
+    """Every launch that the journal has left its records, unchanged, and no record came by another way."""
+    try:
+        journal = parsed(archive.members.get(JOURNAL, b""), JOURNAL)
+    except CotenantError as error:
+        return Check("journal", "chained by hashes", (str(error),))
+    wrong, known = [], set[str]()
+    if journal.head != archive.manifest.journal_head:
+        wrong.append("The journal does not end where the archive says.")
+    launches = [entry for entry in journal.entries if isinstance(entry, Launched)]
+    for launch in launches:
+        for name, digest in launch.records.items():
+            known.add(name)
+            content = archive.members.get(name, archive.members.get(name + SET_ASIDE))
+            if content is None:
+                wrong.append(f"{name} of launch {launch.label}, repetition {launch.uid}, is missing.")
+            elif hashlib.sha256(content).hexdigest() != digest:
+                wrong.append(f"{name} is not what launch {launch.label}, repetition {launch.uid}, wrote.")
+    foreign = [name for name in archive.members if name.endswith(".json") and name not in known]
+    wrong += [f"{name} stands in no launch of the journal." for name in foreign]
+    starts = sum(isinstance(entry, Started) for entry in journal.entries)
+    ended = sum(launch.finished for launch in launches)
+    looked_at = f"{many(starts, 'start')}, {many(len(launches), 'launch', 'es')}, {ended} of them finished"
+    return Check("journal", looked_at, tuple(wrong), _unlaunched(journal.entries, launches))
+
+
+def _unlaunched(entries: Sequence[object], launches: Sequence[Launched]) -> str:
+    """Return what suites announced and never launched: a suite that was broken off shows it."""
+    announced = {
+        (start.suite, start.uid, label) for start in entries if isinstance(start, Started) for label in start.launches
+    }
+    missing = announced - {(launch.suite, launch.uid, launch.label) for launch in launches if launch.finished}
+    names = sorted(f"{label} (repetition {uid})" for _, uid, label in missing)
+    return f"Announced, and never finished: {listed(names, SHOWN)}." if names else ""
+
+
+def _numbers(launches: Sequence[Sequence[Record]]) -> Check:
+    """Make every statistic, and every overlap, anew from raw observations."""
+    records = [record for launch in launches for record in launch]
+    wrong = [f"{_name(record)}: {sentence}" for record in records for sentence in _wrong_statistics(record)]
+    for launch in launches:
+        if all(record.completed and record.rendezvous for record in launch) and len(launch) == launch[0].tenants:
+            wrong += [f"{_name(record)}: {sentence}" for record, sentence in _wrong_overlaps(launch)]
+    return Check("numbers", f"{many(len(records), 'record')}, made anew from raw observations", tuple(wrong))
+
+
+def _wrong_statistics(record: Record) -> Iterator[str]:
+    kept = record.observations[record.skip :] if record.completed else []
+    made = numbers_of(kept if all(observed.possible for observed in kept) else [])
+    for now, written in zip(made, (record.train, record.train_item, record.statistics), strict=True):
+        if now is None or written is None:
+            if now is not written:
+                yield "its statistics are not those of its observations."
+            continue
+        for field in type(written).__match_args__:
+            if getattr(now, field) != getattr(written, field):
+                yield f"its {field} is {getattr(written, field)}, and {getattr(now, field)} by its observations."
+
+
+def _wrong_overlaps(launch: Sequence[Record]) -> Iterator[tuple[Record, str]]:
+    meetings = [record.rendezvous for record in launch if record.rendezvous is not None]
+    load = common_load([(meeting.start_ns, meeting.load_end_ns) for meeting in meetings])
+    for record, meeting in zip(launch, meetings, strict=True):
+        now = overlap([(seen.start_ns, seen.end_ns) for seen in record.observations[record.skip :]], load)
+        if now != meeting.overlap:
+            yield record, f"its overlap is {meeting.overlap}, and {now} by its observations."
+
+
+def _rules(launches: Sequence[Sequence[Record]]) -> Check:
+    """Ask every rule again of every launch: what a rule finds has to stand in the record."""
+    from cotenant.findings.rules import with_findings
+
+    wrong, earlier = [], list[Record]()
+    for launch in launches:
+        for record, again in zip(launch, with_findings(launch, earlier), strict=True):
+            written = {(finding.rule, finding.severity) for finding in record.findings}
+            new = sorted({(finding.rule, finding.severity) for finding in again.findings} - written)
+            wrong += [f"{_name(record)}: the {severity} {rule} is missing." for rule, severity in new]
+        earlier += launch
+    return Check("rules", f"{many(len(launches), 'launch', 'es')}, every rule asked again", tuple(wrong))
+
+
+def _sources(records: Sequence[Record], versions: Collection[str]) -> Check:
+    """Whether benchmarks ran as they stand in this checkout. Other sources are no damage: they are named."""
+    other = {record.name for record in records if record.version and record.version not in versions}
+    note = f"Other sources than this checkout's: {listed(sorted(other), SHOWN)}." if other else ""
+    looked_at = f"{many(len(records), 'record')} beside {many(len(versions), 'benchmark')} of this checkout"
+    return Check("sources", looked_at, note=note)
+
+
+def _launches(records: Sequence[Record]) -> list[list[Record]]:
+    """Return the records of each launch by tenant, launches in the order of their starts."""
+    launches: dict[tuple[object, ...], list[Record]] = defaultdict(list)
+    for record in sorted(records, key=lambda record: (record.start_time, record.tenant)):
+        launches[record.hostname, record.suite, record.run_id, record.name, record.start_time].append(record)
+    return list(launches.values())
+
+
+def _name(record: Record) -> str:
+    return f"{record.name}, repetition {record.run_id}, tenant {record.tenant}"
