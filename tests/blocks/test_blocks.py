@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import math
-from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 
-from cotenant.blocks import attention
 from cotenant.blocks.attention import Attention
 from cotenant.blocks.data import zipf
 from cotenant.blocks.decoder import Decoder, Size
