@@ -10,7 +10,7 @@ from cotenant.report.answer import NAMED, JobShares
 from cotenant.report.pictures.canvas import ACCENT, INK, LINE, PAPER, SOFT, axes_of, beside, shares_axis, svg
 from cotenant.text import printable
 
-WIDTH, NARROW = 10.0, 5.0
+WIDTH, NARROW = 10.0, 4.2
 """Inches of the picture: on a desk, and on a phone, which would shrink its letters."""
 LETTER, MARGIN = 0.066, 0.15
 """Inches of a letter of the jobs' names and of the numbers beside them, and around these."""
@@ -47,7 +47,7 @@ def shares_picture(rows: Sequence[JobShares], name: str, width: float = WIDTH) -
     axes.set_xlim(low, high)
     axes.set_ylim(len(rows) - 0.4, -0.6)
     axes.set_yticks(range(len(rows)), names, color=INK)
-    axes.xaxis.set_major_locator(MaxNLocator(6 if width == WIDTH else 3))
+    axes.xaxis.set_major_locator(MaxNLocator(7 if width == WIDTH else 3, steps=[1, 2, 2.5, 5, 10]))
     axes.xaxis.set_major_formatter(lambda value, _: f"{100 * value:.0f} %")
     return svg(axes, name)
 
