@@ -67,7 +67,9 @@ def _meant(word: str) -> str:
     jobs = shipped_jobs()
     if word in jobs:
         return f"It is a benchmark: {PROGRAM} --name {word}"
-    return did_you_mean(word, [*COMMANDS, *jobs]) or f"Commands: {', '.join(COMMANDS)}."
+    if meant := did_you_mean(word, jobs):
+        meant = f"{meant} It is a benchmark: {PROGRAM} --name NAME"
+    return did_you_mean(word, COMMANDS) or meant or f"Commands: {', '.join(COMMANDS)}."
 
 
 def version() -> str:

@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable
+
+_CHOICE = re.compile(r"argument (.+?): invalid choice: (.+?) \(choose from (.*)\)", re.S)
+_NUMBER = re.compile(r"argument (.+?): invalid (int|float) value: (.*)", re.S)
+_MISSING = re.compile(r"the following arguments are required: (.*)")
 
 EXIT_PASSED = 0
 EXIT_FAILED = 1
@@ -33,6 +38,22 @@ class IsolationError(CotenantError):
     """Isolation was required and cannot be had."""
 
     exit_status = EXIT_NOT_ISOLATED
+
+
+def usage_error(message: str, remedy: str) -> CotenantError:
+    """Return what argparse complains of as a sentence, with what is possible instead."""
+    if wrong := _CHOICE.fullmatch(message):
+        flag, given, choices = wrong.groups()
+        known = choices.replace("'", "").split(", ")
+        words = " or ".join(filter(None, [", ".join(known[:-1]), known[-1]]))
+        return CotenantError(f"{flag} takes {words}, not {given}.", did_you_mean(given.strip("'"), known) or remedy)
+    if wrong := _NUMBER.fullmatch(message):
+        flag, kind, given = wrong.groups()
+        return CotenantError(f"{flag}: {given} is no {'whole ' if kind == 'int' else ''}number.", remedy)
+    if wrong := _MISSING.fullmatch(message):
+        return CotenantError(f"{wrong[1]} {'are' if ',' in wrong[1] else 'is'} missing.", remedy)
+    message = message.removeprefix("argument ").replace("expected one argument", "a value is missing behind it")
+    return CotenantError(f"{message[0].upper()}{message[1:]}.", remedy)
 
 
 def did_you_mean(word: str, candidates: Iterable[str]) -> str:

@@ -186,13 +186,13 @@ def test_what_is_not_understood_is_one_sentence() -> None:
         (["--zzz"], "This benchmark knows no argument '--zzz'. --help lists its flags."),
         (["--batch", "3"], "knows no argument '--batch'"),
         (["a", "b", "c"], "knows no argument 'c'"),
-        (["--batch-size", "x"], "argument --batch-size/-b: invalid int value: 'x'"),
-        (["--batch-size"], "argument --batch-size/-b: expected one argument"),
-        (["--arch", "vgg"], "invalid choice: 'vgg'"),
-        (["--layers", "3 x"], "argument --layers: invalid int value: '3 x'"),
-        (["--pair", "1"], "argument --pair: expected 2 arguments"),
-        (["--cuda=1"], "argument --cuda"),
-        (["--precision", "fp8"], "invalid choice: 'fp8'"),
+        (["--batch-size", "x"], "--batch-size/-b: 'x' is no whole number. --help lists its flags."),
+        (["--batch-size"], "--batch-size/-b: a value is missing behind it."),
+        (["--arch", "vgg"], ", not 'vgg'."),
+        (["--layers", "3 x"], "--layers: '3 x' is no whole number."),
+        (["--pair", "1"], "--pair: expected 2 arguments"),
+        (["--cuda=1"], "--cuda"),
+        (["--precision", "fp8"], ", not 'fp8'."),
     ):
         with pytest.raises(CotenantError) as caught:
             parse(Many, argv)

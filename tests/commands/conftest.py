@@ -1,5 +1,15 @@
-"""A place for suites, from which nothing may be left."""
+"""A place for suites, from which nothing may be left, and a lock that no other suite of this machine holds."""
+
+from pathlib import Path
+
+import pytest
 
 from tenants.fixtures import loose, v1
 
-__all__ = ["loose", "v1"]
+__all__ = ["loose", "own_lock", "v1"]
+
+
+@pytest.fixture(autouse=True)
+def own_lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run in this process is refused before all else while another suite runs."""
+    monkeypatch.setenv("COTENANT_LOCK", str(tmp_path / "lock"))

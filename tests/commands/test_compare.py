@@ -159,10 +159,10 @@ def test_noise_is_of_equal_launches(a: Path, tmp_path: Path, capsys: Capture) ->
 
 
 REFUSED = {
-    "--allow speed": "invalid choice: 'speed'",
+    "--allow speed": ", not 'speed'.",
     "--margin 2": "'2' does not lie between 0 and 1",
     "--margin 0.1 --noise .": "not allowed with argument --margin",
-    "--fail-on faster": "invalid choice",
+    "--fail-on faster": "--fail-on takes slower, not 'faster'.",
     "--formatt md": "Did you mean '--format'?",
 }
 
@@ -170,7 +170,7 @@ REFUSED = {
 def test_wrong_usage(a: Path, tmp_path: Path, capsys: Capture) -> None:
     check_refusals(capsys, "compare", REFUSED, a, a)
     (tmp_path / "empty").mkdir()
-    places = {f"{tmp_path}/empty": "There is no record in", f"{tmp_path}/absent": "There is no "}
+    places = {f"{tmp_path}/empty": "There is no record in", f"{tmp_path}/absent": "absent does not exist."}
     check_refusals(capsys, "compare", places, a)
 
 

@@ -98,11 +98,11 @@ def test_only_some_records(reports: Path, capsys: Capture) -> None:
 
 
 REFUSED = {
-    "{out} --out {base}/rows": "says no form. --to takes parquet, csv, jsonl.",
-    "{out} --out {base}/rows.txt": "says no form.",
+    "{out} --out {base}/rows": "/rows ends in none of .parquet, .csv, .jsonl. Name it so",
+    "{out} --out {base}/rows.txt": "ends in none of",
     "{out} --to parquet --out {out}": "is a directory.",
-    "{base}/absent --out {base}/x.csv": "There is no",
-    "{out} --to xml --out {base}/x": "invalid choice: 'xml'",
+    "{base}/absent --out {base}/x.csv": "absent does not exist",
+    "{out} --to xml --out {base}/x": "--to takes parquet, csv or jsonl, not 'xml'.",
     "{out}": "--out",
     "{out} --observation --out {base}/x.csv": "Did you mean '--observations'?",
     "{base}/empty --out {base}/x.csv": "There is no record in",

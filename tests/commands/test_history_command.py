@@ -77,9 +77,9 @@ REFUSED = {
     "show --job vea": "The history has no job 'vea'. Did you mean 'vae'?",
     "show --device H100": "The history has no device 'H100'. There are Some Processor.",
     "show --margin 2": "'2' does not lie between 0 and 1",
-    "show --format xml": "invalid choice",
+    "show --format xml": "--format takes text, md, csv or json, not 'xml'.",
     "show extra": "extra",
-    "add /no/such/place": "There is no /no/such/place.",
+    "add /no/such/place": "/no/such/place does not exist.",
 }
 
 

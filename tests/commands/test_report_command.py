@@ -240,7 +240,7 @@ def test_without_a_place_the_workspaces_output_is_read(
 ) -> None:
     """By report, mlbench-report, export and history, wherever a suite would have put its records."""
     monkeypatch.setenv("BASE", str(tmp_path))
-    assert call(capsys, "report")[2].startswith(f"cotenant: There is no {tmp_path / 'output'}.")
+    assert call(capsys, "report")[2].startswith(f"cotenant: {tmp_path / 'output'} does not exist.")
     shutil.copytree(reports, tmp_path / "output")
     page = tmp_path / "page.html"
     status, out, errors = call(capsys, "report", "--html", page)

@@ -72,7 +72,6 @@ def test_what_a_person_gives_after_dashes_is_asked_about_before_anything_starts(
         return ["job: no."]
 
     monkeypatch.setattr(run, "refused", refused)
-    monkeypatch.setenv("COTENANT_LOCK", loose.environment["COTENANT_LOCK"])
     words = ("run", "--isolation", "none", "--users", 1, "--jobs", loose.jobs([job()]))
     assert call(capsys, *words, "--", "--repat", 5) == (2, "", "cotenant: job: no.\n")
     assert asked == [["--repat", "5"]]

@@ -49,7 +49,7 @@ FLAGS: dict[str, str | tuple[str, ...]] = {
     "--jobs .": "is a directory",
     "extra": "extra",
     "-users 2": ("There is no flag '-users'.", "Did you mean '--users'?"),
-    "--frobnicate": "There is no flag '--frobnicate'. --help lists the flags",
+    "--frobnicate": "There is no flag '--frobnicate'. --name chooses jobs; a benchmark's own",
     "--name": "--name",
 }
 FILES: dict[str, str | tuple[str, ...]] = {
@@ -155,8 +155,8 @@ def test_a_command_that_there_is_not(capsys: Capture) -> None:
     for word, sentence in (
         ("dotcor", "There is no command 'dotcor'. Did you mean 'doctor'?"),
         ("rnu", "There is no command 'rnu'. Did you mean 'run'?"),
-        ("vea", "There is no command 'vea'. Did you mean 'vae'?"),
-        ("nonsense", "There is no command 'nonsense'. Commands: run, plan, "),
+        ("vea", "There is no command 'vea'. Did you mean 'vae'? It is a benchmark: ./run.sh --name "),
+        ("nonsense", "There is no command 'nonsense'. Commands: run, list, plan, "),
         ("vae", "There is no command 'vae'. It is a benchmark: ./run.sh --name vae"),
     ):
         status, said, errors = call(capsys, word)

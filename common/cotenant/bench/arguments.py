@@ -19,7 +19,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, NoReturn
 
-from cotenant.errors import CotenantError, did_you_mean
+from cotenant.errors import CotenantError, did_you_mean, usage_error
 from cotenant.results.record import Record
 
 # A record holds the arguments flat, beside its own fields. Every benchmark's `devices` and `skip` are also fields.
@@ -121,7 +121,7 @@ def parse(cls: type, argv: Sequence[str]) -> Parsed:
 
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
-        raise CotenantError(f"This benchmark cannot read its arguments: {message}.", "--help lists its flags.")
+        raise usage_error(message, "--help lists its flags.")
 
 
 def _parser(cls: type) -> argparse.ArgumentParser:

@@ -29,7 +29,8 @@ def main(argv: Sequence[str]) -> int:
     given = parser().parse_words(argv)
     form = given.to or given.out.suffix.removeprefix(".")
     if form not in WRITERS:
-        raise CotenantError(f"--out {given.out} says no form.", f"--to takes {', '.join(WRITERS)}.")
+        forms = ", ".join(f".{name}" for name in WRITERS)
+        raise CotenantError(f"--out {given.out} ends in none of {forms}.", "Name it so, or choose a form with --to.")
     if given.out.is_dir():
         raise CotenantError(f"{given.out} is a directory.", f"--out names a file, such as {given.out / 'rows'}.{form}.")
     prepare_directory(given.out.parent, OTHER_FILE)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from cotenant.checkout import PROGRAM
-from cotenant.errors import CotenantError, did_you_mean
+from cotenant.errors import CotenantError, did_you_mean, usage_error
 from cotenant.isolation.choose import CHOICES
 
 _SIZES = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
@@ -43,14 +43,27 @@ class Parser(argparse.ArgumentParser):
 
     def format_help(self) -> str:
         """Return the help: the usage names no flags, which stand below with what they do."""
-        places = [
-            f"[{each.metavar} ...]" if each.nargs else str(each.metavar) for each in self._get_positional_actions()
-        ]
-        self.usage = self.usage or " ".join(["%(prog)s [flags]", *places])
+        self.usage = self._usage()
         return super().format_help()
 
+    def _usage(self) -> str:
+        needed = [f" {name} {action.metavar}" for name, action in self._needed()]
+        places = [
+            f" [{each.metavar} ...]" if each.nargs else f" {each.metavar}" for each in self._get_positional_actions()
+        ]
+        return self.usage or "".join(["%(prog)s [flags]", *needed, *places])
+
+    def _needed(self) -> list[tuple[str, argparse.Action]]:
+        """Return the flags that have to be given."""
+        return [
+            (action.option_strings[0], action) for action in self._actions if action.option_strings and action.required
+        ]
+
     def error(self, message: str) -> NoReturn:
-        raise CotenantError(f"{message[0].upper()}{message[1:]}.", "--help lists the flags.")
+        missing = message.startswith("the following arguments are required")
+        raise usage_error(
+            message, f"Usage: {self._usage() % {'prog': self.prog}}" if missing else "--help lists the flags."
+        )
 
     def flags(self) -> dict[str, list[str]]:
         """Return every flag with the words that it takes, where these are known."""
@@ -63,6 +76,8 @@ class Parser(argparse.ArgumentParser):
         given, unknown = self.parse_known_args(list(words))
         if unknown:
             meant = did_you_mean(unknown[0].partition("=")[0], self.flags())
+            if not unknown[0].startswith("-"):
+                raise CotenantError(f"'{unknown[0]}' is no flag, and no other word stands here.", self._hint)
             raise CotenantError(f"There is no flag '{unknown[0]}'.", meant or self._hint)
         return given
 

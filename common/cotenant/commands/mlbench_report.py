@@ -53,7 +53,11 @@ def main(argv: Sequence[str]) -> int:
 
 def parser() -> Parser:
     """Return the parser of `mlbench-report`."""
-    parser = Parser("mlbench-report", "Results against targets, failures, one score, and how devices compare.")
+    parser = Parser(
+        "mlbench-report",
+        "Results against targets, failures, one score, and how devices compare.",
+        hint="--reports names where records are; --help lists all flags.",
+    )
     add = parser.add_argument
     where = "where records are, searched recursively; or an export (default: the workspace's output)"
     add("--reports", type=Path, default=output_directory(), metavar="DIR", help=where)

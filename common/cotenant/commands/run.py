@@ -42,6 +42,7 @@ from cotenant.results.record import Record
 from cotenant.suite.jobfile import load, resolve_path, select
 from cotenant.suite.sizes import CLASSES
 
+HINT = "--name chooses jobs; a benchmark's own flags stand after --; --help lists all others."
 EXIT_STATUSES = (
     "exit status: 0 all passed, 1 a job failed, 2 wrong usage or input, 4 isolation was required and cannot be had, "
     "130 interrupted"
@@ -200,7 +201,7 @@ def _command_lines(title: str, commands: Mapping[str, str]) -> list[str]:
 
 def suite_parser(command: str, description: str, epilog: str = "") -> Parser:
     """Return a parser with the flags that say what is to run, and how: `options_of` reads what it gives."""
-    parser = Parser(command, description, epilog, "--help lists the flags; a benchmark's own stand after --.")
+    parser = Parser(command, description, epilog, HINT)
     runs = parser.add_argument_group("what runs")
     add = runs.add_argument
     add_jobs(add)
@@ -257,7 +258,7 @@ def options_of(given: argparse.Namespace, extra: tuple[str, ...], machine: Machi
     Raises CotenantError for what makes no sense, and for a wrong job file.
     """
     if given.uid < 0:
-        raise CotenantError("--uid must not be negative.")
+        raise CotenantError(f"--uid {given.uid} is negative.", "Use --uid 0 or more.")
     if given.singularity and INSTALLED:
         raise CotenantError(
             "--singularity binds a checkout into the image, and this is an installed package.",
@@ -323,7 +324,9 @@ def _at_least_s(given: argparse.Namespace, extra: Sequence[str], machine: Machin
     least: float = given.at_least
     if least and (given.budget is not None or repeat):
         other = "--repeat" if repeat else "--budget"
-        raise CotenantError(f"--at-least and {other} both say how much is observed.", f"Leave one out, or {other}.")
+        raise CotenantError(
+            f"--at-least and {other} both say how much is observed.", f"Leave out --at-least, or {other}."
+        )
     return least
 
 

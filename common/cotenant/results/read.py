@@ -200,7 +200,7 @@ def _files(places: list[Path]) -> Iterator[Path | Skipped]:
     home = functools.cache(os.path.realpath)
     for place in places:
         if not place.exists():
-            raise CotenantError(f"There is no {place}.", "Name a directory with records, or a record.")
+            raise CotenantError(f"{place} does not exist.", "Name a directory with records, or a record.")
         for path in _below(place) if place.is_dir() else (place,):
             if isinstance(path, Skipped):
                 yield path

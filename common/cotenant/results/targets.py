@@ -45,7 +45,7 @@ def targets_named(name: str, directory: Path) -> dict[str, Target]:
         known = sorted(path.stem.upper() for path in directory.glob("*.csv"))
         raise CotenantError(
             f"There are no targets for '{name}'.",
-            did_you_mean(name.upper(), known) or f"Known: {', '.join(known)}; or name a CSV file.",
+            f"{did_you_mean(name.upper(), known)} Known: {', '.join(known)}; or name a CSV file.".strip(),
         )
     return _read(path)
 
