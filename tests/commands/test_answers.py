@@ -28,7 +28,6 @@ run vae
 --jobs cpu --name vae --repeat 5
 --jobs cpu --users 0
 --jobs cpu --users two
---jobs cpu.jsn
 --jobs bad.json
 --jobs cpu --isolation cgroups
 --jobs cpu --timeout 0
