@@ -34,6 +34,7 @@ from cotenant.report.mlbench import NOT_IN_PG
 from cotenant.report.numbers import ABSENT, at_most, percent, rate
 from cotenant.report.problems import finding_counts, lines_below, rule_anchors
 from cotenant.report.summary import Estimate, JobSummary, Summary, summarise
+from cotenant.report.time_share import observed_words
 from cotenant.results.columns import TENANT
 from cotenant.results.launches import grouped
 from cotenant.results.record import CLEAN, INVALID, SUSPECT, Record
@@ -391,4 +392,6 @@ def suite_grids(records: Iterable[Record], printed: Collection[Finding] = (), ve
         curves = {series: points for series, points in scaling.curves(summary.jobs).items() if len(points) > 1}
         if curves:
             yield scaling.scaling_grid(curves)
+    if share := observed_words(summary):
+        yield Grid((), (), notes=[((f"{share[0].upper()}{share[1:]}.", "dim"),)])
     yield Grid((), (), notes=[((answer(summary), "bold"),)])

@@ -24,6 +24,7 @@ from cotenant.report.problems import findings_grid, losses_grid
 from cotenant.report.renderers import Card, html, template
 from cotenant.report.scaling import Curves, scaling_grid
 from cotenant.report.summary import Summary
+from cotenant.report.time_share import observed_words
 from cotenant.results.decoded import list_of, mapping_of
 from cotenant.results.launches import grouped
 from cotenant.results.read import again
@@ -125,7 +126,13 @@ def _subtitle(summary: Summary) -> str:
     hosts = grouped(summary.jobs, lambda job: job.host)
     users = max((len(job.tenants) for job in summary.jobs), default=0)
     where = facts(*next(iter(hosts.items()))[::-1]) if len(hosts) == 1 else f"{len(hosts)} hosts"
-    return f"{where}; {many(users, 'user')}; {records.height:,} records of {launches:,} launches{when}"
+    parts = (
+        where,
+        many(users, "user"),
+        f"{records.height:,} records of {launches:,} launches{when}",
+        observed_words(summary),
+    )
+    return "; ".join(filter(None, parts))
 
 
 def _score_cards(against: Against) -> Iterator[Card]:

@@ -17,7 +17,7 @@ from typing import Any
 import polars as pl
 
 from cotenant.finding import Severity
-from cotenant.results.decoded import Decoded, list_of, part_of, text_of
+from cotenant.results.decoded import Decoded, list_of, mapping_of, part_of, text_of
 from cotenant.results.drawn import observations_of, own_meters
 from cotenant.results.record import MOST, SOLO, Number, Observed, Whole
 
@@ -124,6 +124,11 @@ def _stands_for(record: Decoded) -> str:
     return ",".join(map(str, list_of(record.at("stands_for")) or [record.at("tenant")]))
 
 
+def _observed_s(record: Decoded) -> float | None:
+    spans = [(row.get("start_ns"), row.get("end_ns")) for row in map(mapping_of, list_of(record.at("observations")))]
+    return sum(end - start for start, end in spans if isinstance(start, int) and isinstance(end, int)) / 1e9
+
+
 def _load(record: Decoded) -> float | None:
     loads = [meter.mean for meter in own_meters(record.fields, record.vcd) if meter.quantity == "load_percent"]
     return fmean(loads) if loads else None
@@ -220,6 +225,7 @@ COLUMNS: tuple[RecordColumn, ...] = (
     number("rate_max_items_s", "and of the fastest", "train_item.max", measured=True),
     whole("n", "kept observations", "statistics.n|train.count"),
     number("mean_s", "mean seconds of an observation", "train.avg"),
+    number("observed_s", "seconds inside its observations, kept or not", of=_observed_s),
     number("sd_s", "their standard deviation (the population's)", "train.sd", check=not_negative),
     number(
         "tflops",
