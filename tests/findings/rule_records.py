@@ -200,12 +200,14 @@ def audited(differences: object, after: object = 20, cost_ns: object = 10**9, pa
     )
 
 
-def budgeted(budget_s: float, asked: Amount, given: Amount, each_ms: float, **more: Any) -> Record:
+def budgeted(
+    budget_s: float, asked: Amount, given: Amount, each_ms: float, baseline: str | None = None, **more: Any
+) -> Record:
     """A record of a launch with this budget, of observations of `each_ms`."""
     isolation = replace(ISOLATION, policies={"cache": "none", "budget_s": budget_s})
     rows = observed([each_ms] * given.repeat)
     told = {"observations": rows, "asked": asked, "given": given, "skip": given.skip, **more}
-    return a_record(place={"isolation": isolation}, told=told)
+    return a_record(place={"isolation": isolation, "baseline": baseline}, told=told)
 
 
 def until(share: float, made: int, repeat: int, budget_s: float | None = None, **more: Any) -> Record:

@@ -145,6 +145,7 @@ SILENT: list[tuple[str, Made]] = [
     ("budget", lambda: budgeted(60.0, Amount(30, 20, 5), Amount(30, 20, 5), 3290.0)),
     ("budget", lambda: a_record(told={"asked": Amount(30, 25, 5), "given": Amount(1, 25, 5)})),
     ("budget", lambda: budgeted(60.0, Amount(30, 20, 5), Amount(15, 20, 5), 2990.0, observations=[])),
+    ("budget", lambda: budgeted(60.0, Amount(30, 20, 5), Amount(1, 12, 4), 6000.0, baseline="quick")),
     ("until_interval", lambda: until(0.01, 0, 20)),
     ("until_interval", lambda: a_record(told={"asked": Amount(30, 50, 5), "given": Amount(30, 50, 5)})),
     ("until_interval", lambda: a_lost_record("failed", "x")),

@@ -186,9 +186,10 @@ def few_observations(record: Record) -> Finding | None:
         return None
     n, cut = record.statistics.n, record.asked is not None and len(record.observations) < record.asked.repeat
     severity = error if n == 1 else warning
+    longer = "--baseline whole" if record.baseline == "quick" else f"a larger {'--budget' if cut else '--repeat'}"
     return severity(
         f"Only {n} of {len(record.observations)} observations are kept, too few for an interval of their median.",
-        f"Use a larger {'--budget' if cut else '--repeat'}: six kept observations are the least.",
+        f"Use {longer}: six kept observations are the least.",
     )
 
 
