@@ -164,6 +164,15 @@ def test_attention_counts_on_a_processor_as_it_does_elsewhere() -> None:
     assert attend("meta") == (forward, step)
 
 
+def test_groups_of_rows_count_as_their_products_one_by_one() -> None:
+    rows, weights = torch.randn(20, 8, requires_grad=True), torch.randn(3, 8, 16, requires_grad=True)
+    with FlopCount() as count:
+        nn.functional.grouped_mm(
+            rows, weights, offs=torch.tensor([4, 12, 20], dtype=torch.int32)
+        ).square().sum().backward()
+    assert (count.total, count.dtype) == (3 * 2 * 20 * 8 * 16, "fp32")
+
+
 def test_inference_mode_counts_as_no_grad_does() -> None:
     model = nn.Sequential(nn.Linear(8, 6), nn.Conv1d(3, 4, 3), nn.LSTM(4, 5))
     counts = []

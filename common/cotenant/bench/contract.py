@@ -37,6 +37,8 @@ class Benchmark:
     """Does a step act in an environment, which nothing can put back? Then it is audited after the last observation."""
     fast_channels_last: ClassVar[bool] = False
     """Are its convolutions faster on channels_last tensors, in 16 bit and tf32? Then devices do them so by default."""
+    serves: ClassVar[bool] = False
+    """Does somebody wait for each step, as for the next word of an answer? Then every one's time is recorded, too."""
     ignored: ClassVar[dict[str, int]] = {}
     fixed: ClassVar[dict[str, Any]] = {}
     """Parameters of which this benchmark has one value: another is taken from nobody, and the flag did nothing.

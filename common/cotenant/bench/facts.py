@@ -99,6 +99,7 @@ def tenant_facts(run: Run, loop: Loop) -> dict[str, Any]:
             **loop.operations(),
             **loop.scaled(),
             **loop.audited(),
+            **({"steps_ns": loop.steps_ns} if benchmark.serves else {}),
             **run.observed,
         },
         "torch": {

@@ -20,6 +20,7 @@ from cotenant.bench.loader import constant_input, rows
 from cotenant.bench.observed import FlopCount, compiled_graphs, described, watched_updates
 from cotenant.bench.outcome import MissingDataError
 from cotenant.bench.run import Run
+from cotenant.bench.steps import MarkedSteps
 from cotenant.errors import CotenantError
 from cotenant.finding import Finding
 
@@ -47,6 +48,8 @@ class Loop:
         self.observed_optimizers: list[dict[str, Any]] = []
         self.counted = FlopCount()
         self.audits = Audits()
+        self.steps_ns: list[list[int]] = []
+        """Of each observation the time of every step, of a benchmark that serves."""
         self.updates = 0
         self._batches = 0
         self._updates_of_batch = 0
@@ -194,7 +197,10 @@ class Loop:
         self._number = number
         work, updated = self._work, self._run.updates
         compiled = compiled_graphs()
-        observation = observe(work, number)
+        marked = MarkedSteps(work.step, work.device) if self._benchmark.serves else None
+        observation = observe(work if marked is None else replace(work, step=marked), number)
+        if marked is not None:
+            self.steps_ns.append(marked.times_ns())
         if graphs := compiled_graphs() - compiled:
             self._recompiled(graphs)
         self.updates += self._run.updates - updated

@@ -179,6 +179,12 @@ def _recurrent(times: int) -> Callable[..., int]:
     return formula
 
 
+def _grouped(left: Any, right: Any, *args: Any, out_val: Any, **kwargs: Any) -> int:
+    """Return products of groups of rows, (n, k) by (e, k, m), and what their backward needs, (k, n) by (n, m)."""
+    rows = left.shape[-2:] if left.dim() == 3 and right.dim() == 2 else left.shape
+    return int(2 * math.prod(rows) * right.shape[-1])
+
+
 def _attention(query: Any, key: Any, value: Any, *args: Any, out_val: Any, **kwargs: Any) -> int:
     """Return scores and their product with the values: query (b, h, m, d), key (b, g, n, d), value (b, g, n, e).
 
@@ -201,6 +207,7 @@ _FORMULAS: dict[Any, Callable[..., int]] = {
     _aten.miopen_rnn_backward: _recurrent(2),
     _aten.mkldnn_rnn_layer: _recurrent(1),
     _aten.mkldnn_rnn_layer_backward: _recurrent(2),
+    _aten._grouped_mm: _grouped,
 }
 
 for _kernel in ("flash_attention", "flash_attention_for_cpu", "efficient_attention", "cudnn_attention"):

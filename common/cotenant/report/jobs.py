@@ -44,6 +44,7 @@ from cotenant.text import printable
 
 SHOWN_TENANTS = 4
 INTERFERENCE = [f"interference{part}" for part in ("", "_low", "_high", "_launches", "_launches_alone", "_quick")]
+STEPS = ("steps", "step_p50_ns", "step_p99_ns", "step_p99_low_ns", "step_p99_high_ns")
 FIELDS = (
     *("suite", "host", "job", "group", "tenant", "unit", "sharers"),
     *("rate", "low", "high", "launches", "observations", "spread"),
@@ -51,6 +52,7 @@ FIELDS = (
     *("verdict", "worst_warning", "errors", "warnings"),
     *INTERFERENCE,
     *("tflops", "mfu", "ceiling_tflops", "of_ceiling"),
+    *STEPS,
 )
 OF_WORKS = {"isolation": "isolation", "torch": "software"}
 OF_N = (
@@ -67,6 +69,10 @@ OF_WORST = "worst/best (the tenant that was slowest in most launches)."
 OF_INTERFERENCE = (
     "interference: 1 - rate together / rate alone in the slice, with its 95 % interval and n launches; "
     "--table interference has it per tenant."
+)
+OF_STEPS = (
+    "p50, p99 of a step: of the tenant and launch whose p99 is the slowest, with p99's exact 95 % interval over its n "
+    "steps, taken as independent."
 )
 OF_CEILING = "of ceiling: FLOP/s over those of the matrix product that --jobs ceilings measured in the same slices."
 
@@ -99,6 +105,7 @@ def explanations(summary: Summary) -> list[str]:
         f"{OF_N} {OF_WORST}": bool(summary.jobs),
         OF_WITHIN: any(_within(job) != Cell() for job in summary.jobs),
         OF_INTERFERENCE: any(job.over_alone(tenant) for job in summary.jobs for tenant in job.tenants),
+        OF_STEPS: any(_steps(job) != Cell() for job in summary.jobs),
         OF_CEILING: any(job.compute is not None and job.compute.of_ceiling is not None for job in summary.jobs),
     }
     return [text for text, needed in shown.items() if needed]
@@ -133,6 +140,7 @@ def _columns(
         ),
         Column("group", lambda job: word(job.group), left=True),
         Column("interference", _interference, optional=True),
+        Column("p50, p99 of a step", _steps, optional=True),
         Column("device load", _device_load, optional=True),
         Column("MFU", lambda job: number(_computed(job).get("mfu"), percent), optional=True),
         Column("of ceiling", lambda job: number(_computed(job).get("of_ceiling"), percent), optional=True),
@@ -224,6 +232,18 @@ def _worst_over_best(job: JobSummary) -> Cell:
 
 def _device_load(job: JobSummary) -> Cell:
     return number(device_load_percent(job.members), "{:.0f} %".format, "device_load_percent")
+
+
+def _steps(job: JobSummary) -> Cell:
+    """Return `4.1 ms, 9.8 ms (9.1-11.2, n 1500)`: of several tenants or launches that of the slowest p99."""
+    served = job.members.columns(*STEPS).drop_nulls("step_p99_ns").sort("step_p99_ns")
+    if served.is_empty():
+        return Cell()
+    worst = served.row(-1, named=True)
+    ends = worst["step_p99_low_ns"], worst["step_p99_high_ns"]
+    around = numbers.TOO_SMALL if None in ends else "-".join(f"{end / 1e6:.3g}" for end in ends)
+    text = f"{worst['step_p50_ns'] / 1e6:.3g} ms, {worst['step_p99_ns'] / 1e6:.3g} ms ({around}, n {worst['steps']})"
+    return Cell(text, worst)
 
 
 def _findings(job: JobSummary) -> Cell:

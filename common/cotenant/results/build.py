@@ -6,6 +6,7 @@ Any program may speak the rendezvous, so its own part of the record is checked f
 from __future__ import annotations
 
 import functools
+import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -17,12 +18,27 @@ import msgspec
 from cotenant.finding import Finding
 from cotenant.machine.accelerators import peak_of
 from cotenant.results.identity import unique_id
-from cotenant.results.record import SOLO, Baseline, Enclosed, Meeting, Observed, Record, Train, TrainItem, known_outcome
+from cotenant.results.record import (
+    SOLO,
+    Baseline,
+    Enclosed,
+    Meeting,
+    Nanoseconds,
+    Observed,
+    Record,
+    Train,
+    TrainItem,
+    known_outcome,
+)
 from cotenant.stats.budget import Amount
 from cotenant.stats.describe import Description, describe
+from cotenant.stats.quantiles import quantile
 from cotenant.stats.tenants import Span, overlap
 
 LOSSES_KEPT = 100
+STEP_QUANTILES = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
+LIKE = 1.01
+"""A device's clock and the host's go by so much alike (`clocks`)."""
 
 
 class TenantPart(msgspec.Struct, frozen=True):
@@ -181,6 +197,8 @@ def build_record(
     gpu, (vcd, devices) = _gpu(place, part), _trained(place, part)
     arguments = part.given_arguments(statement.done if completed else statement.given)
     compute = _utilisation(part, arguments.get("number"), measured, gpu) if completed else {}
+    steps = _steps(part, statement.skip, measured) if completed else {}
+    meters = {name: of for name, of in (("compute", compute), ("steps", steps)) if of}
     fields = {
         name: getattr(source, name)
         for source in (place, part, statement)
@@ -210,7 +228,7 @@ def build_record(
         "statistics": statistics,
         "rendezvous": _meeting(statement, common),
         "machine": place.machine | {"torch": part.torch},
-        "meters": common.meters | {"device_memory": part.device_memory} | ({"compute": compute} if compute else {}),
+        "meters": common.meters | {"device_memory": part.device_memory} | meters,
         "findings": [*common.findings, *part.findings],
     }
     return Record(**fields)
@@ -262,6 +280,27 @@ def numbers_of(measured: Sequence[Observed]) -> tuple[Train, TrainItem, Descript
     best, worst = per_observation / train.min, per_observation / train.max
     train_item = TrainItem(avg=per_observation / average, max=best, min=worst, range=best - worst)
     return train, train_item, describe(items, seconds)
+
+
+def _steps(part: TenantPart, skip: int, measured: Sequence[Observed]) -> dict[str, Any]:
+    """Return `steps` for a record's meters: quantiles of the times of all steps of kept observations, with intervals.
+
+    It is empty where a benchmark serves nobody, or where its steps do not fit into the observations that were made.
+    """
+    try:
+        kept = msgspec.convert(part.observed.get("steps_ns"), list[list[Nanoseconds]])[skip:]
+    except msgspec.ValidationError:
+        return {}
+    spans = [observed.end_ns - observed.start_ns for observed in measured]
+    times = [ns for steps in kept for ns in steps]
+    if not times or len(kept) != len(spans) or any(map(operator.gt, map(sum, kept), (LIKE * ns for ns in spans))):
+        return {}
+    quantiles = {name: quantile(times, q) for name, q in STEP_QUANTILES.items()}
+    return {
+        "n": len(times),
+        **{f"{name}_ns": of.value for name, of in quantiles.items()},
+        **{f"{name}_interval_ns": of.interval for name, of in quantiles.items()},
+    }
 
 
 def _utilisation(part: TenantPart, number: object, measured: Sequence[Observed], device: str) -> dict[str, Any]:

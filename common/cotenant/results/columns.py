@@ -97,6 +97,10 @@ def _interval(end: int) -> Callable[[Decoded], Any]:
     return lambda record: next(iter(list_of(record.at("statistics", "interval"))[end:]), None)
 
 
+def _step_interval(end: int) -> Callable[[Decoded], Any]:
+    return lambda record: next(iter(list_of(record.at("meters", "steps", "p99_interval_ns"))[end:]), None)
+
+
 def _rules(*severities: Severity) -> Callable[[Decoded], str]:
     """Take the rules of findings as one text; a comma in a foreign rule's name would make two of it."""
     return lambda record: ",".join(
@@ -234,6 +238,17 @@ COLUMNS: tuple[RecordColumn, ...] = (
         measured=True,
     ),
     number("mfu", "its share of the device's peak by the datasheet", "meters.compute.mfu", measured=True),
+    whole("steps", "timed steps of kept observations, of a benchmark whose steps somebody waits for", "meters.steps.n"),
+    number("step_p50_ns", "median time of a step", "meters.steps.p50_ns", measured=True),
+    number("step_p95_ns", "what 95 of 100 steps do not exceed", "meters.steps.p95_ns", measured=True),
+    number("step_p99_ns", "what 99 of 100 do not exceed", "meters.steps.p99_ns", measured=True),
+    number(
+        "step_p99_low_ns",
+        "lower end of its exact 95 % interval, steps taken as independent",
+        of=_step_interval(0),
+        measured=True,
+    ),
+    number("step_p99_high_ns", "upper end", of=_step_interval(1), measured=True),
     number(
         "device_load_percent",
         "mean load of the tenant's own devices while it was timed",

@@ -29,6 +29,7 @@ class Decode(Benchmark):
     """One step = the next token of every sequence: the likeliest one, which the next step reads."""
 
     item = "token"
+    serves = True
     least: ClassVar[dict[str, int]] = {"context": 2}
 
     batch_size: int = flag(1, "--batch-size", "-b", help="sequences that are written side by side")

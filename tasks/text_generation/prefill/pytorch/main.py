@@ -17,6 +17,7 @@ class Prefill(Benchmark):
     """One step = the prompts' keys and values into the cache, and the first token of each answer."""
 
     item = "token"
+    serves = True
 
     batch_size: int = flag(1, "--batch-size", "-b", help="prompts that are read side by side")
     context: int = flag(2048, help="tokens of a prompt")

@@ -1,0 +1,42 @@
+"""The time of every step, where somebody waits for each: what a mean over an observation hides.
+
+A mark at the end of each step is all that is added inside an observation: an event that the device stamps when it comes
+to it, or on a processor one clock read. The host does not wait for it, so the rate stays that of steps issued in a row.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from cotenant.bench.chrono import clock_ns
+from cotenant.bench.device import Device
+
+
+class MarkedSteps:
+    """Called as the step is, in one observation; keeps a mark before the first and behind every one."""
+
+    def __init__(self, step: Callable[[Any, Any], torch.Tensor | None], device: Device) -> None:
+        self._step = step
+        self._marks: list[Any] = []
+        self._device = device
+
+    def _mark(self) -> Any:
+        return self._device.mark() if self._device.is_accelerator else clock_ns()
+
+    def __call__(self, run: Any, batch: Any) -> torch.Tensor | None:
+        if not self._marks:
+            self._marks.append(self._mark())
+        loss = self._step(run, batch)
+        self._marks.append(self._mark())
+        return loss
+
+    def times_ns(self) -> list[int]:
+        """Return how long each step took, from the end of the one before; the device has to have done them."""
+        ends = self._marks
+        if self._device.is_accelerator:
+            return [round(before.elapsed_time(after) * 1e6) for before, after in itertools.pairwise(ends)]
+        return [after - before for before, after in itertools.pairwise(ends)]

@@ -1,0 +1,35 @@
+from __future__ import annotations
+
+import math
+import random
+
+import pytest
+
+from cotenant.stats.quantiles import quantile
+
+
+def test_a_quantile_is_an_order_statistic() -> None:
+    values = list(range(1, 101))
+    random.Random(1).shuffle(values)
+    assert [quantile(values, q).value for q in (0.5, 0.95, 0.99, 1 / 1000)] == [50, 95, 99, 1]
+    assert quantile([7.0], 0.99).value == 7.0
+    with pytest.raises(ValueError, match="of no values"):
+        quantile([], 0.5)
+
+
+@pytest.mark.parametrize(("q", "least"), [(0.5, 6), (0.95, 72), (0.99, 368)])
+def test_few_values_have_no_interval(q: float, least: int) -> None:
+    """The largest value is above the quantile with 1 - q^n, and that has to be 97.5 %."""
+    assert least == max(math.ceil(math.log(0.025) / math.log(q)), 6 if q == 0.5 else 0)
+    assert quantile(range(least - 1), q).interval is None
+    assert quantile(range(least), q).interval is not None
+
+
+@pytest.mark.parametrize("q", [0.5, 0.95, 0.99])
+def test_the_interval_holds_the_true_quantile(q: float) -> None:
+    draw, hits, times = random.Random(2), 0, 400
+    for _ in range(times):
+        interval = quantile([draw.expovariate(1.0) for _ in range(500)], q).interval
+        assert interval is not None
+        hits += interval[0] <= -math.log(1 - q) <= interval[1]
+    assert hits / times > 0.93
