@@ -43,6 +43,7 @@ SMALL: dict[str, dict[str, Any]] = {
     "generative_adversarial_networks/dcgan": {"batch_size": 2, "image_size": 32, "ngf": 8, "ndf": 8},
     "image_classification/convnets": {"arch": "squeezenet1_1", "size": 32, "batch_size": 2, "workers": 0},
     "image_classification/scaling": {"network": "squeezenet1_1", "size": 32, "batch_size": 2},
+    "image_classification/vit": {"batch_size": 2, "size": 32, "layers": 2, "width": 16, "heads": 2},
     "image_generation/diffusion_transformer": {
         "batch_size": 2,
         "side": 8,
@@ -60,6 +61,18 @@ SMALL: dict[str, dict[str, Any]] = {
         "words": 200,
     },
     "natural_language_processing/llama": DECODER,
+    "natural_language_processing/lora": DECODER,
+    "natural_language_processing/moe": {
+        "batch_size": 2,
+        "context": 12,
+        "layers": 2,
+        "width": 16,
+        "heads": 2,
+        "experts": 4,
+        "active": 2,
+        "inner": 24,
+        "words": 200,
+    },
     "natural_language_processing/rnn_translator": {"batch_size": 2, "hidden": 16, "words": 200},
     "natural_language_processing/transformer_xl": {
         "batch_size": 2,

@@ -47,6 +47,9 @@ LONG_TIER = (
     DLRM,
     f"{TEXT}/transformer_xl",
     f"{TEXT}/llama",
+    f"{TEXT}/lora",
+    f"{TEXT}/moe",
+    "image_classification/vit",
     "image_generation/diffusion_transformer",
 )
 LSTMS = (f"{TEXT}/rnn_translator", SPEAKS[0])
@@ -142,6 +145,9 @@ FALLS: dict[str, tuple[dict[str, Any], int, float]] = {
     "image_generation/diffusion_transformer": ({"batch_size": 16, "lr": 0.01}, 40, 0.95),
     f"{TEXT}/gpt": ({"lr": 0.01}, 20, 0.8),
     f"{TEXT}/llama": ({"lr": 0.01}, 20, 0.8),
+    f"{TEXT}/lora": ({"lr": 0.03}, 40, 0.99),
+    f"{TEXT}/moe": ({"lr": 0.01}, 20, 0.8),
+    "image_classification/vit": ({"batch_size": 4, "lr": 0.01}, 20, 0.5),
     "natural_language_processing/rnn_translator": ({"batch_size": 4, "dropout": 0.0, "lr": 0.01}, 30, 0.9),
     "natural_language_processing/transformer_xl": ({"lr": 0.01}, 20, 0.6),
     "question_answering/bert": ({"lr": 1e-3}, 20, 0.9),
@@ -176,7 +182,7 @@ def test_the_loss_falls_on_a_fixed_batch(place: str, precision: str) -> None:
 
 ITEMS = {
     f"{TEXT}/gpt": 2 * 12,
-    f"{TEXT}/llama": 2 * 12,
+    **dict.fromkeys((f"{TEXT}/llama", f"{TEXT}/lora", f"{TEXT}/moe"), 2 * 12),
     f"{TEXT}/transformer_xl": 2 * 6,
     SPEAKS[0]: 7 + 3,
     SPEAKS[1]: 2 * 512,

@@ -45,11 +45,36 @@ def dlrm() -> nn.Module:
     return model
 
 
+def vit() -> nn.Module:
+    place = "image_classification/vit"
+    model: nn.Module = main_of(place).ViT(*of_class(place, "size", "patch", "layers", "width", "heads"))
+    return model
+
+
+def moe() -> nn.Module:
+    place = "natural_language_processing/moe"
+    layers, width, heads, inner, words, context = of_class(
+        place, "layers", "width", "heads", "inner", "words", "context"
+    )
+    size = Size(layers, width, heads, heads, inner, words, context, tied=True)
+    return Decoder(size, lambda size: main_of(place).Experts(size, *of_class(place, "experts", "active")))
+
+
+def adapters() -> nn.Module:
+    place = "natural_language_processing/lora"
+    model: nn.Module = main_of(place).Adapted(decoder(place), *of_class(place, "rank"))
+    return model
+
+
 MODELS: list[tuple[Callable[[], nn.Module], int]] = [
     (gpt, 124_475_904),  # Of which 36,096 are of the words that pad its table.
     (dit, 675_129_632 - 294_912),  # The paper's count has the fixed positions of 256 patches among them.
     (dlrm, 26 * 1_000_000 * 128 + 16_044_545),
     (lambda: decoder("natural_language_processing/llama", tied=True), 1_235_814_400),
+    (lambda: decoder("natural_language_processing/lora"), 8_030_261_248),
+    (adapters, 19_660_800),
+    (moe, 1_226_474_496),
+    (vit, 86_567_656),
     (lambda: decoder("text_generation/decode"), 6_738_415_616),
     (lambda: decoder("text_generation/prefill"), 6_738_415_616),
 ]

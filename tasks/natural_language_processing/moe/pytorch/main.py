@@ -1,0 +1,109 @@
+"""A mixture of experts (Jiang et al. 2024, "Mixtral"; Muennighoff et al. 2024, "OLMoE") learns the next token.
+
+python main.py --batch-size 8 --precision bf16
+"""
+
+from collections.abc import Iterator
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+from cotenant.bench import Benchmark, Run, flag
+from cotenant.blocks.data import zipf
+from cotenant.blocks.decoder import Decoder, Size
+from cotenant.blocks.layers import decayed, initialised
+from cotenant.errors import CotenantError
+
+CLIP_NORM = 1.0
+BALANCE = 0.01
+
+
+class Experts(nn.Module):
+    """Gated layers of which a router chooses some for each token; those of one expert are one product of a group."""
+
+    def __init__(self, size: Size, experts: int, active: int) -> None:
+        super().__init__()
+        self.experts, self.active = experts, active
+        self.router = nn.Linear(size.width, experts, bias=False)
+        self.gate_up = nn.Parameter(torch.empty(experts, size.width, 2 * size.inner).normal_(std=0.02))
+        self.down = nn.Parameter(torch.empty(experts, size.inner, size.width).normal_(std=0.02))
+        self.balance = torch.zeros(())
+
+    def forward(self, x_blw):
+        x_nw = x_blw.flatten(0, 1)
+        chance_ne = self.router(x_nw).float().softmax(-1)
+        weight_na, expert_na = chance_ne.topk(self.active, dim=-1)
+        weight_na = weight_na / weight_na.sum(-1, keepdim=True)
+        # Tokens in the order of their experts: each expert's lie side by side.
+        order = expert_na.flatten().argsort(stable=True)
+        counts_e = F.one_hot(expert_na.flatten(), self.experts).sum(0)
+        ends_e = counts_e.cumsum(0).to(torch.int32)
+        token = order // self.active
+        gate, up = grouped(x_nw[token], self.gate_up, ends_e).chunk(2, dim=-1)
+        y = grouped(F.silu(gate) * up, self.down, ends_e)
+        y = y * weight_na.flatten()[order, None].to(y.dtype)
+        # Shares of tokens times mean chances (Fedus et al. 2022): least where all experts have as many.
+        share_e = counts_e / expert_na.numel()
+        self.balance = self.experts * (share_e * chance_ne.mean(0)).sum()
+        return torch.zeros_like(x_nw, dtype=y.dtype).index_add_(0, token, y).view_as(x_blw)
+
+
+def grouped(x_nk, weight_ekm, ends_e):
+    """Return each expert's rows of x times its weights, in the type that autocast multiplies in; it knows no groups."""
+    kind = x_nk.device.type
+    dtype = torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else weight_ekm.dtype
+    return F.grouped_mm(x_nk.to(dtype), weight_ekm.to(dtype), offs=ends_e)
+
+
+class MixtureOfExperts(Benchmark):
+    """One step = one AdamW update on whole sequences; each token goes through some of every layer's experts."""
+
+    item = "token"
+
+    batch_size: int = flag(8, "--batch-size", "-b", help="sequences in one batch")
+    context: int = flag(1024, help="tokens of a sequence")
+    layers: int = flag(16, help="layers")
+    width: int = flag(1024, help="units of a token between layers")
+    heads: int = flag(16, help="heads of each layer's attention")
+    experts: int = flag(32, help="experts of a layer")
+    active: int = flag(4, help="experts that a token goes through")
+    inner: int = flag(704, help="units of an expert")
+    words: int = flag(50_304, help="rows of the table of tokens, which is the output's, too")
+    lr: float = flag(4e-4, help="learning rate")
+
+    def build(self, run: Run) -> None:
+        if self.active > self.experts:
+            raise CotenantError(f"--active {self.active} are more than --experts {self.experts}.")
+        self.size = Size(
+            self.layers, self.width, self.heads, self.heads, self.inner, self.words, self.context, tied=True
+        )
+        with run.device:
+            model = initialised(Decoder(self.size, lambda size: Experts(size, self.experts, self.active)))
+        self.routed = [layer.feed_forward for layer in model.layers]
+        self.model = run.place(model)
+        self.optimizer = run.adamw(decayed(self.model, 0.1), lr=self.lr, betas=(0.9, 0.95))
+
+    def batches(self, run: Run) -> Iterator[torch.Tensor]:
+        """Return (sequences, context + 1) tokens: each but the last is input, each but the first is predicted."""
+        return run.resident(zipf(self.words, self.batch_size, self.context + 1))
+
+    def items(self, batch: torch.Tensor) -> int:
+        return self.batch_size * self.context
+
+    def step(self, run: Run, batch: torch.Tensor) -> torch.Tensor:
+        logits_blv = self.model(batch[:, :-1])
+        loss = F.cross_entropy(logits_blv.flatten(0, 1), batch[:, 1:].flatten())
+        loss = loss + BALANCE * sum(layer.balance for layer in self.routed) / self.layers
+        run.update(loss, self.optimizer, clip_norm=CLIP_NORM)
+        return loss
+
+    def flops(self, batch: torch.Tensor) -> float:
+        w = self.width
+        layer = 4 * w**2 + self.experts * w + self.active * 3 * w * self.inner
+        weights = self.layers * layer + self.words * w
+        return self.items(batch) * (6 * weights + 12 * self.layers * w * self.context)
+
+
+if __name__ == "__main__":
+    MixtureOfExperts.main()
