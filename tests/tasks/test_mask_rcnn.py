@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 import torch
+from torchvision.models.detection import MaskRCNN
+from torchvision.models.detection.backbone_utils import resnet_fpn_backbone
 
 from tasks.loading import built, main_of
 
@@ -51,3 +53,21 @@ def test_the_loss_falls_on_a_fixed_batch(rcnn: Any, precision: str) -> None:
     batch, step = next(iter(benchmark.batches(run))), run.precision.around(benchmark.step)
     values = [step(run, batch).item() for _ in range(12)]
     assert sum(values[-4:]) < 0.7 * sum(values[:4])
+
+
+@pytest.mark.slow
+def test_what_it_sees_is_what_torchvisions_own_network_sees(rcnn: Any) -> None:
+    """With the same weights: only the choice of regions in training is ours."""
+    ours = rcnn.mask_rcnn(91, 128, 160, 64).eval()
+    theirs = MaskRCNN(
+        resnet_fpn_backbone(backbone_name="resnet50", weights=None), 91, min_size=128, max_size=160
+    ).eval()
+    theirs.load_state_dict(ours.state_dict())
+    images = list(torch.rand(2, 3, 128, 160))
+    with torch.no_grad():
+        for network in (ours, theirs):
+            network.roi_heads.score_thresh = 0.0
+        for mine, other in zip(ours(images), theirs(images), strict=True):
+            assert len(mine["boxes"]) > 10
+            for name in ("boxes", "scores", "masks"):
+                torch.testing.assert_close(mine[name], other[name], rtol=1e-4, atol=1e-5)
