@@ -1,0 +1,102 @@
+"""Training steps of tasks with their own networks and with public ones of the same weights' shapes, by turns.
+
+python benchmarks/run.py public_models [FAMILY ...] [--pairs N]
+
+Both sides are the task itself: its step, loss, optimizer and batch. Only the network is another. Of one thread on one
+processor; a family without its package is left out, in a line that says so.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from statistics import median
+from typing import Any
+
+from pairs import Median, interleaved, median_of
+from rich.console import Console
+from rich.table import Table
+from sides import Timed, benchmark_of, observed, one_processor, prepared
+
+from cotenant.bench import Benchmark, Run
+
+
+@dataclass(frozen=True)
+class Family:
+    """A task whose `model` is replaced by the one in public/, and the sizes that one processor steps through."""
+
+    task: str
+    model: str
+    package: str
+    arguments: dict[str, Any] = field(default_factory=dict)
+    pairs: int = 24
+
+
+FAMILIES = {
+    "bert": Family(
+        "question_answering/bert",
+        "BertForSpans",
+        "transformers",
+        {"batch_size": 2, "layers": 2, "words": 8_000},
+    ),
+    "tacotron2": Family(
+        "speech_synthesis/tacotron2",
+        "Tacotron2",
+        "torchaudio",
+        {"batch_size": 4, "characters": 60, "frames": 100},
+    ),
+}
+
+
+def turn(cls: type[Benchmark], arguments: dict[str, Any]) -> tuple[Timed, int]:
+    """Return a turn of one step of a warm benchmark, and how many parameters it trains."""
+    benchmark = cls(cuda=False, **arguments)
+    work, weights = prepared(benchmark, Run(benchmark))
+    return observed(work, 1), sum(weight.numel() for weight in weights)
+
+
+def measured(name: str, family: Family, pairs: int) -> tuple[float, float, Median]:
+    """Return the median nanoseconds of our step and of the public one, and our rate over that one's."""
+    sys.modules.pop("model", None)  # Of the family before: every task's network lies in a module of this name.
+    cls = benchmark_of(family.task)
+    ours, our_weights = turn(cls, family.arguments)
+    cls.build.__globals__[family.model] = importlib.import_module(f"public.{name}").Model
+    theirs, their_weights = turn(cls, family.arguments)
+    if our_weights != their_weights:
+        raise ValueError(f"The task trains {our_weights:,} parameters, and the public network {their_weights:,}.")
+    our_ns, their_ns = interleaved(ours, theirs, pairs)
+    return median(our_ns), median(their_ns), median_of([b / a for a, b in zip(our_ns, their_ns, strict=True)])
+
+
+def main(argv: Sequence[str]) -> int:
+    parser = argparse.ArgumentParser(prog="run.py public_models")
+    parser.add_argument(
+        "families", nargs="*", metavar="FAMILY", help=f"of {', '.join(FAMILIES)}; all where none is named"
+    )
+    parser.add_argument("--pairs", type=int, help="instead of each family's own number, a few to try")
+    given = parser.parse_args(argv)
+    if unknown := sorted(set(given.families) - set(FAMILIES)):
+        parser.error(f"there is no family {unknown[0]}; the families are {', '.join(FAMILIES)}")
+    one_processor()
+    table = Table("family", "size", "against", "our step", "theirs", "our rate / theirs", "pairs")
+    for name in given.families or FAMILIES:
+        family = FAMILIES[name]
+        try:
+            package = importlib.import_module(family.package)
+        except Exception as error:  # What is built for another torch fails to load in ways of its own.
+            print(f"{name} is left out: {family.package} cannot be imported: {error}", file=sys.stderr)
+            continue
+        our_ns, their_ns, rate = measured(name, family, given.pairs or family.pairs)
+        size = ", ".join(f"{flag} {value}" for flag, value in family.arguments.items()).replace("_", " ")
+        steps = (f"{ns / 1e6:.4g} ms" for ns in (our_ns, their_ns))
+        ratio = f"{rate.value:.3f} [{rate.low:.3f}, {rate.high:.3f}]"
+        table.add_row(name, size, f"{family.package} {package.__version__}", *steps, ratio, str(rate.n))
+    Console(width=150).print(table)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,61 @@
+"""Our networks against public ones with the same weights; skipped without their packages (docs/testing.md)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+
+from benchmarks.conftest import Load
+from tasks.loading import main_of
+
+REASONS = {
+    "transformers": "transformers is not installed: docs/testing.md",
+    "torchaudio": "torchaudio is not installed, or does not load beside this torch: docs/testing.md",
+}
+
+
+def package(name: str) -> None:
+    pytest.importorskip(name, reason=REASONS[name], exc_type=Exception)
+
+
+def assert_equal(ours: torch.Tensor, theirs: torch.Tensor) -> None:
+    """To 1e-4 of the largest value."""
+    assert (ours - theirs).abs().max() <= 1e-4 * theirs.abs().max()
+
+
+def random_weights(model: torch.nn.Module) -> None:
+    """Make weights so large that every part of the network is felt in its outputs."""
+    for parameter in model.parameters():
+        torch.nn.init.normal_(parameter, std=0.2)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("sizes", [(1000, 2, 64, 4, 256), (30_522, 2, 768, 12, 3072)])
+def test_bert_is_that_of_transformers(load: Load, sizes: Any) -> None:
+    package("transformers")
+    theirs = load("public/bert").Model(*sizes, 0.1).eval()
+    random_weights(theirs)
+    ours = main_of("question_answering/bert").BertForSpans(*sizes, 0.1).eval()
+    ours.load_state_dict(theirs.ours())
+    words, kinds = torch.randint(0, 1000, (2, 384)), torch.randint(0, 2, (2, 384))
+    with torch.inference_mode():
+        assert_equal(ours(words, kinds), theirs(words, kinds))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("sizes", [(32, 48), (512, 1024)])
+def test_tacotron2_is_that_of_torchaudio(load: Load, sizes: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    package("torchaudio")
+    theirs = load("public/tacotron2").Model(*sizes).eval()
+    ours = main_of("speech_synthesis/tacotron2").Tacotron2(*sizes).eval()
+    ours.load_state_dict(theirs.ours())
+    # Its prenet drops out when it does not train, too.
+    monkeypatch.setattr(torch.nn.functional, "dropout", lambda x, *args, **options: x)
+    characters, mel = torch.randint(1, 148, (2, 19)), torch.randn(2, 80, 23)
+    characters[1, 12:] = 0
+    batch = characters, torch.tensor([19, 12]), mel
+    with torch.inference_mode():
+        for our_output, their_output in zip(ours(*batch), theirs(*batch), strict=True):
+            assert_equal(our_output, their_output)
