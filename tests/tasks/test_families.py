@@ -15,7 +15,13 @@ from cotenant.suite.sizes import CPU, FILE, load_sizes
 from cotenant.suite.variables import VARIABLES
 from tasks.loading import ROOT, TASKS, of, skip_without_lstm
 
-JOBS = [job for job in load(ROOT / "profiles/lambda.json").jobs if job.name.endswith(("_fp32", "_bf16"))]
+PROFILES = ("lambda", "modern")
+JOBS = [
+    job
+    for profile in PROFILES
+    for job in load(ROOT / f"profiles/{profile}.json").jobs
+    if precision_of(expand(job)[0]) in ("fp32", "bf16")
+]
 SIZES = load_sizes(ROOT / "profiles" / FILE)
 VALUES = dict.fromkeys(VARIABLES, "/x")
 RECURRENT = ("gnmt", "tacotron2")

@@ -35,6 +35,7 @@ OTHERS = (
     "variational_auto_encoder/auto_encoding_variational_bayes",
     "natural_language_processing/word_language_model",
     "natural_language_processing/rnn_translator",
+    "natural_language_processing/transformer_xl",
 )
 
 
@@ -129,6 +130,7 @@ FILES = {
     SSD: ["annotations/instances_train2017.json"],
     RECOM: ["ratings.csv"],
     WLM: ["wiki.train.tokens"],
+    "natural_language_processing/transformer_xl": ["wiki.train.tokens"],
     TRANSLATOR: ["vocab.bpe.32000", "train.tok.clean.bpe.32000.en", "train.tok.clean.bpe.32000.de"],
 }
 HEADER = b"userId,movieId,rating,timestamp\n"

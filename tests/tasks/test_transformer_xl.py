@@ -1,11 +1,13 @@
 from __future__ import annotations
 
 import itertools
+from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 
+from cotenant.bench import MissingDataError
 from cotenant.bench.observed import FlopCount
 from cotenant.errors import CotenantError
 from tasks.loading import SMALL, built, main_of
@@ -113,6 +115,21 @@ def test_words_follow_zipfs_law_and_16_bit_pads_their_number(main: Any) -> None:
     assert 5 < words.float().median() < 25
     assert benchmark.model.embedding.num_embeddings == 203
     assert built(main.LongMemory, **SMALL[XL] | {"words": 203, "precision": "bf16"})[0].model_words == 208
+
+
+def test_a_text_is_read_on_in_every_row(main: Any, tmp_path: Path) -> None:
+    """25 words for 2 rows of 12, the most frequent word 0."""
+    (tmp_path / "wiki.train.tokens").write_text(" ".join(["<unk>"] * 2 + [f"w{number}" for number in range(22)]) + "\n")
+    benchmark, run = built(main.LongMemory, **SMALL[XL] | {"data": tmp_path, "target": 4})
+    first, second, again = itertools.islice(benchmark.batches(run), 3)
+    assert (first.shape, benchmark.items(first)) == ((2, 5), 8)
+    assert first.tolist() == [[0, 0, 1, 2, 3], [11, 12, 13, 14, 15]]
+    assert torch.equal(second[:, 0], first[:, -1])
+    assert torch.equal(again, first)
+    assert benchmark.step(run, second).isfinite()
+    benchmark.target = 12
+    with pytest.raises(MissingDataError, match="25 words: too few for 2 sequences of 12"):
+        benchmark.batches(run)
 
 
 def test_heads_that_do_not_fit_are_a_sentence(main: Any) -> None:

@@ -149,20 +149,6 @@ def test_batches_are_the_text_in_columns(main: Any, tmp_path: Path) -> None:
     assert batches[0].untyped_storage().data_ptr() == batches[5].untyped_storage().data_ptr()
 
 
-def test_words_beyond_the_vocabulary_are_unknown(main: Any, tmp_path: Path) -> None:
-    path = tmp_path / "wiki.train.tokens"
-    path.write_text("a a a b b c\n")
-    assert main.read_words(path, 3).tolist() == [1, 1, 1, 2, 2, 0, 0]
-    assert main.read_words(path, 100).tolist() == [1, 1, 1, 2, 2, 3, 4]
-
-
-def test_pieces_of_a_file_join_without_a_seam(main: Any, files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = main.read_words(files / "wiki.train.tokens", 100)
-    monkeypatch.setattr(main, "PIECE_BYTES", 50)
-    assert np.array_equal(main.read_words(files / "wiki.train.tokens", 100), whole)
-    assert len(whole) == 1200
-
-
 @pytest.mark.parametrize(
     "text, sentence",
     [("", "is empty"), ("a b\n", "has 3 words: too few")],

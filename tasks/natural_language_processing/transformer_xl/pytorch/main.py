@@ -1,16 +1,19 @@
 """A language model that remembers, on WikiText-103's vocabulary: Transformer-XL (Dai et al. 2019).
 
-python main.py --batch-size 8 --layers 16 --width 512 --heads 8 --inner 2048 --target 192 --memory 192
+python main.py --batch-size 8 --layers 16 --width 512 --heads 8 --inner 2048 --target 192 --memory 192 [--data FOLDER]
 """
 
+import itertools
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import torch
 from model import Memory, TransformerXL
 from torch.nn import functional as F
 
-from cotenant.bench import Benchmark, Run, flag
+from cotenant.bench import Benchmark, MissingDataError, Run, flag
+from cotenant.bench.words import read_words
 from cotenant.errors import CotenantError
 
 CLIP_NORM = 0.25
@@ -48,9 +51,23 @@ class LongMemory(Benchmark):
 
     def batches(self, run: Run) -> Iterator[torch.Tensor]:
         """Return (batch, target + 1) words; the last of each row is only predicted."""
-        # Zipf's law: the word of rank r is about 1/r as frequent as the first.
-        shape = self.batch_size, self.target + 1
-        return run.resident(((self.words + 1) ** torch.rand(shape, dtype=torch.float64)).long() - 1)
+        if self.data is None:
+            # Zipf's law: the word of rank r is about 1/r as frequent as the first.
+            shape = self.batch_size, self.target + 1
+            return run.resident(((self.words + 1) ** torch.rand(shape, dtype=torch.float64)).long() - 1)
+        word_n = run.read(partial(read_words, words=self.words), "wiki.train.tokens")
+        columns = len(word_n) // self.batch_size
+        if columns <= self.target:
+            raise MissingDataError(
+                f"{run.files()} has {len(word_n)} words: too few for {self.batch_size} sequences of {self.target}.",
+                "Make it again with ./download_datasets.sh, or give a smaller --batch-size.",
+            )
+        # The whole text lives on the device, a row for each sequence; a batch is a view of its next columns.
+        text_bn = run.to_device(torch.from_numpy(word_n[: columns * self.batch_size].reshape(self.batch_size, columns)))
+        starts = range(0, columns - self.target, self.target)
+        first = len(starts) * run.world.rank // run.world.size  # Ranks read on from places of their own.
+        places = itertools.cycle([*starts[first:], *starts[:first]])
+        return (text_bn[:, start : start + self.target + 1] for start in places)
 
     def items(self, batch: torch.Tensor) -> int:
         return batch.size(0) * self.target

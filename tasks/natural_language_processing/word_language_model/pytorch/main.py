@@ -4,22 +4,19 @@ python main.py --emsize 656 --nhid 656 --dropout 0.5 --model GRU [--data workspa
 """
 
 import itertools
-from collections import defaultdict
 from collections.abc import Iterator
 from functools import partial
-from pathlib import Path
 from typing import Any, ClassVar, Literal
 
-import numpy as np
 import torch
 from model import Recurrent, Transformer
 from torch.nn import functional as F
 
 from cotenant.bench import Benchmark, MissingDataError, Run, flag
+from cotenant.bench.words import read_words
 from cotenant.errors import CotenantError
 
 CLIP_NORM = 0.25
-PIECE_BYTES = 1 << 24
 HEADS = 2
 
 
@@ -95,25 +92,6 @@ def detached(state):
     if isinstance(state, tuple):
         return tuple(part.detach() for part in state)
     return None if state is None else state.detach()
-
-
-def read_words(path: Path, words: int) -> np.ndarray:
-    """Return the text as ranks of its words, the most frequent one 0; those beyond `words` become <unk>."""
-    number = defaultdict(itertools.count().__next__)  # A word that is new takes the next number.
-    unknown = number[b"<unk>"]
-    pieces = []
-    with path.open("rb") as file:
-        while piece := file.read(PIECE_BYTES) + file.readline():
-            tokens = piece.replace(b"\n", b" <eos> ").split()
-            pieces.append(np.fromiter(map(number.__getitem__, tokens), np.int64, len(tokens)))
-    if not pieces:
-        raise ValueError("it is empty")
-    number_n = np.concatenate(pieces)
-    count_v = np.bincount(number_n, minlength=len(number))
-    count_v[unknown] = len(number_n)  # Rank 0, so that it is never cut off.
-    rank_v = np.empty_like(count_v)
-    rank_v[np.argsort(-count_v, kind="stable")] = np.arange(len(count_v))
-    return np.where(rank_v < words, rank_v, 0)[number_n]
 
 
 if __name__ == "__main__":

@@ -1,0 +1,36 @@
+"""Running text in files: words separated by blanks, as WikiText has them, become numbers."""
+
+from __future__ import annotations
+
+import itertools
+from collections import defaultdict
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+PIECE_BYTES = 1 << 24
+
+
+def read_words(path: Path, words: int) -> NDArray[np.int64]:
+    """Return the text as ranks of its words, the most frequent one 0; those beyond `words` become <unk>.
+
+    The end of a line is a word. Raises ValueError for an empty file, and OSError for one that cannot be read.
+    """
+    number: defaultdict[bytes, int] = defaultdict(
+        itertools.count().__next__
+    )  # A word that is new takes the next number.
+    unknown = number[b"<unk>"]
+    pieces = []
+    with path.open("rb") as file:
+        while piece := file.read(PIECE_BYTES) + file.readline():
+            tokens = piece.replace(b"\n", b" <eos> ").split()
+            pieces.append(np.fromiter(map(number.__getitem__, tokens), np.int64, len(tokens)))
+    if not pieces:
+        raise ValueError("it is empty")
+    number_n = np.concatenate(pieces)
+    count_v = np.bincount(number_n, minlength=len(number))
+    count_v[unknown] = len(number_n)  # Rank 0, so that it is never cut off.
+    rank_v = np.empty_like(count_v)
+    rank_v[np.argsort(-count_v, kind="stable")] = np.arange(len(count_v))
+    return np.where(rank_v < words, rank_v, 0)[number_n]
