@@ -41,6 +41,7 @@ FAMILIES = {
         "BertForSpans",
         "transformers",
         {"batch_size": 4, "words": 8_000, "sequence": 128, "layers": 2, "width": 256, "heads": 4, "inner": 1024},
+        pairs=200,
     ),
     "tacotron2": Family(
         "speech_synthesis/tacotron2",
