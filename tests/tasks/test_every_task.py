@@ -184,7 +184,7 @@ ITEMS = {
     f"{TEXT}/gpt": 2 * 12,
     **dict.fromkeys((f"{TEXT}/llama", f"{TEXT}/lora", f"{TEXT}/moe"), 2 * 12),
     f"{TEXT}/transformer_xl": 2 * 6,
-    SPEAKS[0]: 7 + 3,
+    SPEAKS[0]: 6 + 3,
     SPEAKS[1]: 2 * 512,
 }
 """Of one step, where they are not its rows."""

@@ -100,10 +100,10 @@ def test_the_memory_is_what_the_layers_have_read_last(main: Any) -> None:
 
 def test_a_step_goes_on_from_the_step_before(main: Any) -> None:
     benchmark, run = built(main.LongMemory, **SMALL[XL])
-    batch, states = next(benchmark.batches(run)), benchmark.read.states_lbmw
+    batch, states = next(benchmark.batches(run)), benchmark.memories.states_lbmw
     assert not states.any()
     benchmark.step(run, batch)
-    assert benchmark.read.states_lbmw is states
+    assert benchmark.memories.states_lbmw is states
     assert states.flatten(1).any(dim=1).all()
 
 

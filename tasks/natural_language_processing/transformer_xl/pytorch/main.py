@@ -47,7 +47,7 @@ class LongMemory(Benchmark):
         sizes = self.model_words, self.layers, self.width, self.heads, self.inner, self.target, self.memory
         self.model = run.place(TransformerXL(*sizes, self.dropout, self.attention_dropout))
         self.optimizer = run.adam(self.model.parameters(), lr=self.lr)
-        self.read = run.place(Memory(self.layers, self.batch_size, self.memory, self.width))
+        self.memories = run.place(Memory(self.layers, self.batch_size, self.memory, self.width))
 
     def batches(self, run: Run) -> Iterator[torch.Tensor]:
         """Return (batch, target + 1) words; the last of each row is only predicted."""
@@ -73,8 +73,8 @@ class LongMemory(Benchmark):
         return batch.size(0) * self.target
 
     def step(self, run: Run, batch: torch.Tensor) -> torch.Tensor:
-        logits_btv, next_lbmw = self.model(batch[:, :-1], self.read.states_lbmw)
-        self.read.keep(next_lbmw)
+        logits_btv, next_lbmw = self.model(batch[:, :-1], self.memories.states_lbmw)
+        self.memories.keep(next_lbmw)
         loss = F.cross_entropy(logits_btv.flatten(0, 1), batch[:, 1:].flatten())
         run.update(loss, self.optimizer, clip_norm=CLIP_NORM)
         return loss
