@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from benchmarks.conftest import Load
+from cotenant.blocks.decoder import Decoder, Size
 from tasks.loading import main_of
 
 REASONS = {
@@ -42,6 +43,49 @@ def test_bert_is_that_of_transformers(load: Load, sizes: Any) -> None:
     words, kinds = torch.randint(0, 1000, (2, 384)), torch.randint(0, 2, (2, 384))
     with torch.inference_mode():
         assert_equal(ours(words, kinds), theirs(words, kinds))
+
+
+@pytest.mark.slow
+def test_gpt_is_transformers_gpt2(load: Load) -> None:
+    package("transformers")
+    sizes = {"words": 90, "context": 20, "layers": 3, "width": 48, "heads": 4}
+    theirs = load("public/gpt").Model(**sizes).eval()
+    random_weights(theirs)
+    ours = main_of("natural_language_processing/gpt").GPT(**sizes).eval()
+    ours.load_state_dict(theirs.ours())
+    tokens = torch.randint(90, (2, 20))
+    with torch.inference_mode():
+        assert_equal(ours(tokens), theirs(tokens))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("tied", "kv_heads"), [(True, 2), (False, 4)])
+def test_the_decoder_is_transformers_llama_also_word_by_word(load: Load, tied: bool, kv_heads: int) -> None:
+    package("transformers")
+    size = Size(3, 48, 4, kv_heads, 80, words=90, context=20, theta=500_000.0, tied=tied)
+    theirs = load("public/llama").Model(size).eval()
+    random_weights(theirs)
+    ours = Decoder(size).eval()
+    ours.load_state_dict(theirs.ours())
+    tokens, caches = torch.randint(90, (2, 20)), ours.caches(2)
+    with torch.inference_mode():
+        expected = theirs(tokens)
+        assert_equal(ours(tokens), expected)
+        ours(tokens[:, :9], caches)
+        for at in range(9, 20):
+            assert_equal(ours(tokens[:, at : at + 1], caches, torch.tensor([at]))[:, 0], expected[:, at])
+
+
+@pytest.mark.slow
+def test_vit_is_torchvisions(load: Load) -> None:
+    sizes = {"size": 32, "patch": 8, "layers": 3, "width": 48, "heads": 4}
+    theirs = load("public/vit").Model(**sizes).eval()
+    random_weights(theirs)
+    ours = main_of("image_classification/vit").ViT(**sizes).eval()
+    ours.load_state_dict(theirs.ours())
+    images = torch.randn(2, 3, 32, 32)
+    with torch.inference_mode():
+        assert_equal(ours(images), theirs(images))
 
 
 @pytest.mark.slow
