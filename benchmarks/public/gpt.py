@@ -32,6 +32,8 @@ class Model(nn.Module):
             resid_pdrop=0.0,
             embd_pdrop=0.0,
             attn_pdrop=0.0,
+            bos_token_id=None,
+            eos_token_id=None,
             use_cache=False,
             attn_implementation="sdpa",
         )

@@ -36,6 +36,8 @@ class Model(nn.Module):
             rms_norm_eps=size.eps,
             rope_parameters={"rope_type": "default", "rope_theta": size.theta},
             tie_word_embeddings=size.tied,
+            bos_token_id=None,
+            eos_token_id=None,
             use_cache=False,
             attn_implementation="sdpa",
         )

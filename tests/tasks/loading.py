@@ -107,6 +107,7 @@ SMALL: dict[str, dict[str, Any]] = {
     "regression/polynome": {"batch_size": 64},
     "reinforcement/atari": {"batch_size": 2, "num_steps": 2, "num_mini_batch": 1, "ppo_epoch": 1},
     "reinforcement/cart_pole": {},
+    "reinforcement/ppo": {"batch_size": 32, "steps": 4, "units": 16},
     "speech_synthesis/tacotron2": {"batch_size": 2, "characters": 9, "frames": 8, "encoder": 16, "units": 16},
     "speech_synthesis/waveglow": {"batch_size": 2, "segment": 512, "bands": 4, "steps": 5, "layers": 2, "units": 8},
     "super_resolution/subpixel_convolution": {"batch_size": 2, "crop": 16},

@@ -49,6 +49,7 @@ LONG_TIER = (
     f"{TEXT}/llama",
     f"{TEXT}/lora",
     f"{TEXT}/moe",
+    "reinforcement/ppo",
     "image_classification/vit",
     "image_generation/diffusion_transformer",
 )
@@ -182,6 +183,7 @@ def test_the_loss_falls_on_a_fixed_batch(place: str, precision: str) -> None:
 
 ITEMS = {
     f"{TEXT}/gpt": 2 * 12,
+    "reinforcement/ppo": 32 * 4,
     **dict.fromkeys((f"{TEXT}/llama", f"{TEXT}/lora", f"{TEXT}/moe"), 2 * 12),
     f"{TEXT}/transformer_xl": 2 * 6,
     SPEAKS[0]: 6 + 3,

@@ -66,6 +66,12 @@ def adapters() -> nn.Module:
     return model
 
 
+def ppo() -> nn.Module:
+    place = "reinforcement/ppo"
+    model: nn.Module = main_of(place).ActorCritic(*of_class(place, "units"))
+    return model
+
+
 MODELS: list[tuple[Callable[[], nn.Module], int]] = [
     (gpt, 124_475_904),  # Of which 36,096 are of the words that pad its table.
     (dit, 675_129_632 - 294_912),  # The paper's count has the fixed positions of 256 patches among them.
@@ -74,6 +80,7 @@ MODELS: list[tuple[Callable[[], nn.Module], int]] = [
     (lambda: decoder("natural_language_processing/lora"), 8_030_261_248),
     (adapters, 19_660_800),
     (moe, 1_226_474_496),
+    (ppo, 9_155),
     (vit, 86_567_656),
     (lambda: decoder("text_generation/decode"), 6_738_415_616),
     (lambda: decoder("text_generation/prefill"), 6_738_415_616),
