@@ -70,7 +70,7 @@ def test_a_host_without_devices_runs_the_small_sizes_and_names_what_it_leaves_ou
         "all": {"--class cpu"},
     }
     precisions, sizes = made.left_out()
-    assert precisions == "net_tf32, net_fp16: left out, as a processor trains in fp32 and bf16 alone."
+    assert precisions == "net: cells in tf32 and fp16 are left out, as a processor trains in fp32 and bf16 alone."
     assert sizes.startswith("large: left out, as ")
     lines = list(whole_dry_lines(made.starts(), "none"))
     assert lines[2] == "  sizes    cpu: batch size 2 --size 64 --deep 1"

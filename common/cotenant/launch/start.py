@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,6 +25,7 @@ from cotenant.machine.topology import Machine
 from cotenant.procfs import format_list
 from cotenant.results.record import SOLO, Baseline
 from cotenant.suite.cells import ON_PROCESSORS, JobCell, arguments, expand, fitting, without_unsupported
+from cotenant.suite.fields import PRECISION
 from cotenant.suite.jobfile import Job, Suite
 from cotenant.suite.sizes import Size
 from cotenant.suite.variables import expand_variables
@@ -133,10 +134,7 @@ class Resolver:
 
     def left_out(self) -> tuple[str, ...]:
         """Return a sentence for what of the chosen jobs this machine has no precision, devices or memory for."""
-        sentences = []
-        if unsupported := [job.stem for job in self._options.jobs if job not in self._jobs]:
-            precisions = " and ".join(ON_PROCESSORS)
-            sentences.append(f"{', '.join(unsupported)}: left out, as a processor trains in {precisions} alone.")
+        sentences = [*_without_device(job for job in self._options.jobs if job not in self._jobs)]
         for job in self._jobs:
             too_many = {cell.devices for cell in {*expand(job)} - {*fitting(job, self.ranks)}}
             if too_many:
@@ -187,6 +185,20 @@ class Resolver:
             threads = len(ranks[0] if ranks else slice_.processors)
         environment = added_environment(variables, cell, slice_, threads, ranks, options.run, socket, log)
         return TenantSpec(slice_, words, environment, log, Path(variables["TEMP_DIRECTORY"]), socket)
+
+
+def _without_device(unsupported: Iterable[Job]) -> Iterator[str]:
+    """Yield a sentence for the families that lack the same precisions on a processor."""
+    precisions_of: dict[str, tuple[object, ...]] = {}
+    for job in unsupported:
+        precisions_of[job.family] = (*precisions_of.get(job.family, ()), dict(job.args)[PRECISION][0])
+    families_of: dict[tuple[object, ...], list[str]] = {}
+    for family, precisions in precisions_of.items():
+        families_of.setdefault(precisions, []).append(family)
+    for precisions, families in families_of.items():
+        cells = f"cells in {' and '.join(map(str, precisions))}"
+        alone = f"a processor trains in {' and '.join(ON_PROCESSORS)} alone"
+        yield f"{', '.join(families)}: {cells} are left out, as {alone}."
 
 
 def _check_labels(starts: Sequence[Start]) -> None:
