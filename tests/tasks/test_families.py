@@ -9,11 +9,12 @@ import pytest
 from cotenant.bench import Run
 from cotenant.bench.arguments import parse
 from cotenant.bench.loop import Loop
-from cotenant.suite.cells import arguments, expand, precision_of, with_arguments
+from cotenant.suite.cells import ON_PROCESSORS, arguments, expand, precision_of, with_arguments
 from cotenant.suite.jobfile import Job, load
 from cotenant.suite.sizes import CPU, FILE, load_sizes
 from cotenant.suite.variables import VARIABLES
 from tasks.loading import ROOT, TASKS, of, skip_without_lstm
+from tenants.suites import Suites
 
 PROFILES = ("lambda", "modern")
 JOBS = [
@@ -25,12 +26,17 @@ JOBS = [
 SIZES = load_sizes(ROOT / "profiles" / FILE)
 VALUES = dict.fromkeys(VARIABLES, "/x")
 RECURRENT = ("gnmt", "tacotron2")
+FAST = ("resnet50_fp32", "gnmt_fp32", "ncf_bf16", "bert_large_squad_fp32")
 LIMIT_S = 60
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("job", JOBS, ids=lambda job: job.name)
-def test_a_family_runs_in_seconds_without_a_device(job: Job) -> None:
+@pytest.mark.usefixtures("one_thread")
+@pytest.mark.parametrize(
+    "job",
+    [job if job.name in FAST else pytest.param(job, marks=pytest.mark.slow) for job in JOBS],
+    ids=lambda job: job.name,
+)
+def test_a_family_runs_in_seconds_without_a_device(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
     (cell,) = expand(job)
     family, precision = job.family or job.name, precision_of(cell)
     if family in RECURRENT:
@@ -39,6 +45,8 @@ def test_a_family_runs_in_seconds_without_a_device(job: Job) -> None:
     assert size is not None
     words = arguments(with_arguments(cell, size.args), VALUES | {"BATCH_SIZE": str(size.batch_size)})
     cls = of(str((TASKS / job.cmd).resolve().parents[1].relative_to(TASKS)))
+    if job.name in FAST:
+        monkeypatch.setattr("cotenant.bench.loop.WARM_UP_STEPS", 1)
     begun_s = time.monotonic()
     benchmark = cls(**parse(cls, [*words, "--no-cuda"]).values)
     loop = Loop(benchmark, run := Run(benchmark))
@@ -53,3 +61,21 @@ def test_a_family_runs_in_seconds_without_a_device(job: Job) -> None:
     assert operations["flops_uncounted"] == []
     if operations["flops_closed"]:
         assert operations["flops_per_step"] == pytest.approx(operations["flops_closed"], rel=0.02)
+
+
+@pytest.mark.slow
+def test_the_vendors_suite_runs_through(loose: Suites) -> None:
+    profile = ROOT / "profiles/lambda.json"
+    ended = loose.run(None, "--jobs", profile, "--users", 2, "--isolation", "affinity", limit_s=1800)
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    records = loose.records()
+    families = {job.name for job in load(profile).jobs if job.name.endswith(ON_PROCESSORS)}
+    assert {record["name"] for record in records} == families
+    for record in records:
+        assert record["observed"]["dtype"] == record["precision"] == record["name"].rpartition("_")[2]
+        assert record["isolation"]["policies"]["memory_class"] == CPU
+        # What tenants of one launch count has to be equal, though their seeds are not.
+        assert [finding["rule"] for finding in record["findings"] if finding["severity"] == "error"] == []
+    (left_out,) = [line for line in ended.stdout.splitlines() if "left out" in line]
+    assert left_out.startswith("resnet50, ssd, maskrcnn,")
+    assert "cells in tf32 and fp16 are left out" in left_out

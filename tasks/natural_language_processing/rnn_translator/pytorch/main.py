@@ -60,10 +60,10 @@ class Translator(Benchmark):
     def batches(self, run: Run) -> Iterator[Batch]:
         rng = np.random.default_rng(run.seed)
         if self.data is None:
-            # The middle bucket: its sentences are as long as those of all buckets on average.
-            sides = [
-                (zipf(rng, self.words, (30, self.batch_size)), rng.integers(21, 31, self.batch_size)) for _ in "st"
-            ]
+            # The middle bucket: its sentences are as long as those of all buckets on average. Their lengths are the
+            # same for every seed, so that all tenants do equal work.
+            length_b = np.linspace(21, 30, self.batch_size).round().astype(np.int64)
+            sides = [(zipf(rng, self.words, (30, self.batch_size)), rng.permutation(length_b)) for _ in "st"]
             run.metrics["tokens_per_item"] = sum(float(length_b.mean()) + 1 for _, length_b in sides)
             return itertools.repeat(self.place(run, *sides))
         corpus = read_corpus(run, self.words)
