@@ -1,6 +1,6 @@
 """Which batch size a launch's tenants have: the class of the memory that each has of a device, looked up in the table.
 
-All tenants of a launch, and each of them alone (`--solo`), have one class: that of the smallest part.
+All tenants of a launch, and each of them alone as a baseline, have one class: that of the smallest part.
 """
 
 from __future__ import annotations
