@@ -73,6 +73,13 @@ FAMILIES = {
         {"batch_size": 2, "size": 224, "layers": 4, "width": 384, "heads": 6},
         pairs=100,
     ),
+    "whisper": Family(
+        "speech_recognition/whisper",
+        "Whisper",
+        "transformers",
+        {"batch_size": 1, "frames": 600, "tokens": 64, "words": 8_192, "layers": 2},
+        pairs=100,
+    ),
     "tacotron2": Family(
         "speech_synthesis/tacotron2",
         "Tacotron2",

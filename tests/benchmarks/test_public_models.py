@@ -77,6 +77,22 @@ def test_the_decoder_is_transformers_llama_also_word_by_word(load: Load, tied: b
 
 
 @pytest.mark.slow
+def test_whisper_is_that_of_transformers(load: Load) -> None:
+    package("transformers")
+    sizes = {"mels": 8, "frames": 40, "words": 90, "tokens": 12, "layers": 2, "width": 48, "heads": 4}
+    theirs = load("public/whisper").Model(**sizes).eval()
+    places = theirs.network.model.encoder.embed_positions.weight.clone()
+    random_weights(theirs)
+    ours = main_of("speech_recognition/whisper").model.Whisper(**sizes).eval()
+    torch.testing.assert_close(ours.places_sw, places)
+    theirs.network.model.encoder.embed_positions.weight.data.copy_(places)  # They are fixed.
+    ours.load_state_dict(theirs.ours())
+    mels, tokens = torch.randn(2, 8, 40), torch.randint(90, (2, 12))
+    with torch.inference_mode():
+        assert_equal(ours(mels, tokens), theirs(mels, tokens))
+
+
+@pytest.mark.slow
 def test_vit_is_torchvisions(load: Load) -> None:
     sizes = {"size": 32, "patch": 8, "layers": 3, "width": 48, "heads": 4}
     theirs = load("public/vit").Model(**sizes).eval()

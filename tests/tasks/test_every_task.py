@@ -50,6 +50,7 @@ LONG_TIER = (
     f"{TEXT}/lora",
     f"{TEXT}/moe",
     "reinforcement/ppo",
+    "speech_recognition/whisper",
     "image_classification/vit",
     "image_generation/diffusion_transformer",
 )
@@ -157,6 +158,7 @@ FALLS: dict[str, tuple[dict[str, Any], int, float]] = {
     "regression/polynome": ({}, 300, 0.9),
     "speech_synthesis/tacotron2": ({"lr": 0.01}, 20, 0.7),
     "speech_synthesis/waveglow": ({"lr": 0.01}, 20, 9.0),  # Of a logarithm of a density, which is below 0.
+    "speech_recognition/whisper": ({"lr": 0.01}, 20, 0.8),
     "super_resolution/subpixel_convolution": ({"batch_size": 3, "lr": 1e-3}, 20, 0.5),
     "time_sequence_prediction/lstm": ({"length": 40}, 30, 0.999),
     "variational_auto_encoder/auto_encoding_variational_bayes": ({}, 30, 0.9),

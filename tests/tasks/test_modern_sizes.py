@@ -72,6 +72,18 @@ def ppo() -> nn.Module:
     return model
 
 
+def whisper() -> nn.Module:
+    place = "speech_recognition/whisper"
+    names = ("mels", "frames", "words", "tokens", "layers", "width", "heads")
+    model: nn.Module = main_of(place).Whisper(*of_class(place, *names))
+    return model
+
+
+def whisper_small() -> nn.Module:
+    model: nn.Module = main_of("speech_recognition/whisper").Whisper(80, 3000, 51_865, 448, 12, 768, 12)
+    return model
+
+
 MODELS: list[tuple[Callable[[], nn.Module], int]] = [
     (gpt, 124_475_904),  # Of which 36,096 are of the words that pad its table.
     (dit, 675_129_632 - 294_912),  # The paper's count has the fixed positions of 256 patches among them.
@@ -81,6 +93,8 @@ MODELS: list[tuple[Callable[[], nn.Module], int]] = [
     (adapters, 19_660_800),
     (moe, 1_226_474_496),
     (ppo, 9_155),
+    (whisper, 37_760_640 - 576_000),  # Fixed positions of the encoder are counted with it in public.
+    (whisper_small, 241_734_912 - 1500 * 768),
     (vit, 86_567_656),
     (lambda: decoder("text_generation/decode"), 6_738_415_616),
     (lambda: decoder("text_generation/prefill"), 6_738_415_616),
