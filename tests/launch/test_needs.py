@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from cotenant.commands.run import options_of, suite_parser
+from cotenant.commands.suite_flags import options_of, suite_parser
 from cotenant.findings.facts import JobNeeds, SelfTest
 from cotenant.isolation.choose import Chosen
 from cotenant.isolation.unenforced import NoIsolation

@@ -10,7 +10,7 @@ from typing import Any
 from cotenant.checkout import CHECKOUT
 from cotenant.commands.flags import at_dashes
 from cotenant.commands.output import note, warn
-from cotenant.commands.run import options_of, suite_parser
+from cotenant.commands.suite_flags import options_of, suite_parser
 from cotenant.errors import CotenantError, did_you_mean
 from cotenant.isolation.lock import SuiteLock, lock_path
 from cotenant.launch.start import Options

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from cotenant.commands.flags import Parser, add_format, at_dashes
 from cotenant.commands.output import tell_grid
-from cotenant.commands.run import options_of, suite_parser
+from cotenant.commands.suite_flags import options_of, suite_parser
 from cotenant.errors import EXIT_FAILED, EXIT_PASSED, CotenantError, IsolationError
 from cotenant.finding import Finding
 from cotenant.findings import CHECKS, ask_all

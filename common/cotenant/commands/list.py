@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 from cotenant.checkout import CHECKOUT, output_directory
 from cotenant.commands.flags import Parser, add_format, place
 from cotenant.commands.output import tell_grid
-from cotenant.commands.run import add_jobs, default_jobs
+from cotenant.commands.suite_flags import add_jobs, jobs_path
 from cotenant.errors import EXIT_PASSED, CotenantError
 from cotenant.launch.command import resolve_command
 from cotenant.machine.topology import discover
@@ -19,7 +18,7 @@ from cotenant.results.decoded import Decoded
 from cotenant.results.last import LastLaunch, last_launches
 from cotenant.results.read import records_in
 from cotenant.suite.cells import expand
-from cotenant.suite.jobfile import Job, Suite, load, resolve_path, select
+from cotenant.suite.jobfile import Job, Suite, load, select
 from cotenant.suite.task_source import TaskSource, source_of, task_of
 
 _DATA = re.compile(r"\$(?:DATA_DIRECTORY|\{DATA_DIRECTORY\})/?(\S*)")
@@ -28,8 +27,7 @@ _DATA = re.compile(r"\$(?:DATA_DIRECTORY|\{DATA_DIRECTORY\})/?(\S*)")
 def main(argv: Sequence[str]) -> int:
     """Print the jobs. Returns 0; raises CotenantError for a wrong job file, or a name that is none of its."""
     given = parser().parse_words(argv)
-    path = default_jobs(discover()) if given.jobs is None else resolve_path(given.jobs, [Path.cwd(), CHECKOUT])
-    suite = load(path)
+    suite = load(jobs_path(given.jobs, discover()))
     output = given.outdir or output_directory()
     records = records_in([output]) if output.is_dir() else ()
     last = last_launches((record for record in records if isinstance(record, Decoded)), suite.name)
