@@ -58,7 +58,9 @@ def script(load: Load, page: str, arguments: dict[str, Any]) -> Any:
 
 
 @pytest.mark.usefixtures("one_thread")
-@pytest.mark.parametrize("name", SMALL)
+@pytest.mark.parametrize(
+    "name", [name if name in ("vae", "cart") else pytest.param(name, marks=pytest.mark.slow) for name in SMALL]
+)
 def test_it_is_the_work_of_its_task(load: Load, name: str) -> None:
     job = load("jobs").JOBS[name]
     assert SMALL[name].keys() >= job.arguments.keys()

@@ -93,6 +93,7 @@ def test_bad_luck_is_not_confirmed(loose: Suites, measured: Path, compare: Compa
     assert "UNCLEAR  NOT CONFIRMED by new launches (before SLOWER, 0.1000)" in ended.stdout
 
 
+@pytest.mark.slow
 def test_a_launch_that_fails_again_is_no_passing(loose: Suites, measured: Path, compare: Compare) -> None:
     ended = compare(changed(measured, loose.folder / "a", times=10), measured, "--", "--no-such-flag")
     assert ended.returncode == 1
@@ -140,6 +141,7 @@ def test_what_is_the_same_or_cannot_confirm_is_not_run(
     assert not measured.with_name("output.confirm").exists()
 
 
+@pytest.mark.slow
 def test_other_work_is_seen_after_its_first_launch(loose: Suites, measured: Path, compare: Compare) -> None:
     a = changed(measured, loose.folder / "a", times=10, unique_id="x")
     ended = compare(a, changed(measured, loose.folder / "b", unique_id="x"), "--outdir", "again")

@@ -124,6 +124,7 @@ def test_a_terminal_that_goes_away_costs_no_record(loose: Suites) -> None:
     assert loose.outcomes() == ["interrupted"]
 
 
+@pytest.mark.slow
 def test_what_a_terminal_does_not_want(loose: Suites) -> None:
     """Escapes, colours, and characters that it does not have."""
     dumb = Terminal(loose, [job()], "--users", 1, TERM="dumb")

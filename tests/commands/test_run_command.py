@@ -175,6 +175,7 @@ def test_a_launch_that_owns_the_machine_shares_threads_among_its_ranks(v1: Suite
     assert told["argv"] == ["--seed", str(3 + 2)]
 
 
+@pytest.mark.slow
 def test_without_isolation_thread_counts_stay_the_callers(loose: Suites) -> None:
     caller = {"OMP_NUM_THREADS": "77"}
     for name in THREADS[1:]:
@@ -215,6 +216,7 @@ def test_places_come_from_the_environment_and_from_flags(
     assert second.endswith(" GiB, by none")
 
 
+@pytest.mark.slow
 def test_a_container_is_given_what_it_needs(loose: Suites) -> None:
     """A program of that name which executes the command, as an image would."""
     programs = loose.folder / "bin"
@@ -241,6 +243,7 @@ def test_a_container_is_given_what_it_needs(loose: Suites) -> None:
     assert words[words.index(str(image)) + 1 :] == [f"{TENANTS}/sums.py", "--repeat", "3", "--seed", "100"]
 
 
+@pytest.mark.slow
 def test_the_resolved_suite_lies_beside_its_results(loose: Suites) -> None:
     assert loose.run([job(weight=2)], "--users", 2, "--uid", 4).returncode == 0
     (resolved,) = json.loads((loose.output / "jobs.R4.resolved").read_text())

@@ -148,6 +148,7 @@ def test_a_run_that_ended_as_it_fetched_is_taken_up(tmp_path, server, start, set
         assert (root / name.removeprefix("BSR/")).read_bytes() == content
 
 
+@pytest.mark.slow
 def test_a_terminal_gets_bars(tmp_path, server, environment, settings):
     server.answers["/BSR_bsds500.tgz"] = [loopback.slowly(0.02, 20)]
     for name, extra, titles in (

@@ -110,6 +110,7 @@ def test_an_interval_that_is_never_so_narrow_ends_nothing_and_the_time_until_rea
     assert (never["asked"], never["given"]) == (None, None)
 
 
+@pytest.mark.slow
 def test_load_settles_before_observations_that_last_long_enough(loose: Suites) -> None:
     assert loose.run([job()], "--users", 2, "--settle", "0.5", "--at-least", "1s").returncode == 0
     for record in loose.records():

@@ -61,6 +61,7 @@ def test_a_signal_while_tenants_are_stopping(v1: Suites) -> None:
     assert not v1.leftovers()
 
 
+@pytest.mark.slow
 @pytest.mark.v1
 def test_more_signals_harm_nothing(v1: Suites) -> None:
     numbers = (signal.SIGINT, signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
@@ -78,6 +79,7 @@ def test_the_launches_that_were_to_come_are_not_made(loose: Suites) -> None:
     assert ends == [("other0", "completed"), ("job", "interrupted")]
 
 
+@pytest.mark.slow
 def test_the_first_reason_for_an_end_is_the_one_that_counts(loose: Suites) -> None:
     runner = held(loose, "hello", "--who", 0, "--at", "hello", "--do", "fail", "missing_package", "first")
     time.sleep(0.5)  # Its message is under way; it hangs, and its neighbour waits for GO.
@@ -110,6 +112,7 @@ def test_a_signal_while_tenants_enter_their_slices(tmp_path: Path) -> None:
     assert [ending.outcome for ending in result.tenants] == ["interrupted", "interrupted"]
 
 
+@pytest.mark.slow
 def test_under_nohup_a_suite_outlives_its_terminal(loose: Suites) -> None:
     previous = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # A child inherits what is ignored.
     try:
