@@ -34,6 +34,8 @@ KEEPS = ("memory hog", "spinner on all processors", "SIGTERM ignorer", "double-f
 PROMISE = Promise(">=", 0.9, "with slices")
 ALONE = "nobody"
 BASE = "cotenant-bench"
+Rates = dict[tuple[str, str], list[float]]
+"""Of each neighbour and isolation the measured tenant's rate, round by round."""
 
 
 def neighbour_rate(directory: Path, deed: str, isolation: str) -> float:
@@ -72,11 +74,12 @@ def main(argv: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="run.py adversaries")
     parser.add_argument("deeds", nargs="*", metavar="DEED", help=f"of {', '.join(DEEDS)}; all where none is named")
     parser.add_argument("--rounds", type=int, default=ROUNDS)
+    parser.add_argument("--picture", type=Path, metavar="FILE.svg", help="draw what is kept, round by round")
     given = parser.parse_args(argv)
     if unknown := sorted(set(given.deeds) - set(DEEDS)):
         parser.error(f"there is no deed {unknown[0]}; the deeds are {', '.join(DEEDS)}")
     deeds = [deed for deed in DEEDS if deed in (ALONE, *given.deeds) or not given.deeds]
-    rates: dict[tuple[str, str], list[float]] = {}
+    rates: Rates = {}
     left: list[str] = []
     with tempfile.TemporaryDirectory() as scratch:
         for turn in range(given.rounds):
@@ -87,12 +90,44 @@ def main(argv: Sequence[str]) -> int:
                     left += left_behind(Path(scratch))
     table, kept = table_of(rates, deeds)
     Console(width=120).print(table)
+    if given.picture is not None:
+        draw(rates, [deed for deed in deeds if deed != ALONE], given.picture)
     launches = given.rounds * len(deeds) * len(REPEATS)
     print(f"Left behind after {launches} launches: {', '.join(sorted(set(left))) or 'nothing'}")
     return 0 if kept and not left else 1
 
 
-def table_of(rates: dict[tuple[str, str], list[float]], deeds: Sequence[str]) -> tuple[Table, bool]:
+def shares(rates: Rates, deed: str, isolation: str) -> list[float]:
+    """Return what was kept of the rate beside nobody, round by round."""
+    return [rate / alone for rate, alone in zip(rates[deed, isolation], rates[ALONE, isolation], strict=True)]
+
+
+def draw(rates: Rates, deeds: Sequence[str], path: Path) -> None:
+    """Draw a bar for each neighbour and isolation, the median, with a dot for each round."""
+    import matplotlib
+
+    matplotlib.use("svg")
+    matplotlib.rcParams["svg.hashsalt"] = "cotenant"
+    from matplotlib import pyplot
+
+    figure, axes = pyplot.subplots(figsize=(7, 0.8 + 0.7 * len(deeds)), layout="constrained")
+    for row, deed in enumerate(deeds):
+        for isolation, label, shift, colour in (
+            ("auto", "in slices", -0.18, "#2f6f9f"),
+            ("none", "everybody just starts", 0.18, "#c2703d"),
+        ):
+            kept = shares(rates, deed, isolation)
+            axes.barh(row + shift, median(kept), 0.32, color=colour, label=label if row == 0 else None)
+            axes.plot(kept, [row + shift] * len(kept), "o", color="#222", markersize=3)
+    axes.axvline(1, color="#222", linewidth=0.8, linestyle="--")
+    axes.set(yticks=range(len(deeds)), yticklabels=[f"beside a {deed}" for deed in deeds], xlim=(0, None))
+    axes.set_xlabel("share of its rate beside an idle neighbour (bar: median, dots: rounds)")
+    axes.invert_yaxis()
+    axes.legend(frameon=False)
+    figure.savefig(path, metadata={"Date": None})
+
+
+def table_of(rates: Rates, deeds: Sequence[str]) -> tuple[Table, bool]:
     """Return what was kept of the rate beside nobody, round by round, and whether every promise was kept."""
     promises_kept = True
     table = Table("neighbour", "with slices", "worst", "--isolation none", "worst", "rounds", "promise")
@@ -102,8 +137,7 @@ def table_of(rates: dict[tuple[str, str], list[float]], deeds: Sequence[str]) ->
             continue
         cells, verdict = [], ""
         for isolation in REPEATS:
-            pairs = zip(rates[deed, isolation], rates[ALONE, isolation], strict=True)
-            kept = [rate / alone for rate, alone in pairs]
+            kept = shares(rates, deed, isolation)
             cells += [f"{median(kept):.3f}", f"{min(kept):.3f}"]
             if isolation == "auto" and deed in KEEPS:
                 verdict = PROMISE.verdict(median(kept))

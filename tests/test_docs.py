@@ -11,6 +11,7 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
+import catalogue
 import pytest
 
 from commands.calling import Capture, write
@@ -133,6 +134,10 @@ def test_what_is_no_command_of_ours_is_there_and_takes_its_flags() -> None:
             assert (ROOT / words[0]).is_file(), place
         for word in words[1:] if words[0] == "./test.sh" else ():
             assert not word.startswith("tests/") or (ROOT / word).exists(), place
+
+
+def test_the_catalogue_is_of_the_benchmarks_that_there_are() -> None:
+    assert (ROOT / "docs/catalogue.md").read_text() == "\n".join([catalogue.HEAD, *catalogue.tables(), ""])
 
 
 def test_links_lead_to_pages_and_headings() -> None:
