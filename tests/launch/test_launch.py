@@ -226,7 +226,7 @@ def test_a_tenant_that_cannot_be_killed_is_waited_for_no_longer(
 def test_words_in_pieces_are_words(tmp_path: Path, interruption: Interruption) -> None:
     result = live(tmp_path, interruption, sys.executable, "-c", SLOW_SPEAKER)
     assert outcomes(result) == ["failed", "failed"]
-    assert result.go
+    assert result.gos
     for tenant in range(2):
         assert '"kind":"go"' in (tmp_path / f"log{tenant}").read_text()
 
@@ -248,7 +248,7 @@ def test_what_is_not_ready_in_time_ends_whether_it_has_joined_or_not(
     result = live(tmp_path, interruption, sys.executable, "-c", hello, tenants=1, limits=limited)
     assert outcomes(result) == ["timeout"]
     assert result.tenants[0].message == "It was not ready within 0.5 s. Give it longer with --ready-timeout."
-    assert result.go is None
+    assert result.gos == {}
     assert outcomes(live(tmp_path, interruption, "/bin/sleep", "9", limits=limited)) == ["timeout", "timeout"]
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from cotenant.launch.allowances import Allowance
 from cotenant.launch.limits import GRACE_S, RANKS_GRACE_S, STOP_LIMIT_S, Limits, after_stop, grace, late
 from cotenant.launch.load import MeasuredLoad, expected_s
 from cotenant.meters.meters import Meters
@@ -66,6 +67,6 @@ def test_repeat_grows_until_the_fastest_tenants_kept_observations_last_so_long()
     lasting = Limits(settle_s=3, at_least_s=0.1)
     assert lasting.policies() == {"on_oom": "group", "settle_s": 3, "at_least_s": 0.1}
     assert Limits().policies() == {"on_oom": "group"}
-    go = MeasuredLoad(lasting, requested, Meters(()), ()).go
+    go = MeasuredLoad(lasting, {0: Allowance(requested, requested)}, Meters(()), ()).gos[0]
     assert (go.settle_ns, go.given) == (3_000_000_000, requested)
     assert expected_s(ranks, Amount(5, 22, 2), settle_s=3) == pytest.approx(3 + 22 * 5 * 0.003)

@@ -74,12 +74,12 @@ SECOND = 1000 * MS
 
 
 def until(share: float, skip: int = 0) -> Enough:
-    return Enough(Limits(until_interval=share), Go(0, Amount(1, 1000, skip)))
+    return Enough(Limits(until_interval=share), dict.fromkeys(range(2), Go(0, Amount(1, 1000, skip))))
 
 
 def spending(budget_s: float, skip: int = 0) -> Enough:
     """With a t0 a second after the clock began."""
-    return Enough(Limits(budget_s=budget_s), Go(SECOND, Amount(1, 1000, skip)))
+    return Enough(Limits(budget_s=budget_s), dict.fromkeys(range(3), Go(SECOND, Amount(1, 1000, skip))))
 
 
 def test_narrow_intervals_of_all_are_enough_and_it_is_said_once() -> None:
@@ -147,7 +147,7 @@ def test_a_budget_that_is_spent_ends_all_at_once_but_not_before_two_kept_observa
 
 def test_without_a_limit_for_ranks_in_step_and_for_nobody_nothing_is_ever_enough() -> None:
     alone, ranked = tenant(0, *[100.0] * 50), tenant(0, *STEADY, ranks=2)
-    Enough(Limits(), Go(0, Amount(1, 1000, 0))).look([alone], 10**6 * SECOND)
+    Enough(Limits(), {0: Go(0, Amount(1, 1000, 0))}).look([alone], 10**6 * SECOND)
     until(0.5).look([ranked], 0)
     spending(8.0).look([ranked], 100 * SECOND)
     assert sent(alone) == [[]]

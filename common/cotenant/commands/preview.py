@@ -11,13 +11,17 @@ from cotenant.launch.start import Start
 from cotenant.procfs import format_list
 from cotenant.suite.cells import expand, fitting
 from cotenant.suite.jobfile import Job
+from cotenant.suite.mixes import Mix
 from cotenant.text import gib, many
 
 Document = dict[str, Any]
 
 
-def show_lines(jobs: Iterable[Job], tenants: int, ranks: int, baseline: BaselineKind = "none") -> Iterator[str]:
-    """Yield a line per job: its name, group, how many cells run, command; and what of it also runs alone.
+def show_lines(
+    jobs: Iterable[Job], mixes: Iterable[Mix], tenants: int, ranks: int, baseline: BaselineKind = "none"
+) -> Iterator[str]:
+    """Yield a line per job: its name, group, how many cells run, command; and what of it also runs alone. Then the
+    mixes, with the cell of each tenant.
 
     `ranks`: of a job that owns the machine.
     """
@@ -28,40 +32,45 @@ def show_lines(jobs: Iterable[Job], tenants: int, ranks: int, baseline: Baseline
         if baseline != "none" and tenants > 1 and job.group == "student":
             alone = f" + {cells * tenants} alone" if baseline == "whole" else " + quick"
         yield f"{job.stem:28} {job.group:8} {cells:3d} cell{'s' if cells > 1 else ' '}{of}{alone}  {job.cmd}"
+    for mix in mixes:
+        yield f"{mix.name:28} {'mix':8} {', '.join(mix.of_tenants(max(tenants, len(mix.labels))))}"
 
 
-def show_document(jobs: Iterable[Job], ranks: int) -> Document:
+def show_document(jobs: Iterable[Job], mixes: Iterable[Mix], ranks: int) -> Document:
     """Return what `--show --format json` prints."""
     cells = [{"job": job.stem, "group": job.group, "cells": len(fitting(job, ranks)), "cmd": job.cmd} for job in jobs]
-    return {"schema": "cotenant-show-1", "jobs": cells}
+    of_mixes = [{"mix": mix.name, "cells": list(mix.labels)} for mix in mixes]
+    return {"schema": "cotenant-show-1", "jobs": cells, "mixes": of_mixes}
 
 
 def dry_lines(starts: Sequence[Start]) -> Iterator[str]:
-    """Yield two lines per launch: its tenants, and the command of the first; those of the others differ in the seed."""
+    """Yield a line per launch, its tenants, and the first command of each cell: those of equals differ in the seed."""
     for start in starts:
         first = start.specs[0].slice
         beside = f"tenant {first.tenant} alone" if start.solo else many(len(start.specs), "tenant")
         processors = many(len(first.processors), "processor") + _shared(start)
         yield f"{start.label}: {beside}, {processors} and {gib(first.memory_bytes)} each"
-        yield f"  {shlex.join(start.specs[0].command)}"
+        for program in start.different:
+            yield f"  {shlex.join(start.specs[start.programs.index(program)].command)}"
 
 
 def whole_dry_lines(starts: Iterable[Start], backend: str) -> Iterator[str]:
     """Yield each tenant's slice, exact command, and what its environment has beyond the caller's."""
     for start in starts:
-        for spec in start.specs:
-            slice_ = spec.slice
+        for program, spec in zip(start.programs, start.specs, strict=True):
+            slice_, size = spec.slice, program.size
             devices = ",".join(accelerator.uuid for accelerator in slice_.accelerators) or "none"
             beside = "alone" if start.solo else f"of {len(start.specs)}"
-            yield f"{start.label}, tenant {slice_.tenant} {beside}"
+            cell = f": {program.cell.label}" if start.mix else ""
+            yield f"{start.label}, tenant {slice_.tenant} {beside}{cell}"
             yield (
                 f"  slice    processors {format_list(slice_.processors)}{_shared(start)}  "
                 f"nodes {format_list(slice_.nodes)}  memory {slice_.memory_bytes / 2**30:.2f} GiB  "
                 f"accelerators {devices}  by {backend}"
             )
-            if start.size:
-                more = "".join(f" {flag} {value}" for flag, value in start.size.args)
-                yield f"  sizes    {start.size.memory_class}: batch size {start.size.batch_size}{more}"
+            if size:
+                more = "".join(f" {flag} {value}" for flag, value in size.args)
+                yield f"  sizes    {size.memory_class}: batch size {size.batch_size}{more}"
             yield f"  command  {shlex.join(spec.command)}"
             yield from (f"  env      {name}={value}" for name, value in spec.environment.items())
         yield from (f"  finding  {finding.sentence} {finding.remedy}".rstrip() for finding in start.findings)
@@ -76,13 +85,14 @@ def dry_document(starts: Iterable[Start], backend: str, left_out: Sequence[str],
     launches = [
         {
             "label": start.label,
-            "job": start.cell.job.stem,
+            "job": start.mix or start.cell.job.stem,
             "solo": start.solo,
             "baseline": start.baseline,
-            "memory_class": start.size.memory_class if start.size else None,
+            "memory_class": start.programs[0].size.memory_class if start.programs[0].size else None,
             "tenants": [
                 {
                     "tenant": spec.slice.tenant,
+                    "cell": spec.cell,
                     "processors": format_list(spec.slice.processors),
                     "sharers": start.sharers,
                     "nodes": format_list(spec.slice.nodes),

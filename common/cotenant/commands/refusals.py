@@ -19,14 +19,16 @@ LIMIT_S = 300
 
 def refused(starts: Iterable[Start]) -> list[str]:
     """Return a sentence per cell whose arguments its task refuses; warn of tasks that nobody could ask."""
-    launches: dict[Path, list[Start]] = {}
+    launches: dict[Path, dict[str, list[str]]] = {}
     for start in starts:
-        task = task_of(start.command)
-        if task is not None and not start.solo:
-            launches.setdefault(task, []).append(start)
+        for program, spec in zip(start.programs, start.specs, strict=True):
+            task = task_of(program.command)
+            if task is not None and not start.solo:
+                words = list(spec.command[spec.command.index(str(program.command)) + 1 :])
+                launches.setdefault(task, {}).setdefault(program.cell.label, words)
     if not launches:
         return []
-    questions = [[str(task), [_words(start) for start in of_task]] for task, of_task in launches.items()]
+    questions = [[str(task), [*of_task.values()]] for task, of_task in launches.items()]
     try:
         child = subprocess.run(
             [sys.executable, "-m", "cotenant.bench.refusals"],
@@ -46,10 +48,5 @@ def refused(starts: Iterable[Start]) -> list[str]:
         if isinstance(answers, str):
             warn(f"{task}: its arguments are not checked: {answers}")
         else:
-            sentences += [f"{start.label}: {answer}" for start, answer in zip(of_task, answers, strict=True) if answer]
+            sentences += [f"{cell}: {answer}" for cell, answer in zip(of_task, answers, strict=True) if answer]
     return sentences
-
-
-def _words(start: Start) -> list[str]:
-    words = start.specs[0].command
-    return list(words[words.index(str(start.command)) + 1 :])

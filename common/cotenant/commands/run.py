@@ -61,9 +61,9 @@ def _preview(given: argparse.Namespace, others: tuple[str, ...]) -> int:
         made = plan(machine, tenants, policy=options.policy, mems=options.mems, reserve_bytes=options.reserve_bytes)
         ranks = ranks_of_all(machine, made)
         if given.format == "json":
-            tell_document(show_document(options.jobs, ranks))
+            tell_document(show_document(options.jobs, options.mixes, ranks))
         else:
-            tell("\n".join(show_lines(options.jobs, tenants, ranks, options.baseline)))
+            tell("\n".join(show_lines(options.jobs, options.mixes, tenants, ranks, options.baseline)))
         return EXIT_PASSED
     run = SuiteRun(options, machine)
     refusals, backend = refused(run.starts), run.chosen.backend.name
@@ -113,7 +113,7 @@ def _planned(starts: Sequence[Start], options: Options) -> list[Planned]:
     """Return the launches for who watches them, with what each took last time here."""
     seconds = last_seconds(options.paths.output, options.suite.name)
     return [
-        Planned(f"{start.cell.label} alone" if start.solo else start.label, start.solo, seconds.get(start.label))
+        Planned(f"{start.cell.label} alone" if start.solo else start.label, start.solo, seconds.get(start.names[0]))
         for start in starts
     ]
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from cotenant.checkout import CHECKOUT, INSTALLED, base_directory, output_directory
 from cotenant.commands.flags import Parser, add_slice_flags, duration, duration_or_none, place, share
 from cotenant.errors import CotenantError
+from cotenant.isolation.plan import tenants_by_default
 from cotenant.isolation.runs import RunName
 from cotenant.launch.baseline import BASELINES, BaselineKind
 from cotenant.launch.command import CACHE_POLICIES
@@ -17,7 +18,9 @@ from cotenant.launch.limits import READY_LIMIT_S, TIMEOUT_S, Limits
 from cotenant.launch.paths import RunPaths
 from cotenant.launch.start import Options
 from cotenant.machine.topology import Machine
-from cotenant.suite.jobfile import load, resolve_path, select
+from cotenant.suite.decode import at
+from cotenant.suite.jobfile import Job, Suite, check_mixes_of, load, resolve_path, select
+from cotenant.suite.mixes import Mix, mix_named, pairs_named
 from cotenant.suite.sizes import CLASSES
 
 HINT = "--name chooses jobs; a benchmark's own flags stand after --; --help lists all others."
@@ -31,6 +34,7 @@ def suite_parser(command: str, description: str, epilog: str = "") -> Parser:
     runs = parser.add_argument_group("what runs")
     add = runs.add_argument
     add_jobs(add)
+    _add_mixes(add)
     small = "batch sizes of this class, where a job names $BATCH_SIZE (default: the class of a tenant's device memory)"
     add("--memory-class", choices=CLASSES, help=small)
     add("--uid", type=int, default=0, help="number of this repetition of the suite (default 0)")
@@ -78,6 +82,13 @@ def add_jobs(add: Callable[..., object]) -> None:
     add("--exclude", action="append", default=[], metavar="NAMES", help="not these jobs")
 
 
+def _add_mixes(add: Callable[..., object]) -> None:
+    mixed = "one launch of different jobs beside each other: these, repeated round the tenants"
+    add("--mix", metavar="NAMES", help=mixed)
+    pairs = "every pair of these jobs beside each other, each beside itself, and each alone"
+    add("--pairs", metavar="NAMES", help=pairs)
+
+
 def options_of(given: argparse.Namespace, extra: tuple[str, ...], machine: Machine) -> Options:
     """Return what is asked for; without `--jobs` the machine decides which suite.
 
@@ -91,18 +102,20 @@ def options_of(given: argparse.Namespace, extra: tuple[str, ...], machine: Machi
             "Use ./run.sh of a checkout.",
         )
     suite = load(jobs_path(given.jobs, machine))
+    jobs, mixes = _chosen(given, suite)
     base = base_directory()
     output = (given.outdir or output_directory()).absolute()
     data = Path(os.environ.get("DATA_DIRECTORY") or base / "data").absolute()
     run = RunName()
     return Options(
         suite=suite,
-        jobs=select(suite.jobs, given.name, given.exclude),
+        jobs=jobs,
+        mixes=mixes,
         checkout=CHECKOUT,
         run=run,
         paths=RunPaths.of_run(base, data, output, run),
         uid=given.uid,
-        users=given.users,
+        users=_users(given, mixes, machine),
         isolation=given.isolation,
         cgroup_base=given.cgroup_base,
         policy=given.plan,
@@ -127,15 +140,45 @@ def options_of(given: argparse.Namespace, extra: tuple[str, ...], machine: Machi
     )
 
 
+def _chosen(given: argparse.Namespace, suite: Suite) -> tuple[tuple[Job, ...], tuple[Mix, ...]]:
+    """Return the jobs and the mixes that are to run: all of the file, or what `--mix` or `--pairs` names of it."""
+    flag = "--mix" if given.mix is not None else "--pairs"
+    if given.mix is None and given.pairs is None:
+        entries = select(suite.entries, given.name, given.exclude)
+        jobs = tuple(entry for entry in entries if isinstance(entry, Job))
+        return jobs, tuple(entry for entry in entries if isinstance(entry, Mix))
+    if given.mix is not None and given.pairs is not None:
+        raise CotenantError("--mix is one launch and --pairs are several.", "Leave one of them out.")
+    if given.name or given.exclude:
+        raise CotenantError(f"{flag} names all that runs.", "Leave out --name and --exclude.")
+    if given.pairs is not None and given.users not in (None, 2):
+        raise CotenantError("--pairs are of two tenants.", "Leave out --users.")
+    with at(flag):
+        mixes = (mix_named(given.mix),) if given.mix is not None else pairs_named(given.pairs)
+        check_mixes_of(suite.jobs, mixes)
+    return (), mixes
+
+
+def _users(given: argparse.Namespace, mixes: Sequence[Mix], machine: Machine) -> int | None:
+    """Return how many tenants there are; with `--mix` by default as many as it names, and no fewer than usual."""
+    users: int | None = given.users
+    if users is not None or (given.mix is None and given.pairs is None):
+        return users
+    named = max(len(mix.labels) for mix in mixes)
+    return named if given.pairs is not None else max(named, tenants_by_default(machine, None))
+
+
 def _baseline(given: argparse.Namespace) -> BaselineKind:
     """Return which baseline is asked for; quick where nobody says which jobs: a job file names all that is to run.
 
+    Quick, too, where jobs are launched beside each other: no two of their rates can be compared but with this.
     Without slices nothing is alone in one, so that nothing is measured there that nobody asked for.
     """
     if given.baseline is not None:
         kind: BaselineKind = given.baseline
         return kind
-    return "quick" if given.jobs is None and given.isolation != "none" else "none"
+    usual = given.jobs is None or given.mix is not None or given.pairs is not None
+    return "quick" if usual and given.isolation != "none" else "none"
 
 
 def _at_least_s(given: argparse.Namespace, extra: Sequence[str], machine: Machine) -> float:

@@ -21,14 +21,18 @@ Alone = tuple[int, tuple[int, ...]]
 """The tenant of a launch alone, and the tenants for whose baselines it stands."""
 
 
-def alone_of(kind: BaselineKind, slices: Sequence[Slice], machine: Machine) -> Iterator[Alone]:
+def alone_of(
+    kind: BaselineKind, slices: Sequence[Slice], machine: Machine, cells: Sequence[str] = ()
+) -> Iterator[Alone]:
     """Yield who is launched alone: each tenant for a `whole` baseline, for a `quick` one the first of each kind of
-    slice; nobody who has no neighbour."""
+    slice that runs each of the `cells`, which are the tenants' in a mix; nobody who has no neighbour."""
     if len(slices) < 2 or kind == "none":
         return
     tenants = [slice_.tenant for slice_ in slices]
     groups = [(tenant,) for tenant in tenants] if kind == "whole" else _alike(slices, machine)
-    yield from ((group[0], group) for group in groups)
+    for group in groups:
+        firsts = {cells[tenant] if cells else "": tenant for tenant in reversed(group)}
+        yield from ((tenant, group) for tenant in sorted(firsts.values()))
 
 
 def limits_alone(kind: Baseline | None, limits: Limits) -> Limits:

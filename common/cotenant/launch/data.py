@@ -72,10 +72,11 @@ def prepare_data(options: Options, starts: Iterable[Start], interruption: Interr
 
     ready: Ready = []
     for start in starts:
-        reads = "DATA_DIRECTORY" in named_variables(start.cell, options.extra)
-        script = maker_of(start.command) if reads else None
-        made = Prepared() if script is None else prepare(script)
-        ready.append(_as_it_stands(start, options.paths) if made.foreign else (start, made.missing))
+        reading = [of for of in start.different if "DATA_DIRECTORY" in named_variables(of.cell, options.extra)]
+        made = [prepare(script) for of in reading if (script := maker_of(of.command)) is not None]
+        missing = next((each.missing for each in made if each.missing), None)
+        foreign = missing is None and any(each.foreign for each in made)
+        ready.append(_as_it_stands(start, options.paths) if foreign else (start, missing))
     return ready
 
 

@@ -20,6 +20,7 @@ from datetime import UTC, datetime
 
 from cotenant.isolation.backend import Backend, NotIsolatedError
 from cotenant.isolation.processes import families
+from cotenant.launch.allowances import allowances
 from cotenant.launch.events import Events, Interruption
 from cotenant.launch.limits import USUAL_LIMITS, Limits, grace, late
 from cotenant.launch.load import MeasuredLoad, expected_s
@@ -85,8 +86,8 @@ class Launch:
             if results is None:
                 raise
             left_behind = str(error)
-        go, meters = (self._load.go, self._load.meters) if self._load else (None, {})
-        return LaunchResult(results, started, datetime.now(UTC), go, meters, left_behind, tuple(self._changes))
+        gos, meters = (self._load.gos, self._load.meters) if self._load else ({}, {})
+        return LaunchResult(results, started, datetime.now(UTC), gos, meters, left_behind, tuple(self._changes))
 
     def _start(self, leaving: contextlib.ExitStack) -> tuple[TenantResult, ...] | None:
         """Make every slice and start its tenant; return the results at once where a slice cannot be had."""
@@ -158,19 +159,24 @@ class Launch:
         self.observer.building(sum(tenant.all_ranks("ready") for tenant in self._tenants))
         if any(tenant.lost or not tenant.all_ranks("ready") for tenant in self._tenants):
             return
-        ranks = [rank for tenant in self._tenants for rank in tenant.ranks.values()]
         try:
-            given = self.limits.given(ranks)
+            given = allowances(self._tenants, self.limits)
         except ProtocolError as error:
             self._kill(self._tenants, ("failed", str(error)))
             return
-        self.observer.measuring(expected_s(ranks, given, self.limits.settle_s))
+        lasting = (
+            expected_s(tenant.ranks.values(), given[tenant.index].least, self.limits.settle_s)
+            for tenant in self._tenants
+        )
+        self.observer.measuring(max((seconds for seconds in lasting if seconds is not None), default=None))
         self._phase = Phase.LOAD
         self._load = MeasuredLoad(self.limits, given, self.sampling, self._tenants)
-        for rank in ranks:
-            # From here to STOP messages wait in the kernel: waking for each would take the tenants' time.
-            self._events.forget(rank.link)
-            rank.link.send("go", t0_ns=self._load.go.t0_ns, settle_ns=self._load.go.settle_ns, **asdict(given))
+        for tenant in self._tenants:
+            go = self._load.gos[tenant.index]
+            for rank in tenant.ranks.values():
+                # From here to STOP messages wait in the kernel: waking for each would take the tenants' time.
+                self._events.forget(rank.link)
+                rank.link.send("go", t0_ns=go.t0_ns, settle_ns=go.settle_ns, **asdict(go.given))
 
     def _survivors(self) -> list[Tenant]:
         return [tenant for tenant in self._tenants if not tenant.lost]
@@ -242,7 +248,7 @@ class Launch:
         self._fails(tenant, ("failed", sentence))
 
     def _take(self, tenant: Tenant, rank: Rank, message: Message) -> None:
-        rank.take(message, self._load.go if self._load else None)
+        rank.take(message, self._load.gos[tenant.index] if self._load else None)
         if message.kind == "turn":
             self._turns.asked(tenant)
         elif message.kind == "turned":

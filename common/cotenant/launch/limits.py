@@ -58,7 +58,7 @@ class Limits:
         return {name: value for name, value in named.items() if value is not None}
 
     def given(self, ranks: Collection[Rank]) -> Amount:
-        """Return how much the ranks of a launch are to measure: the same for each, under a budget never more than they
+        """Return how much ranks of equal work are to measure: the same for each, under a budget never more than they
         request.
 
         Where none of them has timed its warm-up, no budget can be kept. Raises ProtocolError where they disagree.

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
+from cotenant.launch.allowances import Allowance
 from cotenant.launch.limits import Limits, after_stop
 from cotenant.launch.rendezvous import Go, Rank
 from cotenant.launch.tenant import Tenant
@@ -25,17 +26,24 @@ LEAST_KEPT = 2
 
 
 class MeasuredLoad:
-    """The counters and meters of the tenants from GO, which it makes, to the last DONE."""
+    """The counters and meters of the tenants from GO, which it makes, to the last DONE.
 
-    def __init__(self, limits: Limits, given: Amount, sampling: Meters, tenants: Collection[Tenant]) -> None:
+    `gos` is each tenant's GO: one moment, and in a mix amounts of their own.
+    """
+
+    def __init__(
+        self, limits: Limits, given: Mapping[int, Allowance], sampling: Meters, tenants: Collection[Tenant]
+    ) -> None:
         self._sampling = sampling
         sampling.start([tenant.live for tenant in tenants])
         for tenant in tenants:
             tenant.before = tenant.live.counters()
         self._processor_ns, self._start_ns = time.process_time_ns(), time.perf_counter_ns()
-        self.go = Go(self._start_ns + GO_DELAY_NS, given, round(limits.settle_s * 1e9))
-        self.enough = Enough(limits, self.go)
-        self.audits = AuditRequests(given, tenants)
+        self.t0_ns = self._start_ns + GO_DELAY_NS
+        settle_ns = round(limits.settle_s * 1e9)
+        self.gos = {tenant: Go(self.t0_ns, each.most, settle_ns) for tenant, each in given.items()}
+        self.enough = Enough(limits, self.gos, given)
+        self.audits = AuditRequests(min((each.least for each in given.values()), key=lambda a: a.repeat), tenants)
         self.meters: dict[str, Any] = {}
 
     def look(self, tenants: Collection[Tenant], now_ns: int) -> None:
@@ -50,8 +58,8 @@ class MeasuredLoad:
         self.meters["runner_processor_share"] = (time.process_time_ns() - self._processor_ns) / load_ns
         for tenant in survivors:
             tenant.after = tenant.live.counters()
-            tenant.deadline = after_stop(tenant, self.go.given.number)
-        self.meters |= self._sampling.result(self.go.t0_ns)
+            tenant.deadline = after_stop(tenant, self.gos[tenant.index].given.number)
+        self.meters |= self._sampling.result(self.t0_ns)
         if not self.audits.sent:
             # The load was over before its first border was seen.
             self.audits.send(survivors)
@@ -89,13 +97,15 @@ class AuditRequests:
 
 class Enough:
     """Looks at what tenants have observed until half of each interval is at most the requested share of its median, or
-    the budget is spent and each tenant has two kept observations."""
+    the budget is spent and each tenant has two kept observations; in a mix until each has made its least amount."""
 
-    def __init__(self, limits: Limits, go: Go) -> None:
+    def __init__(self, limits: Limits, gos: Mapping[int, Go], given: Mapping[int, Allowance] | None = None) -> None:
         self._share = limits.until_interval
-        start_ns = go.t0_ns + go.settle_ns
+        start_ns = next(go.t0_ns + go.settle_ns for go in gos.values())
         self._spent_ns = None if limits.budget_s is None else start_ns + round(SPENT * limits.budget_s * 1e9)
-        self._skip = go.given.skip
+        self._skip = {tenant: go.given.skip for tenant, go in gos.items()}
+        mixed = any(each.grown for each in (given or {}).values())
+        self._least = {tenant: each.least.repeat for tenant, each in (given or {}).items()} if mixed else {}
         self._due: dict[int, int] = {}
         self._narrow: dict[int, bool] = {}
         self._sent = False
@@ -103,16 +113,28 @@ class Enough:
     def look(self, tenants: Collection[Tenant], now_ns: int) -> None:
         """Send `enough` to all of `tenants` where it is for each of them: each ends the observation it is in.
 
-        Never where one is of several ranks: an observation more on some of them would hang their collectives.
+        Never to one of several ranks: an observation more on some of them would hang their collectives. It keeps the
+        others at work, but for those of a mix that have made their least amounts.
         """
-        if self._sent or any(tenant.several for tenant in tenants):
-            return
-        if not (self._is_spent(tenants, now_ns) or all(map(self._is_narrow, tenants))):
+        several = any(tenant.several for tenant in tenants)
+        early = not several and (self._is_spent(tenants, now_ns) or all(map(self._is_narrow, tenants)))
+        if self._sent or not (early or self._is_reached(tenants)):
             return
         self._sent = True
-        for rank in (rank for tenant in tenants for rank in tenant.ranks.values() if not rank.done):
+        alone = (tenant for tenant in tenants if not tenant.several)
+        for rank in (rank for tenant in alone for rank in tenant.ranks.values() if not rank.done):
             rank.enough = True
             rank.link.send("enough")
+
+    def _is_reached(self, tenants: Collection[Tenant]) -> bool:
+        """Whether every tenant of a mix has made as much as it would have made among equals."""
+        if not self._least or not tenants:
+            return False
+        return all(
+            rank.done or len(rank.observations) >= self._least[tenant.index]
+            for tenant in tenants
+            for rank in tenant.ranks.values()
+        )
 
     def _is_spent(self, tenants: Collection[Tenant], now_ns: int) -> bool:
         if self._spent_ns is None or now_ns < self._spent_ns:
@@ -125,7 +147,7 @@ class Enough:
         count = self._kept_observations(tenant)
         if count >= self._due.get(tenant.index, 1):
             self._due[tenant.index] = count + 1 + count // LOOKS
-            observations = tenant.ranks[0].observations[self._skip :]
+            observations = tenant.ranks[0].observations[self._skip[tenant.index] :]
             width = relative_half_width(
                 sorted(row["items"] * 1e9 / (row["end_ns"] - row["start_ns"]) for row in observations)
             )
@@ -133,7 +155,7 @@ class Enough:
         return self._narrow.get(tenant.index, False)
 
     def _kept_observations(self, tenant: Tenant) -> int:
-        return len(tenant.ranks[0].observations) - self._skip
+        return len(tenant.ranks[0].observations) - self._skip[tenant.index]
 
 
 def expected_s(ranks: Iterable[Rank], given: Amount, settle_s: float) -> float | None:

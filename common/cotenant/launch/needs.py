@@ -29,6 +29,7 @@ from cotenant.launch.paths import RunPaths
 from cotenant.launch.start import Options, Resolver, Start
 from cotenant.launch.tenant import signal_name
 from cotenant.machine.topology import Machine
+from cotenant.suite.jobfile import labels_of
 
 SELF_TEST = SOURCE_ROOT / "cotenant/bench/selftest.py"
 SELF_TEST_LIMIT_S = 120.0
@@ -44,9 +45,11 @@ def needs_of(options: Options, machine: Machine, chosen: Chosen) -> tuple[tuple[
     """Return what every chosen job lacks, and the starts of those that can be started."""
     needs: list[JobNeeds] = []
     every: list[Start] = []
-    for job in options.jobs:
+    mixed = {label for mix in options.mixes for label in mix.labels}
+    of_mixes = (job for job in options.suite.jobs if mixed.intersection(labels_of(job)))
+    for job in dict.fromkeys((*options.jobs, *of_mixes)):
         try:
-            starts = Resolver(dataclasses.replace(options, jobs=(job,)), machine, chosen).starts()
+            starts = Resolver(dataclasses.replace(options, jobs=(job,), mixes=()), machine, chosen).starts()
         except CotenantError as error:
             refusal = Finding("job_not_startable", "error", error.sentence, error.remedy)
             needs.append(JobNeeds(job.name, refusal))
@@ -99,8 +102,14 @@ def loader_bytes(starts: Iterable[Start]) -> int:
     An estimate by the commands' own numbers, for programs that import something that decodes images: what the others
     hand over is small.
     """
-    image_starts = (start for start in starts if _decodes_images(start.command.parent))
-    return max((sum(_prefetched_bytes(spec.command) for spec in start.specs) for start in image_starts), default=0)
+    return max((sum(_prefetched_bytes(words) for words in _decoding(start)) for start in starts), default=0)
+
+
+def _decoding(start: Start) -> Iterator[Sequence[str]]:
+    """Yield the commands of the tenants that decode images."""
+    for program, spec in zip(start.programs, start.specs, strict=True):
+        if _decodes_images(program.command.parent):
+            yield spec.command
 
 
 def _prefetched_bytes(command: Sequence[str]) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import signal
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -35,7 +35,7 @@ class TenantResult:
 
 @dataclass(frozen=True, slots=True)
 class LaunchResult:
-    """The results of all tenants, in their order, and what they share; `go` is None where there was none.
+    """The results of all tenants, in their order, and what they share; `gos` is each one's GO, by its number.
 
     `left_behind` names what could not be removed after the last of them; `changes` what was no longer as planned at
     the last DONE, or before the tenants' end. Both are empty as a rule.
@@ -44,7 +44,7 @@ class LaunchResult:
     tenants: tuple[TenantResult, ...]
     started: datetime
     ended: datetime
-    go: Go | None = None
+    gos: Mapping[int, Go] = field(default_factory=dict)
     meters: dict[str, Any] = field(default_factory=dict)
     left_behind: str = ""
     changes: tuple[str, ...] = ()

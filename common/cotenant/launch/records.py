@@ -35,28 +35,29 @@ class SuiteFacts:
 
 def records_of(result: LaunchResult, start: Start, facts: SuiteFacts) -> list[Record]:
     """Return a record per tenant of the launch."""
-    statements = [_statement(tenant, result.go) for tenant in result.tenants]
+    gos = [result.gos.get(tenant.spec.slice.tenant) for tenant in result.tenants]
+    statements = [_statement(tenant, go) for tenant, go in zip(result.tenants, gos, strict=True)]
     loads = [statement.load() for statement in statements if statement.observations]
     common = Common(
         started=result.started,
         ended=result.ended,
-        t0_ns=result.go.t0_ns if result.go else 0,
+        t0_ns=gos[0].t0_ns if gos[0] else 0,
         first_start_ns=min((start_ns for start_ns, _ in loads), default=0),
-        load=_common_load(loads, result.go, start.sharers),
+        load=_common_load(loads, gos[0], start.sharers),
         meters=result.meters,
         findings=(*facts.findings, *map(_slice_changed, result.changes)),
     )
     comparable = all(tenant.outcome == "completed" for tenant in result.tenants)
     return [
         build_record(
-            _place(tenant, len(result.tenants), start, facts),
+            _place(tenant, number, start, facts),
             statement,
             common,
             tenant.outcome,
             tenant.message,
             comparable,
         )
-        for tenant, statement in zip(result.tenants, statements, strict=True)
+        for number, (tenant, statement) in enumerate(zip(result.tenants, statements, strict=True))
     ]
 
 
@@ -95,18 +96,22 @@ def _statement(tenant: TenantResult, go: Go | None) -> Statement:
     )
 
 
-def _place(tenant: TenantResult, tenants: int, start: Start, facts: SuiteFacts) -> Placement:
-    slice_ = tenant.spec.slice
+def _place(tenant: TenantResult, number: int, start: Start, facts: SuiteFacts) -> Placement:
+    """Return where the `number`-th tenant of a launch ran."""
+    slice_, program = tenant.spec.slice, start.programs[number]
+    cells = [other.cell.label for other in start.programs]
     unenforced = unenforced_of(facts.backend, tenant.read_back, start.sharers)
     uncounted = tenant.after.uncounted()
     return Placement(
         suite=facts.suite,
-        name=start.cell.label,
+        name=program.cell.label,
+        mix=start.mix,
+        neighbours=sorted(cells[:number] + cells[number + 1 :]) if start.mix else [],
         run_id=facts.uid,
         tenant=slice_.tenant,
-        tenants=tenants,
+        tenants=len(cells),
         sharers=start.sharers,
-        group=start.cell.job.group,
+        group=program.cell.job.group,
         vcd=visible_devices(slice_),
         hostname=facts.machine["hostname"],
         cpu_cores=len(slice_.processors),
@@ -122,7 +127,7 @@ def _place(tenant: TenantResult, tenants: int, start: Start, facts: SuiteFacts) 
             unenforced=unenforced,
             uncounted=uncounted,
             enabled_by=enabled_by(facts.backend.name, [*unenforced, *uncounted]),
-            policies=facts.policies | ({"memory_class": start.size.memory_class} if start.size else {}),
+            policies=facts.policies | ({"memory_class": program.size.memory_class} if program.size else {}),
         ),
         suite_started=facts.started,
         solo=start.solo,

@@ -62,7 +62,11 @@ def begin(options: Options, starts: Sequence[Start], backend: str, host: str) ->
 
 def conditions_of(options: Options, starts: Sequence[Start], backend: str) -> dict[str, str]:
     """Return what decides how a launch runs, by the words that a person knows it by."""
-    work = [[start.key, start.cell.job.cmd, start.cell.args, start.cell.job.env] for start in starts]
+    work = [
+        [start.key, *(part for of in programs for part in (of.cell.job.cmd, of.cell.args, of.cell.job.env))]
+        for start in starts
+        for programs in [start.programs if start.mix else start.programs[:1]]
+    ]
     slices = {spec.slice.tenant: spec.slice for start in starts for spec in start.specs if len(start.specs) > 1}
     limits = options.limits
     return {

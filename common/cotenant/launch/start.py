@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
-from typing import Any
 
 from cotenant.errors import CotenantError
 from cotenant.finding import Finding
@@ -23,12 +24,14 @@ from cotenant.launch.sizing import Sizing, check_axis
 from cotenant.launch.tenant import TenantSpec
 from cotenant.machine.topology import Machine
 from cotenant.procfs import format_list
-from cotenant.results.record import SOLO, Baseline
+from cotenant.results.record import SOLO, Baseline, name_of
 from cotenant.suite.cells import ON_PROCESSORS, JobCell, arguments, expand, fitting, without_unsupported
 from cotenant.suite.fields import PRECISION
 from cotenant.suite.jobfile import Job, Suite
+from cotenant.suite.mixes import Mix
 from cotenant.suite.sizes import Size
 from cotenant.suite.variables import expand_variables
+from cotenant.text import listed, many
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +51,7 @@ class Options:
     mems: Mems = "local"
     reserve_bytes: int | None = None
     limits: Limits = USUAL_LIMITS
+    mixes: tuple[Mix, ...] = ()
     memory_class: str | None = None
     singularity: str | None = None
     cache: CachePolicy = "none"
@@ -58,23 +62,60 @@ class Options:
 
 
 @dataclass(frozen=True, slots=True)
-class Start:
-    """A cell, its command, and a spec per tenant.
+class Program:
+    """What a tenant runs: a cell, its command, and its size from the table of batch sizes, where it leaves it to that.
 
-    One of a `baseline` has a single spec: one tenant as it is beside others; `stands_for` names the tenants whose
-    baseline that is.
+    `variables` are what the cell's texts may name, by tenant.
     """
 
     cell: JobCell
+    command: Path
+    size: Size | None
+    variables: tuple[dict[str, str], ...] = field(compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """A launch to come: a program and a spec per tenant. The programs are one and the same, but in a `mix`.
+
+    One of a `baseline` has a single spec: one tenant as it is beside others; `stands_for` names the tenants whose
+    baseline that is: those of equal slices.
+    """
+
     label: str
     """The start of its files' names."""
-    command: Path
+    programs: tuple[Program, ...]
     specs: tuple[TenantSpec, ...]
     findings: tuple[Finding, ...]
-    size: Size | None = None
-    """From the table of batch sizes, where the job leaves it to that."""
+    mix: str = ""
+    timeout_s: float | None = None
     baseline: Baseline | None = None
     stands_for: tuple[int, ...] = ()
+
+    @property
+    def cell(self) -> JobCell:
+        """The cell of all tenants; of a mix that of the first."""
+        return self.programs[0].cell
+
+    @property
+    def command(self) -> Path:
+        """The command of all tenants; of a mix that of the first."""
+        return self.programs[0].command
+
+    @property
+    def commands(self) -> str:
+        """The command of the job file; of a mix those of its cells."""
+        return " + ".join(dict.fromkeys(program.cell.job.cmd for program in self.programs))
+
+    @property
+    def different(self) -> tuple[Program, ...]:
+        """Each program once."""
+        return tuple(dict.fromkeys(self.programs))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The name of each tenant's record: that of its cell, and of its mix or that it is alone."""
+        return tuple(name_of(program.cell.label, self.solo, self.mix) for program in self.programs)
 
     @property
     def solo(self) -> bool:
@@ -90,6 +131,15 @@ class Start:
     def sharers(self) -> int:
         """How many of its tenants have the same processors: as many everywhere, and alone it is one."""
         return max(Counter(spec.slice.processors for spec in self.specs).values())
+
+
+@dataclass(frozen=True, slots=True)
+class _Launch:
+    """The programs of all tenants; of a mix its name."""
+
+    programs: tuple[Program, ...]
+    mix: str = ""
+    timeout_s: float | None = None
 
 
 class Resolver:
@@ -119,18 +169,25 @@ class Resolver:
         self._jobs = without_unsupported(options.jobs, has_devices=bool(machine.accelerators))
 
     def starts(self) -> tuple[Start, ...]:
-        """Return every cell that fits of the chosen jobs, in the file's order, each followed by its baselines."""
-        starts = tuple(
-            start
-            for job in self._jobs
-            for cell in fitting(job, self.ranks)
-            if not self._sizing.is_too_large(cell)
-            for start in self._starts(cell)
+        """Return every cell that fits of the chosen jobs and every mix, in the file's order, each followed by its
+        baselines: what a cell has alone in a slice is measured once, also where a job and several mixes need it."""
+        together = chain(
+            (
+                (cell.label, self._of_equals(cell))
+                for job in self._jobs
+                for cell in fitting(job, self.ranks)
+                if not self._sizing.is_too_large(cell)
+            ),
+            ((mix.name, self._of_mix(mix)) for mix in self._options.mixes if not self._why_not(mix)),
         )
+        starts: dict[tuple[str, tuple[int, ...]], Start] = {}
+        for label, programs in together:
+            for start in self._starts(label, programs):
+                starts.setdefault((start.label, start.stands_for), start)
         if not starts:
             raise CotenantError("No job is left to run.", " ".join(self.left_out()))
-        _check_labels(starts)
-        return starts
+        _check_labels(starts.values())
+        return tuple(starts.values())
 
     def left_out(self) -> tuple[str, ...]:
         """Return a sentence for what of the chosen jobs this machine has no precision, devices or memory for."""
@@ -140,35 +197,70 @@ class Resolver:
             if too_many:
                 cells = f"cells of --devices {format_list(too_many)}"
                 sentences.append(f"{job.stem}: {cells} are left out, as DEVICE_TOTAL is {self.ranks}.")
+        sentences += [f"{mix.name}: left out, as {why}" for mix in self._options.mixes if (why := self._why_not(mix))]
         return (*sentences, *self._sizing.left_out(self._jobs))
 
-    def _starts(self, cell: JobCell) -> Iterator[Start]:
-        """Yield all tenants together, then whom the baseline has alone: both rates are of one state of the machine."""
+    def _why_not(self, mix: Mix) -> str:
+        """Return why a mix does not fit this machine; "" where it does."""
+        if len(mix.labels) > self.tenants:
+            there = many(self.tenants, "tenant")
+            return f"it is of {len(mix.labels)} tenants and there are {there}: --users {len(mix.labels)}."
+        too_large = [label for label in mix.labels if self._sizing.is_too_large(self._cells[label])]
+        return f"the table of batch sizes has none of {listed(dict.fromkeys(too_large))} here." if too_large else ""
+
+    @functools.cached_property
+    def _cells(self) -> dict[str, JobCell]:
+        """Every cell of the suite by its label."""
+        return {cell.label: cell for job in self._options.suite.jobs for cell in expand(job)}
+
+    def _of_equals(self, cell: JobCell) -> _Launch:
+        return _Launch((self._program(cell),) * len(self.plans[cell.job.group].slices), timeout_s=cell.job.timeout_s)
+
+    def _of_mix(self, mix: Mix) -> _Launch:
+        programs = {label: self._program(self._cells[label]) for label in dict.fromkeys(mix.labels)}
+        of_tenants = tuple(programs[label] for label in mix.of_tenants(self.tenants))
+        longest = max((program.cell.job.timeout_s or 0.0 for program in of_tenants), default=0.0)
+        return _Launch(of_tenants, mix.name, mix.timeout_s or longest or None)
+
+    def _program(self, cell: JobCell) -> Program:
         cell, size = self._sizing.sized(cell)
-        job, options, planned = cell.job, self._options, self.plans[cell.job.group]
+        job, options = cell.job, self._options
         suite, uid, port = options.suite.name, options.uid, self._port
         total = self._total(job)
-        variables = [
+        variables = tuple(
             job_variables(cell, suite, uid, total, slice_, self._machine, options.paths, port + slice_.tenant)
             | self._sizing.variables(job, size)
-            for slice_ in planned.slices
-        ]
+            for slice_ in self.plans[job.group].slices
+        )
         cmd = expand_variables(job.cmd, variables[0])
-        command = resolve_command(cmd, job.name, options.suite.path, options.checkout)
+        return Program(cell, resolve_command(cmd, job.name, options.suite.path, options.checkout), size, variables)
+
+    def _starts(self, label: str, launch: _Launch) -> Iterator[Start]:
+        """Yield all tenants together, then whom the baseline has alone: both rates are of one state of the machine."""
+        programs, options = launch.programs, self._options
+        planned = self.plans[programs[0].cell.job.group]
         findings = (*self._chosen.findings, *planned.findings)
-
-        def start(tenants: Sequence[int], label: str, *alone: Any) -> Start:
-            specs = [self._spec(cell, label, command, planned.slices[i], variables[i]) for i in tenants]
-            return Start(cell, label, command, tuple(specs), findings, size, *alone)
-
-        yield start(range(len(planned.slices)), cell.label)
-        for tenant, stands_for in alone_of(options.baseline, planned.slices, self._machine):
-            yield start([tenant], cell.label + SOLO, options.baseline, stands_for)
+        specs = [self._spec(program, label, slice_) for program, slice_ in zip(programs, planned.slices, strict=True)]
+        yield Start(label, programs, tuple(specs), findings, launch.mix, launch.timeout_s)
+        cells = [program.cell.label for program in programs]
+        for tenant, stands_for in alone_of(options.baseline, planned.slices, self._machine, cells):
+            program = programs[tenant]
+            own = self._spec(program, program.cell.label + SOLO, planned.slices[tenant])
+            yield Start(
+                label=program.cell.label + SOLO,
+                programs=(program,),
+                specs=(own,),
+                findings=findings,
+                timeout_s=program.cell.job.timeout_s,
+                baseline=None if options.baseline == "none" else options.baseline,
+                stands_for=stands_for,
+            )
 
     def _total(self, job: Job) -> int:
         return self.ranks if job.group == "all" else self.tenants
 
-    def _spec(self, cell: JobCell, label: str, command: Path, slice_: Slice, variables: dict[str, str]) -> TenantSpec:
+    def _spec(self, program: Program, label: str, slice_: Slice) -> TenantSpec:
+        cell, command, variables = program.cell, program.command, program.variables[slice_.tenant]
         options, paths, group = self._options, self._options.paths, cell.job.group
         seed = seed_of(group, options.uid, self._total(cell.job), slice_.tenant)
         words = [str(command), *arguments(cell, variables, options.extra, seed)]
@@ -184,7 +276,7 @@ class Resolver:
             ranks = split_ranks(self._machine, slice_, self.ranks) if group == "all" else ()
             threads = len(ranks[0] if ranks else slice_.processors)
         environment = added_environment(variables, cell, slice_, threads, ranks, options.run, socket, log)
-        return TenantSpec(slice_, words, environment, log, Path(variables["TEMP_DIRECTORY"]), socket)
+        return TenantSpec(slice_, words, environment, log, Path(variables["TEMP_DIRECTORY"]), socket, cell.label)
 
 
 def _without_device(unsupported: Iterable[Job]) -> Iterator[str]:
@@ -201,12 +293,14 @@ def _without_device(unsupported: Iterable[Job]) -> Iterator[str]:
         yield f"{', '.join(families)}: {cells} are left out, as {alone}."
 
 
-def _check_labels(starts: Sequence[Start]) -> None:
-    """Refuse a job that is called like a tenant of another alone: both would write the same files."""
-    together = {start.label for start in starts if not start.solo}
+def _check_labels(starts: Collection[Start]) -> None:
+    """Refuse a job that is called like a tenant of another alone, or in a mix: both would write the same files."""
+    jobs = {start.label for start in starts if not start.solo and not start.mix}
     for start in starts:
-        if start.solo and start.label in together:
-            raise CotenantError(
-                f"Job '{start.label}' is called like a launch of a tenant of '{start.cell.label}' alone.",
-                "Rename one, or choose one of them with --name.",
-            )
+        for name, program in zip(start.names, start.programs, strict=True):
+            if (start.solo or start.mix) and name in jobs:
+                where = f"in the mix '{start.mix}'" if start.mix else "alone"
+                raise CotenantError(
+                    f"Job '{name}' is called like a launch of a tenant of '{program.cell.label}' {where}.",
+                    "Rename one, or choose one of them with --name.",
+                )

@@ -191,8 +191,9 @@ class SuiteRun:
         """The suite as it runs: every cell with the command of each tenant."""
         cells = [
             {
-                "name": start.cell.job.name,
+                "name": start.mix or start.cell.job.name,
                 "label": start.label,
+                "cells": [program.cell.label for program in start.programs],
                 "solo": start.solo,
                 "baseline": start.baseline,
                 "stands_for": start.stands_for,
@@ -218,7 +219,7 @@ class SuiteRun:
         left = cleared(spec.temporary for spec in start.specs)
         records = self._keep(dataclasses.replace(start, findings=(*start.findings, *left)), result)
         minutes, outcomes = (time.monotonic() - begin_s) / 60, [record.outcome for record in records]
-        line = launch_line(position, len(self.starts), outcomes, minutes, start.cell.job.cmd)
+        line = launch_line(position, len(self.starts), outcomes, minutes, start.commands)
         append_summary(self._paths.output, line)
         self._observer.ended(records)
         if result.left_behind:
@@ -235,7 +236,7 @@ class SuiteRun:
         cached = data.prepare_cache(options.cache, inputs, lambda: bool(interruption.requested))
         begin_ticks = now_ticks()
         with meters_of(self._machine, slices) as sampling, _isolation_errors():
-            limits = limits_alone(start.baseline, options.limits).of_job(start.cell.job.timeout_s)
+            limits = limits_alone(start.baseline, options.limits).of_job(start.timeout_s)
             backend, upkeep = self.chosen.backend, self._reaper.ensure
             launch = Launch(start.specs, backend, interruption, limits, upkeep, sampling, self._observer)
             counts = self._counts()

@@ -31,7 +31,7 @@ Deadline = tuple[float, Reason]
 class TenantSpec:
     """What a tenant is to be: its slice, command, and its own log, directory and socket.
 
-    `environment` is what it has on top of the caller's.
+    `environment` is what it has on top of the caller's. Tenants of one `cell` do equal work, and measure as much.
     """
 
     slice: Slice
@@ -40,6 +40,7 @@ class TenantSpec:
     log: Path
     temporary: Path
     socket: Path
+    cell: str = ""
 
 
 @dataclass(slots=True)

@@ -19,7 +19,6 @@ from cotenant.finding import Finding
 from cotenant.machine.accelerators import peak_of
 from cotenant.results.identity import unique_id
 from cotenant.results.record import (
-    SOLO,
     Baseline,
     Enclosed,
     Meeting,
@@ -29,6 +28,7 @@ from cotenant.results.record import (
     Train,
     TrainItem,
     known_outcome,
+    name_of,
 )
 from cotenant.stats.budget import Amount
 from cotenant.stats.describe import Description, describe
@@ -135,6 +135,8 @@ class Placement:
     baseline: Baseline | None = None
     stands_for: list[int] = field(default_factory=list)
     sharers: int = 1
+    mix: str = ""
+    neighbours: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -207,7 +209,7 @@ def build_record(
     }
     fields |= {
         "arguments": arguments,
-        "name": place.name + SOLO if place.solo else place.name,
+        "name": name_of(place.name, place.solo, place.mix),
         "jr_id": place.tenant,
         "vcd": vcd,
         "gpu": gpu,

@@ -19,7 +19,7 @@ import polars as pl
 from cotenant.finding import Severity
 from cotenant.results.decoded import Decoded, list_of, mapping_of, part_of, text_of
 from cotenant.results.drawn import observations_of, own_meters
-from cotenant.results.record import MOST, SOLO, Number, Observed, Whole
+from cotenant.results.record import IN_MIX, MOST, SOLO, Number, Observed, Whole
 
 ROWS = "cotenant-rows-1"
 OBSERVATIONS = "cotenant-observations-1"
@@ -158,6 +158,7 @@ COLUMNS: tuple[RecordColumn, ...] = (
         of=lambda record: (record.at("baseline") or "whole") if record.at("solo") is True else "",
     ),
     text("stands_for", "of a tenant alone: the tenants whose baseline this is, by commas", of=_stands_for),
+    whole("alike", "tenants of the launch that ran its cell: all of them, but in a mix", check=count),
     text("hostname", "the host"),
     text("suite_start_time", "when the suite run began that launched it, ISO 8601"),
     text("start_time", "when the launch began, ISO 8601"),
@@ -182,6 +183,8 @@ COLUMNS: tuple[RecordColumn, ...] = (
         default=1,
         equal=True,
     ),
+    text("mix", "name of its mix, of a launch whose tenants run different jobs", equal=True),
+    text("neighbours", "in a mix the jobs of the other tenants, sorted, by commas", equal=True),
     text("isolation", "the backend that held the slices", "isolation.backend", equal=True),
     text("software", "torch's version", "machine.torch.version", equal=True),
     text(
@@ -318,6 +321,14 @@ TRUST = (
 GOOD = pl.col("completed") & ~pl.col("invalid") & (pl.col("losses_non_finite") == 0)
 COUNTS = GOOD & pl.col("rate_items_s").is_not_null()
 """Whether a record has anything to be summed, averaged or compared."""
+CELL = (
+    pl.when("solo")
+    .then(pl.col("name").str.strip_suffix(SOLO))
+    .when(pl.col("mix") != "")
+    .then(pl.col("name").str.strip_suffix(pl.concat_str(pl.lit(IN_MIX), pl.col("mix"))))
+    .otherwise("name")
+)
+"""The name as of a launch of its job, also of a tenant alone or in a mix."""
 JOB = pl.when("solo").then(pl.col("name").str.strip_suffix(SOLO)).otherwise("name")
 """The name of the job: of a solo launch that of the launch beside which it stands."""
 TENANT = pl.coalesce(pl.col("tenant").cast(pl.String), "vcd")

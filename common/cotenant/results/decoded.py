@@ -18,7 +18,7 @@ import msgspec
 
 from cotenant.finding import Finding, Severity
 from cotenant.results.identity import unique_id
-from cotenant.results.record import SOLO, Meeting, Number, Positive, Record, Whole
+from cotenant.results.record import Meeting, Number, Positive, Record, Whole, cell_of
 
 T = TypeVar("T")
 Fields = Mapping[str, Any]
@@ -159,6 +159,21 @@ class Decoded:
         return in_path[1] if in_path and in_path[1] != "None" else UNNAMED
 
     @property
+    def cell(self) -> str:
+        """The name as of a launch of its job, also of a tenant alone or in a mix."""
+        return cell_of(self.name, self.at("solo") is True, text_of(self.at("mix")))
+
+    @property
+    def neighbours(self) -> str:
+        return ",".join(map(text_of, list_of(self.at("neighbours"))))
+
+    @property
+    def alike(self) -> int | None:
+        """How many tenants of the launch ran its cell: in a mix itself, and its neighbours of that name."""
+        tenants = whole_of(self.at("tenants"))
+        return list_of(self.at("neighbours")).count(self.cell) + 1 if text_of(self.at("mix")) else tenants
+
+    @property
     def suite(self) -> str:
         return text_of(self.at("suite")) or ("" if self.ours else suite_and_device(self.path)[0])
 
@@ -230,8 +245,7 @@ class Decoded:
             for name, value in self.fields.items()
             if name not in _OWN_FIELDS and (given or name != "workers")
         }
-        name = self.name.removesuffix(SOLO) if self.at("solo") is True else self.name
-        return unique_id(name, text_of(self.at("version")), arguments)
+        return unique_id(self.cell, text_of(self.at("version")), arguments)
 
 
 def _finding(fields: Fields) -> Finding:

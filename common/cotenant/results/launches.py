@@ -147,7 +147,9 @@ def launches_in(frame: pl.DataFrame, *apart: str) -> list[LaunchRecords]:
     keyed = with_lone(frame).with_columns(job=JOB)
     keyed = keyed.with_columns(as_numbers(keyed.select(key)))
     lost = pl.col("outcome").filter(~pl.col("completed"))
-    flawed = keyed.filter(~COUNTS).with_columns(flaw=_flaw()).group_by(key)
+    # A mix is one measurement: beside a neighbour that was lost a tenant has a rate of nobody knows what.
+    deserted = (pl.col("mix") != "") & ~pl.col("comparable")
+    flawed = keyed.filter(~COUNTS | deserted).with_columns(flaw=_flaw()).group_by(key)
     flaws = flawed.agg(
         pl.col("flaw").first(),
         failure=pl.coalesce(
@@ -160,6 +162,7 @@ def launches_in(frame: pl.DataFrame, *apart: str) -> list[LaunchRecords]:
         .group_by(key, maintain_order=True)
         .agg(
             pl.col("group", "job", *(name for name in equal.values() if name not in (*key, "gpu"))).first(),
+            pl.coalesce("alike", "tenants").first(),
             pl.col("gpu").min(),
             pl.col("unit", "gpu").max().name.prefix("last_"),
             pl.col("overlap", "start_time").min(),
@@ -170,13 +173,13 @@ def launches_in(frame: pl.DataFrame, *apart: str) -> list[LaunchRecords]:
         )
         .collect(engine="streaming")
     )
-    missing = pl.concat_str("members", pl.lit(" of "), "tenants", pl.lit(" tenants have a record."))
+    missing = pl.concat_str("members", pl.lit(" of "), "alike", pl.lit(" tenants have a record."))
     launches = (
         launches.join(flaws, on=key, how="left", nulls_equal=True, maintain_order="left")
         .join(_mixed(keyed, key), on=key, how="left", nulls_equal=True, maintain_order="left")
         .with_columns(
             gpu=joined_models("gpu", "last_gpu"),
-            flaw=pl.coalesce("flaw", "mixed", pl.when(pl.col("tenants") != pl.col("members")).then(missing)),
+            flaw=pl.coalesce("flaw", "mixed", pl.when(pl.col("alike") != pl.col("members")).then(missing)),
         )
         .with_columns(pl.col(pl.Categorical).cast(pl.String), pl.when(pl.col("flaw").is_null()).then("rate"))
     )
@@ -214,7 +217,9 @@ def _flaw() -> pl.Expr:
         .then(tenant + " has " + pl.col("losses_non_finite").cast(pl.String) + " losses that are not finite.")
         .when("invalid")
         .then(tenant + " is INVALID (" + rules + ").")
-        .otherwise(tenant + " has no rate.")
+        .when(~COUNTS)
+        .then(tenant + " has no rate.")
+        .otherwise(tenant + " lost a neighbour of its mix.")
     )
 
 

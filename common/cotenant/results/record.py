@@ -45,6 +45,18 @@ Positive = Annotated[float, msgspec.Meta(gt=0, lt=MOST)]
 Baseline = Literal["quick", "whole"]
 SOLO = ".solo"
 """What follows a job's name in that of its solo launches."""
+IN_MIX = ".in."
+"""What follows a job's name in that of its tenants of a mix, before the name of the mix."""
+
+
+def name_of(cell: str, solo: bool, mix: str) -> str:
+    """Return the name of a record: of a tenant alone, or in a mix, no reader takes it for a launch of its job."""
+    return cell + SOLO if solo else f"{cell}{IN_MIX}{mix}" if mix else cell
+
+
+def cell_of(name: str, solo: bool, mix: str) -> str:
+    """Return the cell's label of a record's name."""
+    return name.removesuffix(SOLO) if solo else name.removesuffix(f"{IN_MIX}{mix}") if mix else name
 
 
 class Train(msgspec.Struct, frozen=True):
@@ -163,7 +175,8 @@ class Record(msgspec.Struct, kw_only=True, frozen=True):
     """One tenant of one launch. The benchmark's arguments stand flat, before everything else.
 
     Its `number` and `repeat` are what it did, whatever was `asked` and `given`. The `name` of a `solo` launch ends in
-    `.solo`, so that no reader takes it for a launch of its job; its `tenant` is the number beside the others.
+    `.solo`, that of a tenant of a mix in `.in.MIX`, so that no reader takes it for a launch of its job; its `tenant` is
+    the number beside the others.
     """
 
     arguments: dict[str, Any]
@@ -233,6 +246,10 @@ class Record(msgspec.Struct, kw_only=True, frozen=True):
     """Of a tenant alone: `whole`, or `quick`, with few observations; null beside the others."""
     stands_for: list[int] = []
     """Of a tenant alone: the tenants whose baseline this is, those of equal slices."""
+    mix: str = ""
+    """Name of the mix, of a launch whose tenants run different jobs; `name` then ends in `.in.` and this."""
+    neighbours: list[str] = []
+    """In a mix: the jobs of the other tenants, sorted."""
     group: str
     """`student`: a tenant among others; `all`: the launch owns the machine."""
     skip: int

@@ -8,13 +8,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal, TypeVar
 
 from cotenant.errors import CotenantError, did_you_mean
 from cotenant.files import open_regular
 from cotenant.suite import fields
 from cotenant.suite.decode import JsonEntry, at, decode, kind
 from cotenant.suite.fields import PRECISION, Args, Group
+from cotenant.suite.mixes import Mix, check_mixes, mix_of
 from cotenant.text import quoted
 
 
@@ -43,6 +44,15 @@ class Suite:
     name: str
     path: Path
     jobs: tuple[Job, ...]
+    mixes: tuple[Mix, ...] = ()
+
+    @property
+    def entries(self) -> tuple[Job | Mix, ...]:
+        """All that can be launched: the jobs, then the mixes."""
+        return (*self.jobs, *self.mixes)
+
+
+Entry = TypeVar("Entry", bound=Job | Mix)
 
 
 def load(path: Path) -> Suite:
@@ -51,10 +61,27 @@ def load(path: Path) -> Suite:
     Raises CotenantError that names the file and, as far as they are known, line, column, job and flag.
     """
     entries = decode(_read(path), str(path))
-    jobs = _with_stems([job for number, entry in enumerate(entries, start=1) for job in _jobs(entry, number)])
+    read = [one for number, entry in enumerate(entries, start=1) for one in _read_entry(entry, number)]
+    jobs = _with_stems([one for one in read if isinstance(one, Job)])
+    mixes = tuple(one for one in read if isinstance(one, Mix))
     with at(str(path)):
         _check_labels(jobs)
-    return Suite(path.stem, path.absolute(), jobs)
+        check_mixes_of(jobs, mixes)
+    return Suite(path.stem, path.absolute(), jobs, mixes)
+
+
+def check_mixes_of(jobs: Sequence[Job], mixes: Sequence[Mix]) -> None:
+    """Raise CotenantError for a mix of what is no cell of these jobs, or that is called like one of them."""
+    labels = {job: labels_of(job) for job in jobs}
+    cells = {label: job.group for job, of_job in labels.items() for label in of_job}
+    check_mixes(mixes, cells, {job.stem: of_job for job, of_job in labels.items() if len(of_job) > 1})
+
+
+def labels_of(job: Job) -> tuple[str, ...]:
+    """Return what a job's cells are called: the job's stem, and `.c<index>` where there are several."""
+    cells = math.prod(len(values) for _, values in job.args)
+    stem = job.stem or job.name
+    return (stem,) if cells == 1 else tuple(f"{stem}.c{index}" for index in range(1, cells + 1))
 
 
 def resolve_path(text: str, base_dirs: Sequence[Path]) -> Path:
@@ -109,26 +136,33 @@ def _read(path: Path) -> str:
         raise CotenantError(f"{path}:{line}:{column}: this byte is not UTF-8.", "Save the file as UTF-8.") from None
 
 
-def _jobs(entry: JsonEntry, number: int) -> tuple[Job, ...]:
-    """Return the job of an entry; where its `--precision` is a list, one for each, named `<name>_<precision>`."""
+def _read_entry(entry: JsonEntry, number: int) -> tuple[Job | Mix, ...]:
+    """Return the mix or the job of an entry; where its `--precision` is a list, a job for each precision."""
     raw = entry.value
     if not isinstance(raw, dict):
         raise CotenantError(f"{entry.place}: entry {number} is {kind(raw)}, not an object.", "Write {...} for a job.")
     name = raw.get("name")
     with at(f"{entry.place}: job {quoted(name)}" if isinstance(name, str) else f"{entry.place}: job {number}"):
-        fields.check_keys(raw)
-        job = Job(
-            name=fields.name_of(raw),
-            cmd=fields.cmd_of(raw),
-            args=fields.args_of(raw),
-            group=fields.group_of(raw),
-            weight=fields.positive_of(raw, "weight") or 1.0,
-            timeout_s=fields.positive_of(raw, "timeout"),
-            env=fields.env_of(raw),
-        )
-        args = raw.get("args")
-        is_axis = isinstance(args, dict) and isinstance(args.get(PRECISION), list)
-        return _in_each_precision(job) if is_axis else (job,)
+        if "mix" in raw and "cmd" not in raw:
+            return (mix_of(raw),)
+        return _jobs(raw)
+
+
+def _jobs(raw: dict[str, Any]) -> tuple[Job, ...]:
+    """Return the job of an entry; where its `--precision` is a list, one for each, named `<name>_<precision>`."""
+    fields.check_keys(raw)
+    job = Job(
+        name=fields.name_of(raw),
+        cmd=fields.cmd_of(raw),
+        args=fields.args_of(raw),
+        group=fields.group_of(raw),
+        weight=fields.positive_of(raw, "weight") or 1.0,
+        timeout_s=fields.positive_of(raw, "timeout"),
+        env=fields.env_of(raw),
+    )
+    args = raw.get("args")
+    is_axis = isinstance(args, dict) and isinstance(args.get(PRECISION), list)
+    return _in_each_precision(job) if is_axis else (job,)
 
 
 def _in_each_precision(job: Job) -> tuple[Job, ...]:
@@ -163,15 +197,13 @@ def _check_labels(jobs: Sequence[Job]) -> None:
     """Refuse a job that is called like a cell of another: both would write the same files."""
     stems = {job.stem for job in jobs}
     for job in jobs:
-        cells = math.prod(len(values) for _, values in job.args)
-        labels = (f"{job.stem}.c{index}" for index in range(1, cells + 1) if cells > 1)
-        for label in labels:
-            if label in stems:
+        for label in labels_of(job):
+            if label != job.stem and label in stems:
                 raise CotenantError(f"job {quoted(label)} is called like a cell of {quoted(job.stem)}.", "Rename one.")
 
 
-def select(jobs: Sequence[Job], names: Sequence[str] = (), excludes: Sequence[str] = ()) -> tuple[Job, ...]:
-    """Return the jobs that `names` choose (all without any), less those of `excludes`, in the file's order.
+def select(jobs: Sequence[Entry], names: Sequence[str] = (), excludes: Sequence[str] = ()) -> tuple[Entry, ...]:
+    """Return the jobs and mixes that `names` choose (all without any), less those of `excludes`, in the file's order.
 
     Each text is a name, a stem or a family, a glob over them, or several of these behind commas.
     Raises CotenantError where one of them matches no job, or no job is left.
@@ -189,7 +221,7 @@ def matches(name: str, pattern: str) -> bool:
     return name == pattern or fnmatchcase(name, pattern)
 
 
-def _matched(jobs: Sequence[Job], flag: str, texts: Sequence[str]) -> set[int]:
+def _matched(jobs: Sequence[Job | Mix], flag: str, texts: Sequence[str]) -> set[int]:
     matched: set[int] = set()
     for pattern in (pattern for text in texts for pattern in _patterns(jobs, text)):
         chosen = {index for index, job in enumerate(jobs) if any(matches(title, pattern) for title in _titles([job]))}
@@ -200,17 +232,17 @@ def _matched(jobs: Sequence[Job], flag: str, texts: Sequence[str]) -> set[int]:
     return matched
 
 
-def _patterns(jobs: Sequence[Job], text: str) -> list[str]:
+def _patterns(jobs: Sequence[Job | Mix], text: str) -> list[str]:
     """Split at commas, unless a job is called exactly so; an empty text is a pattern that matches nothing."""
     if text in _titles(jobs):
         return [text]
     return [piece.strip() for piece in text.split(",") if piece.strip()] or [text]
 
 
-def _titles(jobs: Sequence[Job]) -> list[str]:
+def _titles(jobs: Sequence[Job | Mix]) -> list[str]:
     """Names, stems and families, each once."""
     return list(dict.fromkeys(title for job in jobs for title in (job.name, job.stem, job.family) if title))
 
 
-def _listed(jobs: Sequence[Job]) -> str:
+def _listed(jobs: Sequence[Job | Mix]) -> str:
     return ", ".join(job.stem or job.name for job in jobs)

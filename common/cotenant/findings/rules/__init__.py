@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from cotenant.finding import Finding
-from cotenant.findings import LAUNCH_RULES, RECORD_RULES, named
+from cotenant.findings import LAUNCH_RULES, RECORD_RULES, LaunchRule, named
 
 from cotenant.findings.rules import timing, work, input, host, devices, launches  # noqa: A004, F401  # isort: skip
 from cotenant.results.identity import with_efficiency
@@ -26,11 +26,23 @@ def with_findings(launch: Sequence[Record], earlier: Sequence[Record] = ()) -> l
     """
     measured = [with_efficiency(record, earlier) for record in launch]
     records = [_with(record, findings_of(record)) for record in measured]
-    by_rule = [(name, rule(records, earlier)) for name, rule in LAUNCH_RULES.items()]
+    by_rule = [(name, _within_cells(rule, records, earlier)) for name, rule in LAUNCH_RULES.items()]
     return [
         _with(record, [named(findings[place], name) for name, findings in by_rule if place in findings])
         for place, record in enumerate(records)
     ]
+
+
+def _within_cells(rule: LaunchRule, launch: Sequence[Record], earlier: Sequence[Record]) -> dict[int, Finding]:
+    """Ask a rule of the tenants that ran one cell, which are all but in a mix: others are not to be compared."""
+    cells: dict[str, list[int]] = {}
+    for place, record in enumerate(launch):
+        cells.setdefault(record.name, []).append(place)
+    return {
+        places[place]: finding
+        for places in cells.values()
+        for place, finding in rule([launch[place] for place in places], earlier).items()
+    }
 
 
 def _with(record: Record, findings: Iterable[Finding]) -> Record:

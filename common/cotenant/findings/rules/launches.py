@@ -157,5 +157,6 @@ def _compared(record: Record, other: Record) -> Finding | None:
 def _but_precision(record: Record) -> str:
     """Return all that is equal in two records of one work, their precision aside."""
     arguments = {name: value for name, value in record.arguments.items() if name not in {*NOT_WORK, "precision"}}
-    work = [record.suite, record.hostname, record.group, record.tenant, record.tenants, record.version, arguments]
+    work = [record.suite, record.hostname, record.group, record.tenant, record.tenants, record.neighbours]
+    work += [record.version, arguments]
     return json.dumps(work, sort_keys=True, default=str)

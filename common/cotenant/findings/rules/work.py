@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 from statistics import median
 
 from cotenant.finding import Finding, error, info, warning
@@ -230,6 +231,9 @@ def budget(record: Record) -> Finding | None:
     # A quick baseline is short because that was asked for, and is labelled so.
     if not record.completed or not record.observations or record.baseline == "quick":
         return None
+    if record.mix:
+        # A mix ends all at once, whatever it has given.
+        given = replace(given, repeat=len(record.observations))
     took_ns = record.observations[-1].end_ns - record.observations[0].start_ns - audits_ns(record)
     took_s, made = took_ns / 1e9, len(record.observations)
     cut = "nothing"
@@ -246,7 +250,7 @@ def budget(record: Record) -> Finding | None:
             after = f"{made} observations and {took_s:.1f} s"
             sentence = f"A budget of {budget_s:g} s cut {cut}. They were ended after {after}."
         return warning(sentence, "Give a larger --budget, or a smaller batch.")
-    if given == asked:
+    if given.batches >= asked.batches:
         return None
     return info(f"A budget of {budget_s:g} s cut {cut}.")
 
@@ -265,6 +269,7 @@ def until_interval(record: Record) -> Finding | None:
         sentence = f"{flag} did not end its observations before the last of {made}."
     else:
         by = f"{flag} or --budget" if "budget_s" in record.isolation.policies else flag
+        by += " or the slowest of its mix" if record.mix else ""
         sentence = f"{by} ended them after {made} of {given.repeat}: such an interval covers less than it says."
     severity = warning if early else info
     return severity(sentence, "Run without it where an interval is to be published." if early else "")

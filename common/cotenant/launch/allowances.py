@@ -1,0 +1,57 @@
+"""How much each tenant of a launch measures: equal cells equally much, the cells of a mix until all of them end."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from cotenant.launch.limits import Limits
+from cotenant.launch.tenant import Tenant
+from cotenant.stats.budget import Amount, fastest_ns, lasting, slowest_ns
+
+SLACK = 4.0
+"""Times the expected load for which a tenant of a mix has observations left: a warm-up is timed while neighbours come
+and go, so the end is not computed but awaited."""
+
+
+@dataclass(frozen=True, slots=True)
+class Allowance:
+    """What a tenant measures: at `least` what it would among equals, at `most` what its GO carries."""
+
+    least: Amount
+    most: Amount
+
+    @property
+    def grown(self) -> bool:
+        """Whether it may go on beyond its least amount until its neighbours have made theirs."""
+        return self.most != self.least
+
+
+def allowances(tenants: Sequence[Tenant], limits: Limits) -> dict[int, Allowance]:
+    """Return how much each tenant measures, by its number.
+
+    Each cell's amount is that of a launch of equal tenants under the same limits. In a mix the cell whose amount takes
+    longest decides when the load ends; every other one is given further observations. Of a tenant of several ranks,
+    which cannot be told to end early, as many as the expected load takes. Raises ProtocolError where the tenants of
+    one cell disagree.
+    """
+    cells = defaultdict(list)
+    for tenant in tenants:
+        cells[tenant.spec.cell].append(tenant)
+    ranks = {cell: [rank for tenant in of_cell for rank in tenant.ranks.values()] for cell, of_cell in cells.items()}
+    least = {cell: limits.given(of_cell) for cell, of_cell in ranks.items()}
+    if len(cells) == 1:
+        return {tenant.index: Allowance(least[tenant.spec.cell], least[tenant.spec.cell]) for tenant in tenants}
+    warm_ups_ns = {cell: [rank.ready["warm_up_ns"] for rank in of if rank.ready] for cell, of in ranks.items()}
+    load_ns = max(least[cell].batches * (slowest_ns(steps) or 0) for cell, steps in warm_ups_ns.items())
+    found: dict[int, Allowance] = {}
+    for cell, of_cell in cells.items():
+        amount, batch_ns = least[cell], fastest_ns(warm_ups_ns[cell])
+        if any(tenant.several for tenant in of_cell):
+            not_kept_ns = amount.skip * amount.number * (batch_ns or 0)
+            most = lasting(amount, batch_ns, max(0, load_ns - not_kept_ns))
+        else:
+            most = lasting(amount, batch_ns, round(SLACK * load_ns))
+        found |= {tenant.index: Allowance(amount, most) for tenant in of_cell}
+    return found

@@ -1,0 +1,177 @@
+"""Launches of different jobs: who starts, how much each measures, when it ends, and what its records say."""
+
+from __future__ import annotations
+
+import dataclasses
+from types import SimpleNamespace
+from typing import Any
+
+import polars as pl
+import pytest
+
+from cotenant.commands.suite_flags import options_of, suite_parser
+from cotenant.errors import CotenantError
+from cotenant.isolation.choose import Chosen
+from cotenant.isolation.unenforced import NoIsolation
+from cotenant.launch.allowances import Allowance, allowances
+from cotenant.launch.limits import Limits
+from cotenant.launch.load import Enough
+from cotenant.launch.rendezvous import Go
+from cotenant.launch.resume import conditions_of
+from cotenant.launch.start import Resolver
+from cotenant.results.launches import launches_in
+from cotenant.results.newest import newest_in
+from cotenant.results.read import read_records
+from cotenant.stats.budget import Amount
+from machine.invented import machine
+from tenants.suites import Suites, job
+
+MS = 1_000_000
+
+
+def tenant(index: int, cell: str, batch_ms: float, amount: Amount, ranks: int = 1) -> Any:
+    """A tenant that is ready, its warm-up timed."""
+    ready = {"warm_up_ns": [10**10, round(batch_ms * MS)]}
+    made = [
+        SimpleNamespace(ready=ready, requested=amount, observations=[], done=False, enough=False, link=None)
+        for _ in range(ranks)
+    ]
+    for rank in made:
+        rank.link = SimpleNamespace(send=lambda kind, rank=rank: None)
+    return SimpleNamespace(index=index, spec=SimpleNamespace(cell=cell), ranks=dict(enumerate(made)), several=ranks > 1)
+
+
+SLOW, FAST = Amount(10, 20, 5), Amount(1, 10, 3)
+
+
+def test_equal_cells_measure_equally_much_and_the_longest_decides_for_the_others() -> None:
+    tenants = [tenant(0, "slow", 5, SLOW), tenant(1, "fast", 1, FAST), tenant(2, "slow", 4, SLOW)]
+    given = allowances(tenants, Limits())
+    assert given[0] == given[2]
+    assert (given[0].least, given[1].least) == (SLOW, FAST)
+    assert given[1].most.number == FAST.number
+    assert given[1].most.repeat >= 4 * 1000, "a second of load, of 1 ms each, and what a wrong estimate takes"
+    ranked = allowances([tenant(0, "slow", 5, SLOW), tenant(1, "fast", 1, FAST, ranks=2)], Limits())
+    assert ranked[1].most.batches == 1000, "ranks cannot be told to end early"
+    alike = allowances([tenant(0, "slow", 5, SLOW), tenant(1, "slow", 5, SLOW)], Limits())
+    assert alike == dict.fromkeys((0, 1), Allowance(SLOW, SLOW))
+    short = allowances(tenants[:2], Limits(budget_s=0.5))
+    assert short[0].least.batches * 5 <= 500, "a budget bounds what decides"
+
+
+def test_a_mix_ends_when_each_has_made_its_least() -> None:
+    tenants = [tenant(0, "slow", 5, SLOW), tenant(1, "fast", 1, FAST), tenant(2, "ranked", 1, FAST, ranks=2)]
+    given = allowances(tenants, Limits())
+    enough = Enough(Limits(), {index: Go(0, each.most) for index, each in given.items()}, given)
+    made = [(20, 4000, 9), (19, 4000, 10), (20, 4000, 10)]
+    for observations, ended in zip(made, (False, False, True), strict=True):
+        for each, count in zip(tenants, observations, strict=True):
+            for rank in each.ranks.values():
+                rank.observations = [{}] * count
+        enough.look(tenants, 0)
+        assert [each.ranks[0].enough for each in tenants] == [ended, ended, False]
+
+
+def resolver(*words: str) -> Resolver:
+    there = machine(cores=6)
+    options = options_of(suite_parser("", "", "").parse_words(["--jobs", "cpu", *words]), (), there)
+    return Resolver(options, there, Chosen(NoIsolation()))
+
+
+def names(*words: str) -> list[tuple[str, ...]]:
+    return [(*start.names, *map(str, start.stands_for)) for start in resolver(*words).starts()]
+
+
+def test_tenants_of_a_mix_run_its_cells_and_each_cell_is_measured_alone_once() -> None:
+    assert names("--mix", "vae,wlm,vae") == [
+        ("vae.in.vae+wlm+vae", "wlm.in.vae+wlm+vae", "vae.in.vae+wlm+vae"),
+        ("vae.solo", "0", "1", "2"),
+        ("wlm.solo", "0", "1", "2"),
+    ]
+    assert names("--mix", "vae,wlm", "--users", "3", "--baseline", "whole")[1:] == [
+        ("vae.solo", "0"),
+        ("wlm.solo", "1"),
+        ("vae.solo", "2"),
+    ]
+    (only,) = names("--mix", "vae,wlm", "--baseline", "none")
+    assert only == ("vae.in.vae+wlm", "wlm.in.vae+wlm")
+    starts = resolver("--mix", "vae,wlm").starts()
+    assert [spec.cell for spec in starts[0].specs] == ["vae", "wlm"]
+    assert ["auto_encoding" in spec.command[0] for spec in starts[0].specs] == [True, False]
+    assert [start.key for start in starts] == ["vae+wlm", "vae.solo T0", "wlm.solo T1"]
+
+
+def test_pairs_share_their_baselines() -> None:
+    quick, whole = (names("--pairs", "vae,wlm,loader", "--baseline", kind) for kind in ("quick", "whole"))
+    assert [name[0] for name in quick if name[0].endswith(".solo")] == ["vae.solo", "wlm.solo", "loader.solo"]
+    pairs = [name for name in quick if ".in." in name[0]]
+    assert pairs[:3] == [
+        ("vae.in.vae+vae", "vae.in.vae+vae"),
+        ("vae.in.vae+wlm", "wlm.in.vae+wlm"),
+        ("vae.in.vae+loader", "loader.in.vae+loader"),
+    ]
+    assert len(pairs) == 6
+    alone = [name for name in whole if name[0].endswith(".solo")]
+    assert len(alone) == len(set(alone)) == 6
+
+
+def test_who_runs_where_is_a_condition_of_going_on() -> None:
+    there, conditions = machine(cores=6), []
+    for words in ("vae,wlm,vae", "vae,wlm,wlm"):
+        options = options_of(suite_parser("", "", "").parse_words(["--jobs", "cpu", "--mix", words]), (), there)
+        starts = Resolver(options, there, Chosen(NoIsolation())).starts()
+        same_keys = [dataclasses.replace(start, label="lab") for start in starts if start.mix]
+        conditions.append(conditions_of(options, same_keys, "affinity")["the jobs"])
+    assert conditions[0] != conditions[1]
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["--mix", "vae,wlmm"], "there is no job 'wlmm'"),
+        (["--mix", "vae", "--pairs", "vae"], "--mix is one launch and --pairs are several"),
+        (["--pairs", "vae,wlm", "--users", "3"], "--pairs are of two tenants"),
+        (["--mix", "vae", "--name", "vae"], "--mix names all that runs"),
+        (["--mix", "vae,convnet_distributed"], "of the group 'all'"),
+        (["--mix", "vae,wlm,loader", "--users", "2"], "No job is left to run"),
+    ],
+)
+def test_what_cannot_be_launched_is_refused(words: list[str], sentence: str) -> None:
+    with pytest.raises(CotenantError, match=sentence):
+        resolver(*words).starts()
+
+
+@pytest.mark.slow
+def test_neighbours_end_together_and_one_that_dies_takes_the_rates_of_its_mix(loose: Suites) -> None:
+    jobs = [
+        job("sums.py", "--repeat", 9, "--number", 10, "--sleep", 0.01, name="slow"),
+        job("sums.py", "--repeat", 6, "--number", 2, name="fast"),
+        job("rogue.py", "--at", "observed", "--do", "exit", "3", name="dying"),
+        {"name": "lab", "mix": ["slow", "fast"]},
+        {"name": "bad", "mix": ["slow", "dying"]},
+    ]
+    ended = loose.run(jobs, "--users", 2, "--baseline", "quick", "--name", "lab")
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    slow, fast = loose.records()[:2]
+    assert [(each["name"], each["mix"], each["neighbours"]) for each in (slow, fast)] == [
+        ("slow.in.lab", "lab", ["fast"]),
+        ("fast.in.lab", "lab", ["slow"]),
+    ]
+    assert slow["given"]["number"] == 10
+    assert fast["given"]["number"] == 2
+    assert len(slow["observations"]) >= 9
+    assert len(fast["observations"]) > 6
+    ends = [each["observations"][-1]["end_ns"] for each in (slow, fast)]
+    longest = max(row["end_ns"] - row["start_ns"] for row in slow["observations"])
+    assert abs(ends[0] - ends[1]) <= 2 * longest
+    assert [each["rendezvous"]["overlap"] for each in (slow, fast)] == [1, 1]
+    assert "different_work" not in {finding["rule"] for finding in slow["findings"]}
+    assert [each["name"] for each in loose.records()[2:]] == ["slow.solo", "fast.solo"]
+    assert loose.run(jobs, "--users", 2, "--name", "bad", "--uid", 1).returncode == 1
+    survivor, dead = [each for each in loose.records() if each["mix"] == "bad"]
+    assert (survivor["outcome"], survivor["comparable"], dead["outcome"]) == ("completed", False, "failed")
+    newest, _ = newest_in(read_records([loose.output]).frame.filter(pl.col("mix") == "bad"))
+    assert [launch.flaw for launch in launches_in(newest)] == [
+        "tenant 0 lost a neighbour of its mix.",
+        "tenant 1 failed.",
+    ]
