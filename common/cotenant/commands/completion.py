@@ -80,7 +80,7 @@ def _flags(command: str) -> dict[str, list[str]]:
     parsers = module.parsers().values() if command == "history" else [module.parser()]
     flags = {flag: words for parser in parsers for flag, words in parser.flags().items()}
     # Elsewhere --name is a suite's.
-    jobs = ("--name", "--exclude") if "--exclude" in flags else ("--job",)
+    jobs = ("--name", "--exclude", "--mix", "--pairs") if "--exclude" in flags else ("--job",)
     known = dict.fromkeys(jobs, shipped_jobs()) | {"--jobs": shipped_suites()}
     return flags | {flag: words for flag, words in known.items() if flag in flags}
 
