@@ -217,3 +217,9 @@ def until(share: float, made: int, repeat: int, budget_s: float | None = None, *
     amount = Amount(30, repeat, 5)
     told = {"observations": observed([100.0] * made), "asked": amount, "given": amount, **more}
     return a_record(place={"isolation": isolation}, told=told)
+
+
+def at_levels(levels: list[int], items: list[float]) -> Record:
+    """A neighbour of known pressure: an observation has a level, and counts items."""
+    made = [replace(row, items=count) for row, count in zip(observed([1000.0] * len(items)), items, strict=True)]
+    return a_record(told={"part": a_part(observed={"levels": levels}), "observations": made, "skip": 0})

@@ -14,6 +14,7 @@ from cotenant.stats.budget import Amount
 from findings.rule_records import (
     Made,
     asked_and_seen,
+    at_levels,
     audit_part,
     audited,
     beside,
@@ -104,6 +105,7 @@ SPEAKING: list[tuple[str, Made]] = [
     ("impossible_observation", lambda: a_record(told={"observations": [*steady(), Observed(T0_NS, T0_NS, 64, 0)]})),
     ("impossible_observation", lambda: a_record(told={"observations": observed([1.0] * 8, items=0)})),
     ("impossible_observation", lambda: a_record(told={"skip": 25})),
+    ("impossible_observation", lambda: at_levels([50, 0], [0, 3])),
     ("precision", lambda: asked_and_seen("fp16", "fp32")),
     ("precision", lambda: asked_and_seen("half", "bf16")),
     ("clocks", lambda: with_events(0.97)),
@@ -154,6 +156,7 @@ SILENT: list[tuple[str, Made]] = [
     ("overlap", lambda: a_lost_record("aborted", "x")),
     ("impossible_observation", lambda: a_record(told={"observations": [Observed(9, 9, 1, 0), *steady()]})),
     ("impossible_observation", lambda: a_record(outcome="failed")),
+    ("impossible_observation", lambda: at_levels([50, 0], [3, 0])),
     ("precision", lambda: asked_and_seen("half", "fp16")),
     ("precision", lambda: asked_and_seen("tf32", "tf32")),
     ("precision", lambda: asked_and_seen("fp32", None)),

@@ -7,7 +7,15 @@ from types import SimpleNamespace
 import pytest
 
 from cotenant.machine import cpu as speed
-from cotenant.machine.cpu import Clocking, Speed, clock_read_ns, clocking, speed_over, thermal_throttles
+from cotenant.machine.cpu import (
+    Clocking,
+    Speed,
+    clock_read_ns,
+    clocking,
+    last_level_cache_bytes,
+    speed_over,
+    thermal_throttles,
+)
 from machine.fakehost import write
 
 CPU = "sys/devices/system/cpu"
@@ -28,6 +36,13 @@ def test_the_settings_of_the_given_processors_only(tmp_path: Path) -> None:
     assert clocking([0], tmp_path).driver == "acpi-cpufreq"
     assert clocking([2], tmp_path) == Clocking("acpi-cpufreq", ("schedutil",), ("balance_power",), (), None)
     assert clocking([0, 1, 2], tmp_path).capped == (0,)
+
+
+def test_the_last_level_cache_is_the_largest(tmp_path: Path) -> None:
+    assert last_level_cache_bytes(tmp_path) is None
+    sizes = {"index0": "48K", "index1": "32K", "index2": "2048K", "index3": "33792K", "index4": "?"}
+    write(tmp_path, {f"{CPU}/cpu0/cache/{index}/size": size for index, size in sizes.items()})
+    assert last_level_cache_bytes(tmp_path) == 33 << 20
 
 
 def test_boost_in_both_ways_of_saying_it(tmp_path: Path) -> None:

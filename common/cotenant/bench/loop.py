@@ -194,6 +194,7 @@ class Loop:
 
     def observe(self, number: int) -> Observation:
         """Make one observation; what became garbage in it is collected after its clock has stopped."""
+        self._benchmark.before_observation(self._run)
         self._number = number
         work, updated = self._work, self._run.updates
         compiled = compiled_graphs()

@@ -46,6 +46,12 @@ def thermal_throttles(processors: Iterable[int], root: Path = Path("/")) -> int 
     return sum(counts) if counts else None
 
 
+def last_level_cache_bytes(root: Path = Path("/")) -> int | None:
+    """Return the size of the first processor's largest cache, None where the kernel does not say."""
+    sizes = (read_text(file) for file in (root / _CPU / "cpu0/cache").glob("index*/size"))
+    return max((int(size[:-1]) << 10 for size in sizes if size[:-1].isdecimal() and size.endswith("K")), default=None)
+
+
 def _distinct(places: Iterable[tuple[int, Path]], name: str) -> tuple[str, ...]:
     return tuple(sorted({word for _, place in places if (word := read_text(place / name))}))
 

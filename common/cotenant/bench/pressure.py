@@ -1,0 +1,117 @@
+"""Neighbours of known pressure: benchmarks that take a stated part of one resource and count what they got of it.
+
+A level is a duty cycle, in percent: so much of each period is work, the rest is sleep (Bubble-Up, Mars et al., MICRO
+2011, has such a dial). What a level is worth differs from machine to machine; amounts in physical units do not.
+"""
+
+from __future__ import annotations
+
+import itertools
+import random
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from cotenant.bench.arguments import flag
+from cotenant.bench.chrono import clock_ns
+from cotenant.bench.contract import Benchmark
+from cotenant.errors import CotenantError
+from cotenant.procfs import fields, read_text, to_int
+
+if TYPE_CHECKING:
+    from cotenant.bench.run import Run
+
+FULL = 100
+
+
+class Pressure(Benchmark):
+    """One step = one period: `work` for a level's part of it, then sleep. An item is a unit of what was achieved.
+
+    Of several levels every observation has one: rounds of all of them, each round in a random order that the seed
+    decides. The record's `observed.levels` holds them, one an observation.
+    """
+
+    fixed: ClassVar[dict[str, Any]] = {"batch_size": 1, "workers": 0, "cached_batch": False}
+    least: ClassVar[dict[str, int]] = {"level": 0}
+
+    number: int = 20
+    skip: int | None = 0
+    level: tuple[int, ...] = flag((FULL,), "--level", help="percent of each period that is work; several are mixed")
+    period_ms: int = flag(50, "--period-ms", help="milliseconds of work and sleep together")
+
+    def __init__(self, **parameters: Any) -> None:
+        super().__init__(**parameters)
+        if max(self.level) > FULL:
+            raise CotenantError(f"--level {max(self.level)} is more than {FULL} percent.", f"Use 0 to {FULL}.")
+        self.now = max(self.level)
+        """The level of the steps to come, in percent."""
+        self.amount = 0.0
+        """What the last step achieved."""
+        self.lasted_s = 0.0
+        self.owed_ns = 0
+        self.order = levels_in_rounds(self.level, self.seed)
+
+    def build(self, run: Run) -> None:
+        """Make what `work` works on."""
+        run.uneven = True  # Steps of different levels are different work.
+        run.observed["levels"] = []
+        self.prepare(run)
+
+    def prepare(self, run: Run) -> None:
+        """Make what `work` works on; a pressure without anything to make leaves this out."""
+
+    def batches(self, run: Run) -> Iterator[int]:
+        return itertools.repeat(0)
+
+    def before_observation(self, run: Run) -> None:
+        self.now, self.owed_ns = next(self.order), 0
+        run.observed["levels"].append(self.now)
+
+    def step(self, run: Run, batch: int) -> None:
+        start_ns = clock_ns()
+        self.amount = self.worked()
+        if (left_ns := start_ns + self.period_ns - clock_ns()) > 0:
+            time.sleep(left_ns / 1e9)
+        self.lasted_s = (clock_ns() - start_ns) / 1e9
+
+    def items(self, batch: int) -> float:
+        return self.amount
+
+    @property
+    def period_ns(self) -> int:
+        return self.period_ms * 1_000_000
+
+    def worked(self) -> float:
+        """Work for the level's part of a period; return what that achieved.
+
+        A piece of work cannot be cut: what is too long in one period is too short in the next.
+        """
+        amount = 0.0
+        self.owed_ns += self.period_ns * self.now // FULL
+        while self.owed_ns > 0:
+            start_ns = clock_ns()
+            amount += self.work()
+            self.owed_ns -= clock_ns() - start_ns
+        return amount
+
+    def work(self) -> float:
+        """Do a piece of work, short against a period; return what it achieved, in items."""
+        raise NotImplementedError
+
+
+def levels_in_rounds(levels: tuple[int, ...], seed: int) -> Iterator[int]:
+    """Yield levels without end: each round holds every one once, in a random order of its own."""
+    chance = random.Random(seed)
+    while True:
+        yield from chance.sample(levels, len(levels))
+
+
+def processor_seconds() -> float:
+    """Return the processor time of this process, all threads, user and system."""
+    return time.process_time_ns() / 1e9
+
+
+def bytes_from_storage() -> int | None:
+    """Return the bytes that this process has had fetched from storage so far; None where the kernel does not count."""
+    return to_int(fields(read_text(Path("/proc/self/io")), ":").get("read_bytes", ""))

@@ -1,0 +1,31 @@
+"""Pressure on processors: every thread computes within its own cache. An item is a second of a processor.
+
+python main.py --level 50
+"""
+
+import torch
+
+from cotenant.bench import Run
+from cotenant.bench.pressure import Pressure, processor_seconds
+
+GRAIN = 1 << 15
+"""Numbers for which torch starts one thread more."""
+
+
+class ProcessorPressure(Pressure):
+    """Work is sines of numbers that a thread's own cache holds."""
+
+    item = "processor second"
+
+    def prepare(self, run: Run) -> None:
+        self.angles = torch.randn(GRAIN * torch.get_num_threads())
+        self.sines = torch.empty_like(self.angles)
+
+    def work(self) -> float:
+        before = processor_seconds()
+        torch.sin(self.angles, out=self.sines)
+        return processor_seconds() - before
+
+
+if __name__ == "__main__":
+    ProcessorPressure.main()

@@ -1,0 +1,41 @@
+"""Pressure on memory bandwidth: a = b + 3 c over arrays that no cache holds (McCalpin, STREAM, 1995). An item is a GB.
+
+python main.py --level 50
+"""
+
+import torch
+
+from cotenant.bench import Run, flag
+from cotenant.bench.pressure import Pressure
+from cotenant.machine.cpu import last_level_cache_bytes
+
+ARRAYS, FACTOR = 3, 3.0
+PIECE = 1 << 20
+"""Numbers of a piece of work: about a millisecond."""
+CACHES, LEAST_BYTES = 4, 192 << 20
+
+
+class BandwidthPressure(Pressure):
+    """Work is the triad on the next piece of three arrays: two are read, one is written."""
+
+    item = "GB"
+
+    elements: int = flag(0, help="numbers in one array; 0: three arrays are four times the last-level cache")
+
+    def prepare(self, run: Run) -> None:
+        whole = max(LEAST_BYTES, CACHES * (last_level_cache_bytes() or 0))
+        elements = self.elements or whole // (4 * ARRAYS)
+        arrays = (torch.empty(elements), torch.randn(elements), torch.randn(elements))
+        self.pieces = list(zip(*(array.split(PIECE) for array in arrays), strict=True))
+        self.at = 0
+
+    def work(self) -> float:
+        sums, addends, factors = self.pieces[self.at]
+        self.at = (self.at + 1) % len(self.pieces)
+        torch.add(addends, factors, alpha=FACTOR, out=sums)
+        # As STREAM counts: that a processor fetches the line that it is to write is not credited.
+        return ARRAYS * sums.numel() * sums.element_size() / 1e9
+
+
+if __name__ == "__main__":
+    BandwidthPressure.main()

@@ -1,0 +1,40 @@
+"""Pressure on the last-level cache: random walks over a table about as large as it. An item is an access.
+
+python main.py --level 50 --times 0.5
+"""
+
+import torch
+
+from cotenant.bench import Run, flag
+from cotenant.bench.pressure import Pressure
+from cotenant.machine.cpu import last_level_cache_bytes
+
+WALKERS = 1 << 12
+"""So few that the places where they stand lie in a core's own cache."""
+USUAL_BYTES = 32 << 20
+
+
+class CachePressure(Pressure):
+    """Work is one step of every walker: its next place is what the table holds at its present one."""
+
+    item = "access"
+
+    size_kib: int = flag(0, "--size-kib", help="of the table; 0: --times the last-level cache")
+    times: float = flag(1.0, help="size of the table in last-level caches, 0.5 to 2")
+
+    def prepare(self, run: Run) -> None:
+        whole = last_level_cache_bytes() or USUAL_BYTES
+        size_bytes = self.size_kib << 10 or round(self.times * whole)
+        # A permutation, so that walkers never meet and stay spread over the whole table.
+        self.table = torch.randperm(max(WALKERS, size_bytes // 8))
+        self.places = torch.randperm(len(self.table))[:WALKERS]
+        self.next_places = torch.empty_like(self.places)
+
+    def work(self) -> float:
+        torch.index_select(self.table, 0, self.places, out=self.next_places)
+        self.places, self.next_places = self.next_places, self.places
+        return WALKERS
+
+
+if __name__ == "__main__":
+    CachePressure.main()

@@ -1,0 +1,151 @@
+"""Neighbours of known pressure: what they count is others see them take, half of a level about half of it."""
+
+from __future__ import annotations
+
+import os
+import resource
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from cotenant.bench import Run, UnsupportedError
+from cotenant.bench.arguments import parse
+from cotenant.bench.loop import Loop
+from cotenant.bench.pressure import levels_in_rounds
+from cotenant.errors import CotenantError
+from tasks.loading import built, main_of, of
+
+PRESSURES: dict[str, tuple[str, dict[str, Any]]] = {
+    "cpu": ("processor second", {}),
+    "llc": ("access", {"size_kib": 512}),
+    "dram": ("GB", {"elements": 1 << 21}),
+    "disk": ("MB", {"size_mib": 2, "block_kib": 256}),
+    "memory": ("GiB second", {"size_mib": 64, "period_ms": 20}),
+}
+
+
+@pytest.fixture(autouse=True)
+def _on_disk(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, one_thread: None) -> None:
+    monkeypatch.setenv("TEMP_DIRECTORY", str(tmp_path))
+
+
+def processor_seconds() -> float:
+    usage = resource.getrusage(resource.RUSAGE_SELF)
+    return usage.ru_utime + usage.ru_stime
+
+
+def bytes_from_storage() -> float:
+    (line,) = [line for line in Path("/proc/self/io").read_text().splitlines() if line.startswith("read_bytes")]
+    return int(line.split()[1]) / 1e6
+
+
+def resident_gib() -> float:
+    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") / (1 << 30)
+
+
+@pytest.mark.parametrize(
+    ("name", "measure", "times"), [("cpu", processor_seconds, 200), ("disk", bytes_from_storage, 5)]
+)
+def test_an_amount_is_what_the_kernel_counts(name: str, measure: Callable[[], float], times: int) -> None:
+    benchmark, _ = built(of(f"pressure/{name}"), **PRESSURES[name][1])
+    before = measure()
+    amount = sum(benchmark.work() for _ in range(times))
+    assert amount > 0
+    assert amount == pytest.approx(measure() - before, rel=0.1)
+
+
+def test_a_triad_counts_the_bytes_of_the_numbers_that_it_makes_and_reads() -> None:
+    benchmark, _ = built(of("pressure/dram"), elements=(1 << 20) + 5)
+    amount = benchmark.work() + benchmark.work()
+    sums, addends, factors = (torch.cat(arrays) for arrays in zip(*benchmark.pieces, strict=True))
+    assert torch.allclose(sums, addends + 3 * factors, atol=1e-5)
+    assert amount == pytest.approx((sums.nbytes + addends.nbytes + factors.nbytes) / 1e9)
+
+
+def test_walkers_walk_on_through_the_whole_table_and_each_step_of_each_is_an_access() -> None:
+    benchmark, _ = built(of("pressure/llc"), size_kib=512)
+    table, at = benchmark.table.numpy().copy(), benchmark.places.numpy().copy()
+    walkers = len(at)
+    seen = {*at}
+    for _ in range(200):
+        assert benchmark.work() == walkers
+        at = table[at]
+        seen |= {*at}
+    np.testing.assert_array_equal(benchmark.places.numpy(), at)
+    assert len({*at}) == walkers
+    assert len(table) * 8 == 512 << 10
+    assert len(seen) > 0.99 * len(table)
+
+
+def test_memory_is_resident_as_long_as_its_level_holds_it() -> None:
+    benchmark, run = built(of("pressure/memory"), size_mib=64, level=(0, 100), period_ms=20)
+    benchmark.order = iter([100, 0])
+    before = resident_gib()
+    benchmark.before_observation(run)
+    benchmark.step(run, 0)
+    assert resident_gib() - before == pytest.approx(64 / 1024, abs=0.01)
+    assert benchmark.items(0) == pytest.approx(64 / 1024 * benchmark.lasted_s)
+    assert benchmark.lasted_s >= 0.02
+    benchmark.before_observation(run)
+    benchmark.step(run, 0)
+    assert (benchmark.items(0), len(benchmark.held)) == (0, 0)
+    assert resident_gib() - before < 0.01
+
+
+@pytest.mark.parametrize(
+    "name", [name if name in ("cpu", "memory") else pytest.param(name, marks=pytest.mark.slow) for name in PRESSURES]
+)
+def test_each_level_is_an_observation_and_level_0_takes_nothing(name: str) -> None:
+    unit, parameters = PRESSURES[name]
+    cls = of(f"pressure/{name}")
+    assert (cls.item, parse(cls, []).values["level"]) == (unit, (100,))
+    benchmark = cls(cuda=False, level=(0, 100), **({"period_ms": 5} | parameters))
+    loop = Loop(benchmark, run := Run(benchmark))
+    loop.warm_up()
+    made = [loop.observe(3) for _ in range(4)]
+    loop.audit(1)
+    loop.load_until(lambda: True)
+    levels = run.observed["levels"]
+    assert sorted(levels[:2]) == sorted(levels[2:]) == [0, 100]
+    assert [observation.items > 0 for observation in made] == [level > 0 for level in levels]
+    assert [finding.rule for finding in run.findings if finding.severity != "info"] == []
+    assert loop.audited()["audit"]["differences"] == []
+
+
+def test_levels_come_in_rounds_of_an_order_that_the_seed_decides() -> None:
+    def rounds(seed: int) -> list[list[int]]:
+        order: Iterator[int] = levels_in_rounds((0, 25, 50, 75, 100), seed)
+        return [[next(order) for _ in range(5)] for _ in range(20)]
+
+    assert all(sorted(each) == [0, 25, 50, 75, 100] for each in rounds(1))
+    assert len({tuple(each) for each in rounds(1)}) > 10
+    assert rounds(1) == rounds(1) != rounds(2)
+
+
+def test_what_cannot_be_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(CotenantError, match="--level 101 is more than 100 percent"):
+        of("pressure/cpu")(level=(50, 101))
+    with pytest.raises(CotenantError, match="--level must be at least 0"):
+        of("pressure/cpu")(level=(-1, 50))
+    monkeypatch.setattr(main_of("pressure/disk"), "bytes_from_storage", lambda: 7)
+    with pytest.raises(UnsupportedError, match="no disk is below"):
+        built(of("pressure/disk"), size_mib=1)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", PRESSURES)
+def test_half_the_level_is_about_half_of_what_is_achieved(name: str) -> None:
+    benchmark = of(f"pressure/{name}")(cuda=False, level=(50, 100), **({"period_ms": 20} | PRESSURES[name][1]))
+    loop = Loop(benchmark, run := Run(benchmark))
+    loop.warm_up()
+    rates: dict[int, list[float]] = {50: [], 100: []}
+    for _ in range(16):
+        made = loop.observe(15)
+        rates[run.observed["levels"][-1]].append(made.items / (made.end_ns - made.start_ns))
+    loop.load_until(lambda: True)
+    # The best of each: whoever else is busy takes more of a neighbour that always works.
+    assert 0.3 < max(rates[50]) / max(rates[100]) < 0.85
