@@ -22,7 +22,7 @@ from results.made import ARGUMENTS, ISOLATION, NOON, T0_NS, a_lost_record, a_par
 
 FILES = tempfile.TemporaryDirectory()
 SEEN: dict[str, Any] = {"slowed_samples": None, "foreign_processes": [], "unseen_processes": 0, "hidden_processes": 0}
-BUSY = Finding("foreign_load", "warning", "Other work keeps 3 of 8 processors busy.", "End it, or wait for it.")
+BUSY = Finding("foreign_load", "warning", "While tenants were timed other work kept 3 of 8 processors busy.", "End it.")
 
 
 def table(records: Sequence[Record | dict[str, Any]]) -> Table:

@@ -30,7 +30,7 @@ def test_one_job_says_each_users_rate_and_what_it_is_of() -> None:
     text = answer(summary_of(alone))
     job = only(alone)
     rates = [estimate.rate for estimate in job.tenants.values()]
-    assert text.startswith(f"Vae: each user gets {rates[0]:.0f} and {rates[1]:.0f} image/s, ")
+    assert text.startswith(f"vae: each user gets {rates[0]:.0f} and {rates[1]:.0f} image/s, ")
     kept = [share.ratio for share in (job_shares(job) or pytest.fail("no shares")).shares]
     assert kept == pytest.approx([rate / lone for rate, lone in zip(rates, _alone(job), strict=True)])
     percents = " and ".join(f"{100 * ratio:.0f} %" for ratio in kept)
@@ -98,10 +98,12 @@ def test_the_worst_warning_is_the_doubt_and_what_others_took_is_worse_than_its_e
         assert (job.verdict, job.doubt.rule, job.doubt.records) == ("suspect", rule, 2)
     assert only(launch("vae")).verdict == "clean"
     assert answer(summary_of(launch("vae", findings=(BUSY,)))).endswith(
-        "suspect: Other work keeps 3 of 8 processors busy."
+        "suspect: While tenants were timed other work kept 3 of 8 processors busy."
     )
     both = answer(summary_of([*launch("vae", findings=(BUSY,)), *launch("wlm")]))
-    assert "1 of 2 jobs is suspect, most for this: Other work keeps 3 of 8 processors busy" in both
+    assert (
+        "1 of 2 jobs is suspect, most for this: While tenants were timed other work kept 3 of 8 processors busy" in both
+    )
     assert doubts([]) == []
 
 

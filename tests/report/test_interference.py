@@ -20,9 +20,10 @@ from scipy import stats
 
 from cotenant.report.answer import answer
 from cotenant.report.interference import Block, InterferenceLine, apart, interference_blocks, interference_grid
-from cotenant.report.jobs import jobs_grid, suite_grids
+from cotenant.report.jobs import jobs_grid
 from cotenant.report.page import page
 from cotenant.report.renderers import as_csv, markdown, terminal
+from cotenant.report.suite_end import suite_grids
 from cotenant.results.record import Record
 from golden import check_golden
 from report.making import UNSLICED, frame, launch, lost, quick, solo, summary_of
@@ -302,4 +303,4 @@ def rates_of(records: list[Record]) -> list[float]:
 
 
 def shown_at_end(records: list[Record]) -> str:
-    return "\n".join(line.plain for grid in suite_grids(records) for line in terminal(grid, 200))
+    return "\n".join(line.plain for grid in suite_grids(summary_of(records)) for line in terminal(grid, 200))

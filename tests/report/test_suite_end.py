@@ -12,8 +12,8 @@ from msgspec.structs import replace
 from rich.console import Console
 
 from cotenant.finding import Finding
-from cotenant.report.jobs import suite_grids
 from cotenant.report.renderers import show
+from cotenant.report.suite_end import suite_grids
 from cotenant.results.record import Record
 from golden import check_golden
 from report import making
@@ -70,7 +70,7 @@ def printed(
 ) -> str:
     stream = io.StringIO()
     console = Console(file=stream, width=width, force_terminal=terminal, color_system="standard" if terminal else None)
-    show(suite_grids(records, told, verbose), console)
+    show(suite_grids(making.summary_of(records), told, verbose), console)
     return stream.getvalue()
 
 
@@ -125,8 +125,10 @@ def test_a_rate_of_the_host_is_labelled() -> None:
 def test_tenants_alone_say_what_neighbours_cost() -> None:
     text = printed([*making.launch("vae"), *making.solo("vae", mean_ms=400)], 200)
     assert "interference 20.0 % (n too small: 1)" in text
-    assert "alone: a tenant alone in its slice" in text
-    assert "alone: a tenant" not in printed([*making.launch("vae"), *making.solo("cart")], 200)
+    assert "80 % and 80 % of what each has alone" in text
+    assert "alone: a tenant alone in its slice" not in text
+    records = [*making.launch("vae"), *making.solo("vae", mean_ms=400)]
+    assert "alone: a tenant alone in its slice" in printed(records, 200, verbose=True)
 
 
 def test_several_numbers_of_devices_are_a_curve() -> None:
@@ -139,7 +141,7 @@ def test_several_numbers_of_devices_are_a_curve() -> None:
 
 def test_a_reader_that_has_left_is_no_failure() -> None:
     code = f"import sys; sys.path[:0] = {sys.path!r}; from test_suite_end import *\n"
-    code += "show(suite_grids([one for n in range(400) for one in launch(f'vae{n}', 2)]))"
+    code += "show(suite_grids(making.summary_of([one for n in range(400) for one in launch(f'vae{n}', 2)])))"
     command = [sys.executable, "-c", code]
     with subprocess.Popen(command, cwd=GOLDEN.parent, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         assert process.stdout is not None

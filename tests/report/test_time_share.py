@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from cotenant.report.jobs import suite_grids
 from cotenant.report.page import page
 from cotenant.report.renderers import terminal
+from cotenant.report.suite_end import suite_grids
 from cotenant.report.time_share import observed_share, observed_words
 from report.making import launch, lost, quick, summary_of
 
@@ -26,7 +26,9 @@ def test_the_share_is_that_of_the_tenant_that_observed_longest_in_every_launch()
     assert share == pytest.approx(sum(seconds) / lasted)
     words = f"{100 * share:.0f} % lay inside observations"
     assert words in observed_words(summary_of(records))
-    assert words in "\n".join(line.plain for grid in suite_grids(records) for line in terminal(grid, 120))
+    assert words in "\n".join(
+        line.plain for grid in suite_grids(summary_of(records), verbose=True) for line in terminal(grid, 120)
+    )
     assert words in page("A page", summary_of(records), {})
 
 

@@ -127,15 +127,19 @@ def _is_doubtful(record: Record, strict: str | None) -> bool:
 def _print_results(records: Sequence[Record], before: Collection[Finding], given: argparse.Namespace) -> None:
     """Print what the records say. What reads them takes a while to import, so that comes after the last launch."""
     try:
-        from cotenant.report.jobs import suite_grids, suite_report
+        from cotenant.report.jobs import jobs_grid
         from cotenant.report.renderers import show
+        from cotenant.report.suite_end import suite_grids
+        from cotenant.report.summary import summarise
+        from cotenant.results.table import Rows, table_of_records
     except ModuleNotFoundError as error:
         warn(f"There is no table: the package '{error.name}' is missing. The records are written all the same.")
         return
+    summary = summarise(Rows.all(table_of_records(records)))
     if given.format == "json":
-        tell_grid(suite_report(records), given.format)
+        tell_grid(jobs_grid(summary), given.format)
     else:
-        show(suite_grids(records, before, given.verbose))
+        show(suite_grids(summary, before, given.verbose))
 
 
 def _report_command(output: Path) -> str:

@@ -22,6 +22,7 @@ from cotenant.isolation.backend import NotIsolatedError
 from cotenant.isolation.choose import choose_backend
 from cotenant.isolation.leftovers import new_shared_files, shared_files
 from cotenant.isolation.processes import adopt_orphans, await_reapers, end_orphans, now_ticks, sweep_marked
+from cotenant.isolation.unenforced import NoIsolation
 from cotenant.launch import data
 from cotenant.launch.baseline import QUICK_KEPT_S, limits_alone
 from cotenant.launch.events import Interruption
@@ -91,11 +92,17 @@ class SuiteRun:
         grave = [finding for finding in self.before if finding.severity != "info"]
         return [
             f"{self._options.suite.name} on {self._machine.hostname}: {self._launches()}, {devices}",
-            f"{self._resolver.plans['student']}, by {self.chosen.backend.name}",
+            self._tenants(),
             f"records: {self._paths.output}",
             *self.left_out,
             *(f"{finding.severity}: {finding.sentence} {finding.remedy}".rstrip() for finding in grave),
         ]
+
+    def _tenants(self) -> str:
+        made = self._resolver.plans["student"]
+        if self.chosen.backend.name == NoIsolation.name:
+            return f"{many(len(made.slices), 'tenant')} without slices, as everybody just starts (isolation none)"
+        return f"{made}, by {self.chosen.backend.name}"
 
     def _launches(self) -> str:
         alone = sum(start.solo for start in self.starts)
@@ -104,7 +111,9 @@ class SuiteRun:
             return launches
         if not alone:
             return f"{launches} (--baseline {kind} adds none: no job here has several tenants)"
-        where = "on the whole machine, without slices" if self.chosen.backend.name == "none" else "in its slice"
+        where = (
+            "on the whole machine, without slices" if self.chosen.backend.name == NoIsolation.name else "in its slice"
+        )
         of_kind = f"quick: {QUICK_KEPT_S:.0f} s, one for all slices alike" if kind == "quick" else kind
         return f"{launches} ({alone} of a tenant alone {where}; baseline {of_kind})"
 

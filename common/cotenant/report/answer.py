@@ -87,7 +87,8 @@ def answer(summary: Summary) -> str:
     if lost := len(summary.jobs) - len(rated):
         parts.append(f"{lost} of {many(len(summary.jobs), 'job')} {'have' if lost > 1 else 'has'} no rate")
     text = "; ".join(filter(None, parts))
-    return f"{text[0].upper()}{text[1:]}." if text else ""
+    # A sentence on one job begins with its name.
+    return f"{text if len(rated) == 1 else text[:1].upper() + text[1:]}." if text else ""
 
 
 def _one_job(job: JobSummary, shares: Sequence[JobShares]) -> str:
@@ -148,9 +149,10 @@ def _trust(jobs: Sequence[JobSummary]) -> str:
 
 
 def _percents(ratios: Sequence[float]) -> str:
+    texts = [f"{100 * each:.0f}" for each in (sorted(ratios) if len(ratios) > NAMED else ratios)]
     if len(ratios) > NAMED:
-        return f"{100 * min(ratios):.0f} to {100 * max(ratios):.0f} %"
-    return _joined([f"{100 * each:.0f} %" for each in ratios])
+        return f"{' to '.join(dict.fromkeys((texts[0], texts[-1])))} %"
+    return _joined([f"{text} %" for text in texts])
 
 
 def _joined(words: Sequence[str]) -> str:

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, replace
 from typing import Any
 
 import polars as pl
 
-from cotenant.errors import CotenantError
-from cotenant.finding import Finding
-from cotenant.report import numbers, scaling
+from cotenant.report import numbers
 from cotenant.report.answer import answer
 from cotenant.report.grid import (
     Cell,
@@ -28,21 +25,18 @@ from cotenant.report.grid import (
     row,
     word,
 )
-from cotenant.report.interference import interference_grid, launches_words
+from cotenant.report.interference import launches_words
 from cotenant.report.meters import device_load_percent
 from cotenant.report.mlbench import NOT_IN_PG
-from cotenant.report.numbers import ABSENT, at_most, percent, rate
+from cotenant.report.numbers import ABSENT, SHOWN_TENANTS, at_most, percent
 from cotenant.report.problems import finding_counts, lines_below, rule_anchors
-from cotenant.report.summary import Estimate, JobSummary, Summary, summarise
-from cotenant.report.time_share import observed_words
+from cotenant.report.summary import Estimate, JobSummary, Summary
 from cotenant.results.columns import TENANT
 from cotenant.results.launches import grouped
-from cotenant.results.record import CLEAN, INVALID, SUSPECT, Record
-from cotenant.results.table import Rows, table_of_records
+from cotenant.results.record import CLEAN, SUSPECT
 from cotenant.results.targets import Target
 from cotenant.text import printable
 
-SHOWN_TENANTS = 4
 INTERFERENCE = [f"interference{part}" for part in ("", "_low", "_high", "_launches", "_launches_alone", "_quick")]
 STEPS = ("steps", "step_p50_ns", "step_p99_ns", "step_p99_low_ns", "step_p99_high_ns")
 FIELDS = (
@@ -96,6 +90,8 @@ def jobs_grid(summary: Summary, targets: Mapping[str, Target] | None = None) -> 
         "notes": list(summary.notes),
     }
     notes += lines_below(summary.losses, summary.notes, summary.findings)
+    if sentence := answer(summary):
+        notes.append(((sentence, "bold"),))
     return Grid(columns, groups, notes=notes, fields=FIELDS, document=document)
 
 
@@ -115,7 +111,7 @@ def _columns(
     summary: Summary, targets: Mapping[str, Target], anchors: Mapping[str, str]
 ) -> Sequence[Column[JobSummary]]:
     links = {job: f"job{index}" if job.rates else "" for index, job in enumerate(summary.jobs)}
-    of_node: Sequence[Column[JobSummary]] = _rate_columns(lambda job: job.node)
+    of_node: Sequence[Column[JobSummary]] = rate_columns(lambda job: job.node)
     rate, interval, n, spread = of_node
     return (
         Column("suite", lambda job: word(job.suite), left=True, seen="files"),
@@ -124,8 +120,8 @@ def _columns(
         Column("each tenant", lambda job: Cell(tenant_rates(job)), left=True),
         Column("unit", lambda job: Cell(f"{job.unit}/s" if job.unit else ABSENT), left=True),
         Column("shared by", lambda job: word(str(job.sharers)) if shared(job) else Cell(), optional=True),
-        Column("bound", lambda job: word(_bound(job)) if _bound(job) else Cell(), left=True, optional=True),
-        Column("verdict", lambda job: replace(_verdict(job), note_link=anchors.get(_rule(job), "")), left=True),
+        Column("bound", lambda job: word(bound(job)) if bound(job) else Cell(), left=True, optional=True),
+        Column("verdict", lambda job: replace(_verdict(job), note_link=anchors.get(worst_rule(job), "")), left=True),
         replace(rate, heading="all tenants"),
         interval,
         n,
@@ -139,7 +135,7 @@ def _columns(
             optional=True,
         ),
         Column("group", lambda job: word(job.group), left=True),
-        Column("interference", _interference, optional=True),
+        Column("interference", interference_cell, optional=True),
         Column("p50, p99 of a step", _steps, optional=True),
         Column("device load", _device_load, optional=True),
         Column("MFU", lambda job: number(_computed(job).get("mfu"), percent), optional=True),
@@ -158,7 +154,7 @@ def facts(jobs: Sequence[JobSummary], host: str) -> str:
     return "; ".join([f"{host or 'an unnamed host'}{f': {gpus}' if gpus else ''}", *known])
 
 
-def _rate_columns(of: Callable[[T], Estimate | None]) -> Sequence[Column[T]]:
+def rate_columns(of: Callable[[T], Estimate | None]) -> Sequence[Column[T]]:
     """Return the columns of rate, interval, n and spread."""
 
     def rate(item: T) -> Measurement | None:
@@ -175,10 +171,16 @@ def _rate_columns(of: Callable[[T], Estimate | None]) -> Sequence[Column[T]]:
     return *measured_columns("rate", rate, fields), Column("spread", spread)
 
 
+OF_TENANT: Sequence[Column[tuple[str, Estimate]]] = (
+    Column("tenant", lambda pair: word(pair[0], "tenant")),
+    *rate_columns(lambda pair: pair[1]),
+)
+
+
 def _tenant_records(job: JobSummary) -> Iterator[Row]:
     for tenant, estimate in job.tenants.items():
-        own = row(TENANTS, TenantLine(tenant, estimate)).record
-        yield Row(values={**_named(job), **own, **_interference(job, tenant).values})
+        own = row(OF_TENANT, (tenant, estimate)).record
+        yield Row(values={**_named(job), **own, **interference_cell(job, tenant).values})
 
 
 def _named(job: JobSummary) -> dict[str, Value]:
@@ -198,7 +200,7 @@ def shared(job: JobSummary) -> str:
     return f"processors shared by {job.sharers}" if job.sharers > 1 else ""
 
 
-def _bound(job: JobSummary) -> str:
+def bound(job: JobSummary) -> str:
     """Return `host-bound` where most of its records are: then its rate is no device's."""
     rules = [found.split(",") for (found,) in job.members.columns("findings").iter_rows()]
     return "host-bound" if 2 * sum("host_bound" in found for found in rules) > len(rules) else ""
@@ -210,15 +212,15 @@ def _computed(job: JobSummary) -> dict[str, Any]:
 
 
 def _verdict(job: JobSummary) -> Cell:
-    return replace(_judged(job.verdict, _rule(job)), values={"worst_warning": _rule(job) or None})
+    return replace(verdict_cell(job.verdict, worst_rule(job)), values={"worst_warning": worst_rule(job) or None})
 
 
-def _judged(verdict: str, rule: str) -> Cell:
+def verdict_cell(verdict: str, rule: str) -> Cell:
     """Return a verdict, with the worst warning's rule beside it."""
     return Cell(verdict, style=style_of(verdict) if verdict else "", note=rule.replace("_", " "))
 
 
-def _rule(job: JobSummary) -> str:
+def worst_rule(job: JobSummary) -> str:
     return "" if job.doubt is None else job.doubt.rule
 
 
@@ -251,7 +253,7 @@ def _findings(job: JobSummary) -> Cell:
     return Cell(finding_counts(job.findings), values)
 
 
-def _interference(job: JobSummary, tenant: str | None = None) -> Cell:
+def interference_cell(job: JobSummary, tenant: str | None = None) -> Cell:
     """Return `4.6 % (3.9..5.2 %, n 5)`: what neighbours cost, its interval, and of how many launches."""
     kept = job.over_alone(tenant)
     if kept is None:
@@ -285,10 +287,7 @@ def style_of(verdict: str) -> str:
 
 def tenant_rates(job: JobSummary) -> str:
     """Return every tenant's rate; of many the slowest and the fastest."""
-    rates = [estimate.rate for estimate in job.tenants.values()]
-    if len(rates) > SHOWN_TENANTS:
-        return f"{len(rates)}: {rate(min(rates))}..{rate(max(rates))}"
-    return ", ".join(map(rate, rates)) or ABSENT
+    return numbers.rates([estimate.rate for estimate in job.tenants.values()], ", ")
 
 
 def _within(job: JobSummary) -> Cell:
@@ -322,96 +321,3 @@ def _document(job: JobSummary) -> dict[str, Any]:
         "doubt": None if job.doubt is None else {"rule": job.doubt.rule, "records": job.doubt.records},
         "findings": dict(job.findings),
     }
-
-
-# The tenants, at a suite's end
-
-
-@dataclass(frozen=True, slots=True)
-class TenantLine:
-    """One tenant of a job, or all of them."""
-
-    tenant: str
-    estimate: Estimate | None
-    overlap: float | None = None
-    verdict: str = ""
-    doubt: str = ""
-
-
-TENANTS: Sequence[Column[TenantLine]] = (
-    Column("tenant", lambda line: word(line.tenant, "tenant")),
-    *_rate_columns(lambda line: line.estimate),
-    Column("overlap", lambda line: number(line.overlap, at_most)),
-    Column("verdict", lambda line: _judged(line.verdict, line.doubt), left=True),
-)
-
-
-def tenants_grid(summary: Summary, printed: Collection[Finding] = (), verbose: bool = False) -> Grid:
-    """Return a row per tenant, grouped by job, and one of all of them where there are several.
-
-    What is to be known of them stands below, but for findings that have been `printed` before: see `lines_below`.
-    """
-    groups = [
-        RowGroup([row(TENANTS, line) for line in _tenant_lines(job, summary)], job.label, _job_facts(job))
-        for job in summary.jobs
-    ]
-    problems = lines_below(summary.losses, summary.notes, summary.findings, printed, verbose)
-    notes: list[Words] = [((OF_N, "dim"),), *problems]
-    return Grid(TENANTS, groups, notes=notes, joined=True)
-
-
-def _job_facts(job: JobSummary) -> str:
-    """Return what belongs to all tenants of a job."""
-    parts = [
-        f"{job.unit}/s" if job.unit else "",
-        _bound(job),
-        shared(job),
-        f"isolation {job.isolation}" if job.isolation else "",
-    ]
-    if (even := job.evenness) is not None:
-        slowest = f" (tenant {even.slowest})" if even.slowest is not None else ""
-        parts.append(f"fairness {even.jain:.4f}, worst/best {even.worst_over_best:.3f}{slowest}")
-    if job.over_alone() is not None:
-        interference = _interference(job)
-        parts.append(f"interference {interference.text} {interference.note}")
-    return "; ".join(filter(None, parts))
-
-
-def _tenant_lines(job: JobSummary, summary: Summary) -> Iterator[TenantLine]:
-    """Yield the lines of a job; where no launch counts its tenants have no rate, and each its own outcome."""
-    own = job.members
-    if job.node is None:
-        same = (pl.col("suite") == job.suite) & (pl.col("hostname") == job.host) & (pl.col("name") == job.name)
-        own = summary.records.where(same)
-    elif len(job.tenants) > 1:
-        yield TenantLine("all", job.node, job.overlap, job.verdict, _rule(job))
-    outcome = pl.when("invalid").then(pl.lit(INVALID)).otherwise("outcome").last()
-    records = own.columns("overlap", "outcome", "invalid", tenant=TENANT)
-    of_tenants = records.group_by("tenant", maintain_order=True).agg(pl.col("overlap").min(), outcome)
-    lines = {tenant: (overlap, verdict) for tenant, overlap, verdict in of_tenants.iter_rows()}
-    for tenant in job.tenants or lines:
-        overlap, verdict = lines[tenant]
-        if job.node is not None:
-            verdict = job.verdict if len(job.tenants) == 1 else ""
-        doubt = _rule(job) if verdict == job.verdict else ""
-        yield TenantLine(tenant, job.tenants.get(tenant), overlap, verdict, doubt)
-
-
-def suite_report(records: Iterable[Record]) -> Grid:
-    """Return what a report says of the records of one suite run."""
-    return jobs_grid(summarise(Rows.all(table_of_records(records))))
-
-
-def suite_grids(records: Iterable[Record], printed: Collection[Finding] = (), verbose: bool = False) -> Iterator[Grid]:
-    """Yield what stands at a suite's end: its tenants, and its scaling curves, as a report would say them."""
-    summary = summarise(Rows.all(table_of_records(records)))
-    yield tenants_grid(summary, printed, verbose)
-    if (costs := interference_grid(summary)).groups:
-        yield costs
-    with contextlib.suppress(CotenantError):
-        curves = {series: points for series, points in scaling.curves(summary.jobs).items() if len(points) > 1}
-        if curves:
-            yield scaling.scaling_grid(curves)
-    if share := observed_words(summary):
-        yield Grid((), (), notes=[((f"{share[0].upper()}{share[1:]}.", "dim"),)])
-    yield Grid((), (), notes=[((answer(summary), "bold"),)])

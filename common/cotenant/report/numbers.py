@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 ABSENT = "-"
 TOO_SMALL = "n too small"
+SHOWN_TENANTS = 4
 _SCALES = ((999.95e9, 1e12, "T"), (999.95e6, 1e9, "G"), (999.95e3, 1e6, "M"), (9999.5, 1e3, "k"), (0.0, 1.0, ""))
 
 
@@ -16,6 +17,13 @@ def rate(value: float) -> str:
         return ABSENT
     scale, letter = _scale(value)
     return f"{_digits(value / scale)}{letter}"
+
+
+def rates(values: Sequence[float], between: str) -> str:
+    """Return the rates of a launch's tenants; of many their number, the slowest and the fastest."""
+    if len(values) > SHOWN_TENANTS:
+        return f"{len(values)}: {rate(min(values))}..{rate(max(values))}"
+    return between.join(map(rate, values)) or ABSENT
 
 
 def interval(low: float, high: float) -> str:

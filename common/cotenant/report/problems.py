@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import polars as pl
 
-from cotenant.finding import Finding, Severity
+from cotenant.finding import Severity
 from cotenant.report.grid import STYLES, Cell, Column, Grid, Words, table, word
 from cotenant.report.numbers import ABSENT
 from cotenant.results.columns import TENANT
@@ -106,23 +106,17 @@ SHOWN_FORMS = 2
 
 
 def lines_below(
-    losses: Sequence[Loss],
-    notes: Sequence[str],
-    findings: Sequence[ReportedFinding],
-    printed: Collection[Finding] = (),
-    verbose: bool = False,
+    losses: Sequence[Loss], notes: Sequence[str], findings: Sequence[ReportedFinding], verbose: bool = False
 ) -> Iterator[Words]:
-    """Yield failures, notes, and the findings; if `verbose` also information, and those `printed` before."""
+    """Yield failures, notes, and the findings; if `verbose` also those that are information."""
     yield from _first([_loss_words(loss) for loss in losses], "tenants that did not finish")
     yield from _first([((note, "dim"),) for note in notes], "notes of this kind")
-    before = [] if verbose else [(finding.rule, finding.sentence) for finding in printed]
-    new = [each for each in findings if not each.alike or (each.rule, each.sentence) not in before]
-    for finding in new:
+    for finding in findings:
         if verbose or finding.severity != "info":
             yield (f"{finding.severity}: ", STYLES[finding.severity]), (sentence(finding), ""), (_where(finding), "dim")
-    infos = sum(finding.severity == "info" for finding in new)
+    infos = sum(finding.severity == "info" for finding in findings)
     if infos and not verbose:
-        yield ((f"{infos} more for information: they stand in --html and --format json.", "dim"),)
+        yield ((f"{many(infos, 'finding')} more for information: --html and --format json hold them.", "dim"),)
 
 
 def _first(lines: Sequence[Words], of: str) -> Iterator[Words]:

@@ -8,13 +8,13 @@ from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import Any
 
-from cotenant.report.numbers import ABSENT, rate
+from cotenant.report import numbers
+from cotenant.report.numbers import ABSENT
 from cotenant.results.record import CLEAN, INTERRUPTED, INVALID, SUSPECT, Record
 from cotenant.text import printable
 
 STYLES = {CLEAN: "green", SUSPECT: "yellow", INTERRUPTED: "yellow"}
 """Of verdicts; all others are bad."""
-SHOWN_TENANTS = 4
 LEAST_NAME, BESIDE_NAME = 8, 43
 """Characters that are left of a name where a terminal is narrow, and what stands beside it as a rule."""
 
@@ -30,7 +30,7 @@ class Planned:
 
 @dataclass(frozen=True, slots=True)
 class LaunchLine:
-    """What is said of a launch that has ended. The place and the name keep one width in a suite."""
+    """The line of a launch that has ended. The place and the name keep one width in a suite."""
 
     place: str
     name: str
@@ -146,11 +146,8 @@ def tenant_rates(records: Sequence[Record]) -> str:
     if not records or len(rates) < len(records):
         return ABSENT
     unit = printable(records[0].unit)
-    if len(rates) > SHOWN_TENANTS:
-        numbers = f"{len(rates)}: {rate(min(rates))}..{rate(max(rates))}"
-    else:
-        numbers = " + ".join(map(rate, rates))
-    return f"{numbers} {unit}/s" if unit else numbers
+    text = numbers.rates(rates, " + ")
+    return f"{text} {unit}/s" if unit else text
 
 
 def duration_words(seconds: float) -> str:

@@ -131,10 +131,11 @@ def _of_other_runs(frame: pl.DataFrame) -> list[str]:
     """Return sentences on what is older than a suite's newest run on a host.
 
     One on each repetition with jobs that its newest suite run never launched, and one on the repetitions that ran long
-    before the newest: much may differ.
+    before the newest: much may differ. A quick baseline beside a whole one counts nowhere.
     """
     suite, began = ["suite", "hostname", "isolation"], pl.col("suite_start_time")
-    ours = frame.lazy().filter("ours", began != "").select(*suite, "run_id", began, "name")
+    replaced = (pl.col("baseline") == "quick") & (pl.col("baseline") == "whole").any().over(*suite, "run_id", "name")
+    ours = frame.lazy().filter("ours", began != "", ~replaced.fill_null(False)).select(*suite, "run_id", began, "name")
     runs = ours.unique(maintain_order=True).with_columns(last=began.max().over(*suite, "run_id")).collect()
     earlier = runs.filter(began != pl.col("last")).group_by(*suite, "run_id", "last", maintain_order=True)
     sentences = [

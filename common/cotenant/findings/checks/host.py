@@ -124,6 +124,7 @@ def foreign_load(facts: Facts) -> Inspection:
     yield warning(
         f"Other work keeps {busy_of(busy, total)} of {total} processors busy{f': {names}' if names else ''}.",
         "End it, or wait for it: what it uses is missing to the tenants.",
+        rule="busy_host",
     )
     return text
 
@@ -155,7 +156,7 @@ def free_memory(facts: Facts) -> Inspection:
         free, whose = facts.memory_left_bytes, "the cgroup around us"
     # Of the memory that the plan shares out.
     text = f"{gib(free)} of {gib(facts.machine.memory_bytes)} available"
-    if facts.plan is None:
+    if facts.plan is None or (facts.isolation is not None and facts.isolation.name == "none"):
         return text
     promised = sum(tenant.memory_bytes for tenant in facts.plan.slices)
     if free >= promised:

@@ -1,0 +1,126 @@
+"""What stands at a suite's end: a row per tenant, failures and the worst findings, and what each user really gets."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+
+import polars as pl
+
+from cotenant.errors import CotenantError
+from cotenant.finding import Finding
+from cotenant.report import scaling
+from cotenant.report.answer import answer
+from cotenant.report.grid import Column, Grid, RowGroup, Words, number, row, word
+from cotenant.report.interference import interference_grid
+from cotenant.report.jobs import OF_N, bound, interference_cell, rate_columns, shared, verdict_cell, worst_rule
+from cotenant.report.numbers import at_most
+from cotenant.report.problems import lines_below
+from cotenant.report.summary import Estimate, JobSummary, Summary
+from cotenant.report.time_share import observed_words
+from cotenant.results.columns import TENANT
+from cotenant.results.record import INVALID
+from cotenant.text import many
+
+SHOWN_FINDINGS = 4
+"""So many stand at a suite's end, the worst first."""
+OF_N_IN_SHORT = "rate: the median; of all tenants their sum. n: o observations of one launch, L launches."
+
+
+@dataclass(frozen=True, slots=True)
+class TenantLine:
+    """One tenant of a job, or all of them."""
+
+    tenant: str
+    estimate: Estimate | None
+    overlap: float | None = None
+    verdict: str = ""
+    doubt: str = ""
+
+
+TENANTS: Sequence[Column[TenantLine]] = (
+    Column("tenant", lambda line: word(line.tenant, "tenant")),
+    *rate_columns(lambda line: line.estimate),
+    Column("overlap", lambda line: number(line.overlap, at_most)),
+    Column("verdict", lambda line: verdict_cell(line.verdict, line.doubt), left=True),
+)
+
+
+def tenants_grid(summary: Summary, printed: Collection[Finding] = (), verbose: bool = False) -> Grid:
+    """Return a row per tenant, grouped by job, and one of all of them where there are several.
+
+    Failures and the worst findings stand below, but for findings that have been `printed` before. If `verbose`, all
+    findings, what was left out, and what the columns mean in full.
+    """
+    groups = [
+        RowGroup([row(TENANTS, line) for line in _tenant_lines(job, summary)], job.label, _job_facts(job))
+        for job in summary.jobs
+    ]
+    if verbose:
+        notes: list[Words] = [((OF_N, "dim"),), *lines_below(summary.losses, summary.notes, summary.findings, verbose)]
+        return Grid(TENANTS, groups, notes=notes, joined=True)
+    before = {(finding.rule, finding.sentence) for finding in printed}
+    new = [
+        finding
+        for finding in summary.findings
+        if finding.severity != "info" and not (finding.alike and (finding.rule, finding.sentence) in before)
+    ]
+    notes = [((OF_N_IN_SHORT, "dim"),), *lines_below(summary.losses, (), new[:SHOWN_FINDINGS])]
+    if len(new) > SHOWN_FINDINGS:
+        notes.append(((f"{many(len(new) - SHOWN_FINDINGS, 'more finding')}: --verbose and report show them.", "dim"),))
+    return Grid(TENANTS, groups, notes=notes, joined=True)
+
+
+def _job_facts(job: JobSummary) -> str:
+    """Return what belongs to all tenants of a job."""
+    parts = [
+        f"{job.unit}/s" if job.unit else "",
+        bound(job),
+        shared(job),
+        f"isolation {job.isolation}" if job.isolation else "",
+    ]
+    if (even := job.evenness) is not None:
+        slowest = f" (tenant {even.slowest})" if even.slowest is not None else ""
+        parts.append(f"fairness {even.jain:.4f}, worst/best {even.worst_over_best:.3f}{slowest}")
+    if job.over_alone() is not None:
+        interference = interference_cell(job)
+        parts.append(f"interference {interference.text} {interference.note}")
+    return "; ".join(filter(None, parts))
+
+
+def _tenant_lines(job: JobSummary, summary: Summary) -> Iterator[TenantLine]:
+    """Yield the lines of a job; where no launch counts its tenants have no rate, and each its own outcome."""
+    own = job.members
+    if job.node is None:
+        same = (pl.col("suite") == job.suite) & (pl.col("hostname") == job.host) & (pl.col("name") == job.name)
+        own = summary.records.where(same)
+    elif len(job.tenants) > 1:
+        yield TenantLine("all", job.node, job.overlap, job.verdict, worst_rule(job))
+    outcome = pl.when("invalid").then(pl.lit(INVALID)).otherwise("outcome").last()
+    records = own.columns("overlap", "outcome", "invalid", tenant=TENANT)
+    of_tenants = records.group_by("tenant", maintain_order=True).agg(pl.col("overlap").min(), outcome)
+    lines = {tenant: (overlap, verdict) for tenant, overlap, verdict in of_tenants.iter_rows()}
+    for tenant in job.tenants or lines:
+        overlap, verdict = lines[tenant]
+        if job.node is not None:
+            verdict = job.verdict if len(job.tenants) == 1 else ""
+        doubt = worst_rule(job) if verdict == job.verdict else ""
+        yield TenantLine(tenant, job.tenants.get(tenant), overlap, verdict, doubt)
+
+
+def suite_grids(summary: Summary, printed: Collection[Finding] = (), verbose: bool = False) -> Iterator[Grid]:
+    """Yield what stands at a suite's end: its tenants, its scaling curves, and last the sentence on what each user has.
+
+    If `verbose` also what neighbours cost, which the sentence says in short, and how much of the time was observed.
+    """
+    yield tenants_grid(summary, printed, verbose)
+    if verbose and (costs := interference_grid(summary)).groups:
+        yield costs
+    with contextlib.suppress(CotenantError):
+        curves = {series: points for series, points in scaling.curves(summary.jobs).items() if len(points) > 1}
+        if curves:
+            yield scaling.scaling_grid(curves)
+    if verbose and (share := observed_words(summary)):
+        yield Grid((), (), notes=[((f"{share[0].upper()}{share[1:]}.", "dim"),)])
+    yield Grid((), (), notes=[((answer(summary), "bold"),)])
