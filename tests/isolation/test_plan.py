@@ -160,7 +160,7 @@ def test_memory() -> None:
 def test_too_little_memory() -> None:
     with pytest.raises(CotenantError, match=r"A reserve of 1\.00 GiB does not fit 1\.00 GiB of memory\."):
         plan(machine(memory_bytes=GIB), 1)
-    with pytest.raises(CotenantError, match="leave no page"):
+    with pytest.raises(CotenantError, match="leave less than 16 MiB for each of 2 tenants"):
         plan(machine(memory_bytes=GIB + PAGE_BYTES), 2)
     with pytest.raises(CotenantError, match="A reserve of"):
         plan(machine(), 1, reserve_bytes=-1)

@@ -13,12 +13,14 @@ from cotenant.commands.output import warn
 from cotenant.launch.environment import own_python
 from cotenant.launch.start import Start
 from cotenant.suite.task_source import task_of
+from cotenant.text import listed
 
 LIMIT_S = 300
+SHOWN_CELLS = 4
 
 
 def refused(starts: Iterable[Start]) -> list[str]:
-    """Return a sentence per cell whose arguments its task refuses; warn of tasks that nobody could ask."""
+    """Return what tasks refuse, a sentence of all cells with one answer; warn of tasks that nobody could ask."""
     launches: dict[Path, dict[str, list[str]]] = {}
     for start in starts:
         for program, spec in zip(start.programs, start.specs, strict=True):
@@ -43,10 +45,11 @@ def refused(starts: Iterable[Start]) -> list[str]:
         last = (getattr(error, "stderr", None) or "").splitlines()[-1:]
         warn(f"The tasks' arguments are not checked: {last[0] if last else error}")
         return []
-    sentences = []
+    cells_of: dict[str, list[str]] = {}
     for (task, of_task), answers in zip(launches.items(), json.loads(child.stdout), strict=True):
         if isinstance(answers, str):
             warn(f"{task}: its arguments are not checked: {answers}")
         else:
-            sentences += [f"{cell}: {answer}" for cell, answer in zip(of_task, answers, strict=True) if answer]
-    return sentences
+            for cell, answer in zip(of_task, answers, strict=True):
+                cells_of.setdefault(answer, []).append(cell)
+    return [f"{listed(cells, SHOWN_CELLS)}: {answer}" for answer, cells in cells_of.items() if answer]

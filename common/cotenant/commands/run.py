@@ -92,7 +92,7 @@ def _run(given: argparse.Namespace, others: tuple[str, ...]) -> int:
     say = note if whole else tell
     say("\n".join(run.heading()))
     planned = _planned(run.starts, options)
-    if (expected := Progress(planned).remaining_s()) is not None:
+    if not options.resume and (expected := Progress(planned).remaining_s()) is not None:
         say(f"expected: {duration_words(expected[0])}, {expected[1]}")
     try:
         with contextlib.nullcontext(PlainView(planned, note)) if whole else shown(planned) as view:
@@ -103,7 +103,8 @@ def _run(given: argparse.Namespace, others: tuple[str, ...]) -> int:
             _print_results(run.records, run.before, given)
             say(f"As a page, with pictures: {_report_command(options.paths.output)} --html page.html")
     if report.interrupted:
-        note(f"Interrupted by {report.interrupted}; the records so far are in {options.paths.output}.")
+        where = f"the records so far are in {options.paths.output}"
+        note(f"Interrupted by {report.interrupted}; {where}, and the same command with --resume goes on.")
         return EXIT_INTERRUPTED
     failed = any(not record.completed or _is_doubtful(record, given.strict) for record in report.records)
     return EXIT_FAILED if failed else EXIT_PASSED

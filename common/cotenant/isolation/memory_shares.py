@@ -7,12 +7,14 @@ from typing import Literal
 
 from cotenant.errors import CotenantError
 from cotenant.machine.topology import Machine
-from cotenant.text import gib
+from cotenant.text import gib, many
 
 Mems = Literal["local", "all"]
 Nodes = tuple[int, ...]
 
 PAGE_BYTES = 4096
+LEAST_BYTES = 16 << 20
+"""Below this not even a Python that imports nothing begins."""
 _RESERVE_BYTES = 1 << 30
 _RESERVE_PERCENT = 3
 
@@ -45,7 +47,7 @@ def equal_share(machine: Machine, nodes_of: Sequence[Nodes], reserve: int) -> in
 
     `nodes_of` are each slice's nodes; each node bears its part of the reserve. The slices fit if those inside any
     set of nodes fit that set (Hall, "On Representatives of Subsets", 1935); only unions of overlapping slices' nodes
-    can be tighter than their parts. Raises CotenantError where not even a page is left.
+    can be tighter than their parts. Raises CotenantError where no program would begin.
     """
     shares = [(machine.memory_bytes - reserve) // len(nodes_of)]
     bytes_of = {node.id: node.memory_bytes for node in machine.nodes}
@@ -57,10 +59,10 @@ def equal_share(machine: Machine, nodes_of: Sequence[Nodes], reserve: int) -> in
             inside = sum(union.issuperset(nodes) for nodes in nodes_of)
             shares.append((local - reserve * local // max(everything, machine.memory_bytes)) // inside)
     memory = min(shares) // PAGE_BYTES * PAGE_BYTES
-    if memory < PAGE_BYTES:
+    if memory < LEAST_BYTES:
         raise CotenantError(
-            f"{gib(machine.memory_bytes)} of memory, {gib(reserve)} of it in reserve, leave no page "
-            f"for each tenant ({len(nodes_of)} in all).",
+            f"{gib(machine.memory_bytes)} of memory, {gib(reserve)} of it in reserve, leave less than "
+            f"{gib(LEAST_BYTES)} for each of {many(len(nodes_of), 'tenant')}: no program begins in that.",
             "Use fewer --users, or a smaller reserve.",
         )
     return memory

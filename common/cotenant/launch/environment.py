@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from cotenant.checkout import SOURCE_ROOT
+from cotenant.errors import CotenantError
 from cotenant.isolation.plan import Slice
 from cotenant.isolation.runs import RunName
 from cotenant.launch.paths import RunPaths
@@ -30,6 +31,7 @@ THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"
 RANK_VARIABLES = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", RANKS_VARIABLE)
 """What a launcher says to its ranks: a pod's or a batch job's own would have every tenant wait for ranks elsewhere."""
 FIRST_PORT = 29500
+END_OF_PORTS = 1 << 16
 
 
 def job_variables(
@@ -118,10 +120,12 @@ def seed_of(group: str, uid: int, tenants: int, tenant: int) -> int:
 
 
 def free_ports(count: int) -> int:
-    """Return the first of `count` consecutive ports on the loopback that nothing listens on."""
+    """Return the first of `count` consecutive ports on the loopback that nothing listens on; raise where none are."""
     first = FIRST_PORT
-    while not all(_is_free(port) for port in range(first, first + count)):
+    while first + count <= END_OF_PORTS and not all(_is_free(port) for port in range(first, first + count)):
         first += count
+    if first + count > END_OF_PORTS:
+        raise CotenantError(f"There are no {count} free ports in a row from {FIRST_PORT} on.", "Use fewer --users.")
     return first
 
 

@@ -11,7 +11,7 @@ import polars as pl
 
 from cotenant.finding import Severity
 from cotenant.report.grid import STYLES, Cell, Column, Grid, Words, table, word
-from cotenant.report.numbers import ABSENT
+from cotenant.report.numbers import ABSENT, SHOWN_TENANTS
 from cotenant.results.columns import TENANT
 from cotenant.results.launches import ABORTED, grouped
 from cotenant.results.record import SOLO
@@ -109,7 +109,8 @@ def lines_below(
     losses: Sequence[Loss], notes: Sequence[str], findings: Sequence[ReportedFinding], verbose: bool = False
 ) -> Iterator[Words]:
     """Yield failures, notes, and the findings; if `verbose` also those that are information."""
-    yield from _first([_loss_words(loss) for loss in losses], "tenants that did not finish")
+    alike = grouped(losses, lambda loss: (loss.job, loss.run_id, loss.outcome, loss.message)).values()
+    yield from _first([_loss_words(of_launch) for of_launch in alike], "launches that did not finish")
     yield from _first([((note, "dim"),) for note in notes], "notes of this kind")
     for finding in findings:
         if verbose or finding.severity != "info":
@@ -125,9 +126,12 @@ def _first(lines: Sequence[Words], of: str) -> Iterator[Words]:
         yield ((f"{len(lines) - SHOWN:,} more {of}: they stand in --format json.", "dim"),)
 
 
-def _loss_words(loss: Loss) -> Words:
-    where = f"{loss.job} R{loss.run_id} tenant {loss.tenant}: "
-    more = f"  [{loss.aborted} more aborted with it]" if loss.aborted else ""
+def _loss_words(alike: Sequence[Loss]) -> Words:
+    """Return the line of a launch's tenants that ended for the same reason."""
+    loss, aborted = alike[0], sum(loss.aborted for loss in alike)
+    tenants = f"tenant{'s' if len(alike) > 1 else ''} {listed((each.tenant for each in alike), SHOWN_TENANTS)}"
+    where = f"{loss.job} R{loss.run_id} {tenants}: "
+    more = f"  [{aborted} more aborted with it]" if aborted else ""
     return (where, "bold"), (f"{loss.outcome}: {printable(loss.message)}".removesuffix(": "), ""), (more, "dim")
 
 

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from cotenant.finding import Finding, info, warning
 from cotenant.findings import record_rule
 from cotenant.results.record import Record
+from cotenant.text import many
 
 MOST_RUNNER, MOST_STOLEN, MOST_SWAPPED_BYTES = 0.01, 0.01, 1 << 20
 MOST_OF_ALL, MOST_OF_ONE = 0.01, 0.1
@@ -88,8 +89,8 @@ def memory_kills(record: Record) -> Finding | None:
     if host is None or not host["memory_kills_outside"]:
         return None
     return warning(
-        f"During this launch the kernel killed {host['memory_kills_outside']} processes outside of the slices for "
-        "memory.",
+        f"During this launch the kernel killed {many(host['memory_kills_outside'], 'process', 'es')} outside of the "
+        "slices for memory.",
         "Keep more memory back with --reserve, and see the kernel's log for what was killed.",
     )
 
