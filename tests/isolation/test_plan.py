@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import pytest
@@ -131,6 +132,10 @@ def test_who_shares_processors_has_memory_of_its_own() -> None:
     made = plan(machine(cores=2, memory_bytes=17 * GIB), 4)
     assert [(piece.sharers, piece.memory_bytes) for piece in made.slices] == [(2, 4 * GIB)] * 4
     assert (made.parts, made.sharers) == (((0,), (1,)), 2)
+    # One slow core: parts on a node each, though they differ, and no core is nobody's.
+    host = machine(nodes=2, cores=4)
+    slow = replace(host, processors=tuple(replace(p, kind="atom" if p.id == 1 else "") for p in host.processors))
+    assert plan(slow, 10).parts == ((0, 1, 2, 3), (4, 5, 6, 7))
     assert str(made) == "4 tenants: processors 0 | 1 (each shared by 2), 4.00 GiB each"
     assert str(plan(machine(cores=1), 2)) == "2 tenants: processors 0 (shared by 2), 31.04 GiB each"
     assert str(plan(machine(cores=1), 1)) == "1 tenant: processors 0, 62.08 GiB"

@@ -101,6 +101,11 @@ def merit_of(processors: Iterable[Processor], assignment: Sequence[Cpus], whole:
     return Merit(local, whole, all(other == first for other in others))
 
 
+def assign_all(processors: Sequence[Processor], wanted: Sequence[int | None], size: int) -> list[Cpus]:
+    """Return exactly `size` processors of whole cores for each; none where they do not come out."""
+    return _place(cores_by_node(processors), size, wanted, whole=True) or []
+
+
 def _place(cores: Cores, size: int, wanted: Sequence[int | None], whole: bool) -> list[Cpus] | None:
     """Return `size` processors for each tenant, None where they do not come out."""
     homes = _homes(cores, size, wanted, whole)

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import chain, zip_longest
 
-from cotenant.isolation.assignment import Cpus, Merit, assign, cores_by_node, merit_of
+from cotenant.isolation.assignment import Cpus, Merit, assign_all, cores_by_node, merit_of
 from cotenant.machine.topology import Processor
 
 Wanted = Sequence[int | None]
@@ -26,8 +26,9 @@ def share_cores(processors: Sequence[Processor], limit: int, wanted: Wanted) -> 
         if len(groups) == 1:
             parts = [everything(processors, limit)]
         else:
-            parts = assign(processors, limit, [_most_wanted(group, wanted) for group in groups])
-        if sum(map(len, parts)) < limit or _cuts_a_core(processors, parts):
+            nodes = [_most_wanted(group, wanted) for group in groups]
+            parts = assign_all(processors, nodes, limit // len(groups))
+        if not parts:
             continue
         if (merit := merit_of(processors, parts, whole=True)) > best_merit:
             best, best_merit = _dealt(groups, parts), merit
@@ -63,12 +64,6 @@ def _in_parts(wanted: Wanted, limit: int) -> list[list[list[int]]]:
 def _most_wanted(group: Iterable[int], wanted: Wanted) -> int | None:
     nodes = Counter(node for tenant in group if (node := wanted[tenant]) is not None)
     return min(nodes, key=lambda node: (-nodes[node], node)) if nodes else None
-
-
-def _cuts_a_core(processors: Iterable[Processor], parts: Iterable[Cpus]) -> bool:
-    core_of = {processor.id: processor.core for processor in processors}
-    cores = [core for part in parts for core in {core_of[number] for number in part}]
-    return len(cores) > len(set(cores))
 
 
 def _dealt(groups: Iterable[Iterable[int]], parts: Iterable[Cpus]) -> list[Cpus]:
