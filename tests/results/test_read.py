@@ -252,7 +252,7 @@ def test_files_are_read_one_by_one_and_a_place_that_is_not_there_is_an_error(tmp
     (tmp_path / "z.json").write_text("{")
     assert next(parts).fields["name"] == "vae"
     assert [type(part) for part in parts] == [Skipped]
-    with pytest.raises(CotenantError, match="There is no"):
+    with pytest.raises(CotenantError, match="does not exist"):
         read_records([tmp_path / "absent"])
 
 

@@ -33,10 +33,10 @@ def unique_id(name: str, version: str, arguments: Mapping[str, Any]) -> str:
     work = {key: value for key, value in arguments.items() if key not in NOT_WORK}
     if "data" in work:
         work["data"] = work["data"] is not None
-    for name in ("cached_batch", "graph"):
+    for flag in ("cached_batch", "graph"):
         # Unsaid in records of before there were such flags, and by programs that have none.
-        if not work.get(name):
-            work.pop(name, None)
+        if not work.get(flag):
+            work.pop(flag, None)
     if "channels_last" in work:
         # What a device takes by default stands in `kernels`.
         work["channels_last"] = bool(work["channels_last"])
