@@ -17,6 +17,7 @@ import pytest
 from commands.calling import Capture, write
 from cotenant.cli import main
 from cotenant.commands import COMMANDS, report
+from cotenant.results.record import Record
 from report.making import launch, scaling, solo
 
 ROOT = Path(__file__).parent.parent
@@ -75,13 +76,25 @@ def test_the_pages_have_command_lines() -> None:
         assert any(line.startswith(start) for line in LINES.values()), start
 
 
+def beside(one: str, other: str) -> list[Record]:
+    """A launch of two tenants that run these jobs."""
+    of_mix = {"mix": f"{one}+{other}", "tenants": 2}
+    places = [{"neighbours": [other]}, {"neighbours": [one], "tenant": 1, "vcd": "1"}]
+    return [
+        record
+        for name, place in zip((one, other), places, strict=True)
+        for record in launch(name, 0, 1, place=of_mix | place)
+    ]
+
+
 @pytest.fixture
 def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Records under all the names that the pages use for directories of them."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("BASE", str(tmp_path / "workspace"))
     records = [record for uid in range(3) for name in ("vae", "convnet") for record in launch(name, uid)]
-    output = write(tmp_path / "workspace/output", [*records, *solo("vae", 0), *(scaling(k) for k in (1, 2))])
+    records += [*solo("vae", 0), *solo("convnet", 0), *beside("vae", "convnet"), *beside("vae", "vae")]
+    output = write(tmp_path / "workspace/output", [*records, *(scaling(k) for k in (1, 2))])
     for name in NAMES:
         (tmp_path / name).symlink_to(output)
     shutil.copytree(ROOT / "targets", tmp_path / "own")

@@ -172,6 +172,6 @@ def test_neighbours_end_together_and_one_that_dies_takes_the_rates_of_its_mix(lo
     assert (survivor["outcome"], survivor["comparable"], dead["outcome"]) == ("completed", False, "failed")
     newest, _ = newest_in(read_records([loose.output]).frame.filter(pl.col("mix") == "bad"))
     assert [launch.flaw for launch in launches_in(newest)] == [
-        "tenant 0 lost a neighbour of its mix.",
+        "tenant 0 is INVALID (neighbour_lost).",
         "tenant 1 failed.",
     ]

@@ -32,7 +32,7 @@ def main(argv: Sequence[str]) -> int:
     targets = targets_named(given.gpu_model, CHECKOUT / "targets")
     records, skipped = read([given.reports])
     # A tenant alone is a rate of its own kind, and none of the job's.
-    together = of_suite(records.frame.filter(~pl.col("solo")), given.name)
+    together = of_suite(records.frame.filter(~pl.col("solo"), pl.col("mix") == ""), given.name)
     if together.is_empty():
         raise no_record([given.reports], "record of tenants together")
     newest, twice = newest_in(together)

@@ -7,6 +7,8 @@ import gc
 from collections.abc import Sequence
 from pathlib import Path
 
+import polars as pl
+
 from cotenant.checkout import CHECKOUT, PROGRAM
 from cotenant.commands.flags import Parser, add_format
 from cotenant.commands.output import tell, tell_grid, warn
@@ -14,8 +16,11 @@ from cotenant.commands.records import add_records, chosen_names, expected_jobs, 
 from cotenant.errors import EXIT_PASSED, CotenantError
 from cotenant.report import mlbench, scaling, tables
 from cotenant.report.foreign import foreign_lines
+from cotenant.report.grid import Grid
 from cotenant.report.interference import apart, interference_grid
 from cotenant.report.jobs import jobs_grid
+from cotenant.report.mixes import mix_grid
+from cotenant.report.pairs import pairs_grid
 from cotenant.report.renderers import FILES, as_csv
 from cotenant.report.summary import JobSummary, Summary, scores, summarise
 from cotenant.results.columns import JOB
@@ -28,7 +33,7 @@ TARGETS = CHECKOUT / "targets"
 LIMITS = "V100"
 """Whose least shares and most spreads new targets take over, where --targets names nobody's."""
 OF_EXPORTS = "observations, timelines, samples of meters and what findings say stand in the records only."
-TABLES = ("throughput", "batch-size", "speed-up", "scaling", "interference")
+TABLES = ("throughput", "batch-size", "speed-up", "scaling", "interference", "mix", "pairs")
 
 
 def main(argv: Sequence[str]) -> int:
@@ -51,6 +56,10 @@ def main(argv: Sequence[str]) -> int:
         _say_scaling(summary.jobs, given.format)
     elif given.table == "interference":
         _say_interference(summary, given.format)
+    elif given.table == "mix":
+        _say_beside(mix_grid(summary), "No launch was of different jobs.", given.format)
+    elif given.table == "pairs":
+        _say_beside(pairs_grid(summary), "No two pairs of jobs have rates together and alone.", given.format)
     elif given.table == "speed-up":
         tell_grid(tables.speed_up_grid(tables.tables(summary.jobs, read_systems(given.systems))), given.format)
     elif given.table is not None:
@@ -76,7 +85,11 @@ def parser() -> Parser:
     expected = "the job file whose jobs, by their weights, the score expects (default: all targets)"
     add("--jobs", metavar="FILE", help=expected)
     add("--save-target", metavar="NAME", help="write targets/NAME.csv, or a .csv file, from the measured rates")
-    add("--table", choices=TABLES, help="systems side by side, how one model scales, or what neighbours cost")
+    add(
+        "--table",
+        choices=TABLES,
+        help="systems side by side, how one model scales, or what neighbours cost: of equals, in a mix, in pairs",
+    )
     add("--precision", metavar="P", help="for throughput and batch-size: print this precision only")
     add("--outdir", type=Path, metavar="DIR", help="for throughput and batch-size: a file per precision in here")
     add("--systems", type=Path, metavar="FILE", default=TARGETS / "systems.json", help="descriptions of the systems")
@@ -129,7 +142,7 @@ def _save(summary: Summary, name: str, limits: str | None) -> None:
     if not name.endswith(".csv") and not name.replace("-", "").replace("_", "").isalnum():
         raise CotenantError(f"'{name}' is no name for a device model.", "Use letters, digits, - and _, or FILE.csv.")
     known = targets_named(limits or LIMITS, TARGETS)
-    counted, older = newest_work(summary.records.frame)
+    counted, older = newest_work(summary.records.frame.filter(pl.col("mix") == ""))
     for line in (*older, *mlbench.beside_devices(counted)):
         warn(line)
     measured = mlbench.measured_targets(counted, known)
@@ -181,6 +194,14 @@ def _say_interference(summary: Summary, form: str) -> None:
         )
     for line in apart(summary):
         warn(line)
+    tell_grid(grid, form)
+
+
+def _say_beside(grid: Grid, nothing: str, form: str) -> None:
+    if not grid.groups:
+        raise CotenantError(
+            nothing, f"{PROGRAM} --mix convnet,wlm launches jobs beside each other, --pairs each pair of several."
+        )
     tell_grid(grid, form)
 
 

@@ -151,7 +151,8 @@ def _launches(records: Sequence[Record]) -> list[list[Record]]:
     """Return the records of each launch by tenant, launches in the order of their starts."""
     launches: dict[tuple[object, ...], list[Record]] = defaultdict(list)
     for record in sorted(records, key=lambda record: (record.start_time, record.tenant)):
-        launches[record.hostname, record.suite, record.run_id, record.name, record.start_time].append(record)
+        name = record.mix or record.name
+        launches[record.hostname, record.suite, record.run_id, name, record.start_time].append(record)
     return list(launches.values())
 
 

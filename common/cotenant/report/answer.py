@@ -8,7 +8,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
+from cotenant.report.mixes import mix_blocks, mix_sentence
 from cotenant.report.numbers import rate
+from cotenant.report.pairs import pair_matrices, pairs_sentence
 from cotenant.report.problems import worst
 from cotenant.report.summary import JobSummary, Summary
 from cotenant.results.identity import natural
@@ -71,24 +73,50 @@ def job_shares(job: JobSummary) -> JobShares | None:
 
 def shares_of(summary: Summary) -> list[JobShares]:
     """Return the shares of all jobs, the least first."""
-    return sorted(filter(None, map(job_shares, summary.jobs)), key=lambda shares: shares.worst)
+    return sorted(filter(None, map(job_shares, _plain(summary))), key=lambda shares: shares.worst)
+
+
+def _plain(summary: Summary) -> list[JobSummary]:
+    """The jobs whose neighbours are their equals; those of mixes are held against each other by what they keep."""
+    return [job for job in summary.jobs if not job.mix]
 
 
 def answer(summary: Summary) -> str:
     """Return the sentence on top of a report: what each user has, who has least, and how far that is to be trusted."""
-    rated = [job for job in summary.jobs if job.rates]
+    return " ".join(filter(None, (_beside_each_other(summary), _among_equals(summary))))
+
+
+def _beside_each_other(summary: Summary) -> str:
+    mixes = [job for job in summary.jobs if job.mix]
+    matrices = pair_matrices(summary)
+    found = [] if matrices else [mix_sentence(block) for block in mix_blocks(summary)]
+    found += [pairs_sentence(matrix) for matrix in matrices]
+    return _capitalised(_sentence([*found, _trust([job for job in mixes if job.rates])])) if mixes else ""
+
+
+def _among_equals(summary: Summary) -> str:
+    jobs = _plain(summary)
+    rated = [job for job in jobs if job.rates]
     if not rated:
-        return f"No job has a rate: {many(len(summary.jobs), 'job')} failed or is INVALID." if summary.jobs else ""
+        return f"No job has a rate: {many(len(jobs), 'job')} failed or is INVALID." if jobs else ""
     shares = shares_of(summary)
     users = _one_job(rated[0], shares) if len(rated) == 1 else _several_jobs(shares)
     if shares and not any(each.of_alone for each in shares):
         users += "; what each has alone was not measured"
     parts = [users, _shared(rated), _least_even(rated), _trust(rated)]
-    if lost := len(summary.jobs) - len(rated):
-        parts.append(f"{lost} of {many(len(summary.jobs), 'job')} {'have' if lost > 1 else 'has'} no rate")
-    text = "; ".join(filter(None, parts))
+    if lost := len(jobs) - len(rated):
+        parts.append(f"{lost} of {many(len(jobs), 'job')} {'have' if lost > 1 else 'has'} no rate")
     # A sentence on one job begins with its name.
-    return f"{text if len(rated) == 1 else text[:1].upper() + text[1:]}." if text else ""
+    return _sentence(parts) if len(rated) == 1 else _capitalised(_sentence(parts))
+
+
+def _sentence(parts: Sequence[str]) -> str:
+    text = "; ".join(filter(None, parts))
+    return f"{text}." if text else ""
+
+
+def _capitalised(text: str) -> str:
+    return text[:1].upper() + text[1:]
 
 
 def _one_job(job: JobSummary, shares: Sequence[JobShares]) -> str:

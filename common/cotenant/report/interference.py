@@ -85,7 +85,7 @@ RATIOS = ("kept", "unsliced_kept", "worth")
 
 def interference_blocks(summary: Summary) -> list[Block]:
     """Return a block per suite and host that has a job measured in two of the three ways."""
-    shared = [job for job in summary.jobs if job.group != "all"]
+    shared = [job for job in summary.jobs if job.group != "all" and not job.mix]
     blocks = []
     for (suite, host), jobs in grouped(shared, lambda job: (job.suite, job.host)).items():
         of_names = grouped(jobs, lambda job: job.name).values()
@@ -101,7 +101,7 @@ def interference_blocks(summary: Summary) -> list[Block]:
 def apart(summary: Summary) -> list[str]:
     """Say which jobs were measured with slices and without, but not in one suite on one host."""
     sentences = []
-    shared = [job for job in summary.jobs if job.group != "all" and job.isolation]
+    shared = [job for job in summary.jobs if job.group != "all" and job.isolation and not job.mix]
     for name, jobs in grouped(shared, lambda job: job.name).items():
         inside, outside = ({_place(job) for job in jobs if sliced(job.isolation) == way} for way in (True, False))
         if inside and outside and not inside & outside:

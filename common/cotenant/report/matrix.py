@@ -78,7 +78,7 @@ def _natural(device: str) -> tuple[str, int, str]:
 def device_matrix(summary: Summary) -> tuple[list[str], Matrix]:
     """Return the devices, and a row per job by its label, by the same rates as its line: medians, geometric means.
 
-    Two works of one name have no common best device.
+    Two works of one name have no common best device; tenants of a mix do different work.
     """
     works: dict[str, set[Work]] = defaultdict(set)
     for job in summary.jobs:
@@ -88,6 +88,7 @@ def device_matrix(summary: Summary) -> tuple[list[str], Matrix]:
             job=pl.lit(job.label if len(works[job.label]) < 2 else f"{job.label} of {job.suite} on {job.host}")
         )
         for job in summary.jobs
+        if not job.mix
     ]
     return matrix(pl.concat(jobs), "rate_items_s", _geometric_mean) if jobs else ([], {})
 

@@ -16,8 +16,10 @@ from cotenant.report.interference import QUICK, interference_blocks, interferenc
 from cotenant.report.jobs import explanations, facts, jobs_grid
 from cotenant.report.matrix import device_matrix, device_names, matrix_grid
 from cotenant.report.meters import NAMES, courses, mean_of
+from cotenant.report.mixes import mix_blocks
 from cotenant.report.numbers import ABSENT, at_most, plain
 from cotenant.report.page_jobs import Picture, job_cards
+from cotenant.report.page_mixes import beside_each_other
 from cotenant.report.pictures import curves as picture
 from cotenant.report.pictures.shares import NARROW, WIDTH, shares_picture
 from cotenant.report.problems import findings_grid, losses_grid
@@ -25,6 +27,7 @@ from cotenant.report.renderers import Card, html, template
 from cotenant.report.scaling import Curves, scaling_grid
 from cotenant.report.summary import Summary
 from cotenant.report.time_share import observed_words
+from cotenant.results.columns import LAUNCH
 from cotenant.results.decoded import list_of, mapping_of
 from cotenant.results.launches import grouped
 from cotenant.results.read import again
@@ -76,6 +79,7 @@ def page(
         devices=html(matrix_grid(devices, device_names(devices, summary), rows)) if len(devices) > 1 else "",
         curves=_curves(scaling),
         blocks=page_blocks(summary),
+        beside=beside_each_other(summary),
         meters=_meters(summary),
         machines=machines(summary),
         findings=html(findings_grid(summary.findings, anchors)) if summary.findings else "",
@@ -111,20 +115,26 @@ def _shares(summary: Summary, width: float) -> Picture | None:
 def headline(summary: Summary, against: str | None = None) -> str:
     """Return the title of a page that was given none: `cpu: 2 users on Some Processor, against V100`."""
     suites = ", ".join(dict.fromkeys(job.suite for job in summary.jobs if job.suite)) or "Records"
-    users = max((len(job.tenants) for job in summary.jobs), default=0)
+    users = _users(summary)
     devices = list(dict.fromkeys(gpu for job in summary.jobs for gpu in job.gpus))
     where = f" on {devices[0]}" if len(devices) == 1 else ""
     held = f", against {against}" if against else ""
     return f"{suites}: {many(users, 'user')}{where}{held}" if users else f"{suites}{held}"
 
 
+def _users(summary: Summary) -> int:
+    """Return the most tenants of a launch, in a mix of all its jobs together."""
+    of_mixes = (len(block.tenants) for block in mix_blocks(summary))
+    return max((*of_mixes, *(len(job.tenants) for job in summary.jobs)), default=0)
+
+
 def _subtitle(summary: Summary) -> str:
-    records = summary.records.columns("suite", "hostname", "name", "isolation", "run_id", "start_time")
+    records = summary.records.columns("suite", "hostname", "isolation", "run_id", "start_time", launch=LAUNCH)
     launches = records.drop("start_time").n_unique()
     days = sorted(filter(None, records["start_time"].str.slice(0, 10).unique()))
     when = f", {days[0]}" if len(days) == 1 else f", {days[0]} to {days[-1]}" if days else ""
     hosts = grouped(summary.jobs, lambda job: job.host)
-    users = max((len(job.tenants) for job in summary.jobs), default=0)
+    users = _users(summary)
     where = facts(*next(iter(hosts.items()))[::-1]) if len(hosts) == 1 else f"{len(hosts)} hosts"
     parts = (
         where,

@@ -145,6 +145,11 @@ def tenant_rates(records: Sequence[Record]) -> str:
     rates = [record.statistics.median for record in counting if record.statistics]
     if not records or len(rates) < len(records):
         return ABSENT
+    if len({record.unit for record in records}) > 1:
+        parts = (
+            f"{numbers.rate(each)} {printable(record.unit)}/s" for each, record in zip(rates, records, strict=True)
+        )
+        return " + ".join(parts)
     unit = printable(records[0].unit)
     text = numbers.rates(rates, " + ")
     return f"{text} {unit}/s" if unit else text

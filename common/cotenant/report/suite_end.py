@@ -15,7 +15,9 @@ from cotenant.report.answer import answer
 from cotenant.report.grid import Column, Grid, RowGroup, Words, number, row, word
 from cotenant.report.interference import interference_grid
 from cotenant.report.jobs import OF_N, bound, interference_cell, rate_columns, shared, verdict_cell, worst_rule
+from cotenant.report.mixes import mix_grid
 from cotenant.report.numbers import at_most
+from cotenant.report.pairs import pairs_grid
 from cotenant.report.problems import lines_below
 from cotenant.report.summary import Estimate, JobSummary, Summary
 from cotenant.report.time_share import observed_words
@@ -110,11 +112,15 @@ def _tenant_lines(job: JobSummary, summary: Summary) -> Iterator[TenantLine]:
 
 
 def suite_grids(summary: Summary, printed: Collection[Finding] = (), verbose: bool = False) -> Iterator[Grid]:
-    """Yield what stands at a suite's end: its tenants, its scaling curves, and last the sentence on what each user has.
+    """Yield what stands at a suite's end: its tenants, what different jobs keep beside each other, its scaling curves,
+    and last the sentence on what each user has.
 
     If `verbose` also what neighbours cost, which the sentence says in short, and how much of the time was observed.
     """
     yield tenants_grid(summary, printed, verbose)
+    beside = pairs_grid(summary)
+    if (beside := beside if beside.groups else mix_grid(summary)).groups:
+        yield beside
     if verbose and (costs := interference_grid(summary)).groups:
         yield costs
     with contextlib.suppress(CotenantError):

@@ -93,6 +93,9 @@ class JobSummary:
     launches: int
     failure: str | None
     isolation: str
+    cell: str
+    """The name as of a launch of the job: another than `name` in a `mix`."""
+    mix: str
     findings: Mapping[str, int]
     gpus: tuple[str, ...]
     work: Work | None
@@ -226,10 +229,10 @@ def _jobs(table: Table, launches: Sequence[LaunchRecords]) -> list[JobSummary]:
 
 
 def _with_solos(jobs: Iterable[JobSummary], solos: Iterable[RecordRow]) -> Iterator[JobSummary]:
-    """Yield the jobs held against their solo launches."""
+    """Yield the jobs held against their solo launches, those of a mix too."""
     by_job = grouped(solos, lambda row: str(row["job"]))
     for job in jobs:
-        if (of_job := by_job.get(job.name)) is not None:
+        if (of_job := by_job.get(job.cell)) is not None:
             members = rows_of(job.members)
             in_slices = alone([row for row in of_job if sliced(row["isolation"])], members)
             free = alone([row for row in of_job if row["isolation"] == NO_SLICES], members)
@@ -273,6 +276,8 @@ def _job(table: Table, label: str, work: Work | None, launches: Sequence[LaunchR
         launches=len(launches),
         failure=failure_of(launches),
         isolation=first.isolation,
+        cell=first.cell,
+        mix=first.mix,
         findings=_findings(launches),
         gpus=tuple(gpu for gpu in table.frame["gpu"].gather(members).unique(maintain_order=True) if gpu),
         work=work,

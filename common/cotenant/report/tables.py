@@ -72,10 +72,10 @@ def tables(jobs: Iterable[JobSummary], systems: Sequence[System]) -> Tables:
     """Return the lines of each precision, in the order of first sight.
 
     Where a family ran in several cells on a system, the fastest counts. Two hosts of one system are two lines, and so
-    are rates with and without slices, or of two versions of torch.
+    are rates with and without slices, or of two versions of torch. Rates in a mix are none of a system.
     """
     by_precision: dict[str, dict[tuple[str, ...], Line]] = defaultdict(dict)
-    for job in (job for job in jobs if job.rates):
+    for job in (job for job in jobs if job.rates and not job.mix):
         first = job.members.frame.row(0, named=True)
         conditions = {"": job.host, "isolation ": first["isolation"], "torch ": first["software"]}
         line = Line(_system(job, systems), conditions)

@@ -6,9 +6,10 @@ import polars as pl
 
 from cotenant.report.progress import duration_words
 from cotenant.report.summary import Summary
+from cotenant.results.columns import LAUNCH
 from cotenant.results.table import Rows
 
-_LAUNCH = ("hostname", "suite", "name", "baseline", "start_time")
+_LAUNCH = ("hostname", "suite", "launch", "baseline", "start_time")
 
 
 def observed_share(summary: Summary) -> tuple[float, float] | None:
@@ -19,7 +20,7 @@ def observed_share(summary: Summary) -> tuple[float, float] | None:
     nothing was observed, or more than can be.
     """
     whole = Rows(summary.records.table, [*summary.records.at, *summary.solos.at])
-    rows = whole.columns(*_LAUNCH, "end_time", "observed_s")
+    rows = whole.columns("hostname", "suite", "baseline", "start_time", "end_time", "observed_s", launch=LAUNCH)
     begin, end = (pl.col(name).str.to_datetime(strict=False, time_zone="UTC") for name in ("start_time", "end_time"))
     lasted_s = (end - begin).dt.total_microseconds() / 1e6
     launches = rows.with_columns(lasted_s=lasted_s).group_by(_LAUNCH).agg(pl.col("lasted_s", "observed_s").max())

@@ -331,6 +331,8 @@ CELL = (
 """The name as of a launch of its job, also of a tenant alone or in a mix."""
 JOB = pl.when("solo").then(pl.col("name").str.strip_suffix(SOLO)).otherwise("name")
 """The name of the job: of a solo launch that of the launch beside which it stands."""
+LAUNCH = pl.when(pl.col("mix") == "").then("name").otherwise("mix")
+"""What the launches of one repetition are told apart by: the tenants of a mix have several names."""
 TENANT = pl.coalesce(pl.col("tenant").cast(pl.String), "vcd")
 """How a tenant is called: by its number, in the original's records by its device."""
 

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import msgspec
 import polars as pl
 
-from cotenant.results.columns import COUNTS, JOB, TENANT, equal_columns
+from cotenant.results.columns import CELL, COUNTS, JOB, TENANT, equal_columns
 from cotenant.results.newest import as_numbers, joined_models, launch_key, newest_in, with_lone
 from cotenant.results.record import INVALID
 from cotenant.results.table import AT
@@ -20,7 +20,21 @@ HASH_SHOWN = 12
 """How much of a hash a person is shown."""
 _SAME = ("unit", "version", "batch_size", "precision")
 """In what the tenants of a launch must not differ, or its sum were one of different works."""
-_FIELDS = ("suite", "job", "group", "isolation", "run_id", "solo", "start_time", "rate", "flaw", "overlap", "failure")
+_FIELDS = (
+    "suite",
+    "job",
+    "cell",
+    "mix",
+    "group",
+    "isolation",
+    "run_id",
+    "solo",
+    "start_time",
+    "rate",
+    "flaw",
+    "overlap",
+    "failure",
+)
 _COUNTED = ("error_findings", "warning_findings", "findings")
 
 Work = tuple[tuple[str, Any], ...]
@@ -35,7 +49,8 @@ class LaunchRecords(msgspec.Struct, frozen=True):
 
     `rate` is the items per second of all tenants together; `flaw` is the reason why there is none, `failure` what
     became of a launch with a failed tenant or an invalid record. A `solo` launch is of one tenant alone, beside
-    launches of the job. `overlap` is the least of its tenants'. `findings` counts errors, warnings and all.
+    launches of the job. Of a `mix` it is those of one `cell`. `overlap` is the least of its tenants'. `findings` counts
+    errors, warnings and all.
     """
 
     suite: str
@@ -56,6 +71,8 @@ class LaunchRecords(msgspec.Struct, frozen=True):
     overlap: float | None = None
     failure: str | None = None
     findings: tuple[int, ...] = (0, 0, 0)
+    cell: str = ""
+    mix: str = ""
 
 
 def grouped(items: Iterable[T], key: Callable[[T], K]) -> dict[K, list[T]]:
@@ -144,12 +161,10 @@ def launches_in(frame: pl.DataFrame, *apart: str) -> list[LaunchRecords]:
     `apart` are columns that keep launches apart beside those of `launch_key`.
     """
     key, equal = launch_key(*apart), {word: column.name for word, column in equal_columns().items()}
-    keyed = with_lone(frame).with_columns(job=JOB)
+    keyed = with_lone(frame).with_columns(job=JOB, cell=CELL)
     keyed = keyed.with_columns(as_numbers(keyed.select(key)))
     lost = pl.col("outcome").filter(~pl.col("completed"))
-    # A mix is one measurement: beside a neighbour that was lost a tenant has a rate of nobody knows what.
-    deserted = (pl.col("mix") != "") & ~pl.col("comparable")
-    flawed = keyed.filter(~COUNTS | deserted).with_columns(flaw=_flaw()).group_by(key)
+    flawed = keyed.filter(~COUNTS).with_columns(flaw=_flaw()).group_by(key)
     flaws = flawed.agg(
         pl.col("flaw").first(),
         failure=pl.coalesce(
@@ -161,7 +176,7 @@ def launches_in(frame: pl.DataFrame, *apart: str) -> list[LaunchRecords]:
         .with_columns(*(_count(name).alias(name) for name in _COUNTED), label=TENANT)
         .group_by(key, maintain_order=True)
         .agg(
-            pl.col("group", "job", *(name for name in equal.values() if name not in (*key, "gpu"))).first(),
+            pl.col("group", "job", "cell", *(name for name in equal.values() if name not in (*key, "gpu"))).first(),
             pl.coalesce("alike", "tenants").first(),
             pl.col("gpu").min(),
             pl.col("unit", "gpu").max().name.prefix("last_"),
@@ -217,9 +232,7 @@ def _flaw() -> pl.Expr:
         .then(tenant + " has " + pl.col("losses_non_finite").cast(pl.String) + " losses that are not finite.")
         .when("invalid")
         .then(tenant + " is INVALID (" + rules + ").")
-        .when(~COUNTS)
-        .then(tenant + " has no rate.")
-        .otherwise(tenant + " lost a neighbour of its mix.")
+        .otherwise(tenant + " has no rate.")
     )
 
 

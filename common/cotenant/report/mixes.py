@@ -1,0 +1,286 @@
+"""What different jobs keep beside each other: each tenant's progress, and what the mix as a whole is worth."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+
+from cotenant.report import numbers
+from cotenant.report.alone import Ends
+from cotenant.report.grid import (
+    Cell,
+    Column,
+    Grid,
+    Measurement,
+    Row,
+    RowGroup,
+    Words,
+    measured_columns,
+    row,
+    word,
+)
+from cotenant.report.summary import JobSummary, Summary
+from cotenant.results.identity import natural
+from cotenant.results.launches import grouped
+from cotenant.stats.launches import AcrossLaunches, across_launches
+from cotenant.stats.multiprogram import Measure, MixMeasures, mix_measures
+
+
+@dataclass(frozen=True, slots=True)
+class MixTenant:
+    """A tenant of a mix: rates in items per second, `progress` together over alone; None where one was not measured.
+
+    `within` is the interval of `progress` by the observations of a single launch each.
+    """
+
+    tenant: str
+    job: str
+    unit: str
+    together: AcrossLaunches | None
+    alone: AcrossLaunches | None
+    progress: Measure | None
+    within: Ends | None
+    quick: bool
+    verdict: str
+
+
+@dataclass(frozen=True, slots=True)
+class MixBlock:
+    """A mix of one suite on one host under one isolation. `measures` is None where a tenant's progress is not known,
+    and `notes` say why. `sharers` is how many tenants have the same processors."""
+
+    suite: str
+    host: str
+    mix: str
+    isolation: str
+    sharers: int
+    tenants: tuple[MixTenant, ...]
+    measures: MixMeasures | None
+    notes: tuple[str, ...]
+
+
+def mix_blocks(summary: Summary) -> list[MixBlock]:
+    """Return a block for each mix, in the order of first sight."""
+    of_mixes = [job for job in summary.jobs if job.mix]
+    blocks = []
+    for (suite, host, mix, isolation), jobs in grouped(
+        of_mixes, lambda job: (job.suite, job.host, job.mix, job.isolation)
+    ).items():
+        own = sorted(
+            ((tenant, job) for job in jobs for tenant in job.together.tenants), key=lambda pair: natural(pair[0])
+        )
+        reasons = [f"{job.name}: {why}" for job in jobs if (why := _why_not(job))]
+        if len({job.name for job in jobs}) < len(jobs):
+            reasons.append("its launches did different work: report on one directory of them")
+        tenants_of = {dict(launch.work)["tenants"] for job in jobs for launch in job.rates}
+        if not reasons and tenants_of != {len(own)}:
+            reasons.append(f"there are records of {len(own)} of its {max(tenants_of)} tenants")
+        measures = None if reasons else _measures(own)
+        if measures is None and not reasons:
+            reasons.append("no repetition has all tenants together and each of their jobs alone")
+        tenants = tuple(_tenant(tenant, job, measures) for tenant, job in own)
+        sharers = max(job.sharers for job in jobs)
+        blocks.append(MixBlock(suite, host, mix, isolation, sharers, tenants, measures, tuple(reasons)))
+    return blocks
+
+
+def _why_not(job: JobSummary) -> str:
+    """Return why the progress of a job's tenants is not known; "" where it is."""
+    if not job.rates:
+        return f"no launch counts ({job.verdict})"
+    if job.alone is None:
+        return f"{job.cell} was not measured alone: --baseline quick, or whole"
+    if any(not job.alone.of(tenant) for tenant in job.together.tenants):
+        return f"{job.cell} alone: {job.alone.reason or 'not in this slice'}"
+    return ""
+
+
+def _measures(tenants: Sequence[tuple[str, JobSummary]]) -> MixMeasures | None:
+    together = {tenant: job.together.of(tenant) for tenant, job in tenants}
+    alone = {tenant: job.alone.of(tenant) for tenant, job in tenants if job.alone is not None}
+    sharers = max((job.sharers for _, job in tenants), default=1)
+    return mix_measures(together, alone, len(tenants) / sharers)
+
+
+def _tenant(tenant: str, job: JobSummary, measures: MixMeasures | None) -> MixTenant:
+    together, alone = job.together.of(tenant), {} if job.alone is None else job.alone.of(tenant)
+    return MixTenant(
+        tenant=tenant,
+        job=job.cell,
+        unit=job.unit,
+        together=across_launches([*together.values()]) if together else None,
+        alone=across_launches([*alone.values()]) if alone else None,
+        progress=None if measures is None else measures.progress[tenant],
+        within=job.within_alone(tenant) if tenant in job.tenants else None,
+        quick=job.alone is not None and job.alone.quick,
+        verdict=job.verdict,
+    )
+
+
+# The view
+
+LEGEND = (
+    "/ alone: a tenant's rate beside the others over its rate alone in its slice; slowdown: its inverse. STP: the sum "
+    "of / alone, how many slices those of the mix are worth; ANTT: the mean slowdown; fairness: the least / alone over "
+    "the greatest; tax: 1 - STP / slices."
+)
+SINGLE = "Of single launches: no interval over launches, and another launch may differ."
+QUICK = "quick: few observations alone (--baseline whole measures as long alone as beside the others)."
+MEASURES = ("stp", "antt", "worst_slowdown", "fairness", "tax")
+FIELDS = (
+    *("suite", "host", "mix", "isolation", "tenant", "job", "unit"),
+    *("progress", "progress_low", "progress_high", "launches", "within_low", "within_high", "share_kept", "slowdown"),
+    *("together", "together_low", "together_high", "alone", "alone_low", "alone_high", "baseline", "verdict"),
+    *("measure", "value", "value_low", "value_high"),
+)
+Item = tuple[MixBlock, MixTenant]
+
+
+def _progress(item: Item) -> Measurement | None:
+    measure = item[1].progress
+    return None if measure is None else Measurement(measure.value, measure.interval, str(measure.n), (measure.n,))
+
+
+def _within(item: Item) -> Cell:
+    ends = item[1].within
+    if ends is None:
+        return Cell()
+    return Cell(numbers.ratio_interval(*ends), dict(zip(("within_low", "within_high"), ends, strict=True)))
+
+
+def _share_kept(item: Item) -> Cell:
+    """Of what it was entitled to, which is an equal part of processors that several share."""
+    block, tenant = item
+    if tenant.progress is None:
+        return Cell()
+    kept = tenant.progress.value * block.sharers
+    return Cell(numbers.ratio(kept) if block.sharers > 1 else "", {"share_kept": kept})
+
+
+def _slowdown(item: Item) -> Cell:
+    if item[1].progress is None:
+        return Cell()
+    value = item[1].progress.inverse().value
+    return Cell(numbers.ratio(value), {"slowdown": value})
+
+
+def _rate(name: str) -> Sequence[Column[Item]]:
+    def rate(item: Item) -> Measurement | None:
+        across: AcrossLaunches | None = getattr(item[1], name)
+        return None if across is None else Measurement(across.rate, across.interval, str(across.n))
+
+    return measured_columns(name, rate, [name, f"{name}_low", f"{name}_high"])[:1]
+
+
+PLACE: Sequence[Column[Item]] = (
+    Column("suite", lambda item: word(item[0].suite, "suite"), left=True, seen="files"),
+    Column("host", lambda item: word(item[0].host, "host"), left=True, seen="files"),
+    Column("mix", lambda item: word(item[0].mix, "mix"), left=True, seen="files"),
+)
+COLUMNS: Sequence[Column[Item]] = (
+    *PLACE,
+    Column("tenant", lambda item: word(item[1].tenant, "tenant")),
+    Column("job", lambda item: word(item[1].job, "job"), left=True),
+    *measured_columns(
+        "/ alone",
+        _progress,
+        ("progress", "progress_low", "progress_high", "launches"),
+        show=numbers.ratio,
+        span=numbers.ratio_interval,
+    ),
+    Column("within the launch", _within, optional=True),
+    Column("share kept", _share_kept, optional=True),
+    Column("slowdown", _slowdown),
+    *_rate("together"),
+    *_rate("alone"),
+    Column("unit", lambda item: Cell(f"{item[1].unit or 'item'}/s", {"unit": item[1].unit}), left=True),
+    Column("baseline", lambda item: _baseline(item[1]), left=True, optional=True),
+    Column("verdict", lambda item: word(item[1].verdict, "verdict"), left=True),
+)
+
+
+def _baseline(tenant: MixTenant) -> Cell:
+    kind = "" if tenant.alone is None else "quick" if tenant.quick else "whole"
+    return Cell(kind if kind == "quick" else "", {"baseline": kind})
+
+
+def mix_grid(summary: Summary) -> Grid:
+    """Return a row per tenant of each mix, and its measures below. Of programs' rows each measure is one."""
+    blocks = mix_blocks(summary)
+    groups = [
+        RowGroup([*_rows(block)], f"{block.mix}: {len(block.tenants)} tenants", _facts(block), [*_notes(block)])
+        for block in blocks
+    ]
+    document = {"schema": "cotenant-mix-1", "mixes": [asdict(block) for block in blocks]}
+    legend = [LEGEND]
+    if any(tenant.within for block in blocks for tenant in block.tenants):
+        legend.append("within the launch: the 95 % interval by observations, which know nothing of other launches.")
+    if any(tenant.quick for block in blocks for tenant in block.tenants):
+        legend.append(QUICK)
+    return Grid(COLUMNS, groups, notes=[((" ".join(legend), "dim"),)], fields=FIELDS, document=document)
+
+
+def _facts(block: MixBlock) -> str:
+    shared = f", {block.sharers} of them have the same processors" if block.sharers > 1 else ""
+    return f"{block.suite} on {block.host}, isolation {block.isolation}{shared}"
+
+
+def _rows(block: MixBlock) -> Iterator[Row]:
+    place = {"suite": block.suite, "host": block.host, "mix": block.mix, "isolation": block.isolation}
+    for tenant in block.tenants:
+        made = row(COLUMNS, (block, tenant))
+        yield Row(made.cells, {**made.record, **place})
+    if block.measures is not None:
+        for name in MEASURES:
+            measure: Measure = getattr(block.measures, name)
+            low, high = measure.interval or (None, None)
+            ends = {"value": measure.value, "value_low": low, "value_high": high, "launches": measure.n}
+            yield Row(values={**place, "measure": name, **ends})
+
+
+def _notes(block: MixBlock) -> Iterator[Words]:
+    if (measures := block.measures) is not None:
+        worst = next(tenant for tenant in block.tenants if tenant.tenant == measures.worst)
+        parts = [
+            f"STP {shown(measures.stp)} of {measures.slices:g} slices",
+            f"ANTT {shown(measures.antt)}",
+            f"worst slowdown {shown(measures.worst_slowdown)}, tenant {worst.tenant} ({worst.job})",
+            f"fairness {shown(measures.fairness)}",
+            f"tax {_percents(measures.tax)}",
+        ]
+        yield (("; ".join(parts), "bold"),)
+        if measures.stp.n == 1:
+            yield ((SINGLE, "dim"),)
+    yield from (((note, "yellow"),) for note in block.notes)
+
+
+def shown(measure: Measure) -> str:
+    """Return a measure with its interval, where it has one: `1.71 (1.65-1.78)`."""
+    span = "" if measure.interval is None else f" ({numbers.ratio_interval(*measure.interval)})"
+    return f"{numbers.ratio(measure.value)}{span}"
+
+
+def _percents(measure: Measure) -> str:
+    span = ""
+    if measure.interval is not None:
+        span = f" ({' to '.join(f'{100 * end:.0f}' for end in measure.interval)} %)"
+    return f"{100 * measure.value:.0f} %{span}"
+
+
+def mix_sentence(block: MixBlock) -> str:
+    """Return what the users of a mix keep, and who keeps least; that it is not known, and why, where it is not."""
+    if block.measures is None:
+        return f"what the users of {block.mix} keep beside each other is not known: {'; '.join(block.notes)}"
+    measures, users = block.measures, len(block.tenants)
+    mean = 100 / users
+    span = ""
+    if (ends := measures.stp.interval) is not None:
+        span = f" ({ends[0] * mean:.0f} - {ends[1] * mean:.0f})"
+    worst = next(tenant for tenant in block.tenants if tenant.tenant == measures.worst)
+    kept = 100 / measures.worst_slowdown.value
+    quick = " (quick baseline)" if any(tenant.quick for tenant in block.tenants) else ""
+    single = "; of a single launch" if measures.stp.n == 1 else ""
+    return (
+        f"beside each other these {users} users ({block.mix}) keep {measures.stp.value * mean:.0f} %{span} of what "
+        f"each has alone{quick}; the worst is {worst.job}, which keeps {kept:.0f} %{single}"
+    )

@@ -1,0 +1,94 @@
+"""System-level measures of tenants that run different jobs: Eyerman and Eeckhout, IEEE Micro 28(3), 2008, 42-53.
+
+All of them are of normalised progress: a tenant's rate together over its rate alone. Rates of different jobs are in
+different units, and have neither a sum nor a fairness.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+
+from cotenant.stats.launches import across_launches
+
+Rates = Mapping[int, float]
+"""Items per second, by uid."""
+Ends = tuple[float, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """A measure over `n` launches: their geometric mean and its 95 % t interval, None below three launches."""
+
+    value: float
+    interval: Ends | None
+    n: int
+
+    def inverse(self) -> Measure:
+        """Return 1 / the measure."""
+        ends = None if self.interval is None else (1 / self.interval[1], 1 / self.interval[0])
+        return Measure(1 / self.value, ends, self.n)
+
+
+@dataclass(frozen=True, slots=True)
+class MixMeasures:
+    """What a mix is worth. `progress` is each tenant's rate together over its rate alone; `slices` are those that the
+    tenants have together.
+
+    `stp` is system throughput, the sum of progress: how many whole slices the shared ones are worth. `antt` is the mean
+    slowdown, `worst_slowdown` that of the tenant `worst`. `fairness` is the least over the greatest progress. `tax` is
+    1 - stp / slices: below 0 where sharing pays.
+    """
+
+    progress: Mapping[str, Measure]
+    stp: Measure
+    antt: Measure
+    worst: str
+    worst_slowdown: Measure
+    fairness: Measure
+    tax: Measure
+    slices: float
+
+
+def system_throughput(progress: Sequence[float]) -> float:
+    """Return STP: 1 is as good as taking turns on one slice, the number of tenants a free lunch."""
+    return sum(progress)
+
+
+def mean_slowdown(progress: Sequence[float]) -> float:
+    """Return ANTT, the mean of 1 / progress."""
+    return fmean(1 / each for each in progress)
+
+
+def fairness_of_progress(progress: Sequence[float]) -> float:
+    """Return the least over the greatest progress: 1 where all suffer equally."""
+    return min(progress) / max(progress)
+
+
+def mix_measures(together: Mapping[str, Rates], alone: Mapping[str, Rates], slices: float) -> MixMeasures | None:
+    """Return the measures of tenants by their name, over the uids in which every one has a rate together and alone.
+
+    Launches of one uid share the state of the machine, which progress loses: intervals are t intervals (Student, 1908)
+    of the logarithms of each uid's measure. None where there is no such uid, or no tenant. Raises ValueError for a rate
+    that is not positive.
+    """
+    known = [set(together[tenant]) & set(alone.get(tenant, ())) for tenant in together]
+    uids = sorted(set.intersection(*known)) if known else []
+    if not uids:
+        return None
+    of_uids = [{tenant: rates[uid] / alone[tenant][uid] for tenant, rates in together.items()} for uid in uids]
+    progress = {tenant: _over([of[tenant] for of in of_uids]) for tenant in together}
+    stp, antt, fairness = (
+        _over([measure([*of.values()]) for of in of_uids])
+        for measure in (system_throughput, mean_slowdown, fairness_of_progress)
+    )
+    worst = min(progress, key=lambda tenant: progress[tenant].value)
+    ends = None if stp.interval is None else (1 - stp.interval[1] / slices, 1 - stp.interval[0] / slices)
+    tax = Measure(1 - stp.value / slices, ends, stp.n)
+    return MixMeasures(progress, stp, antt, worst, progress[worst].inverse(), fairness, tax, slices)
+
+
+def _over(values: Sequence[float]) -> Measure:
+    across = across_launches(values)
+    return Measure(across.rate, across.interval, across.n)

@@ -1,0 +1,264 @@
+"""Different jobs beside each other, from records: the table of a mix, the matrix of pairs, the sentence, the page."""
+
+from __future__ import annotations
+
+import csv
+import io
+import itertools
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from cotenant.commands.report import main as report
+from cotenant.errors import CotenantError
+from cotenant.finding import Finding
+from cotenant.findings.rules import with_findings
+from cotenant.report.answer import answer, shares_of
+from cotenant.report.interference import interference_blocks
+from cotenant.report.mixes import SINGLE, MixBlock, mix_blocks, mix_grid
+from cotenant.report.page import page
+from cotenant.report.pairs import pair_matrices, pairs_grid
+from cotenant.report.renderers import as_csv, terminal
+from cotenant.report.tables import tables
+from cotenant.results.record import Record
+from cotenant.results.store import write_record
+from cotenant.results.targets import System
+from report.making import BUSY, quick, summary_of
+from results.made import ARGUMENTS, ISOLATION, NOON, a_part, a_record, steady
+
+ALONE_MS = {"vae": 450.0, "wlm": 100.0, "loader": 800.0}
+SIZES = {"vae": 128, "wlm": 8, "loader": 64}
+UNITS = {"vae": "image", "wlm": "token", "loader": "sample"}
+
+
+def part(job: str) -> dict[str, Any]:
+    arguments = ARGUMENTS | {"batch_size": SIZES[job]}
+    return a_part(item=UNITS[job], arguments=arguments, version=f"{len(job):016x}")
+
+
+def mix(
+    progress: Sequence[tuple[str, float]], uid: int = 0, name: str = "", lost: int = -1, second: int = 0, **place: Any
+) -> list[Record]:
+    """A launch whose tenants run these jobs and keep so much of what each has alone; one of them may be lost."""
+    cells = [job for job, _ in progress]
+    began = NOON + timedelta(minutes=uid, seconds=second)
+    records = []
+    for tenant, (job, kept) in enumerate(progress):
+        where = {"name": job, "tenant": tenant, "tenants": len(cells), "vcd": str(tenant), "run_id": uid}
+        where |= {"mix": name or "+".join(cells), "neighbours": sorted(cells[:tenant] + cells[tenant + 1 :])}
+        told = {"observations": steady(uid, ALONE_MS[job] * (1 + 0.03 * uid) / kept), "part": part(job)}
+        ended = {"outcome": "failed", "message": "It died."} if tenant == lost else {}
+        records.append(
+            a_record(
+                place=where | place,
+                told=told,
+                common={"started": began, "ended": began + timedelta(seconds=30)},
+                comparable=lost < 0,
+                **ended,
+            )
+        )
+    return records
+
+
+def alone(job: str, uid: int = 0, **place: Any) -> list[Record]:
+    """The quick baseline of a job for both tenants."""
+    return quick(job, uid, ALONE_MS[job] * (1 + 0.03 * uid) / (1 + 0.02 * uid), place=place, part=part(job))
+
+
+def baselines(*jobs: str, uids: Sequence[int] = (0,)) -> list[Record]:
+    return [record for uid in uids for job in jobs for record in alone(job, uid)]
+
+
+def only(records: Sequence[Record]) -> MixBlock:
+    (block,) = mix_blocks(summary_of(records))
+    return block
+
+
+def text(grid: Any) -> str:
+    return "\n".join(line.plain for line in terminal(grid, 200))
+
+
+TWO = (("vae", 0.8), ("wlm", 0.5))
+
+
+def test_a_mix_of_known_progress_has_its_measures_whatever_the_units() -> None:
+    """Each repetition is slower than the one before it, together and alone: pairs of one uid lose that."""
+    uids = range(4)
+    records = [record for uid in uids for record in mix(TWO, uid)] + baselines("vae", "wlm", uids=uids)
+    block = only(records)
+    assert block.measures is not None
+    found = block.measures
+    assert [(tenant.job, tenant.tenant, tenant.unit) for tenant in block.tenants] == [
+        ("vae", "0", "image"),
+        ("wlm", "1", "token"),
+    ]
+    assert [tenant.progress.value for tenant in block.tenants if tenant.progress] == pytest.approx([0.8, 0.5], rel=0.01)
+    assert (found.stp.value, found.antt.value) == pytest.approx((1.3, (1 / 0.8 + 1 / 0.5) / 2), rel=0.01)
+    assert (found.fairness.value, found.tax.value) == pytest.approx((0.625, 0.35), rel=0.01)
+    assert (found.worst, found.slices, found.stp.n) == ("1", 2, 4)
+    low, high = found.stp.interval or pytest.fail("no interval")
+    assert low <= 1.3 * 1.001
+    assert high >= 1.3 * 0.999
+    assert high / low < 1.01, "the machine's state cancels"
+    summary = summary_of(records)
+    assert answer(summary).startswith("Beside each other these 2 users (vae+wlm) keep 65 % (")
+    assert "of what each has alone (quick baseline); the worst is wlm, which keeps 50 %" in answer(summary)
+    shown = text(mix_grid(summary))
+    assert "STP 1.30" in shown
+    assert "tenant 1 (wlm)" in shown
+    assert SINGLE not in shown
+    rows = list(csv.DictReader(io.StringIO(as_csv(mix_grid(summary)))))
+    measures = {row["measure"]: float(row["value"]) for row in rows if row["measure"]}
+    assert measures["stp"] == pytest.approx(found.stp.value)
+    assert set(measures) == {"stp", "antt", "worst_slowdown", "fairness", "tax"}
+
+
+def test_single_launches_are_labelled_and_sharers_are_entitled_to_a_part() -> None:
+    block = only([*mix(TWO, sharers=2), *baselines("vae", "wlm")])
+    assert block.measures is not None
+    assert (block.measures.slices, block.measures.tax.value) == (1, pytest.approx(-0.3, abs=0.01))
+    summary = summary_of([*mix(TWO, sharers=2), *baselines("vae", "wlm")])
+    shown = text(mix_grid(summary))
+    assert SINGLE in shown
+    assert "share kept" in shown
+    assert "within the launch" in shown
+    assert "; of a single launch" in answer(summary)
+    rows = list(csv.DictReader(io.StringIO(as_csv(mix_grid(summary)))))
+    assert float(rows[0]["share_kept"]) == pytest.approx(1.6, rel=0.01)
+
+
+OTHER = {"isolation": msgspec.structs.replace(ISOLATION, backend="affinity")}
+
+
+@pytest.mark.parametrize(
+    ("records", "why"),
+    [
+        ([*mix(TWO), *baselines("vae")], "wlm.in.vae+wlm: wlm was not measured alone: --baseline quick, or whole"),
+        ([*mix(TWO, lost=1), *baselines("vae", "wlm")], "wlm.in.vae+wlm: no launch counts (failed)"),
+        ([*mix(TWO), *baselines("vae"), *alone("wlm", **OTHER)], "wlm.in.vae+wlm: wlm alone: different isolation: "),
+        ([mix(TWO)[0], *baselines("vae", "wlm")], "there are records of 1 of its 2 tenants"),
+        ([*mix(TWO), *alone("vae", 1), *alone("wlm", 2)], "no repetition has all tenants together and each of their"),
+        (
+            [*mix(TWO), *mix([*TWO, ("vae", 0.7)], 1, name="vae+wlm"), *baselines("vae", "wlm", uids=(0, 1))],
+            "its launches did different work",
+        ),
+    ],
+)
+def test_what_makes_the_measures_unknown_is_named_and_no_number_stands_there(records: list[Record], why: str) -> None:
+    block = only(records)
+    assert block.measures is None
+    assert any(why in note for note in block.notes), block.notes
+    assert all(tenant.progress is None for tenant in block.tenants)
+    sentence = answer(summary_of(records))
+    assert sentence.startswith("What the users of vae+wlm keep beside each other is not known: ")
+    assert "STP " not in "".join(
+        line for line in text(mix_grid(summary_of(records))).splitlines() if "of / alone" not in line
+    )
+
+
+def test_a_tenant_that_lost_its_neighbour_has_no_rate() -> None:
+    summary = summary_of([*mix(TWO, lost=1), *baselines("vae", "wlm")])
+    assert {job.name: job.verdict for job in summary.jobs} == {
+        "vae.in.vae+wlm": "INVALID",
+        "wlm.in.vae+wlm": "failed",
+    }
+    assert any("tenant 0 is INVALID (neighbour_lost" in note for note in summary.notes)
+
+
+def test_rates_of_different_jobs_have_no_sum_no_evenness_and_no_place_among_jobs() -> None:
+    three = (*TWO, ("vae", 0.6))
+    summary = summary_of([*mix(three), *baselines("vae", "wlm")])
+    lines = {job.cell: job for job in summary.jobs}
+    assert sorted(lines["vae"].tenants) == ["0", "2"]
+    assert lines["wlm"].evenness is None, "Jain's index of a job with itself alone"
+    evenness = lines["vae"].evenness or pytest.fail("tenants 0 and 2 are equals")
+    assert evenness.worst_over_best == pytest.approx(0.75, rel=0.01)
+    assert shares_of(summary) == []
+    assert interference_blocks(summary) == []
+    assert tables(summary.jobs, [System("any", "Some Processor", 1)]) == {}
+    # Of a program that calls different work by one name there is no sum either.
+    alike = [msgspec.structs.replace(record, mix="", neighbours=[], name="lab") for record in mix(TWO)]
+    (job,) = summary_of(alike).jobs
+    assert (job.node, job.evenness) == (None, None)
+
+
+def rules(records: Sequence[Record]) -> set[tuple[str, str]]:
+    return {(record.name, finding.rule) for record in with_findings(records) for finding in record.findings}
+
+
+def test_rules_compare_the_tenants_of_one_job_alone() -> None:
+    assert {rule for _, rule in rules(mix(TWO))} & {"different_work", "slow_tenant", "different_items"} == set()
+    slow = rules(mix([("vae", 0.9), ("wlm", 0.5), ("vae", 0.5)]))
+    assert {name for name, rule in slow if rule == "slow_tenant"} == {"vae.in.vae+wlm+vae"}
+    other = mix([("vae", 0.9), ("wlm", 0.5), ("vae", 0.9)])
+    other[2] = msgspec.structs.replace(other[2], version="another")
+    assert {name for name, rule in rules(other) if rule == "different_work"} == {"vae.in.vae+wlm+vae"}
+
+
+WEIGHTS: Mapping[tuple[str, str], float] = {
+    (victim, neighbour): 0.1 * (1 + row) + 0.05 * column
+    for row, victim in enumerate(ALONE_MS)
+    for column, neighbour in enumerate(ALONE_MS)
+}
+
+
+def kept(victim: str, neighbour: str) -> float:
+    """A device of known contention."""
+    return 1 / (1 + WEIGHTS[victim, neighbour])
+
+
+def pairs(*left_out: str) -> list[Record]:
+    found = [*baselines(*ALONE_MS)]
+    for number, (one, other) in enumerate(itertools.combinations_with_replacement(ALONE_MS, 2)):
+        if f"{one}+{other}" not in left_out:
+            found += mix([(one, kept(one, other)), (other, kept(other, one))], name=f"{one}+{other}", second=number)
+    return found
+
+
+def test_the_matrix_of_pairs_is_that_of_a_device_of_known_contention() -> None:
+    (matrix,) = pair_matrices(summary_of(pairs()))
+    for victim, neighbour in itertools.product(ALONE_MS, ALONE_MS):
+        assert matrix.kept[victim][neighbour].value == pytest.approx(kept(victim, neighbour), rel=0.01)
+    assert matrix.sensitivity("vae") == pytest.approx(sum(kept("vae", other) for other in ALONE_MS), rel=0.01)
+    assert matrix.noise("vae") == pytest.approx(sum(kept(other, "vae") for other in ALONE_MS), rel=0.01)
+    grid = pairs_grid(summary_of(pairs()))
+    shades = [cell.heat for row in grid.shown_rows for cell in row.cells.values() if cell.heat is not None]
+    assert len(shades) == 9
+    assert shades[0] == min(shades) < max(shades) == shades[-1], "the less is kept the darker"
+    assert len(list(csv.DictReader(io.StringIO(as_csv(grid))))) == 9
+    sentence = answer(summary_of(pairs()))
+    assert "In pairs these 3 jobs keep " in sentence
+    assert f"the worst is loader beside itself, which keeps {100 * kept('loader', 'loader'):.0f} %" in sentence
+
+
+def test_sums_over_a_pair_that_is_missing_are_none_and_one_pair_is_no_matrix() -> None:
+    (matrix,) = pair_matrices(summary_of(pairs("vae+wlm")))
+    assert (matrix.sensitivity("vae"), matrix.sensitivity("wlm")) == (None, None)
+    assert matrix.sensitivity("loader") is not None
+    assert matrix.noise("vae") is None
+    assert pair_matrices(summary_of([*mix(TWO), *baselines("vae", "wlm")])) == []
+
+
+@pytest.mark.parametrize("table", ["mix", "pairs"])
+def test_a_table_of_nothing_is_refused_with_what_to_run(tmp_path: Path, table: str) -> None:
+    write_record(tmp_path, alone("vae")[0], NOON)
+    with pytest.raises(CotenantError) as refusal:
+        report(["--table", table, str(tmp_path)])
+    assert refusal.value.sentence.startswith("No ")
+    assert "--mix convnet,wlm" in refusal.value.remedy
+
+
+def test_the_page_has_bars_for_each_mix_and_says_what_is_suspect() -> None:
+    records = [*mix(TWO), *baselines("vae", "wlm")]
+    busy = Finding("foreign_load", "warning", BUSY.sentence, "")
+    records[0] = msgspec.structs.replace(records[0], findings=[*records[0].findings, busy])
+    html = page("Mixes", summary_of(records), {})
+    assert 'id="beside"' in html
+    assert "Beside each other these 2 users (vae+wlm) keep 65 %" in html
+    assert html.count('id="mix0-') > 0
+    assert "80 %</text>" in html.replace("\n", "")
+    assert "suspect" in answer(summary_of(records))

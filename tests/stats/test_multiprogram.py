@@ -1,0 +1,104 @@
+"""STP, ANTT, fairness and the tax: laws that hold for all rates, and a simulated device of known contention."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cotenant.stats.multiprogram import MixMeasures, mix_measures
+
+RATES = st.lists(st.tuples(st.floats(0.01, 1.0), st.floats(1e-3, 1e6)), min_size=1, max_size=8)
+
+
+def of_one(progress: Sequence[float], alone: Sequence[float], slices: float = 1.0) -> MixMeasures:
+    rates = {str(at): {0: part * rate} for at, (part, rate) in enumerate(zip(progress, alone, strict=True))}
+    found = mix_measures(rates, {str(at): {0: rate} for at, rate in enumerate(alone)}, slices)
+    assert found is not None
+    return found
+
+
+@given(RATES, st.floats(1.0, 8.0))
+def test_the_measures_are_those_of_their_definitions_whatever_the_units(
+    tenants: list[tuple[float, float]], slices: float
+) -> None:
+    """Rates of different jobs differ by orders of magnitude, and no measure sees it."""
+    progress, alone = zip(*tenants, strict=True)
+    found, unit = of_one(progress, alone, slices), of_one(progress, [1.0] * len(alone), slices)
+    assert found.stp.value == pytest.approx(sum(progress))
+    assert found.antt.value == pytest.approx(sum(1 / part for part in progress) / len(progress))
+    assert found.fairness.value == pytest.approx(min(progress) / max(progress))
+    assert found.tax.value == pytest.approx(1 - sum(progress) / slices)
+    assert found.worst_slowdown.value == pytest.approx(1 / min(progress))
+    assert progress[int(found.worst)] == pytest.approx(min(progress))
+    assert (unit.stp.value, unit.antt.value) == pytest.approx((found.stp.value, found.antt.value))
+    # The harmonic mean is no greater than the arithmetic one.
+    assert found.antt.value >= len(progress) / found.stp.value - 1e-9
+    assert 1 / found.worst_slowdown.value <= found.stp.value / len(progress) + 1e-9
+    assert found.stp.interval is None
+
+
+def test_what_is_known_by_hand() -> None:
+    turns, free = of_one([0.25] * 4, [1, 10, 100, 1000]), of_one([1.0] * 4, [1, 10, 100, 1000])
+    assert (turns.stp.value, turns.antt.value, turns.fairness.value, turns.tax.value) == pytest.approx((1, 4, 1, 0))
+    assert (free.stp.value, free.antt.value, free.tax.value) == pytest.approx((4, 1, -3))
+    starved = of_one([0.9, 0.9, 0.1], [5, 5, 5])
+    assert (starved.worst, starved.worst_slowdown.value) == ("2", pytest.approx(10))
+    assert starved.fairness.value == pytest.approx(1 / 9)
+
+
+def test_only_uids_in_which_every_tenant_has_both_rates_count() -> None:
+    together = {"0": {0: 5.0, 1: 5.0, 2: 7.0}, "1": {0: 8.0, 2: 8.0}}
+    alone = {"0": {0: 10.0, 1: 10.0, 2: 10.0}, "1": {0: 10.0, 1: 10.0, 3: 10.0}}
+    found = mix_measures(together, alone, 2)
+    assert found is not None
+    assert (found.stp.n, found.stp.value) == (1, pytest.approx(1.3))
+    assert mix_measures(together, {"0": alone["0"]}, 2) is None
+    assert mix_measures({}, {}, 2) is None
+    with pytest.raises(ValueError, match="rates"):
+        mix_measures({"0": {0: 0.0}}, {"0": {0: 1.0}}, 1)
+
+
+ALONE = (120.0, 3.0, 45_000.0, 0.7)
+WEIGHTS = np.array([[0.0, 0.3, 0.1, 0.0], [0.1, 0.0, 0.4, 0.2], [0.05, 0.2, 0.0, 0.1], [0.6, 0.1, 0.3, 0.0]])
+PROGRESS = [1 / (1 + float(row.sum())) for row in WEIGHTS]
+"""A device of known contention: tenant i is slowed by the sum of what each neighbour takes of it."""
+
+
+def simulated(seed: int, launches: int, noise: float = 0.01) -> MixMeasures:
+    """Launches on a machine whose state differs by 5 % from uid to uid, and each launch by `noise` of its own."""
+    rng = np.random.default_rng(seed)
+    state = np.exp(rng.normal(0, 0.05, launches))
+    own = np.exp(rng.normal(0, noise, (2, len(ALONE), launches)))
+    alone = {str(i): dict(enumerate(rate * state * own[0, i])) for i, rate in enumerate(ALONE)}
+    beside = {str(i): dict(enumerate(r * PROGRESS[i] * state * own[1, i])) for i, r in enumerate(ALONE)}
+    found = mix_measures(beside, alone, 4)
+    assert found is not None
+    return found
+
+
+def test_a_simulated_device_of_known_contention_is_recovered_within_one_percent() -> None:
+    found = simulated(7, launches=40)
+    assert found.stp.value == pytest.approx(sum(PROGRESS), rel=0.01)
+    assert found.antt.value == pytest.approx(sum(1 / part for part in PROGRESS) / 4, rel=0.01)
+    assert found.fairness.value == pytest.approx(min(PROGRESS) / max(PROGRESS), rel=0.01)
+    assert found.tax.value == pytest.approx(1 - sum(PROGRESS) / 4, abs=0.01)
+    assert found.worst == "3"
+    for tenant, part in enumerate(PROGRESS):
+        assert found.progress[str(tenant)].value == pytest.approx(part, rel=0.01)
+
+
+def test_intervals_cover_what_they_say_though_machines_differ_from_uid_to_uid() -> None:
+    """The state of the machine is in both rates and cancels: intervals are as wide as the launches' own noise."""
+    draws = [simulated(seed, launches=5) for seed in range(400)]
+    truth = {"stp": sum(PROGRESS), "antt": sum(1 / part for part in PROGRESS) / 4, "tax": 1 - sum(PROGRESS) / 4}
+    for name, value in truth.items():
+        ends = [getattr(draw, name).interval for draw in draws]
+        covered = np.mean([low <= value <= high for low, high in ends])
+        assert 0.92 <= covered <= 0.98, (name, covered)
+    widths = [math.log(draw.stp.interval[1] / draw.stp.interval[0]) for draw in draws if draw.stp.interval]
+    assert np.mean(widths) < 0.03
