@@ -35,8 +35,8 @@ def fused(
     """
     given = list(parameters)
     weights = list[torch.Tensor]()
-    for one in given:
-        weights += one["params"] if isinstance(one, dict) else [one]
+    for each in given:
+        weights += each["params"] if isinstance(each, dict) else [each]
     if by_torch or (apex := _apex(device, precision, weights)) is None:
         made: torch.optim.Optimizer = getattr(torch.optim, kind)(given, fused=True, **options)
     elif kind == "SGD":

@@ -91,9 +91,9 @@ class Run:
 
     def _wants_channels_last(self) -> bool:
         """Return what was asked for; unsaid, where tensor cores take convolutions so: other formats are copied."""
-        asked = self.benchmark.channels_last
-        if asked is not None:
-            return asked
+        requested = self.benchmark.channels_last
+        if requested is not None:
+            return requested
         on_tensor_cores = self.chosen.torch_device.type == "cuda" and self.precision.name != "fp32"
         return self.benchmark.fast_channels_last and on_tensor_cores
 

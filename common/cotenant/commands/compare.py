@@ -43,8 +43,8 @@ def main(argv: Sequence[str]) -> int:
     if others and not given.confirm:
         raise CotenantError("What stands after -- is for the runs of --confirm.", "Add --confirm, or leave it out.")
     sides = [read([place])[0] for place in (given.a, given.b)]
-    if found := differences(*(joint_setting(_machines(side)) for side in sides)):
-        warn(f"Other versions from A to B: {'; '.join(found)}.")
+    if changes := differences(*(joint_setting(_machines(side)) for side in sides)):
+        warn(f"Other versions from A to B: {'; '.join(changes)}.")
     a, b = map(_launches, sides)
     conditions = _conditions(given)
     lines, status = compare_launches(a, b, conditions), EXIT_PASSED
@@ -111,9 +111,9 @@ def _margins(place: Path, allowed: Collection[str]) -> dict[str, float]:
     """Return the margin of each job that has two launches and more among the records of equal launches."""
     margins = {}
     for job, launches in _launches(read([place])[0]).items():
-        if (found := mixture(launches, allowed)) is not None:
+        if (mixed := mixture(launches, allowed)) is not None:
             raise CotenantError(
-                f"{job} in {place} has launches of {found}.", "Noise is the difference between equal launches."
+                f"{job} in {place} has launches of {mixed}.", "Noise is the difference between equal launches."
             )
         if len(launches) > 1:
             margins[job] = margin_of(aa_noise(rates_of(launches)))

@@ -109,8 +109,8 @@ def _check_setting(place: Path, cells: Sequence[str], options: Options, machine:
             raise CotenantError(
                 f"B is of the suite {suite}, not {options.suite.name}.", "Name B's own: -- --jobs FILE."
             )
-        if found := differences(_host_and_versions(mapping_of(record.at("machine"))), now):
-            raise CotenantError(f"This is not what B ran on: {'; '.join(found)}.", "Confirm where B was measured.")
+        if changes := differences(_host_and_versions(mapping_of(record.at("machine"))), now):
+            raise CotenantError(f"This is not what B ran on: {'; '.join(changes)}.", "Confirm where B was measured.")
 
 
 def _host_and_versions(machine: Mapping[str, Any]) -> dict[str, str]:
@@ -125,8 +125,8 @@ def _host_and_versions(machine: Mapping[str, Any]) -> dict[str, str]:
 def _check_work(b: Launches, repeated: Launches, cells: Sequence[str]) -> None:
     for cell in cells:
         works = [launch.work for launches in (b, repeated) for launch in launches.get(cell, [])]
-        if (found := difference_of(works)) is not None:
+        if (difference := difference_of(works)) is not None:
             raise CotenantError(
-                f"What ran again is not what B ran: {cell}: {difference_words(*found)}.",
+                f"What ran again is not what B ran: {cell}: {difference_words(*difference)}.",
                 "Give the flags B was run with after --.",
             )

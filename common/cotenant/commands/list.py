@@ -52,7 +52,7 @@ def _entry(job: Job, suite: Suite, last: Mapping[str, LastLaunch]) -> CatalogueE
     known = [launch for launch in launches if launch is not None]
     counts = {launch.parameters for launch in known}
     texts = [text for key, values in job.args for text in (key, *values) if isinstance(text, str)]
-    data = dict.fromkeys(found[1] or "." for text in texts for found in _DATA.finditer(text))
+    data = dict.fromkeys(match[1] or "." for text in texts for match in _DATA.finditer(text))
     return CatalogueEntry(
         job=job.stem,
         group=job.group,

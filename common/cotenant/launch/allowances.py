@@ -45,7 +45,7 @@ def allowances(tenants: Sequence[Tenant], limits: Limits) -> dict[int, Allowance
         return {tenant.index: Allowance(least[tenant.spec.cell], least[tenant.spec.cell]) for tenant in tenants}
     warm_ups_ns = {cell: [rank.ready["warm_up_ns"] for rank in of if rank.ready] for cell, of in ranks.items()}
     load_ns = max(least[cell].batches * (slowest_ns(steps) or 0) for cell, steps in warm_ups_ns.items())
-    found: dict[int, Allowance] = {}
+    allowances: dict[int, Allowance] = {}
     for cell, of_cell in cells.items():
         amount, batch_ns = least[cell], fastest_ns(warm_ups_ns[cell])
         if any(tenant.several for tenant in of_cell):
@@ -53,5 +53,5 @@ def allowances(tenants: Sequence[Tenant], limits: Limits) -> dict[int, Allowance
             most = lasting(amount, batch_ns, max(0, load_ns - not_kept_ns))
         else:
             most = lasting(amount, batch_ns, round(SLACK * load_ns))
-        found |= {tenant.index: Allowance(amount, most) for tenant in of_cell}
-    return found
+        allowances |= {tenant.index: Allowance(amount, most) for tenant in of_cell}
+    return allowances

@@ -24,9 +24,9 @@ class Sizing:
     """
 
     def __init__(
-        self, asked: str | None, folders: Sequence[Path], plans: Mapping[str, Plan], extra: Sequence[str]
+        self, class_name: str | None, folders: Sequence[Path], plans: Mapping[str, Plan], extra: Sequence[str]
     ) -> None:
-        self._asked, self._folders, self._plans, self._extra = asked, folders, plans, extra
+        self._class, self._folders, self._plans, self._extra = class_name, folders, plans, extra
 
     @functools.cached_property
     def _table(self) -> Sizes:
@@ -35,7 +35,7 @@ class Sizing:
 
     def class_of(self, job: Job) -> str | None:
         """Return the class of a job's tenants; None where their part of a device is smaller than every class."""
-        return self._asked or memory_class(self._plans[job.group].device_share_bytes)
+        return self._class or memory_class(self._plans[job.group].device_share_bytes)
 
     def size_of(self, cell: JobCell) -> Size | None:
         """Return what the table has for a cell; None where the cell does not ask for it, or the memory is too small.
@@ -45,7 +45,7 @@ class Sizing:
         name = self.class_of(cell.job)
         if name is None or not asks_for_sizes(cell):
             return None
-        device = "" if self._asked else self._plans[cell.job.group].whole_device
+        device = "" if self._class else self._plans[cell.job.group].whole_device
         family = cell.job.family or cell.job.name
         return self._table.size_of(family, precision_of(cell, self._extra), name, device)
 
@@ -79,9 +79,9 @@ class Sizing:
 def check_axis(job: Job, extra: Sequence[str]) -> None:
     """Raise CotenantError where arguments after -- name another precision than the cell's name does."""
     for cell in expand(job):
-        named, asked = precision_of(cell), precision_of(cell, extra)
-        if job.family and asked != named:
+        named, requested = precision_of(cell), precision_of(cell, extra)
+        if job.family and requested != named:
             raise CotenantError(
-                f"{job.stem} trains in {named}, and --precision {asked} stands after --.",
-                f"Choose --name {job.family}_{asked}.",
+                f"{job.stem} trains in {named}, and --precision {requested} stands after --.",
+                f"Choose --name {job.family}_{requested}.",
             )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from statistics import median
 from xml.etree import ElementTree
 
 from cotenant.report.grid import Column, Grid, Measurement, measured_columns, number, table, word
@@ -12,6 +11,7 @@ from cotenant.report.numbers import rate
 from cotenant.results.columns import equal_columns
 from cotenant.results.launches import LaunchRecords, difference_of, difference_words, rates_of
 from cotenant.stats.comparison import LEAST_MARGIN, Comparison, Verdict, compare, holm
+from cotenant.stats.launches import across_launches
 from cotenant.text import printable
 
 HOST = "host"
@@ -47,7 +47,7 @@ class Conditions:
 
 @dataclass(frozen=True, slots=True)
 class JobComparison:
-    """One job: the median launch of each side, and what the comparison says; `note` says what it cannot."""
+    """One job: the geometric mean of each side's launches, and what the comparison says; `note` says what it cannot."""
 
     job: str
     verdict: Verdict
@@ -121,7 +121,7 @@ def _alarm(lines: Sequence[JobComparison]) -> bool | None:
 
 def _line(job: str, a: Sequence[LaunchRecords], b: Sequence[LaunchRecords], conditions: Conditions) -> JobComparison:
     rates_a, rates_b = rates_of(a), rates_of(b)
-    middles = (median(rates_a) if rates_a else None, median(rates_b) if rates_b else None)
+    middles = (across_launches(rates_a).rate if rates_a else None, across_launches(rates_b).rate if rates_b else None)
     if (reason := _incomparable(a, b, conditions)) is not None:
         return JobComparison(job, Verdict.INVALID, *middles, None, reason)
     result = compare(rates_a, rates_b, conditions.margins.get(job, conditions.margin))

@@ -320,6 +320,6 @@ def _notes(block: Block) -> Iterator[Words]:
     for line in block.lines:
         yield from (((f"{line.job}: {note}", ""),) for note in line.notes)
         if (lone := line.unsliced_alone) is not None and line.tenant is not None:
-            found = f"{numbers.rate(lone.rate)} ({numbers.span(lone.interval)}, n {lone.n})"
-            words = f"tenant {line.tenant} alone on the whole machine, without a slice: {found}"
+            rate = f"{numbers.rate(lone.rate)} ({numbers.span(lone.interval)}, n {lone.n})"
+            words = f"tenant {line.tenant} alone on the whole machine, without a slice: {rate}"
             yield ((f"{line.job}: {words}; no ratio here is of that.", ""),)

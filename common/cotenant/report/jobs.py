@@ -202,8 +202,8 @@ def shared(job: JobSummary) -> str:
 
 def bound(job: JobSummary) -> str:
     """Return `host-bound` where most of its records are: then its rate is no device's."""
-    rules = [found.split(",") for (found,) in job.members.columns("findings").iter_rows()]
-    return "host-bound" if 2 * sum("host_bound" in found for found in rules) > len(rules) else ""
+    rules = [names.split(",") for (names,) in job.members.columns("findings").iter_rows()]
+    return "host-bound" if 2 * sum("host_bound" in names for names in rules) > len(rules) else ""
 
 
 def _computed(job: JobSummary) -> dict[str, Any]:

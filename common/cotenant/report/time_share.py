@@ -31,7 +31,7 @@ def observed_share(summary: Summary) -> tuple[float, float] | None:
 
 def observed_words(summary: Summary) -> str:
     """Return `of 9 min of launches 52 % lay inside observations`; nothing where that is not known."""
-    if (found := observed_share(summary)) is None:
+    if (observed := observed_share(summary)) is None:
         return ""
-    share, seconds = found
+    share, seconds = observed
     return f"of {duration_words(seconds)} of launches {100 * share:.0f} % lay inside observations"

@@ -29,42 +29,43 @@ class Amount:
         return self.number * self.repeat
 
 
-def within(asked: Amount, batch_ns: int, budget_ns: int) -> Amount:
-    """Return what of `asked` fits into `budget_ns`, where a batch takes `batch_ns`: never more than was asked.
+def within(requested: Amount, batch_ns: int, budget_ns: int) -> Amount:
+    """Return what of `requested` fits into `budget_ns`, where a batch takes `batch_ns`: never more than was requested.
 
     `number` is lowered first, so that as many observations are kept as were asked for; only where single batches are
     still too many, `repeat` is, and then at most a third of them is not kept. One batch is made in any case.
     """
     batches = max(1, budget_ns // batch_ns)
-    number = min(asked.number, max(1, batches // asked.repeat))
-    repeat = min(asked.repeat, batches // number)
-    skip = asked.skip if repeat == asked.repeat else min(asked.skip, repeat // 3)
+    number = min(requested.number, max(1, batches // requested.repeat))
+    repeat = min(requested.repeat, batches // number)
+    skip = requested.skip if repeat == requested.repeat else min(requested.skip, repeat // 3)
     return Amount(number, repeat, skip)
 
 
-def lasting(asked: Amount, batch_ns: int | None, least_ns: int) -> Amount:
-    """Return `asked` with so many more observations that the kept ones last `least_ns`, where a batch takes `batch_ns`.
+def lasting(requested: Amount, batch_ns: int | None, least_ns: int) -> Amount:
+    """Return `requested` with so many more observations that the kept ones last `least_ns`.
 
-    Where nobody knows how long that is, as many as were asked for; in any case at most MOST_REPEAT.
+    A batch takes `batch_ns`. Where nobody knows how long that is, as many as were asked for; in any case at most
+    MOST_REPEAT.
     """
     if batch_ns is None:
-        return asked
-    kept = -(-least_ns // (asked.number * batch_ns))
-    return replace(asked, repeat=max(asked.repeat, min(asked.skip + kept, MOST_REPEAT)))
+        return requested
+    kept = -(-least_ns // (requested.number * batch_ns))
+    return replace(requested, repeat=max(requested.repeat, min(requested.skip + kept, MOST_REPEAT)))
 
 
-def shortened(asked: Amount, batch_ns: int | None, most_ns: int) -> Amount:
-    """Return `asked` with as many kept observations as last `most_ns`, where a batch takes `batch_ns`.
+def shortened(requested: Amount, batch_ns: int | None, most_ns: int) -> Amount:
+    """Return `requested` with as many kept observations as last `most_ns`, where a batch takes `batch_ns`.
 
     Never more than were asked for, and else at least as many as an interval takes. Half as many go before them and are
     not kept, or as many as were asked for: a third of all, as where nobody says how many. Observations stay as long as
     they are: only such have the same share of their borders.
     """
-    of_asked = asked.repeat - asked.skip
-    lasting = most_ns // (asked.number * batch_ns) if batch_ns else 0
-    kept = min(of_asked, max(lasting, INTERVAL_OBSERVATIONS))
-    skip = min(asked.skip, kept // 2)
-    return Amount(asked.number, skip + kept, skip)
+    most_kept = requested.repeat - requested.skip
+    lasting = most_ns // (requested.number * batch_ns) if batch_ns else 0
+    kept = min(most_kept, max(lasting, INTERVAL_OBSERVATIONS))
+    skip = min(requested.skip, kept // 2)
+    return Amount(requested.number, skip + kept, skip)
 
 
 def steady_ns(warm_up_ns: Sequence[int]) -> int | None:

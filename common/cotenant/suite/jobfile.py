@@ -61,9 +61,9 @@ def load(path: Path) -> Suite:
     Raises CotenantError that names the file and, as far as they are known, line, column, job and flag.
     """
     entries = decode(_read(path), str(path))
-    read = [one for number, entry in enumerate(entries, start=1) for one in _read_entry(entry, number)]
-    jobs = _with_stems([one for one in read if isinstance(one, Job)])
-    mixes = tuple(one for one in read if isinstance(one, Mix))
+    items = [item for number, entry in enumerate(entries, start=1) for item in _read_entry(entry, number)]
+    jobs = _with_stems([item for item in items if isinstance(item, Job)])
+    mixes = tuple(item for item in items if isinstance(item, Mix))
     with at(str(path)):
         _check_labels(jobs)
         check_mixes_of(jobs, mixes)

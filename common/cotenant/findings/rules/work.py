@@ -28,16 +28,16 @@ LATE = 1.1
 @record_rule
 def precision(record: Record) -> Finding | None:
     """The dtype of the heaviest products against the precision asked for."""
-    asked, dtype = record.arguments.get("precision"), record.observed.get("dtype")
-    if dtype is None and isinstance(asked, str) and asked != PLAIN and record.statistics is not None:
+    requested, dtype = record.arguments.get("precision"), record.observed.get("dtype")
+    if dtype is None and isinstance(requested, str) and requested != PLAIN and record.statistics is not None:
         return warning(
-            f"Asked for {asked}, but no product was seen in a step: nothing shows that it ran so.",
+            f"Asked for {requested}, but no product was seen in a step: nothing shows that it ran so.",
             "Let the benchmark tell `observed.dtype`, or leave --precision out where it has no products.",
         )
-    if asked is None or dtype is None or dtype == ("fp16" if asked == "half" else asked):
+    if requested is None or dtype is None or dtype == ("fp16" if requested == "half" else requested):
         return None
     return error(
-        f"Asked for {asked}, but the heaviest products of a step ran in {dtype}.",
+        f"Asked for {requested}, but the heaviest products of a step ran in {dtype}.",
         "Check that the models are placed by run.place and that no step casts its input.",
     )
 
@@ -184,11 +184,11 @@ def impossible_rate(record: Record) -> Finding | None:
 @record_rule
 def seed(record: Record) -> Finding | None:
     """The seed on the tenant's command line against the one that it says it had."""
-    asked, seen = _flag(record, "--seed"), record.arguments.get("seed")
-    if asked is None or not isinstance(seen, int) or not asked.isdecimal() or int(asked) == seen:
+    requested, seen = _flag(record, "--seed"), record.arguments.get("seed")
+    if requested is None or not isinstance(seen, int) or not requested.isdecimal() or int(requested) == seen:
         return None
     return warning(
-        f"Asked for seed {asked}, but it ran with seed {seen}.",
+        f"Asked for seed {requested}, but it ran with seed {seen}.",
         "Let the benchmark take --seed: every tenant and every repetition has its own.",
     )
 
@@ -225,8 +225,8 @@ def no_loss(record: Record) -> Finding | None:
 @record_rule
 def budget(record: Record) -> Finding | None:
     """A budget of time gives a launch less work than was asked for, and cannot always be kept."""
-    budget_s, asked, given = record.isolation.policies.get("budget_s"), record.asked, record.given
-    if not isinstance(budget_s, float) or asked is None or given is None:
+    budget_s, requested, given = record.isolation.policies.get("budget_s"), record.asked, record.given
+    if not isinstance(budget_s, float) or requested is None or given is None:
         return None
     # A quick baseline is short because that was asked for, and is labelled so.
     if not record.completed or not record.observations or record.baseline == "quick":
@@ -237,10 +237,10 @@ def budget(record: Record) -> Finding | None:
     took_ns = record.observations[-1].end_ns - record.observations[0].start_ns - audits_ns(record)
     took_s, made = took_ns / 1e9, len(record.observations)
     cut = "nothing"
-    if given != asked:
+    if given != requested:
         cut = (
-            f"{asked.repeat} observations of {asked.number} batches to {given.repeat} of {given.number}: "
-            f"{given.batches} of {asked.batches} batches"
+            f"{requested.repeat} observations of {requested.number} batches to {given.repeat} of {given.number}: "
+            f"{given.batches} of {requested.batches} batches"
         )
     if took_s > LATE * budget_s:
         what = "One batch alone" if given.batches == 1 else "They"
@@ -250,7 +250,7 @@ def budget(record: Record) -> Finding | None:
             after = f"{made} observations and {took_s:.1f} s"
             sentence = f"A budget of {budget_s:g} s cut {cut}. They were ended after {after}."
         return warning(sentence, "Give a larger --budget, or a smaller batch.")
-    if given.batches >= asked.batches:
+    if given.batches >= requested.batches:
         return None
     return info(f"A budget of {budget_s:g} s cut {cut}.")
 
