@@ -92,3 +92,12 @@ def test_seconds_and_parameters_are_those_of_the_last_launches(jobs: Path, tmp_p
     assert "last launches in " + str(tmp_path / "output") in said
     write(tmp_path / "elsewhere", ran("cells.c2", times("02T10:00:00", "02T10:00:05")) + records[-1:])
     assert listed(capsys, "--jobs", jobs, "--outdir", tmp_path / "elsewhere")[1]["seconds"] == 65
+
+
+def test_a_mix_is_listed_with_its_jobs(jobs: Path, capsys: Capture) -> None:
+    entries = json.loads(jobs.read_text())
+    mix = {"name": "lab", "mix": ["foreign", "foreign"]}
+    jobs.write_text(json.dumps([*entries, mix]))
+    assert [row["job"] for row in listed(capsys, "--jobs", jobs)] == ["ours", "cells", "foreign", "gone", "lab"]
+    (lab,) = listed(capsys, "--jobs", jobs, "--name", "lab")
+    assert (lab["trains"], lab["cells"], lab["cmd"]) == ("foreign, foreign beside each other", 1, "")

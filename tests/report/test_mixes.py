@@ -27,7 +27,7 @@ from cotenant.report.tables import tables
 from cotenant.results.record import Record
 from cotenant.results.store import write_record
 from cotenant.results.targets import System
-from report.making import BUSY, quick, summary_of
+from report.making import BUSY, UNSLICED, quick, summary_of
 from results.made import ARGUMENTS, ISOLATION, NOON, a_part, a_record, steady
 
 ALONE_MS = {"vae": 450.0, "wlm": 100.0, "loader": 800.0}
@@ -233,6 +233,16 @@ def test_the_matrix_of_pairs_is_that_of_a_device_of_known_contention() -> None:
     sentence = answer(summary_of(pairs()))
     assert "In pairs these 3 jobs keep " in sentence
     assert f"the worst is loader beside itself, which keeps {100 * kept('loader', 'loader'):.0f} %" in sentence
+
+
+def test_with_slices_and_without_are_two_matrices_over_what_each_has_alone_in_its_slice() -> None:
+    unsliced = mix([("vae", 0.6), ("wlm", 0.4)], name="vae+wlm", **UNSLICED)
+    unsliced += mix([("vae", 0.7), ("vae", 0.7)], name="vae+vae", second=9, **UNSLICED)
+    sliced, naive = pair_matrices(summary_of([*pairs(), *unsliced]))
+    assert (sliced.isolation, naive.isolation) == ("v1", "none")
+    assert naive.kept["wlm"]["vae"].value == pytest.approx(0.4, rel=0.01)
+    assert naive.kept["vae"]["vae"].value == pytest.approx(0.7, rel=0.01)
+    assert sliced.kept["wlm"]["vae"].value == pytest.approx(kept("wlm", "vae"), rel=0.01)
 
 
 def test_sums_over_a_pair_that_is_missing_are_none_and_one_pair_is_no_matrix() -> None:

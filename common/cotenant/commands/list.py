@@ -17,8 +17,10 @@ from cotenant.report.renderers import FILES
 from cotenant.results.decoded import Decoded
 from cotenant.results.last import LastLaunch, last_launches
 from cotenant.results.read import records_in
+from cotenant.results.record import name_of
 from cotenant.suite.cells import expand
 from cotenant.suite.jobfile import Job, Suite, load, select
+from cotenant.suite.mixes import Mix
 from cotenant.suite.task_source import TaskSource, source_of, task_of
 
 _DATA = re.compile(r"\$(?:DATA_DIRECTORY|\{DATA_DIRECTORY\})/?(\S*)")
@@ -31,7 +33,8 @@ def main(argv: Sequence[str]) -> int:
     output = given.outdir or output_directory()
     records = records_in([output]) if output.is_dir() else ()
     last = last_launches((record for record in records if isinstance(record, Decoded)), suite.name)
-    entries = [_entry(job, suite, last) for job in select(suite.jobs, given.name, given.exclude)]
+    chosen = select(suite.entries, given.name, given.exclude)
+    entries = [_entry(each, suite, last) if isinstance(each, Job) else _of_mix(each, last) for each in chosen]
     tell_grid(catalogue_grid(suite.name, entries, str(output)), given.format)
     return EXIT_PASSED
 
@@ -63,6 +66,21 @@ def _entry(job: Job, suite: Suite, last: Mapping[str, LastLaunch]) -> CatalogueE
         seconds=sum(launch.seconds for launch in known) if len(known) == len(launches) else None,
         trains=source.trains,
         cmd=job.cmd,
+    )
+
+
+def _of_mix(mix: Mix, last: Mapping[str, LastLaunch]) -> CatalogueEntry:
+    launch = last.get(name_of(mix.labels[0], solo=False, mix=mix.name))
+    return CatalogueEntry(
+        job=mix.name,
+        group="student",
+        cells=1,
+        item="",
+        parameters=None,
+        data="",
+        seconds=None if launch is None else launch.seconds,
+        trains=f"{', '.join(mix.labels)} beside each other",
+        cmd="",
     )
 
 
