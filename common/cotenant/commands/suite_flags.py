@@ -61,7 +61,7 @@ def suite_parser(command: str, description: str, epilog: str = "") -> Parser:
     add("--timeout", type=duration, default=TIMEOUT_S, metavar="S", help=longest)
     ready = "seconds a launch's tenants may take to be ready for GO (default 600)"
     add("--ready-timeout", type=duration, default=READY_LIMIT_S, metavar="S", help=ready)
-    measured = "seconds one launch may measure: fewer batches, then fewer observations, the same for all its tenants"
+    measured = "seconds one launch may measure: fewer batches, then fewer observations, the same for equal tenants"
     add("--budget", type=duration, metavar="S", help=measured)
     narrow = (
         "end a launch once half of every tenant's 95 %% interval is at most this share of its median, as 1%% or 0.01"

@@ -257,7 +257,7 @@ class Record(msgspec.Struct, kw_only=True, frozen=True):
     asked: Amount | None
     """How much the job asks for; null without a runner, or where the tenant never said."""
     given: Amount | None
-    """How much GO gave, which is less where a budget of time is tight; null where there was no GO."""
+    """How much GO gave: less where a budget is tight, in a mix a bound beyond the load; null where there was no GO."""
     comparable: bool
     """False where another tenant was lost after GO."""
     command: list[str]
