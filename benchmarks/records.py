@@ -109,6 +109,7 @@ def row(one: Tenant) -> dict[str, Any]:
         "alike": TENANTS,
         "sharers": 1,
         "mix": None,
+        "pressure": None,
         "neighbours": None,
         "solo": False,
         "baseline": None,

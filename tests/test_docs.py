@@ -18,7 +18,7 @@ from commands.calling import Capture, write
 from cotenant.cli import main
 from cotenant.commands import COMMANDS, report
 from cotenant.results.record import Record
-from report.making import launch, scaling, solo
+from report.making import beside_dram, launch, scaling, solo
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -93,7 +93,7 @@ def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("BASE", str(tmp_path / "workspace"))
     records = [record for uid in range(3) for name in ("vae", "convnet") for record in launch(name, uid)]
-    records += [*solo("vae", 0), *solo("convnet", 0), *beside("vae", "convnet"), *beside("vae", "vae")]
+    records += [*solo("vae", 0), *solo("convnet", 0), *beside("vae", "convnet"), *beside("vae", "vae"), *beside_dram()]
     output = write(tmp_path / "workspace/output", [*records, *(scaling(k) for k in (1, 2))])
     for name in NAMES:
         (tmp_path / name).symlink_to(output)

@@ -198,6 +198,7 @@ def test_what_is_skipped_is_counted_and_a_flood_of_it_is_short(reports: Path, ca
 
 REFUSED = {
     "--table throughput --per price": "No system has a price in",
+    "--table sense": "No job was measured beside a neighbour of known pressure.",
     "--table interference": "No job was measured in two ways",
     "--table interference --precision fp32": "--precision is of --table throughput and batch-size.",
     "--job vea": "There is no job 'vea' there. Did you mean 'vae'?",

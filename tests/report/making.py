@@ -11,18 +11,23 @@ from typing import Any
 
 import msgspec
 import pandas as pd
+from msgspec.structs import replace
 
 from cotenant.finding import Finding
 from cotenant.report.summary import Summary, summarise
 from cotenant.results.columns import schema
+from cotenant.results.pressure import pressures
 from cotenant.results.read import read_records
 from cotenant.results.record import Record, encode
 from cotenant.results.table import Rows, Table, table_of_rows
-from results.made import ARGUMENTS, ISOLATION, NOON, T0_NS, a_lost_record, a_part, a_record, steady
+from results.made import ARGUMENTS, ISOLATION, NOON, T0_NS, a_lost_record, a_part, a_record, a_told, observed, steady
 
 FILES = tempfile.TemporaryDirectory()
 SEEN: dict[str, Any] = {"slowed_samples": None, "foreign_processes": [], "unseen_processes": 0, "hidden_processes": 0}
 BUSY = Finding("foreign_load", "warning", "While tenants were timed other work kept 3 of 8 processors busy.", "End it.")
+
+LEVELS = (0, 25, 50, 75, 100)
+BLOCK_MS = 3000.0
 
 
 def table(records: Sequence[Record | dict[str, Any]]) -> Table:
@@ -192,4 +197,34 @@ def month(tenants: int = 1) -> list[Record]:
         )
         for day in range(20)
         for tenant in range(tenants)
+    ]
+
+
+def beside_dram(uid: int = 0, kept: Sequence[float] = (1, 1, 0.9, 0.8, 0.7), rounds: int = 4) -> list[Record]:
+    """A job that keeps so much at each level, in observations of half a second, and its neighbour of 10 GB/s."""
+    levels = [level for number in range(rounds) for level in (LEVELS if number % 2 else reversed(LEVELS))]
+    made = [(BLOCK_MS / 6, 384 * kept[level // 25] * (1 + 0.01 * (at % 2))) for at, level in enumerate(levels)]
+    rows = [row for length, items in made for row in observed([length] * 6, items)]
+    job, neighbour = observed([length for length, _ in made for _ in range(6)]), observed([BLOCK_MS] * len(levels))
+    job = [replace(row, items=of.items) for row, of in zip(job, rows, strict=True)]
+    neighbour = [replace(row, items=0.3 * level) for row, level in zip(neighbour, levels, strict=True)]
+    told = [
+        a_told(observations=job, skip=3),
+        a_told(observations=neighbour, skip=0, part=a_part(item="GB", observed={"levels": levels})),
+    ]
+    meters = pressures(told, ["vae", "pressure_dram"])
+    mixed = {"mix": "vae+dram", "tenants": 2, "run_id": uid}
+    return [
+        replace(
+            a_record(told={"observations": one.observations, "skip": one.skip, "part": one.part}),
+            name=f"{label}.in.vae+dram",
+            neighbours=[other],
+            tenant=number,
+            meters=pressure,
+            findings=[],
+            **mixed,
+        )
+        for number, (one, pressure, label, other) in enumerate(
+            zip(told, meters, ("vae", "pressure_dram"), ("pressure_dram", "vae"), strict=True)
+        )
     ]

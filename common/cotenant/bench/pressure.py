@@ -32,7 +32,7 @@ class Pressure(Benchmark):
     decides. The record's `observed.levels` holds them, one an observation.
     """
 
-    fixed: ClassVar[dict[str, Any]] = {"batch_size": 1, "workers": 0, "cached_batch": False}
+    fixed: ClassVar[dict[str, Any]] = {"batch_size": 1, "workers": 0, "cached_batch": False, "cuda": False}
     least: ClassVar[dict[str, int]] = {"level": 0}
 
     number: int = 20

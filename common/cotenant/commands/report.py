@@ -22,9 +22,11 @@ from cotenant.report.jobs import jobs_grid
 from cotenant.report.mixes import mix_grid
 from cotenant.report.pairs import pairs_grid
 from cotenant.report.renderers import FILES, as_csv
+from cotenant.report.sense import sense_grid, sensitivities
 from cotenant.report.summary import JobSummary, Summary, scores, summarise
 from cotenant.results.columns import JOB
 from cotenant.results.newest import newest_work
+from cotenant.results.read import again
 from cotenant.results.store import prepare_directory, write_named, write_whole
 from cotenant.results.table import AT, Rows
 from cotenant.results.targets import REFERENCE, read_systems, save_targets, targets_named
@@ -33,7 +35,7 @@ TARGETS = CHECKOUT / "targets"
 LIMITS = "V100"
 """Whose least shares and most spreads new targets take over, where --targets names nobody's."""
 OF_EXPORTS = "observations, timelines, samples of meters and what findings say stand in the records only."
-TABLES = ("throughput", "batch-size", "speed-up", "scaling", "interference", "mix", "pairs")
+TABLES = ("throughput", "batch-size", "speed-up", "scaling", "interference", "mix", "pairs", "sense")
 
 
 def main(argv: Sequence[str]) -> int:
@@ -60,6 +62,8 @@ def main(argv: Sequence[str]) -> int:
         _say_beside(mix_grid(summary), "No launch was of different jobs.", given.format)
     elif given.table == "pairs":
         _say_beside(pairs_grid(summary), "No two pairs of jobs have rates together and alone.", given.format)
+    elif given.table == "sense":
+        _say_sense(summary, given.format)
     elif given.table == "speed-up":
         tell_grid(tables.speed_up_grid(tables.tables(summary.jobs, read_systems(given.systems))), given.format)
     elif given.table is not None:
@@ -88,7 +92,8 @@ def parser() -> Parser:
     add(
         "--table",
         choices=TABLES,
-        help="systems side by side, how one model scales, or what neighbours cost: of equals, in a mix, in pairs",
+        help="systems side by side, how one model scales, or what neighbours cost: equals, a mix, pairs, of known "
+        "pressure",
     )
     add("--precision", metavar="P", help="for throughput and batch-size: print this precision only")
     add("--outdir", type=Path, metavar="DIR", help="for throughput and batch-size: a file per precision in here")
@@ -203,6 +208,16 @@ def _say_beside(grid: Grid, nothing: str, form: str) -> None:
             nothing, f"{PROGRAM} --mix convnet,wlm launches jobs beside each other, --pairs each pair of several."
         )
     tell_grid(grid, form)
+
+
+def _say_sense(summary: Summary, form: str) -> None:
+    curves = sensitivities(record for _, record in again(summary.under_pressure))
+    if not curves:
+        raise CotenantError(
+            "No job was measured beside a neighbour of known pressure.",
+            f"{PROGRAM} --name JOB --pressure dram does; of exported rows no curve can be drawn.",
+        )
+    tell_grid(sense_grid(curves), form)
 
 
 def _add_foreign(by_precision: tables.Tables, paths: Sequence[Path], kind: tables.Kind) -> None:

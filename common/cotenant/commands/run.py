@@ -130,6 +130,7 @@ def _print_results(records: Sequence[Record], before: Collection[Finding], given
     try:
         from cotenant.report.jobs import jobs_grid
         from cotenant.report.renderers import show
+        from cotenant.report.sense import sense_grid, sensitivities_of
         from cotenant.report.suite_end import suite_grids
         from cotenant.report.summary import summarise
         from cotenant.results.table import Rows, table_of_records
@@ -141,6 +142,8 @@ def _print_results(records: Sequence[Record], before: Collection[Finding], given
         tell_grid(jobs_grid(summary), given.format)
     else:
         show(suite_grids(summary, before, given.verbose))
+        if curves := sensitivities_of([records[at] for at in summary.under_pressure.at]):
+            show([sense_grid(curves)])
 
 
 def _report_command(output: Path) -> str:

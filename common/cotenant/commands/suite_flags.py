@@ -21,6 +21,7 @@ from cotenant.machine.topology import Machine
 from cotenant.suite.decode import at
 from cotenant.suite.jobfile import Job, Suite, check_mixes_of, load, resolve_path, select
 from cotenant.suite.mixes import Mix, mix_named, pairs_named
+from cotenant.suite.pressure import beside, neighbour
 from cotenant.suite.sizes import CLASSES
 
 HINT = "--name chooses jobs; a benchmark's own flags stand after --; --help lists all others."
@@ -87,6 +88,11 @@ def _add_mixes(add: Callable[..., object]) -> None:
     add("--mix", metavar="NAMES", help=mixed)
     pairs = "every pair of these jobs beside each other, each beside itself, and each alone"
     add("--pairs", metavar="NAMES", help=pairs)
+    pressing = (
+        "each chosen job beside a neighbour of known pressure on cpu, llc, dram, disk or memory: levels in percent, as "
+        "dram:0,25,50,75,100 (these by default); may be repeated"
+    )
+    add("--pressure", metavar="RESOURCE[:LEVELS]", action="append", default=[], help=pressing)
 
 
 def options_of(given: argparse.Namespace, extra: tuple[str, ...], machine: Machine) -> Options:
@@ -102,7 +108,7 @@ def options_of(given: argparse.Namespace, extra: tuple[str, ...], machine: Machi
             "Use ./run.sh of a checkout.",
         )
     suite = load(jobs_path(given.jobs, machine))
-    jobs, mixes = _chosen(given, suite)
+    jobs, mixes, neighbours = _chosen(given, suite)
     base = base_directory()
     output = (given.outdir or output_directory()).absolute()
     data = Path(os.environ.get("DATA_DIRECTORY") or base / "data").absolute()
@@ -111,6 +117,7 @@ def options_of(given: argparse.Namespace, extra: tuple[str, ...], machine: Machi
         suite=suite,
         jobs=jobs,
         mixes=mixes,
+        neighbours=neighbours,
         checkout=CHECKOUT,
         run=run,
         paths=RunPaths.of_run(base, data, output, run),
@@ -140,15 +147,20 @@ def options_of(given: argparse.Namespace, extra: tuple[str, ...], machine: Machi
     )
 
 
-def _chosen(given: argparse.Namespace, suite: Suite) -> tuple[tuple[Job, ...], tuple[Mix, ...]]:
-    """Return the jobs and the mixes that are to run: all of the file, or what `--mix` or `--pairs` names of it."""
+def _chosen(given: argparse.Namespace, suite: Suite) -> tuple[tuple[Job, ...], tuple[Mix, ...], tuple[Job, ...]]:
+    """Return the jobs and the mixes that are to run, all of the file or what `--mix`, `--pairs` or `--pressure` makes
+    of it, and the neighbours of known pressure that stand in these mixes."""
     flag = "--mix" if given.mix is not None else "--pairs"
     if given.mix is None and given.pairs is None:
         entries = select(suite.entries, given.name, given.exclude)
         jobs = tuple(entry for entry in entries if isinstance(entry, Job))
-        return jobs, tuple(entry for entry in entries if isinstance(entry, Mix))
+        if given.pressure:
+            return _under_pressure(given, suite, jobs)
+        return jobs, tuple(entry for entry in entries if isinstance(entry, Mix)), ()
     if given.mix is not None and given.pairs is not None:
         raise CotenantError("--mix is one launch and --pairs are several.", "Leave one of them out.")
+    if given.pressure:
+        raise CotenantError(f"{flag} and --pressure both say who stands beside a job.", "Leave one of them out.")
     if given.name or given.exclude:
         raise CotenantError(f"{flag} names all that runs.", "Leave out --name and --exclude.")
     if given.pairs is not None and given.users not in (None, 2):
@@ -156,16 +168,29 @@ def _chosen(given: argparse.Namespace, suite: Suite) -> tuple[tuple[Job, ...], t
     with at(flag):
         mixes = (mix_named(given.mix),) if given.mix is not None else pairs_named(given.pairs)
         check_mixes_of(suite.jobs, mixes)
-    return (), mixes
+    return (), mixes, ()
+
+
+def _under_pressure(
+    given: argparse.Namespace, suite: Suite, jobs: Sequence[Job]
+) -> tuple[tuple[Job, ...], tuple[Mix, ...], tuple[Job, ...]]:
+    """Return no jobs, each chosen one beside each neighbour that `--pressure` asks for, and these neighbours."""
+    if given.users not in (None, 2):
+        raise CotenantError("--pressure is of two tenants: a job and its neighbour.", "Leave out --users.")
+    neighbours = tuple(map(neighbour, given.pressure))
+    with at("--pressure"):
+        mixes = beside(jobs, neighbours)
+        check_mixes_of((*suite.jobs, *neighbours), mixes)
+    return (), mixes, neighbours
 
 
 def _users(given: argparse.Namespace, mixes: Sequence[Mix], machine: Machine) -> int | None:
     """Return how many tenants there are; with `--mix` by default as many as it names, and no fewer than usual."""
     users: int | None = given.users
-    if users is not None or (given.mix is None and given.pairs is None):
+    if users is not None or (given.mix is None and given.pairs is None and not given.pressure):
         return users
     named = max(len(mix.labels) for mix in mixes)
-    return named if given.pairs is not None else max(named, tenants_by_default(machine, None))
+    return named if given.mix is None else max(named, tenants_by_default(machine, None))
 
 
 def _baseline(given: argparse.Namespace) -> BaselineKind:
@@ -177,6 +202,8 @@ def _baseline(given: argparse.Namespace) -> BaselineKind:
     if given.baseline is not None:
         kind: BaselineKind = given.baseline
         return kind
+    if given.pressure:
+        return "none"  # What a job keeps is over its rate beside a neighbour of level 0.
     usual = given.jobs is None or given.mix is not None or given.pairs is not None
     return "quick" if usual and given.isolation != "none" else "none"
 

@@ -16,6 +16,7 @@ from cotenant.launch.outcome import LaunchResult, TenantResult
 from cotenant.launch.rendezvous import Go
 from cotenant.launch.start import Start
 from cotenant.results.build import Common, Placement, Statement, build_record, observed_by_ranks
+from cotenant.results.pressure import pressures
 from cotenant.results.record import Enclosed, Record
 from cotenant.stats.tenants import Span, common_load
 
@@ -47,12 +48,13 @@ def records_of(result: LaunchResult, start: Start, facts: SuiteFacts) -> list[Re
         meters=result.meters,
         findings=(*facts.findings, *map(_slice_changed, result.changes)),
     )
+    pressed = pressures(statements, [program.cell.label for program in start.programs])
     comparable = all(tenant.outcome == "completed" for tenant in result.tenants)
     return [
         build_record(
             _place(tenant, number, start, facts),
             statement,
-            common,
+            dataclasses.replace(common, meters=common.meters | pressed[number]),
             tenant.outcome,
             tenant.message,
             comparable,

@@ -52,6 +52,8 @@ class Options:
     reserve_bytes: int | None = None
     limits: Limits = USUAL_LIMITS
     mixes: tuple[Mix, ...] = ()
+    neighbours: tuple[Job, ...] = ()
+    """Jobs of ours that stand in mixes only: what a person gives to benchmarks is not for them."""
     memory_class: str | None = None
     singularity: str | None = None
     cache: CachePolicy = "none"
@@ -208,10 +210,14 @@ class Resolver:
         too_large = [label for label in mix.labels if self._sizing.is_too_large(self._cells[label])]
         return f"the table of batch sizes has none of {listed(dict.fromkeys(too_large))} here." if too_large else ""
 
+    @property
+    def _every_job(self) -> tuple[Job, ...]:
+        return (*self._options.suite.jobs, *self._options.neighbours)
+
     @functools.cached_property
     def _cells(self) -> dict[str, JobCell]:
         """Every cell of the suite by its label."""
-        return {cell.label: cell for job in self._options.suite.jobs for cell in expand(job)}
+        return {cell.label: cell for job in self._every_job for cell in expand(job)}
 
     def _of_equals(self, cell: JobCell) -> _Launch:
         return _Launch((self._program(cell),) * len(self.plans[cell.job.group].slices), timeout_s=cell.job.timeout_s)
@@ -263,7 +269,8 @@ class Resolver:
         cell, command, variables = program.cell, program.command, program.variables[slice_.tenant]
         options, paths, group = self._options, self._options.paths, cell.job.group
         seed = seed_of(group, options.uid, self._total(cell.job), slice_.tenant)
-        words = [str(command), *arguments(cell, variables, options.extra, seed)]
+        extra = () if cell.job in options.neighbours else options.extra
+        words = [str(command), *arguments(cell, variables, extra, seed)]
         if options.singularity:
             words = in_container(options.singularity, words, slice_.accelerators, paths, options.checkout)
         words = [*nocache_prefix(options.cache, options.singularity), *words]

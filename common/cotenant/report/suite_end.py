@@ -117,7 +117,8 @@ def suite_grids(summary: Summary, printed: Collection[Finding] = (), verbose: bo
 
     If `verbose` also what neighbours cost, which the sentence says in short, and how much of the time was observed.
     """
-    yield tenants_grid(summary, printed, verbose)
+    if summary.jobs or not summary.under_pressure:
+        yield tenants_grid(summary, printed, verbose)
     beside = pairs_grid(summary)
     if (beside := beside if beside.groups else mix_grid(summary)).groups:
         yield beside

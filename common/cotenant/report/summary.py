@@ -28,6 +28,7 @@ from cotenant.report.ceilings import FLOP, Compute, ceilings, compute
 from cotenant.report.mlbench import NOT_IN_PG
 from cotenant.report.problems import SEVERITIES, Loss, ReportedFinding, losses, reported_findings
 from cotenant.report.trust import Doubt, doubts
+from cotenant.results.columns import SENSED
 from cotenant.results.identity import natural
 from cotenant.results.launches import (
     LaunchRecords,
@@ -142,7 +143,8 @@ class JobSummary:
 class Summary:
     """Everything a report says; `notes` are sentences on what was left out and why.
 
-    `records` are the records of launches of all tenants, `solos` those of one tenant alone.
+    `records` are the records of launches of all tenants, `solos` those of one tenant alone. Those of launches
+    `under_pressure` are in nothing else: their rates are over all levels of it.
     """
 
     jobs: tuple[JobSummary, ...]
@@ -151,12 +153,19 @@ class Summary:
     notes: tuple[str, ...]
     records: Rows
     solos: Rows
+    under_pressure: Rows
 
 
 def summarise(records: Rows) -> Summary:
     """Return the lines of all jobs, in the order of their first record; the newest record of each tenant counts."""
     newest, notes = newest_in(records.numbered)
     table = records.table
+    under_pressure = Rows(table, newest.filter(SENSED)[AT].to_list())
+    newest = newest.filter(~SENSED)
+    if under_pressure:
+        notes.append(
+            f"{len(under_pressure)} records beside neighbours of known pressure: --table sense has their curves."
+        )
     jobs: list[JobSummary] = []
     for launches in grouped(launches_in(newest), lambda launch: (launch.suite, launch.host)).values():
         shared, lone = ([launch for launch in launches if launch.solo == solo] for solo in (False, True))
@@ -167,7 +176,9 @@ def summarise(records: Rows) -> Summary:
     numbers = (newest.select(pl.col(AT).filter(pl.col("solo") == solo)).to_series() for solo in (False, True))
     of_all, solos = (Rows(table, at.to_list()) for at in numbers)
     whole = Rows(table, [*of_all.at, *solos.at])
-    return Summary(tuple(jobs), tuple(reported_findings(whole)), tuple(losses(whole)), tuple(notes), of_all, solos)
+    return Summary(
+        tuple(jobs), tuple(reported_findings(whole)), tuple(losses(whole)), tuple(notes), of_all, solos, under_pressure
+    )
 
 
 def estimate(rates: Sequence[float], only: Mapping[str, Any] | None = None) -> Estimate:

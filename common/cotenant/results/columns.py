@@ -184,6 +184,7 @@ COLUMNS: tuple[RecordColumn, ...] = (
         equal=True,
     ),
     text("mix", "name of its mix, of a launch whose tenants run different jobs", equal=True),
+    text("pressure", "of a launch beside a neighbour of known pressure the resource", "meters.pressure.resource"),
     text("neighbours", "in a mix the jobs of the other tenants, sorted, by commas", equal=True),
     text("isolation", "the backend that held the slices", "isolation.backend", equal=True),
     text("software", "torch's version", "machine.torch.version", equal=True),
@@ -319,6 +320,8 @@ TRUST = (
     .otherwise(pl.lit("clean"))
 )
 GOOD = pl.col("completed") & ~pl.col("invalid") & (pl.col("losses_non_finite") == 0)
+SENSED = (GOOD & pl.col("comparable") & (pl.col("pressure") != "")).fill_null(False)
+"""Whether a record is of a launch beside a neighbour of known pressure: its rate is over all levels, and is none."""
 COUNTS = GOOD & pl.col("rate_items_s").is_not_null()
 """Whether a record has anything to be summed, averaged or compared."""
 CELL = (

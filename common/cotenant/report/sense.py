@@ -1,0 +1,173 @@
+"""Sensitivity: what jobs keep of their rates beside neighbours of known pressure, with slope and knee."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass
+
+import msgspec
+
+from cotenant.report import numbers
+from cotenant.report.grid import (
+    Cell,
+    Column,
+    Grid,
+    Row,
+    RowGroup,
+    Words,
+    number,
+    row,
+    word,
+)
+from cotenant.results.decoded import Decoded, text_of
+from cotenant.results.launches import grouped
+from cotenant.results.pressure import pressure_in
+from cotenant.results.record import Record, plain
+from cotenant.stats.sensitivity import ROUNDS, Block, Curve, Point, curve
+from cotenant.text import listed
+
+OF_ONE_RATE = frozenset(("drift", "outliers"))
+"""Findings that a rate is not the same throughout: beside several levels it should not be."""
+
+
+@dataclass(frozen=True, slots=True)
+class Conditions:
+    """What the launches of one curve have in common."""
+
+    suite: str
+    host: str
+    job: str
+    isolation: str
+    resource: str
+    unit: str
+    work: str
+
+
+@dataclass(frozen=True, slots=True)
+class Sensitivity:
+    """A job's curve under these conditions; none where no observation lay beside level 0.
+
+    `doubts` are the rules of its records' warnings, but for those that hold a rate to be one.
+    """
+
+    conditions: Conditions
+    curve: Curve | None
+    doubts: tuple[str, ...]
+
+
+def sensitivities(records: Iterable[Decoded]) -> list[Sensitivity]:
+    """Return the curves of these records, each of one tenant of a launch beside a neighbour of known pressure."""
+    launches: list[tuple[Conditions, list[Block], set[str]]] = []
+    for record in records:
+        pressure = pressure_in(record.fields)
+        if pressure is not None and pressure.blocks:
+            place = (
+                record.suite,
+                text_of(record.at("hostname")),
+                record.cell,
+                text_of(record.at("isolation", "backend")),
+            )
+            conditions = Conditions(*place, pressure.resource, pressure.unit, record.unique_id)
+            warnings = {finding.rule for finding in record.findings if finding.severity == "warning"}
+            launches.append((conditions, pressure.blocks, warnings - OF_ONE_RATE))
+    of_conditions = grouped(launches, lambda launch: launch[0])
+    return [
+        Sensitivity(
+            key, curve([blocks for _, blocks, _ in group]), tuple(sorted(set().union(*(of[2] for of in group))))
+        )
+        for key, group in of_conditions.items()
+    ]
+
+
+def sensitivities_of(records: Iterable[Record]) -> list[Sensitivity]:
+    """Return the curves of records that were just made."""
+    return sensitivities(Decoded(msgspec.to_builtins(plain(record))) for record in records)
+
+
+# The view
+
+FIELDS = (
+    *("suite", "host", "job", "isolation", "resource", "level", "achieved", "unit"),
+    *("kept", "kept_low", "kept_high", "n", "samples", "launches"),
+)
+LEGEND = (
+    "kept: the rate beside the neighbour over that beside its level 0, in the same round of levels; achieved: what the "
+    "neighbour got, in its unit a second. Up to the knee all is kept."
+)
+OF_ROUNDS = "n counts rounds of a single launch, or of two: such an interval knows nothing of other launches."
+Item = tuple[Sensitivity, Curve, Point]
+
+
+def _first(item: Item, text: str, name: str) -> Cell:
+    """Return a cell that people see at the first level only."""
+    return Cell(text if item[2].level == 0 else "", {name: text})
+
+
+def _achieved(item: Item) -> Cell:
+    achieved = item[2].achieved
+    return Cell(numbers.rate(achieved) if achieved else "0", {"achieved": achieved})
+
+
+def _interval(item: Item) -> Cell:
+    """At level 0 there is nothing to be unsure of."""
+    point = item[2]
+    low, high = point.interval or (None, None)
+    text = numbers.span(point.interval, numbers.ratio_interval) if point.level else ""
+    return Cell(text, {"kept_low": low, "kept_high": high})
+
+
+def _n(item: Item) -> Cell:
+    return Cell(str(item[2].n), {"n": item[2].n, "samples": item[1].samples, "launches": item[1].launches})
+
+
+COLUMNS: tuple[Column[Item], ...] = (
+    Column("suite", lambda item: word(item[0].conditions.suite, "suite"), left=True, seen="files"),
+    Column("host", lambda item: word(item[0].conditions.host, "host"), left=True, seen="files"),
+    Column("job", lambda item: _first(item, item[0].conditions.job, "job"), left=True),
+    Column("slices", lambda item: _first(item, item[0].conditions.isolation, "isolation"), left=True),
+    Column("pressure", lambda item: _first(item, item[0].conditions.resource, "resource"), left=True),
+    Column("level", lambda item: Cell(f"{item[2].level} %", {"level": item[2].level})),
+    Column("achieved", _achieved),
+    Column("unit/s", lambda item: word(item[0].conditions.unit, "unit"), left=True),
+    Column("kept", lambda item: number(item[2].kept, numbers.ratio, "kept")),
+    Column("95 % interval", _interval),
+    Column("n", _n),
+)
+
+
+def sense_grid(curves: Iterable[Sensitivity]) -> Grid:
+    """Return a row per level of each curve, and below each its slope and knee."""
+    every = list(curves)
+    groups = [RowGroup([*rows], suite, host, [*notes]) for suite, host, rows, notes in _groups(every)]
+    known = [each.curve for each in every if each.curve is not None]
+    legend = LEGEND if all(each.samples != ROUNDS for each in known) else f"{LEGEND} {OF_ROUNDS}"
+    document = {
+        "schema": "cotenant-sensitivity-1",
+        "curves": [
+            asdict(each) | {"hinge": asdict(each.curve.hinge) if each.curve and each.curve.loses else None}
+            for each in every
+        ],
+    }
+    return Grid(COLUMNS, groups, notes=[((legend, "dim"),)], fields=FIELDS, document=document)
+
+
+def _groups(curves: list[Sensitivity]) -> Iterator[tuple[str, str, list[Row], list[Words]]]:
+    for (suite, host), group in grouped(curves, lambda each: (each.conditions.suite, each.conditions.host)).items():
+        rows = [row(COLUMNS, (each, each.curve, point)) for each in group if each.curve for point in each.curve.points]
+        yield suite, host, rows, [((words_of(each), ""),) for each in group]
+
+
+def words_of(sensitivity: Sensitivity) -> str:
+    """Return a curve in a sentence: from which pressure on the job loses, and how much."""
+    of, found = sensitivity.conditions, sensitivity.curve
+    suspect = f"; suspect: {listed(sensitivity.doubts)}" if sensitivity.doubts else ""
+    who = f"{of.job} beside {of.resource} ({of.isolation}{suspect})"
+    if found is None:
+        return f"{who}: no observation lay within a block of level 0. Make them shorter: -- --number 1."
+    last = found.points[-1]
+    if not found.loses:
+        why = "no interval, of fewer than three rounds" if last.interval is None else "every interval holds 1"
+        return f"{who}: no loss is shown up to {numbers.rate(last.achieved)} {of.unit}/s ({why})."
+    lost = f"it loses {100 * found.hinge.slope:.3g} % of its rate with each {of.unit}/s"
+    knee = found.hinge.knee
+    return f"{who}: beyond {numbers.rate(knee)} {of.unit}/s {lost}." if knee else f"{who}: {lost}, from the first on."

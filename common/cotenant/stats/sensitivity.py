@@ -1,0 +1,162 @@
+"""Sensitivity: what a job keeps of its rate beside a neighbour of known pressure, level by level.
+
+The levels are blocks of one launch in random order, in rounds that hold each once (Bubble-Up, Mars et al., MICRO 2011,
+measures such curves). A block is held against the block of level 0 of its own round, so that what drifts cancels.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import fmean, median
+
+from cotenant.stats.launches import INTERVAL_LAUNCHES, interval_around
+
+Timed = tuple[int, int, float]
+"""An observation: the ns of its start and its end, and its items."""
+ROUNDS = "rounds"
+LAUNCHES = "launches"
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """The time of one level: what the neighbour achieved, and the job's rate, both in items per second."""
+
+    level: int
+    """Percent."""
+    round: int
+    achieved: float
+    rate: float | None
+    """Median of the job's observations that lie wholly inside; None without any."""
+    observations: int
+    """How many these are."""
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """What is kept at one level: the rate over that at level 0 of the same round, geometric mean over `n` samples."""
+
+    level: int
+    achieved: float
+    """Mean, items of the neighbour per second."""
+    kept: float
+    interval: tuple[float, float] | None
+    """95 %; None below three samples, and at level 0, where 1 is no measurement."""
+    n: int
+
+
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """Points by rising level; a sample is a launch where there are three, else a round of a launch."""
+
+    points: tuple[Point, ...]
+    samples: str
+    launches: int
+
+    @property
+    def hinge(self) -> Hinge:
+        """The hinge through its points, over what the neighbour achieved."""
+        return hinge([(point.achieved, point.kept) for point in self.points])
+
+    @property
+    def loses(self) -> bool:
+        """Whether the interval of the highest level lies below 1: else slope and knee are of noise."""
+        highest = self.points[-1].interval
+        return highest is not None and highest[1] < 1
+
+
+@dataclass(frozen=True, slots=True)
+class Hinge:
+    """All is kept up to the `knee`, then `slope` is lost with each unit: kept = 1 - slope max(0, x - knee)."""
+
+    slope: float
+    knee: float | None
+    """In the neighbour's items per second; None where nothing is lost."""
+
+
+def blocks_of(levels: Sequence[int], pressure: Sequence[Timed], observed: Sequence[Timed]) -> list[Block]:
+    """Return the blocks of a launch: the neighbour's observations, each of one of `levels`, and what lay inside.
+
+    `pressure` and `observed` are by one clock. An observation of the job across a border is of no level.
+    """
+    rounds: dict[int, int] = defaultdict(int)
+    blocks = []
+    for level, (start_ns, end_ns, items) in zip(levels, pressure, strict=False):
+        inside = [count * 1e9 / (end - start) for start, end, count in observed if start_ns <= start and end <= end_ns]
+        rate = median(inside) if inside else None
+        blocks.append(Block(level, rounds[level], items * 1e9 / (end_ns - start_ns), rate, len(inside)))
+        rounds[level] += 1
+    return blocks
+
+
+def curve(launches: Sequence[Sequence[Block]]) -> Curve | None:
+    """Return what is kept at each level over the blocks of some launches; None where no round has a rate at level 0.
+
+    Rounds of one launch share its state: the interval over them knows of no other launch.
+    """
+    by_launch = [logs for blocks in launches if (logs := _logs_kept(blocks))]
+    if not by_launch:
+        return None
+    over_launches = len(by_launch) >= INTERVAL_LAUNCHES
+    achieved: dict[int, list[float]] = defaultdict(list)
+    for block in (block for blocks in launches for block in blocks if 0 <= block.achieved < math.inf):
+        achieved[block.level].append(block.achieved)
+    points = []
+    for level in sorted(set().union(*by_launch) & achieved.keys()):
+        of_launches = [logs[level] for logs in by_launch if level in logs]
+        samples = [*map(fmean, of_launches)] if over_launches else [log for logs in of_launches for log in logs]
+        interval = interval_around(fmean(samples), samples) if level else None
+        points.append(Point(level, fmean(achieved[level]), math.exp(fmean(samples)), interval, len(samples)))
+    return Curve(tuple(points), LAUNCHES if over_launches else ROUNDS, len(by_launch))
+
+
+def _logs_kept(blocks: Sequence[Block]) -> dict[int, list[float]]:
+    """Return the logarithms of what was kept at each level of one launch, a value a round."""
+    rates = {(block.level, block.round): block.rate for block in blocks if block.rate and 0 < block.rate < math.inf}
+    logs: dict[int, list[float]] = defaultdict(list)
+    for (level, round_), rate in rates.items():
+        if (base := rates.get((0, round_))) is not None:
+            logs[level].append(math.log(rate) - math.log(base))
+    return dict(logs)
+
+
+def hinge(points: Sequence[tuple[float, float]]) -> Hinge:
+    """Return the hinge of least squares through (x, kept): exact, also where the knee is no point.
+
+    Where the points beyond the knee are known, the best line through them is that of ordinary least squares, if it
+    reaches 1 between the last point before them and the first of them; else the knee is one of these two.
+    """
+    ordered = sorted(points)
+    xs = sorted({x for x, _ in ordered})
+    candidates = [Hinge(0.0, None)]
+    for before, after in itertools.pairwise(xs):
+        beyond = [(x, kept) for x, kept in ordered if x >= after]
+        candidates.append(_hinge_at(before, beyond))
+        if (line := _line(beyond)) is not None and line[1] < 0 and before <= (knee := (1 - line[0]) / line[1]) <= after:
+            candidates.append(Hinge(-line[1], knee))
+    return min((one for one in candidates if one.slope >= 0), key=lambda one: _squares(one, ordered))
+
+
+def _hinge_at(knee: float, beyond: Sequence[tuple[float, float]]) -> Hinge:
+    """Return the best hinge with this knee."""
+    distances = [x - knee for x, _ in beyond]
+    products = sum(distance * (1 - kept) for distance, (_, kept) in zip(distances, beyond, strict=True))
+    # Distances may be too small for their squares.
+    spread = sum(distance**2 for distance in distances)
+    return Hinge(products / spread, knee) if spread else Hinge(0.0, None)
+
+
+def _line(points: Sequence[tuple[float, float]]) -> tuple[float, float] | None:
+    """Return intercept and slope of least squares; None where all points have one x."""
+    middle, height = fmean(x for x, _ in points), fmean(y for _, y in points)
+    if not (spread := sum((x - middle) ** 2 for x, _ in points)):
+        return None
+    slope = sum((x - middle) * (y - height) for x, y in points) / spread
+    return height - slope * middle, slope
+
+
+def _squares(of: Hinge, points: Sequence[tuple[float, float]]) -> float:
+    return sum((1 - of.slope * max(0.0, x - (of.knee or 0.0)) - kept) ** 2 for x, kept in points)
