@@ -100,7 +100,7 @@ REFUSED = {
     "--usres 2": "Did you mean '--users'?",
     "--mems some": "'some'",
     "--users 0": "Use --users 1 or more.",
-    "--users 100000": "or fewer.",
+    "--users 100000": "Use fewer --users",
     "--reserve 900T": "reserve",
     "extra": "extra",
 }

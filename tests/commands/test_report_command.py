@@ -57,7 +57,7 @@ def test_the_page_and_its_score(reports: Path, targets: Path, tmp_path: Path, ca
     text = path.read_text()
     assert status == 0
     assert "vae" in said
-    assert "<title>A &lt;title&gt;</title>" in text
+    assert "<title>A &lt;title&gt; · " in text
     assert "1 of 2 jobs" in text
     assert "foreign.json: it has no `name`; skipped." in text
 

@@ -10,12 +10,12 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from cotenant.report.progress import PlainView, Planned
 from cotenant.text import printable
 
 if TYPE_CHECKING:
     from cotenant.report.grid import Grid
     from cotenant.report.live import LiveView
+    from cotenant.report.progress import PlainView, Planned
 
 
 def settle_streams() -> None:
@@ -72,6 +72,9 @@ def mute() -> None:
 @contextlib.contextmanager
 def shown(planned: Sequence[Planned]) -> Iterator[LiveView | PlainView]:
     """Yield a view of a suite of these launches: plain lines where nobody watches a terminal that can be redrawn."""
+    # Not before: what reads records is heavier than most commands need.
+    from cotenant.report.progress import PlainView
+
     if not sys.stdout.isatty():
         yield PlainView(planned, tell)
         return
