@@ -294,8 +294,8 @@ def test_findings_and_jobs_lead_to_each_other() -> None:
     (place,) = re.findall(r'id="(finding\d)"[^>]*><b>foreign load<', text)
     row = re.search(rf'id="{place}".*', text)
     assert row is not None
-    assert "Other work keeps 11 of 8 processors busy." in row[0]
-    assert "keeps 3 of 8" not in row[0]
+    assert "While tenants were timed other work kept 11 of 8 processors busy." in row[0]
+    assert "kept 3 of 8" not in row[0]
     assert re.findall(r'<a href="#(job\d)">(\w+)</a>', row[0]) == [("job0", "vae"), ("job1", "ssd")]
     assert text.count(f'<small><a href="#{place}">foreign load</a></small>') == 2  # of the two verdicts
     assert text.count(f'<a href="#{place}">foreign load</a>') == 4  # and of the two jobs' panels
