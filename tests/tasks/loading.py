@@ -41,6 +41,7 @@ DECODER = {
 SMALL: dict[str, dict[str, Any]] = {
     "fast_neural_style/neural_style": {"batch_size": 1, "image_size": 16},
     "generative_adversarial_networks/dcgan": {"batch_size": 2, "image_size": 32, "ngf": 8, "ndf": 8},
+    "graph_learning/graphsage": {"batch_size": 8, "nodes": 200, "fan_out": (3, 2), "hidden": 8, "workers": 0},
     "image_classification/convnets": {"arch": "squeezenet1_1", "size": 32, "batch_size": 2, "workers": 0},
     "image_classification/scaling": {"network": "squeezenet1_1", "size": 32, "batch_size": 2},
     "image_classification/vit": {"batch_size": 2, "size": 32, "layers": 2, "width": 16, "heads": 2},

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 import torch
@@ -16,7 +17,7 @@ def count(model: nn.Module) -> int:
     return sum(weight.numel() for weight in model.parameters())
 
 
-def of_class(place: str, *names: str) -> list[int]:
+def of_class(place: str, *names: str) -> list[Any]:
     """Return a task's defaults of these names."""
     benchmark = of(place)(cuda=False)
     return [getattr(benchmark, name) for name in names]
@@ -72,6 +73,12 @@ def ppo() -> nn.Module:
     return model
 
 
+def graphsage() -> nn.Module:
+    place = "graph_learning/graphsage"
+    model: nn.Module = main_of(place).GraphSAGE(*of_class(place, "hidden", "fan_out"))
+    return model
+
+
 def whisper() -> nn.Module:
     place = "speech_recognition/whisper"
     names = ("mels", "frames", "words", "tokens", "layers", "width", "heads")
@@ -93,6 +100,7 @@ MODELS: list[tuple[Callable[[], nn.Module], int]] = [
     (adapters, 19_660_800),
     (moe, 1_226_474_496),
     (ppo, 9_155),
+    (graphsage, 206_895),
     (whisper, 37_760_640 - 576_000),  # Fixed positions of the encoder are counted with it in public.
     (whisper_small, 241_734_912 - 1500 * 768),
     (vit, 86_567_656),

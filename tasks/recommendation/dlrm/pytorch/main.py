@@ -11,7 +11,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from cotenant.bench import Benchmark, Run, UnsupportedError, flag
-from cotenant.blocks.data import zipf
+from cotenant.blocks.data import scattered, zipf
 
 NUMBERS = 13
 BOTTOM = (NUMBERS, 512, 256, 128)
@@ -19,8 +19,6 @@ TABLES = 26
 CROSSED = BOTTOM[-1] * (TABLES + 1)
 CROSSES, RANK = 3, 512
 TOP = (CROSSED, 1024, 1024, 512, 256, 1)
-SCATTER = 1_000_003
-"""A prime: frequent rows do not stand beside one another."""
 
 
 def perceptron(sizes: tuple[int, ...]) -> nn.Sequential:
@@ -80,7 +78,7 @@ class ClickPrediction(Benchmark):
 
     def batches(self, run: Run) -> Iterator[tuple[torch.Tensor, ...]]:
         """Return numbers (b, 13), rows of all tables (b, 26), and whether there was a click (b,)."""
-        rows_bt = zipf(self.rows, self.batch_size, TABLES) * SCATTER % self.rows
+        rows_bt = scattered(zipf(self.rows, self.batch_size, TABLES), self.rows)
         rows_bt += torch.arange(TABLES) * self.rows
         clicked_b = (torch.rand(self.batch_size) < 0.25).float()
         return run.resident(torch.randn(self.batch_size, NUMBERS), rows_bt, clicked_b)
