@@ -286,15 +286,16 @@ def test_a_small_device_gets_smaller_batches(part: Part, tmp_path: Path) -> None
     assert convnet.words(here)[:2] == ["--batch-size", "2"]
 
 
-def test_jobs_are_of_tasks_that_exist_or_are_to_come(part: Part) -> None:
+def test_jobs_are_of_tasks_that_exist_and_none_is_left_out(part: Part) -> None:
     jobs = part("jobs")
-    assert {name for name, job in jobs.JOBS.items() if not Path(job.main).exists()} <= {"gpt"}
+    assert {name for name, job in jobs.JOBS.items() if not Path(job.main).exists()} == set()
     assert set(jobs.SMALL) < set(jobs.JOBS)
     folders = {str(path.parents[1].relative_to(jobs.TASKS)) for path in jobs.TASKS.glob("*/*/pytorch/main.py")}
     profiles = (jobs.ROOT / "profiles" / f"{name}.json" for name in part("families").PROFILES)
     cells = (cell for path in profiles if path.exists() for cell in json.loads(path.read_text()))
     of_families = {str(Path(cell["cmd"]).parents[1]) for cell in cells}
-    # Files alone, as the loader's ceilings, are measured by `input`.
+    # Files alone, as the loader's ceilings, are measured by `input`; a neighbour of known pressure is no job by itself.
+    folders = {folder for folder in folders if not folder.startswith("pressure/")}
     assert folders - {job.task for job in jobs.JOBS.values()} - of_families == {"ceilings/reading"}
 
 
