@@ -48,6 +48,7 @@ def status_without_a_reader(*words: object) -> tuple[int, str]:
     return ended.returncode, ended.stderr
 
 
+@pytest.mark.slow
 def test_without_a_reader_the_status_is_what_it_would_be(tmp_path: Path) -> None:
     """Of a table, a text, and the verdict on five launches that are a fifth slower than five of the day before."""
     places = [tmp_path / "a", tmp_path / "b"]

@@ -54,6 +54,7 @@ def test_the_path_decides_the_bytes(name):
     assert len({start(file) for file in chosen}) == len(chosen)
 
 
+@pytest.mark.slow
 def test_estimates_cover_what_is_made():
     for name, least in (("mnist", 1.0), ("wmt16", 0.9), ("wikitext", 0.9)):
         dataset = find_dataset(name)

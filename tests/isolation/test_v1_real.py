@@ -205,7 +205,7 @@ def twinned(v1_mounts: Mounts, v1_base: str) -> Iterator[V1]:
 def test_a_twin_kills_at_once_and_counts_stalls(twinned: V1, pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
     live = twinned.create(pair[0])
     live.verify()
-    assert len(live.entry.procs_files) == 6
+    assert len(live.entry.procs_files) == 7
     forks = "for i in 1 2 3 4 5 6 7 8; do sleep 1000 & done; wait"
     with started(live.entry, "sh", "-c", forks) as shim:
         assert shim.says() == "in"

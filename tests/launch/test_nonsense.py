@@ -29,6 +29,7 @@ def spoken(shared: Suites) -> ByJob:
     return shared.by_job()
 
 
+@pytest.mark.slow
 def test_nonsense_fails_its_tenant_and_after_go_leaves_the_neighbour_its_record(spoken: ByJob) -> None:
     for name, records in spoken.items():
         late = "late" in name or name == "hangs-up"

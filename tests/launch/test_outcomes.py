@@ -156,6 +156,7 @@ def test_what_a_maker_leaves_behind_does_not_disturb_a_launch(loose: Suites) -> 
     assert loose.outcomes() == ["completed"]
 
 
+@pytest.mark.slow
 def test_raise_error_stops_after_the_first_launch_that_fails(loose: Suites) -> None:
     jobs = [job("plain.sh", "0", "5", name="bad"), job(name="good")]
     assert loose.run(jobs, "--users", 1, "--raise-error").returncode == 1
@@ -201,6 +202,7 @@ def test_who_needs_too_much_memory_ends_alone(v1: Suites) -> None:
     assert any(record["message"].endswith("Try half the batch: -- --batch-size 32") for record in records["py"])
 
 
+@pytest.mark.slow
 @pytest.mark.v1
 def test_on_request_the_rest_of_a_tenant_goes_on_without_the_process_that_was_killed(v1: Suites) -> None:
     """It is out of memory all the same: its number is not that of the work that was asked for."""
@@ -241,6 +243,7 @@ def test_what_is_new_in_a_shared_dev_shm_is_reported(loose: Suites) -> None:
         left.unlink(missing_ok=True)
 
 
+@pytest.mark.slow
 @pytest.mark.v1
 def test_children_do_not_outlive_their_tenant(v1: Suites) -> None:
     """Not even a daemon, nor one that has dropped the run's marker."""
@@ -259,6 +262,7 @@ def test_nor_without_cgroups(loose: Suites) -> None:
     assert not loose.here()
 
 
+@pytest.mark.slow
 def test_what_the_runner_had_for_a_child_before_it_began_lives(loose: Suites) -> None:
     """As `tee` in `exec > >(tee log) 2>&1; exec ./run.sh`."""
     jobs = [job(), job(name="more")]

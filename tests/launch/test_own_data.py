@@ -61,6 +61,7 @@ def test_what_it_lacks_is_named_and_a_set_whose_manifest_is_damaged_is_nobodys_o
     assert loose.outcomes()[-1] == "missing_data"
 
 
+@pytest.mark.slow
 def test_a_set_of_ours_that_is_half_made_is_finished(loose: Suites) -> None:
     staging = loose.base / f"data/.making/mnist-small-v{DATASET.version}"
     own(staging).joinpath(IMAGES).rename(staging / f".{IMAGES}.1.part")

@@ -81,6 +81,7 @@ def records(shared: Suites) -> ByJob:
     return shared.by_job()
 
 
+@pytest.mark.slow
 def test_a_list_makes_a_launch_per_cell_and_two_jobs_of_one_name_are_kept_apart(records: ByJob, shared: Suites) -> None:
     repeats = {"cells.c1": 3, "cells.c2": 4, "job": 3, "job-2": 4}
     for name, repeat in repeats.items():

@@ -29,7 +29,7 @@ def rates(records: list[dict[str, Any]]) -> list[float]:
 def test_every_tenant_is_launched_alone_directly_behind_its_launch(loose: Suites) -> None:
     """Without slices alone means the whole machine. Files keep their form, and no reader takes it for its job."""
     jobs = [job(args={"--number": [5, 6]}), job(name="whole", group="all")]
-    ended = loose.run(jobs, "--users", 2, "--solo", "--uid", 3)
+    ended = loose.run(jobs, "--users", 2, "--solo", "--uid", 3, "--verbose")
     assert ended.returncode == 0, ended.stderr
     assert "7 launches (4 of a tenant alone on the whole machine, without slices; baseline whole)" in ended.stdout
     assert "job.c1: tenant 0 alone on the whole machine, without a slice: " in ended.stdout
@@ -116,12 +116,13 @@ def test_alone_it_is_what_it_is_beside_the_others(v1: Suites) -> None:
     v1.gone(2)
 
 
+@pytest.mark.slow
 @pytest.mark.v1
 def test_a_spinning_neighbour_costs_what_the_slice_does_not_hold(v1: Suites) -> None:
     """On a processor of its own a tenant keeps most of its rate alone: the table says how much."""
     if len(os.sched_getaffinity(0)) < 2:
         pytest.skip("needs a processor for each of two tenants")
-    ended = v1.run([job("sums.py", "--repeat", 9, "--number", 10)], "--users", 2, "--solo")
+    ended = v1.run([job("sums.py", "--repeat", 9, "--number", 10)], "--users", 2, "--solo", "--verbose")
     assert ended.returncode == 0, ended.stderr
     beside = {record["tenant"]: record for record in v1.records() if not record["solo"]}
     kept = sum(rates([*beside.values()])) / sum(rates(solo(v1)))
@@ -132,7 +133,9 @@ def test_a_failure_alone_is_a_failure_and_no_ratio(loose: Suites) -> None:
     """Its second start ends badly."""
     lines = ('[ -e "$BASE/seen$JOB_ID" ] && exit 3', 'touch "$BASE/seen$JOB_ID"', SUMS)
     second = script(loose.folder / "second.sh", *lines)
-    ended = loose.run([{"name": "second", "cmd": str(second), "args": {}, "cgroup": "student"}], "--users", 2, "--solo")
+    ended = loose.run(
+        [{"name": "second", "cmd": str(second), "args": {}, "cgroup": "student"}], "--users", 2, "--solo", "--verbose"
+    )
     assert ended.returncode == 1
     assert [record["outcome"] for record in loose.records()] == ["completed"] * 2 + ["failed"] * 2
     assert [line[:24] for line in summary(loose)[1:3]] == ["[ 2/ 3][ 1/ 1] FAILED | ", "[ 3/ 3][ 1/ 1] FAILED | "]
@@ -141,6 +144,7 @@ def test_a_failure_alone_is_a_failure_and_no_ratio(loose: Suites) -> None:
     assert re.search(r"^second +all +- ", ended.stdout, re.MULTILINE)
 
 
+@pytest.mark.slow
 def test_shown_and_dry_and_where_nobody_has_neighbours(loose: Suites) -> None:
     jobs = [job(args={"--number": [5, 6]}), job(name="whole", group="all")]
     ended = loose.run([job(), jobs[1]], "--users", 1, "--solo")

@@ -72,6 +72,15 @@ def of_each(places: Any) -> list[Any]:
     ]
 
 
+AUDITED_FAST = ("regression", "var", "time", "recommendation/neural", CART, f"{TEXT}/gpt", "text_generation/decode")
+AUDITED = [
+    pytest.param(place, name, marks=() if name == "fp32" and place.startswith(AUDITED_FAST) else pytest.mark.slow)
+    for place in SMALL
+    for name in ("fp32", "bf16")
+    if (place, name) != (CART, "bf16")
+]
+
+
 def losses(place: str, steps: int, **parameters: Any) -> list[float]:
     benchmark, run = built(of(place), **SMALL[place] | parameters)
     batches, step = iter(benchmark.batches(run)), run.precision.around(benchmark.step)
@@ -213,7 +222,7 @@ def test_items_and_dtype_are_what_was_asked(place: str, precision: str, monkeypa
 
 
 @pytest.mark.usefixtures("one_thread")
-@pytest.mark.parametrize(("place", "precision"), [case for case in of_each(SMALL) if case != (CART, "bf16")])
+@pytest.mark.parametrize(("place", "precision"), AUDITED)
 def test_an_audit_of_an_honest_task_finds_the_same_work(
     place: str, precision: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -258,7 +267,7 @@ def without_onednn() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("without_onednn", "one_thread")
-@pytest.mark.parametrize("name", ["fp16", "half"])
+@pytest.mark.parametrize("name", ["fp16", pytest.param("half", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("place", TRAINED)
 def test_a_task_trains_in_fp16(place: str, name: str) -> None:
     if (place, name) == (DLRM, "half"):
@@ -302,7 +311,7 @@ READ: dict[str, tuple[dict[str, Any], list[int], tuple[float, ...]]] = {
 
 
 @decodes
-@pytest.mark.parametrize("workers", [0, 1])
+@pytest.mark.parametrize("workers", [0, pytest.param(1, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("place", READ)
 def test_pictures_are_read_and_counted(
     place: str, workers: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

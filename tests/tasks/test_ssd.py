@@ -106,6 +106,7 @@ def test_the_loss_takes_three_hard_negatives_for_each_positive(ssd: Any) -> None
     torch.testing.assert_close(ssd.multibox_loss(offsets, scores, targets, classes), expected)
 
 
+@pytest.mark.slow
 def test_the_loss_falls_on_a_fixed_batch_and_follows_the_seed(ssd: Any) -> None:
     seen, again, other = (
         losses(*built(ssd.SingleStageDetector, batch_size=1, lr=1e-3, seed=seed), steps)

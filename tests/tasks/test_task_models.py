@@ -91,6 +91,7 @@ def test_toy_lstm_sees_97_waves_of_period_20(dtype: str) -> None:
     assert seen == [(97, 999)]
 
 
+@pytest.mark.slow
 def test_the_dtype_of_toy_lstm_is_the_precision_that_is_recorded(tmp_path: Path) -> None:
     rows = [
         ("float32", "fp32", "fp32", []),

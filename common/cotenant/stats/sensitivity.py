@@ -13,8 +13,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean, median
 
-from cotenant.stats.launches import INTERVAL_LAUNCHES, interval_around
-
 Timed = tuple[int, int, float]
 """An observation: the ns of its start and its end, and its items."""
 ROUNDS = "rounds"
@@ -97,6 +95,9 @@ def curve(launches: Sequence[Sequence[Block]]) -> Curve | None:
 
     Rounds of one launch share its state: the interval over them knows of no other launch.
     """
+    # Not before: the runner makes blocks, and starts without scipy.
+    from cotenant.stats.launches import INTERVAL_LAUNCHES, interval_around
+
     by_launch = [logs for blocks in launches if (logs := _logs_kept(blocks))]
     if not by_launch:
         return None
