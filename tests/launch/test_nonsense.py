@@ -39,6 +39,7 @@ def test_nonsense_fails_its_tenant_and_after_go_leaves_the_neighbour_its_record(
             assert "does not speak the protocol" in records[0]["message"], name
 
 
+@pytest.mark.slow
 def test_the_sentence_names_what_was_wrong(spoken: ByJob) -> None:
     for name, words in {
         "late-done": "done after 2 of 6 observations",
