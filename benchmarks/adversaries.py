@@ -123,7 +123,7 @@ def draw(rates: Rates, deeds: Sequence[str], path: Path) -> None:
     axes.set(yticks=range(len(deeds)), yticklabels=[f"beside a {deed}" for deed in deeds], xlim=(0, None))
     axes.set_xlabel("share of its rate beside an idle neighbour (bar: median, dots: rounds)")
     axes.invert_yaxis()
-    axes.legend(frameon=False)
+    figure.legend(loc="outside upper right", ncols=2, frameon=False)
     figure.savefig(path, metadata={"Date": None})
 
 
