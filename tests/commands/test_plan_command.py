@@ -92,6 +92,8 @@ def test_the_flags_shape_the_slices(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     contiguous = document(capsys, "--plan", "contiguous", "--users", "3")
     assert [tenant["processors"] for tenant in contiguous["tenants"]] == ["0-1", "2-3", "4-5"]
     assert (contiguous["policy"], contiguous["mems"]) == ("contiguous", "local")
+    shared = document(capsys, "--users", "4", "--slices", "2")
+    assert [(tenant["part"], tenant["sharers"]) for tenant in shared["tenants"]] == [(0, 2)] * 2 + [(1, 2)] * 2
     bare = document(capsys)["boxes"][2]
     assert (bare["package"], bare["node"], bare["memory_bytes"], bare["cores"]) == (None, 2, 128 << 30, [])
 
@@ -100,6 +102,7 @@ REFUSED = {
     "--usres 2": "Did you mean '--users'?",
     "--mems some": "'some'",
     "--users 0": "Use --users 1 or more.",
+    "--users 3 --slices 2": "or --users 4.",
     "--users 100000": "Use fewer --users",
     "--reserve 900T": "reserve",
     "extra": "extra",

@@ -141,6 +141,23 @@ def test_who_shares_processors_has_memory_of_its_own() -> None:
     assert str(plan(machine(cores=1), 1)) == "1 tenant: processors 0, 62.08 GiB"
 
 
+def test_tenants_of_a_slice_share_its_processors_and_device_and_have_equal_parts_of_its_memory() -> None:
+    alone, made = (plan(machine(cores=4, memory_bytes=17 * GIB), users, slices=2) for users in (2, 4))
+    assert made.parts == alone.parts == ((0, 1), (2, 3))
+    assert [piece.processors for piece in made.slices] == [(0, 1), (0, 1), (2, 3), (2, 3)]
+    assert {(piece.sharers, piece.memory_bytes) for piece in made.slices} == {(2, alone.slices[0].memory_bytes // 2)}
+    (finding,) = made.findings
+    assert (finding.rule, finding.severity) == ("processors_shared", "info")
+    assert "Use no --slices for processors of their own." in finding.remedy
+    made = plan(machine(cores=5, devices=(device(0), device(1))), 4, slices=2)
+    assert [piece.accelerators[0].index for piece in made.slices] == [0, 0, 1, 1]
+    assert rules(made) == ["processors_shared", "processors_unused", "devices_shared"]
+    assert made.findings[1].sentence == "1 of 5 processors stay unused: 2 slices get 2 each."
+    for users, slices, remedy in [(4, 3, "--slices 1 or 2 or 4, or --users 6"), (4, 9, "1 to 4"), (4, 0, "1 to 4")]:
+        with pytest.raises(CotenantError, match=f"Use {remedy if slices == 3 else f'--slices {remedy}'}"):
+            plan(machine(cores=4), users, slices=slices)
+
+
 def test_a_launch_that_owns_the_machine_has_a_rank_for_each_device_or_part() -> None:
     for host, users, ranks in [(machine(cores=2), 4, 2), (machine(cores=2), 3, 1), (machine(), 3, 3), (TWO, 4, 2)]:
         assert ranks_of_all(host, plan(host, users)) == ranks

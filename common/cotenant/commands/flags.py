@@ -143,6 +143,8 @@ def add_slice_flags(parser: Parser) -> None:
     """Add the flags that say how many slices there are, of what, and who enforces them."""
     add = parser.add_argument_group("slices").add_argument
     add("--users", type=int, help="tenants (default: one per accelerator, else at most two)")
+    shared = "slices that the users share, equally many in each (default: one each, as far as processors go)"
+    add("--slices", type=int, metavar="N", help=shared)
     how = "how slices are enforced; `require` refuses to degrade"
     add("--isolation", choices=CHOICES, default="auto", help=how)
     add("--no-cgexec", action="store_const", const="none", dest="isolation", help="as --isolation none")

@@ -22,7 +22,7 @@ from cotenant.commands.suite_flags import options_of, suite_parser
 from cotenant.errors import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_PASSED, EXIT_USAGE
 from cotenant.finding import Finding
 from cotenant.isolation.lock import SuiteLock, lock_path
-from cotenant.isolation.plan import plan, ranks_of_all, tenants_by_default
+from cotenant.isolation.plan import ranks_of_all
 from cotenant.launch.start import Options, Start
 from cotenant.launch.suite import SuiteRun
 from cotenant.machine.topology import discover
@@ -57,13 +57,12 @@ def _preview(given: argparse.Namespace, others: tuple[str, ...]) -> int:
     machine = discover()
     options = options_of(given, others, machine)
     if given.show:
-        tenants = tenants_by_default(machine, options.users)
-        made = plan(machine, tenants, policy=options.policy, mems=options.mems, reserve_bytes=options.reserve_bytes)
+        made = options.plan(machine)
         ranks = ranks_of_all(machine, made)
         if given.format == "json":
             tell_document(show_document(options.jobs, options.mixes, ranks))
         else:
-            tell("\n".join(show_lines(options.jobs, options.mixes, tenants, ranks, options.baseline)))
+            tell("\n".join(show_lines(options.jobs, options.mixes, len(made.slices), ranks, options.baseline)))
         return EXIT_PASSED
     run = SuiteRun(options, machine)
     refusals, backend = refused(run.starts), run.chosen.backend.name

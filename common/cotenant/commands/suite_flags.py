@@ -123,6 +123,7 @@ def options_of(given: argparse.Namespace, extra: tuple[str, ...], machine: Machi
         paths=RunPaths.of_run(base, data, output, run),
         uid=given.uid,
         users=_users(given, mixes, machine),
+        slices=given.slices,
         isolation=given.isolation,
         cgroup_base=given.cgroup_base,
         policy=given.plan,

@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Literal
 
 from cotenant.errors import CotenantError
-from cotenant.finding import Finding, info, warning
-from cotenant.isolation.assignment import Cpus, assign, mixtures
+from cotenant.finding import Finding
+from cotenant.isolation.assignment import Cpus, assign
 from cotenant.isolation.device_shares import Devices, share_devices, wanted_nodes
 from cotenant.isolation.memory_shares import Mems, equal_share, memory_nodes, reserve_of
-from cotenant.isolation.sharing import everything, share_consecutive, share_cores
+from cotenant.isolation.plan_findings import partition_findings, plan_findings, quota_findings
+from cotenant.isolation.sharing import everything, repeated, share_consecutive, share_cores, tenants_of_each
 from cotenant.machine.accelerators import Accelerator
 from cotenant.machine.topology import Machine
 from cotenant.procfs import format_list
 from cotenant.text import gib, many
 
 Policy = Literal["cores", "contiguous"]
-
-_UNEVEN_PERCENT = 5
-"""Memory that the nodes' sizes leave unused is worth a finding above this share."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,9 +91,17 @@ def ranks_of_all(machine: Machine, made: Plan) -> int:
 
 
 def plan(
-    machine: Machine, tenants: int, *, policy: Policy = "cores", mems: Mems = "local", reserve_bytes: int | None = None
+    machine: Machine,
+    tenants: int,
+    *,
+    slices: int | None = None,
+    policy: Policy = "cores",
+    mems: Mems = "local",
+    reserve_bytes: int | None = None,
 ) -> Plan:
     """Return equal slices for `tenants`; raise CotenantError where the memory does not suffice.
+
+    With `slices` there are so many, of processors and devices, and equally many consecutive tenants share each.
 
     `cores` gives whole physical cores near each tenant's device, `contiguous` consecutive logical ids. Where there are
     fewer processors than tenants, equally many tenants share each part of them. Memory comes from the nodes of a
@@ -105,20 +111,17 @@ def plan(
     if tenants < 1:
         raise CotenantError(f"{tenants} tenants cannot be planned.", "Use --users 1 or more.")
     limit = _processor_limit(machine)
-    devices, idle = share_devices(machine.accelerators, tenants)
-    assignment = _assignment(machine, limit, policy, devices)
+    each = 1 if slices is None else tenants_of_each(slices, tenants, limit)
+    in_slices, idle = share_devices(machine.accelerators, tenants // each)
+    assignment = repeated(_assignment(machine, limit, policy, in_slices), each)
+    devices = repeated(in_slices, each)
     reserve = reserve_of(machine, reserve_bytes)
     nodes = [memory_nodes(machine, processors, mems) for processors in assignment]
     memory = equal_share(machine, nodes, reserve)
     sharers = tenants // len(set(assignment))
-    slices = tuple(Slice(i, assignment[i], nodes[i], memory, devices[i], tenants, sharers) for i in range(tenants))
-    findings = [
-        *_quota_findings(machine, limit),
-        *_processor_findings(machine, slices, limit),
-        *_memory_findings(machine, slices, reserve),
-        *_device_findings(machine, slices, idle),
-    ]
-    return Plan(slices, _unused(machine, slices), idle, reserve, tuple(findings))
+    made = tuple(Slice(i, assignment[i], nodes[i], memory, devices[i], tenants, sharers) for i in range(tenants))
+    findings = tuple(plan_findings(machine, made, limit, reserve, idle))
+    return Plan(made, _unused(machine, made), idle, reserve, findings)
 
 
 def plan_whole(machine: Machine, reserve_bytes: int | None = None) -> Plan:
@@ -128,7 +131,7 @@ def plan_whole(machine: Machine, reserve_bytes: int | None = None) -> Plan:
     nodes = memory_nodes(machine, processors, "all")
     reserve = reserve_of(machine, reserve_bytes)
     whole = Slice(0, processors, nodes, equal_share(machine, [nodes], reserve), machine.accelerators)
-    findings = (*_quota_findings(machine, limit), *_partition_findings(machine, [whole]))
+    findings = (*quota_findings(machine, limit), *partition_findings(machine, [whole]))
     return Plan((whole,), _unused(machine, [whole]), (), reserve, findings)
 
 
@@ -171,126 +174,3 @@ def _consecutive(machine: Machine, size: int, tenants: int) -> list[Cpus]:
 def _unused(machine: Machine, slices: Sequence[Slice]) -> tuple[int, ...]:
     given = set(chain.from_iterable(slice_.processors for slice_ in slices))
     return tuple(sorted(processor.id for processor in machine.processors if processor.id not in given))
-
-
-def _quota_findings(machine: Machine, limit: int) -> Iterator[Finding]:
-    """Say that a quota of processor time leaves only `limit` processors to give out."""
-    usable = len(machine.processors)
-    if limit < usable:
-        yield warning(
-            f"A quota of {machine.quota_processors:g} leaves {limit} of {usable} processors to give out.",
-            "Raise cpu.max (on v1 cpu.cfs_quota_us) of the surrounding cgroup.",
-            rule="processor_quota",
-        )
-
-
-def _processor_findings(machine: Machine, slices: Sequence[Slice], limit: int) -> Iterator[Finding]:
-    """Say what is unused, shared between tenants, unlike from tenant to tenant, or far apart."""
-    each, parts = len(slices[0].processors), len({slice_.processors for slice_ in slices})
-    if parts < len(slices):
-        each_part = f"{many(each, 'processor')} for every {slices[0].sharers} of them"
-        yield info(
-            f"{len(slices)} tenants share {many(parts * each, 'processor')}"
-            f"{f': {each_part}' if parts > 1 else ', all the same'}.",
-            f"Use --users {limit} or fewer for processors of their own.",
-            rule="processors_shared",
-        )
-    elif spare := limit - each * parts:
-        yield info(
-            f"{spare} of {limit} processors stay unused: {len(slices)} tenants get {each} each.",
-            "Choose --users so that the cores of every node divide evenly.",
-            rule="processors_unused",
-        )
-    by_id = {processor.id: processor for processor in machine.processors}
-    parts_of: defaultdict[int, set[Cpus]] = defaultdict(set)
-    for slice_ in slices:
-        for processor in slice_.processors:
-            parts_of[by_id[processor].core].add(slice_.processors)
-    cut = [cpus for cpus in parts_of.values() if len(cpus) > 1]
-    if split := [{slice_.tenant for slice_ in slices if slice_.processors in cpus} for cpus in cut]:
-        yield warning(
-            f"{len(split)} physical cores serve more than one tenant ({_tenants(set().union(*split))}).",
-            "Use fewer --users, and not --plan contiguous.",
-            rule="siblings_split",
-        )
-    yield from _mixture_findings(machine, slices)
-    nodes_of = {slice_.tenant: {by_id[p].node for p in slice_.processors} for slice_ in slices}
-    if len(slices) > 1 and (straddling := [tenant for tenant, nodes in nodes_of.items() if len(nodes) > 1]):
-        yield warning(
-            f"The processors of {_tenants(straddling)} lie on more than one NUMA node.",
-            "Choose --users as a multiple of the number of nodes.",
-            rule="nodes_straddled",
-        )
-
-
-def _memory_findings(machine: Machine, slices: Sequence[Slice], reserve: int) -> Iterator[Finding]:
-    """Say that nodes of unequal size leave memory to nobody."""
-    available = machine.memory_bytes - reserve
-    spare = available - len(slices) * slices[0].memory_bytes
-    if spare * 100 > available * _UNEVEN_PERCENT:
-        yield info(
-            f"{gib(spare)} of {gib(available)} stay unused: all tenants get what the scarcest node gives.",
-            "--mems all lets every tenant use every node's memory.",
-            rule="memory_unused",
-        )
-
-
-def _device_findings(machine: Machine, slices: Sequence[Slice], idle: Sequence[Accelerator]) -> Iterator[Finding]:
-    """Say which devices are shared, idle, unlike or far from their tenant's processors."""
-    total = len(machine.accelerators)
-    if 0 < total < len(slices):
-        yield warning(
-            f"{len(slices)} tenants share {many(total, 'device')} in turn.",
-            f"Use --users {total} for a device each.",
-            rule="devices_shared",
-        )
-    if idle:
-        yield info(
-            f"{len(idle)} of {total} devices stay idle: they do not divide by {len(slices)} tenants.",
-            f"Use --users {total} for one each.",
-            rule="devices_idle",
-        )
-    yield from _partition_findings(machine, slices)
-    if len(names := sorted({device.name for device in machine.accelerators})) > 1:
-        yield warning(f"The devices are not alike: {', '.join(names)}.", rule="devices_differ")
-    node_of = {processor.id: processor.node for processor in machine.processors}
-    far = [
-        slice_.tenant
-        for slice_ in slices
-        if not {d.node for d in slice_.accelerators if d.node >= 0} <= {node_of[p] for p in slice_.processors}
-    ]
-    if far:
-        yield warning(
-            f"The processors of {_tenants(far)} lie on another NUMA node than a device of theirs.",
-            "Use fewer --users where one node has most of the devices.",
-            rule="device_on_other_node",
-        )
-
-
-def _partition_findings(machine: Machine, slices: Sequence[Slice]) -> Iterator[Finding]:
-    """Say that CUDA enumerates one MIG instance in a process (NVIDIA, MIG User Guide), whatever it is shown."""
-    most = max(sum(device.is_partition for device in slice_.accelerators) for slice_ in slices)
-    if most > 1:
-        yield warning(
-            f"A process opens one MIG instance, and a tenant here has {most}: it uses the first.",
-            f"Use --users {len(machine.accelerators)} for an instance each.",
-            rule="partitions_unused",
-        )
-
-
-def _mixture_findings(machine: Machine, slices: Sequence[Slice]) -> Iterator[Finding]:
-    by_tenant = mixtures(machine.processors, [slice_.processors for slice_ in slices])
-    if all(mixture == by_tenant[0] for mixture in by_tenant):
-        return
-    unequal = len({mixture.total() for mixture in by_tenant}) > 1
-    yield warning(
-        f"The tenants' {len(slices[0].processors)} processors each are of "
-        f"{'unequally many physical cores' if unequal else 'unlike physical cores'}.",
-        "Compare tenants of such a machine with care, or choose --users so that each sort of core divides.",
-        rule="cores_uneven",
-    )
-
-
-def _tenants(tenants: Iterable[int]) -> str:
-    ids = set(tenants)
-    return f"tenant{'s' if len(ids) > 1 else ''} {format_list(ids)}"

@@ -6,12 +6,36 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import chain, zip_longest
+from typing import TypeVar
 
+from cotenant.errors import CotenantError
 from cotenant.isolation.assignment import Cpus, Merit, assign_all, cores_by_node, merit_of
 from cotenant.machine.topology import Processor
+from cotenant.text import many
 
 Wanted = Sequence[int | None]
 """The node that each tenant should lie on, None where that is all the same."""
+T = TypeVar("T")
+
+
+def tenants_of_each(slices: int, tenants: int, limit: int) -> int:
+    """Return how many of `tenants` share each of so many slices of `limit` processors. Raises CotenantError."""
+    if not 1 <= slices <= limit:
+        raise CotenantError(
+            f"{slices} slices cannot be made of {many(limit, 'processor')}.", f"Use --slices 1 to {limit}."
+        )
+    if tenants % slices:
+        even = [count for count in range(1, limit + 1) if tenants % count == 0]
+        raise CotenantError(
+            f"{many(tenants, 'tenant')} cannot share {many(slices, 'slice')} equally.",
+            f"Use --slices {' or '.join(map(str, even))}, or --users {slices * (tenants // slices + 1)}.",
+        )
+    return tenants // slices
+
+
+def repeated(of_slices: Iterable[T], each: int) -> list[T]:
+    """Return what each of the tenants has, of which `each` consecutive ones share a slice."""
+    return [of_slice for of_slice in of_slices for _ in range(each)]
 
 
 def share_cores(processors: Sequence[Processor], limit: int, wanted: Wanted) -> list[Cpus]:

@@ -45,6 +45,7 @@ class Options:
     paths: RunPaths
     uid: int = 0
     users: int | None = None
+    slices: int | None = None
     isolation: str = "auto"
     cgroup_base: str | None = None
     policy: Policy = "cores"
@@ -61,6 +62,17 @@ class Options:
     raise_error: bool = False
     resume: bool = False
     extra: tuple[str, ...] = ()
+
+    def plan(self, machine: Machine) -> Plan:
+        """Return what each tenant gets of a machine. Raises CotenantError."""
+        return plan(
+            machine,
+            tenants_by_default(machine, self.users),
+            slices=self.slices,
+            policy=self.policy,
+            mems=self.mems,
+            reserve_bytes=self.reserve_bytes,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,17 +163,11 @@ class Resolver:
         self._options = options
         self._machine = machine
         self._chosen = chosen
-        self.tenants = tenants_by_default(machine, options.users)
         self.plans: dict[str, Plan] = {
-            "student": plan(
-                machine,
-                self.tenants,
-                policy=options.policy,
-                mems=options.mems,
-                reserve_bytes=options.reserve_bytes,
-            ),
+            "student": options.plan(machine),
             "all": plan_whole(machine, options.reserve_bytes),
         }
+        self.tenants = len(self.plans["student"].slices)
         self.ranks = ranks_of_all(machine, self.plans["student"])
         self._port = free_ports(self.tenants)
         for job in options.jobs:

@@ -1,0 +1,155 @@
+"""What a reader of the records has to know about a plan: what is unused, shared, unlike or far apart. Pure."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from cotenant.finding import Finding, info, warning
+from cotenant.isolation.assignment import Cpus, mixtures
+from cotenant.machine.accelerators import Accelerator
+from cotenant.machine.topology import Machine
+from cotenant.procfs import format_list
+from cotenant.text import gib, many
+
+if TYPE_CHECKING:
+    from cotenant.isolation.plan import Slice
+
+_UNEVEN_PERCENT = 5
+"""Memory that the nodes' sizes leave unused is worth a finding above this share."""
+
+
+def plan_findings(
+    machine: Machine, slices: Sequence[Slice], limit: int, reserve: int, idle: Sequence[Accelerator]
+) -> Iterator[Finding]:
+    """Yield what is to be known of slices of `limit` processors, beside a `reserve` of memory and `idle` devices."""
+    yield from quota_findings(machine, limit)
+    yield from _processor_findings(machine, slices, limit)
+    yield from _memory_findings(machine, slices, reserve)
+    yield from _device_findings(machine, slices, idle)
+
+
+def quota_findings(machine: Machine, limit: int) -> Iterator[Finding]:
+    """Say that a quota of processor time leaves only `limit` processors to give out."""
+    usable = len(machine.processors)
+    if limit < usable:
+        yield warning(
+            f"A quota of {machine.quota_processors:g} leaves {limit} of {usable} processors to give out.",
+            "Raise cpu.max (on v1 cpu.cfs_quota_us) of the surrounding cgroup.",
+            rule="processor_quota",
+        )
+
+
+def _processor_findings(machine: Machine, slices: Sequence[Slice], limit: int) -> Iterator[Finding]:
+    """Say what is unused, shared between tenants, unlike from tenant to tenant, or far apart."""
+    each, parts = len(slices[0].processors), len({slice_.processors for slice_ in slices})
+    if parts < len(slices):
+        each_part = f"{many(each, 'processor')} for every {slices[0].sharers} of them"
+        fewer = "no --slices" if len(slices) <= limit else f"--users {limit} or fewer"
+        yield info(
+            f"{len(slices)} tenants share {many(parts * each, 'processor')}"
+            f"{f': {each_part}' if parts > 1 else ', all the same'}.",
+            f"Use {fewer} for processors of their own.",
+            rule="processors_shared",
+        )
+    if spare := limit - each * parts:
+        yield info(
+            f"{spare} of {limit} processors stay unused: {many(parts, 'slice' if parts < len(slices) else 'tenant')} "
+            f"get{'s' if parts == 1 else ''} {each}{' each' if parts > 1 else ''}.",
+            f"Choose {'--slices' if parts < len(slices) else '--users'} so that the cores of every node divide evenly.",
+            rule="processors_unused",
+        )
+    by_id = {processor.id: processor for processor in machine.processors}
+    parts_of: defaultdict[int, set[Cpus]] = defaultdict(set)
+    for slice_ in slices:
+        for processor in slice_.processors:
+            parts_of[by_id[processor].core].add(slice_.processors)
+    cut = [cpus for cpus in parts_of.values() if len(cpus) > 1]
+    if split := [{slice_.tenant for slice_ in slices if slice_.processors in cpus} for cpus in cut]:
+        yield warning(
+            f"{len(split)} physical cores serve more than one tenant ({_tenants(set().union(*split))}).",
+            "Use fewer --users, and not --plan contiguous.",
+            rule="siblings_split",
+        )
+    yield from _mixture_findings(machine, slices)
+    nodes_of = {slice_.tenant: {by_id[p].node for p in slice_.processors} for slice_ in slices}
+    if len(slices) > 1 and (straddling := [tenant for tenant, nodes in nodes_of.items() if len(nodes) > 1]):
+        yield warning(
+            f"The processors of {_tenants(straddling)} lie on more than one NUMA node.",
+            "Choose --users as a multiple of the number of nodes.",
+            rule="nodes_straddled",
+        )
+
+
+def _memory_findings(machine: Machine, slices: Sequence[Slice], reserve: int) -> Iterator[Finding]:
+    """Say that nodes of unequal size leave memory to nobody."""
+    available = machine.memory_bytes - reserve
+    spare = available - len(slices) * slices[0].memory_bytes
+    if spare * 100 > available * _UNEVEN_PERCENT:
+        yield info(
+            f"{gib(spare)} of {gib(available)} stay unused: all tenants get what the scarcest node gives.",
+            "--mems all lets every tenant use every node's memory.",
+            rule="memory_unused",
+        )
+
+
+def _device_findings(machine: Machine, slices: Sequence[Slice], idle: Sequence[Accelerator]) -> Iterator[Finding]:
+    """Say which devices are shared, idle, unlike or far from their tenant's processors."""
+    total = len(machine.accelerators)
+    if 0 < total < len(slices):
+        yield warning(
+            f"{len(slices)} tenants share {many(total, 'device')} in turn.",
+            f"Use --users {total} for a device each.",
+            rule="devices_shared",
+        )
+    if idle:
+        yield info(
+            f"{len(idle)} of {total} devices stay idle: they do not divide by {len(slices)} tenants.",
+            f"Use --users {total} for one each.",
+            rule="devices_idle",
+        )
+    yield from partition_findings(machine, slices)
+    if len(names := sorted({device.name for device in machine.accelerators})) > 1:
+        yield warning(f"The devices are not alike: {', '.join(names)}.", rule="devices_differ")
+    node_of = {processor.id: processor.node for processor in machine.processors}
+    far = [
+        slice_.tenant
+        for slice_ in slices
+        if not {d.node for d in slice_.accelerators if d.node >= 0} <= {node_of[p] for p in slice_.processors}
+    ]
+    if far:
+        yield warning(
+            f"The processors of {_tenants(far)} lie on another NUMA node than a device of theirs.",
+            "Use fewer --users where one node has most of the devices.",
+            rule="device_on_other_node",
+        )
+
+
+def partition_findings(machine: Machine, slices: Sequence[Slice]) -> Iterator[Finding]:
+    """Say that CUDA enumerates one MIG instance in a process (NVIDIA, MIG User Guide), whatever it is shown."""
+    most = max(sum(device.is_partition for device in slice_.accelerators) for slice_ in slices)
+    if most > 1:
+        yield warning(
+            f"A process opens one MIG instance, and a tenant here has {most}: it uses the first.",
+            f"Use --users {len(machine.accelerators)} for an instance each.",
+            rule="partitions_unused",
+        )
+
+
+def _mixture_findings(machine: Machine, slices: Sequence[Slice]) -> Iterator[Finding]:
+    by_tenant = mixtures(machine.processors, [slice_.processors for slice_ in slices])
+    if all(mixture == by_tenant[0] for mixture in by_tenant):
+        return
+    unequal = len({mixture.total() for mixture in by_tenant}) > 1
+    yield warning(
+        f"The tenants' {len(slices[0].processors)} processors each are of "
+        f"{'unequally many physical cores' if unequal else 'unlike physical cores'}.",
+        "Compare tenants of such a machine with care, or choose --users so that each sort of core divides.",
+        rule="cores_uneven",
+    )
+
+
+def _tenants(tenants: Iterable[int]) -> str:
+    ids = set(tenants)
+    return f"tenant{'s' if len(ids) > 1 else ''} {format_list(ids)}"
