@@ -1,0 +1,147 @@
+"""Outliers among nodes, run again beside healthy ones: how slow they are, and whether chance or nature explains it.
+
+The run that raised a flag does not count a second time: it was chosen for being extreme.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from scipy import special
+
+from cotenant.stats.fleet import Logs, Screening, Spread, by_resource, empty_is_nan, levels
+from cotenant.stats.launches import CONFIDENCE
+
+ROUNDS = 3
+HEALTHY = 3
+"""How often an outlier runs again, and beside how many healthy nodes."""
+SLOW, DEFECT = float(np.log1p(-0.02)), float(np.log1p(-0.05))
+"""Where the upper end of the 95 % interval has to lie below."""
+_MEDIAN = float(np.pi / 2)
+"""The variance of a median over that of a mean."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Part:
+    """One kind of effect, of N nodes, over all rounds: `effect`, half of its 95 % interval, the chance `p` of such a
+    one among healthy nodes, and in how many `rounds` it was below SLOW again. All (N, k)."""
+
+    effect: Logs
+    half_width: Logs
+    p: Logs
+    rounds: npt.NDArray[np.intp]
+
+    @property
+    def upper(self) -> Logs:
+        """The upper end of the 95 % interval."""
+        return self.effect + self.half_width
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Confirmation:
+    """What the rounds say of each node (N) of a class: its level (N, 1), its resources (N, R), its jobs (N, J).
+
+    `noise` (J) is the standard deviation of a job's repeats on healthy nodes; `own` (N) that of a node, over all jobs,
+    as a multiple of it, and `runs` (N) is how many rounds it took part in.
+    """
+
+    levels: Part
+    resources: Part
+    cells: Part
+    noise: Logs
+    own: Logs
+    runs: npt.NDArray[np.intp]
+
+
+def confirm(screening: Screening, rounds: Logs, resources: npt.NDArray[np.intp]) -> Confirmation | None:
+    """Return what `rounds` (K, N, J) of log rates, NaN where nothing ran, say of the nodes with an outlier.
+
+    The healthy nodes that ran in the same round tell what has changed since the screening, which is taken off. None
+    where fewer than two rounds have two healthy nodes.
+    """
+    effects, suspects = screening.effects, screening.suspects
+    healthy = np.where(suspects[None, :, None], np.nan, rounds)
+    beside = np.sum(~np.isnan(healthy), axis=1)
+    if np.sum((beside > 1).any(axis=1)) < 2:
+        return None
+    noise, freedom = _noise(healthy, beside)
+    nature = np.maximum(screening.cells.sd**2 - noise**2, 0)
+    lasting = nature / np.maximum(nature + noise**2, np.finfo(float).tiny)
+    known = effects.jobs + effects.nodes[:, None] + lasting * effects.rest
+    with empty_is_nan():
+        drift = np.where(beside > 1, np.nanmedian(healthy - known, axis=1), np.nan)
+        deviations = rounds - effects.jobs - drift[:, None, :]
+        own = np.sqrt(np.nanmean(np.nanvar(deviations, axis=0, ddof=1) / noise**2, axis=1))
+    level = levels(mean_of_rounds(deviations), resources)
+    left = deviations - level[:, None]
+    runs = np.sum(~np.isnan(deviations), axis=0)
+    repeats = noise**2 / np.maximum(runs, 1)
+    # A node that varies more than the healthy ones is not known better than its own repeats tell.
+    repeats = repeats * np.maximum(np.nan_to_num(own), 1)[:, None] ** 2
+    variance = repeats + _MEDIAN * (repeats + lasting * noise**2) / np.maximum(np.median(beside, axis=0), 1)
+    of_level = _of_median(variance, np.arange(len(noise)))
+    groups = [np.flatnonzero(resources == number) for number in range(resources.max(initial=-1) + 1)]
+    of_groups = [_of_median(variance, members) + of_level for members in groups]
+    each = np.stack([levels(one, resources) for one in deviations])[..., None]
+    means = mean_of_rounds(left)
+    return Confirmation(
+        levels=_part(each, level[:, None], of_level[:, None], freedom * len(noise), screening.levels),
+        resources=_part(
+            by_resource(left, resources),
+            by_resource(means, resources),
+            np.stack(of_groups, axis=1) if groups else np.empty((len(level), 0)),
+            np.array([freedom * len(members) for members in groups]),
+            screening.resources,
+        ),
+        cells=_part(left, means, variance + of_level[:, None], freedom, screening.cells),
+        noise=noise,
+        own=own,
+        runs=runs.max(axis=1, initial=0),
+    )
+
+
+def mean_of_rounds(rounds: Logs) -> Logs:
+    """Return the mean over rounds (K, ...), NaN where nothing ran in any."""
+    with empty_is_nan():
+        mean: Logs = np.nanmean(rounds, axis=0)
+    return mean
+
+
+def _noise(healthy: Logs, beside: npt.NDArray[np.intp]) -> tuple[Logs, float]:
+    """Return the standard deviation of each job's repeats (J), and its degrees of freedom, the least of any job.
+
+    Of the log rates (K, N, J) of healthy nodes: of each the distance from its own mean, and from the median change.
+    """
+    with empty_is_nan():
+        within = healthy - np.nanmean(healthy, axis=0)
+        within = within - np.nanmedian(within, axis=1)[:, None, :]
+        squares = np.nansum(within**2, axis=(0, 1))
+    repeats = np.sum(np.maximum(np.sum(~np.isnan(healthy), axis=0) - 1, 0), axis=0)
+    # The change was taken from the same nodes: of few it follows them.
+    free = repeats * (1 - 1 / np.maximum(np.median(beside, axis=0), 2))
+    return np.sqrt(squares / np.maximum(free, 1)), float(max(free.min(initial=np.inf), 1))
+
+
+def _of_median(variance: Logs, members: npt.NDArray[np.intp]) -> Logs:
+    """Return the variance (N) of the median over these jobs, from that of each (N, J)."""
+    combined: Logs = (_MEDIAN if len(members) > 2 else 1.0) * variance[:, members].mean(axis=1) / len(members)
+    return combined
+
+
+def _part(rounds: Logs, effect: Logs, variance: Logs, freedom: float | Logs, nature: Spread) -> Part:
+    """Return the part of these effects by round (K, N, k), and over all of them (N, k).
+
+    The chance p takes all rounds for one run of a healthy node: its lasting peculiarity, which every repeat shows
+    again, is no proof of a fault.
+    """
+    middle, sd, free = (np.atleast_1d(each) for each in (nature.middle, nature.sd, nature.freedom))
+    deviation = (effect - middle) / np.sqrt(sd**2 + variance)
+    quantile = special.stdtrit(freedom, (1 + CONFIDENCE) / 2)
+    return Part(
+        effect=effect - middle,
+        half_width=quantile * np.sqrt(variance),
+        p=np.where(free > 0, special.stdtr(np.maximum(free, 1), deviation), 1.0),
+        rounds=np.sum(rounds - middle < SLOW, axis=0),
+    )

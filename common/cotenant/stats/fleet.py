@@ -1,0 +1,156 @@
+"""The rates of many nodes: log rate = job + node + node x resource, all by medians, and the outliers of what is left.
+
+Healthy devices of one model differ by several percent, in all jobs alike: a limit on the rate itself would find the
+slow end of what is natural. So a node's own level is tested against those of its class (nodes of equal hardware), and
+what is left against the same job, and the same resource, of the other nodes.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+Logs = npt.NDArray[np.float64]
+"""Natural logarithms of rates, NaN where there is none."""
+Flags = npt.NDArray[np.bool_]
+
+LEAST_NODES = 5
+"""Of fewer nodes of a class nobody knows what is natural among them."""
+ROBUST_SDS = 3.0
+OUTLIER = float(np.log1p(-0.03))
+"""An outlier is further below the median than this, and than three robust standard deviations."""
+_MAD = 1.4826
+_CUT = 0.9866
+"""The standard deviation of a normal distribution that is cut off at three of its own."""
+_SWEEPS = 3
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Effects:
+    """One class of nodes: `jobs` (J), `nodes` (N), `resources` (N, R), and the `rest` (N, J) that a job has left.
+
+    Their sum is the logarithm of a rate, but for `rest`, which still holds the effect of its job's resource: that is
+    its median.
+    """
+
+    jobs: Logs
+    nodes: Logs
+    resources: Logs
+    rest: Logs
+
+
+def effects_of(logs: Logs, resources: npt.NDArray[np.intp]) -> Effects:
+    """Return the effects in `logs` (N nodes, J jobs); `resources` has the number of each job's resource, -1 for none.
+
+    A node's level is the median over resources of their jobs' medians, so that many jobs of one slow resource do not
+    pass for the node (Tukey's median polish, 1977, with one more step).
+    """
+    nodes = np.zeros(len(logs))
+    jobs = np.zeros(logs.shape[1])
+    with empty_is_nan():
+        for _ in range(_SWEEPS):
+            jobs = np.nanmedian(logs - nodes[:, None], axis=0)
+            nodes = levels(logs - jobs, resources)
+            nodes = np.nan_to_num(nodes - np.nanmedian(nodes))
+        rest = logs - jobs - nodes[:, None]
+    return Effects(jobs, nodes, by_resource(rest, resources), rest)
+
+
+def levels(deviations: Logs, resources: npt.NDArray[np.intp]) -> Logs:
+    """Return each node's own level (N) in deviations from the jobs (N, J); a job without a resource stands alone."""
+    with empty_is_nan():
+        parts = [by_resource(deviations, resources), deviations[:, resources < 0]]
+        level: Logs = np.nanmedian(np.hstack(parts), axis=1)
+    return level
+
+
+def by_resource(deviations: Logs, resources: npt.NDArray[np.intp]) -> Logs:
+    """Return the medians (..., R) over the jobs of each resource in deviations (..., J)."""
+    with empty_is_nan():
+        medians = [
+            np.nanmedian(deviations[..., resources == number], axis=-1)
+            for number in range(resources.max(initial=-1) + 1)
+        ]
+    return np.stack(medians, axis=-1) if medians else np.empty((*deviations.shape[:-1], 0))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Spread:
+    """What is natural among nodes, for each column: `middle`, the standard deviation `sd`, its degrees of `freedom`,
+    and which values are `low` (N, ...): outliers."""
+
+    middle: Logs
+    sd: Logs
+    freedom: Logs
+    low: Flags
+
+
+def spread_of(values: Logs) -> Spread:
+    """Return the spread of each column of `values` (N, ...) over nodes, of those that are no outliers to either side.
+
+    First the median absolute deviation says which are; the standard deviation of the others is nearly as exact as that
+    of all would be, where the former has the worth of a third of the nodes.
+    """
+    with empty_is_nan():
+        middle = np.nanmedian(values, axis=0)
+        away = values - middle
+        limit = np.maximum(ROBUST_SDS * _MAD * np.nanmedian(np.abs(away), axis=0), -OUTLIER)
+        usual = np.where(np.abs(away) <= limit, away, np.nan)
+        sd = np.nanstd(usual, axis=0, ddof=1) / _CUT
+    freedom = np.maximum(np.sum(~np.isnan(usual), axis=0) - 1.0, 0.0)
+    return Spread(middle, sd, freedom, away < -limit)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Screening:
+    """One class after one run of every node: effects, what is natural of them, and the nodes to run again."""
+
+    effects: Effects
+    levels: Spread
+    resources: Spread
+    cells: Spread
+
+    @property
+    def suspects(self) -> Flags:
+        """The nodes (N) with an outlier: their level, a resource or a job; none where they are too few to tell."""
+        low = self.levels.low | self.resources.low.any(axis=1) | self.cells.low.any(axis=1)
+        return low & (len(low) >= LEAST_NODES)
+
+
+def screen(logs: Logs, resources: npt.NDArray[np.intp]) -> Screening:
+    """Return the outliers among the nodes of one class, which have to run again before anything is held against them.
+
+    `logs` (N, J) are of one run of each job on each node.
+    """
+    effects = effects_of(logs, resources)
+    return Screening(effects, spread_of(effects.nodes), spread_of(effects.resources), spread_of(effects.rest))
+
+
+@contextmanager
+def empty_is_nan() -> Iterator[None]:
+    """Take the median or spread of nothing for unknown, without numpy's warning."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "All-NaN slice|Mean of empty slice|Degrees of freedom", RuntimeWarning)
+        yield
+
+
+def minority(digests: npt.NDArray[np.str_]) -> Flags:
+    """Return which of the nodes (N) computed something else than nearly all others; "" is not known.
+
+    Three nodes or more have to agree, and be three quarters of those that are known: of work that does not repeat, or
+    that two builds do in two ways, nobody knows who is right.
+    """
+    known = digests[digests != ""]
+    values, counts = np.unique(known, return_counts=True)
+    if not len(known) or (most := counts.max()) < AGREE or most < AGREE_SHARE * len(known):
+        return np.zeros(len(digests), np.bool_)
+    other: Flags = (digests != "") & (digests != values[counts.argmax()])
+    return other
+
+
+AGREE, AGREE_SHARE = 3, 0.75

@@ -1,0 +1,139 @@
+"""Outliers among nodes, and what it takes to hold something against one."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from cotenant.stats.acceptance import Charge, NodeVerdict, charges, worst
+from cotenant.stats.confirmation import confirm
+from cotenant.stats.fleet import effects_of, minority, screen
+
+RESOURCES = np.repeat(np.arange(4), 5)
+WORKS = np.arange(20)
+NODES = 40
+
+
+def logs(seed: int, slow: NDArray[np.float64], noise: NDArray[np.float64] | float = 0.005) -> NDArray[np.float64]:
+    """One run: nodes of 3 % spread (the same in every run), jobs, and what is slow of them."""
+    levels = np.random.default_rng(99).normal(0, 0.03, NODES)
+    chance = np.random.default_rng(seed)
+    return levels[:, None] + np.arange(20.0) + slow + chance.normal(0, 1, (NODES, 20)) * noise
+
+
+def slow(*parts: tuple[int, object, float]) -> NDArray[np.float64]:
+    """Node, jobs (a slice or a list) and share of the rate that they lose."""
+    planted = np.zeros((NODES, 20))
+    for node, jobs, share in parts:
+        planted[node, jobs] = np.log1p(-share)  # type: ignore[index]
+    return planted
+
+
+def held(planted: NDArray[np.float64], again: NDArray[np.float64] | None = None, **more: object) -> list[Charge]:
+    """Return the charges after a run and three more of the suspects and of twelve healthy nodes."""
+    noise = more.pop("noise", 0.005)
+    screening = screen(logs(0, planted, noise), RESOURCES)  # type: ignore[arg-type]
+    ran = screening.suspects.copy()
+    ran[np.flatnonzero(~screening.suspects)[:12]] = True
+    rounds = np.stack([logs(seed, planted if again is None else again, noise) + 0.1 * seed for seed in (1, 2, 3)])  # type: ignore[arg-type]
+    rounds[:, ~ran] = np.nan
+    return charges(screening, confirm(screening, rounds, RESOURCES), RESOURCES, more.get("works", WORKS))  # type: ignore[arg-type]
+
+
+def test_effects_are_those_that_were_put_in() -> None:
+    exact = np.array([0.1, 0.0, -0.1, 0.02, -0.02])[:, None] + np.arange(20.0)
+    exact[0, 5:10] -= 0.2
+    exact[3, 0] = np.nan
+    effects = effects_of(exact, RESOURCES)
+    assert effects.nodes == pytest.approx([0.1, 0.0, -0.1, 0.02, -0.02])
+    assert effects.resources[0] == pytest.approx([0, -0.2, 0, 0])
+    assert np.nanmax(np.abs(effects.rest[1:])) == pytest.approx(0)
+
+
+COMPUTE = slice(0, 5)
+
+
+@pytest.mark.parametrize(
+    ("planted", "again", "expected"),
+    [
+        # A fault of a resource, with its size; twice as large it is a defect.
+        (slow((7, COMPUTE, 0.04)), None, [(7, "SLOW", 0, None)]),
+        (slow((7, COMPUTE, 0.08)), None, [(7, "DEFECT", 0, None)]),
+        # All jobs alike, far beyond what is natural; within it nobody is held to it.
+        (slow((3, slice(0, 20), 0.4)), None, [(3, "DEFECT", None, None)]),
+        (slow((3, slice(0, 20), 0.05)), None, []),
+        # One job alone names no resource.
+        (slow((5, [12], 0.15)), None, [(5, "DEFECT", None, 12)]),
+        # What does not show again is held against nobody, nor what is smaller than the limit.
+        (slow((7, COMPUTE, 0.08)), slow(), []),
+        (slow((7, COMPUTE, 0.04)), slow((7, COMPUTE, 0.015)), []),
+    ],
+)
+def test_what_is_held_against_a_node(
+    planted: NDArray[np.float64], again: NDArray[np.float64] | None, expected: list[object]
+) -> None:
+    found = [(charge.node, charge.verdict.value, charge.resource, charge.job) for charge in held(planted, again)]
+    assert found == expected
+
+
+def test_a_charge_tells_how_much_and_how_often() -> None:
+    (charge,) = held(slow((7, COMPUTE, 0.08)))
+    assert charge.ratio == pytest.approx(0.92, abs=0.01)
+    assert charge.interval is not None
+    assert 0.9 < charge.interval[0] < 0.92 < charge.interval[1] < 0.94
+    assert (charge.rounds, charge.runs) == (3, 3)
+    assert worst([charge]) is NodeVerdict.DEFECT
+    assert worst([]) is NodeVerdict.ACCEPT
+
+
+def test_two_precisions_of_one_model_are_one_witness() -> None:
+    """Two slow jobs of a resource that are one work name no resource; each is charged alone."""
+    planted = slow((5, [0, 1], 0.15))
+    same = np.where(WORKS < 2, 0, WORKS)
+    found = held(planted, works=same)
+    assert [(charge.resource, charge.job) for charge in found] in ([(None, 0), (None, 1)], [(None, 1), (None, 0)])
+
+
+def test_an_unsteady_job_condemns_nobody_alone() -> None:
+    noise = np.where(np.arange(20) == 12, 0.03, 0.005)
+    assert held(slow((5, [12], 0.3)), noise=noise) == []
+
+
+def test_a_node_that_repeats_itself_badly_is_unstable() -> None:
+    jumping = np.zeros((NODES, 20))
+    screening = screen(logs(0, slow((9, [12], 0.1))), RESOURCES)
+    rounds = np.stack([logs(seed, jumping) for seed in (1, 2, 3)])
+    rounds[:, 9] += np.array([-0.2, 0.0, 0.2])[:, None]
+    found = charges(screening, confirm(screening, rounds, RESOURCES), RESOURCES, WORKS)
+    assert [(charge.node, charge.verdict) for charge in found] == [(9, NodeVerdict.UNSTABLE)]
+
+
+def test_without_repeats_beside_healthy_nodes_an_outlier_is_a_suspect() -> None:
+    planted = slow((7, COMPUTE, 0.1))
+    screening = screen(logs(0, planted), RESOURCES)
+    lone = np.full((3, NODES, 20), np.nan)
+    lone[:, 7] = logs(1, planted)[7]
+    for rounds in (lone, np.empty((0, NODES, 20))):
+        assert confirm(screening, rounds, RESOURCES) is None
+    (charge,) = charges(screening, None, RESOURCES, WORKS)
+    assert (charge.node, charge.verdict, charge.resource, charge.interval) == (7, NodeVerdict.SUSPECT, 0, None)
+
+
+def test_of_four_nodes_nobody_is_suspected() -> None:
+    assert not screen(logs(0, slow((1, COMPUTE, 0.5)))[:4], RESOURCES).suspects.any()
+    assert screen(logs(0, slow((1, COMPUTE, 0.5)))[:5], RESOURCES).suspects.tolist() == [False, True, *[False] * 3]
+
+
+@pytest.mark.parametrize(
+    ("digests", "named"),
+    [
+        (["a", "a", "b", "a"], [2]),
+        (["a", "a", "b", ""], []),  # two agree: too few
+        (["a", "b", "c", "d", "e"], []),  # it does not repeat
+        (["a", "a", "a", "b", "b"], []),  # two ways to do it
+        (["", "", ""], []),
+    ],
+)
+def test_the_minority_computes_something_else(digests: list[str], named: list[int]) -> None:
+    assert np.flatnonzero(minority(np.array(digests))).tolist() == named
