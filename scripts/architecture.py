@@ -17,11 +17,11 @@ PACKAGE = CHECKOUT / "common" / "cotenant"
 PICTURE = CHECKOUT / "docs" / "architecture.svg"
 GROUND = ("errors", "finding", "text", "procfs", "files", "checkout")
 LAYERS = (
-    ("commands",),
+    ("commands", "blocks"),
     ("report", "launch", "bench", "proof"),
     ("findings", "meters"),
     ("results", "isolation", "datasets"),
-    ("stats", "suite", "machine", "protocol", "blocks"),
+    ("stats", "suite", "machine", "protocol"),
     ("ground",),
 )
 """From the top; an arrow runs downwards only. `ground` stands for the files that every room may use."""
@@ -31,7 +31,7 @@ TASKS_OF_ROOMS = {
     "proof": "archives that others verify",
     "launch": "start, GO, stop, reaper",
     "bench": "the measured loop; torch",
-    "blocks": "parts of Transformers",
+    "blocks": "parts of tasks' Transformers",
     "findings": "rules on numbers and hosts",
     "results": "records and the one table",
     "isolation": "plan, cgroups, entering",
@@ -67,9 +67,10 @@ def _run(node: ast.AST) -> Iterator[ast.AST]:
 
 
 def modules() -> dict[str, Path]:
-    """Return every module of the package by its dotted name."""
-    paths = sorted(PACKAGE.rglob("*.py"))
-    return {".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts): path for path in paths}
+    """Return every module and package below ours by its dotted name."""
+    paths = sorted(set(PACKAGE.rglob("*.py")) - {PACKAGE / "__init__.py"})
+    names = (".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts) for path in paths)
+    return dict(zip((name.removesuffix(".__init__") for name in names), paths, strict=True))
 
 
 def arrows_between_files() -> dict[str, set[str]]:
@@ -90,7 +91,7 @@ def arrows_between_rooms() -> dict[tuple[str, str], int]:
     for module, targets in arrows_between_files().items():
         for target in targets:
             ends = room_of(module), room_of(target)
-            if "__init__" not in ends and ends[0] != ends[1]:
+            if ends[0] != ends[1]:
                 counts[ends] += 1
     return dict(counts)
 

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from cotenant.blocks.attention import Attention
-from cotenant.blocks.data import zipf
+from cotenant.blocks.data import scattered, zipf
 from cotenant.blocks.decoder import Decoder, Size
 from cotenant.blocks.layers import FeedForward, PreNormLayer, SwiGLU, decayed, initialised
 from cotenant.blocks.patches import patches
@@ -141,6 +141,15 @@ def test_words_are_as_frequent_as_in_text() -> None:
     assert (words.shape, len(counts), int(counts.argmax())) == ((100, 200), 1000, 0)
     # Of rank r: log((r + 2) / (r + 1)) / log(words + 1).
     assert float(counts[0] / counts[9]) == pytest.approx(math.log(2) / math.log(11 / 10), rel=0.2)
+
+
+@pytest.mark.parametrize("rows", [1, 2, 6, 300, 1_000_000, 1_000_002, 1_000_003, 2_000_006])
+def test_ranks_are_scattered_over_all_rows_and_the_first_ones_stand_far_apart(rows: int) -> None:
+    row_n = scattered(torch.arange(rows), rows)
+    assert torch.equal(row_n.bincount(minlength=rows), torch.ones(rows, dtype=torch.int64))
+    first = min(rows, 20)
+    row_f = row_n[:first].sort().values
+    assert torch.cat((row_f, row_f[:1] + rows)).diff().min() >= rows // (4 * first)
 
 
 def test_matrices_decay_and_biases_and_norms_do_not() -> None:

@@ -9,16 +9,17 @@ from pathlib import Path
 
 import pytest
 
-from tasks.loading import TASKS, started
+from tasks.loading import ROOT, TASKS, started
 
-SOURCES = sorted(TASKS.rglob("*.py"))
+BLOCKS = ROOT / "common/cotenant/blocks"
+SOURCES = sorted([*TASKS.rglob("*.py"), *BLOCKS.glob("*.py")])
 NOT_A_TASKS_BUSINESS = re.compile(
     r"\.item\(\)|\bprint\(|synchronize|perf_counter|monotonic|\btime\.|import time|from time\b"
 )
 
 
 def named(path: Path) -> str:
-    return str(path.relative_to(TASKS))
+    return str(path.relative_to(TASKS if path.is_relative_to(TASKS) else BLOCKS))
 
 
 @pytest.mark.parametrize("path", SOURCES, ids=named)
@@ -63,7 +64,7 @@ def host_reads(source: str) -> set[str]:
     return found
 
 
-@pytest.mark.parametrize("path", [path for path in SOURCES if path.name == "main.py"], ids=named)
+@pytest.mark.parametrize("path", [path for path in SOURCES if path.name in ("main.py", "language.py")], ids=named)
 def test_no_step_waits_for_its_device(path: Path) -> None:
     assert host_reads(path.read_text()) == PLAYED_ON_THE_HOST.get(named(path), set())
 

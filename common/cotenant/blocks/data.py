@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
 
-SCATTER = 1_000_003
-"""A prime, and so a step that leads through all rows of a table that is no multiple of it."""
+GOLDEN = (math.sqrt(5) - 1) / 2
 
 
 def zipf(words: int, *shape: int) -> torch.Tensor:
@@ -14,5 +15,13 @@ def zipf(words: int, *shape: int) -> torch.Tensor:
 
 
 def scattered(ranks: torch.Tensor, rows: int) -> torch.Tensor:
-    """Return a row of its own for each rank below `rows`, such that frequent ones do not stand beside one another."""
-    return ranks * SCATTER % rows
+    """Return a row of its own for each rank below `rows`, such that frequent ones stand far from one another.
+
+    Each rank's row is a step behind that of the rank before. A step of about the golden section of the rows spreads the
+    first ranks evenly (Knuth, "The art of computer programming" 3, 6.4), and one that shares no divisor with the number
+    of rows comes to all of them.
+    """
+    step = round(GOLDEN * rows)
+    while math.gcd(step, rows) != 1:
+        step += 1
+    return ranks * step % rows

@@ -4,19 +4,15 @@ python main.py --batch-size 8 --precision bf16
 """
 
 import itertools
-from collections.abc import Iterator
 
 import torch
 from torch import nn
-from torch.nn import functional as F
 
-from cotenant.bench import Benchmark, Run, flag
-from cotenant.blocks.data import zipf
-from cotenant.blocks.decoder import Decoder, Size
+from cotenant.bench import Run, flag
+from cotenant.blocks.decoder import Decoder
+from cotenant.blocks.language import DecoderModel, NextToken
 from cotenant.blocks.layers import initialised
 
-CLIP_NORM = 1.0
-THETA = 500_000.0
 SCALE = 2.0
 """What is added counts twice: alpha is twice the rank."""
 
@@ -70,52 +66,31 @@ class Adapted(nn.Module):
         return self.frozen[0](tokens_bl)
 
 
-class LoRA(Benchmark):
+class LoRA(DecoderModel, NextToken):
     """One step = one AdamW update of the adapters on whole sequences, through all layers and back."""
 
     item = "token"
+    theta = 500_000.0
 
-    batch_size: int = flag(8, "--batch-size", "-b", help="sequences in one batch")
-    context: int = flag(512, help="tokens of a sequence, none of them padding")
+    batch_size = 8
+    context = 512
+    layers, width, heads, kv_heads, inner = 32, 4096, 32, 8, 14_336
+    words = 128_256
     rank: int = flag(8, help="rank of an adapter")
-    layers: int = flag(32, help="layers")
-    width: int = flag(4096, help="units of a token between layers")
-    heads: int = flag(32, help="heads of queries")
-    kv_heads: int = flag(8, help="heads of keys and values, each for as many of queries")
-    inner: int = flag(14_336, help="units of a feed-forward layer")
-    words: int = flag(128_256, help="tokens that there are")
-    lr: float = flag(3e-4, help="learning rate")
 
     def build(self, run: Run) -> None:
-        self.size = Size(
-            self.layers, self.width, self.heads, self.kv_heads, self.inner, self.words, self.context, THETA
-        )
-        self.decoder = run.freeze(lambda: initialised(Decoder(self.size)))
-        self.model = run.place(Adapted(self.decoder, self.rank))
+        decoder = run.freeze(lambda: initialised(Decoder(self.size)))
+        self.model = run.place(Adapted(decoder, self.rank))
         self.optimizer = run.adamw(self.model.parameters(), lr=self.lr, weight_decay=0.0)
-
-    def batches(self, run: Run) -> Iterator[torch.Tensor]:
-        """Return (sequences, context + 1) tokens: each but the last is input, each but the first is predicted."""
-        return run.resident(zipf(self.words, self.batch_size, self.context + 1))
-
-    def items(self, batch: torch.Tensor) -> int:
-        return self.batch_size * self.context
-
-    def step(self, run: Run, batch: torch.Tensor) -> torch.Tensor:
-        logits_blv = self.model(batch[:, :-1])
-        loss = F.cross_entropy(logits_blv.float().flatten(0, 1), batch[:, 1:].flatten())
-        run.update(loss, self.optimizer, clip_norm=CLIP_NORM)
-        return loss
 
     def flops(self, batch: torch.Tensor) -> float:
         w, kv, size = self.width, self.kv_heads * self.size.head, self.size
         frozen = self.layers * size.weights_of_layer + self.words * w
         # q, v, o, gate, up, down: what goes into each, and what comes out.
         thin = self.layers * self.rank * (5 * w + self.inner + 3 * w + kv + 2 * self.inner)
-        attention = 12 * self.layers * w * self.context
         # Frozen weights have no gradients: forward, and by the input, which the first layer's first product needs not.
-        unneeded = 2 * w * (w + 2 * kv) + 2 * w * 2 * self.rank
-        return self.items(batch) * (4 * frozen + 6 * thin - unneeded + attention)
+        unneeded = 2 * frozen + 2 * w * (w + 2 * kv) + 2 * w * 2 * self.rank
+        return self.dense_flops(batch, frozen + thin) - self.items(batch) * unneeded
 
 
 if __name__ == "__main__":

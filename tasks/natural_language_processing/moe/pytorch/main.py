@@ -3,19 +3,16 @@
 python main.py --batch-size 8 --precision bf16
 """
 
-from collections.abc import Iterator
-
 import torch
 from torch import nn
 from torch.nn import functional as F
 
-from cotenant.bench import Benchmark, Run, flag
-from cotenant.blocks.data import zipf
+from cotenant.bench import Run, flag
 from cotenant.blocks.decoder import Decoder, Size
-from cotenant.blocks.layers import decayed, initialised
+from cotenant.blocks.language import NextToken
+from cotenant.blocks.layers import initialised
 from cotenant.errors import CotenantError
 
-CLIP_NORM = 1.0
 BALANCE = 0.01
 
 
@@ -56,53 +53,34 @@ def grouped(x_nk, weight_ekm, ends_e):
     return F.grouped_mm(x_nk.to(dtype), weight_ekm.to(dtype), offs=ends_e)
 
 
-class MixtureOfExperts(Benchmark):
+class MixtureOfExperts(NextToken):
     """One step = one AdamW update on whole sequences; each token goes through some of every layer's experts."""
 
     item = "token"
 
-    batch_size: int = flag(8, "--batch-size", "-b", help="sequences in one batch")
-    context: int = flag(1024, help="tokens of a sequence")
-    layers: int = flag(16, help="layers")
-    width: int = flag(1024, help="units of a token between layers")
-    heads: int = flag(16, help="heads of each layer's attention")
+    batch_size = 8
+    layers, width, heads = 16, 1024, 16
     experts: int = flag(32, help="experts of a layer")
     active: int = flag(4, help="experts that a token goes through")
     inner: int = flag(704, help="units of an expert")
-    words: int = flag(50_304, help="rows of the table of tokens, which is the output's, too")
-    lr: float = flag(4e-4, help="learning rate")
+    lr = 4e-4
 
     def build(self, run: Run) -> None:
         if self.active > self.experts:
             raise CotenantError(f"--active {self.active} are more than --experts {self.experts}.")
-        self.size = Size(
-            self.layers, self.width, self.heads, self.heads, self.inner, self.words, self.context, tied=True
-        )
+        size = Size(self.layers, self.width, self.heads, self.heads, self.inner, self.words, self.context, tied=True)
         with run.device:
-            model = initialised(Decoder(self.size, lambda size: Experts(size, self.experts, self.active)))
+            model = initialised(Decoder(size, lambda size: Experts(size, self.experts, self.active)))
         self.routed = [layer.feed_forward for layer in model.layers]
-        self.model = run.place(model)
-        self.optimizer = run.adamw(decayed(self.model, 0.1), lr=self.lr, betas=(0.9, 0.95))
+        self.train(run, model)
 
-    def batches(self, run: Run) -> Iterator[torch.Tensor]:
-        """Return (sequences, context + 1) tokens: each but the last is input, each but the first is predicted."""
-        return run.resident(zipf(self.words, self.batch_size, self.context + 1))
-
-    def items(self, batch: torch.Tensor) -> int:
-        return self.batch_size * self.context
-
-    def step(self, run: Run, batch: torch.Tensor) -> torch.Tensor:
-        logits_blv = self.model(batch[:, :-1])
-        loss = F.cross_entropy(logits_blv.flatten(0, 1), batch[:, 1:].flatten())
-        loss = loss + BALANCE * sum(layer.balance for layer in self.routed) / self.layers
-        run.update(loss, self.optimizer, clip_norm=CLIP_NORM)
-        return loss
+    def loss(self, batch: torch.Tensor) -> torch.Tensor:
+        return super().loss(batch) + BALANCE * sum(layer.balance for layer in self.routed) / self.layers
 
     def flops(self, batch: torch.Tensor) -> float:
         w = self.width
         layer = 4 * w**2 + self.experts * w + self.active * 3 * w * self.inner
-        weights = self.layers * layer + self.words * w
-        return self.items(batch) * (6 * weights + 12 * self.layers * w * self.context)
+        return self.dense_flops(batch, self.layers * layer + self.words * w)
 
 
 if __name__ == "__main__":

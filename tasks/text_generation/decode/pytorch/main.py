@@ -9,9 +9,10 @@ from typing import ClassVar
 import torch
 from torch import nn
 
-from cotenant.bench import Benchmark, Run, flag
+from cotenant.bench import Run, flag
 from cotenant.blocks.data import zipf
-from cotenant.blocks.decoder import Decoder, Size
+from cotenant.blocks.decoder import Decoder
+from cotenant.blocks.language import DecoderModel
 from cotenant.blocks.layers import initialised
 
 
@@ -25,24 +26,19 @@ class Text(nn.Module):
         self.register_buffer("at_1", prompt_bl.new_tensor([prompt_bl.size(1) - 1]), persistent=False)
 
 
-class Decode(Benchmark):
+class Decode(DecoderModel):
     """One step = the next token of every sequence: the likeliest one, which the next step reads."""
 
     item = "token"
     serves = True
     least: ClassVar[dict[str, int]] = {"context": 2}
 
-    batch_size: int = flag(1, "--batch-size", "-b", help="sequences that are written side by side")
+    batch_size = 1
     context: int = flag(256, help="tokens of a sequence that are kept and looked at; the first half is the prompt")
-    layers: int = flag(32, help="layers")
-    width: int = flag(4096, help="units of a token between layers")
-    heads: int = flag(32, help="heads of queries")
-    kv_heads: int = flag(32, help="heads of keys and values, each for as many of queries")
-    inner: int = flag(11_008, help="units of a feed-forward layer")
-    words: int = flag(32_000, help="tokens that there are")
+    layers, width, heads, kv_heads, inner = 32, 4096, 32, 32, 11_008
+    words = 32_000
 
     def build(self, run: Run) -> None:
-        self.size = Size(self.layers, self.width, self.heads, self.kv_heads, self.inner, self.words, self.context)
         self.model = run.freeze(lambda: initialised(Decoder(self.size)))
         self.prompt = max(1, self.context // 2)
         prompt_bl = run.to_device(zipf(self.words, self.batch_size, self.prompt))

@@ -7,29 +7,25 @@ from collections.abc import Iterator
 
 import torch
 
-from cotenant.bench import Benchmark, Run, flag
+from cotenant.bench import Run
 from cotenant.blocks.data import zipf
-from cotenant.blocks.decoder import Decoder, Size
+from cotenant.blocks.decoder import Decoder
+from cotenant.blocks.language import DecoderModel
 from cotenant.blocks.layers import initialised
 
 
-class Prefill(Benchmark):
+class Prefill(DecoderModel):
     """One step = the prompts' keys and values into the cache, and the first token of each answer."""
 
     item = "token"
     serves = True
 
-    batch_size: int = flag(1, "--batch-size", "-b", help="prompts that are read side by side")
-    context: int = flag(2048, help="tokens of a prompt")
-    layers: int = flag(32, help="layers")
-    width: int = flag(4096, help="units of a token between layers")
-    heads: int = flag(32, help="heads of queries")
-    kv_heads: int = flag(32, help="heads of keys and values, each for as many of queries")
-    inner: int = flag(11_008, help="units of a feed-forward layer")
-    words: int = flag(32_000, help="tokens that there are")
+    batch_size = 1
+    context = 2048
+    layers, width, heads, kv_heads, inner = 32, 4096, 32, 32, 11_008
+    words = 32_000
 
     def build(self, run: Run) -> None:
-        self.size = Size(self.layers, self.width, self.heads, self.kv_heads, self.inner, self.words, self.context)
         self.model = run.freeze(lambda: initialised(Decoder(self.size)))
         self.caches = run.place(self.model.caches(self.batch_size))
         self.first_b1 = run.to_device(torch.zeros(self.batch_size, 1, dtype=torch.int64))
