@@ -200,24 +200,32 @@ def month(tenants: int = 1) -> list[Record]:
     ]
 
 
-def beside_dram(uid: int = 0, kept: Sequence[float] = (1, 1, 0.9, 0.8, 0.7), rounds: int = 4) -> list[Record]:
+def beside_dram(
+    uid: int = 0,
+    kept: Sequence[float] = (1, 1, 0.9, 0.8, 0.7),
+    rounds: int = 4,
+    job: str = "vae",
+    items: float = 384,
+    full: float = 10.0,
+    **common: Any,
+) -> list[Record]:
     """A job that keeps so much at each level, in observations of half a second, and its neighbour of 10 GB/s."""
     levels = [level for number in range(rounds) for level in (LEVELS if number % 2 else reversed(LEVELS))]
-    made = [(BLOCK_MS / 6, 384 * kept[level // 25] * (1 + 0.01 * (at % 2))) for at, level in enumerate(levels)]
+    made = [(BLOCK_MS / 6, items * kept[level // 25] * (1 + 0.01 * (at % 2))) for at, level in enumerate(levels)]
     rows = [row for length, items in made for row in observed([length] * 6, items)]
-    job, neighbour = observed([length for length, _ in made for _ in range(6)]), observed([BLOCK_MS] * len(levels))
-    job = [replace(row, items=of.items) for row, of in zip(job, rows, strict=True)]
-    neighbour = [replace(row, items=0.3 * level) for row, level in zip(neighbour, levels, strict=True)]
+    own, neighbour = observed([length for length, _ in made for _ in range(6)]), observed([BLOCK_MS] * len(levels))
+    own = [replace(row, items=of.items) for row, of in zip(own, rows, strict=True)]
+    neighbour = [replace(row, items=0.03 * full * level) for row, level in zip(neighbour, levels, strict=True)]
     told = [
-        a_told(observations=job, skip=3),
+        a_told(observations=own, skip=3),
         a_told(observations=neighbour, skip=0, part=a_part(item="GB", observed={"levels": levels})),
     ]
-    meters = pressures(told, ["vae", "pressure_dram"])
-    mixed = {"mix": "vae+dram", "tenants": 2, "run_id": uid}
+    meters = pressures(told, [job, "pressure_dram"])
+    mixed = {"mix": f"{job}+dram", "tenants": 2, "run_id": uid}
     return [
         replace(
-            a_record(told={"observations": one.observations, "skip": one.skip, "part": one.part}),
-            name=f"{label}.in.vae+dram",
+            a_record(told={"observations": one.observations, "skip": one.skip, "part": one.part}, common=common),
+            name=f"{label}.in.{job}+dram",
             neighbours=[other],
             tenant=number,
             meters=pressure,
@@ -225,6 +233,6 @@ def beside_dram(uid: int = 0, kept: Sequence[float] = (1, 1, 0.9, 0.8, 0.7), rou
             **mixed,
         )
         for number, (one, pressure, label, other) in enumerate(
-            zip(told, meters, ("vae", "pressure_dram"), ("pressure_dram", "vae"), strict=True)
+            zip(told, meters, (job, "pressure_dram"), ("pressure_dram", job), strict=True)
         )
     ]

@@ -21,7 +21,7 @@ from cotenant.report.answer import answer, shares_of
 from cotenant.report.interference import interference_blocks
 from cotenant.report.mixes import SINGLE, MixBlock, mix_blocks, mix_grid
 from cotenant.report.page import page
-from cotenant.report.pairs import pair_matrices, pairs_grid
+from cotenant.report.pairs import outside_pairs, pair_matrices, pairs_grid
 from cotenant.report.renderers import as_csv, terminal
 from cotenant.report.tables import tables
 from cotenant.results.record import Record
@@ -107,11 +107,11 @@ def test_a_mix_of_known_progress_has_its_measures_whatever_the_units() -> None:
     summary = summary_of(records)
     assert answer(summary).startswith("Beside each other these 2 users (vae+wlm) keep 65 % (")
     assert "of what each has alone (quick baseline); the worst is wlm, which keeps 50 %" in answer(summary)
-    shown = text(mix_grid(summary))
+    shown = text(mix_grid(mix_blocks(summary)))
     assert "STP 1.30" in shown
     assert "tenant 1 (wlm)" in shown
     assert SINGLE not in shown
-    rows = list(csv.DictReader(io.StringIO(as_csv(mix_grid(summary)))))
+    rows = list(csv.DictReader(io.StringIO(as_csv(mix_grid(mix_blocks(summary))))))
     measures = {row["measure"]: float(row["value"]) for row in rows if row["measure"]}
     assert measures["stp"] == pytest.approx(found.stp.value)
     assert set(measures) == {"stp", "antt", "worst_slowdown", "fairness", "tax"}
@@ -122,12 +122,12 @@ def test_single_launches_are_labelled_and_sharers_are_entitled_to_a_part() -> No
     assert block.measures is not None
     assert (block.measures.slices, block.measures.tax.value) == (1, pytest.approx(-0.3, abs=0.01))
     summary = summary_of([*mix(TWO, sharers=2), *baselines("vae", "wlm")])
-    shown = text(mix_grid(summary))
+    shown = text(mix_grid(mix_blocks(summary)))
     assert SINGLE in shown
     assert "share kept" in shown
     assert "within the launch" in shown
     assert "; of a single launch" in answer(summary)
-    rows = list(csv.DictReader(io.StringIO(as_csv(mix_grid(summary)))))
+    rows = list(csv.DictReader(io.StringIO(as_csv(mix_grid(mix_blocks(summary))))))
     assert float(rows[0]["share_kept"]) == pytest.approx(1.6, rel=0.01)
 
 
@@ -156,7 +156,7 @@ def test_what_makes_the_measures_unknown_is_named_and_no_number_stands_there(rec
     sentence = answer(summary_of(records))
     assert sentence.startswith("What the users of vae+wlm keep beside each other is not known: ")
     assert "STP " not in "".join(
-        line for line in text(mix_grid(summary_of(records))).splitlines() if "of / alone" not in line
+        line for line in text(mix_grid(mix_blocks(summary_of(records)))).splitlines() if "of / alone" not in line
     )
 
 
@@ -251,6 +251,23 @@ def test_sums_over_a_pair_that_is_missing_are_none_and_one_pair_is_no_matrix() -
     assert matrix.sensitivity("loader") is not None
     assert matrix.noise("vae") is None
     assert pair_matrices(summary_of([*mix(TWO), *baselines("vae", "wlm")])) == []
+
+
+def test_a_job_beside_itself_is_also_a_launch_of_two_equals_and_a_mix_of_a_name_stands_apart() -> None:
+    """As job files have it: their jobs run as equals, `pairs` are of different ones, and `lab` is a mix of its own."""
+    equals = [record for tenant in range(2) for record in _equal(tenant)]
+    summary = summary_of([*pairs("vae+vae"), *equals, *mix(TWO, name="lab", second=20)])
+    (matrix,) = pair_matrices(summary)
+    assert matrix.kept["vae"]["vae"].value == pytest.approx(0.75, rel=0.01)
+    assert matrix.kept["vae"]["wlm"].value == pytest.approx(kept("vae", "wlm"), rel=0.01)
+    assert [block.mix for block in outside_pairs(summary)] == ["lab"]
+    assert answer(summary).startswith("Beside each other these 2 users (lab) keep 65 %")
+    assert "in pairs these 3 jobs keep" in answer(summary)
+
+
+def _equal(tenant: int) -> list[Record]:
+    place = {"name": "vae", "tenant": tenant, "tenants": 2, "vcd": str(tenant)}
+    return [a_record(place=place, told={"observations": steady(0, ALONE_MS["vae"] / 0.75), "part": part("vae")})]
 
 
 @pytest.mark.parametrize("table", ["mix", "pairs"])

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from cotenant.report.fingerprints import fingerprints_grid
 from cotenant.report.jobs import jobs_grid
 from cotenant.report.renderers import as_csv, terminal
 from cotenant.report.sense import sense_grid, sensitivities, sensitivities_of, words_of
@@ -86,6 +87,24 @@ def test_sentences_for_what_is_no_loss_and_no_curve() -> None:
     assert sense_grid([none]).rows == []
     (three,) = curves([record for uid in range(3) for record in beside_dram(uid)])
     assert (three.curve.samples, three.curve.points[4].n) == ("launches", 3)
+
+
+def test_a_fingerprint_is_what_a_job_keeps_and_what_it_leaves_a_probe() -> None:
+    """A probe of 10 GB/s keeps 0.6 beside the neighbour at full level; beside vae, that neighbour gets 8 GB/s."""
+    probe = beside_dram(kept=(1, 0.9, 0.8, 0.7, 0.6), job="probe_dram", items=5)
+    records = [*beside_dram(full=8.0), *probe]
+    vae, of_probe = curves(records)
+    assert (vae.is_probe, of_probe.is_probe, of_probe.taken) == (False, True, None)
+    assert vae.taken.probe.value == pytest.approx(0.8, rel=0.01)
+    assert (vae.taken.level, vae.taken.amount) == (pytest.approx(50, rel=0.02), pytest.approx(5, rel=0.02))
+    shown = [[cell.text for cell in row.cells.values()] for row in fingerprints_grid([vae, of_probe]).rows]
+    assert [row[:3] for row in shown] == [["vae", "v1", "keeps"], ["", "", "leaves"], ["", "", "like"]]
+    assert [row[3] for row in shown] == ["0.700", f"{vae.taken.probe.value:.3f}", f"{vae.taken.level:.0f} %"]
+    (first, *_) = csv.DictReader(io.StringIO(as_csv(sense_grid([vae]))))
+    assert (float(first["leaves"]), float(first["like_level"])) == (vae.taken.probe.value, vae.taken.level)
+    assert fingerprints_grid(curves(beside_dram())).groups == [], "without a probe nobody knows what is left"
+    blind = curves([*beside_dram(full=8.0), *beside_dram(kept=(1,) * 5, job="probe_dram", items=5)])
+    assert "none seen" in "\n".join(line.plain for line in terminal(fingerprints_grid(blind), 120))
 
 
 def test_a_launch_of_two_neighbours_of_pressure_or_of_one_level_has_no_curve() -> None:

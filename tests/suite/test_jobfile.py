@@ -8,7 +8,8 @@ import json
 import pytest
 
 from cotenant.errors import CotenantError
-from cotenant.suite.jobfile import Job, load
+from cotenant.suite.job import Job
+from cotenant.suite.jobfile import load
 
 ORIGINAL = """[{"name": "vae", "cmd": "./variational_auto_encoder/vae/pytorch/run.sh",
   "args": {"--repeat": 50, "--number": 30, "--batch-size": 128,

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -50,6 +52,10 @@ def test_each_chosen_job_stands_beside_each_neighbour_and_runs_nowhere_else() ->
         (["--pressure", "dram:0,101"], "different percentages, 0 to 100"),
         (["--pressure", "dram:-5,0"], "over what a job has beside level 0"),
         (["--pressure", "dram:0,50,50"], "different percentages, 0 to 100"),
+        (["--sense", "vae", "--users", "3"], "--sense is of two tenants"),
+        (["--sense", "vae", "--mix", "vae,wlm"], "--mix is one launch and --sense are several"),
+        (["--sense", " "], "--sense names no job"),
+        (["--sense", "vea"], "there is no job 'vea'"),
         (["--pressure", "dram", "--users", "3"], "--pressure is of two tenants"),
         (["--pressure", "dram", "--mix", "vae,wlm"], "both say who stands beside a job"),
         (["--name", "convnet_distributed", "--pressure", "dram"], "of the group 'all'"),
@@ -57,11 +63,66 @@ def test_each_chosen_job_stands_beside_each_neighbour_and_runs_nowhere_else() ->
     ],
 )
 def test_what_makes_no_curve_is_refused(words: list[str], sentence: str) -> None:
-    usual = [] if "--name" in words or "--mix" in words else ["--name", "vae"]
+    usual = [] if {"--name", "--mix", "--sense"}.intersection(words) else ["--name", "vae"]
     with pytest.raises(CotenantError) as refusal:
         options(*usual, *words)
     assert sentence in refusal.value.sentence
     assert refusal.value.remedy
+
+
+def test_sense_is_every_curve_of_the_jobs_and_of_a_probe_of_each_resource() -> None:
+    made = options("--sense", "vae,wlm", "--pressure", "dram:0,100", "--pressure", "cpu")
+    assert [mix.labels for mix in made.mixes] == [
+        (victim, pressure)
+        for pressure, victims in (
+            ("pressure_dram", ("probe_dram", "vae", "wlm")),
+            ("pressure_cpu", ("probe_cpu", "vae", "wlm")),
+        )
+        for victim in victims
+    ]
+    assert (made.jobs, made.users, made.baseline) == ((), 2, "none")
+    probe = next(job for job in made.neighbours if job.name == "probe_dram")
+    assert flags(probe) == {"--level": "100", "--number": 4, "--repeat": 10, "--skip": 0}
+    every = options("--sense", "vae", "--pairs", "vae,wlm")
+    assert {mix.labels[1] for mix in every.mixes} >= {
+        f"pressure_{name}" for name in ("cpu", "llc", "dram", "disk", "memory")
+    }
+    assert [mix.name for mix in every.mixes][:3] == ["vae+vae", "vae+wlm", "wlm+wlm"]
+    assert every.baseline == "quick", "pairs are held against what each has alone"
+
+
+def test_a_job_file_names_pairs_and_curves(tmp_path: Path) -> None:
+    jobs = [{"name": name, "cmd": "./x.sh", "cgroup": "student"} for name in ("vae", "wlm", "loader")]
+    entries = [
+        {"name": "pairs", "pairs": ["vae", "wlm", "loader"]},
+        {"name": "curves", "sense": ["vae"], "pressure": ["dram:0,100"], "block_s": 1},
+    ]
+    path = tmp_path / "lab.json"
+    path.write_text(json.dumps([*jobs, *entries]))
+    made = options("--jobs", str(path))
+    assert [mix.name for mix in made.mixes] == ["vae+wlm", "vae+loader", "wlm+loader", "probe_dram+dram", "vae+dram"]
+    assert (len(made.jobs), made.users, made.baseline) == (3, 2, "quick")
+    assert flags(made.neighbours[0])["--number"] == 20
+    assert [mix.name for mix in options("--jobs", str(path), "--name", "pairs").mixes] == [
+        "vae+wlm",
+        "vae+loader",
+        "wlm+loader",
+    ]
+    for wrong, sentence in (
+        ({"name": "pairs", "pairs": ["vae"]}, "'pairs' names one job"),
+        ({"name": "pairs", "pairs": ["vae", "wml"]}, "there is no job 'wml'"),
+        ({"name": "curves", "sense": "vae"}, "'sense' is the string"),
+        ({"name": "curves", "sense": ["vae"], "presure": ["dram"]}, "has no key 'presure'"),
+        ({"sense": ["vae"]}, "the key 'name' is missing"),
+        ({"name": "more", "sense": ["wlm"], "pressure": ["dram"]}, "two different jobs 'pressure_dram'"),
+    ):
+        path.write_text(json.dumps([*jobs, entries[1], wrong] if "more" in wrong.values() else [*jobs, wrong]))
+        with pytest.raises(CotenantError) as refusal:
+            options("--jobs", str(path))
+        assert sentence in refusal.value.sentence
+    path.write_text(json.dumps([*jobs, *entries]))
+    with pytest.raises(CotenantError, match="pairs is of two tenants"):
+        options("--jobs", str(path), "--users", "4")
 
 
 def test_a_level_may_be_given_once_and_a_resource_alone_has_five() -> None:

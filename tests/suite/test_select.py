@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cotenant.errors import CotenantError
-from cotenant.suite.jobfile import Job, resolve_path, select
+from cotenant.suite.job import Job
+from cotenant.suite.jobfile import resolve_path, select
 
 
 def job(name: str, stem: str = "", family: str = "") -> Job:

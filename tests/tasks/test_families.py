@@ -10,7 +10,8 @@ from cotenant.bench import Run
 from cotenant.bench.arguments import parse
 from cotenant.bench.loop import Loop
 from cotenant.suite.cells import ON_PROCESSORS, arguments, expand, precision_of, with_arguments
-from cotenant.suite.jobfile import Job, load
+from cotenant.suite.job import Job
+from cotenant.suite.jobfile import load
 from cotenant.suite.sizes import CPU, FILE, load_sizes
 from cotenant.suite.variables import VARIABLES
 from tasks.loading import ROOT, TASKS, of, skip_without_lstm

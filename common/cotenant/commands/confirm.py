@@ -23,7 +23,7 @@ from cotenant.results.drawn import differences, setting_of
 from cotenant.results.launches import LaunchRecords, difference_of, difference_words, launches_of
 from cotenant.results.read import read_records, records_in
 from cotenant.suite.cells import expand
-from cotenant.suite.jobfile import Job
+from cotenant.suite.job import Job
 
 Launches = dict[str, list[LaunchRecords]]
 

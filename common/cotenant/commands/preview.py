@@ -10,7 +10,7 @@ from cotenant.launch.baseline import BaselineKind
 from cotenant.launch.start import Start
 from cotenant.procfs import format_list
 from cotenant.suite.cells import expand, fitting
-from cotenant.suite.jobfile import Job
+from cotenant.suite.job import Job
 from cotenant.suite.mixes import Mix
 from cotenant.text import gib, many
 

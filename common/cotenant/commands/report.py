@@ -15,11 +15,12 @@ from cotenant.commands.output import tell, tell_grid, warn
 from cotenant.commands.records import add_records, chosen_names, expected_jobs, of_suite, read
 from cotenant.errors import EXIT_PASSED, CotenantError
 from cotenant.report import mlbench, scaling, tables
+from cotenant.report.fingerprints import fingerprints_grid
 from cotenant.report.foreign import foreign_lines
 from cotenant.report.grid import Grid
 from cotenant.report.interference import apart, interference_grid
 from cotenant.report.jobs import jobs_grid
-from cotenant.report.mixes import mix_grid
+from cotenant.report.mixes import mix_blocks, mix_grid
 from cotenant.report.pairs import pairs_grid
 from cotenant.report.renderers import FILES, as_csv
 from cotenant.report.sense import sense_grid, sensitivities
@@ -59,7 +60,7 @@ def main(argv: Sequence[str]) -> int:
     elif given.table == "interference":
         _say_interference(summary, given.format)
     elif given.table == "mix":
-        _say_beside(mix_grid(summary), "No launch was of different jobs.", given.format)
+        _say_beside(mix_grid(mix_blocks(summary)), "No launch was of different jobs.", given.format)
     elif given.table == "pairs":
         _say_beside(pairs_grid(summary), "No two pairs of jobs have rates together and alone.", given.format)
     elif given.table == "sense":
@@ -215,9 +216,11 @@ def _say_sense(summary: Summary, form: str) -> None:
     if not curves:
         raise CotenantError(
             "No job was measured beside a neighbour of known pressure.",
-            f"{PROGRAM} --name JOB --pressure dram does; of exported rows no curve can be drawn.",
+            f"{PROGRAM} --sense JOB does, or --name JOB --pressure dram; of exported rows no curve can be drawn.",
         )
     tell_grid(sense_grid(curves), form)
+    if form in ("text", "md") and (prints := fingerprints_grid(curves)).groups:
+        tell_grid(prints, form)
 
 
 def _add_foreign(by_precision: tables.Tables, paths: Sequence[Path], kind: tables.Kind) -> None:

@@ -127,6 +127,7 @@ def _is_doubtful(record: Record, strict: str | None) -> bool:
 def _print_results(records: Sequence[Record], before: Collection[Finding], given: argparse.Namespace) -> None:
     """Print what the records say. What reads them takes a while to import, so that comes after the last launch."""
     try:
+        from cotenant.report.fingerprints import fingerprints_grid
         from cotenant.report.jobs import jobs_grid
         from cotenant.report.renderers import show
         from cotenant.report.sense import sense_grid, sensitivities_of
@@ -142,7 +143,7 @@ def _print_results(records: Sequence[Record], before: Collection[Finding], given
     else:
         show(suite_grids(summary, before, given.verbose))
         if curves := sensitivities_of([records[at] for at in summary.under_pressure.at]):
-            show([sense_grid(curves)])
+            show([sense_grid(curves), *filter(lambda grid: grid.groups, [fingerprints_grid(curves)])])
 
 
 def _report_command(output: Path) -> str:

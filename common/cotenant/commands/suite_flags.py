@@ -19,9 +19,10 @@ from cotenant.launch.paths import RunPaths
 from cotenant.launch.start import Options
 from cotenant.machine.topology import Machine
 from cotenant.suite.decode import at
-from cotenant.suite.jobfile import Job, Suite, check_mixes_of, load, resolve_path, select
+from cotenant.suite.job import Job, labels_of
+from cotenant.suite.jobfile import Suite, check_mixes_of, load, resolve_path, select
 from cotenant.suite.mixes import Mix, mix_named, pairs_named
-from cotenant.suite.pressure import beside, neighbour
+from cotenant.suite.pressure import beside, neighbour, sense_named
 from cotenant.suite.sizes import CLASSES
 
 HINT = "--name chooses jobs; a benchmark's own flags stand after --; --help lists all others."
@@ -93,6 +94,11 @@ def _add_mixes(add: Callable[..., object]) -> None:
         "dram:0,25,50,75,100 (these by default); may be repeated"
     )
     add("--pressure", metavar="RESOURCE[:LEVELS]", action="append", default=[], help=pressing)
+    sensing = (
+        "these jobs beside a neighbour on every resource that this host can press (or those of --pressure), and what a "
+        "probe of each loses beside them: curves and fingerprints; also beside --pairs"
+    )
+    add("--sense", metavar="NAMES", help=sensing)
 
 
 def options_of(given: argparse.Namespace, extra: tuple[str, ...], machine: Machine) -> Options:
@@ -141,60 +147,71 @@ def options_of(given: argparse.Namespace, extra: tuple[str, ...], machine: Machi
         memory_class=given.memory_class,
         singularity=given.singularity,
         cache=given.cache,
-        baseline=_baseline(given),
+        baseline=_baseline(given, mixes, neighbours),
         raise_error=given.raise_error,
         resume=given.resume,
         extra=extra,
     )
 
 
-def _chosen(given: argparse.Namespace, suite: Suite) -> tuple[tuple[Job, ...], tuple[Mix, ...], tuple[Job, ...]]:
-    """Return the jobs and the mixes that are to run, all of the file or what `--mix`, `--pairs` or `--pressure` makes
-    of it, and the neighbours of known pressure that stand in these mixes."""
-    flag = "--mix" if given.mix is not None else "--pairs"
-    if given.mix is None and given.pairs is None:
+Chosen = tuple[tuple[Job, ...], tuple[Mix, ...], tuple[Job, ...]]
+"""Jobs, mixes, and the neighbours of known pressure that stand in these mixes."""
+
+
+def _chosen(given: argparse.Namespace, suite: Suite) -> Chosen:
+    """Return what is to run, all of the file or what `--mix`, `--pairs`, `--sense` or `--pressure` makes of it."""
+    flags = [name for name in ("mix", "pairs", "sense") if getattr(given, name) is not None]
+    if not flags:
         entries = select(suite.entries, given.name, given.exclude)
         jobs = tuple(entry for entry in entries if isinstance(entry, Job))
         if given.pressure:
             return _under_pressure(given, suite, jobs)
-        return jobs, tuple(entry for entry in entries if isinstance(entry, Mix)), ()
-    if given.mix is not None and given.pairs is not None:
-        raise CotenantError("--mix is one launch and --pairs are several.", "Leave one of them out.")
-    if given.pressure:
-        raise CotenantError(f"{flag} and --pressure both say who stands beside a job.", "Leave one of them out.")
+        return jobs, tuple(entry for entry in entries if isinstance(entry, Mix)), suite.neighbours
+    if "mix" in flags and len(flags) > 1:
+        raise CotenantError(f"--mix is one launch and --{flags[1]} are several.", "Leave one of them out.")
+    if given.pressure and "sense" not in flags:
+        raise CotenantError(f"--{flags[0]} and --pressure both say who stands beside a job.", "Leave one of them out.")
     if given.name or given.exclude:
-        raise CotenantError(f"{flag} names all that runs.", "Leave out --name and --exclude.")
-    if given.pairs is not None and given.users not in (None, 2):
-        raise CotenantError("--pairs are of two tenants.", "Leave out --users.")
-    with at(flag):
-        mixes = (mix_named(given.mix),) if given.mix is not None else pairs_named(given.pairs)
-        check_mixes_of(suite.jobs, mixes)
-    return (), mixes, ()
+        raise CotenantError(f"--{flags[0]} names all that runs.", "Leave out --name and --exclude.")
+    mixes: list[Mix] = []
+    neighbours: tuple[Job, ...] = ()
+    if given.mix is not None:
+        mixes.append(mix_named(given.mix))
+    if given.pairs is not None:
+        mixes += pairs_named(given.pairs)
+    if given.sense is not None:
+        sense = sense_named(given.sense, given.pressure)
+        mixes, neighbours = [*mixes, *sense.mixes], sense.neighbours
+    with at(" and ".join(f"--{flag}" for flag in flags)):
+        check_mixes_of((*suite.jobs, *neighbours), mixes)
+    return (), tuple(mixes), neighbours
 
 
-def _under_pressure(
-    given: argparse.Namespace, suite: Suite, jobs: Sequence[Job]
-) -> tuple[tuple[Job, ...], tuple[Mix, ...], tuple[Job, ...]]:
+def _under_pressure(given: argparse.Namespace, suite: Suite, jobs: Sequence[Job]) -> Chosen:
     """Return no jobs, each chosen one beside each neighbour that `--pressure` asks for, and these neighbours."""
-    if given.users not in (None, 2):
-        raise CotenantError("--pressure is of two tenants: a job and its neighbour.", "Leave out --users.")
     neighbours = tuple(map(neighbour, given.pressure))
     with at("--pressure"):
-        mixes = beside(jobs, neighbours)
+        mixes = beside([label for job in jobs for label in labels_of(job)], neighbours)
         check_mixes_of((*suite.jobs, *neighbours), mixes)
     return (), mixes, neighbours
 
 
 def _users(given: argparse.Namespace, mixes: Sequence[Mix], machine: Machine) -> int | None:
-    """Return how many tenants there are; with `--mix` by default as many as it names, and no fewer than usual."""
+    """Return how many tenants there are; with `--mix` by default as many as it names, and no fewer than usual.
+
+    Raises CotenantError where pairs or curves, which are of two, are to be of others.
+    """
     users: int | None = given.users
-    if users is not None or (given.mix is None and given.pairs is None and not given.pressure):
+    if family := next((mix.family for mix in mixes if mix.family), ""):
+        if users not in (None, 2):
+            raise CotenantError(f"{family} is of two tenants.", "Leave out --users, or what is of two.")
+        return 2
+    if users is not None or given.mix is None:
         return users
-    named = max(len(mix.labels) for mix in mixes)
-    return named if given.mix is None else max(named, tenants_by_default(machine, None))
+    return max(len(mixes[0].labels), tenants_by_default(machine, None))
 
 
-def _baseline(given: argparse.Namespace) -> BaselineKind:
+def _baseline(given: argparse.Namespace, mixes: Sequence[Mix], neighbours: Sequence[Job]) -> BaselineKind:
     """Return which baseline is asked for; quick where nobody says which jobs: a job file names all that is to run.
 
     Quick, too, where jobs are launched beside each other: no two of their rates can be compared but with this.
@@ -203,10 +220,10 @@ def _baseline(given: argparse.Namespace) -> BaselineKind:
     if given.baseline is not None:
         kind: BaselineKind = given.baseline
         return kind
-    if given.pressure:
+    ours = {label for job in neighbours for label in labels_of(job)}
+    if mixes and all(ours.intersection(mix.labels) for mix in mixes):
         return "none"  # What a job keeps is over its rate beside a neighbour of level 0.
-    usual = given.jobs is None or given.mix is not None or given.pairs is not None
-    return "quick" if usual and given.isolation != "none" else "none"
+    return "quick" if (given.jobs is None or mixes) and given.isolation != "none" else "none"
 
 
 def _at_least_s(given: argparse.Namespace, extra: Sequence[str], machine: Machine) -> float:

@@ -22,12 +22,14 @@ from cotenant.launch.limits import USUAL_LIMITS, Limits
 from cotenant.launch.paths import RunPaths
 from cotenant.launch.sizing import Sizing, check_axis
 from cotenant.launch.tenant import TenantSpec
+from cotenant.machine.space import is_in_memory
 from cotenant.machine.topology import Machine
 from cotenant.procfs import format_list
 from cotenant.results.record import SOLO, Baseline, name_of
 from cotenant.suite.cells import ON_PROCESSORS, JobCell, arguments, expand, fitting, without_unsupported
 from cotenant.suite.fields import PRECISION
-from cotenant.suite.jobfile import Job, Suite
+from cotenant.suite.job import Job
+from cotenant.suite.jobfile import Suite
 from cotenant.suite.mixes import Mix
 from cotenant.suite.sizes import Size
 from cotenant.suite.variables import expand_variables
@@ -213,6 +215,8 @@ class Resolver:
         if len(mix.labels) > self.tenants:
             there = many(self.tenants, "tenant")
             return f"it is of {len(mix.labels)} tenants and there are {there}: --users {len(mix.labels)}."
+        if "pressure_disk" in mix.labels and is_in_memory(self._options.paths.temporary):
+            return "temporary files lie in memory, where no disk is pressed: let BASE lie on one."
         too_large = [label for label in mix.labels if self._sizing.is_too_large(self._cells[label])]
         return f"the table of batch sizes has none of {listed(dict.fromkeys(too_large))} here." if too_large else ""
 
@@ -254,6 +258,8 @@ class Resolver:
         findings = (*self._chosen.findings, *planned.findings)
         specs = [self._spec(program, label, slice_) for program, slice_ in zip(programs, planned.slices, strict=True)]
         yield Start(label, programs, tuple(specs), findings, launch.mix, launch.timeout_s)
+        if any(program.cell.job in options.neighbours for program in programs):
+            return  # What a job keeps beside a neighbour of known pressure is over its rate beside level 0.
         cells = [program.cell.label for program in programs]
         for tenant, stands_for in alone_of(options.baseline, planned.slices, self._machine, cells):
             program = programs[tenant]

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from cotenant.procfs import fields, kilobytes, read_text
+from cotenant.procfs import fields, kilobytes, mounted_systems, read_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +43,13 @@ def shared_memory(root: Path = Path("/")) -> SharedMemory | None:
     except OSError:
         return None
     return SharedMemory(usage.total, usage.free)
+
+
+def is_in_memory(directory: Path, root: Path = Path("/")) -> bool:
+    """Whether what is written below a directory, or where it would be made, lies in memory and on no disk."""
+    mounted = {mount.point: mount.kind for mount in mounted_systems(root)}
+    place = next((path for path in (directory, *directory.parents) if path in mounted), None)
+    return place is not None and mounted[place] in ("tmpfs", "ramfs")
 
 
 @dataclass(frozen=True, slots=True)

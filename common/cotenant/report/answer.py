@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
-from cotenant.report.mixes import mix_blocks, mix_sentence
+from cotenant.report.mixes import mix_sentence
 from cotenant.report.numbers import rate
-from cotenant.report.pairs import pair_matrices, pairs_sentence
+from cotenant.report.pairs import outside_pairs, pair_matrices, pairs_sentence
 from cotenant.report.problems import worst
 from cotenant.report.summary import JobSummary, Summary
 from cotenant.results.identity import natural
@@ -88,9 +88,7 @@ def answer(summary: Summary) -> str:
 
 def _beside_each_other(summary: Summary) -> str:
     mixes = [job for job in summary.jobs if job.mix]
-    matrices = pair_matrices(summary)
-    found = [] if matrices else [mix_sentence(block) for block in mix_blocks(summary)]
-    found += [pairs_sentence(matrix) for matrix in matrices]
+    found = [*map(mix_sentence, outside_pairs(summary)), *map(pairs_sentence, pair_matrices(summary))]
     return _capitalised(_sentence([*found, _trust([job for job in mixes if job.rates])])) if mixes else ""
 
 

@@ -58,6 +58,11 @@ class MixBlock:
     measures: MixMeasures | None
     notes: tuple[str, ...]
 
+    @property
+    def is_pair(self) -> bool:
+        """Whether it is a pair of two jobs that has no other name."""
+        return len(self.tenants) == 2 and self.mix == "+".join(tenant.job for tenant in self.tenants)
+
 
 def mix_blocks(summary: Summary) -> list[MixBlock]:
     """Return a block for each mix, in the order of first sight."""
@@ -204,9 +209,8 @@ def _baseline(tenant: MixTenant) -> Cell:
     return Cell(kind if kind == "quick" else "", {"baseline": kind})
 
 
-def mix_grid(summary: Summary) -> Grid:
+def mix_grid(blocks: Sequence[MixBlock]) -> Grid:
     """Return a row per tenant of each mix, and its measures below. Of programs' rows each measure is one."""
-    blocks = mix_blocks(summary)
     groups = [
         RowGroup([*_rows(block)], f"{block.mix}: {len(block.tenants)} tenants", _facts(block), [*_notes(block)])
         for block in blocks

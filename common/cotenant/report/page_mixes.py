@@ -6,10 +6,10 @@ from dataclasses import dataclass, replace
 
 from markupsafe import Markup
 
-from cotenant.report.mixes import LEGEND, mix_blocks, mix_grid, mix_sentence
+from cotenant.report.mixes import LEGEND, mix_grid, mix_sentence
 from cotenant.report.page_jobs import Picture
 from cotenant.report.pairs import LEGEND as OF_PAIRS
-from cotenant.report.pairs import pairs_grid
+from cotenant.report.pairs import outside_pairs, pairs_grid
 from cotenant.report.pictures.mixes import progress_bars
 from cotenant.report.renderers import html
 from cotenant.report.summary import Summary
@@ -39,8 +39,9 @@ class BesideEachOther:
 
 def beside_each_other(summary: Summary) -> BesideEachOther | None:
     """Return what the page shows of different jobs; None without any."""
-    blocks, grid, pairs = mix_blocks(summary), mix_grid(summary), pairs_grid(summary)
-    if not blocks:
+    blocks, pairs = outside_pairs(summary), pairs_grid(summary)
+    grid = mix_grid(blocks)
+    if not blocks and not pairs.groups:
         return None
     mixes = []
     for index, (group, block) in enumerate(zip(grid.groups, blocks, strict=True)):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from statistics import fmean
@@ -47,8 +47,11 @@ def _sum(measures: Sequence[Measure | None]) -> float | None:
 
 
 def pair_matrices(summary: Summary) -> list[PairMatrix]:
-    """Return a matrix for each suite, host and isolation that has measured several pairs."""
-    pairs = [block for block in mix_blocks(summary) if len(block.tenants) == 2]
+    """Return a matrix for each suite, host and isolation that has measured several pairs.
+
+    A job beside itself is a pair of one job, or a launch of two equal tenants: they are the same.
+    """
+    pairs = [block for block in mix_blocks(summary) if block.is_pair]
     matrices = []
     for place, blocks in grouped(pairs, lambda block: (block.suite, block.host, block.isolation)).items():
         kept: dict[str, dict[str, Measure]] = {}
@@ -57,11 +60,32 @@ def pair_matrices(summary: Summary) -> list[PairMatrix]:
                 kept.setdefault(tenant.job, {})
             for victim, neighbour, measure in _of_pair(block):
                 kept[victim][neighbour] = measure
+        for name, measure in _of_equals(summary, place):
+            if name in kept and any(each != name for each in kept[name]):
+                kept[name].setdefault(name, measure)
         notes = tuple(f"{block.mix}: {note}" for block in blocks for note in block.notes)
         quick = any(tenant.quick for block in blocks for tenant in block.tenants)
         if len(blocks) > 1 and any(kept.values()):
             matrices.append(PairMatrix(*place, tuple(kept), kept, notes, quick))
     return matrices
+
+
+def outside_pairs(summary: Summary) -> list[MixBlock]:
+    """Return the mixes that stand in no matrix of pairs."""
+    places = {(matrix.suite, matrix.host, matrix.isolation) for matrix in pair_matrices(summary)}
+    blocks = mix_blocks(summary)
+    return [each for each in blocks if not each.is_pair or (each.suite, each.host, each.isolation) not in places]
+
+
+def _of_equals(summary: Summary, place: tuple[str, str, str]) -> Iterator[tuple[str, Measure]]:
+    """Yield what a job keeps beside itself, of each whose launches were of two equal tenants with a slice each."""
+    for job in summary.jobs:
+        if job.mix or (job.suite, job.host, job.isolation) != place or len(job.tenants) != 2 or job.sharers > 1:
+            continue
+        kept = [job.over_alone(tenant) for tenant in job.tenants]
+        if all(kept):
+            known = [each for each in kept if each is not None]
+            yield job.name, Measure(fmean(each.ratio for each in known), None, min(each.n[0] for each in known))
 
 
 def _of_pair(block: MixBlock) -> list[tuple[str, str, Measure]]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
 
 import msgspec
 
@@ -21,9 +22,10 @@ from cotenant.report.grid import (
 )
 from cotenant.results.decoded import Decoded, text_of
 from cotenant.results.launches import grouped
-from cotenant.results.pressure import pressure_in
+from cotenant.results.pressure import is_probe, pressure_in
 from cotenant.results.record import Record, plain
-from cotenant.stats.sensitivity import ROUNDS, Block, Curve, Point, curve
+from cotenant.stats.prediction import Sensed, Taken, taken
+from cotenant.stats.sensitivity import ROUNDS, Block, Curve, Point, Round, curve, rounds_of, samples_of
 from cotenant.text import listed
 
 OF_ONE_RATE = frozenset(("drift", "outliers"))
@@ -42,17 +44,36 @@ class Conditions:
     unit: str
     work: str
 
+    @property
+    def place(self) -> tuple[str, str, str]:
+        """Suite, host and isolation: curves of one place are held against each other."""
+        return self.suite, self.host, self.isolation
+
 
 @dataclass(frozen=True, slots=True)
 class Sensitivity:
     """A job's curve under these conditions; none where no observation lay beside level 0.
 
+    `samples` are those of the curve; `taken` is what the job takes of the resource, None where no probe was launched.
     `doubts` are the rules of its records' warnings, but for those that hold a rate to be one.
     """
 
     conditions: Conditions
     curve: Curve | None
+    samples: tuple[Round, ...]
+    taken: Taken | None
     doubts: tuple[str, ...]
+
+    @property
+    def is_probe(self) -> bool:
+        """Whether it is the curve of a probe, by which others are measured."""
+        return is_probe(self.conditions.job)
+
+    @property
+    def highest(self) -> Point | None:
+        """The point of the highest level; None where there is none above 0."""
+        last = self.curve.points[-1] if self.curve is not None else None
+        return last if last is not None and last.level else None
 
 
 def sensitivities(records: Iterable[Decoded]) -> list[Sensitivity]:
@@ -70,13 +91,37 @@ def sensitivities(records: Iterable[Decoded]) -> list[Sensitivity]:
             conditions = Conditions(*place, pressure.resource, pressure.unit, record.unique_id)
             warnings = {finding.rule for finding in record.findings if finding.severity == "warning"}
             launches.append((conditions, pressure.blocks, warnings - OF_ONE_RATE))
-    of_conditions = grouped(launches, lambda launch: launch[0])
-    return [
-        Sensitivity(
-            key, curve([blocks for _, blocks, _ in group]), tuple(sorted(set().union(*(of[2] for of in group))))
-        )
-        for key, group in of_conditions.items()
-    ]
+    found = []
+    for key, group in grouped(launches, lambda launch: launch[0]).items():
+        blocks = [blocks for _, blocks, _ in group]
+        doubts = sorted(set().union(*(of[2] for of in group)))
+        found.append(Sensitivity(key, curve(blocks), tuple(samples_of(rounds_of(blocks))), None, tuple(doubts)))
+    return _with_taken(found)
+
+
+def of_resources(curves: Iterable[Sensitivity]) -> dict[tuple[str, str, str], dict[str, Sensed]]:
+    """Return what was measured of each resource that a probe was launched on, by suite, host and isolation."""
+    found: dict[tuple[str, str, str], dict[str, Sensed]] = {}
+    known = [each for each in curves if each.curve is not None]
+    for place, group in grouped(known, lambda each: each.conditions.place).items():
+        for resource, of in grouped(group, lambda each: each.conditions.resource).items():
+            jobs = {each.conditions.job: each.samples for each in of if not each.is_probe}
+            for probe in (each for each in of if each.is_probe and each.curve is not None):
+                sensed = Sensed(
+                    probe.conditions.unit, jobs, probe.samples, probe.curve is not None and probe.curve.loses
+                )
+                found.setdefault(place, {})[resource] = sensed
+    return found
+
+
+def _with_taken(curves: Sequence[Sensitivity]) -> list[Sensitivity]:
+    resources = of_resources(curves)
+    done = []
+    for each in curves:
+        of = resources.get(each.conditions.place, {}).get(each.conditions.resource)
+        is_known = of is not None and each.conditions.job in of.jobs
+        done.append(replace(each, taken=taken(of, each.conditions.job)) if of is not None and is_known else each)
+    return done
 
 
 def sensitivities_of(records: Iterable[Record]) -> list[Sensitivity]:
@@ -89,6 +134,7 @@ def sensitivities_of(records: Iterable[Record]) -> list[Sensitivity]:
 FIELDS = (
     *("suite", "host", "job", "isolation", "resource", "level", "achieved", "unit"),
     *("kept", "kept_low", "kept_high", "n", "samples", "launches"),
+    *("leaves", "leaves_low", "leaves_high", "like_level", "like_achieved"),
 )
 LEGEND = (
     "kept: the rate beside the neighbour over that beside its level 0, in the same round of levels; achieved: what the "
@@ -143,18 +189,36 @@ def sense_grid(curves: Iterable[Sensitivity]) -> Grid:
     legend = LEGEND if all(each.samples != ROUNDS for each in known) else f"{LEGEND} {OF_ROUNDS}"
     document = {
         "schema": "cotenant-sensitivity-1",
-        "curves": [
-            asdict(each) | {"hinge": asdict(each.curve.hinge) if each.curve and each.curve.loses else None}
-            for each in every
-        ],
+        "curves": [_document(each) for each in every],
     }
     return Grid(COLUMNS, groups, notes=[((legend, "dim"),)], fields=FIELDS, document=document)
 
 
+def _document(of: Sensitivity) -> dict[str, Any]:
+    """Return a curve for programs; its samples stand in the records."""
+    fields = {field: getattr(of, field) for field in ("conditions", "curve", "taken")}
+    known = {field: None if value is None else asdict(value) for field, value in fields.items()}
+    return known | {"doubts": of.doubts, "hinge": asdict(of.curve.hinge) if of.curve and of.curve.loses else None}
+
+
 def _groups(curves: list[Sensitivity]) -> Iterator[tuple[str, str, list[Row], list[Words]]]:
     for (suite, host), group in grouped(curves, lambda each: (each.conditions.suite, each.conditions.host)).items():
-        rows = [row(COLUMNS, (each, each.curve, point)) for each in group if each.curve for point in each.curve.points]
+        rows = [
+            _with_leaves(row(COLUMNS, (each, each.curve, point)), each)
+            for each in group
+            if each.curve
+            for point in each.curve.points
+        ]
         yield suite, host, rows, [((words_of(each), ""),) for each in group]
+
+
+def _with_leaves(of: Row, sensitivity: Sensitivity) -> Row:
+    """Return a row with what the job leaves a probe, for programs."""
+    if (known := sensitivity.taken) is None:
+        return of
+    low, high = known.probe.interval or (None, None)
+    more = {"leaves": known.probe.value, "leaves_low": low, "leaves_high": high}
+    return Row(of.cells, {**of.record, **more, "like_level": known.level, "like_achieved": known.amount})
 
 
 def words_of(sensitivity: Sensitivity) -> str:
@@ -164,7 +228,8 @@ def words_of(sensitivity: Sensitivity) -> str:
     who = f"{of.job} beside {of.resource} ({of.isolation}{suspect})"
     if found is None:
         return f"{who}: no observation lay within a block of level 0. Make them shorter: -- --number 1."
-    last = found.points[-1]
+    if (last := sensitivity.highest) is None:
+        return f"{who}: observations lay within blocks of level 0 alone. Make them shorter: -- --number 1."
     if not found.loses:
         why = "no interval, of fewer than three rounds" if last.interval is None else "every interval holds 1"
         return f"{who}: no loss is shown up to {numbers.rate(last.achieved)} {of.unit}/s ({why})."

@@ -17,7 +17,7 @@ from cotenant.report.interference import interference_grid
 from cotenant.report.jobs import OF_N, bound, interference_cell, rate_columns, shared, verdict_cell, worst_rule
 from cotenant.report.mixes import mix_grid
 from cotenant.report.numbers import at_most
-from cotenant.report.pairs import pairs_grid
+from cotenant.report.pairs import outside_pairs, pairs_grid
 from cotenant.report.problems import lines_below
 from cotenant.report.summary import Estimate, JobSummary, Summary
 from cotenant.report.time_share import observed_words
@@ -119,9 +119,7 @@ def suite_grids(summary: Summary, printed: Collection[Finding] = (), verbose: bo
     """
     if summary.jobs or not summary.under_pressure:
         yield tenants_grid(summary, printed, verbose)
-    beside = pairs_grid(summary)
-    if (beside := beside if beside.groups else mix_grid(summary)).groups:
-        yield beside
+    yield from (grid for grid in (mix_grid(outside_pairs(summary)), pairs_grid(summary)) if grid.groups)
     if verbose and (costs := interference_grid(summary)).groups:
         yield costs
     with contextlib.suppress(CotenantError):

@@ -10,7 +10,7 @@ from cotenant.results.build import Statement
 from cotenant.results.decoded import Fields, mapping_of, part_of
 from cotenant.results.record import Observed
 from cotenant.stats.sensitivity import Block, Timed, blocks_of
-from cotenant.suite.pressure import PREFIX
+from cotenant.suite.pressure import PREFIX, PROBE
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,3 +54,8 @@ def pressure_in(fields: Fields) -> Pressure | None:
 
 def _timed(observations: Sequence[Observed]) -> list[Timed]:
     return [(made.start_ns, made.end_ns, made.items) for made in observations if made.items is not None]
+
+
+def is_probe(job: str) -> bool:
+    """Whether a job is the probe of a resource, by which others are measured."""
+    return job.startswith(PROBE)

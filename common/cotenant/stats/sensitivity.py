@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean, median
 
@@ -31,6 +31,16 @@ class Block:
     """Median of the job's observations that lie wholly inside; None without any."""
     observations: int
     """How many these are."""
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """Each level once: the rate at level 0 in items per second, and by level the logarithm of what is kept of it and
+    what the neighbour achieved."""
+
+    base: float
+    logs: Mapping[int, float]
+    achieved: Mapping[int, float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,38 +100,65 @@ def blocks_of(levels: Sequence[int], pressure: Sequence[Timed], observed: Sequen
     return blocks
 
 
-def curve(launches: Sequence[Sequence[Block]]) -> Curve | None:
-    """Return what is kept at each level over the blocks of some launches; None where no round has a rate at level 0.
+def rounds_of(launches: Sequence[Sequence[Block]]) -> list[list[Round]]:
+    """Return the rounds of each launch that has any with a rate at level 0."""
+    found = []
+    for blocks in launches:
+        by_round: dict[int, dict[int, Block]] = defaultdict(dict)
+        for block in blocks:
+            by_round[block.round][block.level] = block
+        if rounds := [made for levels in by_round.values() if (made := _round(levels)) is not None]:
+            found.append(rounds)
+    return found
 
-    Rounds of one launch share its state: the interval over them knows of no other launch.
+
+def _round(levels: Mapping[int, Block]) -> Round | None:
+    rates = {level: block.rate for level, block in levels.items() if block.rate and 0 < block.rate < math.inf}
+    if (base := rates.get(0)) is None:
+        return None
+    achieved = {level: block.achieved for level, block in levels.items() if 0 <= block.achieved < math.inf}
+    return Round(base, {level: math.log(rate) - math.log(base) for level, rate in rates.items()}, achieved)
+
+
+def samples_of(launches: Sequence[Sequence[Round]]) -> list[Round]:
+    """Return a sample for each launch, the mean of its rounds, where there are three launches; else all rounds.
+
+    Rounds of one launch share its state: what is estimated from them knows of no other launch.
     """
     # Not before: the runner makes blocks, and starts without scipy.
+    from cotenant.stats.launches import INTERVAL_LAUNCHES
+
+    if len(launches) < INTERVAL_LAUNCHES:
+        return [made for rounds in launches for made in rounds]
+    return [mean_of(rounds) for rounds in launches]
+
+
+def mean_of(rounds: Sequence[Round]) -> Round:
+    """Return the mean of some rounds: of rates the geometric one, of each level over the rounds that have it."""
+    base = math.exp(fmean(math.log(each.base) for each in rounds))
+    return Round(base, _means([each.logs for each in rounds]), _means([each.achieved for each in rounds]))
+
+
+def _means(of_rounds: Sequence[Mapping[int, float]]) -> dict[int, float]:
+    levels = sorted(set().union(*of_rounds))
+    return {level: fmean(values[level] for values in of_rounds if level in values) for level in levels}
+
+
+def curve(launches: Sequence[Sequence[Block]]) -> Curve | None:
+    """Return what is kept at each level over the blocks of some launches; None where no round has a rate at level 0."""
     from cotenant.stats.launches import INTERVAL_LAUNCHES, interval_around
 
-    by_launch = [logs for blocks in launches if (logs := _logs_kept(blocks))]
+    by_launch = rounds_of(launches)
     if not by_launch:
         return None
-    over_launches = len(by_launch) >= INTERVAL_LAUNCHES
-    achieved: dict[int, list[float]] = defaultdict(list)
-    for block in (block for blocks in launches for block in blocks if 0 <= block.achieved < math.inf):
-        achieved[block.level].append(block.achieved)
+    samples = samples_of(by_launch)
+    whole = mean_of(samples)
     points = []
-    for level in sorted(set().union(*by_launch) & achieved.keys()):
-        of_launches = [logs[level] for logs in by_launch if level in logs]
-        samples = [*map(fmean, of_launches)] if over_launches else [log for logs in of_launches for log in logs]
-        interval = interval_around(fmean(samples), samples) if level else None
-        points.append(Point(level, fmean(achieved[level]), math.exp(fmean(samples)), interval, len(samples)))
-    return Curve(tuple(points), LAUNCHES if over_launches else ROUNDS, len(by_launch))
-
-
-def _logs_kept(blocks: Sequence[Block]) -> dict[int, list[float]]:
-    """Return the logarithms of what was kept at each level of one launch, a value a round."""
-    rates = {(block.level, block.round): block.rate for block in blocks if block.rate and 0 < block.rate < math.inf}
-    logs: dict[int, list[float]] = defaultdict(list)
-    for (level, round_), rate in rates.items():
-        if (base := rates.get((0, round_))) is not None:
-            logs[level].append(math.log(rate) - math.log(base))
-    return dict(logs)
+    for level in sorted(whole.logs.keys() & whole.achieved.keys()):
+        logs = [sample.logs[level] for sample in samples if level in sample.logs]
+        interval = interval_around(fmean(logs), logs) if level else None
+        points.append(Point(level, whole.achieved[level], math.exp(whole.logs[level]), interval, len(logs)))
+    return Curve(tuple(points), LAUNCHES if len(by_launch) >= INTERVAL_LAUNCHES else ROUNDS, len(by_launch))
 
 
 def hinge(points: Sequence[tuple[float, float]]) -> Hinge:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from cotenant.suite.fields import PRECISION
-from cotenant.suite.jobfile import Job
+from cotenant.suite.job import Job
 from cotenant.suite.variables import Value, expand_variables, flag_name, is_flag, names_in, words
 
 _DEVICES = "--devices"

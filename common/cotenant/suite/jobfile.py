@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
@@ -14,37 +13,25 @@ from cotenant.errors import CotenantError, did_you_mean
 from cotenant.files import open_regular
 from cotenant.suite import fields
 from cotenant.suite.decode import JsonEntry, at, decode, kind
-from cotenant.suite.fields import PRECISION, Args, Group
-from cotenant.suite.mixes import Mix, check_mixes, mix_of
+from cotenant.suite.fields import PRECISION
+from cotenant.suite.job import Job, labels_of
+from cotenant.suite.mixes import Mix, check_mixes, mix_of, pairs_of
+from cotenant.suite.pressure import Sense, sense_of
 from cotenant.text import quoted
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
-    """One entry of a job file, in one of its precisions where that is an axis. Its texts still name variables.
-
-    `stem` is the start of its files' names; `family` is the entry's own name where precision is an axis, else empty.
-    """
-
-    name: str
-    cmd: str
-    args: Args
-    group: Group
-    weight: float = 1.0
-    timeout_s: float | None = None
-    env: tuple[tuple[str, str], ...] = ()
-    stem: str = ""
-    family: str = ""
-
-
-@dataclass(frozen=True, slots=True)
 class Suite:
-    """What one job file describes; `name` is the stem of `path`, which is absolute."""
+    """What one job file describes; `name` is the stem of `path`, which is absolute.
+
+    `neighbours` are jobs of ours that stand in its mixes only.
+    """
 
     name: str
     path: Path
     jobs: tuple[Job, ...]
     mixes: tuple[Mix, ...] = ()
+    neighbours: tuple[Job, ...] = ()
 
     @property
     def entries(self) -> tuple[Job | Mix, ...]:
@@ -63,11 +50,13 @@ def load(path: Path) -> Suite:
     entries = decode(_read(path), str(path))
     items = [item for number, entry in enumerate(entries, start=1) for item in _read_entry(entry, number)]
     jobs = _with_stems([item for item in items if isinstance(item, Job)])
-    mixes = tuple(item for item in items if isinstance(item, Mix))
+    senses = [item for item in items if isinstance(item, Sense)]
+    mixes = (*(item for item in items if isinstance(item, Mix)), *(mix for sense in senses for mix in sense.mixes))
+    neighbours = tuple(dict.fromkeys(job for sense in senses for job in sense.neighbours))
     with at(str(path)):
-        _check_labels(jobs)
-        check_mixes_of(jobs, mixes)
-    return Suite(path.stem, path.absolute(), jobs, mixes)
+        _check_labels((*jobs, *neighbours))
+        check_mixes_of((*jobs, *neighbours), mixes)
+    return Suite(path.stem, path.absolute(), jobs, mixes, neighbours)
 
 
 def check_mixes_of(jobs: Sequence[Job], mixes: Sequence[Mix]) -> None:
@@ -75,13 +64,6 @@ def check_mixes_of(jobs: Sequence[Job], mixes: Sequence[Mix]) -> None:
     labels = {job: labels_of(job) for job in jobs}
     cells = {label: job.group for job, of_job in labels.items() for label in of_job}
     check_mixes(mixes, cells, {job.stem: of_job for job, of_job in labels.items() if len(of_job) > 1})
-
-
-def labels_of(job: Job) -> tuple[str, ...]:
-    """Return what a job's cells are called: the job's stem, and `.c<index>` where there are several."""
-    cells = math.prod(len(values) for _, values in job.args)
-    stem = job.stem or job.name
-    return (stem,) if cells == 1 else tuple(f"{stem}.c{index}" for index in range(1, cells + 1))
 
 
 def resolve_path(text: str, base_dirs: Sequence[Path]) -> Path:
@@ -136,8 +118,9 @@ def _read(path: Path) -> str:
         raise CotenantError(f"{path}:{line}:{column}: this byte is not UTF-8.", "Save the file as UTF-8.") from None
 
 
-def _read_entry(entry: JsonEntry, number: int) -> tuple[Job | Mix, ...]:
-    """Return the mix or the job of an entry; where its `--precision` is a list, a job for each precision."""
+def _read_entry(entry: JsonEntry, number: int) -> tuple[Job | Mix | Sense, ...]:
+    """Return the mix, the pairs, the curves or the job of an entry; where its `--precision` is a list, a job for each
+    precision."""
     raw = entry.value
     if not isinstance(raw, dict):
         raise CotenantError(f"{entry.place}: entry {number} is {kind(raw)}, not an object.", "Write {...} for a job.")
@@ -145,6 +128,10 @@ def _read_entry(entry: JsonEntry, number: int) -> tuple[Job | Mix, ...]:
     with at(f"{entry.place}: job {quoted(name)}" if isinstance(name, str) else f"{entry.place}: job {number}"):
         if "mix" in raw and "cmd" not in raw:
             return (mix_of(raw),)
+        if "pairs" in raw and "cmd" not in raw:
+            return pairs_of(raw)
+        if "sense" in raw and "cmd" not in raw:
+            return (sense_of(raw),)
         return _jobs(raw)
 
 
@@ -194,8 +181,12 @@ def _with_stems(jobs: Sequence[Job]) -> tuple[Job, ...]:
 
 
 def _check_labels(jobs: Sequence[Job]) -> None:
-    """Refuse a job that is called like a cell of another: both would write the same files."""
+    """Refuse a job that is called like another, or like a cell of one: both would write the same files."""
     stems = {job.stem for job in jobs}
+    if len(stems) < len(jobs):
+        twice = next(job.stem for job in jobs if [other.stem for other in jobs].count(job.stem) > 1)
+        remedy = "Give a resource the same levels wherever it is named, or rename the job."
+        raise CotenantError(f"there are two different jobs {quoted(twice)}.", remedy)
     for job in jobs:
         for label in labels_of(job):
             if label != job.stem and label in stems:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations_with_replacement
+from itertools import combinations, combinations_with_replacement
 
 from cotenant.errors import CotenantError, did_you_mean
 from cotenant.suite.decode import kind
@@ -17,19 +17,19 @@ JOINED = "+"
 
 @dataclass(frozen=True, slots=True)
 class Mix:
-    """A launch whose tenant i runs the i-th of `labels`, cells of the same job file; these repeat round the tenants."""
+    """A launch whose tenant i runs the i-th of `labels`, cells of the same job file; these repeat round the tenants.
+
+    One of several that an entry or a flag makes is of two tenants; `family` names that entry or flag, else it is empty.
+    """
 
     name: str
     labels: tuple[str, ...]
     timeout_s: float | None = None
+    family: str = ""
 
     @property
     def stem(self) -> str:
         return self.name
-
-    @property
-    def family(self) -> str:
-        return ""
 
     def of_tenants(self, tenants: int) -> tuple[str, ...]:
         """Return the cell of each tenant."""
@@ -38,23 +38,46 @@ class Mix:
 
 def mix_of(entry: Mapping[str, object]) -> Mix:
     """Return the mix of an entry of a job file, its cells not yet looked up. Raises CotenantError."""
-    for key in entry:
-        if key not in KEYS:
-            remedy = f"{did_you_mean(key, KEYS)} A mix's keys are {', '.join(KEYS)}.".strip()
-            raise CotenantError(f"a mix has no key {quoted(key)}.", remedy)
-    if "name" not in entry:
-        raise CotenantError("the key 'name' is missing.", 'Add "name": "...".')
+    check_keys_of(entry, KEYS)
     if entry.get("cgroup", "student") != "student":
         raise CotenantError("'cgroup' of a mix is 'student': its tenants have a slice each.", "Leave it out.")
-    labels = entry["mix"]
-    if not isinstance(labels, list) or not labels or not all(isinstance(label, str) for label in labels):
-        raise CotenantError(f"'mix' is {kind(labels)}.", 'It is a list of jobs: ["convnet", "wlm"].')
-    return Mix(name_of(dict(entry)), tuple(labels), positive_of(dict(entry), "timeout"))
+    return Mix(name_of(dict(entry)), tuple(texts_of(entry, "mix")), positive_of(dict(entry), "timeout"))
+
+
+def pairs_of(entry: Mapping[str, object]) -> tuple[Mix, ...]:
+    """Return every pair of different jobs of an entry of a job file: a job beside itself is the job's own entry.
+
+    Raises CotenantError, its cells not yet looked up.
+    """
+    check_keys_of(entry, ("name", "pairs", "timeout"))
+    name, timeout_s = name_of(dict(entry)), positive_of(dict(entry), "timeout")
+    labels = dict.fromkeys(texts_of(entry, "pairs"))
+    if len(labels) < 2:
+        raise CotenantError("'pairs' names one job.", "A job beside itself is the job's own entry: name others.")
+    return tuple(Mix(checked_name(JOINED.join(pair)), pair, timeout_s, name) for pair in combinations(labels, 2))
+
+
+def check_keys_of(entry: Mapping[str, object], keys: Sequence[str]) -> None:
+    """Raise CotenantError for a key that an entry without `cmd` does not have, and without a name."""
+    for key in entry:
+        if key not in keys:
+            remedy = f"{did_you_mean(key, keys)} Its keys are {', '.join(keys)}.".strip()
+            raise CotenantError(f"an entry with '{keys[1]}' has no key {quoted(key)}.", remedy)
+    if "name" not in entry:
+        raise CotenantError("the key 'name' is missing.", 'Add "name": "...".')
+
+
+def texts_of(entry: Mapping[str, object], key: str, example: str = '["convnet", "wlm"]') -> list[str]:
+    """Return the texts of a list in an entry. Raises CotenantError where it is none, or empty."""
+    value = entry[key]
+    if not isinstance(value, list) or not value or not all(isinstance(text, str) for text in value):
+        raise CotenantError(f"'{key}' is {kind(value)}.", f"It is a list of texts: {example}.")
+    return value
 
 
 def mix_named(text: str) -> Mix:
     """Return the mix of `--mix a,b`, called `a+b`. Raises CotenantError for fewer than two names."""
-    labels = _labels(text, "--mix")
+    labels = labels_named(text, "--mix")
     if len(labels) == 1:
         raise CotenantError(
             f"all tenants would run {quoted(labels[0])}, as without --mix.", f"Use --name {labels[0]}, or name others."
@@ -64,8 +87,9 @@ def mix_named(text: str) -> Mix:
 
 def pairs_named(text: str) -> tuple[Mix, ...]:
     """Return every pair of the cells of `--pairs a,b,c`, each cell beside itself included. Raises CotenantError."""
-    labels = list(dict.fromkeys(_labels(text, "--pairs")))
-    return tuple(Mix(checked_name(JOINED.join(pair)), pair) for pair in combinations_with_replacement(labels, 2))
+    labels = list(dict.fromkeys(labels_named(text, "--pairs")))
+    pairs = combinations_with_replacement(labels, 2)
+    return tuple(Mix(checked_name(JOINED.join(pair)), pair, family="--pairs") for pair in pairs)
 
 
 def check_mixes(mixes: Iterable[Mix], cells: Mapping[str, Group], jobs: Mapping[str, Sequence[str]]) -> None:
@@ -92,7 +116,8 @@ def check_mixes(mixes: Iterable[Mix], cells: Mapping[str, Group], jobs: Mapping[
                 )
 
 
-def _labels(text: str, flag: str) -> list[str]:
+def labels_named(text: str, flag: str) -> list[str]:
+    """Return the names of a comma list. Raises CotenantError for none."""
     labels = [label.strip() for label in text.split(",") if label.strip()]
     if not labels:
         raise CotenantError(f"{flag} names no job.", f"As {flag} convnet,wlm.")

@@ -1,54 +1,103 @@
-"""Neighbours of known pressure: `--pressure dram:0,25,50` as a job of ours, and the mixes of it with others."""
+"""Neighbours of known pressure: `--pressure dram:0,25,50` as a job of ours, the mixes of it with others, and `--sense`,
+which adds what each job takes of a resource: what a probe loses beside it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from cotenant.errors import CotenantError, did_you_mean
-from cotenant.suite.fields import Args, checked_name
-from cotenant.suite.jobfile import Job, labels_of
-from cotenant.suite.mixes import JOINED, Mix
+from cotenant.suite.fields import Args, checked_name, name_of, positive_of
+from cotenant.suite.job import Job, labels_of
+from cotenant.suite.mixes import JOINED, Mix, check_keys_of, labels_named, texts_of
 from cotenant.text import listed, quoted
 
 RESOURCES = ("cpu", "llc", "dram", "disk", "memory")
 USUAL_LEVELS = (0, 25, 50, 75, 100)
-PREFIX = "pressure_"
+PREFIX, PROBE = "pressure_", "probe_"
 ROUNDS = 4
 """How often each level comes: with three there is an interval."""
 BLOCK_S = 3.0
 """How long a level lasts at once: long against a job's observations, of which those inside count."""
+PROBED_S = 0.2
+"""How long an observation of a probe lasts: short against a block, and some periods long."""
 PERIODS_S = {"memory": 0.2}
 USUAL_PERIOD_S = 0.05
 """As the benchmarks' --period-ms."""
+KEYS = ("name", "sense", "pressure", "block_s", "timeout")
 
 
-def neighbour(text: str) -> Job:
+@dataclass(frozen=True, slots=True)
+class Sense:
+    """The launches of an entry `sense`: `mixes` of jobs, and of probes, with `neighbours`, jobs of ours."""
+
+    mixes: tuple[Mix, ...]
+    neighbours: tuple[Job, ...]
+
+
+def neighbour(text: str, block_s: float = BLOCK_S) -> Job:
     """Return the job of `RESOURCE` or `RESOURCE:LEVELS`. Raises CotenantError for what is no resource or no levels."""
     resource, _, rest = text.partition(":")
     if resource not in RESOURCES:
         remedy = did_you_mean(resource, RESOURCES) or f"There are {listed(RESOURCES)}."
         raise CotenantError(f"--pressure: there is no pressure on {quoted(resource)}.", remedy)
     levels = _levels(rest) if rest or ":" in text else USUAL_LEVELS
-    number = round(BLOCK_S / PERIODS_S.get(resource, USUAL_PERIOD_S))
-    flags: dict[str, str | int] = {
-        "--level": " ".join(map(str, levels)),
-        "--number": number,
-        "--repeat": ROUNDS * len(levels),
-        "--skip": 0,
-    }
-    args: Args = tuple((name, (value,)) for name, value in flags.items())
-    name = f"{PREFIX}{resource}"
+    return _job(PREFIX, resource, levels, block_s, ROUNDS * len(levels))
+
+
+def probe(resource: str) -> Job:
+    """Return the probe of a resource: a neighbour at full level, whose own rate tells what others take of it."""
+    return _job(PROBE, resource, (100,), PROBED_S, 10)
+
+
+def _job(prefix: str, resource: str, levels: Sequence[int], observation_s: float, repeat: int) -> Job:
+    number = max(1, round(observation_s / PERIODS_S.get(resource, USUAL_PERIOD_S)))
+    flags: dict[str, str | int] = {"--level": " ".join(map(str, levels)), "--number": number, "--repeat": repeat}
+    args: Args = tuple((name, (value,)) for name, value in (flags | {"--skip": 0}).items())
+    name = f"{prefix}{resource}"
     return Job(name, f"./pressure/{resource}/pytorch/run.sh", args, "student", stem=name)
 
 
-def beside(jobs: Iterable[Job], pressures: Iterable[Job]) -> tuple[Mix, ...]:
-    """Return every cell of `jobs` beside each of the neighbours, called `vae+dram`."""
-    labels = [label for job in jobs for label in labels_of(job)]
+def beside(labels: Iterable[str], pressures: Iterable[Job], family: str = "--pressure") -> tuple[Mix, ...]:
+    """Return every cell beside each of the neighbours, called `vae+dram`."""
+    cells = [*labels]
     return tuple(
-        Mix(checked_name(f"{label}{JOINED}{pressure.name.removeprefix(PREFIX)}"), (label, pressure.name))
+        Mix(checked_name(f"{label}{JOINED}{pressure.name.removeprefix(PREFIX)}"), (label, pressure.name), family=family)
         for pressure in pressures
-        for label in labels
+        for label in cells
     )
+
+
+def sensed(labels: Iterable[str], pressures: Iterable[Job], family: str) -> Sense:
+    """Return every cell, and the probe of each resource, beside each of the neighbours."""
+    cells, every = [*labels], [*pressures]
+    probes = [probe(pressure.name.removeprefix(PREFIX)) for pressure in every]
+    mixes = [
+        mix
+        for own, pressure in zip(probes, every, strict=True)
+        for mix in beside([*labels_of(own), *cells], [pressure], family)
+    ]
+    return Sense(tuple(mixes), (*every, *probes))
+
+
+def sense_named(text: str, pressures: Sequence[str]) -> Sense:
+    """Return the launches of `--sense a,b`, on `pressures`, or on every resource. Raises CotenantError for no name."""
+    return sensed(
+        dict.fromkeys(labels_named(text, "--sense")), [neighbour(each) for each in pressures or RESOURCES], "--sense"
+    )
+
+
+def sense_of(entry: Mapping[str, object]) -> Sense:
+    """Return the launches of an entry of a job file, its cells not yet looked up. Raises CotenantError."""
+    check_keys_of(entry, KEYS)
+    labels, resources = texts_of(entry, "sense"), [*RESOURCES]
+    if "pressure" in entry:
+        resources = texts_of(entry, "pressure", '["cpu", "dram:0,50,100"]')
+    block_s = positive_of(dict(entry), "block_s") or BLOCK_S
+    pressures = [neighbour(each, block_s) for each in dict.fromkeys(resources)]
+    found = sensed(dict.fromkeys(labels), pressures, name_of(dict(entry)))
+    timeout_s = positive_of(dict(entry), "timeout")
+    return replace(found, mixes=tuple(replace(mix, timeout_s=timeout_s) for mix in found.mixes))
 
 
 def _levels(text: str) -> tuple[int, ...]:
