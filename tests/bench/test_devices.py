@@ -18,7 +18,7 @@ import torch
 from torch import nn
 
 from bench.small import Small
-from cotenant.bench import Run, UnsupportedError, session, world
+from cotenant.bench import Run, UnsupportedError, parallel, session
 from cotenant.bench.contract import Benchmark
 from cotenant.bench.device import Device, choose_device, unseen_devices
 from cotenant.bench.facts import tenant_facts
@@ -280,7 +280,7 @@ def test_a_model_without_its_ranks_is_what_was_placed(compiled: bool, monkeypatc
     run = Run(Small(compile=compiled))
     alone = run.place(nn.Linear(1, 1))
     assert run.unspread(alone) is alone
-    monkeypatch.setattr(World, "spread", lambda self, module: Spread(module))
+    monkeypatch.setattr(World, "spread", lambda self, module, *form: Spread(module))
     linear = nn.Linear(1, 1)
     found = run.unspread(run.place(linear))
     assert isinstance(found, Compiled) == compiled
@@ -290,7 +290,9 @@ def test_a_model_without_its_ranks_is_what_was_placed(compiled: bool, monkeypatc
 def test_ddp_moves_no_input(monkeypatch: pytest.MonkeyPatch) -> None:
     """Given devices it would move every tensor there: a sentence's lengths have to stay on the host."""
     given: list[Any] = []
-    monkeypatch.setattr(world, "DistributedDataParallel", lambda *args, **named: given.append((args, named)) or args[0])
+    monkeypatch.setattr(
+        parallel, "DistributedDataParallel", lambda *args, **named: given.append((args, named)) or args[0]
+    )
     ranks = World.from_environment({"LOCAL_RANK": "0", "RANK": "0", "WORLD_SIZE": "2"})
     module, frozen = nn.Linear(1, 1), nn.Linear(1, 1).requires_grad_(False)
     assert ranks.spread(module) is module

@@ -19,7 +19,7 @@ from machine.invented import device, machine
 
 def resolver(count: int, *words: str) -> Resolver:
     """For a machine of so many devices."""
-    given = suite_parser("", "", "").parse_words(["--jobs", "scaling", *words])
+    given = suite_parser("", "", "").parse_words(["--jobs", "scaling", "--name", "scaling", *words])
     there = machine(cores=max(4, count), devices=tuple(map(device, range(count))))
     return Resolver(options_of(given, (), there), there, Chosen(NoIsolation()))
 

@@ -99,7 +99,7 @@ def test_ranks_meet_by_what_was_asked_or_it_is_unsupported(convnet: Any, monkeyp
     assert without_effect(parsed, run) == ["--backend"]
     monkeypatch.setenv("WORLD_SIZE", "2")
     monkeypatch.setattr(torch.distributed, "get_backend", lambda: "gloo")
-    monkeypatch.setattr(type(run.world), "spread", lambda world, module: module)
+    monkeypatch.setattr(type(run.world), "spread", lambda world, module, *form: module)
     run.world = replace(run.world, size=2)
     for backend in (None, "gloo"):
         convnet.ConvNet(cuda=False, **SMALL, backend=backend).build(run)
@@ -117,7 +117,7 @@ PLACE = TASKS / "image_classification" / "scaling" / "pytorch"
 def test_devices_are_the_processes_that_were_started(
     scaling: Any, monkeypatch: pytest.MonkeyPatch, asked: int, started: int
 ) -> None:
-    monkeypatch.setenv("WORLD_SIZE", str(started))
+    monkeypatch.setenv("LOCAL_WORLD_SIZE", str(started))
     assert scaling.Scaling(devices=asked).devices == started
 
 
@@ -138,10 +138,23 @@ def test_more_devices_than_there_are_end_as_unsupported(scaling: Any, monkeypatc
         scaling.Scaling(devices=8)
 
 
+def test_data_parallel_holds_all_devices_in_one_process(scaling: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = {"parallel": "dp", "batch_size": 8}
+    with pytest.raises(UnsupportedError, match="needs as many accelerators, and there are 0"):
+        scaling.Scaling(**asked, devices=4, cuda=False)
+    monkeypatch.setattr(torch.accelerator, "device_count", lambda: 4)
+    held = scaling.Scaling(**asked, devices=4)
+    assert (held.batch_size, held.replicas, held.devices) == (32, 4, 1)
+    with pytest.raises(UnsupportedError, match="no gradients to compress"):
+        scaling.Scaling(**asked, gradient_compression="fp16")
+    benchmark, run = built(scaling.Scaling, network="squeezenet1_1", size=32, batch_size=2, parallel="fsdp")
+    assert (run.observed["parallel"], benchmark.devices) == ("fsdp", 1)
+
+
 @pytest.mark.slow
 def test_the_cells_of_the_profile_run_as_far_as_the_devices_go(loose: Suites) -> None:
     """A number of devices that is asked for alone, and is too large, is told by the benchmark."""
-    (job,) = json.loads((ROOT / "profiles/scaling.json").read_text())
+    job, *_ = json.loads((ROOT / "profiles/scaling.json").read_text())
     small = {"--network": "resnet18", "--size": 32, "--batch-size": 2, "--repeat": 3, "--number": 1, "--no-cuda": ""}
     job = job | {"cmd": str(PLACE / "run.sh"), "args": small | {"--devices": job["args"]["--devices"]}}
     ended = loose.run([job], "--users", 1, limit_s=180)

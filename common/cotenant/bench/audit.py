@@ -16,6 +16,7 @@ import numpy as np
 import torch
 
 from cotenant.bench.loader import rows, tensors_in
+from cotenant.bench.parallel import local
 
 if TYPE_CHECKING:
     from cotenant.bench.run import Run
@@ -98,11 +99,12 @@ class Weights:
     def of(cls, optimizers: Sequence[torch.optim.Optimizer]) -> Weights:
         every = [weight for optimizer in optimizers for group in optimizer.param_groups for weight in group["params"]]
         some = every[:: max(1, len(every) // WEIGHTS)]
-        flat = [weight.detach().flatten() for weight in some]
+        flat = [local(weight.detach()).flatten() for weight in some]
+        gradients = [local(weight.grad) for weight in some if weight.grad is not None]
         sizes = [
-            weight.grad.abs().max().float()
-            for weight in some
-            if weight.grad is not None and weight.numel() and weight.grad.layout == torch.strided
+            gradient.abs().max().float()
+            for gradient in gradients
+            if gradient.numel() and gradient.layout == torch.strided
         ]
         gradient = float(torch.stack(sizes).max()) if sizes else 0.0
         return cls([part[:: max(1, part.numel() // ELEMENTS)].clone() for part in flat], gradient)
@@ -122,8 +124,8 @@ def undone(run: Run, optimizers: Sequence[torch.optim.Optimizer]) -> Iterator[No
     stepped = (weight for optimizer in optimizers for group in optimizer.param_groups for weight in group["params"])
     placed = (tensor for module in run.modules for tensor in (*module.parameters(), *module.buffers()))
     every = (*stepped, *placed, *(value for state in states for value in state.values()), run.precision.overflowed)
-    tensors = list({id(value): value for value in every if isinstance(value, torch.Tensor)}.values())
-    copies = [tensor.detach().to("cpu", copy=True) for tensor in tensors]
+    tensors = list({id(value): local(value.detach()) for value in every if isinstance(value, torch.Tensor)}.values())
+    copies = [tensor.to("cpu", copy=True) for tensor in tensors]
     plain = [{key: value for key, value in state.items() if not isinstance(value, torch.Tensor)} for state in states]
     precision, attributes = run.precision, dict(vars(run.benchmark))
     counts = precision.updates, precision.stepped, precision.overflowed

@@ -14,6 +14,7 @@ from typing import Any, Literal
 import torch
 
 from cotenant.bench.device import Device
+from cotenant.bench.parallel import is_sharded
 from cotenant.bench.precision import Precision
 
 Parameters = Iterable[torch.Tensor | dict[str, Any]]
@@ -37,8 +38,11 @@ def fused(
     weights = list[torch.Tensor]()
     for each in given:
         weights += each["params"] if isinstance(each, dict) else [each]
-    if by_torch or (apex := _apex(device, precision, weights)) is None:
-        made: torch.optim.Optimizer = getattr(torch.optim, kind)(given, fused=True, **options)
+    sharded = any(is_sharded(weight) for weight in weights)
+    if by_torch or sharded or (apex := _apex(device, precision, weights)) is None:
+        # torch's fused SGD passes over no shards (torch 2.14); by `foreach` it is a few kernels, too.
+        few: dict[str, Any] = {"foreach": True} if sharded and kind == "SGD" else {"fused": True}
+        made: torch.optim.Optimizer = getattr(torch.optim, kind)(given, **few, **options)
     elif kind == "SGD":
         made = apex.FusedSGD(given, **options)
     else:

@@ -46,7 +46,8 @@ def _refusal(cls: type[Benchmark], words: Sequence[str]) -> str:
     try:
         values = parse(cls, words).values
         # As many processes as it asks for would be started.
-        with patch.dict(os.environ, WORLD_SIZE=str(values["devices"] or 1)):
+        ranks = str(values["devices"] or 1)
+        with patch.dict(os.environ, WORLD_SIZE=ranks, LOCAL_WORLD_SIZE=ranks):
             cls(**values)
     except CotenantError as error:
         return str(error)

@@ -18,6 +18,7 @@ from cotenant.bench.graph import refuse
 from cotenant.bench.loader import PREFETCH, loader
 from cotenant.bench.optimizers import Parameters, fused
 from cotenant.bench.outcome import MissingDataError, UnsupportedError, outcome_of, remedy_for
+from cotenant.bench.parallel import Compression, Form, described
 from cotenant.bench.precision import Precision, set_precision
 from cotenant.bench.world import World
 from cotenant.errors import CotenantError
@@ -60,9 +61,9 @@ class Run:
             # MKL otherwise chooses the order of a product's sums by where its operands lie in memory, so that one seed
             # has several losses on some processors. It reads this before its first product.
             os.environ.setdefault("MKL_CBWR", "AUTO")
-        if benchmark.devices not in (1, self.world.size):
+        if benchmark.devices not in (1, self.world.local_size):
             raise CotenantError(
-                f"--devices {benchmark.devices} takes as many processes, and there is {self.world.size}.",
+                f"--devices {benchmark.devices} takes as many processes, and there is {self.world.local_size}.",
                 f"Start it with python -m torch.distributed.run --nproc_per_node={benchmark.devices}.",
             )
         if benchmark.graph:
@@ -101,18 +102,25 @@ class Run:
         self.heeded.add("channels_last")
         self.observed["memory_format"] = "channels_last"
 
-    def place(self, module: torch.nn.Module) -> Any:
-        """Return the module on the device, in this precision's weights and memory format, over all ranks, compiled."""
+    def place(self, module: torch.nn.Module, form: Form = "ddp", compression: Compression = "none") -> Any:
+        """Return the module on the device, in this precision's weights and memory format, over all ranks, compiled.
+
+        `form` and `compression` are of several ranks. Raises UnsupportedError for fp16 weights in shards.
+        """
         self.heeded.add("compile")
+        sharded = form == "fsdp" and self.world.size > 1
+        if sharded and self.precision.name == "half":
+            raise UnsupportedError("FSDP has no fp32 copies of fp16 weights.", "Use --precision fp16 or bf16.")
         module = self.precision.convert(module.to(self.device))
-        if self.channels_last:
+        # Shards are flat; that images are channels_last is enough for convolutions to be.
+        if self.channels_last and not sharded:
             module = module.to(memory_format=torch.channels_last)
             if any(parameter.dim() == 4 for parameter in module.parameters()):
                 self._note_channels_last()
-        spread = self.world.spread(module)
+        spread = self.world.spread(module, form, compression)
         self.modules.append(spread)
-        if spread is not module:
-            self.observed["parallel"] = "ddp"
+        if self.world.size > 1 and any(parameter.requires_grad for parameter in spread.parameters()):
+            self.observed["parallel"] = described(form, compression)
         return torch.compile(spread) if self.benchmark.compile else spread
 
     def freeze(self, make: Callable[[], torch.nn.Module]) -> Any:
@@ -133,8 +141,8 @@ class Run:
         module = module.to(self.device, self.precision.dtype).requires_grad_(False).eval()
         return torch.compile(module) if self.benchmark.compile else module
 
-    def replicate(self, module: torch.nn.Module) -> Any:
-        """Return the module placed and, in every step, copied to all visible devices, as was done before DDP.
+    def replicate(self, module: torch.nn.Module, devices: int = 0) -> Any:
+        """Return the module placed and, in every step, copied to so many devices (0: all), as was done before DDP.
 
         A batch on the first device is dealt out to them. Where there is one device the module is only placed, which
         is a finding. Raises CotenantError with several ranks, and UnsupportedError for what replicas cannot do.
@@ -147,7 +155,7 @@ class Run:
                 "DataParallel can neither compile, nor be recorded in a graph, nor autocast to bf16.",
                 "Use --parallel ddp.",
             )
-        module, replicas = self.place(module), self.chosen.alike
+        module, replicas = self.place(module), devices or self.chosen.alike
         self.observed["replicas"] = replicas
         if replicas == 1:
             sentence = f"DataParallel has one device here ({self.chosen.name}), so the model ran without it."
@@ -211,7 +219,7 @@ class Run:
     def _workers(self) -> int:
         """Return how many loader processes this rank has; that they are not as many as asked for is a finding."""
         self.heeded.add("workers")
-        requested, ranks = self.benchmark.workers, self.world.size
+        requested, ranks = self.benchmark.workers, self.world.local_size
         assert requested is not None
         each = self.world.share(requested)
         if each * ranks != requested:

@@ -15,10 +15,10 @@ from typing import Any, TypeVar
 
 import torch
 from torch import distributed
-from torch.nn.parallel import DistributedDataParallel
 
 from cotenant.bench.device import Device
 from cotenant.bench.outcome import BenchmarkError
+from cotenant.bench.parallel import Compression, Form, over_all_ranks
 from cotenant.procfs import parse_list
 from cotenant.protocol.messages import LOG_VARIABLE, RANKS_VARIABLE, rank_log
 
@@ -67,13 +67,11 @@ class World:
             backend = distributed.get_default_backend_for_device(device.torch_device)
             distributed.init_process_group(backend, device_id=device.torch_device if device.is_accelerator else None)
 
-    def spread(self, module: torch.nn.Module) -> torch.nn.Module:
+    def spread(self, module: torch.nn.Module, form: Form = "ddp", compression: Compression = "none") -> torch.nn.Module:
         """Return a module on its device with its gradients averaged over all ranks; one without gradients as it is."""
         if self.size == 1 or not any(parameter.requires_grad for parameter in module.parameters()):
             return module
-        # Named to it, devices would be where it puts every input, also what a model wants on the host.
-        # A view of the buckets saves a copy of all gradients in every step.
-        return DistributedDataParallel(module, gradient_as_bucket_view=True)
+        return over_all_ranks(module, form, compression)
 
     def any_says(self, word: bool, device: Device) -> bool:
         """Return whether any rank says yes; all of them have to ask."""
@@ -104,8 +102,8 @@ class World:
         return gathered
 
     def share(self, workers: int) -> int:
-        """Return this rank's part of `workers` processes, at least one where there are any."""
-        return max(1, workers // self.size) if workers else 0
+        """Return this rank's part of a host's `workers` processes, at least one where there are any."""
+        return max(1, workers // self.local_size) if workers else 0
 
     def leave(self) -> None:
         """Part from the other ranks, where they were met."""

@@ -1,0 +1,71 @@
+"""One model over several ranks: replicas that average their gradients, or shards that gather their weights.
+
+`ddp` is Li et al. (2020), `fsdp` Zhao et al. (2023) as torch's `fully_shard` does it. Either can send gradients in 16
+bit: half the traffic, and sums that are rounded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Literal
+
+import torch
+from torch import distributed, nn
+from torch.distributed.algorithms.ddp_comm_hooks import default_hooks
+from torch.nn.parallel import DistributedDataParallel
+
+Form = Literal["ddp", "fsdp"]
+Compression = Literal["none", "fp16", "bf16"]
+_DTYPES = {"fp16": torch.float16, "bf16": torch.bfloat16}
+_HOOKS = {"fp16": default_hooks.fp16_compress_hook, "bf16": default_hooks.bf16_compress_hook}
+
+
+def over_all_ranks(module: nn.Module, form: Form, compression: Compression) -> nn.Module:
+    """Return a module of equal weights on all ranks, whose gradients are the mean of theirs."""
+    if form == "fsdp":
+        return _sharded(module, compression)
+    # Named to it, devices would be where it puts every input, also what a model wants on the host.
+    # A view of the buckets saves a copy of all gradients in every step.
+    spread = DistributedDataParallel(module, gradient_as_bucket_view=True)
+    if compression != "none":
+        spread.register_comm_hook(None, _HOOKS[compression])
+    return spread
+
+
+def described(form: str, compression: Compression) -> str:
+    """Return what a record says of it: `ddp`, or `fsdp, bf16 gradients`."""
+    return form if compression == "none" else f"{form}, {compression} gradients"
+
+
+def local(tensor: torch.Tensor) -> torch.Tensor:
+    """Return this rank's part of a tensor that is sharded, which shares its memory; any other tensor as it is."""
+    part: torch.Tensor = tensor.to_local() if is_sharded(tensor) else tensor  # type: ignore[attr-defined] # a DTensor
+    return part
+
+
+def is_sharded(tensor: torch.Tensor) -> bool:
+    """Tell whether a tensor is a part of a whole that lies on several ranks: a DTensor, whose import takes 0.8 s."""
+    return hasattr(tensor, "to_local")
+
+
+def _sharded(module: nn.Module, compression: Compression) -> nn.Module:
+    """Shard each block, so that one is gathered while another computes, and what is left as a last one."""
+    # It takes 0.8 s to import, which no other form has to pay.
+    from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
+
+    # DDP takes the first rank's weights, and here every rank would keep the part that it drew.
+    for tensor in (*module.parameters(), *module.buffers()):
+        distributed.broadcast(tensor.detach(), src=0)
+    policy = MixedPrecisionPolicy(reduce_dtype=_DTYPES.get(compression))
+    for part in (*_blocks(module), module):
+        fully_shard(part, mp_policy=policy)
+    return module
+
+
+def _blocks(module: nn.Module) -> Iterator[nn.Module]:
+    """Yield the members of a module's outermost sequences that have weights: a network's repeated blocks."""
+    for child in module.children():
+        if isinstance(child, (nn.Sequential, nn.ModuleList)):
+            yield from (block for block in child if any(True for _ in block.parameters()))
+        else:
+            yield from _blocks(child)

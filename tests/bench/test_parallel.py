@@ -1,0 +1,92 @@
+"""Real ranks over gloo: one model's gradients are those of a single process on all of their batches."""
+
+import multiprocessing
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import torch.distributed.fsdp  # Once, before ranks are forked: it takes 0.8 s.
+from torch import distributed, nn
+
+from cotenant.bench.audit import Weights, undone
+from cotenant.bench.optimizers import fused
+from cotenant.bench.parallel import described
+from cotenant.bench.precision import Precision
+from cotenant.bench.world import World
+
+FORMS: dict[str, tuple[Any, ...]] = {
+    "ddp": ("ddp", "none"),
+    "fsdp": ("fsdp", "none"),
+    "ddp, fp16 gradients": ("ddp", "fp16"),
+    "ddp, bf16 gradients": ("ddp", "bf16"),
+    "fsdp, bf16 gradients": ("fsdp", "bf16"),
+}
+ROWS = 4
+
+
+def network(rank: int) -> nn.Module:
+    """Ranks draw other weights, and share the first one's once they are spread."""
+    torch.manual_seed(rank)
+    blocks = [nn.Sequential(nn.Linear(8, 8), nn.Tanh()) for _ in range(3)]
+    return nn.Sequential(nn.Linear(5, 8), nn.Sequential(*blocks), nn.Linear(8, 8))
+
+
+def batches(ranks: int) -> torch.Tensor:
+    return torch.randn(ranks * ROWS, 5, generator=torch.Generator().manual_seed(7))
+
+
+def gradients(model: nn.Module, batch: torch.Tensor) -> list[torch.Tensor]:
+    model.zero_grad()
+    model(batch).square().mean().backward()
+    found: list[Any] = [parameter.grad for parameter in model.parameters()]
+    return [grad.full_tensor() if hasattr(grad, "full_tensor") else grad.clone() for grad in found]
+
+
+def update(model: nn.Module, rank: int) -> bool:
+    """Whether an audit sees that a step changes this rank's weights, and puts them back."""
+    device: Any = type("Cpu", (), {"torch_device": torch.device("cpu"), "is_accelerator": False})()
+    optimizer = fused("SGD", model.parameters(), device, Precision("fp32"), lr=0.1, momentum=0.9)
+    optimizer.step()
+    run: Any = type("Run", (), {})()
+    run.modules, run.precision, run.benchmark, run.chosen, run.device = [model], Precision("fp32"), run, device, "cpu"
+    before = Weights.of([optimizer])
+    with undone(run, [optimizer]):
+        optimizer.step()
+        moved = Weights.of([optimizer]).changed(before)
+    return moved and not Weights.of([optimizer]).changed(before)
+
+
+def rank_of(rank: int, ranks: int, place: str) -> None:
+    torch.set_num_threads(1)  # After a fork there are no others.
+    distributed.init_process_group("gloo", init_method=f"file://{place}/store", rank=rank, world_size=ranks)
+    world, own = World(rank, rank, ranks, ranks), batches(ranks)[rank * ROWS : (rank + 1) * ROWS]
+    found: dict[str, Any] = {}
+    for name, form in FORMS.items():
+        model = world.spread(network(rank), *form)
+        found[name] = gradients(model, own)
+        found[f"{name} audited"] = update(model, rank)
+    torch.save(found, f"{place}/rank{rank}")
+    distributed.destroy_process_group()
+
+
+@pytest.mark.parametrize("ranks", [2, pytest.param(4, marks=pytest.mark.slow)])
+def test_gradients_of_all_ranks_are_those_of_one_process(ranks: int, tmp_path: Path) -> None:
+    forking = multiprocessing.get_context("fork")
+    children = [forking.Process(target=rank_of, args=(rank, ranks, str(tmp_path))) for rank in range(ranks)]
+    for child in children:
+        child.start()
+    for child in children:
+        child.join(60)
+        assert child.exitcode == 0
+    alone = gradients(network(0), batches(ranks))
+    for rank in range(ranks):
+        found = torch.load(tmp_path / f"rank{rank}")
+        for name, form in FORMS.items():
+            assert described(*form) == name
+            assert found[f"{name} audited"], name
+            differences = [(one - other).abs().max().item() for one, other in zip(found[name], alone, strict=True)]
+            if form[1] == "none":
+                assert max(differences) < 1e-6, (name, rank, differences)
+            else:  # Rounded to so few bits that it shows.
+                assert 1e-6 < max(differences) < 1e-2, (name, rank, differences)
