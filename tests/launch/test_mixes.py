@@ -38,7 +38,8 @@ def tenant(index: int, cell: str, batch_ms: float, amount: Amount, ranks: int = 
     ]
     for rank in made:
         rank.link = SimpleNamespace(send=lambda kind, rank=rank: None)
-    return SimpleNamespace(index=index, spec=SimpleNamespace(cell=cell), ranks=dict(enumerate(made)), several=ranks > 1)
+    spec = SimpleNamespace(cell=cell, presses=cell.startswith("pressure"))
+    return SimpleNamespace(index=index, spec=spec, ranks=dict(enumerate(made)), several=ranks > 1)
 
 
 SLOW, FAST = Amount(10, 20, 5), Amount(1, 10, 3)
@@ -57,6 +58,18 @@ def test_equal_cells_measure_equally_much_and_the_longest_decides_for_the_others
     assert alike == dict.fromkeys((0, 1), Allowance(SLOW, SLOW))
     short = allowances(tenants[:2], Limits(budget_s=0.5))
     assert short[0].least.batches * 5 <= 500, "a budget bounds what decides"
+
+
+def test_beside_a_neighbour_of_known_pressure_its_blocks_decide() -> None:
+    blocks, long = Amount(60, 20, 0), Amount(100, 50, 5)
+    given = allowances([tenant(0, "slow", 20, long), tenant(1, "pressure_dram", 50, blocks)], Limits())
+    assert given[1].least == blocks
+    assert given[0].least == Amount(18, 6, 5), "of 20 ms, so that eight of its observations lie in a block of 3 s"
+    assert given[0].most.batches * 20 >= 4 * 60_000, "until the neighbour has made all its blocks, in any case"
+    slow = allowances([tenant(0, "slow", 900, long), tenant(1, "pressure_dram", 50, blocks)], Limits())
+    assert slow[0].least.number == 1
+    short = allowances([tenant(0, "slow", 20, Amount(2, 9, 3)), tenant(1, "pressure_dram", 50, blocks)], Limits())
+    assert short[0].least == Amount(2, 4, 3), "what is short enough stays as it is"
 
 
 def test_a_mix_ends_when_each_has_made_its_least() -> None:
@@ -130,7 +143,7 @@ def test_who_runs_where_is_a_condition_of_going_on() -> None:
     [
         (["--mix", "vae,wlmm"], "there is no job 'wlmm'"),
         (["--mix", "vae", "--pairs", "vae"], "--mix is one launch and --pairs are several"),
-        (["--pairs", "vae,wlm", "--users", "3"], "--pairs are of two tenants"),
+        (["--pairs", "vae,wlm", "--users", "3"], "--pairs: these launches are of two tenants"),
         (["--mix", "vae", "--name", "vae"], "--mix names all that runs"),
         (["--mix", "vae,convnet_distributed"], "of the group 'all'"),
         (["--mix", "vae,wlm,loader", "--users", "2"], "No job is left to run"),

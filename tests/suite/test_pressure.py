@@ -52,11 +52,11 @@ def test_each_chosen_job_stands_beside_each_neighbour_and_runs_nowhere_else() ->
         (["--pressure", "dram:0,101"], "different percentages, 0 to 100"),
         (["--pressure", "dram:-5,0"], "over what a job has beside level 0"),
         (["--pressure", "dram:0,50,50"], "different percentages, 0 to 100"),
-        (["--sense", "vae", "--users", "3"], "--sense is of two tenants"),
+        (["--sense", "vae", "--users", "3"], "--sense: these launches are of two"),
         (["--sense", "vae", "--mix", "vae,wlm"], "--mix is one launch and --sense are several"),
         (["--sense", " "], "--sense names no job"),
         (["--sense", "vea"], "there is no job 'vea'"),
-        (["--pressure", "dram", "--users", "3"], "--pressure is of two tenants"),
+        (["--pressure", "dram", "--users", "3"], "--pressure: these launches are of two"),
         (["--pressure", "dram", "--mix", "vae,wlm"], "both say who stands beside a job"),
         (["--name", "convnet_distributed", "--pressure", "dram"], "of the group 'all'"),
         (["--pressure", "dram", "--pressure", "dram:0,50"], "is the name of a mix and of another entry"),
@@ -121,7 +121,7 @@ def test_a_job_file_names_pairs_and_curves(tmp_path: Path) -> None:
             options("--jobs", str(path))
         assert sentence in refusal.value.sentence
     path.write_text(json.dumps([*jobs, *entries]))
-    with pytest.raises(CotenantError, match="pairs is of two tenants"):
+    with pytest.raises(CotenantError, match="pairs: these launches are of two"):
         options("--jobs", str(path), "--users", "4")
 
 

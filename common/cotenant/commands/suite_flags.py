@@ -204,7 +204,9 @@ def _users(given: argparse.Namespace, mixes: Sequence[Mix], machine: Machine) ->
     users: int | None = given.users
     if family := next((mix.family for mix in mixes if mix.family), ""):
         if users not in (None, 2):
-            raise CotenantError(f"{family} is of two tenants.", "Leave out --users, or what is of two.")
+            raise CotenantError(
+                f"{family}: these launches are of two tenants.", "Leave out --users, or what is of two."
+            )
         return 2
     if users is not None or given.mix is None:
         return users

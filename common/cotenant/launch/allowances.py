@@ -14,6 +14,9 @@ SLACK = 4.0
 """Times the expected load for which a tenant of a mix has observations left: a warm-up is timed while neighbours come
 and go, so the end is not computed but awaited."""
 
+IN_BLOCK = 8
+"""So many observations of a job lie in a block of its neighbour's, beside a resting one: beside others it is slower."""
+
 
 @dataclass(frozen=True, slots=True)
 class Allowance:
@@ -33,7 +36,8 @@ def allowances(tenants: Sequence[Tenant], limits: Limits) -> dict[int, Allowance
 
     Each cell's amount is that of a launch of equal tenants under the same limits. In a mix the cell whose amount takes
     longest decides when the load ends; every other one is given further observations. Of a tenant of several ranks,
-    which cannot be told to end early, as many as the expected load takes. Raises ProtocolError where the tenants of
+    which cannot be told to end early, as many as the expected load takes. Beside a neighbour of known pressure the
+    neighbour's blocks decide, whatever the job asks for. Raises ProtocolError where the tenants of
     one cell disagree.
     """
     cells = defaultdict(list)
@@ -44,6 +48,13 @@ def allowances(tenants: Sequence[Tenant], limits: Limits) -> dict[int, Allowance
     if len(cells) == 1:
         return {tenant.index: Allowance(least[tenant.spec.cell], least[tenant.spec.cell]) for tenant in tenants}
     warm_ups_ns = {cell: [rank.ready["warm_up_ns"] for rank in of if rank.ready] for cell, of in ranks.items()}
+    if presses := next((tenant.spec.cell for tenant in tenants if tenant.spec.presses), None):
+        block_ns = least[presses].number * (slowest_ns(warm_ups_ns[presses]) or 0)
+        least |= {
+            cell: _within_blocks(amount, slowest_ns(warm_ups_ns[cell]), block_ns)
+            for cell, amount in least.items()
+            if cell != presses
+        }
     load_ns = max(least[cell].batches * (slowest_ns(steps) or 0) for cell, steps in warm_ups_ns.items())
     allowances: dict[int, Allowance] = {}
     for cell, of_cell in cells.items():
@@ -55,3 +66,9 @@ def allowances(tenants: Sequence[Tenant], limits: Limits) -> dict[int, Allowance
             most = lasting(amount, batch_ns, round(SLACK * load_ns))
         allowances |= {tenant.index: Allowance(amount, most) for tenant in of_cell}
     return allowances
+
+
+def _within_blocks(asked: Amount, batch_ns: int | None, block_ns: int) -> Amount:
+    """Return observations so short that several lie in a block, and of them no more than are not kept, and one."""
+    number = asked.number if batch_ns is None else max(1, min(asked.number, block_ns // (IN_BLOCK * batch_ns)))
+    return Amount(number, asked.skip + 1, asked.skip)

@@ -31,6 +31,7 @@ from cotenant.suite.fields import PRECISION
 from cotenant.suite.job import Job
 from cotenant.suite.jobfile import Suite
 from cotenant.suite.mixes import Mix
+from cotenant.suite.pressure import PREFIX
 from cotenant.suite.sizes import Size
 from cotenant.suite.variables import expand_variables
 from cotenant.text import listed, many
@@ -295,7 +296,9 @@ class Resolver:
             ranks = split_ranks(self._machine, slice_, self.ranks) if group == "all" else ()
             threads = len(ranks[0] if ranks else slice_.processors)
         environment = added_environment(variables, cell, slice_, threads, ranks, options.run, socket, log)
-        return TenantSpec(slice_, words, environment, log, Path(variables["TEMP_DIRECTORY"]), socket, cell.label)
+        presses = cell.job in options.neighbours and cell.job.name.startswith(PREFIX)
+        temporary = Path(variables["TEMP_DIRECTORY"])
+        return TenantSpec(slice_, words, environment, log, temporary, socket, cell.label, presses)
 
 
 def _without_device(unsupported: Iterable[Job]) -> Iterator[str]:

@@ -31,7 +31,8 @@ Deadline = tuple[float, Reason]
 class TenantSpec:
     """What a tenant is to be: its slice, command, and its own log, directory and socket.
 
-    `environment` is what it has on top of the caller's. Tenants of one `cell` do equal work, and measure as much.
+    `environment` is what it has on top of the caller's. Tenants of one `cell` do equal work, and measure as much. One
+    that `presses` is a neighbour of known pressure, each of whose observations is a block of one level.
     """
 
     slice: Slice
@@ -41,6 +42,7 @@ class TenantSpec:
     temporary: Path
     socket: Path
     cell: str = ""
+    presses: bool = False
 
 
 @dataclass(slots=True)
