@@ -207,7 +207,7 @@ def beside_dram(
     job: str = "vae",
     items: float = 384,
     full: float = 10.0,
-    **common: Any,
+    **place: Any,
 ) -> list[Record]:
     """A job that keeps so much at each level, in observations of half a second, and its neighbour of 10 GB/s."""
     levels = [level for number in range(rounds) for level in (LEVELS if number % 2 else reversed(LEVELS))]
@@ -224,7 +224,7 @@ def beside_dram(
     mixed = {"mix": f"{job}+dram", "tenants": 2, "run_id": uid}
     return [
         replace(
-            a_record(told={"observations": one.observations, "skip": one.skip, "part": one.part}, common=common),
+            a_record(told={"observations": one.observations, "skip": one.skip, "part": one.part}, place=place),
             name=f"{label}.in.{job}+dram",
             neighbours=[other],
             tenant=number,

@@ -22,6 +22,7 @@ from cotenant.report.interference import apart, interference_grid
 from cotenant.report.jobs import jobs_grid
 from cotenant.report.mixes import mix_blocks, mix_grid
 from cotenant.report.pairs import pairs_grid
+from cotenant.report.prediction import NOTHING, prediction_grid, predictions
 from cotenant.report.renderers import FILES, as_csv
 from cotenant.report.sense import sense_grid, sensitivities
 from cotenant.report.summary import JobSummary, Summary, scores, summarise
@@ -65,6 +66,8 @@ def main(argv: Sequence[str]) -> int:
         _say_beside(pairs_grid(summary), "No two pairs of jobs have rates together and alone.", given.format)
     elif given.table == "sense":
         _say_sense(summary, given.format)
+    elif given.table == "predict":
+        _say_prediction(summary, given.format)
     elif given.table == "speed-up":
         tell_grid(tables.speed_up_grid(tables.tables(summary.jobs, read_systems(given.systems))), given.format)
     elif given.table is not None:
@@ -90,12 +93,15 @@ def parser() -> Parser:
     expected = "the job file whose jobs, by their weights, the score expects (default: all targets)"
     add("--jobs", metavar="FILE", help=expected)
     add("--save-target", metavar="NAME", help="write targets/NAME.csv, or a .csv file, from the measured rates")
-    add(
+    views = parser.add_mutually_exclusive_group()
+    views.add_argument(
         "--table",
         choices=TABLES,
         help="systems side by side, how one model scales, or what neighbours cost: equals, a mix, pairs, of known "
         "pressure",
     )
+    predicting = "what jobs keep in pairs, predicted from --sense, beside the measured pairs, with the error"
+    views.add_argument("--predict", action="store_const", const="predict", dest="table", help=predicting)
     add("--precision", metavar="P", help="for throughput and batch-size: print this precision only")
     add("--outdir", type=Path, metavar="DIR", help="for throughput and batch-size: a file per precision in here")
     add("--systems", type=Path, metavar="FILE", default=TARGETS / "systems.json", help="descriptions of the systems")
@@ -209,6 +215,13 @@ def _say_beside(grid: Grid, nothing: str, form: str) -> None:
             nothing, f"{PROGRAM} --mix convnet,wlm launches jobs beside each other, --pairs each pair of several."
         )
     tell_grid(grid, form)
+
+
+def _say_prediction(summary: Summary, form: str) -> None:
+    found = predictions(summary, sensitivities(record for _, record in again(summary.under_pressure)))
+    if not found:
+        raise CotenantError(NOTHING, f"{PROGRAM} --sense a,b --pairs a,b launches both, into one directory.")
+    tell_grid(prediction_grid(found), form)
 
 
 def _say_sense(summary: Summary, form: str) -> None:

@@ -20,6 +20,7 @@ from cotenant.report.mixes import mix_blocks
 from cotenant.report.numbers import ABSENT, at_most, plain
 from cotenant.report.page_jobs import Picture, job_cards
 from cotenant.report.page_mixes import beside_each_other
+from cotenant.report.page_sense import under_pressure
 from cotenant.report.pictures import curves as picture
 from cotenant.report.pictures.shares import NARROW, WIDTH, shares_picture
 from cotenant.report.problems import findings_grid, losses_grid
@@ -80,6 +81,7 @@ def page(
         curves=_curves(scaling),
         blocks=page_blocks(summary),
         beside=beside_each_other(summary),
+        pressed=under_pressure(summary),
         meters=_meters(summary),
         machines=machines(summary),
         findings=html(findings_grid(summary.findings, anchors)) if summary.findings else "",

@@ -1,0 +1,78 @@
+"""The page's part on neighbours of known pressure: curves as small multiples, fingerprints, predictions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from markupsafe import Markup
+
+from cotenant.report import fingerprints, prediction, sense
+from cotenant.report.page_jobs import Picture
+from cotenant.report.pictures.sense import sensitivity, shares_of
+from cotenant.report.renderers import html
+from cotenant.report.sense import Sensitivity, sensitivities, words_of
+from cotenant.report.summary import Summary
+from cotenant.results.launches import grouped
+from cotenant.results.read import again
+
+CAPTION = (
+    "filled: in slices; hollow and dashed: without; band: 95 % intervals, of rounds of a launch, or of launches where "
+    "there are three"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class JobCurves:
+    """The curves of one job, a picture a resource, and each in a sentence."""
+
+    job: str
+    pictures: list[Picture]
+    sentences: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class UnderPressure:
+    """What the page shows; tables are empty where there is nothing in them."""
+
+    jobs: list[JobCurves]
+    caption: str
+    explanation: str
+    fingerprints: Markup
+    of_fingerprints: str
+    predictions: Markup
+    of_predictions: str
+
+
+def under_pressure(summary: Summary) -> UnderPressure | None:
+    """Return what the page shows of launches beside neighbours of known pressure; None without a curve."""
+    curves = sensitivities(record for _, record in again(summary.under_pressure))
+    if not any(each.highest for each in curves):
+        return None
+    prints = fingerprints.fingerprints_grid(curves)
+    predicted = prediction.predictions(summary, curves)
+    return UnderPressure(
+        _jobs(curves),
+        CAPTION,
+        sense.LEGEND,
+        html(prints) if prints.groups else Markup(),
+        fingerprints.LEGEND,
+        html(prediction.prediction_grid(predicted)) if predicted else Markup(),
+        prediction.LEGEND,
+    )
+
+
+def _jobs(curves: list[Sensitivity]) -> list[JobCurves]:
+    """Return the jobs' curves on one axis of shares; those of probes only where they are all there is."""
+    shown = [each for each in curves if each.highest and not each.is_probe] or [each for each in curves if each.highest]
+    ends = shares_of(shown)
+    jobs: list[JobCurves] = []
+    for (_, host, job), of_job in grouped(
+        shown, lambda each: (each.conditions.suite, each.conditions.host, each.conditions.job)
+    ).items():
+        pictures = []
+        for resource, of in grouped(of_job, lambda each: each.conditions.resource).items():
+            drawn = sensitivity(of, ends, f"sense{len(jobs)}{resource}")
+            pictures.append(Picture(Markup(drawn), resource, "; ".join(map(words_of, of))))
+        several = len({each.conditions.host for each in shown}) > 1
+        jobs.append(JobCurves(f"{job} on {host}" if several else job, pictures, [words_of(each) for each in of_job]))
+    return jobs
