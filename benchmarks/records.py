@@ -149,6 +149,7 @@ def row(one: Tenant) -> dict[str, Any]:
         "unique_id": f"{one.job:064x}",
         "work": f"{one.job:064x}",
         "losses_non_finite": 3 if one.fate == "nan" else 0,
+        "loss_digest": None,
         "kernels": None,
         "observed_s": None if lost else 10.0,
         "rows": 64,

@@ -19,7 +19,7 @@ GROUND = ("errors", "finding", "text", "procfs", "files", "checkout")
 LAYERS = (
     ("commands", "blocks"),
     ("report", "launch", "bench", "proof"),
-    ("findings", "meters"),
+    ("findings", "meters", "fleet"),
     ("results", "isolation", "datasets"),
     ("stats", "suite", "machine", "protocol"),
     ("ground",),
@@ -33,6 +33,7 @@ TASKS_OF_ROOMS = {
     "bench": "the measured loop; torch",
     "blocks": "parts of tasks' Transformers",
     "findings": "rules on numbers and hosts",
+    "fleet": "many nodes, a verdict each",
     "results": "records and the one table",
     "isolation": "plan, cgroups, entering",
     "meters": "load, power, devices",

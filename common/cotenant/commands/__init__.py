@@ -19,6 +19,9 @@ GROUPS = {
         "verify": "what holds of such a file: hashes, journal, numbers, rules, signature",
         "mlbench-report": "the original suite's report: results against targets, failures, one score",
     },
+    "for many nodes": {
+        "fleet": "a verdict on each node of a cluster: accepted, slow, defective, absent",
+    },
     "for your own benchmarks": {
         "new": "the skeleton of a benchmark with its test and a job file",
     },

@@ -59,7 +59,12 @@ def parser() -> Parser:
 def script() -> str:
     """Return bash's script, with the flags of every command's parser."""
     commands = " ".join([*(name for name in COMMANDS if name != "run"), "help"])
-    choices = {"history history": ["add", "show"], "completion completion": list(HEADS), "help help": list(COMMANDS)}
+    choices = {
+        "history history": ["add", "show"],
+        "fleet fleet": ["run", "report"],
+        "completion completion": list(HEADS),
+        "help help": list(COMMANDS),
+    }
     flags = {}
     for command in COMMANDS:
         of_command = _flags(command)
@@ -77,7 +82,7 @@ def script() -> str:
 def _flags(command: str) -> dict[str, list[str]]:
     """Return a command's flags with the words that complete them, also those that its parser takes from files."""
     module = importlib.import_module(f"cotenant.commands.{command.replace('-', '_')}")
-    parsers = module.parsers().values() if command == "history" else [module.parser()]
+    parsers = module.parsers().values() if hasattr(module, "parsers") else [module.parser()]
     flags = {flag: words for parser in parsers for flag, words in parser.flags().items()}
     # Elsewhere --name is a suite's.
     jobs = ("--name", "--exclude", "--mix", "--pairs") if "--exclude" in flags else ("--job",)

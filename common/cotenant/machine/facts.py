@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from cotenant.checkout import INSTALLED
+from cotenant.machine.inventory import inventory
 from cotenant.machine.topology import Machine
 from cotenant.procfs import fields, format_list, read_text
 
@@ -69,7 +70,7 @@ def _versions() -> dict[str, str]:
 
 
 def machine_facts(machine: Machine, checkout: Path) -> dict[str, Any]:
-    """Return topology, memory, accelerators, software and the checkout's state as plain values."""
+    """Return topology, memory, accelerators, inventory, software and the checkout's state as plain values."""
     return {
         "hostname": machine.hostname,
         "model_name": machine.model_name,
@@ -83,6 +84,7 @@ def machine_facts(machine: Machine, checkout: Path) -> dict[str, Any]:
         "nodes": [asdict(node) for node in machine.nodes],
         "memory_bytes": machine.memory_bytes,
         "accelerators": [asdict(accelerator) for accelerator in machine.accelerators],
+        "inventory": inventory(machine),
         "software": software(),
         "git": None if INSTALLED else git_state(checkout),
     }

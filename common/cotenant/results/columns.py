@@ -263,6 +263,7 @@ COLUMNS: tuple[RecordColumn, ...] = (
     text("version", "hash of the benchmark's source"),
     text("work", "the same, solo or not, and without a number of workers that nobody asked for"),
     whole("losses_non_finite", "losses that are NaN or infinite", default=0),
+    text("loss_digest", "seed, steps, and hash of the first observations' mean losses: `100.30.1f0c9a...`"),
     whole("rows", "rows of a batch, as the harness sees them", "observed.rows"),
     number("items_per_row", "what the benchmark counts for a row: 1 where an item is one", "observed.items_per_row"),
     number(

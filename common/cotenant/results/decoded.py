@@ -6,6 +6,8 @@ What is malformed is absent; the record says what it is worth without it.
 from __future__ import annotations
 
 import functools
+import hashlib
+import json
 import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -25,6 +27,9 @@ Fields = Mapping[str, Any]
 
 NAMED = 20
 """How many damaged parts of one file are named; the others are counted."""
+DIGESTED = 5
+"""Of how many observations, from the first, the losses are compared between nodes: more of them than any budget leaves
+would make every length a work of its own."""
 UNNAMED = "(unnamed)"
 """The job of a failure whose record names none, as the original wrote them."""
 _UID = re.compile(r"\.R(\d+)\.D")
@@ -228,6 +233,15 @@ class Decoded:
         """As the record counts them, else of the losses it kept; a null is what JSON makes of NaN."""
         counted, losses = part_of(self.at("losses_non_finite"), Whole), list_of(self.at("batch_loss"))
         return sum(part_of(loss, Number) is None for loss in losses) if counted is None else counted
+
+    @property
+    def loss_digest(self) -> str:
+        """`seed.number.hash`, of deterministic work equal wherever it ran; empty with fewer than DIGESTED means."""
+        losses = [part_of(loss, Number) for loss in list_of(self.at("epoch_loss"))[:DIGESTED]]
+        seed, number = whole_of(self.at("seed")), whole_of(self.at("number"))
+        if len(losses) < DIGESTED or None in losses or seed is None or number is None:
+            return ""
+        return f"{seed}.{number}.{hashlib.sha256(json.dumps(losses).encode()).hexdigest()[:16]}"
 
     @property
     def slice(self) -> str:

@@ -126,6 +126,8 @@ def _noise(healthy: Logs, beside: npt.NDArray[np.intp]) -> tuple[Logs, float]:
 
 def _of_median(variance: Logs, members: npt.NDArray[np.intp]) -> Logs:
     """Return the variance (N) of the median over these jobs, from that of each (N, J)."""
+    if not len(members):
+        return np.full(len(variance), np.nan)
     combined: Logs = (_MEDIAN if len(members) > 2 else 1.0) * variance[:, members].mean(axis=1) / len(members)
     return combined
 

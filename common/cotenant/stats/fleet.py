@@ -28,6 +28,8 @@ _MAD = 1.4826
 _CUT = 0.9866
 """The standard deviation of a normal distribution that is cut off at three of its own."""
 _SWEEPS = 3
+AGREE, AGREE_SHARE = 3, 0.75
+"""So many nodes, and so great a part of all, have to compute the same before another is wrong."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -142,8 +144,8 @@ def empty_is_nan() -> Iterator[None]:
 def minority(digests: npt.NDArray[np.str_]) -> Flags:
     """Return which of the nodes (N) computed something else than nearly all others; "" is not known.
 
-    Three nodes or more have to agree, and be three quarters of those that are known: of work that does not repeat, or
-    that two builds do in two ways, nobody knows who is right.
+    AGREE nodes have to, and AGREE_SHARE of those that are known: of work that does not repeat, or that two builds do in
+    two ways, nobody knows who is right.
     """
     known = digests[digests != ""]
     values, counts = np.unique(known, return_counts=True)
@@ -151,6 +153,3 @@ def minority(digests: npt.NDArray[np.str_]) -> Flags:
         return np.zeros(len(digests), np.bool_)
     other: Flags = (digests != "") & (digests != values[counts.argmax()])
     return other
-
-
-AGREE, AGREE_SHARE = 3, 0.75

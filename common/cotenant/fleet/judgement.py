@@ -1,0 +1,229 @@
+"""A verdict on each node of a fleet, with the records that show it."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+
+from cotenant.fleet.gathered import Gathered, Node, NodeClass, digest_groups
+from cotenant.fleet.manifest import NodeState
+from cotenant.results.launches import LaunchRecords, grouped
+from cotenant.results.record import INTERRUPTED
+from cotenant.results.table import AT
+from cotenant.stats.acceptance import Charge, NodeVerdict, charges
+from cotenant.stats.confirmation import Confirmation, confirm
+from cotenant.stats.fleet import AGREE, LEAST_NODES, Screening, minority, screen
+from cotenant.text import listed, many
+
+ORDER = (
+    NodeVerdict.ABSENT,
+    NodeVerdict.DEFECT,
+    NodeVerdict.SLOW,
+    NodeVerdict.UNSTABLE,
+    NodeVerdict.SUSPECT,
+    NodeVerdict.ACCEPT,
+)
+"""From the worst."""
+ALL_JOBS = "all jobs"
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """One thing that is held against a node: `what` it is of, the rate over that of healthy nodes with its 95 %
+    interval, in how many of how many repeats it showed again, a sentence, and the `record` that shows it."""
+
+    verdict: NodeVerdict
+    what: str
+    ratio: float | None = None
+    interval: tuple[float, float] | None = None
+    rounds: int = 0
+    runs: int = 0
+    sentence: str = ""
+    record: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class NodeJudgement:
+    """One node, with its worst reason first; none of a node that is accepted."""
+
+    node: Node
+    reasons: Sequence[Reason]
+    launches: int
+
+    @property
+    def verdict(self) -> NodeVerdict:
+        """The worst of its reasons."""
+        return self.reasons[0].verdict if self.reasons else NodeVerdict.ACCEPT
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class JudgedClass:
+    """One class with its outliers: what the matrix of nodes by jobs shows."""
+
+    members: NodeClass
+    screening: Screening
+    confirmation: Confirmation | None
+
+    @property
+    def ratios(self) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
+        """Each rate of the screening over its job's median in the class (N, J)."""
+        with np.errstate(invalid="ignore"):
+            ratios: np.ndarray[tuple[int, ...], np.dtype[np.float64]] = np.exp(
+                self.members.screening - np.nanmedian(self.members.screening, axis=0)
+            )
+        return ratios
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Judged:
+    """A fleet: its nodes, the worst first; its classes; and `compared`, the jobs whose losses could be compared."""
+
+    gathered: Gathered
+    nodes: Sequence[NodeJudgement]
+    classes: Sequence[JudgedClass]
+    compared: Sequence[str]
+
+    @property
+    def accepted(self) -> bool:
+        """Whether every node is."""
+        return all(judgement.verdict is NodeVerdict.ACCEPT for judgement in self.nodes)
+
+    @property
+    def suspects(self) -> list[str]:
+        """The names of the nodes that have to run again."""
+        return [each.node.name for each in self.nodes if any(r.verdict is NodeVerdict.SUSPECT for r in each.reasons)]
+
+
+def judge(gathered: Gathered, expected: Mapping[str, NodeState]) -> Judged:
+    """Return a verdict on every node that ran or was expected to."""
+    reasons: dict[str, list[Reason]] = defaultdict(list)
+    classes = []
+    for members in gathered.classes:
+        screening = screen(members.screening, members.resources)
+        confirmation = confirm(screening, members.rounds, members.resources)
+        classes.append(JudgedClass(members, screening, confirmation))
+        for charge in charges(screening, confirmation, members.resources, members.works):
+            reasons[members.nodes[charge.node].name].append(_of_charge(charge, classes[-1], gathered))
+    compared = set[str]()
+    for node, reason in _corrupt(gathered, compared):
+        reasons[node].append(reason)
+    for node, reason in (*_failures(gathered), *_absences(gathered, expected)):
+        reasons[node].append(reason)
+    counts = Counter(launch.host for launch in gathered.launches)
+    nodes = {**{name: Node(name, state.host, "") for name, state in expected.items()}, **gathered.nodes}
+    judged = [
+        NodeJudgement(node, sorted(reasons[name], key=lambda reason: ORDER.index(reason.verdict)), counts[name])
+        for name, node in nodes.items()
+    ]
+    judged.sort(key=lambda judgement: ORDER.index(judgement.verdict))
+    return Judged(gathered, judged, classes, sorted(compared))
+
+
+def _of_charge(charge: Charge, of: JudgedClass, gathered: Gathered) -> Reason:
+    members, effects = of.members, of.screening.effects
+    jobs = np.arange(len(members.jobs))
+    what = ALL_JOBS
+    if charge.resource is not None:
+        what = gathered.resources[charge.resource]
+        jobs = np.flatnonzero(members.resources == charge.resource)
+    elif charge.job is not None:
+        what, jobs = members.jobs[charge.job], np.array([charge.job])
+    ran = [job for job in jobs if members.at[0, charge.node, job] >= 0]
+    worst = min(ran, key=lambda job: effects.rest[charge.node, job], default=None)
+    sentence = "" if charge.verdict is not NodeVerdict.UNSTABLE else "its repeats differ more than those of others"
+    return Reason(
+        verdict=charge.verdict,
+        what=what,
+        ratio=charge.ratio,
+        interval=charge.interval,
+        rounds=charge.rounds,
+        runs=charge.runs,
+        sentence=sentence,
+        record="" if worst is None else gathered.path_of(int(members.at[0, charge.node, worst])),
+    )
+
+
+def _corrupt(gathered: Gathered, compared: set[str]) -> Iterator[tuple[str, Reason]]:
+    """Yield the nodes that computed something else than nearly all others, and add the jobs that were `compared`."""
+    seen: dict[str, list[tuple[str, bool, int]]] = defaultdict(list)
+    for (job, *_), of_nodes in digest_groups(gathered.frame).items():
+        other = minority(np.array(list(of_nodes.values())))
+        agree = len(of_nodes) - int(other.sum())
+        # Work that does not repeat is compared by nobody.
+        if agree < AGREE or len({value for value, odd in zip(of_nodes.values(), other, strict=True) if not odd}) > 1:
+            continue
+        compared.add(job)
+        for name, differs in zip(of_nodes, other, strict=True):
+            seen[name].append((job, bool(differs), agree))
+    for name, launches in seen.items():
+        jobs = list(dict.fromkeys(job for job, differs, _ in launches if differs))
+        if jobs:
+            agree = max(agree for _, differs, agree in launches if differs)
+            of_node = gathered.frame.with_row_index(AT).filter(
+                (pl.col("hostname") == name) & (pl.col("name") == jobs[0])
+            )
+            yield (
+                name,
+                Reason(
+                    NodeVerdict.DEFECT,
+                    f"losses of {listed(jobs, 3)}",
+                    rounds=sum(differs for _, differs, _ in launches),
+                    runs=sum(job in jobs for job, _, _ in launches),
+                    sentence=f"its losses differ from those of {many(agree, 'node')}, which agree",
+                    record=gathered.path_of(of_node[AT][0]),
+                ),
+            )
+
+
+def _failures(gathered: Gathered) -> Iterator[tuple[str, Reason]]:
+    """Yield the launches that failed on a node where most others completed the same."""
+    for _, launches in grouped(gathered.launches, lambda launch: (launch.job, launch.run_id)).items():
+        failed = [launch for launch in launches if _has_failed(launch)]
+        if len(failed) * 2 >= len(launches):
+            continue
+        for launch in failed:
+            sentence = f"{launch.job}, repetition {launch.run_id}: {launch.flaw or launch.failure}"
+            record = gathered.path_of(launch.at[0])
+            yield launch.host, Reason(NodeVerdict.UNSTABLE, launch.job, sentence=sentence, record=record)
+
+
+def _has_failed(launch: LaunchRecords) -> bool:
+    return launch.rate is None and launch.failure != INTERRUPTED
+
+
+def _absences(gathered: Gathered, expected: Mapping[str, NodeState]) -> Iterator[tuple[str, Reason]]:
+    """Yield the expected nodes that have no record, and those that a fleet run lost or could not start."""
+    counts = Counter(launch.host for launch in gathered.launches if launch.rate is not None)
+    for name, state in expected.items():
+        if state.state in ("finished", "started") and counts[name]:
+            continue
+        kept = f"{many(counts[name], 'launch', 'es')} of it are kept" if counts[name] else "no record of it came"
+        why = f"{state.state}: {state.message}; " if state.message else ""
+        yield name, Reason(NodeVerdict.ABSENT, "", sentence=f"{why}{kept}")
+
+
+def coverage(judged: Judged) -> list[str]:
+    """Return sentences on what was tested, and what was not."""
+    gathered = judged.gathered
+    tested = {gathered.resources[r] for of in judged.classes for r in of.members.resources if r >= 0}
+    untested = [name for name in gathered.resources if name not in tested]
+    jobs = list(dict.fromkeys(job for of in judged.classes for job in of.members.jobs))
+    lines = [f"Tested: {listed(jobs, 20)}; resources {listed(sorted(tested), 20) or 'none'}."]
+    missing = ["the fabric between nodes", "hours of heat"]
+    missing += [f"resources {listed(untested, 20)}, of which no job ran"] if untested else []
+    if not judged.compared:
+        missing.append("silent corruption (no job has equal losses on three nodes)")
+    lines.append(f"Not tested: {listed(missing, 20)}.")
+    if judged.compared:
+        lines.append(f"Losses compared: {listed(judged.compared, 20)}.")
+    few = [of for of in judged.classes if len(of.members.nodes) < LEAST_NODES]
+    lines += [
+        f"{many(len(of.members.nodes), 'node')} of {of.members.nodes[0].hardware}: too few to tell what is natural, so "
+        "that no rate is held against any."
+        for of in few
+    ]
+    return lines

@@ -1,0 +1,61 @@
+"""The manifest of a fleet's directory: which nodes a fleet run was of, and how each of them ended."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from cotenant.errors import CotenantError
+from cotenant.files import open_regular
+from cotenant.results.store import write_whole
+
+FILE = "cotenant.fleet"
+State = Literal["started", "finished", "failed", "lost"]
+
+
+class NodeState(msgspec.Struct, frozen=True):
+    """One node: its host, how it ended, and why; `folder` is the node's own place for records, there."""
+
+    host: str
+    state: State
+    message: str = ""
+
+
+class Manifest(msgspec.Struct, frozen=True):
+    """What a fleet run was asked for, and its nodes by their names."""
+
+    suite: str
+    tier: str
+    nodes: dict[str, NodeState]
+    schema: Literal["cotenant-fleet-1"] = "cotenant-fleet-1"
+
+
+def write_manifest(directory: Path, manifest: Manifest) -> None:
+    """Write it whole or not at all. Raises CotenantError."""
+    write_whole(directory / FILE, msgspec.json.format(msgspec.json.encode(manifest), indent=1) + b"\n")
+
+
+def read_manifest(directory: Path) -> Manifest | None:
+    """Return the manifest of a directory; None where there is none. Raises CotenantError for a damaged one."""
+    try:
+        with open_regular(directory / FILE) as file:
+            return msgspec.json.decode(file.read(), type=Manifest)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except (OSError, msgspec.MsgspecError) as error:
+        raise CotenantError(
+            f"{directory / FILE} cannot be read: {error}.", "Move it away: records are judged without it."
+        ) from error
+
+
+def expected_of(path: Path, known: Mapping[str, NodeState]) -> dict[str, NodeState]:
+    """Return the nodes of a file with a name a line beside those known. Raises CotenantError."""
+    try:
+        with open_regular(path, follow=True) as file:
+            names = file.read().decode().split()
+    except (OSError, UnicodeDecodeError) as error:
+        raise CotenantError(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}.") from error
+    return {**{name: NodeState(name, "started") for name in names}, **known}

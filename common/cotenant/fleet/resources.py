@@ -1,0 +1,54 @@
+"""What a job leans on most: jobs of one resource, slow together, name it."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterable, Mapping
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+from cotenant.errors import CotenantError
+from cotenant.files import open_regular
+
+
+def read_resources(path: Path) -> dict[str, str]:
+    """Return resources by patterns of jobs' names, in the order of a CSV file with the columns `job,resource`.
+
+    Raises CotenantError for a file that is none.
+    """
+    try:
+        with open_regular(path, follow=True) as file:
+            rows = list(csv.DictReader(file.read().decode().splitlines()))
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise CotenantError(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}.") from error
+    if not rows or any(not row.get("job") or not row.get("resource") for row in rows):
+        raise CotenantError(f"{path} has no lines of a job and its resource.", "Its first line is `job,resource`.")
+    return {row["job"]: row["resource"] for row in rows}
+
+
+def resource_of(job: str, table: Mapping[str, str]) -> str:
+    """Return the resource of the first pattern that a job's name, with its cell, matches; "" where none does."""
+    return next((resource for pattern, resource in table.items() if fnmatchcase(job, pattern)), "")
+
+
+def witnesses(jobs: Iterable[str], table: Mapping[str, str], each: int) -> list[str]:
+    """Return of these jobs the first few of each resource, of different patterns as far as there are; all without one.
+
+    So many can name their resource: the shortest suite that still tells what is slow.
+    """
+    chosen: dict[str, list[tuple[str, str]]] = {}
+    lone, spare = [], []
+    for job in jobs:
+        pattern = next((pattern for pattern in table if fnmatchcase(job, pattern)), "")
+        of_resource = chosen.setdefault(table.get(pattern, ""), [])
+        if not pattern:
+            lone.append(job)
+        elif len(of_resource) < each and pattern not in (known for known, _ in of_resource):
+            of_resource.append((pattern, job))
+        else:
+            spare.append((table[pattern], pattern, job))
+    for resource, pattern, job in spare:
+        if len(chosen[resource]) < each:
+            chosen[resource].append((pattern, job))
+    names = {job for of_resource in chosen.values() for _, job in of_resource} | set(lone)
+    return [job for job in jobs if job in names]

@@ -1,0 +1,245 @@
+"""A fleet as grids: the verdicts, nodes by jobs, what a few nodes have of their own, groups side by side."""
+
+from __future__ import annotations
+
+import shlex
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from functools import partial
+
+import numpy as np
+import polars as pl
+
+from cotenant.fleet.inventory import Minority
+from cotenant.fleet.judgement import ORDER, Judged, JudgedClass, NodeJudgement, Reason, coverage
+from cotenant.report.grid import Cell, Column, Grid, Row, RowGroup, Value, row, word
+from cotenant.report.numbers import change
+from cotenant.results.launches import grouped
+from cotenant.stats.acceptance import NodeVerdict
+from cotenant.stats.confirmation import ROUNDS
+from cotenant.text import listed, many
+
+STYLES = {
+    NodeVerdict.ACCEPT: "green",
+    NodeVerdict.SUSPECT: "yellow",
+    NodeVerdict.UNSTABLE: "yellow",
+    NodeVerdict.SLOW: "bold red",
+    NodeVerdict.DEFECT: "bold red",
+    NodeVerdict.ABSENT: "bold red",
+}
+FEW_NODES = 24
+"""So many nodes are all shown; of more the accepted ones are counted."""
+MOST_ROWS, MOST_NOTES = 60, 12
+FIELDS = (
+    "node", "host", "verdict", "what", "ratio", "ratio_low", "ratio_high", "confirmed", "repeats", "reason", "record",
+    "hardware", "launches", "shared",
+)  # fmt: skip
+
+Line = tuple[NodeJudgement, Reason | None]
+
+
+def fleet_grids(judged: Judged, odd: Sequence[Minority]) -> list[Grid]:
+    """Return what a terminal shows: the verdicts, nodes by jobs of each class, minorities."""
+    return [verdict_grid(judged), *(matrix_grid(of, judged) for of in judged.classes), inventory_grid(odd)]
+
+
+def verdict_grid(judged: Judged, odd: Sequence[Minority] = ()) -> Grid:
+    """Return a row for each thing that is held against a node, and, of few nodes, for each that is accepted."""
+    nodes = judged.nodes
+    shown = [each for each in nodes if each.reasons or len(nodes) <= FEW_NODES]
+    lines: list[Line] = [(each, reason) for each in shown for reason in (each.reasons or (None,))]
+    everyone: list[Line] = [(each, reason) for each in nodes for reason in (each.reasons or (None,))]
+    rows = [row(COLUMNS, line) for line in lines]
+    hidden = [Row(values=dict(_values(line))) for line in everyone if line not in lines]
+    return Grid(
+        columns=COLUMNS,
+        groups=[RowGroup([*rows, *hidden])],
+        title=headline(judged),
+        notes=[((sentence, ""),) for sentence in notes(judged)],
+        fields=FIELDS,
+        document={
+            "schema": "cotenant-fleet-report-1",
+            "accepted": judged.accepted,
+            "nodes": [dict(_values(line)) for line in everyone],
+            "inventory": [
+                {"fact": each.fact, "usual": each.usual, "value": each.value, "nodes": list(each.nodes)} for each in odd
+            ],
+            "coverage": coverage(judged),
+            "commands": commands(judged),
+        },
+    )
+
+
+def headline(judged: Judged) -> str:
+    """Return `3 nodes: NOT ACCEPTED (2 ACCEPT, 1 SLOW)`."""
+    counts = Counter(each.verdict for each in judged.nodes)
+    parts = ", ".join(f"{counts[verdict]} {verdict}" for verdict in ORDER if counts[verdict])
+    return f"{many(len(judged.nodes), 'node')}: {'ACCEPTED' if judged.accepted else 'NOT ACCEPTED'} ({parts})"
+
+
+def notes(judged: Judged) -> list[str]:
+    """Return what stands below the verdicts: what was not tested, whose rates are shared, what to do, what to paste."""
+    lines = coverage(judged)
+    if shared := sorted({each.node.host for each in judged.nodes if each.node.shared}):
+        lines.append(f"shared: several nodes are of one host ({listed(shared)}); their rates are of neighbours.")
+    if suspects := judged.suspects:
+        lines.append(
+            f"SUSPECT: {listed(suspects)} should run again, {ROUNDS} times, each time beside three other nodes; "
+            "`cotenant fleet run` does, and further repetitions (--uid) of the suite are such runs."
+        )
+    left_out = judged.gathered.notes
+    more = [f"and {len(left_out) - MOST_NOTES} more of what is left out"] if len(left_out) > MOST_NOTES else []
+    return [*lines, *left_out[:MOST_NOTES], *more, *commands(judged)]
+
+
+def commands(judged: Judged) -> list[str]:
+    """Return lines for an administrator to paste, who may think otherwise: none of them is run here."""
+    lines = []
+    for each in judged.nodes:
+        if each.verdict not in (NodeVerdict.ACCEPT, NodeVerdict.SUSPECT):
+            node = shlex.quote(each.node.name)
+            reason = shlex.quote(f"cotenant: {reason_words(each.reasons[0])}")
+            lines.append(f"scontrol update nodename={node} state=drain reason={reason}")
+            lines.append(f"kubectl taint nodes {node} cotenant={each.verdict.lower()}:NoSchedule")
+    return lines
+
+
+def reason_words(reason: Reason) -> str:
+    """Return `SLOW compute -4.1 %`."""
+    size = "" if reason.ratio is None else f"{change(reason.ratio)} %"
+    return " ".join(filter(None, (reason.verdict, reason.what, size)))
+
+
+def _values(line: Line) -> Iterator[tuple[str, Value]]:
+    of, reason = line
+    low, high = (None, None) if reason is None or reason.interval is None else reason.interval
+    yield from zip(
+        FIELDS,
+        (
+            of.node.name, of.node.host, str(NodeVerdict.ACCEPT if reason is None else reason.verdict),
+            reason and reason.what, reason and reason.ratio, low, high, reason and reason.rounds,
+            reason and reason.runs, reason and reason.sentence, reason and reason.record, of.node.hardware,
+            of.launches, str(of.node.shared).lower(),
+        ),
+        strict=True,
+    )  # fmt: skip
+
+
+def _verdict(line: Line) -> Cell:
+    verdict = NodeVerdict.ACCEPT if line[1] is None else line[1].verdict
+    return Cell(verdict, dict(_values(line)), STYLES[verdict])
+
+
+def _interval(line: Line) -> Cell:
+    if line[1] is None or line[1].interval is None:
+        return Cell("")
+    low, high = line[1].interval
+    return Cell(f"{change(low)} .. {change(high)}")
+
+
+def _confirmed(line: Line) -> Cell:
+    return Cell("" if line[1] is None or not line[1].runs else f"{line[1].rounds} of {line[1].runs}")
+
+
+def _change(line: Line) -> Cell:
+    return Cell("" if line[1] is None or line[1].ratio is None else f"{change(line[1].ratio)} %")
+
+
+def _reason(line: Line) -> Cell:
+    if line[1] is None:
+        return Cell("")
+    sentence, record = line[1].sentence, line[1].record
+    return Cell(sentence, note=record) if sentence else Cell(record)
+
+
+COLUMNS: Sequence[Column[Line]] = (
+    Column("node", lambda line: Cell(line[0].node.name), left=True),
+    Column("verdict", _verdict, left=True),
+    Column("what", lambda line: Cell("" if line[1] is None else line[1].what), left=True, optional=True),
+    Column("rate", _change, optional=True),
+    Column("95 % interval", _interval, optional=True),
+    Column("confirmed", _confirmed, optional=True),
+    Column("launches", lambda line: Cell(str(line[0].launches))),
+    Column("shared", lambda line: Cell("shared" if line[0].node.shared else ""), left=True, optional=True),
+    Column("reason, and a record that shows it", _reason, left=True, optional=True, words=True),
+)
+
+
+def matrix_grid(of: JudgedClass, judged: Judged) -> Grid:
+    """Return nodes by jobs of one class: each rate in % of its job's median. Of many nodes those with an outlier."""
+    members, ratios = of.members, of.ratios
+    low = of.screening.cells.low
+    at = list(range(len(members.nodes)))
+    worst = {each.node.name: ORDER.index(each.verdict) for each in judged.nodes}
+    marked = [n for n in at if worst[members.nodes[n].name] < len(ORDER) - 1 or low[n].any()]
+    shown = at if len(at) <= FEW_NODES else sorted(marked, key=lambda n: worst[members.nodes[n].name])[:MOST_ROWS]
+    columns: list[Column[int]] = [Column("node", lambda n: word(members.nodes[n].name), left=True)]
+    columns += [
+        Column(f"{job} ({judged.gathered.resources[r]})" if r >= 0 else job, partial(_cell, ratios, low, j))
+        for j, (job, r) in enumerate(zip(members.jobs, members.resources, strict=True))
+    ]
+    facts = f"{many(len(at), 'node')}; each rate in % of its job's median over them"
+    if any(node.shared for node in members.nodes):
+        facts += ", shared: of neighbours on one host"
+    if len(shown) < len(at):
+        facts += f"; {len(shown)} with an outlier are shown"
+    return Grid(columns, [RowGroup([row(columns, n) for n in shown], members.nodes[0].hardware, facts)])
+
+
+def _cell(
+    ratios: np.ndarray[tuple[int, ...], np.dtype[np.float64]],
+    low: np.ndarray[tuple[int, ...], np.dtype[np.bool_]],
+    job: int,
+    node: int,
+) -> Cell:
+    ratio = float(ratios[node, job])
+    if not np.isfinite(ratio):
+        return Cell()
+    heat = round(min(100.0, max(0.0, (1 - ratio) / 0.15 * 100)))
+    mark = "outlier" if low[node, job] else ""
+    return Cell(f"{100 * ratio:.1f}", style="bold red" if mark else "", note=mark, heat=heat)
+
+
+def cells(judged: Judged) -> pl.DataFrame:
+    """Return a row for each node, job and repetition that has a rate; `ratio` and `outlier` are of the screening."""
+    parts = []
+    for of in judged.classes:
+        members = of.members
+        logs = np.concatenate([members.screening[None], members.rounds])
+        at, node, job = np.nonzero(np.isfinite(logs))
+        frame, names = judged.gathered.frame, [node.name for node in members.nodes]
+        hosts = [node.host for node in members.nodes]
+        rows = members.at[at, node, job]
+        ratios, low = of.ratios[node, job], of.screening.cells.low[node, job]
+        parts.append(
+            pl.DataFrame(
+                {
+                    "node": np.array(names)[node],
+                    "host": np.array(hosts)[node],
+                    "hardware": members.nodes[0].hardware,
+                    "job": np.array(members.jobs)[job],
+                    "resource": np.array([*judged.gathered.resources, ""])[members.resources[job]],
+                    "repetition": frame["run_id"].gather(rows),
+                    "rate_items_s": np.exp(logs[at, node, job]),
+                    "ratio": pl.Series(ratios).set(pl.Series(at > 0), None),
+                    "outlier": pl.Series(low).set(pl.Series(at > 0), None),
+                    "path": frame["path"].gather(rows),
+                }
+            )
+        )
+    return pl.concat(parts) if parts else pl.DataFrame()
+
+
+def inventory_grid(odd: Sequence[Minority]) -> Grid:
+    """Return a row per fact and value that a few nodes of a class have of their own."""
+    columns: list[Column[Minority]] = [
+        Column("fact", lambda each: word(each.fact), left=True),
+        Column("most have", lambda each: Cell(each.usual, note=f"({each.usual_nodes})"), left=True),
+        Column("others", lambda each: Cell(each.value, note=f"({len(each.nodes)})", style="yellow"), left=True),
+        Column("nodes", lambda each: word(listed(each.nodes, 8)), left=True, words=True),
+    ]
+    groups = grouped(odd, lambda each: each.hardware)
+    title = "Inventory: what differs between equal nodes" if odd else ""
+    return Grid(
+        columns, [RowGroup([row(columns, each) for each in of], hardware) for hardware, of in groups.items()], title
+    )

@@ -1,0 +1,78 @@
+"""Two groups of nodes side by side: vendor A against B, an old driver against a new one."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from cotenant.errors import CotenantError, did_you_mean
+from cotenant.fleet.gathered import Gathered
+from cotenant.report.comparison import JobComparison, SuiteComparison, comparison_grid
+from cotenant.report.grid import Grid
+from cotenant.results.launches import LaunchRecords, difference_of, difference_words, grouped, rates_of
+from cotenant.stats.comparison import Verdict, compare, margin_of
+from cotenant.stats.launches import across_launches
+from cotenant.suite.jobfile import matches
+from cotenant.text import many
+
+HARDWARE_AND_SOFTWARE = ("device", "devices", "processors", "software", "kernels", "isolation")
+"""In what two groups may differ: it is what they are compared for."""
+
+
+def chosen(patterns: Sequence[str], gathered: Gathered) -> dict[str, list[str]]:
+    """Return the nodes of `NAME=GLOBS,...`, by name. Raises CotenantError for a wrong one, or one without a node."""
+    groups: dict[str, list[str]] = {}
+    for text in patterns:
+        name, _, globs = text.partition("=")
+        if not name or not globs:
+            raise CotenantError(f"--group {text} names no nodes.", "--group new='node1*,node27' does.")
+        nodes = [node for node in gathered.nodes if any(matches(node, glob) for glob in globs.split(","))]
+        if not nodes:
+            raise CotenantError(f"--group {name}: no node is called {globs}.", did_you_mean(globs, gathered.nodes))
+        groups[name] = nodes
+    if len(groups) != 2:
+        raise CotenantError(f"{many(len(groups), 'group')} cannot be compared.", "Give --group twice.")
+    if twice := set.intersection(*map(set, groups.values())):
+        raise CotenantError(f"{min(twice)} is of both groups.", "Give each node to one of them.")
+    return groups
+
+
+def groups_grid(groups: Mapping[str, Sequence[str]], gathered: Gathered) -> Grid:
+    """Return a row per job: B over A from one rate a node, the geometric mean of its repetitions (Welch, 1947).
+
+    The margin is 2 %, or twice the noise of a node's repetitions where that is more (docs/method.md, 4).
+    """
+    (name_a, a), (name_b, b) = groups.items()
+    lines = []
+    for job, launches in grouped(gathered.launches, lambda launch: launch.job).items():
+        of_nodes = grouped([launch for launch in launches if launch.rate is not None], lambda launch: launch.host)
+        sides = [[of_nodes[node] for node in side if node in of_nodes] for side in (a, b)]
+        if any(sides):
+            lines.append(_line(job, *sides))
+    title = f"A: {name_a}, {many(len(a), 'node')}; B: {name_b}, {many(len(b), 'node')}; one rate a node"
+    return replace(comparison_grid(SuiteComparison(tuple(lines), None)), title=title, notes=[])
+
+
+def _line(job: str, a: Sequence[list[LaunchRecords]], b: Sequence[list[LaunchRecords]]) -> JobComparison:
+    means_a, means_b = ([across_launches(rates_of(node)).rate for node in side] for side in (a, b))
+    middles = [across_launches(means).rate if means else None for means in (means_a, means_b)]
+    launches = [launch for node in (*a, *b) for launch in node]
+    difference = difference_of([launch.work for launch in launches], HARDWARE_AND_SOFTWARE)
+    if not means_a or not means_b or difference is not None:
+        why = "no node with a rate" if difference is None else difference_words(*difference)
+        return JobComparison(job, Verdict.INVALID, middles[0], middles[1], None, why)
+    margin = margin_of(_noise([*a, *b]))
+    result = compare(means_a, means_b, margin)
+    note = f"margin {100 * margin:.1f} %"
+    if result.verdict is Verdict.UNCLEAR and result.launches_needed:
+        note += f"; {result.launches_needed} nodes a side would tell"
+    return JobComparison(job, result.verdict, middles[0], middles[1], result, note)
+
+
+def _noise(nodes: Sequence[list[LaunchRecords]]) -> float | None:
+    """Return the standard deviation of a node's repetitions, of all nodes together; None without repetitions."""
+    variances = [float(np.var(np.log(rates_of(node)), ddof=1)) for node in nodes if len(node) > 1]
+    return math.sqrt(sum(variances) / len(variances)) if variances else None

@@ -1,0 +1,77 @@
+"""A fleet as one page that works offline: the verdicts, nodes by jobs, a distribution per job, what differs."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from markupsafe import Markup
+
+from cotenant.fleet.inventory import Minority
+from cotenant.fleet.judgement import ORDER, Judged, coverage
+from cotenant.report.fleet import commands, headline, inventory_grid, matrix_grid, notes, verdict_grid
+from cotenant.report.grid import Grid
+from cotenant.report.pictures.fleet import distribution
+from cotenant.report.renderers import Card, html, template
+from cotenant.stats.acceptance import NodeVerdict
+from cotenant.text import many
+
+
+@dataclass(frozen=True, slots=True)
+class Distribution:
+    """The picture of one job in one class."""
+
+    title: str
+    caption: str
+    svg: Markup
+
+
+def fleet_page(title: str, judged: Judged, odd: Sequence[Minority], groups: Grid | None) -> str:
+    """Return the page; `groups` is the table of two groups side by side, where they were asked for."""
+    return template("fleet.html.j2").render(
+        title=title,
+        subtitle=f"{judged.gathered.frame.height:,} records",
+        answer=headline(judged),
+        accepted=judged.accepted,
+        cards=list(_cards(judged)),
+        verdicts=html(verdict_grid(judged)),
+        notes=[line for line in notes(judged) if line not in commands(judged) and line not in coverage(judged)],
+        coverage=coverage(judged),
+        commands=commands(judged),
+        matrices=[html(matrix_grid(of, judged)) for of in judged.classes],
+        distributions=list(_distributions(judged)),
+        inventory=html(inventory_grid(odd)) if odd else "",
+        groups=html(groups) if groups is not None else "",
+        of_groups=groups.title if groups is not None else "",
+    )
+
+
+def _cards(judged: Judged) -> Iterator[Card]:
+    counts = Counter(each.verdict for each in judged.nodes)
+    yield Card("Accepted", f"{counts[NodeVerdict.ACCEPT]} / {len(judged.nodes)}", "nodes", lead=True)
+    for verdict in ORDER[:-1]:
+        if counts[verdict]:
+            named = [each.node.name for each in judged.nodes if each.verdict is verdict]
+            yield Card(verdict, str(counts[verdict]), ", ".join(named[:3]) + (" ..." if len(named) > 3 else ""))
+    jobs = {job for of in judged.classes for job in of.members.jobs}
+    yield Card("Tested", str(len(jobs)), f"{'job' if len(jobs) == 1 else 'jobs'} in {_classes(judged)}")
+
+
+def _classes(judged: Judged) -> str:
+    return many(len(judged.classes), "class", "es") + " of equal hardware"
+
+
+def _distributions(judged: Judged) -> Iterator[Distribution]:
+    for index, of in enumerate(judged.classes):
+        names, ratios, low = [node.name for node in of.members.nodes], of.ratios, of.screening.cells.low
+        for job, label in enumerate(of.members.jobs):
+            known = ratios[:, job][ratios[:, job] > 0]
+            if len(known) < 2:
+                continue
+            of_class = f", {of.members.nodes[0].hardware}" if len(judged.classes) > 1 else ""
+            caption = f"{100 * known.min():.1f} .. {100 * known.max():.1f} % of the median"
+            outliers = [name for name, is_low in zip(names, low[:, job], strict=True) if is_low]
+            caption += f"; outliers: {', '.join(outliers[:6])}" if outliers else ""
+            drawn = distribution(ratios[:, job], low[:, job], names, f"d{index}-{job}")
+            yield Distribution(f"{label}{of_class}", caption, Markup(drawn))

@@ -1,0 +1,160 @@
+"""`cotenant fleet report` as a person uses it, over folders of records and exports."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from commands.calling import Capture, call, check_refusals
+from cotenant.fleet.manifest import Manifest, NodeState, write_manifest
+from cotenant.fleet.resources import read_resources, resource_of, witnesses
+from fleet.invented import COMPUTE, JOBS, fields_of, machine, write_fleet
+
+NODES = [f"node{number:02}" for number in range(14)]
+HEALTHY = NODES[10:]
+
+
+def report(capsys: Capture, *words: object) -> tuple[int, str, str]:
+    return call(capsys, "fleet", "report", *words)
+
+
+@pytest.fixture(scope="module")
+def fleet(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """node03 loses 9 % in compute, node05 12 % in one job, node06 computes something else, node07 has another cap."""
+    slow = {("node03", job): 0.09 for job in COMPUTE} | {("node05", "cart"): 0.12}
+    changes = {node: {"machine": machine(power_w=650.0 if node == "node07" else 700.0)} for node in NODES}
+    changes["node06"]["epoch_loss"] = [0.9 - 0.010001 * step for step in range(25)]
+    place = tmp_path_factory.mktemp("fleet")
+    return write_fleet(place, NODES, slow, again=["node03", "node05", *HEALTHY], changes=changes)
+
+
+def test_what_is_wrong_is_named_with_the_record_that_shows_it(fleet: Path, tmp_path: Path, capsys: Capture) -> None:
+    status, text, errors = report(capsys, fleet, "--parquet", tmp_path / "c.parquet")
+    assert status == 1
+    assert text.startswith("14 nodes: NOT ACCEPTED (3 DEFECT, 11 ACCEPT)\n")
+    verdicts = text[: text.index("Tested: ")]
+    for node, words in {
+        "node03": ("DEFECT", "compute", "3 of 3", "node03/s."),
+        "node05": ("DEFECT", "cart", "-12", "3 of 3", "node05/s.cart.R0"),
+        "node06": ("DEFECT", "losses of", "differ from those of 13 nodes", "9 of 9"),
+    }.items():
+        (line,) = [line for line in verdicts.splitlines() if line.startswith(node)]
+        assert all(word in line for word in words), line
+    assert "power cap, W  700 (13)   650 (1)  node07" in text
+    assert "Not tested: the fabric between nodes, hours of heat, resources processor, input, links" in text
+    assert "scontrol update nodename=node03 state=drain reason='cotenant: DEFECT compute -" in text
+    assert "kubectl taint nodes node06 cotenant=defect:NoSchedule" in text
+    cells = pl.read_parquet(tmp_path / "c.parquet")
+    assert cells.filter(pl.col("outlier"))["node"].unique().sort().to_list() == ["node03", "node05"]
+    assert cells.height == (14 + 3 * 6) * len(JOBS)
+    assert "c.parquet is written" in errors
+
+
+@pytest.mark.slow
+def test_a_page_has_a_distribution_of_each_job(fleet: Path, tmp_path: Path, capsys: Capture) -> None:
+    report(capsys, fleet, "--html", tmp_path / "page.html", "--group", "a=node0*", "--group", "b=node1*")
+    page = (tmp_path / "page.html").read_text()
+    assert page.count("<svg") == len(JOBS)
+    assert "outliers: node03" in page
+    assert "A: a, 10 nodes; B: b, 4 nodes" in page
+
+
+def test_other_programs_read_it(fleet: Path, tmp_path: Path, capsys: Capture) -> None:
+    document = json.loads(report(capsys, fleet, "--json")[1])
+    assert (document["schema"], document["accepted"]) == ("cotenant-fleet-report-1", False)
+    (slow,) = [node for node in document["nodes"] if node["node"] == "node03"]
+    assert slow["ratio_low"] < slow["ratio"] < slow["ratio_high"] < 0.95
+    assert [odd["nodes"] for odd in document["inventory"]] == [["node07"]]
+    rows = list(csv.DictReader(io.StringIO(report(capsys, fleet, "--format", "csv")[1])))
+    assert [row["verdict"] for row in rows].count("ACCEPT") == 11
+    # Of exported rows the nodes are the hosts: the same verdicts, without what stands in the records only.
+    export = tmp_path / "rows.parquet"
+    assert call(capsys, "export", fleet, "--out", export)[0] == 0
+    again = json.loads(report(capsys, export, "--json")[1])
+    assert [(node["node"], node["verdict"]) for node in again["nodes"]] == [
+        (node["node"], node["verdict"]) for node in document["nodes"]
+    ]
+    assert again["inventory"] == []
+
+
+def test_a_sound_fleet_is_accepted_and_an_outlier_without_repeats_is_not(tmp_path: Path, capsys: Capture) -> None:
+    place = write_fleet(tmp_path / "sound", NODES[:6])
+    assert report(capsys, place)[:1] == (0,)
+    (tmp_path / "names").write_text("\n".join(NODES[:7]))
+    status, text, _ = report(capsys, place, "--nodes", tmp_path / "names")
+    assert (status, "node06  ABSENT" in text, "no record of it came" in text) == (1, True, True)
+    suspicious = write_fleet(tmp_path / "odd", NODES[:6], {("node03", job): 0.1 for job in COMPUTE})
+    status, text, _ = report(capsys, suspicious)
+    assert status == 1
+    assert "(1 SUSPECT, 5 ACCEPT)" in text
+    assert "SUSPECT: node03 should run again" in text
+    assert "scontrol" not in text
+    few = write_fleet(tmp_path / "few", NODES[:3])
+    status, text, _ = report(capsys, few)
+    assert (status, "3 nodes of Some Processor, 1 processor: too few" in text) == (0, True)
+
+
+def test_failures_losses_and_shared_hosts(tmp_path: Path, capsys: Capture) -> None:
+    place = write_fleet(tmp_path / "f", NODES[:6], changes={node: {"hostname": "one"} for node in NODES[:6]})
+    lost = fields_of("one", "vae", 0, 1.0, completed=False, outcome="device_out_of_memory", statistics=None)
+    (place / "node02" / "s.vae.R0.D0.json").write_text(json.dumps(lost | {"train_item": None}))
+    (place / "node04" / "s.vae.R0.D0.json").unlink()
+    states = {node: NodeState("one", "finished") for node in NODES[:6]}
+    states["node04"] = NodeState("one", "lost", "its process ended.")
+    write_manifest(place, Manifest("s", "3m", states | {"node09": NodeState("two", "failed", "No space.")}))
+    status, text, _ = report(capsys, place)
+    lines = {line.split()[0]: line for line in text[: text.index("Tested")].splitlines()}
+    assert status == 1
+    assert "UNSTABLE" in lines["node02"]
+    assert "vae, repetition 0: tenant 0 device_out_of_memory." in lines["node02"]
+    assert "lost: its process ended.; 8 launches of it are kept" in lines["node04"]
+    assert "failed: No space.; no record of it came" in lines["node09"]
+    assert lines["node00"].split()[-1] == "shared"
+    assert "shared: several nodes are of one host (one)" in text
+
+
+def test_groups_are_compared_by_their_nodes(tmp_path: Path, capsys: Capture) -> None:
+    slow = {(node, job): 0.1 for node in NODES[7:] for job in JOBS}
+    place = write_fleet(tmp_path / "g", NODES, slow, spread=0.005)
+    text = report(
+        capsys,
+        place,
+        "--group",
+        "old=node00,node01,node02,node03,node04,node05,node06",
+        "--group",
+        "new=node*[789],node1?",
+    )[1]
+    part = text[text.index("A: old, 7 nodes; B: new, 7 nodes") :]
+    assert part.count("SLOWER") == len(JOBS)
+    refused = {
+        "--group old": "names no nodes",
+        "--group a=x --group b=node01": "no node is called x",
+        "--group a=node01": "1 group",
+    }
+    check_refusals(
+        capsys, f"fleet report {place}", refused | {"--group a=node01 --group b=node0*": "node01 is of both groups"}
+    )
+    check_refusals(
+        capsys, "fleet", {"repeat": "A fleet has no 'repeat'.", f"report {tmp_path / 'none'}": "does not exist"}
+    )
+
+
+def test_a_resource_is_named_by_patterns_and_by_few_witnesses(tmp_path: Path) -> None:
+    table = read_resources(Path(__file__).parents[2] / "profiles" / "resources.csv")
+    named = {
+        job: resource_of(job, table)
+        for job in ("convnet_fp16", "convnet_distributed_fp16", "bert_base_squad_bf16", "mine")
+    }
+    assert named == {
+        "convnet_fp16": "compute",
+        "convnet_distributed_fp16": "links",
+        "bert_base_squad_bf16": "compute",
+        "mine": "",
+    }
+    jobs = ["convnet", "convnet_fp16", "wlm", "wlmfp16", "dcgan", "vae", "reso", "mine"]
+    assert witnesses(jobs, table, 2) == ["convnet", "wlm", "wlmfp16", "dcgan", "vae", "mine"]
