@@ -19,7 +19,7 @@ GROUND = ("errors", "finding", "text", "procfs", "files", "checkout")
 LAYERS = (
     ("commands", "blocks"),
     ("report", "launch", "bench", "proof"),
-    ("findings", "meters", "fleet"),
+    ("findings", "meters", "fleet", "tuning"),
     ("results", "isolation", "datasets"),
     ("stats", "suite", "machine", "protocol"),
     ("ground",),
@@ -37,6 +37,7 @@ TASKS_OF_ROOMS = {
     "results": "records and the one table",
     "isolation": "plan, cgroups, entering",
     "meters": "load, power, devices",
+    "tuning": "the search for settings",
     "suite": "job file to cells",
     "stats": "numbers in, numbers out",
     "machine": "what this host is",

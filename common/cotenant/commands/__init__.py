@@ -22,6 +22,9 @@ GROUPS = {
     "for many nodes": {
         "fleet": "a verdict on each node of a cluster: accepted, slow, defective, absent",
     },
+    "for this machine": {
+        "tune": "the fastest batch size and flags of each job here, as a job file",
+    },
     "for your own benchmarks": {
         "new": "the skeleton of a benchmark with its test and a job file",
     },

@@ -38,14 +38,10 @@ def begin(options: Options, starts: Sequence[Start], backend: str, host: str) ->
     Raises CotenantError where what began there ran under other conditions, or the journal is damaged.
     """
     conditions, output = conditions_of(options, starts, backend), options.paths.output
-    progress, resumed = Progress(), False
-    if options.resume:
-        journal = read_journal(output)
-        if start := journal.last_start(options.suite.name, options.uid):
-            _check_alike(start.conditions | {"host": start.host}, conditions | {"host": host}, options.uid)
-            progress, resumed = _progress(journal, start, starts, output), True
-        else:
-            progress = Progress(sentences=(f"Repetition {options.uid} has not begun in {output}: it begins now.",))
+    before = earlier(options, starts, backend, host) if options.resume else None
+    progress = before or Progress()
+    if options.resume and before is None:
+        progress = Progress(sentences=(f"Repetition {options.uid} has not begun in {output}: it begins now.",))
     keys = tuple(start.key for start in starts)
     started = Started(
         suite=options.suite.name,
@@ -54,10 +50,25 @@ def begin(options: Options, starts: Sequence[Start], backend: str, host: str) ->
         time=now(),
         launches=keys,
         conditions=conditions,
-        resumed=resumed,
+        resumed=before is not None,
     )
     append(output, started)
     return progress
+
+
+def earlier(options: Options, starts: Sequence[Start], backend: str, host: str) -> Progress | None:
+    """Return what is behind a repetition that has begun in its directory; None where it has not.
+
+    Records of a launch that did not end are set aside. Raises CotenantError as `begin` does.
+    """
+    output = options.paths.output
+    journal = read_journal(output)
+    start = journal.last_start(options.suite.name, options.uid)
+    if start is None:
+        return None
+    conditions = conditions_of(options, starts, backend) | {"host": host}
+    _check_alike(start.conditions | {"host": start.host}, conditions, options.uid)
+    return _progress(journal, start, starts, output)
 
 
 def conditions_of(options: Options, starts: Sequence[Start], backend: str) -> dict[str, str]:
@@ -84,8 +95,8 @@ def _check_alike(before: dict[str, str], today: dict[str, str], uid: int) -> Non
     other = [name for name, value in today.items() if before.get(name) != value]
     if other:
         raise CotenantError(
-            f"--resume: repetition {uid} began with other conditions: {listed(other)}.",
-            "Give the flags it began with, or begin another one: --uid.",
+            f"Repetition {uid} began with other conditions: {listed(other)}.",
+            "Give the flags it began with, or begin anew: with another --uid, or --outdir.",
         )
 
 

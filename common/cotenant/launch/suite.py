@@ -92,13 +92,15 @@ class SuiteRun:
         grave = [finding for finding in self.before if finding.severity != "info"]
         return [
             f"{self._options.suite.name} on {self._machine.hostname}: {self._launches()}, {devices}",
-            self._tenants(),
+            self.tenancy,
             f"records: {self._paths.output}",
             *self.left_out,
             *(f"{finding.severity}: {finding.sentence} {finding.remedy}".rstrip() for finding in grave),
         ]
 
-    def _tenants(self) -> str:
+    @property
+    def tenancy(self) -> str:
+        """How many tenants there are, of what slices, and who enforces them."""
         made = self._resolver.plans["student"]
         if self.chosen.backend.name == NoIsolation.name:
             return f"{many(len(made.slices), 'tenant')} without slices, as everybody just starts (isolation none)"

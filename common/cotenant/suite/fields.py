@@ -15,7 +15,7 @@ Group = Literal["student", "all"]
 Args = tuple[tuple[str, tuple[Value, ...]], ...]
 
 PRECISION = "--precision"
-KEYS = ("name", "cmd", "args", "cgroup", "weight", "timeout", "env")
+KEYS = ("name", "cmd", "args", "cgroup", "weight", "timeout", "env", "tuned")
 _NAME_BYTES = 100  # file names end at 255, and the stem is not all of one
 _CELLS = 10_000  # weeks of running: a slip of the pen, and an expansion that would fill the memory
 _ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
@@ -91,6 +91,11 @@ def positive_of(entry: dict[str, object], key: str) -> float | None:
     if isinstance(value, bool) or not isinstance(value, int | float) or value <= 0:
         raise CotenantError(f"'{key}' is {kind(value)}.", "It is a number above 0, or left out.")
     return float(value)
+
+
+def tuned_of(entry: dict[str, object]) -> bool:
+    """Tell whether the job says how it was tuned."""
+    return bool(_object(entry, "tuned"))
 
 
 def env_of(entry: dict[str, object]) -> tuple[tuple[str, str], ...]:

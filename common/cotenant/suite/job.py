@@ -13,6 +13,7 @@ class Job:
     """One entry of a job file, in one of its precisions where that is an axis. Its texts still name variables.
 
     `stem` is the start of its files' names; `family` is the entry's own name where precision is an axis, else empty.
+    `tuned`: its arguments were searched for on a machine (`cotenant tune`).
     """
 
     name: str
@@ -24,6 +25,7 @@ class Job:
     env: tuple[tuple[str, str], ...] = ()
     stem: str = ""
     family: str = ""
+    tuned: bool = False
 
 
 def labels_of(job: Job) -> tuple[str, ...]:

@@ -146,6 +146,7 @@ def _jobs(raw: dict[str, Any]) -> tuple[Job, ...]:
         weight=fields.positive_of(raw, "weight") or 1.0,
         timeout_s=fields.positive_of(raw, "timeout"),
         env=fields.env_of(raw),
+        tuned=fields.tuned_of(raw),
     )
     args = raw.get("args")
     is_axis = isinstance(args, dict) and isinstance(args.get(PRECISION), list)

@@ -1,0 +1,148 @@
+"""`tune`: for each chosen job the batch size, workers, memory format and so on that are fastest on this machine."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from cotenant.checkout import CHECKOUT, PROGRAM
+from cotenant.commands.flags import Parser, add_slice_flags, duration, place
+from cotenant.commands.output import tell, tell_grid, warn
+from cotenant.commands.suite_flags import add_jobs, options_of, suite_parser
+from cotenant.errors import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_PASSED, CotenantError
+from cotenant.isolation.lock import SuiteLock, lock_path
+from cotenant.launch.limits import READY_LIMIT_S, TIMEOUT_S
+from cotenant.launch.start import Options
+from cotenant.launch.tuned_file import check_target, write_tuned
+from cotenant.launch.tuning import KNOBS, Tuned, Tuner
+from cotenant.machine.topology import Machine, discover
+from cotenant.report.tuning import LiveSearch, PlainSearch, search_grid
+from cotenant.suite.fields import PRECISION
+from cotenant.suite.job import Job
+from cotenant.text import many
+
+MEASURED_S = 5.0
+"""What a launch measures: its fixed part, starting and building, takes about as long."""
+PRECISIONS = ("tf32", "bf16", "fp16")
+
+
+def main(argv: Sequence[str]) -> int:
+    """Search and write the new job file. Returns 0; 1 where a job has no rate, 130 where it was interrupted.
+
+    Raises CotenantError for wrong input.
+    """
+    given = parser().parse_words(argv)
+    out: Path = given.out.absolute()
+    check_target(out)
+    given.outdir = given.outdir or out.with_suffix(".tuning")
+    with SuiteLock(lock_path()):
+        machine = discover()
+        options = options_of(_suite_flags(given), (), machine)
+        jobs = [precise for job in options.jobs for precise in _in_precisions(job, given.allow)]
+        return _tune(given, options, machine, jobs)
+
+
+def parser() -> Parser:
+    """Return the parser of `tune`."""
+    parser = Parser(
+        "tune",
+        "Find the fastest setting of each job that fits this machine's slices, and write a job file with it.",
+        "Rates are those of whole launches: all tenants at once, each in its slice. docs/tuning.md",
+        "--help lists the flags.",
+    )
+    add = parser.add_argument_group("what is tuned").add_argument
+    add_jobs(add)
+    add("--out", type=place, metavar="FILE", required=True, help="the job file to write")
+    what = f"search over these alone: {', '.join(KNOBS)} (comma list; default all)"
+    add("--only", type=_knobs, default=KNOBS, metavar="KNOBS", help=what)
+    other = "also tune each job in this precision, as a job of its own; may be repeated"
+    add("--allow", action="append", default=[], choices=PRECISIONS, help=other)
+    all_of = "what all searches together may take; a later start with more goes on (default 30m)"
+    add("--budget", type=duration, default=1800.0, metavar="S", help=all_of)
+    measured = "what a launch measures (default 5s)"
+    add("--measured", type=duration, default=MEASURED_S, metavar="S", help=measured)
+    where = "where records go, a directory for each job (default: FILE with .tuning at its end)"
+    add("--outdir", type=place, metavar="DIR", help=where)
+    add("--timeout", type=duration, default=TIMEOUT_S, metavar="S", help="seconds one launch may take")
+    add("--ready-timeout", type=duration, default=READY_LIMIT_S, metavar="S", help="seconds until GO")
+    add_slice_flags(parser)
+    return parser
+
+
+def _knobs(text: str) -> tuple[str, ...]:
+    names = [name.strip() for name in text.split(",")]
+    if unknown := [name for name in names if name not in KNOBS]:
+        raise argparse.ArgumentTypeError(f"'{unknown[0]}' is none of {', '.join(KNOBS)}")
+    return tuple(names)
+
+
+def _suite_flags(given: argparse.Namespace) -> argparse.Namespace:
+    """Return the flags of a suite whose launches measure as long as a search's do, and have no baselines."""
+    usual = vars(suite_parser("tune", "").parse_words([]))
+    fixed = {"budget": given.measured, "at_least": 0.0, "baseline": "none"}
+    return argparse.Namespace(**(usual | vars(given) | fixed))
+
+
+def _in_precisions(job: Job, allowed: Sequence[str]) -> Iterator[Job]:
+    """Yield a job, and beside it one in each allowed precision, named as those of an axis are."""
+    yield job
+    own = dict(job.args).get(PRECISION, ("fp32",))[0]
+    for precision in allowed:
+        if not job.family and precision != own:
+            name = f"{job.name}_{precision}"
+            args = dict(job.args) | {PRECISION: (precision,)}
+            yield replace(job, name=name, stem=name, args=tuple(args.items()))
+
+
+def _tune(given: argparse.Namespace, options: Options, machine: Machine, jobs: Sequence[Job]) -> int:
+    results: list[Tuned] = []
+    left_s, status = given.budget, EXIT_PASSED
+    for job in jobs:
+        if left_s <= 0:
+            warn(f"{job.name}: the budget is spent; start again with a larger --budget to go on.")
+            continue
+        paths = replace(options.paths, output=options.paths.output / (job.stem or job.name))
+        try:
+            tuner = Tuner(replace(options, paths=paths), machine, job, given.only)
+            if not results:
+                tell(f"{tuner.tenancy}; records: {options.paths.output}")
+            with _view(job.name, left_s) as view:
+                tuned = tuner.run(view, left_s)
+        except CotenantError as error:
+            warn(f"{job.name}: left out: {error}")
+            status = EXIT_FAILED
+            continue
+        left_s -= sum(trial.seconds for trial in tuned.search.trials)
+        if any(trial.rate is not None for trial in tuned.search.trials):
+            results.append(tuned)
+            tell_grid(search_grid(tuned.search, job.name, tuned.unit), "text")
+        if tuned.ended == "interrupted":
+            status = EXIT_INTERRUPTED
+            break
+    if not results:
+        warn("No job has a rate: nothing is written.")
+        return status or EXIT_FAILED
+    write_tuned(given.out.absolute(), results, CHECKOUT)
+    tell(f"{given.out}: {many(len(results), 'job')}. Run it: {PROGRAM} --jobs {given.out}")
+    if status == EXIT_INTERRUPTED:
+        warn("Interrupted: the same command goes on with what was measured.")
+    return status
+
+
+@contextlib.contextmanager
+def _view(name: str, budget_s: float) -> Iterator[LiveSearch | PlainSearch]:
+    from rich.console import Console
+
+    console = Console()
+    if not sys.stdout.isatty() or console.is_dumb_terminal:
+        yield PlainSearch(name, budget_s, tell)
+        return
+    view = LiveSearch(name, budget_s, console)
+    try:
+        yield view
+    finally:
+        view.close()

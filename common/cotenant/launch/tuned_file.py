@@ -1,0 +1,101 @@
+"""The job file that a search leaves: each job in its best setting, and below `tuned` how that was found."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from cotenant.errors import CotenantError
+from cotenant.launch.command import resolve_command
+from cotenant.launch.tuning import Tuned
+from cotenant.results.store import write_named
+from cotenant.suite.decode import decode
+from cotenant.suite.variables import Value
+from cotenant.tuning.trial import estimates, gain
+
+INDENT = 1
+
+
+def write_tuned(path: Path, results: Sequence[Tuned], checkout: Path) -> None:
+    """Write the jobs that have a rate. Raises CotenantError where there is no place for the file."""
+    entries = [_entry(path, tuned, checkout) for tuned in results]
+    write_named(path, json.dumps(entries, indent=INDENT).encode() + b"\n", "--out names another file.")
+
+
+def check_target(path: Path) -> None:
+    """Raise CotenantError where a file stands in the way that no search has left."""
+    if not path.exists():
+        return
+    entries = decode(path.read_text(errors="replace"), str(path))
+    if not all(isinstance(entry.value, dict) and "tuned" in entry.value for entry in entries):
+        raise CotenantError(f"{path} is there, and no search has written it.", "--out names another file.")
+
+
+def changes(tuned: Tuned) -> dict[str, list[Value | None]]:
+    """Return what the search changed: each flag with the job's own value, None where it has none, and the new one."""
+    before = dict(tuned.base.args)
+    after = {flag: values[0] for flag, values in tuned.job.args}
+    return {flag: [before.get(flag), value] for flag, value in after.items() if before.get(flag) != value}
+
+
+def _entry(path: Path, tuned: Tuned, checkout: Path) -> dict[str, Any]:
+    job = tuned.job
+    entry: dict[str, Any] = {
+        "name": job.name,
+        "cmd": _command(path, tuned, checkout),
+        "cgroup": job.group,
+        "args": {flag: value for flag, (value,) in job.args},
+    }
+    if job.weight != 1:
+        entry["weight"] = job.weight
+    if job.timeout_s is not None:
+        entry["timeout"] = job.timeout_s
+    if job.env:
+        entry["env"] = dict(job.env)
+    return entry | {"tuned": _history(tuned)}
+
+
+def _command(path: Path, tuned: Tuned, checkout: Path) -> str:
+    """Return the job's command as it is, where it names the same program beside the new file; else its whole path."""
+    try:
+        same = resolve_command(tuned.base.job.cmd, tuned.base.job.name, path.absolute(), checkout) == tuned.command
+    except CotenantError:
+        same = False
+    return tuned.base.job.cmd if same else str(tuned.command)
+
+
+def _history(tuned: Tuned) -> dict[str, Any]:
+    search, first = tuned.search, tuned.records[0]
+    won = gain(search.trials, search.space.base, search.best)
+    known, settings = estimates(search.trials), []
+    for setting in dict.fromkeys(trial.setting for trial in search.trials):
+        of_setting = [trial for trial in search.trials if trial.setting == setting]
+        refused = next((trial for trial in of_setting if trial.rate is None), None)
+        estimate = known.get(setting)
+        settings.append(
+            {
+                "setting": {"--batch-size": setting.batch_size, **dict(setting.flags)},
+                "rate": estimate and estimate.rate,
+                "interval": estimate and estimate.interval,
+                "n": len(of_setting),
+                "outcome": "completed" if refused is None else refused.outcome,
+                **({"message": refused.message} if refused is not None and refused.message else {}),
+            }
+        )
+    return {
+        "jobs": tuned.suite,
+        "machine": first.machine.get("hostname"),
+        "device": first.gpu,
+        "tenants": tuned.tenancy,
+        "software": first.machine.get("torch", {}).get("version"),
+        "first_launch": first.start_time,
+        "last_launch": tuned.records[-1].start_time,
+        "seconds": round(sum(trial.seconds for trial in search.trials), 1),
+        "ended": tuned.ended,
+        "unit": f"{tuned.unit}/s",
+        "changes": changes(tuned),
+        "gain": None if won is None else {"ratio": won.rate, "interval": won.interval, "launches": won.n},
+        "settings": settings,
+    }

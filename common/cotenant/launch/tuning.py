@@ -1,0 +1,226 @@
+"""Launches of the settings of one job: what `tune` searches over is measured as everything else is, by suite runs.
+
+Each launch is a repetition of its own in the journal of the search's directory. So a search that is started again
+finds those that have ended there, and only launches what is new.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from datetime import datetime
+from pathlib import Path
+from typing import Protocol
+
+from cotenant.errors import CotenantError
+from cotenant.launch.command import BATCH_FLAGS, WORKERS_FLAGS, number_behind
+from cotenant.launch.data import named_inputs
+from cotenant.launch.observer import Observer
+from cotenant.launch.paths import RunPaths
+from cotenant.launch.resume import earlier
+from cotenant.launch.start import Options, Start
+from cotenant.launch.suite import SuiteRun
+from cotenant.machine.topology import Machine
+from cotenant.results.record import Record
+from cotenant.suite.cells import JobCell, expand
+from cotenant.suite.job import Job
+from cotenant.suite.variables import Value
+from cotenant.tuning.search import NO_EFFECT, Knob, Search, Space
+from cotenant.tuning.trial import Setting, Trial
+
+NUMBER = "--number"
+BATCH, WORKERS, FORMAT, GRAPH, COMPILE = "batch-size", "workers", "channels-last", "graph", "compile"
+KNOBS = (BATCH, WORKERS, FORMAT, GRAPH, COMPILE)
+"""What may be tuned, in the order in which it is: nothing of it changes the work of an item."""
+OTHER_WORK, OTHER_ITEMS = "other_work", 0.1
+"""Outcome of a trial whose rows hold other items than the job's own, and from which part on that is so."""
+SHORTEST_STEPS = 4
+"""At least so many steps have to fit into a launch's measured time."""
+_NOT_IN_NAMES = re.compile(r"[^\w.-]+")
+
+
+class TuningObserver(Observer, Protocol):
+    """Who watches a search: the launches, and what came of each."""
+
+    def settings(self, search: Search, unit: str) -> None:
+        """The search has one trial more."""
+
+    def tell(self, line: str) -> None:
+        """A warning."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tuned:
+    """The result of a search: the job in its best setting, and how it was found. `ended`: why the search did.
+
+    `base` is the job's own cell, `command` what it starts, `suite` the job file's name, `tenancy` the slices in words.
+    """
+
+    base: JobCell
+    command: Path
+    suite: str
+    tenancy: str
+    search: Search
+    unit: str
+    records: tuple[Record, ...]
+    ended: str
+
+    @property
+    def job(self) -> Job:
+        """The job in the best setting."""
+        return with_setting(self.base, self.search.best, self.search.space.base)
+
+
+class Tuner:
+    """Searches one job in a directory of its own, `options.paths.output`, on the slices that `options` ask for."""
+
+    def __init__(self, options: Options, machine: Machine, job: Job, knobs: Sequence[str]) -> None:
+        """Raises CotenantError for a job that cannot be started here, or names no batch size."""
+        self._options = replace(options, jobs=(job,), mixes=())
+        self._machine = machine
+        run = SuiteRun(self._options, machine)
+        start, *others = run.starts
+        size = number_behind(start.specs[0].command, *BATCH_FLAGS)
+        if others or len(expand(job)) > 1:
+            raise CotenantError(f"{job.name} has several cells.", "Tune a job file in which each is a job of its own.")
+        if not size:
+            raise CotenantError(f"{job.name} names no batch size.", f"Add {BATCH_FLAGS[0]} to its arguments.")
+        self.cell, self.command, self.tenancy = start.cell, start.command, run.tenancy
+        processors = len(start.specs[0].slice.processors)
+        measured_s = options.limits.budget_s
+        space = Space(
+            base=Setting(size),
+            knobs=tuple(_knobs(_applicable(knobs, start, options.paths, machine), start.specs[0].command, processors)),
+            sized=BATCH in knobs,
+            tenants=len(start.specs),
+            longest_step_s=None if measured_s is None else measured_s / SHORTEST_STEPS,
+        )
+        self.search = Search(space)
+        self.unit, self._records = "", list[Record]()
+
+    def run(self, observer: TuningObserver, until_s: float) -> Tuned:
+        """Search until it ends, somebody interrupts it, or so many seconds were spent, breaks not counted.
+
+        Raises CotenantError where the job itself has no rate, for whatever reason but its memory.
+        """
+        try:
+            ended = self._search(observer, until_s)
+        except KeyboardInterrupt:  # between two launches; in one its runner sees the signal
+            ended = "interrupted"
+        return Tuned(
+            self.cell,
+            self.command,
+            self._options.suite.name,
+            self.tenancy,
+            self.search,
+            self.unit,
+            tuple(self._records),
+            ended,
+        )
+
+    def _search(self, observer: TuningObserver, until_s: float) -> str:
+        """Launch setting after setting; return why that ended."""
+        spent_s = 0.0
+        for uid, setting in enumerate(self.search.settings()):
+            if spent_s >= until_s:
+                return "budget"
+            records, interrupted = self._launched(uid, setting, observer)
+            if interrupted or not records:
+                return "interrupted"
+            self._take(setting, records)
+            spent_s = sum(trial.seconds for trial in self.search.trials)
+            observer.settings(self.search, self.unit)
+        return "complete"
+
+    def _launched(self, uid: int, setting: Setting, observer: TuningObserver) -> tuple[list[Record], str | None]:
+        """Return the records of a launch, from an earlier start of this search where it ended then."""
+        job = with_setting(self.cell, setting, self.search.space.base)
+        options = replace(self._options, jobs=(job,), uid=uid)
+        run = SuiteRun(options, self._machine)
+        before = earlier(options, run.starts, run.chosen.backend.name, self._machine.hostname)
+        if before is not None and before.finished:
+            return before.records, None
+        if before is not None:
+            run = SuiteRun(replace(options, resume=True), self._machine)
+        run.settle()
+        result = run.run(observer.tell, observer)
+        return result.records, result.interrupted
+
+    def _take(self, setting: Setting, records: Sequence[Record]) -> None:
+        self._records += records
+        trial = trial_of(setting, records, self._records[0])
+        self.search.take(trial)
+        self.unit = self.unit or next((record.unit for record in records if record.unit), "")
+        if len(self.search.trials) == 1 and trial.rate is None and not trial.too_large:
+            raise CotenantError(
+                f"{self.cell.job.name} has no rate as it is: {trial.outcome}: {trial.message}",
+                "Mend that first: --dry and doctor say more.",
+            )
+
+
+def trial_of(setting: Setting, records: Sequence[Record], first: Record) -> Trial:
+    """Return what a launch says of its setting; `first` is a record of the job as it is."""
+    from cotenant.results.launches import launches_in
+    from cotenant.results.newest import newest_in
+    from cotenant.results.table import table_of_records
+
+    launch = launches_in(newest_in(table_of_records(records).frame.with_row_index("at"))[0])[0]
+    outcome, message, rate = launch.failure or "completed", launch.flaw or "", launch.rate
+    failed = next((record for record in records if record.outcome == outcome), None)
+    message = message if failed is None else failed.message
+    flags = {flag for flag, _ in setting.flags} | {*BATCH_FLAGS}
+    if rate is not None and (unheeded := flags.intersection(records[0].ignored)):
+        outcome, message, rate = NO_EFFECT, f"{min(unheeded)} does nothing here.", None
+    items, usual = (each.observed.get("items_per_row") for each in (records[0], first))
+    if rate is not None and items and usual and abs(items / usual - 1) > OTHER_ITEMS:
+        outcome, message, rate = OTHER_WORK, f"A row holds {items:.4g} items, and {usual:.4g} in the job.", None
+    return Trial(setting, rate, outcome, message, _seconds(records))
+
+
+def with_setting(cell: JobCell, setting: Setting, base: Setting) -> Job:
+    """Return the job of a cell in a setting, named after it; `base` is the job's own.
+
+    An observation holds about as many items as before: `--number` shrinks as the batch grows.
+    """
+    args: dict[str, Value] = dict(cell.args)
+    flags = dict(setting.flags)
+    for names, value in ((BATCH_FLAGS, setting.batch_size), (WORKERS_FLAGS, flags.pop(WORKERS_FLAGS[0], None))):
+        if value is not None:
+            name = next((name for name in names if name in args), names[0])
+            args[name] = value
+    number = args.get(NUMBER)
+    if isinstance(number, int):
+        args[NUMBER] = max(1, round(number * base.batch_size / setting.batch_size))
+    words = (_NOT_IN_NAMES.sub("", f"{flag.lstrip('-')}{value}") for flag, value in setting.flags)
+    return replace(
+        cell.job,
+        args=tuple((flag, (value,)) for flag, value in (args | flags).items()),
+        stem=".".join([cell.label, f"b{setting.batch_size}", *words]),
+    )
+
+
+def _applicable(knobs: Collection[str], start: Start, paths: RunPaths, machine: Machine) -> set[str]:
+    """Return the knobs that can mean anything: workers where files are read, graphs where there is a device."""
+    reads, has_devices = bool(named_inputs(start, paths)), bool(machine.accelerators)
+    return {knob for knob in knobs if {WORKERS: reads, GRAPH: has_devices}.get(knob, True)}
+
+
+def _knobs(names: Collection[str], command: Sequence[str], processors: int) -> Iterator[Knob]:
+    """Yield the knobs beside the batch size, in their order. One that a benchmark does not heed costs a launch."""
+    if WORKERS in names:
+        own = number_behind(command, *WORKERS_FLAGS)
+        powers = [0, *(1 << octave for octave in range((2 * processors).bit_length()))]
+        yield Knob(WORKERS_FLAGS[0], tuple(count for count in powers if count != own))
+    for name in (FORMAT, GRAPH, COMPILE):
+        if name in names:
+            yield Knob(f"--no-{name}" if f"--{name}" in command else f"--{name}")
+
+
+def _seconds(records: Sequence[Record]) -> float:
+    """Return how long a launch took, from its begin to its last tenant's end."""
+    with suppress(ValueError):
+        begin = min(datetime.fromisoformat(record.start_time) for record in records)
+        return (max(datetime.fromisoformat(record.end_time) for record in records) - begin).total_seconds()
+    return 0.0

@@ -1,0 +1,161 @@
+"""A search for a job's fastest setting, while it runs and after it: each setting with its rate, and what it gains."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from statistics import fmean
+from typing import Any
+
+from rich.console import Console, Group
+from rich.live import Live
+from rich.text import Text
+
+from cotenant.report import numbers
+from cotenant.report.grid import Cell, Column, Grid, Measurement, measured_columns, table, word
+from cotenant.report.progress import duration_words
+from cotenant.report.renderers import terminal
+from cotenant.results.record import Record
+from cotenant.text import printable
+from cotenant.tuning.search import Search
+from cotenant.tuning.trial import Estimate, Setting, estimates, gain
+
+
+@dataclass(frozen=True, slots=True)
+class SettingLine:
+    """A setting with its rate, and that over the job's own; `note` says why there is none, or that it is the best."""
+
+    setting: Setting
+    estimate: Estimate | None
+    gain: Estimate | None
+    note: str
+
+
+def setting_lines(search: Search) -> list[SettingLine]:
+    """Return a line for each setting, in the order in which they were tried."""
+    known, base, lines = estimates(search.trials), search.space.base, []
+    for setting in dict.fromkeys(trial.setting for trial in search.trials):
+        refused = [trial for trial in search.trials if trial.setting == setting and trial.rate is None]
+        notes = [trial.outcome.replace("_", " ") for trial in refused[:1]]
+        notes += ["the job's own"] * (setting == base) + ["best"] * (setting == search.best and setting in known)
+        lines.append(SettingLine(setting, known.get(setting), gain(search.trials, base, setting), ", ".join(notes)))
+    return lines
+
+
+def _rate(line: SettingLine) -> Measurement | None:
+    estimate = line.estimate
+    return None if estimate is None else Measurement(estimate.rate, estimate.interval, str(estimate.n))
+
+
+def _gain(line: SettingLine) -> Cell:
+    return Cell() if line.gain is None else Cell(numbers.ratio(line.gain.rate))
+
+
+COLUMNS: Sequence[Column[SettingLine]] = (
+    Column("setting", lambda line: word(str(line.setting)), left=True),
+    *measured_columns("rate", _rate, (), n="launches"),
+    Column("over the job's", _gain),
+    Column("", lambda line: word(line.note, style="bold green" if "best" in line.note else ""), left=True),
+)
+
+
+def search_grid(search: Search, name: str, unit: str) -> Grid:
+    """Return a row for each setting; rates are those of all tenants together."""
+    return table(COLUMNS, setting_lines(search), name, f"{unit}/s of all tenants together" if unit else "")
+
+
+class PlainSearch:
+    """A search where nothing can be drawn: a line for each launch."""
+
+    def __init__(self, name: str, budget_s: float, tell: Callable[[str], None]) -> None:
+        self.tell = tell
+        self._name, self._budget_s = name, budget_s
+
+    def settings(self, search: Search, unit: str) -> None:
+        trial = search.trials[-1]
+        place = f"{self._name} {len(search.trials)}/{search.space.most_launches}"
+        rate = f"{numbers.rate(trial.rate)} {unit}/s" if trial.rate is not None else trial.outcome.replace("_", " ")
+        best = f"best: {search.best}" if search.best != trial.setting else "best"
+        left = ends_within_s(search, self._budget_s)
+        self.tell(f"{place}  {trial.setting}  {rate}  {best}; at most {duration_words(left)} more")
+
+    def _nothing(self, *values: Any) -> None:
+        pass
+
+    launch = preparing = building = measuring = stopping = tick = ended = _nothing
+
+
+class LiveSearch:
+    """A search on a terminal: the table so far, the launch that runs, and by when all is done.
+
+    Like `LiveView` it is only drawn when it is told something, which never happens while tenants are timed.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        budget_s: float,
+        console: Console,
+        now: Callable[[], datetime] = datetime.now,
+        clock_s: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._name, self._budget_s, self._console, self._now, self._clock_s = name, budget_s, console, now, clock_s
+        self._lines: list[Text] = []
+        self._launch, self._state, self._end = "", "", ""
+        self._due_s = 0.0
+        self._live = Live(console=console, auto_refresh=False, transient=True, get_renderable=self._region)
+
+    def settings(self, search: Search, unit: str) -> None:
+        self._lines = list(terminal(search_grid(search, self._name, unit), self._console.width))
+        end = self._now() + timedelta(seconds=ends_within_s(search, self._budget_s))
+        most = search.space.most_launches
+        self._end = f"{len(search.trials)} launches of about {most} at most; done by {end:%H:%M} at the latest"
+        self._draw("")
+
+    def tell(self, line: str) -> None:
+        self._console.print(Text(printable(line)))
+
+    def launch(self, position: int, job: str, tenants: int) -> None:
+        self._launch = printable(job)
+        self._draw("entering its slices")
+
+    def preparing(self, script: str) -> None:
+        self.tell(f"data: {script}")
+
+    def building(self, ready: int) -> None:
+        self._draw(f"building, {ready} ready")
+
+    def measuring(self, about_s: float | None) -> None:
+        about = "" if about_s is None else f", about {duration_words(about_s)}"
+        self._draw(f"measuring since {self._now():%H:%M:%S}{about}")
+
+    def stopping(self) -> None:
+        self._draw("stopping")
+
+    def tick(self) -> None:
+        pass
+
+    def ended(self, records: Sequence[Record]) -> None:
+        pass
+
+    def close(self) -> None:
+        self._live.stop()
+
+    def _draw(self, state: str) -> None:
+        self._state = state
+        self._live.start()
+        self._live.refresh()
+
+    def _region(self) -> Group:
+        running = Text(f"{self._launch}  {self._state}" if self._state else "", "bold", no_wrap=True)
+        lines = [*self._lines, running, Text(self._end, "dim", no_wrap=True)]
+        return Group(*lines[-(self._console.height - 1) :])
+
+
+def ends_within_s(search: Search, budget_s: float) -> float:
+    """Return after how many seconds the search has ended at the latest, at its pace and within its budget."""
+    seconds = [trial.seconds for trial in search.trials]
+    left = max(0, search.space.most_launches - len(seconds))
+    return max(0.0, min(left * fmean(seconds), budget_s - sum(seconds)))

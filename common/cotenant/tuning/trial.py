@@ -1,0 +1,111 @@
+"""A setting of a job, and what launches of it have answered."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from statistics import fmean
+
+from cotenant.stats.launches import t_quantile
+from cotenant.suite.variables import Value
+
+TOO_LARGE = frozenset({"out_of_memory", "host_out_of_memory", "device_out_of_memory", "timeout"})
+"""Outcomes that every larger batch would have as well."""
+USUAL_SPREAD, WEIGHT = 0.01, 4
+"""Standard deviation of log rates between equal launches that is assumed beforehand, as if by so many repetitions."""
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """A batch size, and flags with their values beside it; what stands in neither is as the job has it."""
+
+    batch_size: int
+    flags: tuple[tuple[str, Value], ...] = ()
+
+    def with_flag(self, flag: str, value: Value) -> Setting:
+        """Return the setting with one flag more, or with another value of it."""
+        return replace(self, flags=(*(pair for pair in self.flags if pair[0] != flag), (flag, value)))
+
+    def __str__(self) -> str:
+        return " ".join([f"batch {self.batch_size}", *(f"{flag} {value}".rstrip() for flag, value in self.flags)])
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """One launch of a setting: the rate of all tenants together in items a second, or None and why there is none."""
+
+    setting: Setting
+    rate: float | None
+    outcome: str = "completed"
+    message: str = ""
+    seconds: float = 0.0
+
+    @property
+    def too_large(self) -> bool:
+        """Whether its batch did not fit, or could not be stepped through in time."""
+        return self.rate is None and self.outcome in TOO_LARGE
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """The geometric mean of `n` launches of a setting; its 95 % interval is None where no setting was repeated."""
+
+    rate: float
+    n: int
+    interval: tuple[float, float] | None
+
+
+def logs_by_setting(trials: Sequence[Trial]) -> dict[Setting, list[float]]:
+    """Return the logarithms of the rates of each setting, in the order of first sight.
+
+    A setting of which a launch did not fit has none: what fits only sometimes is no answer.
+    """
+    refused = {trial.setting for trial in trials if trial.too_large}
+    logs: dict[Setting, list[float]] = {}
+    for trial in trials:
+        if trial.rate is not None and trial.setting not in refused:
+            logs.setdefault(trial.setting, []).append(math.log(trial.rate))
+    return logs
+
+
+def spread_of(logs: dict[Setting, list[float]]) -> tuple[float | None, int]:
+    """Return the standard deviation between launches of one setting, by all that were repeated, and its freedom."""
+    squares = sum((each - fmean(of)) ** 2 for of in logs.values() for each in of)
+    freedom = sum(len(of) - 1 for of in logs.values())
+    return (math.sqrt(squares / freedom) if freedom else None), freedom
+
+
+def assumed_spread(logs: dict[Setting, list[float]]) -> float:
+    """Return the spread that a decision takes for granted: the usual one, corrected by what was seen."""
+    seen, freedom = spread_of(logs)
+    squares = WEIGHT * USUAL_SPREAD**2 + freedom * (seen or 0.0) ** 2
+    return math.sqrt(squares / (WEIGHT + freedom))
+
+
+def estimates(trials: Sequence[Trial]) -> dict[Setting, Estimate]:
+    """Return the rate of each setting that has one; their intervals share the spread of all repeated settings."""
+    logs = logs_by_setting(trials)
+    spread, freedom = spread_of(logs)
+    found = {}
+    for setting, of in logs.items():
+        half = None if spread is None else t_quantile(freedom) * spread / math.sqrt(len(of))
+        middle = fmean(of)
+        interval = None if half is None else (math.exp(middle - half), math.exp(middle + half))
+        found[setting] = Estimate(math.exp(middle), len(of), interval)
+    return found
+
+
+def gain(trials: Sequence[Trial], base: Setting, best: Setting) -> Estimate | None:
+    """Return the rate of `best` over that of `base`, `n` being the launches of both; None where one has no rate."""
+    logs = logs_by_setting(trials)
+    if base not in logs or best not in logs:
+        return None
+    if base == best:
+        return Estimate(1.0, len(logs[base]), None)
+    spread, freedom = spread_of(logs)
+    middle, n = fmean(logs[best]) - fmean(logs[base]), len(logs[base]) + len(logs[best])
+    if spread is None:
+        return Estimate(math.exp(middle), n, None)
+    half = t_quantile(freedom) * spread * math.sqrt(1 / len(logs[base]) + 1 / len(logs[best]))
+    return Estimate(math.exp(middle), n, (math.exp(middle - half), math.exp(middle + half)))

@@ -1,0 +1,132 @@
+"""`tune` on real launches: it finds a size that fits, goes on after a break, and leaves a job file that runs."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from cotenant.errors import CotenantError
+from cotenant.launch.tuned_file import check_target
+from cotenant.launch.tuning import with_setting
+from cotenant.results.journal import Launched, read_journal
+from cotenant.suite.cells import expand
+from cotenant.suite.job import Job
+from cotenant.suite.jobfile import load
+from cotenant.tuning.trial import Setting
+from tenants.suites import ROOT, Suites, job, until
+
+MIB = 1 << 20
+
+
+def tune_line(suites: Suites, *flags: object) -> list[str]:
+    line = [sys.executable, str(ROOT / "run.py"), "tune", "--cgroup-base", suites.name]
+    return [*line, "--isolation", suites.isolation, "--out", str(out(suites)), *map(str, flags)]
+
+
+def out(suites: Suites) -> Path:
+    return suites.folder / "tweaked.json"
+
+
+def tuned(suites: Suites, *flags: object) -> subprocess.CompletedProcess[str]:
+    line = tune_line(suites, "--users", 2, "--measured", "0.5s", "--only", "batch-size,channels-last", *flags)
+    return subprocess.run(
+        line, env=suites.environment, cwd=suites.folder, capture_output=True, text=True, timeout=300, check=False
+    )
+
+
+def entry(suites: Suites) -> dict[str, Any]:
+    (content,) = json.loads(out(suites).read_text())
+    return dict(content)
+
+
+def launches(suites: Suites) -> list[Launched]:
+    journal = read_journal(suites.folder / "tweaked.tuning" / "job")
+    return [entry for entry in journal.entries if isinstance(entry, Launched) and entry.finished]
+
+
+@pytest.mark.slow
+@pytest.mark.v1
+def test_a_planted_limit_is_respected_and_the_new_file_runs(v1: Suites) -> None:
+    """A row is a mebibyte, and a slice has about 120 of them: the rate rises until there."""
+    jobs = v1.jobs([job("batched.py", name="job", args={"--batch-size": 4, "--repeat": 8, "--number": 8})])
+    reserve = psutil.virtual_memory().total - 2 * 120 * MIB
+    ended = tuned(v1, "--jobs", jobs, "--reserve", reserve)
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    found = entry(v1)
+    sizes = {each["setting"]["--batch-size"]: each for each in found["tuned"]["settings"]}
+    refused = [size for size, each in sizes.items() if each["outcome"] == "out_of_memory"]
+    assert refused, sizes
+    assert min(refused) > found["args"]["--batch-size"] >= 48
+    assert found["tuned"]["changes"]["--batch-size"] == [4, found["args"]["--batch-size"]]
+    assert found["tuned"]["gain"]["ratio"] > 2
+    assert sum(each["n"] for each in sizes.values()) <= 11
+    assert found["tuned"]["settings"][-1]["outcome"] == "no_effect"
+    again = v1.run(None, "--jobs", out(v1), "--users", 2, "--reserve", reserve)
+    assert again.returncode == 0, again.stdout + again.stderr
+    assert [record["batch_size"] for record in v1.records()] == [found["args"]["--batch-size"]] * 2
+
+
+@pytest.mark.slow
+@pytest.mark.v1
+def test_interrupted_it_keeps_what_it_has_and_goes_on(v1: Suites) -> None:
+    jobs = v1.jobs([job("batched.py", name="job", args={"--batch-size": 4, "--repeat": 8, "--number": 8})])
+    flags = ("--users", 2, "--measured", "0.5s", "--only", "batch-size", "--jobs", jobs)
+    runner = subprocess.Popen(
+        tune_line(v1, *flags), env=v1.environment, cwd=v1.folder, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+    )
+    until(lambda: len(launches(v1)) >= 2 and v1.inhabitants(), "the third launch runs", 60)
+    time.sleep(0.2)
+    runner.send_signal(signal.SIGINT)
+    assert runner.wait() == 130
+    before = launches(v1)
+    assert entry(v1)["tuned"]["ended"] == "interrupted"
+    v1.gone(10)
+    ended = tuned(v1, "--jobs", jobs)
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    assert launches(v1)[: len(before)] == before
+    assert [each.uid for each in launches(v1)] == list(range(len(launches(v1))))
+    assert entry(v1)["tuned"]["ended"] == "complete"
+    # All of it is there: nothing runs, and the same file is written.
+    content, count = out(v1).read_text(), len(launches(v1))
+    assert tuned(v1, "--jobs", jobs).returncode == 0
+    assert (out(v1).read_text(), len(launches(v1))) == (content, count)
+    other = tuned(v1, "--jobs", jobs, "--users", 1)
+    assert "began with other conditions" in other.stderr
+
+
+def test_a_setting_changes_what_it_names_and_no_item(tmp_path: Path) -> None:
+    path = tmp_path / "jobs.json"
+    args = {"-b": 8, "data": "", "--number": 6, "--workers": 1, "--lr": 0.1}
+    path.write_text(json.dumps([{"name": "a", "cmd": "x", "cgroup": "student", "args": args}]))
+    (own,) = load(path).jobs
+    (cell,) = expand(own)
+
+    def changed(setting: Setting) -> Job:
+        return with_setting(cell, setting, Setting(8))
+
+    larger = changed(Setting(32, (("--workers", 4), ("--channels-last", ""))))
+    assert {flag: value for flag, (value,) in larger.args} == {
+        "-b": 32,
+        "data": "",
+        "--number": 2,
+        "--workers": 4,
+        "--lr": 0.1,
+        "--channels-last": "",
+    }
+    assert larger.stem == "a.b32.workers4.channels-last"
+    assert dict(changed(Setting(2)).args)["--number"] == (24,)
+    assert changed(Setting(8)).args == own.args
+    assert dict(changed(Setting(8, (("--no-compile", ""),))).args)["--no-compile"] == ("",)
+    with pytest.raises(CotenantError, match="no search has written it"):
+        check_target(path)
+    path.write_text(json.dumps([{"name": "a", "cmd": "x", "tuned": {"ended": "complete"}}]))
+    check_target(path)
+    assert load(path).jobs[0].tuned

@@ -1,0 +1,166 @@
+"""The search against curves that are known: what it loses to the best there is, and how many launches it takes."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable
+from statistics import fmean
+
+import pytest
+
+from cotenant.suite.variables import Value
+from cotenant.tuning.search import NO_EFFECT, REFINEMENT, ROUNDS, Knob, Search, Space
+from cotenant.tuning.sizes import LAUNCHES, SizeLimits, grid
+from cotenant.tuning.trial import Setting, Trial, estimates, gain
+
+Rate = Callable[[Setting], float]
+STARTS = (1, 8, 128, 512)
+
+
+def saturating(half: int) -> Rate:
+    return lambda setting: 1e4 * setting.batch_size / (setting.batch_size + half)
+
+
+def cliff(above: int, part: float) -> Rate:
+    """A working set that leaves a cache."""
+    return lambda setting: saturating(8)(setting) * (part if setting.batch_size > above else 1)
+
+
+def declining(setting: Setting) -> float:
+    return saturating(8)(setting) / (1 + setting.batch_size / 256)
+
+
+def dip(setting: Setting) -> float:
+    return saturating(4)(setting) * (0.9 if 100 < setting.batch_size < 500 else 1)
+
+
+CURVES: dict[str, tuple[Rate, float]] = {
+    "rises to its memory": (saturating(200), 0.03),
+    "saturates": (saturating(16), 0.03),
+    "is flat": (saturating(0), 0.0),
+    "falls off a cache": (cliff(256, 0.85), 0.03),
+    "falls off a cache early": (cliff(64, 0.85), 0.06),
+    "declines": (declining, 0.03),
+    "has a dip": (dip, 0.06),
+}
+"""Each with what a search may lose on it where launches differ by 0.3 %: a curve of two hills may hide one."""
+
+
+def searched(
+    space: Space, rate: Rate, noise: float = 0.0, seed: int = 0, fits: Callable[[Setting], bool] = lambda setting: True
+) -> Search:
+    chance, search = random.Random(seed), Search(space)
+    for setting in search.settings():
+        if not fits(setting):
+            search.take(Trial(setting, None, "out_of_memory"))
+        else:
+            search.take(Trial(setting, rate(setting) * math.exp(chance.gauss(0, noise))))
+    return search
+
+
+def regret(search: Search, rate: Rate, most: int = 4096) -> float:
+    top = max(rate(Setting(size)) for size in grid(1, most))
+    return 1 - rate(search.best) / top
+
+
+@pytest.mark.parametrize("name", CURVES)
+def test_ten_launches_find_a_batch_size_near_the_best(name: str) -> None:
+    rate, most = CURVES[name]
+    for start in STARTS:
+        search = searched(Space(Setting(start)), rate, 0.003, seed=start)
+        assert len(search.trials) <= LAUNCHES
+        assert regret(search, rate) <= most, (start, search.trials)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", CURVES)
+def test_noise_costs_about_as_much_as_it_hides(name: str) -> None:
+    """Over many searches the mean loss stays below three standard deviations of a launch, and what the curve hides."""
+    rate, most = CURVES[name]
+    for noise in (0.01, 0.03):
+        searches = [searched(Space(Setting(start)), rate, noise, seed) for start in STARTS for seed in range(25)]
+        assert fmean(regret(search, rate) for search in searches) <= most / 2 + noise, noise
+
+
+@pytest.mark.parametrize("most", [1, 5, 100, 700])
+def test_what_does_not_fit_is_an_upper_bound(most: int) -> None:
+    """Whatever the start, also one that does not fit: it gets near the largest that does, and never takes another."""
+    for start in STARTS:
+        search = searched(Space(Setting(start)), saturating(64), 0.003, start, lambda s: s.batch_size <= most)
+        assert search.best.batch_size <= most
+        assert regret(search, saturating(64), most) <= 0.06, (start, search.best)
+        refused = [trial.setting.batch_size for trial in search.trials if trial.too_large]
+        assert refused == sorted(set(refused), reverse=True)
+    lost = searched(Space(Setting(64)), saturating(64), fits=lambda setting: False)
+    assert [trial.setting.batch_size for trial in lost.trials] == [64, 16, 4, 1]
+
+
+def test_a_size_that_fits_only_sometimes_is_no_answer() -> None:
+    answers = iter([True, True, True, True, True, False])
+    search = searched(Space(Setting(64)), saturating(64), fits=lambda setting: next(answers, setting.batch_size < 999))
+    assert search.best not in {trial.setting for trial in search.trials if trial.too_large}
+    assert search.best in estimates(search.trials)
+
+
+def test_steps_that_would_take_too_long_are_not_tried() -> None:
+    """Two tenants at 1,000 items a second together: a step of 500 takes each of them a second."""
+    search = searched(Space(Setting(8), tenants=2, longest_step_s=1.0), lambda setting: 1000.0)
+    assert max(trial.setting.batch_size for trial in search.trials) <= 500
+    assert SizeLimits(below=64).allow(63, 1.0)
+    assert not SizeLimits(below=64).allow(64, 1.0)
+
+
+def with_knobs(factors: dict[tuple[str, Value], float]) -> Rate:
+    def rate(setting: Setting) -> float:
+        return saturating(16)(setting) * math.prod(factors.get(pair, 1.0) for pair in setting.flags)
+
+    return rate
+
+
+def test_a_knob_is_taken_only_where_it_is_faster_beyond_the_spread() -> None:
+    knobs = (Knob("--workers", (0, 2, 4)), Knob("--channels-last"), Knob("--compile"))
+    rate = with_knobs({("--workers", 2): 1.1, ("--workers", 4): 1.2, ("--compile", ""): 0.7, ("--workers", 0): 1.004})
+    search = searched(Space(Setting(64), knobs), rate, 0.003)
+    assert search.best.flags == (("--workers", 4),)
+    assert len(search.trials) <= LAUNCHES + 5 + 4 * ROUNDS + REFINEMENT
+    kept = searched(Space(Setting(64), knobs, sized=False), with_knobs({}), 0.003)
+    assert kept.best == Setting(64)
+    assert {trial.setting.batch_size for trial in kept.trials} == {64}
+
+
+def test_a_flag_without_effect_ends_what_was_to_be_tried_of_it() -> None:
+    search = Search(Space(Setting(1)))
+    for setting in search.settings():
+        fixed = setting.batch_size != 1
+        search.take(Trial(setting, None, NO_EFFECT) if fixed else Trial(setting, 5.0))
+    assert [trial.outcome for trial in search.trials] == ["completed", NO_EFFECT]
+    assert search.best == Setting(1)
+
+
+def test_the_same_answers_lead_to_the_same_settings() -> None:
+    """So a search goes on after a break, with the answers that it had."""
+    space = Space(Setting(128), (Knob("--compile"),))
+    whole = searched(space, saturating(16), 0.01, seed=3)
+    again = Search(space)
+    for setting, trial in zip(again.settings(), whole.trials, strict=False):
+        assert setting == trial.setting
+        again.take(trial)
+    assert again.best == whole.best
+
+
+def test_intervals_share_the_spread_of_all_repeated_settings() -> None:
+    trials = [Trial(Setting(size), rate) for size, rate in ((1, 99.0), (1, 101.0), (2, 198.0), (2, 202.0), (4, 300.0))]
+    known = estimates(trials)
+    assert [known[Setting(size)].n for size in (1, 2, 4)] == [2, 2, 1]
+    # Two degrees of freedom: t is 4.303; one launch has the root of two times the interval of two.
+    (low, high), of_one = known[Setting(1)].interval or (0.0, 0.0), known[Setting(4)].interval
+    assert math.log(high / low) / 2 == pytest.approx(4.303 * 0.01414 / math.sqrt(2), rel=0.01)
+    assert of_one is not None
+    assert math.log(of_one[1] / of_one[0]) == pytest.approx(math.sqrt(2) * math.log(high / low), rel=0.01)
+    assert estimates(trials[-1:])[Setting(4)].interval is None
+    won = gain(trials, Setting(1), Setting(2))
+    assert won is not None
+    assert won.rate == pytest.approx(2.0, rel=1e-3)
+    assert won.n == 4
+    assert gain(trials, Setting(1), Setting(8)) is None
