@@ -21,6 +21,7 @@ from bench.small import Small
 from cotenant.bench import Run, UnsupportedError, parallel, session
 from cotenant.bench.contract import Benchmark
 from cotenant.bench.device import Device, choose_device, unseen_devices
+from cotenant.bench.device_share import take_part
 from cotenant.bench.facts import tenant_facts
 from cotenant.bench.loop import Loop
 from cotenant.bench.outcome import outcome_of
@@ -57,9 +58,33 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
         memory_stats=lambda device: {"num_alloc_retries": 3},
         empty_cache=lambda: made.append(("empty_cache",)),
         reset_peak_memory_stats=lambda device: made.append(("reset_peak_memory_stats", device)),
+        mem_get_info=lambda device: (1 << 30, 2 << 30),
+        get_device_properties=lambda device: SimpleNamespace(multi_processor_count=4),
     )
     monkeypatch.setattr(torch, "get_device_module", lambda device: module)
     return made
+
+
+def test_a_tenant_holds_itself_to_its_part_of_a_device_and_says_what_it_sees(tmp_path: Path) -> None:
+    """The whole device's multiprocessors are the driver's word: MPS shows a client its own ones only."""
+    held: list[tuple[float, Any]] = []
+    module = SimpleNamespace(
+        mem_get_info=lambda device: (60 << 30, 80 << 30),
+        set_per_process_memory_fraction=lambda fraction, device: held.append((fraction, device)),
+        get_device_properties=lambda device: SimpleNamespace(multi_processor_count=32, major=9, minor=0, uuid="7"),
+    )
+    nvml = FakeNvml([Board("GPU-7", "00000000:10:00.0")])
+    part = take_part(CUDA, {"COTENANT_DEVICE_MEMORY": str(20 << 30)}, module, tmp_path, nvml)
+    assert held == [(0.25, CUDA.torch_device)]
+    assert part == {
+        "memory_free_bytes": 60 << 30,
+        "memory_total_bytes": 80 << 30,
+        "memory_fraction": 0.25,
+        "multiprocessors": 32,
+        "device_multiprocessors": 132,
+    }
+    without = take_part(CUDA, {}, module, tmp_path, FakeNvml())
+    assert (len(held), without["memory_fraction"], without["device_multiprocessors"]) == (1, None, None)
 
 
 def test_the_accelerator_of_a_rank(calls: list[tuple[Any, ...]]) -> None:

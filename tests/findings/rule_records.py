@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from cotenant.findings.rules import findings_of
 from cotenant.isolation.choose import OF_V1
-from cotenant.results.record import Observed, Record
+from cotenant.results.record import Observed, Record, SharedDevice
 from cotenant.stats.budget import Amount
 from results.made import ARGUMENTS, ISOLATION, T0_NS, a_part, a_record, observed, steady
 
@@ -127,6 +127,10 @@ def on_devices(
     }
     isolation = replace(ISOLATION, planned={"accelerators": own})
     return a_record(place={"isolation": isolation}, common={"meters": {"devices": devices}})
+
+
+def shared_by(asked: str, seen: str) -> Record:
+    return a_record(place={"share": SharedDevice(asked, seen, 4, 0.25, 1 << 30, "", None)})
 
 
 def scaled(devices: int, efficiency: float) -> Record:

@@ -155,6 +155,12 @@ class FakeNvml:
             raise NVMLError("GPU is lost")
         return self.boards[index]
 
+    def nvmlDeviceGetHandleByUUID(self, uuid: str) -> Board:  # noqa: N802
+        board = next((board for board in self.boards if board.uuid == uuid), None)
+        if board is None:
+            raise NVMLError("Not Found")
+        return board
+
     def __getattr__(self, name: str) -> Callable[..., Any]:
         try:
             return self.answers[name.removeprefix("nvmlDeviceGet")]

@@ -50,6 +50,17 @@ def test_energy_is_a_difference_over_ten_seconds_at_least() -> None:
         assert bool(lacks) == bool(device["energy_lacks"])
 
 
+def test_a_shared_device_tells_how_many_share_it_and_the_most_clients_of_mps() -> None:
+    readings = [Reading(2, mps_clients=clients) for clients in (0, 1, 4, 3)]
+    for sharers, wanted in (({2: 4}, 4), (None, 0)):
+        meter = DeviceLoad(Script(readings), sharers=sharers)
+        meter.start([])
+        for _ in readings[1:]:
+            meter.sample()
+        assert (meter.result()["GPU-0"]["sharers"], meter.result()["GPU-0"]["mps_clients"]) == (wanted, 4)
+    assert sampled([Reading(2)] * 2)[0]["mps_clients"] is None
+
+
 def test_reasons_are_counted_per_sample() -> None:
     told, _ = sampled([Reading(0, slowed_by=words) for words in (("x",), ("heat",), (), ("heat", "power limit"))])
     assert told["slowed_samples"] == {"heat": 2, "power limit": 1}

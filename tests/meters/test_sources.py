@@ -50,6 +50,7 @@ def test_nvidia_devices_are_read_in_one_session(tmp_path: Path) -> None:
                 energy_j=9000.0,
                 slowed_by=("heat", "power limit"),
                 processes=(DeviceProcess(41, "python", 9),),
+                mps_clients=0,
             )
         }
         assert nvml.calls == ["init"]
@@ -68,7 +69,7 @@ def test_what_an_nvidia_device_does_not_tell(tmp_path: Path) -> None:
     silent = MeteredBoard("", BUS, memory=None, load=None, clocks=None, temperature=None, power_mw=None, energy_mj=None)
     with nvidia_source([PCI], tmp_path, MeteredNvml([silent])) as source:
         assert source is not None
-        assert source.read() == {"": Reading(0, slowed_by=())}
+        assert source.read() == {"": Reading(0, slowed_by=(), mps_clients=0)}
 
 
 def test_without_a_driver_there_is_no_nvidia_source(tmp_path: Path) -> None:

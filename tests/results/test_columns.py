@@ -139,8 +139,11 @@ def test_kernels_are_optimizers_and_tried_convolutions() -> None:
 
 def test_what_has_to_be_equal_is_what_launches_hold() -> None:
     ((found,),) = launches_of(frame_of(launch()))[0].values()
-    words = "benchmark batch_size precision devices tenants sharers mix neighbours isolation software cache kernels"
-    assert [word for word, _ in found.work] == [*words.split(), "processors", "device"]
+    words = (
+        "benchmark batch_size precision devices tenants sharers share device_sharers mix neighbours isolation software "
+        "cache kernels processors device"
+    )
+    assert [word for word, _ in found.work] == words.split()
     assert dict(found.work) | {"benchmark": "", "software": ""} == {
         "benchmark": "",
         "batch_size": 128,
@@ -148,6 +151,8 @@ def test_what_has_to_be_equal_is_what_launches_hold() -> None:
         "devices": 0,
         "tenants": 2,
         "sharers": 1,
+        "share": "",
+        "device_sharers": 1,
         "mix": "",
         "neighbours": "",
         "isolation": "v1",

@@ -14,6 +14,7 @@ import torch
 from torch.utils.data import TensorDataset
 
 from cotenant.bench.device import Device, choose_device, drop_switches, inherited_switches
+from cotenant.bench.device_share import take_part
 from cotenant.bench.graph import refuse
 from cotenant.bench.loader import PREFETCH, loader
 from cotenant.bench.optimizers import Parameters, fused
@@ -53,6 +54,8 @@ class Run:
         if self.chosen.is_accelerator:
             self.findings += dropped
             self.observed["mps"] = self.chosen.under_mps
+            module = torch.get_device_module(self.device)
+            self.observed["device_share"] = take_part(self.chosen, os.environ, module)
         if benchmark.cuda and not self.chosen.is_accelerator:
             self.findings.append(Finding("no_accelerator", "info", "No accelerator was found: it ran on the CPU."))
         if not self.chosen.is_accelerator:

@@ -12,6 +12,7 @@ from typing import NoReturn
 from cotenant.checkout import PROGRAM
 from cotenant.errors import CotenantError, did_you_mean, usage_error
 from cotenant.isolation.choose import CHOICES
+from cotenant.isolation.device_modes import ShareMode, share_mode
 
 _SIZES = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 _TIMES = {"": 1, "s": 1, "m": 60, "h": 3600}
@@ -109,6 +110,13 @@ def duration_or_none(text: str) -> float:
     return 0.0 if text in ("0", "0s") else duration(text)
 
 
+def _share_mode(text: str) -> ShareMode:
+    try:
+        return share_mode(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
 def share(text: str) -> float:
     """Return the part of one that `1%` or `0.01` stands for."""
     part = _amount(text, _SHARES, "share such as 1% or 0.01")
@@ -145,6 +153,8 @@ def add_slice_flags(parser: Parser) -> None:
     add("--users", type=int, help="tenants (default: one per accelerator, else at most two)")
     shared = "slices that the users share, equally many in each (default: one each, as far as processors go)"
     add("--slices", type=int, metavar="N", help=shared)
+    turns = "how users share a device: time, mps, mps:PERCENT of its multiprocessors, mig, or dmem (docs/sharing.md)"
+    add("--share", type=_share_mode, metavar="MODE", help=turns)
     how = "how slices are enforced; `require` refuses to degrade"
     add("--isolation", choices=CHOICES, default="auto", help=how)
     add("--no-cgexec", action="store_const", const="none", dest="isolation", help="as --isolation none")

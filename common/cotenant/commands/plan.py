@@ -31,7 +31,15 @@ def main(argv: Sequence[str]) -> int:
     machine = discover()
     chosen = choose_backend(given.isolation, cgroup_mounts(), given.cgroup_base)
     tenants = tenants_by_default(machine, given.users)
-    made = plan(machine, tenants, slices=given.slices, policy=given.plan, mems=given.mems, reserve_bytes=given.reserve)
+    made = plan(
+        machine,
+        tenants,
+        slices=given.slices,
+        share=given.share,
+        policy=given.plan,
+        mems=given.mems,
+        reserve_bytes=given.reserve,
+    )
     document = document_of(machine, made, chosen, given.plan, given.mems)
     if given.format == "json":
         tell_document(document)

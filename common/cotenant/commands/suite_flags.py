@@ -130,6 +130,7 @@ def options_of(given: argparse.Namespace, extra: tuple[str, ...], machine: Machi
         uid=given.uid,
         users=_users(given, mixes, machine),
         slices=given.slices,
+        share=given.share,
         isolation=given.isolation,
         cgroup_base=given.cgroup_base,
         policy=given.plan,

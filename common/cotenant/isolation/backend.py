@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 from cotenant.isolation.plan import Slice
 from cotenant.isolation.runs import RunName
+from cotenant.machine.accelerators import Accelerator
 from cotenant.procfs import format_list
 
 WEIGHT = "weight"
@@ -28,13 +29,15 @@ class NotExecutableError(NotIsolatedError):
 class SliceEntry:
     """What enter.py needs: the files to write `0` to, and the processors it must find itself on.
 
-    `shm_bytes`: the size of a /dev/shm of the tenant's own; 0 leaves it the machine's.
+    `shm_bytes`: the size of a /dev/shm of the tenant's own; 0 leaves it the machine's. `shm_of`: the mount namespace
+    whose /dev/shm it shares instead.
     """
 
     procs_files: tuple[Path, ...] = ()
     processors: tuple[int, ...] | None = None
     set_affinity: bool = False
     shm_bytes: int = 0
+    shm_of: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +53,8 @@ class ReadBack:
     """Of its processor time beside others with the same processors, as `cpu.weight` or v1's `cpu.shares` has it."""
     oom_group: str | None = None
     """`1`: out of memory, all of it ends; `0`: one process."""
+    device_memory: str | None = None
+    """The kernel's limit on device memory, `dmem.max`: a region and its bytes a line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,6 +183,10 @@ class Backend(Protocol):
 
     def close(self) -> None:
         """Kill and remove whatever is left of this run. Raises NotIsolatedError."""
+
+    def holds_device_memory(self, device: Accelerator) -> bool:
+        """Whether a slice can limit the memory of this device."""
+        return False
 
     def location(self) -> Location:
         """Return what `leftovers.clear` has to know to do the same after our death."""

@@ -1,6 +1,6 @@
 """Enter a slice, prove it, wait for the word, and become the benchmark.
 
-Run as `python -I -S enter.py CHANNEL RUNNER FREE|SET|CHECK PROCESSORS SHM_BYTES PROCS_FILE... -- COMMAND...`. It writes
+Run as `python -I -S enter.py CHANNEL RUNNER FREE|SET|CHECK PROCESSORS SHM PROCS_FILE... -- COMMAND...`. It writes
 one line to the descriptor CHANNEL, `in` or what went wrong, and execs COMMAND, whose first word is a path, after a byte
 has come back. No thread, no race: the benchmark is inside from its first instruction, and it never runs outside.
 Exit 125: could not isolate; 126, 127: could not execute. Standard library only, and little
@@ -22,7 +22,7 @@ MS_REMOUNT, MS_BIND, MS_REC, MS_SLAVE = 0x20, 0x1000, 0x4000, 0x80000
 
 
 def main(argv: list[str]) -> int:
-    channel, runner, mode, processors, shm_bytes = int(argv[0]), int(argv[1]), argv[2], argv[3], int(argv[4])
+    channel, runner, mode, processors, shm = int(argv[0]), int(argv[1]), argv[2], argv[3], argv[4]
     separator = argv.index("--")
     procs_files, command = argv[5:separator], argv[separator + 1 :]
     try:
@@ -30,8 +30,8 @@ def main(argv: list[str]) -> int:
         for path in procs_files:
             join(path)
         bind(mode, {int(number) for number in processors.split(",") if number})
-        if shm_bytes:
-            mount_own_shm(shm_bytes)
+        if shm != "0":
+            own_shm(shm)
             if procs_files:
                 close_cgroups()
     except (OSError, ValueError) as error:
@@ -73,15 +73,25 @@ def bind(mode: str, planned: set[int]) -> None:
         raise OSError(f"planned on processors {sorted(planned)}, but finds itself on {sorted(actual)}")
 
 
-def mount_own_shm(size_bytes: int) -> None:
-    """Give this process and its children an empty /dev/shm of their own, which goes with the last of them.
+def own_shm(shm: str) -> None:
+    """Give this process and its children an empty /dev/shm of so many bytes, which goes with the last of them.
+
+    Where `shm` is a path it is the mount namespace of those whose /dev/shm they share.
 
     In a mount namespace of our own nothing that we mount is seen by the host; what the host mounts later, for one by
     its automounter, still arrives here (mount_namespaces(7): a slave).
     """
+    if not shm.isdecimal():
+        descriptor, here = os.open(shm, os.O_RDONLY), os.getcwd()  # noqa: PTH109 # pathlib would take its time to import.
+        try:
+            call("setns", ctypes.c_int(descriptor), ctypes.c_int(CLONE_NEWNS))
+        finally:
+            os.close(descriptor)
+        os.chdir(here)  # Whoever changes namespaces is at the root.
     call("unshare", CLONE_NEWNS)
     call("mount", None, b"/", None, MS_REC | MS_SLAVE, None)
-    call("mount", b"tmpfs", SHM.encode(), b"tmpfs", MS_NOSUID | MS_NODEV, f"mode=1777,size={size_bytes}".encode())
+    if shm.isdecimal():
+        call("mount", b"tmpfs", SHM.encode(), b"tmpfs", MS_NOSUID | MS_NODEV, f"mode=1777,size={shm}".encode())
 
 
 def close_cgroups() -> None:

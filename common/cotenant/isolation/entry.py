@@ -47,7 +47,8 @@ def entry_words(entry: SliceEntry, channel: int, runner: int) -> list[str]:
     """Return the arguments of enter.py before its command."""
     mode = "FREE" if entry.processors is None else "SET" if entry.set_affinity else "CHECK"
     processors = ",".join(map(str, entry.processors or ()))
-    return [str(channel), str(runner), mode, processors, str(entry.shm_bytes), *map(str, entry.procs_files)]
+    shm = str(entry.shm_of or entry.shm_bytes)
+    return [str(channel), str(runner), mode, processors, shm, *map(str, entry.procs_files)]
 
 
 def entry_of(slice_: Slice, procs_files: tuple[Path, ...] = (), set_affinity: bool = False) -> SliceEntry:

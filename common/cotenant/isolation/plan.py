@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Literal
 
 from cotenant.errors import CotenantError
 from cotenant.finding import Finding
 from cotenant.isolation.assignment import Cpus, assign
+from cotenant.isolation.device_modes import DeviceShare, ShareMode, device_parts
 from cotenant.isolation.device_shares import Devices, share_devices, wanted_nodes
 from cotenant.isolation.memory_shares import Mems, equal_share, memory_nodes, reserve_of
 from cotenant.isolation.plan_findings import partition_findings, plan_findings, quota_findings
@@ -27,7 +28,8 @@ Policy = Literal["cores", "contiguous"]
 class Slice:
     """What one tenant has, as one of so many equal `slices`; `nodes` are those its memory comes from.
 
-    `sharers` tenants of the plan have these processors, itself included. Memory is each tenant's own.
+    `sharers` tenants of the plan have these processors, itself included. Memory is each tenant's own. `device_share` is
+    its part of a device where somebody says how that is shared.
     """
 
     tenant: int
@@ -37,6 +39,14 @@ class Slice:
     accelerators: tuple[Accelerator, ...]
     slices: int = 1
     sharers: int = 1
+    device_share: DeviceShare | None = None
+
+    @property
+    def alone(self) -> Slice:
+        """The same slice of a tenant alone: the device is all its own. An instance of MIG stays what it is."""
+        if self.device_share is None or self.device_share.mode.kind == "mig":
+            return self
+        return replace(self, device_share=None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +62,8 @@ class Plan:
     @property
     def device_share_bytes(self) -> int | None:
         """The memory that a tenant has of a device, where its tenants have equal parts: the least. None without any."""
+        if shares := [slice_.device_share for slice_ in self.slices if slice_.device_share is not None]:
+            return min(share.memory_bytes for share in shares)
         tenants_of = Counter(device for slice_ in self.slices for device in slice_.accelerators)
         return min((device.memory_bytes // tenants for device, tenants in tenants_of.items()), default=None)
 
@@ -95,13 +107,15 @@ def plan(
     tenants: int,
     *,
     slices: int | None = None,
+    share: ShareMode | None = None,
     policy: Policy = "cores",
     mems: Mems = "local",
     reserve_bytes: int | None = None,
 ) -> Plan:
     """Return equal slices for `tenants`; raise CotenantError where the memory does not suffice.
 
-    With `slices` there are so many, of processors and devices, and equally many consecutive tenants share each.
+    With `slices` there are so many, of processors and devices, and equally many consecutive tenants share each; with
+    `share` each tenant has a part of one device.
 
     `cores` gives whole physical cores near each tenant's device, `contiguous` consecutive logical ids. Where there are
     fewer processors than tenants, equally many tenants share each part of them. Memory comes from the nodes of a
@@ -119,7 +133,10 @@ def plan(
     nodes = [memory_nodes(machine, processors, mems) for processors in assignment]
     memory = equal_share(machine, nodes, reserve)
     sharers = tenants // len(set(assignment))
-    made = tuple(Slice(i, assignment[i], nodes[i], memory, devices[i], tenants, sharers) for i in range(tenants))
+    parts = [None] * tenants if share is None else device_parts(devices, share)
+    made = tuple(
+        Slice(i, assignment[i], nodes[i], memory, devices[i], tenants, sharers, parts[i]) for i in range(tenants)
+    )
     findings = tuple(plan_findings(machine, made, limit, reserve, idle))
     return Plan(made, _unused(machine, made), idle, reserve, findings)
 

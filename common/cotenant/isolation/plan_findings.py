@@ -98,8 +98,12 @@ def _device_findings(machine: Machine, slices: Sequence[Slice], idle: Sequence[A
     """Say which devices are shared, idle, unlike or far from their tenant's processors."""
     total = len(machine.accelerators)
     if 0 < total < len(slices):
-        yield warning(
-            f"{len(slices)} tenants share {many(total, 'device')} in turn.",
+        part = slices[0].device_share
+        # What was asked for makes nothing suspect.
+        severity = warning if part is None else info
+        how = "in turn" if part is None else f"by {part.mode}"
+        yield severity(
+            f"{len(slices)} tenants share {many(total, 'device')} {how}.",
             f"Use --users {total} for a device each.",
             rule="devices_shared",
         )

@@ -10,13 +10,15 @@ from pathlib import Path
 
 from cotenant.checkout import SOURCE_ROOT
 from cotenant.errors import CotenantError
+from cotenant.isolation.device_modes import DeviceShare
 from cotenant.isolation.plan import Slice
 from cotenant.isolation.runs import RunName
-from cotenant.launch.paths import RunPaths
+from cotenant.launch.paths import MPS, RunPaths
 from cotenant.machine.accelerators import VISIBILITY, visible_variables
 from cotenant.machine.topology import Machine
 from cotenant.procfs import format_list
 from cotenant.protocol.messages import (
+    DEVICE_MEMORY_VARIABLE,
     GROUP_VARIABLE,
     LOG_VARIABLE,
     RANKS_VARIABLE,
@@ -87,6 +89,8 @@ def added_environment(
     if ranks:
         added[RANKS_VARIABLE] = ";".join(map(format_list, ranks))
     added |= visible_variables(slice_.accelerators)
+    if slice_.device_share is not None:
+        added |= share_variables(slice_.device_share, socket_path.parent / MPS)
     added |= {name: expand_variables(value, variables) for name, value in cell.job.env}
     added[RUN_VARIABLE] = str(run)
     added[TENANT_VARIABLE] = str(slice_.tenant)
@@ -94,6 +98,28 @@ def added_environment(
     added[LOG_VARIABLE] = str(log)
     added[GROUP_VARIABLE] = cell.job.group
     return added
+
+
+def share_variables(part: DeviceShare, mps: Path) -> dict[str, str]:
+    """Return what holds a tenant to its part of a device: torch's own limit, or the client's side of MPS.
+
+    `mps` is the directory of the daemon's pipes (NVIDIA, Multi-Process Service, "Environment Variables").
+    """
+    if part.mode.kind == "time" and part.memory_bytes:
+        return {DEVICE_MEMORY_VARIABLE: str(part.memory_bytes)}
+    if part.mode.kind != "mps":
+        return {}
+    variables = mps_variables(mps)
+    if part.mode.percent is not None:
+        variables["CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"] = str(part.mode.percent)
+    if part.memory_bytes:
+        variables["CUDA_MPS_PINNED_DEVICE_MEM_LIMIT"] = f"0={part.memory_bytes >> 20}M"
+    return variables
+
+
+def mps_variables(mps: Path) -> dict[str, str]:
+    """Return where a daemon of MPS and its clients meet, and where it writes."""
+    return {"CUDA_MPS_PIPE_DIRECTORY": str(mps), "CUDA_MPS_LOG_DIRECTORY": str(mps / "log")}
 
 
 def own_python() -> dict[str, str]:
@@ -107,10 +133,12 @@ def own_python() -> dict[str, str]:
 def whole_environment(added: Mapping[str, str], slice_: Slice) -> dict[str, str]:
     """Return the caller's environment with ours on top, without what makes the caller itself a rank.
 
-    Nor are there device variables that would hide the slice's own.
+    Nor are there device variables that would hide the slice's own, or the caller's settings of MPS beside ours.
     """
     left_out = {name for accelerator in slice_.accelerators for name in VISIBILITY[accelerator.vendor]}
     left_out.update(RANK_VARIABLES)
+    if slice_.device_share is not None:
+        left_out.update(name for name in os.environ if name.startswith("CUDA_MPS_"))
     return {name: value for name, value in os.environ.items() if name not in left_out} | dict(added)
 
 

@@ -25,6 +25,7 @@ from cotenant.launch.events import Events, Interruption
 from cotenant.launch.limits import USUAL_LIMITS, Limits, grace, late
 from cotenant.launch.load import MeasuredLoad, expected_s
 from cotenant.launch.memory import KillWatch
+from cotenant.launch.mps import MpsDaemon
 from cotenant.launch.observer import Observer, Unobserved
 from cotenant.launch.outcome import LaunchResult, TenantResult, failure, not_started, outcome_of, rank_death, result_of
 from cotenant.launch.rendezvous import Link, Rank
@@ -50,7 +51,8 @@ class Launch:
     """Starts the tenants of `specs`, brings them to one GO and one STOP, and leaves nothing behind.
 
     `upkeep` keeps alive what else has to be; it is called about once a second. `sampling` looks at the host as often,
-    between GO and the last DONE; `observer` hears of all but that.
+    between GO and the last DONE; `observer` hears of all but that. A `daemon` that tenants are clients of is there
+    before the first of them and until the last has ended.
     """
 
     specs: Sequence[TenantSpec]
@@ -60,6 +62,7 @@ class Launch:
     upkeep: Callable[[], None] = lambda: None
     sampling: Meters = field(default_factory=lambda: Meters(()))
     observer: Observer = field(default_factory=Unobserved)
+    daemon: MpsDaemon | None = None
     _events: Events = field(default_factory=Events, init=False)
     _kills: KillWatch = field(default_factory=KillWatch, init=False)
     _tenants: list[Tenant] = field(default_factory=list, init=False)
@@ -90,12 +93,19 @@ class Launch:
         return LaunchResult(results, started, datetime.now(UTC), gos, meters, left_behind, tuple(self._changes))
 
     def _start(self, leaving: contextlib.ExitStack) -> tuple[TenantResult, ...] | None:
-        """Make every slice and start its tenant; return the results at once where a slice cannot be had."""
+        """Make every slice and start its tenant; return the results at once where one cannot be had."""
+        if self.daemon is not None:
+            leaving.callback(self.daemon.stop)
+            try:
+                self.daemon.start()
+            except OSError as error:
+                return not_started(self.specs, self.specs[0], error)
+        shm_of = None if self.daemon is None else self.daemon.shm_of
         for spec in self.specs:
             try:
                 live = self.backend.create(spec.slice)
                 leaving.callback(live.remove)
-                tenant = start_tenant(spec, live, live.verify())
+                tenant = start_tenant(spec, live, live.verify(), shm_of)
             except OSError as error:
                 return not_started(self.specs, spec, error)
             leaving.callback(tenant.leave)

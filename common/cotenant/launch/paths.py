@@ -25,7 +25,10 @@ from cotenant.text import listed
 REMEDY = "Remove it by hand, as root where it is another user's."
 MNT_DETACH, UMOUNT_NOFOLLOW = 2, 8
 SOCKET_PATH_BYTES = 107
-SOCKET_ROOM_BYTES = len("/4194304-99999999999-4294967295/t1023")
+MPS = "mps"
+"""The directory of the MPS daemon's pipes, beside the tenants' sockets."""
+SOCKET_ROOM_BYTES = len("/4194304-99999999999-4294967295/mps/control_privileged")
+"""Of the longest name below the sockets' root: one of the daemon's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +49,10 @@ class RunPaths:
     @property
     def logs(self) -> Path:
         return self.output / "logs"
+
+    @property
+    def mps(self) -> Path:
+        return self.sockets / MPS
 
     @property
     def purposes(self) -> dict[str, Path]:

@@ -12,6 +12,7 @@ from cotenant.finding import Finding, error
 from cotenant.isolation.backend import Backend, expected, unenforced_of
 from cotenant.isolation.choose import enabled_by
 from cotenant.isolation.plan import Slice
+from cotenant.launch.device_sharing import shared_device
 from cotenant.launch.outcome import LaunchResult, TenantResult
 from cotenant.launch.rendezvous import Go
 from cotenant.launch.start import Start
@@ -52,7 +53,7 @@ def records_of(result: LaunchResult, start: Start, facts: SuiteFacts) -> list[Re
     comparable = all(tenant.outcome == "completed" for tenant in result.tenants)
     return [
         build_record(
-            _place(tenant, number, start, facts),
+            _place(tenant, number, start, facts, statement, result.meters),
             statement,
             dataclasses.replace(common, meters=common.meters | pressed[number]),
             tenant.outcome,
@@ -98,7 +99,14 @@ def _statement(tenant: TenantResult, go: Go | None) -> Statement:
     )
 
 
-def _place(tenant: TenantResult, number: int, start: Start, facts: SuiteFacts) -> Placement:
+def _place(
+    tenant: TenantResult,
+    number: int,
+    start: Start,
+    facts: SuiteFacts,
+    statement: Statement,
+    meters: dict[str, Any],
+) -> Placement:
     """Return where the `number`-th tenant of a launch ran."""
     slice_, program = tenant.spec.slice, start.programs[number]
     cells = [other.cell.label for other in start.programs]
@@ -113,6 +121,13 @@ def _place(tenant: TenantResult, number: int, start: Start, facts: SuiteFacts) -
         tenant=slice_.tenant,
         tenants=len(cells),
         sharers=start.sharers,
+        share=shared_device(
+            slice_,
+            [spec.slice for spec in start.specs],
+            tenant.read_back,
+            statement.checked.observed,
+            meters,
+        ),
         group=program.cell.job.group,
         vcd=visible_devices(slice_),
         hostname=facts.machine["hostname"],

@@ -12,6 +12,7 @@ from pathlib import Path
 from cotenant.errors import CotenantError
 from cotenant.finding import Finding
 from cotenant.isolation.choose import Chosen
+from cotenant.isolation.device_modes import ShareMode
 from cotenant.isolation.memory_shares import Mems
 from cotenant.isolation.plan import Plan, Policy, Slice, plan, plan_whole, ranks_of_all, split_ranks, tenants_by_default
 from cotenant.isolation.runs import RunName
@@ -49,6 +50,7 @@ class Options:
     uid: int = 0
     users: int | None = None
     slices: int | None = None
+    share: ShareMode | None = None
     isolation: str = "auto"
     cgroup_base: str | None = None
     policy: Policy = "cores"
@@ -72,6 +74,7 @@ class Options:
             machine,
             tenants_by_default(machine, self.users),
             slices=self.slices,
+            share=self.share,
             policy=self.policy,
             mems=self.mems,
             reserve_bytes=self.reserve_bytes,
@@ -264,7 +267,7 @@ class Resolver:
         cells = [program.cell.label for program in programs]
         for tenant, stands_for in alone_of(options.baseline, planned.slices, self._machine, cells):
             program = programs[tenant]
-            own = self._spec(program, program.cell.label + SOLO, planned.slices[tenant])
+            own = self._spec(program, program.cell.label + SOLO, planned.slices[tenant].alone)
             yield Start(
                 label=program.cell.label + SOLO,
                 programs=(program,),

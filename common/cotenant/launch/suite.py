@@ -25,8 +25,10 @@ from cotenant.isolation.processes import adopt_orphans, await_reapers, end_orpha
 from cotenant.isolation.unenforced import NoIsolation
 from cotenant.launch import data
 from cotenant.launch.baseline import QUICK_KEPT_S, limits_alone
+from cotenant.launch.device_sharing import check_share
 from cotenant.launch.events import Interruption
 from cotenant.launch.launch import Launch
+from cotenant.launch.mps import MpsDaemon
 from cotenant.launch.needs import isolation_of, loader_bytes
 from cotenant.launch.observer import Observer, Unobserved
 from cotenant.launch.outcome import LaunchResult, TenantResult
@@ -76,6 +78,8 @@ class SuiteRun:
         self._paths = options.paths
         self.chosen = choose_backend(options.isolation, cgroup_mounts(), options.cgroup_base, options.limits.on_oom)
         self._resolver = Resolver(options, self._machine, self.chosen)
+        if options.share is not None:
+            check_share(options.share, machine.accelerators, self.chosen.backend)
         self._started = datetime.now(UTC)
         self.records: list[Record] = []
         self.starts = self._resolver.starts()
@@ -249,7 +253,8 @@ class SuiteRun:
         with meters_of(self._machine, slices) as sampling, _isolation_errors():
             limits = limits_alone(start.baseline, options.limits).of_job(start.timeout_s)
             backend, upkeep = self.chosen.backend, self._reaper.ensure
-            launch = Launch(start.specs, backend, interruption, limits, upkeep, sampling, self._observer)
+            daemon = self._daemon(start)
+            launch = Launch(start.specs, backend, interruption, limits, upkeep, sampling, self._observer, daemon)
             counts = self._counts()
             result = launch.run()
             own_kills = sum(tenant.after.oom_kills or 0 for tenant in result.tenants)
@@ -268,6 +273,15 @@ class SuiteRun:
         if not self._isolation.own_shm and (new := new_shared_files(shared_before)):
             meters["shm_kept"] = new
         return dataclasses.replace(result, meters=meters, left_behind=left_behind, changes=changes)
+
+    def _daemon(self, start: Start) -> MpsDaemon | None:
+        """Return the daemon that a launch's tenants are clients of, not yet started; None where they are of none."""
+        slices = [spec.slice for spec in start.specs]
+        if not any(slice_.device_share and slice_.device_share.mode.kind == "mps" for slice_ in slices):
+            return None
+        devices = list(dict.fromkeys(device for slice_ in slices for device in slice_.accelerators))
+        shm_bytes = sum(slice_.memory_bytes for slice_ in slices) if self._isolation.own_shm else 0
+        return MpsDaemon(str(self._options.run), self._paths.mps, devices, shm_bytes)
 
     def _keep(self, start: Start, result: LaunchResult) -> list[Record]:
         # Not before: what makes numbers takes its time to import, and until now nothing needed any.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import os
 import signal
 import socket
@@ -176,8 +177,11 @@ class Tenant:
         return " | ".join([line.strip() for line in text.splitlines() if line.strip()][-LOG_TAIL_LINES:])
 
 
-def start_tenant(spec: TenantSpec, live: LiveSlice, read_back: ReadBack) -> Tenant:
-    """Start one tenant; it enters the slice and waits for a byte on the channel. Raises NotIsolatedError, OSError."""
+def start_tenant(spec: TenantSpec, live: LiveSlice, read_back: ReadBack, shm_of: Path | None = None) -> Tenant:
+    """Start one tenant; it enters the slice and waits for a byte on the channel. Raises NotIsolatedError, OSError.
+
+    `shm_of`: a mount namespace whose /dev/shm it shares.
+    """
     # A tenant of an earlier launch may have removed them.
     for directory in (spec.temporary, spec.log.parent):
         directory.mkdir(parents=True, exist_ok=True)
@@ -191,7 +195,8 @@ def start_tenant(spec: TenantSpec, live: LiveSlice, read_back: ReadBack) -> Tena
         undo.callback(ours.close)
         with theirs, spec.log.open("xb") as log:
             environment = whole_environment(spec.environment, spec.slice)
-            process = start(live.entry, theirs.fileno(), log.fileno(), spec.command, environment)
+            entry = dataclasses.replace(live.entry, shm_of=shm_of)
+            process = start(entry, theirs.fileno(), log.fileno(), spec.command, environment)
         ours.setblocking(False)
         undo.pop_all()
     return Tenant(spec, live, read_back, process, ours, os.pidfd_open(process.pid), listener)

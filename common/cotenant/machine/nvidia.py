@@ -25,11 +25,16 @@ _REASONS = ("nvmlDeviceGetCurrentClocksEventReasons", "nvmlDeviceGetCurrentClock
 """The successor, and the call that leaves with CUDA 14."""
 _MPS_CONTROL = "nvidia-cuda-mps"
 """The kernel keeps 15 characters of `nvidia-cuda-mps-control`."""
+MPS_PROCESSES = "nvmlDeviceGetMPSComputeRunningProcesses"
 _PROCESSES = (
     "nvmlDeviceGetComputeRunningProcesses",
-    "nvmlDeviceGetMPSComputeRunningProcesses",
+    MPS_PROCESSES,
     "nvmlDeviceGetGraphicsRunningProcesses",
 )
+
+_CORES_OF_64 = dict.fromkeys(((6, 0), (7, 0), (7, 2), (7, 5), (8, 0)), 64)
+"""Compute capabilities whose multiprocessors have 64 cores for fp32; all others since Maxwell have 128 (NVIDIA, CUDA
+C++ Programming Guide, "Compute Capabilities")."""
 
 _Device = tuple[Accelerator, tuple[Accelerator, ...]]
 """A device as CUDA counts it, and what can be used of it: itself, or its partitions."""
@@ -210,6 +215,18 @@ def device_states(pci: Collection[str], root: Path = Path("/"), nvml: Any = None
         return tuple(_state(nvml, root, index, handle) for index, place, handle in handles(nvml) if place in pci)
 
 
+def multiprocessors(uuid: str, version: tuple[int, int], root: Path = Path("/"), nvml: Any = None) -> int | None:
+    """Return how many multiprocessors a whole device has, whatever MPS leaves a process of them; None if unknown.
+
+    `version` is its compute capability.
+    """
+    with session(root, nvml) as nvml:
+        if nvml is None or (handle := ask(nvml, None, "nvmlDeviceGetHandleByUUID", uuid)) is None:
+            return None
+        cores: int = ask(nvml, 0, "nvmlDeviceGetNumGpuCores", handle)
+    return cores // _CORES_OF_64.get(version, 128) or None
+
+
 def slowed(pci: Collection[str], root: Path = Path("/"), nvml: Any = None) -> tuple[Slowed, ...]:
     """Return how long each of the NVIDIA devices with these PCI ids was held down."""
     with session(root, nvml) as nvml:
@@ -230,7 +247,7 @@ def _state(nvml: Any, root: Path, index: int, handle: Any) -> DeviceState:
     return DeviceState(
         index=index,
         processes=processes_on(nvml, root, handle),
-        mps=mps_daemon(root, os.environ) or bool(ask(nvml, [], "nvmlDeviceGetMPSComputeRunningProcesses", handle)),
+        mps=mps_daemon(root, os.environ) or bool(ask(nvml, [], MPS_PROCESSES, handle)),
         mig=bool(mig),
         mig_pending=mig != mig_pending,
         persistent=None if persistent is None else bool(persistent),

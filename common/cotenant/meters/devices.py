@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Protocol
 
@@ -34,6 +34,7 @@ class Reading:
     energy_j: float | None = None
     slowed_by: tuple[str, ...] | None = None
     processes: tuple[DeviceProcess, ...] = ()
+    mps_clients: int | None = None
 
 
 QUANTITIES = (
@@ -57,6 +58,7 @@ class DeviceSource(Protocol):
 @dataclass(slots=True)
 class _Device:
     index: int
+    sharers: int
     energy_from: tuple[float, float] | None
     """Joules, and when they were read in seconds."""
     spreads: dict[str, Spread] = field(default_factory=lambda: {name: Spread() for name in QUANTITIES})
@@ -70,6 +72,7 @@ class _Device:
     hidden: int = 0
     nameless: set[int] = field(default_factory=set)
     """In the last look."""
+    mps_clients: int | None = None
 
     def take(self, reading: Reading, at_s: float, is_foreign: Callable[[int], bool]) -> None:
         self.samples += 1
@@ -90,10 +93,14 @@ class _Device:
         if any(user.name and not is_foreign(user.pid) for user in reading.processes):
             self.hidden = max(self.hidden, len(nameless & self.nameless))
         self.nameless = nameless
+        if reading.mps_clients is not None:
+            self.mps_clients = max(self.mps_clients or 0, reading.mps_clients)
 
     def result(self) -> dict[str, Any]:
         return {
             "index": self.index,
+            "sharers": self.sharers,
+            "mps_clients": self.mps_clients,
             "samples": self.samples,
             "idle_samples": self.idle_samples,
             **{name: spread.result() for name, spread in self.spreads.items()},
@@ -138,8 +145,11 @@ class DeviceLoad:
         source: DeviceSource,
         is_foreign: Callable[[int], bool] = stranger,
         clock_s: Callable[[], float] = time.perf_counter,
+        sharers: Mapping[int, int] | None = None,
     ) -> None:
+        """`sharers`: the tenants on each device, by its index: nothing tells their parts of its energy apart."""
         self._source = source
+        self._sharers = sharers or {}
         self._is_foreign = functools.cache(is_foreign)
         self._clock_s = clock_s
         self._devices: dict[str, _Device] = {}
@@ -149,7 +159,7 @@ class DeviceLoad:
         self._devices = {}
         for uuid, reading in self._source.read().items():
             since = None if reading.energy_j is None else (reading.energy_j, self._clock_s())
-            self._devices[uuid] = _Device(reading.index, since)
+            self._devices[uuid] = _Device(reading.index, self._sharers.get(reading.index, 0), since)
 
     def sample(self) -> Look:
         seen: Look = {}

@@ -11,6 +11,7 @@ from typing import Any
 
 from cotenant.machine.accelerators import Accelerator
 from cotenant.machine.nvidia import (
+    MPS_PROCESSES,
     DeviceProcess,
     ask,
     ask_either,
@@ -63,6 +64,7 @@ class NvidiaSource:
             energy_j=None if energy_mj is None else energy_mj / 1000,
             slowed_by=None if reasons is None else _words(reasons),
             processes=processes_on(nvml, self._root, handle),
+            mps_clients=None if (clients := ask(nvml, None, MPS_PROCESSES, handle)) is None else len(clients),
         )
 
 

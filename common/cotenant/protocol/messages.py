@@ -21,6 +21,10 @@ REAPER_VARIABLE = "COTENANT_REAPER"
 RANKS_VARIABLE = "COTENANT_RANKS"
 LOG_VARIABLE = "COTENANT_LOG"
 GROUP_VARIABLE = "COTENANT_GROUP"
+DAEMON_VARIABLE = "COTENANT_DAEMON"
+"""The run of which a process is the MPS daemon, or a server of it."""
+DEVICE_MEMORY_VARIABLE = "COTENANT_DEVICE_MEMORY"
+"""The bytes of device memory that a tenant holds itself to, where nothing else does."""
 LINE_LIMIT_BYTES = 16 << 20
 INTEGER_LIMIT = 1 << 63
 

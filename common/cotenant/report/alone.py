@@ -14,7 +14,7 @@ from cotenant.results.launches import LaunchRecords, difference_of, difference_w
 from cotenant.results.table import Rows
 
 NO_SLICES = "none"
-BESIDE = ("tenants", "sharers", "mix", "neighbours", "isolation", "device")
+BESIDE = ("tenants", "sharers", "share", "device_sharers", "mix", "neighbours", "isolation", "device")
 """In what launches together and alone may differ: there is one tenant, whose processors are its own for once, and the
 launch alone is held against those together with slices and without.
 

@@ -25,6 +25,7 @@ from cotenant.results.record import (
     Nanoseconds,
     Observed,
     Record,
+    SharedDevice,
     Train,
     TrainItem,
     known_outcome,
@@ -135,6 +136,7 @@ class Placement:
     baseline: Baseline | None = None
     stands_for: list[int] = field(default_factory=list)
     sharers: int = 1
+    share: SharedDevice | None = None
     mix: str = ""
     neighbours: list[str] = field(default_factory=list)
 

@@ -171,6 +171,25 @@ class Enclosed(msgspec.Struct, frozen=True):
     """What would make each of these be had."""
 
 
+class SharedDevice(msgspec.Struct, frozen=True):
+    """How a tenant shared its device with others of its launch."""
+
+    asked: str
+    """The mode that was asked for: `time`, `mps`, `mps:25`, `mig` or `dmem`; empty where none was."""
+    seen: str
+    """The mode as the tenant and the kernel have it, or `exclusive`; empty where the tenant could not say."""
+    sharers: int
+    """Tenants of the launch on its device, itself included."""
+    entitlement: float | None
+    """The part of the device's computing that it was promised, at most 1; null where nothing was."""
+    memory_bytes: int | None
+    """Its limit on device memory; null without one."""
+    memory_by: str
+    """What holds that limit; empty where nothing does."""
+    mps_clients: int | None
+    """Most clients of MPS that the driver listed on the device; null where it lists none."""
+
+
 class Record(msgspec.Struct, kw_only=True, frozen=True):
     """One tenant of one launch. The benchmark's arguments stand flat, before everything else.
 
@@ -240,6 +259,8 @@ class Record(msgspec.Struct, kw_only=True, frozen=True):
     """Tenants of the launch."""
     sharers: int = 1
     """Tenants of the launch with this tenant's processors, itself included; 1: they are its own."""
+    share: SharedDevice | None = None
+    """How it shared its device; null without one."""
     solo: bool = False
     """Whether the tenant ran alone in its slice, beside a launch of all tenants."""
     baseline: Baseline | None = None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from cotenant.finding import Finding, info, warning
+from cotenant.finding import Finding, error, info, warning
 from cotenant.findings import record_rule
 from cotenant.results.record import Record
 
@@ -51,6 +51,23 @@ def _longer(counters: Iterable[dict[str, Any]], name: str) -> set[int]:
 
 def _seen(sampled: Iterable[dict[str, Any]], reason: str) -> set[int]:
     return {device["index"] for device in sampled if (device["slowed_samples"] or {}).get(reason)}
+
+
+@record_rule
+def share_not_seen(record: Record) -> Finding | None:
+    """A device that was shared in another way than was asked for, or of which the tenant cannot say how."""
+    share = record.share
+    if share is None or not record.completed or not share.asked or share.seen == share.asked:
+        return None
+    if not share.seen:
+        return error(
+            f"--share {share.asked} was asked for, and this program does not say how it shared its device.",
+            "A benchmark of cotenant.bench does.",
+        )
+    return error(
+        f"--share {share.asked} was asked for, and the tenant saw {share.seen}.",
+        "Its log has what the driver says; a daemon of MPS of somebody else's may serve the device.",
+    )
 
 
 @record_rule

@@ -1,0 +1,116 @@
+"""How several tenants share one device: the modes, and what each tenant is entitled to. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from cotenant.errors import CotenantError
+from cotenant.isolation.device_shares import Devices
+from cotenant.machine.accelerators import Accelerator
+from cotenant.text import gib, many
+
+Kind = Literal["time", "mps", "mig", "dmem"]
+
+CONTEXT_BYTES = 512 << 20
+"""What a process takes of a device's memory before its first tensor: an estimate, on the large side for CUDA 12, 13."""
+LEAST_BYTES = 64 << 20
+_MODE = re.compile(r"(time|mps|mig|dmem)|mps:([1-9]\d?|100)")
+_COMPUTE_SLICES = re.compile(r"\bMIG (\d)g\.")
+_SLICES_OF = {"A30": 4}
+"""Compute slices of a whole device (NVIDIA, MIG User Guide, supported profiles); 7 of all others."""
+
+
+@dataclass(frozen=True, slots=True)
+class ShareMode:
+    """`time`: the driver's turns. `mps`: at once, by NVIDIA's Multi-Process Service, each with at most `percent` of the
+    multiprocessors. `mig`: an instance each. `dmem`: turns, with the kernel's limit on device memory."""
+
+    kind: Kind
+    percent: int | None = None
+
+    def __str__(self) -> str:
+        return self.kind if self.percent is None else f"{self.kind}:{self.percent}"
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceShare:
+    """What a tenant has of its device, which `sharers` tenants have, itself included.
+
+    `entitlement` is the part of the device's computing that it was promised, 1 of a whole one; None where an instance
+    does not tell its size. `memory_bytes` is its limit, 0 where the device does not tell how much it has.
+    """
+
+    mode: ShareMode
+    sharers: int
+    entitlement: float | None
+    memory_bytes: int
+
+
+def share_mode(text: str) -> ShareMode:
+    """Return the mode of a word such as `time` or `mps:25`. Raises ValueError."""
+    match = _MODE.fullmatch(text)
+    if match is None:
+        raise ValueError(f"'{text}' is not time, mps, mps:1 to mps:100, mig or dmem")
+    kind: Kind = match[1] or "mps"  # type: ignore[assignment]  # of the words that the pattern has
+    return ShareMode(kind, int(match[2]) if match[2] else None)
+
+
+def device_parts(devices_of: Sequence[Devices], mode: ShareMode) -> list[DeviceShare]:
+    """Return what each tenant has of its device. Raises CotenantError where tenants cannot share devices so."""
+    _check_devices(devices_of, mode)
+    tenants_of = Counter(device for (device,) in devices_of)
+    return [_part(device, tenants_of[device], mode) for (device,) in devices_of]
+
+
+def _check_devices(devices_of: Sequence[Devices], mode: ShareMode) -> None:
+    devices = dict.fromkeys(device for of_tenant in devices_of for device in of_tenant)
+    if not devices:
+        raise CotenantError(f"--share {mode} is of devices, and there is none.", "--slices has users share processors.")
+    if any(len(of_tenant) > 1 for of_tenant in devices_of):
+        raise CotenantError(
+            f"--share {mode} is of users with one device, and here are {len(devices)} for {len(devices_of)} users.",
+            f"Use --users {len(devices)}, or a multiple of it; CUDA_VISIBLE_DEVICES leaves devices out.",
+        )
+    if len(set(Counter(device for (device,) in devices_of).values())) > 1:
+        raise CotenantError(
+            f"{many(len(devices_of), 'user')} cannot share {many(len(devices), 'device')} equally.",
+            f"Use --users {' or '.join(str(len(devices) * each) for each in (1, 2, 4))}.",
+        )
+    if mode.kind == "mps" and any(device.vendor != "nvidia" for device in devices):
+        raise CotenantError("--share mps is of NVIDIA's devices.", "Use --share time.")
+    if mode.kind == "mig":
+        _check_instances(len(devices_of), [*devices])
+
+
+def _check_instances(users: int, devices: Sequence[Accelerator]) -> None:
+    instances = sum(device.is_partition for device in devices)
+    if instances < len(devices) or instances < users:
+        raise CotenantError(
+            f"--share mig takes an instance for each of {many(users, 'user')}, and there are {instances} that may be "
+            "used.",
+            "An administrator makes them (nvidia-smi mig -cgi PROFILE,... -C); none is made or changed here.",
+        )
+
+
+def _part(device: Accelerator, sharers: int, mode: ShareMode) -> DeviceShare:
+    if mode.kind == "mig":
+        return DeviceShare(mode, sharers, _part_of_instance(device.name), device.memory_bytes)
+    entitlement = 1 / sharers if mode.percent is None else mode.percent / 100
+    if not device.memory_bytes:
+        return DeviceShare(mode, sharers, entitlement, 0)
+    memory_bytes = (device.memory_bytes - sharers * CONTEXT_BYTES) // sharers
+    if memory_bytes < LEAST_BYTES:
+        raise CotenantError(
+            f"{gib(device.memory_bytes)} of device memory are too little for {sharers} users.", "Use fewer --users."
+        )
+    return DeviceShare(mode, sharers, entitlement, memory_bytes)
+
+
+def _part_of_instance(name: str) -> float | None:
+    match = _COMPUTE_SLICES.search(name)
+    whole = next((slices for model, slices in _SLICES_OF.items() if model in name.split()), 7)
+    return int(match[1]) / whole if match else None

@@ -1,0 +1,106 @@
+"""How a tenant shared its device: what was asked for, and what the tenant, the driver and the kernel say of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from cotenant.errors import CotenantError
+from cotenant.isolation.backend import Backend, ReadBack
+from cotenant.isolation.device_modes import DeviceShare, ShareMode
+from cotenant.isolation.plan import Slice
+from cotenant.launch.mps import control_program
+from cotenant.machine.accelerators import Accelerator
+from cotenant.results.record import SharedDevice
+
+MEMORY_HELD_BY = {
+    "time": "torch's allocator (cooperative)",
+    "mps": "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT",
+    "mig": "the MIG instance",
+    "dmem": "dmem.max",
+}
+PAIR = 2
+"""Multiprocessors are handed out in pairs, the clusters of a device: a percentage is rounded to them."""
+
+
+def check_share(mode: ShareMode, devices: Sequence[Accelerator], backend: Backend) -> None:
+    """Raise CotenantError where nothing here could enforce a mode."""
+    if mode.kind == "mps":
+        control_program()
+    if mode.kind == "dmem" and not all(backend.holds_device_memory(device) for device in devices):
+        raise CotenantError(
+            "--share dmem needs the kernel's controller of device memory, and it does not hold that of these devices.",
+            "It takes Linux 6.14, cgroup v2 with the controller dmem handed down to us, and a driver that charges "
+            "memory there. --share time has torch hold each user to its part.",
+        )
+
+
+def shared_device(
+    slice_: Slice, slices: Sequence[Slice], back: ReadBack, observed: Mapping[str, Any], meters: Mapping[str, Any]
+) -> SharedDevice | None:
+    """Return how a tenant shared its device among `slices`, those of its launch; None of one without a device.
+
+    `observed` and `meters` are the tenant's words and the runner's, as a record keeps them.
+    """
+    if not slice_.accelerators:
+        return None
+    part, device = slice_.device_share, slice_.accelerators[0]
+    sharers = sum(device in other.accelerators for other in slices)
+    seen = ""
+    if isinstance(own := observed.get("device_share"), dict) and observed.get("device", "cpu") != "cpu":
+        asked = part.mode.percent if part is not None else None
+        seen = _seen(device.is_partition, sharers, back.device_memory, observed.get("mps"), asked, own)
+    return SharedDevice(
+        asked="" if part is None else str(part.mode),
+        seen=seen,
+        sharers=sharers,
+        entitlement=None if part is None else part.entitlement,
+        memory_bytes=None if part is None else part.memory_bytes or None,
+        memory_by=_memory_by(part, own if isinstance(own, dict) else {}),
+        mps_clients=_mps_clients(meters, device.index),
+    )
+
+
+def _seen(
+    partition: bool,
+    sharers: int,
+    memory_limit: str | None,
+    mps: object,
+    percent: int | None,
+    own: Mapping[str, Any],
+) -> str:
+    """Return the mode that a tenant was in; of what no driver tells that is taking turns."""
+    if mps is True:
+        return f"mps:{_percent(percent, own)}" if _is_capped(own) else "mps"
+    if partition and sharers == 1:
+        return "mig"
+    if memory_limit is not None:
+        return "dmem"
+    return "time" if sharers > 1 or own.get("memory_fraction") is not None else "exclusive"
+
+
+def _is_capped(own: Mapping[str, Any]) -> bool:
+    mine, whole = own.get("multiprocessors"), own.get("device_multiprocessors")
+    return isinstance(mine, int) and isinstance(whole, int) and mine < whole
+
+
+def _percent(asked: int | None, own: Mapping[str, Any]) -> int:
+    """Return the percentage as it was asked for, where the multiprocessors are as many as that gives; else theirs."""
+    mine, whole = int(own["multiprocessors"]), int(own["device_multiprocessors"])
+    if asked is not None and abs(mine - whole * asked / 100) <= PAIR:
+        return asked
+    return round(100 * mine / whole)
+
+
+def _memory_by(part: DeviceShare | None, own: Mapping[str, Any]) -> str:
+    if part is None or not part.memory_bytes:
+        return ""
+    # A program that is none of ours sets no limit on its own allocator.
+    held = part.mode.kind != "time" or own.get("memory_fraction") is not None
+    return MEMORY_HELD_BY[part.mode.kind] if held else ""
+
+
+def _mps_clients(meters: Mapping[str, Any], index: int) -> int | None:
+    """Return how many clients of MPS the driver listed on a device at most; None where nobody looked."""
+    counts = [device.get("mps_clients") for device in meters.get("devices", {}).values() if device["index"] == index]
+    return max((count for count in counts if count is not None), default=None)

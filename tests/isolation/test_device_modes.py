@@ -1,0 +1,84 @@
+"""How tenants share devices, on invented machines."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from cotenant.errors import CotenantError
+from cotenant.isolation.device_modes import CONTEXT_BYTES, DeviceShare, ShareMode, share_mode
+from cotenant.isolation.plan import plan
+from cotenant.machine.accelerators import Accelerator
+from machine.invented import GIB, device, machine
+
+
+def instance(number: int, profile: str = "1g.10gb") -> Accelerator:
+    name = f"NVIDIA H100 80GB HBM3 MIG {profile}"
+    return replace(device(0, name=name), uuid=f"MIG-{number}", memory_bytes=10 * GIB)
+
+
+def parts(users: int, mode: str, *devices: Accelerator, slices: int | None = None) -> list[DeviceShare]:
+    made = plan(machine(cores=8, devices=devices), users, slices=slices, share=share_mode(mode))
+    return [piece.device_share for piece in made.slices if piece.device_share is not None]
+
+
+def test_words_of_modes() -> None:
+    for word in ("time", "mps", "mps:1", "mps:25", "mps:100", "mig", "dmem"):
+        assert str(share_mode(word)) == word
+    for word in ("", "exclusive", "mps:0", "mps:101", "mps:", "time:25", "MPS"):
+        with pytest.raises(ValueError, match="is not time, mps"):
+            share_mode(word)
+
+
+def test_parts_of_a_device_are_equal_and_leave_room_for_contexts() -> None:
+    for users in (1, 2, 4, 8):
+        memory = (16 * GIB - users * CONTEXT_BYTES) // users
+        assert parts(users, "time", device(0)) == [DeviceShare(ShareMode("time"), users, 1 / users, memory)] * users
+        assert users * (memory + CONTEXT_BYTES) <= 16 * GIB
+    assert {(part.sharers, part.entitlement) for part in parts(4, "mps:30", device(0), device(1))} == {(2, 0.3)}
+    assert parts(4, "dmem", device(0), device(1), slices=2)[0].sharers == 2
+    made = plan(machine(devices=(device(0),)), 2, share=ShareMode("time"))
+    assert made.device_share_bytes == (16 * GIB - 2 * CONTEXT_BYTES) // 2
+    (finding,) = made.findings
+    assert (finding.rule, finding.severity) == ("devices_shared", "info")
+    assert finding.sentence == "2 tenants share 1 device by time."
+    silent = replace(device(0), memory_bytes=0)
+    assert parts(2, "time", silent)[0].memory_bytes == 0
+
+
+def test_alone_a_tenant_has_the_whole_device_but_of_an_instance() -> None:
+    shared, cut = plan(machine(devices=(device(0),)), 2, share=ShareMode("mps")), machine(devices=(instance(0),))
+    assert shared.slices[0].alone == replace(shared.slices[0], device_share=None)
+    (mine,) = plan(cut, 1, share=ShareMode("mig")).slices
+    assert mine.alone == mine
+
+
+def test_an_instance_is_entitled_to_its_part() -> None:
+    two = parts(2, "mig", instance(0), instance(1, "3g.40gb"))
+    assert [part.entitlement for part in two] == [1 / 7, 3 / 7]
+    assert {part.sharers for part in two} == {1}
+    small = replace(instance(0), name="NVIDIA A30 MIG 1g.6gb")
+    assert parts(1, "mig", small)[0].entitlement == 1 / 4
+    assert parts(1, "mig", replace(small, name="MIG"))[0].entitlement is None
+
+
+def test_what_cannot_be_shared_so_is_refused_with_a_remedy() -> None:
+    amd = replace(device(0), vendor="amd")
+    refused = [
+        (2, "time", (), "--slices has users share processors"),
+        (1, "time", (device(0), device(1)), "Use --users 2, or a multiple"),
+        (3, "time", (device(0), device(1)), "Use --users 2 or 4 or 8"),
+        (2, "mps", (amd,), "Use --share time"),
+        (2, "mig", (device(0),), "there are 0 that may be used. An administrator makes them"),
+        (3, "mig", (instance(0), instance(1), instance(2)), ""),
+        (4, "mig", (instance(0), instance(1)), "for each of 4 users, and there are 2"),
+        (64, "time", (device(0),), "too little for 64 users"),
+    ]
+    for users, mode, devices, words in refused:
+        if not words:
+            assert len(parts(users, mode, *devices)) == users
+            continue
+        with pytest.raises(CotenantError) as caught:
+            parts(users, mode, *devices)
+        assert words in f"{caught.value.sentence} {caught.value.remedy}"

@@ -1,0 +1,83 @@
+"""What tenants of one device are told, and what is made of what they see."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cotenant.isolation.backend import ReadBack
+from cotenant.isolation.device_modes import DeviceShare, share_mode
+from cotenant.isolation.plan import Slice
+from cotenant.launch.device_sharing import shared_device
+from cotenant.launch.environment import share_variables, whole_environment
+from machine.invented import GIB, device
+
+NVIDIA: dict[str, Any] = {"device": "cuda:0", "mps": False, "device_share": {"memory_fraction": None}}
+OF_132 = {"multiprocessors": 132, "device_multiprocessors": 132}
+
+
+def slices(mode: str | None, count: int = 4, uuid: str = "") -> list[Slice]:
+    board = device(0)
+    if uuid:
+        object.__setattr__(board, "uuid", uuid)
+    part = DeviceShare(share_mode(mode), count, 1 / count, 3 * GIB) if mode else None
+    return [Slice(i, (i,), (0,), GIB, (board,), count, 1, part) for i in range(count)]
+
+
+def seen(mode: str | None, count: int = 4, uuid: str = "", limit: str | None = None, **observed: Any) -> str:
+    of_launch = slices(mode, count, uuid)
+    share = shared_device(of_launch[0], of_launch, ReadBack(device_memory=limit), NVIDIA | observed, {})
+    assert share is not None
+    assert (share.asked, share.sharers) == (mode or "", count)
+    return share.seen
+
+
+def test_each_mode_has_its_variables(monkeypatch: pytest.MonkeyPatch) -> None:
+    pipe = {"CUDA_MPS_PIPE_DIRECTORY": "/tmp/x/mps", "CUDA_MPS_LOG_DIRECTORY": "/tmp/x/mps/log"}
+    limited = pipe | {"CUDA_MPS_PINNED_DEVICE_MEM_LIMIT": "0=3072M"}
+    wanted = {
+        "time": {"COTENANT_DEVICE_MEMORY": str(3 * GIB)},
+        "mps": limited,
+        "mps:25": limited | {"CUDA_MPS_ACTIVE_THREAD_PERCENTAGE": "25"},
+        "mig": {},
+        "dmem": {},
+    }
+    for mode, variables in wanted.items():
+        assert share_variables(DeviceShare(share_mode(mode), 4, 0.25, 3 * GIB), Path("/tmp/x/mps")) == variables
+    unknown = DeviceShare(share_mode("mps"), 4, 0.25, 0)
+    assert share_variables(unknown, Path("/tmp/x/mps")) == pipe
+    monkeypatch.setenv("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE", "50")
+    for mode, inherited in ((None, "50"), ("mps", None)):
+        assert whole_environment({}, slices(mode)[0]).get("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE") == inherited
+
+
+def test_the_mode_is_that_which_the_tenant_sees_whatever_was_asked() -> None:
+    assert seen(None, 1) == "exclusive"
+    assert seen(None) == seen("time") == seen("mps") == seen("dmem") == seen("mig") == "time"
+    # A program that holds its allocator to a part is one of several, or might as well be.
+    assert seen("time", 1, device_share={"memory_fraction": 0.9}) == "time"
+    assert seen(None, mps=True) == seen("mps:25", mps=True) == "mps"
+    assert seen("mps:25", mps=True, device_share=OF_132) == "mps"
+    assert seen("mps:25", mps=True, device_share=OF_132 | {"multiprocessors": 34}) == "mps:25"
+    assert seen("mps:25", mps=True, device_share=OF_132 | {"multiprocessors": 66}) == "mps:50"
+    assert seen("mps", mps=True, device_share=OF_132 | {"multiprocessors": 66}) == "mps:50"
+    assert seen("mig", 1, uuid="MIG-1") == "mig"
+    assert seen("mig", 2, uuid="MIG-1") == "time"
+    assert seen("dmem", limit="drm/0000:10:00.0/vram0 3221225472") == "dmem"
+    assert seen("time", device="cpu") == seen("time", device_share="odd") == ""
+
+
+def test_what_holds_the_memory_is_named_and_clients_are_counted() -> None:
+    of_launch = slices("time", 2)
+    holding = NVIDIA | {"device_share": {"memory_fraction": 0.2}}
+    meters = {"devices": {"GPU-a": {"index": 0, "mps_clients": 2}, "GPU-b": {"index": 1, "mps_clients": 9}}}
+    words = []
+    for observed in (NVIDIA, holding):
+        share = shared_device(of_launch[0], of_launch, ReadBack(), observed, meters)
+        assert share is not None
+        assert (share.entitlement, share.memory_bytes, share.mps_clients) == (0.5, 3 * GIB, 2)
+        words.append(share.memory_by)
+    assert words == ["", "torch's allocator (cooperative)"]
+    assert shared_device(Slice(0, (0,), (0,), GIB, ()), [], ReadBack(), {}, {}) is None
