@@ -19,12 +19,23 @@ import msgspec
 
 from cotenant.finding import Finding
 from cotenant.results import columns
-from cotenant.results.record import Enclosed, Meeting, Observed, Record, Train, TrainItem
+from cotenant.results.record import Enclosed, Meeting, Observed, Record, SharedDevice, Train, TrainItem
 from cotenant.stats.budget import Amount
 from cotenant.stats.describe import Description
 
 TEMPLATE = Path(__file__).with_name("records.template.md")
-TYPES: tuple[type, ...] = (Record, Train, TrainItem, Observed, Description, Meeting, Enclosed, Amount, Finding)
+TYPES: tuple[type, ...] = (
+    Record,
+    Train,
+    TrainItem,
+    Observed,
+    Description,
+    Meeting,
+    Enclosed,
+    SharedDevice,
+    Amount,
+    Finding,
+)
 
 
 def record_schema() -> dict[str, Any]:
