@@ -1,6 +1,6 @@
 """Training steps of tasks with their own networks and with public ones of the same weights' shapes, by turns.
 
-python benchmarks/run.py public_models [FAMILY ...] [--pairs N]
+python benchmarks/run.py public_models [FAMILY ...] [--pairs N] [--seconds S]
 
 Both sides are the task itself: its step, loss, optimizer and batch. Only the network is another. Of one thread on one
 processor; a family without its package is left out, in a line that says so.
@@ -14,6 +14,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from statistics import median
+from time import monotonic
 from typing import Any
 
 from pairs import Median, interleaved, median_of
@@ -22,6 +23,11 @@ from rich.table import Table
 from sides import Timed, benchmark_of, observed, one_processor, prepared
 
 from cotenant.bench import Benchmark, Run
+
+SECONDS = 330.0
+"""Of all families, beside the packages' imports: less than six minutes."""
+LEAST_PAIRS = 6
+"""In each half: of twelve pairs there is an exact interval."""
 
 
 @dataclass(frozen=True)
@@ -73,6 +79,7 @@ FAMILIES = {
         {"batch_size": 2, "size": 224, "layers": 4, "width": 384, "heads": 6},
         pairs=100,
     ),
+    "ssd": Family("object_detection/single_stage_detector", "SSD300", "torchvision", {"batch_size": 1}),
     "whisper": Family(
         "speech_recognition/whisper",
         "Whisper",
@@ -96,10 +103,11 @@ def turn(cls: type[Benchmark], arguments: dict[str, Any]) -> tuple[Timed, int]:
     return observed(work, 1), sum(weight.numel() for weight in weights)
 
 
-def measured(name: str, family: Family, pairs: int) -> tuple[float, float, Median]:
+def measured(name: str, family: Family, pairs: int, seconds: float) -> tuple[float, float, Median]:
     """Return the median nanoseconds of our step and of the public one, and our rate over that one's.
 
-    Both are built twice, each once before the other, as what lies where in memory counts, too.
+    Both are built twice, each once before the other, as what lies where in memory counts, too. Of so many pairs, or of
+    as many as fit into these seconds.
     """
     sys.modules.pop("model", None)  # Of the family before: every task's network lies in a module of this name.
     cls = benchmark_of(family.task)
@@ -107,13 +115,17 @@ def measured(name: str, family: Family, pairs: int) -> tuple[float, float, Media
     networks = names[family.model], importlib.import_module(f"public.{name}").Model
     times_ns: tuple[list[int], list[int]] = ([], [])
     for order in ((0, 1), (1, 0)):
+        begun_s = monotonic()
         turns: dict[int, tuple[Timed, int]] = {}
         for side in order:
             names[family.model] = networks[side]
             turns[side] = turn(cls, family.arguments)
         if turns[0][1] != turns[1][1]:
             raise ValueError(f"The task trains {turns[0][1]:,} parameters, the public network {turns[1][1]:,}.")
-        for all_ns, new_ns in zip(times_ns, interleaved(turns[0][0], turns[1][0], -(-pairs // 2)), strict=True):
+        pair_s = sum(turns[side][0]() for side in order) / 1e9
+        fitting = max(LEAST_PAIRS, int((seconds / 2 + begun_s - monotonic()) / pair_s))
+        half = interleaved(turns[0][0], turns[1][0], min(-(-pairs // 2), fitting))
+        for all_ns, new_ns in zip(times_ns, half, strict=True):
             all_ns += new_ns
     return median(times_ns[0]), median(times_ns[1]), median_of([b / a for a, b in zip(*times_ns, strict=True)])
 
@@ -124,19 +136,22 @@ def main(argv: Sequence[str]) -> int:
         "families", nargs="*", metavar="FAMILY", help=f"of {', '.join(FAMILIES)}; all where none is named"
     )
     parser.add_argument("--pairs", type=int, help="instead of each family's own number, a few to try")
+    parser.add_argument("--seconds", type=float, default=SECONDS, help="of all families, each an equal part")
     given = parser.parse_args(argv)
     if unknown := sorted(set(given.families) - set(FAMILIES)):
         parser.error(f"there is no family {unknown[0]}; the families are {', '.join(FAMILIES)}")
     one_processor()
     table = Table("family", "size", "against", "our step", "theirs", "our rate / theirs", "pairs")
-    for name in given.families or FAMILIES:
+    names = given.families or [*FAMILIES]
+    for name in names:
         family = FAMILIES[name]
         try:
             package = importlib.import_module(family.package)
         except Exception as error:  # What is built for another torch fails to load in ways of its own.
             print(f"{name} is left out: {family.package} cannot be imported: {error}", file=sys.stderr)
             continue
-        our_ns, their_ns, rate = measured(name, family, given.pairs or family.pairs)
+        share_s = given.seconds / len(names)
+        our_ns, their_ns, rate = measured(name, family, given.pairs or family.pairs, share_s)
         size = ", ".join(f"{flag} {value}" for flag, value in family.arguments.items()).replace("_", " ")
         steps = (f"{ns / 1e6:.4g} ms" for ns in (our_ns, their_ns))
         ratio = f"{rate.value:.3f} [{rate.low:.3f}, {rate.high:.3f}]"

@@ -105,6 +105,18 @@ def test_vit_is_torchvisions(load: Load) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("backbone", ["resnet34", "resnet50"])
+def test_ssd_is_of_torchvisions_parts(load: Load, backbone: str) -> None:
+    theirs = load("public/ssd").Model(11, backbone)
+    ours = main_of("object_detection/single_stage_detector").SSD300(11, backbone)
+    ours.load_state_dict(theirs.ours())
+    images = torch.randn(2, 3, 300, 300)
+    with torch.inference_mode():  # In training: without statistics of batches the states of so many layers fade.
+        for our_output, their_output in zip(ours(images), theirs(images), strict=True):
+            assert_equal(our_output, their_output)
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("sizes", [(32, 48), (512, 1024)])
 def test_tacotron2_is_that_of_torchaudio(load: Load, sizes: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     package("torchaudio")
