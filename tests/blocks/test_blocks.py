@@ -7,7 +7,10 @@ from typing import Any
 
 import pytest
 import torch
+from torch.nn import functional
 
+from cotenant.bench.observed import FlopCount
+from cotenant.blocks import output
 from cotenant.blocks.attention import Attention
 from cotenant.blocks.data import scattered, zipf
 from cotenant.blocks.decoder import Decoder, Size
@@ -141,6 +144,29 @@ def test_words_are_as_frequent_as_in_text() -> None:
     assert (words.shape, len(counts), int(counts.argmax())) == ((100, 200), 1000, 0)
     # Of rank r: log((r + 2) / (r + 1)) / log(words + 1).
     assert float(counts[0] / counts[9]) == pytest.approx(math.log(2) / math.log(11 / 10), rel=0.2)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_the_output_in_parts_is_cross_entropy_of_a_linear_layer(
+    dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(output, "ROWS", 4)
+    target_n, results = torch.randint(0, 30, (11,)), []
+    sources = torch.randn(11, 8), torch.randn(30, 8), torch.randn(30)
+    for plain in (True, False):
+        x_nw, weight_vw, bias_v = leaves = [source.clone().requires_grad_() for source in sources]
+        with torch.autocast("cpu", dtype, enabled=dtype != torch.float32), FlopCount() as count:
+            if plain:
+                loss = functional.cross_entropy(functional.linear(x_nw, weight_vw, bias_v), target_n)
+            else:
+                loss = output.cross_entropy_of(x_nw, weight_vw, bias_v, target_n)
+        with count:
+            (3.0 * loss).backward()
+        results.append((loss, *(leaf.grad for leaf in leaves), count.total))
+    *expected, operations = results[0]
+    assert results[1][-1] == operations == 3 * 2 * 11 * 30 * 8
+    tolerance = 1e-5 if dtype == torch.float32 else 0.02
+    torch.testing.assert_close(results[1][:-1], tuple(expected), rtol=tolerance, atol=tolerance)
 
 
 @pytest.mark.parametrize("rows", [1, 2, 6, 300, 1_000_000, 1_000_002, 1_000_003, 2_000_006])

@@ -79,12 +79,12 @@ def test_distances_are_sines_and_cosines(main: Any) -> None:
 def test_a_word_is_predicted_from_those_before_it_and_the_memory(main: Any) -> None:
     model = model_of(main)
     words, memory = torch.randint(0, 50, (2, 5)), torch.randn(2, 2, 3, 8)
-    before, _ = model(words, memory)
+    before, _ = model.states(words, memory)
     words[:, 3] = (words[:, 3] + 1) % 50
-    after, _ = model(words, memory)
+    after, _ = model.states(words, memory)
     torch.testing.assert_close(before[:, :3], after[:, :3])
     assert not torch.allclose(before[:, 3:], after[:, 3:])
-    other, _ = model(words, 2 * memory)
+    other, _ = model.states(words, 2 * memory)
     assert (other != after).any(dim=2).all()
 
 
@@ -92,7 +92,7 @@ def test_the_memory_is_what_the_layers_have_read_last(main: Any) -> None:
     model = model_of(main, target=2, memory=3)
     memory = main.Memory(2, 1, 3, 8)
     for words in torch.tensor([[1, 2], [3, 4]]):
-        _, states = model(words[None], memory.states_lbmw)
+        _, states = model.states(words[None], memory.states_lbmw)
         memory.keep(states)
     assert not memory.states_lbmw.requires_grad
     torch.testing.assert_close(memory.states_lbmw[0, 0], model.embedding.weight[2:5] * 8**0.5)

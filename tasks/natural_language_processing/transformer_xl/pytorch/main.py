@@ -10,10 +10,10 @@ from typing import Any
 
 import torch
 from model import Memory, TransformerXL
-from torch.nn import functional as F
 
 from cotenant.bench import Benchmark, MissingDataError, Run, flag
 from cotenant.bench.words import read_words
+from cotenant.blocks.data import zipf
 from cotenant.errors import CotenantError
 
 CLIP_NORM = 0.25
@@ -52,9 +52,7 @@ class LongMemory(Benchmark):
     def batches(self, run: Run) -> Iterator[torch.Tensor]:
         """Return (batch, target + 1) words; the last of each row is only predicted."""
         if self.data is None:
-            # Zipf's law: the word of rank r is about 1/r as frequent as the first.
-            shape = self.batch_size, self.target + 1
-            return run.resident(((self.words + 1) ** torch.rand(shape, dtype=torch.float64)).long() - 1)
+            return run.resident(zipf(self.words, self.batch_size, self.target + 1))
         word_n = run.read(partial(read_words, words=self.words), "wiki.train.tokens")
         columns = len(word_n) // self.batch_size
         if columns <= self.target:
@@ -73,9 +71,8 @@ class LongMemory(Benchmark):
         return batch.size(0) * self.target
 
     def step(self, run: Run, batch: torch.Tensor) -> torch.Tensor:
-        logits_btv, next_lbmw = self.model(batch[:, :-1], self.memories.states_lbmw)
+        loss, next_lbmw = self.model(batch[:, :-1], self.memories.states_lbmw, batch[:, 1:])
         self.memories.keep(next_lbmw)
-        loss = F.cross_entropy(logits_btv.flatten(0, 1), batch[:, 1:].flatten())
         run.update(loss, self.optimizer, clip_norm=CLIP_NORM)
         return loss
 

@@ -8,6 +8,8 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
+from cotenant.blocks.output import cross_entropy_of
+
 INIT = 0.02
 
 
@@ -40,8 +42,16 @@ class TransformerXL(nn.Module):
             if parameter.dim() > 1:
                 nn.init.normal_(parameter, std=INIT)
 
-    def forward(self, word_bt: torch.Tensor, memory_lbmw: torch.Tensor) -> tuple[torch.Tensor, list[torch.Tensor]]:
-        """Return the logits (b, t, v) of the word after each one, and for every layer what its memory is next."""
+    def forward(
+        self, word_bt: torch.Tensor, memory_lbmw: torch.Tensor, next_bt: torch.Tensor
+    ) -> tuple[torch.Tensor, list[torch.Tensor]]:
+        """Return the cross entropy of the word after each one, and for every layer what its memory is next."""
+        states_btw, next_lbmw = self.states(word_bt, memory_lbmw)
+        output = self.embedding.weight, self.bias
+        return cross_entropy_of(states_btw.flatten(0, 1), *output, next_bt.flatten()), next_lbmw
+
+    def states(self, word_bt: torch.Tensor, memory_lbmw: torch.Tensor) -> tuple[torch.Tensor, list[torch.Tensor]]:
+        """Return what the last layer makes of each position (b, t, w), and for every layer what its memory is next."""
         width = self.embedding.embedding_dim
         x_btw = self.dropout(self.embedding(word_bt) * width**0.5)
         distance_kw = self.dropout(self.distance_kw)
@@ -51,7 +61,7 @@ class TransformerXL(nn.Module):
             seen_bkw = torch.cat([memory_bmw, x_btw], dim=1)
             next_lbmw.append(seen_bkw[:, x_btw.size(1) :].detach())
             x_btw = layer(x_btw, seen_bkw, distance_kw, mask_rk, self.content_bias, self.distance_bias)
-        return F.linear(self.dropout(x_btw), self.embedding.weight, self.bias), next_lbmw
+        return self.dropout(x_btw), next_lbmw
 
 
 class Memory(nn.Module):
