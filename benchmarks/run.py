@@ -13,7 +13,19 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 PARTS = ("harness", "tasks", "meeting", "start", "cost", "slices")
-NAMED = ("forms", "inputs", "adversaries", "records", "fleets", "within", "asked", "aa", "audit", "public_models")
+NAMED = (
+    "cotenancy",
+    "forms",
+    "inputs",
+    "adversaries",
+    "records",
+    "fleets",
+    "within",
+    "asked",
+    "aa",
+    "audit",
+    "public_models",
+)
 """Only where they are asked for: they take long, and are no cost of the harness."""
 
 

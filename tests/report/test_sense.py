@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Sequence
+from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
+from cotenant.commands.report import main as report
 from cotenant.report.fingerprints import fingerprints_grid
 from cotenant.report.jobs import jobs_grid
 from cotenant.report.renderers import as_csv, terminal
@@ -18,8 +22,9 @@ from cotenant.report.suite_end import suite_grids
 from cotenant.results.decoded import Decoded
 from cotenant.results.pressure import pressures
 from cotenant.results.record import Record
+from cotenant.results.store import write_record
 from report.making import BLOCK_MS, LEVELS, beside_dram, fields_of, launch, summary_of
-from results.made import a_part, a_told, observed
+from results.made import NOON, a_part, a_told, observed
 
 
 def curves(records: Sequence[Record]) -> list[Any]:
@@ -105,6 +110,24 @@ def test_a_fingerprint_is_what_a_job_keeps_and_what_it_leaves_a_probe() -> None:
     assert fingerprints_grid(curves(beside_dram())).groups == [], "without a probe nobody knows what is left"
     blind = curves([*beside_dram(full=8.0), *beside_dram(kept=(1,) * 5, job="probe_dram", items=5)])
     assert "none seen" in "\n".join(line.plain for line in terminal(fingerprints_grid(blind), 120))
+
+
+def test_a_pressure_that_was_not_reached_and_a_neighbour_that_died_are_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    records = beside_dram()
+    for block in records[0].meters["pressure"]["blocks"]:
+        block["achieved"] = min(block["achieved"], 4.0)
+    assert words_of(curves(records)[0]).endswith("Not reached: 75 %, 100 %; the neighbour got no more than 4.000 GB/s.")
+    died = [replace(record, comparable=False) for record in beside_dram(job="wlm")]
+    died[1] = replace(died[1], completed=False, outcome="failed", message="It died.", statistics=None)
+    for second, record in enumerate([*beside_dram(), *died]):
+        write_record(tmp_path, record, NOON + timedelta(seconds=second))
+    report(["--table", "sense", str(tmp_path)])
+    printed = capsys.readouterr()
+    assert "vae beside dram" in printed.out
+    assert "wlm" not in printed.out, "of what stood beside a dead neighbour there is no curve"
+    assert re.search(r"in\.wlm\+dram, repetition 0: .* failed", printed.err)
 
 
 def test_a_launch_of_two_neighbours_of_pressure_or_of_one_level_has_no_curve() -> None:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cotenant.stats.sensitivity import Block, blocks_of, curve, hinge
+from cotenant.stats.sensitivity import Block, Curve, Point, blocks_of, curve, hinge
 
 S = 1_000_000_000
 LEVELS = (0, 25, 50, 75, 100)
@@ -105,6 +105,13 @@ def test_too_little_has_no_interval_and_nothing_without_a_base() -> None:
     assert not found.loses
     assert curve([[block for block in launch(1) if block.level]]) is None
     assert curve([]) is None
+
+
+def test_levels_at_which_a_neighbour_got_no_more_are_named() -> None:
+    points = [Point(level, achieved, 1.0, None, 4) for level, achieved in ((0, 0.0), (25, 2.5), (50, 4.1), (100, 5.0))]
+    assert Curve(tuple(points), "rounds", 1).unreached == (100,), "5 of 10 that level 25 promises; 4.1 of 5 is near"
+    assert Curve(tuple(points[:2]), "rounds", 1).unreached == ()
+    assert Curve(tuple(points[:1]), "rounds", 1).unreached == ()
 
 
 def test_numbers_that_cannot_be_are_left_out() -> None:

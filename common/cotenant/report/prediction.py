@@ -36,13 +36,15 @@ class PairPrediction:
 
 @dataclass(frozen=True, slots=True)
 class Predictions:
-    """The pairs of one suite on one host under one isolation; `blind` are resources whose probe showed no loss."""
+    """The pairs of one suite on one host under one isolation; `blind` are resources whose probe showed no loss,
+    `unknown` the jobs of pairs whose curves are not known of every resource."""
 
     suite: str
     host: str
     isolation: str
     resources: tuple[str, ...]
     blind: tuple[str, ...]
+    unknown: tuple[str, ...]
     fit: Fit
     pairs: tuple[PairPrediction, ...]
 
@@ -72,8 +74,9 @@ def _of_matrix(matrix: PairMatrix, resources: Mapping[str, Sensed]) -> Predictio
         if (value := predicted(every, pair, best.rule)) is not None
     ]
     blind = tuple(name for name, of in resources.items() if not of.known)
-    place = (matrix.suite, matrix.host, matrix.isolation)
-    return Predictions(*place, tuple(name for name in resources if name not in blind), blind, best, tuple(pairs))
+    seen = tuple(name for name in resources if name not in blind)
+    unknown = tuple(job for job in matrix.jobs if any(job not in of.jobs for of in every))
+    return Predictions(matrix.suite, matrix.host, matrix.isolation, seen, blind, unknown, best, tuple(pairs))
 
 
 # The view
@@ -151,6 +154,8 @@ def _rows(of: Predictions) -> Iterator[Row]:
 
 def _notes(of: Predictions) -> list[Words]:
     lines: list[Words] = [((f"{prediction_sentence(of)}.", "bold"),), ((f"{_rule(of)}.", ""),)]
+    if of.unknown:
+        lines.append(((f"{listed(of.unknown)}: not predicted, as a curve is missing (--table sense).", "yellow"),))
     if any(pair.measured is not None and pair.measured.n == 1 for pair in of.pairs):
         lines.append(((SINGLE, "dim"),))
     return lines

@@ -223,6 +223,21 @@ def _with_leaves(of: Row, sensitivity: Sensitivity) -> Row:
 
 def words_of(sensitivity: Sensitivity) -> str:
     """Return a curve in a sentence: from which pressure on the job loses, and how much."""
+    return f"{_loss(sensitivity)}{_unreached(sensitivity)}"
+
+
+def _unreached(sensitivity: Sensitivity) -> str:
+    """Return which levels the neighbour did not reach; "" where it reached all."""
+    if sensitivity.curve is None or not (levels := sensitivity.curve.unreached):
+        return ""
+    most = max(point.achieved for point in sensitivity.curve.points)
+    names = listed([f"{level} %" for level in levels])
+    return (
+        f" Not reached: {names}; the neighbour got no more than {numbers.rate(most)} {sensitivity.conditions.unit}/s."
+    )
+
+
+def _loss(sensitivity: Sensitivity) -> str:
     of, found = sensitivity.conditions, sensitivity.curve
     suspect = f"; suspect: {listed(sensitivity.doubts)}" if sensitivity.doubts else ""
     who = f"{of.job} beside {of.resource} ({of.isolation}{suspect})"

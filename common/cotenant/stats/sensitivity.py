@@ -17,6 +17,7 @@ Timed = tuple[int, int, float]
 """An observation: the ns of its start and its end, and its items."""
 ROUNDS = "rounds"
 LAUNCHES = "launches"
+REACHED = 0.8
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +69,14 @@ class Curve:
     def hinge(self) -> Hinge:
         """The hinge through its points, over what the neighbour achieved."""
         return hinge([(point.achieved, point.kept) for point in self.points])
+
+    @property
+    def unreached(self) -> tuple[int, ...]:
+        """The levels at which the neighbour got less than REACHED of what its lowest one promises in proportion: the
+        resource gave no more, and what is kept there is not that of a higher pressure."""
+        pressed = [point for point in self.points if point.level]
+        least = [REACHED * point.achieved / point.level for point in pressed[:1]]
+        return tuple(point.level for point in pressed if point.achieved < least[0] * point.level)
 
     @property
     def loses(self) -> bool:

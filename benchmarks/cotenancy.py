@@ -1,0 +1,111 @@
+"""What different jobs keep beside each other, with slices and without: the long tier of profiles/cotenancy.json.
+
+python benchmarks/run.py cotenancy --repetitions 5 --work DIR     writes benchmarks/results/what-different-jobs-keep.md
+
+Each repetition runs the suite in slices, then without, with curves on every resource; an interrupted run goes on where
+it was. Five take some three hours and a half on two processors, on which nothing else may run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+
+from suites import ROOT
+
+from cotenant.errors import EXIT_FAILED, EXIT_PASSED
+from cotenant.machine.topology import discover
+from cotenant.report.answer import answer
+from cotenant.report.fingerprints import fingerprints_grid
+from cotenant.report.grid import Grid
+from cotenant.report.mixes import mix_grid
+from cotenant.report.pairs import outside_pairs, pairs_grid
+from cotenant.report.prediction import prediction_grid, predictions
+from cotenant.report.renderers import FILES
+from cotenant.report.sense import sensitivities, words_of
+from cotenant.report.summary import summarise
+from cotenant.results.read import again, read_records
+from cotenant.results.table import Rows
+
+PROFILE = ROOT / "profiles/cotenancy.json"
+RESULT = ROOT / "benchmarks/results/what-different-jobs-keep.md"
+WAYS = ("auto", "none")
+"""In slices, by the backend that this host allows, and without."""
+
+
+def job_file(directory: Path) -> Path:
+    """Write the profile with curves on every resource, and return its path."""
+    entries = json.loads(PROFILE.read_text())
+    for entry in entries:
+        if "sense" in entry:
+            del entry["pressure"]
+    path = directory / PROFILE.name
+    path.write_text(json.dumps(entries))
+    return path
+
+
+def run(directory: Path, jobs: Path, uid: int, way: str) -> None:
+    """Run the suite once, all of it or what is missing. Raises RuntimeError where it did not come to its end.
+
+    A launch that failed is no reason to stop: the result says so.
+    """
+    # Threads as anybody's shell has them: the naive case must not inherit ours.
+    environment = {key: value for key, value in os.environ.items() if not key.endswith("_NUM_THREADS")}
+    environment["BASE"] = str(directory / "workspace")
+    outdir = directory / way
+    flags = ["--isolation", way, "--uid", str(uid), "--outdir", str(outdir), "--cgroup-base", "cotenant-bench"]
+    if (outdir / f"{jobs.stem}.R{uid}.resolved").exists():
+        flags.append("--resume")
+    print(f"{datetime.now(UTC):%H:%M} repetition {uid}, --isolation {way}", flush=True)
+    ended = subprocess.run([sys.executable, ROOT / "run.py", "--jobs", jobs, *flags], env=environment, check=False)
+    if ended.returncode not in (EXIT_PASSED, EXIT_FAILED):
+        raise RuntimeError(f"repetition {uid} with --isolation {way} ended with {ended.returncode}: see {outdir}")
+
+
+def result(directory: Path, repetitions: int) -> str:
+    """Return what all records say, as Markdown."""
+    summary = summarise(Rows.all(read_records([directory / way for way in WAYS]).table))
+    curves = sensitivities(record for _, record in again(summary.under_pressure))
+    found = predictions(summary, curves)
+    grids: list[tuple[str, Grid]] = [
+        ("Mixes", mix_grid(outside_pairs(summary))),
+        ("Pairs", pairs_grid(summary)),
+        ("Fingerprints", fingerprints_grid(curves)),
+        ("Predicted pairs", prediction_grid(found)),
+    ]
+    host = f"{discover().model_name}, {os.cpu_count()} processors"
+    parts = [
+        "# What different jobs keep beside each other",
+        f"`python benchmarks/run.py cotenancy --repetitions {repetitions}`, {datetime.now(UTC):%Y-%m-%d}, {host}.",
+        "Isolation none is without slices. n counts launches, and intervals are over launches.",
+        answer(summary),
+        *(f"## {title}\n\n{FILES['md'](grid).strip()}" for title, grid in grids if grid.groups),
+        "## Curves\n\n" + "\n".join(f"- {words_of(each)}" for each in curves),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--repetitions", type=int, default=5)
+    parser.add_argument("--work", type=Path, required=True, help="a directory for data and records, kept for --resume")
+    parser.add_argument("--output", type=Path, default=RESULT)
+    given = parser.parse_args()
+    directory: Path = given.work.absolute()
+    directory.mkdir(parents=True, exist_ok=True)
+    jobs = job_file(directory)
+    for uid in range(given.repetitions):
+        for way in WAYS:
+            run(directory, jobs, uid, way)
+    given.output.write_text(result(directory, given.repetitions))
+    print(f"{given.output} is written.")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
