@@ -20,7 +20,7 @@ LAYERS = (
     ("commands", "blocks"),
     ("report", "launch", "bench", "proof"),
     ("findings", "meters", "fleet", "tuning"),
-    ("results", "isolation", "datasets"),
+    ("results", "isolation", "datasets", "challenge"),
     ("stats", "suite", "machine", "protocol"),
     ("ground",),
 )
@@ -29,6 +29,7 @@ TASKS_OF_ROOMS = {
     "commands": "one file a command",
     "report": "grids, pages, pictures",
     "proof": "archives that others verify",
+    "challenge": "nonces, answers, replays",
     "launch": "start, GO, stop, reaper",
     "bench": "the measured loop; torch",
     "blocks": "parts of tasks' Transformers",

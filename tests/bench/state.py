@@ -28,4 +28,6 @@ def unchanged(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     torch.set_float32_matmul_precision(products)
     torch.backends.cudnn.allow_tf32 = convolutions
     torch.backends.cudnn.benchmark = tuned
+    torch.use_deterministic_algorithms(False)
+    torch.backends.cudnn.deterministic = False
     torch.set_flush_denormal(False)

@@ -19,7 +19,7 @@ from cotenant.results.record import Record
 
 COMMON = (
     "batch_size cuda workers seed devices repeat number skip report precision half fp16 opt_level data compile "
-    "graph channels_last cached_batch"
+    "graph channels_last cached_batch deterministic"
 )
 
 

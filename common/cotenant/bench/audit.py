@@ -114,42 +114,59 @@ class Weights:
         return not all(torch.equal(*pair) for pair in zip(before.values, self.values, strict=True))
 
 
-@contextlib.contextmanager
-def undone(run: Run, optimizers: Sequence[torch.optim.Optimizer]) -> Iterator[None]:
-    """Put back what a step changes: weights, buffers, optimizers, scaler, generators, the benchmark's own attributes.
+class Saved:
+    """The state of a training run at a moment: weights, buffers, optimizers, scaler, generators, own attributes.
 
     The copies lie in the host's memory: a device may be full.
     """
-    states = [state for optimizer in optimizers for state in optimizer.state.values()]
-    stepped = (weight for optimizer in optimizers for group in optimizer.param_groups for weight in group["params"])
-    placed = (tensor for module in run.modules for tensor in (*module.parameters(), *module.buffers()))
-    every = (*stepped, *placed, *(value for state in states for value in state.values()), run.precision.overflowed)
-    tensors = list({id(value): local(value.detach()) for value in every if isinstance(value, torch.Tensor)}.values())
-    copies = [tensor.to("cpu", copy=True) for tensor in tensors]
-    plain = [{key: value for key, value in state.items() if not isinstance(value, torch.Tensor)} for state in states]
-    precision, attributes = run.precision, dict(vars(run.benchmark))
-    counts = precision.updates, precision.stepped, precision.overflowed
-    scaler = None if precision.scaler is None else precision.scaler.state_dict()
-    generators = random.getstate(), np.random.get_state(), torch.get_rng_state()
-    device = torch.get_device_module(run.device) if run.chosen.is_accelerator else None
-    on_device = None if device is None else device.get_rng_state(run.device)
+
+    def __init__(self, run: Run, optimizers: Sequence[torch.optim.Optimizer]) -> None:
+        self._run = run
+        states = [state for optimizer in optimizers for state in optimizer.state.values()]
+        stepped = (weight for optimizer in optimizers for group in optimizer.param_groups for weight in group["params"])
+        placed = (tensor for module in run.modules for tensor in (*module.parameters(), *module.buffers()))
+        every = (*stepped, *placed, *(value for state in states for value in state.values()), run.precision.overflowed)
+        tensors = {id(value): local(value.detach()) for value in every if isinstance(value, torch.Tensor)}
+        self._copies = [(tensor, tensor.to("cpu", copy=True)) for tensor in tensors.values()]
+        self._plain = [
+            (state, {key: value for key, value in state.items() if not isinstance(value, torch.Tensor)})
+            for state in states
+        ]
+        precision = run.precision
+        self._attributes = dict(vars(run.benchmark))
+        self._counts = precision.updates, precision.stepped, precision.overflowed
+        self._scaler = None if precision.scaler is None else precision.scaler.state_dict()
+        self._generators = random.getstate(), np.random.get_state(), torch.get_rng_state()
+        self._device = torch.get_device_module(run.device) if run.chosen.is_accelerator else None
+        self._on_device = None if self._device is None else self._device.get_rng_state(run.device)
+
+    def restore(self) -> None:
+        """Put all of it back in place."""
+        with torch.no_grad():
+            for tensor, copy in self._copies:
+                tensor.copy_(copy)
+        for state, values in self._plain:
+            state.update(values)
+        vars(self._run.benchmark).update(self._attributes)
+        precision = self._run.precision
+        precision.updates, precision.stepped, precision.overflowed = self._counts
+        if precision.scaler is not None and self._scaler is not None:
+            precision.scaler.load_state_dict(self._scaler)
+        random.setstate(self._generators[0])
+        np.random.set_state(self._generators[1])
+        torch.set_rng_state(self._generators[2])
+        if self._device is not None:
+            self._device.set_rng_state(self._on_device, self._run.device)
+
+
+@contextlib.contextmanager
+def undone(run: Run, optimizers: Sequence[torch.optim.Optimizer]) -> Iterator[None]:
+    """Put back what a step changes."""
+    saved = Saved(run, optimizers)
     try:
         yield
     finally:
-        with torch.no_grad():
-            for tensor, copy in zip(tensors, copies, strict=True):
-                tensor.copy_(copy)
-        for state, values in zip(states, plain, strict=True):
-            state.update(values)
-        vars(run.benchmark).update(attributes)
-        precision.updates, precision.stepped, precision.overflowed = counts
-        if precision.scaler is not None and scaler is not None:
-            precision.scaler.load_state_dict(scaler)
-        random.setstate(generators[0])
-        np.random.set_state(generators[1])
-        torch.set_rng_state(generators[2])
-        if device is not None:
-            device.set_rng_state(on_device, run.device)
+        saved.restore()
 
 
 def elements(batch: Any) -> int:

@@ -73,6 +73,9 @@ class Benchmark:
         None, "--channels-last", help="channels_last memory format; unsaid: where it is faster"
     )
     cached_batch: bool = flag(False, "--cached-batch", help="train on the first batch alone: the rate without input")
+    deterministic: bool = flag(
+        False, "--deterministic", help="kernels that give the same bits for the same seed, alone"
+    )
 
     def __init__(self, **parameters: Any) -> None:
         """Set every parameter, those not given to their defaults. Raises CotenantError for impossible ones."""

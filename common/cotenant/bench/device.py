@@ -157,6 +157,18 @@ def choose_device(cuda: bool, local_rank: int = 0, local_size: int = 1) -> Devic
     return Device(torch.device("cpu"))
 
 
+def make_deterministic() -> None:
+    """Let every kernel give the same bits for the same input, or raise: for this process, before its first product.
+
+    cuBLAS is deterministic with a workspace of fixed size alone (its documentation, "Results reproducibility").
+    """
+    os.environ["CUBLAS_WORKSPACE_CONFIG"] = ":4096:8"
+    torch.use_deterministic_algorithms(True)
+    torch.backends.cudnn.deterministic = True
+    # Or memory that nobody reads before it is written would be filled first.
+    torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined] # a property of the module
+
+
 def unseen_devices(environ: Mapping[str, str], root: Path = Path("/"), nvml: Any = None) -> str:
     """Return in words which devices torch should see, "" where there are none for this process.
 

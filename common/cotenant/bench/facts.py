@@ -110,6 +110,7 @@ def tenant_facts(run: Run, loop: Loop) -> dict[str, Any]:
             "float32_matmul_precision": torch.get_float32_matmul_precision(),
             "cudnn_allow_tf32": torch.backends.cudnn.allow_tf32,
             "cudnn_benchmark": torch.backends.cudnn.benchmark,
+            "deterministic": torch.are_deterministic_algorithms_enabled(),
             "switches": run.switches,
             "flush_denormal": not run.chosen.is_accelerator,
         },

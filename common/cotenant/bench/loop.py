@@ -220,6 +220,28 @@ class Loop:
             )
         return observation
 
+    @property
+    def optimizers(self) -> list[torch.optim.Optimizer]:
+        """Those that the first step of the warm-up was seen to step."""
+        return self._optimizers
+
+    def begin_anew(self, seed: int) -> Any:
+        """Let input and every random number come of this seed from here on, and book every batch by itself.
+
+        Returns the first batch.
+        """
+        self._run.seed_with(seed)
+        batches: Iterator[Any] = itertools.chain.from_iterable(self._inputs())
+        first = next(batches)
+        self._work.batches = itertools.chain([first], batches)
+        self._work.items = counter(self._benchmark, first, self._resident)
+        self._work.every = 1
+        return first
+
+    def rehearse(self, number: int) -> list[torch.Tensor | None]:
+        """Do so many steps that no observation holds, and return their losses."""
+        return [self._work.step(self._run, next(self._work.batches)) for _ in range(number)]
+
     def audit(self, requested: int) -> None:
         """Make an audit step where more are `requested` than were made; all ranks make it where one has heard of it.
 

@@ -28,6 +28,7 @@ _NO_IMAGE = ("no kernel image is available", "device kernel image is invalid", "
 """The words of CUDA and HIP where torch was built for other devices than the one there is."""
 _NO_KERNEL = ("could not create a primitive",)
 """oneDNN's words where a processor lacks what a layer needs in a precision, as AVX-512 for an LSTM in bf16."""
+_NOT_DETERMINISTIC = "does not have a deterministic implementation"
 _WORKER = "Original Traceback"
 
 
@@ -78,6 +79,8 @@ def outcome_of(error: BaseException, batch_size: int | None = None, under_runner
     if any(sign in text for sign in _NO_IMAGE):
         how = remedy(device_host(), built_for(torch))
         return "unsupported", f"This torch ({built_for(torch)}) holds no kernels for this device. {how}", EXIT_FAILED
+    if _NOT_DETERMINISTIC in text:
+        return "unsupported", f"{text.partition(',')[0]}. Leave --deterministic out.", EXIT_FAILED
     if any(sign in text for sign in _NO_KERNEL):
         return "unsupported", f"{text.partition('. ')[0]}. This processor lacks it: use --precision fp32.", EXIT_FAILED
     return "failed", f"{type(error).__name__}: {text}", EXIT_FAILED

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch.utils.data import TensorDataset
 
-from cotenant.bench.device import Device, choose_device, drop_switches, inherited_switches
+from cotenant.bench.device import Device, choose_device, drop_switches, inherited_switches, make_deterministic
 from cotenant.bench.device_share import take_part
 from cotenant.bench.graph import refuse
 from cotenant.bench.loader import PREFETCH, loader
@@ -71,17 +71,23 @@ class Run:
             )
         if benchmark.graph:
             refuse(self)
-        torch.backends.cudnn.benchmark = benchmark.same_shapes
+        torch.backends.cudnn.benchmark = benchmark.same_shapes and not benchmark.deterministic
+        if benchmark.deterministic:
+            make_deterministic()
         if not benchmark.same_shapes and self.chosen.let_segments_grow():
             self.observed["allocator"] = "expandable segments"
         self.precision: Precision = set_precision(benchmark.asked_precision, self.chosen)
         self.channels_last = self._wants_channels_last()
         self.world.join(self.chosen)
-        self.seed = benchmark.seed + self.world.rank
-        random.seed(self.seed)
-        np.random.seed(self.seed % 2**32)
-        torch.manual_seed(self.seed)
+        self.seed_with(benchmark.seed + self.world.rank)
         self.update = self.precision.update
+
+    def seed_with(self, seed: int) -> None:
+        """Let every generator begin at this seed."""
+        self.seed = seed
+        random.seed(seed)
+        np.random.seed(seed % 2**32)
+        torch.manual_seed(seed)
 
     @property
     def tries_algorithms(self) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
+import os
 import sys
 import time
 import traceback
@@ -12,15 +13,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cotenant.bench.alone import Alone
+from cotenant.bench.answers import Answers
 from cotenant.bench.arguments import Parsed, parse
 from cotenant.bench.facts import Losses, arguments_of, tenant_facts, without_effect
 from cotenant.bench.loop import Loop
 from cotenant.bench.outcome import outcome_of
+from cotenant.bench.pieces import Pieces
 from cotenant.bench.run import Run
 from cotenant.bench.world import World
+from cotenant.challenge.vendor import Challenged
 from cotenant.errors import EXIT_FAILED, EXIT_PASSED, CotenantError
 from cotenant.protocol.client import Rendezvous, wait_until
-from cotenant.suite.task_source import version_of
+from cotenant.suite.task_source import task_name, version_of
 
 if TYPE_CHECKING:
     from cotenant.bench.contract import Benchmark
@@ -66,10 +70,12 @@ def main(cls: type[Benchmark], argv: Sequence[str]) -> int:
         return _runner_gone(cls, error)
     try:
         parsed = parse(cls, argv)
-        benchmark = cls(**parsed.values)
+        task = Path(inspect.getfile(cls))
+        buyer = Challenged.from_environment(os.environ, task_name(task), version_of(task), tuple(argv))
+        benchmark = cls(**parsed.values | ({} if buyer is None else {"seed": buyer.seed}))
         # As it was asked for: DataParallel makes one large batch of it.
         batch_size = parsed.values["batch_size"]
-        return _measure(benchmark, parsed, conductor, world)
+        return _measure(benchmark, parsed, conductor, world, buyer)
     except ConnectionError as error:
         return _runner_gone(cls, error)
     except (Exception, KeyboardInterrupt) as error:
@@ -92,7 +98,7 @@ def _runner_gone(cls: type[Benchmark], error: OSError) -> int:
     return EXIT_FAILED
 
 
-def _measure(benchmark: Benchmark, parsed: Parsed, conductor: Conductor, world: World) -> int:
+def _measure(benchmark: Benchmark, parsed: Parsed, conductor: Conductor, world: World, buyer: Challenged | None) -> int:
     arguments = arguments_of(benchmark)
     version = version_of(Path(inspect.getfile(type(benchmark))))
     conductor.begin({"arguments": arguments, "ignored": parsed.ignored, "item": benchmark.item, "version": version})
@@ -109,14 +115,17 @@ def _measure(benchmark: Benchmark, parsed: Parsed, conductor: Conductor, world: 
         loop.try_out()
         conductor.turned()
     warm_up_ns = loop.warm_up()
+    answers = None if buyer is None else Answers(buyer, Pieces(run, loop))
     assert benchmark.skip is not None
     conductor.ready(benchmark.number, benchmark.repeat, benchmark.skip, warm_up_ns)
     t0_ns, number, repeat = conductor.await_go()
     wait_until(t0_ns)
     loop.settle(t0_ns + conductor.settle_ns, number)
+    if answers is not None:
+        answers.ready(number, repeat)
     losses, start_s = Losses(), time.monotonic()
     for index in range(repeat):
-        observation = loop.observe(number)
+        observation = loop.observe(number) if answers is None else answers.observe(number)
         losses.take(observation)
         conductor.observation(
             index=index,
@@ -133,6 +142,8 @@ def _measure(benchmark: Benchmark, parsed: Parsed, conductor: Conductor, world: 
         if conductor.enough():
             break
     conductor.done()
+    if answers is not None:
+        answers.go_on(number)
     load_end_ns = loop.load_until(conductor.stopped, conductor.audits)
     record: dict[str, Any] = {
         "number": number,
@@ -142,6 +153,8 @@ def _measure(benchmark: Benchmark, parsed: Parsed, conductor: Conductor, world: 
         **losses.summary(),
         **tenant_facts(run, loop),
     }
+    if buyer is not None:
+        record["observed"]["challenge"] = buyer.facts()
     say(record_block(conductor.record(record)), flush=True)
     run.world.leave()
     # A runner takes the outcome `nan` from the record itself.

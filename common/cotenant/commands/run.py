@@ -8,6 +8,7 @@ import shlex
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
+from cotenant.challenge.vendor import Connection
 from cotenant.checkout import PROGRAM, output_directory
 from cotenant.commands import GROUPS
 from cotenant.commands.flags import (
@@ -86,6 +87,8 @@ def _run(given: argparse.Namespace, others: tuple[str, ...]) -> int:
         for sentence in refusals:
             warn(sentence)
         return EXIT_USAGE
+    if options.challenge is not None:
+        Connection(options.challenge).close()  # Who is not there is missed before the first launch.
     run.settle()
     whole = given.format == "json"
     say = note if whole else tell

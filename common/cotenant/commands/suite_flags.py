@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from cotenant.challenge.vendor import address_of
 from cotenant.checkout import CHECKOUT, INSTALLED, base_directory, output_directory
 from cotenant.commands.flags import Parser, add_slice_flags, duration, duration_or_none, place, share
 from cotenant.errors import CotenantError
@@ -49,6 +50,8 @@ def suite_parser(command: str, description: str, epilog: str = "") -> Parser:
     whole = "the same as --baseline whole"
     alone.add_argument("--solo", action="store_const", const="whole", dest="baseline", help=whole)
     add("--singularity", metavar="IMG", help="run every command inside this image")
+    buyer = "launch each job once more, deterministic, in front of a buyer that listens there (docs/challenge.md)"
+    add("--challenge", metavar="HOST:PORT", help=buyer)
     add("--raise-error", action="store_true", help="stop after the first launch that fails")
     add("--resume", action="store_true", help="go on with this --uid after its last finished launch")
     add("--outdir", type=place, help="where records go (default $BASE/output)")
@@ -113,6 +116,8 @@ def options_of(given: argparse.Namespace, extra: tuple[str, ...], machine: Machi
             "--singularity binds a checkout into the image, and this is an installed package.",
             "Use ./run.sh of a checkout.",
         )
+    if given.challenge is not None:
+        address_of(given.challenge)
     suite = load(jobs_path(given.jobs, machine))
     jobs, mixes, neighbours = _chosen(given, suite)
     base = base_directory()
@@ -149,6 +154,7 @@ def options_of(given: argparse.Namespace, extra: tuple[str, ...], machine: Machi
         singularity=given.singularity,
         cache=given.cache,
         baseline=_baseline(given, mixes, neighbours),
+        challenge=given.challenge,
         raise_error=given.raise_error,
         resume=given.resume,
         extra=extra,

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from cotenant.challenge.transcript import SUFFIX as SUFFIX_OF_CHALLENGES
 from cotenant.checkout import CHECKOUT
 from cotenant.commands.flags import Parser
 from cotenant.commands.output import tell
-from cotenant.errors import EXIT_FAILED, EXIT_PASSED
+from cotenant.errors import EXIT_FAILED, EXIT_PASSED, CotenantError
+from cotenant.files import open_regular
 from cotenant.proof.archive import unpack
 from cotenant.proof.signature import SUFFIX, wrong_signature
-from cotenant.proof.verify import Check, checks_of
+from cotenant.proof.verify import Check, challenges, checks_of
 from cotenant.suite.task_source import version_of
 
 SHOWN = 20
@@ -20,8 +22,9 @@ SHOWN = 20
 def main(argv: Sequence[str]) -> int:
     """Print every check. Returns 0 where all hold, else 1; raises CotenantError for what is no archive."""
     given = parser().parse_words(argv)
-    archive = unpack(given.archive)
-    checks = [*checks_of(archive, versions()), _signature(given.archive, given.key)]
+    path: Path = given.archive
+    checks = [_transcript(path)] if path.suffix == SUFFIX_OF_CHALLENGES else checks_of(unpack(path), versions())
+    checks.append(_signature(path, given.key))
     for check in checks:
         tell("\n".join(_lines(check)))
     refused = [check.name for check in checks if check.wrong]
@@ -32,9 +35,18 @@ def main(argv: Sequence[str]) -> int:
 def parser() -> Parser:
     """Return the parser of `verify`."""
     parser = Parser("verify", "Check an archive: hashes, journal, every number from raw observations, every rule.")
-    parser.add_argument("archive", metavar="FILE", type=Path, help="what `archive` has written")
+    parser.add_argument("archive", metavar="FILE", type=Path, help="what `archive` or `challenge` has written")
     parser.add_argument("--key", metavar="PEM", type=Path, help="the public key that has to have signed it")
     return parser
+
+
+def _transcript(path: Path) -> Check:
+    """Judge the transcript of a challenge. Raises CotenantError where it cannot be read."""
+    try:
+        with open_regular(path, follow=True) as file:
+            return challenges({path.name: file.read()})
+    except OSError as error:
+        raise CotenantError(f"{path} cannot be read: {error.strerror}.") from error
 
 
 def versions() -> set[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
 
@@ -27,7 +27,16 @@ from cotenant.machine.space import is_in_memory
 from cotenant.machine.topology import Machine
 from cotenant.procfs import format_list
 from cotenant.results.record import SOLO, Baseline, name_of
-from cotenant.suite.cells import ON_PROCESSORS, JobCell, arguments, expand, fitting, without_unsupported
+from cotenant.suite.cells import (
+    ON_PROCESSORS,
+    JobCell,
+    arguments,
+    challenged,
+    expand,
+    fitting,
+    why_unchallenged,
+    without_unsupported,
+)
 from cotenant.suite.fields import PRECISION
 from cotenant.suite.job import Job
 from cotenant.suite.jobfile import Suite
@@ -64,6 +73,8 @@ class Options:
     singularity: str | None = None
     cache: CachePolicy = "none"
     baseline: BaselineKind = "none"
+    challenge: str | None = None
+    """Where a buyer listens: each job is launched once more, deterministic, in front of it."""
     raise_error: bool = False
     resume: bool = False
     extra: tuple[str, ...] = ()
@@ -111,6 +122,8 @@ class Start:
     timeout_s: float | None = None
     baseline: Baseline | None = None
     stands_for: tuple[int, ...] = ()
+    challenged: bool = False
+    """Its tenants answer a buyer; which one stands in `Options.challenge`."""
 
     @property
     def cell(self) -> JobCell:
@@ -212,6 +225,10 @@ class Resolver:
                 cells = f"cells of --devices {format_list(too_many)}"
                 sentences.append(f"{job.stem}: {cells} are left out, as DEVICE_TOTAL is {self.ranks}.")
         sentences += [f"{mix.name}: left out, as {why}" for mix in self._options.mixes if (why := self._why_not(mix))]
+        if self._options.challenge is not None:
+            every = [cell for job in self._jobs for cell in fitting(job, self.ranks)]
+            whys = ((cell.label, why_unchallenged(cell, self._options.extra)) for cell in every)
+            sentences += [f"{label}: no challenge, as {why}." for label, why in whys if why]
         return (*sentences, *self._sizing.left_out(self._jobs))
 
     def _why_not(self, mix: Mix) -> str:
@@ -277,6 +294,23 @@ class Resolver:
                 baseline=None if options.baseline == "none" else options.baseline,
                 stands_for=stands_for,
             )
+        if options.challenge is not None and not launch.mix and not why_unchallenged(programs[0].cell, options.extra):
+            yield self._challenged(launch, findings)
+
+    def _challenged(self, launch: _Launch, findings: tuple[Finding, ...]) -> Start:
+        """Return the same launch once more, deterministic, in front of the buyer."""
+        whole = launch.programs[0]
+        cell = challenged(whole.cell)
+        named = tuple(variables | {"BENCH_NAME": cell.job.name} for variables in whole.variables)
+        program, slices = replace(whole, cell=cell, variables=named), self.plans[cell.job.group].slices
+        return Start(
+            label=program.cell.label,
+            programs=(program,) * len(slices),
+            specs=tuple(self._spec(program, program.cell.label, slice_) for slice_ in slices),
+            findings=findings,
+            timeout_s=launch.timeout_s,
+            challenged=True,
+        )
 
     def _total(self, job: Job) -> int:
         return self.ranks if job.group == "all" else self.tenants

@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from cotenant.challenge.vendor import BuyerError
+from cotenant.challenge.verdict import summary
 from cotenant.errors import IsolationError
 from cotenant.finding import Finding, survived
 from cotenant.findings import ask_all
@@ -25,6 +27,7 @@ from cotenant.isolation.processes import adopt_orphans, await_reapers, end_orpha
 from cotenant.isolation.unenforced import NoIsolation
 from cotenant.launch import data
 from cotenant.launch.baseline import QUICK_KEPT_S, limits_alone
+from cotenant.launch.challenge import in_front_of, keep_transcript
 from cotenant.launch.device_sharing import check_share
 from cotenant.launch.events import Interruption
 from cotenant.launch.launch import Launch
@@ -40,7 +43,7 @@ from cotenant.machine.limits import cgroup_mounts
 from cotenant.machine.load import HostCounts, host_counts, since
 from cotenant.machine.topology import Machine
 from cotenant.meters.meters import meters_of
-from cotenant.results.journal import Ended, Launched, append, hashes, now
+from cotenant.results.journal import Challenged, Ended, Launched, append, hashes, now
 from cotenant.results.store import Reserve, append_summary, launch_line, prepare_directory, total_line, write_whole
 from cotenant.text import listed, many
 
@@ -142,6 +145,7 @@ class SuiteRun:
         result = SuiteResult(self.records)
         self._observer: Observer = observer or Unobserved()
         begin_s = time.monotonic()
+        self._tell = tell
         with contextlib.ExitStack() as stack:
             interruption = stack.enter_context(Interruption())
             self._open(stack, tell)
@@ -198,7 +202,7 @@ class SuiteRun:
             tell(sentence)
         return [start for start in self.starts if start.key not in progress.finished]
 
-    def _journal(self, entry: type[Launched | Ended], **fields: Any) -> None:
+    def _journal(self, entry: type[Launched | Challenged | Ended], **fields: Any) -> None:
         options = self._options
         append(self._paths.output, entry(suite=options.suite.name, uid=options.uid, time=now(), **fields))
 
@@ -230,6 +234,9 @@ class SuiteRun:
         begin_s = time.monotonic()
         self._observer.launch(position, start.label, len(start.specs))
         self._reaper.ensure()
+        buyer, name = self._options.challenge if start.challenged else None, ""
+        if buyer is not None:
+            start, name = in_front_of(start, buyer)
         result = self._measure(start, interruption) if missing is None else _without_data(start, missing)
         left = cleared(spec.temporary for spec in start.specs)
         records = self._keep(dataclasses.replace(start, findings=(*start.findings, *left)), result)
@@ -237,11 +244,24 @@ class SuiteRun:
         line = launch_line(position, len(self.starts), outcomes, minutes, start.commands)
         append_summary(self._paths.output, line)
         self._observer.ended(records)
+        if buyer is not None:
+            self._keep_transcript(start, buyer, name, interruption)
         if result.left_behind:
             # Not before its records are kept: the next launch would not be alone.
             with _isolation_errors():
                 raise NotIsolatedError(result.left_behind)
         return records
+
+    def _keep_transcript(self, start: Start, buyer: str, launch: str, interruption: Interruption) -> None:
+        """Take what the buyer has seen of a launch: its replays are part of it, so that takes a while."""
+        beginning = self._paths.output / f"{self._options.suite.name}.R{self._options.uid}"
+        try:
+            path, held = keep_transcript(buyer, launch, beginning, lambda: interruption.requested)
+        except BuyerError as error:
+            self._tell(f"warning: {start.label}: no transcript of the challenge: {error}")
+            return
+        self._journal(Challenged, label=start.key, files=hashes([path]))
+        self._tell(summary(held))
 
     def _measure(self, start: Start, interruption: Interruption) -> LaunchResult:
         """Launch the tenants of a start; its meters also hold what happened around them, from the input on."""

@@ -85,7 +85,7 @@ def discover(
         memory_bytes=min((bound for bound in bounds if bound), default=0),
         quota_processors=quota_processors(mounts),
         accelerators=accelerators(root, environ, nvml),
-        model_name=_model_name(root),
+        model_name=model_name(root),
     )
 
 
@@ -143,7 +143,7 @@ def _nodes(root: Path, host_bytes: int) -> tuple[dict[int, int], tuple[Node, ...
     return node_of, nodes, len(nodes) < len(every)
 
 
-def _model_name(root: Path) -> str:
+def model_name(root: Path = Path("/")) -> str:
     # The first processor says it, and the kernel samples every other's clock to make the rest of the file.
     values = fields(read_text(root / "proc/cpuinfo", limit_bytes=8192), ":")
     names = ("model name", "cpu model", "Model", "cpu", "Hardware")

@@ -30,7 +30,7 @@ SKIPPABLE = (0x184D2A50).to_bytes(4, "little")
 SEAL_BYTES = 8 + 64
 MOST_BYTES = 16 << 30
 """Of what is unpacked: more than any suite leaves; a file that claims more was not made here."""
-SUFFIXES = (".json", ".resolved", ".unfinished")
+SUFFIXES = (".json", ".resolved", ".unfinished", ".challenge")
 
 
 class Manifest(msgspec.Struct, frozen=True):

@@ -8,16 +8,18 @@ from __future__ import annotations
 
 import hashlib
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import msgspec
 
+from cotenant.challenge.transcript import SUFFIX, Transcript, read
+from cotenant.challenge.verdict import summary, verdict
 from cotenant.errors import CotenantError
 from cotenant.proof.archive import Unpacked
 from cotenant.results.build import numbers_of
 from cotenant.results.journal import FILE as JOURNAL
-from cotenant.results.journal import Launched, Started, parsed
+from cotenant.results.journal import Challenged, Launched, Started, parsed
 from cotenant.results.record import Record, restored
 from cotenant.stats.tenants import common_load, overlap
 from cotenant.text import listed, many
@@ -43,7 +45,9 @@ def checks_of(archive: Unpacked, versions: Collection[str]) -> list[Check]:
     records, unread = _records(archive)
     launches = _launches(records)
     checks.append(Check("records", many(len(records), "record"), tuple(unread)))
-    return [*checks, _journal(archive), _numbers(launches), _rules(launches), _sources(records, versions)]
+    checks += [_journal(archive), _numbers(launches), _rules(launches), _sources(records, versions)]
+    held = {name: content for name, content in archive.members.items() if name.endswith(SUFFIX)}
+    return [*checks, challenges(held, records)] if held else checks
 
 
 def _records(archive: Unpacked) -> tuple[list[Record], list[str]]:
@@ -75,7 +79,12 @@ def _journal(archive: Unpacked) -> Check:
                 wrong.append(f"{name} of launch {launch.label}, repetition {launch.uid}, is missing.")
             elif hashlib.sha256(content).hexdigest() != digest:
                 wrong.append(f"{name} is not what launch {launch.label}, repetition {launch.uid}, wrote.")
-    foreign = [name for name in archive.members if name.endswith(".json") and name not in known]
+    for challenged in (entry for entry in journal.entries if isinstance(entry, Challenged)):
+        for name, digest in challenged.files.items():
+            known.add(name)
+            if hashlib.sha256(archive.members.get(name, b"")).hexdigest() != digest:
+                wrong.append(f"{name}, of {challenged.label}, is not what the buyer sent, or is missing.")
+    foreign = [name for name in archive.members if name.endswith((".json", SUFFIX)) and name not in known]
     wrong += [f"{name} stands in no launch of the journal." for name in foreign]
     starts = sum(isinstance(entry, Started) for entry in journal.entries)
     ended = sum(launch.finished for launch in launches)
@@ -145,6 +154,37 @@ def _sources(records: Sequence[Record], versions: Collection[str]) -> Check:
     note = f"Other sources than this checkout's: {listed(sorted(other), SHOWN)}." if other else ""
     looked_at = f"{many(len(records), 'record')} beside {many(len(versions), 'benchmark')} of this checkout"
     return Check("sources", looked_at, note=note)
+
+
+def challenges(held: Mapping[str, bytes], records: Sequence[Record] | None = None) -> Check:
+    """Judge transcripts of challenges anew, and compare them with what their tenants' `records` say, where there are.
+
+    Whether nonces were new, and replays the buyer's, is known to the buyer alone, or by its signature.
+    """
+    wrong, shown = list[str](), list[str]()
+    for name, content in held.items():
+        try:
+            transcript = read(content)
+        except msgspec.MsgspecError as error:
+            wrong.append(f"{name} is no transcript of this version: {error}.")
+            continue
+        shown.append(summary(transcript))
+        wrong += [f"{transcript.job}: {reason.kind}: {reason.sentence}" for reason in verdict(transcript).reasons]
+        if records is not None:
+            wrong += [f"{transcript.job}: {sentence}" for sentence in _unlike_records(transcript, records)]
+    return Check("challenge", f"{many(len(held), 'transcript')}, judged anew", tuple(wrong), " ".join(shown))
+
+
+def _unlike_records(transcript: Transcript, records: Sequence[Record]) -> Iterator[str]:
+    """Yield in what the records of a challenged launch differ from its transcript."""
+    by_chain = {record.observed.get("challenge", {}).get("chain"): record for record in records}
+    for chain in transcript.chains:
+        head = chain.exchanges[-1].chain.hex() if chain.exchanges else ""
+        record = by_chain.get(head)
+        if record is None:
+            yield f"no record has the end of tenant {chain.join.tenant}'s chain."
+        elif record.tenant != chain.join.tenant or record.arguments.get("seed") != chain.seed:
+            yield f"the record of tenant {chain.join.tenant} is of another tenant or seed."
 
 
 def _launches(records: Sequence[Record]) -> list[list[Record]]:

@@ -33,7 +33,7 @@ def unique_id(name: str, version: str, arguments: Mapping[str, Any]) -> str:
     work = {key: value for key, value in arguments.items() if key not in NOT_WORK}
     if "data" in work:
         work["data"] = work["data"] is not None
-    for flag in ("cached_batch", "graph"):
+    for flag in ("cached_batch", "graph", "deterministic"):
         # Unsaid in records of before there were such flags, and by programs that have none.
         if not work.get(flag):
             work.pop(flag, None)

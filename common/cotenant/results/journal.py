@@ -62,7 +62,17 @@ class Ended(msgspec.Struct, frozen=True, kw_only=True, tag_field="entry", tag="e
     interrupted: str | None = None
 
 
-Entry = Started | Launched | Ended
+class Challenged(msgspec.Struct, frozen=True, kw_only=True, tag_field="entry", tag="challenge"):
+    """A buyer's transcript of a launch came back: the name of its file and its SHA-256."""
+
+    suite: str
+    uid: int
+    label: str
+    time: str
+    files: dict[str, str]
+
+
+Entry = Started | Launched | Challenged | Ended
 
 
 class _Line(msgspec.Struct, frozen=True):

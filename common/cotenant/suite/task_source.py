@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from cotenant.checkout import CHECKOUT
 from cotenant.files import open_regular
 
 MOST_BYTES = 1 << 20
@@ -42,6 +43,12 @@ def version_of(task: Path) -> str:
     for path in [*files, *sorted(blocks)]:
         digest.update(path.name.encode() + b"\0" + path.read_bytes())
     return digest.hexdigest()[:16]
+
+
+def task_name(task: Path) -> str:
+    """Return a benchmark's file as others know it: below `tasks`; one that lies elsewhere by its name alone."""
+    tasks = CHECKOUT / "tasks"
+    return str(task.resolve().relative_to(tasks)) if task.resolve().is_relative_to(tasks) else task.name
 
 
 def source_of(task: Path) -> TaskSource:

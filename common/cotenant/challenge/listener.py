@@ -1,0 +1,323 @@
+"""The buyer's end: listens, gives nonces, takes answers with the time of their coming, and has pieces made again.
+
+Whoever reaches the port may speak, so nothing that comes is believed: messages are typed and of limited length, all
+waiting has an end, and a connection that sends nonsense is refused with the reason. All is kept in a transcript.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import random
+import secrets
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+from cotenant.challenge.messages import (
+    FRAME_BYTES,
+    HEADER_BYTES,
+    MOST_PIECES,
+    PROTOCOL,
+    Answer,
+    Ask,
+    Begin,
+    Join,
+    NonsenseError,
+    Outcome,
+    Over,
+    Part,
+    Piece,
+    Ready,
+    Refused,
+    ToBuyer,
+    ToVendor,
+    framed,
+    length_of,
+    of_vendor,
+    seed_of,
+)
+from cotenant.challenge.transcript import Chain, Exchange, Replay, Transcript, written
+from cotenant.errors import CotenantError
+from cotenant.text import many, printable
+
+MOST_CONNECTIONS = 1024
+MOST_SESSIONS = 8
+MOST_BYTES = 256 << 20
+"""Of the losses of one launch: a hundred tenants with a hundred thousand steps each."""
+PART_BYTES = FRAME_BYTES // 2
+KEPT_OUTCOMES = 64
+
+Replayer = Callable[[Chain, Sequence[int]], list[Replay]]
+"""Makes pieces of a tenant again, by their indices. Raises CotenantError where that fails."""
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How long the buyer waits, in seconds: for a message, for all to join, to be ready, for an answer, for all."""
+
+    greeting_s: float = 10.0
+    joining_s: float = 300.0
+    ready_s: float = 1800.0
+    answer_s: float = 300.0
+    whole_s: float = 7200.0
+
+
+@dataclass(slots=True)
+class Seat:
+    """The connection of one tenant, and what it has said."""
+
+    join: Join
+    reader: asyncio.StreamReader
+    writer: asyncio.StreamWriter
+    seed: int = 0
+    ready: Ready | None = None
+    exchanges: list[Exchange] = field(default_factory=list)
+
+    @property
+    def is_done(self) -> bool:
+        return self.ready is not None and len(self.exchanges) >= self.ready.pieces
+
+    def chain(self) -> Chain:
+        return Chain(join=self.join, seed=self.seed, ready=self.ready, exchanges=list(self.exchanges))
+
+
+@dataclass(slots=True)
+class Session:
+    """One launch: its tenants, and what became of it."""
+
+    seats: dict[int, Seat] = field(default_factory=dict)
+    broken: list[str] = field(default_factory=list)
+    loss_bytes: int = 0
+    outcome: asyncio.Future[bytes] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
+    work: asyncio.Task[None] | None = None
+
+
+class Listener:
+    """Challenges every launch that joins, and gives its transcript to `keep`, and to the vendor that asks for it.
+
+    `versions` has the hash of the buyer's own source of each benchmark: other work is refused. `replays` pieces of each
+    tenant are made again, chosen after the last answer.
+    """
+
+    def __init__(
+        self,
+        versions: Mapping[str, str],
+        replayer: Replayer,
+        keep: Callable[[Transcript], None],
+        replays: int = 2,
+        tolerance: float = 1e-3,
+        patience: Patience | None = None,
+        clock_ns: Callable[[], int] = time.monotonic_ns,
+    ) -> None:
+        self._versions = versions
+        self._replayer = replayer
+        self._keep = keep
+        self._replays = replays
+        self._tolerance = tolerance
+        self._patience = patience or Patience()
+        self._clock_ns = clock_ns
+        self._sessions: dict[str, Session] = {}
+        self._connections = 0
+        self._finished = 0
+        self._enough = asyncio.Event()
+        self._one_replay = asyncio.Lock()
+        self._last_asked = asyncio.Event()
+
+    async def serve(self, host: str, port: int, launches: int, opened: Callable[[int], None]) -> None:
+        """Listen until so many launches are challenged (0: for ever); `opened` hears the port. Raises OSError."""
+        server = await asyncio.start_server(self._connected, host, port, limit=FRAME_BYTES)
+        async with server:
+            opened(server.sockets[0].getsockname()[1])
+            while not launches or self._finished < launches:
+                await self._enough.wait()
+                self._enough.clear()
+            # The vendor's runner may ask for the last one in a moment.
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._last_asked.wait(), self._patience.greeting_s)
+
+    async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Take a connection's first message; a tenant's connection stays open for its launch."""
+        self._connections += 1
+        stays = False
+        try:
+            if self._connections > MOST_CONNECTIONS:
+                raise NonsenseError("too many connections")
+            first = await _received(reader, self._patience.greeting_s)
+            if not isinstance(first, Join | Ask) or first.protocol != PROTOCOL:
+                raise NonsenseError(f"a connection begins with a join or an ask of {PROTOCOL}")
+            if isinstance(first, Ask):
+                await self._tell_outcome(first, writer)
+            else:
+                self._seat(first, reader, writer)
+                stays = True
+        except (NonsenseError, OSError, EOFError, TimeoutError) as error:
+            await _refuse(writer, str(error) or "nothing came")
+        finally:
+            self._connections -= 1
+            if not stays:
+                writer.close()
+
+    def _seat(self, join: Join, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Give a tenant its place; with the last one the launch begins. Raises NonsenseError."""
+        version = self._versions.get(join.task)
+        if version is None:
+            raise NonsenseError(f"there is no benchmark {printable(join.task)} here")
+        if version != join.version:
+            raise NonsenseError(f"the source of {join.task} is another than here ({version}): both need one release")
+        session = self._sessions.get(join.launch)
+        if session is None:
+            if sum(not each.outcome.done() for each in self._sessions.values()) >= MOST_SESSIONS:
+                raise NonsenseError("too many launches at once")
+            session = self._sessions[join.launch] = Session()
+            session.work = asyncio.create_task(self._conduct(session))
+            self._forget()
+        if join.tenant in session.seats or join.tenant >= join.tenants or session.outcome.done():
+            raise NonsenseError(f"there is no place for tenant {join.tenant} of {join.tenants}")
+        session.seats[join.tenant] = Seat(join, reader, writer)
+
+    def _forget(self) -> None:
+        """Keep the newest outcomes only."""
+        done = [launch for launch, session in self._sessions.items() if session.outcome.done()]
+        for launch in done[:-KEPT_OUTCOMES]:
+            del self._sessions[launch]
+
+    async def _conduct(self, session: Session) -> None:
+        """Challenge one launch, have pieces made again, and keep the transcript."""
+        began, nonce = datetime.now(UTC), secrets.token_bytes(32)
+        try:
+            async with asyncio.timeout(self._patience.whole_s):
+                await self._exchange(session, nonce)
+        except TimeoutError:
+            session.broken.append(f"It did not end within {self._patience.whole_s:g} s.")
+        for seat in session.seats.values():
+            if session.broken:
+                await _refuse(seat.writer, " ".join(session.broken))
+            seat.writer.close()
+        chains = [seat.chain() for _, seat in sorted(session.seats.items())]
+        replays = [] if session.broken else await self._replayed(session, chains)
+        transcript = Transcript(
+            time=began.isoformat(timespec="seconds"),
+            nonce=nonce,
+            chains=chains,
+            replays=replays,
+            broken=session.broken,
+            tolerance=self._tolerance,
+        )
+        try:
+            self._keep(transcript)
+        finally:
+            session.outcome.set_result(written(transcript))
+            self._finished += 1
+            self._last_asked.clear()
+            self._enough.set()
+
+    async def _exchange(self, session: Session, nonce: bytes) -> None:
+        """Wait for all tenants, begin, and give nonces until each has answered what it said it would."""
+        deadline_s = time.monotonic() + self._patience.joining_s
+        while not session.seats or len(session.seats) < min(seat.join.tenants for seat in session.seats.values()):
+            if time.monotonic() > deadline_s:
+                session.broken.append(f"{many(len(session.seats), 'tenant')} joined, and not all of its launch.")
+                return
+            await asyncio.sleep(0.01)
+        for seat in session.seats.values():
+            seat.seed = seed_of(nonce, seat.join.tenant)
+        everybody = session.seats.values()
+        await self._each(session, lambda seat: _send(seat.writer, Begin(seed=seat.seed)))
+        await self._each(session, self._await_ready)
+        await self._each(session, lambda seat: self._challenge(session, seat))
+        if not session.broken:
+            await asyncio.gather(*(_send(seat.writer, Over()) for seat in everybody), return_exceptions=True)
+
+    async def _each(self, session: Session, act: Callable[[Seat], object]) -> None:
+        """Do something with all tenants at once, unless the launch is broken; what fails breaks it."""
+        if not session.broken:
+            await asyncio.gather(*(self._guarded(session, seat, act) for seat in session.seats.values()))
+
+    async def _guarded(self, session: Session, seat: Seat, act: Callable[[Seat], object]) -> None:
+        tenant = seat.join.tenant
+        try:
+            await act(seat)  # type: ignore[misc] # every act is a coroutine function
+        except TimeoutError:
+            session.broken.append(f"Tenant {tenant} was silent for too long.")
+        except NonsenseError as error:
+            session.broken.append(f"Tenant {tenant} does not speak the protocol: {printable(str(error))[:200]}.")
+        except (OSError, EOFError):
+            session.broken.append(f"Tenant {tenant} left before the end.")
+
+    async def _await_ready(self, seat: Seat) -> None:
+        ready = await _received(seat.reader, self._patience.ready_s)
+        if not isinstance(ready, Ready):
+            raise NonsenseError("where its saved state was due")
+        seat.ready = ready
+
+    async def _challenge(self, session: Session, seat: Seat) -> None:
+        """Give one tenant nonces, each after the answer to the one before, until all tenants have answered enough."""
+        while not session.broken and not all(other.is_done for other in session.seats.values()):
+            index, nonce = len(seat.exchanges), secrets.token_bytes(32)
+            if index >= MOST_PIECES:
+                raise NonsenseError(f"more than {MOST_PIECES} pieces while others were at work")
+            sent_ns = self._clock_ns()
+            await _send(seat.writer, Piece(index=index, nonce=nonce))
+            answer = await _received(seat.reader, self._patience.answer_s)
+            came_ns = self._clock_ns()
+            if not isinstance(answer, Answer) or answer.index != index:
+                raise NonsenseError(f"where the answer to piece {index} was due")
+            session.loss_bytes += len(answer.losses)
+            if session.loss_bytes > MOST_BYTES:
+                raise NonsenseError(f"more than {MOST_BYTES} bytes of losses")
+            seat.exchanges.append(
+                Exchange(
+                    nonce=nonce,
+                    sent_ns=sent_ns,
+                    came_ns=came_ns,
+                    items=answer.items,
+                    losses=answer.losses,
+                    weights=answer.weights,
+                    chain=answer.chain,
+                )
+            )
+
+    async def _replayed(self, session: Session, chains: Sequence[Chain]) -> list[Replay]:
+        """Have pieces of each tenant made again, chosen now: what was answered can no longer be changed."""
+        replays, chance = [], random.SystemRandom()
+        async with self._one_replay:
+            for chain in chains:
+                count = len(chain.exchanges)
+                chosen = sorted(chance.sample(range(count), min(self._replays, count)))
+                try:
+                    replays += await asyncio.to_thread(self._replayer, chain, chosen)
+                except CotenantError as error:
+                    session.broken.append(f"Tenant {chain.join.tenant} could not be replayed: {error}")
+        return replays
+
+    async def _tell_outcome(self, ask: Ask, writer: asyncio.StreamWriter) -> None:
+        """Send the transcript of a launch once there is one. Raises NonsenseError for a launch that never joined."""
+        session = self._sessions.get(ask.launch)
+        if session is None:
+            raise NonsenseError("no such launch has joined")
+        content = await asyncio.shield(session.outcome)
+        parts = [content[at : at + PART_BYTES] for at in range(0, len(content), PART_BYTES)]
+        await _send(writer, Outcome(parts=len(parts)))
+        for part in parts:
+            await _send(writer, Part(part))
+        self._last_asked.set()
+
+
+async def _received(reader: asyncio.StreamReader, patience_s: float) -> ToBuyer:
+    """Return the next message. Raises NonsenseError, TimeoutError, and EOFError where the other side has left."""
+    async with asyncio.timeout(patience_s):
+        header = await reader.readexactly(HEADER_BYTES)
+        return of_vendor(await reader.readexactly(length_of(header)))
+
+
+async def _send(writer: asyncio.StreamWriter, message: ToVendor) -> None:
+    writer.write(framed(message))
+    await writer.drain()
+
+
+async def _refuse(writer: asyncio.StreamWriter, reason: str) -> None:
+    with contextlib.suppress(OSError, TimeoutError):
+        async with asyncio.timeout(1.0):
+            await _send(writer, Refused(printable(reason)[:1000]))

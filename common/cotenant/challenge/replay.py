@@ -1,0 +1,69 @@
+"""Has pieces made again by the buyer's own copy of the benchmark, in a process of its own."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from cotenant.challenge.messages import Digest
+from cotenant.challenge.transcript import Chain, Replay
+from cotenant.checkout import CHECKOUT, SOURCE_ROOT
+from cotenant.errors import CotenantError
+from cotenant.text import printable
+
+PROGRAM = "cotenant.bench.replay"
+SLOWER, START_S = 20, 900
+"""A replay may take so many times what the answers took, and this long to start, build and warm up."""
+TAIL = 300
+
+
+class Request(msgspec.Struct, frozen=True):
+    """What a process is to make again: the benchmark's words with the seed of the buyer, and the pieces' nonces."""
+
+    tenant: int
+    words: list[str]
+    seed: int
+    number: int
+    nonces: dict[int, Digest]
+
+
+def replayed(chain: Chain, indices: Sequence[int]) -> list[Replay]:
+    """Make pieces of a tenant again. Raises CotenantError where the benchmark does not run here."""
+    assert chain.ready is not None
+    request = Request(
+        tenant=chain.join.tenant,
+        words=list(chain.join.words),
+        seed=chain.seed,
+        number=chain.ready.number,
+        nonces={index: chain.exchanges[index].nonce for index in indices},
+    )
+    seconds = START_S + SLOWER * sum(chain.exchanges[index].took_ns for index in indices) / 1e9
+    threads = chain.ready.software.get("threads", "1")
+    with tempfile.TemporaryDirectory(prefix="cotenant-replay-") as place:
+        asked, given = Path(place, "request"), Path(place, "replays")
+        asked.write_bytes(msgspec.msgpack.encode(request))
+        command = [sys.executable, "-m", PROGRAM, str(CHECKOUT / "tasks" / chain.join.task), str(asked), str(given)]
+        try:
+            ended = subprocess.run(
+                command, env=_environment(threads), capture_output=True, timeout=seconds, check=False, cwd=place
+            )
+        except subprocess.TimeoutExpired as error:
+            raise CotenantError(f"It did not end within {seconds:.0f} s.") from error
+        if ended.returncode:
+            last = printable(ended.stderr.decode(errors="replace")[-TAIL:])
+            raise CotenantError(f"{chain.join.task} ended with status {ended.returncode}: {last}")
+        return msgspec.msgpack.decode(given.read_bytes(), type=list[Replay])
+
+
+def _environment(threads: str) -> dict[str, str]:
+    """Return the buyer's environment with the vendor's number of threads: sums depend on it."""
+    own = {"PYTHONPATH": os.pathsep.join(filter(None, [str(SOURCE_ROOT), os.environ.get("PYTHONPATH")]))}
+    if threads.isdecimal():
+        own |= dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS"), threads)
+    return os.environ | own

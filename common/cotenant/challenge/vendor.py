@@ -1,0 +1,188 @@
+"""The vendor's end of a challenge: a tenant's connection to the buyer, and how a runner asks for what became of it."""
+
+from __future__ import annotations
+
+import contextlib
+import select
+import socket
+import time
+from collections.abc import Callable, Mapping
+
+from cotenant.challenge.messages import (
+    HEADER_BYTES,
+    PROTOCOL,
+    Answer,
+    Ask,
+    Begin,
+    Join,
+    NonsenseError,
+    Outcome,
+    Over,
+    Part,
+    Piece,
+    Ready,
+    Refused,
+    ToBuyer,
+    ToVendor,
+    first_link,
+    framed,
+    length_of,
+    link,
+    of_buyer,
+)
+from cotenant.errors import EXIT_FAILED, CotenantError
+
+BUYER_VARIABLE = "COTENANT_CHALLENGE"
+LAUNCH_VARIABLE = "COTENANT_CHALLENGE_LAUNCH"
+CONNECT_S, LOOK_S = 10.0, 0.5
+SILENCE_S = 1800.0
+"""A buyer waits for the slowest tenant; its replays are as long as the pieces, on a machine that may be slower."""
+
+
+class BuyerError(CotenantError):
+    """The buyer refuses, or is not there."""
+
+    exit_status = EXIT_FAILED
+
+
+def address_of(text: str) -> tuple[str, int]:
+    """Return host and port of `HOST:PORT`, `[HOST]:PORT` or `PORT`, which is of the loopback. Raises CotenantError."""
+    host, _, port = text.rpartition(":")
+    if not port.isdecimal() or not 0 <= int(port) < 1 << 16:
+        raise CotenantError(f"'{text}' is no address.", "Write HOST:PORT, as buyer.example:7000.")
+    return host.removeprefix("[").removesuffix("]") or "127.0.0.1", int(port)
+
+
+class Connection:
+    """Messages to and from a buyer. Raises BuyerError where it is not there, leaves, or refuses."""
+
+    def __init__(self, address: str) -> None:
+        self._address = address
+        try:
+            self._socket = socket.create_connection(address_of(address), CONNECT_S)
+        except OSError as error:
+            raise BuyerError(
+                f"No buyer listens at {address}: {error.strerror or error}.", "cotenant challenge --listen PORT, there."
+            ) from error
+        self._socket.settimeout(SILENCE_S)
+        # An answer is small, and the clock runs.
+        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+
+    def send(self, message: ToBuyer) -> None:
+        """Send a message; a buyer that has left is seen where its answer is awaited."""
+        with contextlib.suppress(OSError):
+            self._socket.sendall(framed(message))
+
+    def receive(self) -> ToVendor:
+        """Return the buyer's next message, once it comes; where none does the connection is closed."""
+        try:
+            message = self._received()
+        except BuyerError:
+            self.close()
+            raise
+        return message
+
+    def _received(self) -> ToVendor:
+        try:
+            message = of_buyer(self._exactly(length_of(self._exactly(HEADER_BYTES))))
+        except (OSError, EOFError) as error:
+            raise BuyerError(f"The buyer at {self._address} has left: {error}.") from error
+        except NonsenseError as error:
+            raise BuyerError(f"What answers at {self._address} is no buyer: {error}.") from error
+        if isinstance(message, Refused):
+            raise BuyerError(f"The buyer at {self._address} refuses: {message.reason}.")
+        return message
+
+    def wait(self, interrupted: Callable[[], object]) -> None:
+        """Wait for a message while nothing interrupts. Raises BuyerError where something does."""
+        deadline_s = time.monotonic() + SILENCE_S
+        while not select.select([self._socket], [], [], LOOK_S)[0]:
+            if interrupted() or time.monotonic() > deadline_s:
+                raise BuyerError(f"The buyer at {self._address} had not ended its replays.")
+
+    def close(self) -> None:
+        self._socket.close()
+
+    def _exactly(self, count: int) -> bytes:
+        content = bytearray()
+        while len(content) < count:
+            part = self._socket.recv(count - len(content))
+            if not part:
+                raise EOFError("it closed the connection")
+            content += part
+        return bytes(content)
+
+
+class Challenged:
+    """A tenant in front of its buyer: joined at once, with a `seed` once all tenants of its launch have."""
+
+    def __init__(self, connection: Connection, join: Join) -> None:
+        self._connection = connection
+        self._join = join
+        self._head = b""
+        self.answers = 0
+        connection.send(join)
+        begin = connection.receive()
+        if not isinstance(begin, Begin):
+            raise BuyerError("The buyer does not begin with a seed.")
+        self.seed = begin.seed
+
+    @classmethod
+    def from_environment(
+        cls, environ: Mapping[str, str], task: str, version: str, words: tuple[str, ...]
+    ) -> Challenged | None:
+        """Join where a runner's environment names a buyer; None where it names none."""
+        if not environ.get(BUYER_VARIABLE):
+            return None
+        join = Join(
+            protocol=PROTOCOL,
+            launch=environ[LAUNCH_VARIABLE],
+            job=environ["BENCH_NAME"],
+            tenant=int(environ["JOB_ID"]),
+            tenants=int(environ["DEVICE_TOTAL"]),
+            task=task,
+            version=version,
+            words=words,
+        )
+        return cls(Connection(environ[BUYER_VARIABLE]), join)
+
+    def ready(self, ready: Ready) -> None:
+        """Commit to the saved state; the first nonce comes once all tenants have."""
+        self._head = first_link(self._join, self.seed, ready)
+        self._connection.send(ready)
+
+    def nonce(self) -> bytes | None:
+        """Return the nonce of the piece to do, once it comes; None where the buyer has seen enough."""
+        message = self._connection.receive()
+        if isinstance(message, Over):
+            self._connection.close()
+            return None
+        if not isinstance(message, Piece) or message.index != self.answers:
+            raise BuyerError(f"The buyer asks for another piece than {self.answers}.")
+        self._nonce = message.nonce
+        return message.nonce
+
+    def answer(self, items: float, losses: bytes, weights: bytes) -> None:
+        """Answer the piece of the last nonce."""
+        self._head = link(self._head, self._nonce, losses, weights)
+        self._connection.send(Answer(index=self.answers, items=items, losses=losses, weights=weights, chain=self._head))
+        self.answers += 1
+
+    def facts(self) -> dict[str, object]:
+        """Return what its record keeps: by these it is known in the transcript."""
+        return {"launch": self._join.launch, "seed": self.seed, "answers": self.answers, "chain": self._head.hex()}
+
+
+def transcript_of(address: str, launch: str, interrupted: Callable[[], object]) -> bytes:
+    """Return what the buyer has written of a launch, once it has made pieces again. Raises BuyerError."""
+    connection = Connection(address)
+    try:
+        connection.send(Ask(protocol=PROTOCOL, launch=launch))
+        connection.wait(interrupted)
+        outcome = connection.receive()
+        if not isinstance(outcome, Outcome):
+            raise BuyerError("The buyer sends something else than a transcript.")
+        parts = [connection.receive() for _ in range(outcome.parts)]
+    finally:
+        connection.close()
+    return b"".join(part.content for part in parts if isinstance(part, Part))

@@ -1,0 +1,246 @@
+"""What a transcript shows: reasons to refuse it, or a lower bound of the rate.
+
+The bound is of the items of all answers over the time from the first nonce to the last answer, by the buyer's clock:
+neither the vendor's clock nor its code is part of it.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from statistics import median
+
+from cotenant.challenge.messages import LOSS_BYTES, first_link, link, seed_of
+from cotenant.challenge.transcript import Chain, Exchange, Replay, Transcript
+from cotenant.text import many
+
+LATE_TIMES, LATE_NS = 3, 500_000_000
+"""An answer is late that took more than so many times its chain's median, and this much more."""
+TOGETHER = 0.9
+"""The part of each chain's working time in which all chains have to work."""
+POWER = 10
+"""By so many tolerances the losses of different pieces have to differ, or a replay within tolerance tells nothing."""
+PAIRS = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """Why a challenge is refused: `kind` is one of `KINDS`."""
+
+    kind: str
+    sentence: str
+
+
+KINDS = {
+    "broken": "it did not come to its end",
+    "claim": "the tenants do not say the same of their work",
+    "chain": "an answer is not chained to what came before it",
+    "late": "an answer came late",
+    "in turn": "tenants worked one after the other",
+    "skipped": "a step was left out, or was another",
+    "changed": "the work is another from its first step on",
+    "unchecked": "nothing of it was made again",
+    "no power": "the tolerance is too wide to tell pieces apart",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What holds of a challenge. Rates are items per second; `floors` are by tenant, 0 where nothing is shown."""
+
+    reasons: tuple[Reason, ...]
+    floors: tuple[float, ...]
+    pieces: int
+    replayed: int
+    exact: bool
+    """Every replay was on the same device and software, and compared bit for bit."""
+    together: float
+    """The part of the chains' working time in which all worked, of the chain with the smallest."""
+    seconds: float
+
+    @property
+    def holds(self) -> bool:
+        return not self.reasons
+
+    @property
+    def floor(self) -> float:
+        """The lower bound of all tenants' rate together; 0 of a challenge that is refused."""
+        return sum(self.floors) if self.holds else 0.0
+
+
+def verdict(transcript: Transcript) -> Verdict:
+    """Judge a transcript: the same of the same, whoever asks."""
+    chains = transcript.chains
+    complete = bool(chains) and all(chain.ready is not None and chain.exchanges for chain in chains)
+    reasons = [Reason("broken", sentence) for sentence in transcript.broken]
+    if complete:
+        together = _together(chains)
+        reasons += [*_of_claims(transcript), *_of_chains(chains), *_of_times(chains, together)]
+        reasons += _of_replays(transcript)
+    else:
+        together = 0.0
+        reasons = reasons or [Reason("broken", "Not every tenant has answered a piece.")]
+    seconds = max((chain.span_ns for chain in chains), default=0) / 1e9
+    return Verdict(
+        reasons=tuple(reasons),
+        floors=tuple(_floor(chain) for chain in chains),
+        pieces=sum(len(chain.exchanges) for chain in chains),
+        replayed=len(transcript.replays),
+        exact=bool(transcript.replays) and all(_is_exact(chains, replay) for replay in transcript.replays),
+        together=together,
+        seconds=seconds,
+    )
+
+
+def _floor(chain: Chain) -> float:
+    if not chain.in_order or not chain.span_ns:
+        return 0.0
+    return sum(each.items for each in chain.exchanges) * 1e9 / chain.span_ns
+
+
+def _of_claims(transcript: Transcript) -> Iterator[Reason]:
+    """Tenants of one launch do one work, each with the seed of its own that the nonce gives."""
+    chains = transcript.chains
+    works = {(chain.join.task, chain.join.version, chain.join.tenants) for chain in chains}
+    numbers = sorted(chain.join.tenant for chain in chains)
+    if len(works) > 1 or numbers != list(range(chains[0].join.tenants)):
+        yield Reason("claim", "The tenants are not all those of one launch of one benchmark.")
+    for chain in chains:
+        if chain.seed != seed_of(transcript.nonce, chain.join.tenant):
+            yield Reason("claim", f"Tenant {chain.join.tenant} has another seed than the buyer's nonce gives.")
+
+
+def _of_chains(chains: Sequence[Chain]) -> Iterator[Reason]:
+    for chain in chains:
+        assert chain.ready is not None
+        tenant, number, head = chain.join.tenant, chain.ready.number, first_link(chain.join, chain.seed, chain.ready)
+        if len({each.nonce for each in chain.exchanges}) < len(chain.exchanges) or not chain.in_order:
+            yield Reason("chain", f"Tenant {tenant}: pieces overlap, or have one nonce.")
+        if len(chain.exchanges) < chain.ready.pieces:
+            sentence = f"Tenant {tenant} answered {len(chain.exchanges)} of {chain.ready.pieces} pieces."
+            yield Reason("broken", sentence)
+        for index, each in enumerate(chain.exchanges):
+            steps = len(each.losses) / LOSS_BYTES
+            if steps != number:
+                yield Reason("skipped", f"Tenant {tenant}, piece {index}: {steps:g} losses of {number} steps.")
+            head = link(head, each.nonce, each.losses, each.weights)
+            if head != each.chain:
+                yield Reason("chain", f"Tenant {tenant}, piece {index}: its digest is not that of what was said.")
+                break
+
+
+def _of_times(chains: Sequence[Chain], together: float) -> Iterator[Reason]:
+    for chain in chains:
+        usual = median(each.took_ns for each in chain.exchanges)
+        for index, each in enumerate(chain.exchanges):
+            if each.took_ns > LATE_TIMES * usual + LATE_NS:
+                took = f"{each.took_ns / 1e9:.2f} s, where {usual / 1e9:.2f} s are usual"
+                yield Reason("late", f"Tenant {chain.join.tenant}, piece {index}: the answer took {took}.")
+    if together < TOGETHER:
+        sentence = f"All tenants worked in {together:.0%} of the time of each: at least {TOGETHER:.0%} are needed."
+        yield Reason("in turn", sentence)
+
+
+def _together(chains: Sequence[Chain]) -> float:
+    """Return the smallest part of a chain's working time in which all chains worked.
+
+    A chain's work begins one usual piece before its first answer: until then it may have waited for its turn. A piece
+    at the end is nobody's fault, as the last answers come at different moments.
+    """
+    usual = [median(each.took_ns for each in chain.exchanges) for chain in chains]
+    begins = [chain.exchanges[0].came_ns - each for chain, each in zip(chains, usual, strict=True)]
+    ends = [chain.exchanges[-1].came_ns for chain in chains]
+    common, border = min(ends) - max(begins), max(usual)
+    spans = [end - begin for begin, end in zip(begins, ends, strict=True)]
+    return min(1.0, *(max(0.0, min(common + border, span)) / span for span in spans if span > 0), 1.0)
+
+
+def _of_replays(transcript: Transcript) -> Iterator[Reason]:
+    """Compare what was answered with what the buyer computed of the same nonce."""
+    chains = {chain.join.tenant: chain for chain in transcript.chains}
+    missing = sorted(chains.keys() - {replay.tenant for replay in transcript.replays})
+    if missing:
+        yield Reason("unchecked", f"No piece of {many(len(missing), 'tenant')} was made again.")
+    for replay in transcript.replays:
+        chain = chains.get(replay.tenant)
+        if chain is None or not 0 <= replay.index < len(chain.exchanges):
+            yield Reason("unchecked", "A piece was made again that nobody answered.")
+            continue
+        exact = _is_exact(transcript.chains, replay)
+        difference = _difference(chain, chain.exchanges[replay.index], replay, 0.0 if exact else transcript.tolerance)
+        if difference is not None:
+            kind, sentence = difference
+            yield Reason(kind, f"Tenant {replay.tenant}, piece {replay.index}: {sentence}")
+        if not exact and _spread(chain) < POWER * transcript.tolerance:
+            yield Reason(
+                "no power",
+                f"Tenant {replay.tenant}: losses of different pieces differ by {_spread(chain):.2g}, and a replay on "
+                f"other software or another device may by {transcript.tolerance:g}.",
+            )
+
+
+def _difference(chain: Chain, answered: Exchange, replay: Replay, tolerance: float) -> tuple[str, str] | None:
+    """Return in what an answer is not its replay: the kind of the reason and a sentence; None where they agree."""
+    assert chain.ready is not None
+    theirs, ours = _doubles(answered.losses), _doubles(replay.losses)
+    if answered.items != replay.items:
+        return "changed", f"{answered.items:g} items were answered, and it holds {replay.items:g}."
+    if len(theirs) != len(ours):
+        return "skipped", f"{len(theirs)} losses were answered, and it has {len(ours)}."
+    for step, (one, other) in enumerate(zip(theirs, ours, strict=True)):
+        if not _alike(one, other, tolerance):
+            if step == 0:
+                return "changed", f"the loss of its first step is {one!r}, and {other!r} by replay."
+            how = f"the losses agree up to step {step - 1}, and the next is {one!r}, not {other!r}"
+            return "skipped", f"{how}: a step before it was left out, or was another."
+    if not tolerance and (answered.weights != replay.weights):
+        return "skipped", "the losses agree, and the weights behind the last step do not."
+    if not tolerance and chain.ready.state != replay.state:
+        return "changed", "the state it began from is not that of its seed."
+    return None
+
+
+def _alike(one: float, other: float, tolerance: float) -> bool:
+    """Whether two losses are the same: without a tolerance bit for bit, NaN included."""
+    if not tolerance:
+        return struct.pack("<d", one) == struct.pack("<d", other)
+    return abs(one - other) <= tolerance * max(abs(one), abs(other))
+
+
+def _is_exact(chains: Sequence[Chain], replay: Replay) -> bool:
+    """Whether a replay has to have the same bits: nothing differs that they depend on."""
+    return any(
+        chain.join.tenant == replay.tenant and chain.ready is not None and chain.ready.software == replay.software
+        for chain in chains
+    )
+
+
+def _spread(chain: Chain) -> float:
+    """Return by what part losses of the same step of different pieces usually differ."""
+    pieces = [_doubles(each.losses) for each in chain.exchanges[:PAIRS]]
+    differences = [
+        abs(one - other) / max(abs(one), abs(other), 1e-300)
+        for first, second in combinations(pieces, 2)
+        for one, other in zip(first, second, strict=False)
+    ]
+    return median(differences) if differences else 0.0
+
+
+def _doubles(losses: bytes) -> tuple[float, ...]:
+    count = len(losses) // LOSS_BYTES
+    return struct.unpack(f"<{count}d", losses[: count * LOSS_BYTES])
+
+
+def summary(transcript: Transcript) -> str:
+    """Return what a challenge showed, in one line; of a refused one the first reason, and how many more there are."""
+    found = verdict(transcript)
+    if not found.holds:
+        more = f" ({len(found.reasons) - 1} more)" if len(found.reasons) > 1 else ""
+        return f"{transcript.job}: challenge REFUSED: {found.reasons[0].sentence}{more}"
+    how = "bit for bit" if found.exact else f"within {transcript.tolerance:g}, on another device or software"
+    return (
+        f"{transcript.job}: challenge: at least {found.floor:.4g} items/s of {many(len(found.floors), 'tenant')} in "
+        f"{found.seconds:.1f} s by the buyer's clock; {found.replayed} of {many(found.pieces, 'piece')} replayed {how}."
+    )

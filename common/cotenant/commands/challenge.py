@@ -1,0 +1,106 @@
+"""`challenge`: the buyer's end. Listens for launches of a vendor, challenges them and has pieces made again."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+from cotenant.challenge.listener import Listener
+from cotenant.challenge.replay import replayed
+from cotenant.challenge.transcript import SUFFIX, Transcript, written
+from cotenant.challenge.vendor import address_of
+from cotenant.challenge.verdict import summary, verdict
+from cotenant.checkout import CHECKOUT, PROGRAM, output_directory
+from cotenant.commands.flags import Parser, place, share
+from cotenant.commands.output import note, tell
+from cotenant.errors import EXIT_FAILED, EXIT_PASSED, CotenantError
+from cotenant.results.store import prepare_directory, write_whole
+from cotenant.suite.task_source import task_name, version_of
+from cotenant.text import many, printable
+
+LOOPBACK = ("127.0.0.1", "::1", "localhost")
+
+
+def main(argv: Sequence[str]) -> int:
+    """Listen. Returns 0 where all launches hold, else 1; raises CotenantError where it cannot listen or write."""
+    given = parser().parse_words(argv)
+    host, port = address_of(given.listen)
+    directory: Path = given.outdir or output_directory()
+    prepare_directory(directory)
+    transcripts: list[Transcript] = []
+
+    def keep(transcript: Transcript) -> None:
+        transcripts.append(transcript)
+        time = datetime.now(UTC).strftime("%Y%m%d-%H%M%S-%f")
+        path = directory / f"challenge.{time}{SUFFIX}"
+        write_whole(path, written(transcript))
+        tell("\n".join([*_lines(transcript), f"transcript: {path}"]))
+        if given.key is not None:
+            from cotenant.proof.signature import sign
+
+            tell(f"{sign(path, given.key)}: signed.")
+
+    listener = Listener(_versions(), replayed, keep, given.replays, given.tolerance)
+    try:
+        asyncio.run(listener.serve(host, port, given.launches, lambda port: _announce(host, port)))
+    except KeyboardInterrupt:
+        note(f"{many(len(transcripts), 'launch', 'es')} challenged.")
+    except OSError as error:
+        raise CotenantError(f"Nothing can listen at {host}:{port}: {error.strerror}.", "Name another port.") from error
+    return EXIT_PASSED if all(verdict(each).holds for each in transcripts) else EXIT_FAILED
+
+
+def parser() -> Parser:
+    """Return the parser of `challenge`."""
+    parser = Parser(
+        "challenge",
+        "Challenge a vendor's launches: nonces that decide their work, answers by this machine's clock, replays.",
+        f"The vendor runs {PROGRAM} --challenge HOST:PORT. docs/challenge.md has what it shows, and what it does not.",
+    )
+    add = parser.add_argument
+    where = "where to listen; without a host on the loopback alone"
+    add("--listen", metavar="[HOST:]PORT", required=True, help=where)
+    add("--launches", type=_whole, default=0, metavar="N", help="end after so many (default: go on until Ctrl-C)")
+    add("--replays", type=_positive, default=2, metavar="K", help="pieces of each tenant to make again (default 2)")
+    tolerance = "relative, for losses of a replay on other software or another device (default 0.001)"
+    add("--tolerance", type=share, default=1e-3, metavar="SHARE", help=tolerance)
+    add("--outdir", type=place, help="where transcripts go (default $BASE/output)")
+    add("--key", metavar="PEM", type=Path, help="sign transcripts with this Ed25519 private key")
+    return parser
+
+
+def _announce(host: str, port: int) -> None:
+    note(f"Listening at {host}:{port}; the vendor runs {PROGRAM} --challenge {host}:{port}. Ctrl-C ends it.")
+    if host not in LOOPBACK:
+        note("Whoever reaches this port has benchmarks of this checkout run here, at sizes of their choice.")
+
+
+def _versions() -> dict[str, str]:
+    """Return the hash of the source of each benchmark of this checkout, by its file below `tasks`."""
+    return {task_name(task): version_of(task) for task in (CHECKOUT / "tasks").glob("*/*/pytorch/main.py")}
+
+
+def _lines(transcript: Transcript) -> list[str]:
+    """Return what a person wants to know of a transcript: the claimed work, and what it showed."""
+    lines = [summary(transcript)]
+    for chain in transcript.chains[:1]:
+        lines.append(f"claimed: {chain.join.task} {printable(' '.join(chain.join.words))}")
+    for chain in transcript.chains:
+        software = chain.ready.software if chain.ready else {}
+        lines.append(f"tenant {chain.join.tenant}: {printable(', '.join(filter(None, software.values())))}")
+    return [*lines, *(f"refused, {reason.kind}: {reason.sentence}" for reason in verdict(transcript).reasons)]
+
+
+def _whole(text: str) -> int:
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"'{text}' is no whole number")
+    return int(text)
+
+
+def _positive(text: str) -> int:
+    if not _whole(text):
+        raise argparse.ArgumentTypeError("it must be at least 1")
+    return int(text)

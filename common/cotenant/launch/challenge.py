@@ -1,0 +1,41 @@
+"""Launches in front of a buyer: what their tenants are told, and the transcript that comes back."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import msgspec
+
+from cotenant.challenge import transcript
+from cotenant.challenge.transcript import Transcript
+from cotenant.challenge.vendor import BUYER_VARIABLE, LAUNCH_VARIABLE, BuyerError, transcript_of
+from cotenant.launch.start import Start
+from cotenant.results.store import write_whole
+
+
+def in_front_of(start: Start, address: str) -> tuple[Start, str]:
+    """Return the start with the buyer's address in its tenants' environment, and the launch's random name."""
+    launch = secrets.token_hex(16)
+    told = {BUYER_VARIABLE: address, LAUNCH_VARIABLE: launch}
+    specs = tuple(replace(spec, environment=spec.environment | told) for spec in start.specs)
+    return replace(start, specs=specs), launch
+
+
+def keep_transcript(
+    address: str, launch: str, beginning: Path, interrupted: Callable[[], object]
+) -> tuple[Path, Transcript]:
+    """Write the buyer's transcript of a launch as `beginning` and its name; return the file and what it holds.
+
+    Waits for the buyer's replays. Raises BuyerError where none comes, and CotenantError where it cannot be written.
+    """
+    content = transcript_of(address, launch, interrupted)
+    try:
+        held = transcript.read(content)
+    except msgspec.MsgspecError as error:
+        raise BuyerError(f"The buyer has sent no transcript: {error}.") from error
+    path = beginning.with_name(f"{beginning.name}.{launch}{transcript.SUFFIX}")
+    write_whole(path, content)
+    return path, held

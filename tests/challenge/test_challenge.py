@@ -1,0 +1,260 @@
+"""A challenge over the loopback: honest tenants pass, and what cheats is refused with its reason."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import struct
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from challenge.vendors import (
+    ITEMS,
+    NUMBER,
+    PIECE_NS,
+    PIECES,
+    SOFTWARE,
+    Vendor,
+    challenged,
+    join,
+    listening,
+    losses_of,
+    replays,
+)
+from cotenant.challenge.messages import FRAME_BYTES, NonsenseError, framed, length_of, of_vendor, seed_of
+from cotenant.challenge.transcript import Transcript, read, written
+from cotenant.challenge.vendor import BuyerError, Challenged, Connection, address_of, transcript_of
+from cotenant.challenge.verdict import KINDS, summary, verdict
+from cotenant.errors import CotenantError
+
+
+@pytest.fixture(scope="module")
+def honest() -> Transcript:
+    return challenged(Vendor())
+
+
+def kinds(transcript: Transcript) -> set[str]:
+    found = verdict(transcript)
+    assert found.holds == (not found.reasons)
+    assert {reason.kind for reason in found.reasons} <= KINDS.keys()
+    return {reason.kind for reason in found.reasons}
+
+
+def items_of(transcript: Transcript) -> list[float]:
+    return [ITEMS * len(chain.exchanges) for chain in transcript.chains]
+
+
+def test_honest_tenants_pass_and_their_floor_is_their_rate(honest: Transcript) -> None:
+    found = verdict(honest)
+    assert found.reasons == ()
+    assert (found.exact, found.replayed) == (True, 4)
+    # One of them may have answered a piece more, which took no time.
+    assert found.floors == pytest.approx([chain_items / PIECES for chain_items in items_of(honest)], rel=0.01)
+    assert 119 < found.floor < 145
+    assert found.floor == sum(found.floors)
+    assert found.together == 1.0
+    assert {chain.seed for chain in honest.chains} == {seed_of(honest.nonce, 0), seed_of(honest.nonce, 1)}
+    assert f"at least {found.floor:.4g} items/s of 2 tenants in 5.0 s" in summary(honest)
+    assert read(written(honest)) == honest
+
+
+def in_turn(vendor: Vendor) -> Callable[[int, int], None]:
+    """Return what lets the second tenant wait until the first has answered all."""
+    first, second = threading.Event(), threading.Event()
+
+    def wait(tenant: int, index: int) -> None:
+        if tenant == 0 and index == PIECES:
+            first.set()
+            second.wait(10)
+        elif tenant == 1:
+            first.wait(10)
+        vendor.clock.go_on()
+        if tenant == 1 and index == PIECES - 1:
+            second.set()
+
+    return wait
+
+
+def cheats() -> dict[str, tuple[Vendor, str, str]]:
+    def own(answer: Callable[[int, int, bytes], tuple[bytes, bytes]]) -> Vendor:
+        return Vendor(answer=answer)
+
+    late, turns = Vendor(), Vendor()
+    late.answer = lambda seed, index, nonce: (
+        (late.clock.go_on(9 * PIECE_NS) if index == 3 else None) or losses_of(seed, nonce)
+    )
+    turns.before = in_turn(turns)
+    return {
+        "a skipped step": (own(lambda seed, _, nonce: losses_of(seed, nonce, left_out=[2])), "skipped", "up to step 2"),
+        "the last step": (
+            own(lambda seed, _, nonce: losses_of(seed, nonce, left_out=[NUMBER - 1])),
+            "skipped",
+            "the weights behind the last step do not",
+        ),
+        "a loss too few": (
+            own(lambda seed, _, nonce: (losses_of(seed, nonce)[0][:-8], bytes(32))),
+            "skipped",
+            f"{NUMBER - 1} losses of {NUMBER} steps",
+        ),
+        "a late answer": (late, "late", "piece 3: the answer took 1"),
+        "tenants in turn": (turns, "in turn", "All tenants worked in"),
+        "a changed loss": (own(lambda seed, _, nonce: losses_of(seed, nonce, scale=0.5)), "changed", "first step"),
+        "computed before": (own(lambda seed, *_: losses_of(seed, bytes(32))), "changed", "first step"),
+        "another seed": (own(lambda _, __, nonce: losses_of(1, nonce)), "changed", "first step"),
+    }
+
+
+@pytest.mark.parametrize("cheat", cheats())
+def test_a_cheat_is_refused_with_its_reason(cheat: str) -> None:
+    vendor, kind, words = cheats()[cheat]
+    transcript = challenged(vendor)
+    assert kind in kinds(transcript)
+    assert any(words in reason.sentence for reason in verdict(transcript).reasons if reason.kind == kind)
+    assert verdict(transcript).floor == 0
+    assert "REFUSED" in summary(transcript)
+
+
+def edited(transcript: Transcript, tenant: int = 0, index: int = 1, **fields: Any) -> Transcript:
+    chains = list(transcript.chains)
+    exchanges = list(chains[tenant].exchanges)
+    exchanges[index] = replace(exchanges[index], **fields)
+    chains[tenant] = replace(chains[tenant], exchanges=exchanges)
+    return replace(transcript, chains=chains)
+
+
+def differently(transcript: Transcript, scale: float, tolerance: float = 1e-3) -> Transcript:
+    """Return the transcript with replays on another device, whose losses differ by a factor."""
+    made = []
+    for replay in transcript.replays:
+        losses = struct.unpack(f"<{NUMBER}d", replay.losses)
+        scaled = struct.pack(f"<{NUMBER}d", *(loss * scale for loss in losses))
+        made.append(replace(replay, losses=scaled, weights=bytes(32), software=SOFTWARE | {"device": "another"}))
+    return replace(transcript, replays=made, tolerance=tolerance)
+
+
+EDITS: dict[str, tuple[Callable[[Transcript], Transcript], set[str]]] = {
+    "an answer changed afterwards": (lambda t: edited(t, items=2 * ITEMS, losses=bytes(8 * NUMBER)), {"chain"}),
+    "a nonce of one's own": (lambda t: edited(t, nonce=bytes(32)), {"chain"}),
+    "one nonce twice": (lambda t: edited(t, nonce=t.chains[0].exchanges[0].nonce), {"chain"}),
+    "an answer before its nonce": (lambda t: edited(t, came_ns=0), {"chain"}),
+    "a seed of one's own": (lambda t: replace(t, nonce=bytes(32)), {"claim"}),
+    "a tenant left out": (lambda t: replace(t, chains=t.chains[:1], replays=t.replays[:2]), {"claim"}),
+    "pieces left out": (
+        lambda t: replace(
+            t,
+            chains=[replace(chain, exchanges=chain.exchanges[:2]) for chain in t.chains],
+            replays=[replace(each, index=0) for each in t.replays[:0]],
+        ),
+        {"broken", "unchecked"},
+    ),
+    "nothing replayed": (lambda t: replace(t, replays=[]), {"unchecked"}),
+    "one tenant not replayed": (lambda t: replace(t, replays=t.replays[:2]), {"unchecked"}),
+    "nobody answered": (lambda t: replace(t, chains=[], replays=[]), {"broken"}),
+    "elsewhere, as far as roundings go": (lambda t: differently(t, 1 + 1e-5), set()),
+    "elsewhere, another loss": (lambda t: differently(t, 1.01), {"changed"}),
+    "elsewhere, with a tolerance that tells nothing": (lambda t: differently(t, 1.01, 0.5), {"no power"}),
+}
+
+
+@pytest.mark.parametrize("edit", EDITS)
+def test_a_verdict_is_of_the_transcript_alone(edit: str, honest: Transcript) -> None:
+    change, expected = EDITS[edit]
+    assert expected <= kinds(change(honest))
+    if not expected:
+        assert verdict(change(honest)).holds
+        assert not verdict(change(honest)).exact
+
+
+def test_items_and_saved_state_are_those_of_the_replay(honest: Transcript) -> None:
+    for difference in ({"items": ITEMS - 1}, {"state": bytes(32)}):
+        again = [replay for chain in honest.chains for replay in replays(chain, [0], **difference)]
+        assert kinds(replace(honest, replays=again)) == {"changed"}
+
+
+@given(st.binary(max_size=200))
+def test_bytes_are_a_message_or_nonsense(content: bytes) -> None:
+    with contextlib.suppress(NonsenseError):
+        of_vendor(content)
+    for size in (0, FRAME_BYTES + 1, 1 << 31):
+        with pytest.raises(NonsenseError):
+            length_of(size.to_bytes(4, "big"))
+
+
+NONSENSE = (
+    b"GET / HTTP/1.1\r\n\r\n",
+    b"\0\0\0\1\xc1",
+    b"\xff\xff\xff\xff",
+    b"\0\0\0\x05\x85\xa4",
+    framed(join(0))[:-3],
+    framed(join(7)),
+    framed(join(0, protocol="cotenant-challenge-0")),
+    framed(join(0, task="../../etc/passwd")),
+    framed(join(0, version="another")),
+    (200).to_bytes(4, "big") + msgspec.msgpack.encode({"type": "join", "words": ["x"] * 10}).ljust(200, b"\x90"),
+)
+
+
+def test_nonsense_is_refused_and_an_honest_launch_still_passes() -> None:
+    vendor = Vendor()
+    with listening(vendor.clock) as (port, kept):
+        for content in NONSENSE:
+            with socket.create_connection(("127.0.0.1", port), 5) as stranger:
+                stranger.sendall(content)
+                stranger.shutdown(socket.SHUT_WR)
+                assert b"refused" in stranger.recv(4096)
+        with pytest.raises(BuyerError, match="is another than here"):
+            Challenged(Connection(f"127.0.0.1:{port}"), join(0, version="another"))
+        with pytest.raises(BuyerError, match="no such launch"):
+            transcript_of(f"127.0.0.1:{port}", "unknown", lambda: False)
+        vendor.run(port)
+        transcript_of(f"127.0.0.1:{port}", "one", lambda: False)
+    assert vendor.refused == []
+    assert verdict(kept[0]).holds
+
+
+@pytest.mark.parametrize("what", ["leaves", "answers twice", "fails to replay"])
+def test_a_launch_that_breaks_off_is_kept_with_the_reason(what: str) -> None:
+    def failing(*_: Any) -> Any:
+        raise CotenantError("It does not run here.")
+
+    class Breaking(Vendor):
+        def _tenant(self, port: int, tenant: int) -> None:
+            if tenant == 1 and what != "fails to replay":
+                connection = Connection(f"127.0.0.1:{port}")
+                buyer = Challenged(connection, join(1))
+                if what == "answers twice":
+                    connection.send(join(1))
+                assert buyer.seed
+                connection.close()
+            else:
+                super()._tenant(port, tenant)
+
+    vendor = Breaking()
+    transcript = challenged(vendor, **({"replayer": failing} if what == "fails to replay" else {}))
+    assert "broken" in kinds(transcript)
+    words = {
+        "leaves": "Tenant 1 left",
+        "answers twice": "Tenant 1 does not speak",
+        "fails to replay": "It does not run here.",
+    }
+    assert any(words[what] in sentence for sentence in transcript.broken)
+
+
+def test_addresses() -> None:
+    assert [address_of(text) for text in ("7000", "a.b:7000", "[::1]:7000")] == [
+        ("127.0.0.1", 7000),
+        ("a.b", 7000),
+        ("::1", 7000),
+    ]
+    for wrong in ("", "a.b", "a.b:x", "a:99999"):
+        with pytest.raises(CotenantError, match="no address"):
+            address_of(wrong)
+    with pytest.raises(BuyerError, match="No buyer listens"):
+        Connection("127.0.0.1:1")

@@ -1,0 +1,139 @@
+"""A buyer and vendors in one process: a small deterministic work in the place of training, and a clock of their own."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import queue
+import struct
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+from cotenant.challenge.listener import Listener, Patience
+from cotenant.challenge.messages import PROTOCOL, Join, Ready
+from cotenant.challenge.transcript import Chain, Replay, Transcript, read
+from cotenant.challenge.vendor import BuyerError, Challenged, Connection, transcript_of
+
+TASK, VERSION = "regression/polynome/pytorch/main.py", "0123456789abcdef"
+NUMBER, PIECES, ITEMS = 6, 5, 60.0
+SOFTWARE = {"device": "a processor", "torch": "2", "threads": "1"}
+PIECE_NS = 1_000_000_000
+QUICK = Patience(greeting_s=2.0, joining_s=2.0, ready_s=5.0, answer_s=5.0, whole_s=20.0)
+
+
+class Clock:
+    """The buyer's clock, which goes on when somebody works."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._now_ns = 1
+
+    def __call__(self) -> int:
+        with self._lock:
+            self._now_ns += 1
+            return self._now_ns
+
+    def go_on(self, span_ns: int = PIECE_NS) -> None:
+        with self._lock:
+            self._now_ns += span_ns
+
+
+def losses_of(seed: int, nonce: bytes, left_out: Sequence[int] = (), scale: float = 1.0) -> tuple[bytes, bytes]:
+    """Return losses of NUMBER steps, of which each depends on the one before, and the digest of what they leave."""
+    state, losses = hashlib.sha256(seed.to_bytes(8, "big") + nonce).digest(), []
+    for step in range(NUMBER):
+        losses.append(scale * (1 + state[0] / 256 + state[1] / 65536))
+        if step not in left_out:
+            state = hashlib.sha256(state).digest()
+    return struct.pack(f"<{NUMBER}d", *losses), state
+
+
+def replays(chain: Chain, indices: Sequence[int], **differences: Any) -> list[Replay]:
+    """Make pieces again, honestly, but for what a test wants to be different."""
+    made = []
+    for index in indices:
+        losses, weights = losses_of(chain.seed, chain.exchanges[index].nonce)
+        fields = {
+            "tenant": chain.join.tenant,
+            "index": index,
+            "state": state_of(chain.seed),
+            "items": ITEMS,
+            "losses": losses,
+            "weights": weights,
+            "software": SOFTWARE,
+        }
+        made.append(Replay(**fields | differences))
+    return made
+
+
+def state_of(seed: int) -> bytes:
+    return hashlib.sha256(b"saved" + seed.to_bytes(8, "big")).digest()
+
+
+def join(tenant: int, tenants: int = 2, **other: Any) -> Join:
+    fields = {"protocol": PROTOCOL, "launch": "one", "job": "work", "tenant": tenant, "tenants": tenants}
+    return Join(**fields | {"task": TASK, "version": VERSION, "words": ("--lr", "1")} | other)
+
+
+@dataclass
+class Vendor:
+    """Two tenants that answer in step, each in a thread. `before` a piece and `answer` are what cheaters change.
+
+    What one of them may be asked beyond PIECES, while the other is heard, takes no time.
+    """
+
+    clock: Clock = field(default_factory=Clock)
+    answer: Callable[[int, int, bytes], tuple[bytes, bytes]] = lambda seed, index, nonce: losses_of(seed, nonce)
+    before: Callable[[int, int], None] | None = None
+    refused: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.step = threading.Barrier(2, action=self.clock.go_on)
+
+    def run(self, port: int) -> None:
+        threads = [threading.Thread(target=self._tenant, args=(port, tenant)) for tenant in range(2)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(30)
+
+    def _tenant(self, port: int, tenant: int) -> None:
+        try:
+            buyer = Challenged(Connection(f"127.0.0.1:{port}"), join(tenant))
+            buyer.ready(Ready(state=state_of(buyer.seed), number=NUMBER, pieces=PIECES, software=SOFTWARE))
+            while (nonce := buyer.nonce()) is not None:
+                index = buyer.answers
+                if self.before is not None:
+                    self.before(tenant, index)
+                elif index < PIECES:
+                    with suppress(threading.BrokenBarrierError):  # The other tenant was refused.
+                        self.step.wait(10)
+                buyer.answer(ITEMS, *self.answer(buyer.seed, index, nonce))
+        except BuyerError as error:
+            self.step.abort()
+            self.refused.append(str(error))
+
+
+@contextmanager
+def listening(clock: Clock, **options: Any) -> Iterator[tuple[int, list[Transcript]]]:
+    """Give the port of a buyer that ends after one launch, and the transcripts that it has kept at its end."""
+    kept: list[Transcript] = []
+    ports: queue.Queue[int] = queue.Queue()
+    listener = Listener({TASK: VERSION}, options.pop("replayer", replays), kept.append, clock_ns=clock, patience=QUICK)
+    thread = threading.Thread(target=lambda: asyncio.run(listener.serve("127.0.0.1", 0, 1, ports.put)), daemon=True)
+    thread.start()
+    yield ports.get(timeout=10), kept
+    thread.join(30)
+    assert not thread.is_alive()
+
+
+def challenged(vendor: Vendor, **options: Any) -> Transcript:
+    """Let a vendor be challenged, and return the transcript as the vendor gets it: the same that the buyer has."""
+    with listening(vendor.clock, **options) as (port, kept):
+        vendor.run(port)
+        sent = read(transcript_of(f"127.0.0.1:{port}", "one", lambda: False))
+    assert kept == [sent]
+    return sent
