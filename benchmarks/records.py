@@ -156,6 +156,7 @@ def row(one: Tenant) -> dict[str, Any]:
         "loss_digest": None,
         "kernels": None,
         "observed_s": None if lost else 10.0,
+        "settled_s": None if lost else 0.0,
         "rows": 64,
         "items_per_row": 1.0,
         "overlap": None if lost else 0.9 if one.fate == "invalid" else 1.0,

@@ -25,6 +25,7 @@ from cotenant.report.pairs import pairs_grid
 from cotenant.report.prediction import NOTHING, prediction_grid, predictions
 from cotenant.report.renderers import FILES, as_csv
 from cotenant.report.sense import sense_grid, sensitivities
+from cotenant.report.share import share_grid
 from cotenant.report.summary import JobSummary, Summary, scores, summarise
 from cotenant.results.columns import JOB
 from cotenant.results.newest import newest_work
@@ -37,7 +38,7 @@ TARGETS = CHECKOUT / "targets"
 LIMITS = "V100"
 """Whose least shares and most spreads new targets take over, where --targets names nobody's."""
 OF_EXPORTS = "observations, timelines, samples of meters and what findings say stand in the records only."
-TABLES = ("throughput", "batch-size", "speed-up", "scaling", "interference", "mix", "pairs", "sense")
+TABLES = ("throughput", "batch-size", "speed-up", "scaling", "interference", "mix", "pairs", "share", "sense")
 
 
 def main(argv: Sequence[str]) -> int:
@@ -64,6 +65,8 @@ def main(argv: Sequence[str]) -> int:
         _say_beside(mix_grid(mix_blocks(summary)), "No launch was of different jobs.", given.format)
     elif given.table == "pairs":
         _say_beside(pairs_grid(summary), "No two pairs of jobs have rates together and alone.", given.format)
+    elif given.table == "share":
+        _say_share(records, given.format)
     elif given.table == "sense":
         _say_sense(summary, given.format)
     elif given.table == "predict":
@@ -97,8 +100,8 @@ def parser() -> Parser:
     views.add_argument(
         "--table",
         choices=TABLES,
-        help="systems side by side, how one model scales, or what neighbours cost: equals, a mix, pairs, of known "
-        "pressure",
+        help="systems side by side, how one model scales, or what neighbours cost: equals, a mix, pairs, users of "
+        "one device, of known pressure",
     )
     predicting = "what jobs keep in pairs, predicted from --sense, beside the measured pairs, with the error"
     views.add_argument("--predict", action="store_const", const="predict", dest="table", help=predicting)
@@ -213,6 +216,16 @@ def _say_beside(grid: Grid, nothing: str, form: str) -> None:
     if not grid.groups:
         raise CotenantError(
             nothing, f"{PROGRAM} --mix convnet,wlm launches jobs beside each other, --pairs each pair of several."
+        )
+    tell_grid(grid, form)
+
+
+def _say_share(records: Rows, form: str) -> None:
+    grid = share_grid(records)
+    if not grid.groups:
+        raise CotenantError(
+            "No tenants there shared a device or a slice.",
+            f"{PROGRAM} --users 4 --share mps does, and --slices 2 on processors; each K has a directory of its own.",
         )
     tell_grid(grid, form)
 

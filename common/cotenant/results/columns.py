@@ -20,6 +20,7 @@ from cotenant.finding import Severity
 from cotenant.results.decoded import Decoded, list_of, mapping_of, part_of, text_of
 from cotenant.results.drawn import observations_of, own_meters
 from cotenant.results.record import IN_MIX, MOST, SOLO, Number, Observed, Whole
+from cotenant.stats.limits import settled_s
 
 ROWS = "cotenant-rows-1"
 OBSERVATIONS = "cotenant-observations-1"
@@ -131,6 +132,12 @@ def _stands_for(record: Decoded) -> str:
 def _observed_s(record: Decoded) -> float | None:
     spans = [(row.get("start_ns"), row.get("end_ns")) for row in map(mapping_of, list_of(record.at("observations")))]
     return sum(end - start for start, end in spans if isinstance(start, int) and isinstance(end, int)) / 1e9
+
+
+def _settled_s(record: Decoded) -> float | None:
+    seen = [row for row in observations_of(record.fields) if row.possible and row.items is not None]
+    ends_s = [(row.end_ns - seen[0].start_ns) / 1e9 for row in seen]
+    return settled_s(ends_s, [(row.items or 0.0) * 1e9 / (row.end_ns - row.start_ns) for row in seen])
 
 
 def _load(record: Decoded) -> float | None:
@@ -250,6 +257,12 @@ COLUMNS: tuple[RecordColumn, ...] = (
     whole("n", "kept observations", "statistics.n|train.count"),
     number("mean_s", "mean seconds of an observation", "train.avg"),
     number("observed_s", "seconds inside its observations, kept or not", of=_observed_s),
+    number(
+        "settled_s",
+        "seconds after its first observation until its rate stayed within 5 % of its final one",
+        of=_settled_s,
+        check=not_negative,
+    ),
     number("sd_s", "their standard deviation (the population's)", "train.sd", check=not_negative),
     number(
         "tflops",

@@ -1,0 +1,195 @@
+"""What a shared device, or slice, is worth for each number of users and each mode of sharing it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from statistics import median
+
+from cotenant.report import numbers
+from cotenant.report.grid import Cell, Column, Grid, Measurement, Row, RowGroup, Words, measured_columns, row, word
+from cotenant.report.summary import JobSummary, summarise
+from cotenant.results.launches import grouped
+from cotenant.results.table import Rows
+from cotenant.stats.limits import LimitAccuracy, limit_accuracy
+from cotenant.stats.multiprogram import Measure, MixMeasures, mix_measures
+
+SLICES = "slices"
+"""The mode of tenants that share processors and no device."""
+
+
+@dataclass(frozen=True, slots=True)
+class SharePoint:
+    """Equal tenants, `sharers` on each device or slice. `measures` is None where progress is unknown: `note` says why.
+
+    `entitlement` is each one's. `accuracy` is of the tenant that kept least, `settled_s` of the one that took longest.
+    """
+
+    suite: str
+    host: str
+    job: str
+    isolation: str
+    mode: str
+    sharers: int
+    entitlement: float
+    measures: MixMeasures | None
+    accuracy: LimitAccuracy | None
+    settled_s: float | None
+    quick: bool
+    verdict: str
+    note: str
+
+
+def share_points(records: Rows) -> list[SharePoint]:
+    """Return a point for each job whose tenants share, and for those of the same job alone on a slice, in order of K.
+
+    Each directory of records is one run: another K, or mode, of the same repetition is no newer run of it.
+    """
+    summaries = [summarise(of_run) for of_run in _by_directory(records)]
+    points = [_point(job) for summary in summaries for job in summary.jobs if not job.mix and job.rates]
+    shared = {_series(point)[:-1] for point in points if point.sharers > 1 or point.mode not in (SLICES, "exclusive")}
+    kept = [point for point in points if _series(point)[:-1] in shared and point.mode != "exclusive"]
+    return sorted(kept, key=lambda point: (*_series(point), point.sharers))
+
+
+def _by_directory(records: Rows) -> list[Rows]:
+    places = zip(records.at, records.frame["path"], strict=True)
+    of_runs = grouped(places, lambda place: str(Path(place[1]).parent))
+    return [Rows(records.table, [at for at, _ in of_run]) for of_run in of_runs.values()]
+
+
+def _series(point: SharePoint) -> tuple[str, ...]:
+    return point.suite, point.host, point.job, point.isolation, point.mode
+
+
+def _point(job: JobSummary) -> SharePoint:
+    columns = ("share", "share_asked", "device_sharers", "sharers", "entitlement", "settled_s", "device_load_percent")
+    frame = job.members.columns(*columns)
+    first = frame.row(0, named=True)
+    mode = first["share"] or first["share_asked"] or SLICES
+    sharers = first["sharers"] if mode == SLICES else first["device_sharers"]
+    entitlement = first["entitlement"] or 1 / sharers
+    note = "" if job.alone is not None and job.alone.tenants else "not measured alone: --baseline quick, or whole"
+    alone = {} if job.alone is None else {tenant: job.alone.of(tenant) for tenant in job.together.tenants}
+    measures = None if note else mix_measures(job.together.tenants, alone, len(job.together.tenants) / sharers)
+    if measures is None and not note:
+        note = "no repetition has all tenants together and alone"
+    loads = [load for load in frame["device_load_percent"] if load is not None]
+    accuracy = None
+    if measures is not None:
+        accuracy = limit_accuracy(measures.progress[measures.worst], entitlement, median(loads) if loads else None)
+    return SharePoint(
+        suite=job.suite,
+        host=job.host,
+        job=job.cell,
+        isolation=job.isolation,
+        mode=mode,
+        sharers=sharers,
+        entitlement=entitlement,
+        measures=measures,
+        accuracy=accuracy,
+        settled_s=max((seconds for seconds in frame["settled_s"] if seconds is not None), default=None),
+        quick=job.alone is not None and job.alone.quick,
+        verdict=job.verdict,
+        note=note,
+    )
+
+
+# The view
+
+LEGEND = (
+    "K: users on each device or slice. STP: the sum of rates over those alone, how many whole devices the shared ones "
+    "are worth; ANTT: the mean slowdown; tax: 1 - STP / devices. accuracy: what the user that kept least got over what "
+    "it was entitled to; not reached: its device idled, so that the limit was never tried. settled: when the last "
+    "user's rate had come to within 5 % of its final one."
+)
+SINGLE = "Of single launches: no interval over launches, and another launch may differ."
+QUICK = "quick: few observations alone (--baseline whole measures as long alone as beside the others)."
+FIELDS = (
+    *("suite", "host", "job", "isolation", "mode", "sharers", "entitlement"),
+    *("stp", "stp_low", "stp_high", "launches", "antt", "antt_low", "antt_high"),
+    *("worst_slowdown", "worst_slowdown_low", "worst_slowdown_high", "fairness", "tax"),
+    *("accuracy", "accuracy_low", "accuracy_high", "limit", "settled_s", "baseline", "verdict", "note"),
+)
+
+
+def _measured(name: str, title: str) -> Sequence[Column[SharePoint]]:
+    def of(point: SharePoint) -> Measurement | None:
+        measure: Measure | None = None if point.measures is None else getattr(point.measures, name)
+        return None if measure is None else Measurement(measure.value, measure.interval, str(measure.n), (measure.n,))
+
+    launches = ("launches",) if name == "stp" else ()
+    fields = (name, f"{name}_low", f"{name}_high", *launches)
+    every = measured_columns(title, of, fields, show=numbers.ratio, span=numbers.ratio_interval)
+    return every if launches else every[:2]
+
+
+def _plain(name: str) -> Column[SharePoint]:
+    def of(point: SharePoint) -> Cell:
+        if point.measures is None:
+            return Cell()
+        value = getattr(point.measures, name).value
+        return Cell(numbers.ratio(value) if name == "fairness" else numbers.percent(value), {name: value})
+
+    return Column(name, of)
+
+
+def _accuracy(point: SharePoint) -> Measurement | None:
+    measure = None if point.accuracy is None else point.accuracy.accuracy
+    return None if measure is None else Measurement(measure.value, measure.interval, str(measure.n))
+
+
+def _settled(point: SharePoint) -> Cell:
+    known = point.settled_s is not None
+    return Cell(f"{point.settled_s:.1f} s" if known else numbers.ABSENT, {"settled_s": point.settled_s})
+
+
+COLUMNS: Sequence[Column[SharePoint]] = (
+    Column("suite", lambda point: word(point.suite, "suite"), left=True, seen="files"),
+    Column("host", lambda point: word(point.host, "host"), left=True, seen="files"),
+    Column("job", lambda point: word(point.job, "job"), left=True, seen="files"),
+    Column("mode", lambda point: word(point.mode, "mode"), left=True),
+    Column("K", lambda point: Cell(str(point.sharers), {"sharers": point.sharers})),
+    Column("entitled", lambda point: Cell(numbers.ratio(point.entitlement), {"entitlement": point.entitlement})),
+    *_measured("stp", "STP"),
+    *_measured("antt", "ANTT"),
+    *_measured("worst_slowdown", "worst slowdown"),
+    _plain("fairness"),
+    _plain("tax"),
+    *measured_columns(
+        "accuracy",
+        _accuracy,
+        ("accuracy", "accuracy_low", "accuracy_high"),
+        show=numbers.ratio,
+        span=numbers.ratio_interval,
+    )[:2],
+    Column("limit", lambda point: word(point.accuracy.verdict if point.accuracy else "", "limit"), left=True),
+    Column("settled", _settled),
+    Column("verdict", lambda point: word(point.verdict, "verdict"), left=True),
+)
+
+
+def share_grid(records: Rows) -> Grid:
+    """Return a table for each job: its modes, and below each other the numbers of users."""
+    points = share_points(records)
+    groups = []
+    for (suite, host, job, isolation), of_job in grouped(points, lambda point: _series(point)[:-1]).items():
+        facts = f"{suite} on {host}, isolation {isolation}"
+        groups.append(RowGroup([_row(point) for point in of_job], job, facts, [*_notes(of_job)]))
+    document = {"schema": "cotenant-share-1", "points": [asdict(point) for point in points]}
+    legend = f"{LEGEND} {QUICK}" if any(point.quick for point in points) else LEGEND
+    return Grid(COLUMNS, groups, notes=[((legend, "dim"),)], fields=FIELDS, document=document)
+
+
+def _row(point: SharePoint) -> Row:
+    made = row(COLUMNS, point)
+    more = {"isolation": point.isolation, "baseline": "quick" if point.quick else "whole", "note": point.note}
+    return Row(made.cells, {**made.record, **more})
+
+
+def _notes(points: Iterable[SharePoint]) -> Iterator[Words]:
+    points = list(points)
+    if any(point.measures is not None and point.measures.stp.n == 1 for point in points):
+        yield ((SINGLE, "dim"),)
+    yield from (((f"{point.mode}, K = {point.sharers}: {point.note}", "yellow"),) for point in points if point.note)

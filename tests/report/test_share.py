@@ -1,0 +1,77 @@
+"""`report --table share`: for each job and mode what K users of one device are worth, from records of known rates."""
+
+from __future__ import annotations
+
+import csv
+import io
+from pathlib import Path
+
+import pytest
+
+from commands.calling import Capture, call, write
+from cotenant.report.renderers import as_csv, terminal
+from cotenant.report.share import SINGLE, share_grid
+from cotenant.results.read import read_records
+from cotenant.results.record import Record, SharedDevice
+from cotenant.results.table import Rows
+from report.making import launch, solo
+
+COSTS = {"time": 1.10, "mps:50": 0.70}
+"""How long K users of a mode take for what would take as long in turns."""
+ALONE_MS = 100.0
+POINTS = [("mps:50", 2), ("mps:50", 4), ("time", 1), ("time", 4)]
+
+
+def shared(mode: str, users: int, uid: int = 0) -> list[Record]:
+    """K users of one device whose steps take K times as long as alone, times what the mode costs; and each alone."""
+    entitlement = 0.5 if mode.startswith("mps") else 1 / users
+    share = SharedDevice(mode, mode, users, entitlement, None, "", None)
+    lone = SharedDevice("", "exclusive", 1, None, None, "", None)
+    kept_ms = ALONE_MS * users * COSTS[mode] if users > 1 else ALONE_MS
+    together = launch("vae", uid, users, kept_ms, place={"share": share})
+    return together + solo("vae", uid, users, ALONE_MS, place={"share": lone})
+
+
+def rows_in(folder: Path) -> Rows:
+    return Rows.all(read_records([folder]).table)
+
+
+def test_a_line_a_mode_of_known_throughput(tmp_path: Path, capsys: Capture) -> None:
+    """Every K is a run of the same repetitions in a directory of its own."""
+    for mode, users in POINTS:
+        write(tmp_path / f"{mode}-{users}", [one for uid in range(3) for one in shared(mode, users, uid)])
+    grid = share_grid(rows_in(tmp_path))
+    assert [group.title for group in grid.groups] == ["vae"]
+    rows = list(csv.DictReader(io.StringIO(as_csv(grid))))
+    assert [(row["mode"], int(row["sharers"])) for row in rows] == POINTS
+    for row in rows:
+        users = int(row["sharers"])
+        cost = COSTS[row["mode"]] if users > 1 else 1
+        measures = [float(row[name]) for name in ("stp", "antt", "worst_slowdown", "tax", "fairness")]
+        assert measures == pytest.approx([1 / cost, users * cost, users * cost, 1 - 1 / cost, 1], rel=0.01, abs=0.001)
+        assert float(row["accuracy"]) == pytest.approx(1 / users / cost / float(row["entitlement"]), rel=0.01)
+        assert (row["launches"], row["baseline"], row["verdict"]) == ("3", "whole", "clean")
+        assert float(row["stp_low"]) <= 1 / cost * 1.001 <= float(row["stp_high"]) * 1.01
+    limits = {(row["mode"], row["sharers"]): row["limit"] for row in rows}
+    assert limits["mps:50", "2"] == "exceeded"
+    assert limits["mps:50", "4"] == "not reached"
+    status, printed, _ = call(capsys, "report", tmp_path, "--table", "share")
+    assert status == 0
+    assert "worst slowdown" in printed
+    assert SINGLE not in printed
+
+
+def test_slices_of_processors_are_a_mode_too_and_what_is_not_known_is_named(tmp_path: Path, capsys: Capture) -> None:
+    write(tmp_path / "2", [*launch("vae", 0, 4, 400.0, place={"sharers": 2}), *solo("vae", 0, 4, 180.0)])
+    write(tmp_path / "4", launch("vae", 0, 4, 900.0, place={"sharers": 4}))
+    grid = share_grid(rows_in(tmp_path))
+    text = "\n".join(line.plain for line in terminal(grid, 220))
+    assert SINGLE in text
+    assert "slices, K = 4: not measured alone: --baseline quick, or whole" in text
+    first, second = csv.DictReader(io.StringIO(as_csv(grid)))
+    assert float(first["stp"]) == pytest.approx(4 * 0.45, rel=0.01)
+    assert float(first["tax"]) == pytest.approx(1 - 4 * 0.45 / 2, abs=0.01)
+    assert (first["mode"], first["entitlement"], second["stp"]) == ("slices", "0.5", "")
+    status, _, errors = call(capsys, "report", write(tmp_path / "none", launch("vae")), "--table", "share")
+    assert status == 2
+    assert "No tenants there shared a device or a slice." in errors

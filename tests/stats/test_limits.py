@@ -1,0 +1,65 @@
+"""Was a limit kept: a simulated device that gives each tenant a known part, and rates that settle at a known moment."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from cotenant.stats.limits import limit_accuracy, settled_s
+from cotenant.stats.multiprogram import Measure, mix_measures
+
+PARTS = (0.25, 0.25, 0.20, 0.25)
+"""What a device that promises each of four a quarter gives them: one does not get its part."""
+
+
+def simulated(seed: int, launches: int, noise: float = 0.01) -> list[Measure]:
+    """Each tenant's progress; the machine's state, which differs by 5 % from uid to uid, is in both rates."""
+    rng = np.random.default_rng(seed)
+    state = np.exp(rng.normal(0, 0.05, launches))
+    own = np.exp(rng.normal(0, noise, (2, len(PARTS), launches)))
+    alone = {str(i): dict(enumerate(100.0 * state * own[0, i])) for i in range(len(PARTS))}
+    beside = {str(i): dict(enumerate(100.0 * part * state * own[1, i])) for i, part in enumerate(PARTS)}
+    found = mix_measures(beside, alone, 1)
+    assert found is not None
+    return [*found.progress.values()]
+
+
+def test_what_a_simulated_device_gives_is_recovered_within_one_percent() -> None:
+    for progress, part in zip(simulated(3, launches=40), PARTS, strict=True):
+        found = limit_accuracy(progress, 0.25, load_percent=100)
+        assert found.accuracy.value == pytest.approx(4 * part, rel=0.01)
+        assert found.verdict == ("kept" if part == 0.25 else "missed")
+
+
+def test_intervals_cover_what_they_say() -> None:
+    draws = [simulated(seed, launches=5) for seed in range(300)]
+    for tenant, part in enumerate(PARTS):
+        ends = [limit_accuracy(draw[tenant], 0.25).accuracy.interval for draw in draws]
+        covered = np.mean([low <= 4 * part <= high for low, high in filter(None, ends)])
+        assert 0.91 <= covered <= 0.985, (tenant, covered)
+
+
+def test_a_limit_that_no_load_came_up_to_is_named_so() -> None:
+    little, much = Measure(0.1, (0.09, 0.11), 5), Measure(0.5, (0.45, 0.55), 5)
+    verdicts = [limit_accuracy(little, 0.25, load).verdict for load in (30.0, 95.0, None)]
+    assert verdicts == ["not reached", "missed", "not reached"]
+    assert limit_accuracy(much, 0.25, 30.0).verdict == "exceeded"
+    assert limit_accuracy(Measure(0.2, (0.1, 0.4), 3), 0.25, 99.0).verdict == "kept"
+    alone = limit_accuracy(Measure(0.24, None, 1), 0.25)
+    assert (alone.accuracy.value, alone.accuracy.interval, alone.verdict) == (pytest.approx(0.96), None, "kept")
+    for entitlement in (0.0, 1.5):
+        with pytest.raises(ValueError, match="an entitlement"):
+            limit_accuracy(little, entitlement)
+
+
+def test_a_rate_has_settled_once_it_stays_where_it_ends() -> None:
+    ends_s = [float(second) for second in range(1, 21)]
+    steady, slow = [10.0] * 20, [5.0] * 6 + [10.0] * 14
+    assert settled_s(ends_s, steady) == 0.0
+    assert settled_s(ends_s, slow) == 6.0
+    # One stray observation is nobody's settling; one that goes on to the end never settles.
+    assert settled_s(ends_s, [*steady[:12], 2.0, *steady[13:]]) == 0.0
+    assert settled_s(ends_s, [*steady[:17], 5.0, 5.0, 5.0]) is None
+    assert settled_s(ends_s[:5], steady[:5]) is None
+    rising = 100 * (1 - np.exp(-np.arange(100) / 10))
+    assert settled_s([float(second) for second in range(1, 101)], rising.tolist()) == pytest.approx(30, abs=2)
