@@ -104,6 +104,8 @@ def row(one: Tenant) -> dict[str, Any]:
         "run_id": one.uid,
         "vcd": str(one.tenant),
         "group": "student",
+        "run_class": "base",
+        "item_work": None,
         "tenant": one.tenant,
         "tenants": TENANTS,
         "alike": TENANTS,

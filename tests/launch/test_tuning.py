@@ -80,7 +80,7 @@ def test_interrupted_it_keeps_what_it_has_and_goes_on(v1: Suites) -> None:
     jobs = v1.jobs([job("batched.py", name="job", args={"--batch-size": 4, "--repeat": 8, "--number": 8})])
     flags = ("--users", 2, "--measured", "0.5s", "--only", "batch-size", "--jobs", jobs)
     runner = subprocess.Popen(
-        tune_line(v1, *flags), env=v1.environment, cwd=v1.folder, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+        tune_line(v1, *flags), env=v1.environment, cwd=v1.folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )
     until(lambda: len(launches(v1)) >= 2 and v1.inhabitants(), "the third launch runs", 60)
     time.sleep(0.2)

@@ -140,12 +140,14 @@ def test_kernels_are_optimizers_and_tried_convolutions() -> None:
 def test_what_has_to_be_equal_is_what_launches_hold() -> None:
     ((found,),) = launches_of(frame_of(launch()))[0].values()
     words = (
-        "benchmark batch_size precision devices tenants sharers share device_sharers mix neighbours isolation software "
-        "cache kernels processors device"
+        "class benchmark work_of_an_item batch_size precision devices tenants sharers share device_sharers mix "
+        "neighbours isolation software cache kernels processors device"
     )
     assert [word for word, _ in found.work] == words.split()
-    assert dict(found.work) | {"benchmark": "", "software": ""} == {
+    assert dict(found.work) | {"benchmark": "", "work_of_an_item": "", "software": ""} == {
+        "class": "base",
         "benchmark": "",
+        "work_of_an_item": "",
         "batch_size": 128,
         "precision": "fp32",
         "devices": 0,

@@ -15,6 +15,7 @@ from cotenant.stats.budget import (
     shortened,
     slowest_ns,
     steady_ns,
+    with_interval,
     within,
 )
 
@@ -153,3 +154,13 @@ def test_shortened_by_hand() -> None:
     assert shortened(Amount(10, 45, 5), 10_000_000, 2 * 10**9) == Amount(10, 25, 5)
     # Six of a second each last longer: an interval takes them all, and a third of nine is not kept.
     assert shortened(Amount(1, 45, 5), 10**9, 2 * 10**9) == Amount(1, 9, 3)
+
+
+def test_what_a_budget_left_too_short_gets_what_an_interval_takes() -> None:
+    for before, after in [
+        (Amount(20, 20, 5), Amount(20, 20, 5)),
+        (Amount(1, 2, 0), Amount(1, 6, 0)),
+        (Amount(1, 8, 5), Amount(1, 9, 3)),
+        (Amount(3, 1, 0), Amount(3, 6, 0)),
+    ]:
+        assert with_interval(before) == after

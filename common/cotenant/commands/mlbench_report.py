@@ -12,7 +12,7 @@ import polars as pl
 from cotenant.checkout import CHECKOUT, output_directory
 from cotenant.commands.flags import Parser
 from cotenant.commands.output import warn
-from cotenant.commands.records import expected_jobs, no_record, of_suite, read
+from cotenant.commands.records import add_class, expected_jobs, no_record, of_class, of_suite, read
 from cotenant.errors import EXIT_PASSED, CotenantError
 from cotenant.report import mlbench
 from cotenant.report.grid import Grid
@@ -35,7 +35,7 @@ def main(argv: Sequence[str]) -> int:
     together = of_suite(records.frame.filter(~pl.col("solo"), pl.col("mix") == ""), given.name)
     if together.is_empty():
         raise no_record([given.reports], "record of tenants together")
-    newest, twice = newest_in(together)
+    newest, twice = newest_in(of_class(together, given.run_class))
     counted, older = newest_work(newest)
     notes = [*twice, *older, *mlbench.beside_devices(counted), *mlbench.other_devices(newest, given.gputotal)]
     jobs = None if given.jobs is None else list(expected_jobs(given.jobs, targets))
@@ -62,6 +62,7 @@ def parser() -> Parser:
     where = "where records are, searched recursively; or an export (default: the workspace's output)"
     add("--reports", type=Path, default=output_directory(), metavar="DIR", help=where)
     add("--name", metavar="SUITE", help="only records of this suite (its job file's stem)")
+    add_class(parser)
     expected = "the job file whose jobs are expected, or its suite's name (default: jobs that have a target)"
     add("--jobs", metavar="FILE", help=expected)
     add("--gputotal", type=int, metavar="N", help="devices of the machine: says where records are of fewer, or of more")

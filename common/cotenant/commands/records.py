@@ -8,6 +8,7 @@ import sys
 import tempfile
 from collections.abc import Collection, Sequence
 from pathlib import Path
+from typing import get_args
 
 import polars as pl
 
@@ -17,6 +18,7 @@ from cotenant.commands.output import warn
 from cotenant.errors import CotenantError, did_you_mean
 from cotenant.results.decoded import skipped_sentences
 from cotenant.results.read import Records, read_records
+from cotenant.results.record import RunClass
 from cotenant.suite.cells import expand
 from cotenant.suite.jobfile import load, matches, resolve_path
 from cotenant.text import printable
@@ -30,6 +32,27 @@ def add_records(parser: argparse.ArgumentParser) -> None:
     add_places(parser)
     add("--name", metavar="SUITE", help="only records of this suite (its job file's stem)")
     add_names(parser, "job")
+
+
+def add_class(parser: argparse.ArgumentParser) -> None:
+    """Add what says of which class records are: results of the two never stand in one table."""
+    what = "only base, or only tuned results: the two never stand in one table (docs/run-rules.md)"
+    parser.add_argument("--class", choices=get_args(RunClass), dest="run_class", help=what)
+
+
+def of_class(frame: pl.DataFrame, run_class: str | None) -> pl.DataFrame:
+    """Return the rows of a class, where none is named those of the only one there is. Raises CotenantError for two."""
+    # Exports from before there were classes have an empty one.
+    of_rows = pl.col("run_class").replace("", "base")
+    classes = sorted(frame.select(of_rows).to_series().unique())
+    if run_class is None and len(classes) > 1:
+        raise CotenantError(
+            "There are base and tuned results, which never stand in one table.",
+            "--class base or --class tuned chooses; `compare A B --allow class` has both.",
+        )
+    if run_class is not None and run_class not in classes:
+        raise CotenantError(f"There are no {run_class} results there.", f"There are {' and '.join(classes)} ones.")
+    return frame if run_class is None else frame.filter(of_rows == run_class)
 
 
 def add_places(parser: argparse.ArgumentParser) -> None:

@@ -12,7 +12,7 @@ import polars as pl
 from cotenant.checkout import CHECKOUT, PROGRAM
 from cotenant.commands.flags import Parser, add_format
 from cotenant.commands.output import tell, tell_grid, warn
-from cotenant.commands.records import add_records, chosen_names, expected_jobs, of_suite, read
+from cotenant.commands.records import add_class, add_records, chosen_names, expected_jobs, of_class, of_suite, read
 from cotenant.errors import EXIT_PASSED, CotenantError
 from cotenant.report import mlbench, scaling, tables
 from cotenant.report.fingerprints import fingerprints_grid
@@ -89,6 +89,7 @@ def parser() -> Parser:
     )
     add = parser.add_argument
     add_records(parser)
+    add_class(parser)
     add_format(parser, FILES)
     add("--html", type=Path, metavar="FILE", help="write one page that works offline")
     add("--title", metavar="TEXT", help="the page's title")
@@ -141,7 +142,7 @@ def _read(given: argparse.Namespace) -> tuple[Rows, list[str]]:
     if records.exports:
         skipped.append(f"{', '.join(records.exports)}: {OF_EXPORTS}")
         warn(skipped[-1])
-    chosen = of_suite(records.frame.with_row_index(AT), given.name)
+    chosen = of_class(of_suite(records.frame.with_row_index(AT), given.name), given.run_class)
     if given.job:
         names = chosen.select(JOB).to_series().unique(maintain_order=True).to_list()
         chosen = chosen.filter(JOB.is_in(chosen_names(names, given.job, "There is no job '{}' there.")))

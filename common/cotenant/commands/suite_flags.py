@@ -21,7 +21,7 @@ from cotenant.launch.start import Options
 from cotenant.machine.topology import Machine
 from cotenant.suite.decode import at
 from cotenant.suite.job import Job, labels_of
-from cotenant.suite.jobfile import Suite, check_mixes_of, load, resolve_path, select
+from cotenant.suite.jobfile import Suite, check_mixes_of, check_one_class, load, resolve_path, select
 from cotenant.suite.mixes import Mix, mix_named, pairs_named
 from cotenant.suite.pressure import beside, neighbour, sense_named
 from cotenant.suite.sizes import CLASSES
@@ -120,6 +120,7 @@ def options_of(given: argparse.Namespace, extra: tuple[str, ...], machine: Machi
         address_of(given.challenge)
     suite = load(jobs_path(given.jobs, machine))
     jobs, mixes, neighbours = _chosen(given, suite)
+    check_one_class(jobs)
     base = base_directory()
     output = (given.outdir or output_directory()).absolute()
     data = Path(os.environ.get("DATA_DIRECTORY") or base / "data").absolute()

@@ -129,6 +129,7 @@ def _place(
             meters,
         ),
         group=program.cell.job.group,
+        run_class="tuned" if program.cell.job.tuned else "base",
         vcd=visible_devices(slice_),
         hostname=facts.machine["hostname"],
         cpu_cores=len(slice_.processors),

@@ -78,7 +78,8 @@ class Tuner:
 
     def __init__(self, options: Options, machine: Machine, job: Job, knobs: Sequence[str]) -> None:
         """Raises CotenantError for a job that cannot be started here, or names no batch size."""
-        self._options = replace(options, jobs=(job,), mixes=())
+        limits = replace(options.limits, always_interval=True)
+        self._options = replace(options, jobs=(job,), mixes=(), limits=limits)
         self._machine = machine
         run = SuiteRun(self._options, machine)
         start, *others = run.starts
@@ -198,6 +199,7 @@ def with_setting(cell: JobCell, setting: Setting, base: Setting) -> Job:
         cell.job,
         args=tuple((flag, (value,)) for flag, value in (args | flags).items()),
         stem=".".join([cell.label, f"b{setting.batch_size}", *words]),
+        tuned=True,
     )
 
 

@@ -45,7 +45,7 @@ def checks_of(archive: Unpacked, versions: Collection[str]) -> list[Check]:
     records, unread = _records(archive)
     launches = _launches(records)
     checks.append(Check("records", many(len(records), "record"), tuple(unread)))
-    checks += [_journal(archive), _numbers(launches), _rules(launches), _sources(records, versions)]
+    checks += [_class(records), _journal(archive), _numbers(launches), _rules(launches), _sources(records, versions)]
     held = {name: content for name, content in archive.members.items() if name.endswith(SUFFIX)}
     return [*checks, challenges(held, records)] if held else checks
 
@@ -59,6 +59,12 @@ def _records(archive: Unpacked) -> tuple[list[Record], list[str]]:
             except msgspec.MsgspecError as error:
                 unread.append(f"{name} is no record of this version: {error}.")
     return records, unread
+
+
+def _class(records: Sequence[Record]) -> Check:
+    classes = sorted({record.run_class for record in records})
+    note = "No table may hold results of both." if len(classes) > 1 else ""
+    return Check("class", " and ".join(classes) or "none", note=note)
 
 
 def _journal(archive: Unpacked) -> Check:

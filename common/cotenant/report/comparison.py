@@ -14,7 +14,9 @@ from cotenant.stats.comparison import LEAST_MARGIN, Comparison, Verdict, compare
 from cotenant.stats.launches import across_launches
 from cotenant.text import printable
 
-HOST = "host"
+HOST, CLASS = "host", "class"
+OF_TUNING = ("benchmark", "batch_size", "kernels")
+"""What may differ, beside the class, between a job and its tuned form; the work of an item may not."""
 CLAIMS = (Verdict.FASTER, Verdict.SLOWER)
 ALARM = 0.05
 TOO_CLOSE = "too close to the margin to tell with 1000 launches"
@@ -133,6 +135,9 @@ def _line(job: str, a: Sequence[LaunchRecords], b: Sequence[LaunchRecords], cond
     unknown = [side for side, of in sides.items() if not all(dict(launch.work)["benchmark"] for launch in of)]
     if unknown:
         notes.append(f"what {' and '.join(unknown)} ran is not known")
+    if _tuned(a) != _tuned(b):
+        sizes = ["-".join(sorted({str(dict(launch.work)["batch_size"]) for launch in of})) for of in sides.values()]
+        notes.append(f"{'A' if _tuned(a) else 'B'} is tuned, batch size {sizes[0]} -> {sizes[1]}")
     hosts = [" and ".join(_hosts(of)) for of in sides.values()]
     if hosts[0] != hosts[1] and all(hosts):
         notes.append(f"A on {hosts[0]}, B on {hosts[1]}")
@@ -147,12 +152,17 @@ def _incomparable(a: Sequence[LaunchRecords], b: Sequence[LaunchRecords], condit
     for side, launches in (("A", a), ("B", b)):
         if (mixed := mixture(launches, conditions.allowed)) is not None:
             return f"{side} has launches of {mixed}; name a directory of one"
-    if (difference := difference_of([launch.work for launch in (*a, *b)], conditions.allowed)) is not None:
+    allowed = {*conditions.allowed, *(OF_TUNING if CLASS in conditions.allowed and _tuned(a) != _tuned(b) else ())}
+    if (difference := difference_of([launch.work for launch in (*a, *b)], allowed)) is not None:
         return f"{difference_words(*difference)} (--allow {difference[0]})"
     # No two launches of a host begin at the same moment.
     moments = {(launch.host, launch.start_time) for launch in a if launch.start_time and not conditions.one_place}
     uids = sorted({launch.run_id for launch in b if (launch.host, launch.start_time) in moments})
     return f"the same launches stand on both sides: repetition {', '.join(map(str, uids))} of B" if uids else None
+
+
+def _tuned(launches: Sequence[LaunchRecords]) -> bool:
+    return any(dict(launch.work)[CLASS] == "tuned" for launch in launches)
 
 
 def _hosts(launches: Sequence[LaunchRecords]) -> list[str]:

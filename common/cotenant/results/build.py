@@ -25,6 +25,7 @@ from cotenant.results.record import (
     Nanoseconds,
     Observed,
     Record,
+    RunClass,
     SharedDevice,
     Train,
     TrainItem,
@@ -139,6 +140,7 @@ class Placement:
     share: SharedDevice | None = None
     mix: str = ""
     neighbours: list[str] = field(default_factory=list)
+    run_class: RunClass = "base"
 
 
 @dataclass(frozen=True)
@@ -213,6 +215,7 @@ def build_record(
         "arguments": arguments,
         "name": name_of(place.name, place.solo, place.mix),
         "jr_id": place.tenant,
+        "run_class": place.run_class,
         "vcd": vcd,
         "gpu": gpu,
         "devices": devices,

@@ -19,7 +19,7 @@ from typing import Any, TypeVar, get_args
 import msgspec
 
 from cotenant.finding import Finding, Severity
-from cotenant.results.identity import unique_id
+from cotenant.results.identity import TUNABLE, unique_id
 from cotenant.results.record import Meeting, Number, Positive, Record, Whole, cell_of
 
 T = TypeVar("T")
@@ -260,6 +260,21 @@ class Decoded:
             if name not in _OWN_FIELDS and (given or name != "workers")
         }
         return unique_id(self.cell, text_of(self.at("version")), arguments)
+
+    @property
+    def item_work(self) -> str:
+        """As `unique_id`, without what tuning may change: equal where the work of an item is."""
+        if not self.unique_id:
+            return ""
+        arguments = {
+            name: value for name, value in self.fields.items() if name not in _OWN_FIELDS and name not in TUNABLE
+        }
+        return unique_id(self.cell, text_of(self.at("version")), arguments)
+
+    @property
+    def run_class(self) -> str:
+        """Of records from before there were classes, and of other programs, `base`."""
+        return text_of(self.at("run_class")) or "base"
 
 
 def _finding(fields: Fields) -> Finding:

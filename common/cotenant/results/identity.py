@@ -15,6 +15,8 @@ from cotenant.results.record import Record
 
 # How often, how observed and where reported do not change the work of one batch.
 NOT_WORK = frozenset({"report", "seed", "repeat", "number", "skip"})
+# What tuning may change: not the work of an item (docs/run-rules.md).
+TUNABLE = frozenset({"batch_size", "batch_size_per_device", "workers", "graph", "compile", "channels_last"})
 # What follows from the number of devices.
 _GROWS = ("devices", "batch_size", "batch_size_per_device")
 

@@ -43,6 +43,7 @@ Number = Annotated[float, msgspec.Meta(gt=-MOST, lt=MOST)]
 """What a machine could have, in items or seconds: others would overflow in sums and ratios. NaN is none."""
 Positive = Annotated[float, msgspec.Meta(gt=0, lt=MOST)]
 Baseline = Literal["quick", "whole"]
+RunClass = Literal["base", "tuned"]
 SOLO = ".solo"
 """What follows a job's name in that of its solo launches."""
 IN_MIX = ".in."
@@ -271,6 +272,8 @@ class Record(msgspec.Struct, kw_only=True, frozen=True):
     """Name of the mix, of a launch whose tenants run different jobs; `name` then ends in `.in.` and this."""
     neighbours: list[str] = []
     """In a mix: the jobs of the other tenants, sorted."""
+    run_class: RunClass = "base"
+    """`tuned`: the arguments of its job were searched for on a machine (docs/run-rules.md)."""
     group: str
     """`student`: a tenant among others; `all`: the launch owns the machine."""
     skip: int

@@ -42,6 +42,14 @@ def within(requested: Amount, batch_ns: int, budget_ns: int) -> Amount:
     return Amount(number, repeat, skip)
 
 
+def with_interval(amount: Amount) -> Amount:
+    """Return `amount` with as many observations as an interval takes, where a budget left fewer."""
+    if amount.repeat - amount.skip >= INTERVAL_OBSERVATIONS:
+        return amount
+    skip = min(amount.skip, INTERVAL_OBSERVATIONS // 2)
+    return replace(amount, repeat=skip + INTERVAL_OBSERVATIONS, skip=skip)
+
+
 def lasting(requested: Amount, batch_ns: int | None, least_ns: int) -> Amount:
     """Return `requested` with so many more observations that the kept ones last `least_ns`.
 

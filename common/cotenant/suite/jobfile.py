@@ -208,6 +208,17 @@ def select(jobs: Sequence[Entry], names: Sequence[str] = (), excludes: Sequence[
     return chosen
 
 
+def check_one_class(jobs: Sequence[Job]) -> None:
+    """Raise CotenantError for tuned jobs beside others: their results never stand in one table."""
+    tuned = [job for job in jobs if job.tuned]
+    if tuned and len(tuned) < len(jobs):
+        other = next(job for job in jobs if not job.tuned)
+        raise CotenantError(
+            f"'{tuned[0].name}' is tuned and '{other.name}' is not: their results never stand in one table.",
+            "--name chooses those of one class (docs/run-rules.md).",
+        )
+
+
 def matches(name: str, pattern: str) -> bool:
     """Whether a pattern is this name, or a glob that fits it."""
     return name == pattern or fnmatchcase(name, pattern)
