@@ -131,5 +131,7 @@ def test_blocks_hold_the_observations_that_lie_inside() -> None:
         Block(50, 0, 10.0, 5.0, 3),
         Block(0, 1, 0.0, 5.0, 2),
     ]
+    (uneven,) = blocks_of([50], [(0, 4 * S, 1.0)], [(0, S // 10, 8.0), (S, 3 * S, 8.0), (3 * S, 3 * S + S // 10, 8.0)])
+    assert uneven.rate == pytest.approx(24 / 2.2), "what a loader has ready comes at once, and is no rate"
     (alone,) = blocks_of([0], pressure, [(0, 4 * S, 1.0)])
     assert (alone.rate, alone.observations) == (None, 0)

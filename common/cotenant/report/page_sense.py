@@ -16,8 +16,8 @@ from cotenant.results.launches import grouped
 from cotenant.results.read import again
 
 CAPTION = (
-    "filled: in slices; hollow and dashed: without; band: 95 % intervals, of rounds of a launch, or of launches where "
-    "there are three"
+    "Filled: in slices; hollow and dashed: without; band: 95 % intervals, of rounds of a launch, or of launches where "
+    "there are three."
 )
 
 

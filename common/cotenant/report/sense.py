@@ -141,6 +141,9 @@ LEGEND = (
     "neighbour got, in its unit a second. Up to the knee all is kept."
 )
 OF_ROUNDS = "n counts rounds of a single launch, or of two: such an interval knows nothing of other launches."
+SCALES = ((1.0, ""), (1e3, "thousand "), (1e6, "million "), (1e9, "billion "))
+LEAST = 0.1
+"""A slope is of so many units that it is this many percent, or more."""
 Item = tuple[Sensitivity, Curve, Point]
 
 
@@ -248,6 +251,7 @@ def _loss(sensitivity: Sensitivity) -> str:
     if not found.loses:
         why = "no interval, of fewer than three rounds" if last.interval is None else "every interval holds 1"
         return f"{who}: no loss is shown up to {numbers.rate(last.achieved)} {of.unit}/s ({why})."
-    lost = f"it loses {100 * found.hinge.slope:.3g} % of its rate with each {of.unit}/s"
+    scale, letter = next(each for each in SCALES if 100 * found.hinge.slope * each[0] >= LEAST or each == SCALES[-1])
+    lost = f"it loses {100 * scale * found.hinge.slope:.3g} % of its rate with each {letter}{of.unit}/s"
     knee = found.hinge.knee
     return f"{who}: beyond {numbers.rate(knee)} {of.unit}/s {lost}." if knee else f"{who}: {lost}, from the first on."

@@ -11,7 +11,7 @@ import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from statistics import fmean, median
+from statistics import fmean
 
 Timed = tuple[int, int, float]
 """An observation: the ns of its start and its end, and its items."""
@@ -29,7 +29,7 @@ class Block:
     round: int
     achieved: float
     rate: float | None
-    """Median of the job's observations that lie wholly inside; None without any."""
+    """Items of the job's observations that lie wholly inside over their time; None without any."""
     observations: int
     """How many these are."""
 
@@ -102,8 +102,10 @@ def blocks_of(levels: Sequence[int], pressure: Sequence[Timed], observed: Sequen
     rounds: dict[int, int] = defaultdict(int)
     blocks = []
     for level, (start_ns, end_ns, items) in zip(levels, pressure, strict=False):
-        inside = [count * 1e9 / (end - start) for start, end, count in observed if start_ns <= start and end <= end_ns]
-        rate = median(inside) if inside else None
+        inside = [(end - start, count) for start, end, count in observed if start_ns <= start and end <= end_ns]
+        # Not their median: of few batches one waits for data and the next finds it ready.
+        took_ns = sum(duration_ns for duration_ns, _ in inside)
+        rate = sum(count for _, count in inside) * 1e9 / took_ns if took_ns else None
         blocks.append(Block(level, rounds[level], items * 1e9 / (end_ns - start_ns), rate, len(inside)))
         rounds[level] += 1
     return blocks
