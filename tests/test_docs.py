@@ -8,7 +8,6 @@ import re
 import shlex
 import shutil
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 
 import catalogue
@@ -18,12 +17,9 @@ from commands.calling import Capture, write
 from cotenant.cli import main
 from cotenant.commands import COMMANDS, report
 from cotenant.results.record import Record
+from pages import ELSEWHERE, FENCE, LAUNCHING, LINES, OTHERS, PAGES, READING, ROOT, reads
 from report.making import beside_dram, launch, scaling, solo
 
-ROOT = Path(__file__).parent.parent
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
-FENCE = re.compile(r"^```(\w*)\n(.*?)^```", re.M | re.S)
-COMMAND = re.compile(r"^(\$ )?((sudo|srun|docker|make|python3?|git) |[A-Z_]+=\S+ .*\./|\./|[\w/]+\.py )")
 LINK = re.compile(r"\]\((?!https?:)([^)#\s]*)(?:#([^)\s]+))?\)")
 NAMES = (
     "output",
@@ -41,32 +37,6 @@ NAMES = (
     "before",
     "after",
 )
-READING = ("plan", "doctor", "compare", "history", "report", "export", "mlbench-report", "list", "completion")
-"""Commands that are run here as they stand. Those that launch are read, up to the choice of their jobs."""
-
-
-def command_lines(page: Path) -> Iterator[str]:
-    """Yield the command lines of a page's code blocks, without what explains them, one for each of their choices."""
-    for language, block in FENCE.findall(page.read_text()):
-        for line in block.splitlines():
-            if language in ("", "sh", "bash") and COMMAND.match(line):
-                words = re.split(r"  +|\s#", line.removeprefix("$ "), maxsplit=1)[0]
-                for command in re.split(r"\s*(?:;|&&)\s*", words):
-                    yield from choices(command)
-
-
-def choices(command: str) -> Iterator[str]:
-    """Yield `--format md`, `--format csv` of `--format md|csv`."""
-    several = next((word for word in command.split() if "|" in word and "'" not in word), None)
-    if several is None:
-        yield command
-        return
-    for choice in several.split("|"):
-        yield from choices(command.replace(several, choice, 1))
-
-
-PAGE_OF = {line: page.relative_to(ROOT) for page in reversed(PAGES) for line in command_lines(page)}
-LINES = {f"{page}: {line}": line for line, page in PAGE_OF.items()}
 
 
 def test_the_pages_have_command_lines() -> None:
@@ -74,6 +44,9 @@ def test_the_pages_have_command_lines() -> None:
     heads = ("./run.sh", "./run_10.sh", "./test.sh", "make", "python", "sudo ./cgroup_setup.sh", "srun", "docker run")
     for start in heads:
         assert any(line.startswith(start) for line in LINES.values()), start
+    run = {*LAUNCHING, *OTHERS} | {place for place, line in LINES.items() if reads(line)}
+    for place in {*LINES} - run:
+        assert LINES[place].startswith(tuple(ELSEWHERE)), f"no test runs {place}"
 
 
 def beside(one: str, other: str) -> list[Record]:
@@ -107,7 +80,7 @@ def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_commands_that_read_are_run_as_they_stand(workspace: Path, capsys: Capture) -> None:
     for place, line in LINES.items():
         words = shlex.split(line)
-        if words[0] == "./run.sh" and {*words[1:2]} & {*READING} and "--confirm" not in words:
+        if reads(line):
             quick = ["--quick"] if words[1] == "doctor" and "--quick" not in words else []  # without a child with torch
             status = main([*words[1:], *quick])
             printed = capsys.readouterr()

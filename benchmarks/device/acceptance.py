@@ -22,7 +22,7 @@ from device.part import BENCHMARKS, ROOT, environment
 from device.plan import EVERY, FAMILIES, UsageError
 from device.processes import adopt_orphans, end_descendants
 from device.table import page, page_name
-from device.wheels import unpack_missing
+from device.wheels import CARRIED, unpack_missing
 
 POLITE_S = 8.0
 """So long a part at its deadline may undo what it did: end its tenants, remove their groups, stop a daemon."""
@@ -107,7 +107,8 @@ class Acceptance:
         if found["kind"] == "cpu" and not self.quick:
             print("torch sees no device here. All sizes are those of one: --quick is for processors.", flush=True)
         if found["missing"]:
-            print(f"Missing here: {', '.join(found['missing'])}. `make gpu-wheels` carries some.", flush=True)
+            some = " `make gpu-wheels` carries some." if {*found["missing"]} & {*CARRIED} else ""
+            print(f"Missing here: {', '.join(found['missing'])}.{some}", flush=True)
 
     def _part(self, name: str, scratch: Path, named: bool) -> str:
         before = self.book.verdict(name)

@@ -11,11 +11,15 @@ from pathlib import Path
 from typing import Any
 
 from device.book import CHECKS, FAIL, PASS, SKIP, Book, Skip, Verdict
+from device.wheels import CARRIED
 
 BENCHMARKS = Path(__file__).resolve().parents[1]
 ROOT = BENCHMARKS.parent
 OURS = ("cotenant", "device", "sides", "jobs", "pairs")
 """Modules of this project: that one of them is missing is its own fault, not the machine's."""
+
+PACKAGES = {"PIL": "pillow", "pynvml": "nvidia-ml-py", "ale_py": "ale-py"}
+"""What modules are called where they are installed from, if not by their own names."""
 
 
 @dataclass
@@ -105,7 +109,8 @@ def of_this_project(error: ModuleNotFoundError) -> bool:
 def lacking(error: ModuleNotFoundError) -> str:
     """Return the sentence about a package that this machine lacks."""
     package = (error.name or "?").partition(".")[0]
-    return f"The package {package} is missing: pip install {package}, or carry `make gpu-wheels` here."
+    carried = ", or carry `make gpu-wheels` here" if package in CARRIED else ""
+    return f"The package {package} is missing: pip install {PACKAGES.get(package, package)}{carried}."
 
 
 def in_a_line(error: BaseException) -> str:

@@ -8,6 +8,9 @@ import zipfile
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+CARRIED = ("msgspec", "gymnasium", "ale_py", "farama_notifications", "psutil", "pynvml", "cloudpickle")
+"""Modules that `make gpu-wheels` brings (scripts/gpu_wheels.sh)."""
+
 
 def unpack_missing(wheels: Path, site: Path) -> list[str]:
     """Unpack the wheels of packages that are missing here into `site`, and return their names.

@@ -113,6 +113,11 @@ def test_wheels_of_missing_packages_alone_are_unpacked(part: Part, tmp_path: Pat
     assert part("wheels").unpack_missing(tmp_path, tmp_path / "site") == ["cotenant_absent"]
     assert [path.name for path in (tmp_path / "site").iterdir()] == ["cotenant_absent"]
     assert part("wheels").unpack_missing(tmp_path / "none", tmp_path / "site") == []
+    sentences = [part("part").lacking(ModuleNotFoundError(name=name)) for name in ("PIL.Image", "pynvml")]
+    assert sentences == [
+        "The package PIL is missing: pip install pillow.",
+        "The package pynvml is missing: pip install nvidia-ml-py, or carry `make gpu-wheels` here.",
+    ]
 
 
 def test_tables_show_every_column_and_no_bars(part: Part) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from datetime import UTC, datetime, timedelta
@@ -27,7 +28,7 @@ def test_a_suite_is_seen_and_ended_from_elsewhere(v1: Suites) -> None:
     assert seen.returncode == 0, seen.stderr
     assert f"A suite runs: pid {runner.pid}, " in seen.stdout
     assert "jobs, repetition 0, in" in seen.stdout
-    assert "0 of 1 launch done.\nlong since" in seen.stdout
+    assert re.search(r"0 of 1 launch done\.\nFor \d+ s: long\.\n", seen.stdout)
     ended = ours(v1, "stop")
     assert ended.returncode == 0, ended.stderr
     assert ended.stdout.endswith("It has ended; the same command with --resume goes on with it.\n")
@@ -48,21 +49,24 @@ def test_how_far_a_suite_is() -> None:
         return (noon + timedelta(minutes=next(minutes))).isoformat()
 
     def start(resumed: bool = False, uid: int = 0) -> Started:
-        return Started(suite="s", uid=uid, host="h", time=time(), launches=("a", "b"), conditions={}, resumed=resumed)
+        return Started(
+            suite="s", uid=uid, host="h", time=time(), launches=("a", "b.solo T1"), conditions={}, resumed=resumed
+        )
 
     def launch(label: str) -> Launched:
         return Launched(suite="s", uid=0, label=label, time=time(), outcomes=("completed",), records={})
 
-    def lines(*entries: Started | Launched | Ended) -> list[str]:
-        return list(progress_lines(entries, output, noon + timedelta(minutes=10)))
+    def lines(*entries: Started | Launched | Ended, runs: bool = True) -> list[str]:
+        return list(progress_lines(entries, output, noon + timedelta(minutes=10), runs))
 
     assert lines() == ["No suite has begun in /out."]
     began, first, other = start(), launch("a"), start(uid=1)
-    assert lines(began, first) == ["s, repetition 0, in /out: 1 of 2 launches done.", "b since 540 s."]
+    assert lines(began, first) == ["s, repetition 0, in /out: 1 of 2 launches done.", "For 540 s: b, tenant 1 alone."]
+    assert lines(began, first, runs=False)[1] == "It was cut off. With --resume it goes on with b, tenant 1 alone."
     assert lines(began, first, other)[0] == "s, repetition 1, in /out: 0 of 2 launches done."
     again = start(resumed=True)
     assert lines(began, first, again)[0] == "s, repetition 0, in /out: 1 of 2 launches done."
-    whole = lines(began, first, again, launch("b"), Ended(suite="s", uid=0, time=time()))
+    whole = lines(began, first, again, launch("b.solo T1"), Ended(suite="s", uid=0, time=time()))
     assert whole == ["s, repetition 0, in /out: 2 of 2 launches done.", "It ended at 2026-01-01T12:05:00Z."]
     anew = lines(began, first, start())
     assert anew[0] == "s, repetition 0, in /out: 0 of 2 launches done."

@@ -26,9 +26,7 @@ def test_the_share_is_that_of_the_tenant_that_observed_longest_in_every_launch()
     assert share == pytest.approx(sum(seconds) / lasted)
     words = f"{100 * share:.0f} % lay inside observations"
     assert words in observed_words(summary_of(records))
-    assert words in "\n".join(
-        line.plain for grid in suite_grids(summary_of(records), verbose=True) for line in terminal(grid, 120)
-    )
+    assert words in "\n".join(line.plain for grid in suite_grids(summary_of(records)) for line in terminal(grid, 120))
     assert words in page("A page", summary_of(records), {})
 
 

@@ -407,7 +407,7 @@ def freeze_imports() -> None:
     the interpreter does so several times as it ends. torch._dynamo is a quarter of them; the first step of any
     optimizer imports it.
     """
-    import torch._dynamo
+    import torch._dynamo  # noqa: F401 # It is here to be frozen with the rest.
 
     gc.freeze()
 

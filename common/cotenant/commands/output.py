@@ -6,8 +6,10 @@ import contextlib
 import io
 import json
 import os
+import shutil
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+import textwrap
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from cotenant.text import printable
@@ -35,6 +37,15 @@ def tell(text: str) -> None:
         print(text.removesuffix("\n"), flush=True)
     except BrokenPipeError:
         mute()
+
+
+def tell_folded(lines: Iterable[str]) -> None:
+    """Print lines of words, on a terminal folded between them; a path stays whole."""
+    if sys.stdout.isatty():
+        width = shutil.get_terminal_size().columns
+        fold = textwrap.TextWrapper(width, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
+        lines = [fold.fill(line) for line in lines]
+    tell("\n".join(lines))
 
 
 def tell_grid(grid: Grid, form: str) -> None:

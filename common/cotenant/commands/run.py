@@ -16,7 +16,7 @@ from cotenant.commands.flags import (
     add_format,
     at_dashes,
 )
-from cotenant.commands.output import note, shown, tell, tell_document, tell_grid, warn
+from cotenant.commands.output import note, shown, tell, tell_document, tell_folded, tell_grid, warn
 from cotenant.commands.preview import dry_document, dry_lines, show_document, show_lines, whole_dry_lines
 from cotenant.commands.refusals import refused
 from cotenant.commands.suite_flags import options_of, suite_parser
@@ -72,7 +72,8 @@ def _preview(given: argparse.Namespace, others: tuple[str, ...]) -> int:
     elif given.verbose:
         tell("\n".join([*run.left_out, *whole_dry_lines(run.starts, backend)]))
     else:
-        tell("\n".join([*run.heading(), *dry_lines(run.starts)]))
+        tell_folded(run.heading())
+        tell("\n".join(dry_lines(run.starts)))
     for sentence in refusals:
         warn(sentence)
     return EXIT_USAGE if refusals else EXIT_PASSED
@@ -92,7 +93,10 @@ def _run(given: argparse.Namespace, others: tuple[str, ...]) -> int:
     run.settle()
     whole = given.format == "json"
     say = note if whole else tell
-    say("\n".join(run.heading()))
+    if whole:
+        note("\n".join(run.heading()))
+    else:
+        tell_folded(run.heading())
     planned = _planned(run.starts, options)
     if not options.resume and (expected := Progress(planned).remaining_s()) is not None:
         say(f"expected: {duration_words(expected[0])}, {expected[1]}")

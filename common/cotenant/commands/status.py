@@ -12,6 +12,7 @@ from cotenant.commands.output import tell
 from cotenant.errors import EXIT_FAILED, EXIT_PASSED
 from cotenant.isolation.lock import described_holder, lock_holder, lock_path
 from cotenant.results.journal import Ended, Entry, Launched, Started, read_journal
+from cotenant.results.record import SOLO
 from cotenant.text import many
 
 
@@ -24,7 +25,7 @@ def main(argv: Sequence[str]) -> int:
         tell("No suite runs on this machine.")
     else:
         tell(f"A suite runs: {described_holder(holder) if holder else 'its process cannot be seen from here'}.")
-    tell("\n".join(progress_lines(read_journal(output).entries, output, datetime.now(UTC))))
+    tell("\n".join(progress_lines(read_journal(output).entries, output, datetime.now(UTC), holder is not None)))
     return EXIT_FAILED if holder is None else EXIT_PASSED
 
 
@@ -36,8 +37,8 @@ def parser() -> Parser:
     return parser
 
 
-def progress_lines(entries: Sequence[Entry], output: Path, now: datetime) -> Iterator[str]:
-    """Yield how far the suite is that began last in a directory."""
+def progress_lines(entries: Sequence[Entry], output: Path, now: datetime, runs: bool) -> Iterator[str]:
+    """Yield how far the suite is that began last in a directory; `runs`: one runs on this machine."""
     at = max((i for i, entry in enumerate(entries) if isinstance(entry, Started)), default=None)
     if at is None:
         yield f"No suite has begun in {output}."
@@ -56,6 +57,14 @@ def progress_lines(entries: Sequence[Entry], output: Path, now: datetime) -> Ite
         how = f"was interrupted by {last.interrupted}" if last.interrupted else "ended"
         yield f"It {how} at {last.time[:19]}Z."
     elif done < len(start.launches):
-        to_come = next(label for label in start.launches if label not in labels)
+        to_come = _words(next(label for label in start.launches if label not in labels))
         seconds = (now - datetime.fromisoformat(last.time)).total_seconds()
-        yield f"{to_come} since {seconds:.0f} s."
+        yield (
+            f"For {seconds:.0f} s: {to_come}." if runs else f"It was cut off. With --resume it goes on with {to_come}."
+        )
+
+
+def _words(key: str) -> str:
+    """Return a launch in words by its key in the journal: `vae`, or `vae.solo T1`."""
+    label, alone, tenant = key.partition(f"{SOLO} T")
+    return f"{label}, tenant {tenant} alone" if alone else label

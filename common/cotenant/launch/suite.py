@@ -123,7 +123,7 @@ class SuiteRun:
         where = (
             "on the whole machine, without slices" if self.chosen.backend.name == NoIsolation.name else "in its slice"
         )
-        of_kind = f"quick: {QUICK_KEPT_S:.0f} s, one for all slices alike" if kind == "quick" else kind
+        of_kind = f"quick: {QUICK_KEPT_S:.0f} s, one for each job and kind of slice" if kind == "quick" else kind
         return f"{launches} ({alone} of a tenant alone {where}; baseline {of_kind})"
 
     @functools.cached_property
@@ -198,6 +198,9 @@ class SuiteRun:
         """Write the start into the journal; return the launches to come, fewer where the suite goes on. Raises."""
         progress = begin(self._options, self.starts, self.chosen.backend.name, self._machine.hostname)
         self.records += progress.records
+        if progress.records:
+            # It is still the run that launched these.
+            self._started = datetime.fromisoformat(progress.records[0].suite_start_time)
         for sentence in progress.sentences:
             tell(sentence)
         return [start for start in self.starts if start.key not in progress.finished]

@@ -14,7 +14,7 @@ import numpy as np
 import polars as pl
 from markupsafe import Markup
 
-from cotenant.report.jobs import shared, tenant_rates
+from cotenant.report.job_cells import shared, tenant_rates
 from cotenant.report.meters import NAMES
 from cotenant.report.numbers import at_most, interval, percent, rate
 from cotenant.report.pictures.canvas import shares_axis

@@ -14,7 +14,8 @@ from cotenant.report import scaling
 from cotenant.report.answer import answer
 from cotenant.report.grid import Column, Grid, RowGroup, Words, number, row, word
 from cotenant.report.interference import interference_grid
-from cotenant.report.jobs import OF_N, bound, interference_cell, rate_columns, shared, verdict_cell, worst_rule
+from cotenant.report.job_cells import bound, interference_cell, shared, verdict_cell, worst_rule
+from cotenant.report.jobs import OF_N, rate_columns
 from cotenant.report.mixes import mix_grid
 from cotenant.report.numbers import at_most
 from cotenant.report.pairs import outside_pairs, pairs_grid
@@ -115,7 +116,8 @@ def suite_grids(summary: Summary, printed: Collection[Finding] = (), verbose: bo
     """Yield what stands at a suite's end: its tenants, what different jobs keep beside each other, its scaling curves,
     and last the sentence on what each user has.
 
-    If `verbose` also what neighbours cost, which the sentence says in short, and how much of the time was observed.
+    Before the sentence how much of the time was observed; if `verbose` also what neighbours cost, which the sentence
+    says in short.
     """
     if summary.jobs or not summary.under_pressure:
         yield tenants_grid(summary, printed, verbose)
@@ -126,6 +128,6 @@ def suite_grids(summary: Summary, printed: Collection[Finding] = (), verbose: bo
         curves = {series: points for series, points in scaling.curves(summary.jobs).items() if len(points) > 1}
         if curves:
             yield scaling.scaling_grid(curves)
-    if verbose and (share := observed_words(summary)):
+    if share := observed_words(summary):
         yield Grid((), (), notes=[((f"{share[0].upper()}{share[1:]}.", "dim"),)])
     yield Grid((), (), notes=[((answer(summary), "bold"),)])

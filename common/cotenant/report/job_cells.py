@@ -1,0 +1,117 @@
+"""What a job is in a table: its verdict, its bound, its findings, what neighbours cost it, each as one cell."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import polars as pl
+
+from cotenant.report import numbers
+from cotenant.report.grid import Cell, number
+from cotenant.report.interference import launches_words
+from cotenant.report.meters import device_load_percent
+from cotenant.report.numbers import ABSENT, SHOWN_TENANTS, percent
+from cotenant.report.problems import finding_counts
+from cotenant.report.summary import JobSummary
+from cotenant.results.columns import TENANT
+from cotenant.results.record import CLEAN, SUSPECT
+
+INTERFERENCE = [f"interference{part}" for part in ("", "_low", "_high", "_launches", "_launches_alone", "_quick")]
+STEPS = ("steps", "step_p50_ns", "step_p99_ns", "step_p99_low_ns", "step_p99_high_ns")
+
+
+def shared(job: JobSummary) -> str:
+    """Return `processors shared by 2` where so many tenants have the same."""
+    return f"processors shared by {job.sharers}" if job.sharers > 1 else ""
+
+
+def bound(job: JobSummary) -> str:
+    """Return `host-bound` where most of its records are: then its rate is no device's."""
+    rules = [names.split(",") for (names,) in job.members.columns("findings").iter_rows()]
+    return "host-bound" if 2 * sum("host_bound" in names for names in rules) > len(rules) else ""
+
+
+def job_verdict_cell(job: JobSummary) -> Cell:
+    return replace(verdict_cell(job.verdict, worst_rule(job)), values={"worst_warning": worst_rule(job) or None})
+
+
+def verdict_cell(verdict: str, rule: str) -> Cell:
+    """Return a verdict, with the worst warning's rule beside it."""
+    return Cell(verdict, style=style_of(verdict) if verdict else "", note=rule.replace("_", " "))
+
+
+def worst_rule(job: JobSummary) -> str:
+    return "" if job.doubt is None else job.doubt.rule
+
+
+def worst_over_best_cell(job: JobSummary) -> Cell:
+    if job.evenness is None:
+        return Cell()
+    ratio, slowest = job.evenness.worst_over_best, job.evenness.slowest
+    text = f"{ratio:.3f}{'' if slowest is None else f' ({slowest})'}"
+    return Cell(text, {"worst_over_best": ratio, "slowest": slowest})
+
+
+def device_load_cell(job: JobSummary) -> Cell:
+    return number(device_load_percent(job.members), "{:.0f} %".format, "device_load_percent")
+
+
+def steps_cell(job: JobSummary) -> Cell:
+    """Return `4.1 ms, 9.8 ms (9.1-11.2, n 1500)`: of several tenants or launches that of the slowest p99."""
+    served = job.members.columns(*STEPS).drop_nulls("step_p99_ns").sort("step_p99_ns")
+    if served.is_empty():
+        return Cell()
+    worst = served.row(-1, named=True)
+    ends = worst["step_p99_low_ns"], worst["step_p99_high_ns"]
+    around = numbers.TOO_SMALL if None in ends else "-".join(f"{end / 1e6:.3g}" for end in ends)
+    text = f"{worst['step_p50_ns'] / 1e6:.3g} ms, {worst['step_p99_ns'] / 1e6:.3g} ms ({around}, n {worst['steps']})"
+    return Cell(text, worst)
+
+
+def findings_cell(job: JobSummary) -> Cell:
+    values = {"errors": job.findings.get("error", 0), "warnings": job.findings.get("warning", 0)}
+    return Cell(finding_counts(job.findings), values)
+
+
+def interference_cell(job: JobSummary, tenant: str | None = None) -> Cell:
+    """Return `4.6 % (3.9..5.2 %, n 5)`: what neighbours cost, its interval, and of how many launches."""
+    kept = job.over_alone(tenant)
+    if kept is None:
+        return Cell()
+    # The low end is where most is kept.
+    high, low = [1 - end for end in kept.interval] if kept.interval else (None, None)
+    n = launches_words(kept)
+    around = (
+        f"{100 * low:.1f}..{percent(high)}, n {n}"
+        if low is not None and high is not None
+        else f"{numbers.TOO_SMALL}: {n}"
+    )
+    quick = job.alone is not None and job.alone.quick
+    if quick:
+        around += ", quick"
+    values = (kept.interference, low, high, *kept.n, int(quick))
+    return Cell(percent(kept.interference), dict(zip(INTERFERENCE, values, strict=True)), note=f"({around})")
+
+
+def style_of(verdict: str) -> str:
+    """Return the colour of a verdict; one that only `completed` has no rate."""
+    return "green" if verdict == CLEAN else "yellow" if verdict.endswith((CLEAN, SUSPECT, "completed")) else "bold red"
+
+
+def tenant_rates(job: JobSummary) -> str:
+    """Return every tenant's rate; of many the slowest and the fastest."""
+    return numbers.rates([estimate.rate for estimate in job.tenants.values()], ", ")
+
+
+def within_cell(job: JobSummary) -> Cell:
+    """Half the interval of each tenant's observations, of the launch where it is widest; of many the least and most.
+
+    Only where launches are too few for an interval of their own, and no other column has it.
+    """
+    if job.node is None or job.node.interval is not None:
+        return Cell()
+    low, high, middle = map(pl.col, ("interval_low_items_s", "interval_high_items_s", "rate_items_s"))
+    halves = job.members.columns(tenant=TENANT, half=(high - low) / (2 * middle)).drop_nulls()
+    widest = halves.group_by("tenant", maintain_order=True).agg(pl.col("half").max())["half"].to_list()
+    shown = widest if len(widest) <= SHOWN_TENANTS else [min(widest), max(widest)]
+    return Cell((", " if shown is widest else "..").join(f"±{percent(half)}" for half in shown) or ABSENT)
