@@ -20,7 +20,7 @@ LAYERS = (
     ("commands", "blocks"),
     ("report", "launch", "bench", "proof"),
     ("findings", "meters", "fleet", "tuning"),
-    ("results", "isolation", "datasets", "challenge"),
+    ("results", "isolation", "datasets", "nodes", "challenge"),
     ("stats", "suite", "machine", "protocol"),
     ("ground",),
 )
@@ -43,6 +43,7 @@ TASKS_OF_ROOMS = {
     "stats": "numbers in, numbers out",
     "machine": "what this host is",
     "protocol": "READY, GO, DONE, STOP",
+    "nodes": "hosts, their clocks, one GO",
     "datasets": "make, fetch, check",
     "ground": ", ".join(GROUND),
 }

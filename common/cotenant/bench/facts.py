@@ -100,6 +100,7 @@ def tenant_facts(run: Run, loop: Loop) -> dict[str, Any]:
             **loop.scaled(),
             **loop.audited(),
             **({"steps_ns": loop.steps_ns} if benchmark.serves else {}),
+            **({"nodes": run.world.nodes} if run.world.nodes > 1 else {}),
             **run.observed,
         },
         "torch": {

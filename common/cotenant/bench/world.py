@@ -40,6 +40,11 @@ class World:
         """Return what the launcher has said; a world of one where nobody launched."""
         return cls(*(int(environ.get(name, default)) for name, default in _VARIABLES))
 
+    @property
+    def nodes(self) -> int:
+        """How many hosts the ranks are on, as many on each."""
+        return self.size // self.local_size
+
     def settle(self, environ: Mapping[str, str] = os.environ) -> None:
         """Keep to this rank's own processors, where a runner has dealt them; a single rank has no more than its share.
 

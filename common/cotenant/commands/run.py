@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import shlex
+import sys
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
@@ -19,7 +20,7 @@ from cotenant.commands.flags import (
 from cotenant.commands.output import note, shown, tell, tell_document, tell_folded, tell_grid, warn
 from cotenant.commands.preview import dry_document, dry_lines, show_document, show_lines, whole_dry_lines
 from cotenant.commands.refusals import refused
-from cotenant.commands.suite_flags import options_of, suite_parser
+from cotenant.commands.suite_flags import cluster_asked, options_of, suite_parser
 from cotenant.errors import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_PASSED, EXIT_USAGE
 from cotenant.finding import Finding
 from cotenant.isolation.lock import SuiteLock, lock_path
@@ -27,6 +28,8 @@ from cotenant.isolation.plan import ranks_of_all
 from cotenant.launch.start import Options, Start
 from cotenant.launch.suite import SuiteRun
 from cotenant.machine.topology import discover
+from cotenant.nodes.cluster import Cluster, needs_srun
+from cotenant.nodes.slurm import begin_on_all_nodes
 from cotenant.report.progress import PlainView, Planned, Progress, duration_words
 from cotenant.results.last import last_seconds
 from cotenant.results.record import Record
@@ -48,6 +51,8 @@ def main(argv: Sequence[str]) -> int:
     given = _parse(ours)
     if given.show or given.dry:
         return _preview(given, others)
+    if needs_srun(cluster_asked(given)):
+        begin_on_all_nodes([sys.executable, *sys.orig_argv[1:]])
     # Before anything that takes a while: who has to wait learns it at once.
     with SuiteLock(lock_path()):
         return _run(given, others)
@@ -97,6 +102,8 @@ def _run(given: argparse.Namespace, others: tuple[str, ...]) -> int:
         note("\n".join(run.heading()))
     else:
         tell_folded(run.heading())
+    if options.cluster is not None and options.cluster.node:
+        return _follow(run, options.cluster)
     planned = _planned(run.starts, options)
     if not options.resume and (expected := Progress(planned).remaining_s()) is not None:
         say(f"expected: {duration_words(expected[0])}, {expected[1]}")
@@ -114,6 +121,13 @@ def _run(given: argparse.Namespace, others: tuple[str, ...]) -> int:
         return EXIT_INTERRUPTED
     failed = any(not record.completed or _is_doubtful(record, given.strict) for record in report.records)
     return EXIT_FAILED if failed else EXIT_PASSED
+
+
+def _follow(run: SuiteRun, cluster: Cluster) -> int:
+    """Run the part of a node that keeps no records."""
+    note(f"Node {cluster.node} of {cluster.nodes}: node 0 at {cluster.endpoint} leads, and keeps the records.")
+    result = run.follow(note)
+    return EXIT_INTERRUPTED if result.interrupted else EXIT_PASSED
 
 
 def _planned(starts: Sequence[Start], options: Options) -> list[Planned]:

@@ -19,6 +19,7 @@ from cotenant.launch.limits import READY_LIMIT_S, TIMEOUT_S, Limits
 from cotenant.launch.paths import RunPaths
 from cotenant.launch.start import Options
 from cotenant.machine.topology import Machine
+from cotenant.nodes.cluster import LAUNCHERS, Asked, cluster_of
 from cotenant.suite.decode import at
 from cotenant.suite.job import Job, labels_of
 from cotenant.suite.jobfile import Suite, check_mixes_of, check_one_class, load, resolve_path, select
@@ -56,6 +57,7 @@ def suite_parser(command: str, description: str, epilog: str = "") -> Parser:
     add("--resume", action="store_true", help="go on with this --uid after its last finished launch")
     add("--outdir", type=place, help="where records go (default $BASE/output)")
     add_slice_flags(parser)
+    _add_nodes(parser)
     add = parser.add_argument_group("how it is measured").add_argument
     add("--no-nocache", action="store_true", help="accepted: no page-cache policy is the default")
     cache = "page cache of a launch's input: left alone, bypassed, dropped or read before it (default none)"
@@ -77,6 +79,16 @@ def suite_parser(command: str, description: str, epilog: str = "") -> Parser:
     lasting = "observe until the kept observations last so long (default 10s on devices, else 0; not with --budget)"
     add("--at-least", type=duration_or_none, metavar="S", help=lasting)
     return parser
+
+
+def _add_nodes(parser: Parser) -> None:
+    add = parser.add_argument_group("several hosts").add_argument
+    by = "what started this runner on each of several hosts (default auto: as the environment says)"
+    add("--launcher", choices=LAUNCHERS, default="auto", help=by)
+    add("--nnodes", type=int, metavar="N", help="hosts, on each of which this command runs; jobs of the group all run")
+    add("--node-rank", type=int, metavar="K", help="which of them this is (default: 0 where the endpoint is)")
+    where = "address and port of node 0, which keeps the records; the next port is rank 0's"
+    add("--rdzv-endpoint", default="", metavar="HOST:PORT", help=where)
 
 
 def add_jobs(add: Callable[..., object]) -> None:
@@ -158,12 +170,20 @@ def options_of(given: argparse.Namespace, extra: tuple[str, ...], machine: Machi
         challenge=given.challenge,
         raise_error=given.raise_error,
         resume=given.resume,
+        cluster=cluster_of(cluster_asked(given)),
         extra=extra,
     )
 
 
 Chosen = tuple[tuple[Job, ...], tuple[Mix, ...], tuple[Job, ...]]
 """Jobs, mixes, and the neighbours of known pressure that stand in these mixes."""
+
+
+def cluster_asked(given: argparse.Namespace) -> Asked:
+    """Return what the flags say of several hosts. Raises CotenantError."""
+    if given.nnodes is not None and given.nnodes < 1:
+        raise CotenantError(f"--nnodes {given.nnodes} is no number of hosts.", "Count from 1.")
+    return Asked(given.launcher, given.nnodes, given.node_rank, given.rdzv_endpoint)
 
 
 def _chosen(given: argparse.Namespace, suite: Suite) -> Chosen:

@@ -16,6 +16,7 @@ from cotenant.isolation.runs import RunName
 from cotenant.launch.paths import MPS, RunPaths
 from cotenant.machine.accelerators import VISIBILITY, visible_variables
 from cotenant.machine.topology import Machine
+from cotenant.nodes.cluster import Cluster, interface_towards
 from cotenant.procfs import format_list
 from cotenant.protocol.messages import (
     DEVICE_MEMORY_VARIABLE,
@@ -120,6 +121,25 @@ def share_variables(part: DeviceShare, mps: Path) -> dict[str, str]:
 def mps_variables(mps: Path) -> dict[str, str]:
     """Return where a daemon of MPS and its clients meet, and where it writes."""
     return {"CUDA_MPS_PIPE_DIRECTORY": str(mps), "CUDA_MPS_LOG_DIRECTORY": str(mps / "log")}
+
+
+def node_variables(cluster: Cluster | None, nodes: int) -> dict[str, str]:
+    """Return what a launch on the first `nodes` of several hosts is told of them, 0 for all; nothing on a single host.
+
+    PET_* are torchrun's own names for the defaults of its flags.
+    """
+    if cluster is None or nodes == 1:
+        return {}
+    told = {
+        "MASTER_ADDR": cluster.host,
+        "MASTER_PORT": str(cluster.port + 1),
+        "PET_NNODES": str(nodes or cluster.nodes),
+        "PET_NODE_RANK": str(cluster.node),
+    }
+    # gloo asks the host's name for an address, which is often that of the loopback.
+    if "GLOO_SOCKET_IFNAME" not in os.environ and (interface := interface_towards(cluster.host)):
+        told["GLOO_SOCKET_IFNAME"] = interface
+    return told
 
 
 def own_python() -> dict[str, str]:

@@ -32,6 +32,8 @@ from cotenant.launch.rendezvous import Link, Rank
 from cotenant.launch.tenant import Reason, Tenant, TenantSpec, start_tenant
 from cotenant.launch.turns import Turns
 from cotenant.meters.meters import Meters
+from cotenant.nodes.connection import Connection
+from cotenant.nodes.peers import NO_PEERS, Peers
 from cotenant.protocol.messages import RUN_VARIABLE, Message, ProtocolError
 
 POLL_S = 1.0
@@ -52,7 +54,8 @@ class Launch:
 
     `upkeep` keeps alive what else has to be; it is called about once a second. `sampling` looks at the host as often,
     between GO and the last DONE; `observer` hears of all but that. A `daemon` that tenants are clients of is there
-    before the first of them and until the last has ended.
+    before the first of them and until the last has ended. `peers` are the runners of the same launch on other hosts:
+    GO and STOP are those of all nodes, and a failure on one ends it on all.
     """
 
     specs: Sequence[TenantSpec]
@@ -63,6 +66,7 @@ class Launch:
     sampling: Meters = field(default_factory=lambda: Meters(()))
     observer: Observer = field(default_factory=Unobserved)
     daemon: MpsDaemon | None = None
+    peers: Peers = NO_PEERS
     _events: Events = field(default_factory=Events, init=False)
     _kills: KillWatch = field(default_factory=KillWatch, init=False)
     _tenants: list[Tenant] = field(default_factory=list, init=False)
@@ -70,6 +74,8 @@ class Launch:
     _phase: Phase = field(default=Phase.ENTER, init=False)
     _load: MeasuredLoad | None = field(default=None, init=False)
     _changes: dict[str, None] = field(default_factory=dict, init=False)
+    _told: bool = field(default=False, init=False)
+    """Do the other nodes know that it ends here?"""
 
     def __post_init__(self) -> None:
         self._turns = Turns(self._tenants)
@@ -84,7 +90,11 @@ class Launch:
             with contextlib.ExitStack() as leaving:
                 leaving.callback(self._events.close)
                 leaving.callback(self._kills.close)
+                for connection in self.peers.connections():
+                    self._events.on_readable(connection, self._hear, connection)
                 results = self._start(leaving) or self._loop()
+                if self._phase is not Phase.STOP and not self._told:
+                    self.peers.fail((results[0].outcome, results[0].message))
         except NotIsolatedError as error:
             if results is None:
                 raise
@@ -119,6 +129,7 @@ class Launch:
         start_s = poll_s = time.monotonic()
         while any(tenant.alive for tenant in self._tenants):
             self._events.turn(READING_S)
+            self._agree()
             if self._load is not None and self._phase is Phase.LOAD:
                 for tenant in self._tenants:
                     self._read_links(tenant)
@@ -130,6 +141,26 @@ class Launch:
             self._end_those_due(now_s, now_s - start_s)
         host = self._kills.so_far(self._tenants)
         return tuple(result_of(tenant, host) for tenant in self._tenants)
+
+    def _hear(self, connection: Connection) -> None:
+        """Something has come from another node: it may be what GO or STOP waits for."""
+        self._agree()
+        if not connection.open:
+            self._events.forget(connection)
+        self._go_if_ready()
+        self._stop_if_done()
+
+    def _agree(self) -> None:
+        """End the launch here where it ends on another node, and there where it ends here."""
+        if self._phase is Phase.STOP:
+            self.peers.hear()
+            return
+        if (reason := self.peers.hear()) is not None:
+            self._kill(self._tenants, reason)
+        lost = next((tenant for tenant in self._tenants if tenant.lost), None)
+        if lost is not None and not self._told:
+            self._told = True
+            self.peers.fail(lost.reason or outcome_of(lost, self._kills.so_far(self._tenants)))
 
     def _poll(self) -> None:
         for tenant in self._tenants:
@@ -169,6 +200,8 @@ class Launch:
         self.observer.building(sum(tenant.all_ranks("ready") for tenant in self._tenants))
         if any(tenant.lost or not tenant.all_ranks("ready") for tenant in self._tenants):
             return
+        if not self.peers.ready():
+            return
         try:
             given = allowances(self._tenants, self.limits)
         except ProtocolError as error:
@@ -180,7 +213,7 @@ class Launch:
         )
         self.observer.measuring(max((seconds for seconds in lasting if seconds is not None), default=None))
         self._phase = Phase.LOAD
-        self._load = MeasuredLoad(self.limits, given, self.sampling, self._tenants)
+        self._load = MeasuredLoad(self.limits, given, self.sampling, self._tenants, self.peers)
         for tenant in self._tenants:
             go = self._load.gos[tenant.index]
             for rank in tenant.ranks.values():
@@ -195,6 +228,8 @@ class Launch:
         survivors = self._survivors()
         if self._phase is not Phase.LOAD or not survivors or not all(tenant.all_ranks("done") for tenant in survivors):
             return
+        if not self.peers.done():
+            return
         assert self._load is not None
         self._phase = Phase.STOP
         self._load.end(survivors)
@@ -205,6 +240,7 @@ class Launch:
                 if rank.link.open:
                     self._events.on_readable(rank.link, self._listen, tenant, rank.link)
                     rank.link.send("stop")
+        self.peers.stop()
         self.observer.stopping()
 
     def _connected(self, tenant: Tenant) -> None:

@@ -11,11 +11,14 @@ from cotenant.launch.limits import Limits, after_stop
 from cotenant.launch.rendezvous import Go, Rank
 from cotenant.launch.tenant import Tenant
 from cotenant.meters.meters import Meters
+from cotenant.nodes.peers import NO_PEERS, Peers
 from cotenant.protocol.messages import audit_borders
 from cotenant.stats.budget import Amount
 from cotenant.stats.describe import relative_half_width
 
 GO_DELAY_NS = 50_000_000
+NODES_GO_DELAY_NS = 250_000_000
+"""For a GO that has to cross a network first."""
 LOOKS = 20
 """After a look at n observations the next is due once a twentieth more has come in: a look takes the runner's time, and
 every further one makes it more likely to find an interval that is narrow by chance."""
@@ -28,23 +31,36 @@ LEAST_KEPT = 2
 class MeasuredLoad:
     """The counters and meters of the tenants from GO, which it makes, to the last DONE.
 
-    `gos` is each tenant's GO: one moment, and in a mix amounts of their own.
+    `gos` is each tenant's GO: one moment, and in a mix amounts of their own. Of several nodes node 0 chooses them, and
+    when an audit is due.
     """
 
     def __init__(
-        self, limits: Limits, given: Mapping[int, Allowance], sampling: Meters, tenants: Collection[Tenant]
+        self,
+        limits: Limits,
+        given: Mapping[int, Allowance],
+        sampling: Meters,
+        tenants: Collection[Tenant],
+        peers: Peers = NO_PEERS,
     ) -> None:
+        self._peers, common = peers, peers.go()
+        if common is not None:
+            given = dict.fromkeys(given, Allowance(common.amount, common.amount))
         self._sampling = sampling
         sampling.start([tenant.live for tenant in tenants])
         for tenant in tenants:
             tenant.before = tenant.live.counters()
         self._processor_ns, self._start_ns = time.process_time_ns(), time.perf_counter_ns()
-        self.t0_ns = self._start_ns + GO_DELAY_NS
+        delay_ns = NODES_GO_DELAY_NS if peers.connections() else GO_DELAY_NS
+        self.t0_ns = self._start_ns + delay_ns if common is None else common.t0_ns
         settle_ns = round(limits.settle_s * 1e9)
         self.gos = {tenant: Go(self.t0_ns, each.most, settle_ns) for tenant, each in given.items()}
         self.enough = Enough(limits, self.gos, given)
-        self.audits = AuditRequests(min((each.least for each in given.values()), key=lambda a: a.repeat), tenants)
+        self.audits = AuditRequests(
+            min((each.least for each in given.values()), key=lambda a: a.repeat), tenants, peers
+        )
         self.meters: dict[str, Any] = {}
+        peers.started(self.t0_ns, next(iter(given.values())).most)
 
     def look(self, tenants: Collection[Tenant], now_ns: int) -> None:
         """Look at what they have sent, and send them what follows from it."""
@@ -60,7 +76,8 @@ class MeasuredLoad:
             tenant.after = tenant.live.counters()
             tenant.deadline = after_stop(tenant, self.gos[tenant.index].given.number)
         self.meters |= self._sampling.result(self.t0_ns)
-        if not self.audits.sent:
+        self.audits.follow(survivors)
+        if not self.audits.sent and self._peers.leads:
             # The load was over before its first border was seen.
             self.audits.send(survivors)
 
@@ -71,8 +88,9 @@ class AuditRequests:
     The slowest tenant's observations are counted: at that moment all have made so many.
     """
 
-    def __init__(self, given: Amount, tenants: Collection[Tenant]) -> None:
-        self.borders = audit_borders(given.number, given.repeat)
+    def __init__(self, given: Amount, tenants: Collection[Tenant], peers: Peers = NO_PEERS) -> None:
+        self._peers = peers
+        self.borders = audit_borders(given.number, given.repeat) if peers.leads else []
         self.sent = 0
         ready = [rank.ready for tenant in tenants for rank in tenant.ranks.values() if rank.ready is not None]
         # The first step of a warm-up is watched as these are.
@@ -88,9 +106,16 @@ class AuditRequests:
         if self.borders and self.borders[0] <= made:
             self.borders = [border for border in self.borders if border > made]
             self.send(tenants)
+        self.follow(tenants)
+
+    def follow(self, tenants: Collection[Tenant]) -> None:
+        """Ask for as many as node 0 has asked for."""
+        while self.sent < self._peers.audits:
+            self.send(tenants)
 
     def send(self, tenants: Collection[Tenant]) -> None:
         self.sent += 1
+        self._peers.audit()
         for rank in (rank for tenant in tenants for rank in tenant.ranks.values()):
             rank.link.send("audit")
 

@@ -13,6 +13,7 @@ from cotenant.isolation.backend import Counters, NotExecutableError, NotIsolated
 from cotenant.launch.memory import HostKills, out_of_memory
 from cotenant.launch.rendezvous import Go, Rank
 from cotenant.launch.tenant import Reason, Tenant, TenantSpec, signal_name
+from cotenant.nodes.peers import NodeResult
 from cotenant.results.build import tenant_part
 
 MESSAGE_LIMIT = 2000
@@ -37,6 +38,7 @@ class TenantResult:
 class LaunchResult:
     """The results of all tenants, in their order, and what they share; `gos` is each one's GO, by its number.
 
+    Of several nodes the tenant is that of node 0, and `nodes` are the others.
     `left_behind` names what could not be removed after the last of them; `changes` what was no longer as planned at
     the last DONE, or before the tenants' end. Both are empty as a rule.
     """
@@ -48,6 +50,7 @@ class LaunchResult:
     meters: dict[str, Any] = field(default_factory=dict)
     left_behind: str = ""
     changes: tuple[str, ...] = ()
+    nodes: tuple[NodeResult, ...] = ()
 
 
 def result_of(tenant: Tenant, host: HostKills) -> TenantResult:

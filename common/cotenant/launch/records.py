@@ -12,6 +12,7 @@ from cotenant.finding import Finding, error
 from cotenant.isolation.backend import Backend, expected, unenforced_of
 from cotenant.isolation.choose import enabled_by
 from cotenant.isolation.plan import Slice
+from cotenant.launch.across import described, load_of
 from cotenant.launch.device_sharing import shared_device
 from cotenant.launch.outcome import LaunchResult, TenantResult
 from cotenant.launch.rendezvous import Go
@@ -38,15 +39,18 @@ class SuiteFacts:
 def records_of(result: LaunchResult, start: Start, facts: SuiteFacts) -> list[Record]:
     """Return a record per tenant of the launch."""
     gos = [result.gos.get(tenant.spec.slice.tenant) for tenant in result.tenants]
-    statements = [_statement(tenant, go) for tenant, go in zip(result.tenants, gos, strict=True)]
+    elsewhere = {number: rows for node in result.nodes for number, rows in node.observations.items()}
+    statements = [_statement(tenant, go, elsewhere) for tenant, go in zip(result.tenants, gos, strict=True)]
     loads = [statement.load() for statement in statements if statement.observations]
+    loads += [load for node in result.nodes if (load := load_of(node)) is not None]
+    together = _common_load(loads, gos[0], start.sharers)
     common = Common(
         started=result.started,
         ended=result.ended,
         t0_ns=gos[0].t0_ns if gos[0] else 0,
         first_start_ns=min((start_ns for start_ns, _ in loads), default=0),
-        load=_common_load(loads, gos[0], start.sharers),
-        meters=result.meters,
+        load=together,
+        meters=result.meters | ({"nodes": described(result.nodes, together)} if result.nodes else {}),
         findings=(*facts.findings, *map(_slice_changed, result.changes)),
     )
     pressed = pressures(statements, [program.cell.label for program in start.programs])
@@ -77,15 +81,18 @@ def _slice_changed(change: str) -> Finding:
     return error(f"The slices did not stay as planned: {change}.", remedy, rule="slice_changed")
 
 
-def _statement(tenant: TenantResult, go: Go | None) -> Statement:
-    """Rank 0 speaks for its tenant, and its clock counts; the items are those of all ranks, whose rows are kept too."""
+def _statement(tenant: TenantResult, go: Go | None, elsewhere: dict[int, list[dict[str, Any]]]) -> Statement:
+    """Rank 0 speaks for its tenant, and its clock counts; the items are those of all ranks, whose rows are kept too.
+
+    `elsewhere` holds the observations of ranks on other nodes.
+    """
     ranks = tenant.ranks
     first = ranks.get(0)
     if first is None:
         return Statement()
     given = go.given if go else None
     amount = given or first.requested
-    observations, by_rank = observed_by_ranks({number: rank.observations for number, rank in ranks.items()})
+    observations, by_rank = observed_by_ranks({number: rank.observations for number, rank in ranks.items()} | elsewhere)
     return Statement(
         ready_ns=first.ready_ns,
         skip=amount.skip if amount else 0,

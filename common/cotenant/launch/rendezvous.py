@@ -138,7 +138,7 @@ class Go:
 
 @dataclass(slots=True)
 class Rank:
-    """One process of a tenant: what it has sent so far."""
+    """One process of a tenant, of `world`, of which so many are on other hosts: what it has sent so far."""
 
     link: Link
     number: int
@@ -153,6 +153,7 @@ class Rank:
     done: bool = False
     record: dict[str, Any] | None = None
     failed: bool = False
+    elsewhere: int = 0
     late_ns: int = 0
     """How long after its end an observation had not been sent, of that which was the latest."""
 

@@ -18,13 +18,14 @@ from cotenant.isolation.plan import Plan, Policy, Slice, plan, plan_whole, ranks
 from cotenant.isolation.runs import RunName
 from cotenant.launch.baseline import BaselineKind, alone_of
 from cotenant.launch.command import CachePolicy, in_container, nocache_prefix, resolve_command
-from cotenant.launch.environment import added_environment, free_ports, job_variables, seed_of
+from cotenant.launch.environment import added_environment, free_ports, job_variables, node_variables, seed_of
 from cotenant.launch.limits import USUAL_LIMITS, Limits
 from cotenant.launch.paths import RunPaths
 from cotenant.launch.sizing import Sizing, check_axis
 from cotenant.launch.tenant import TenantSpec
 from cotenant.machine.space import is_in_memory
 from cotenant.machine.topology import Machine
+from cotenant.nodes.cluster import Cluster
 from cotenant.procfs import format_list
 from cotenant.results.record import SOLO, Baseline, name_of
 from cotenant.suite.cells import (
@@ -77,6 +78,8 @@ class Options:
     """Where a buyer listens: each job is launched once more, deterministic, in front of it."""
     raise_error: bool = False
     resume: bool = False
+    cluster: Cluster | None = None
+    """This host's place among several, on which every launch of the group `all` is one."""
     extra: tuple[str, ...] = ()
 
     def plan(self, machine: Machine) -> Plan:
@@ -193,7 +196,9 @@ class Resolver:
             check_axis(job, options.extra)
         tables = (options.suite.path.parent, options.checkout / "profiles")
         self._sizing = Sizing(options.memory_class, tables, self.plans, options.extra)
-        self._jobs = without_unsupported(options.jobs, has_devices=bool(machine.accelerators))
+        supported = without_unsupported(options.jobs, has_devices=bool(machine.accelerators))
+        # Tenants of one host have no part on another.
+        self._jobs = tuple(job for job in supported if options.cluster is None or job.group == "all")
 
     def starts(self) -> tuple[Start, ...]:
         """Return every cell that fits of the chosen jobs and every mix, in the file's order, each followed by its
@@ -203,6 +208,7 @@ class Resolver:
                 (cell.label, self._of_equals(cell))
                 for job in self._jobs
                 for cell in fitting(job, self.ranks)
+                if cell.nodes <= self._nodes
                 if not self._sizing.is_too_large(cell)
             ),
             ((mix.name, self._of_mix(mix)) for mix in self._options.mixes if not self._why_not(mix)),
@@ -218,12 +224,22 @@ class Resolver:
 
     def left_out(self) -> tuple[str, ...]:
         """Return a sentence for what of the chosen jobs this machine has no precision, devices or memory for."""
-        sentences = [*_without_device(job for job in self._options.jobs if job not in self._jobs)]
+        of_hosts = self._options.cluster is not None
+        alone = [job.stem for job in self._options.jobs if of_hosts and job.group != "all"]
+        sentences = (
+            [f"{listed(alone)}: left out, as over several nodes only jobs of the group all run."] if alone else []
+        )
+        lacking = (job for job in self._options.jobs if job not in self._jobs and job.stem not in alone)
+        sentences += _without_device(lacking)
         for job in self._jobs:
             too_many = {cell.devices for cell in {*expand(job)} - {*fitting(job, self.ranks)}}
             if too_many:
                 cells = f"cells of --devices {format_list(too_many)}"
                 sentences.append(f"{job.stem}: {cells} are left out, as DEVICE_TOTAL is {self.ranks}.")
+            if beyond := {cell.nodes for cell in expand(job) if cell.nodes > self._nodes}:
+                sentences.append(
+                    f"{job.stem}: cells of --nodes {format_list(beyond)} are left out: there are {self._nodes}."
+                )
         sentences += [f"{mix.name}: left out, as {why}" for mix in self._options.mixes if (why := self._why_not(mix))]
         if self._options.challenge is not None:
             every = [cell for job in self._jobs for cell in fitting(job, self.ranks)]
@@ -231,8 +247,14 @@ class Resolver:
             sentences += [f"{label}: no challenge, as {why}." for label, why in whys if why]
         return (*sentences, *self._sizing.left_out(self._jobs))
 
+    @property
+    def _nodes(self) -> int:
+        return self._options.cluster.nodes if self._options.cluster else 1
+
     def _why_not(self, mix: Mix) -> str:
         """Return why a mix does not fit this machine; "" where it does."""
+        if self._options.cluster is not None:
+            return "over several nodes only jobs of the group all run."
         if len(mix.labels) > self.tenants:
             there = many(self.tenants, "tenant")
             return f"it is of {len(mix.labels)} tenants and there are {there}: --users {len(mix.labels)}."
@@ -325,7 +347,9 @@ class Resolver:
             words = in_container(options.singularity, words, slice_.accelerators, paths, options.checkout)
         words = [*nocache_prefix(options.cache, options.singularity), *words]
         socket = paths.sockets / f"t{slice_.tenant}"
-        log = paths.logs / f"{label}.R{options.uid}.T{slice_.tenant}.log"
+        # On a shared file system nodes keep their logs in one place.
+        node = f".node{options.cluster.node}" if options.cluster and options.cluster.node else ""
+        log = paths.logs / f"{label}.R{options.uid}.T{slice_.tenant}{node}.log"
         ranks: Sequence[Sequence[int]] = ()
         threads = None
         # Without isolation nobody is bound, and threads are as many as the caller has them.
@@ -333,6 +357,7 @@ class Resolver:
             ranks = split_ranks(self._machine, slice_, self.ranks) if group == "all" else ()
             threads = len(ranks[0] if ranks else slice_.processors)
         environment = added_environment(variables, cell, slice_, threads, ranks, options.run, socket, log)
+        environment |= node_variables(options.cluster, cell.nodes)
         presses = cell.job in options.neighbours and cell.job.name.startswith(PREFIX)
         temporary = Path(variables["TEMP_DIRECTORY"])
         return TenantSpec(slice_, words, environment, log, temporary, socket, cell.label, presses)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
+import hashlib
 import json
 import signal
 import time
@@ -26,6 +27,7 @@ from cotenant.isolation.leftovers import new_shared_files, shared_files
 from cotenant.isolation.processes import adopt_orphans, await_reapers, end_orphans, now_ticks, sweep_marked
 from cotenant.isolation.unenforced import NoIsolation
 from cotenant.launch import data
+from cotenant.launch.across import told, whole
 from cotenant.launch.baseline import QUICK_KEPT_S, limits_alone
 from cotenant.launch.challenge import in_front_of, keep_transcript
 from cotenant.launch.device_sharing import check_share
@@ -43,6 +45,11 @@ from cotenant.machine.limits import cgroup_mounts
 from cotenant.machine.load import HostCounts, host_counts, since
 from cotenant.machine.topology import Machine
 from cotenant.meters.meters import meters_of
+from cotenant.nodes.connection import SILENCE_S
+from cotenant.nodes.coordinator import Coordinator
+from cotenant.nodes.member import Member
+from cotenant.nodes.peers import NO_PEERS, Peers
+from cotenant.nodes.slurm import held
 from cotenant.results.journal import Challenged, Ended, Launched, append, hashes, now
 from cotenant.results.store import Reserve, append_summary, launch_line, prepare_directory, total_line, write_whole
 from cotenant.text import listed, many
@@ -149,20 +156,65 @@ class SuiteRun:
         with contextlib.ExitStack() as stack:
             interruption = stack.enter_context(Interruption())
             self._open(stack, tell)
-
+            coordinator = self._gather(stack, interruption)
             positions = {start.key: position for position, start in enumerate(self.starts, 1)}
             starts = self._begin(tell)
             for start, missing in data.prepare_data(self._options, starts, interruption, self._observer):
                 if interruption.requested:
                     break
                 position = positions[start.key]
-                records = self._launch(position, start, missing, interruption)
+                records = self._launch(position, start, missing, interruption, coordinator)
                 if self._options.raise_error and not all(record.completed for record in records):
                     break
             result.interrupted = interruption.requested
             self._journal(Ended, interrupted=interruption.requested)
             append_summary(self._paths.output, total_line(time.monotonic() - begin_s))
         return result
+
+    def follow(self, tell: Callable[[str], None], observer: Observer | None = None) -> SuiteResult:
+        """Launch what node 0 says, on a node that is another; the records are kept there. Raises CotenantError."""
+        options = self._options
+        assert options.cluster is not None
+        self._observer = observer or Unobserved()
+        starts = {start.key: start for start in self.starts}
+        with contextlib.ExitStack() as stack:
+            interruption = stack.enter_context(Interruption())
+            self._open(stack, tell)
+            member = Member(options.cluster, SILENCE_S)
+            stack.callback(member.close)
+            member.join(self._identity, options.limits.ready_limit_s, lambda: interruption.requested)
+            while (key := member.next_launch(lambda: interruption.requested)) is not None:
+                self._reaper.ensure()
+                for start, missing in data.prepare_data(options, [starts[key]], interruption, self._observer):
+                    if missing is None:
+                        result = self._measure(start, interruption, member)
+                    else:
+                        result = _without_data(start, missing)
+                        member.fail(("missing_data", missing))
+                    member.send_result(told(result, self.chosen.backend))
+                    cleared(spec.temporary for spec in start.specs)
+            return SuiteResult(interrupted=interruption.requested)
+
+    def _gather(self, stack: contextlib.ExitStack, interruption: Interruption) -> Coordinator | None:
+        """Wait for all other nodes; None where there are none. Raises CotenantError."""
+        cluster, limit_s = self._options.cluster, self._options.limits.ready_limit_s
+        if cluster is None:
+            return None
+        coordinator = Coordinator(cluster, SILENCE_S)
+        stack.callback(coordinator.close)
+        coordinator.gather(self._identity, limit_s, lambda: interruption.requested)
+        return coordinator
+
+    @property
+    def _identity(self) -> str:
+        """What has to be equal on all nodes: the launches, how much they measure, and nothing of the host."""
+        options = self._options
+        cells = [
+            (start.key, [str(word) for program in start.programs for word in program.cell.args])
+            for start in self.starts
+        ]
+        text = json.dumps([cells, options.extra, options.uid, options.cache, dataclasses.asdict(options.limits)])
+        return hashlib.sha256(text.encode()).hexdigest()
 
     def _open(self, stack: contextlib.ExitStack, tell: Callable[[str], None]) -> None:
         """Make directories, reaper and backend; what is made is undone when `stack` closes."""
@@ -233,6 +285,7 @@ class SuiteRun:
         start: Start,
         missing: str | None,
         interruption: Interruption,
+        coordinator: Coordinator | None,
     ) -> list[Record]:
         begin_s = time.monotonic()
         self._observer.launch(position, start.label, len(start.specs))
@@ -240,7 +293,13 @@ class SuiteRun:
         buyer, name = self._options.challenge if start.challenged else None, ""
         if buyer is not None:
             start, name = in_front_of(start, buyer)
-        result = self._measure(start, interruption) if missing is None else _without_data(start, missing)
+        if missing is not None:
+            result = _without_data(start, missing)
+        elif coordinator is None:
+            result = self._measure(start, interruption)
+        else:
+            coordinator.begin(start.key, start.cell.nodes or coordinator.nodes)
+            result = whole(self._measure(start, interruption, coordinator), coordinator.results())
         left = cleared(spec.temporary for spec in start.specs)
         records = self._keep(dataclasses.replace(start, findings=(*start.findings, *left)), result)
         minutes, outcomes = (time.monotonic() - begin_s) / 60, [record.outcome for record in records]
@@ -266,7 +325,7 @@ class SuiteRun:
         self._journal(Challenged, label=start.key, files=hashes([path]))
         self._tell(summary(held))
 
-    def _measure(self, start: Start, interruption: Interruption) -> LaunchResult:
+    def _measure(self, start: Start, interruption: Interruption, peers: Peers = NO_PEERS) -> LaunchResult:
         """Launch the tenants of a start; its meters also hold what happened around them, from the input on."""
         options, slices = self._options, [spec.slice for spec in start.specs]
         shared_before = shared_files().keys()
@@ -277,7 +336,7 @@ class SuiteRun:
             limits = limits_alone(start.baseline, options.limits).of_job(start.timeout_s)
             backend, upkeep = self.chosen.backend, self._reaper.ensure
             daemon = self._daemon(start)
-            launch = Launch(start.specs, backend, interruption, limits, upkeep, sampling, self._observer, daemon)
+            launch = Launch(start.specs, backend, interruption, limits, upkeep, sampling, self._observer, daemon, peers)
             counts = self._counts()
             result = launch.run()
             own_kills = sum(tenant.after.oom_kills or 0 for tenant in result.tenants)
@@ -290,6 +349,8 @@ class SuiteRun:
                     changes += (f"tenants were planned in slices, but {listed(orphans.values(), 3)} lived outside",)
             except NotIsolatedError as error:
                 left_behind = left_behind or str(error)
+        if given := held():
+            meters["slurm"] = given
         if cached is not None:
             meters["input"] = dataclasses.asdict(cached)
         # Where each tenant has a /dev/shm of its own, what is new in the machine's is not theirs.

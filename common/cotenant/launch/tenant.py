@@ -94,13 +94,12 @@ class Tenant:
         return any(rank.world > 1 for rank in self.ranks.values())
 
     def all_ranks(self, what: str) -> bool:
-        """Have all ranks of its world sent `what` (ready, done, record)?"""
+        """Have all ranks of its world on this host sent `what` (ready, done, record)?"""
         if not self.ranks:
             return False
-        world = next(iter(self.ranks.values())).world
-        return len(self.ranks) == world and all(
-            getattr(rank, what) not in (None, False) for rank in self.ranks.values()
-        )
+        first = next(iter(self.ranks.values()))
+        here = first.world - first.elsewhere
+        return len(self.ranks) == here and all(getattr(rank, what) not in (None, False) for rank in self.ranks.values())
 
     def join(self, link: Link, hello: Message) -> Rank:
         """Return the rank that this connection's first message makes it. Raises ProtocolError."""
@@ -109,12 +108,15 @@ class Tenant:
         index, number, world = (hello.fields[name] for name in ("tenant", "rank", "world"))
         if index != self.index:
             raise ProtocolError(f"hello as tenant {index}, which it is not")
-        if not 0 <= number < world or any(rank.world != world for rank in self.ranks.values()):
+        elsewhere = hello.fields.get("elsewhere", 0)
+        alike = all((rank.world, rank.elsewhere) == (world, elsewhere) for rank in self.ranks.values())
+        if not 0 <= number < world or not alike:
             raise ProtocolError(f"hello as rank {number} of {world}, which does not fit its other ranks")
         if number in self.ranks:
             raise ProtocolError(f"a second hello as rank {number}: RANK and WORLD_SIZE tell processes apart")
         # A tenant of one process ends with it, which is seen on our own child.
-        rank = link.rank = self.ranks[number] = Rank(link, number, world, link.life() if world > 1 else None)
+        life = link.life() if world > 1 else None
+        rank = link.rank = self.ranks[number] = Rank(link, number, world, life, elsewhere=elsewhere)
         return rank
 
     def owns(self, pid: int) -> bool:

@@ -27,8 +27,11 @@ class Rendezvous:
     at any time.
     """
 
-    def __init__(self, path: str, tenant: int, rank: int = 0, world: int = 1) -> None:
-        """Connect and say hello. Raises RunnerGoneError where nobody listens at `path`."""
+    def __init__(self, path: str, tenant: int, rank: int = 0, world: int = 1, elsewhere: int = 0) -> None:
+        """Connect and say hello; of `world` ranks so many are `elsewhere`, on other hosts.
+
+        Raises RunnerGoneError where nobody listens at `path`.
+        """
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
             self._socket.connect(path)
@@ -39,19 +42,17 @@ class Rendezvous:
         self._inbox: list[Message] = []
         self.settle_ns = 0
         """From GO on: how long after t0 unmeasured load comes first, the same for all tenants."""
-        self._say("hello", tenant=tenant, rank=rank, world=world, pid=os.getpid())
+        self._say("hello", tenant=tenant, rank=rank, world=world, elsewhere=elsewhere, pid=os.getpid())
 
     @classmethod
     def from_environment(cls, environ: Mapping[str, str] = os.environ) -> Rendezvous | None:
         """Connect where a runner's environment names a socket; `None` where the benchmark runs alone."""
         if SOCKET_VARIABLE not in environ:
             return None
-        return cls(
-            environ[SOCKET_VARIABLE],
-            int(environ[TENANT_VARIABLE]),
-            int(environ.get("RANK", "0")),
-            int(environ.get("WORLD_SIZE", "1")),
-        )
+        world = int(environ.get("WORLD_SIZE", "1"))
+        elsewhere = world - int(environ.get("LOCAL_WORLD_SIZE", world))
+        rank = int(environ.get("RANK", "0"))
+        return cls(environ[SOCKET_VARIABLE], int(environ[TENANT_VARIABLE]), rank, world, elsewhere)
 
     def begin(self, work: dict[str, Any]) -> None:
         """Say what will be done (arguments, version, item ...), so that a record names it whatever happens later."""

@@ -3,6 +3,9 @@
 A tenant says `hello`, `begin`, `ready`, `observation`, `done`, `record` or `failed`; the runner says `go`, `audit`,
 `enough` and `stop`.
 `turn` asks for a turn on the device and gives it; `turned` ends it and says that all have had theirs.
+
+Runners on several hosts speak the same way: a node says `join`, `arrived`, `finished`, `lost`, `pong` and `result`, and
+node 0 `welcome` or `refused`, `launch`, `ping`, `go`, `audit`, `stop`, `halt` and `over`; both say `beat`.
 """
 
 from __future__ import annotations
@@ -52,6 +55,19 @@ FIELDS: dict[str, dict[str, type | tuple[type, ...]]] = {
     "turn": {},
     "turned": {},
     "stop": {},
+    "join": {"node": int, "hostname": str, "boot": str, "identity": str},
+    "welcome": {},
+    "refused": {"sentence": str},
+    "beat": {},
+    "ping": {},
+    "pong": {"now_ns": int},
+    "launch": {"key": str},
+    "arrived": {},
+    "finished": {},
+    "lost": {"outcome": str, "message": str},
+    "halt": {"outcome": str, "message": str},
+    "result": {"result": dict},
+    "over": {},
 }
 
 

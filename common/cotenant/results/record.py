@@ -23,6 +23,7 @@ Outcome = Literal[
     "device_out_of_memory",
     "timeout",
     "nan",
+    "node_lost",
     "not_isolated",
     "interrupted",
     "aborted",

@@ -11,6 +11,7 @@ from cotenant.suite.job import Job
 from cotenant.suite.variables import Value, expand_variables, flag_name, is_flag, names_in, words
 
 _DEVICES = "--devices"
+_NODES = "--nodes"
 BATCH_SIZE = "BATCH_SIZE"
 PLAIN = "fp32"
 ON_PROCESSORS = ("fp32", "bf16")
@@ -35,8 +36,16 @@ class JobCell:
     @property
     def devices(self) -> int:
         """The number that `--devices` names; 0, which is all there are, where it names none."""
-        devices = str(dict(self.args).get(_DEVICES, ""))
-        return int(devices) if devices.isdecimal() else 0
+        return self._number(_DEVICES)
+
+    @property
+    def nodes(self) -> int:
+        """The number that `--nodes` names; 0, which is all there are, where it names none."""
+        return self._number(_NODES)
+
+    def _number(self, flag: str) -> int:
+        number = str(dict(self.args).get(flag, ""))
+        return int(number) if number.isdecimal() else 0
 
 
 def expand(job: Job) -> tuple[JobCell, ...]:

@@ -25,6 +25,18 @@ LEAST_EFFICIENCY, MOST_EFFICIENCY = 0.5, 1.04
 
 
 @record_rule
+def shared_nodes(record: Record) -> Finding | None:
+    """Nodes that are one machine: they are good for a trial of the way, not of the speed."""
+    shared = [str(node["node"]) for node in record.meters.get("nodes", ()) if node["shared"]]
+    if not shared:
+        return None
+    return warning(
+        f"This is a shared rate: node {listed(shared)} and node 0 are one machine, whose processors they compete for.",
+        "Give each node a machine of its own.",
+    )
+
+
+@record_rule
 def scaling(record: Record) -> Finding | None:
     """Several devices worth more than as many single ones, or less than half: one of the rates is not what it says."""
     worth = record.meters.get("scaling")

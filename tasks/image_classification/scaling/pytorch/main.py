@@ -29,6 +29,7 @@ class Scaling(Benchmark):
     repeat: int = 10
     number: int = 10
     devices: int = flag(0, "--devices", help="over how many devices of each node; 0 means all")
+    nodes: int = flag(0, "--nodes", help="over how many nodes, which the runner's --nnodes has; 0 means all")
     network: str = flag("resnet101", "--network", help="a classifier of torchvision, by its name there")
     size: int = flag(224, help="pixels of an image's side")
     lr: float = flag(0.01, help="learning rate")
@@ -45,6 +46,9 @@ class Scaling(Benchmark):
         super().__init__(**parameters)
         if self.parallel == "dp":
             self._deal_out()
+        hosts = int(os.environ.get("WORLD_SIZE", "1")) // int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
+        if self.nodes not in (0, hosts):
+            raise CotenantError(f"--nodes {self.nodes}, and there are {hosts}.", "Start the runner with --nnodes.")
         if self.devices == started:
             return
         there = int(os.environ.get("DEVICE_TOTAL", self.devices))

@@ -1,0 +1,85 @@
+"""One launch on several nodes: what a node tells of its part, and the whole that node 0 makes of all parts."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+from cotenant.isolation.backend import Backend, expected, unenforced_of
+from cotenant.launch.outcome import LaunchResult
+from cotenant.nodes.peers import NodeResult
+from cotenant.nodes.slurm import held
+from cotenant.results.build import tenant_part
+from cotenant.stats.tenants import Span, overlap
+
+
+def told(result: LaunchResult, backend: Backend) -> dict[str, Any]:
+    """Return what a node sends of its part to node 0: JSON, with times by its own clock."""
+    (tenant,) = result.tenants
+    ranks = tenant.ranks.values()
+    versions = {rank.work.get("version", "") for rank in ranks}
+    return {
+        "outcome": tenant.outcome,
+        "message": tenant.message,
+        "version": ", ".join(sorted(versions)),
+        "late_ns": max((rank.late_ns for rank in ranks), default=0),
+        "load_end_ns": max((tenant_part(rank.record).load_end_ns for rank in ranks if rank.record), default=0),
+        "observations": {str(rank.number): rank.observations for rank in ranks},
+        "slurm": held(),
+        "isolation": {
+            "backend": backend.name,
+            "planned": expected(tenant.spec.slice),
+            "read_back": dataclasses.asdict(tenant.read_back),
+            "counters": dataclasses.asdict(tenant.after.since(tenant.before)),
+            "unenforced": list(unenforced_of(backend, tenant.read_back, 1)),
+            "changes": list(result.changes),
+        },
+    }
+
+
+def whole(result: LaunchResult, nodes: tuple[NodeResult, ...]) -> LaunchResult:
+    """Return node 0's result as that of all nodes: it completed where all did, with equal programs."""
+    (tenant,) = result.tenants
+    outcome, message = tenant.outcome, tenant.message
+    own = next((rank.work.get("version", "") for rank in tenant.ranks.values()), "")
+    if outcome == "completed":
+        failed = [(node.outcome, node.message) for node in nodes if node.outcome != "completed"]
+        others = [node for node in nodes if node.version != own]
+        if failed:
+            outcome, message = failed[0]
+        elif others:
+            sentence = f"Node {others[0].node} ({others[0].hostname}) runs another version of this benchmark."
+            outcome, message = "failed", f"{sentence} Bring all nodes to one checkout."
+    changes = (f"node {node.node}: {change}" for node in nodes for change in node.isolation.get("changes", ()))
+    tenant = dataclasses.replace(tenant, outcome=outcome, message=message)
+    return dataclasses.replace(result, tenants=(tenant,), nodes=nodes, changes=(*result.changes, *changes))
+
+
+def load_of(node: NodeResult) -> Span | None:
+    """Return when a node's load began and ended by node 0's clock; None where it observed nothing."""
+    rows = [row for of_rank in node.observations.values() for row in of_rank]
+    if not rows:
+        return None
+    return min(row["start_ns"] for row in rows), max(node.load_end_ns, *(row["end_ns"] for row in rows))
+
+
+def described(nodes: tuple[NodeResult, ...], common: Span) -> list[dict[str, Any]]:
+    """Return what a record says of each other node; `overlap` is the part of its observations in the `common` load."""
+    return [
+        {
+            "node": node.node,
+            "hostname": node.hostname,
+            "shared": node.shared,
+            "outcome": node.outcome,
+            "offset_ns": node.offset and node.offset.ns,
+            "offset_error_ns": node.offset and node.offset.error_ns,
+            "start_ns": load and load[0],
+            "load_end_ns": load and load[1],
+            "overlap": load
+            and overlap([(row["start_ns"], row["end_ns"]) for of in node.observations.values() for row in of], common),
+            "isolation": node.isolation,
+            "slurm": node.slurm,
+        }
+        for node in nodes
+        for load in [load_of(node)]
+    ]

@@ -1,0 +1,178 @@
+"""Which of how many hosts this is, and what started it there: by flags, by torchrun's variables, or by Slurm's."""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import socket
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, get_args
+
+import psutil
+
+from cotenant.errors import CotenantError
+from cotenant.nodes import slurm
+from cotenant.procfs import read_text
+
+Launcher = Literal["auto", "local", "torchrun", "slurm", "ray"]
+LAUNCHERS: tuple[Launcher, ...] = get_args(Launcher)
+USUAL_PORT = 29400
+"""torchrun's own, for a rendezvous endpoint without one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """This is node `node` of `nodes`; node 0's runner listens at `host`:`port`, and rank 0 at the port after it."""
+
+    nodes: int
+    node: int
+    host: str
+    port: int
+
+    @property
+    def endpoint(self) -> str:
+        return f"{self.host}:{self.port}"
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What the flags say; None and "" where they say nothing."""
+
+    launcher: Launcher = "auto"
+    nodes: int | None = None
+    node: int | None = None
+    endpoint: str = ""
+
+
+def launcher_of(asked: Asked, environ: Mapping[str, str] = os.environ) -> Launcher:
+    """Return the launcher: the one asked for, else what the flags and the environment name; a single host is `local`.
+
+    Raises CotenantError for one that is not there.
+    """
+    launcher = asked.launcher
+    if launcher == "auto":
+        if asked.nodes or asked.endpoint or _is_torchrun(environ):
+            launcher = "torchrun"
+        else:
+            launcher = "slurm" if slurm.nodes_of(environ) > 1 else "local"
+    if launcher == "ray":
+        raise CotenantError(
+            "--launcher ray does not run distributed jobs yet.", "Use --launcher torchrun on each node."
+        )
+    if launcher == "slurm" and not slurm.in_job(environ):
+        raise CotenantError(
+            "--launcher slurm: this is no Slurm job.", "Start it by sbatch or salloc: docs/nodes.md has a script."
+        )
+    if launcher == "local" and (asked.nodes or 1) > 1:
+        raise CotenantError(f"--launcher local is one host, and --nnodes {asked.nodes} are more.", "Use torchrun.")
+    return launcher
+
+
+def cluster_of(asked: Asked, environ: Mapping[str, str] = os.environ) -> Cluster | None:
+    """Return this host's place among several; None where it is the only one. Raises CotenantError."""
+    launcher = launcher_of(asked, environ)
+    if launcher == "local" or (launcher == "slurm" and not slurm.in_step(environ)):
+        return None
+    node: int | None
+    if launcher == "slurm":
+        nodes, node, host, port = slurm.place(environ)
+    else:
+        nodes, node, host, port = _by_torchrun(asked, environ)
+    if nodes == 1:
+        return None
+    if node is None:
+        node = _node_by_address(host, nodes)
+    if not 0 <= node < nodes:
+        raise CotenantError(f"--node-rank {node} is none of {nodes} nodes.", f"Count from 0 to {nodes - 1}.")
+    return Cluster(nodes, node, host, port)
+
+
+def needs_srun(asked: Asked, environ: Mapping[str, str] = os.environ) -> bool:
+    """Is this the script of a Slurm job of several nodes, on which srun has yet to start a runner each?"""
+    several = slurm.nodes_of(environ) > 1 and not slurm.in_step(environ)
+    return several and launcher_of(asked, environ) == "slurm"
+
+
+def _is_torchrun(environ: Mapping[str, str]) -> bool:
+    several = environ.get("WORLD_SIZE", "1") != "1" and "RANK" in environ and "MASTER_ADDR" in environ
+    return "TORCHELASTIC_RUN_ID" in environ or several
+
+
+def _by_torchrun(asked: Asked, environ: Mapping[str, str]) -> tuple[int, int | None, str, int]:
+    """Return nodes, this one, and the endpoint: as flags say, else as torchrun or a training operator does."""
+    if asked.nodes is not None:
+        if asked.nodes > 1 and not asked.endpoint:
+            raise CotenantError("--nnodes needs --rdzv-endpoint.", "Name an address and a port of node 0: HOST:PORT.")
+        node = asked.node
+        if node is None and "GROUP_RANK" in environ:
+            node = int(environ["GROUP_RANK"])
+        return (asked.nodes, node, *parsed(asked.endpoint or "127.0.0.1"))
+    if not _is_torchrun(environ):
+        raise CotenantError("--launcher torchrun needs --nnodes and --rdzv-endpoint.", "Or start it by torchrun.")
+    if int(environ.get("LOCAL_WORLD_SIZE", "1")) != 1:
+        raise CotenantError(
+            f"There are {environ['LOCAL_WORLD_SIZE']} runners on this node, and one makes all slices.",
+            "Start torchrun with --nproc-per-node 1.",
+        )
+    # Without agents of torchrun's there is one rank a node. At the master's own port torchrun's store may listen.
+    nodes = int(environ.get("GROUP_WORLD_SIZE", environ.get("WORLD_SIZE", "1")))
+    node = int(environ.get("GROUP_RANK", environ.get("RANK", "0")))
+    return nodes, node, environ.get("MASTER_ADDR", "127.0.0.1"), int(environ.get("MASTER_PORT", USUAL_PORT)) + 1
+
+
+def boot_id() -> str:
+    """Return what names a running kernel: nodes of one are one machine."""
+    return read_text(Path("/proc/sys/kernel/random/boot_id")).strip()
+
+
+def parsed(endpoint: str) -> tuple[str, int]:
+    """Return host and port of `HOST:PORT`, `HOST` or `[ADDRESS]:PORT`. Raises CotenantError."""
+    host, colon, port = endpoint.rpartition(":")
+    if not colon or "]" in port:
+        host, port = endpoint, str(USUAL_PORT)
+    if not port.isdecimal() or not 0 < int(port) < (1 << 16) - 1 or not host:
+        raise CotenantError(f"--rdzv-endpoint {endpoint} is no HOST:PORT.", "As node0:29400, or [fd00::1]:29400.")
+    return host.strip("[]"), int(port)
+
+
+def _node_by_address(host: str, nodes: int) -> int:
+    """Return 0 on the host that has the endpoint's address, and 1 on the other of two. Raises CotenantError."""
+    if interface_of(addresses_of(host)):
+        return 0
+    if nodes == 2:
+        return 1
+    raise CotenantError(f"Which of {nodes} nodes this is nobody says.", f"Give --node-rank, 1 to {nodes - 1}.")
+
+
+def addresses_of(host: str) -> list[str]:
+    """Return the addresses of a host's name. Raises CotenantError for one that nobody knows."""
+    try:
+        return list(dict.fromkeys(str(found[4][0]) for found in socket.getaddrinfo(host, None)))
+    except OSError as error:
+        raise CotenantError(f"--rdzv-endpoint: nobody knows the host {host}.", "Name an address.") from error
+
+
+def interface_of(addresses: Sequence[str]) -> str:
+    """Return the network interface of this host that has one of these addresses; "" where none has."""
+    wanted = {ipaddress.ip_address(address.partition("%")[0]) for address in addresses}
+    name: str
+    for name, known in psutil.net_if_addrs().items():
+        own = [one.address.partition("%")[0] for one in known if one.family in (socket.AF_INET, socket.AF_INET6)]
+        if wanted & {ipaddress.ip_address(address) for address in own}:
+            return name
+    return ""
+
+
+def interface_towards(host: str) -> str:
+    """Return the interface by which this host reaches another; "" where there is no way."""
+    for address in addresses_of(host):
+        family = socket.AF_INET6 if ":" in address else socket.AF_INET
+        with socket.socket(family, socket.SOCK_DGRAM) as probe:
+            try:
+                probe.connect((address, 9))  # Of a datagram nothing is sent by that.
+            except OSError:
+                continue
+            return interface_of([probe.getsockname()[0]])
+    return ""

@@ -1,0 +1,256 @@
+"""Node 0's side: it waits for the other nodes, leads every launch, and gathers what they have measured."""
+
+from __future__ import annotations
+
+import socket
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from cotenant.errors import CotenantError
+from cotenant.nodes.clocks import Offset, offset_of
+from cotenant.nodes.cluster import Cluster, boot_id
+from cotenant.nodes.connection import Connection, Heart
+from cotenant.nodes.peers import CommonGo, NodeResult, Reason
+from cotenant.protocol.messages import Message
+from cotenant.stats.budget import Amount
+from cotenant.text import listed
+
+POLL_S = 0.2
+ANSWER_S = 1.0
+"""A runner that waits for GO answers within a millisecond."""
+RESULT_LIMIT_S = 120.0
+
+
+@dataclass(slots=True)
+class Node:
+    """Another node as node 0 knows it: its connection, and how far it is with the launch."""
+
+    number: int
+    hostname: str
+    shared: bool
+    connection: Connection
+    ready: bool = False
+    done: bool = False
+    offset: Offset | None = None
+    failure: Reason | None = None
+    result: dict[str, Any] | None = None
+    pongs: list[int] = field(default_factory=list)
+
+    @property
+    def name(self) -> str:
+        return f"Node {self.number} ({self.hostname})"
+
+    def begin(self) -> None:
+        self.ready = self.done = False
+        self.offset = self.failure = self.result = None
+
+    def hear(self, wait_s: float = 0.0) -> None:
+        """Take what has come from it."""
+        for message in self.connection.receive(wait_s):
+            self._take(message)
+
+    def _take(self, message: Message) -> None:
+        fields = message.fields
+        if message.kind == "pong":
+            self.pongs.append(fields["now_ns"])
+        elif message.kind == "arrived":
+            self.ready = True
+        elif message.kind == "finished":
+            self.done = True
+        elif message.kind == "lost":
+            self.failure = self.failure or (fields["outcome"], f"{self.name}: {fields['message']}")
+        elif message.kind == "result":
+            self.result = fields["result"]
+
+    def lost(self, silence_s: float) -> Reason | None:
+        """Return why nobody has to wait for it any more; None while it is there."""
+        if not self.connection.open:
+            return "node_lost", f"{self.name} has left: its runner ended, or was ended."
+        if self.connection.silent_s > silence_s:
+            return "node_lost", f"{self.name} was not heard for {silence_s:g} s: its link is cut, or the host is down."
+        return None
+
+    def measured_offset(self) -> Offset | None:
+        """Compare its clock with ours; None where it does not answer."""
+        try:
+            return offset_of(self._round_trip)
+        except TimeoutError:
+            return None
+
+    def _round_trip(self) -> tuple[int, int, int]:
+        self.pongs.clear()
+        sent_ns = time.perf_counter_ns()
+        self.connection.send("ping")
+        while not self.pongs:
+            if time.perf_counter_ns() - sent_ns > ANSWER_S * 1e9 or not self.connection.open:
+                raise TimeoutError
+            self.hear(ANSWER_S)
+        return sent_ns, self.pongs[0], time.perf_counter_ns()
+
+
+class Coordinator:
+    """The peers of a launch on node 0. Each launch: `begin`, what a launch asks of Peers, `results`."""
+
+    leads = True
+    audits = 0
+
+    def __init__(self, cluster: Cluster, silence_s: float) -> None:
+        """Listen at the endpoint. Raises CotenantError where that cannot be had."""
+        self._cluster, self._silence_s = cluster, silence_s
+        self._nodes: list[Node] = []
+        self._launched: list[Node] = []
+        try:
+            self._listener = socket.create_server((cluster.host, cluster.port), backlog=cluster.nodes)
+        except OSError as error:
+            raise CotenantError(
+                f"Node 0 cannot listen at {cluster.endpoint}: {error.strerror or error}.",
+                "--rdzv-endpoint names an address of node 0, and a port that is free there.",
+            ) from error
+        self._heart = Heart(self.connections)
+
+    @property
+    def nodes(self) -> int:
+        return self._cluster.nodes
+
+    def close(self) -> None:
+        """Let the other nodes go."""
+        self._heart.stop()
+        for node in self._nodes:
+            node.connection.send("over")
+            node.connection.close()
+        self._listener.close()
+
+    def gather(self, identity: str, limit_s: float, interrupted: Callable[[], object]) -> None:
+        """Wait for all other nodes, whose `identity` has to be ours: the same work. Raises CotenantError."""
+        until_s = time.monotonic() + limit_s
+        self._listener.settimeout(POLL_S)
+        while len(self._nodes) < self._cluster.nodes - 1 and not interrupted():
+            if time.monotonic() > until_s:
+                there = {0, *(node.number for node in self._nodes)}
+                missing = [str(node) for node in range(self._cluster.nodes) if node not in there]
+                raise CotenantError(
+                    f"Not all of {self._cluster.nodes} nodes came to {self._cluster.endpoint} within {limit_s:g} s: "
+                    f"missing are {listed(missing)}.",
+                    "Start the same command on each of them, with --node-rank; --ready-timeout waits longer.",
+                )
+            try:
+                accepted, _ = self._listener.accept()
+            except TimeoutError:
+                continue
+            self._admit(Connection(accepted, self._silence_s), identity)
+
+    def _admit(self, connection: Connection, identity: str) -> None:
+        """Take a node that joins; refuse one that is none of ours, and say why."""
+        joins = [message for message in connection.receive(ANSWER_S) if message.kind == "join"]
+        if not joins:
+            connection.close()
+            return
+        fields = joins[0].fields
+        number, refusal = fields["node"], ""
+        if not 0 < number < self._cluster.nodes or any(node.number == number for node in self._nodes):
+            refusal = f"there is no place for a node {number} among {self._cluster.nodes}: another has it"
+        elif fields["identity"] != identity:
+            refusal = "it was given other jobs, arguments or limits than node 0"
+        if refusal:
+            connection.send("refused", sentence=refusal)
+            connection.close()
+            return
+        connection.send("welcome")
+        self._nodes.append(Node(number, fields["hostname"], fields["boot"] == boot_id(), connection))
+
+    def begin(self, key: str, nodes: int) -> None:
+        """Have a launch begin on the first `nodes` of all nodes."""
+        self._launched = sorted((node for node in self._nodes if node.number < nodes), key=lambda node: node.number)
+        for node in self._launched:
+            node.begin()
+            node.connection.send("launch", key=key)
+
+    def connections(self) -> Sequence[Connection]:
+        return [node.connection for node in self._nodes]
+
+    def hear(self) -> Reason | None:
+        for node in self._launched:
+            node.hear()
+        reasons = (node.failure or (None if node.result else node.lost(self._silence_s)) for node in self._launched)
+        return next((reason for reason in reasons if reason is not None), None)
+
+    def ready(self) -> bool:
+        return all(node.ready for node in self._launched)
+
+    def go(self) -> CommonGo | None:
+        for node in self._launched:
+            node.offset = node.measured_offset()
+            if node.offset is None:
+                node.failure = node.failure or ("node_lost", f"{node.name} does not answer while it waits for GO.")
+        return None
+
+    def started(self, t0_ns: int, amount: Amount) -> None:
+        for node in self._launched:
+            if node.offset is not None:
+                given = {"number": amount.number, "repeat": amount.repeat, "skip": amount.skip}
+                node.connection.send("go", t0_ns=node.offset.theirs(t0_ns), **given)
+
+    def audit(self) -> None:
+        for node in self._launched:
+            node.connection.send("audit")
+
+    def done(self) -> bool:
+        return all(node.done for node in self._launched)
+
+    def stop(self) -> None:
+        for node in self._launched:
+            # Both runners wait: how far the clocks have drifted apart under load is seen now.
+            later = node.measured_offset()
+            if node.offset is not None and later is not None:
+                node.offset = node.offset.until(later)
+            node.connection.send("stop")
+
+    def fail(self, reason: Reason) -> None:
+        outcome, message = reason
+        for node in self._launched:
+            node.connection.send("halt", outcome=outcome, message=message)
+
+    def results(self) -> tuple[NodeResult, ...]:
+        """Wait for what the launch gave on the other nodes; of one that is lost that is all there is."""
+        until_s = time.monotonic() + RESULT_LIMIT_S
+        found = []
+        for node in self._launched:
+            lost: Reason | None = None
+            while node.result is None and lost is None:
+                node.hear(POLL_S)
+                lost = node.lost(self._silence_s)
+                if lost is None and time.monotonic() > until_s:
+                    lost = "node_lost", f"{node.name} did not end its launch within {RESULT_LIMIT_S:g} s."
+            if node.result is None:
+                outcome, message = node.failure or lost or ("node_lost", node.name)
+                found.append(NodeResult(node.number, node.hostname, node.shared, outcome, message, node.offset))
+            else:
+                found.append(_by_our_clock(node, node.result))
+        return tuple(found)
+
+
+def _by_our_clock(node: Node, result: dict[str, Any]) -> NodeResult:
+    """Return a node's result with its times by our clock; without a GO there are none."""
+    offset = node.offset or Offset(0, 0)
+    observations = {
+        int(number): [
+            fields | {name: offset.ours(fields[name]) for name in ("start_ns", "end_ns")} for fields in of_rank
+        ]
+        for number, of_rank in result["observations"].items()
+    }
+    return NodeResult(
+        node.number,
+        node.hostname,
+        node.shared,
+        result["outcome"],
+        f"{node.name}: {result['message']}" if result["message"] else "",
+        node.offset,
+        result["version"],
+        result["late_ns"],
+        offset.ours(result["load_end_ns"]) if result["load_end_ns"] else 0,
+        observations,
+        result["isolation"],
+        result["slurm"],
+    )

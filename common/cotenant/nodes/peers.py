@@ -1,0 +1,100 @@
+"""What a launch asks of the runners on other hosts; without any, the answer is its own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from cotenant.nodes.clocks import Offset
+from cotenant.nodes.connection import Connection
+from cotenant.stats.budget import Amount
+
+Reason = tuple[str, str]
+"""An outcome, and the sentence that explains it."""
+
+
+@dataclass(frozen=True, slots=True)
+class CommonGo:
+    """The GO that another node has given: t0 by this host's clock, and how much is measured."""
+
+    t0_ns: int
+    amount: Amount
+
+
+@dataclass(frozen=True, slots=True)
+class NodeResult:
+    """How a launch ended on another node, which is `shared` where it is this very machine.
+
+    Times are by the clock of node 0; `offset` is None where there was no GO. `observations` holds the fields of every
+    rank's observations, by its number; `isolation` what the slice there was, and `slurm` what Slurm gave.
+    """
+
+    node: int
+    hostname: str
+    shared: bool
+    outcome: str
+    message: str
+    offset: Offset | None = None
+    version: str = ""
+    late_ns: int = 0
+    load_end_ns: int = 0
+    observations: dict[int, list[dict[str, Any]]] = field(default_factory=dict)
+    isolation: dict[str, Any] = field(default_factory=dict)
+    slurm: dict[str, Any] = field(default_factory=dict)
+
+
+class Peers(Protocol):
+    """`leads`: this node chooses t0, amounts and audits. `audits`: how many the leading node has asked for so far."""
+
+    leads: bool
+    audits: int
+
+    def connections(self) -> Sequence[Connection]:
+        """Return what has to be heard as soon as something comes."""
+
+    def hear(self) -> Reason | None:
+        """Take what has come; return why the launch has to end, once another node is lost or has failed."""
+
+    def ready(self) -> bool:
+        """Say that all ranks here are READY; return whether they are on all nodes."""
+
+    def go(self) -> CommonGo | None:
+        """Return the GO that another node gives; None where this one leads. Clocks are compared before it returns."""
+
+    def started(self, t0_ns: int, amount: Amount) -> None:
+        """Tell the GO to all other nodes."""
+
+    def audit(self) -> None:
+        """Ask for an audit step on all other nodes."""
+
+    def done(self) -> bool:
+        """Say that all ranks here are DONE; return whether they are on all nodes."""
+
+    def stop(self) -> None:
+        """Tell all other nodes that the load is over."""
+
+    def fail(self, reason: Reason) -> None:
+        """Say that the launch ends here before its time, so that it ends everywhere."""
+
+
+class NoPeers:
+    """This host is the only one."""
+
+    leads = True
+    audits = 0
+
+    def connections(self) -> Sequence[Connection]:
+        return ()
+
+    def _nothing(self, *values: Any) -> None:
+        pass
+
+    def _yes(self) -> bool:
+        return True
+
+    hear = go = started = audit = stop = fail = _nothing
+    ready = done = _yes
+
+
+NO_PEERS: Peers = NoPeers()

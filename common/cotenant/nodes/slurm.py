@@ -1,0 +1,103 @@
+"""Inside a Slurm job: which of its nodes this is, the srun that starts a runner on each, and what Slurm holds us to."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from cotenant.errors import CotenantError
+
+FIRST_PORT, PORTS = 20000, 12000
+"""Below what kernels give away by themselves (32768 on). Jobs that share a node have other numbers, so other ports."""
+_HELD = {
+    "SLURM_JOB_ID": "job",
+    "SLURM_STEP_ID": "step",
+    "SLURM_JOB_PARTITION": "partition",
+    "SLURM_JOB_NODELIST": "nodes",
+    "SLURM_CPUS_ON_NODE": "processors",
+    "SLURM_MEM_PER_NODE": "memory_mib",
+    "SLURM_MEM_PER_CPU": "memory_mib_per_processor",
+    "SLURM_GPUS_ON_NODE": "devices",
+    "SLURM_STEP_GPUS": "device_ids",
+    "SLURM_CPU_BIND": "cpu_bind",
+    "SLURM_RESTART_COUNT": "restarts",
+}
+
+
+def in_job(environ: Mapping[str, str]) -> bool:
+    return "SLURM_JOB_ID" in environ
+
+
+def in_step(environ: Mapping[str, str]) -> bool:
+    """Is this a task that srun has started, one of several nodes? The script of a batch job is none."""
+    return in_job(environ) and int(environ.get("SLURM_STEP_NUM_NODES", "1")) > 1
+
+
+def nodes_of(environ: Mapping[str, str]) -> int:
+    """Return how many nodes the job has, or its step where this is one; 0 outside."""
+    if not in_job(environ):
+        return 0
+    return int(environ.get("SLURM_STEP_NUM_NODES") or environ.get("SLURM_JOB_NUM_NODES") or "1")
+
+
+def place(environ: Mapping[str, str]) -> tuple[int, int, str, int]:
+    """Return a step's nodes, which this one is, and the endpoint: its first host, and a port by the job's number.
+
+    Raises CotenantError for several tasks on a node.
+    """
+    if environ.get("SLURM_STEP_TASKS_PER_NODE", "1").partition("(")[0] != "1":
+        raise CotenantError("srun has started several runners on a node.", "Give srun --ntasks-per-node=1.")
+    nodes = int(environ["SLURM_STEP_NUM_NODES"])
+    host = first_host(environ.get("SLURM_STEP_NODELIST") or environ["SLURM_JOB_NODELIST"])
+    return nodes, int(environ["SLURM_NODEID"]), host, FIRST_PORT + 2 * (int(environ["SLURM_JOB_ID"]) % (PORTS // 2))
+
+
+def first_host(nodelist: str) -> str:
+    """Return the address of the first host of a list as `node[01-16]`, as Slurm knows it. Raises CotenantError."""
+    scontrol = shutil.which("scontrol")
+    if scontrol is None:
+        raise CotenantError("There is no scontrol on PATH, which reads Slurm's lists of hosts.", "Add Slurm's folder.")
+    shown = _answer([scontrol, "show", "hostnames", nodelist]).split()
+    if not shown:
+        raise CotenantError(f"Slurm names no host for '{nodelist}'.", "Look at squeue and scontrol show job.")
+    words = _answer([scontrol, "show", "node", shown[0]]).split()
+    # A node may be called otherwise than its host.
+    return next((word.partition("=")[2] for word in words if word.startswith("NodeAddr=")), shown[0])
+
+
+def _answer(line: Sequence[str]) -> str:
+    try:
+        return subprocess.run(line, capture_output=True, text=True, check=True, timeout=30).stdout
+    except (OSError, subprocess.SubprocessError) as error:
+        raise CotenantError(f"{' '.join(line)} failed: {error}.", "Slurm has to answer from inside its job.") from error
+
+
+def begin_on_all_nodes(command: Sequence[str], environ: Mapping[str, str] = os.environ) -> None:
+    """Become the srun that runs `command` once on each of the job's nodes; it ends as they do, and passes on signals.
+
+    Raises CotenantError where there is no srun.
+    """
+    srun = shutil.which("srun")
+    if srun is None:
+        raise CotenantError("There is no srun on PATH.", "Add Slurm's folder to it.")
+    nodes = nodes_of(environ)
+    # All that the job has goes to its one task; a node that fails ends the step.
+    words = [
+        srun,
+        f"--nodes={nodes}",
+        f"--ntasks={nodes}",
+        "--ntasks-per-node=1",
+        "--cpu-bind=none",
+        "--kill-on-bad-exit=0",
+    ]
+    if processors := environ.get("SLURM_CPUS_ON_NODE"):
+        words.append(f"--cpus-per-task={processors}")
+    os.execv(srun, [*words, *command])
+
+
+def held(environ: Mapping[str, str] = os.environ) -> dict[str, Any]:
+    """Return what Slurm says that it gave to this job on this node, inside which the slices lie; nothing outside."""
+    return {what: environ[name] for name, what in _HELD.items() if environ.get(name)} if in_job(environ) else {}

@@ -1,0 +1,98 @@
+"""What surrounds a runner, as tables of variables, and which place among hosts it has by them."""
+
+from typing import Any
+
+import pytest
+
+from cotenant.errors import CotenantError
+from cotenant.nodes import slurm
+from cotenant.nodes.cluster import Asked, Cluster, cluster_of, interface_towards, launcher_of, needs_srun, parsed
+
+HERE = "127.0.0.1"
+AGENT = {
+    "TORCHELASTIC_RUN_ID": "r",
+    "GROUP_RANK": "2",
+    "GROUP_WORLD_SIZE": "4",
+    "RANK": "2",
+    "WORLD_SIZE": "4",
+    "LOCAL_WORLD_SIZE": "1",
+    "MASTER_ADDR": HERE,
+    "MASTER_PORT": "29500",
+}
+POD = {"RANK": "1", "WORLD_SIZE": "2", "MASTER_ADDR": HERE, "MASTER_PORT": "23456"}
+SCRIPT = {"SLURM_JOB_ID": "7", "SLURM_JOB_NUM_NODES": "2", "SLURM_NODEID": "0", "SLURM_JOB_NODELIST": "n[1-2]"}
+STEP = SCRIPT | {
+    "SLURM_STEP_NUM_NODES": "2",
+    "SLURM_STEP_NODELIST": "n[1-2]",
+    "SLURM_STEP_TASKS_PER_NODE": "1(x2)",
+    "SLURM_NODEID": "1",
+}
+PLACES: list[tuple[str, Asked, dict[str, str], Cluster | None]] = [
+    ("local", Asked(), {}, None),
+    ("local", Asked(), {"RANK": "1", "WORLD_SIZE": "2"}, None),
+    ("local", Asked(), SCRIPT | {"SLURM_JOB_NUM_NODES": "1"}, None),
+    ("local", Asked("local"), AGENT | STEP, None),
+    ("torchrun", Asked(), AGENT, Cluster(4, 2, HERE, 29501)),
+    ("torchrun", Asked(), POD, Cluster(2, 1, HERE, 23457)),
+    ("torchrun", Asked(nodes=3, node=1, endpoint="127.0.0.1:70"), STEP, Cluster(3, 1, HERE, 70)),
+    ("torchrun", Asked(nodes=2, endpoint=HERE), {}, Cluster(2, 0, HERE, 29400)),
+    ("torchrun", Asked(nodes=2, endpoint="192.0.2.1"), {}, Cluster(2, 1, "192.0.2.1", 29400)),
+    ("torchrun", Asked(nodes=1), {}, None),
+    ("slurm", Asked(), SCRIPT, None),
+    ("slurm", Asked(), STEP, Cluster(2, 1, "n1.example", 20014)),
+]
+REFUSED: list[tuple[Asked, dict[str, str], str]] = [
+    (Asked("ray"), {}, "--launcher ray"),
+    (Asked("slurm"), {}, "this is no Slurm job. Start it by sbatch"),
+    (Asked("local", nodes=2), {}, "--nnodes 2 are more"),
+    (Asked("torchrun"), {}, "needs --nnodes and --rdzv-endpoint"),
+    (Asked(nodes=2), {}, "--nnodes needs --rdzv-endpoint"),
+    (Asked(nodes=2, node=2, endpoint=HERE), {}, "--node-rank 2 is none of 2 nodes"),
+    (Asked(nodes=3, endpoint="192.0.2.1:70"), {}, "Which of 3 nodes this is nobody says. Give --node-rank"),
+    (Asked(nodes=2, endpoint="h:x"), {}, "h:x is no HOST:PORT"),
+    (Asked(nodes=2, endpoint="no.such.host.invalid"), {}, "nobody knows the host"),
+    (Asked(), AGENT | {"LOCAL_WORLD_SIZE": "8"}, "There are 8 runners on this node"),
+    (Asked(), STEP | {"SLURM_STEP_TASKS_PER_NODE": "2(x2)"}, "--ntasks-per-node=1"),
+]
+
+
+@pytest.fixture(autouse=True)
+def _scontrol(monkeypatch: pytest.MonkeyPatch) -> None:
+    answers = {"hostnames": "n1\nn2\n", "node": "NodeName=n1 NodeAddr=n1.example CPUTot=2\n"}
+    monkeypatch.setattr(slurm, "_answer", lambda line: answers[line[2]])
+    monkeypatch.setattr(slurm.shutil, "which", lambda name: f"/usr/bin/{name}")
+
+
+def test_the_launcher_and_the_place_follow_from_flags_and_surroundings() -> None:
+    for launcher, asked, environ, cluster in PLACES:
+        assert (launcher_of(asked, environ), cluster_of(asked, environ)) == (launcher, cluster), (asked, environ)
+        assert needs_srun(asked, environ) == (environ is SCRIPT and launcher == "slurm")
+
+
+def test_what_cannot_be_is_a_sentence_with_its_remedy() -> None:
+    for asked, environ, sentence in REFUSED:
+        with pytest.raises(CotenantError) as raised:
+            cluster_of(asked, environ)
+        assert sentence in str(raised.value), raised.value
+
+
+def test_endpoints_and_the_interface_towards_one() -> None:
+    assert [parsed(text) for text in ("a:1", "a", "[fd00::1]:9", "[fd00::1]")] == [
+        ("a", 1),
+        ("a", 29400),
+        ("fd00::1", 9),
+        ("fd00::1", 29400),
+    ]
+    assert interface_towards(HERE) == "lo"
+
+
+def test_srun_starts_one_runner_a_node_with_all_that_the_job_has(monkeypatch: pytest.MonkeyPatch) -> None:
+    begun: list[Any] = []
+    monkeypatch.setattr(slurm.os, "execv", lambda program, words: begun.append((program, words)))
+    slurm.begin_on_all_nodes(["python", "run.py"], SCRIPT | {"SLURM_CPUS_ON_NODE": "8"})
+    ((program, words),) = begun
+    assert program == "/usr/bin/srun"
+    assert {"--nodes=2", "--ntasks=2", "--ntasks-per-node=1", "--cpus-per-task=8"} <= set(words)
+    assert words[-2:] == ["python", "run.py"]
+    assert slurm.held({"SLURM_CPUS_ON_NODE": "8"}) == {}
+    assert slurm.held(SCRIPT | {"SLURM_MEM_PER_NODE": "512"}) == {"job": "7", "nodes": "n[1-2]", "memory_mib": "512"}
