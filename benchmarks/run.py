@@ -20,6 +20,7 @@ NAMED = (
     "adversaries",
     "records",
     "fleets",
+    "ray_node",
     "within",
     "asked",
     "aa",

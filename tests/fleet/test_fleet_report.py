@@ -11,8 +11,11 @@ import polars as pl
 import pytest
 
 from commands.calling import Capture, call, check_refusals
+from cotenant.errors import CotenantError
+from cotenant.fleet.gathered import Gathered, Node
 from cotenant.fleet.manifest import Manifest, NodeState, write_manifest
 from cotenant.fleet.resources import read_resources, resource_of, witnesses
+from cotenant.report.fleet_groups import chosen
 from fleet.invented import COMPUTE, JOBS, fields_of, machine, write_fleet
 
 NODES = [f"node{number:02}" for number in range(14)]
@@ -88,6 +91,9 @@ def test_a_sound_fleet_is_accepted_and_an_outlier_without_repeats_is_not(tmp_pat
     (tmp_path / "names").write_text("\n".join(NODES[:7]))
     status, text, _ = report(capsys, place, "--nodes", tmp_path / "names")
     assert (status, "node06  ABSENT" in text, "no record of it came" in text) == (1, True, True)
+    (place / "node02" / "s.vae.R0.D0.json").unlink()
+    status, text, _ = report(capsys, place)
+    assert (status, "node02  ABSENT" in text, "no record of vae" in text) == (1, True, True)
     suspicious = write_fleet(tmp_path / "odd", NODES[:6], {("node03", job): 0.1 for job in COMPUTE})
     status, text, _ = report(capsys, suspicious)
     assert status == 1
@@ -118,6 +124,25 @@ def test_failures_losses_and_shared_hosts(tmp_path: Path, capsys: Capture) -> No
     assert "shared: several nodes are of one host (one)" in text
 
 
+def test_a_node_is_as_fast_as_its_slowest_tenant(tmp_path: Path, capsys: Capture) -> None:
+    """One of three devices at 0.8 is 7 % of their sum; the record that shows it is the device's own."""
+    for node in NODES[:6]:
+        (tmp_path / node).mkdir()
+        for job in [*COMPUTE, "recom", "vae"]:
+            for tenant in range(3):
+                slow = (node, tenant) == ("node05", 2) and job in COMPUTE
+                place = {"tenant": tenant, "jr_id": tenant, "vcd": str(tenant), "tenants": 3}
+                fields = fields_of(node, job, 0, 80.0 if slow else 100.0, **place)
+                (tmp_path / node / f"s.{job}.R0.D{tenant}.json").write_text(json.dumps(fields))
+    status, text, _ = report(capsys, tmp_path)
+    (line,) = [line for line in text.splitlines() if "SUSPECT  " in line]
+    assert status == 1
+    assert line.split()[:4] == ["node05", "SUSPECT", "compute", "-20.0"]
+    assert ".R0.D2.json" in line
+    assert "3 tenants of Some Processor, 1 processor" in text
+
+
+@pytest.mark.slow
 def test_groups_are_compared_by_their_nodes(tmp_path: Path, capsys: Capture) -> None:
     slow = {(node, job): 0.1 for node in NODES[7:] for job in JOBS}
     place = write_fleet(tmp_path / "g", NODES, slow, spread=0.005)
@@ -131,14 +156,27 @@ def test_groups_are_compared_by_their_nodes(tmp_path: Path, capsys: Capture) -> 
     )[1]
     part = text[text.index("A: old, 7 nodes; B: new, 7 nodes") :]
     assert part.count("SLOWER") == len(JOBS)
-    refused = {
-        "--group old": "names no nodes",
-        "--group a=x --group b=node01": "no node is called x",
-        "--group a=node01": "1 group",
+
+
+def test_groups_are_of_nodes_that_there_are() -> None:
+    nodes = {name: Node(name, name, "") for name in NODES}
+    gathered = Gathered(pl.DataFrame(), nodes, [], [], [], 0)
+    assert chosen(["a=node0[12]", "b=node1?,node09"], gathered) == {
+        "a": ["node01", "node02"],
+        "b": ["node09", "node10", "node11", "node12", "node13"],
     }
-    check_refusals(
-        capsys, f"fleet report {place}", refused | {"--group a=node01 --group b=node0*": "node01 is of both groups"}
-    )
+    refused = {
+        ("old",): "names no nodes",
+        ("a=x", "b=node01"): "no node is called x",
+        ("a=node01",): "1 group",
+        ("a=node01", "b=node0*"): "node01 is of both groups",
+    }
+    for groups, words in refused.items():
+        with pytest.raises(CotenantError, match=words):
+            chosen(groups, gathered)
+
+
+def test_there_has_to_be_something_to_report(tmp_path: Path, capsys: Capture) -> None:
     check_refusals(
         capsys, "fleet", {"repeat": "A fleet has no 'repeat'.", f"report {tmp_path / 'none'}": "does not exist"}
     )

@@ -103,7 +103,7 @@ def test_the_load_of_a_tenant_is_that_of_its_own_devices() -> None:
     assert row_of(fields_of())["device_load_percent"] is None
 
 
-@settings(max_examples=100)
+@settings(max_examples=50)
 @given(
     st.dictionaries(
         st.sampled_from(("observations", "rendezvous", "meters", "machine", "observed", "skip")), json_values

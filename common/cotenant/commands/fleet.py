@@ -3,14 +3,29 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
+import random
+import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from cotenant.checkout import CHECKOUT, PROGRAM
-from cotenant.commands.flags import Parser, add_format, place
-from cotenant.commands.output import tell, tell_grid, warn
+from cotenant.checkout import CHECKOUT, PROGRAM, base_directory
+from cotenant.commands.flags import Parser, add_format, at_dashes, place
+from cotenant.commands.output import note, tell, tell_grid, warn
 from cotenant.commands.records import no_record, spooled
+from cotenant.commands.suite_flags import add_jobs, jobs_path
 from cotenant.errors import EXIT_FAILED, EXIT_PASSED, CotenantError, did_you_mean
+from cotenant.fleet.resources import read_resources
+from cotenant.fleet.tiers import TIERS, Tier, tier_of
+from cotenant.machine.topology import discover
+from cotenant.suite.job import Job
+from cotenant.suite.jobfile import load, select
+from cotenant.text import listed
+
+if TYPE_CHECKING:
+    from cotenant.fleet.judgement import Judged
+    from cotenant.fleet.run import FleetPlan
 
 RESOURCES = CHECKOUT / "profiles" / "resources.csv"
 EPILOG = "Exit status: 0 where every node is accepted, else 1. How a verdict is made: docs/fleet.md"
@@ -18,18 +33,41 @@ EPILOG = "Exit status: 0 where every node is accepted, else 1. How a verdict is 
 
 def main(argv: Sequence[str]) -> int:
     """Run a fleet, or report on one. Returns 0 where every node is accepted, else 1; raises CotenantError."""
-    deeds: dict[str, Callable[[argparse.Namespace], int]] = {"report": _report}
-    if not argv or argv[0] in ("-h", "--help"):
-        tell(f"usage: {PROGRAM} fleet report [flags] DIR ...\n\nEach has --help.")
+    ours, others = at_dashes(argv)
+    deeds: dict[str, Callable[[argparse.Namespace, tuple[str, ...]], int]] = {"run": _run, "report": _report}
+    if not ours or ours[0] in ("-h", "--help"):
+        usages = (f"{PROGRAM} fleet run [flags] [-- flags of a run]", f"{PROGRAM} fleet report [flags] DIR ...")
+        tell(f"usage: {usages[0]}\n       {usages[1]}\n\nEach has --help.")
         return EXIT_PASSED
-    if argv[0] not in deeds:
-        hint = did_you_mean(argv[0], deeds) or f"It is `{PROGRAM} fleet report DIR`."
-        raise CotenantError(f"A fleet has no '{argv[0]}'.", hint)
-    return deeds[argv[0]](parsers()[argv[0]].parse_words(argv[1:]))
+    if ours[0] not in deeds:
+        hint = did_you_mean(ours[0], deeds) or f"It is `{PROGRAM} fleet run` or `{PROGRAM} fleet report DIR`."
+        raise CotenantError(f"A fleet has no '{ours[0]}'.", hint)
+    return deeds[ours[0]](parsers()[ours[0]].parse_words(ours[1:]), others)
 
 
 def parsers() -> dict[str, Parser]:
-    """Return the parser of `fleet report`."""
+    """Return the parsers of `fleet run` and `fleet report`."""
+    run = Parser(
+        "fleet run",
+        "Run a suite on every node of a Ray cluster at once, gather the records, run outliers again, and judge each "
+        "node. A second start with the same flags goes on where the first ended.",
+        f"Flags of a run stand behind --, such as --isolation, and behind another -- those of benchmarks.\n{EPILOG}",
+    )
+    add = run.add_argument
+    add("--address", default="auto", metavar="HOST:PORT", help="the Ray cluster (default auto: that of this host)")
+    add_jobs(add)
+    add("--tier", choices=TIERS, help="measured time on a node (default: as much as the job file says); soak is a day")
+    add("--uid", type=int, default=0, help="number of the first repetition (default 0)")
+    add("--rounds", type=int, default=3, metavar="N", help="how often outliers run again (default 3; 0: never)")
+    add(
+        "--outdir",
+        type=place,
+        metavar="DIR",
+        help="where records come to, a folder a node (default $BASE/fleet-records)",
+    )
+    below = "where nodes work, each in a folder of its own below (default the BASE of this host)"
+    add("--node-base", type=place, metavar="DIR", help=below)
+    add_report_flags(run)
     report = Parser(
         "fleet report",
         "A verdict on each node of a fleet, from records of all nodes: those of a node in a folder of its name.",
@@ -39,7 +77,7 @@ def parsers() -> dict[str, Parser]:
     where = "what was gathered: a directory with a folder for each node, or an export, whose nodes are the hosts"
     add("places", metavar="DIR", type=place, nargs="+", help=where)
     add_report_flags(report)
-    return {"report": report}
+    return {"run": run, "report": report}
 
 
 def add_report_flags(parser: Parser) -> None:
@@ -55,23 +93,76 @@ def add_report_flags(parser: Parser) -> None:
     add_format(parser, ("md", "csv", "json"))
 
 
-def _report(given: argparse.Namespace) -> int:
-    return report(given.places, given)
+def _report(given: argparse.Namespace, others: tuple[str, ...]) -> int:
+    if others:
+        raise CotenantError("Words behind -- are flags of a run.", "Leave them out: a report runs nothing.")
+    judged = _judged(given.places, given)
+    _print(judged, given.places, given)
+    return EXIT_PASSED if judged.accepted else EXIT_FAILED
 
 
-def report(places: Sequence[Path], given: argparse.Namespace) -> int:
-    """Judge what lies in these places, print it, and return the exit status."""
+def _run(given: argparse.Namespace, others: tuple[str, ...]) -> int:
+    from cotenant.fleet.cluster import RayCluster
+    from cotenant.fleet.run import FleetRun
+
+    plan, tier = _plan(given, others)
+    # What Ray prints of dying nodes is for people, and standard output may be a document.
+    with contextlib.redirect_stdout(sys.stderr), contextlib.closing(RayCluster(given.address)) as cluster:
+        fleet, places = FleetRun(plan, cluster, note), [plan.output]
+        note(f"{plan.suite}: {listed(cluster.nodes, 12)}; records: {plan.output}")
+        for uid in range(given.uid, given.uid + tier.repetitions):
+            fleet.repetition(uid, list(cluster.nodes))
+        judged = _judged(places, given)
+        if judged.suspects and (names := fleet.confirming(judged.suspects, random.Random())):
+            note(f"again, {given.rounds} times: {listed(names, 12)}")
+            for uid in range(given.uid + tier.repetitions, given.uid + tier.repetitions + given.rounds):
+                fleet.repetition(uid, names)
+            judged = _judged(places, given)
+    _print(judged, places, given)
+    return EXIT_PASSED if judged.accepted else EXIT_FAILED
+
+
+def _plan(given: argparse.Namespace, others: tuple[str, ...]) -> tuple[FleetPlan, Tier]:
+    """Return what every node is to run. Raises CotenantError for a wrong job file, or no job."""
+    from cotenant.fleet.run import FleetPlan
+
+    flags, extra = at_dashes(others)
+    path = jobs_path(given.jobs or "baselines", discover())
+    suite = load(path)
+    entries = select(suite.entries, given.name, given.exclude)
+    tier = tier_of(
+        given.tier, tuple(each for each in entries if isinstance(each, Job)), read_resources(given.resources)
+    )
+    if not tier.jobs:
+        raise CotenantError(
+            "There is no job to run on a node.", "--name and --exclude choose jobs, and mixes are none."
+        )
+    ours = path.resolve().is_relative_to(CHECKOUT)
+    jobs = path.resolve().relative_to(CHECKOUT).name if ours else f"{{base}}/{suite.name}.json"
+    budget = [] if tier.budget_s is None else ["--budget", f"{tier.budget_s:.1f}"]
+    names = [word for job in tier.jobs for word in ("--name", job.name)]
+    # Losses of equal work are compared between nodes: a time without steps that are counted would part them.
+    words = ["--jobs", jobs, *names, "--settle", "0", *budget, *flags]
+    base = (given.node_base or base_directory()).absolute()
+    plan = FleetPlan(
+        suite=suite.name,
+        tier=given.tier or "",
+        words=words,
+        extra=extra,
+        base=base,
+        output=(given.outdir or base_directory() / "fleet-records").absolute(),
+        jobs=None if ours else path.read_bytes(),
+    )
+    return plan, tier
+
+
+def _judged(places: Sequence[Path], given: argparse.Namespace) -> Judged:
+    """Return the verdicts on what lies in these places. Raises CotenantError where there is nothing."""
     # What reads records is heavier than the parser needs.
     from cotenant.fleet.gathered import gather
-    from cotenant.fleet.inventory import minorities
     from cotenant.fleet.judgement import judge
     from cotenant.fleet.manifest import expected_of, read_manifest
-    from cotenant.fleet.resources import read_resources
-    from cotenant.report.fleet import cells, fleet_grids, verdict_grid
-    from cotenant.report.renderers import show
-    from cotenant.results.exports import write_parquet
     from cotenant.results.read import read_records
-    from cotenant.results.store import whole, write_named
 
     resources = read_resources(given.resources)
     manifests = [manifest for each in places if (manifest := read_manifest(each)) is not None]
@@ -81,18 +172,26 @@ def report(places: Sequence[Path], given: argparse.Namespace) -> int:
     records = read_records(spooled(places))
     if not len(records.table) and not expected:
         raise no_record(places)
-    gathered = gather(places, records, resources)
-    judged, odd = judge(gathered, expected), minorities(gathered)
-    groups = None
+    return judge(gather(places, records, resources), expected)
+
+
+def _print(judged: Judged, places: Sequence[Path], given: argparse.Namespace) -> None:
+    """Print the verdicts, and write the files that are asked for."""
+    from cotenant.fleet.inventory import minorities
+    from cotenant.report.fleet import cells, fleet_grids, verdict_grid
+    from cotenant.report.renderers import show
+    from cotenant.results.exports import write_parquet
+    from cotenant.results.store import whole, write_named
+
+    odd, groups = minorities(judged.gathered), None
     if given.group:
         from cotenant.report.fleet_groups import chosen, groups_grid  # scipy.stats takes a second to import
 
-        groups = groups_grid(chosen(given.group, gathered), gathered)
+        groups = groups_grid(chosen(given.group, judged.gathered), judged.gathered)
     if given.html is not None:
         from cotenant.report.fleet_page import fleet_page  # matplotlib takes a second to import
 
-        title = manifests[0].suite if manifests else places[0].resolve().name
-        content = fleet_page(f"Fleet: {title}", judged, odd, groups).encode(errors="replace")
+        content = fleet_page(f"Fleet: {places[0].resolve().name}", judged, odd, groups).encode(errors="replace")
         write_named(given.html, content, "--html names another file.")
         warn(f"{given.html} is written.")
     if given.parquet is not None:
@@ -103,4 +202,3 @@ def report(places: Sequence[Path], given: argparse.Namespace) -> int:
         show([*fleet_grids(judged, odd), *([groups] if groups is not None else [])])
     else:
         tell_grid(verdict_grid(judged, odd), given.format)
-    return EXIT_PASSED if judged.accepted else EXIT_FAILED

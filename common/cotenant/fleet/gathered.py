@@ -43,8 +43,11 @@ class Node:
 @dataclass(frozen=True, slots=True, eq=False)
 class NodeClass:
     """The nodes of equal hardware that ran, and their jobs. `screening` (N, J) are the log rates of the repetition that
-    most nodes have, `rounds` (K, N, J) those of all others; NaN where there is none. `at` is the row of the first
-    record of each launch, -1 without one, in (1 + K, N, J)."""
+    most nodes have, `rounds` (K, N, J) those of all others; NaN where there is none.
+
+    A rate is that of a launch's slowest tenant: in a sum over eight devices a slow one would hardly be seen. `at`
+    (1 + K, N, J) is the row of its record, -1 without one.
+    """
 
     nodes: Sequence[Node]
     jobs: Sequence[str]
@@ -181,8 +184,8 @@ def _node_class(
     first: dict[str, int] = {}
     for launch in launches:
         place = tuple(of[key] for of, key in zip(places, (launch.run_id, launch.host, launch.job), strict=True))
-        logs[place] = np.log(launch.rate or np.nan)
-        at[place] = launch.at[0]
+        slowest, at[place] = min((rate, row) for rate, row in zip(launch.rates, launch.at, strict=True) if rate)
+        logs[place] = np.log(slowest)
         first.setdefault(launch.job, launch.at[0])
     numbered = dict(rows.select("at", "version").iter_rows())
     versions = [numbered.get(first[job]) or job for job in jobs]

@@ -196,14 +196,27 @@ def _has_failed(launch: LaunchRecords) -> bool:
 
 
 def _absences(gathered: Gathered, expected: Mapping[str, NodeState]) -> Iterator[tuple[str, Reason]]:
-    """Yield the expected nodes that have no record, and those that a fleet run lost or could not start."""
+    """Yield the expected nodes that did not end, those without a record, and those without one of a job of others."""
     counts = Counter(launch.host for launch in gathered.launches if launch.rate is not None)
     for name, state in expected.items():
-        if state.state in ("finished", "started") and counts[name]:
-            continue
-        kept = f"{many(counts[name], 'launch', 'es')} of it are kept" if counts[name] else "no record of it came"
-        why = f"{state.state}: {state.message}; " if state.message else ""
-        yield name, Reason(NodeVerdict.ABSENT, "", sentence=f"{why}{kept}")
+        if state.state != "finished" or not counts[name]:
+            kept = f"{many(counts[name], 'launch', 'es')} of it are kept" if counts[name] else "no record of it came"
+            why = "" if state.state == "finished" else f"{state.state}: {state.message or 'it did not end'}; "
+            yield name, Reason(NodeVerdict.ABSENT, "", sentence=f"{why}{kept}")
+    screened = [launch for launch in gathered.launches if launch.run_id == gathered.screened]
+    nodes = grouped(screened, lambda launch: gathered.nodes[launch.host].hardware)
+    for of_class in nodes.values():
+        jobs = {name: {launch.job for launch in of_node} for name, of_node in _by_host(of_class).items()}
+        usual = Counter(job for of_node in jobs.values() for job in of_node)
+        for name, own in jobs.items():
+            ended = name not in expected or expected[name].state == "finished"
+            missing = sorted(job for job, nodes_of in usual.items() if 2 * nodes_of > len(jobs) and job not in own)
+            if missing and ended:
+                yield name, Reason(NodeVerdict.ABSENT, "", sentence=f"no record of {listed(missing)}")
+
+
+def _by_host(launches: Sequence[LaunchRecords]) -> dict[str, list[LaunchRecords]]:
+    return grouped(launches, lambda launch: launch.host)
 
 
 def coverage(judged: Judged) -> list[str]:

@@ -58,4 +58,4 @@ def expected_of(path: Path, known: Mapping[str, NodeState]) -> dict[str, NodeSta
             names = file.read().decode().split()
     except (OSError, UnicodeDecodeError) as error:
         raise CotenantError(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}.") from error
-    return {**{name: NodeState(name, "started") for name in names}, **known}
+    return {**{name: NodeState(name, "finished") for name in names}, **known}

@@ -17,6 +17,7 @@ from cotenant.report.numbers import change
 from cotenant.results.launches import grouped
 from cotenant.stats.acceptance import NodeVerdict
 from cotenant.stats.confirmation import ROUNDS
+from cotenant.stats.fleet import LEAST_NODES
 from cotenant.text import listed, many
 
 STYLES = {
@@ -168,7 +169,7 @@ COLUMNS: Sequence[Column[Line]] = (
 def matrix_grid(of: JudgedClass, judged: Judged) -> Grid:
     """Return nodes by jobs of one class: each rate in % of its job's median. Of many nodes those with an outlier."""
     members, ratios = of.members, of.ratios
-    low = of.screening.cells.low
+    low = of.screening.cells.low & (len(members.nodes) >= LEAST_NODES)
     at = list(range(len(members.nodes)))
     worst = {each.node.name: ORDER.index(each.verdict) for each in judged.nodes}
     marked = [n for n in at if worst[members.nodes[n].name] < len(ORDER) - 1 or low[n].any()]

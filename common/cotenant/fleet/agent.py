@@ -1,0 +1,145 @@
+"""What runs on a node of a fleet: it starts our runner there, and hands over what that has written, as it comes.
+
+It is sent to the node by value and needs the standard library alone: the node's Ray may know nothing of us.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+KEPT = (".json", ".journal", ".resolved", "summary.txt")
+SET_ASIDE = ".unfinished"
+LOOK_S = 1.0
+MOST_BYTES = 64 << 20
+"""Of files in one answer: what is more comes with the next."""
+GRACE_S = 30.0
+TAIL_BYTES = 4096
+PR_SET_PDEATHSIG = 1
+
+
+@dataclass(frozen=True)
+class NodeOrder:
+    """What a node is to run: `words` behind our program, in `base`, with these variables.
+
+    `python` and `source` are those of whoever asks; where the node has no such file its own are taken. `files` lie in
+    the base, and `{base}` in words and variables is its path; records go to `output` there.
+    """
+
+    base: str
+    words: tuple[str, ...]
+    variables: dict[str, str]
+    python: str
+    source: str
+    files: dict[str, bytes] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class NodeNews:
+    """What is new on a node: files that were written, names that were set aside, and how the runner has ended.
+
+    `status` is None while it runs; `tail` is the end of what it printed, of one that has ended.
+    """
+
+    files: dict[str, bytes]
+    aside: tuple[str, ...]
+    status: int | None
+    tail: str = ""
+
+
+class Agent:
+    """One node's runner, at most one at a time."""
+
+    def __init__(self) -> None:
+        self._process: subprocess.Popen[bytes] | None = None
+        self._output = Path()
+        self._log = Path()
+        self._seen: dict[str, tuple[int, int]] = {}
+        self._aside: set[str] = set()
+        self._more = False
+
+    def start(self, order: NodeOrder) -> str:
+        """Start the runner; return why it cannot be, "" where it runs."""
+        base = Path(order.base)
+        python = order.python if os.access(order.python, os.X_OK) else sys.executable
+        variables = {name: value.replace("{base}", order.base) for name, value in order.variables.items()}
+        environment = {
+            name: value for name, value in os.environ.items() if name not in ("OMP_NUM_THREADS", "PYTHONPATH")
+        }
+        environment |= {"BASE": order.base, **variables}
+        if Path(order.source).is_dir():
+            environment["PYTHONPATH"] = order.source
+        words = [word.replace("{base}", order.base) for word in order.words]
+        self._output, self._log = base / "output", base / "fleet.log"
+        try:
+            base.mkdir(parents=True, exist_ok=True)
+            for name, content in order.files.items():
+                (base / name).write_bytes(content)
+            with self._log.open("wb") as log:
+                self._process = subprocess.Popen(
+                    [python, "-m", "cotenant", *words],
+                    cwd=base,
+                    env=environment,
+                    stdin=subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=subprocess.STDOUT,
+                    start_new_session=True,
+                    preexec_fn=_end_with_parent,
+                )
+        except OSError as error:
+            return f"{error.filename or base}: {error.strerror}."
+        return ""
+
+    def news(self, wait_s: float) -> NodeNews:
+        """Return what is new, at once where something is, else after so long."""
+        deadline = time.monotonic() + wait_s
+        while True:
+            # First, so that nothing is written between the look at files and the end.
+            status = None if self._process is None else self._process.poll()
+            files, aside = self._changed()
+            if files or aside or status is not None or time.monotonic() >= deadline:
+                tail = "" if status is None else self._log.read_bytes()[-TAIL_BYTES:].decode(errors="replace")
+                return NodeNews(files, aside, status if not self._more else None, tail)
+            time.sleep(LOOK_S)
+
+    def stop(self) -> None:
+        """Interrupt the runner: its records stay, and another start goes on."""
+        if self._process is not None and self._process.poll() is None:
+            self._process.send_signal(signal.SIGINT)
+            try:
+                self._process.wait(GRACE_S)
+            except subprocess.TimeoutExpired:
+                self._process.kill()
+
+    def _changed(self) -> tuple[dict[str, bytes], tuple[str, ...]]:
+        """Return the files that were written since the last look, and the records that were set aside."""
+        files: dict[str, bytes] = {}
+        total, self._more = 0, False
+        names = sorted(entry.name for entry in os.scandir(self._output)) if self._output.is_dir() else []
+        for name in names:
+            if name.startswith(".") or not name.endswith(KEPT):
+                continue
+            state = (self._output / name).stat()
+            mark = (state.st_mtime_ns, state.st_size)
+            if self._seen.get(name) == mark:
+                continue
+            if total > MOST_BYTES:
+                self._more = True
+                break
+            files[name] = (self._output / name).read_bytes()
+            self._seen[name] = mark
+            total += state.st_size
+        aside = {name.removesuffix(SET_ASIDE) for name in names if name.endswith(SET_ASIDE)} - self._aside
+        self._aside |= aside
+        return files, tuple(sorted(aside))
+
+
+def _end_with_parent() -> None:
+    """Have the kernel interrupt us when the agent's process dies: a runner of a lost node would keep its machine."""
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)

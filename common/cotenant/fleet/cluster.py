@@ -1,0 +1,160 @@
+"""A Ray cluster as nodes that run our runner: one bundle on each, and news of them as it comes.
+
+Ray is an extra: nothing else here needs it.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from cotenant.errors import CotenantError
+from cotenant.fleet import agent
+from cotenant.fleet.agent import Agent, NodeNews, NodeOrder
+
+PLACING_S = 60.0
+WAIT_S = 5.0
+"""How long a node may have nothing to tell before it answers."""
+MISSING = "The package 'ray' is missing."
+INSTALL = "pip install ray"
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """A node that answers no more, and why."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterNode:
+    """A node of a cluster; `emulated`: another one is on the same host."""
+
+    name: str
+    host: str
+    emulated: bool = False
+
+
+class Cluster(Protocol):
+    """Nodes that can be given orders."""
+
+    @property
+    def nodes(self) -> Mapping[str, ClusterNode]:
+        """The nodes that live, by their names."""
+
+    def start(self, name: str, order: NodeOrder) -> str:
+        """Give a node its order; return why it cannot be carried out, "" where it is."""
+
+    def news(self, names: frozenset[str]) -> Iterator[tuple[str, NodeNews | Lost]]:
+        """Yield what any of these nodes have to tell, after some seconds nothing."""
+
+    def close(self) -> None:
+        """Stop whatever still runs there, and leave."""
+
+
+class RayCluster:
+    """A running Ray cluster: an agent on each node, placed by STRICT_SPREAD."""
+
+    def __init__(self, address: str) -> None:
+        """Raises CotenantError without Ray, without a cluster at the address, or where its nodes have no room."""
+        self._ray = _ray(address)
+        alive = sorted((node for node in self._ray.nodes() if node["Alive"]), key=lambda node: str(node["NodeName"]))
+        if not alive:
+            raise CotenantError(f"The Ray cluster at {address} has no living node.", "`ray status` shows its nodes.")
+        self._nodes = _named(alive)
+        self._agents = self._placed({node["NodeID"]: name for node, name in zip(alive, self._nodes, strict=True)})
+        self._asked: dict[Any, str] = {}
+
+    @property
+    def nodes(self) -> Mapping[str, ClusterNode]:
+        return self._nodes
+
+    def start(self, name: str, order: NodeOrder) -> str:
+        try:
+            return str(self._ray.get(self._agents[name].start.remote(order), timeout=PLACING_S))
+        except self._ray.exceptions.RayError as error:
+            return _reason(error)
+
+    def news(self, names: frozenset[str]) -> Iterator[tuple[str, NodeNews | Lost]]:
+        waiting = set(self._asked.values())
+        self._asked |= {self._agents[name].news.remote(WAIT_S): name for name in names - waiting}
+        ready, _ = self._ray.wait(list(self._asked), num_returns=1, timeout=2 * WAIT_S)
+        # What else is ready comes along: of thousands of nodes one at a time would be slow.
+        more, _ = self._ray.wait(list(self._asked), num_returns=len(self._asked), timeout=0)
+        for answer in dict.fromkeys([*ready, *more]):
+            name = self._asked.pop(answer)
+            try:
+                yield name, self._ray.get(answer)
+            except self._ray.exceptions.RayError as error:
+                yield name, Lost(_reason(error))
+
+    def close(self) -> None:
+        stopping = [of_node.stop.remote() for of_node in self._agents.values()]
+        self._ray.wait(stopping, num_returns=len(stopping), timeout=agent.GRACE_S + WAIT_S)
+        self._ray.shutdown()
+
+    def _placed(self, names: Mapping[str, str]) -> dict[str, Any]:
+        """Return an agent for each node by its name; `names` are by the ids that Ray knows."""
+        from ray import cloudpickle
+        from ray.util.placement_group import placement_group, placement_group_table
+        from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
+
+        cloudpickle.register_pickle_by_value(agent)
+        group = placement_group([{"CPU": 1}] * len(names), strategy="STRICT_SPREAD")
+        if not group.wait(PLACING_S):
+            raise CotenantError(
+                f"Not every one of the {len(names)} Ray nodes has a free CPU for our bundle.",
+                "Wait for other work on the cluster; `ray status` shows it.",
+            )
+        placed = placement_group_table(group)["bundles_to_node_id"]
+        kind = self._ray.remote(Agent)
+        # No GPU is asked for, and Ray hides none: the runner hands out the devices itself.
+        unhidden = {"env_vars": {"RAY_EXPERIMENTAL_NOSET_CUDA_VISIBLE_DEVICES": "1"}}
+        return {
+            names[node]: kind.options(
+                num_cpus=1,
+                runtime_env=unhidden,
+                scheduling_strategy=PlacementGroupSchedulingStrategy(group, placement_group_bundle_index=int(bundle)),
+            ).remote()
+            for bundle, node in placed.items()
+        }
+
+
+def _ray(address: str) -> Any:
+    try:
+        import ray
+    except ImportError as error:
+        raise CotenantError(MISSING, f"{INSTALL}, in the environment of this program and on every node.") from error
+    try:
+        ray.init(address=address, logging_level=logging.ERROR, log_to_driver=False)
+    except (ConnectionError, ValueError, RuntimeError) as error:
+        why = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        raise CotenantError(
+            f"No Ray cluster answers at '{address}': {why}",
+            "`ray start --head` on one node and `ray start --address HOST:6379` on the others make one.",
+        ) from error
+    return ray
+
+
+def _named(alive: list[dict[str, Any]]) -> dict[str, ClusterNode]:
+    """Return the nodes by their names: what `ray start --node-name` gave them, else their hosts; each once."""
+    hosts = [str(node["NodeManagerHostname"]) for node in alive]
+    names = []
+    for node, host in zip(alive, hosts, strict=True):
+        own = str(node.get("NodeName") or "")
+        names.append(host if own in ("", str(node["NodeManagerAddress"])) else own)
+    twice, count = Counter(names), Counter(hosts)
+    unique = [name if twice[name] == 1 else f"{name}-{index}" for index, name in enumerate(names)]
+    safe = [re.sub(r"[^A-Za-z0-9._-]", "_", name) for name in unique]
+    return {name: ClusterNode(name, host, count[host] > 1) for name, host in zip(safe, hosts, strict=True)}
+
+
+def _reason(error: Exception) -> str:
+    """Return the first line that says something of one of Ray's long errors."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    found = next((line for line in lines if "node" in line.lower() or "died" in line.lower()), "")
+    return (found or (lines[0] if lines else type(error).__name__))[:200]

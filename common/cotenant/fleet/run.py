@@ -1,0 +1,127 @@
+"""A fleet run: the suite on every node at once, records gathered as they come, outliers once more beside others."""
+
+from __future__ import annotations
+
+import random
+import sys
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from cotenant.checkout import INSTALLED, SOURCE_ROOT
+from cotenant.fleet.agent import NodeNews, NodeOrder
+from cotenant.fleet.cluster import Cluster, ClusterNode, Lost
+from cotenant.fleet.manifest import Manifest, NodeState, State, read_manifest, write_manifest
+from cotenant.results.store import prepare_directory, write_whole
+from cotenant.stats.confirmation import HEALTHY
+from cotenant.text import many
+
+FINISHED = (0, 1)
+"""Statuses of a suite that came to its end, all jobs passed or not."""
+
+
+@dataclass(frozen=True, slots=True)
+class FleetPlan:
+    """What every node runs, and where: below `base` there; its records come to `output` here.
+
+    `words` are flags of `run`, `extra` is for the benchmarks; `jobs` is the content of a job file that nodes lack.
+    """
+
+    suite: str
+    tier: str
+    words: Sequence[str]
+    extra: Sequence[str]
+    base: Path
+    output: Path
+    jobs: bytes | None = None
+    variables: Mapping[str, str] = field(default_factory=dict)
+
+
+class FleetRun:
+    """One fleet run. Whatever happens, the manifest says of each node how it stands."""
+
+    def __init__(self, plan: FleetPlan, cluster: Cluster, tell: Callable[[str], None]) -> None:
+        """Raises CotenantError where nothing can be kept."""
+        self._plan, self._cluster, self._tell = plan, cluster, tell
+        prepare_directory(plan.output, "--outdir names another directory.")
+        before = read_manifest(plan.output)
+        known = {} if before is None else dict(before.nodes)
+        self.nodes: dict[str, NodeState] = known | {
+            name: NodeState(node.host, "started") for name, node in cluster.nodes.items()
+        }
+        self._write()
+
+    def repetition(self, uid: int, names: Collection[str]) -> None:
+        """Run the suite once on these nodes, at the same time; those that are lost stay so. Raises CotenantError."""
+        running = set[str]()
+        for name in sorted(names):
+            if self.nodes[name].state in ("lost", "failed"):
+                continue
+            if reason := self._cluster.start(name, self._order(self._cluster.nodes[name], uid)):
+                self._state(name, "failed", reason)
+            else:
+                running.add(name)
+        while running:
+            for name, news in self._cluster.news(frozenset(running)):
+                if isinstance(news, Lost):
+                    self._state(name, "lost", news.reason)
+                else:
+                    self._keep(name, news)
+                    if news.status is None:
+                        continue
+                    self._ended(name, news, uid)
+                running.discard(name)
+
+    def confirming(self, suspects: Sequence[str], chance: random.Random) -> list[str]:
+        """Return the nodes of a repeat: the suspects that answer, and for each HEALTHY others by chance."""
+        living = [name for name in self._cluster.nodes if self.nodes[name].state == "finished"]
+        again = [name for name in suspects if name in living]
+        others = [name for name in living if name not in suspects]
+        return [*again, *chance.sample(others, min(len(others), HEALTHY * len(again)))] if again else []
+
+    def _order(self, node: ClusterNode, uid: int) -> NodeOrder:
+        plan = self._plan
+        base = plan.base / "fleet" / node.name
+        # Nodes of one host are no machines of their own: each has a lock of its own, and one tenant.
+        own = ["--users", "1", "--cgroup-base", f"cotenant-{node.name}"] if node.emulated else []
+        lock = {"COTENANT_LOCK": "{base}/lock"} if node.emulated else {}
+        words = ["run", *plan.words, *own, "--uid", str(uid), "--resume", "--outdir", "{base}/output"]
+        return NodeOrder(
+            base=str(base),
+            words=(*words, *(["--", *plan.extra] if plan.extra else [])),
+            variables={**lock, **plan.variables},
+            python=sys.executable,
+            source="" if INSTALLED else str(SOURCE_ROOT),
+            files={} if plan.jobs is None else {f"{plan.suite}.json": plan.jobs},
+        )
+
+    def _keep(self, name: str, news: NodeNews) -> None:
+        folder = self._plan.output / name
+        folder.mkdir(exist_ok=True)
+        for file, content in news.files.items():
+            write_whole(folder / file, content)
+        for file in news.aside:
+            (folder / file).unlink(missing_ok=True)
+
+    def _ended(self, name: str, news: NodeNews, uid: int) -> None:
+        if news.status in FINISHED:
+            self._state(name, "finished", "")
+            self._tell(f"{name}: repetition {uid} is done")
+            return
+        lines = [line.strip() for line in news.tail.splitlines() if line.strip()]
+        self._state(name, "failed", lines[-1] if lines else f"its runner ended with status {news.status}.")
+
+    def _state(self, name: str, state: State, message: str) -> None:
+        self.nodes[name] = NodeState(self.nodes[name].host, state, message)
+        if state in ("lost", "failed"):
+            self._tell(f"{name}: {state}: {message}")
+        self._write()
+
+    def _write(self) -> None:
+        write_manifest(self._plan.output, Manifest(self._plan.suite, self._plan.tier, self.nodes))
+
+
+def nodes_line(nodes: Collection[ClusterNode]) -> str:
+    """Return `3 nodes on 1 host: n1, n2, n3`."""
+    hosts = {node.host for node in nodes}
+    return f"{many(len(nodes), 'node')} on {many(len(hosts), 'host')}"

@@ -1,0 +1,183 @@
+"""A fleet run over a cluster of this process: agents as on nodes, with a program in the place of our runner."""
+
+from __future__ import annotations
+
+import json
+import random
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from commands.calling import Capture, check_refusals
+from cotenant.commands import fleet
+from cotenant.fleet import cluster as clusters
+from cotenant.fleet.agent import Agent, NodeNews, NodeOrder
+from cotenant.fleet.cluster import ClusterNode, Lost, _named, _reason
+from cotenant.fleet.manifest import read_manifest
+from cotenant.fleet.run import FleetPlan, FleetRun
+from cotenant.fleet.tiers import WITNESSES, tier_of
+from cotenant.stats.acceptance import INDEPENDENT_JOBS
+from cotenant.suite.jobfile import load
+
+ROOT = Path(__file__).parents[2]
+PROGRAM = """
+import json, os, pathlib, sys
+words = sys.argv[1:]
+out = pathlib.Path(words[words.index("--outdir") + 1])
+uid = words[words.index("--uid") + 1]
+out.mkdir(exist_ok=True)
+(out / "s.vae.R9.D0.json.unfinished").write_text("{}")
+(out / f"s.vae.R{uid}.D0.json").write_text(json.dumps({"words": words, "lock": os.environ.get("COTENANT_LOCK")}))
+(out / "cotenant.journal").write_text("line")
+(out / "other.bin").write_text("not for us")
+print("the last line")
+sys.exit(2 if os.environ["BASE"].endswith("n2") else 0)
+"""
+
+
+class Cluster:
+    """Agents of this process; `lost` never answers."""
+
+    def __init__(self, lost: str = "") -> None:
+        self.nodes = {name: ClusterNode(name, "vm", emulated=name != "n4") for name in ("n1", "n2", "n3", "n4")}
+        self._agents = {name: Agent() for name in self.nodes}
+        self._lost = lost
+
+    def start(self, name: str, order: NodeOrder) -> str:
+        return self._agents[name].start(order)
+
+    def news(self, names: frozenset[str]) -> Iterator[tuple[str, NodeNews | Lost]]:
+        for name in sorted(names):
+            yield name, Lost("its node died.") if name == self._lost else self._agents[name].news(0.05)
+
+    def close(self) -> None:
+        for agent in self._agents.values():
+            agent.stop()
+
+
+@pytest.fixture
+def plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FleetPlan:
+    monkeypatch.setattr("cotenant.fleet.agent.LOOK_S", 0.01)
+    source = tmp_path / "source" / "cotenant"
+    source.mkdir(parents=True)
+    (source / "__main__.py").write_text(PROGRAM)
+    monkeypatch.setattr("cotenant.fleet.run.SOURCE_ROOT", source.parent)
+    words = ["--jobs", "{base}/s.json", "--isolation", "none"]
+    return FleetPlan("s", "3m", words, ["--repeat", "5"], tmp_path / "base", tmp_path / "out", b"[]")
+
+
+def test_records_come_from_all_nodes_and_what_became_of_each_is_written(plan: FleetPlan) -> None:
+    lines: list[str] = []
+    (plan.output / "n1").mkdir(parents=True)
+    stale = plan.output / "n1" / "s.vae.R9.D0.json"
+    stale.write_text("of a launch that was set aside since")
+    cluster = Cluster(lost="n3")
+    run = FleetRun(plan, cluster, lines.append)
+    run.repetition(4, ["n1", "n2", "n3", "n4"])
+    found = json.loads((plan.output / "n1" / "s.vae.R4.D0.json").read_bytes())
+    base = plan.base / "fleet" / "n1"
+    own = ["--users", "1", "--cgroup-base", "cotenant-n1"]
+    ours = ["--uid", "4", "--resume", "--outdir", f"{base}/output"]
+    assert found["words"] == [
+        "run",
+        "--jobs",
+        f"{base}/s.json",
+        "--isolation",
+        "none",
+        *own,
+        *ours,
+        "--",
+        "--repeat",
+        "5",
+    ]
+    assert found["lock"] == f"{base}/lock"
+    # A node that is a machine of its own has the machine's lock, and all its tenants.
+    alone = json.loads((plan.output / "n4" / "s.vae.R4.D0.json").read_bytes())
+    assert alone["lock"] is None
+    assert "--users" not in alone["words"]
+    assert not stale.exists()
+    assert sorted(path.name for path in (plan.output / "n1").iterdir()) == ["cotenant.journal", "s.vae.R4.D0.json"]
+    manifest = read_manifest(plan.output)
+    assert manifest is not None
+    assert {name: (node.state, node.message) for name, node in manifest.nodes.items()} == {
+        "n1": ("finished", ""),
+        "n2": ("failed", "the last line"),
+        "n3": ("lost", "its node died."),
+        "n4": ("finished", ""),
+    }
+    assert sorted(lines) == [
+        "n1: repetition 4 is done",
+        "n2: failed: the last line",
+        "n3: lost: its node died.",
+        "n4: repetition 4 is done",
+    ]
+    # Another repetition is of those alone that still answer; a second start asks all again.
+    run.repetition(5, ["n1", "n3"])
+    assert not (plan.output / "n3").exists()
+    assert run.confirming(["n3", "n1"], random.Random(0)) == ["n1", "n4"]
+    assert run.confirming(["n3"], random.Random(0)) == []
+    cluster.close()
+    again = FleetRun(plan, Cluster(), lines.append)
+    again.repetition(4, ["n3"])
+    assert again.nodes["n3"].state == "finished"
+
+
+def test_an_agent_says_why_nothing_runs_and_ends_what_does(tmp_path: Path) -> None:
+    agent = Agent()
+    order = NodeOrder("/proc/none", (), {}, sys.executable, "")
+    assert agent.start(order) == "/proc/none: No such file or directory."
+    (tmp_path / "cotenant").mkdir()
+    (tmp_path / "cotenant" / "__main__.py").write_text("import time\nprint('up', flush=True)\ntime.sleep(60)")
+    assert agent.start(NodeOrder(str(tmp_path / "b"), (), {}, "/no/python", str(tmp_path))) == ""
+    deadline = time.monotonic() + 20
+    while "up" not in (tmp_path / "b" / "fleet.log").read_text() and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert agent.news(0.0).status is None
+    agent.stop()
+    assert agent.news(0.0).status not in (None, 0)
+
+
+def test_tiers_choose_jobs_and_share_their_time() -> None:
+    assert WITNESSES == INDEPENDENT_JOBS
+    jobs = load(ROOT / "baselines.json").jobs
+    resources = fleet.read_resources(fleet.RESOURCES)
+    whole, short, soak = (tier_of(name, jobs, resources) for name in (None, "3m", "soak"))
+    assert (whole.jobs, whole.budget_s) == (jobs, None)
+    assert [job.name for job in short.jobs] == [
+        "toy_reg", "toy_lstm", "loader", "reso", "translator", "wlm", "atari", "ssd", "recom", "convnet_distributed",
+        "dcgan_all",
+    ]  # fmt: skip
+    assert short.budget_s == pytest.approx(180 / 11)
+    assert (soak.repetitions, soak.budget_s) == (24, pytest.approx(3600 / len(jobs)))
+
+
+def test_nodes_have_names_of_their_own() -> None:
+    fields = [
+        ("n1", "vm", "10.0.0.1"),
+        ("10.0.0.2", "gpu7", "10.0.0.2"),
+        ("10.0.0.3", "vm", "10.0.0.3"),
+        ("n1", "x/y", "10.0.0.4"),
+    ]
+    alive = [dict(zip(("NodeName", "NodeManagerHostname", "NodeManagerAddress"), each, strict=True)) for each in fields]
+    assert [(node.name, node.emulated) for node in _named(alive).values()] == [
+        ("n1-0", True),
+        ("gpu7", False),
+        ("vm", True),
+        ("n1-3", False),
+    ]
+    assert _reason(RuntimeError("Long words\n  The node died: power.\nmore")) == "The node died: power."
+
+
+def test_refusals_are_sentences(monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
+    monkeypatch.setitem(sys.modules, "ray", None)
+    refused = {
+        "--jobs cpu": "The package 'ray' is missing. pip install ray, in the environment",
+        "--jobs cpu --tier 9m": "--tier takes",
+        "--jobs none": "is neither a file nor a profile",
+        "--jobs cpu --name none": "none",
+    }
+    check_refusals(capsys, "fleet run", refused)
+    assert clusters.INSTALL in (ROOT / "docs" / "fleet.md").read_text()

@@ -1,0 +1,149 @@
+"""A real Ray cluster of three nodes on this machine, one of which dies in the middle of a fleet run.
+
+Ray is an extra: `pip install ray`, or `pip install --target DIR ray` and COTENANT_RAY=DIR.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import psutil
+import pytest
+
+from cotenant.fleet.manifest import read_manifest
+from cotenant.results.journal import Launched, read_journal
+from tenants.suites import ROOT, job
+
+RAY = os.environ.get("COTENANT_RAY", "")
+NAMES = ("n1", "n2", "n3")
+JOBS = ("a", "b", "c", "d")
+PORT = 6411
+QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_DISABLE_IMPORT_WARNING": "1"}
+
+
+def _ray(*words: str) -> list[str]:
+    start = "from ray.scripts.scripts import main; main()"
+    return [sys.executable, "-c", start, *words]
+
+
+@dataclass
+class Cluster:
+    """Three Ray nodes, each with a process of its own in front."""
+
+    folder: Path
+    short: Path
+    fronts: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
+
+    @property
+    def environment(self) -> dict[str, str]:
+        path = os.pathsep.join(filter(None, [str(ROOT / "common"), RAY]))
+        return os.environ | QUIET | {"PYTHONPATH": path, "BASE": str(self.folder / "base")}
+
+    def start(self, name: str) -> None:
+        head = ["--head", "--port", str(PORT), "--include-dashboard=false", "--temp-dir", str(self.short)]
+        where = head if name == NAMES[0] else ["--address", f"127.0.0.1:{PORT}"]
+        words = ["start", "--block", *where, "--num-cpus", "1", "--node-name", name, "--node-ip-address", "127.0.0.1"]
+        line = _ray(*words, "--object-store-memory", "80000000", "--disable-usage-stats")
+        with (self.folder / f"{name}.log").open("wb") as log:
+            self.fronts[name] = subprocess.Popen(line, env=self.environment, stdout=log, stderr=subprocess.STDOUT)
+        log_of = (self.folder / f"{name}.log").read_bytes
+        self._until(
+            lambda: b"Ray runtime started" in log_of() or self.fronts[name].poll() is not None, f"{name} starts"
+        )
+        assert b"Ray runtime started" in log_of(), log_of().decode()
+
+    def kill(self, name: str) -> None:
+        """End all processes of a node at one moment, as a power cut does."""
+        started = self.fronts.pop(name)
+        front = psutil.Process(started.pid)
+        for process in [front, *front.children(recursive=True)]:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                process.send_signal(signal.SIGKILL)
+        started.wait()
+
+    def fleet(self, jobs: Path, out: Path) -> subprocess.Popen[str]:
+        words = ["fleet", "run", "--address", f"127.0.0.1:{PORT}", "--jobs", str(jobs), "--outdir", str(out), "--json"]
+        line = [sys.executable, str(ROOT / "run.py"), *words, "--", "--isolation", "none"]
+        pipe = subprocess.PIPE
+        return subprocess.Popen(line, env=self.environment, stdout=pipe, stderr=pipe, text=True)
+
+    @staticmethod
+    def _until(true: Callable[[], bool], what: str, limit_s: float = 120.0) -> None:
+        deadline = time.monotonic() + limit_s
+        while not true():
+            assert time.monotonic() < deadline, f"not within {limit_s} s: {what}"
+            time.sleep(0.1)
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[Cluster]:
+    if not RAY:
+        pytest.importorskip("ray")
+    with tempfile.TemporaryDirectory(
+        prefix="ray", dir="/tmp", ignore_cleanup_errors=True
+    ) as short:  # of sockets' paths
+        made = Cluster(tmp_path, Path(short))
+        try:
+            for name in NAMES:
+                made.start(name)
+            yield made
+        finally:
+            for name in list(made.fronts):
+                made.kill(name)
+
+
+def launches(out: Path, node: str) -> list[str]:
+    return sorted(
+        each.label for each in read_journal(out / node).entries if isinstance(each, Launched) and each.finished
+    )
+
+
+def records(out: Path, node: str) -> list[str]:
+    return sorted(json.loads(path.read_bytes())["name"] for path in (out / node).glob("*.R0.D*.json"))
+
+
+@pytest.mark.slow
+def test_a_node_that_dies_is_named_the_others_are_whole_and_a_second_start_completes_it(cluster: Cluster) -> None:
+    jobs, out = cluster.folder / "sums.json", cluster.folder / "out"
+    suite = [job("sums.py", "--repeat", 10, "--number", 3, "--sleep", 0.1, name=name) for name in JOBS]
+    jobs.write_text(json.dumps(suite))
+    run = cluster.fleet(jobs, out)
+    try:
+        cluster._until(lambda: bool((out / "n2").is_dir() and records(out, "n2")), "n2 has a record")
+        cluster.kill("n2")
+        text, errors = run.communicate(timeout=240)
+    finally:
+        run.kill()
+    assert run.returncode == 1, errors
+    nodes = {node["node"]: node for node in json.loads(text)["nodes"]}
+    assert {name: node["verdict"] for name, node in nodes.items()} == {"n1": "ACCEPT", "n2": "ABSENT", "n3": "ACCEPT"}
+    assert nodes["n2"]["reason"].startswith("lost: ")
+    assert "of it are kept" in nodes["n2"]["reason"]
+    assert {nodes[name]["shared"] for name in NAMES} == {"true"}
+    assert [records(out, name) for name in ("n1", "n3")] == [list(JOBS)] * 2
+    manifest = read_manifest(out)
+    assert manifest is not None
+    assert {name: state.state for name, state in manifest.nodes.items()} == {
+        "n1": "finished",
+        "n2": "lost",
+        "n3": "finished",
+    }
+    before = {name: sorted(path.name for path in (out / name).glob("*.json")) for name in ("n1", "n3")}
+    cluster.start("n2")
+    run = cluster.fleet(jobs, out)
+    text, errors = run.communicate(timeout=240)
+    assert run.returncode == 0, errors
+    assert {node["verdict"] for node in json.loads(text)["nodes"]} == {"ACCEPT"}
+    assert [records(out, name) for name in NAMES] == [list(JOBS)] * 3
+    assert [launches(out, name) for name in NAMES] == [list(JOBS)] * 3
+    assert {name: sorted(path.name for path in (out / name).glob("*.json")) for name in ("n1", "n3")} == before
