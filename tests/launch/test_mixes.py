@@ -188,3 +188,13 @@ def test_neighbours_end_together_and_one_that_dies_takes_the_rates_of_its_mix(lo
     assert flaws["dying.in.bad"] == "tenant 1 failed."
     assert flaws["slow.in.bad"].startswith("tenant 0 is INVALID (")
     assert "neighbour_lost" in flaws["slow.in.bad"]
+
+
+def test_sense_leaves_out_what_this_host_cannot_press(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("cotenant.launch.start.is_in_memory", lambda path: True)
+    made = resolver("--sense", "vae")
+    assert {start.mix.partition("+")[2] for start in made.starts()} == {"cpu", "llc", "dram", "memory"}
+    assert [line.partition(":")[0] for line in made.left_out()] == ["probe_disk+disk", "vae+disk"]
+    assert not any(start.solo for start in made.starts()), "a curve is over level 0, and needs no launch alone"
+    presses = [[spec.presses for spec in start.specs] for start in made.starts()]
+    assert presses == [[False, True]] * 8

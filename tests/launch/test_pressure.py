@@ -21,7 +21,7 @@ def ran(base: Path, *words: str) -> str:
         capture_output=True,
         text=True,
         check=False,
-        timeout=300,
+        timeout=500,
     )
     assert ended.returncode == 0, ended.stderr
     return ended.stdout
@@ -52,3 +52,27 @@ def test_a_launch_yields_a_curve_and_no_launch_of_the_job(tmp_path: Path) -> Non
     assert [point["level"] for point in curve["curve"]["points"]] == [0, 100]
     assert curve["curve"]["points"][1]["n"] >= 3
     assert json.loads(ran(tmp_path, "report", str(tmp_path / "out"), "--format", "json"))["jobs"] == []
+
+
+@pytest.mark.slow
+def test_sense_yields_a_fingerprint_and_with_pairs_a_prediction(tmp_path: Path) -> None:
+    jobs = json.loads((ROOT / "profiles/cpu.json").read_text())
+    chosen = [job for job in jobs if job["name"] in ("vae", "toy_reg")]
+    for job in chosen:
+        job["args"] |= {"--repeat": 6, "--number": 3}
+    entries = [
+        {"name": "pairs", "pairs": ["vae", "toy_reg"]},
+        {"name": "curves", "sense": ["vae", "toy_reg"], "pressure": ["cpu:0,100"], "block_s": 1},
+    ]
+    (tmp_path / "lab.json").write_text(json.dumps([*chosen, *entries]))
+    out = str(tmp_path / "out")
+    printed = ran(tmp_path, "--jobs", str(tmp_path / "lab.json"), "--baseline", "quick", "--outdir", out)
+    assert "fingerprints" in printed
+    assert "pairs of lab" in printed
+    sense = json.loads(ran(tmp_path, "report", out, "--table", "sense", "--format", "json"))
+    taken = {curve["conditions"]["job"]: curve["taken"] for curve in sense["curves"]}
+    assert taken["probe_cpu"] is None
+    assert all(0 < taken[job]["probe"]["value"] < 10 for job in ("vae", "toy_reg"))
+    (found,) = json.loads(ran(tmp_path, "report", out, "--predict", "--format", "json"))["predictions"]
+    pairs = {(pair["victim"], pair["neighbour"]) for pair in found["pairs"] if pair["measured"] is not None}
+    assert pairs == {(victim, other) for victim in ("vae", "toy_reg") for other in ("vae", "toy_reg")}

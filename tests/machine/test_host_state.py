@@ -21,7 +21,7 @@ from cotenant.machine.load import (
     spent,
 )
 from cotenant.machine.nvidia import Slowed
-from cotenant.machine.space import HostMemory, disks, host_memory, shared_memory
+from cotenant.machine.space import HostMemory, disks, host_memory, is_in_memory, shared_memory
 from cotenant.machine.virtual import BATCH_SYSTEMS, Virtual, batch_system, virtual
 from machine.fakehost import Board, FakeNvml, write
 
@@ -172,3 +172,11 @@ def test_a_job_knows_whose_it_is(tmp_path: Path) -> None:
     }.items():
         write(tmp_path, {"proc/self/cgroup": f"1:name=systemd:/init.scope\n{line}"})
         assert batch_system({}, tmp_path) == name, line
+
+
+def test_a_directory_in_memory_has_no_disk_below(tmp_path: Path) -> None:
+    (tmp_path / "proc/self").mkdir(parents=True)
+    lines = ["1 0 8:1 / / rw - ext4 /dev/vda rw", "2 1 0:9 / /scratch rw - tmpfs tmpfs rw"]
+    (tmp_path / "proc/self/mountinfo").write_text("\n".join(lines))
+    assert is_in_memory(tmp_path / "scratch/tmp", tmp_path)
+    assert not is_in_memory(tmp_path / "home/tmp", tmp_path)

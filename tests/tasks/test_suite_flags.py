@@ -29,7 +29,8 @@ ORDER = shlex.split(
     "recom convnet_distributed convnet_distributed_fp16 dcgan_all"
 )
 VALUES = dict.fromkeys(VARIABLES, "/x") | {"DEVICE_TOTAL": "2"}
-FILES = ("baselines.json", "profiles/cpu.json", "profiles/16gb.json", "profiles/scaling.json", "profiles/h100.json")
+PROFILES = ("cpu", "16gb", "scaling", "h100", "cotenancy")
+FILES = ("baselines.json", *(f"profiles/{name}.json" for name in PROFILES))
 SIZED = [job for file in ("lambda", "modern") for job in load(ROOT / f"profiles/{file}.json").jobs]
 SIZES = load_sizes(ROOT / "profiles" / FILE)
 CELLS = [cell for file in FILES for job in load(ROOT / file).jobs for cell in expand(job)]
@@ -38,6 +39,13 @@ CELLS = [cell for file in FILES for job in load(ROOT / file).jobs for cell in ex
 def test_the_reference_suite_is_complete_and_in_order() -> None:
     assert [job.name for job in load(ROOT / "baselines.json").jobs] == ORDER
     assert [job.name for job in load(ROOT / "profiles/cpu.json").jobs] == [*ORDER, "scaling"]
+
+
+def test_the_profile_of_different_jobs_has_a_mix_every_pair_and_every_curve() -> None:
+    suite = load(ROOT / "profiles/cotenancy.json")
+    pairs, curves = ([mix for mix in suite.mixes if mix.family == name] for name in ("pairs", "curves"))
+    assert (len(suite.jobs), len(pairs), len(curves)) == (6, 15, 3 * 7)
+    assert [mix.name for mix in suite.mixes if not mix.family] == ["lab"]
 
 
 def test_the_16_gb_profile_is_the_reference_suite_with_half_the_batches() -> None:
