@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from bench.small import Small
-from cotenant.bench import Benchmark, Run, flag, session
+from cotenant.bench import Benchmark, Run, audit, flag, session
 from cotenant.bench.audit import Step
 from cotenant.bench.loop import Loop
 from cotenant.bench.world import World
@@ -98,6 +98,48 @@ def test_a_rank_that_hears_late_makes_the_audit_of_the_others_and_none_of_its_ow
     assert loop.audits.after == [1]
     loop.load_until(lambda: True, lambda: 3)
     assert loop.audits.after == [1, 1, 1]
+
+
+class Coupled(torch.optim.Adam):
+    """An optimizer of one's own: nobody knows what a weight's step depends on."""
+
+
+@pytest.mark.parametrize("kind", [torch.optim.SGD, torch.optim.AdamW, Coupled])
+def test_weights_that_are_not_looked_at_stand_still_in_an_audit_where_they_can(
+    kind: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(audit, "MOST_BYTES", 10)  # Of the layer's two weights the bias has so few.
+
+    class Stepping(Small):
+        def build(self, run: Run) -> None:
+            self.model = run.place(torch.nn.Linear(3, 2))
+            self.optimizer = kind(self.model.parameters(), lr=0.1)
+
+    loop = Loop(benchmark := Stepping(), Run(benchmark))
+    loop.warm_up()
+    before, changed = [weight.detach().clone() for weight in benchmark.model.parameters()], []
+    state = {key: value.clone() for key, value in flat(benchmark.optimizer).items()}
+
+    def seen(*_: Any) -> None:
+        changed.extend(not torch.equal(*pair) for pair in zip(before, benchmark.model.parameters(), strict=True))
+
+    benchmark.optimizer.register_step_post_hook(seen)
+    loop.audit(1)
+    assert changed == [kind is Coupled, True]
+    assert loop.audits.differences == []
+    torch.testing.assert_close(list(benchmark.model.parameters()), before, rtol=0, atol=0)
+    torch.testing.assert_close(flat(benchmark.optimizer), state, rtol=0, atol=0)
+    assert "step" not in vars(benchmark.optimizer)
+
+
+def flat(optimizer: torch.optim.Optimizer) -> dict[str, torch.Tensor]:
+    """Return the tensors of an optimizer's state."""
+    return {
+        f"{index} {name}": value
+        for index, state in optimizer.state_dict()["state"].items()
+        for name, value in state.items()
+        if isinstance(value, torch.Tensor)
+    }
 
 
 def test_weights_that_have_learned_all_need_not_move() -> None:

@@ -1,14 +1,15 @@
 """The audit step: between observations a step is watched as the warm-up's first one was, and has to be the same work.
 
 It trains on the warm-up's own batch, eager, also where the measured steps are compiled. What it changes is put back, so
-that the same seed has the same losses, wherever the audit came. A program that recognises it is out of its reach.
+that the same seed has the same losses, wherever the audit came: optimizers step the weights alone that are looked at,
+since of all of them there is no room for copies. A program that recognises it is out of its reach.
 """
 
 from __future__ import annotations
 
 import contextlib
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -27,8 +28,8 @@ LESS = 0.5
 """Batches of one set differ in their size, but not by so much where those of the warm-up were equal."""
 FADED = 0.01
 """What is learned by heart changes no more: its gradients have come down to a part of the warm-up's."""
-WEIGHTS, ELEMENTS = 16, 4096
-"""Of so many weights so many elements are looked at: at least one of them changes in a step that trains."""
+WEIGHTS, ELEMENTS, MOST_BYTES = 16, 4096, 1 << 24
+"""Of so many weights, none of more bytes, so many elements are looked at: one of them changes in a step that trains."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,8 +98,7 @@ class Weights:
 
     @classmethod
     def of(cls, optimizers: Sequence[torch.optim.Optimizer]) -> Weights:
-        every = [weight for optimizer in optimizers for group in optimizer.param_groups for weight in group["params"]]
-        some = every[:: max(1, len(every) // WEIGHTS)]
+        some = sample(optimizers)
         flat = [local(weight.detach()).flatten() for weight in some]
         gradients = [local(weight.grad) for weight in some if weight.grad is not None]
         sizes = [
@@ -114,19 +114,62 @@ class Weights:
         return not all(torch.equal(*pair) for pair in zip(before.values, self.values, strict=True))
 
 
+def weights_of(optimizers: Iterable[torch.optim.Optimizer]) -> list[torch.Tensor]:
+    return [weight for optimizer in optimizers for group in optimizer.param_groups for weight in group["params"]]
+
+
+def sample(optimizers: Iterable[torch.optim.Optimizer]) -> list[torch.Tensor]:
+    """Return the weights that are looked at: from first to last, without large ones where there are others."""
+    every = weights_of(optimizers)
+    small = [weight for weight in every[:: max(1, len(every) // WEIGHTS)] if weight.nbytes <= MOST_BYTES]
+    return small or sorted(every, key=lambda weight: weight.nbytes)[:1]
+
+
+def steps_each_alone(optimizer: torch.optim.Optimizer) -> bool:
+    """Return whether one weight's step depends on its own gradient and state alone: known of torch's and apex's."""
+    return type(optimizer).__module__.rpartition(".")[0] in ("torch.optim", "apex.optimizers")
+
+
+@contextlib.contextmanager
+def stepping(optimizer: torch.optim.Optimizer, chosen: Collection[int]) -> Iterator[None]:
+    """Let the optimizer step, of all its weights, those alone whose ids are chosen."""
+    groups = [(group, group["params"]) for group in optimizer.param_groups]
+
+    def step(*args: Any, **options: Any) -> Any:
+        try:
+            for group, weights in groups:
+                group["params"] = [weight for weight in weights if id(weight) in chosen]
+            return type(optimizer).step(optimizer, *args, **options)
+        finally:
+            for group, weights in groups:
+                group["params"] = weights
+
+    optimizer.step = step  # type: ignore[method-assign]
+    try:
+        yield
+    finally:
+        del optimizer.step
+
+
 class Saved:
     """The state of a training run at a moment: weights, buffers, optimizers, scaler, generators, own attributes.
 
-    The copies lie in the host's memory: a device may be full.
+    The copies lie in the host's memory: a device may be full. Weights whose ids are in `still` do not change, nor does
+    what optimizers keep of them: these are not copied.
     """
 
-    def __init__(self, run: Run, optimizers: Sequence[torch.optim.Optimizer]) -> None:
+    def __init__(
+        self, run: Run, optimizers: Sequence[torch.optim.Optimizer], still: Collection[int] = frozenset()
+    ) -> None:
         self._run = run
-        states = [state for optimizer in optimizers for state in optimizer.state.values()]
-        stepped = (weight for optimizer in optimizers for group in optimizer.param_groups for weight in group["params"])
+        states = [
+            state for optimizer in optimizers for weight, state in optimizer.state.items() if id(weight) not in still
+        ]
         placed = (tensor for module in run.modules for tensor in (*module.parameters(), *module.buffers()))
-        every = (*stepped, *placed, *(value for state in states for value in state.values()), run.precision.overflowed)
-        tensors = {id(value): local(value.detach()) for value in every if isinstance(value, torch.Tensor)}
+        stepped = (value for state in states for value in state.values())
+        every = (*weights_of(optimizers), *placed, *stepped, run.precision.overflowed)
+        changing = (value for value in every if isinstance(value, torch.Tensor) and id(value) not in still)
+        tensors = {id(value): local(value.detach()) for value in changing}
         self._copies = [(tensor, tensor.to("cpu", copy=True)) for tensor in tensors.values()]
         self._plain = [
             (state, {key: value for key, value in state.items() if not isinstance(value, torch.Tensor)})
@@ -161,10 +204,15 @@ class Saved:
 
 @contextlib.contextmanager
 def undone(run: Run, optimizers: Sequence[torch.optim.Optimizer]) -> Iterator[None]:
-    """Put back what a step changes."""
-    saved = Saved(run, optimizers)
+    """Put back what a step changes; of optimizers whose weights step each alone those move that are looked at."""
+    alone = [optimizer for optimizer in optimizers if steps_each_alone(optimizer)]
+    chosen = {id(weight) for weight in sample(optimizers)}
+    saved = Saved(run, optimizers, still={id(weight) for weight in weights_of(alone)} - chosen)
     try:
-        yield
+        with contextlib.ExitStack() as stack:
+            for optimizer in alone:
+                stack.enter_context(stepping(optimizer, chosen))
+            yield
     finally:
         saved.restore()
 
