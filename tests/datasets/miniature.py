@@ -11,7 +11,7 @@ import tarfile
 import zipfile
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -116,10 +116,11 @@ def ml_20m() -> dict[str, bytes]:
 
 
 @cache
-def wikitext() -> dict[str, bytes]:
+def wikitext(number: str = "2") -> dict[str, bytes]:
     text = b" \n = A heading = \n \n the cat sat on <unk> . \n"
-    splits = {f"wikitext-2/wiki.{split}.tokens": text * n for split, n in (("train", 9), ("valid", 2), ("test", 1))}
-    return {"wikitext-2-v1.zip": zipped(splits)}
+    texts = (("train", 9), ("valid", 2), ("test", 1))
+    splits = {f"wikitext-{number}/wiki.{split}.tokens": text * count for split, count in texts}
+    return {f"wikitext-{number}-v1.zip": zipped(splits)}
 
 
 @cache
@@ -153,6 +154,7 @@ CONTENTS: dict[str, Callable[[], dict[str, bytes]]] = {
     "imagenet": imagenet,
     "ml_20m": ml_20m,
     "wikitext": wikitext,
+    "wikitext_103": partial(wikitext, "103"),
     "wmt16": wmt16,
 }
 

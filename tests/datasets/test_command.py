@@ -82,8 +82,8 @@ def test_a_suite_makes_no_more_than_anybody_expects_beside_an_accelerator(reques
         ("imagenet", "small"),
         ("imagenet", "full"),
     ]
-    # What a suite makes full is no more than 2 GB in all.
-    sizes = [find_dataset(name).sizes["full"].estimated_bytes for name in NAMES]
+    # What a suite makes full is no more than 2 GB in all. Of WikiText-103 no job file reads.
+    sizes = [find_dataset(name).sizes["full"].estimated_bytes for name in NAMES if name != "wikitext_103"]
     assert sum(size for size in sizes if size <= UNASKED_BYTES) <= UNASKED_BYTES
 
 

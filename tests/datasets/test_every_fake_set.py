@@ -19,6 +19,10 @@ ITEMS = {
         {"train": 200_000, "valid": 20_000, "test": 20_000},
         {"train": 2_088_628, "valid": 217_646, "test": 245_569},
     ),
+    "wikitext_103": (
+        {"train": 400_000, "valid": 20_000, "test": 20_000},
+        {"train": 103_227_021, "valid": 217_646, "test": 245_569},
+    ),
     "bsds500": ({"train": 48, "val": 8, "test": 16}, {"train": 200, "val": 100, "test": 200}),
 }
 
@@ -56,7 +60,7 @@ def test_the_path_decides_the_bytes(name):
 
 @pytest.mark.slow
 def test_estimates_cover_what_is_made():
-    for name, least in (("mnist", 1.0), ("wmt16", 0.9), ("wikitext", 0.9)):
+    for name, least in (("mnist", 1.0), ("wmt16", 0.9), ("wikitext", 0.9), ("wikitext_103", 0.9)):
         dataset = find_dataset(name)
         recipe = dataset.sizes["small"]
         assert least <= sum(size_of(dataset, file) for file in recipe.files()) / recipe.estimated_bytes <= 1

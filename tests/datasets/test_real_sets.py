@@ -23,6 +23,7 @@ SPLITS = {
     "imagenet": {"train": 6, "val": 3},
     "ml_20m": {"ratings": 3},
     "wikitext": {"train": 9 * 14, "valid": 2 * 14, "test": 14},
+    "wikitext_103": {"train": 9 * 14, "valid": 2 * 14, "test": 14},
     "wmt16": {"train": 6, "newstest2014": 2},
 }
 SMALLER = {
@@ -31,6 +32,7 @@ SMALLER = {
     "coco": {"val2017": 2},
     "imagenet": {"val": 3},
     "wikitext": {"valid": 28},
+    "wikitext_103": {"valid": 28},
     "wmt16": {"newstest2013": 2, "newstest2014": 2},
 }
 
@@ -86,7 +88,7 @@ def test_a_real_set_and_its_smaller_half(standing, name):
 def test_the_table_of_sources():
     datasets = map(find_dataset, NAMES)
     used = {archive for dataset in datasets for half in dataset.halves.values() for archive in half.archives}
-    assert len(used) == 17
+    assert len(used) == 18
     assert [row.name for row in used if row.digest is None] == ["BSR_bsds500.tgz"]
     for row in used:
         assert "/" not in row.name
@@ -130,7 +132,8 @@ def test_ml_20m_is_read(standing):
 def test_wikitext_is_read(standing):
     wlm = main_of("natural_language_processing/word_language_model")
     for half, words in (("all", 9 * 14), ("validation", 28)):
-        assert len(wlm.read_words(standing("wikitext", half) / "wiki.train.tokens", 100)) == words
+        for name in ("wikitext", "wikitext_103"):
+            assert len(wlm.read_words(standing(name, half) / "wiki.train.tokens", 100)) == words
 
 
 @pytest.mark.parametrize("half", ["all", "validation"])

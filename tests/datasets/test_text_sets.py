@@ -9,7 +9,8 @@ from cotenant.datasets.sets import wikitext, wmt16
 
 
 def made(tokens: int) -> str:
-    return b"".join(wikitext.content(File("wiki.train.tokens", "train", tokens, (tokens,)))).decode()
+    file = File("wiki.train.tokens", "train", tokens, (tokens, wikitext.VOCABULARY))
+    return b"".join(wikitext.content(file)).decode()
 
 
 def tokens_in(text: str) -> int:

@@ -7,7 +7,7 @@ from importlib import import_module
 from cotenant.datasets.dataset import Dataset
 from cotenant.errors import CotenantError, did_you_mean
 
-NAMES = ("mnist", "imagenet", "coco", "ml_20m", "wmt16", "wikitext", "bsds500")
+NAMES = ("mnist", "imagenet", "coco", "ml_20m", "wmt16", "wikitext", "wikitext_103", "bsds500")
 
 
 def find_dataset(name: str) -> Dataset:

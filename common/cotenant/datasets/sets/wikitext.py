@@ -1,4 +1,4 @@
-"""WikiText-2's layout: running text with headings, one paragraph per line, words separated by blanks.
+"""WikiText-2's and WikiText-103's layout: running text with headings, a paragraph a line, words between blanks.
 
 The made ones' words are invented and follow Zipf's law (Merity et al. 2016 describe the real set).
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
-from itertools import chain, islice
+from itertools import chain, islice, product
 from pathlib import Path
 
 import numpy as np
@@ -17,8 +17,9 @@ from cotenant.datasets.dataset import ALL, VALIDATION, Dataset, File, Half, Reci
 
 # Without the end of a line, which readers count as a word of its own.
 VOCABULARY = 33_277
-# Measured on what is made, rounded up.
+# Measured on what is made, rounded up; of larger vocabularies words are longer.
 BYTES_PER_TOKEN = 4.4
+BYTES_PER_TOKEN_OF_MANY = 4.9
 _SPLITS = ("train", "valid", "test")
 _PIECE = 1 << 20
 _FREQUENT = ("the", ",", ".", "of", "<unk>", "and", "in", "to", "a", "=")
@@ -26,21 +27,21 @@ _ONSETS = ("", "b", "c", "d", "f", "g", "h", "k", "l", "m", "n", "p", "r", "s", 
 _ENDS = ("a", "an", "ar", "e", "el", "en", "er", "i", "in", "is", "o", "on", "or", "u", "un", "us")
 
 
-def recipe(train: int, valid: int, test: int) -> Recipe:
-    """Return the recipe of texts with this many tokens each."""
-    counts = (train, valid, test)
-    return Recipe(round(sum(counts) * BYTES_PER_TOKEN), partial(_files, counts))
+def recipe(train: int, valid: int, test: int, vocabulary: int = VOCABULARY) -> Recipe:
+    """Return the recipe of texts with this many tokens each, of so many words."""
+    counts, each = (train, valid, test), BYTES_PER_TOKEN if vocabulary == VOCABULARY else BYTES_PER_TOKEN_OF_MANY
+    return Recipe(round(sum(counts) * each), partial(_files, counts, vocabulary))
 
 
-def _files(counts: tuple[int, ...]) -> list[File]:
-    return [File(f"wiki.{split}.tokens", split, n, (n,)) for split, n in zip(_SPLITS, counts, strict=True)]
+def _files(counts: tuple[int, ...], vocabulary: int) -> list[File]:
+    return [File(f"wiki.{split}.tokens", split, n, (n, vocabulary)) for split, n in zip(_SPLITS, counts, strict=True)]
 
 
 def content(file: File) -> Iterator[bytes]:
     """Yield a text of as many tokens as `file` says, each line's end counted as one."""
-    (left,) = file.arguments
+    left, vocabulary = file.arguments
     random = seeded(*file.path.encode())
-    words = spelled(VOCABULARY, _FREQUENT)
+    words = spelled(vocabulary, _FREQUENT)
     while left > 0:
         piece = min(left, _PIECE)
         left -= piece
@@ -69,13 +70,14 @@ def zipf_ranks(random: np.random.Generator, words: int, count: int) -> NDArray[n
 
 
 def spelled(count: int, frequent: tuple[str, ...] = ()) -> list[str]:
-    """Return `count` different words: those of `frequent` first, then words of one syllable, then of two."""
+    """Return `count` different words: those of `frequent` first, then words of one syllable, of two, and so on."""
     syllables = [onset + end for onset in _ONSETS for end in _ENDS]
-    pairs = (first + second for first in syllables for second in syllables)
+    spellings = chain(frequent, *(map("".join, product(syllables, repeat=length)) for length in (1, 2, 3)))
     # The same letters can be split into syllables in two ways, so they are made unique.
-    words = list(islice(dict.fromkeys(chain(frequent, syllables, pairs)), count))
-    assert len(words) == count, f"there are no {count} words of two syllables"
-    return words
+    words = dict[str, None]()
+    while len(words) < count:
+        words |= dict.fromkeys(islice(spellings, count - len(words)))
+    return list(words)
 
 
 def _check(folder: Path) -> dict[str, int]:
@@ -87,21 +89,29 @@ def _check(folder: Path) -> dict[str, int]:
     return counts
 
 
-_ARCHIVES = published("wikitext")
-_VALID = "wiki.valid.tokens"
-DATASET = Dataset(
-    name="wikitext",
-    folder="wikitext-2",
-    about="running text, the published one Wikipedia's, 2 million tokens",
-    sizes={
-        "small": recipe(200_000, 20_000, 20_000),
-        "full": recipe(2_088_628, 217_646, 245_569),
-    },
-    content=content,
-    halves={
-        ALL: Half(_ARCHIVES, 13_300_000, tuple(f"wiki.{split}.tokens" for split in _SPLITS)),
-        VALIDATION: Half(_ARCHIVES, 1_200_000, (_VALID,), {"wiki.train.tokens": _VALID}),
-    },
-    rules={r"wikitext-2/(wiki\.(?:train|valid|test)\.tokens)": r"\1"},
-    check=_check,
+def dataset(number: str, name: str, about: str, sizes: dict[str, Recipe], unpacked: int, of_validation: int) -> Dataset:
+    """Return WikiText-2 or -103, whose archives take so many bytes unpacked, and so many the smaller half of them."""
+    valid, archives = "wiki.valid.tokens", published(name)
+    return Dataset(
+        name=name,
+        folder=f"wikitext-{number}",
+        about=about,
+        sizes=sizes,
+        content=content,
+        halves={
+            ALL: Half(archives, unpacked, tuple(f"wiki.{split}.tokens" for split in _SPLITS)),
+            VALIDATION: Half(archives, of_validation, (valid,), {"wiki.train.tokens": valid}),
+        },
+        rules={rf"wikitext-{number}/(wiki\.(?:train|valid|test)\.tokens)": r"\1"},
+        check=_check,
+    )
+
+
+DATASET = dataset(
+    "2",
+    "wikitext",
+    "running text, the published one Wikipedia's, 2 million tokens",
+    {"small": recipe(200_000, 20_000, 20_000), "full": recipe(2_088_628, 217_646, 245_569)},
+    13_300_000,
+    1_200_000,
 )
