@@ -26,6 +26,7 @@ NAMED = (
     "aa",
     "audit",
     "public_models",
+    "tune",
 )
 """Only where they are asked for: they take long, and are no cost of the harness."""
 

@@ -36,8 +36,8 @@ KNOBS = (BATCH, WORKERS, FORMAT, GRAPH, COMPILE)
 """What may be tuned, in the order in which it is: nothing of it changes the work of an item."""
 OTHER_WORK, OTHER_ITEMS = "other_work", 0.1
 """Outcome of a trial whose rows hold other items than the job's own, and from which part on that is so."""
-SHORTEST_STEPS = 4
-"""At least so many steps have to fit into a launch's measured time."""
+LONGEST_STEP_S = 3.0
+"""A batch of which a step takes longer is not tried: a launch makes some twelve steps."""
 _NOT_IN_NAMES = re.compile(r"[^\w.-]+")
 
 
@@ -90,13 +90,12 @@ class Tuner:
             raise CotenantError(f"{job.name} names no batch size.", f"Add {BATCH_FLAGS[0]} to its arguments.")
         self.cell, self.command, self.tenancy = start.cell, start.command, run.tenancy
         processors = len(start.specs[0].slice.processors)
-        measured_s = options.limits.budget_s
         space = Space(
             base=Setting(size),
             knobs=tuple(_knobs(_applicable(knobs, start, options.paths, machine), start.specs[0].command, processors)),
             sized=BATCH in knobs,
             tenants=len(start.specs),
-            longest_step_s=None if measured_s is None else measured_s / SHORTEST_STEPS,
+            longest_step_s=LONGEST_STEP_S,
         )
         self.search = Search(space)
         self.unit, self._records = "", list[Record]()
