@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
 from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import Literal, get_args
 from cotenant.errors import CotenantError, did_you_mean
 from cotenant.launch.paths import RunPaths
 from cotenant.machine.accelerators import Accelerator
+from cotenant.suite.installed import installed_benchmarks, installed_program
 
 BATCH_FLAGS = ("--batch-size", "-b")
 WORKERS_FLAGS = ("--workers", "-j")
@@ -23,6 +25,7 @@ CACHE_POLICIES: tuple[CachePolicy, ...] = get_args(CachePolicy)
 def resolve_command(cmd: str, job: str, suite: Path, checkout: Path) -> Path:
     """Return the executable: looked up beside the job file, then under `tasks/`, then in the checkout.
 
+    At last among the benchmarks that other packages bring, by name: such a file is run by `interpreter`.
     Raises CotenantError where it is not there, or cannot be executed.
     """
     folders = [suite.parent, checkout / "tasks", checkout]
@@ -33,12 +36,20 @@ def resolve_command(cmd: str, job: str, suite: Path, checkout: Path) -> Path:
             if not os.access(path, os.X_OK):
                 raise CotenantError(f"Job '{job}': {path} is not executable.", f"chmod +x {path}")
             return path
-    known = sorted(str(path.relative_to(checkout / "tasks")) for path in checkout.glob("tasks/*/*/pytorch/run*.sh"))
+    if (program := installed_program(cmd)) is not None:
+        return program
+    known = installed_benchmarks()
+    known += sorted(str(path.relative_to(checkout / "tasks")) for path in checkout.glob("tasks/*/*/pytorch/run*.sh"))
     remedy = did_you_mean(cmd.removeprefix("./"), known)
     raise CotenantError(
         f"Job '{job}': there is no '{cmd}' beside {suite.name}, under tasks/ or in the checkout.",
-        remedy or "A cmd is a path to an executable.",
+        remedy or "A cmd is a path to an executable, or the name of an installed benchmark.",
     )
+
+
+def interpreter(command: Path) -> list[str]:
+    """Return what stands before a command that cannot be executed itself: a module of an installed package."""
+    return [] if os.access(command, os.X_OK) else [sys.executable]
 
 
 def number_behind(words: Sequence[str], *flags: str) -> int:

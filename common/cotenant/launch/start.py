@@ -17,7 +17,7 @@ from cotenant.isolation.memory_shares import Mems
 from cotenant.isolation.plan import Plan, Policy, Slice, plan, plan_whole, ranks_of_all, split_ranks, tenants_by_default
 from cotenant.isolation.runs import RunName
 from cotenant.launch.baseline import BaselineKind, alone_of
-from cotenant.launch.command import CachePolicy, in_container, nocache_prefix, resolve_command
+from cotenant.launch.command import CachePolicy, in_container, interpreter, nocache_prefix, resolve_command
 from cotenant.launch.environment import added_environment, free_ports, job_variables, node_variables, seed_of
 from cotenant.launch.limits import USUAL_LIMITS, Limits
 from cotenant.launch.paths import RunPaths
@@ -342,7 +342,7 @@ class Resolver:
         options, paths, group = self._options, self._options.paths, cell.job.group
         seed = seed_of(group, options.uid, self._total(cell.job), slice_.tenant)
         extra = () if cell.job in options.neighbours else options.extra
-        words = [str(command), *arguments(cell, variables, extra, seed)]
+        words = [*interpreter(command), str(command), *arguments(cell, variables, extra, seed)]
         if options.singularity:
             words = in_container(options.singularity, words, slice_.accelerators, paths, options.checkout)
         words = [*nocache_prefix(options.cache, options.singularity), *words]

@@ -162,7 +162,7 @@ def _incomparable(a: Sequence[LaunchRecords], b: Sequence[LaunchRecords], condit
 
 
 def _tuned(launches: Sequence[LaunchRecords]) -> bool:
-    return any(dict(launch.work)[CLASS] == "tuned" for launch in launches)
+    return any(dict(launch.work).get(CLASS) == "tuned" for launch in launches)
 
 
 def _hosts(launches: Sequence[LaunchRecords]) -> list[str]:
