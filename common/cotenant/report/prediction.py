@@ -83,7 +83,7 @@ def _of_matrix(matrix: PairMatrix, resources: Mapping[str, Sensed]) -> Predictio
 
 LEGEND = (
     "predicted: the job's curve on each resource, read at the level of a neighbour that leaves a probe as much as the "
-    "other job does; error: predicted less measured. fit: pairs that chose how resources are combined."
+    "other job does; error: predicted less measured, in points. fit: pairs that chose how resources are combined."
 )
 FIELDS = (
     *("suite", "host", "isolation", "victim", "neighbour", "predicted", "predicted_low", "predicted_high"),
@@ -105,7 +105,7 @@ def _measured(item: PairPrediction) -> Measurement | None:
 
 def _error(item: PairPrediction) -> Cell:
     error = item.error
-    return Cell(numbers.ABSENT if error is None else f"{100 * error:+.0f} %", {"error": error})
+    return Cell(numbers.ABSENT if error is None else f"{100 * error:+.1f}", {"error": error})
 
 
 COLUMNS: tuple[Column[PairPrediction], ...] = (
@@ -125,7 +125,7 @@ COLUMNS: tuple[Column[PairPrediction], ...] = (
         show=numbers.ratio,
         span=numbers.ratio_interval,
     ),
-    Column("error", _error),
+    Column("error, points", _error),
     Column("", lambda item: Cell("fit" if item.fitted else "", {"fitted": int(item.fitted)}), left=True),
 )
 
