@@ -13,6 +13,7 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -84,10 +85,20 @@ def result(directory: Path, repetitions: int) -> str:
         f"`python benchmarks/run.py cotenancy --repetitions {repetitions}`, {datetime.now(UTC):%Y-%m-%d}, {host}.",
         "Isolation none is without slices. n counts launches, and intervals are over launches.",
         answer(summary),
-        *(f"## {title}\n\n{FILES['md'](grid).strip()}" for title, grid in grids if grid.groups),
+        *(f"## {title}\n\n{as_markdown(grid)}" for title, grid in grids if grid.groups),
         "## Curves\n\n" + "\n".join(f"- {words_of(each)}" for each in curves),
     ]
     return "\n\n".join(parts) + "\n"
+
+
+def as_markdown(grid: Grid) -> str:
+    """Return a table for each group of a grid, below its title, and its notes."""
+    parts = []
+    for group in grid.groups:
+        notes = [f"- {''.join(text for text, _ in words)}" for words in group.notes]
+        table = FILES["md"](replace(grid, groups=[group])).strip()
+        parts.append("\n\n".join(filter(None, (f"{group.title} ({group.facts})", table, "\n".join(notes)))))
+    return "\n\n".join(parts)
 
 
 def main() -> int:
