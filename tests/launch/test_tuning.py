@@ -102,6 +102,20 @@ def test_interrupted_it_keeps_what_it_has_and_goes_on(v1: Suites) -> None:
     assert "began with other conditions" in other.stderr
 
 
+@pytest.mark.slow
+def test_what_cannot_be_tuned_is_named_and_nothing_is_written(loose: Suites) -> None:
+    args = {"--batch-size": [4, 8]}
+    jobs = loose.jobs([job("batched.py", name="none"), job("batched.py", name="several", args=args)])
+    ended = tuned(loose, "--jobs", jobs)
+    assert ended.returncode == 1
+    assert "none: left out: none names no batch size. Add --batch-size" in ended.stderr
+    assert "several: left out: several has several cells." in ended.stderr
+    assert not out(loose).exists()
+    out(loose).write_text(jobs.read_text())
+    refused = tuned(loose, "--jobs", jobs)
+    assert (refused.returncode, "no search has written it" in refused.stderr) == (2, True)
+
+
 def test_a_setting_changes_what_it_names_and_no_item(tmp_path: Path) -> None:
     path = tmp_path / "jobs.json"
     args = {"-b": 8, "data": "", "--number": 6, "--workers": 1, "--lr": 0.1}

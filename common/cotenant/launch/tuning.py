@@ -171,7 +171,8 @@ def trial_of(setting: Setting, records: Sequence[Record], first: Record) -> Tria
     failed = next((record for record in records if record.outcome == outcome), None)
     message = message if failed is None else failed.message
     flags = {flag for flag, _ in setting.flags} | {*BATCH_FLAGS}
-    if rate is not None and (unheeded := flags.intersection(records[0].ignored)):
+    # What the job's own arguments do in vain is no answer to a change of theirs.
+    if rate is not None and records[0] is not first and (unheeded := flags.intersection(records[0].ignored)):
         outcome, message, rate = NO_EFFECT, f"{min(unheeded)} does nothing here.", None
     items, usual = (each.observed.get("items_per_row") for each in (records[0], first))
     if rate is not None and items and usual and abs(items / usual - 1) > OTHER_ITEMS:
