@@ -1,0 +1,55 @@
+"""What one tenant of a shared slice can do to the others that live in it: real cgroups, torch-free tenants."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import pytest
+
+from cotenant.machine.topology import discover
+from tenants.suites import Suites, job
+
+USERS, MEMORY = 4, 96 << 20
+
+
+def launched(suites: Suites, uid: int, *words: object, slices: int = 1) -> list[dict[str, Any]]:
+    """Launch four tenants of which the first does what the words say; return their records by tenant."""
+    reserve = discover().memory_bytes - USERS * MEMORY
+    program = job("rogue.py", "--who", 0, "--repeat", 8, "--number", 40, *words)
+    flags = ("--users", USERS, "--slices", slices, "--reserve", reserve, "--uid", uid)
+    ended = suites.run([program], *flags, limit_s=180)
+    assert ended.returncode in (0, 1), ended.stderr
+    records = [record for record in suites.records() if record["run_id"] == uid]
+    return sorted(records, key=lambda record: record["tenant"])
+
+
+@pytest.mark.slow
+@pytest.mark.v1
+@pytest.mark.parametrize("slices", [1, 2])
+def test_a_killed_tenant_and_a_hog_end_alone_in_their_shared_slice(v1: Suites, slices: int) -> None:
+    """Neighbours finish, at no less than the rate that they have beside a tenant that goes on."""
+    if len(os.sched_getaffinity(0)) < slices:
+        pytest.skip("needs a processor for each slice")
+    quiet = launched(v1, 0, "--at", "never", "--do", "exit", slices=slices)
+    assert [record["outcome"] for record in quiet] == ["completed"] * USERS
+    assert {record["sharers"] for record in quiet} == {USERS // slices}
+    planned = [record["isolation"]["planned"] for record in quiet]
+    assert len({plan["processors"] for plan in planned}) == slices
+    assert {plan["memory_bytes"] for plan in planned} == {MEMORY}
+    assert not [
+        f
+        for record in quiet
+        for f in record["findings"]
+        if f["rule"] == "processors_shared" and f["severity"] != "info"
+    ]
+    for uid, (deed, outcome) in enumerate({"die": "failed", "hog": "out_of_memory"}.items(), 1):
+        records = launched(v1, uid, "--at", "observed", "--do", deed, slices=slices)
+        assert [record["outcome"] for record in records] == [outcome, *["completed"] * (USERS - 1)]
+        kills = [record["isolation"]["counters"]["oom_kills"] for record in records]
+        assert [bool(count) for count in kills] == [deed == "hog", False, False, False]
+        assert [record["comparable"] for record in records[1:]] == [False] * (USERS - 1)
+        for record, undisturbed in zip(records[1:], quiet[1:], strict=True):
+            assert record["statistics"]["median"] > 0.5 * undisturbed["statistics"]["median"]
+        assert not v1.inhabitants()
+    v1.gone(5)
