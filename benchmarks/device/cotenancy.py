@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from device import mps
 from device.book import Skip
-from device.jobs import JOBS
+from device.jobs import JOBS, Job
 from device.part import Given
 from device.suite import PLENTY, entry, job_entry, launched, runner_flags
 from device.task import errors, rate
@@ -83,10 +83,17 @@ def sharing(given: Given, mode: str) -> Iterator[tuple[list[str], dict[str, str]
             yield ["--isolation", "affinity"], daemon.variables | limit, daemon
 
 
-def together(given: Given, names: Sequence[str], tenants: int, mode: str, alone: dict[str, float]) -> None:
+def together(
+    given: Given,
+    names: Sequence[str],
+    tenants: int,
+    mode: str,
+    alone: dict[str, float],
+    known: Mapping[str, Job] = JOBS,
+) -> None:
     """Launch jobs with so many tenants on the device, and judge each; `alone` learns and lends their rates."""
     budget_s = SMALL_BUDGET_S if given.quick else BUDGET_S
-    jobs = [job_entry(name, JOBS[name], given) for name in names]
+    jobs = [job_entry(name, known[name], given) for name in names]
     with sharing(given, mode) as (flags, variables, daemon):
         flags = ["--users", str(tenants), "--budget", f"{budget_s}s", *flags]
         folder = given.scratch / f"{mode.replace(':', '-')}-{tenants}-{names[0]}"

@@ -46,6 +46,9 @@ USED: tuple[tuple[str, tuple[Any, ...]], ...] = (
     ("nvmlDeviceGetTemperatureV", (_GPU,)),
     ("nvmlDeviceGetNumGpuCores", ()),
     ("nvmlDeviceGetMaxClockInfo", (_SM_CLOCK,)),
+    ("nvmlDeviceGetVbiosVersion", ()),
+    ("nvmlDeviceGetMaxPcieLinkGeneration", ()),
+    ("nvmlDeviceGetCurrPcieLinkWidth", ()),
 )
 """What our code asks a device."""
 FURTHER: tuple[tuple[str, tuple[Any, ...]], ...] = (

@@ -39,8 +39,12 @@ PARTS = {
     "left": Part(5, "nothing is left behind"),
 }
 FAMILIES = "families"
-"""A run of its own: it takes as long as there are cells."""
-EVERY = PARTS | {FAMILIES: Part(480, "families of models, two seconds a cell", quick_s=480)}
+"""A run of its own, as `share` is: it takes as long as there are cells."""
+SHARE = "share"
+EVERY = PARTS | {
+    FAMILIES: Part(480, "families of models, two seconds a cell", quick_s=480),
+    SHARE: Part(480, "K users of one device under each mode of sharing, and the fault matrix", quick_s=30),
+}
 
 
 def chosen_parts(text: str | None) -> tuple[list[str], tuple[str, ...]]:

@@ -196,6 +196,7 @@ def test_every_call_of_nvml_in_our_code_is_asked_and_exists(part: Part) -> None:
     asked = {name for name, _ in (*nvml.USED, *nvml.FURTHER)} | set(nvml.SYSTEM)
     called = set(re.findall(r'"(nvml(?:Device|System)\w+)"', source)) - {
         "nvmlDeviceGetHandleByIndex",
+        "nvmlDeviceGetHandleByUUID",
         "nvmlDeviceGetFieldValues",
     }
     assert called <= asked
@@ -473,6 +474,60 @@ def test_the_course_of_sharing_a_device(part: Part, tmp_path: Path, monkeypatch:
     here.seconds, here.book = 0, part("book").Book(tmp_path / "work")
     cotenancy.run(here)
     assert {word for word, _ in checks(here).values()} == {"SKIP"}
+
+
+def test_users_of_one_device_are_counted_up_under_each_mode(
+    part: Part, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    share, here = part("share"), given(part, tmp_path)
+    here.part, here.seconds = "share", 1e6
+    launches: list[tuple[str, int, str]] = []
+
+    def together(given: Any, names: Any, users: int, mode: str, alone: Any, known: Any) -> None:
+        assert known[names[0]].main.endswith("main.py")
+        launches.append((names[0], users, mode))
+        given.row("shared", job=names[0], K=users, mode=mode)
+
+    lines = [share.faults.Line("mps", "die", word, "so.") for word in ("PASS", "FAIL", "SKIP")]
+    monkeypatch.setattr(share, "together", together)
+    monkeypatch.setattr(share.faults, "planned", lambda users: {})
+    monkeypatch.setattr(share.faults, "matrix", lambda asked, plan: iter(lines))
+    share.run(here)
+    assert len(launches) == 5 * 10
+    assert [launch[1:] for launch in launches if launch[0] == "decode"][:4] == [
+        (1, "time"),
+        (2, "time"),
+        (2, "mps"),
+        (2, "mps:50"),
+    ]
+    assert [row["verdict"] for row in here.book.rows("share", "faults")] == ["PASS", "FAIL", "SKIP"]
+    # Started again it goes on behind what it has; on a processor there is nothing to look at.
+    share.run(here)
+    assert len(launches) == 5 * 10
+    here.machine["kind"] = "cpu"
+    with pytest.raises(part("book").Skip, match="It needs a device"):
+        share.run(here)
+
+
+def test_a_fault_is_judged_by_both_ends_and_by_the_neighbours_rate(part: Part) -> None:
+    faults = part("share").faults
+    quiet = [tenant("none", user, 100.0) for user in range(3)]
+    dead = [tenant("die", 0, 1, "failed"), tenant("die", 1, 80.0), tenant("die", 2, 80.0)]
+    line = faults.judged("slices", "die", dead, quiet)
+    assert (line.verdict, line.doer, line.neighbours) == ("PASS", "failed", ("completed",) * 2)
+    assert line.kept == pytest.approx(0.8)
+    assert line.why == "kill -9 of one user: it ended as failed, 2 of 2 neighbours completed."
+    both = [dead[0], tenant("die", 1, 80.0, "failed"), dead[2]]
+    assert faults.judged("mps", "die", both, quiet).verdict == "FAIL"
+    assert faults.judged("time", "hog", quiet, quiet).verdict == "FAIL"
+    assert faults.judged("time", "die", dead[:2], quiet).verdict == "FAIL"
+    assert faults.judged("time", "flood", quiet, quiet).verdict == "PASS"
+    skipped = {(mode, fault): faults.why_not(mode, fault, 0) for mode in faults.MODES for fault in faults.FAULTS}
+    assert {cell for cell, why in skipped.items() if not why} == {
+        ("slices", word) for word in ("die", "hog", "bandwidth")
+    }
+    assert "hosts without a device" in faults.why_not("slices", "die", 1)
+    assert faults.why_not("time", "long", 1) == ""
 
 
 def test_the_course_of_other_parts(part: Part, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

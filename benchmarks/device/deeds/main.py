@@ -1,4 +1,4 @@
-"""Tenants that do something to others, or to their slice: a memory hog, a sudden death, pinned pages.
+"""Tenants that do something to others, or to their slice: a memory hog, a sudden death, pinned pages, a long kernel.
 
 python main.py --deed hog|die|pin --who 0     The tenant with this number does it; the others train a small network.
 """
@@ -14,6 +14,9 @@ from torch import nn
 from cotenant.bench import Benchmark, Run, flag
 
 MEBIBYTE = 1 << 20
+FLOOD = 5000
+LONG_CYCLES = 20_000_000_000
+"""Ten seconds at 2 GHz."""
 
 
 class Deed(Benchmark):
@@ -22,7 +25,11 @@ class Deed(Benchmark):
     item = "example"
 
     batch_size: int = 256
-    deed: Literal["hog", "die", "pin"] = flag("die", help="take all device memory, die by SIGKILL, or pin pages")
+    deed: Literal["none", "hog", "die", "pin", "assert", "long", "flood", "bandwidth"] = flag(
+        "die",
+        help="nothing; take all memory; die by SIGKILL; pin pages; fail an assertion on the device; one kernel of ten "
+        "seconds; thousands of empty kernels a step; copy memory all the time",
+    )
     who: int = flag(0, help="number of the tenant that does it")
     mebibytes: int = flag(4096, help="how much is pinned, or taken in a step")
     after: int = flag(50, help="steps after which it dies")
@@ -34,6 +41,8 @@ class Deed(Benchmark):
         self.optimizer = run.sgd(self.model.parameters(), lr=1e-3)
         self.held: list[Any] = []
         self.steps = 0
+        if self.does and self.deed == "bandwidth":
+            self.held += [torch.ones(self.mebibytes * MEBIBYTE // 8, device=run.device) for _ in range(2)]
         if self.does and self.deed == "pin":
             pages = torch.empty(self.mebibytes * MEBIBYTE, dtype=torch.uint8, pin_memory=run.device.type != "cpu")
             self.held.append(pages.fill_(1))
@@ -45,11 +54,27 @@ class Deed(Benchmark):
         loss = (self.model(batch) - batch).pow(2).mean()
         run.update(loss, self.optimizer)
         self.steps += 1
-        if self.does and self.deed == "die" and self.steps > self.after:
-            os.kill(os.getpid(), signal.SIGKILL)
-        if self.does and self.deed == "hog" and run.device.type != "cpu":
-            self.held.append(torch.ones(self.mebibytes * MEBIBYTE, dtype=torch.uint8, device=run.device))
+        if self.does:
+            self.do(run)
         return loss
+
+    def do(self, run: Run) -> None:
+        """Do the deed of one step: from the first on, but what ends this tenant only after some."""
+        due = self.steps == self.after + 1
+        if self.deed == "die" and due:
+            os.kill(os.getpid(), signal.SIGKILL)
+        elif self.deed == "hog" and self.steps > self.after:
+            self.held.append(torch.ones(self.mebibytes * MEBIBYTE, dtype=torch.uint8, device=run.device))
+        elif self.deed == "bandwidth":
+            self.held[0].copy_(self.held[1])
+        elif self.deed == "flood":
+            for _ in range(FLOOD):
+                torch.empty(1, device=run.device).zero_()
+        elif self.deed == "long" and due:
+            torch.cuda._sleep(LONG_CYCLES)
+        elif self.deed == "assert" and due:
+            # An index beyond the table: the kernel's own assertion fails, and with it the context.
+            torch.zeros(1, device=run.device)[torch.tensor([7], device=run.device)].sum().item()
 
 
 if __name__ == "__main__":
