@@ -15,6 +15,7 @@ from cotenant.isolation.plan import tenants_by_default
 from cotenant.isolation.runs import RunName
 from cotenant.launch.baseline import BASELINES, BaselineKind
 from cotenant.launch.command import CACHE_POLICIES
+from cotenant.launch.containers import image_of
 from cotenant.launch.limits import READY_LIMIT_S, TIMEOUT_S, Limits
 from cotenant.launch.paths import RunPaths
 from cotenant.launch.start import Options
@@ -50,7 +51,11 @@ def suite_parser(command: str, description: str, epilog: str = "") -> Parser:
     alone.add_argument("--baseline", choices=BASELINES, help=kinds)
     whole = "the same as --baseline whole"
     alone.add_argument("--solo", action="store_const", const="whole", dest="baseline", help=whole)
-    add("--singularity", metavar="IMG", help="run every command inside this image")
+    images = runs.add_mutually_exclusive_group()
+    inside = "run every command inside this image, by apptainer or singularity; slices are made outside it"
+    images.add_argument("--singularity", metavar="IMG", help=inside)
+    by_podman = "run every command inside this image of Docker's kind, by podman; slices are made outside it"
+    images.add_argument("--docker", metavar="IMG", help=by_podman)
     buyer = "launch each job once more, deterministic, in front of a buyer that listens there (docs/challenge.md)"
     add("--challenge", metavar="HOST:PORT", help=buyer)
     add("--raise-error", action="store_true", help="stop after the first launch that fails")
@@ -123,9 +128,9 @@ def options_of(given: argparse.Namespace, extra: tuple[str, ...], machine: Machi
     """
     if given.uid < 0:
         raise CotenantError(f"--uid {given.uid} is negative.", "Use --uid 0 or more.")
-    if given.singularity and INSTALLED:
+    if (given.singularity or given.docker) and INSTALLED:
         raise CotenantError(
-            "--singularity binds a checkout into the image, and this is an installed package.",
+            "An image has a checkout bound into it, and this is an installed package.",
             "Use ./run.sh of a checkout.",
         )
     if given.challenge is not None:
@@ -164,7 +169,7 @@ def options_of(given: argparse.Namespace, extra: tuple[str, ...], machine: Machi
             on_oom=given.on_oom,
         ),
         memory_class=given.memory_class,
-        singularity=given.singularity,
+        image=image_of(given.singularity, given.docker),
         cache=given.cache,
         baseline=_baseline(given, mixes, neighbours),
         challenge=given.challenge,

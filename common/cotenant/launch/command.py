@@ -11,8 +11,6 @@ from pathlib import Path
 from typing import Literal, get_args
 
 from cotenant.errors import CotenantError, did_you_mean
-from cotenant.launch.paths import RunPaths
-from cotenant.machine.accelerators import Accelerator
 from cotenant.suite.installed import installed_benchmarks, installed_program
 
 BATCH_FLAGS = ("--batch-size", "-b")
@@ -63,47 +61,17 @@ def number_behind(words: Sequence[str], *flags: str) -> int:
     return number
 
 
-def in_container(
-    image: str,
-    command: Sequence[str],
-    accelerators: Sequence[Accelerator],
-    paths: RunPaths,
-    checkout: Path,
-) -> list[str]:
-    """Return `command` as it runs inside a Singularity or Apptainer image. Raises CotenantError without either."""
-    program = shutil.which("apptainer") or shutil.which("singularity")
-    if program is None:
-        raise CotenantError(
-            "--singularity needs apptainer or singularity.", "Install one of them, or leave the flag out."
-        )
-    if not Path(image).exists():
-        raise CotenantError(f"--singularity: there is no image {image}.", "Name an image file or directory.")
-    vendors = {accelerator.vendor for accelerator in accelerators}
-    devices = [flag for vendor, flag in (("nvidia", "--nv"), ("amd", "--rocm")) if vendor in vendors]
-    needed = {paths.base, paths.output, paths.sockets, checkout, Path(command[0]).parent}
-    # What is not there cannot be bound; the default is below the base.
-    binds = sorted(map(str, needed | {paths.data} if paths.data.is_dir() else needed))
-    return [
-        program,
-        "exec",
-        *devices,
-        *(word for bind in binds for word in ("--bind", bind)),
-        str(Path(image).absolute()),
-        *command,
-    ]
-
-
-def nocache_prefix(policy: CachePolicy, image: str | None = None) -> list[str]:
+def nocache_prefix(policy: CachePolicy, in_image: bool = False) -> list[str]:
     """Return what stands before a tenant's command under `nocache`: the program of that name.
 
     It asks the kernel to forget what was read through a file descriptor; mapped files stay. It is a library loaded
-    before the others, which the `image` of a container does not have. Raises CotenantError.
+    before the others, which the image of a container does not have. Raises CotenantError.
     """
     if policy != "nocache":
         return []
-    if image is not None:
+    if in_image:
         raise CotenantError(
-            "--cache nocache has no effect on a command inside the image of --singularity.",
+            "--cache nocache has no effect on a command inside an image.",
             "Use --cache drop, which empties the cache of a launch's inputs before it.",
         )
     program = shutil.which("nocache")

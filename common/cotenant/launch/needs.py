@@ -56,7 +56,7 @@ def needs_of(options: Options, machine: Machine, chosen: Chosen) -> tuple[tuple[
             continue
         every += starts
         # In a container's image there are other packages than here.
-        packages = () if options.singularity else missing_packages(starts[0].command)
+        packages = () if options.image else missing_packages(starts[0].command)
         read, missing = _inputs(starts, options.paths)
         made = maker_of(starts[0].command) is not None
         needs.append(JobNeeds(job.name, None, packages, missing, read, made))

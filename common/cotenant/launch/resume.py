@@ -86,7 +86,7 @@ def conditions_of(options: Options, starts: Sequence[Start], backend: str) -> di
         "the slices": "; ".join(f"{format_list(slice_.processors)}" for slice_ in slices.values()),
         "isolation": backend,
         "--cache": options.cache,
-        "--singularity": str(options.singularity),
+        "the image": str(options.image),
         "limits and budgets": json.dumps({**limits.policies(), "timeout": limits.timeout_s}, sort_keys=True),
     }
 

@@ -17,7 +17,8 @@ from cotenant.isolation.memory_shares import Mems
 from cotenant.isolation.plan import Plan, Policy, Slice, plan, plan_whole, ranks_of_all, split_ranks, tenants_by_default
 from cotenant.isolation.runs import RunName
 from cotenant.launch.baseline import BaselineKind, alone_of
-from cotenant.launch.command import CachePolicy, in_container, interpreter, nocache_prefix, resolve_command
+from cotenant.launch.command import CachePolicy, interpreter, nocache_prefix, resolve_command
+from cotenant.launch.containers import Image
 from cotenant.launch.environment import added_environment, free_ports, job_variables, node_variables, seed_of
 from cotenant.launch.limits import USUAL_LIMITS, Limits
 from cotenant.launch.paths import RunPaths
@@ -71,7 +72,7 @@ class Options:
     neighbours: tuple[Job, ...] = ()
     """Jobs of ours that stand in mixes only: what a person gives to benchmarks is not for them."""
     memory_class: str | None = None
-    singularity: str | None = None
+    image: Image | None = None
     cache: CachePolicy = "none"
     baseline: BaselineKind = "none"
     challenge: str | None = None
@@ -343,9 +344,6 @@ class Resolver:
         seed = seed_of(group, options.uid, self._total(cell.job), slice_.tenant)
         extra = () if cell.job in options.neighbours else options.extra
         words = [*interpreter(command), str(command), *arguments(cell, variables, extra, seed)]
-        if options.singularity:
-            words = in_container(options.singularity, words, slice_.accelerators, paths, options.checkout)
-        words = [*nocache_prefix(options.cache, options.singularity), *words]
         socket = paths.sockets / f"t{slice_.tenant}"
         # On a shared file system nodes keep their logs in one place.
         node = f".node{options.cluster.node}" if options.cluster and options.cluster.node else ""
@@ -358,6 +356,12 @@ class Resolver:
             threads = len(ranks[0] if ranks else slice_.processors)
         environment = added_environment(variables, cell, slice_, threads, ranks, options.run, socket, log)
         environment |= node_variables(options.cluster, cell.nodes)
+        if options.image is not None:
+            places = {paths.base, paths.output, paths.sockets, options.checkout, command.parent}
+            # What is not there cannot be bound; the default is below the base.
+            places |= {paths.data} if paths.data.is_dir() else set()
+            words = options.image.around(words, slice_.accelerators, places, environment)
+        words = [*nocache_prefix(options.cache, options.image is not None), *words]
         presses = cell.job in options.neighbours and cell.job.name.startswith(PREFIX)
         temporary = Path(variables["TEMP_DIRECTORY"])
         return TenantSpec(slice_, words, environment, log, temporary, socket, cell.label, presses)

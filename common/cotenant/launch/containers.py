@@ -1,0 +1,109 @@
+"""Tenants inside an image: the slice is made outside of it, and the container's processes are the tenant's own.
+
+An engine without a daemon starts what it runs in the cgroups that it was called in: the slice that a tenant has entered
+holds its container as well. A daemon's containers would live in the daemon's cgroups.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import shutil
+import subprocess
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from cotenant.errors import CotenantError
+from cotenant.machine.accelerators import Accelerator
+from cotenant.procfs import read_text
+
+Kind = Literal["singularity", "podman"]
+_SHM = "/dev/shm:/dev/shm"
+PID_MAX = Path("/proc/sys/kernel/pid_max")
+OF_THE_IMAGE = frozenset({"PATH"})
+"""Variables that an image of Docker's kind knows better: where its Python is."""
+_DEVICES: dict[Kind, dict[str, tuple[str, ...]]] = {
+    "singularity": {"nvidia": ("--nv",), "amd": ("--rocm",)},
+    "podman": {
+        "nvidia": ("--device", "nvidia.com/gpu=all"),
+        "amd": ("--device", "/dev/kfd", "--device", "/dev/dri", "--group-add", "keep-groups"),
+    },
+}
+"""What gives a container the host's devices; which of them a tenant uses its environment says."""
+
+
+@dataclass(frozen=True, slots=True)
+class Image:
+    """An image, and the `program` that runs it."""
+
+    kind: Kind
+    program: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.name} ({Path(self.program).name})"
+
+    def around(
+        self,
+        command: Sequence[str],
+        accelerators: Sequence[Accelerator],
+        places: Collection[Path],
+        environment: Mapping[str, str],
+    ) -> list[str]:
+        """Return `command` as it runs inside the image, with these places of the host under their own names.
+
+        `environment` is what the tenant has on top of the caller's.
+        """
+        binds = sorted(map(str, places))
+        vendors = sorted({accelerator.vendor for accelerator in accelerators})
+        devices = [word for vendor in vendors for word in _DEVICES[self.kind].get(vendor, ())]
+        if self.kind == "singularity":
+            mounts = [word for bind in binds for word in ("--bind", bind)]
+            return [self.program, "exec", *devices, *mounts, self.name, *command]
+        mounts = [word for bind in binds for word in ("--volume", f"{bind}:{bind}")]
+        names = [word for name in sorted(environment.keys() - OF_THE_IMAGE) for word in ("--env", name)]
+        return [self.program, *_podman_run(os.geteuid()), *devices, *mounts, *names, self.name, *command]
+
+
+def _podman_run(user: int) -> list[str]:
+    """Return how podman is called: no cgroups of its own, the network and /dev/shm of outside, the same limits.
+
+    Limits are named, as by itself it raises them, which a root without all capabilities may not. Of processes it
+    takes no more than there can be at all. A user is the same user inside.
+    """
+    most = {"nofile": resource.getrlimit(resource.RLIMIT_NOFILE)[1], "nproc": _processes()}
+    limits = [f"--ulimit={name}={number}:{number}" for name, number in most.items()]
+    own = ["--userns=keep-id"] if user else []
+    return ["run", "--rm", "--cgroups=disabled", "--network=host", "--volume", _SHM, *limits, *own]
+
+
+def _processes() -> int:
+    """Return how many processes a user of this host may have."""
+    own, possible = resource.getrlimit(resource.RLIMIT_NPROC)[1], int(read_text(PID_MAX) or 32768)
+    return possible if own == resource.RLIM_INFINITY else min(own, possible)
+
+
+def image_of(singularity: str | None, docker: str | None) -> Image | None:
+    """Return the image that a flag names, None without one. Raises CotenantError where it cannot be run here."""
+    if singularity is not None:
+        program = shutil.which("apptainer") or shutil.which("singularity")
+        if program is None:
+            raise CotenantError(
+                "--singularity needs apptainer or singularity.", "Install one of them, or leave the flag out."
+            )
+        if not Path(singularity).exists():
+            raise CotenantError(f"--singularity: there is no image {singularity}.", "Name an image file or directory.")
+        return Image("singularity", program, str(Path(singularity).absolute()))
+    if docker is not None:
+        program = shutil.which("podman")
+        if program is None:
+            raise CotenantError(
+                "--docker needs podman: the containers of Docker's daemon do not live in a tenant's slice.",
+                "apt-get install podman; it runs the same images.",
+            )
+        if subprocess.run([program, "image", "exists", docker], capture_output=True, check=False).returncode:
+            raise CotenantError(f"--docker: podman knows no image {docker}.", f"podman pull {docker}")
+        return Image("podman", program, docker)
+    return None

@@ -1,0 +1,144 @@
+"""Tenants in an image: the words that an engine is called with, definitions of images, and podman where it works."""
+
+from __future__ import annotations
+
+import io
+import os
+import shutil
+import subprocess
+import sys
+import tarfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import image
+import pytest
+
+from cotenant.errors import CotenantError
+from cotenant.launch import containers
+from cotenant.launch.containers import Image, image_of
+from cotenant.machine.accelerators import Accelerator
+from golden import check_golden
+from tenants.suites import ROOT, TENANTS, Suites, job
+
+PLACES = {Path("/work"), Path("/data")}
+NVIDIA, AMD = (Accelerator(0, vendor, "a device", "GPU-0", "", 0, 0, "") for vendor in ("nvidia", "amd"))
+IMAGES = Path(__file__).parent / "golden"
+
+
+def test_apptainer_binds_places_and_gives_devices() -> None:
+    inside = Image("singularity", "/usr/bin/apptainer", "/i.sif")
+    assert inside.around(["a.sh", "-x"], [NVIDIA], PLACES, {"A": "1"}) == [
+        "/usr/bin/apptainer",
+        *("exec", "--nv", "--bind", "/data", "--bind", "/work", "/i.sif", "a.sh", "-x"),
+    ]
+    assert "--rocm" in inside.around(["a.sh"], [AMD], PLACES, {})
+
+
+def test_podman_makes_no_cgroups_and_raises_no_limits(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(containers.resource, "getrlimit", lambda which: (10, 2000))
+    monkeypatch.setattr(containers, "read_text", lambda path: "1000\n")
+    inside = Image("podman", "/usr/bin/podman", "image:1")
+    environment = {"PATH": "/host/bin", "BASE": "/work", "COTENANT_SOCKET": "/s"}
+    for user, own in ((0, []), (1000, ["--userns=keep-id"])):
+        monkeypatch.setattr(os, "geteuid", lambda user=user: user)
+        words = inside.around(["a.sh", "-x"], [NVIDIA], PLACES, environment)
+        assert words == [
+            *(
+                "/usr/bin/podman",
+                "run",
+                "--rm",
+                "--cgroups=disabled",
+                "--network=host",
+                "--volume",
+                "/dev/shm:/dev/shm",
+            ),
+            *("--ulimit=nofile=2000:2000", "--ulimit=nproc=1000:1000", *own, "--device", "nvidia.com/gpu=all"),
+            *("--volume", "/data:/data", "--volume", "/work:/work"),
+            *("--env", "BASE", "--env", "COTENANT_SOCKET", "image:1", "a.sh", "-x"),
+        ]
+    assert "/dev/kfd" in inside.around(["a.sh"], [AMD], PLACES, {})
+
+
+def test_an_engine_or_an_image_that_is_not_there_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert image_of(None, None) is None
+    with pytest.raises(CotenantError, match="needs apptainer or singularity"):
+        image_of("i.sif", None)
+    with pytest.raises(CotenantError, match="needs podman"):
+        image_of(None, "i")
+    for name in ("podman", "apptainer"):
+        (tmp_path / name).write_text("#!/bin/sh\nexit 1\n")
+        (tmp_path / name).chmod(0o755)
+    with pytest.raises(CotenantError, match="podman knows no image i"):
+        image_of(None, "i")
+    with pytest.raises(CotenantError, match="there is no image"):
+        image_of("i.sif", None)
+
+
+@pytest.mark.parametrize("form", image.FORMS)
+def test_definitions_of_images(form: str, capsys: pytest.CaptureFixture[str]) -> None:
+    for devices in ("cpu", "cuda", "rocm", "ppc64le"):
+        base = ["--base", "docker.io/example/torch:ppc64le"] if devices == "ppc64le" else []
+        assert image.main([form, devices, *base]) == 0
+        check_golden(IMAGES / f"{devices}.{form}", capsys.readouterr().out)
+    assert image.main([form, "ppc64le"]) == 2
+    assert "--base names an image that has torch" in capsys.readouterr().err
+    assert all((ROOT / name).exists() for name in image.COPIED)
+
+
+# ---- podman itself, on an image that has nothing: this host's own /usr is mounted
+
+
+@pytest.fixture
+def podman(tmp_path: Path) -> Iterator[dict[str, str]]:
+    """The environment in which podman runs an image of this name; skips with the reason where it does not."""
+    if shutil.which("podman") is None:
+        pytest.skip("there is no podman")
+    with tarfile.open(tmp_path / "empty.tar", "w") as tar:
+        for name in ("bin", "sbin", "lib", "lib64"):
+            link = tarfile.TarInfo(name)
+            link.type, link.linkname = tarfile.SYMTYPE, f"usr/{name}"
+            tar.addfile(link)
+        tar.addfile(tarfile.TarInfo("empty"), io.BytesIO())
+    mounted = {"/usr", str(Path(sys.prefix).resolve()), str(Path(sys.base_prefix).resolve().parent)}
+    volumes = ", ".join(f'"{place}:{place}:ro"' for place in sorted(mounted))
+    (tmp_path / "containers.conf").write_text(f"[containers]\nvolumes = [{volumes}]\n")
+    environment = {**os.environ, "CONTAINERS_CONF": str(tmp_path / "containers.conf")}
+    name = f"localhost/cotenant-test-{os.getpid()}"
+    path = f"ENV PATH={Path(sys.executable).parent}:/usr/bin"
+    asked = ["podman", "import", "--change", path, str(tmp_path / "empty.tar"), name]
+    made = subprocess.run(asked, env=environment, capture_output=True, text=True, timeout=60, check=False)
+    if made.returncode:
+        pytest.skip(f"podman imports no image here: {made.stderr[-200:]}")
+    inside = Image("podman", "podman", name).around(["true"], [], set(), {})
+    tried = subprocess.run(outside(inside), env=environment, capture_output=True, text=True, timeout=60, check=False)
+    if not tried.returncode:
+        yield {"CONTAINERS_CONF": environment["CONTAINERS_CONF"], "IMAGE": name}
+    subprocess.run(["podman", "rmi", "--force", name], env=environment, capture_output=True, timeout=60, check=False)
+    if tried.returncode:
+        pytest.skip(f"podman runs no container here: {tried.stderr[-200:]}")
+
+
+def outside(words: list[str]) -> list[str]:
+    """Return the words that run these where no second hierarchy is mounted: with controllers in both crun refuses."""
+    hide = 'umount /sys/fs/cgroup/unified 2>/dev/null; exec "$@"'
+    return ["unshare", "--mount", "bash", "-c", hide, "-", *words]
+
+
+@pytest.mark.slow
+def test_podman_runs_tenants_inside_their_slices(v1: Suites, podman: dict[str, str]) -> None:
+    words = v1.line([job("sums.py", "--repeat", 3)], "--users", 2, "--docker", podman["IMAGE"])
+    environment = v1.environment | {"CONTAINERS_CONF": podman["CONTAINERS_CONF"]}
+    ended = subprocess.run(
+        outside(words), env=environment, cwd=v1.folder, capture_output=True, text=True, timeout=120, check=False
+    )
+    assert ended.returncode == 0, ended.stderr + v1.log()
+    records = v1.records()
+    assert [record["outcome"] for record in records] == ["completed"] * 2
+    for record in records:
+        assert "podman" in record["command"][0]
+        assert str(TENANTS / "sums.py") in record["command"]
+        # Python alone has taken more than this: it is the container's memory that the slice has counted.
+        assert record["isolation"]["counters"]["memory_peak_bytes"] > 4 << 20
+        assert "slice_changed" not in {finding["rule"] for finding in record["findings"]}
