@@ -76,6 +76,9 @@ ELSEWHERE = {
     "benchmarks/run.py": "hours of measuring",
     "FAKE_DATASET=0 ": "needs archives of the real sets",
     "./download_datasets.sh": "gigabytes: tests/datasets has each maker in small",
+    "python scripts/image.py": "tests/launch/test_containers.py has what it prints",
+    "podman build": "gigabytes, from a registry of images",
+    "apptainer build": "gigabytes, from a registry of images",
     "git clone": "needs a place to clone from",
     "cd ": "does nothing",
 }

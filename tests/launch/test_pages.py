@@ -30,6 +30,7 @@ LIMIT_S = 900
 LACKING = {
     "srun ": "needs a cluster with Slurm",
     "docker ": "needs Docker and an image",
+    "challenge --listen": "needs a vendor: tests/challenge has them",
     "VENV=/opt/": "needs an environment that an administrator has made",
     "--confirm": "needs two sides that differ: tests/commands/test_confirm.py makes them",
 }
