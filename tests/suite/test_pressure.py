@@ -55,6 +55,7 @@ def test_each_chosen_job_stands_beside_each_neighbour_and_runs_nowhere_else() ->
         (["--sense", "vae", "--users", "3"], "--sense: these launches are of two"),
         (["--sense", "vae", "--mix", "vae,wlm"], "--mix is one launch and --sense are several"),
         (["--sense", " "], "--sense names no job"),
+        (["--sense", "vae", "--pressure", "dram:0,50"], "dram: what a job takes is told at level 100"),
         (["--sense", "vea"], "there is no job 'vea'"),
         (["--pressure", "dram", "--users", "3"], "--pressure: these launches are of two"),
         (["--pressure", "dram", "--mix", "vae,wlm"], "both say who stands beside a job"),

@@ -180,15 +180,15 @@ def options_of(given: argparse.Namespace, extra: tuple[str, ...], machine: Machi
     )
 
 
-Chosen = tuple[tuple[Job, ...], tuple[Mix, ...], tuple[Job, ...]]
-"""Jobs, mixes, and the neighbours of known pressure that stand in these mixes."""
-
-
 def cluster_asked(given: argparse.Namespace) -> Asked:
     """Return what the flags say of several hosts. Raises CotenantError."""
     if given.nnodes is not None and given.nnodes < 1:
         raise CotenantError(f"--nnodes {given.nnodes} is no number of hosts.", "Count from 1.")
     return Asked(given.launcher, given.nnodes, given.node_rank, given.rdzv_endpoint)
+
+
+Chosen = tuple[tuple[Job, ...], tuple[Mix, ...], tuple[Job, ...]]
+"""Jobs, mixes, and the neighbours of known pressure that stand in these mixes."""
 
 
 def _chosen(given: argparse.Namespace, suite: Suite) -> Chosen:

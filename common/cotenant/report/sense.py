@@ -24,7 +24,7 @@ from cotenant.results.decoded import Decoded, text_of
 from cotenant.results.launches import grouped
 from cotenant.results.pressure import is_probe, pressure_in
 from cotenant.results.record import Record, plain
-from cotenant.stats.prediction import Sensed, Taken, taken
+from cotenant.stats.prediction import FULL, Sensed, Taken, taken
 from cotenant.stats.sensitivity import ROUNDS, Block, Curve, Point, Round, curve, rounds_of, samples_of
 from cotenant.text import listed
 
@@ -105,12 +105,12 @@ def of_resources(curves: Iterable[Sensitivity]) -> dict[tuple[str, str, str], di
     known = [each for each in curves if each.curve is not None]
     for place, group in grouped(known, lambda each: each.conditions.place).items():
         for resource, of in grouped(group, lambda each: each.conditions.resource).items():
-            jobs = {each.conditions.job: each.samples for each in of if not each.is_probe}
-            for probe in (each for each in of if each.is_probe and each.curve is not None):
-                sensed = Sensed(
-                    probe.conditions.unit, jobs, probe.samples, probe.curve is not None and probe.curve.loses
-                )
-                found.setdefault(place, {})[resource] = sensed
+            whole = [(each, [sample for sample in each.samples if FULL in sample.achieved]) for each in of]
+            jobs = {each.conditions.job: samples for each, samples in whole if samples and not each.is_probe}
+            for probe, samples in whole:
+                if probe.is_probe and samples and probe.curve is not None:
+                    sensed = Sensed(probe.conditions.unit, jobs, samples, probe.curve.loses)
+                    found.setdefault(place, {})[resource] = sensed
     return found
 
 

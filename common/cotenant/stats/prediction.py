@@ -28,13 +28,16 @@ PROBE = ""
 """The name of the probe among jobs."""
 Samples = Mapping[tuple[int, str], Sequence[Round]]
 """By resource and job."""
+FULL = 100
+"""The level of a probe."""
 FITTED = 3
 """Every third pair decides the rule, the others say how far it errs."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sensed:
-    """The samples of one resource: of each job's curve, and of the `probe`'s, both beside the same neighbour.
+    """The samples of one resource: of each job's curve, and of the `probe`'s, both beside the same neighbour, which was
+    at FULL level in each sample.
 
     `known` is whether the probe's curve shows a loss: else nothing that a neighbour takes can be told by it.
     """
@@ -183,9 +186,8 @@ def level_at(points: Points, kept: float) -> float:
 
 
 def _kept_by_probe(job: Sequence[Round], probe: Sequence[Round]) -> float:
-    """Return what the neighbour at its highest level gets beside a job, over what a probe gets beside a resting one."""
-    beside_job = mean_of(job).achieved
-    return beside_job[max(beside_job)] / mean_of(probe).base
+    """Return what the neighbour at the probe's level gets beside a job, over what a probe gets beside a resting one."""
+    return mean_of(job).achieved[FULL] / mean_of(probe).base
 
 
 def _combined(shares: Sequence[float], rule: Rule) -> float:

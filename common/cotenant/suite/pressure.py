@@ -14,6 +14,7 @@ from cotenant.text import listed, quoted
 
 RESOURCES = ("cpu", "llc", "dram", "disk", "memory")
 USUAL_LEVELS = (0, 25, 50, 75, 100)
+FULL = 100
 PREFIX, PROBE = "pressure_", "probe_"
 ROUNDS = 4
 """How often each level comes: with three there is an interval."""
@@ -47,7 +48,7 @@ def neighbour(text: str, block_s: float = BLOCK_S) -> Job:
 
 def probe(resource: str) -> Job:
     """Return the probe of a resource: a neighbour at full level, whose own rate tells what others take of it."""
-    return _job(PROBE, resource, (100,), PROBED_S, 10)
+    return _job(PROBE, resource, (FULL,), PROBED_S, 10)
 
 
 def _job(prefix: str, resource: str, levels: Sequence[int], observation_s: float, repeat: int) -> Job:
@@ -69,8 +70,17 @@ def beside(labels: Iterable[str], pressures: Iterable[Job], family: str = "--pre
 
 
 def sensed(labels: Iterable[str], pressures: Iterable[Job], family: str) -> Sense:
-    """Return every cell, and the probe of each resource, beside each of the neighbours."""
+    """Return every cell, and the probe of each resource, beside each of the neighbours.
+
+    Raises CotenantError for a neighbour that never reaches the probe's level.
+    """
     cells, every = [*labels], [*pressures]
+    for pressure in every:
+        if str(dict(pressure.args)["--level"][0]).split()[-1] != str(FULL):
+            raise CotenantError(
+                f"{pressure.name.removeprefix(PREFIX)}: what a job takes is told at level {FULL}, which is missing.",
+                "As dram:0,50,100.",
+            )
     probes = [probe(pressure.name.removeprefix(PREFIX)) for pressure in every]
     mixes = [
         mix
@@ -109,6 +119,6 @@ def _levels(text: str) -> tuple[int, ...]:
         raise CotenantError(
             "--pressure: a curve is over what a job has beside level 0, and needs another level.", "As dram:0,50,100."
         )
-    if levels[-1] > 100 or len(set(levels)) < len(levels):
+    if levels[-1] > FULL or len(set(levels)) < len(levels):
         raise CotenantError("--pressure: levels are different percentages, 0 to 100.", "As dram:0,25,50,75,100.")
     return tuple(levels)
