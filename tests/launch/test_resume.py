@@ -50,6 +50,7 @@ def test_killed_or_interrupted_it_goes_on_and_ends_with_every_record_once(v1: Su
     assert again.returncode == 0, again.stderr
     assert "3 launches done, 0 to come" in again.stdout
     assert identities(v1) == WHOLE
+    assert len({record["suite_start_time"] for record in v1.records()}) == 1, "to its readers it is one run"
     entries = read_journal(v1.output).entries
     assert [type(entry) for entry in entries][-2:] == [Started, Ended]
     assert {name for entry in entries if isinstance(entry, Launched) for name in entry.records} >= {
