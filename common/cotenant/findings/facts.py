@@ -9,6 +9,7 @@ from typing import Any
 
 from cotenant.finding import Finding
 from cotenant.isolation.plan import Plan
+from cotenant.isolation.resctrl import Monitoring, monitoring
 from cotenant.machine.cpu import Clocking, Speed, clocking
 from cotenant.machine.limits import cgroup_mounts, memory_left
 from cotenant.machine.load import Load, load_now, processor_seconds
@@ -82,6 +83,7 @@ class Facts:
     driver: bool = False
     loader_bytes: int = 0
     memory_left_bytes: int | None = None
+    monitoring: Monitoring | None = None
     isolation: Isolation | None = None
     plan: Plan | None = None
     plan_refusal: Finding | None = None
@@ -114,6 +116,7 @@ def gather(
         devices=device_states(nvidia_places(machine), root, nvml) if nvidia_places(machine) else (),
         driver=has_driver(root),
         memory_left_bytes=memory_left(cgroup_mounts(root)),
+        monitoring=monitoring(root),
     )
 
 

@@ -8,6 +8,7 @@ import stat
 from collections.abc import Set
 from pathlib import Path
 
+from cotenant.isolation import resctrl
 from cotenant.isolation.backend import Location
 from cotenant.isolation.v1 import V1
 from cotenant.isolation.v2tree import Tree
@@ -16,7 +17,8 @@ SHM = Path("/dev/shm")
 
 
 def clear(location: Location, run: str) -> None:
-    """Kill everything in a run's slices and remove them. Raises NotIsolatedError."""
+    """Kill everything in a run's slices and remove them, and its monitoring groups. Raises NotIsolatedError."""
+    resctrl.remove_groups(run)
     v1, v2 = location.get("v1"), location.get("v2")
     if v1 is not None:
         V1({name: Path(path) for name, path in v1["mounts"].items()}, v1["base"]).clear_run(run)

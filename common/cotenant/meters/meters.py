@@ -18,6 +18,7 @@ from cotenant.meters.foreign import ForeignLoad
 from cotenant.meters.host import MemoryLeft, PackageEnergy, SliceMemory
 from cotenant.meters.sampler import Look, Sampler, Spread, TimeSeries
 from cotenant.meters.sources import amd_source, nvidia_source
+from cotenant.meters.traffic import CacheTraffic
 
 LIBRARIES = {
     "nvidia": "NVIDIA's driver and its library: pip install nvidia-ml-py",
@@ -44,12 +45,15 @@ def meters_of(
         MemoryLeft(root),
         SliceMemory([planned.tenant for planned in slices]),
     ]
+    traffic = CacheTraffic([planned.tenant for planned in slices], root)
+    samplers.append(traffic)
     absent: dict[str, str] = {}
     if _owns_packages(machine, slices):
         samplers.append(PackageEnergy(root))
     else:
         absent["packages"] = WHOLE
     with contextlib.ExitStack() as stack:
+        stack.callback(traffic.close)
         for vendor in sorted({device.vendor for device in machine.accelerators}):
             source: DeviceSource | str = ""
             if vendor == "nvidia":
