@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from pathlib import Path
 
 import pytest
@@ -75,3 +76,18 @@ def test_slices_of_processors_are_a_mode_too_and_what_is_not_known_is_named(tmp_
     status, _, errors = call(capsys, "report", write(tmp_path / "none", launch("vae")), "--table", "share")
     assert status == 2
     assert "No tenants there shared a device or a slice." in errors
+
+
+def test_rates_of_other_modes_or_numbers_of_users_are_compared_only_when_told(tmp_path: Path, capsys: Capture) -> None:
+    runs = {}
+    for mode, users in [("time", 2), ("mps:50", 2), ("time", 4)]:
+        records = [one for uid in range(3) for one in shared(mode, users, uid) if not one.solo]
+        runs[mode, users] = write(tmp_path / f"{mode}{users}", records)
+    for other, words in {("mps:50", 2): ["share"], ("time", 4): ["tenants", "device_sharers"]}.items():
+        allowed: list[str] = []
+        for word in words:
+            _, printed, _ = call(capsys, "compare", runs["time", 2], runs[other], *allowed)
+            assert re.search(rf"vae .* INVALID +different {word.replace('_', ' ')}", printed), printed
+            allowed += ["--allow", word]
+        _, printed, _ = call(capsys, "compare", runs["time", 2], runs[other], *allowed)
+        assert "different" not in printed

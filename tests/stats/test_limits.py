@@ -32,7 +32,7 @@ def test_what_a_simulated_device_gives_is_recovered_within_one_percent() -> None
 
 
 def test_intervals_cover_what_they_say() -> None:
-    draws = [simulated(seed, launches=5) for seed in range(300)]
+    draws = [simulated(seed, launches=5) for seed in range(200)]
     for tenant, part in enumerate(PARTS):
         ends = [limit_accuracy(draw[tenant], 0.25).accuracy.interval for draw in draws]
         covered = np.mean([low <= 4 * part <= high for low, high in filter(None, ends)])
