@@ -175,7 +175,8 @@ def _node_class(
     patterns: Mapping[str, str],
     resources: Sequence[str],
 ) -> NodeClass:
-    names = [name for name in nodes if name in {launch.host for launch in launches}]
+    hosts = {launch.host for launch in launches}
+    names = [name for name in nodes if name in hosts]
     jobs = list(dict.fromkeys(launch.job for launch in launches))
     uids = [screened, *sorted({launch.run_id for launch in launches} - {screened})]
     logs = np.full((len(uids), len(names), len(jobs)), np.nan)

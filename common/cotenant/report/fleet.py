@@ -47,14 +47,14 @@ def fleet_grids(judged: Judged, odd: Sequence[Minority]) -> list[Grid]:
 def verdict_grid(judged: Judged, odd: Sequence[Minority] = ()) -> Grid:
     """Return a row for each thing that is held against a node, and, of few nodes, for each that is accepted."""
     nodes = judged.nodes
-    shown = [each for each in nodes if each.reasons or len(nodes) <= FEW_NODES]
-    lines: list[Line] = [(each, reason) for each in shown for reason in (each.reasons or (None,))]
     everyone: list[Line] = [(each, reason) for each in nodes for reason in (each.reasons or (None,))]
-    rows = [row(COLUMNS, line) for line in lines]
-    hidden = [Row(values=dict(_values(line))) for line in everyone if line not in lines]
+    rows = [
+        row(COLUMNS, line) if line[1] is not None or len(nodes) <= FEW_NODES else Row(values=dict(_values(line)))
+        for line in everyone
+    ]
     return Grid(
         columns=COLUMNS,
-        groups=[RowGroup([*rows, *hidden])],
+        groups=[RowGroup(rows)],
         title=headline(judged),
         notes=[((sentence, ""),) for sentence in notes(judged)],
         fields=FIELDS,
