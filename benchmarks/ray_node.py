@@ -1,15 +1,16 @@
 """A Ray fleet of one node beside the local launcher: what launching costs, and whether the rates agree.
 
-python benchmarks/run.py ray_node [--pairs 5] [--name toy_reg] [--ray DIR]
+python benchmarks/run.py ray_node [--pairs 5] [--name JOB] [--ray DIR]
 
 By turns: `run` itself, and `fleet run` on a cluster of one node that is up already. Seconds are of the whole command,
 to its table; rates are those of the records. `--ray` is where `pip install --target DIR ray` put it, if it is not
-installed.
+installed. Without the name of a job of profiles/cpu.json a tenant without torch runs, whose own start costs little.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import subprocess
 import sys
@@ -28,8 +29,8 @@ from cotenant.stats.launches import across_launches
 
 ROOT = Path(__file__).resolve().parents[1]
 PORT = 6417
-AMOUNT = ["--", "--repeat", "20", "--number", "100"]
-"""So that what is not measured is most of a launch's time."""
+AMOUNT = ["--", "--repeat", "20", "--number", "20"]
+LIGHT = {"name": "sums", "cmd": str(ROOT / "tests/tenants/sums.py"), "args": {"--repeat": 20}, "cgroup": "student"}
 
 
 @contextmanager
@@ -70,14 +71,15 @@ def timed(words: list[str], environment: dict[str, str]) -> float:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--pairs", type=int, default=5)
-    parser.add_argument("--name", default="toy_reg")
+    parser.add_argument("--name", default="")
     parser.add_argument("--ray", default="")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="ray", dir="/tmp", ignore_cleanup_errors=True) as folder:
         top = Path(folder)
         path = os.pathsep.join(filter(None, [str(ROOT / "common"), given.ray]))
         environment = os.environ | {"PYTHONPATH": path, "BASE": str(top / "base"), "RAY_USAGE_STATS_ENABLED": "0"}
-        what = ["--jobs", "cpu", "--name", given.name]
+        (top / "light.json").write_text(json.dumps([LIGHT]))
+        what = ["--jobs", "cpu", "--name", given.name] if given.name else ["--jobs", str(top / "light.json")]
         seconds: dict[str, list[float]] = {"local": [], "ray": []}
         with ray_node(environment, top / "r"):
             for uid in range(given.pairs):
@@ -88,7 +90,7 @@ def main() -> int:
                     seconds[side].append(timed(turns[side], environment))
                     print(f"repetition {uid}, {side}: {seconds[side][-1]:.2f} s", flush=True)
         result = compare(node_rates(top / "local"), node_rates(top / "ray"))
-        table = Table(title=f"{given.name} on one node, {given.pairs} pairs of launches")
+        table = Table(title=f"{given.name or LIGHT['name']} on one node, {given.pairs} pairs of launches")
         for heading in ("launcher", "seconds, median", "lowest .. highest", "items/s, geometric mean"):
             table.add_column(heading)
         for side, taken in seconds.items():

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from cotenant.meters.sampler import TimeSeries as Kept
@@ -103,7 +103,6 @@ def test_the_load_of_a_tenant_is_that_of_its_own_devices() -> None:
     assert row_of(fields_of())["device_load_percent"] is None
 
 
-@settings(max_examples=50)
 @given(
     st.dictionaries(
         st.sampled_from(("observations", "rendezvous", "meters", "machine", "observed", "skip")), json_values

@@ -264,14 +264,14 @@ json_values = st.recursive(
 FIELDS = sorted({*OLD, "outcome", "completed", "statistics", "isolation", "findings", "run_id", "machine", "tenant"})
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=50)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.dictionaries(st.sampled_from(FIELDS), json_values))
 def test_any_fields_give_a_row_or_a_reason(tmp_path: Path, fields: dict[str, Any]) -> None:
     found = read_records([write(tmp_path / "x.json", json.dumps({"name": "x", "outcome": "failed"} | fields))])
     assert found.frame.height + len(found.skipped) == 1
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=50)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.data())
 def test_a_damaged_record_gives_no_traceback(tmp_path: Path, data: st.DataObject) -> None:
     content = bytearray(encode(a_record()))
