@@ -20,6 +20,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import polars as pl
 from rich.console import Console
 from rich.table import Table
 
@@ -108,7 +109,8 @@ def main() -> int:
 def node_rates(place: Path) -> list[float]:
     """Return the rate of the node in each repetition: the sum over its tenants."""
     frame = read_records([place]).frame
-    return frame.group_by("run_id").sum().sort("run_id")["rate_items_s"].to_list()
+    rates = frame.group_by("run_id").agg(pl.col("rate_items_s").sum()).sort("run_id")
+    return rates["rate_items_s"].to_list()
 
 
 if __name__ == "__main__":

@@ -99,9 +99,11 @@ class Agent:
     def news(self, wait_s: float) -> NodeNews:
         """Return what is new, at once where something is, else after so long."""
         deadline = time.monotonic() + wait_s
+        if self._process is None:
+            return NodeNews({}, (), None)
         while True:
             # First, so that nothing is written between the look at files and the end.
-            status = None if self._process is None else self._process.poll()
+            status = self._process.poll()
             files, aside = self._changed()
             if files or aside or status is not None or time.monotonic() >= deadline:
                 tail = "" if status is None else self._log.read_bytes()[-TAIL_BYTES:].decode(errors="replace")

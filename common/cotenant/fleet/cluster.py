@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 import re
+import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -19,6 +20,8 @@ from cotenant.fleet.agent import Agent, NodeNews, NodeOrder
 PLACING_S = 60.0
 WAIT_S = 5.0
 """How long a node may have nothing to tell before it answers."""
+CALM_S = 4.0
+"""How long a node is left alone after its agent has come up."""
 MISSING = "The package 'ray' is missing."
 INSTALL = "pip install ray"
 
@@ -68,6 +71,11 @@ class RayCluster:
         self._nodes = _named(alive)
         self._agents = self._placed({node["NodeID"]: name for node, name in zip(alive, self._nodes, strict=True)})
         self._asked: dict[Any, str] = {}
+        # Ray starts workers ahead where a driver comes, and their imports would run beside the first launch.
+        self._ray.wait(
+            [each.news.remote(0.0) for each in self._agents.values()], num_returns=len(alive), timeout=PLACING_S
+        )
+        time.sleep(CALM_S)
 
     @property
     def nodes(self) -> Mapping[str, ClusterNode]:
