@@ -161,7 +161,7 @@ def test_how_many_processes_load(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("cotenant.bench.run.loader", lambda dataset, batch_size, workers, *_, **__: [workers])
     for requested, ranks, ran in ((8, 2, 8), (0, 2, 0), (8, 3, 6), (1, 2, 2)):
         run = Run(Small(workers=requested))
-        run.world = World(0, 0, ranks)
+        run.world = World(0, 0, ranks, ranks)
         assert run.loader(Numbers(9)) == [ran // ranks]
         assert run.observed == {"workers": ran, "loaded_ahead": 2 * (ran // ranks)}
         assert [finding.rule for finding in run.findings] == (["workers_shared"] if ran != requested else [])

@@ -36,8 +36,9 @@ def test_a_wrong_decomposition(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_no_torch(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "torch", None)
-    found = examined()
+    with monkeypatch.context() as patch:
+        patch.setitem(sys.modules, "torch", None)
+        found = examined()
     assert found["torch_error"].startswith("ModuleNotFoundError")
     assert "devices" not in found
 

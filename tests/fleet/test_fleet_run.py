@@ -63,6 +63,7 @@ def plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FleetPlan:
     monkeypatch.setattr("cotenant.fleet.agent.LOOK_S", 0.01)
     source = tmp_path / "source" / "cotenant"
     source.mkdir(parents=True)
+    (source / "__init__.py").touch()
     (source / "__main__.py").write_text(PROGRAM)
     monkeypatch.setattr("cotenant.fleet.run.SOURCE_ROOT", source.parent)
     words = ["--jobs", "{base}/s.json", "--isolation", "none"]
@@ -130,6 +131,7 @@ def test_an_agent_says_why_nothing_runs_and_ends_what_does(tmp_path: Path) -> No
     order = NodeOrder("/proc/none", (), {}, sys.executable, "")
     assert agent.start(order) == "/proc/none: No such file or directory."
     (tmp_path / "cotenant").mkdir()
+    (tmp_path / "cotenant" / "__init__.py").touch()
     (tmp_path / "cotenant" / "__main__.py").write_text("import time\nprint('up', flush=True)\ntime.sleep(60)")
     assert agent.start(NodeOrder(str(tmp_path / "b"), (), {}, "/no/python", str(tmp_path))) == ""
     deadline = time.monotonic() + 20

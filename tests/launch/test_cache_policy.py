@@ -48,7 +48,7 @@ def test_nocache_is_a_program_that_has_to_be_there_and_does_not_reach_into_an_im
     monkeypatch.setattr(command.shutil, "which", lambda name: None)
     with pytest.raises(CotenantError, match="apt-get install nocache"):
         nocache_prefix("nocache")
-    with pytest.raises(CotenantError, match=r"no effect on a command inside the image .*--cache drop"):
+    with pytest.raises(CotenantError, match=r"no effect on a command inside an image.*--cache drop"):
         nocache_prefix("nocache", "image.sif")
     monkeypatch.setattr(command.shutil, "which", lambda name: f"/usr/bin/{name}")
     assert nocache_prefix("nocache") == ["/usr/bin/nocache"]

@@ -12,7 +12,7 @@ import torch
 from cotenant.bench import MissingDataError, Run
 from cotenant.bench.loop import Loop
 from cotenant.datasets.dataset import File
-from cotenant.datasets.sets.wikitext import content
+from cotenant.datasets.sets.wikitext import VOCABULARY, content
 from tasks import loading
 from tasks.loading import losses, main_of, skip_without_lstm
 
@@ -30,7 +30,7 @@ def main() -> Any:
 @pytest.fixture
 def files(tmp_path: Path) -> Path:
     """A text as its maker makes it."""
-    file = File("wiki.train.tokens", "train", 1200, (1200,))
+    file = File("wiki.train.tokens", "train", 1200, (1200, VOCABULARY))
     (tmp_path / file.path).write_bytes(b"".join(content(file)))
     return tmp_path
 

@@ -1,4 +1,4 @@
-"""The output layer of a language model and its cross entropy in one, without the logits of all positions at a time."""
+"""The output layer of a language model and its cross entropy in one, never holding the logits of all positions."""
 
 from __future__ import annotations
 
