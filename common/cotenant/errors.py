@@ -34,6 +34,12 @@ class CotenantError(Exception):
         return f"{self.sentence} {self.remedy}".strip()
 
 
+class NodeLostError(CotenantError):
+    """Another host no longer answers, and what is measured together with it ends."""
+
+    exit_status = EXIT_FAILED
+
+
 class IsolationError(CotenantError):
     """Isolation was required and cannot be had."""
 

@@ -46,8 +46,8 @@ def _refusal(cls: type[Benchmark], words: Sequence[str]) -> str:
     try:
         values = parse(cls, words).values
         # As many processes as it asks for would be started.
-        ranks = str(values["devices"] or 1)
-        with patch.dict(os.environ, WORLD_SIZE=ranks, LOCAL_WORLD_SIZE=ranks):
+        ranks, nodes = values["devices"] or 1, values.get("nodes") or 1
+        with patch.dict(os.environ, WORLD_SIZE=str(nodes * ranks), LOCAL_WORLD_SIZE=str(ranks)):
             cls(**values)
     except CotenantError as error:
         return str(error)

@@ -85,6 +85,7 @@ def conditions_of(options: Options, starts: Sequence[Start], backend: str) -> di
         "arguments after --": json.dumps(options.extra),
         "the slices": "; ".join(f"{format_list(slice_.processors)}" for slice_ in slices.values()),
         "isolation": backend,
+        "--nnodes": str(options.cluster.nodes if options.cluster else 1),
         "--cache": options.cache,
         "the image": str(options.image),
         "limits and budgets": json.dumps({**limits.policies(), "timeout": limits.timeout_s}, sort_keys=True),

@@ -39,7 +39,7 @@ from cotenant.launch.observer import Observer, Unobserved
 from cotenant.launch.outcome import LaunchResult, TenantResult
 from cotenant.launch.paths import REMEDY, cleared, remove_tree
 from cotenant.launch.reaper import Reaper
-from cotenant.launch.resume import begin
+from cotenant.launch.resume import begin, conditions_of
 from cotenant.launch.start import Options, Resolver, Start
 from cotenant.machine.limits import cgroup_mounts
 from cotenant.machine.load import HostCounts, host_counts, since
@@ -166,6 +166,9 @@ class SuiteRun:
                 records = self._launch(position, start, missing, interruption, coordinator)
                 if self._options.raise_error and not all(record.completed for record in records):
                     break
+                if coordinator is not None and (lost := coordinator.lost()) is not None:
+                    tell(f"warning: {lost} The suite ends here; the same command with --resume goes on.")
+                    break
             result.interrupted = interruption.requested
             self._journal(Ended, interrupted=interruption.requested)
             append_summary(self._paths.output, total_line(time.monotonic() - begin_s))
@@ -207,14 +210,9 @@ class SuiteRun:
 
     @property
     def _identity(self) -> str:
-        """What has to be equal on all nodes: the launches, how much they measure, and nothing of the host."""
-        options = self._options
-        cells = [
-            (start.key, [str(word) for program in start.programs for word in program.cell.args])
-            for start in self.starts
-        ]
-        text = json.dumps([cells, options.extra, options.uid, options.cache, dataclasses.asdict(options.limits)])
-        return hashlib.sha256(text.encode()).hexdigest()
+        """What has to be equal on all nodes: what --resume holds against a journal, but what is a host's own."""
+        conditions = conditions_of(self._options, self.starts, "") | {"the slices": "", "uid": str(self._options.uid)}
+        return hashlib.sha256(json.dumps(conditions, sort_keys=True).encode()).hexdigest()
 
     def _open(self, stack: contextlib.ExitStack, tell: Callable[[str], None]) -> None:
         """Make directories, reaper and backend; what is made is undone when `stack` closes."""

@@ -108,7 +108,7 @@ class Coordinator:
                 f"Node 0 cannot listen at {cluster.endpoint}: {error.strerror or error}.",
                 "--rdzv-endpoint names an address of node 0, and a port that is free there.",
             ) from error
-        self._heart = Heart(self.connections)
+        self._heart = Heart(lambda: [node.connection for node in self._nodes])
 
     @property
     def nodes(self) -> int:
@@ -168,13 +168,20 @@ class Coordinator:
             node.connection.send("launch", key=key)
 
     def connections(self) -> Sequence[Connection]:
-        return [node.connection for node in self._nodes]
+        return [node.connection for node in self._launched]
 
     def hear(self) -> Reason | None:
         for node in self._launched:
             node.hear()
         reasons = (node.failure or (None if node.result else node.lost(self._silence_s)) for node in self._launched)
         return next((reason for reason in reasons if reason is not None), None)
+
+    def lost(self) -> str | None:
+        """Return which node is no longer there, None where all are."""
+        for node in self._nodes:
+            node.hear()
+        reasons = (node.lost(self._silence_s) for node in self._nodes)
+        return next((reason[1] for reason in reasons if reason is not None), None)
 
     def ready(self) -> bool:
         return all(node.ready for node in self._launched)

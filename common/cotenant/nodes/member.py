@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from cotenant.errors import CotenantError
+from cotenant.errors import CotenantError, NodeLostError
 from cotenant.nodes.cluster import Cluster, boot_id
 from cotenant.nodes.connection import Connection, Heart
 from cotenant.nodes.peers import CommonGo, Reason
@@ -77,13 +77,13 @@ class Member:
         return True
 
     def next_launch(self, interrupted: Callable[[], object]) -> str | None:
-        """Wait for the next launch, and return its key; None when node 0 has no more. Raises CotenantError.
+        """Wait for the next launch, and return its key; None when node 0 has no more. Raises NodeLostError.
 
         Between launches node 0 may prepare data for hours: only its silence is limited.
         """
         while not (self._keys or self._over or interrupted()):
             if (reason := self._lost()) is not None:
-                raise CotenantError(reason[1], "Its records are on node 0; the same command with --resume goes on.")
+                raise NodeLostError(reason[1], "The records are on node 0; the same command with --resume goes on.")
             self._take(POLL_S)
         return self._keys.pop(0) if self._keys else None
 

@@ -49,8 +49,8 @@ class Launched(msgspec.Struct, frozen=True, kw_only=True, tag_field="entry", tag
 
     @property
     def finished(self) -> bool:
-        """Whether it came to its end, be that a failure; one that was interrupted did not."""
-        return "interrupted" not in self.outcomes
+        """Whether it came to its end, be that a failure; one that was interrupted, or lost a node, did not."""
+        return not {"interrupted", "node_lost"}.intersection(self.outcomes)
 
 
 class Ended(msgspec.Struct, frozen=True, kw_only=True, tag_field="entry", tag="end"):

@@ -1,0 +1,83 @@
+"""Nodes of one machine: a base, a lock and an output of its own for each, and one tenant."""
+
+import itertools
+import os
+import shutil
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from tenants.suites import Suites
+
+_NUMBERS = itertools.count()
+CLEARED_S = 20.0
+
+
+class Nodes:
+    """`start` starts the same command on all of them; `prefixes` are what stands before it on each."""
+
+    def __init__(self, suites: Sequence[Suites], prefixes: Sequence[Sequence[str]], host: str) -> None:
+        self.suites, self.prefixes, self.host = suites, prefixes, host
+        self.running: list[subprocess.Popen[str]] = []
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            self.port = probe.getsockname()[1] & ~1  # The next one is rank 0's.
+
+    @property
+    def leader(self) -> Suites:
+        return self.suites[0]
+
+    def start(self, jobs: list[dict[str, Any]], *flags: object) -> None:
+        """Start node 0 last: the others wait for it."""
+        self.running = [self.start_one(node, jobs, *flags) for node in reversed(range(len(self.suites)))][::-1]
+
+    def start_one(self, node: int, jobs: list[dict[str, Any]], *flags: object) -> "subprocess.Popen[str]":
+        suites = self.suites[node]
+        place = ["--nnodes", len(self.suites), "--node-rank", node, "--rdzv-endpoint", f"{self.host}:{self.port}"]
+        line = suites.line(jobs, "--users", 1, *place, *flags)
+        with (suites.folder / "stdout").open("w") as out, (suites.folder / "stderr").open("w") as err:
+            return subprocess.Popen(
+                [*self.prefixes[node], *line],
+                env=suites.environment,
+                cwd=suites.folder,
+                stdout=out,
+                stderr=err,
+                text=True,
+            )
+
+    def ended(self, limit_s: float) -> list[int]:
+        """Wait for all of them; return their exit statuses."""
+        return [process.wait(limit_s) for process in self.running]
+
+    def said(self) -> str:
+        return "\n".join(f"--- {suites.folder.name}\n{suites.said()}" for suites in self.suites)
+
+
+@contextmanager
+def nodes(folder: Path, prefixes: Sequence[Sequence[str]], host: str = "127.0.0.1") -> Iterator[Nodes]:
+    """Yield as many nodes as there are prefixes; whatever happens, nothing of them is left."""
+    suites = []
+    for node in range(len(prefixes)):
+        place = folder / f"node{node}"
+        place.mkdir()
+        short = Path(tempfile.mkdtemp(prefix="ct", dir="/tmp"))
+        suites.append(Suites(place, short, f"cotenant-test.{os.getpid()}.n{next(_NUMBERS)}", "none"))
+    made = Nodes(suites, prefixes, host)
+    try:
+        yield made
+    finally:
+        for process in made.running:
+            process.kill()
+            process.wait()
+        until_s = time.monotonic() + CLEARED_S  # By the reapers of those that were killed.
+        while any(left := [one.leftovers() for one in suites]) and time.monotonic() < until_s:
+            time.sleep(0.1)
+        for one in suites:
+            one.destroy()
+            shutil.rmtree(one.short)
+    assert not any(left), left
