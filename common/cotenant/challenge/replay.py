@@ -51,7 +51,7 @@ def replayed(chain: Chain, indices: Sequence[int]) -> list[Replay]:
         command = [sys.executable, "-m", PROGRAM, str(CHECKOUT / "tasks" / chain.join.task), str(asked), str(given)]
         try:
             ended = subprocess.run(
-                command, env=_environment(threads), capture_output=True, timeout=seconds, check=False, cwd=place
+                command, env=_environment(threads, place), capture_output=True, timeout=seconds, check=False, cwd=place
             )
         except subprocess.TimeoutExpired as error:
             raise CotenantError(f"It did not end within {seconds:.0f} s.") from error
@@ -61,9 +61,10 @@ def replayed(chain: Chain, indices: Sequence[int]) -> list[Replay]:
         return msgspec.msgpack.decode(given.read_bytes(), type=list[Replay])
 
 
-def _environment(threads: str) -> dict[str, str]:
-    """Return the buyer's environment with the vendor's number of threads: sums depend on it."""
+def _environment(threads: str, place: str) -> dict[str, str]:
+    """Return the buyer's environment with the vendor's threads, as sums depend on them, and a place that goes."""
     own = {"PYTHONPATH": os.pathsep.join(filter(None, [str(SOURCE_ROOT), os.environ.get("PYTHONPATH")]))}
+    own["TMPDIR"] = place
     if threads.isdecimal():
         own |= dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS"), threads)
     return os.environ | own

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import gc
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import polars as pl
@@ -15,6 +16,7 @@ from cotenant.commands.output import tell, tell_grid, warn
 from cotenant.commands.records import add_class, add_records, chosen_names, expected_jobs, of_class, of_suite, read
 from cotenant.errors import EXIT_PASSED, CotenantError
 from cotenant.report import mlbench, scaling, tables
+from cotenant.report.challenges import challenge_lines
 from cotenant.report.fingerprints import fingerprints_grid
 from cotenant.report.foreign import foreign_lines
 from cotenant.report.grid import Grid
@@ -49,6 +51,7 @@ def main(argv: Sequence[str]) -> int:
     gc.disable()
     records, skipped = _read(given)
     summary = summarise(records)
+    summary = replace(summary, notes=(*challenge_lines(summary, given.places), *summary.notes))
     # Where the output itself does not have them.
     if given.table is not None or given.format not in ("text", "json") or given.save_target is not None:
         for line in summary.notes:

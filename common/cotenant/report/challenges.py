@@ -1,0 +1,47 @@
+"""What challenges showed, beside the rates that records have of the same jobs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import msgspec
+
+from cotenant.challenge.transcript import SUFFIX, Transcript, read
+from cotenant.challenge.verdict import summary as words_of
+from cotenant.challenge.verdict import verdict
+from cotenant.files import open_regular
+from cotenant.report.summary import JobSummary, Summary
+from cotenant.suite.cells import CHALLENGE
+
+
+def challenge_lines(summary: Summary, places: Iterable[Path]) -> list[str]:
+    """Return a sentence for each transcript that lies in these places, and for each file that is none."""
+    return [line for place in places for line in _lines(summary, place)]
+
+
+def _lines(summary: Summary, place: Path) -> Iterator[str]:
+    for path in sorted(place.glob(f"*{SUFFIX}")) if place.is_dir() else ():
+        try:
+            with open_regular(path) as file:
+                transcript = read(file.read())
+        except (OSError, msgspec.MsgspecError) as error:
+            yield f"{path.name} is no transcript of a challenge: {error}"
+            continue
+        yield words_of(transcript)
+        if verdict(transcript).holds:
+            yield from _beside(transcript, summary)
+
+
+def _beside(transcript: Transcript, summary: Summary) -> Iterator[str]:
+    """Yield what the floor is of the published rate, and of that of the deterministic launch itself."""
+    floor, rates = verdict(transcript).floor, {job.name: job for job in summary.jobs}
+    for name, what in ((transcript.job, "the published rate"), (transcript.job + CHALLENGE, "its own, deterministic")):
+        job = rates.get(name)
+        if job is not None and (rate := _rate(job)):
+            yield f"{transcript.job}: challenge: at least {floor / rate:.2f} of {what} ({rate:.4g} {job.unit}/s)."
+
+
+def _rate(job: JobSummary) -> float | None:
+    """Return the rate of all tenants together; None of a job whose launches do not count."""
+    return None if job.node is None else job.node.rate
