@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator, Mapping, Sequence
+import shutil
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from device import mps
 from device.book import Skip
 from device.jobs import JOBS, Job
 from device.part import Given
-from device.suite import PLENTY, entry, job_entry, launched, runner_flags
+from device.suite import PLENTY, entry, job_entry, launched
 from device.task import errors, rate
 from device.tasks import keep_record
 
@@ -23,6 +22,7 @@ LAUNCH_S = 10.0
 ABOVE = 1.1
 """Tenants of a device cannot keep more of their rates than so much each: above it something did not run together."""
 DEEDS = Path(__file__).parent / "deeds" / "run.sh"
+MPS_CONTROL = "nvidia-cuda-mps-control"
 
 
 def run(given: Given) -> None:
@@ -40,19 +40,15 @@ def run(given: Given) -> None:
             given.need_time(LAUNCH_S)
             deeds(given, deed, "time")
     with given.looking_at("K=4, MPS"):
-        given.need_nvidia()
         given.need_time(LAUNCH_S)
         together(given, SHARED[:1], 4, "mps", alone)
     with given.looking_at("K=4, MPS of 25 %"):
-        given.need_nvidia()
         given.need_time(LAUNCH_S)
         together(given, SHARED[:1], 4, "mps:25", alone)
     with given.looking_at("kill -9, MPS"):
-        given.need_nvidia()
         given.need_time(LAUNCH_S)
         deeds(given, "die", "mps")
     with given.looking_at("K=4, MPS, larger jobs"):
-        given.need_nvidia()
         given.need_time(LAUNCH_S * len(SHARED[1:]))
         together(given, SHARED[1:], 4, "mps", alone)
 
@@ -66,21 +62,15 @@ def on_processors(given: Given) -> None:
     given.skip("modes of sharing", "They need a device, and torch sees none.")
 
 
-@contextlib.contextmanager
-def sharing(given: Given, mode: str) -> Iterator[tuple[list[str], dict[str, str], mps.Daemon | None]]:
-    """Yield the runner's flags and the variables for a mode, and the daemon where it is ours."""
+def sharing(given: Given, mode: str) -> list[str]:
+    """Return the runner's flags for a mode. Raises Skip where this machine has none such."""
     if mode == "slices":
-        yield [], {}, None
-    elif "--share" in runner_flags():
-        yield ["--share", mode], {}, None
-    elif mode == "time":
-        yield [], {}, None
-    else:
-        percent = mode.partition(":")[2]
-        with mps.daemon(given) as daemon:
-            limit = {"CUDA_MPS_ACTIVE_THREAD_PERCENTAGE": percent} if percent else {}
-            # Clients and daemon need one /dev/shm, and slices may have their own.
-            yield ["--isolation", "affinity"], daemon.variables | limit, daemon
+        return []
+    if mode.startswith("mps"):
+        given.need_nvidia()
+        if shutil.which(MPS_CONTROL) is None:
+            raise Skip(f"There is no {MPS_CONTROL} here.")
+    return ["--share", mode]
 
 
 def together(
@@ -94,14 +84,9 @@ def together(
     """Launch jobs with so many tenants on the device, and judge each; `alone` learns and lends their rates."""
     budget_s = SMALL_BUDGET_S if given.quick else BUDGET_S
     jobs = [job_entry(name, known[name], given) for name in names]
-    with sharing(given, mode) as (flags, variables, daemon):
-        flags = ["--users", str(tenants), "--budget", f"{budget_s}s", *flags]
-        folder = given.scratch / f"{mode.replace(':', '-')}-{tenants}-{names[0]}"
-        records = launched(folder, jobs, flags, given.left_s + 5, **variables)
-        if daemon is not None:
-            servers = daemon.servers
-            given.row("mps servers", mode=mode, servers=servers)
-            given.check(f"K={tenants}, {mode} was on", bool(servers), f"Servers: {servers or 'none'}.")
+    flags = ["--users", str(tenants), "--budget", f"{budget_s}s", *sharing(given, mode)]
+    folder = given.scratch / f"{mode.replace(':', '-')}-{tenants}-{names[0]}"
+    records = launched(folder, jobs, flags, given.left_s + 5)
     for name in names:
         own = [record for record in records if record["name"] == name]
         for record in own:
@@ -149,10 +134,9 @@ def deeds(given: Given, deed: str, mode: str) -> None:
     """Let one of two tenants do something, and see how it and its neighbour end."""
     words = ["--deed", deed, "--who", "0", "--mebibytes", "1024", "--report", "$OUTPUT_DIRECTORY", "--cuda"]
     words += [str(word) for pair in (PLENTY | {"--number": 200 if not given.quick else 20}).items() for word in pair]
-    with sharing(given, mode) as (flags, variables, _):
-        folder = given.scratch / f"{deed}-{mode.replace(':', '-')}"
-        flags = ["--users", "2", *flags]
-        records = launched(folder, [entry(deed, str(DEEDS), words)], flags, given.left_s + 5, **variables)
+    folder = given.scratch / f"{deed}-{mode.replace(':', '-')}"
+    flags = ["--users", "2", *sharing(given, mode)]
+    records = launched(folder, [entry(deed, str(DEEDS), words)], flags, given.left_s + 5)
     for record in records:
         keep_record(given.book, f"{deed} {mode}", record)
         given.row(

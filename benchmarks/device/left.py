@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
-import subprocess
 import time
 from pathlib import Path
 
@@ -23,7 +20,6 @@ def run(given: Given) -> None:
         processes(given)
     with given.looking_at("daemons"):
         nothing_new(given, "daemons", daemons(), before)
-        end_daemons(given)
     with given.looking_at("groups"):
         nothing_new(given, "groups", [group for group in groups() if ours(Path(group))], before)
     with given.looking_at("shared memory"):
@@ -52,17 +48,3 @@ def nothing_new(given: Given, what: str, now: list[str], before: dict[str, list[
 def ours(group: Path) -> bool:
     """Tell whether a group is of this run, or of one that is dead: others may be running beside this one."""
     return group.name == own_base() or not Path("/proc", group.name.rpartition("-")[2]).exists()
-
-
-def end_daemons(given: Given) -> None:
-    """End what a run that was killed has left."""
-    for row in given.book.rows("cotenancy", "mps daemon") if daemons() else ():
-        with contextlib.suppress(OSError, subprocess.TimeoutExpired):
-            subprocess.run(
-                ["nvidia-cuda-mps-control"],
-                input=b"quit\n",
-                env=os.environ | {"CUDA_MPS_PIPE_DIRECTORY": row["pipe"]},
-                timeout=3,
-                capture_output=True,
-                check=False,
-            )

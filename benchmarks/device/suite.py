@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import signal
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -22,16 +20,6 @@ POLITE_S = 10.0
 
 class SuiteError(Exception):
     """A suite that left no records; says why."""
-
-
-@cache
-def runner_flags() -> frozenset[str]:
-    """Return the flags of the runner, by its --help."""
-    command = [sys.executable, str(ROOT / "run.py"), "--help"]
-    told = subprocess.run(command, env=environment(), capture_output=True, text=True, timeout=60, check=False)
-    if told.returncode:
-        raise SuiteError(last(told.stderr))
-    return frozenset(re.findall(r"(?<![\w-])--[a-zA-Z][\w-]*", told.stdout))
 
 
 def own_base() -> str:
@@ -59,21 +47,19 @@ def job_entry(name: str, job: Job, given: Given) -> dict[str, Any]:
 
 
 def launched(
-    folder: Path, jobs: Sequence[Mapping[str, Any]], flags: Sequence[str], limit_s: float, **variables: str
+    folder: Path, jobs: Sequence[Mapping[str, Any]], flags: Sequence[str], limit_s: float
 ) -> list[dict[str, Any]]:
     """Run jobs and return all their records, failed ones among them. Raises SuiteError where there are none."""
     folder.mkdir(parents=True)
     (folder / "jobs.json").write_text(json.dumps(list(jobs)))
-    flags = [*flags, "--cgroup-base", own_base()]
     # What is measured is the budget alone.
-    if "--settle" in runner_flags():
-        flags += ["--settle", "0"]
+    flags = [*flags, "--cgroup-base", own_base(), "--settle", "0"]
     command = [sys.executable, str(ROOT / "run.py"), "--jobs", "jobs.json", *flags]
     with (folder / "output").open("w+") as output:
         process = subprocess.Popen(
             command,
             cwd=folder,
-            env=environment() | {"BASE": str(folder / "workspace")} | variables,
+            env=environment() | {"BASE": str(folder / "workspace")},
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import json
+import weakref
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -105,6 +106,31 @@ def test_a_replayed_step_trains_on_its_own_batch_and_is_counted_as_the_step(reco
     named = arguments_of(plain)
     assert {named.pop("graph"), named["channels_last"]} == {False, None}
     assert unique_id("a", "b", named | {"channels_last": False}) in ids, "as it was before there were graphs"
+
+
+class Remembered(Small):
+    losses: ClassVar[list[weakref.ref[torch.Tensor]]] = []
+
+    def step(self, run: Run, batch: Any) -> torch.Tensor | None:
+        loss = super().step(run, batch)
+        self.losses.append(weakref.ref(loss))
+        return loss
+
+
+def test_no_step_before_holds_its_gradients_for_another_stream(
+    recorder: list[Run], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recorded = Device.recorded
+    alive: list[bool] = []
+
+    def looked_at(device: Device, work: Callable[[], Any]) -> tuple[Callable[[], None], Any]:
+        alive.extend(loss() is not None for loss in Remembered.losses)
+        return recorded(device, work)
+
+    monkeypatch.setattr(Device, "recorded", looked_at)
+    benchmark = Remembered(graph=True)
+    Loop(benchmark, Run(benchmark)).warm_up()
+    assert alive == [False]
 
 
 def test_a_resident_batch_is_copied_nowhere(recorder: list[Run], monkeypatch: pytest.MonkeyPatch) -> None:

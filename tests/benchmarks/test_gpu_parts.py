@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import json
-import os
 import re
 import zipfile
 from collections.abc import Callable
@@ -368,55 +367,6 @@ def test_what_one_tenant_does_to_another(part: Part) -> None:
     assert judge("die", "failed", "completed")[0]
 
 
-CONTROL = """#!/bin/sh
-echo "$* $(cat) $CUDA_MPS_PIPE_DIRECTORY" >> {log}
-[ "$1" = -d ] && exit {status}
-echo 4711
-"""
-
-
-@pytest.mark.parametrize("status", [0, 1])
-def test_a_daemon_of_our_own_is_ended(status: int, part: Part, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    mps, log = part("mps"), tmp_path / "log"
-    program = tmp_path / "bin" / mps.CONTROL
-    program.parent.mkdir()
-    program.write_text(CONTROL.format(log=log, status=status))
-    program.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{program.parent}{os.pathsep}{os.environ['PATH']}")
-    monkeypatch.delenv("CUDA_MPS_PIPE_DIRECTORY", raising=False)
-    here = given(part, tmp_path)
-    here.part = "cotenancy"
-    here.scratch = Path("/tmp") / tmp_path.name[-20:]
-    try:
-        if status:
-            with pytest.raises(part("book").Skip, match="-d ended with status 1"), mps.daemon(here):
-                pass
-        else:
-            with mps.daemon(here) as daemon:
-                assert daemon.servers == "4711"
-    finally:
-        for folder in ("mps", "mps-log"):
-            (here.scratch / folder).rmdir()
-        here.scratch.rmdir()
-    pipe = str(here.scratch / "mps")
-    # Known before it is started, so that a later run can end what a killed one has left.
-    assert [row["pipe"] for row in here.book.rows("cotenancy", "mps daemon")] == [pipe]
-    commands = [line.split() for line in log.read_text().splitlines()]
-    assert commands[0] == ["-d", pipe]
-    assert commands[-1] == ["quit", pipe]
-
-
-def test_a_socket_whose_path_is_too_long_is_not_tried(
-    part: Part, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    mps, here = part("mps"), given(part, tmp_path)
-    monkeypatch.setattr(mps.shutil, "which", lambda name: "/bin/true")
-    here.scratch = Path("/", "x" * 84)  # and /mps/control_privileged
-    assert len(str(here.scratch / "mps" / mps.SOCKET)) == 108
-    with pytest.raises(part("book").Skip, match="108 bytes, and 107 fit"), mps.daemon(here):
-        pass
-
-
 def test_old_versions_of_torch_are_known(part: Part) -> None:
     look = part("look")
     assert [look.old(version) for version in ("2.10.1", "2.11.0+cu130", "2.14.1", "3.0.0a0")] == [
@@ -452,19 +402,17 @@ def test_the_course_of_sharing_a_device(part: Part, tmp_path: Path, monkeypatch:
         return [tenant(job["name"], number, 120 / users) for job in jobs for number in range(users)]
 
     monkeypatch.setattr(cotenancy, "launched", launched)
-    monkeypatch.setattr(cotenancy, "runner_flags", lambda: frozenset({"--users"}))
-    monkeypatch.setattr(cotenancy.mps.shutil, "which", lambda name: None)
+    monkeypatch.setattr(cotenancy.shutil, "which", lambda name: None)
     here.seconds = 1e6
     cotenancy.run(here)
     found = checks(here)
-    # Nothing starts a daemon where there is none.
+    # A driver without the daemon's program shares in turns alone.
     skipped = {name for name, (word, _) in found.items() if word == "SKIP"}
     assert skipped == {"K=4, MPS", "K=4, MPS of 25 %", "kill -9, MPS", "K=4, MPS, larger jobs"}
     assert {word for name, (word, _) in found.items() if name not in skipped} == {"PASS"}
     assert found["vae K=4 time"][1].startswith("STP 1.00, fairness 1.00")
-    # The runner's own modes, as soon as it has them.
     commands.clear()
-    monkeypatch.setattr(cotenancy, "runner_flags", lambda: frozenset({"--share"}))
+    monkeypatch.setattr(cotenancy.shutil, "which", lambda name: f"/bin/{name}")
     here.book.add("cotenancy", "begin")
     cotenancy.run(here)
     shares = [flags[flags.index("--share") + 1] for _, flags in commands]

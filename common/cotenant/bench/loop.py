@@ -124,6 +124,8 @@ class Loop:
             counts.add(work.items(batch))
             if loss is not None and loss.dim() != 0:
                 raise CotenantError(f"The step returned a loss of shape {tuple(loss.shape)}, not a scalar.")
+            # It holds its step's graph, whose gradients go to that step's stream: no other could record them.
+            del loss
             self._run.chosen.synchronize()
             times_ns.append(clock_ns() - start_ns)
             updates.add(self._run.updates - updated)
