@@ -21,4 +21,4 @@ bench: ## what the harness itself costs, side by side (docs/benchmarks.md)
 	$(VENV)/bin/python benchmarks/run.py
 
 gpu-wheels: ## packages that a borrowed machine with torch alone lacks, as wheels (docs/gpu/README.md)
-	PYTHON=$(VENV)/bin/python scripts/gpu_wheels.sh
+	PYTHON=$(firstword $(wildcard $(VENV)/bin/python) python3) scripts/gpu_wheels.sh

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import hashlib
 import json
 import os
 import shutil
@@ -27,6 +28,7 @@ from device.wheels import CARRIED, unpack_missing
 POLITE_S = 8.0
 """So long a part at its deadline may undo what it did: end its tenants, remove their groups, stop a daemon."""
 NATURAL_S = 2.0
+SOURCES = ("benchmarks", "common", "tasks")
 LOOK_LIMIT_S = 180.0
 """The first import of torch reads gigabytes from a disk that may be cold."""
 
@@ -231,15 +233,23 @@ def crash(status: int, line: str) -> str:
     return f"It ended with {how}: {line or 'it wrote nothing'}"
 
 
-def source_version() -> str:
-    """Return the commit of this checkout, with a + where files differ from it; where git is missing, `unknown`."""
-    git = ["git", "-C", str(ROOT)]
+def source_version(root: Path = ROOT) -> str:
+    """Return the commit of this checkout; where files differ from it, or git is missing, what they hold as well."""
+    git = ["git", "-C", str(root)]
     try:
         commit = subprocess.run([*git, "rev-parse", "--short=12", "HEAD"], capture_output=True, text=True, check=True)
         changed = subprocess.run([*git, "status", "--porcelain", "-uno"], capture_output=True, text=True, check=True)
     except (OSError, subprocess.CalledProcessError):
-        return "unknown"
-    return commit.stdout.strip() + "+" * bool(changed.stdout.strip())
+        return f"files {_digest(root)}"
+    return commit.stdout.strip() + (f"+{_digest(root)}" if changed.stdout.strip() else "")
+
+
+def _digest(root: Path) -> str:
+    """Return twelve digits of a hash over the sources: what passed is not kept where one was mended since."""
+    found = hashlib.sha256()
+    for path in sorted(path for folder in SOURCES for path in (root / folder).rglob("*.py")):
+        found.update(f"{path.relative_to(root)} ".encode() + hashlib.sha256(path.read_bytes()).digest())
+    return found.hexdigest()[:12]
 
 
 def _now() -> str:

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
-from device.book import Skip
 from device.jobs import JOBS, Job
 from device.part import Given
 from device.task import How, errors, flags_of, in_child, measured_here, preload, rate
-from device.tasks import keep_record
+from device.tasks import SKIPPED_OUTCOMES, keep_record
 
-FORMED: dict[str, tuple[str, ...]] = {"convnet": ("--arch", "resnet50"), "dcgan": (), "ssd": (), "gpt": ()}
-"""The jobs, and what is other than in the part `tasks`."""
+FORMED: dict[str, tuple[str, ...]] = {"dcgan": (), "convnet": ("--arch", "resnet50"), "ssd": (), "gpt": ()}
+"""The jobs, and what is other than in the part `tasks`. The first, the soonest compiled, is so before the others."""
+SMALL_JOB = "convnet"
 FORMS: dict[str, tuple[str, ...]] = {
     "fp32": (),
     "tf32": ("--precision", "tf32"),
@@ -25,7 +24,7 @@ FORMS: dict[str, tuple[str, ...]] = {
 }
 """channels_last is what convolutions are in tf32 and bf16 unless told otherwise."""
 COMPILED = {"bf16 compiled": ("--precision", "bf16", "--compile")}
-"""In children of their own: they take half a minute each, and come last."""
+"""In children of their own: they take half a minute each."""
 SMALL = {"fp32": (), "fp32 channels_last": ("--channels-last",)}
 BUDGET_S, SMALL_BUDGET_S = 0.6, 0.2
 FORM_S, COMPILE_S, BEYOND_S = 2.0, 25.0, 8.0
@@ -35,24 +34,31 @@ FORM_S, COMPILE_S, BEYOND_S = 2.0, 25.0, 8.0
 def run(given: Given) -> None:
     given.need_torch()
     preload()
-    for name in list(FORMED)[:1] if given.quick else FORMED:
-        with given.looking_at(name):
-            job = JOBS[name]
-            if not Path(job.main).exists():
-                raise Skip("There is no such task yet.")
-            given.need_time(3 * FORM_S)
-            forms = SMALL if given.quick else FORMS
-            measure(given, name, forms, given.left_s + BEYOND_S)
-            fastest(given, name)
-    for name in () if given.quick else ("dcgan", "convnet", "ssd", "gpt"):
-        with given.looking_at(f"{name} compiled"):
-            if not Path(JOBS[name].main).exists():
-                continue
-            given.need_time(COMPILE_S)
-            measure(given, name, COMPILED, given.left_s + BEYOND_S)
-            late(given, name)
     if given.quick:
+        formed(given, SMALL_JOB, SMALL)
         given.skip("compiled", "--quick compiles nothing.")
+        return
+    first, *others = FORMED
+    formed(given, first, FORMS)
+    compiled(given, first)
+    for name in others:
+        formed(given, name, FORMS)
+    for name in others:
+        compiled(given, name)
+
+
+def formed(given: Given, name: str, forms: dict[str, tuple[str, ...]]) -> None:
+    with given.looking_at(name):
+        given.need_time(3 * FORM_S)
+        measure(given, name, forms, given.left_s + BEYOND_S)
+        fastest(given, name)
+
+
+def compiled(given: Given, name: str) -> None:
+    with given.looking_at(f"{name} compiled"):
+        given.need_time(COMPILE_S)
+        measure(given, name, COMPILED, given.left_s + BEYOND_S)
+        late(given, name)
 
 
 def measure(given: Given, name: str, forms: dict[str, tuple[str, ...]], limit_s: float) -> None:
@@ -89,8 +95,15 @@ def one_form(given: Given, job: Job, name: str, flags: Sequence[str], how: How) 
         "dtype": (record.get("observed") or {}).get("dtype"),
         "mfu": compute.get("mfu"),
         "compiled_in_time": compilations[1] - compilations[0] if len(compilations) == 2 else None,
-        "errors": "; ".join(errors(record)),
+        "errors": "; ".join(errors(record)) or broken(record),
     }
+
+
+def broken(record: dict[str, Any]) -> str:
+    """Return how a form ended that was started and did not complete, "" where it did or cannot be had here."""
+    if record["outcome"] in ("completed", *SKIPPED_OUTCOMES):
+        return ""
+    return f"{record['outcome']}: {record['message'][:300]}"
 
 
 def forget() -> None:
@@ -119,7 +132,9 @@ def judge(rows: Sequence[dict[str, Any]]) -> tuple[bool, str]:
     if not rates:
         return False, f"No form has a rate: {rows[0]['outcome'] if rows else 'none ran'}."
     best, plain = max(rates, key=lambda form: rates[form]), next(iter(rates))
-    return True, f"{best} is fastest, {rates[best] / rates[plain]:.2f} times {plain}."
+    without = [row["form"] for row in rows if row["form"] not in rates]
+    less = f"; without a rate: {', '.join(without)}" if without else ""
+    return True, f"{best} is fastest, {rates[best] / rates[plain]:.2f} times {plain}{less}."
 
 
 def late(given: Given, name: str) -> None:

@@ -31,7 +31,7 @@ PARTS = {
     "probes": Part(20, "errors of each precision, a step of known length, who waits for whom"),
     "meters": Part(20, "every quantity is there, what a look costs, energy against power"),
     "tasks": Part(110, "all tasks complete, on a resident batch, in the precision that was asked for"),
-    "forms": Part(75, "which form of a job is fastest; nothing is compiled inside observations", by_name=True),
+    "forms": Part(85, "which form of a job is fastest; nothing is compiled inside observations", by_name=True),
     "silent": Part(30, "no step waits for the device; how busy it is"),
     "harness": Part(30, "the measured loop against a bare one", by_name=True),
     "input": Part(45, "loaders, and whose memory pinned pages are", by_name=True),

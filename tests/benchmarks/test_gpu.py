@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import signal
@@ -219,6 +220,26 @@ def test_wrong_arguments_are_one_sentence(words: list[str], sentence: str, tmp_p
     assert ended.stderr.startswith(f"gpu.py: {sentence}")
     assert ended.stderr.count("\n") == 1
     assert not list(tmp_path.iterdir())
+
+
+def test_what_passed_is_of_the_sources_that_it_passed_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(BENCHMARKS)
+    source_version = importlib.import_module("device.acceptance").source_version
+    mended = tmp_path / "common" / "loop.py"
+    mended.parent.mkdir()
+    found = []
+    for text in ("a", "b", "a"):
+        mended.write_text(text)
+        found.append(source_version(tmp_path))
+    assert found[0] == found[2] != found[1]
+    # A copy without its history.
+    assert found[0].startswith("files ")
+    git = ["git", "-C", str(tmp_path), "-c", "user.name=a", "-c", "user.email=a@b.c"]
+    for words in (["init", "-q"], ["add", "."], ["commit", "-qm", "a"]):
+        subprocess.run([*git, *words], check=True)
+    clean = source_version(tmp_path)
+    mended.write_text("b")
+    assert source_version(tmp_path) == f"{clean}+{found[1].removeprefix('files ')}"
 
 
 def judged(out: Path) -> dict[str, tuple[str, str]]:

@@ -312,6 +312,11 @@ def test_the_fastest_form_and_graphs_that_come_too_late(part: Part) -> None:
     ]
     assert judge(rows) == (True, "bf16 is fastest, 2.50 times fp32.")
     assert judge([*rows, {"form": "tf32", "rate": 12.0, "errors": "wrong"}]) == (False, "tf32: wrong")
+    graph = {"form": "bf16 graph", "rate": None, "outcome": "It cannot be recorded.", "errors": ""}
+    assert judge([*rows, graph])[1].endswith("2.50 times fp32; without a rate: bf16 graph.")
+    broken = part("forms").broken
+    ends = ("completed", "unsupported", "failed")
+    assert [broken(record(outcome=end, message="Why.")) for end in ends] == ["", "", "failed: Why."]
     assert judge([{"form": "fp32", "rate": None, "outcome": "no memory"}]) == (False, "No form has a rate: no memory.")
 
 
@@ -502,6 +507,8 @@ def test_the_course_of_other_parts(part: Part, tmp_path: Path, monkeypatch: pyte
     graphs = {row["outcome"] for row in here.book.rows("probes", "forms") if row["form"] == "bf16 graph"}
     assert graphs == {"the task has no --graph yet"}
     assert checks(here)["dcgan compiled"] == ("PASS", "0 graphs were compiled inside observations.")
+    compiled = [row["job"] for row in here.book.rows("probes", "forms") if row["form"] == "bf16 compiled"]
+    assert compiled == ["dcgan", "convnet", "ssd", "gpt"]
     whole["compilations"] = [3, 4]
     forms.late(here, "dcgan")
     forms.measure(here, "dcgan", forms.COMPILED, 60)
