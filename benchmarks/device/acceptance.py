@@ -20,7 +20,7 @@ from typing import Any
 
 from device.book import BEGIN, FAIL, PASS, SKIP, VERDICT, Book, Verdict, replace
 from device.part import BENCHMARKS, ROOT, environment
-from device.plan import EVERY, FAMILIES, UsageError
+from device.plan import EVERY, FAMILIES, SHARE, UsageError
 from device.processes import adopt_orphans, end_descendants
 from device.table import page, page_name
 from device.wheels import CARRIED, unpack_missing
@@ -117,8 +117,8 @@ class Acceptance:
         if not named and before and (before["word"], before["source"]) == (PASS, self.source):
             print(f"{name:<10} {PASS}  (kept from {before['at']}) {before['sentence']}", flush=True)
             return PASS
-        # Families go on where they stopped: their earlier rows stay.
-        if name != FAMILIES:
+        # These go on where they stopped: their earlier rows stay.
+        if name not in (FAMILIES, SHARE):
             self.book.add(name, BEGIN, at=_now())
         began = time.monotonic()
         if self.quick and not named and EVERY[name].by_name:

@@ -439,12 +439,18 @@ def test_users_of_one_device_are_counted_up_under_each_mode(
     def together(given: Any, names: Any, users: int, mode: str, alone: Any, known: Any) -> None:
         assert known[names[0]].main.endswith("main.py")
         launches.append((names[0], users, mode))
-        given.row("shared", job=names[0], K=users, mode=mode)
+        held.append(dict(alone))
+        given.row("shared", job=names[0], K=users, mode=mode, rates=[8.0])
 
-    lines = [share.faults.Line("mps", "die", word, "so.") for word in ("PASS", "FAIL", "SKIP")]
+    words = iter(("PASS", "FAIL", "SKIP") * 6)
+    held: list[dict[str, float]] = []
+
+    def matrix(asked: Any, plan: Any) -> Any:
+        return (share.faults.Line(asked.modes[0], fault, next(words), "so.") for fault in asked.faults)
+
     monkeypatch.setattr(share, "together", together)
     monkeypatch.setattr(share.faults, "planned", lambda users: {})
-    monkeypatch.setattr(share.faults, "matrix", lambda asked, plan: iter(lines))
+    monkeypatch.setattr(share.faults, "matrix", matrix)
     share.run(here)
     assert len(launches) == 5 * 10
     assert [launch[1:] for launch in launches if launch[0] == "decode"][:4] == [
@@ -453,10 +459,15 @@ def test_users_of_one_device_are_counted_up_under_each_mode(
         (2, "mps"),
         (2, "mps:50"),
     ]
-    assert [row["verdict"] for row in here.book.rows("share", "faults")] == ["PASS", "FAIL", "SKIP"]
-    # Started again it goes on behind what it has; on a processor there is nothing to look at.
+    assert [row["verdict"] for row in here.book.rows("share", "faults")] == ["PASS", "FAIL", "SKIP"] * 6
+    # Started again it goes on behind what it has, with the rates alone of before.
     share.run(here)
-    assert len(launches) == 5 * 10
+    assert (len(launches), next(words, None)) == (5 * 10, None)
+    kept = [line for line in here.book.path.read_text().splitlines() if json.loads(line).get("K") in (None, 1)]
+    here.book.path.write_text("\n".join(kept))
+    share.run(here)
+    assert (len(launches), held[-1]) == (5 * 10 + 5 * 9, dict.fromkeys(share.SHARED, 8.0))
+    # On a processor there is nothing to look at.
     here.machine["kind"] = "cpu"
     with pytest.raises(part("book").Skip, match="It needs a device"):
         share.run(here)
