@@ -2,14 +2,13 @@
 
 python benchmarks/run.py cotenancy --repetitions 5 --work DIR     writes benchmarks/results/what-different-jobs-keep.md
 
-Each repetition runs the suite in slices, then without, with curves on every resource; an interrupted run goes on where
-it was. Five take some three hours and a half on two processors, on which nothing else may run.
+Each repetition runs the profile in slices, then without; an interrupted run goes on where it was. Five take two hours
+and a quarter on two processors, on which nothing else may run.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import subprocess
 import sys
@@ -39,18 +38,7 @@ WAYS = ("auto", "none")
 """In slices, by the backend that this host allows, and without."""
 
 
-def job_file(directory: Path) -> Path:
-    """Write the profile with curves on every resource, and return its path."""
-    entries = json.loads(PROFILE.read_text())
-    for entry in entries:
-        if "sense" in entry:
-            del entry["pressure"]
-    path = directory / PROFILE.name
-    path.write_text(json.dumps(entries))
-    return path
-
-
-def run(directory: Path, jobs: Path, uid: int, way: str) -> None:
+def run(directory: Path, uid: int, way: str) -> None:
     """Run the suite once, all of it or what is missing. Raises RuntimeError where it did not come to its end.
 
     A launch that failed is no reason to stop: the result says so.
@@ -60,10 +48,10 @@ def run(directory: Path, jobs: Path, uid: int, way: str) -> None:
     environment["BASE"] = str(directory / "workspace")
     outdir = directory / way
     flags = ["--isolation", way, "--uid", str(uid), "--outdir", str(outdir), "--cgroup-base", "cotenant-bench"]
-    if (outdir / f"{jobs.stem}.R{uid}.resolved").exists():
+    if (outdir / f"{PROFILE.stem}.R{uid}.resolved").exists():
         flags.append("--resume")
     print(f"{datetime.now(UTC):%H:%M} repetition {uid}, --isolation {way}", flush=True)
-    ended = subprocess.run([sys.executable, ROOT / "run.py", "--jobs", jobs, *flags], env=environment, check=False)
+    ended = subprocess.run([sys.executable, ROOT / "run.py", "--jobs", PROFILE, *flags], env=environment, check=False)
     if ended.returncode not in (EXIT_PASSED, EXIT_FAILED):
         raise RuntimeError(f"repetition {uid} with --isolation {way} ended with {ended.returncode}: see {outdir}")
 
@@ -109,10 +97,9 @@ def main() -> int:
     given = parser.parse_args()
     directory: Path = given.work.absolute()
     directory.mkdir(parents=True, exist_ok=True)
-    jobs = job_file(directory)
     for uid in range(given.repetitions):
         for way in WAYS:
-            run(directory, jobs, uid, way)
+            run(directory, uid, way)
     given.output.write_text(result(directory, given.repetitions))
     print(f"{given.output} is written.")
     return 0
