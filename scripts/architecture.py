@@ -34,7 +34,7 @@ TASKS_OF_ROOMS = {
     "bench": "the measured loop; torch",
     "blocks": "parts of tasks' Transformers",
     "findings": "rules on numbers and hosts",
-    "fleet": "many nodes, a verdict each",
+    "fleet": "nodes of Ray, verdicts",
     "results": "records and the one table",
     "isolation": "plan, cgroups, entering",
     "meters": "load, power, devices",

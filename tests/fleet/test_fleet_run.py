@@ -6,7 +6,6 @@ import json
 import random
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,13 +13,14 @@ import pytest
 from commands.calling import Capture, check_refusals
 from cotenant.commands import fleet
 from cotenant.fleet import cluster as clusters
-from cotenant.fleet.agent import Agent, NodeNews, NodeOrder
-from cotenant.fleet.cluster import ClusterNode, Lost, _named, _reason
+from cotenant.fleet.agent import Agent, NodeOrder
+from cotenant.fleet.cluster import _named, _reason
 from cotenant.fleet.manifest import read_manifest
 from cotenant.fleet.run import FleetPlan, FleetRun
 from cotenant.fleet.tiers import WITNESSES, tier_of
 from cotenant.stats.acceptance import INDEPENDENT_JOBS
 from cotenant.suite.jobfile import load
+from fleet.local import LocalCluster, use_program
 
 ROOT = Path(__file__).parents[2]
 PROGRAM = """
@@ -38,36 +38,14 @@ sys.exit(2 if os.environ["BASE"].endswith("n2") else 0)
 """
 
 
-class Cluster:
-    """Agents of this process; `lost` never answers."""
-
-    def __init__(self, lost: str = "") -> None:
-        self.nodes = {name: ClusterNode(name, "vm", emulated=name != "n4") for name in ("n1", "n2", "n3", "n4")}
-        self._agents = {name: Agent() for name in self.nodes}
-        self._lost = lost
-
-    def start(self, name: str, order: NodeOrder) -> str:
-        return self._agents[name].start(order)
-
-    def news(self, names: frozenset[str]) -> Iterator[tuple[str, NodeNews | Lost]]:
-        for name in sorted(names):
-            yield name, Lost("its node died.") if name == self._lost else self._agents[name].news(0.05)
-
-    def close(self) -> None:
-        for agent in self._agents.values():
-            agent.stop()
+NAMES = ("n1", "n2", "n3", "n4")
 
 
 @pytest.fixture
 def plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FleetPlan:
-    monkeypatch.setattr("cotenant.fleet.agent.LOOK_S", 0.01)
-    source = tmp_path / "source" / "cotenant"
-    source.mkdir(parents=True)
-    (source / "__init__.py").touch()
-    (source / "__main__.py").write_text(PROGRAM)
-    monkeypatch.setattr("cotenant.fleet.run.SOURCE_ROOT", source.parent)
+    use_program(monkeypatch, tmp_path, PROGRAM)
     words = ["--jobs", "{base}/s.json", "--isolation", "none"]
-    return FleetPlan("s", "3m", words, ["--repeat", "5"], tmp_path / "base", tmp_path / "out", b"[]")
+    return FleetPlan("s", "3m", words, ["--repeat", "5"], tmp_path / "base", tmp_path / "out", {"s.json": b"[]"})
 
 
 def test_records_come_from_all_nodes_and_what_became_of_each_is_written(plan: FleetPlan) -> None:
@@ -75,21 +53,23 @@ def test_records_come_from_all_nodes_and_what_became_of_each_is_written(plan: Fl
     (plan.output / "n1").mkdir(parents=True)
     stale = plan.output / "n1" / "s.vae.R9.D0.json"
     stale.write_text("of a launch that was set aside since")
-    cluster = Cluster(lost="n3")
+    cluster = LocalCluster(NAMES, alone="n4", lost="n3")
     run = FleetRun(plan, cluster, lines.append)
     run.repetition(4, ["n1", "n2", "n3", "n4"])
     found = json.loads((plan.output / "n1" / "s.vae.R4.D0.json").read_bytes())
     base = plan.base / "fleet" / "n1"
     own = ["--users", "1", "--cgroup-base", "cotenant-n1"]
-    ours = ["--uid", "4", "--resume", "--outdir", f"{base}/output"]
+    ours = ["--uid", "4", "--resume"]
     assert found["words"] == [
         "run",
         "--jobs",
         f"{base}/s.json",
         "--isolation",
         "none",
-        *own,
         *ours,
+        *own,
+        "--outdir",
+        f"{base}/output",
         "--",
         "--repeat",
         "5",
@@ -121,7 +101,7 @@ def test_records_come_from_all_nodes_and_what_became_of_each_is_written(plan: Fl
     assert run.confirming(["n3", "n1"], random.Random(0)) == ["n1", "n4"]
     assert run.confirming(["n3"], random.Random(0)) == []
     cluster.close()
-    again = FleetRun(plan, Cluster(), lines.append)
+    again = FleetRun(plan, LocalCluster(NAMES), lines.append)
     again.repetition(4, ["n3"])
     assert again.nodes["n3"].state == "finished"
 
@@ -135,7 +115,7 @@ def test_an_agent_says_why_nothing_runs_and_ends_what_does(tmp_path: Path) -> No
     (tmp_path / "cotenant" / "__main__.py").write_text("import time\nprint('up', flush=True)\ntime.sleep(60)")
     assert agent.start(NodeOrder(str(tmp_path / "b"), (), {}, "/no/python", str(tmp_path))) == ""
     deadline = time.monotonic() + 20
-    while "up" not in (tmp_path / "b" / "fleet.log").read_text() and time.monotonic() < deadline:
+    while "up" not in (tmp_path / "b" / "runner.out").read_text() and time.monotonic() < deadline:
         time.sleep(0.02)
     assert agent.news(0.0).status is None
     agent.stop()

@@ -1,4 +1,4 @@
-"""A real Ray cluster of three nodes on this machine, one of which dies in the middle of a fleet run.
+"""A real Ray cluster of three nodes on this machine, one of which dies in the middle of a fleet run, and of one job.
 
 Ray is an extra: `pip install ray`, or `pip install --target DIR ray` and COTENANT_RAY=DIR.
 """
@@ -72,10 +72,18 @@ class Cluster:
         started.wait()
 
     def fleet(self, jobs: Path, out: Path) -> subprocess.Popen[str]:
-        words = ["fleet", "run", "--address", f"127.0.0.1:{PORT}", "--jobs", str(jobs), "--outdir", str(out), "--json"]
-        line = [sys.executable, str(ROOT / "run.py"), *words, "--", "--isolation", "none"]
+        words = ["--address", f"127.0.0.1:{PORT}", "--jobs", jobs, "--outdir", out, "--json"]
+        return self._run("fleet", "run", *words, "--", "--isolation", "none")
+
+    def one_job(self, jobs: Path, out: Path, *flags: str) -> subprocess.Popen[str]:
+        words = ["--launcher", "ray", "--nnodes", len(NAMES), "--jobs", jobs, "--outdir", out]
+        return self._run(*words, "--isolation", "none", "--ready-timeout", 60, *flags)
+
+    def _run(self, *words: object) -> subprocess.Popen[str]:
+        line = [sys.executable, str(ROOT / "run.py"), *map(str, words)]
+        address = {"RAY_ADDRESS": f"127.0.0.1:{PORT}"}
         pipe = subprocess.PIPE
-        return subprocess.Popen(line, env=self.environment, stdout=pipe, stderr=pipe, text=True)
+        return subprocess.Popen(line, env=self.environment | address, stdout=pipe, stderr=pipe, text=True)
 
     @staticmethod
     def _until(true: Callable[[], bool], what: str, limit_s: float = 120.0) -> None:
@@ -147,3 +155,47 @@ def test_a_node_that_dies_is_named_the_others_are_whole_and_a_second_start_compl
     assert [records(out, name) for name in NAMES] == [list(JOBS)] * 3
     assert [launches(out, name) for name in NAMES] == [list(JOBS)] * 3
     assert {name: sorted(path.name for path in (out / name).glob("*.json")) for name in ("n1", "n3")} == before
+
+
+@pytest.mark.slow
+def test_one_job_over_three_nodes_ends_when_one_dies_or_at_ctrl_c_and_goes_on(cluster: Cluster) -> None:
+    jobs, out = cluster.folder / "both.json", cluster.folder / "out"
+    suite = [job("host.sh", name=name, group="all", args={"--repeat": 40, "--number": 20}) for name in ("a", "b")]
+    jobs.write_text(json.dumps(suite))
+
+    def outcomes() -> dict[str, str]:
+        found = [json.loads(path.read_bytes()) for path in out.glob("*.json")]
+        return {record["name"]: record["outcome"] for record in found}
+
+    def until_in_b(run: subprocess.Popen[str], starts: int) -> None:
+        begun = cluster.folder / "base" / "ray" / "n3"
+        cluster._until(lambda: len(list(begun.glob("*/output/logs/b.*"))) >= starts or run.poll() is not None, "b runs")
+
+    run = cluster.one_job(jobs, out)
+    try:
+        until_in_b(run, 1)
+        cluster.kill("n3")
+        text, errors = run.communicate(timeout=120)
+        assert (run.returncode, outcomes()) == (1, {"a": "completed", "b": "node_lost"}), (text, errors)
+        assert "Node 2 (n3) is lost: " in errors
+        assert "The suite ends here; the same command with --resume goes on." in text + errors
+        first = {path.name for path in out.glob("*.a.*.json")}
+        cluster.start("n3")
+        run = cluster.one_job(jobs, out, "--resume")
+        until_in_b(run, 1 + 1)
+        run.send_signal(signal.SIGINT)
+        text, errors = run.communicate(timeout=120)
+        assert (run.returncode, outcomes()) == (130, {"a": "completed", "b": "interrupted"}), (text, errors)
+        assert "Interrupted by SIGINT" in errors
+        assert "Node" not in errors, errors
+        run = cluster.one_job(jobs, out, "--resume")
+        text, errors = run.communicate(timeout=240)
+    finally:
+        run.kill()
+    assert (run.returncode, outcomes()) == (0, {"a": "completed", "b": "completed"}), (text, errors)
+    assert "1 launch done, 1 to come." in text
+    assert {path.name for path in out.glob("*.a.*.json")} == first
+    (path,) = out.glob("*.b.*.json")
+    record = json.loads(path.read_bytes())
+    assert {rank: len(rows) for rank, rows in record["rank_observations"].items()} == {"0": 40, "1": 40, "2": 40}
+    assert [node["outcome"] for node in record["meters"]["nodes"]] == ["completed", "completed"]

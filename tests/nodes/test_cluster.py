@@ -6,7 +6,7 @@ import pytest
 
 from cotenant.errors import CotenantError
 from cotenant.nodes import slurm
-from cotenant.nodes.cluster import Asked, Cluster, cluster_of, interface_towards, launcher_of, needs_srun, parsed
+from cotenant.nodes.cluster import Cluster, ClusterFlags, cluster_of, interface_towards, launcher_of, needs_srun, parsed
 
 HERE = "127.0.0.1"
 AGENT = {
@@ -27,32 +27,35 @@ STEP = SCRIPT | {
     "SLURM_STEP_TASKS_PER_NODE": "1(x2)",
     "SLURM_NODEID": "1",
 }
-PLACES: list[tuple[str, Asked, dict[str, str], Cluster | None]] = [
-    ("local", Asked(), {}, None),
-    ("local", Asked(), {"RANK": "1", "WORLD_SIZE": "2"}, None),
-    ("local", Asked(), SCRIPT | {"SLURM_JOB_NUM_NODES": "1"}, None),
-    ("local", Asked("local"), AGENT | STEP, None),
-    ("torchrun", Asked(), AGENT, Cluster(4, 2, HERE, 29501)),
-    ("torchrun", Asked(), POD, Cluster(2, 1, HERE, 23457)),
-    ("torchrun", Asked(nodes=3, node=1, endpoint="127.0.0.1:70"), STEP, Cluster(3, 1, HERE, 70)),
-    ("torchrun", Asked(nodes=2, endpoint=HERE), {}, Cluster(2, 0, HERE, 29400)),
-    ("torchrun", Asked(nodes=2, endpoint="192.0.2.1"), {}, Cluster(2, 1, "192.0.2.1", 29400)),
-    ("torchrun", Asked(nodes=1), {}, None),
-    ("slurm", Asked(), SCRIPT, None),
-    ("slurm", Asked(), STEP, Cluster(2, 1, "n1.example", 20014)),
+PLACES: list[tuple[str, ClusterFlags, dict[str, str], Cluster | None]] = [
+    ("local", ClusterFlags(), {}, None),
+    ("local", ClusterFlags(), {"RANK": "1", "WORLD_SIZE": "2"}, None),
+    ("local", ClusterFlags(), SCRIPT | {"SLURM_JOB_NUM_NODES": "1"}, None),
+    ("local", ClusterFlags("local"), AGENT | STEP, None),
+    ("torchrun", ClusterFlags(), AGENT, Cluster(4, 2, HERE, 29501)),
+    ("torchrun", ClusterFlags(), POD, Cluster(2, 1, HERE, 23457)),
+    ("torchrun", ClusterFlags(nodes=3, node=1, endpoint="127.0.0.1:70"), STEP, Cluster(3, 1, HERE, 70)),
+    ("torchrun", ClusterFlags(nodes=2, endpoint=HERE), {}, Cluster(2, 0, HERE, 29400)),
+    ("torchrun", ClusterFlags(nodes=2, endpoint="192.0.2.1"), {}, Cluster(2, 1, "192.0.2.1", 29400)),
+    ("torchrun", ClusterFlags(nodes=1), {}, None),
+    ("torchrun", ClusterFlags(nodes=2, node=1, endpoint=HERE), {"RAY_ADDRESS": "h:1"}, Cluster(2, 1, HERE, 29400)),
+    ("slurm", ClusterFlags(), SCRIPT, None),
+    ("slurm", ClusterFlags(), STEP, Cluster(2, 1, "n1.example", 20014)),
 ]
-REFUSED: list[tuple[Asked, dict[str, str], str]] = [
-    (Asked("ray"), {}, "--launcher ray"),
-    (Asked("slurm"), {}, "this is no Slurm job. Start it by sbatch"),
-    (Asked("local", nodes=2), {}, "--nnodes 2 are more"),
-    (Asked("torchrun"), {}, "needs --nnodes and --rdzv-endpoint"),
-    (Asked(nodes=2), {}, "--nnodes needs --rdzv-endpoint"),
-    (Asked(nodes=2, node=2, endpoint=HERE), {}, "--node-rank 2 is none of 2 nodes"),
-    (Asked(nodes=3, endpoint="192.0.2.1:70"), {}, "Which of 3 nodes this is nobody says. Give --node-rank"),
-    (Asked(nodes=2, endpoint="h:x"), {}, "h:x is no HOST:PORT"),
-    (Asked(nodes=2, endpoint="no.such.host.invalid"), {}, "nobody knows the host"),
-    (Asked(), AGENT | {"LOCAL_WORLD_SIZE": "8"}, "There are 8 runners on this node"),
-    (Asked(), STEP | {"SLURM_STEP_TASKS_PER_NODE": "2(x2)"}, "--ntasks-per-node=1"),
+REFUSED: list[tuple[ClusterFlags, dict[str, str], str]] = [
+    (ClusterFlags("ray"), {}, "--launcher ray needs --nnodes"),
+    (ClusterFlags("ray", nodes=2, node=0), {}, "Leave out --node-rank and --rdzv-endpoint"),
+    (ClusterFlags(nodes=2), {"RAY_ADDRESS": "h:1"}, "--launcher ray runs suites, and nothing else"),
+    (ClusterFlags("slurm"), {}, "this is no Slurm job. Start it by sbatch"),
+    (ClusterFlags("local", nodes=2), {}, "--nnodes 2 are more"),
+    (ClusterFlags("torchrun"), {}, "needs --nnodes and --rdzv-endpoint"),
+    (ClusterFlags(nodes=2), {}, "--nnodes needs --rdzv-endpoint"),
+    (ClusterFlags(nodes=2, node=2, endpoint=HERE), {}, "--node-rank 2 is none of 2 nodes"),
+    (ClusterFlags(nodes=3, endpoint="192.0.2.1:70"), {}, "Which of 3 nodes this is nobody says. Give --node-rank"),
+    (ClusterFlags(nodes=2, endpoint="h:x"), {}, "h:x is no HOST:PORT"),
+    (ClusterFlags(nodes=2, endpoint="no.such.host.invalid"), {}, "nobody knows the host"),
+    (ClusterFlags(), AGENT | {"LOCAL_WORLD_SIZE": "8"}, "There are 8 runners on this node"),
+    (ClusterFlags(), STEP | {"SLURM_STEP_TASKS_PER_NODE": "2(x2)"}, "--ntasks-per-node=1"),
 ]
 
 
@@ -64,15 +67,15 @@ def _scontrol(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_launcher_and_the_place_follow_from_flags_and_surroundings() -> None:
-    for launcher, asked, environ, cluster in PLACES:
-        assert (launcher_of(asked, environ), cluster_of(asked, environ)) == (launcher, cluster), (asked, environ)
-        assert needs_srun(asked, environ) == (environ is SCRIPT and launcher == "slurm")
+    for launcher, flags, environ, cluster in PLACES:
+        assert (launcher_of(flags, environ), cluster_of(flags, environ)) == (launcher, cluster), (flags, environ)
+        assert needs_srun(flags, environ) == (environ is SCRIPT and launcher == "slurm")
 
 
 def test_what_cannot_be_is_a_sentence_with_its_remedy() -> None:
-    for asked, environ, sentence in REFUSED:
+    for flags, environ, sentence in REFUSED:
         with pytest.raises(CotenantError) as raised:
-            cluster_of(asked, environ)
+            cluster_of(flags, environ)
         assert sentence in str(raised.value), raised.value
 
 

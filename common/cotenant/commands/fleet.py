@@ -124,6 +124,7 @@ def _run(given: argparse.Namespace, others: tuple[str, ...]) -> int:
 
 def _plan(given: argparse.Namespace, others: tuple[str, ...]) -> tuple[FleetPlan, Tier]:
     """Return what every node is to run. Raises CotenantError for a wrong job file, or no job."""
+    from cotenant.fleet.orders import job_file
     from cotenant.fleet.run import FleetPlan
 
     flags, extra = at_dashes(others)
@@ -137,8 +138,7 @@ def _plan(given: argparse.Namespace, others: tuple[str, ...]) -> tuple[FleetPlan
         raise CotenantError(
             "There is no job to run on a node.", "--name and --exclude choose jobs, and mixes are none."
         )
-    ours = path.resolve().is_relative_to(CHECKOUT)
-    jobs = path.resolve().relative_to(CHECKOUT).name if ours else f"{{base}}/{suite.name}.json"
+    jobs, files = job_file(path, suite.name)
     budget = [] if tier.budget_s is None else ["--budget", f"{tier.budget_s:.1f}"]
     names = [word for job in tier.jobs for word in ("--name", job.name)]
     # Losses of equal work are compared between nodes: a time without steps that are counted would part them.
@@ -151,7 +151,7 @@ def _plan(given: argparse.Namespace, others: tuple[str, ...]) -> tuple[FleetPlan
         extra=extra,
         base=base,
         output=(given.outdir or base_directory() / "fleet-records").absolute(),
-        jobs=None if ours else path.read_bytes(),
+        files=files,
     )
     return plan, tier
 

@@ -17,10 +17,11 @@ from cotenant.commands.flags import (
     add_format,
     at_dashes,
 )
+from cotenant.commands.on_ray import as_node_0, run_on_ray
 from cotenant.commands.output import note, shown, tell, tell_document, tell_folded, tell_grid, warn
 from cotenant.commands.preview import dry_document, dry_lines, show_document, show_lines, whole_dry_lines
 from cotenant.commands.refusals import refused
-from cotenant.commands.suite_flags import cluster_asked, options_of, suite_parser
+from cotenant.commands.suite_flags import cluster_flags, options_of, suite_parser
 from cotenant.errors import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_PASSED, EXIT_USAGE
 from cotenant.finding import Finding
 from cotenant.isolation.lock import SuiteLock, lock_path
@@ -28,7 +29,7 @@ from cotenant.isolation.plan import ranks_of_all
 from cotenant.launch.start import Options, Start
 from cotenant.launch.suite import SuiteRun
 from cotenant.machine.topology import discover
-from cotenant.nodes.cluster import Cluster, needs_srun
+from cotenant.nodes.cluster import Cluster, launcher_of, needs_srun
 from cotenant.nodes.slurm import begin_on_all_nodes
 from cotenant.report.progress import PlainView, Planned, Progress, duration_words
 from cotenant.results.last import last_seconds
@@ -49,9 +50,13 @@ def main(argv: Sequence[str]) -> int:
     """
     ours, others = at_dashes(argv)
     given = _parse(ours)
+    flags = cluster_flags(given)
+    by_ray = launcher_of(flags) == "ray"
     if given.show or given.dry:
-        return _preview(given, others)
-    if needs_srun(cluster_asked(given)):
+        return _preview(as_node_0(given) if by_ray else given, others)
+    if by_ray:
+        return run_on_ray(given, ours, others)
+    if needs_srun(flags):
         begin_on_all_nodes([sys.executable, *sys.orig_argv[1:]])
     # Before anything that takes a while: who has to wait learns it at once.
     with SuiteLock(lock_path()):

@@ -20,7 +20,7 @@ from cotenant.launch.limits import READY_LIMIT_S, TIMEOUT_S, Limits
 from cotenant.launch.paths import RunPaths
 from cotenant.launch.start import Options
 from cotenant.machine.topology import Machine
-from cotenant.nodes.cluster import LAUNCHERS, Asked, cluster_of
+from cotenant.nodes.cluster import LAUNCHERS, ClusterFlags, cluster_of
 from cotenant.suite.decode import at
 from cotenant.suite.job import Job, labels_of
 from cotenant.suite.jobfile import Suite, check_mixes_of, check_one_class, load, resolve_path, select
@@ -88,7 +88,7 @@ def suite_parser(command: str, description: str, epilog: str = "") -> Parser:
 
 def _add_nodes(parser: Parser) -> None:
     add = parser.add_argument_group("several hosts").add_argument
-    by = "what started this runner on each of several hosts (default auto: as the environment says)"
+    by = "what starts, or has started, a runner on each of several hosts (default auto: as the environment says)"
     add("--launcher", choices=LAUNCHERS, default="auto", help=by)
     add("--nnodes", type=int, metavar="N", help="hosts, on each of which this command runs; jobs of the group all run")
     add("--node-rank", type=int, metavar="K", help="which of them this is (default: 0 where the endpoint is)")
@@ -175,16 +175,16 @@ def options_of(given: argparse.Namespace, extra: tuple[str, ...], machine: Machi
         challenge=given.challenge,
         raise_error=given.raise_error,
         resume=given.resume,
-        cluster=cluster_of(cluster_asked(given)),
+        cluster=cluster_of(cluster_flags(given)),
         extra=extra,
     )
 
 
-def cluster_asked(given: argparse.Namespace) -> Asked:
+def cluster_flags(given: argparse.Namespace) -> ClusterFlags:
     """Return what the flags say of several hosts. Raises CotenantError."""
     if given.nnodes is not None and given.nnodes < 1:
         raise CotenantError(f"--nnodes {given.nnodes} is no number of hosts.", "Count from 1.")
-    return Asked(given.launcher, given.nnodes, given.node_rank, given.rdzv_endpoint)
+    return ClusterFlags(given.launcher, given.nnodes, given.node_rank, given.rdzv_endpoint)
 
 
 Chosen = tuple[tuple[Job, ...], tuple[Mix, ...], tuple[Job, ...]]

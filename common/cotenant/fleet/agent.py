@@ -1,4 +1,4 @@
-"""What runs on a node of a fleet: it starts our runner there, and hands over what that has written, as it comes.
+"""What runs on a node of a Ray cluster: it starts our runner there, and hands over what that has written, as it comes.
 
 It is sent to the node by value and needs the standard library alone: the node's Ray may know nothing of us.
 """
@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import ctypes
 import os
+import random
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -22,6 +24,8 @@ MOST_BYTES = 64 << 20
 GRACE_S = 30.0
 TAIL_BYTES = 4096
 PR_SET_PDEATHSIG = 1
+PORTS = range(20000, 32000, 2)
+"""Above those of Ray's workers, below what kernels give away by themselves."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +33,8 @@ class NodeOrder:
     """What a node is to run: `words` behind our program, in `base`, with these variables.
 
     `python` and `source` are those of whoever asks; where the node has no such file its own are taken. `files` lie in
-    the base, and `{base}` in words and variables is its path; records go to `output` there.
+    the base, and `{base}` in words is its path; records go to `output` there. `shown`: what the runner
+    prints is news.
     """
 
     base: str
@@ -38,19 +43,22 @@ class NodeOrder:
     python: str
     source: str
     files: dict[str, bytes] = field(default_factory=dict)
+    shown: bool = False
 
 
 @dataclass(frozen=True)
 class NodeNews:
     """What is new on a node: files that were written, names that were set aside, and how the runner has ended.
 
-    `status` is None while it runs; `tail` is the end of what it printed, of one that has ended.
+    `status` is None while it runs; `tail` is the end of what it printed, of one that has ended. `printed` is what is
+    new on its standard output and its standard error, where that is shown.
     """
 
     files: dict[str, bytes]
     aside: tuple[str, ...]
     status: int | None
     tail: str = ""
+    printed: tuple[bytes, bytes] = (b"", b"")
 
 
 class Agent:
@@ -59,7 +67,9 @@ class Agent:
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
         self._output = Path()
-        self._log = Path()
+        self._logs: tuple[Path, ...] = ()
+        self._shown = False
+        self._read = [0, 0]
         self._seen: dict[str, tuple[int, int]] = {}
         self._aside: set[str] = set()
         self._more = False
@@ -68,33 +78,44 @@ class Agent:
         """Start the runner; return why it cannot be, "" where it runs."""
         base = Path(order.base)
         python = order.python if os.access(order.python, os.X_OK) else sys.executable
-        variables = {name: value.replace("{base}", order.base) for name, value in order.variables.items()}
         environment = {
             name: value for name, value in os.environ.items() if name not in ("OMP_NUM_THREADS", "PYTHONPATH")
         }
-        environment |= {"BASE": order.base, **variables}
+        environment |= order.variables
         if Path(order.source).is_dir():
             environment["PYTHONPATH"] = order.source
         words = [word.replace("{base}", order.base) for word in order.words]
-        self._output, self._log = base / "output", base / "fleet.log"
+        self._output, self._logs = base / "output", (base / "runner.out", base / "runner.err")
         try:
-            base.mkdir(parents=True, exist_ok=True)
+            self._output.mkdir(parents=True, exist_ok=True)
             for name, content in order.files.items():
                 (base / name).write_bytes(content)
-            with self._log.open("wb") as log:
+            with self._logs[0].open("wb") as out, self._logs[1].open("wb") as err:
                 self._process = subprocess.Popen(
                     [python, "-m", "cotenant", *words],
                     cwd=base,
                     env=environment,
                     stdin=subprocess.DEVNULL,
-                    stdout=log,
-                    stderr=subprocess.STDOUT,
+                    stdout=out,
+                    stderr=err,
                     start_new_session=True,
                     preexec_fn=_end_with_parent,
                 )
         except OSError as error:
             return f"{error.filename or base}: {error.strerror}."
+        self._shown, self._read = order.shown, [0, 0]
         return ""
+
+    def free_port(self) -> int:
+        """Return a port that is free here, as the one after it is."""
+        for port in random.sample(PORTS, len(PORTS)):
+            try:
+                for each in (port, port + 1):
+                    socket.create_server(("", each)).close()
+            except OSError:
+                continue
+            return port
+        raise OSError(f"No two ports between {PORTS[0]} and {PORTS[-1]} are free.")
 
     def news(self, wait_s: float) -> NodeNews:
         """Return what is new, at once where something is, else after so long."""
@@ -105,9 +126,10 @@ class Agent:
             # First, so that nothing is written between the look at files and the end.
             status = self._process.poll()
             files, aside = self._changed()
-            if files or aside or status is not None or time.monotonic() >= deadline:
-                tail = "" if status is None else self._log.read_bytes()[-TAIL_BYTES:].decode(errors="replace")
-                return NodeNews(files, aside, status if not self._more else None, tail)
+            printed = self._printed()
+            if files or aside or any(printed) or status is not None or time.monotonic() >= deadline:
+                tail = "" if status is None else self._tail()
+                return NodeNews(files, aside, status if not self._more else None, tail, printed)
             time.sleep(LOOK_S)
 
     def stop(self) -> None:
@@ -118,6 +140,18 @@ class Agent:
                 self._process.wait(GRACE_S)
             except subprocess.TimeoutExpired:
                 self._process.kill()
+
+    def _printed(self) -> tuple[bytes, bytes]:
+        """Return what was printed since the last look."""
+        if not self._shown:
+            return b"", b""
+        out, err = (log.read_bytes()[at:] for log, at in zip(self._logs, self._read, strict=True))
+        self._read = [self._read[0] + len(out), self._read[1] + len(err)]
+        return out, err
+
+    def _tail(self) -> str:
+        """Return the end of what was printed: complaints are last."""
+        return b"\n".join(log.read_bytes()[-TAIL_BYTES:] for log in self._logs).decode(errors="replace")
 
     def _changed(self) -> tuple[dict[str, bytes], tuple[str, ...]]:
         """Return the files that were written since the last look, and the records that were set aside."""

@@ -16,6 +16,7 @@ from typing import Any, Protocol
 from cotenant.errors import CotenantError
 from cotenant.fleet import agent
 from cotenant.fleet.agent import Agent, NodeNews, NodeOrder
+from cotenant.text import many
 
 PLACING_S = 60.0
 WAIT_S = 5.0
@@ -35,11 +36,12 @@ class Lost:
 
 @dataclass(frozen=True, slots=True)
 class ClusterNode:
-    """A node of a cluster; `emulated`: another one is on the same host."""
+    """A node of a cluster; `emulated`: another one is on the same host. `address`: where others reach it."""
 
     name: str
     host: str
     emulated: bool = False
+    address: str = ""
 
 
 class Cluster(Protocol):
@@ -55,26 +57,33 @@ class Cluster(Protocol):
     def news(self, names: frozenset[str]) -> Iterator[tuple[str, NodeNews | Lost]]:
         """Yield what any of these nodes have to tell, after some seconds nothing."""
 
+    def free_port(self, name: str) -> int:
+        """Return a port of a node that is free, as the one after it is. Raises CotenantError."""
+
+    def stop(self, names: frozenset[str]) -> None:
+        """Interrupt what runs on these nodes, and wait a while until it has ended."""
+
     def close(self) -> None:
         """Stop whatever still runs there, and leave."""
 
 
 class RayCluster:
-    """A running Ray cluster: an agent on each node, placed by STRICT_SPREAD."""
+    """A running Ray cluster: an agent on each node, or on so many of them, placed by STRICT_SPREAD."""
 
-    def __init__(self, address: str) -> None:
-        """Raises CotenantError without Ray, without a cluster at the address, or where its nodes have no room."""
+    def __init__(self, address: str, count: int | None = None) -> None:
+        """Raises CotenantError without Ray, without a cluster at the address, or where so many nodes have no room."""
         self._ray = _ray(address)
-        alive = sorted((node for node in self._ray.nodes() if node["Alive"]), key=lambda node: str(node["NodeName"]))
-        if not alive:
-            raise CotenantError(f"The Ray cluster at {address} has no living node.", "`ray status` shows its nodes.")
-        self._nodes = _named(alive)
-        self._agents = self._placed({node["NodeID"]: name for node, name in zip(alive, self._nodes, strict=True)})
+        alive = [node for node in self._ray.nodes() if node["Alive"]]
+        if not alive or len(alive) < (count or 0):
+            there = f"has {many(len(alive), 'living node')}{f', not {count}' if count else ''}"
+            raise CotenantError(f"The Ray cluster at '{address}' {there}.", "`ray status` shows its nodes.")
+        agents = self._placed(count or len(alive))
+        placed = sorted((node for node in alive if node["NodeID"] in agents), key=lambda node: str(node["NodeName"]))
+        self._nodes = _named(placed)
+        self._agents = {name: agents[node["NodeID"]] for name, node in zip(self._nodes, placed, strict=True)}
         self._asked: dict[Any, str] = {}
         # Ray starts workers ahead where a driver comes, and their imports would run beside the first launch.
-        self._ray.wait(
-            [each.news.remote(0.0) for each in self._agents.values()], num_returns=len(alive), timeout=PLACING_S
-        )
+        self._ray.wait([each.news.remote(0.0) for each in agents.values()], num_returns=len(agents), timeout=PLACING_S)
         time.sleep(CALM_S)
 
     @property
@@ -100,22 +109,31 @@ class RayCluster:
             except self._ray.exceptions.RayError as error:
                 yield name, Lost(_reason(error))
 
-    def close(self) -> None:
-        stopping = [of_node.stop.remote() for of_node in self._agents.values()]
+    def free_port(self, name: str) -> int:
+        try:
+            return int(self._ray.get(self._agents[name].free_port.remote(), timeout=PLACING_S))
+        except self._ray.exceptions.RayError as error:
+            raise CotenantError(f"{name}: {_reason(error)}") from error
+
+    def stop(self, names: frozenset[str]) -> None:
+        stopping = [self._agents[name].stop.remote() for name in names]
         self._ray.wait(stopping, num_returns=len(stopping), timeout=agent.GRACE_S + WAIT_S)
+
+    def close(self) -> None:
+        self.stop(frozenset(self._agents))
         self._ray.shutdown()
 
-    def _placed(self, names: Mapping[str, str]) -> dict[str, Any]:
-        """Return an agent for each node by its name; `names` are by the ids that Ray knows."""
+    def _placed(self, count: int) -> dict[str, Any]:
+        """Return an agent on each of so many nodes, by the ids that Ray knows these by."""
         from ray import cloudpickle
         from ray.util.placement_group import placement_group, placement_group_table
         from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
         cloudpickle.register_pickle_by_value(agent)
-        group = placement_group([{"CPU": 1}] * len(names), strategy="STRICT_SPREAD")
+        group = placement_group([{"CPU": 1}] * count, strategy="STRICT_SPREAD")
         if not group.wait(PLACING_S):
             raise CotenantError(
-                f"Not every one of the {len(names)} Ray nodes has a free CPU for our bundle.",
+                f"Of the Ray nodes {count} have to have a free CPU for our bundle, and some have none.",
                 "Wait for other work on the cluster; `ray status` shows it.",
             )
         placed = placement_group_table(group)["bundles_to_node_id"]
@@ -123,7 +141,7 @@ class RayCluster:
         # No GPU is asked for, and Ray hides none: the runner hands out the devices itself.
         unhidden = {"env_vars": {"RAY_EXPERIMENTAL_NOSET_CUDA_VISIBLE_DEVICES": "1"}}
         return {
-            names[node]: kind.options(
+            node: kind.options(
                 num_cpus=1,
                 runtime_env=unhidden,
                 scheduling_strategy=PlacementGroupSchedulingStrategy(group, placement_group_bundle_index=int(bundle)),
@@ -158,7 +176,11 @@ def _named(alive: list[dict[str, Any]]) -> dict[str, ClusterNode]:
     twice, count = Counter(names), Counter(hosts)
     unique = [name if twice[name] == 1 else f"{name}-{index}" for index, name in enumerate(names)]
     safe = [re.sub(r"[^A-Za-z0-9._-]", "_", name) for name in unique]
-    return {name: ClusterNode(name, host, count[host] > 1) for name, host in zip(safe, hosts, strict=True)}
+    addresses = [str(node["NodeManagerAddress"]) for node in alive]
+    return {
+        name: ClusterNode(name, host, count[host] > 1, address)
+        for name, host, address in zip(safe, hosts, addresses, strict=True)
+    }
 
 
 def _reason(error: Exception) -> str:

@@ -3,28 +3,24 @@
 from __future__ import annotations
 
 import random
-import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from cotenant.checkout import INSTALLED, SOURCE_ROOT
 from cotenant.fleet.agent import NodeNews, NodeOrder
 from cotenant.fleet.cluster import Cluster, ClusterNode, Lost
 from cotenant.fleet.manifest import Manifest, NodeState, State, read_manifest, write_manifest
-from cotenant.results.store import prepare_directory, write_whole
+from cotenant.fleet.orders import FINISHED, failure_of, keep_files, runner_order
+from cotenant.results.store import prepare_directory
 from cotenant.stats.confirmation import HEALTHY
 from cotenant.text import many
-
-FINISHED = (0, 1)
-"""Statuses of a suite that came to its end, all jobs passed or not."""
 
 
 @dataclass(frozen=True, slots=True)
 class FleetPlan:
     """What every node runs, and where: below `base` there; its records come to `output` here.
 
-    `words` are flags of `run`, `extra` is for the benchmarks; `jobs` is the content of a job file that nodes lack.
+    `words` are flags of `run`, `extra` is for the benchmarks; `files` are those that nodes lack, such as a job file.
     """
 
     suite: str
@@ -33,8 +29,7 @@ class FleetPlan:
     extra: Sequence[str]
     base: Path
     output: Path
-    jobs: bytes | None = None
-    variables: Mapping[str, str] = field(default_factory=dict)
+    files: Mapping[str, bytes] = field(default_factory=dict)
 
 
 class FleetRun:
@@ -66,7 +61,7 @@ class FleetRun:
                 if isinstance(news, Lost):
                     self._state(name, "lost", news.reason)
                 else:
-                    self._keep(name, news)
+                    keep_files(self._plan.output / name, news)
                     if news.status is None:
                         continue
                     self._ended(name, news, uid)
@@ -82,34 +77,15 @@ class FleetRun:
     def _order(self, node: ClusterNode, uid: int) -> NodeOrder:
         plan = self._plan
         base = plan.base / "fleet" / node.name
-        # Nodes of one host are no machines of their own: each has a lock of its own, and one tenant.
-        own = ["--users", "1", "--cgroup-base", f"cotenant-{node.name}"] if node.emulated else []
-        lock = {"COTENANT_LOCK": "{base}/lock"} if node.emulated else {}
-        words = ["run", *plan.words, *own, "--uid", str(uid), "--resume", "--outdir", "{base}/output"]
-        return NodeOrder(
-            base=str(base),
-            words=(*words, *(["--", *plan.extra] if plan.extra else [])),
-            variables={**lock, **plan.variables},
-            python=sys.executable,
-            source="" if INSTALLED else str(SOURCE_ROOT),
-            files={} if plan.jobs is None else {f"{plan.suite}.json": plan.jobs},
-        )
-
-    def _keep(self, name: str, news: NodeNews) -> None:
-        folder = self._plan.output / name
-        folder.mkdir(exist_ok=True)
-        for file, content in news.files.items():
-            write_whole(folder / file, content)
-        for file in news.aside:
-            (folder / file).unlink(missing_ok=True)
+        words = [*plan.words, "--uid", str(uid), "--resume"]
+        return runner_order(node, base, base, words, plan.extra, dict(plan.files))
 
     def _ended(self, name: str, news: NodeNews, uid: int) -> None:
         if news.status in FINISHED:
             self._state(name, "finished", "")
             self._tell(f"{name}: repetition {uid} is done")
             return
-        lines = [line.strip() for line in news.tail.splitlines() if line.strip()]
-        self._state(name, "failed", lines[-1] if lines else f"its runner ended with status {news.status}.")
+        self._state(name, "failed", failure_of(news))
 
     def _state(self, name: str, state: State, message: str) -> None:
         self.nodes[name] = NodeState(self.nodes[name].host, state, message)

@@ -37,8 +37,8 @@ class Cluster:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """What the flags say; None and "" where they say nothing."""
+class ClusterFlags:
+    """What the flags say of several hosts; None and "" where they say nothing."""
 
     launcher: Launcher = "auto"
     nodes: int | None = None
@@ -46,40 +46,46 @@ class Asked:
     endpoint: str = ""
 
 
-def launcher_of(asked: Asked, environ: Mapping[str, str] = os.environ) -> Launcher:
-    """Return the launcher: the one asked for, else what the flags and the environment name; a single host is `local`.
+def launcher_of(flags: ClusterFlags, environ: Mapping[str, str] = os.environ) -> Launcher:
+    """Return the launcher: the one in the flags, else what these and the environment name; a single host is `local`.
 
     Raises CotenantError for one that is not there.
     """
-    launcher = asked.launcher
+    launcher = flags.launcher
     if launcher == "auto":
-        if asked.nodes or asked.endpoint or _is_torchrun(environ):
+        if flags.endpoint or _is_torchrun(environ):
             launcher = "torchrun"
+        elif flags.nodes:
+            launcher = "ray" if flags.node is None and environ.get("RAY_ADDRESS") else "torchrun"
         else:
             launcher = "slurm" if slurm.nodes_of(environ) > 1 else "local"
-    if launcher == "ray":
+    if launcher == "ray" and flags.nodes is None:
+        raise CotenantError("--launcher ray needs --nnodes.", "Say on how many nodes of the cluster it runs.")
+    if launcher == "ray" and (flags.node is not None or flags.endpoint):
         raise CotenantError(
-            "--launcher ray does not run distributed jobs yet.", "Use --launcher torchrun on each node."
+            "--launcher ray places the nodes by itself.", "Leave out --node-rank and --rdzv-endpoint: Ray knows them."
         )
     if launcher == "slurm" and not slurm.in_job(environ):
         raise CotenantError(
             "--launcher slurm: this is no Slurm job.", "Start it by sbatch or salloc: docs/nodes.md has a script."
         )
-    if launcher == "local" and (asked.nodes or 1) > 1:
-        raise CotenantError(f"--launcher local is one host, and --nnodes {asked.nodes} are more.", "Use torchrun.")
+    if launcher == "local" and (flags.nodes or 1) > 1:
+        raise CotenantError(f"--launcher local is one host, and --nnodes {flags.nodes} are more.", "Use torchrun.")
     return launcher
 
 
-def cluster_of(asked: Asked, environ: Mapping[str, str] = os.environ) -> Cluster | None:
+def cluster_of(flags: ClusterFlags, environ: Mapping[str, str] = os.environ) -> Cluster | None:
     """Return this host's place among several; None where it is the only one. Raises CotenantError."""
-    launcher = launcher_of(asked, environ)
+    launcher = launcher_of(flags, environ)
     if launcher == "local" or (launcher == "slurm" and not slurm.in_step(environ)):
         return None
+    if launcher == "ray":
+        raise CotenantError("--launcher ray runs suites, and nothing else.", "Use --launcher torchrun on each node.")
     node: int | None
     if launcher == "slurm":
         nodes, node, host, port = slurm.place(environ)
     else:
-        nodes, node, host, port = _by_torchrun(asked, environ)
+        nodes, node, host, port = _by_torchrun(flags, environ)
     if nodes == 1:
         return None
     if node is None:
@@ -89,10 +95,10 @@ def cluster_of(asked: Asked, environ: Mapping[str, str] = os.environ) -> Cluster
     return Cluster(nodes, node, host, port)
 
 
-def needs_srun(asked: Asked, environ: Mapping[str, str] = os.environ) -> bool:
+def needs_srun(flags: ClusterFlags, environ: Mapping[str, str] = os.environ) -> bool:
     """Is this the script of a Slurm job of several nodes, on which srun has yet to start a runner each?"""
     several = slurm.nodes_of(environ) > 1 and not slurm.in_step(environ)
-    return several and launcher_of(asked, environ) == "slurm"
+    return several and launcher_of(flags, environ) == "slurm"
 
 
 def _is_torchrun(environ: Mapping[str, str]) -> bool:
@@ -100,15 +106,15 @@ def _is_torchrun(environ: Mapping[str, str]) -> bool:
     return "TORCHELASTIC_RUN_ID" in environ or several
 
 
-def _by_torchrun(asked: Asked, environ: Mapping[str, str]) -> tuple[int, int | None, str, int]:
+def _by_torchrun(flags: ClusterFlags, environ: Mapping[str, str]) -> tuple[int, int | None, str, int]:
     """Return nodes, this one, and the endpoint: as flags say, else as torchrun or a training operator does."""
-    if asked.nodes is not None:
-        if asked.nodes > 1 and not asked.endpoint:
+    if flags.nodes is not None:
+        if flags.nodes > 1 and not flags.endpoint:
             raise CotenantError("--nnodes needs --rdzv-endpoint.", "Name an address and a port of node 0: HOST:PORT.")
-        node = asked.node
+        node = flags.node
         if node is None and "GROUP_RANK" in environ:
             node = int(environ["GROUP_RANK"])
-        return (asked.nodes, node, *parsed(asked.endpoint or "127.0.0.1"))
+        return (flags.nodes, node, *parsed(flags.endpoint or "127.0.0.1"))
     if not _is_torchrun(environ):
         raise CotenantError("--launcher torchrun needs --nnodes and --rdzv-endpoint.", "Or start it by torchrun.")
     if int(environ.get("LOCAL_WORLD_SIZE", "1")) != 1:

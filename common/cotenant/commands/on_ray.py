@@ -1,0 +1,64 @@
+"""`cotenant run --launcher ray`: from a host of a Ray cluster, one run over several of its nodes."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import signal
+import sys
+from collections.abc import Sequence
+from functools import partial
+from typing import TextIO
+
+from cotenant.checkout import base_directory
+from cotenant.commands.output import mute, note
+from cotenant.commands.suite_flags import options_of
+from cotenant.machine.topology import discover
+from cotenant.results.store import prepare_directory
+
+OUTDIR = "--outdir names another directory."
+
+
+def as_node_0(given: argparse.Namespace) -> argparse.Namespace:
+    """Return the flags as node 0 is given them, for what is asked of them before there is a node."""
+    return argparse.Namespace(**vars(given) | {"launcher": "torchrun", "node_rank": 0, "rdzv_endpoint": "127.0.0.1"})
+
+
+def run_on_ray(given: argparse.Namespace, words: Sequence[str], extra: tuple[str, ...]) -> int:
+    """Run on `--nnodes` nodes of the cluster; `words` are those that `given` was parsed from.
+
+    Returns the exit status of node 0, or of the node that ended it. Raises CotenantError.
+    """
+    from cotenant.fleet.cluster import RayCluster
+    from cotenant.fleet.distributed import DistributedJob, DistributedPlan, heading
+    from cotenant.fleet.orders import job_file
+
+    options = options_of(as_node_0(given), extra, discover())
+    output = options.paths.output
+    prepare_directory(output, OUTDIR)
+    # Which suite runs without --jobs each node decides, by its devices.
+    jobs, files = job_file(options.suite.path, options.suite.name) if given.jobs is not None else ("", {})
+    plan = DistributedPlan(
+        words=[*words, *(["--jobs", jobs] if jobs else [])],
+        extra=extra,
+        base=base_directory().absolute(),
+        output=output,
+        files=files,
+        resume=given.resume,
+    )
+    out = sys.stdout
+    # What Ray prints of dying nodes is for people, and standard output may be a document.
+    with contextlib.redirect_stdout(sys.stderr), contextlib.closing(RayCluster("auto", given.nnodes)) as cluster:
+        signal.signal(signal.SIGTERM, signal.default_int_handler)  # Ray has put its own there.
+        note(heading(cluster, output))
+        return DistributedJob(plan, cluster, partial(_show, out), note).run()
+
+
+def _show(stdout: TextIO, out: bytes, err: bytes) -> None:
+    """Print what node 0 has printed, where it would have done so here; a reader that has left does not end it."""
+    print(err.decode(errors="replace"), end="", file=sys.stderr, flush=True)
+    with contextlib.redirect_stdout(stdout):
+        try:
+            print(out.decode(errors="replace"), end="", flush=True)
+        except BrokenPipeError:
+            mute()

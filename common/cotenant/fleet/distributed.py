@@ -1,0 +1,140 @@
+"""One job over several nodes of a Ray cluster: Ray places the runners, and these meet as those that torchrun started.
+
+Not Ray Train's TorchTrainer: its ranks are Ray's own processes, and ours have to start inside slices.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from cotenant.errors import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_PASSED
+from cotenant.fleet.agent import NodeNews
+from cotenant.fleet.cluster import Cluster, Lost
+from cotenant.fleet.orders import FINISHED, failure_of, keep_files, runner_order
+from cotenant.results.journal import FILE as JOURNAL
+from cotenant.text import listed
+
+ENDING_S = 60.0
+"""How long the others may take once a node has ended: node 0 hears of it within 10 s, and writes its record."""
+STOPPING_S = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class DistributedPlan:
+    """What all nodes run together: below `base` there; the records come to `output` here.
+
+    `words` are flags of `run`, `extra` is for the benchmarks; `files` are those that nodes lack, such as a job file.
+    `resume`: `--resume` is among the words.
+    """
+
+    words: Sequence[str]
+    extra: Sequence[str]
+    base: Path
+    output: Path
+    files: Mapping[str, bytes]
+    resume: bool = False
+
+
+class DistributedJob:
+    """One runner a node of the cluster, until all have ended. Node 0, the first by name, keeps the records."""
+
+    def __init__(
+        self,
+        plan: DistributedPlan,
+        cluster: Cluster,
+        show: Callable[[bytes, bytes], None],
+        tell: Callable[[str], None],
+    ) -> None:
+        """`show` is given what node 0 prints, to standard output and to standard error; `tell` our own lines."""
+        self._plan, self._cluster, self._show, self._tell = plan, cluster, show, tell
+        self._names = list(cluster.nodes)
+        self._running: set[str] = set()
+        self._status = EXIT_PASSED
+
+    def run(self) -> int:
+        """Run it to its end; return the exit status of node 0, or of the node that ended it. Raises CotenantError."""
+        try:
+            if self._start():
+                self._watch(math.inf)
+        except KeyboardInterrupt:
+            self._status = EXIT_INTERRUPTED
+        if self._running:
+            self._tell(f"What still runs is ended: {listed(sorted(self._running), 12)}.")
+            self._status = self._status or EXIT_FAILED
+        # Node 0 first: it ends the launch on the others, who would be lost to it if they were.
+        for names in (self._names[:1], self._names):
+            if still := self._running.intersection(names):
+                self._cluster.stop(frozenset(still))
+                self._watch(STOPPING_S)
+        for name in sorted(self._running):
+            self._fail(name, " does not end.", EXIT_FAILED)
+        return self._status
+
+    def _start(self) -> bool:
+        """Start all runners; return whether all could be."""
+        node0 = self._cluster.nodes[self._names[0]]
+        address = f"[{node0.address}]" if ":" in node0.address else node0.address
+        endpoint = f"{address}:{self._cluster.free_port(node0.name)}"
+        at, known = time.strftime("%Y%m%d-%H%M%S"), self._known()
+        for rank, name in enumerate(self._names):
+            node = self._cluster.nodes[name]
+            base = self._plan.base / "ray" / name
+            place = ["--nnodes", str(len(self._names)), "--node-rank", str(rank), "--rdzv-endpoint", endpoint]
+            order = runner_order(
+                node,
+                base if node.emulated else self._plan.base,
+                base / at,
+                [*self._plan.words, "--launcher", "torchrun", *place],
+                self._plan.extra,
+                {**self._plan.files, **({} if rank else known)},
+                shown=not rank,
+            )
+            if reason := self._cluster.start(name, order):
+                self._fail(name, f": {reason}", EXIT_FAILED)
+                return False
+            self._running.add(name)
+        return True
+
+    def _known(self) -> dict[str, bytes]:
+        """Return what node 0 goes on with: the journal of the directory here, and with --resume its records."""
+        paths = [*self._plan.output.glob(JOURNAL), *(self._plan.output.glob("*.json") if self._plan.resume else [])]
+        return {f"output/{path.name}": path.read_bytes() for path in paths}
+
+    def _watch(self, limit_s: float) -> None:
+        """Take what nodes tell until all have ended, or the time is over; when one has ended the others have to."""
+        until_s = time.monotonic() + limit_s
+        while self._running and time.monotonic() < until_s:
+            for name, news in self._cluster.news(frozenset(self._running)):
+                if isinstance(news, Lost):
+                    self._running.discard(name)
+                    self._fail(name, f" is lost: {news.reason}", EXIT_FAILED)
+                else:
+                    self._take(name, news)
+            if len(self._running) < len(self._names):
+                until_s = min(until_s, time.monotonic() + ENDING_S)
+
+    def _take(self, name: str, news: NodeNews) -> None:
+        if name == self._names[0]:
+            keep_files(self._plan.output, news)
+            self._show(*news.printed)
+        if news.status is None:
+            return
+        self._running.discard(name)
+        if news.status not in (*FINISHED, EXIT_INTERRUPTED):
+            self._fail(name, f": {failure_of(news)}", max(news.status, EXIT_FAILED))
+        elif name == self._names[0]:
+            self._status = self._status or news.status
+
+    def _fail(self, name: str, end: str, status: int) -> None:
+        """The first failure decides how all of it ends; the others follow from it."""
+        self._tell(f"Node {self._names.index(name)} ({name}){end}")
+        self._status = self._status or status
+
+
+def heading(cluster: Cluster, output: Path) -> str:
+    """Return which nodes run, and where the records come to."""
+    return f"Ray nodes: {listed(cluster.nodes, 12)}. The records come to {output}."

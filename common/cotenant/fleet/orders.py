@@ -1,0 +1,67 @@
+"""What a node of a Ray cluster is told to run, and what of its news is kept: the same for a fleet and for one job."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from cotenant.checkout import CHECKOUT, INSTALLED, SOURCE_ROOT
+from cotenant.fleet.agent import NodeNews, NodeOrder
+from cotenant.fleet.cluster import ClusterNode
+from cotenant.results.store import write_whole
+
+FINISHED = (0, 1)
+"""Statuses of a suite that came to its end, all jobs passed or not."""
+
+
+def runner_order(
+    node: ClusterNode,
+    base: Path,
+    work: Path,
+    words: Sequence[str],
+    extra: Sequence[str],
+    files: dict[str, bytes],
+    shown: bool = False,
+) -> NodeOrder:
+    """Return the order to run a suite: `base` is the runner's BASE, `work` holds its output and these files.
+
+    `words` are flags of `run`, `extra` is for the benchmarks.
+    """
+    # Nodes of one host are no machines of their own: each has a lock of its own, and one tenant.
+    own = ["--users", "1", "--cgroup-base", f"cotenant-{node.name}"] if node.emulated else []
+    lock = {"COTENANT_LOCK": str(base / "lock")} if node.emulated else {}
+    return NodeOrder(
+        base=str(work),
+        words=("run", *words, *own, "--outdir", "{base}/output", *(["--", *extra] if extra else [])),
+        variables={"BASE": str(base), **lock},
+        python=sys.executable,
+        source="" if INSTALLED else str(SOURCE_ROOT),
+        files=files,
+        shown=shown,
+    )
+
+
+def job_file(path: Path, suite: str) -> tuple[str, dict[str, bytes]]:
+    """Return what `--jobs` names on a node, and the file where nodes lack it: those of the checkout are there."""
+    if path.resolve().parent in (CHECKOUT, CHECKOUT / "profiles"):
+        return path.name, {}
+    return f"{{base}}/{suite}.json", {f"{suite}.json": path.read_bytes()}
+
+
+def keep_files(folder: Path, news: NodeNews) -> None:
+    """Write what a node has sent, and remove what it has set aside. Raises CotenantError."""
+    folder.mkdir(exist_ok=True)
+    for file, content in news.files.items():
+        write_whole(folder / file, content)
+    for file in news.aside:
+        (folder / file).unlink(missing_ok=True)
+
+
+def failure_of(news: NodeNews) -> str:
+    """Return how a runner has ended: the last line that it printed, or the signal that ended it."""
+    lines = [line.strip() for line in news.tail.splitlines() if line.strip()]
+    if news.status is not None and news.status < 0:
+        return f"its runner was ended by {signal.Signals(-news.status).name}."
+    return lines[-1] if lines else f"its runner ended with status {news.status}."
