@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from commands.calling import Capture, check_refusals
+from commands.calling import Capture, call, check_refusals
 from cotenant.commands import fleet
 from cotenant.fleet import cluster as clusters
 from cotenant.fleet.agent import Agent, NodeOrder
@@ -20,6 +20,7 @@ from cotenant.fleet.run import FleetPlan, FleetRun
 from cotenant.fleet.tiers import WITNESSES, tier_of
 from cotenant.stats.acceptance import INDEPENDENT_JOBS
 from cotenant.suite.jobfile import load
+from fleet.invented import COMPUTE, write_fleet
 from fleet.local import LocalCluster, use_program
 
 ROOT = Path(__file__).parents[2]
@@ -163,3 +164,34 @@ def test_refusals_are_sentences(monkeypatch: pytest.MonkeyPatch, capsys: Capture
     }
     check_refusals(capsys, "fleet run", refused)
     assert clusters.INSTALL in (ROOT / "docs" / "fleet.md").read_text()
+
+
+ANSWERS = """
+import os, pathlib, shutil, sys
+words, base = sys.argv[1:], pathlib.Path(os.environ["BASE"])
+uid, out = words[words.index("--uid") + 1], words[words.index("--outdir") + 1]
+for record in (base.parents[2] / "answers" / base.name).glob(f"*.R{uid}.*"):
+    shutil.copy(record, out)
+"""
+
+
+def test_an_outlier_runs_three_times_more_at_the_same_moment_as_three_healthy_nodes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    names = tuple(f"n{number}" for number in range(6))
+    write_fleet(tmp_path / "answers", names, {("n2", job): 0.09 for job in COMPUTE}, again=names)
+    use_program(monkeypatch, tmp_path, ANSWERS)
+    cluster = LocalCluster(names)
+    monkeypatch.setattr(clusters, "RayCluster", lambda address: cluster)
+    words = ["--jobs", "baselines", "--node-base", tmp_path / "base", "--outdir", tmp_path / "out"]
+    status, text, errors = call(capsys, "fleet", "run", *words, "--json")
+    assert status == 1, errors
+    verdicts = {node["node"]: node["verdict"] for node in json.loads(text)["nodes"]}
+    assert verdicts == dict.fromkeys(names, "ACCEPT") | {"n2": "DEFECT"}
+    assert "again, 3 times: n2, n" in errors
+    healthy = {name for name in names if len(cluster.orders[name]) == 4} - {"n2"}
+    assert len(healthy) == 3
+    # All of a repetition have begun before any of them was asked how it goes.
+    assert cluster.begun == [set(names), *[{"n2", *healthy}] * 3]
+    uids = [order.words[order.words.index("--uid") + 1] for order in cluster.orders["n2"]]
+    assert uids == ["0", "1", "2", "3"]

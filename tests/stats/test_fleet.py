@@ -109,6 +109,20 @@ def test_a_node_that_repeats_itself_badly_is_unstable() -> None:
     assert [(charge.node, charge.verdict) for charge in found] == [(9, NodeVerdict.UNSTABLE)]
 
 
+def test_three_healthy_nodes_are_enough_to_know_how_a_suspect_repeats_itself() -> None:
+    planted = slow((7, COMPUTE, 0.06))
+    screening, own = screen(logs(0, planted), RESOURCES), []
+    for seed in range(1, 46, 3):
+        rounds = np.full((3, NODES, 20), np.nan)
+        rounds[:, [7, 20, 21, 22]] = np.stack([logs(seed + k, planted) for k in range(3)])[:, [7, 20, 21, 22]]
+        confirmation = confirm(screening, rounds, RESOURCES)
+        assert confirmation is not None
+        own.append(confirmation.own[7])
+    # It does as they do: once, and by chance never twice as badly.
+    assert np.median(own) == pytest.approx(1, abs=0.15)
+    assert max(own) < 2
+
+
 def test_without_repeats_beside_healthy_nodes_an_outlier_is_a_suspect() -> None:
     planted = slow((7, COMPUTE, 0.1))
     screening = screen(logs(0, planted), RESOURCES)

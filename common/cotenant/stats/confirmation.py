@@ -43,8 +43,8 @@ class Part:
 class Confirmation:
     """What the rounds say of each node (N) of a class: its level (N, 1), its resources (N, R), its jobs (N, J).
 
-    `noise` (J) is the standard deviation of a job's repeats on healthy nodes; `own` (N) that of a node, over all jobs,
-    as a multiple of it, and `runs` (N) is how many rounds it took part in.
+    `noise` (J) is the standard deviation of a job's repeats on healthy nodes; `own` (N) that of a node as a multiple of
+    it, by the median over its jobs, and `runs` (N) is how many rounds it took part in.
     """
 
     levels: Part
@@ -73,10 +73,13 @@ def confirm(screening: Screening, rounds: Logs, resources: npt.NDArray[np.intp])
     with empty_is_nan():
         drift = np.where(beside > 1, np.nanmedian(healthy - known, axis=1), np.nan)
         deviations = rounds - effects.jobs - drift[:, None, :]
-        own = np.sqrt(np.nanmean(np.nanvar(deviations, axis=0, ddof=1) / noise**2, axis=1))
+        runs = np.sum(~np.isnan(deviations), axis=0)
+        # F-distributed where the node is as the others. Of few repeats its tail is long, and a mean would follow that.
+        spreads = np.nanvar(deviations, axis=0, ddof=1) / noise**2
+        usual = special.fdtri(np.maximum(runs - 1, 1), freedom, 0.5)
+        own = np.sqrt(np.nanmedian(spreads / usual, axis=1))
     level = levels(mean_of_rounds(deviations), resources)
     left = deviations - level[:, None]
-    runs = np.sum(~np.isnan(deviations), axis=0)
     repeats = noise**2 / np.maximum(runs, 1)
     # A node that varies more than the healthy ones is not known better than its own repeats tell.
     repeats = repeats * np.maximum(np.nan_to_num(own), 1)[:, None] ** 2
