@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
+import bisect
 import hashlib
-import io
+import itertools
 import json
 import subprocess
 import tarfile
@@ -22,7 +22,7 @@ from commands.calling import Capture, call, write
 from cotenant.errors import CotenantError
 from cotenant.findings.rules import with_findings
 from cotenant.proof import signature
-from cotenant.proof.archive import MANIFEST, SEAL_BYTES, _seal, make_archive, unpack
+from cotenant.proof.archive import END, MANIFEST, SEAL_BYTES, _block, _blocks, _seal, make_archive, packed, unpack
 from cotenant.proof.verify import checks_of
 from cotenant.results.journal import FILE, Launched, Started, append, hashes
 from cotenant.results.record import Record
@@ -84,15 +84,107 @@ def test_it_holds_what_the_suite_left(suite: Path) -> None:
 
 
 @given(st.data())
-def test_one_byte_changed_anywhere_is_refused(suite: Path, data: st.DataObject) -> None:
+def test_one_byte_changed_anywhere_is_refused_with_its_place(suite: Path, data: st.DataObject) -> None:
     content = bytearray((suite / "run.tar.zst").read_bytes())
+    ends = list(itertools.accumulate(len(packed([block])) - SEAL_BYTES for block in blocks_of(suite)))
     # The frame's header is where a decoder would look away.
-    place = data.draw(st.one_of(st.integers(0, 20), st.integers(0, len(content) - 1)))
+    places = [st.integers(begin, min(begin + 20, len(content) - 1)) for begin in (0, *ends)]
+    place = data.draw(st.one_of(st.integers(0, len(content) - 1), *places))
     content[place] ^= 1 << data.draw(st.integers(0, 7))
     changed = suite / "changed.tar.zst"
     changed.write_bytes(content)
-    with contextlib.suppress(CotenantError):
-        assert unpack(changed).damage
+    names = [MANIFEST, *unpack(suite / "run.tar.zst").members, "its end", "its seal"]
+    name = names[bisect.bisect_right(ends, place)]
+    try:
+        damage = unpack(changed).damage
+    except CotenantError as error:
+        damage = MANIFEST if "one with a damaged manifest" in str(error) else str(error)
+    assert damage.partition(":")[0] == name or damage == PACKING
+
+
+PACKING = "its members are whole, and its seal or its packing is not"
+
+
+def blocks_of(suite: Path) -> list[bytes]:
+    return list(_blocks((suite / "run.tar.zst").read_bytes()[:-SEAL_BYTES]))
+
+
+def member(name: str, kind: bytes, **fields: Any) -> bytes:
+    """A member that is no plain file, and holds nothing."""
+    info = tarfile.TarInfo(name)
+    info.type, info.linkname = kind, "/etc/passwd"
+    for field, value in fields.items():
+        setattr(info, field, value)
+    return info.tobuf(tarfile.GNU_FORMAT)
+
+
+def frame(**claims: int) -> bytes:
+    """The beginning of a frame of a few bytes which claims to hold so many."""
+    compressor = zstandard.ZstdCompressor().compressobj(**claims)
+    return compressor.compress(b"0") + compressor.flush(zstandard.COMPRESSOBJ_FLUSH_BLOCK)
+
+
+def sealed(frames: bytes) -> bytes:
+    return frames + _seal(frames)
+
+
+def hostile(blocks: list[bytes]) -> dict[str, tuple[bytes, str]]:
+    """Archives whose sender has made all hashes anew: content, and what they are refused with."""
+    first, rest = blocks[0], blocks[1:]
+    whole = packed(blocks)[:-SEAL_BYTES]
+    head = packed([first])[:-SEAL_BYTES]
+    strangers = {
+        "../x.json": _block("../x.json", b"{}"),
+        "/etc/x.json": _block("/etc/x.json", b"{}"),
+        "logs/../x.log": _block("logs/../x.log", b""),
+        "logs/.x.log": _block("logs/.x.log", b""),
+        "x.py": _block("x.py", b""),
+        "manifest.json": first,
+        "summary.txt": member("summary.txt", tarfile.SYMTYPE),
+        "a.json": member("a.json", tarfile.LNKTYPE),
+        "b.json": member("b.json", tarfile.CHRTYPE),
+        "logs": member("logs", tarfile.DIRTYPE),
+        "c.json": member("c.json", tarfile.REGTYPE, size=1 << 40),
+        "d.json": member("d.json", tarfile.GNUTYPE_SPARSE, size=1 << 40),
+        "e.json": _block("e.json", b"") + _block("f.json", b""),
+        "an escape": _block("x\x1b[31m.log", b""),
+    }
+    return {name: (packed([first, block, *rest]), "in its place stands '") for name, block in strangers.items()} | {
+        "twice": (packed([first, rest[0], *rest]), "not twice"),
+        "no tar": (packed([first, b"x" * 1024, *rest]), "invalid header"),
+        "more behind": (packed([*blocks, rest[0], END]), "its end: there is more behind it"),
+        "cut off": (sealed(whole[: len(whole) // 2]), "it is cut off"),
+        "cut between": (packed(blocks[:-2]), "it is cut off"),
+        "without its end": (packed(blocks[:-1]), "its end: it is cut off"),
+        "half of it": (packed(blocks)[: len(whole) // 2], ""),
+        "a tebibyte": (sealed(head + frame(size=1 << 40)), "more than an archive may hold, 1.00 GiB"),
+        "of no size": (sealed(head + frame()), "more than an archive may hold, 1.00 GiB"),
+        "a lie": (sealed(head + frame(size=1) + frame(size=1)[-4:]), ""),
+        "empty": (b"", "is no archive, or one with a damaged manifest"),
+        "a seal alone": (sealed(b""), "is no archive, or one with a damaged manifest"),
+        "no manifest": (packed(rest), "is no archive, or one with a damaged manifest"),
+        "a list": (packed([_block(MANIFEST, b"[]"), *rest]), "is no archive, or one with a damaged manifest"),
+    }
+
+
+def test_what_is_no_archive_of_a_suite_is_refused_with_a_sentence(
+    suite: Path, tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "hostile.tar.zst"
+    for name, (content, words) in hostile(blocks_of(suite)).items():
+        path.write_bytes(content)
+        try:
+            damage = unpack(path).damage
+        except CotenantError as error:
+            damage = str(error)
+            assert "is no archive, or one with a damaged manifest" in damage
+        assert words in damage, name
+        assert damage.isprintable()
+    status, printed, _ = call(capsys, "verify", forge(suite, tmp_path, {"\x1b[31m.json": b""}))
+    assert (status, "\x1b" in printed, "REFUSED: records, journal." in printed) == (1, False, True), printed
+    monkeypatch.setattr("cotenant.proof.archive.MOST_BYTES", 1 << 14)
+    with pytest.raises(CotenantError, match="holds more than an archive may, 0 MiB"):
+        make_archive(suite, path, "0.1.0")
 
 
 def test_who_makes_the_hashes_anew_is_caught_by_journal_numbers_and_rules(suite: Path, tmp_path: Path) -> None:
@@ -111,11 +203,27 @@ def test_who_makes_the_hashes_anew_is_caught_by_journal_numbers_and_rules(suite:
     def in_fp16(record: dict[str, Any]) -> None:
         record["observed"]["dtype"] = "fp16"
 
+    def busier(record: dict[str, Any]) -> None:
+        record["meters"]["compute"] = {"mfu": 0.9}
+
+    def scaled(record: dict[str, Any]) -> None:
+        record["meters"]["scaling"] = {"devices": 2, "rate_of_one": 1.0, "efficiency": 0.99}
+
+    def senseless(record: dict[str, Any]) -> None:
+        record["isolation"]["planned"]["accelerators"] = 1e300
+
+    def unkept(record: dict[str, Any]) -> None:
+        record["skip"] = 10**9
+
     for change, check, sentence in (
         (faster, "numbers", "its median is"),
         (later, "numbers", "its overlap is 0.5, and"),
         (slower, "numbers", "by its observations."),
         (in_fp16, "rules", "the error precision is missing"),
+        (busier, "numbers", "its compute mfu is 0.9, and None by its observations"),
+        (scaled, "rules", "its scaling efficiency is 0.99, and None by"),
+        (senseless, "rules", "rules cannot be asked of what no run writes"),
+        (unkept, "numbers", "its statistics are not those of its observations"),
     ):
         forged = forge(suite, tmp_path, {vae: edited(suite / vae, change)})
         assert sentence in " ".join(wrong(forged)[check]), change
@@ -124,7 +232,14 @@ def test_who_makes_the_hashes_anew_is_caught_by_journal_numbers_and_rules(suite:
     assert wrong(without)["journal"] == (f"{vae} of launch vae, repetition 0, is missing.",)
     more = forge(suite, tmp_path, {"baselines.wlm.R0.D0.json": (suite / vae).read_bytes()})
     assert wrong(more)["journal"] == ("baselines.wlm.R0.D0.json stands in no launch of the journal.",)
+    aside = forge(suite, tmp_path, {vae: None, f"{vae}.unfinished": (suite / vae).read_bytes()})
+    assert wrong(aside)["journal"] == (f"{vae} of launch vae, repetition 0, is missing.",)
+    others = [path.name for path in sorted(suite.glob("baselines.*.json"))]
+    swapped = {name: (suite / other).read_bytes() for name, other in zip(others, reversed(others), strict=True)}
+    assert len(wrong(forge(suite, tmp_path, swapped))["journal"]) == len(others)
     lines = (suite / FILE).read_bytes().splitlines(keepends=True)
+    reordered = forge(suite, tmp_path, {FILE: lines[0] + lines[2] + lines[1]})
+    assert "line 2: it does not follow the line before it" in wrong(reordered)["journal"][0]
     dropped = forge(suite, tmp_path, {FILE: lines[0] + lines[2]})
     assert "line 2: it does not follow the line before it" in wrong(dropped)["journal"][0]
     cut = forge(suite, tmp_path, {FILE: lines[0] + lines[1]})
@@ -151,15 +266,9 @@ def forge(suite: Path, folder: Path, changes: dict[str, bytes | None]) -> Path:
             "schema": "cotenant-archive-1",
         }
     ).encode()
-    stream = io.BytesIO()
-    with tarfile.open(fileobj=stream, mode="w") as tar:
-        for name, content in {MANIFEST: manifest, **members}.items():
-            member = tarfile.TarInfo(name)
-            member.size = len(content)
-            tar.addfile(member, io.BytesIO(content))
-    packed = zstandard.ZstdCompressor(write_checksum=True).compress(stream.getvalue())
+    blocks = [_block(name, content) for name, content in {MANIFEST: manifest, **members}.items()]
     path = folder / "forged.tar.zst"
-    path.write_bytes(packed + _seal(packed))
+    path.write_bytes(packed([*blocks, END]))
     return path
 
 
@@ -177,14 +286,14 @@ def test_commands(suite: Path, tmp_path: Path, capsys: Capture) -> None:
     empty.mkdir()
     for words, sentence in {
         ("archive", empty, "-o", out): f"{empty} has no journal: no suite of this version has run there.",
-        ("verify", suite / "summary.txt"): "is no archive, or a damaged one",
+        ("verify", suite / "summary.txt"): "is no archive, or one with a damaged manifest",
         ("verify", empty): "cannot be read",
     }.items():
         status, _, errors = call(capsys, *words)
         assert (status, sentence in errors) == (2, True), errors
     # Other tools read it as well: unzstd passes over the seal.
-    plain = zstandard.ZstdDecompressor().decompress(out.read_bytes()[:-SEAL_BYTES])
-    assert tarfile.open(fileobj=io.BytesIO(plain)).getnames()[0] == MANIFEST
+    with zstandard.open(out, "rb") as plain, tarfile.open(fileobj=plain, mode="r|") as tar:
+        assert tar.getnames() == [MANIFEST, *unpack(out).members]
 
 
 def test_a_signature_is_of_this_archive_by_this_key(suite: Path, tmp_path: Path, capsys: Capture) -> None:

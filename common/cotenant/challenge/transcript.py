@@ -43,6 +43,11 @@ class Chain(msgspec.Struct, frozen=True, kw_only=True):
     exchanges: list[Exchange] = []
 
     @property
+    def head(self) -> str:
+        """The end of its chain of digests, as a record has it; "" without an answer."""
+        return self.exchanges[-1].chain.hex() if self.exchanges else ""
+
+    @property
     def span_ns(self) -> int:
         """From its first nonce to its last answer; 0 without an answer."""
         return self.exchanges[-1].came_ns - self.exchanges[0].sent_ns if self.exchanges else 0

@@ -15,6 +15,7 @@ from cotenant.proof.archive import unpack
 from cotenant.proof.signature import SUFFIX, wrong_signature
 from cotenant.proof.verify import Check, challenges, checks_of
 from cotenant.suite.task_source import version_of
+from cotenant.text import printable
 
 SHOWN = 20
 
@@ -69,8 +70,8 @@ def _signature(archive: Path, key: Path | None) -> Check:
 
 def _lines(check: Check) -> Iterator[str]:
     yield f"{check.name:10} {'NO ' if check.wrong else 'yes' if not check.note else '-  '}  {check.looked_at}"
-    yield from (f"           {sentence}" for sentence in check.wrong[:SHOWN])
+    yield from (f"           {printable(sentence)}" for sentence in check.wrong[:SHOWN])
     if len(check.wrong) > SHOWN:
         yield f"           and {len(check.wrong) - SHOWN} more"
     if check.note:
-        yield f"           {check.note}"
+        yield f"           {printable(check.note)}"

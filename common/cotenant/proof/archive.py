@@ -1,7 +1,8 @@
 """An archive: what a suite left in a directory as one file (tar, zstandard), with the hash of everything in it.
 
-Its first member is the manifest, the hash of every other one. Behind the compressed stream lies the hash of all that is
-before it, as a frame that unpackers skip: `tar --zstd -xf` reads the file as well.
+Its first member is the manifest, the hash of every other one. Each member is a frame of its own, so that damage has a
+place. Behind the last one lies the hash of all that is before it, as a frame that unpackers skip: `tar --zstd -xf`
+reads the file as well. Whoever sends an archive may want to harm its reader, so what is no plain file of a suite is refused.
 """
 
 from __future__ import annotations
@@ -23,13 +24,17 @@ from cotenant.files import open_regular
 from cotenant.results.journal import FILE as JOURNAL
 from cotenant.results.journal import read_journal
 from cotenant.results.store import write_named
+from cotenant.text import gib, printable
 
 MANIFEST = "manifest.json"
 SKIPPABLE = (0x184D2A50).to_bytes(4, "little")
 """Magic number of a frame that decoders skip (RFC 8878, 3.1.2)."""
 SEAL_BYTES = 8 + 64
-MOST_BYTES = 16 << 30
-"""Of what is unpacked: more than any suite leaves; a file that claims more was not made here."""
+MOST_BYTES = 1 << 30
+"""Of what is unpacked, which is held in memory: some fifty thousand records."""
+READ_BYTES = 1 << 16
+END = bytes(2 * tarfile.BLOCKSIZE)
+"""What follows the last member of a tar."""
 SUFFIXES = (".json", ".resolved", ".unfinished", ".challenge")
 
 
@@ -45,7 +50,10 @@ class Manifest(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class Unpacked:
-    """The content of an archive. `damage`: the first place that is not as it was written, "" where all of it is."""
+    """The content of an archive. `damage`: the first place that is not as it was written, "" where all of it is.
+
+    `members` are those before it, where what is behind it cannot be unpacked.
+    """
 
     manifest: Manifest
     members: dict[str, bytes]
@@ -63,47 +71,65 @@ def make_archive(directory: Path, target: Path, version: str) -> Manifest:
     members = {path.relative_to(directory).as_posix(): _content(path) for path in _files(directory)}
     hashes = {name: hashlib.sha256(content).hexdigest() for name, content in members.items()}
     manifest = Manifest(version, datetime.now(UTC).isoformat(timespec="seconds"), hashes, journal.head)
-    stream = io.BytesIO()
-    with tarfile.open(fileobj=stream, mode="w", format=tarfile.PAX_FORMAT) as tar:
-        for name, content in {MANIFEST: msgspec.json.encode(manifest), **members}.items():
-            member = tarfile.TarInfo(name)
-            member.size = len(content)
-            tar.addfile(member, io.BytesIO(content))
-    packed = zstandard.ZstdCompressor(level=10, write_checksum=True).compress(stream.getvalue())
-    write_named(target, packed + _seal(packed), "-o names another file.")
+    blocks = [_block(name, content) for name, content in {MANIFEST: msgspec.json.encode(manifest), **members}.items()]
+    if sum(map(len, [*blocks, END])) > MOST_BYTES:
+        sentence = f"{directory} holds more than an archive may, {gib(MOST_BYTES)}."
+        raise CotenantError(sentence, "Move older runs to a directory of their own, journal included.")
+    write_named(target, packed([*blocks, END]), "-o names another file.")
     return manifest
 
 
+def packed(blocks: Iterable[bytes]) -> bytes:
+    """Return an archive's file of the blocks of its tar, each in a frame of its own."""
+    compressor = zstandard.ZstdCompressor(level=10, write_checksum=True)
+    frames = b"".join(map(compressor.compress, blocks))
+    return frames + _seal(frames)
+
+
 def unpack(path: Path) -> Unpacked:
-    """Read an archive. Raises CotenantError for what is none, or is too damaged to be unpacked."""
+    """Read an archive. Raises CotenantError for what is none, or one whose manifest cannot be read."""
     try:
         with open_regular(path, follow=True) as file:
             content = file.read()
     except OSError as error:
         raise CotenantError(f"{path} cannot be read: {error.strerror}.") from error
-    packed = content[:-SEAL_BYTES]
+    frames, members, broken = content[:-SEAL_BYTES], dict[str, bytes](), ""
     try:
-        plain = zstandard.ZstdDecompressor().decompress(packed, max_output_size=MOST_BYTES)
-        members = dict(_members(plain))
-        manifest = msgspec.json.decode(members.pop(MANIFEST), type=Manifest)
-    except (zstandard.ZstdError, tarfile.TarError, msgspec.MsgspecError, KeyError, MemoryError) as error:
+        for name, member in _members(_blocks(frames)):
+            members[name] = member
+    except (zstandard.ZstdError, tarfile.TarError) as error:
+        broken = str(error)
+    try:
+        manifest = msgspec.json.decode(members.pop(MANIFEST, b""), type=Manifest)
+    except msgspec.MsgspecError as error:
         raise CotenantError(
-            f"{path} is no archive, or a damaged one: {str(error) or type(error).__name__}.",
+            f"{path} is no archive, or one with a damaged manifest: {broken or error}.",
             "Have it sent again; `cotenant archive` makes archives.",
         ) from error
-    damage = _first_difference(manifest, members)
-    if not damage and content[-SEAL_BYTES:] != _seal(packed):
-        damage = "its seal is not that of its content"
+    if broken:
+        place = next((name for name in manifest.members if name not in members), "its end")
+        damage = f"{place}: {broken}"
+    else:
+        damage = _first_difference(manifest, members)
+    if not damage and content[-SEAL_BYTES:] != _seal(frames):
+        damage = "its members are whole, and its seal or its packing is not"
     return Unpacked(manifest, members, damage)
 
 
 def _files(directory: Path) -> Iterator[Path]:
     """Yield what belongs to a directory of records, in order: no link, and nothing of other programs."""
-    own = [path for path in directory.iterdir() if path.suffix in SUFFIXES or path.name in (JOURNAL, "summary.txt")]
-    logs = (directory / "logs").glob("*.log")
-    for path in sorted([*own, *logs]):
-        if stat.S_ISREG(path.lstat().st_mode) and not path.name.startswith("."):
+    for path in sorted([*directory.iterdir(), *(directory / "logs").glob("*")]):
+        if _belongs(path.relative_to(directory).as_posix()) and stat.S_ISREG(path.lstat().st_mode):
             yield path
+
+
+def _belongs(name: str) -> bool:
+    """Tell whether a member of this name is part of an archive: nothing hidden, and no path that leaves it."""
+    folder, _, file = name.rpartition("/")
+    if folder == "logs":
+        return file.endswith(".log") and not file.startswith(".")
+    is_own = Path(file).suffix in SUFFIXES or file in (JOURNAL, "summary.txt")
+    return not folder and is_own and not file.startswith(".") and file != MANIFEST
 
 
 def _content(path: Path) -> bytes:
@@ -111,17 +137,60 @@ def _content(path: Path) -> bytes:
         return file.read()
 
 
-def _members(plain: bytes) -> Iterable[tuple[str, bytes]]:
-    """Yield names and contents. Raises TarError for what no archive of ours holds: links, names that come twice."""
+def _block(name: str, content: bytes) -> bytes:
+    """Return a member as tar has it: its header, its content, and zeros to the end of the last block."""
+    member = tarfile.TarInfo(name)
+    member.size = len(content)
+    return member.tobuf(tarfile.PAX_FORMAT) + content + bytes(-len(content) % tarfile.BLOCKSIZE)
+
+
+def _blocks(frames: bytes) -> Iterator[bytes]:
+    """Yield what each frame holds. Raises ZstdError for one that is damaged, or for more than an archive may hold."""
+    at, left = 0, MOST_BYTES
+    while at < len(frames):
+        size = zstandard.get_frame_parameters(frames[at : at + READ_BYTES]).content_size
+        if size > left:  # also where a frame does not tell its size
+            raise zstandard.ZstdError(f"more than an archive may hold, {gib(MOST_BYTES)}")
+        left -= size
+        unpacker, parts = zstandard.ZstdDecompressor().decompressobj(), list[bytes]()
+        while not unpacker.eof:
+            piece = frames[at : at + READ_BYTES]
+            if not piece:
+                raise zstandard.ZstdError("it is cut off")
+            parts.append(unpacker.decompress(piece))
+            at += len(piece) - len(unpacker.unused_data)
+        yield b"".join(parts)
+
+
+def _members(blocks: Iterator[bytes]) -> Iterator[tuple[str, bytes]]:
+    """Yield names and contents. Raises TarError for what no archive of ours holds."""
     names = set[str]()
-    with tarfile.open(fileobj=io.BytesIO(plain), mode="r:") as tar:
-        for member in tar:
-            if not member.isreg() or member.name in names:
-                raise tarfile.TarError(f"member {member.name!r} is no file, or comes twice")
-            names.add(member.name)
-            file = tar.extractfile(member)
-            assert file is not None
-            yield member.name, file.read()
+    for block in blocks:
+        if block == END:
+            if next(blocks, None) is not None:
+                raise tarfile.TarError("there is more behind it")
+            return
+        name, content = _member(block)
+        if name in names or not (_belongs(name) or (name == MANIFEST and not names)):
+            raise tarfile.TarError(f"in its place stands '{printable(name)}', which no archive has, or not twice")
+        names.add(name)
+        yield name, content
+    raise tarfile.TarError("it is cut off")
+
+
+def _member(block: bytes) -> tuple[str, bytes]:
+    """Return the name and the content of the only member of a block. Raises TarError for anything else."""
+    try:
+        with tarfile.open(fileobj=io.BytesIO(block), mode="r:") as tar:
+            member = tar.next()
+            file = member and member.isreg() and not member.issparse() and tar.extractfile(member)
+            if not (member and file) or tar.offset != len(block):
+                raise tarfile.TarError(
+                    f"in its place stands '{printable(member.name if member else '')}', no plain file"
+                )
+            return member.name, file.read()
+    except (ValueError, OverflowError) as error:  # of headers that nobody writes
+        raise tarfile.TarError(str(error)) from error
 
 
 def _first_difference(manifest: Manifest, members: dict[str, bytes]) -> str:

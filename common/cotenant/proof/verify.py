@@ -10,6 +10,7 @@ import hashlib
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import msgspec
 
@@ -17,7 +18,7 @@ from cotenant.challenge.transcript import SUFFIX, Transcript, read
 from cotenant.challenge.verdict import summary, verdict
 from cotenant.errors import CotenantError
 from cotenant.proof.archive import Unpacked
-from cotenant.results.build import numbers_of
+from cotenant.results.build import meters_of, numbers_of
 from cotenant.results.journal import FILE as JOURNAL
 from cotenant.results.journal import Challenged, Launched, Started, parsed
 from cotenant.results.record import Record, restored
@@ -26,6 +27,8 @@ from cotenant.text import listed, many
 
 SET_ASIDE = ".unfinished"
 SHOWN = 3
+UNREADABLE = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
+"""What is raised by fields whose types a record leaves open, where they hold what no run has written."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +50,7 @@ def checks_of(archive: Unpacked, versions: Collection[str]) -> list[Check]:
     checks.append(Check("records", many(len(records), "record"), tuple(unread)))
     checks += [_class(records), _journal(archive), _numbers(launches), _rules(launches), _sources(records, versions)]
     held = {name: content for name, content in archive.members.items() if name.endswith(SUFFIX)}
-    return [*checks, challenges(held, records)] if held else checks
+    return [*checks, challenges(held, records)] if held or any(map(_chain_of, records)) else checks
 
 
 def _records(archive: Unpacked) -> tuple[list[Record], list[str]]:
@@ -80,7 +83,9 @@ def _journal(archive: Unpacked) -> Check:
     for launch in launches:
         for name, digest in launch.records.items():
             known.add(name)
-            content = archive.members.get(name, archive.members.get(name + SET_ASIDE))
+            # Of a launch that did not end `--resume` sets records aside; any other one's count.
+            place = name if launch.finished or name in archive.members else name + SET_ASIDE
+            content = archive.members.get(place)
             if content is None:
                 wrong.append(f"{name} of launch {launch.label}, repetition {launch.uid}, is missing.")
             elif hashlib.sha256(content).hexdigest() != digest:
@@ -111,24 +116,44 @@ def _unlaunched(entries: Sequence[object], launches: Sequence[Launched]) -> str:
 def _numbers(launches: Sequence[Sequence[Record]]) -> Check:
     """Make every statistic, and every overlap, anew from raw observations."""
     records = [record for launch in launches for record in launch]
-    wrong = [f"{_name(record)}: {sentence}" for record in records for sentence in _wrong_statistics(record)]
+    wrong = list[str]()
+    for record in records:
+        try:
+            wrong += [f"{_name(record)}: {sentence}" for sentence in _wrong_statistics(record)]
+        except UNREADABLE as error:
+            wrong.append(f"{_name(record)}: it holds no numbers that a run writes: {error}.")
     for launch in launches:
         if all(record.completed and record.rendezvous for record in launch) and len(launch) == launch[0].tenants:
-            wrong += [f"{_name(record)}: {sentence}" for record, sentence in _wrong_overlaps(launch)]
+            try:
+                wrong += [f"{_name(record)}: {sentence}" for record, sentence in _wrong_overlaps(launch)]
+            except UNREADABLE as error:
+                wrong.append(f"{_name(launch[0])}: there is no overlap of its observations: {error}.")
     return Check("numbers", f"{many(len(records), 'record')}, made anew from raw observations", tuple(wrong))
 
 
 def _wrong_statistics(record: Record) -> Iterator[str]:
     kept = record.observations[record.skip :] if record.completed else []
-    made = numbers_of(kept if all(observed.possible for observed in kept) else [])
-    for now, written in zip(made, (record.train, record.train_item, record.statistics), strict=True):
-        if now is None or written is None:
-            if now is not written:
-                yield "its statistics are not those of its observations."
-            continue
-        for field in type(written).__match_args__:
-            if getattr(now, field) != getattr(written, field):
-                yield f"its {field} is {getattr(written, field)}, and {getattr(now, field)} by its observations."
+    kept = kept if all(observed.possible for observed in kept) else []
+    for now, written in zip(numbers_of(kept), (record.train, record.train_item, record.statistics), strict=True):
+        if (now is None) != (written is None):
+            yield "its statistics are not those of its observations."
+        elif now is not None:
+            yield from _other_values(_plain(now), _plain(written))
+    number = record.arguments.get("number")
+    meters = meters_of(record.observed, number, record.skip, record.gpu, kept) if record.completed else {}
+    for meter in ("compute", "steps"):
+        yield from _other_values(_plain(meters.get(meter, {})), record.meters.get(meter, {}), f"{meter} ")
+
+
+def _plain(numbers: object) -> dict[str, Any]:
+    """Return numbers as a record's file has them."""
+    return msgspec.json.decode(msgspec.json.encode(numbers), type=dict[str, Any])
+
+
+def _other_values(now: Mapping[str, Any], written: Mapping[str, Any], of: str = "") -> Iterator[str]:
+    for name in sorted({*now, *written}):
+        if now.get(name) != written.get(name):
+            yield f"its {of}{name} is {written.get(name)}, and {now.get(name)} by its observations."
 
 
 def _wrong_overlaps(launch: Sequence[Record]) -> Iterator[tuple[Record, str]]:
@@ -144,14 +169,28 @@ def _rules(launches: Sequence[Sequence[Record]]) -> Check:
     """Ask every rule again of every launch: what a rule finds has to stand in the record."""
     from cotenant.findings.rules import with_findings
 
-    wrong, earlier = [], list[Record]()
+    wrong, runs = list[str](), defaultdict[tuple[object, ...], list[Record]](list)
     for launch in launches:
-        for record, again in zip(launch, with_findings(launch, earlier), strict=True):
+        earlier = runs[launch[0].hostname, launch[0].suite, launch[0].run_id, launch[0].suite_start_time]
+        try:
+            asked_again = with_findings([_without_efficiency(record) for record in launch], earlier)
+        except UNREADABLE as error:
+            wrong.append(f"{_name(launch[0])}: rules cannot be asked of what no run writes: {error}.")
+            continue
+        for record, again in zip(launch, asked_again, strict=True):
             written = {(finding.rule, finding.severity) for finding in record.findings}
             new = sorted({(finding.rule, finding.severity) for finding in again.findings} - written)
             wrong += [f"{_name(record)}: the {severity} {rule} is missing." for rule, severity in new]
+            efficiency = [_plain(each.meters.get("scaling", {})) for each in (again, record)]
+            wrong += [f"{_name(record)}: {sentence}" for sentence in _other_values(*efficiency, "scaling ")]
         earlier += launch
     return Check("rules", f"{many(len(launches), 'launch', 'es')}, every rule asked again", tuple(wrong))
+
+
+def _without_efficiency(record: Record) -> Record:
+    """Return the record as it was before it stood beside one device."""
+    meters = {name: meter for name, meter in record.meters.items() if name != "scaling"}
+    return msgspec.structs.replace(record, meters=meters)
 
 
 def _sources(records: Sequence[Record], versions: Collection[str]) -> Check:
@@ -167,7 +206,7 @@ def challenges(held: Mapping[str, bytes], records: Sequence[Record] | None = Non
 
     Whether nonces were new, and replays the buyer's, is known to the buyer alone, or by its signature.
     """
-    wrong, shown = list[str](), list[str]()
+    wrong, shown, heads = list[str](), list[str](), set[str]()
     for name, content in held.items():
         try:
             transcript = read(content)
@@ -175,22 +214,31 @@ def challenges(held: Mapping[str, bytes], records: Sequence[Record] | None = Non
             wrong.append(f"{name} is no transcript of this version: {error}.")
             continue
         shown.append(summary(transcript))
+        heads |= {chain.head for chain in transcript.chains}
         wrong += [f"{transcript.job}: {reason.kind}: {reason.sentence}" for reason in verdict(transcript).reasons]
         if records is not None:
             wrong += [f"{transcript.job}: {sentence}" for sentence in _unlike_records(transcript, records)]
+    without = [_name(record) for record in records or () if (chain := _chain_of(record)) and chain not in heads]
+    if without:
+        shown.append(f"Challenged, and without a transcript here: {listed(without, SHOWN)}.")
     return Check("challenge", f"{many(len(held), 'transcript')}, judged anew", tuple(wrong), " ".join(shown))
 
 
 def _unlike_records(transcript: Transcript, records: Sequence[Record]) -> Iterator[str]:
     """Yield in what the records of a challenged launch differ from its transcript."""
-    by_chain = {record.observed.get("challenge", {}).get("chain"): record for record in records}
+    by_chain = {_chain_of(record): record for record in records}
     for chain in transcript.chains:
-        head = chain.exchanges[-1].chain.hex() if chain.exchanges else ""
-        record = by_chain.get(head)
-        if record is None:
+        record = by_chain.get(chain.head)
+        if not chain.head or record is None:
             yield f"no record has the end of tenant {chain.join.tenant}'s chain."
         elif record.tenant != chain.join.tenant or record.arguments.get("seed") != chain.seed:
             yield f"the record of tenant {chain.join.tenant} is of another tenant or seed."
+
+
+def _chain_of(record: Record) -> str:
+    """Return the end of a tenant's chain of answers, as its record has it; "" where it answered no buyer."""
+    facts = record.observed.get("challenge")
+    return str(facts.get("chain") or "") if isinstance(facts, dict) else ""
 
 
 def _launches(records: Sequence[Record]) -> list[list[Record]]:

@@ -202,9 +202,8 @@ def build_record(
     train, train_item, statistics = numbers_of(measured) if completed else (None, None, None)
     gpu, (vcd, devices) = _gpu(place, part), _trained(place, part)
     arguments = part.given_arguments(statement.done if completed else statement.given)
-    compute = _utilisation(part, arguments.get("number"), measured, gpu) if completed else {}
-    steps = _steps(part, statement.skip, measured) if completed else {}
-    meters = {name: of for name, of in (("compute", compute), ("steps", steps)) if of}
+    number = arguments.get("number")
+    meters = meters_of(part.observed, number, statement.skip, gpu, measured) if completed else {}
     fields = {
         name: getattr(source, name)
         for source in (place, part, statement)
@@ -289,16 +288,27 @@ def numbers_of(measured: Sequence[Observed]) -> tuple[Train, TrainItem, Descript
     return train, train_item, describe(items, seconds)
 
 
-def _steps(part: TenantPart, skip: int, measured: Sequence[Observed]) -> dict[str, Any]:
+def meters_of(
+    observed: dict[str, Any], number: object, skip: int, device: str, measured: Sequence[Observed]
+) -> dict[str, dict[str, Any]]:
+    """Return `compute` and `steps` for a record's meters: what is computed of kept observations and what was observed.
+
+    Neither stands in it where there is nothing to compute it of.
+    """
+    made = {"compute": _utilisation(observed, number, measured, device), "steps": _steps(observed, skip, measured)}
+    return {name: values for name, values in made.items() if values}
+
+
+def _steps(observed: dict[str, Any], skip: int, measured: Sequence[Observed]) -> dict[str, Any]:
     """Return `steps` for a record's meters: quantiles of the times of all steps of kept observations, with intervals.
 
     It is empty where a benchmark serves nobody, or where its steps do not fit into the observations that were made.
     """
     try:
-        kept = msgspec.convert(part.observed.get("steps_ns"), list[list[Nanoseconds]])[skip:]
+        kept = msgspec.convert(observed.get("steps_ns"), list[list[Nanoseconds]])[skip:]
     except msgspec.ValidationError:
         return {}
-    spans = [observed.end_ns - observed.start_ns for observed in measured]
+    spans = [each.end_ns - each.start_ns for each in measured]
     times = [ns for steps in kept for ns in steps]
     if not times or len(kept) != len(spans) or any(map(operator.gt, map(sum, kept), (LIKE * ns for ns in spans))):
         return {}
@@ -310,7 +320,7 @@ def _steps(part: TenantPart, skip: int, measured: Sequence[Observed]) -> dict[st
     }
 
 
-def _utilisation(part: TenantPart, number: object, measured: Sequence[Observed], device: str) -> dict[str, Any]:
+def _utilisation(observed: dict[str, Any], number: object, measured: Sequence[Observed], device: str) -> dict[str, Any]:
     """Return `compute` for a record's meters, of one device: MFU (Chowdhery et al. 2022, PaLM, appendix B).
 
     It is empty where operations were not counted, or no time was.
@@ -320,13 +330,13 @@ def _utilisation(part: TenantPart, number: object, measured: Sequence[Observed],
     first one's operations on its own device. `mfu_least` is what is left of it where convolutions that can be done with
     fewer products than are counted were done with a quarter of them.
     """
-    flops = part.observed.get("flops_per_step")
+    flops = observed.get("flops_per_step")
     if not measured or not isinstance(flops, (int, float)) or not isinstance(number, int) or flops <= 0 or number <= 0:
         return {}
-    reducible = part.observed.get("flops_reducible")
+    reducible = observed.get("flops_reducible")
     least = 1 - 0.75 * min(1.0, reducible / flops) if isinstance(reducible, (int, float)) and reducible > 0 else 1.0
-    tflops = flops * number / median(observed.end_ns - observed.start_ns for observed in measured) / 1e3
-    precision, on_processor = part.observed.get("dtype"), part.observed.get("device") == "cpu"
+    tflops = flops * number / median(each.end_ns - each.start_ns for each in measured) / 1e3
+    precision, on_processor = observed.get("dtype"), observed.get("device") == "cpu"
     peak = None if on_processor or not isinstance(precision, str) else peak_of(device, precision)
     return {
         "tflops": tflops,

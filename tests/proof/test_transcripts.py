@@ -1,0 +1,86 @@
+"""An archive with the transcript of a challenge: it is judged anew, and belongs to the records of its launch."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+from challenge.vendors import Vendor, challenged
+from commands.calling import Capture, call, write
+from cotenant.challenge.transcript import Transcript, written
+from cotenant.findings.rules import with_findings
+from cotenant.results.journal import Challenged, Launched, append, hashes
+from proof.test_archive import edited, forge, met, wrong
+from report.making import launch
+
+LAUNCH = "vae.challenge"
+
+
+@pytest.fixture(scope="module")
+def suite(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Transcript]:
+    """A challenged launch as a suite leaves it, and the buyer's transcript of it."""
+    directory, transcript = tmp_path_factory.mktemp("suite"), challenged(Vendor())
+    records = [
+        replace(
+            record,
+            observed=record.observed | {"challenge": {"chain": chain.head}},
+            arguments=record.arguments | {"seed": chain.seed},
+        )
+        for record, chain in zip(launch(LAUNCH), transcript.chains, strict=True)
+    ]
+    records = with_findings(met(records))
+    files = hashes(write(directory, records).glob("*.json"))
+    append(directory, Launched(suite="s", uid=0, label=LAUNCH, time="t", outcomes=("completed",), records=files))
+    path = directory / "s.R0.one.challenge"
+    path.write_bytes(written(transcript))
+    append(directory, Challenged(suite="s", uid=0, label=LAUNCH, time="t", files=hashes([path])))
+    return directory, transcript
+
+
+def test_a_transcript_is_judged_with_the_records_of_its_launch(
+    suite: tuple[Path, Transcript], tmp_path: Path, capsys: Capture
+) -> None:
+    directory, transcript = suite
+    assert call(capsys, "archive", directory, "-o", directory / "run.tar.zst")[0] == 0
+    status, printed, _ = call(capsys, "verify", directory / "run.tar.zst")
+    assert (status, printed.splitlines()[-1]) == (0, "All of it holds.")
+    assert "challenge  -    1 transcript, judged anew" in printed
+    assert "items/s of 2 tenants in 5.0 s by the buyer's clock; 4 of" in printed
+    (name,) = (path.name for path in directory.glob("*.challenge"))
+    record = sorted(path.name for path in directory.glob("*.json"))[0]
+
+    def of_another_seed(fields: dict[str, object]) -> None:
+        fields["seed"] = 1
+
+    def of_another_chain(fields: dict[str, object]) -> None:
+        fields["observed"] = {"challenge": {"chain": ["no", "text"]}}
+
+    cheaper = [*transcript.chains[0].exchanges]
+    cheaper[0] = replace(cheaper[0], losses=bytes(len(cheaper[0].losses)))
+    chains = [replace(transcript.chains[0], exchanges=cheaper), *transcript.chains[1:]]
+    unlike: dict[str, tuple[dict[str, bytes | None], str]] = {
+        "is not what the buyer sent, or is missing": ({name: None}, "journal"),
+        "No piece of 2 tenants was made again": ({name: written(replace(transcript, replays=[]))}, "challenge"),
+        "its digest is not that of what was said": ({name: written(replace(transcript, chains=chains))}, "challenge"),
+        "is no transcript of this version": ({name: b"{}"}, "challenge"),
+        "stands in no launch of the journal": ({"s.R0.two.challenge": written(transcript)}, "journal"),
+        "the record of tenant 0 is of another tenant or seed": (
+            {record: edited(directory / record, of_another_seed)},
+            "challenge",
+        ),
+        "no record has the end of tenant 0's chain": (
+            {record: edited(directory / record, of_another_chain)},
+            "challenge",
+        ),
+    }
+    for sentence, (changes, check) in unlike.items():
+        forged = forge(directory, tmp_path, changes)
+        assert sentence in " ".join(wrong(forged)[check]), sentence
+    # Whoever takes its line out of the journal as well makes the journal anew, and its records still tell.
+    journal = (directory / "cotenant.journal").read_bytes().splitlines(keepends=True)
+    without = forge(directory, tmp_path, {name: None, "cotenant.journal": journal[0]})
+    printed = call(capsys, "verify", without)[1]
+    both = ", ".join(f"{LAUNCH}, repetition 0, tenant {tenant}" for tenant in (0, 1))
+    assert f"Challenged, and without a transcript here: {both}." in printed
