@@ -299,7 +299,7 @@ def test_rules_are_silent_at_their_borders_and_where_nothing_is_known() -> None:
 def test_too_few_for_a_budget_is_mended_by_the_budget_and_a_batch_longer_than_it_is_named_alone() -> None:
     alone = rules(budgeted(5.0, Amount(30, 20, 5), Amount(1, 1, 0), 7300.0))["budget"]
     assert alone.severity == "warning"
-    assert alone.sentence.endswith("1 of 600 batches. One batch alone took 7.3 s.")
+    assert alone.sentence.endswith("1 of 600 batches. They took 7.3 s.")
     record = budgeted(60.0, Amount(30, 20, 5), Amount(1, 5, 1), 10_000.0)
     assert rules(record)["few_observations"].remedy == "Use a larger --budget: six kept observations are the least."
     ended = budgeted(60.0, Amount(30, 20, 1), Amount(30, 20, 1), 0.0, observations=observed([20_000.0] * 4))

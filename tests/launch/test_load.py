@@ -132,9 +132,10 @@ def test_the_more_there_is_the_rarer_the_looks(monkeypatch: pytest.MonkeyPatch) 
     assert looked[-1] > 1900
 
 
-def test_a_budget_that_is_spent_ends_all_at_once_but_not_before_two_kept_observations_of_everybody() -> None:
+def test_a_budget_that_is_spent_ends_all_at_once_but_not_before_an_interval_of_everybody() -> None:
     """Whatever has gone wrong with the time of a batch. Who is done is told nothing more."""
-    tenants, enough = [tenant(0, *STEADY), tenant(1, *STEADY[:3]), tenant(2, *STEADY)], spending(8.0, skip=2)
+    several = [[*STEADY, *STEADY], [*STEADY, 100.0], [*STEADY, *STEADY]]
+    tenants, enough = [tenant(number, *rates) for number, rates in enumerate(several)], spending(8.0, skip=2)
     tenants[2].ranks[0].done = True
     enough.look(tenants, 100 * SECOND)
     observe(tenants[1].ranks[0], 100.0)

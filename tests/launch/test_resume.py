@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 import random
 import signal
@@ -10,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from cotenant.results.journal import Ended, Launched, Started, read_journal
+from cotenant.results.journal import FILE, FIRST, Ended, Launched, Started, read_journal
 from tenants.suites import Suites, job, until
 
 NAMES = ("a", "b", "c")
@@ -37,6 +39,12 @@ def test_killed_or_interrupted_it_goes_on_and_ends_with_every_record_once(v1: Su
         time.sleep(0.2)
         os.kill(runner.pid, number)
         runner.wait()
+    journal = v1.output / FILE
+    content = journal.read_bytes()
+    journal.write_bytes(of_another_torch(content))
+    newer = v1.run(suite(0.05), *flags, "--resume")
+    assert (newer.returncode, "conditions: torch (1.0, now 2." in newer.stderr) == (2, True), newer.stderr
+    journal.write_bytes(content)
     changed = v1.run(suite(0.05), "--users", 1, "--uid", 3, "--resume")
     assert (changed.returncode, "began with other conditions: the slices" in changed.stderr) == (2, True)
     ended = v1.run(suite(0.05), *flags, "--resume")
@@ -56,6 +64,18 @@ def test_killed_or_interrupted_it_goes_on_and_ends_with_every_record_once(v1: Su
     assert {name for entry in entries if isinstance(entry, Launched) for name in entry.records} >= {
         path.name for path in v1.output.glob("*.json")
     }
+
+
+def of_another_torch(content: bytes) -> bytes:
+    """Return a journal of which the suite began with another torch, its chain whole."""
+    head, lines = FIRST, []
+    for line in map(json.loads, content.splitlines()):
+        line["previous"] = head
+        if "conditions" in line["content"]:
+            line["content"]["conditions"]["torch"] = "1.0"
+        lines.append(json.dumps(line).encode())
+        head = hashlib.sha256(lines[-1]).hexdigest()
+    return b"\n".join([*lines, b""])
 
 
 def launched(suites: Suites) -> list[str]:

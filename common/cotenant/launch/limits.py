@@ -11,7 +11,7 @@ from typing import Literal
 from cotenant.launch.rendezvous import Rank
 from cotenant.launch.tenant import Deadline, Reason, Tenant
 from cotenant.protocol.messages import ProtocolError
-from cotenant.stats.budget import Amount, fastest_ns, lasting, shortened, slowest_ns, with_interval, within
+from cotenant.stats.budget import Amount, fastest_ns, lasting, shortened, slowest_ns, within
 
 TIMEOUT_S = 3600.0
 READY_LIMIT_S = 600.0
@@ -29,18 +29,16 @@ class Limits:
     """What the command line sets for every launch alike.
 
     `timeout_s`: seconds that all of it may take; `timeout_by` names what set it. `ready_limit_s`: seconds until GO.
-    `budget_s`: seconds that the observations of a launch may take; where `always_interval`, they are as many as an
-    interval takes all the same. `until_interval`: they end once half the width of the median's interval is at most this
-    share of the median, for every tenant. `settle_s`: unmeasured load before the first observation. `at_least_s`: there
-    are as many observations as it takes for the kept ones to last so long; `at_most_s`: only so many, where an interval
-    needs no more.
+    `budget_s`: seconds that the observations of a launch may take, where an interval needs no more. `until_interval`:
+    they end once half the width of the median's interval is at most this share of the median, for every tenant.
+    `settle_s`: unmeasured load before the first observation. `at_least_s`: there are as many observations as it takes
+    for the kept ones to last so long; `at_most_s`: only so many, where an interval needs no more.
     """
 
     timeout_s: float = TIMEOUT_S
     timeout_by: str = "--timeout"
     ready_limit_s: float = READY_LIMIT_S
     budget_s: float | None = None
-    always_interval: bool = False
     until_interval: float | None = None
     settle_s: float = 0.0
     at_least_s: float = 0.0
@@ -75,7 +73,6 @@ class Limits:
             amount = shortened(amount, batch_ns, round(self.at_most_s * 1e9))
         if self.budget_s is not None and batch_ns is not None:
             amount = within(amount, batch_ns, round(self.budget_s * 1e9))
-            amount = with_interval(amount) if self.always_interval else amount
         return lasting(amount, fastest_ns(warm_ups_ns), round(self.at_least_s * 1e9))
 
 

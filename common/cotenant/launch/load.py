@@ -14,7 +14,7 @@ from cotenant.meters.meters import Meters
 from cotenant.nodes.peers import NO_PEERS, Peers
 from cotenant.protocol.messages import audit_borders
 from cotenant.stats.budget import Amount
-from cotenant.stats.describe import relative_half_width
+from cotenant.stats.describe import INTERVAL_OBSERVATIONS, relative_half_width
 
 GO_DELAY_NS = 50_000_000
 NODES_GO_DELAY_NS = 250_000_000
@@ -24,8 +24,6 @@ LOOKS = 20
 every further one makes it more likely to find an interval that is narrow by chance."""
 SPENT = 1.25
 """Budgets after which observations end: those that take a little longer than the warm-up had it are all made."""
-LEAST_KEPT = 2
-"""A rate from a single observation is none."""
 
 
 class MeasuredLoad:
@@ -122,7 +120,10 @@ class AuditRequests:
 
 class Enough:
     """Looks at what tenants have observed until half of each interval is at most the requested share of its median, or
-    the budget is spent and each tenant has two kept observations; in a mix until each has made its least amount."""
+    the budget is spent and each tenant has kept as many as an interval takes.
+
+    In a mix it is until each has made its least amount.
+    """
 
     def __init__(self, limits: Limits, gos: Mapping[int, Go], given: Mapping[int, Allowance] | None = None) -> None:
         self._share = limits.until_interval
@@ -164,7 +165,7 @@ class Enough:
     def _is_spent(self, tenants: Collection[Tenant], now_ns: int) -> bool:
         if self._spent_ns is None or now_ns < self._spent_ns:
             return False
-        return all(self._kept_observations(tenant) >= LEAST_KEPT for tenant in tenants)
+        return all(self._kept_observations(tenant) >= INTERVAL_OBSERVATIONS for tenant in tenants)
 
     def _is_narrow(self, tenant: Tenant) -> bool:
         if self._share is None:

@@ -14,13 +14,17 @@ import msgspec
 from cotenant.errors import CotenantError
 from cotenant.files import open_regular
 from cotenant.launch.start import Options, Start
+from cotenant.machine.facts import installed
 from cotenant.procfs import format_list
 from cotenant.results.journal import Journal, Started, append, now, read_journal
 from cotenant.results.record import Record, restored
+from cotenant.suite.task_source import task_of, version_of
 from cotenant.text import listed, many
 
 SET_ASIDE = ".unfinished"
 """Behind the name of a record whose launch did not end: no reader takes it for a record."""
+SHOWN = 24
+"""Letters of a condition's value that is named where it is another."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +83,8 @@ def conditions_of(options: Options, starts: Sequence[Start], backend: str) -> di
         for programs in [start.programs if start.mix else start.programs[:1]]
     ]
     slices = {spec.slice.tenant: spec.slice for start in starts for spec in start.specs if len(start.specs) > 1}
-    limits = options.limits
+    limits, commands = options.limits, {program.command for start in starts for program in start.programs}
+    sources = [version_of(task) for task in map(task_of, sorted(commands)) if task is not None]
     return {
         "the jobs": hashlib.sha256(json.dumps(work).encode()).hexdigest(),
         "arguments after --": json.dumps(options.extra),
@@ -89,16 +94,23 @@ def conditions_of(options: Options, starts: Sequence[Start], backend: str) -> di
         "--cache": options.cache,
         "the image": str(options.image),
         "limits and budgets": json.dumps({**limits.policies(), "timeout": limits.timeout_s}, sort_keys=True),
+        "the benchmarks' sources": hashlib.sha256("".join(sources).encode()).hexdigest(),
+        **installed(),
     }
 
 
 def _check_alike(before: dict[str, str], today: dict[str, str], uid: int) -> None:
-    other = [name for name, value in today.items() if before.get(name) != value]
+    other = [_change(name, before.get(name), value) for name, value in today.items() if before.get(name) != value]
     if other:
         raise CotenantError(
             f"Repetition {uid} began with other conditions: {listed(other)}.",
             "Give the flags it began with, or begin anew: with another --uid, or --outdir.",
         )
+
+
+def _change(name: str, before: str | None, value: str) -> str:
+    """Return a condition that is another, with its values where these are short."""
+    return name if before is None or max(len(before), len(value)) > SHOWN else f"{name} ({before}, now {value})"
 
 
 def _progress(journal: Journal, start: Started, starts: Sequence[Start], output: Path) -> Progress:

@@ -78,8 +78,7 @@ class Tuner:
 
     def __init__(self, options: Options, machine: Machine, job: Job, knobs: Sequence[str]) -> None:
         """Raises CotenantError for a job that cannot be started here, or names no batch size."""
-        limits = replace(options.limits, always_interval=True)
-        self._options = replace(options, jobs=(job,), mixes=(), limits=limits)
+        self._options = replace(options, jobs=(job,), mixes=())
         self._machine = machine
         run = SuiteRun(self._options, machine)
         start, *others = run.starts

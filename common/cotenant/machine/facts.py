@@ -26,7 +26,7 @@ def software(root: Path = Path("/")) -> dict[str, Any]:
         "kernel": os.uname().release,
         "distribution": fields(release, "=").get("PRETTY_NAME", "").strip("\"'"),
         "python": ".".join(str(number) for number in sys.version_info[:3]),
-        "packages": _versions(),
+        "packages": installed(),
     }
 
 
@@ -58,7 +58,8 @@ def git_state(directory: Path) -> dict[str, Any] | None:
     return {"commit": commit, "dirty": any(not line.startswith("#") for line in lines)}
 
 
-def _versions() -> dict[str, str]:
+def installed() -> dict[str, str]:
+    """Return the version of each package that decides a rate, and is here."""
     # Needs the email and zipfile packages: too slow for those who want the topology only.
     from importlib import metadata
 

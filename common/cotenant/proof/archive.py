@@ -2,7 +2,7 @@
 
 Its first member is the manifest, the hash of every other one. Each member is a frame of its own, so that damage has a
 place. Behind the last one lies the hash of all that is before it, as a frame that unpackers skip: `tar --zstd -xf`
-reads the file as well. Whoever sends an archive may want to harm its reader, so what is no plain file of a suite is refused.
+reads the file as well. Its sender may want to harm its reader: what is no plain file of a suite is refused.
 """
 
 from __future__ import annotations

@@ -33,21 +33,18 @@ def within(requested: Amount, batch_ns: int, budget_ns: int) -> Amount:
     """Return what of `requested` fits into `budget_ns`, where a batch takes `batch_ns`: never more than was requested.
 
     `number` is lowered first, so that as many observations are kept as were asked for; only where single batches are
-    still too many, `repeat` is, and then at most a third of them is not kept. One batch is made in any case.
+    still too many, `repeat` is, and then at most a third of them is not kept. As many as an interval takes are kept in
+    any case, of those that were asked for: time for a rate that is none is lost, whatever the budget.
     """
     batches = max(1, budget_ns // batch_ns)
     number = min(requested.number, max(1, batches // requested.repeat))
     repeat = min(requested.repeat, batches // number)
     skip = requested.skip if repeat == requested.repeat else min(requested.skip, repeat // 3)
+    least = min(INTERVAL_OBSERVATIONS, requested.repeat - requested.skip)
+    if repeat - skip < least:
+        skip = min(requested.skip, least // 2)
+        repeat = skip + least
     return Amount(number, repeat, skip)
-
-
-def with_interval(amount: Amount) -> Amount:
-    """Return `amount` with as many observations as an interval takes, where a budget left fewer."""
-    if amount.repeat - amount.skip >= INTERVAL_OBSERVATIONS:
-        return amount
-    skip = min(amount.skip, INTERVAL_OBSERVATIONS // 2)
-    return replace(amount, repeat=skip + INTERVAL_OBSERVATIONS, skip=skip)
 
 
 def lasting(requested: Amount, batch_ns: int | None, least_ns: int) -> Amount:

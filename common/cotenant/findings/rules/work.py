@@ -243,13 +243,12 @@ def budget(record: Record) -> Finding | None:
             f"{given.batches} of {requested.batches} batches"
         )
     if took_s > LATE * budget_s:
-        what = "One batch alone" if given.batches == 1 else "They"
         if made == given.repeat:
-            sentence = f"A budget of {budget_s:g} s cut {cut}. {what} took {took_s:.1f} s."
+            sentence = f"A budget of {budget_s:g} s cut {cut}. They took {took_s:.1f} s."
         else:
             after = f"{made} observations and {took_s:.1f} s"
             sentence = f"A budget of {budget_s:g} s cut {cut}. They were ended after {after}."
-        return warning(sentence, "Give a larger --budget, or a smaller batch.")
+        return warning(sentence, "Give a larger --budget, or a smaller batch: six observations are kept, however long.")
     if given.batches >= requested.batches:
         return None
     return info(f"A budget of {budget_s:g} s cut {cut}.")
