@@ -181,8 +181,8 @@ def _rules(launches: Sequence[Sequence[Record]]) -> Check:
             written = {(finding.rule, finding.severity) for finding in record.findings}
             new = sorted({(finding.rule, finding.severity) for finding in again.findings} - written)
             wrong += [f"{_name(record)}: the {severity} {rule} is missing." for rule, severity in new]
-            efficiency = [_plain(each.meters.get("scaling", {})) for each in (again, record)]
-            wrong += [f"{_name(record)}: {sentence}" for sentence in _other_values(*efficiency, "scaling ")]
+            made, kept = (_plain(each.meters.get("scaling", {})) for each in (again, record))
+            wrong += [f"{_name(record)}: {sentence}" for sentence in _other_values(made, kept, "scaling ")]
         earlier += launch
     return Check("rules", f"{many(len(launches), 'launch', 'es')}, every rule asked again", tuple(wrong))
 
