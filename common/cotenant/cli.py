@@ -14,7 +14,7 @@ from cotenant.checkout import CHECKOUT, INSTALLED, PROGRAM
 from cotenant.commands import COMMANDS
 from cotenant.commands.output import mute, settle_streams
 from cotenant.errors import EXIT_INTERRUPTED, EXIT_PASSED, EXIT_USAGE, CotenantError, did_you_mean
-from cotenant.suite.shipped import shipped_jobs
+from cotenant.suite.jobfile import shipped_jobs
 
 
 def main(argv: Sequence[str]) -> int:

@@ -20,8 +20,7 @@ from torch import nn
 from bench.small import Small
 from cotenant.bench import Run, UnsupportedError, parallel, session
 from cotenant.bench.contract import Benchmark
-from cotenant.bench.device import Device, choose_device, unseen_devices
-from cotenant.bench.device_share import take_part
+from cotenant.bench.device import Device, choose_device, take_part, unseen_devices
 from cotenant.bench.facts import tenant_facts
 from cotenant.bench.loop import Loop
 from cotenant.bench.outcome import outcome_of

@@ -17,8 +17,7 @@ from cotenant.errors import CotenantError
 from cotenant.launch.tuned_file import check_target
 from cotenant.launch.tuning import with_setting
 from cotenant.results.journal import Launched, read_journal
-from cotenant.suite.cells import expand
-from cotenant.suite.job import Job
+from cotenant.suite.cells import Job, expand
 from cotenant.suite.jobfile import load
 from cotenant.tuning.trial import Setting
 from tenants.suites import ROOT, Suites, job, until

@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cotenant.errors import CotenantError
-from cotenant.suite.cells import JobCell, arguments, expand, fitting
-from cotenant.suite.job import Job
+from cotenant.suite.cells import Job, JobCell, arguments, expand, fitting
 from cotenant.suite.variables import Value, flag_name, is_flag
 
 VALUES = {"OUTPUT_DIRECTORY": "/out put", "JOB_FILE": "baselines", "DATA_DIRECTORY": "/data"}

@@ -8,7 +8,7 @@ import json
 import pytest
 
 from cotenant.errors import CotenantError
-from cotenant.suite.job import Job
+from cotenant.suite.cells import Job
 from cotenant.suite.jobfile import load
 
 ORIGINAL = """[{"name": "vae", "cmd": "./variational_auto_encoder/vae/pytorch/run.sh",

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cotenant.errors import CotenantError
-from cotenant.suite.job import Job
+from cotenant.suite.cells import Job
 from cotenant.suite.jobfile import resolve_path, select
 
 

@@ -9,8 +9,7 @@ import pytest
 from cotenant.bench import Run
 from cotenant.bench.arguments import parse
 from cotenant.bench.loop import Loop
-from cotenant.suite.cells import ON_PROCESSORS, arguments, expand, precision_of, with_arguments
-from cotenant.suite.job import Job
+from cotenant.suite.cells import ON_PROCESSORS, Job, arguments, expand, precision_of, with_arguments
 from cotenant.suite.jobfile import load
 from cotenant.suite.sizes import CPU, FILE, load_sizes
 from cotenant.suite.variables import VARIABLES

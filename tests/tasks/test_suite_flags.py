@@ -15,8 +15,7 @@ from cotenant.bench.arguments import Flag, declared, parse
 from cotenant.bench.device import Device
 from cotenant.bench.facts import arguments_of, without_effect
 from cotenant.bench.precision import set_precision
-from cotenant.suite.cells import JobCell, arguments, expand, precision_of, with_arguments
-from cotenant.suite.job import Job
+from cotenant.suite.cells import Job, JobCell, arguments, expand, precision_of, with_arguments
 from cotenant.suite.jobfile import load
 from cotenant.suite.sizes import CLASSES, CPU, FILE, load_sizes
 from cotenant.suite.task_source import source_of, task_of

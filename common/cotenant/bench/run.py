@@ -13,8 +13,14 @@ import numpy as np
 import torch
 from torch.utils.data import TensorDataset
 
-from cotenant.bench.device import Device, choose_device, drop_switches, inherited_switches, make_deterministic
-from cotenant.bench.device_share import take_part
+from cotenant.bench.device import (
+    Device,
+    choose_device,
+    drop_switches,
+    inherited_switches,
+    make_deterministic,
+    take_part,
+)
 from cotenant.bench.graph import refuse
 from cotenant.bench.loader import PREFETCH, loader
 from cotenant.bench.optimizers import Parameters, fused

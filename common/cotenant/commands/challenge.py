@@ -13,12 +13,12 @@ from cotenant.challenge.replay import replayed
 from cotenant.challenge.transcript import SUFFIX, Transcript, written
 from cotenant.challenge.vendor import address_of
 from cotenant.challenge.verdict import summary, verdict
-from cotenant.checkout import CHECKOUT, PROGRAM, output_directory
+from cotenant.checkout import PROGRAM, output_directory
 from cotenant.commands.flags import Parser, place, share
 from cotenant.commands.output import note, tell
 from cotenant.errors import EXIT_FAILED, EXIT_PASSED, CotenantError
 from cotenant.results.store import prepare_directory, write_whole
-from cotenant.suite.task_source import task_name, version_of
+from cotenant.suite.task_source import shipped_versions
 from cotenant.text import many, printable
 
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
@@ -43,7 +43,7 @@ def main(argv: Sequence[str]) -> int:
 
             tell(f"{sign(path, given.key)}: signed.")
 
-    listener = Listener(_versions(), replayed, keep, given.replays, given.tolerance)
+    listener = Listener(shipped_versions(), replayed, keep, given.replays, given.tolerance)
     try:
         asyncio.run(listener.serve(host, port, given.launches, lambda port: _announce(host, port)))
     except KeyboardInterrupt:
@@ -76,11 +76,6 @@ def _announce(host: str, port: int) -> None:
     note(f"Listening at {host}:{port}; the vendor runs {PROGRAM} --challenge {host}:{port}. Ctrl-C ends it.")
     if host not in LOOPBACK:
         note("Whoever reaches this port has benchmarks of this checkout run here, at sizes of their choice.")
-
-
-def _versions() -> dict[str, str]:
-    """Return the hash of the source of each benchmark of this checkout, by its file below `tasks`."""
-    return {task_name(task): version_of(task) for task in (CHECKOUT / "tasks").glob("*/*/pytorch/main.py")}
 
 
 def _lines(transcript: Transcript) -> list[str]:

@@ -11,7 +11,7 @@ from cotenant.commands import COMMANDS
 from cotenant.commands.flags import Parser
 from cotenant.commands.output import tell
 from cotenant.errors import EXIT_PASSED
-from cotenant.suite.shipped import shipped_jobs, shipped_suites
+from cotenant.suite.jobfile import shipped_jobs, shipped_suites
 
 SCRIPT = """\
 _cotenant() {{

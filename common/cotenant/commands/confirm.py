@@ -22,8 +22,7 @@ from cotenant.results.decoded import Skipped, list_of, mapping_of, text_of
 from cotenant.results.drawn import differences, setting_of
 from cotenant.results.launches import LaunchRecords, difference_of, difference_words, launches_of
 from cotenant.results.read import read_records, records_in
-from cotenant.suite.cells import expand
-from cotenant.suite.job import Job
+from cotenant.suite.cells import Job, expand
 
 Launches = dict[str, list[LaunchRecords]]
 

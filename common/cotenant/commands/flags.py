@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from cotenant.checkout import PROGRAM
+from cotenant.commands.output import tell
 from cotenant.errors import CotenantError, did_you_mean, usage_error
 from cotenant.isolation.choose import CHOICES
 from cotenant.isolation.device_modes import ShareMode, share_mode
@@ -81,6 +82,21 @@ class Parser(argparse.ArgumentParser):
                 raise CotenantError(f"'{unknown[0]}' is no flag, and no other word stands here.", self._hint)
             raise CotenantError(f"There is no flag '{unknown[0]}'.", meant or self._hint)
         return given
+
+
+def subcommand(command: str, usages: Mapping[str, str], words: Sequence[str]) -> str | None:
+    """Return which of a command's own commands these words name first, by the usage of each.
+
+    None where they are printed, as help is asked for. Raises CotenantError for another word.
+    """
+    lines = [f"{PROGRAM} {command} {name} {usage}" for name, usage in usages.items()]
+    if not words or words[0] in ("-h", "--help"):
+        tell("usage: " + "\n       ".join(lines) + "\n\nEach has --help.")
+        return None
+    if words[0] not in usages:
+        hint = did_you_mean(words[0], usages) or f"It is {' or '.join(f'`{line}`' for line in lines)}."
+        raise CotenantError(f"A {command} has no '{words[0]}'.", hint)
+    return words[0]
 
 
 def at_dashes(words: Sequence[str]) -> tuple[list[str], tuple[str, ...]]:

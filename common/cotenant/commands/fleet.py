@@ -6,20 +6,20 @@ import argparse
 import contextlib
 import random
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cotenant.checkout import CHECKOUT, PROGRAM, base_directory
-from cotenant.commands.flags import Parser, add_format, at_dashes, place
-from cotenant.commands.output import note, tell, tell_grid, warn
+from cotenant.checkout import CHECKOUT, base_directory
+from cotenant.commands.flags import Parser, add_format, at_dashes, place, subcommand
+from cotenant.commands.output import note, tell_grid, warn
 from cotenant.commands.records import no_record, spooled
 from cotenant.commands.suite_flags import add_jobs, jobs_path
-from cotenant.errors import EXIT_FAILED, EXIT_PASSED, CotenantError, did_you_mean
+from cotenant.errors import EXIT_FAILED, EXIT_PASSED, CotenantError
 from cotenant.fleet.resources import read_resources
 from cotenant.fleet.tiers import TIERS, Tier, tier_of
 from cotenant.machine.topology import discover
-from cotenant.suite.job import Job
+from cotenant.suite.cells import Job
 from cotenant.suite.jobfile import load, select
 from cotenant.text import listed
 
@@ -34,15 +34,11 @@ EPILOG = "Exit status: 0 where every node is accepted, else 1. How a verdict is 
 def main(argv: Sequence[str]) -> int:
     """Run a fleet, or report on one. Returns 0 where every node is accepted, else 1; raises CotenantError."""
     ours, others = at_dashes(argv)
-    deeds: dict[str, Callable[[argparse.Namespace, tuple[str, ...]], int]] = {"run": _run, "report": _report}
-    if not ours or ours[0] in ("-h", "--help"):
-        usages = (f"{PROGRAM} fleet run [flags] [-- flags of a run]", f"{PROGRAM} fleet report [flags] DIR ...")
-        tell(f"usage: {usages[0]}\n       {usages[1]}\n\nEach has --help.")
+    command = subcommand("fleet", {"run": "[flags] [-- flags of a run]", "report": "[flags] DIR ..."}, ours)
+    if command is None:
         return EXIT_PASSED
-    if ours[0] not in deeds:
-        hint = did_you_mean(ours[0], deeds) or f"It is `{PROGRAM} fleet run` or `{PROGRAM} fleet report DIR`."
-        raise CotenantError(f"A fleet has no '{ours[0]}'.", hint)
-    return deeds[ours[0]](parsers()[ours[0]].parse_words(ours[1:]), others)
+    given = parsers()[command].parse_words(ours[1:])
+    return _run(given, others) if command == "run" else _report(given, others)
 
 
 def parsers() -> dict[str, Parser]:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
-from cotenant.checkout import PROGRAM, base_directory
-from cotenant.commands.flags import Parser, add_format, share
+from cotenant.checkout import base_directory
+from cotenant.commands.flags import Parser, add_format, share, subcommand
 from cotenant.commands.output import tell, tell_grid, warn
 from cotenant.commands.records import add_names, add_places, chosen_names, no_record, spooled
-from cotenant.errors import EXIT_PASSED, CotenantError, did_you_mean
+from cotenant.errors import EXIT_PASSED
 from cotenant.report.history import history_grid, series_of
 from cotenant.report.renderers import FILES
 from cotenant.results.decoded import Skipped, skipped_sentences
@@ -25,16 +25,11 @@ NAMED = 5
 
 def main(argv: Sequence[str]) -> int:
     """Add to a history, or show it. Returns 0; raises CotenantError for wrong input."""
-    deeds: dict[str, Callable[[argparse.Namespace], int]] = {"add": _add, "show": _show}
-    if not argv or argv[0] in ("-h", "--help"):
-        tell(
-            f"usage: {PROGRAM} history add [flags] [DIR ...]\n       {PROGRAM} history show [flags]\n\nEach has --help."
-        )
+    command = subcommand("history", {"add": "[flags] [DIR ...]", "show": "[flags]"}, argv)
+    if command is None:
         return EXIT_PASSED
-    if argv[0] not in deeds:
-        hint = did_you_mean(argv[0], deeds) or f"It is `{PROGRAM} history add DIR...` or `{PROGRAM} history show`."
-        raise CotenantError(f"A history has no '{argv[0]}'.", hint)
-    return deeds[argv[0]](parsers()[argv[0]].parse_words(argv[1:]))
+    given = parsers()[command].parse_words(argv[1:])
+    return _add(given) if command == "add" else _show(given)
 
 
 def parsers() -> dict[str, Parser]:

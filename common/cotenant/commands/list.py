@@ -18,8 +18,7 @@ from cotenant.results.decoded import Decoded
 from cotenant.results.last import LastLaunch, last_launches
 from cotenant.results.read import records_in
 from cotenant.results.record import name_of
-from cotenant.suite.cells import expand
-from cotenant.suite.job import Job
+from cotenant.suite.cells import Job, expand
 from cotenant.suite.jobfile import Suite, load, select
 from cotenant.suite.mixes import Mix
 from cotenant.suite.task_source import TaskSource, source_of, task_of

@@ -9,8 +9,7 @@ from typing import Any
 from cotenant.launch.baseline import BaselineKind
 from cotenant.launch.start import Start
 from cotenant.procfs import format_list
-from cotenant.suite.cells import expand, fitting
-from cotenant.suite.job import Job
+from cotenant.suite.cells import Job, expand, fitting
 from cotenant.suite.mixes import Mix
 from cotenant.text import gib, many
 

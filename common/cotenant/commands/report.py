@@ -40,6 +40,8 @@ TARGETS = CHECKOUT / "targets"
 LIMITS = "V100"
 """Whose least shares and most spreads new targets take over, where --targets names nobody's."""
 OF_EXPORTS = "observations, timelines, samples of meters and what findings say stand in the records only."
+BESIDE = f"{PROGRAM} --mix convnet,wlm launches jobs beside each other, --pairs each pair of several."
+SHARING = f"{PROGRAM} --users 4 --share mps does, and --slices 2 on processors; each K has a directory of its own."
 TABLES = ("throughput", "batch-size", "speed-up", "scaling", "interference", "mix", "pairs", "share", "sense")
 
 
@@ -65,11 +67,13 @@ def main(argv: Sequence[str]) -> int:
     elif given.table == "interference":
         _say_interference(summary, given.format)
     elif given.table == "mix":
-        _say_beside(mix_grid(mix_blocks(summary)), "No launch was of different jobs.", given.format)
+        _tell_measured(mix_grid(mix_blocks(summary)), given.format, "No launch was of different jobs.", BESIDE)
     elif given.table == "pairs":
-        _say_beside(pairs_grid(summary), "No two pairs of jobs have rates together and alone.", given.format)
+        nothing = "No two pairs of jobs have rates together and alone."
+        _tell_measured(pairs_grid(summary), given.format, nothing, BESIDE)
     elif given.table == "share":
-        _say_share(records, given.format)
+        nothing = "No tenants there shared a device or a slice."
+        _tell_measured(share_grid(records), given.format, nothing, SHARING)
     elif given.table == "sense":
         _say_sense(summary, given.format)
     elif given.table == "predict":
@@ -206,39 +210,25 @@ def _say_scaling(jobs: Sequence[JobSummary], form: str) -> None:
 
 def _say_interference(summary: Summary, form: str) -> None:
     grid = interference_grid(summary)
-    if not grid.groups:
-        raise CotenantError(
-            "No job was measured in two ways: alone in its slice, together in slices, together without.",
-            f"{PROGRAM} --solo adds launches of each tenant alone; --isolation none runs them without slices.",
-        )
-    for line in apart(summary):
+    for line in apart(summary) if grid.groups else ():
         warn(line)
-    tell_grid(grid, form)
+    nothing = "No job was measured in two ways: alone in its slice, together in slices, together without."
+    remedy = f"{PROGRAM} --solo adds launches of each tenant alone; --isolation none runs them without slices."
+    _tell_measured(grid, form, nothing, remedy)
 
 
-def _say_beside(grid: Grid, nothing: str, form: str) -> None:
+def _tell_measured(grid: Grid, form: str, nothing: str, remedy: str) -> None:
+    """Print a grid. Raises CotenantError, with the command that measures it, for an empty one."""
     if not grid.groups:
-        raise CotenantError(
-            nothing, f"{PROGRAM} --mix convnet,wlm launches jobs beside each other, --pairs each pair of several."
-        )
-    tell_grid(grid, form)
-
-
-def _say_share(records: Rows, form: str) -> None:
-    grid = share_grid(records)
-    if not grid.groups:
-        raise CotenantError(
-            "No tenants there shared a device or a slice.",
-            f"{PROGRAM} --users 4 --share mps does, and --slices 2 on processors; each K has a directory of its own.",
-        )
+        raise CotenantError(nothing, remedy)
     tell_grid(grid, form)
 
 
 def _say_prediction(summary: Summary, form: str) -> None:
-    found = predictions(summary, sensitivities(record for _, record in again(summary.under_pressure)))
-    if not found:
+    predicted = predictions(summary, sensitivities(record for _, record in again(summary.under_pressure)))
+    if not predicted:
         raise CotenantError(NOTHING, f"{PROGRAM} --sense a,b --pairs a,b launches both, into one directory.")
-    tell_grid(prediction_grid(found), form)
+    tell_grid(prediction_grid(predicted), form)
 
 
 def _say_sense(summary: Summary, form: str) -> None:

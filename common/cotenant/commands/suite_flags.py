@@ -21,8 +21,8 @@ from cotenant.launch.paths import RunPaths
 from cotenant.launch.start import Options
 from cotenant.machine.topology import Machine
 from cotenant.nodes.cluster import LAUNCHERS, ClusterFlags, cluster_of
+from cotenant.suite.cells import Job, labels_of
 from cotenant.suite.decode import at
-from cotenant.suite.job import Job, labels_of
 from cotenant.suite.jobfile import Suite, check_mixes_of, check_one_class, load, resolve_path, select
 from cotenant.suite.mixes import Mix, mix_named, pairs_named
 from cotenant.suite.pressure import beside, neighbour, sense_named

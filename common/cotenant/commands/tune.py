@@ -21,8 +21,8 @@ from cotenant.launch.tuned_file import check_target, write_tuned
 from cotenant.launch.tuning import KNOBS, Tuned, Tuner
 from cotenant.machine.topology import Machine, discover
 from cotenant.report.tuning import LiveSearch, PlainSearch, search_grid
+from cotenant.suite.cells import Job
 from cotenant.suite.fields import PRECISION
-from cotenant.suite.job import Job
 from cotenant.text import many
 
 MEASURED_S = 5.0

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from cotenant.challenge.transcript import SUFFIX as SUFFIX_OF_CHALLENGES
-from cotenant.checkout import CHECKOUT
 from cotenant.commands.flags import Parser
 from cotenant.commands.output import tell
 from cotenant.errors import EXIT_FAILED, EXIT_PASSED, CotenantError
@@ -14,7 +13,7 @@ from cotenant.files import open_regular
 from cotenant.proof.archive import unpack
 from cotenant.proof.signature import SUFFIX, wrong_signature
 from cotenant.proof.verify import Check, challenges, checks_of
-from cotenant.suite.task_source import version_of
+from cotenant.suite.task_source import shipped_versions
 from cotenant.text import printable
 
 SHOWN = 20
@@ -24,7 +23,11 @@ def main(argv: Sequence[str]) -> int:
     """Print every check. Returns 0 where all hold, else 1; raises CotenantError for what is no archive."""
     given = parser().parse_words(argv)
     path: Path = given.archive
-    checks = [_transcript(path)] if path.suffix == SUFFIX_OF_CHALLENGES else checks_of(unpack(path), versions())
+    checks = (
+        [_transcript(path)]
+        if path.suffix == SUFFIX_OF_CHALLENGES
+        else checks_of(unpack(path), set(shipped_versions().values()))
+    )
     checks.append(_signature(path, given.key))
     for check in checks:
         tell("\n".join(_lines(check)))
@@ -48,11 +51,6 @@ def _transcript(path: Path) -> Check:
             return challenges({path.name: file.read()})
     except OSError as error:
         raise CotenantError(f"{path} cannot be read: {error.strerror}.") from error
-
-
-def versions() -> set[str]:
-    """Return the hash of the source of each benchmark of this checkout."""
-    return {version_of(task) for task in (CHECKOUT / "tasks").glob("*/*/pytorch/main.py")}
 
 
 def _signature(archive: Path, key: Path | None) -> Check:

@@ -13,7 +13,6 @@ from cotenant.fleet.manifest import Manifest, NodeState, State, read_manifest, w
 from cotenant.fleet.orders import FINISHED, failure_of, keep_files, runner_order
 from cotenant.results.store import prepare_directory
 from cotenant.stats.confirmation import HEALTHY
-from cotenant.text import many
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,9 +94,3 @@ class FleetRun:
 
     def _write(self) -> None:
         write_manifest(self._plan.output, Manifest(self._plan.suite, self._plan.tier, self.nodes))
-
-
-def nodes_line(nodes: Collection[ClusterNode]) -> str:
-    """Return `3 nodes on 1 host: n1, n2, n3`."""
-    hosts = {node.host for node in nodes}
-    return f"{many(len(nodes), 'node')} on {many(len(hosts), 'host')}"

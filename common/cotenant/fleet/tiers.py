@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 from cotenant.fleet.resources import witnesses
-from cotenant.suite.cells import expand
-from cotenant.suite.job import Job
+from cotenant.suite.cells import Job, expand
 
 TierName = Literal["3m", "15m", "1h", "soak"]
 TIERS = get_args(TierName)

@@ -29,7 +29,7 @@ from cotenant.launch.paths import RunPaths
 from cotenant.launch.start import Options, Resolver, Start
 from cotenant.launch.tenant import signal_name
 from cotenant.machine.topology import Machine
-from cotenant.suite.job import labels_of
+from cotenant.suite.cells import labels_of
 
 SELF_TEST = SOURCE_ROOT / "cotenant/bench/selftest.py"
 SELF_TEST_LIMIT_S = 120.0

@@ -11,8 +11,7 @@ from pathlib import Path
 
 from cotenant.errors import CotenantError
 from cotenant.isolation.plan import Plan
-from cotenant.suite.cells import BATCH_SIZE, JobCell, asks_for_sizes, expand, precision_of, with_arguments
-from cotenant.suite.job import Job
+from cotenant.suite.cells import BATCH_SIZE, Job, JobCell, asks_for_sizes, expand, precision_of, with_arguments
 from cotenant.suite.sizes import FILE, MEMORY_CLASSES, Size, Sizes, load_sizes, memory_class
 from cotenant.text import gib
 

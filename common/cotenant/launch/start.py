@@ -31,6 +31,7 @@ from cotenant.procfs import format_list
 from cotenant.results.record import SOLO, Baseline, name_of
 from cotenant.suite.cells import (
     ON_PROCESSORS,
+    Job,
     JobCell,
     arguments,
     challenged,
@@ -40,7 +41,6 @@ from cotenant.suite.cells import (
     without_unsupported,
 )
 from cotenant.suite.fields import PRECISION
-from cotenant.suite.job import Job
 from cotenant.suite.jobfile import Suite
 from cotenant.suite.mixes import Mix
 from cotenant.suite.pressure import PREFIX

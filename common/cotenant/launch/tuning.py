@@ -24,8 +24,7 @@ from cotenant.launch.start import Options, Start
 from cotenant.launch.suite import SuiteRun
 from cotenant.machine.topology import Machine
 from cotenant.results.record import Record
-from cotenant.suite.cells import JobCell, expand
-from cotenant.suite.job import Job
+from cotenant.suite.cells import Job, JobCell, expand
 from cotenant.suite.variables import Value
 from cotenant.tuning.search import NO_EFFECT, Knob, Search, Space
 from cotenant.tuning.trial import Setting, Trial

@@ -35,11 +35,6 @@ class Connection:
         return self._socket.fileno()
 
     @property
-    def own_address(self) -> str:
-        """The address of this host that the other one sees."""
-        return str(self._socket.getsockname()[0])
-
-    @property
     def silent_s(self) -> float:
         return time.monotonic() - self._heard_s
 

@@ -14,7 +14,7 @@ from cotenant.report.numbers import ABSENT, change, rate
 from cotenant.results.columns import equal_columns
 from cotenant.results.drawn import CHECKOUT, differences
 from cotenant.results.history import FIRST_WORDS, HistoryEntry
-from cotenant.results.launches import Work, grouped, told_apart
+from cotenant.results.launches import Work, distinguishing_values, grouped
 from cotenant.stats.history import Trend, change_points, trend
 from cotenant.stats.launches import AcrossLaunches, across_launches
 
@@ -81,7 +81,9 @@ def series_of(entries: Iterable[HistoryEntry], margin: float) -> tuple[RateSerie
     series: list[RateSeries] = []
     for _, members in sorted(groups.items(), key=lambda pair: pair[0]):
         works = _by_work(members)
-        series += [_series(launches, work, told_apart(work, works), margin) for work, launches in works.items()]
+        series += [
+            _series(launches, work, distinguishing_values(work, works), margin) for work, launches in works.items()
+        ]
     return tuple(series)
 
 

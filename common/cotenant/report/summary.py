@@ -33,10 +33,10 @@ from cotenant.results.identity import natural
 from cotenant.results.launches import (
     LaunchRecords,
     Work,
+    distinguishing_values,
     failure_of,
     grouped,
     launches_in,
-    told_apart,
     why_left_out,
 )
 from cotenant.results.newest import newest_in
@@ -233,7 +233,7 @@ def _jobs(table: Table, launches: Sequence[LaunchRecords]) -> list[JobSummary]:
         for (isolation, own), of_line in of_works.items():
             difference = f"isolation {isolation}" if len(isolations) > 1 and isolation else ""
             if own is not None and len(works) > 1:
-                difference = told_apart(own, works)
+                difference = distinguishing_values(own, works)
             label = f"{name} ({difference})" if difference else name
             lines.append((min(launch.start_time for launch in of_line), _job(table, label, own, of_line)))
     return [line for _, line in sorted(lines, key=lambda pair: pair[0])]

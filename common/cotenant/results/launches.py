@@ -145,7 +145,7 @@ def difference_words(name: str, values: str) -> str:
     return f"different {what}{f': {values}' if values else ''}"
 
 
-def told_apart(work: Work, works: Collection[Work]) -> str:
+def distinguishing_values(work: Work, works: Collection[Work]) -> str:
     """Name the values of a work that others of its job do not share: `batch size 32, device unknown`."""
     differing = [word for word, _ in work if len({dict(other).get(word) for other in works}) > 1]
     return ", ".join(f"{word.replace('_', ' ')} {_shown(word, dict(work)[word])}" for word in differing)

@@ -1,4 +1,4 @@
-"""A job becomes cells, a cell becomes the arguments of a command."""
+"""A job is what a job file launches as equal tenants; it becomes cells, and a cell the arguments of a command."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from cotenant.suite.fields import PRECISION
-from cotenant.suite.job import Job
+from cotenant.suite.fields import PRECISION, Args, Group
 from cotenant.suite.variables import Value, expand_variables, flag_name, is_flag, names_in, words
 
 _DEVICES = "--devices"
@@ -16,6 +15,27 @@ BATCH_SIZE = "BATCH_SIZE"
 PLAIN = "fp32"
 ON_PROCESSORS = ("fp32", "bf16")
 """What a processor trains in at a speed worth measuring."""
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One entry of a job file, launched or named in a mix, in one of its precisions where that is an axis.
+
+    Its texts still name variables. `stem` is the start of its files' names; `family` is the entry's own name
+    where precision is an axis, else empty.
+    `tuned`: its arguments were searched for on a machine (`cotenant tune`).
+    """
+
+    name: str
+    cmd: str
+    args: Args
+    group: Group
+    weight: float = 1.0
+    timeout_s: float | None = None
+    env: tuple[tuple[str, str], ...] = ()
+    stem: str = ""
+    family: str = ""
+    tuned: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +49,7 @@ class JobCell:
 
     @property
     def label(self) -> str:
-        """The start of its files' names: the job's stem, and `.c<index>` where the job has more cells."""
+        """The start of its files' names: the job's stem, and `.c<index>` where there are several cells."""
         stem = self.job.stem or self.job.name
         return stem if self.of == 1 else f"{stem}.c{self.index}"
 
@@ -56,6 +76,11 @@ def expand(job: Job) -> tuple[JobCell, ...]:
         JobCell(job, index, len(combinations), tuple(zip(keys, values, strict=True)))
         for index, values in enumerate(combinations, start=1)
     )
+
+
+def labels_of(job: Job) -> tuple[str, ...]:
+    """Return what a job's cells are called."""
+    return tuple(cell.label for cell in expand(job))
 
 
 def fitting(job: Job, devices: int) -> tuple[JobCell, ...]:

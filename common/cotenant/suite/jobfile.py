@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import itertools
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
+from cotenant.checkout import CHECKOUT
 from cotenant.errors import CotenantError, did_you_mean
 from cotenant.files import open_regular
 from cotenant.suite import fields
+from cotenant.suite.cells import Job, labels_of
 from cotenant.suite.decode import JsonEntry, at, decode, kind
 from cotenant.suite.fields import PRECISION
-from cotenant.suite.job import Job, labels_of
 from cotenant.suite.mixes import Mix, check_mixes, mix_of, pairs_of
 from cotenant.suite.pressure import Sense, sense_of
 from cotenant.text import quoted
@@ -249,3 +251,16 @@ def _titles(jobs: Sequence[Job | Mix]) -> list[str]:
 
 def _listed(jobs: Sequence[Job | Mix]) -> str:
     return ", ".join(job.stem or job.name for job in jobs)
+
+
+def shipped_suites() -> list[str]:
+    """Return the names that `--jobs` takes for the files that come with us."""
+    return sorted([path.stem for path in (CHECKOUT / "profiles").glob("*.json")] + ["baselines"])
+
+
+def shipped_jobs() -> list[str]:
+    """Return the names of the jobs of these files, each once, those of the reference suite first."""
+    places = [CHECKOUT / "baselines.json", *sorted((CHECKOUT / "profiles").glob("*.json"))]
+    return list(
+        dict.fromkeys(job["name"] for place in places if place.is_file() for job in json.loads(place.read_text()))
+    )

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from cotenant.errors import CotenantError, did_you_mean
+from cotenant.suite.cells import Job, labels_of
 from cotenant.suite.fields import Args, checked_name, name_of, positive_of
-from cotenant.suite.job import Job, labels_of
 from cotenant.suite.mixes import JOINED, Mix, check_keys_of, labels_named, texts_of
 from cotenant.text import listed, quoted
 
@@ -105,9 +105,9 @@ def sense_of(entry: Mapping[str, object]) -> Sense:
         resources = texts_of(entry, "pressure", '["cpu", "dram:0,50,100"]')
     block_s = positive_of(dict(entry), "block_s") or BLOCK_S
     pressures = [neighbour(each, block_s) for each in dict.fromkeys(resources)]
-    found = sensed(dict.fromkeys(labels), pressures, name_of(dict(entry)))
+    sense = sensed(dict.fromkeys(labels), pressures, name_of(dict(entry)))
     timeout_s = positive_of(dict(entry), "timeout")
-    return replace(found, mixes=tuple(replace(mix, timeout_s=timeout_s) for mix in found.mixes))
+    return replace(sense, mixes=tuple(replace(mix, timeout_s=timeout_s) for mix in sense.mixes))
 
 
 def _levels(text: str) -> tuple[int, ...]:

@@ -45,6 +45,11 @@ def version_of(task: Path) -> str:
     return digest.hexdigest()[:16]
 
 
+def shipped_versions() -> dict[str, str]:
+    """Return the hash of the source of each benchmark of this checkout, by its file below `tasks`."""
+    return {task_name(task): version_of(task) for task in (CHECKOUT / "tasks").glob("*/*/pytorch/main.py")}
+
+
 def task_name(task: Path) -> str:
     """Return a benchmark's file as others know it: below `tasks`; one that lies elsewhere by its name alone."""
     tasks = CHECKOUT / "tasks"
