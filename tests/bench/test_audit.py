@@ -71,6 +71,27 @@ def test_smaller_batches_and_other_items_are_found() -> None:
     assert audited(Shrinking())["audit"]["differences"] == ["8 items, not 4", "batches of 3 elements, not 12"]
 
 
+def test_an_observation_waits_for_every_batch_that_it_is_credited_with_also_after_an_audit() -> None:
+    class Fetched(Small):
+        """`fetched` counts the batches that its input was asked for."""
+
+        fetched = 0
+
+        def batches(self, run: Run) -> Iterator[torch.Tensor]:
+            while True:
+                self.fetched += 1
+                yield torch.randn(4, 3)
+
+    loop = Loop(benchmark := Fetched(), Run(benchmark))
+    loop.warm_up()
+    for number in range(2):
+        before = benchmark.fetched
+        loop.observe(3)
+        assert benchmark.fetched - before == 3
+        loop.audit(number + 1)
+        assert benchmark.fetched - before == 3, "what an audit fetches ahead is free for the next observation"
+
+
 def test_of_uneven_steps_one_may_do_more_and_what_nobody_knows_is_no_difference() -> None:
     first = Step(flops=1000, dtype="fp32", weights=("fp32",), updates=1, items=4.0)
     assert Step(flops=1010, dtype="fp32", weights=("fp32",), updates=1, items=4.0).unlike(first, uneven=False) == []

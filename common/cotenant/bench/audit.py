@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from cotenant.bench.loader import rows, tensors_in
+from cotenant.bench.loader import rows
 from cotenant.bench.parallel import local
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ class Step:
     """Was its loss computed in it?"""
     items: float | None = None
     elements: int | None = None
-    """Of the largest tensor of the batch that would be next."""
+    """Of the largest tensor of the batch that was observed last."""
 
     def unlike(self, first: Step, uneven: bool) -> list[str]:
         """Return in what this step is other work than `first`; of `uneven` steps one may do more than another."""
@@ -215,11 +215,6 @@ def undone(run: Run, optimizers: Sequence[torch.optim.Optimizer]) -> Iterator[No
             yield
     finally:
         saved.restore()
-
-
-def elements(batch: Any) -> int:
-    """Return how many elements the largest tensor of a batch has; 0 without one."""
-    return max((tensor.numel() for tensor in tensors_in(batch)), default=0)
 
 
 def rows_or_none(batch: Any) -> int | None:

@@ -14,6 +14,7 @@ from typing import Any
 import torch
 
 from cotenant.bench.device import Device
+from cotenant.bench.loader import elements
 
 clock_ns = time.perf_counter_ns
 
@@ -32,6 +33,8 @@ class Observation:
     """Did the batches count equally, as far as books were kept?"""
     issued_ns: int | None = None
     """When the host had issued all work; None on a CPU, which ends as it issues."""
+    elements: int | None = None
+    """Of the largest tensor of the last batch."""
 
 
 @dataclass(slots=True)
@@ -97,4 +100,5 @@ def observe(work: Work, number: int) -> Observation:
     waited_ns = min(waited_ns, end_ns - start_ns)
     items_seen = sum(map(operator.mul, counts, sizes))
     even = len(set(counts)) == 1
-    return Observation(start_ns, end_ns, float(items_seen), waited_ns, losses, event_ns, even, issued_ns)
+    last = elements(batch)
+    return Observation(start_ns, end_ns, float(items_seen), waited_ns, losses, event_ns, even, issued_ns, last)

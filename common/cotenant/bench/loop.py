@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from cotenant.bench.audit import FADED, Audits, Step, Weights, elements, rows_or_none, undone
+from cotenant.bench.audit import FADED, Audits, Step, Weights, rows_or_none, undone
 from cotenant.bench.chrono import Observation, Work, clock_ns, observe
 from cotenant.bench.graph import ReplayedStep
-from cotenant.bench.loader import constant_input, rows
+from cotenant.bench.loader import constant_input, elements, rows
 from cotenant.bench.observed import FlopCount, compiled_graphs, described, watched_updates
 from cotenant.bench.outcome import MissingDataError
 from cotenant.bench.run import Run
@@ -57,6 +57,7 @@ class Loop:
         self._resident = False
         self._number = 1
         self._observations = 0
+        self._elements: int | None = None
         self._first = Step()
         self._optimizers: list[torch.optim.Optimizer] = []
         self._gradient = 0.0
@@ -209,6 +210,7 @@ class Loop:
         self.updates += self._run.updates - updated
         self._batches += number
         self._observations += 1
+        self._elements = observation.elements
         gc.collect()
         if work.every > 1 and not observation.even:
             work.every = 1
@@ -253,16 +255,18 @@ class Loop:
             self._audit()
 
     def _audit(self) -> None:
-        """Step once on the first batch, watched, and compare that with the warm-up."""
+        """Step once on the first batch, watched, and compare that with the warm-up.
+
+        No batch is fetched for it: the next observation would find that one ready, and be credited what it did not wait
+        for.
+        """
         run, start_ns = self._run, clock_ns()
-        following = next(self._work.batches)
-        self._work.batches = itertools.chain([following], self._work.batches)
         with contextlib.nullcontext() if self._benchmark.acts else undone(run, self._optimizers):
             skipped, before = run.precision.skipped, Weights.of(self._optimizers)
             _, step = self._watched(self._batch, FlopCount())
             after = Weights.of(self._optimizers)
             moves = run.precision.skipped == skipped and after.gradient >= FADED * self._gradient
-        step = replace(step, moved=after.changed(before) if moves else None, elements=elements(following))
+        step = replace(step, moved=after.changed(before) if moves else None, elements=self._elements)
         differences = step.unlike(self._first, run.uneven)
         if run.world.any_says(bool(differences), run.chosen) and not differences:
             differences = ["other work on another rank"]
