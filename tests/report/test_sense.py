@@ -80,7 +80,11 @@ def test_a_suite_ends_with_its_curve_and_a_file_has_every_digit() -> None:
 
 def test_sentences_for_what_is_no_loss_and_no_curve() -> None:
     (flat,) = curves(beside_dram(kept=(1, 1, 1, 1, 1)))
-    assert "no loss is shown up to 10.00 GB/s (every interval holds 1)" in words_of(flat)
+    assert "no loss is shown up to 10.00 GB/s (no interval lies below 1)" in words_of(flat)
+    (between,) = curves(beside_dram(kept=(1, 1, 0.9, 0.8, 1)))
+    assert words_of(between) == (
+        "vae beside dram (v1): a loss is shown at 50 %, 75 %; none at 100 % (10.00 GB/s): more launches settle it."
+    )
     (few,) = curves(beside_dram(rounds=2))
     assert "(no interval, of fewer than three rounds)" in words_of(few)
     records = beside_dram()

@@ -249,9 +249,18 @@ def _loss(sensitivity: Sensitivity) -> str:
     if (last := sensitivity.highest) is None:
         return f"{who}: observations lay within blocks of level 0 alone. Make them shorter: -- --number 1."
     if not found.loses:
-        why = "no interval, of fewer than three rounds" if last.interval is None else "every interval holds 1"
-        return f"{who}: no loss is shown up to {numbers.rate(last.achieved)} {of.unit}/s ({why})."
+        return f"{who}: {_no_loss(found, last, of.unit)}."
     scale, letter = next(each for each in SCALES if 100 * found.hinge.slope * each[0] >= LEAST or each == SCALES[-1])
     lost = f"it loses {100 * scale * found.hinge.slope:.3g} % of its rate with each {letter}{of.unit}/s"
     knee = found.hinge.knee
     return f"{who}: beyond {numbers.rate(knee)} {of.unit}/s {lost}." if knee else f"{who}: {lost}, from the first on."
+
+
+def _no_loss(found: Curve, last: Point, unit: str) -> str:
+    """Return what is known of a curve whose highest level shows no loss; lower ones may."""
+    most = f"{numbers.rate(last.achieved)} {unit}/s"
+    if found.losing:
+        lower = listed([f"{level} %" for level in found.losing])
+        return f"a loss is shown at {lower}; none at {last.level} % ({most}): more launches settle it"
+    why = "no interval, of fewer than three rounds" if last.interval is None else "no interval lies below 1"
+    return f"no loss is shown up to {most} ({why})"

@@ -79,10 +79,14 @@ class Curve:
         return tuple(point.level for point in pressed if point.achieved < least[0] * point.level)
 
     @property
+    def losing(self) -> tuple[int, ...]:
+        """The levels whose interval lies below 1."""
+        return tuple(point.level for point in self.points if point.interval is not None and point.interval[1] < 1)
+
+    @property
     def loses(self) -> bool:
         """Whether the interval of the highest level lies below 1: else slope and knee are of noise."""
-        highest = self.points[-1].interval
-        return highest is not None and highest[1] < 1
+        return self.points[-1].level in self.losing
 
 
 @dataclass(frozen=True, slots=True)
