@@ -23,7 +23,7 @@ from cotenant.results.launches import launches_in
 from cotenant.results.newest import newest_in
 from cotenant.results.read import read_records
 from cotenant.stats.budget import Amount
-from machine.invented import machine
+from machine.invented import device, machine
 from tenants.suites import Suites, job
 
 MS = 1_000_000
@@ -136,6 +136,32 @@ def test_who_runs_where_is_a_condition_of_going_on() -> None:
         same_keys = [dataclasses.replace(start, label="lab") for start in starts if start.mix]
         conditions.append(conditions_of(options, same_keys, "affinity")["the jobs"])
     assert conditions[0] != conditions[1]
+
+
+@pytest.mark.parametrize(
+    ("words", "other", "name"),
+    [
+        (
+            ["--jobs", "cpu", "--mix", "vae,wlm", "--baseline", "quick"],
+            ["--jobs", "cpu", "--mix", "vae,wlm", "--baseline", "whole"],
+            "--baseline",
+        ),
+        (["--jobs", "lambda", "--share", "time"], ["--jobs", "lambda", "--share", "mps:50"], "--share"),
+        (["--jobs", "lambda", "--memory-class", "32gb"], ["--jobs", "lambda", "--memory-class", "80gb"], "the jobs"),
+    ],
+)
+def test_how_a_device_is_shared_the_baseline_and_the_batch_size_are_conditions_of_going_on(
+    words: list[str], other: list[str], name: str
+) -> None:
+    """All of them leave the launches' names as they are: what goes on would mix two works, modes or baselines."""
+    there, found = machine(cores=6, devices=(device(0),)), []
+    for asked in (words, other):
+        options = options_of(suite_parser("", "", "").parse_words(["--users", "2", *asked]), (), there)
+        starts = Resolver(options, there, Chosen(NoIsolation())).starts()
+        found.append(({start.key for start in starts}, conditions_of(options, starts, "affinity")))
+    (keys, before), (same, today) = found
+    assert keys == same
+    assert {each for each in today if today[each] != before[each]} == {name}
 
 
 @pytest.mark.parametrize(

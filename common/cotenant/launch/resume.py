@@ -13,7 +13,7 @@ import msgspec
 
 from cotenant.errors import CotenantError
 from cotenant.files import open_regular
-from cotenant.launch.start import Options, Start
+from cotenant.launch.start import Options, Program, Start
 from cotenant.machine.facts import installed
 from cotenant.procfs import format_list
 from cotenant.results.journal import Journal, Started, append, now, read_journal
@@ -78,7 +78,10 @@ def earlier(options: Options, starts: Sequence[Start], backend: str, host: str) 
 def conditions_of(options: Options, starts: Sequence[Start], backend: str) -> dict[str, str]:
     """Return what decides how a launch runs, by the words that a person knows it by."""
     work = [
-        [start.key, *(part for of in programs for part in (of.cell.job.cmd, of.cell.args, of.cell.job.env))]
+        [
+            start.key,
+            *(part for of in programs for part in (of.cell.job.cmd, of.cell.args, of.cell.job.env, _batch_size(of))),
+        ]
         for start in starts
         for programs in [start.programs if start.mix else start.programs[:1]]
     ]
@@ -90,6 +93,8 @@ def conditions_of(options: Options, starts: Sequence[Start], backend: str) -> di
         "arguments after --": json.dumps(options.extra),
         "the slices": "; ".join(f"{format_list(slice_.processors)}" for slice_ in slices.values()),
         "isolation": backend,
+        "--share": str(options.share),
+        "--baseline": options.baseline,
         "--nnodes": str(options.cluster.nodes if options.cluster else 1),
         "--cache": options.cache,
         "the image": str(options.image),
@@ -97,6 +102,11 @@ def conditions_of(options: Options, starts: Sequence[Start], backend: str) -> di
         "the benchmarks' sources": hashlib.sha256("".join(sources).encode()).hexdigest(),
         **installed(),
     }
+
+
+def _batch_size(program: Program) -> int | None:
+    """None where the job file has it: then it is among the arguments."""
+    return None if program.size is None else program.size.batch_size
 
 
 def _check_alike(before: dict[str, str], today: dict[str, str], uid: int) -> None:
