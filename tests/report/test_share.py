@@ -8,6 +8,7 @@ import re
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from commands.calling import Capture, call, write
 from cotenant.report.renderers import as_csv, terminal
@@ -76,6 +77,23 @@ def test_slices_of_processors_are_a_mode_too_and_what_is_not_known_is_named(tmp_
     status, _, errors = call(capsys, "report", write(tmp_path / "none", launch("vae")), "--table", "share")
     assert status == 2
     assert "No tenants there shared a device or a slice." in errors
+
+
+def test_of_instances_no_part_of_the_whole_device_is_known_and_none_settled_where_one_user_did_not(
+    tmp_path: Path,
+) -> None:
+    """Alone each has its instance: two of them keep all of it, and not seven times what they were promised."""
+    of_instance = {"share": SharedDevice("mig", "mig", 1, 1 / 7, None, "", None)}
+    apart = [*launch("vae", 0, 2, ALONE_MS, place=of_instance), *solo("vae", 0, 2, ALONE_MS, place=of_instance)]
+    write(tmp_path / "mig", apart)
+    slow = shared("time", 2)
+    rising = [replace(of, items=of.items * (1 + at / 5)) for at, of in enumerate(slow[0].observations) if of.items]
+    slow[0] = replace(slow[0], observations=rising)
+    write(tmp_path / "time", slow)
+    instances, turns = csv.DictReader(io.StringIO(as_csv(share_grid(rows_in(tmp_path)))))
+    assert (instances["mode"], float(instances["stp"])) == ("mig", pytest.approx(2, rel=0.01))
+    assert (instances["accuracy"], instances["limit"]) == ("", "")
+    assert (turns["mode"], turns["settled_s"]) == ("time", "")
 
 
 def test_rates_of_other_modes_or_numbers_of_users_are_compared_only_when_told(tmp_path: Path, capsys: Capture) -> None:

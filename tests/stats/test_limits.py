@@ -44,7 +44,11 @@ def test_a_limit_that_no_load_came_up_to_is_named_so() -> None:
     verdicts = [limit_accuracy(little, 0.25, load).verdict for load in (30.0, 95.0, None)]
     assert verdicts == ["not reached", "missed", "not reached"]
     assert limit_accuracy(much, 0.25, 30.0).verdict == "exceeded"
-    assert limit_accuracy(Measure(0.2, (0.1, 0.4), 3), 0.25, 99.0).verdict == "kept"
+    for value, ends in [(0.2, (0.1, 0.4)), (0.25, (0.2, 0.3)), (0.27, (0.26, 0.28)), (0.23, (0.22, 0.24))]:
+        assert limit_accuracy(Measure(value, ends, 3), 0.25, 99.0).verdict == "unclear", (
+            "what holds 1 shows nothing kept"
+        )
+    assert limit_accuracy(Measure(0.25, (0.245, 0.255), 3), 0.25, 99.0).verdict == "kept"
     alone = limit_accuracy(Measure(0.24, None, 1), 0.25)
     assert (alone.accuracy.value, alone.accuracy.interval, alone.verdict) == (pytest.approx(0.96), None, "kept")
     for entitlement in (0.0, 1.5):

@@ -77,7 +77,8 @@ def _point(job: JobSummary) -> SharePoint:
         note = "no repetition has all tenants together and alone"
     loads = [load for load in frame["device_load_percent"] if load is not None]
     accuracy = None
-    if measures is not None:
+    # Alone a user of an instance has that instance: what its part is of the whole device, nobody has measured.
+    if measures is not None and mode != "mig":
         accuracy = limit_accuracy(measures.progress[measures.worst], entitlement, median(loads) if loads else None)
     return SharePoint(
         suite=job.suite,
@@ -89,7 +90,7 @@ def _point(job: JobSummary) -> SharePoint:
         entitlement=entitlement,
         measures=measures,
         accuracy=accuracy,
-        settled_s=max((seconds for seconds in frame["settled_s"] if seconds is not None), default=None),
+        settled_s=None if frame["settled_s"].has_nulls() else max(frame["settled_s"]),
         quick=job.alone is not None and job.alone.quick,
         verdict=job.verdict,
         note=note,
@@ -101,7 +102,8 @@ def _point(job: JobSummary) -> SharePoint:
 LEGEND = (
     "K: users on each device or slice. STP: the sum of rates over those alone, how many whole devices the shared ones "
     "are worth; ANTT: the mean slowdown; tax: 1 - STP / devices. accuracy: what the user that kept least got over what "
-    "it was entitled to; not reached: its device idled, so that the limit was never tried. settled: when the last "
+    "it was entitled to; unclear: its interval reaches into the 5 % around 1 and beyond; not reached: its device idled, "
+    "so that the limit was never tried. Of mig a whole device is an instance. settled: when the last "
     "user's rate had come to within 5 % of its final one."
 )
 SINGLE = "Of single launches: no interval over launches, and another launch may differ."

@@ -17,17 +17,17 @@ BUSY_PERCENT = 95.0
 WINDOW = 3
 """Observations in the running median by which a rate is said to have settled: one alone may be anybody's fault."""
 
-Verdict = Literal["kept", "exceeded", "missed", "not reached"]
+Verdict = Literal["kept", "exceeded", "missed", "not reached", "unclear"]
 
 
 @dataclass(frozen=True, slots=True)
 class LimitAccuracy:
     """`accuracy` is what a tenant got over what it was entitled to: 1 where the limit was kept to the letter.
 
-    `kept`: it is 1 within BAND, or its interval has 1 in it. `exceeded`: it got more, as a cap is none or nobody else
+    `kept`: it is 1 within BAND, its whole interval too. `exceeded`: it got more, as a cap is none or nobody else
     wanted it. `missed`: it got less although the device had no more to give. `not reached`: it got less, and the device
     idled: its load never came up to the limit, as that of a job that waits for each step, so that nothing is known of
-    it.
+    it. `unclear`: its interval lies partly within BAND, so that more launches have to tell.
     """
 
     accuracy: Measure
@@ -50,8 +50,10 @@ def limit_accuracy(progress: Measure, entitlement: float, load_percent: float | 
 
 def _verdict(accuracy: Measure, load_percent: float | None) -> Verdict:
     low, high = accuracy.interval or (accuracy.value, accuracy.value)
-    if low <= 1 + BAND and high >= 1 - BAND:
+    if 1 - BAND <= low and high <= 1 + BAND:
         return "kept"
+    if low <= 1 + BAND and high >= 1 - BAND:
+        return "unclear"
     if low > 1:
         return "exceeded"
     return "missed" if load_percent is not None and load_percent >= BUSY_PERCENT else "not reached"
