@@ -235,6 +235,45 @@ def test_the_matrix_of_pairs_is_that_of_a_device_of_known_contention() -> None:
     assert f"the worst is loader beside itself, which keeps {100 * kept('loader', 'loader'):.0f} %" in sentence
 
 
+def test_what_is_kept_beyond_all_says_how_far_the_matrix_errs_and_what_is_suspect_is_marked() -> None:
+    """vae keeps 1.25 beside wlm, which no neighbour gives: nor is 0.85 known to be a loss, as 0.5 is."""
+    shares = {("vae", "wlm"): (1.25, 0.85), ("vae", "loader"): (0.5, 0.9), ("wlm", "loader"): (0.6, 0.7)}
+    records = baselines(*ALONE_MS)
+    busy = Finding("foreign_load", "warning", BUSY.sentence, "")
+    records[1] = msgspec.structs.replace(records[1], findings=[*records[1].findings, busy])
+    for number, ((one, other), (first, second)) in enumerate(shares.items()):
+        records += mix([(one, first), (other, second)], second=number)
+    (matrix,) = pair_matrices(summary_of(records))
+    assert matrix.blur == pytest.approx(1.25, rel=0.01)
+    shown = text(pairs_grid(summary_of(records)))
+    cells = {
+        (victim, neighbour): cell.text
+        for row, victim in zip(pairs_grid(summary_of(records)).shown_rows, matrix.jobs, strict=False)
+        for column, cell in row.cells.items()
+        if (neighbour := column.heading) in matrix.jobs and neighbour != victim
+    }
+    marks = {pair: (cell[0] == "~", cell[-1] == "?") for pair, cell in cells.items()}
+    assert marks == {
+        ("vae", "wlm"): (True, False),
+        ("wlm", "vae"): (True, True),  # Its baseline is suspect.
+        ("vae", "loader"): (False, False),
+        ("loader", "vae"): (True, False),
+        ("wlm", "loader"): (False, True),
+        ("loader", "wlm"): (False, False),
+    }
+    assert "vae beside wlm keeps 1.25" in shown
+    assert "so far do these rates err" in shown
+    lines = csv.DictReader(io.StringIO(as_csv(pairs_grid(summary_of(records)))))
+    rows = {(line["victim"], line["neighbour"]): line["doubts"] for line in lines}
+    assert (rows["wlm", "vae"], rows["vae", "wlm"]) == ("foreign_load", "")
+    sentence = answer(summary_of(records))
+    assert "the worst is vae beside loader, which keeps 50 %; these numbers err by up to 25 %" in sentence
+    shown = text(mix_grid(mix_blocks(summary_of(records))))
+    assert "clean, suspect alone" in shown
+    assert "tenant 0 (vae) keeps 1.25" in shown
+    assert "~" not in text(pairs_grid(summary_of(pairs())))
+
+
 def test_with_slices_and_without_are_two_matrices_over_what_each_has_alone_in_its_slice() -> None:
     unsliced = mix([("vae", 0.6), ("wlm", 0.4)], name="vae+wlm", **UNSLICED)
     unsliced += mix([("vae", 0.7), ("vae", 0.7)], name="vae+vae", second=9, **UNSLICED)

@@ -21,7 +21,7 @@ launch alone is held against those together with slices and without.
 Tenants may have different devices; that each has its own again is what equal slices tell.
 """
 
-ALONE = ("baseline", "stands_for", "interval_low_items_s", "interval_high_items_s")
+ALONE = ("baseline", "stands_for", "interval_low_items_s", "interval_high_items_s", "warning_findings")
 QUICK = "quick"
 
 Rates = dict[int, float]
@@ -35,7 +35,8 @@ RecordRow = dict[str, Any]
 class Side:
     """Rates of launches: of the node, which is the sum of its tenants, and of each of these; why some are missing.
 
-    `within` are the intervals of tenants alone, each of the observations of its launch; `quick` is where these are few.
+    `within` are the intervals of tenants alone, each of the observations of its launch; `quick` is where these are few;
+    `doubts` are the rules of the warnings on launches alone.
     """
 
     node: Rates = field(default_factory=dict)
@@ -43,6 +44,7 @@ class Side:
     reason: str = ""
     within: Mapping[str, Mapping[int, Ends]] = field(default_factory=dict)
     quick: bool = False
+    doubts: tuple[str, ...] = ()
 
     def of(self, tenant: str | None) -> Rates:
         """Return the rates of a tenant, or of the node."""
@@ -110,7 +112,8 @@ def _alone(solos: Sequence[RecordRow], members: Sequence[RecordRow]) -> Side:
     uids = set.intersection(*(set(tenants.get(who, ())) for who in beside)) if beside else set()
     node = {uid: sum(tenants[who][uid] for who in beside) for uid in sorted(uids)}
     why = "; ".join(f"{reason} (tenant {', '.join(who)})" for reason, who in others.items())
-    return Side(node, dict(tenants), why, dict(within))
+    doubts = {rule for row in like for rule in row["warning_findings"].split(",") if rule}
+    return Side(node, dict(tenants), why, dict(within), doubts=tuple(sorted(doubts)))
 
 
 def unlike(rows: Collection[RecordRow]) -> str | None:

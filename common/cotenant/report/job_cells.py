@@ -89,6 +89,8 @@ def interference_cell(job: JobSummary, tenant: str | None = None) -> Cell:
     quick = job.alone is not None and job.alone.quick
     if quick:
         around += ", quick"
+    if job.alone is not None and job.alone.doubts:
+        around += f", alone {SUSPECT}"
     values = (kept.interference, low, high, *kept.n, int(quick))
     return Cell(percent(kept.interference), dict(zip(INTERFERENCE, values, strict=True)), note=f"({around})")
 

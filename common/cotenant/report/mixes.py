@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 
 from cotenant.report import numbers
@@ -22,15 +22,18 @@ from cotenant.report.grid import (
 from cotenant.report.summary import JobSummary, Summary
 from cotenant.results.identity import natural
 from cotenant.results.launches import grouped
+from cotenant.results.record import SUSPECT
+from cotenant.stats.comparison import LEAST_MARGIN
 from cotenant.stats.launches import AcrossLaunches, across_launches
-from cotenant.stats.multiprogram import Measure, MixMeasures, mix_measures
+from cotenant.stats.multiprogram import Measure, MixMeasures, blur, mix_measures
 
 
 @dataclass(frozen=True, slots=True)
 class MixTenant:
     """A tenant of a mix: rates in items per second, `progress` together over alone; None where one was not measured.
 
-    `within` is the interval of `progress` by the observations of a single launch each.
+    `within` is the interval of `progress` by the observations of a single launch each. `doubts` are the rules of
+    warnings on its launches: the worst of those beside others, and all of those alone.
     """
 
     tenant: str
@@ -42,6 +45,7 @@ class MixTenant:
     within: Ends | None
     quick: bool
     verdict: str
+    doubts: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +113,8 @@ def _measures(tenants: Sequence[tuple[str, JobSummary]]) -> MixMeasures | None:
 
 def _tenant(tenant: str, job: JobSummary, measures: MixMeasures | None) -> MixTenant:
     together, alone = job.together.of(tenant), {} if job.alone is None else job.alone.of(tenant)
+    beside = () if job.doubt is None else (job.doubt.rule,)
+    of_alone = () if job.alone is None else job.alone.doubts
     return MixTenant(
         tenant=tenant,
         job=job.cell,
@@ -118,7 +124,8 @@ def _tenant(tenant: str, job: JobSummary, measures: MixMeasures | None) -> MixTe
         progress=None if measures is None else measures.progress[tenant],
         within=job.within_alone(tenant) if tenant in job.tenants else None,
         quick=job.alone is not None and job.alone.quick,
-        verdict=job.verdict,
+        verdict=f"{job.verdict}, {SUSPECT} alone" if of_alone else job.verdict,
+        doubts=(*beside, *of_alone),
     )
 
 
@@ -255,7 +262,22 @@ def _notes(block: MixBlock) -> Iterator[Words]:
         yield (("; ".join(parts), "bold"),)
         if measures.stp.n == 1:
             yield ((SINGLE, "dim"),)
+        if words := more_than_alone({f"tenant {each.tenant} ({each.job})": each.progress for each in block.tenants}):
+            yield ((words, "yellow"),)
     yield from (((note, "yellow"),) for note in block.notes)
+
+
+def more_than_alone(progress: Mapping[str, Measure | None]) -> str:
+    """Return a sentence on who keeps more than all, which says how far these rates err; "" where that is little."""
+    known = {who: measure.value for who, measure in progress.items() if measure is not None}
+    most = blur(known.values())
+    if most <= 1 + LEAST_MARGIN:
+        return ""
+    who = max(known, key=lambda name: known[name])
+    return (
+        f"{who} keeps {numbers.ratio(most)}, and a neighbour makes no job faster: so far do these rates err. What "
+        f"keeps {numbers.ratio(1 / most)} or more may have lost nothing; more repetitions and --baseline whole tell."
+    )
 
 
 def shown(measure: Measure) -> str:

@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 from statistics import fmean
 
 from cotenant.report import numbers
 from cotenant.report.grid import Cell, Column, Grid, Row, RowGroup, Words, row, word
-from cotenant.report.mixes import QUICK, SINGLE, MixBlock, mix_blocks
+from cotenant.report.mixes import QUICK, SINGLE, MixBlock, mix_blocks, more_than_alone
 from cotenant.report.summary import Summary
 from cotenant.results.launches import grouped
-from cotenant.stats.multiprogram import Measure
+from cotenant.results.record import SUSPECT
+from cotenant.stats.comparison import LEAST_MARGIN
+from cotenant.stats.multiprogram import Measure, blur
 
 SUM = "sum (noisy)"
 
@@ -21,7 +24,8 @@ SUM = "sum (noisy)"
 class PairMatrix:
     """What jobs keep in pairs of one suite on one host under one isolation: `kept[victim][neighbour]`.
 
-    Of a job beside itself that is the mean of both tenants, without an interval. `notes` say why pairs are missing.
+    Of a job beside itself that is the mean of both tenants, without an interval. `notes` say why pairs are missing,
+    `doubts` (victim, neighbour) which rules warn of a launch of it, alone or beside the other.
     """
 
     suite: str
@@ -31,6 +35,16 @@ class PairMatrix:
     kept: Mapping[str, Mapping[str, Measure]]
     notes: tuple[str, ...]
     quick: bool
+    doubts: Mapping[tuple[str, str], tuple[str, ...]]
+
+    @property
+    def blur(self) -> float:
+        """The factor by which its numbers are seen to err."""
+        return blur(measure.value for of_victim in self.kept.values() for measure in of_victim.values())
+
+    def is_blurred(self, victim: str, neighbour: str) -> bool:
+        """Whether what is kept differs from 1 by no more than these numbers err."""
+        return self.blur > 1 + LEAST_MARGIN and self.kept[victim][neighbour].value >= 1 / self.blur
 
     def sensitivity(self, victim: str) -> float | None:
         """Return the sum of a row: what a job keeps beside all; None where a pair is missing."""
@@ -55,18 +69,21 @@ def pair_matrices(summary: Summary) -> list[PairMatrix]:
     matrices = []
     for place, blocks in grouped(pairs, lambda block: (block.suite, block.host, block.isolation)).items():
         kept: dict[str, dict[str, Measure]] = {}
+        doubts: dict[tuple[str, str], tuple[str, ...]] = {}
         for block in blocks:
             for tenant in block.tenants:
                 kept.setdefault(tenant.job, {})
             for victim, neighbour, measure in _of_pair(block):
                 kept[victim][neighbour] = measure
-        for name, measure in _of_equals(summary, place):
-            if name in kept and any(each != name for each in kept[name]):
-                kept[name].setdefault(name, measure)
+                of_both = (of.doubts for of in block.tenants if of.job == victim)
+                doubts[victim, neighbour] = tuple(dict.fromkeys(chain.from_iterable(of_both)))
+        for name, measure, of_launches in _of_equals(summary, place):
+            if name in kept and name not in kept[name] and kept[name]:
+                kept[name][name], doubts[name, name] = measure, of_launches
         notes = tuple(f"{block.mix}: {note}" for block in blocks for note in block.notes)
         quick = any(tenant.quick for block in blocks for tenant in block.tenants)
         if len(blocks) > 1 and any(kept.values()):
-            matrices.append(PairMatrix(*place, tuple(kept), kept, notes, quick))
+            matrices.append(PairMatrix(*place, tuple(kept), kept, notes, quick, doubts))
     return matrices
 
 
@@ -77,15 +94,18 @@ def outside_pairs(summary: Summary) -> list[MixBlock]:
     return [each for each in blocks if not each.is_pair or (each.suite, each.host, each.isolation) not in places]
 
 
-def _of_equals(summary: Summary, place: tuple[str, str, str]) -> Iterator[tuple[str, Measure]]:
-    """Yield what a job keeps beside itself, of each whose launches were of two equal tenants with a slice each."""
+def _of_equals(summary: Summary, place: tuple[str, str, str]) -> Iterator[tuple[str, Measure, tuple[str, ...]]]:
+    """Yield what a job keeps beside itself, of each whose launches were of two equal tenants with a slice each, and
+    the rules of warnings on these launches and on those alone."""
     for job in summary.jobs:
         if job.mix or (job.suite, job.host, job.isolation) != place or len(job.tenants) != 2 or job.sharers > 1:
             continue
         kept = [job.over_alone(tenant) for tenant in job.tenants]
-        if all(kept):
+        if job.alone is not None and all(kept):
             known = [each for each in kept if each is not None]
-            yield job.name, Measure(fmean(each.ratio for each in known), None, min(each.n[0] for each in known))
+            measure = Measure(fmean(each.ratio for each in known), None, min(each.n[0] for each in known))
+            beside = () if job.doubt is None else (job.doubt.rule,)
+            yield job.name, measure, (*beside, *job.alone.doubts)
 
 
 def _of_pair(block: MixBlock) -> list[tuple[str, str, Measure]]:
@@ -105,7 +125,12 @@ LEGEND = (
     "A row is a job, a column its neighbour: the rate beside it over the rate alone. The sum of a row is low for a "
     "sensitive job, that of a column for a noisy one; the less is kept the darker is a cell."
 )
-FIELDS = ("suite", "host", "isolation", "victim", "neighbour", "kept", "kept_low", "kept_high", "launches")
+BLURRED, DOUBTED = "~", "?"
+MARKS = {
+    BLURRED: f"{BLURRED}: differs from 1 by no more than these numbers err.",
+    DOUBTED: f"{DOUBTED}: suspect, beside the other or alone: its findings tell why.",
+}
+FIELDS = ("suite", "host", "isolation", "victim", "neighbour", "kept", "kept_low", "kept_high", "launches", "doubts")
 DARKEST = 0.5
 """At this share and below a cell has its whole shade."""
 Line = tuple[PairMatrix, str]
@@ -133,8 +158,11 @@ def pairs_grid(summary: Summary) -> Grid:
         "schema": "cotenant-pairs-1",
         "pairs": [dict(row.record) for group in groups for row in group.rows if row.record],
     }
-    legend = f"{LEGEND} {QUICK}" if any(matrix.quick for matrix in matrices) else LEGEND
-    return Grid(columns, groups, notes=[((legend, "dim"),)], fields=FIELDS, document=document)
+    shown = [cell.text for group in groups for line in group.rows for cell in line.cells.values()]
+    legend = [LEGEND, *(words for mark, words in MARKS.items() if any(mark in text for text in shown))]
+    if any(matrix.quick for matrix in matrices):
+        legend.append(QUICK)
+    return Grid(columns, groups, notes=[((" ".join(legend), "dim"),)], fields=FIELDS, document=document)
 
 
 def _cell(neighbour: str, line: Line) -> Cell:
@@ -147,7 +175,8 @@ def _cell(neighbour: str, line: Line) -> Cell:
         return Cell()
     heat = round(100 * min(1.0, max(0.0, (1 - measure.value) / (1 - DARKEST))))
     note = "" if measure.interval is None else f"({numbers.ratio_interval(*measure.interval)})"
-    return Cell(numbers.ratio(measure.value), heat=heat, note=note)
+    text = f"{BLURRED if matrix.is_blurred(victim, neighbour) else ''}{numbers.ratio(measure.value)}"
+    return Cell(f"{text}{DOUBTED if matrix.doubts.get((victim, neighbour)) else ''}", heat=heat, note=note)
 
 
 def _row_sum(line: Line) -> Cell:
@@ -168,6 +197,7 @@ def _records(matrix: PairMatrix) -> list[Row]:
                 "kept_low": measure.interval and measure.interval[0],
                 "kept_high": measure.interval and measure.interval[1],
                 "launches": measure.n,
+                "doubts": ",".join(matrix.doubts.get((victim, neighbour), ())),
             }
         )
         for victim, of_victim in matrix.kept.items()
@@ -177,7 +207,17 @@ def _records(matrix: PairMatrix) -> list[Row]:
 
 def _notes(matrix: PairMatrix) -> list[Words]:
     single = any(measure.n == 1 for of_victim in matrix.kept.values() for measure in of_victim.values())
-    return [*([((SINGLE, "dim"),)] if single else []), *(((note, "yellow"),) for note in matrix.notes)]
+    pairs = {
+        f"{victim} beside {_beside(victim, neighbour)}": measure
+        for victim, of_victim in matrix.kept.items()
+        for neighbour, measure in of_victim.items()
+    }
+    notes = [*filter(None, [more_than_alone(pairs)]), *matrix.notes]
+    return [*([((SINGLE, "dim"),)] if single else []), *(((note, "yellow"),) for note in notes)]
+
+
+def _beside(victim: str, neighbour: str) -> str:
+    return "itself" if victim == neighbour else neighbour
 
 
 def pairs_sentence(matrix: PairMatrix) -> str:
@@ -186,10 +226,11 @@ def pairs_sentence(matrix: PairMatrix) -> str:
         (measure.value, victim, neighbour) for victim, of in matrix.kept.items() for neighbour, measure in of.items()
     ]
     kept, victim, neighbour = min(known)
-    beside = "itself" if victim == neighbour else neighbour
+    suspect = f" ({SUSPECT})" if matrix.doubts.get((victim, neighbour)) else ""
+    err = f"; these numbers err by up to {100 * (matrix.blur - 1):.0f} %" if matrix.blur > 1 + LEAST_MARGIN else ""
     mean = 100 * fmean(value for value, _, _ in known)
     quick = " (quick baseline)" if matrix.quick else ""
     return (
         f"in pairs these {len(matrix.jobs)} jobs keep {mean:.0f} % of what each has alone{quick}; "
-        f"the worst is {victim} beside {beside}, which keeps {100 * kept:.0f} %"
+        f"the worst is {victim} beside {_beside(victim, neighbour)}, which keeps {100 * kept:.0f} %{suspect}{err}"
     )

@@ -102,8 +102,8 @@ def _point(job: JobSummary) -> SharePoint:
 LEGEND = (
     "K: users on each device or slice. STP: the sum of rates over those alone, how many whole devices the shared ones "
     "are worth; ANTT: the mean slowdown; tax: 1 - STP / devices. accuracy: what the user that kept least got over what "
-    "it was entitled to; unclear: its interval reaches into the 5 % around 1 and beyond; not reached: its device idled, "
-    "so that the limit was never tried. Of mig a whole device is an instance. settled: when the last "
+    "it was entitled to; unclear: its interval reaches into the 5 % around 1 and beyond; not reached: its device "
+    "idled, so that the limit was never tried. Of mig a whole device is an instance. settled: when the last "
     "user's rate had come to within 5 % of its final one."
 )
 SINGLE = "Of single launches: no interval over launches, and another launch may differ."

@@ -50,7 +50,7 @@ def limit_accuracy(progress: Measure, entitlement: float, load_percent: float | 
 
 def _verdict(accuracy: Measure, load_percent: float | None) -> Verdict:
     low, high = accuracy.interval or (accuracy.value, accuracy.value)
-    if 1 - BAND <= low and high <= 1 + BAND:
+    if low >= 1 - BAND and high <= 1 + BAND:
         return "kept"
     if low <= 1 + BAND and high >= 1 - BAND:
         return "unclear"

@@ -6,7 +6,7 @@ different units, and have neither a sum nor a fairness.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
@@ -64,6 +64,12 @@ def mean_slowdown(progress: Sequence[float]) -> float:
 def fairness_of_progress(progress: Sequence[float]) -> float:
     """Return the least over the greatest progress: 1 where all suffer equally."""
     return min(progress) / max(progress)
+
+
+def blur(progress: Iterable[float]) -> float:
+    """Return the factor by which these rates are seen to err: a neighbour makes no job faster, so that the greatest
+    progress above 1 is of error alone, and errors to the other side are as great. 1 where none is above 1."""
+    return max([1.0, *progress])
 
 
 def mix_measures(together: Mapping[str, Rates], alone: Mapping[str, Rates], slices: float) -> MixMeasures | None:
