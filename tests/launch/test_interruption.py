@@ -112,6 +112,24 @@ def test_a_signal_while_tenants_enter_their_slices(tmp_path: Path) -> None:
     assert [ending.outcome for ending in result.tenants] == ["interrupted", "interrupted"]
 
 
+def test_who_dies_of_a_signal_that_the_runner_is_sent_a_moment_later_is_interrupted(tmp_path: Path) -> None:
+    """As Slurm signals a job: every process of it, in any order."""
+    dying = tmp_path / "dying"
+
+    def signal_us() -> None:
+        until(dying.exists, "the tenant is about to die")
+        time.sleep(0.03)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    line = ("/bin/sh", "-c", f"touch {dying}; kill -TERM $$")
+    with Interruption() as interruption:
+        other = threading.Thread(target=signal_us)
+        other.start()
+        result = Launch(specs(tmp_path, *line)[:1], FakeBackend(), interruption, Limits(timeout_s=60)).run()
+        other.join()
+    assert [ending.outcome for ending in result.tenants] == ["interrupted"]
+
+
 @pytest.mark.slow
 def test_under_nohup_a_suite_outlives_its_terminal(loose: Suites) -> None:
     previous = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # A child inherits what is ignored.

@@ -39,6 +39,7 @@ from cotenant.protocol.messages import RUN_VARIABLE, Message, ProtocolError
 POLL_S = 1.0
 READING_S = 0.1
 STRANGERS = 128
+SIGNAL_WAIT_S = 0.1
 
 
 class Phase(enum.IntEnum):
@@ -76,6 +77,8 @@ class Launch:
     _changes: dict[str, None] = field(default_factory=dict, init=False)
     _told: bool = field(default=False, init=False)
     """Do the other nodes know that it ends here?"""
+    _has_waited: bool = field(default=False, init=False)
+    """Has the first that died been given the time for a signal to come here as well?"""
 
     def __post_init__(self) -> None:
         self._turns = Turns(self._tenants)
@@ -344,7 +347,21 @@ class Launch:
         self._connected(tenant)
         self._read_links(tenant)
         tenant.status = tenant.process.wait()
+        if tenant.status and tenant.reason is None and self._are_interrupted():
+            tenant.reason = self._interruption_reason
         self._gone(tenant)
+
+    def _are_interrupted(self) -> bool:
+        """Whether a signal comes with this death: batch systems signal all processes of a job, in any order."""
+        until_s = time.monotonic() + (0.0 if self._has_waited else SIGNAL_WAIT_S)
+        self._has_waited = True
+        while not self.interruption.requested and time.monotonic() < until_s:
+            time.sleep(SIGNAL_WAIT_S / 50)
+        return self.interruption.requested is not None
+
+    @property
+    def _interruption_reason(self) -> Reason:
+        return "interrupted", f"Interrupted by {self.interruption.requested}."
 
     def _gone(self, tenant: Tenant) -> None:
         """It has ended, or cannot be ended: the others end with it, or need not wait for it."""
@@ -357,7 +374,7 @@ class Launch:
 
     def _end_those_due(self, now_s: float, elapsed_s: float) -> None:
         if self.interruption.requested:
-            self._kill(self._tenants, ("interrupted", f"Interrupted by {self.interruption.requested}."))
+            self._kill(self._tenants, self._interruption_reason)
         for tenant in self._tenants:
             if tenant.deadline is not None and now_s >= tenant.deadline[0]:
                 self._kill([tenant], tenant.deadline[1])
