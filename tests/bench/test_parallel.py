@@ -70,7 +70,7 @@ def rank_of(rank: int, ranks: int, place: str) -> None:
     distributed.destroy_process_group()
 
 
-@pytest.mark.parametrize("ranks", [2, pytest.param(4, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("ranks", [2, 4])
 def test_gradients_of_all_ranks_are_those_of_one_process(ranks: int, tmp_path: Path) -> None:
     forking = multiprocessing.get_context("fork")
     children = [forking.Process(target=rank_of, args=(rank, ranks, str(tmp_path))) for rank in range(ranks)]
