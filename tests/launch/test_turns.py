@@ -15,9 +15,9 @@ class Sharer:
 
     def __init__(self, index: int, *devices: str) -> None:
         accelerators = [SimpleNamespace(uuid=uuid, pci="") for uuid in devices]
-        self.index, self.lost, self.ready, self.told = index, False, False, list[str]()
+        self.index, self.lost, self.ready, self.sent = index, False, False, list[str]()
         self.spec = SimpleNamespace(slice=SimpleNamespace(accelerators=accelerators))
-        self.ranks = {0: SimpleNamespace(link=SimpleNamespace(send=self.told.append))}
+        self.ranks = {0: SimpleNamespace(link=SimpleNamespace(send=self.sent.append))}
 
     def all_ranks(self, what: str) -> bool:
         assert what == "ready"
@@ -30,7 +30,7 @@ def turns_of(*tenants: Sharer) -> tuple[Any, list[float]]:
 
 
 def told(*tenants: Sharer) -> list[list[str]]:
-    return [tenant.told for tenant in tenants]
+    return [tenant.sent for tenant in tenants]
 
 
 PROGRAM = """#!/usr/bin/env python3
@@ -62,10 +62,10 @@ def test_a_program_without_a_shared_device_has_its_turn_at_once(loose: Suites, t
 def test_one_after_the_other_once_all_have_asked_and_on_together() -> None:
     tenants = first, second, third = Sharer(0, "GPU-a"), Sharer(1, "GPU-a"), Sharer(2, "GPU-a")
     turns, _ = turns_of(*tenants)
-    turns.asked(second)
-    turns.asked(first)
+    turns.request(second)
+    turns.request(first)
     assert told(*tenants) == [[], [], []]
-    turns.asked(third)
+    turns.request(third)
     assert told(*tenants) == [["turn"], [], []]
     turns.look()
     turns.over(first)
@@ -81,7 +81,7 @@ def test_other_devices_and_those_without_one_do_not_wait() -> None:
     tenants = Sharer(0, "GPU-a"), Sharer(1, "GPU-b"), Sharer(2), Sharer(3)
     turns, _ = turns_of(*tenants)
     for tenant in (tenants[1], tenants[3]):
-        turns.asked(tenant)
+        turns.request(tenant)
         turns.over(tenant)
     assert told(*tenants) == [[], ["turn", "turned"], [], ["turn", "turned"]]
 
@@ -91,17 +91,17 @@ def test_who_is_lost_or_dawdles_loses_its_turn_and_who_is_ready_needs_none() -> 
     turns, now = turns_of(*tenants)
     ready.ready = True
     for tenant in (dead, slow, last):
-        turns.asked(tenant)
+        turns.request(tenant)
     dead.lost = True
     turns.look()
     assert told(*tenants) == [["turn"], ["turn"], [], []]
     now[0] = TURN_S - 1
     turns.look()
-    assert last.told == []
+    assert last.sent == []
     now[0] = TURN_S
     turns.look()
     assert told(slow, last) == [["turn"], ["turn"]]
     turns.over(last)
     assert told(slow, last) == [["turn"], ["turn", "turned"]]
     turns.over(slow)
-    assert slow.told == ["turn", "turned"]
+    assert slow.sent == ["turn", "turned"]

@@ -20,7 +20,18 @@ from cotenant.results.pressure import pressures
 from cotenant.results.read import read_records
 from cotenant.results.record import Record, encode
 from cotenant.results.table import Rows, Table, table_of_rows
-from results.made import ARGUMENTS, ISOLATION, NOON, T0_NS, a_lost_record, a_part, a_record, a_told, observed, steady
+from results.made import (
+    ARGUMENTS,
+    ISOLATION,
+    NOON,
+    T0_NS,
+    a_lost_record,
+    a_part,
+    a_record,
+    a_statement,
+    observed,
+    steady,
+)
 
 FILES = tempfile.TemporaryDirectory()
 SEEN: dict[str, Any] = {"slowed_samples": None, "foreign_processes": [], "unseen_processes": 0, "hidden_processes": 0}
@@ -217,8 +228,8 @@ def beside_dram(
     own = [replace(row, items=of.items) for row, of in zip(own, rows, strict=True)]
     neighbour = [replace(row, items=0.03 * full * level) for row, level in zip(neighbour, levels, strict=True)]
     told = [
-        a_told(observations=own, skip=3),
-        a_told(observations=neighbour, skip=0, part=a_part(item="GB", observed={"levels": levels})),
+        a_statement(observations=own, skip=3),
+        a_statement(observations=neighbour, skip=0, part=a_part(item="GB", observed={"levels": levels})),
     ]
     meters = pressures(told, [job, "pressure_dram"])
     mixed = {"mix": f"{job}+dram", "tenants": 2, "run_id": uid}

@@ -24,7 +24,7 @@ from cotenant.results.pressure import pressures
 from cotenant.results.record import Record
 from cotenant.results.store import write_record
 from report.making import BLOCK_MS, LEVELS, beside_dram, fields_of, launch, summary_of
-from results.made import NOON, a_part, a_told, observed
+from results.made import NOON, a_part, a_statement, observed
 
 
 def curves(records: Sequence[Record]) -> list[Any]:
@@ -136,11 +136,11 @@ def test_a_pressure_that_was_not_reached_and_a_neighbour_that_died_are_named(
 
 def test_a_launch_of_two_neighbours_of_pressure_or_of_one_level_has_no_curve() -> None:
     told = [
-        a_told(observations=observed([BLOCK_MS] * 2), part=a_part(observed={"levels": levels}))
+        a_statement(observations=observed([BLOCK_MS] * 2), part=a_part(observed={"levels": levels}))
         for levels in ([0, 5], [5, 0])
     ]
     assert pressures(told, ["a", "b"]) == [{}, {}]
-    one = [told[0], a_told()]
+    one = [told[0], a_statement()]
     one[0].part["observed"]["levels"] = [5, 5]
     assert pressures(one, ["a", "b"]) == [{}, {}]
     one[0].part["observed"]["levels"] = "nonsense"

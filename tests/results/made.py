@@ -95,7 +95,7 @@ def a_place(**changes: Any) -> Placement:
     return Placement(**fields | changes)
 
 
-def a_told(**changes: Any) -> Statement:
+def a_statement(**changes: Any) -> Statement:
     fields: dict[str, Any] = {
         "ready_ns": T0_NS - 50_000_000,
         "skip": 5,
@@ -127,7 +127,7 @@ def a_record(
     comparable: bool = True,
 ) -> Record:
     """One tenant's record with these changes to what made it, and with the findings of the rules about one record."""
-    made = (a_place(**place or {}), a_told(**told or {}), a_common(**common or {}))
+    made = (a_place(**place or {}), a_statement(**told or {}), a_common(**common or {}))
     (record,) = with_findings([build_record(*made, outcome, message, comparable)])
     return record
 

@@ -12,11 +12,7 @@ from pathlib import Path
 from cotenant.challenge.vendor import Connection
 from cotenant.checkout import PROGRAM, output_directory
 from cotenant.commands import GROUPS
-from cotenant.commands.flags import (
-    Parser,
-    add_format,
-    at_dashes,
-)
+from cotenant.commands.flags import Parser, add_format, at_dashes
 from cotenant.commands.on_ray import as_node_0, run_on_ray
 from cotenant.commands.output import note, shown, tell, tell_document, tell_folded, tell_grid, warn
 from cotenant.commands.preview import dry_document, dry_lines, show_document, show_lines, whole_dry_lines

@@ -13,18 +13,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from cotenant.datasets.dataset import (
-    ALL,
-    FAKE,
-    RAW,
-    REAL,
-    SIZES,
-    Archive,
-    Half,
-    Manifest,
-    Received,
-    read_manifest,
-)
+from cotenant.datasets.dataset import ALL, FAKE, RAW, REAL, SIZES, Archive, Half, Manifest, Received, read_manifest
 from cotenant.datasets.disk import existing, file_size
 from cotenant.datasets.fetch import WrongBytesError, fetch, refuse_no_curl, sources, verified
 from cotenant.datasets.progress import say

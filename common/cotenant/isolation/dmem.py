@@ -32,8 +32,8 @@ def limits_for(slice_: Slice, known: Collection[str]) -> dict[str, int]:
     if part is None or part.mode.kind != CONTROLLER or not part.memory_bytes:
         return {}
     page = os.sysconf("SC_PAGE_SIZE")
-    found = (region_of(device, known) for device in slice_.accelerators)
-    return {region: part.memory_bytes // page * page for region in found if region is not None}
+    regions = (region_of(device, known) for device in slice_.accelerators)
+    return {region: part.memory_bytes // page * page for region in regions if region is not None}
 
 
 def limits_of(directory: Path, wanted: Collection[str]) -> str:

@@ -55,7 +55,7 @@ def share_cores(processors: Sequence[Processor], limit: int, wanted: Wanted) -> 
         if not parts:
             continue
         if (merit := merit_of(processors, parts, whole=True)) > best_merit:
-            best, best_merit = _dealt(groups, parts), merit
+            best, best_merit = _cpus_by_tenant(groups, parts), merit
     return best
 
 
@@ -64,7 +64,7 @@ def share_consecutive(processors: Sequence[Processor], limit: int, wanted: Wante
     ids = sorted(processor.id for processor in processors)
     groups = _in_parts(wanted, limit)[0]
     size = limit // len(groups)
-    return _dealt(groups, [tuple(ids[start : start + size]) for start in range(0, limit, size)])
+    return _cpus_by_tenant(groups, [tuple(ids[start : start + size]) for start in range(0, limit, size)])
 
 
 def everything(processors: Sequence[Processor], limit: int) -> Cpus:
@@ -90,7 +90,7 @@ def _most_wanted(group: Iterable[int], wanted: Wanted) -> int | None:
     return min(nodes, key=lambda node: (-nodes[node], node)) if nodes else None
 
 
-def _dealt(groups: Iterable[Iterable[int]], parts: Iterable[Cpus]) -> list[Cpus]:
+def _cpus_by_tenant(groups: Iterable[Iterable[int]], parts: Iterable[Cpus]) -> list[Cpus]:
     """Return each tenant's processors, in the tenants' order: those of its group's part."""
     cpus_of = {tenant: part for group, part in zip(groups, parts, strict=True) for tenant in group}
     return [cpus_of[tenant] for tenant in range(len(cpus_of))]

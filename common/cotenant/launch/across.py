@@ -13,7 +13,7 @@ from cotenant.results.build import tenant_part
 from cotenant.stats.tenants import Span, overlap
 
 
-def told(result: LaunchResult, backend: Backend) -> dict[str, Any]:
+def node_part(result: LaunchResult, backend: Backend) -> dict[str, Any]:
     """Return what a node sends of its part to node 0: JSON, with times by its own clock."""
     (tenant,) = result.tenants
     ranks = tenant.ranks.values()

@@ -48,8 +48,8 @@ def shared_device(
     sharers = sum(device in other.accelerators for other in slices)
     seen = ""
     if isinstance(own := observed.get("device_share"), dict) and observed.get("device", "cpu") != "cpu":
-        asked = part.mode.percent if part is not None else None
-        seen = _seen(device.is_partition, sharers, back.device_memory, observed.get("mps"), asked, own)
+        percent = part.mode.percent if part is not None else None
+        seen = _seen(device.is_partition, sharers, back.device_memory, observed.get("mps"), percent, own)
     return SharedDevice(
         asked="" if part is None else str(part.mode),
         seen=seen,

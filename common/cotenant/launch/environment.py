@@ -130,7 +130,7 @@ def node_variables(cluster: Cluster | None, nodes: int) -> dict[str, str]:
     """
     if cluster is None or nodes == 1:
         return {}
-    told = {
+    variables = {
         "MASTER_ADDR": cluster.host,
         "MASTER_PORT": str(cluster.port + 1),
         "PET_NNODES": str(nodes or cluster.nodes),
@@ -138,8 +138,8 @@ def node_variables(cluster: Cluster | None, nodes: int) -> dict[str, str]:
     }
     # gloo asks the host's name for an address, which is often that of the loopback.
     if "GLOO_SOCKET_IFNAME" not in os.environ and (interface := interface_towards(cluster.host)):
-        told["GLOO_SOCKET_IFNAME"] = interface
-    return told
+        variables["GLOO_SOCKET_IFNAME"] = interface
+    return variables
 
 
 def own_python() -> dict[str, str]:

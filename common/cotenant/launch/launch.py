@@ -299,7 +299,7 @@ class Launch:
     def _take(self, tenant: Tenant, rank: Rank, message: Message) -> None:
         rank.take(message, self._load.gos[tenant.index] if self._load else None)
         if message.kind == "turn":
-            self._turns.asked(tenant)
+            self._turns.request(tenant)
         elif message.kind == "turned":
             self._turns.over(tenant)
         elif message.kind == "ready":

@@ -27,7 +27,7 @@ from cotenant.isolation.leftovers import new_shared_files, shared_files
 from cotenant.isolation.processes import adopt_orphans, await_reapers, end_orphans, now_ticks, sweep_marked
 from cotenant.isolation.unenforced import NoIsolation
 from cotenant.launch import data
-from cotenant.launch.across import told, whole
+from cotenant.launch.across import node_part, whole
 from cotenant.launch.baseline import QUICK_KEPT_S, limits_alone
 from cotenant.launch.challenge import in_front_of, keep_transcript
 from cotenant.launch.device_sharing import check_share
@@ -194,7 +194,7 @@ class SuiteRun:
                     else:
                         result = _without_data(start, missing)
                         member.fail(("missing_data", missing))
-                    member.send_result(told(result, self.chosen.backend))
+                    member.send_result(node_part(result, self.chosen.backend))
                     cleared(spec.temporary for spec in start.specs)
             return SuiteResult(interrupted=interruption.requested)
 

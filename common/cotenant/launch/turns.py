@@ -15,11 +15,11 @@ TURN_S = 60.0
 
 @dataclass(slots=True)
 class _Turn:
-    """`waits` for its turn, `has` it since a moment, is `over`; `told` that all are."""
+    """`waits` for its turn, `has` it since a moment, is `over`; and is `released` when all are."""
 
     state: Literal["waits", "has", "over"] = "waits"
     since_s: float = 0.0
-    told: bool = False
+    released: bool = False
 
 
 class Turns:
@@ -33,14 +33,14 @@ class Turns:
         self._now_s = now_s
         self._turns: dict[int, _Turn] = {}
 
-    def asked(self, tenant: Tenant) -> None:
+    def request(self, tenant: Tenant) -> None:
         self._turns.setdefault(tenant.index, _Turn())
         self.look()
 
     def over(self, tenant: Tenant) -> None:
         """Its turn is over, or was lost before."""
         turn = self._turns.setdefault(tenant.index, _Turn())
-        turn.state, turn.told = "over", False
+        turn.state, turn.released = "over", False
         self.look()
 
     def look(self) -> None:
@@ -65,20 +65,20 @@ class Turns:
         for turn in turns:
             if turn is not None and turn.state == "has" and self._now_s() >= turn.since_s + TURN_S:
                 # It goes on by itself, as it does when it says that its turn is over.
-                turn.state, turn.told = "over", True
+                turn.state, turn.released = "over", True
         if None in turns or any(turn is not None and turn.state == "has" for turn in turns):
             return
         for tenant, turn in zip(expected, turns, strict=True):
             if turn is not None and turn.state == "waits":
                 turn.state, turn.since_s = "has", self._now_s()
-                _tell(tenant, "turn")
+                _send(tenant, "turn")
                 return
         for tenant, turn in zip(expected, turns, strict=True):
-            if turn is not None and not turn.told:
-                turn.told = True
-                _tell(tenant, "turned")
+            if turn is not None and not turn.released:
+                turn.released = True
+                _send(tenant, "turned")
 
 
-def _tell(tenant: Tenant, kind: str) -> None:
+def _send(tenant: Tenant, kind: str) -> None:
     for rank in tenant.ranks.values():
         rank.link.send(kind)

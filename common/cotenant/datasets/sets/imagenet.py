@@ -10,17 +10,7 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
 
-from cotenant.datasets.dataset import (
-    ALL,
-    RAW,
-    VALIDATION,
-    Dataset,
-    File,
-    Half,
-    Recipe,
-    count_pictures,
-    published,
-)
+from cotenant.datasets.dataset import ALL, RAW, VALIDATION, Dataset, File, Half, Recipe, count_pictures, published
 from cotenant.datasets.drawing import BYTES_PER_PIXEL, photograph
 from cotenant.datasets.unpack import DamagedArchiveError
 
