@@ -267,7 +267,7 @@ def test_what_is_kept_beyond_all_says_how_far_the_matrix_errs_and_what_is_suspec
     rows = {(line["victim"], line["neighbour"]): line["doubts"] for line in lines}
     assert (rows["wlm", "vae"], rows["vae", "wlm"]) == ("foreign_load", "")
     sentence = answer(summary_of(records))
-    assert "the worst is vae beside loader, which keeps 50 %; these numbers err by up to 25 %" in sentence
+    assert "the worst is vae beside loader, which keeps 50 %; these numbers are seen to err by 25 %" in sentence
     shown = text(mix_grid(mix_blocks(summary_of(records))))
     assert "clean, suspect alone" in shown
     assert "tenant 0 (vae) keeps 1.25" in shown

@@ -227,7 +227,8 @@ def pairs_sentence(matrix: PairMatrix) -> str:
     ]
     kept, victim, neighbour = min(known)
     suspect = f" ({SUSPECT})" if matrix.doubts.get((victim, neighbour)) else ""
-    err = f"; these numbers err by up to {100 * (matrix.blur - 1):.0f} %" if matrix.blur > 1 + LEAST_MARGIN else ""
+    is_seen = matrix.blur > 1 + LEAST_MARGIN
+    err = f"; these numbers are seen to err by {100 * (matrix.blur - 1):.0f} %" if is_seen else ""
     mean = 100 * fmean(value for value, _, _ in known)
     quick = " (quick baseline)" if matrix.quick else ""
     return (

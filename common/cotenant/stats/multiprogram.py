@@ -68,7 +68,11 @@ def fairness_of_progress(progress: Sequence[float]) -> float:
 
 def blur(progress: Iterable[float]) -> float:
     """Return the factor by which these rates are seen to err: a neighbour makes no job faster, so that the greatest
-    progress above 1 is of error alone, and errors to the other side are as great. 1 where none is above 1."""
+    progress above 1 is of error alone. 1 where none is above 1.
+
+    Errors to the other side are about as great: what lies within shows no loss. What lies just beyond need not be one
+    either: of equal errors to both sides the greatest is as often below 1 as above.
+    """
     return max([1.0, *progress])
 
 
