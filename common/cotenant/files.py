@@ -1,4 +1,4 @@
-"""Opening what somebody else may have put in a file's place: a pipe, a device, a link."""
+"""Opening what may be a pipe, a device or a link by now, and bringing a new name to the disk."""
 
 from __future__ import annotations
 
@@ -20,3 +20,12 @@ def open_regular(path: Path, *, follow: bool = False) -> BinaryIO:
         file.close()
         raise OSError(errno.EINVAL, "it is no regular file", str(path))
     return file
+
+
+def sync_name(path: Path) -> None:
+    """Bring the name of a new file or folder to the disk. Raises OSError."""
+    descriptor = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

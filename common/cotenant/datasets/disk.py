@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from cotenant.errors import CotenantError
+from cotenant.files import sync_name
 from cotenant.text import size_words
 
 TEMPORARY_SUFFIX = ".part"
@@ -46,12 +47,7 @@ def swap_in(new: Path, target: Path) -> None:
     if target.exists():
         target.rename(new.with_name(f"{new.name}.old"))
     new.rename(target)
-    # Brings the new name to the disk.
-    descriptor = os.open(target.parent, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+    sync_name(target)
 
 
 @contextmanager

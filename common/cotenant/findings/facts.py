@@ -113,13 +113,8 @@ def gather(
         load=load_now(root) if load is None else load,
         virtual=virtual(root),
         stolen_share=stolen_s / processor_s if processor_s else 0.0,
-        devices=device_states(nvidia_places(machine), root, nvml) if nvidia_places(machine) else (),
+        devices=device_states(machine.nvidia_places, root, nvml) if machine.nvidia_places else (),
         driver=has_driver(root),
         memory_left_bytes=memory_left(cgroup_mounts(root)),
         monitoring=monitoring(root),
     )
-
-
-def nvidia_places(machine: Machine) -> frozenset[str]:
-    """Return the PCI ids of the NVIDIA devices that we may use: the partitions of one device share its id."""
-    return frozenset(device.pci for device in machine.accelerators if device.vendor == "nvidia")

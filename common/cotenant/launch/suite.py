@@ -20,7 +20,7 @@ from cotenant.errors import IsolationError
 from cotenant.finding import Finding, survived
 from cotenant.findings import ask_all
 from cotenant.findings.checks import EVERY_SUITE
-from cotenant.findings.facts import Isolation, gather, nvidia_places
+from cotenant.findings.facts import Isolation, gather
 from cotenant.isolation.backend import NotIsolatedError
 from cotenant.isolation.choose import choose_backend
 from cotenant.isolation.leftovers import new_shared_files, shared_files
@@ -381,7 +381,7 @@ class SuiteRun:
         return records
 
     def _counts(self) -> HostCounts:
-        return host_counts([processor.id for processor in self._machine.processors], nvidia_places(self._machine))
+        return host_counts([processor.id for processor in self._machine.processors], self._machine.nvidia_places)
 
     @functools.cached_property
     def _isolation(self) -> Isolation:

@@ -12,7 +12,7 @@ from typing import Any
 
 from cotenant.checkout import INSTALLED
 from cotenant.machine.cpu import clocking
-from cotenant.machine.nvidia import ask, handles, session
+from cotenant.machine.nvidia import ask, handles, session, watts
 from cotenant.machine.topology import Machine
 from cotenant.procfs import fields, format_list, read_text
 
@@ -35,20 +35,18 @@ def inventory(machine: Machine, root: Path = Path("/"), nvml: Any = None) -> dic
 
 
 def _devices(machine: Machine, root: Path, nvml: Any) -> list[dict[str, Any]]:
-    places = {device.pci for device in machine.accelerators if device.vendor == "nvidia"}
-    if not places:
+    if not (places := machine.nvidia_places):
         return []
     with session(root, nvml) as nvml:
         return [{"index": index} | _device(nvml, handle) for index, pci, handle in handles(nvml) if pci in places]
 
 
 def _device(nvml: Any, handle: Any) -> dict[str, Any]:
-    limit_mw = ask(nvml, None, "nvmlDeviceGetPowerManagementLimit", handle)
     ecc, _ = ask(nvml, (None, None), "nvmlDeviceGetEccMode", handle)
     rows = ask(nvml, None, "nvmlDeviceGetRemappedRows", handle)
     return {
         "firmware": ask(nvml, "", "nvmlDeviceGetVbiosVersion", handle),
-        "power_limit_w": None if limit_mw is None else limit_mw / 1000,
+        "power_limit_w": watts(ask(nvml, None, "nvmlDeviceGetPowerManagementLimit", handle)),
         "clock_mhz": ask(nvml, None, "nvmlDeviceGetMaxClockInfo", handle, _SM_CLOCK),
         "memory_clock_mhz": ask(nvml, None, "nvmlDeviceGetMaxClockInfo", handle, _MEMORY_CLOCK),
         "ecc": None if ecc is None else bool(ecc),

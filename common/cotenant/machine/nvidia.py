@@ -255,8 +255,8 @@ def _state(nvml: Any, root: Path, index: int, handle: Any) -> DeviceState:
         uncorrected_errors=ask(nvml, None, "nvmlDeviceGetTotalEccErrors", handle, _UNCORRECTED, _SINCE_REBOOT),
         repair_pending=bool(rows[2] or pages),
         compute_mode=_COMPUTE_MODES.get(ask(nvml, -1, "nvmlDeviceGetComputeMode", handle)),
-        power_limit_w=_watts(ask(nvml, None, "nvmlDeviceGetPowerManagementLimit", handle)),
-        power_default_w=_watts(ask(nvml, None, "nvmlDeviceGetPowerManagementDefaultLimit", handle)),
+        power_limit_w=watts(ask(nvml, None, "nvmlDeviceGetPowerManagementLimit", handle)),
+        power_default_w=watts(ask(nvml, None, "nvmlDeviceGetPowerManagementDefaultLimit", handle)),
         slowed_by=slowdowns(clock_reasons(nvml, 0, handle)),
     )
 
@@ -295,5 +295,6 @@ def _violated_ns(nvml: Any, handle: Any, policy: int) -> int | None:
     return next((int(field.value.ullVal) for field in values if field.nvmlReturn == 0), None)
 
 
-def _watts(milliwatts: int | None) -> float | None:
+def watts(milliwatts: int | None) -> float | None:
+    """Return what NVML says of power in its own unit, None for nothing."""
     return None if milliwatts is None else milliwatts / 1000

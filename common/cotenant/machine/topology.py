@@ -56,6 +56,11 @@ class Machine:
     accelerators: tuple[Accelerator, ...]
     model_name: str
 
+    @property
+    def nvidia_places(self) -> frozenset[str]:
+        """The PCI ids of the NVIDIA devices among them: the partitions of one device share its id."""
+        return frozenset(device.pci for device in self.accelerators if device.vendor == "nvidia")
+
 
 def discover(
     root: Path = Path("/"),

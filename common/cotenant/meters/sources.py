@@ -20,6 +20,7 @@ from cotenant.machine.nvidia import (
     processes_on,
     session,
     slowdowns,
+    watts,
 )
 from cotenant.meters.devices import Reading
 
@@ -49,7 +50,6 @@ class NvidiaSource:
         nvml = self._nvml
         load = ask(nvml, None, "nvmlDeviceGetUtilizationRates", handle)
         memory = ask(nvml, None, "nvmlDeviceGetMemoryInfo", handle)
-        power_mw = ask(nvml, None, "nvmlDeviceGetPowerUsage", handle)
         energy_mj = ask(nvml, None, "nvmlDeviceGetTotalEnergyConsumption", handle)
         reasons = clock_reasons(nvml, None, handle)
         return Reading(
@@ -60,7 +60,7 @@ class NvidiaSource:
             clock_mhz=ask(nvml, None, "nvmlDeviceGetClockInfo", handle, _SM_CLOCK),
             memory_clock_mhz=ask(nvml, None, "nvmlDeviceGetClockInfo", handle, _MEMORY_CLOCK),
             temperature_c=ask_either(nvml, None, _TEMPERATURE, handle, _CORE_SENSOR),
-            power_w=None if power_mw is None else power_mw / 1000,
+            power_w=watts(ask(nvml, None, "nvmlDeviceGetPowerUsage", handle)),
             energy_j=None if energy_mj is None else energy_mj / 1000,
             slowed_by=None if reasons is None else _words(reasons),
             processes=processes_on(nvml, self._root, handle),

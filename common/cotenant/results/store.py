@@ -14,6 +14,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 from cotenant.errors import CotenantError
+from cotenant.files import sync_name
 from cotenant.results.record import INTERRUPTED, Record, encode
 
 NAME_BYTES = 255
@@ -196,11 +197,7 @@ def _temporary(path: Path, name: Callable[[Path, Path], object] = Path.rename) -
         name(temporary, path)
     finally:
         temporary.unlink(missing_ok=True)
-    descriptor = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+    sync_name(path)
 
 
 def _name_new(temporary: Path, path: Path) -> None:
