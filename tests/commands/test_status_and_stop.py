@@ -31,7 +31,7 @@ def test_a_suite_is_seen_and_ended_from_elsewhere(v1: Suites) -> None:
     assert re.search(r"0 of 1 launch done\.\nFor \d+ s: long\.\n", seen.stdout)
     ended = ours(v1, "stop")
     assert ended.returncode == 0, ended.stderr
-    assert ended.stdout.endswith("It has ended; the same command with --resume goes on with it.\n")
+    assert ended.stdout.endswith("It has ended; the same command goes on with it, a suite's with --resume.\n")
     assert runner.wait() == 130
     assert ours(v1, "stop").stdout == "No suite runs on this machine.\n"
     after = ours(v1, "status")

@@ -75,19 +75,26 @@ def test_a_planted_limit_is_respected_and_the_new_file_runs(v1: Suites) -> None:
 
 @pytest.mark.slow
 @pytest.mark.v1
-def test_interrupted_it_keeps_what_it_has_and_goes_on(v1: Suites) -> None:
+def test_killed_or_interrupted_it_keeps_what_it_has_and_goes_on(v1: Suites) -> None:
     jobs = v1.jobs([job("batched.py", name="job", args={"--batch-size": 4, "--repeat": 8, "--number": 8})])
     flags = ("--users", 2, "--measured", "0.5s", "--only", "batch-size", "--jobs", jobs)
-    runner = subprocess.Popen(
-        tune_line(v1, *flags), env=v1.environment, cwd=v1.folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    )
-    until(lambda: len(launches(v1)) >= 2 and v1.inhabitants(), "the third launch runs", 60)
-    time.sleep(0.2)
-    runner.send_signal(signal.SIGINT)
-    assert runner.wait() == 130
+    for number, done in ((signal.SIGKILL, 0), (signal.SIGKILL, 1), (signal.SIGTERM, 2), (signal.SIGINT, 3)):
+        runner = subprocess.Popen(
+            tune_line(v1, *flags),
+            env=v1.environment,
+            cwd=v1.folder,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        until(lambda: len(launches(v1)) >= done and v1.inhabitants(), "a launch runs behind so many", 60)  # noqa: B023
+        before = launches(v1)
+        time.sleep(0.2)
+        runner.send_signal(number)
+        assert runner.wait() == (-number if number == signal.SIGKILL else 130)
+        assert launches(v1)[: len(before)] == before
+        v1.gone(10)
     before = launches(v1)
     assert entry(v1)["tuned"]["ended"] == "interrupted"
-    v1.gone(10)
     ended = tuned(v1, "--jobs", jobs)
     assert ended.returncode == 0, ended.stdout + ended.stderr
     assert launches(v1)[: len(before)] == before

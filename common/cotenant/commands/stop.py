@@ -38,7 +38,7 @@ def main(argv: Sequence[str]) -> int:
                 f"It has not ended within {given.timeout:g} s.", f"kill -KILL {holder} loses no record."
             )
         time.sleep(0.1)
-    tell("It has ended; the same command with --resume goes on with it.")
+    tell("It has ended; the same command goes on with it, a suite's with --resume.")
     return EXIT_PASSED
 
 

@@ -74,7 +74,7 @@ def make_archive(directory: Path, target: Path, version: str) -> Manifest:
     blocks = [_block(name, content) for name, content in {MANIFEST: msgspec.json.encode(manifest), **members}.items()]
     if sum(map(len, [*blocks, END])) > MOST_BYTES:
         sentence = f"{directory} holds more than an archive may, {gib(MOST_BYTES)}."
-        raise CotenantError(sentence, "Move older runs to a directory of their own, journal included.")
+        raise CotenantError(sentence, "Runs with directories of their own (--outdir) have archives of their own.")
     write_named(target, packed([*blocks, END]), "-o names another file.")
     return manifest
 
