@@ -172,6 +172,8 @@ class SuiteRun:
             result.interrupted = interruption.requested
             self._journal(Ended, interrupted=interruption.requested)
             append_summary(self._paths.output, total_line(time.monotonic() - begin_s))
+        # Whoever launches more after this one has to hear of a signal that came while slices were taken down.
+        result.interrupted = interruption.requested
         return result
 
     def follow(self, tell: Callable[[str], None], observer: Observer | None = None) -> SuiteResult:
