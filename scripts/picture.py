@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Picture of a report's page, small enough for a checkout: docs/pictures/report.png was made by it.
 
-    python scripts/picture.py page.html docs/pictures/report.png [--height 1500] [--dark]
+    python scripts/picture.py page.html docs/pictures/report.png [--height 1500] [--dark] [--mark 1090,145 ...]
 
 Needs Chromium or Chrome, which draws the page without a window and without a network.
 """
@@ -11,13 +11,15 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
-from PIL import Image
+from PIL import Image, ImageDraw, ImageFont
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 MOST_BYTES = 150_000
 COLOURS = 200
+MARK, MARK_RADIUS = "#8b2a2a", 22
 
 
 def browser_found() -> str | None:
@@ -42,6 +44,23 @@ def screenshot(browser: str, page: Path, into: Path, width: int, height: int, da
         subprocess.run([*line, page.resolve().as_uri()], check=True, capture_output=True, timeout=120)
 
 
+def numbered(path: Path, places: Sequence[tuple[int, int]]) -> None:
+    """Draw a disc with its number, from 1 on, around each place (x, y) of the picture."""
+    with Image.open(path) as picture:
+        drawn = picture.convert("RGB")
+    pen = ImageDraw.Draw(drawn)
+    for number, place in enumerate(places, 1):
+        pen.circle(place, MARK_RADIUS, fill=MARK)
+        pen.text(place, str(number), fill="white", anchor="mm", font=ImageFont.load_default(MARK_RADIUS))
+    drawn.save(path)
+
+
+def point(text: str) -> tuple[int, int]:
+    """Return x and y of `x,y`. Raises ValueError."""
+    x, y = map(int, text.split(","))
+    return x, y
+
+
 def shrink(path: Path) -> int:
     """Give the picture a palette, which a page of few colours hardly shows; return its bytes."""
     with Image.open(path) as picture:
@@ -57,6 +76,7 @@ def main() -> int:
     parser.add_argument("--width", type=int, default=1280)
     parser.add_argument("--height", type=int, default=1500)
     parser.add_argument("--dark", action="store_true")
+    parser.add_argument("--mark", type=point, action="append", default=[], metavar="X,Y", help="a numbered disc there")
     given = parser.parse_args()
     browser = browser_found()
     if browser is None:
@@ -68,6 +88,7 @@ def main() -> int:
         screenshot(browser, given.page, given.picture.resolve(), given.width, given.height, given.dark)
     except subprocess.CalledProcessError as error:
         parser.error(f"{browser} could not draw it: {error.stderr.decode(errors='replace').strip()[-300:]}")
+    numbered(given.picture, given.mark)
     if (size := shrink(given.picture)) > MOST_BYTES:
         parser.error(f"{given.picture} takes {size} bytes, more than {MOST_BYTES}: a smaller --height makes it less")
     print(f"{given.picture}: {size} bytes")

@@ -17,7 +17,7 @@ from cotenant.commands.report import main as report
 from cotenant.errors import CotenantError
 from cotenant.finding import Finding
 from cotenant.findings.rules import with_findings
-from cotenant.report.answer import answer, shares_of
+from cotenant.report.answer import answer, sentences, shares_of
 from cotenant.report.interference import interference_blocks
 from cotenant.report.mixes import SINGLE, MixBlock, mix_blocks, mix_grid
 from cotenant.report.page import page
@@ -27,7 +27,7 @@ from cotenant.report.tables import tables
 from cotenant.results.record import Record
 from cotenant.results.store import write_record
 from cotenant.results.targets import System
-from report.making import BUSY, UNSLICED, quick, summary_of
+from report.making import BUSY, UNSLICED, launch, quick, summary_of
 from results.made import ARGUMENTS, ISOLATION, NOON, a_part, a_record, steady
 
 ALONE_MS = {"vae": 450.0, "wlm": 100.0, "loader": 800.0}
@@ -301,7 +301,16 @@ def test_a_job_beside_itself_is_also_a_launch_of_two_equals_and_a_mix_of_a_name_
     assert matrix.kept["vae"]["wlm"].value == pytest.approx(kept("vae", "wlm"), rel=0.01)
     assert [block.mix for block in outside_pairs(summary)] == ["lab"]
     assert answer(summary).startswith("Beside each other these 2 users (lab) keep 65 %")
-    assert "in pairs these 3 jobs keep" in answer(summary)
+    assert "In pairs these 3 jobs keep" in answer(summary)
+    assert "Beside copies" not in answer(summary)
+
+
+def test_a_page_of_mixes_and_of_equals_says_once_how_alone_was_measured_and_how_far_all_is_to_be_trusted() -> None:
+    equals = [*launch("gpt", findings=(BUSY,)), *quick("gpt", 0, 420), *launch("vit"), *quick("vit", 0, 420)]
+    users, copies, trust = sentences(summary_of([*mix(TWO), *baselines("vae", "wlm"), *equals]))
+    assert users.startswith("Beside each other these 2 users (vae+wlm) keep 65 % of what each has alone (quick base")
+    assert copies.startswith("Beside copies of their own job two users keep 84 % and 83 % of what each has alone (geo")
+    assert trust.startswith("1 of 4 jobs is suspect, most for this: While tenants were timed other work kept")
 
 
 def _equal(tenant: int) -> list[Record]:

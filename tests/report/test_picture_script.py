@@ -68,7 +68,11 @@ def test_too_large_a_picture_is_refused(tmp_path: Path, kilobytes: int) -> None:
     Image.fromarray(noise).save(tmp_path / "noise.png")
     (tmp_path / "page.html").write_text("<p>")
     copy = f'for word; do case $word in --screenshot=*) cp "{tmp_path}/noise.png" "${{word#*=}}";; esac; done'
-    ended = run(tmp_path / "page.html", tmp_path / "made.png", path=browser(tmp_path, copy))
+    ended = run(tmp_path / "page.html", tmp_path / "made.png", "--mark", "20,20", path=browser(tmp_path, copy))
     assert ended.returncode == (0 if kilobytes == 1 else 2)
     assert ("bytes" in ended.stdout) == (kilobytes == 1)
     assert ("a smaller --height" in ended.stderr) == (kilobytes == 200)
+    with Image.open(tmp_path / "made.png") as made:
+        red, green, blue = made.convert("RGB").getpixel((20, 4))
+    assert red > 3 * green
+    assert red > 3 * blue, "the disc of the mark"

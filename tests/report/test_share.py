@@ -11,8 +11,11 @@ import pytest
 from msgspec.structs import replace
 
 from commands.calling import Capture, call, write
+from cotenant.report.page import page
+from cotenant.report.page_share import sharing
 from cotenant.report.renderers import as_csv, terminal
-from cotenant.report.share import SINGLE, share_grid
+from cotenant.report.share import SINGLE, share_grid, share_points
+from cotenant.report.summary import summarise
 from cotenant.results.read import read_records
 from cotenant.results.record import Record, SharedDevice
 from cotenant.results.table import Rows
@@ -61,6 +64,13 @@ def test_a_line_a_mode_of_known_throughput(tmp_path: Path, capsys: Capture) -> N
     assert status == 0
     assert "worst slowdown" in printed
     assert SINGLE not in printed
+    shown = sharing(share_points(rows_in(tmp_path)))
+    assert shown is not None
+    (job,) = shown.jobs
+    assert [picture.title for picture in job.pictures] == ["STP", "ANTT", "worst slowdown"]
+    assert job.marks.startswith("● mps:50, ■ time; dotted: users who take turns")
+    assert all(f">{users}</text>" in job.pictures[0].svg.replace("\n", "") for users in (1, 2, 4))
+    assert 'id="share"' in page("K", summarise(rows_in(tmp_path)), {}, shared=share_points(rows_in(tmp_path)))
 
 
 def test_slices_of_processors_are_a_mode_too_and_what_is_not_known_is_named(tmp_path: Path, capsys: Capture) -> None:
@@ -77,6 +87,10 @@ def test_slices_of_processors_are_a_mode_too_and_what_is_not_known_is_named(tmp_
     status, _, errors = call(capsys, "report", write(tmp_path / "none", launch("vae")), "--table", "share")
     assert status == 2
     assert "No tenants there shared a device or a slice." in errors
+    assert sharing(share_points(rows_in(tmp_path / "none"))) is None
+    single = sharing(share_points(rows_in(tmp_path / "2")))
+    assert single is not None
+    assert single.jobs == [], "one number of users is no line"
 
 
 def test_of_instances_no_part_of_the_whole_device_is_known_and_none_settled_where_one_user_did_not(

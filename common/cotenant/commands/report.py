@@ -27,7 +27,7 @@ from cotenant.report.pairs import pairs_grid
 from cotenant.report.prediction import NOTHING, prediction_grid, predictions
 from cotenant.report.renderers import FILES, as_csv
 from cotenant.report.sense import sense_grid, sensitivities
-from cotenant.report.share import share_grid
+from cotenant.report.share import share_grid, share_points
 from cotenant.report.summary import JobSummary, Summary, scores, summarise
 from cotenant.results.columns import JOB
 from cotenant.results.newest import newest_work
@@ -61,7 +61,7 @@ def main(argv: Sequence[str]) -> int:
     if given.save_target is not None:
         _save(summary, given.save_target, given.targets)
     if given.html is not None:
-        _write_page(summary, skipped, given)
+        _write_page(summary, records, skipped, given)
     if given.table == "scaling":
         _say_scaling(summary.jobs, given.format)
     elif given.table == "interference":
@@ -175,7 +175,7 @@ def _save(summary: Summary, name: str, limits: str | None) -> None:
     warn(f"{len(measured)} targets in {path}.")
 
 
-def _write_page(summary: Summary, skipped: Sequence[str], given: argparse.Namespace) -> None:
+def _write_page(summary: Summary, records: Rows, skipped: Sequence[str], given: argparse.Namespace) -> None:
     from cotenant.report.page import Against, headline, page  # matplotlib takes a second to import
 
     against = None
@@ -192,7 +192,7 @@ def _write_page(summary: Summary, skipped: Sequence[str], given: argparse.Namesp
     except CotenantError as error:
         curves, skipped = {}, [*skipped, f"No scaling curves: {error}"]
     title = given.title or headline(summary, given.targets)
-    content = page(title, summary, curves, against, skipped).encode(errors="replace")
+    content = page(title, summary, curves, against, skipped, share_points(records)).encode(errors="replace")
     write_named(given.html, content, "--html names another file.")
     warn(f"{given.html} is written.")
 

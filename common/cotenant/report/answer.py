@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
-from cotenant.report.mixes import mix_sentence
+from cotenant.report.mixes import QUICKLY, mix_sentence
 from cotenant.report.numbers import rate
 from cotenant.report.pairs import outside_pairs, pair_matrices, pairs_sentence
 from cotenant.report.problems import worst
@@ -82,17 +82,28 @@ def _plain(summary: Summary) -> list[JobSummary]:
 
 
 def answer(summary: Summary) -> str:
-    """Return the sentence on top of a report: what each user has, who has least, and how far that is to be trusted."""
-    return " ".join(filter(None, (_beside_each_other(summary), _among_equals(summary))))
+    """Return the answer on top of a report: what each user has, who has least, and how far that is to be trusted."""
+    return " ".join(sentences(summary))
 
 
-def _beside_each_other(summary: Summary) -> str:
-    mixes = [job for job in summary.jobs if job.mix]
-    found = [*map(mix_sentence, outside_pairs(summary)), *map(pairs_sentence, pair_matrices(summary))]
-    return _capitalised(_sentence([*found, _trust([job for job in mixes if job.rates])])) if mixes else ""
+def sentences(summary: Summary) -> list[str]:
+    """Return the answer in sentences: one where all tenants of a launch are equal, else one a mix and one of trust."""
+    if not any(job.mix for job in summary.jobs):
+        return [text for text in (_among_equals(summary),) if text]
+    beside = [*map(mix_sentence, outside_pairs(summary)), *map(pairs_sentence, pair_matrices(summary))]
+    trust = _trust([job for job in summary.jobs if job.rates])
+    equals = _among_equals(summary, beside_mixes=True)
+    made = [*(_capitalised(f"{text}.") for text in beside), equals, _sentence([trust])]
+    return _once(QUICKLY, [text for text in made if text])
 
 
-def _among_equals(summary: Summary) -> str:
+def _once(words: str, texts: Sequence[str]) -> list[str]:
+    """Leave words that hold for all sentences in the first that has them."""
+    first = next((at for at, text in enumerate(texts) if words in text), len(texts))
+    return [text if at <= first else text.replace(words, "") for at, text in enumerate(texts)]
+
+
+def _among_equals(summary: Summary, beside_mixes: bool = False) -> str:
     jobs = _plain(summary)
     rated = [job for job in jobs if job.rates]
     if not rated:
@@ -101,7 +112,9 @@ def _among_equals(summary: Summary) -> str:
     users = _one_job(rated[0], shares) if len(rated) == 1 else _several_jobs(shares)
     if shares and not any(each.of_alone for each in shares):
         users += "; what each has alone was not measured"
-    parts = [users, _shared(rated), _least_even(rated), _trust(rated)]
+    if beside_mixes and len(rated) > 1 and users:
+        users = f"beside copies of their own job {users}"
+    parts = [users, _shared(rated), _least_even(rated), "" if beside_mixes else _trust(rated)]
     if lost := len(jobs) - len(rated):
         parts.append(f"{lost} of {many(len(jobs), 'job')} {'have' if lost > 1 else 'has'} no rate")
     # A sentence on one job begins with its name.
@@ -144,7 +157,7 @@ def _several_jobs(shares: Sequence[JobShares]) -> str:
 def _baseline(shares: Sequence[JobShares]) -> str:
     if not shares[0].of_alone:
         return "an equal share"
-    return f"what each has alone{' (quick baseline)' if any(share.quick for share in shares) else ''}"
+    return f"what each has alone{QUICKLY if any(share.quick for share in shares) else ''}"
 
 
 def _shared(jobs: Sequence[JobSummary]) -> str:

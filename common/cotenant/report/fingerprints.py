@@ -15,7 +15,7 @@ KEEPS, LEAVES, LIKE = "keeps", "leaves", "like"
 LEGEND = (
     "keeps: of its rate beside the neighbour at its highest level. leaves: what a probe, which is that neighbour, "
     "keeps of its own beside the job. like: the level of a neighbour that leaves a probe as much, and what "
-    "that one gets a second. Of single launches the intervals are of rounds."
+    "that one gets. Of single launches the intervals are of rounds."
 )
 
 
@@ -71,7 +71,7 @@ def _cell(resource: str, line: Line) -> Cell:
     if taken.level is None or taken.amount is None:
         return Cell("none seen")
     more = "more than " if taken.beyond else ""
-    amount = f"({numbers.rate(taken.amount)} {of.conditions.unit})" if taken.amount else ""
+    amount = f"({numbers.rate(taken.amount)} {of.conditions.unit}/s)" if taken.amount else ""
     return Cell(f"{more}{taken.level:.0f} %", note=amount)
 
 

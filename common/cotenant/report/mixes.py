@@ -136,6 +136,7 @@ LEGEND = (
     "of / alone, how many slices those of the mix are worth; ANTT: the mean slowdown; fairness: the least / alone over "
     "the greatest; tax: 1 - STP / slices."
 )
+QUICKLY = " (quick baseline)"
 SINGLE = "Of single launches: no interval over launches, and another launch may differ."
 QUICK = "quick: few observations alone (--baseline whole measures as long alone as beside the others)."
 MEASURES = ("stp", "antt", "worst_slowdown", "fairness", "tax")
@@ -304,7 +305,7 @@ def mix_sentence(block: MixBlock) -> str:
         span = f" ({ends[0] * mean:.0f} - {ends[1] * mean:.0f})"
     worst = next(tenant for tenant in block.tenants if tenant.tenant == measures.worst)
     kept = 100 / measures.worst_slowdown.value
-    quick = " (quick baseline)" if any(tenant.quick for tenant in block.tenants) else ""
+    quick = QUICKLY if any(tenant.quick for tenant in block.tenants) else ""
     single = "; of a single launch" if measures.stp.n == 1 else ""
     return (
         f"beside each other these {users} users ({block.mix}) keep {measures.stp.value * mean:.0f} %{span} of what "

@@ -11,7 +11,7 @@ import polars as pl
 from markupsafe import Markup
 
 from cotenant.report import mlbench
-from cotenant.report.answer import answer, shares_of
+from cotenant.report.answer import sentences, shares_of
 from cotenant.report.interference import QUICK, interference_blocks, interference_grid
 from cotenant.report.jobs import explanations, facts, jobs_grid
 from cotenant.report.matrix import device_matrix, device_names, matrix_grid
@@ -21,11 +21,13 @@ from cotenant.report.numbers import ABSENT, at_most, plain
 from cotenant.report.page_jobs import Picture, job_cards
 from cotenant.report.page_mixes import beside_each_other
 from cotenant.report.page_sense import under_pressure
+from cotenant.report.page_share import sharing
 from cotenant.report.pictures import curves as picture
 from cotenant.report.pictures.shares import NARROW, WIDTH, shares_picture
 from cotenant.report.problems import findings_grid, losses_grid
 from cotenant.report.renderers import Card, html, template
 from cotenant.report.scaling import Curves, scaling_grid
+from cotenant.report.share import SharePoint
 from cotenant.report.summary import Summary
 from cotenant.report.time_share import observed_words
 from cotenant.results.columns import LAUNCH
@@ -60,15 +62,16 @@ def page(
     scaling: Curves,
     against: Against | None = None,
     skipped: Sequence[str] = (),
+    shared: Sequence[SharePoint] = (),
 ) -> str:
-    """Return the page. `skipped` are sentences on files that are no records."""
+    """Return the page. `skipped` are sentences on files that are no records, `shared` what users of one device have."""
     devices, rows = device_matrix(summary)
     anchors = {job.name: f"job{index}" for index, job in reversed([*enumerate(summary.jobs)]) if job.rates}
     everything = (summary.records, summary.solos)
     scores = against.scores.values() if against else ()
     return template("report.html.j2").render(
         title=title,
-        answer=answer(summary),
+        answer=sentences(summary),
         shares=_shares(summary, WIDTH),
         narrow_shares=_shares(summary, NARROW),
         subtitle=_subtitle(summary),
@@ -82,6 +85,7 @@ def page(
         blocks=page_blocks(summary),
         beside=beside_each_other(summary),
         pressed=under_pressure(summary),
+        sharing=sharing(shared),
         meters=_meters(summary),
         machines=machines(summary),
         findings=html(findings_grid(summary.findings, anchors)) if summary.findings else "",
@@ -108,9 +112,9 @@ def _shares(summary: Summary, width: float) -> Picture | None:
         caption.append(f"{which}: over an equal share, since no launch alone was measured (--baseline quick)")
     if any(row.quick for row in rows):
         caption.append(QUICK)
-    title = (
-        "Each user's rate over what it has alone" if len(equal) < len(rows) else "Each user's rate over an equal share"
-    )
+    title = f"Each user's rate over {'what it has alone' if len(equal) < len(rows) else 'an equal share'}"
+    if any(job.mix for job in summary.jobs):
+        title = f"Beside copies of its own job: {title[0].lower()}{title[1:]}"
     return Picture(Markup(shares_picture(rows, f"shares{width:.0f}", width)), title, f"{'; '.join(caption)}.")
 
 

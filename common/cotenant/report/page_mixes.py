@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from markupsafe import Markup
 
-from cotenant.report.mixes import LEGEND, mix_grid, mix_sentence
+from cotenant.report.mixes import LEGEND, mix_grid
 from cotenant.report.page_jobs import Picture
 from cotenant.report.pairs import LEGEND as OF_PAIRS
 from cotenant.report.pairs import outside_pairs, pairs_grid
@@ -46,7 +46,7 @@ def beside_each_other(summary: Summary) -> BesideEachOther | None:
     mixes = []
     for index, (group, block) in enumerate(zip(grid.groups, blocks, strict=True)):
         drawn = progress_bars(block, f"mix{index}")
-        words = mix_sentence(block)
-        picture = None if drawn is None else Picture(Markup(drawn), f"{words[0].upper()}{words[1:]}", CAPTION)
+        title = f"{block.mix}: each tenant's rate over what it has alone"
+        picture = None if drawn is None else Picture(Markup(drawn), title, CAPTION)
         mixes.append(MixPart(html(replace(grid, groups=[group])), picture))
     return BesideEachOther(mixes, LEGEND, html(pairs) if pairs.groups else Markup(), OF_PAIRS)

@@ -21,6 +21,15 @@ CAPTION = (
 )
 
 
+MEANT = {
+    "cpu": "cpu: processor time",
+    "llc": "llc: last-level cache",
+    "dram": "dram: memory bandwidth",
+    "disk": "disk: reads of a disk",
+    "memory": "memory: resident memory",
+}
+
+
 @dataclass(frozen=True, slots=True)
 class JobCurves:
     """The curves of one job, a picture a resource, and each in a sentence."""
@@ -72,7 +81,7 @@ def _jobs(curves: list[Sensitivity]) -> list[JobCurves]:
         pictures = []
         for resource, of in grouped(of_job, lambda each: each.conditions.resource).items():
             drawn = sensitivity(of, ends, f"sense{len(jobs)}{resource}")
-            pictures.append(Picture(Markup(drawn), resource, "; ".join(map(words_of, of))))
+            pictures.append(Picture(Markup(drawn), MEANT.get(resource, resource), "; ".join(map(words_of, of))))
         several = len({each.conditions.host for each in shown}) > 1
         jobs.append(JobCurves(f"{job} on {host}" if several else job, pictures, [words_of(each) for each in of_job]))
     return jobs

@@ -10,7 +10,7 @@ from statistics import fmean
 
 from cotenant.report import numbers
 from cotenant.report.grid import Cell, Column, Grid, Row, RowGroup, Words, row, word
-from cotenant.report.mixes import QUICK, SINGLE, MixBlock, mix_blocks, more_than_alone
+from cotenant.report.mixes import QUICK, QUICKLY, SINGLE, MixBlock, mix_blocks, more_than_alone
 from cotenant.report.summary import Summary
 from cotenant.results.launches import grouped
 from cotenant.results.record import SUSPECT
@@ -230,7 +230,7 @@ def pairs_sentence(matrix: PairMatrix) -> str:
     is_seen = matrix.blur > 1 + LEAST_MARGIN
     err = f"; these numbers are seen to err by {100 * (matrix.blur - 1):.0f} %" if is_seen else ""
     mean = 100 * fmean(value for value, _, _ in known)
-    quick = " (quick baseline)" if matrix.quick else ""
+    quick = QUICKLY if matrix.quick else ""
     return (
         f"in pairs these {len(matrix.jobs)} jobs keep {mean:.0f} % of what each has alone{quick}; "
         f"the worst is {victim} beside {_beside(victim, neighbour)}, which keeps {100 * kept:.0f} %{suspect}{err}"

@@ -7,6 +7,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import median
 
+import polars as pl
+
 from cotenant.report import numbers
 from cotenant.report.grid import Cell, Column, Grid, Measurement, Row, RowGroup, Words, measured_columns, row, word
 from cotenant.report.summary import JobSummary, summarise
@@ -17,13 +19,15 @@ from cotenant.stats.multiprogram import Measure, MixMeasures, mix_measures
 
 SLICES = "slices"
 """The mode of tenants that share processors and no device."""
+IS_SHARED = (pl.col("sharers") > 1) | (pl.col("device_sharers") > 1) | ~pl.col("share").is_in(["", "exclusive"])
 
 
 @dataclass(frozen=True, slots=True)
 class SharePoint:
-    """Equal tenants, `sharers` on each device or slice. `measures` is None where progress is unknown: `note` says why.
+    """Equal tenants, `sharers` on each of `devices` devices or slices.
 
-    `entitlement` is each one's. `accuracy` is of the tenant that kept least, `settled_s` of the one that took longest.
+    `measures` is None where progress is unknown: `note` says why. `entitlement` is each one's. `accuracy` is of the
+    tenant that kept least, `settled_s` of the one that took longest.
     """
 
     suite: str
@@ -32,6 +36,7 @@ class SharePoint:
     isolation: str
     mode: str
     sharers: int
+    devices: int
     entitlement: float
     measures: MixMeasures | None
     accuracy: LimitAccuracy | None
@@ -46,11 +51,13 @@ def share_points(records: Rows) -> list[SharePoint]:
 
     Each directory of records is one run: another K, or mode, of the same repetition is no newer run of it.
     """
+    if not len(records.where(IS_SHARED)):
+        return []
     summaries = [summarise(of_run) for of_run in _by_directory(records)]
     points = [_point(job) for summary in summaries for job in summary.jobs if not job.mix and job.rates]
-    shared = {_series(point)[:-1] for point in points if point.sharers > 1 or point.mode not in (SLICES, "exclusive")}
-    kept = [point for point in points if _series(point)[:-1] in shared and point.mode != "exclusive"]
-    return sorted(kept, key=lambda point: (*_series(point), point.sharers))
+    shared = {place(point) for point in points if point.sharers > 1 or point.mode not in (SLICES, "exclusive")}
+    kept = [point for point in points if place(point) in shared and point.mode != "exclusive"]
+    return sorted(kept, key=lambda point: (*place(point), point.mode, point.sharers))
 
 
 def _by_directory(records: Rows) -> list[Rows]:
@@ -59,8 +66,9 @@ def _by_directory(records: Rows) -> list[Rows]:
     return [Rows(records.table, [at for at, _ in of_run]) for of_run in of_runs.values()]
 
 
-def _series(point: SharePoint) -> tuple[str, ...]:
-    return point.suite, point.host, point.job, point.isolation, point.mode
+def place(point: SharePoint) -> tuple[str, str, str, str]:
+    """Return what the points of one table have in common: suite, host, job and isolation."""
+    return point.suite, point.host, point.job, point.isolation
 
 
 def _point(job: JobSummary) -> SharePoint:
@@ -72,7 +80,8 @@ def _point(job: JobSummary) -> SharePoint:
     entitlement = first["entitlement"] or 1 / sharers
     note = "" if job.alone is not None and job.alone.tenants else "not measured alone: --baseline quick, or whole"
     alone = {} if job.alone is None else {tenant: job.alone.of(tenant) for tenant in job.together.tenants}
-    measures = None if note else mix_measures(job.together.tenants, alone, len(job.together.tenants) / sharers)
+    devices = len(job.together.tenants) / sharers
+    measures = None if note else mix_measures(job.together.tenants, alone, devices)
     if measures is None and not note:
         note = "no repetition has all tenants together and alone"
     loads = [load for load in frame["device_load_percent"] if load is not None]
@@ -87,6 +96,7 @@ def _point(job: JobSummary) -> SharePoint:
         isolation=job.isolation,
         mode=mode,
         sharers=sharers,
+        devices=round(devices),
         entitlement=entitlement,
         measures=measures,
         accuracy=accuracy,
@@ -174,9 +184,13 @@ COLUMNS: Sequence[Column[SharePoint]] = (
 
 def share_grid(records: Rows) -> Grid:
     """Return a table for each job: its modes, and below each other the numbers of users."""
-    points = share_points(records)
+    return points_grid(share_points(records))
+
+
+def points_grid(points: Sequence[SharePoint]) -> Grid:
+    """Return the same of points that are known."""
     groups = []
-    for (suite, host, job, isolation), of_job in grouped(points, lambda point: _series(point)[:-1]).items():
+    for (suite, host, job, isolation), of_job in grouped(points, place).items():
         facts = f"{suite} on {host}, isolation {isolation}"
         groups.append(RowGroup([_row(point) for point in of_job], job, facts, [*_notes(of_job)]))
     document = {"schema": "cotenant-share-1", "points": [asdict(point) for point in points]}
