@@ -30,6 +30,8 @@ LIMIT_S = 900
 LACKING = {
     "srun ": "needs a cluster with Slurm",
     "docker ": "needs Docker and an image",
+    "--nnodes": "needs several hosts: tests/nodes has two",
+    "fleet run": "needs a Ray cluster: tests/fleet has three nodes",
     "challenge --listen": "needs a vendor: tests/challenge has them",
     "VENV=/opt/": "needs an environment that an administrator has made",
     "--confirm": "needs two sides that differ: tests/commands/test_confirm.py makes them",
@@ -101,6 +103,8 @@ def test_a_line_of_another_command_ends_well(place: str, workplace: Path, enviro
         typed("mkdir -p workspace && cp -r night workspace/output", workplace, environment)
         typed("openssl genpkey -algorithm ed25519 -out key.pem", workplace, environment)
         typed("openssl pkey -in key.pem -pubout -out key.pub", workplace, environment)
+    if "fleet report DIR" in line:
+        typed("./run.sh --name vae --outdir DIR/n00 && cp -r DIR/n00 DIR/n10", workplace, environment)
     if "verify" in line:
         typed("./run.sh archive -o run.tar.zst --key key.pem", workplace, environment)
     assert typed(line, workplace, environment)
