@@ -19,7 +19,8 @@ from cotenant.stats.multiprogram import Measure, MixMeasures, mix_measures
 
 SLICES = "slices"
 """The mode of tenants that share processors and no device."""
-IS_SHARED = (pl.col("sharers") > 1) | (pl.col("device_sharers") > 1) | ~pl.col("share").is_in(["", "exclusive"])
+_MODES = [~pl.col(name).is_in(["", "exclusive"]) for name in ("share", "share_asked")]
+IS_SHARED = pl.any_horizontal(pl.col("sharers") > 1, pl.col("device_sharers") > 1, *_MODES)
 
 
 @dataclass(frozen=True, slots=True)
