@@ -73,6 +73,43 @@ mlbench-report --reports A --gpu-model H100
 mlbench-report A
 completion
 completion fish
+tune --jobs cpu
+tune --jobs cpu --name vea --out x.json
+tune --jobs cpu --only batchsize --out x.json
+tune --jobs cpu --allow fp8 --out x.json
+tune --jobs cpu --measured soon --out x.json
+fleet rnu
+fleet report
+fleet report nowhere
+fleet report empty
+fleet report A --group old
+fleet report A --resources nowhere.csv
+fleet run --jobs cpu --tier 5m
+challenge
+challenge --listen nowhere
+challenge --listen 99999
+challenge --listen 7000 --replays 0
+challenge --listen 7000 --key none.pem
+--jobs cpu --name vae --challenge somewhere
+--jobs cpu --users 4 --share mpps
+--jobs cpu --users 4 --share mps:150
+--jobs cpu --slices 2 --users 1
+--jobs cpu --sense vea
+--jobs cpu --sense vae --pressure nothing
+--jobs cpu --sense vae --pressure dram:50
+--jobs cpu --name vae --pressure dram:0,150
+--jobs cpu --mix vae
+--jobs cpu --mix vae,vea
+--jobs cpu --pairs vea
+--jobs cpu --launcher srunn
+--jobs scaling --launcher slurm
+--jobs cpu --baseline long
+report A --table share
+report A --table pairs
+report A --predict
+report A --class tunned
+verify nowhere
+archive
 """
 ARGUMENTS = """
 --jobs cpu --name vae -- --repat 5

@@ -31,6 +31,7 @@ LACKING = {
     "srun ": "needs a cluster with Slurm",
     "docker ": "needs Docker and an image",
     "--nnodes": "needs several hosts: tests/nodes has two",
+    "--out tweaked.json": "searches for half an hour: tests/launch/test_tuning.py has a search",
     "fleet run": "needs a Ray cluster: tests/fleet has three nodes",
     "challenge --listen": "needs a vendor: tests/challenge has them",
     "VENV=/opt/": "needs an environment that an administrator has made",
@@ -141,7 +142,9 @@ def measured(output: Path) -> list[dict[str, Any]]:
     go_ns: dict[str, int] = {}
     for record in records:
         assert record["outcome"] == "completed", (record["name"], record["message"])
-        assert len(record["observations"]) >= REPEAT, record["name"]
+        # Beside a neighbour of known pressure that one's blocks say how long a job observes.
+        pressed = any(name.startswith("pressure_") for name in record["neighbours"])
+        assert len(record["observations"]) >= (1 if pressed else REPEAT), record["name"]
         t0_ns = record["rendezvous"]["t0_ns"]
         assert go_ns.setdefault(record["start_time"], t0_ns) == t0_ns <= record["observations"][0]["start_ns"]
     return records

@@ -49,7 +49,7 @@ def address_of(text: str) -> tuple[str, int]:
     """Return host and port of `HOST:PORT`, `[HOST]:PORT` or `PORT`, which is of the loopback. Raises CotenantError."""
     host, _, port = text.rpartition(":")
     if not port.isdecimal() or not 0 <= int(port) < 1 << 16:
-        raise CotenantError(f"'{text}' is no address.", "Write HOST:PORT, as buyer.example:7000.")
+        raise CotenantError(f"'{text}' is no address.", "Write HOST:PORT, as buyer.example:7000; a port is 0 to 65535.")
     return host.removeprefix("[").removesuffix("]") or "127.0.0.1", int(port)
 
 

@@ -28,6 +28,10 @@ def main(argv: Sequence[str]) -> int:
     """Listen. Returns 0 where all launches hold, else 1; raises CotenantError where it cannot listen or write."""
     given = parser().parse_words(argv)
     host, port = address_of(given.listen)
+    if given.key is not None:
+        from cotenant.proof.signature import check_key
+
+        check_key(given.key)
     directory: Path = given.outdir or output_directory()
     prepare_directory(directory)
     transcripts: list[Transcript] = []

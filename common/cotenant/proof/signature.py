@@ -23,6 +23,12 @@ SUFFIX = ".sig"
 PAYLOAD = "application/vnd.in-toto+json"
 
 
+def check_key(key: Path) -> None:
+    """Raise CotenantError where `sign` would, for a wrong key or a missing package."""
+    _check_package()
+    _private(key)
+
+
 def sign(archive: Path, key: Path) -> Path:
     """Write the signature of an archive beside it. Raises CotenantError for a wrong key, or a missing package."""
     _check_package()

@@ -80,7 +80,8 @@ def mix_named(text: str) -> Mix:
     labels = labels_named(text, "--mix")
     if len(labels) == 1:
         raise CotenantError(
-            f"all tenants would run {quoted(labels[0])}, as without --mix.", f"Use --name {labels[0]}, or name others."
+            f"--mix: all tenants would run {quoted(labels[0])}, as without it.",
+            f"Use --name {labels[0]}, or name others.",
         )
     return Mix(checked_name(JOINED.join(labels)), tuple(labels))
 
@@ -102,16 +103,18 @@ def check_mixes(mixes: Iterable[Mix], cells: Mapping[str, Group], jobs: Mapping[
         if mix.name in names or mix.name in cells or mix.name in jobs:
             raise CotenantError(f"{quoted(mix.name)} is the name of a mix and of another entry.", "Rename one.")
         names.add(mix.name)
+        # A name that was made of the jobs' is no help to who typed the jobs.
+        where = "" if mix.family or mix.name == JOINED.join(mix.labels) else f"mix {quoted(mix.name)}: "
         for label in mix.labels:
             if label in jobs:
                 remedy = f"Name one of them: {', '.join(jobs[label][:4])}."
-                raise CotenantError(f"mix {quoted(mix.name)}: {quoted(label)} has several cells.", remedy)
+                raise CotenantError(f"{where}{quoted(label)} has several cells.", remedy)
             if label not in cells:
                 remedy = did_you_mean(label, cells) or f"The jobs are {', '.join(cells)}."
-                raise CotenantError(f"mix {quoted(mix.name)}: there is no job {quoted(label)}.", remedy)
+                raise CotenantError(f"{where}there is no job {quoted(label)}.", remedy)
             if cells[label] == "all":
                 raise CotenantError(
-                    f"mix {quoted(mix.name)}: {quoted(label)} is of the group 'all' and owns the machine.",
+                    f"{where}{quoted(label)} is of the group 'all' and owns the machine.",
                     "A mix is of jobs of the group 'student'.",
                 )
 

@@ -10,7 +10,7 @@ from cotenant.errors import CotenantError, did_you_mean
 from cotenant.suite.cells import Job, labels_of
 from cotenant.suite.fields import Args, checked_name, name_of, positive_of
 from cotenant.suite.mixes import JOINED, Mix, check_keys_of, labels_named, texts_of
-from cotenant.text import listed, quoted
+from cotenant.text import quoted
 
 RESOURCES = ("cpu", "llc", "dram", "disk", "memory")
 USUAL_LEVELS = (0, 25, 50, 75, 100)
@@ -40,7 +40,7 @@ def neighbour(text: str, block_s: float = BLOCK_S) -> Job:
     """Return the job of `RESOURCE` or `RESOURCE:LEVELS`. Raises CotenantError for what is no resource or no levels."""
     resource, _, rest = text.partition(":")
     if resource not in RESOURCES:
-        remedy = did_you_mean(resource, RESOURCES) or f"There are {listed(RESOURCES)}."
+        remedy = did_you_mean(resource, RESOURCES) or f"There are {', '.join(RESOURCES)}."
         raise CotenantError(f"--pressure: there is no pressure on {quoted(resource)}.", remedy)
     levels = _levels(rest) if rest or ":" in text else USUAL_LEVELS
     return _job(PREFIX, resource, levels, block_s, ROUNDS * len(levels))
