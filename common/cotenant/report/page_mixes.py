@@ -8,7 +8,6 @@ from markupsafe import Markup
 
 from cotenant.report.mixes import LEGEND, mix_grid
 from cotenant.report.page_jobs import Picture
-from cotenant.report.pairs import LEGEND as OF_PAIRS
 from cotenant.report.pairs import outside_pairs, pairs_grid
 from cotenant.report.pictures.mixes import progress_bars
 from cotenant.report.renderers import html
@@ -49,4 +48,5 @@ def beside_each_other(summary: Summary) -> BesideEachOther | None:
         title = f"{block.mix}: each tenant's rate over what it has alone"
         picture = None if drawn is None else Picture(Markup(drawn), title, CAPTION)
         mixes.append(MixPart(html(replace(grid, groups=[group])), picture))
-    return BesideEachOther(mixes, LEGEND, html(pairs) if pairs.groups else Markup(), OF_PAIRS)
+    of_pairs = " ".join(text for note in pairs.notes for text, _ in note)
+    return BesideEachOther(mixes, LEGEND, html(pairs) if pairs.groups else Markup(), of_pairs)
