@@ -169,7 +169,6 @@ class SuiteRun:
                 if coordinator is not None and (lost := coordinator.lost()) is not None:
                     tell(f"warning: {lost} The suite ends here; the same command with --resume goes on.")
                     break
-            result.interrupted = interruption.requested
             self._journal(Ended, interrupted=interruption.requested)
             append_summary(self._paths.output, total_line(time.monotonic() - begin_s))
         # Whoever launches more after this one has to hear of a signal that came while slices were taken down.
