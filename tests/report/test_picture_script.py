@@ -74,5 +74,4 @@ def test_too_large_a_picture_is_refused(tmp_path: Path, kilobytes: int) -> None:
     assert ("a smaller --height" in ended.stderr) == (kilobytes == 200)
     with Image.open(tmp_path / "made.png") as made:
         red, green, blue = made.convert("RGB").getpixel((20, 4))
-    assert red > 3 * green
-    assert red > 3 * blue, "the disc of the mark"
+    assert red > 2 * max(green, blue), "the disc of the mark, in a palette of noise"
