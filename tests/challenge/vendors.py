@@ -82,7 +82,8 @@ def join(tenant: int, tenants: int = 2, **other: Any) -> Join:
 class Vendor:
     """Two tenants that answer in step, each in a thread. `before` a piece and `answer` are what cheaters change.
 
-    What one of them may be asked beyond PIECES, while the other is heard, takes no time.
+    A piece beyond PIECES takes no time, and waits until the other has answered its own: a busy machine must not make
+    many of them, beside which each honest one would be late.
     """
 
     clock: Clock = field(default_factory=Clock)
@@ -92,6 +93,7 @@ class Vendor:
 
     def __post_init__(self) -> None:
         self.step = threading.Barrier(2, action=self.clock.go_on)
+        self.ended = (threading.Event(), threading.Event())
 
     def run(self, port: int) -> None:
         threads = [threading.Thread(target=self._tenant, args=(port, tenant)) for tenant in range(2)]
@@ -111,9 +113,14 @@ class Vendor:
                 elif index < PIECES:
                     with suppress(threading.BrokenBarrierError):  # The other tenant was refused.
                         self.step.wait(10)
+                else:
+                    self.ended[1 - tenant].wait(10)
                 buyer.answer(ITEMS, *self.answer(buyer.seed, index, nonce))
+                if index == PIECES - 1:
+                    self.ended[tenant].set()
         except BuyerError as error:
             self.step.abort()
+            self.ended[tenant].set()
             self.refused.append(str(error))
 
 

@@ -235,7 +235,7 @@ def test_words_in_pieces_are_words(tmp_path: Path, interruption: Interruption) -
 def test_last_words_are_heard(tmp_path: Path, interruption: Interruption) -> None:
     """Its connection, its words and its end all lie there before the runner looks."""
     (spec,) = specs(tmp_path, sys.executable, "-I", "-S", "-c", LAST_WORDS, tenants=1)
-    run = launch.Launch([spec], FakeBackend(), interruption, SHORT, upkeep=lambda: time.sleep(1.5))
+    run = launch.Launch([spec], FakeBackend(), interruption, SHORT, upkeep=lambda: time.sleep(0.8))
     (ending,) = run.run().tenants
     assert (ending.outcome, ending.message) == ("missing_package", "pip install it")
 

@@ -30,7 +30,7 @@ def rules(suites: Suites) -> list[set[str]]:
     return [{one["rule"] for one in record["findings"]} for record in suites.records()]
 
 
-@pytest.mark.parametrize("linked", [False, True])
+@pytest.mark.parametrize("linked", [pytest.param(False, marks=pytest.mark.slow), True])
 def test_it_is_read_as_it_stands(loose: Suites, linked: bool) -> None:
     data = loose.base / "data"
     if linked:

@@ -66,6 +66,7 @@ def test_every_tenant_is_launched_alone_directly_behind_its_launch(loose: Suites
     assert {*frame.select(JOB.alias("job"))["job"]} == {"job.c1", "job.c2", "whole"}
 
 
+@pytest.mark.slow
 def test_tenants_share_a_processor_and_have_it_alone_for_once(loose: Suites) -> None:
     allowed = os.sched_getaffinity(0)
     os.sched_setaffinity(0, {min(allowed)})

@@ -141,9 +141,10 @@ def test_several_numbers_of_devices_are_a_curve() -> None:
 
 def test_a_reader_that_has_left_is_no_failure() -> None:
     code = f"import sys; sys.path[:0] = {sys.path!r}; from test_suite_end import *\n"
-    code += "show(suite_grids(making.summary_of([one for n in range(400) for one in launch(f'vae{n}', 2)])))"
+    code += "show(suite_grids(making.summary_of([one for n in range(40) for one in launch(f'vae{n}', 2)])))"
     command = [sys.executable, "-c", code]
-    with subprocess.Popen(command, cwd=GOLDEN.parent, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "pipesize": 4096}
+    with subprocess.Popen(command, cwd=GOLDEN.parent, **pipes) as process:
         assert process.stdout is not None
         assert process.stderr is not None
         assert process.stdout.readline().startswith(b"tenant")
