@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from cotenant.challenge.transcript import SUFFIX, Transcript, read
+from cotenant.challenge.transcript import SUFFIX, read
 from cotenant.challenge.verdict import summary as words_of
 from cotenant.challenge.verdict import verdict
 from cotenant.files import open_regular
@@ -29,17 +29,18 @@ def _lines(summary: Summary, place: Path) -> Iterator[str]:
             yield f"{path.name} is no transcript of a challenge: {error}"
             continue
         yield words_of(transcript)
-        if verdict(transcript).holds:
-            yield from _beside(transcript, summary)
+        judged = verdict(transcript)
+        if judged.holds:
+            yield from _beside(transcript.job, judged.floor, summary)
 
 
-def _beside(transcript: Transcript, summary: Summary) -> Iterator[str]:
+def _beside(challenged: str, floor: float, summary: Summary) -> Iterator[str]:
     """Yield what the floor is of the published rate, and of that of the deterministic launch itself."""
-    floor, rates = verdict(transcript).floor, {job.name: job for job in summary.jobs}
-    for name, what in ((transcript.job, "the published rate"), (transcript.job + CHALLENGE, "its own, deterministic")):
+    rates = {job.name: job for job in summary.jobs}
+    for name, what in ((challenged, "the published rate"), (challenged + CHALLENGE, "its own, deterministic")):
         job = rates.get(name)
         if job is not None and (rate := _rate(job)):
-            yield f"{transcript.job}: challenge: at least {floor / rate:.2f} of {what} ({rate:.4g} {job.unit}/s)."
+            yield f"{challenged}: challenge: at least {floor / rate:.2f} of {what} ({rate:.4g} {job.unit}/s)."
 
 
 def _rate(job: JobSummary) -> float | None:

@@ -23,7 +23,6 @@ from cotenant.report.summary import JobSummary, Summary
 from cotenant.results.identity import natural
 from cotenant.results.launches import grouped
 from cotenant.results.record import SUSPECT
-from cotenant.stats.comparison import LEAST_MARGIN
 from cotenant.stats.launches import AcrossLaunches, across_launches
 from cotenant.stats.multiprogram import Measure, MixMeasures, blur, mix_measures
 
@@ -113,8 +112,6 @@ def _measures(tenants: Sequence[tuple[str, JobSummary]]) -> MixMeasures | None:
 
 def _tenant(tenant: str, job: JobSummary, measures: MixMeasures | None) -> MixTenant:
     together, alone = job.together.of(tenant), {} if job.alone is None else job.alone.of(tenant)
-    beside = () if job.doubt is None else (job.doubt.rule,)
-    of_alone = () if job.alone is None else job.alone.doubts
     return MixTenant(
         tenant=tenant,
         job=job.cell,
@@ -124,8 +121,8 @@ def _tenant(tenant: str, job: JobSummary, measures: MixMeasures | None) -> MixTe
         progress=None if measures is None else measures.progress[tenant],
         within=job.within_alone(tenant) if tenant in job.tenants else None,
         quick=job.alone is not None and job.alone.quick,
-        verdict=f"{job.verdict}, {SUSPECT} alone" if of_alone else job.verdict,
-        doubts=(*beside, *of_alone),
+        verdict=f"{job.verdict}, {SUSPECT} alone" if job.alone is not None and job.alone.doubts else job.verdict,
+        doubts=job.doubts,
     )
 
 
@@ -272,7 +269,7 @@ def more_than_alone(progress: Mapping[str, Measure | None]) -> str:
     """Return a sentence on who keeps more than all, which says how far these rates err; "" where that is little."""
     known = {who: measure.value for who, measure in progress.items() if measure is not None}
     most = blur(known.values())
-    if most <= 1 + LEAST_MARGIN:
+    if most == 1:
         return ""
     who = max(known, key=lambda name: known[name])
     return (

@@ -14,7 +14,6 @@ from cotenant.report.mixes import QUICK, QUICKLY, SINGLE, MixBlock, mix_blocks, 
 from cotenant.report.summary import Summary
 from cotenant.results.launches import grouped
 from cotenant.results.record import SUSPECT
-from cotenant.stats.comparison import LEAST_MARGIN
 from cotenant.stats.multiprogram import Measure, blur
 
 SUM = "sum (noisy)"
@@ -44,7 +43,7 @@ class PairMatrix:
 
     def is_blurred(self, victim: str, neighbour: str) -> bool:
         """Whether what is kept differs from 1 by no more than these numbers err."""
-        return self.blur > 1 + LEAST_MARGIN and self.kept[victim][neighbour].value >= 1 / self.blur
+        return self.blur > 1 and self.kept[victim][neighbour].value >= 1 / self.blur
 
     def sensitivity(self, victim: str) -> float | None:
         """Return the sum of a row: what a job keeps beside all; None where a pair is missing."""
@@ -104,8 +103,7 @@ def _of_equals(summary: Summary, place: tuple[str, str, str]) -> Iterator[tuple[
         if job.alone is not None and all(kept):
             known = [each for each in kept if each is not None]
             measure = Measure(fmean(each.ratio for each in known), None, min(each.n[0] for each in known))
-            beside = () if job.doubt is None else (job.doubt.rule,)
-            yield job.name, measure, (*beside, *job.alone.doubts)
+            yield job.name, measure, job.doubts
 
 
 def _of_pair(block: MixBlock) -> list[tuple[str, str, Measure]]:
@@ -227,8 +225,7 @@ def pairs_sentence(matrix: PairMatrix) -> str:
     ]
     kept, victim, neighbour = min(known)
     suspect = f" ({SUSPECT})" if matrix.doubts.get((victim, neighbour)) else ""
-    is_seen = matrix.blur > 1 + LEAST_MARGIN
-    err = f"; these numbers are seen to err by {100 * (matrix.blur - 1):.0f} %" if is_seen else ""
+    err = f"; these numbers are seen to err by {100 * (matrix.blur - 1):.0f} %" if matrix.blur > 1 else ""
     mean = 100 * fmean(value for value, _, _ in known)
     quick = QUICKLY if matrix.quick else ""
     return (

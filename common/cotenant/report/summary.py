@@ -118,6 +118,11 @@ class JobSummary:
         return trust if len(self.rates) == self.launches else f"{len(self.rates)}/{self.launches} {trust}"
 
     @property
+    def doubts(self) -> tuple[str, ...]:
+        """The rules of warnings: the worst of its launches that count, and all of those alone."""
+        return (*(() if self.doubt is None else (self.doubt.rule,)), *(() if self.alone is None else self.alone.doubts))
+
+    @property
     def sharers(self) -> int:
         """How many tenants have the same processors; 1 where each has its own."""
         return max(self.members.columns("sharers").to_series(), default=1)
