@@ -18,7 +18,7 @@ from cotenant.isolation.runs import RunName
 from cotenant.isolation.v1 import NEEDED, WANTED
 from cotenant.machine.limits import cgroup_mounts
 from cotenant.procfs import start_ticks
-from isolation.entering import eventually
+from isolation.entering import eventually, is_sleeping
 from isolation.fakekernel import FakeKernel, FaultyFiles, Make
 from isolation.fakev2 import FakeV2, MakeV2
 
@@ -115,6 +115,7 @@ def in_its_own_namespace(noted: Path, variables: Mapping[str, str] | None = None
                 pytest.skip("PID namespaces cannot be made here")
             children = Path(f"/proc/{outer.pid}/task/{outer.pid}/children").read_text()
             (inner,) = (int(word) for word in children.split())
+            eventually(lambda: is_sleeping(inner), "a sleeper")
             yield inner
         finally:
             outer.kill()

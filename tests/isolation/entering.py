@@ -94,9 +94,16 @@ def sleeper(environment: dict[str, str] | None = None) -> Iterator[subprocess.Po
     """A process that does nothing for long."""
     with subprocess.Popen(["sleep", "1000"], env=environment) as process:
         try:
+            eventually(lambda: is_sleeping(process.pid), "a sleeper")
             yield process
         finally:
             process.kill()
+
+
+def is_sleeping(pid: int) -> bool:
+    """Whether it has become `sleep`: in the middle of its exec a process has no environment for a moment."""
+    process = Path(f"/proc/{pid}")
+    return process.joinpath("comm").read_text() == "sleep\n" and process.joinpath("environ").read_bytes() != b""
 
 
 def numbers(path: Path) -> list[int]:
