@@ -1,14 +1,13 @@
 """Real ranks over gloo: one model's gradients are those of a single process on all of their batches."""
 
-import multiprocessing
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-import torch.distributed.fsdp  # Once, before ranks are forked: it takes 0.8 s.
-from torch import distributed, nn
+from torch import nn
 
+from bench.forked import forked
 from cotenant.bench.audit import Weights, undone
 from cotenant.bench.optimizers import fused
 from cotenant.bench.parallel import described
@@ -57,28 +56,19 @@ def update(model: nn.Module, rank: int) -> bool:
     return moved and not Weights.of([optimizer]).changed(before)
 
 
-def rank_of(rank: int, ranks: int, place: str) -> None:
-    torch.set_num_threads(1)  # After a fork there are no others.
-    distributed.init_process_group("gloo", init_method=f"file://{place}/store", rank=rank, world_size=ranks)
+def rank_of(rank: int, ranks: int, folder: Path) -> None:
     world, own = World(rank, rank, ranks, ranks), batches(ranks)[rank * ROWS : (rank + 1) * ROWS]
     found: dict[str, Any] = {}
     for name, form in FORMS.items():
         model = world.spread(network(rank), *form)
         found[name] = gradients(model, own)
         found[f"{name} audited"] = update(model, rank)
-    torch.save(found, f"{place}/rank{rank}")
-    distributed.destroy_process_group()
+    torch.save(found, folder / f"rank{rank}")
 
 
 @pytest.mark.parametrize("ranks", [2, 4])
 def test_gradients_of_all_ranks_are_those_of_one_process(ranks: int, tmp_path: Path) -> None:
-    forking = multiprocessing.get_context("fork")
-    children = [forking.Process(target=rank_of, args=(rank, ranks, str(tmp_path))) for rank in range(ranks)]
-    for child in children:
-        child.start()
-    for child in children:
-        child.join(60)
-        assert child.exitcode == 0
+    forked(ranks, rank_of, tmp_path)
     alone = gradients(network(0), batches(ranks))
     for rank in range(ranks):
         found = torch.load(tmp_path / f"rank{rank}")

@@ -41,7 +41,7 @@ DECODER = {
 SMALL: dict[str, dict[str, Any]] = {
     "fast_neural_style/neural_style": {"batch_size": 1, "image_size": 16},
     "generative_adversarial_networks/dcgan": {"batch_size": 2, "image_size": 32, "ngf": 8, "ndf": 8},
-    "graph_learning/graphsage": {"batch_size": 8, "nodes": 200, "fan_out": (3, 2), "hidden": 8, "workers": 0},
+    "graph_learning/graphsage": {"batch_size": 8, "graph_nodes": 200, "fan_out": (3, 2), "hidden": 8, "workers": 0},
     "image_classification/convnets": {"arch": "squeezenet1_1", "size": 32, "batch_size": 2, "workers": 0},
     "image_classification/scaling": {"network": "squeezenet1_1", "size": 32, "batch_size": 2},
     "image_classification/vit": {"batch_size": 2, "size": 32, "layers": 2, "width": 16, "heads": 2},
@@ -212,20 +212,14 @@ def losses(benchmark: Any, run: Run, steps: int) -> list[float]:
     return [step(run, next(batches)).item() for _ in range(steps)]
 
 
-def started(
-    folder: Path, script: Path, *words: str, accelerators: int | None = None, **variables: str
-) -> tuple[list[str], str]:
-    """Return the words that a script starts `python` with, and what it says about it; nothing runs.
-
-    Only a `python -c` does, with a torch that sees so many accelerators; without a number it must not be asked.
-    """
-    python, answer = folder / "python", f'exec {sys.executable} "$@"' if accelerators is not None else "exit 9"
-    python.write_text(f'#!/bin/sh\nif [ "$1" = -c ]; then {answer}; fi\nprintf "%s\\n" "$@"\n')
+def started(folder: Path, script: Path, *words: str, **variables: str) -> tuple[list[str], str]:
+    """Return the DEVICE_TOTAL and the words that a script starts `python` with, and what it says; nothing runs."""
+    python = folder / "python"
+    python.write_text('#!/bin/sh\nprintf "%s\\n" "$DEVICE_TOTAL" "$@"\n')
     python.chmod(0o755)
-    (folder / "torch.py").write_text(f"class accelerator:\n    device_count = lambda: {accelerators}\n")
     ended = subprocess.run(
         [script, *words],
-        env={"PATH": f"{folder}:{os.environ['PATH']}", "PYTHONPATH": str(folder)} | variables,
+        env={"PATH": f"{folder}:{os.environ['PATH']}"} | variables,
         capture_output=True,
         text=True,
         check=True,

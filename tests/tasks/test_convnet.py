@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,8 +15,7 @@ from cotenant.bench.classifiers import classifier
 from cotenant.bench.facts import without_effect
 from cotenant.bench.images import MEAN, STD
 from cotenant.errors import CotenantError
-from tasks.loading import ROOT, TASKS, built, decodes, draw_pictures, losses, main_of
-from tenants.suites import Suites
+from tasks.loading import built, decodes, draw_pictures, losses, main_of
 
 SMALL: dict[str, Any] = {"arch": "resnet18", "size": 32, "batch_size": 4, "workers": 0}
 
@@ -108,58 +106,7 @@ def test_ranks_meet_by_what_was_asked_or_it_is_unsupported(convnet: Any, monkeyp
         convnet.ConvNet(cuda=False, **SMALL, backend="nccl").build(run)
 
 
-# ---- scaling: the same classifiers over more and more devices
-
-PLACE = TASKS / "image_classification" / "scaling" / "pytorch"
-
-
-@pytest.mark.parametrize(("asked", "started"), [(0, 3), (3, 3)])
-def test_devices_are_the_processes_that_were_started(
-    scaling: Any, monkeypatch: pytest.MonkeyPatch, asked: int, started: int
-) -> None:
-    monkeypatch.setenv("LOCAL_WORLD_SIZE", str(started))
-    assert scaling.Scaling(devices=asked).devices == started
-
-
-def test_devices_without_their_processes_are_an_error(scaling: Any) -> None:
-    with pytest.raises(CotenantError, match=r"--devices 4 takes as many processes, not 1\. Start it with run\.sh\."):
-        scaling.Scaling(devices=4)
-
-
 def test_an_unknown_network_is_named(scaling: Any) -> None:
     benchmark = scaling.Scaling(cuda=False, network="resnet51")
     with pytest.raises(CotenantError, match="Did you mean 'resnet50'"):
         benchmark.build(Run(benchmark))
-
-
-def test_more_devices_than_there_are_end_as_unsupported(scaling: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("DEVICE_TOTAL", "4")
-    with pytest.raises(UnsupportedError, match=r"--devices 8 is more than DEVICE_TOTAL, 4\. Ask for fewer\."):
-        scaling.Scaling(devices=8)
-
-
-def test_data_parallel_holds_all_devices_in_one_process(scaling: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = {"parallel": "dp", "batch_size": 8}
-    with pytest.raises(UnsupportedError, match="needs as many accelerators, and there are 0"):
-        scaling.Scaling(**asked, devices=4, cuda=False)
-    monkeypatch.setattr(torch.accelerator, "device_count", lambda: 4)
-    held = scaling.Scaling(**asked, devices=4)
-    assert (held.batch_size, held.replicas, held.devices) == (32, 4, 1)
-    with pytest.raises(UnsupportedError, match="no gradients to compress"):
-        scaling.Scaling(**asked, gradient_compression="fp16")
-    benchmark, run = built(scaling.Scaling, network="squeezenet1_1", size=32, batch_size=2, parallel="fsdp")
-    assert (run.observed["parallel"], benchmark.devices) == ("fsdp", 1)
-
-
-@pytest.mark.slow
-def test_the_cells_of_the_profile_run_as_far_as_the_devices_go(loose: Suites) -> None:
-    """A number of devices that is asked for alone, and is too large, is told by the benchmark."""
-    job, *_ = json.loads((ROOT / "profiles/scaling.json").read_text())
-    small = {"--network": "resnet18", "--size": 32, "--batch-size": 2, "--repeat": 3, "--number": 1, "--no-cuda": ""}
-    job = job | {"cmd": str(PLACE / "run.sh"), "args": small | {"--devices": job["args"]["--devices"]}}
-    ended = loose.run([job], "--users", 1, limit_s=180)
-    assert ended.returncode == 0, ended.stdout + ended.stderr
-    assert "scaling: cells of --devices 2-16 are left out, as DEVICE_TOTAL is 1." in ended.stdout
-    assert loose.run([job | {"args": small | {"--devices": 2}}], "--users", 1, limit_s=180).returncode == 1
-    assert loose.outcomes() == ["completed", "unsupported"]
-    assert "--devices 2 is more than DEVICE_TOTAL, 1." in loose.records()[1]["message"]

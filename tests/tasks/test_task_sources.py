@@ -109,76 +109,41 @@ def test_no_file_hides_a_standard_module_and_a_program_names_its_command(path: P
 
 # ---- what a task's script starts: a process per device, or the benchmark alone
 
-CONVNET = TASKS / "image_classification/convnets/pytorch/run_distributed.sh"
 DCGAN = TASKS / "generative_adversarial_networks/dcgan/pytorch"
-ALL, NGPU, SCALING = (
-    DCGAN / "run_distributed.sh",
-    DCGAN / "run.sh",
-    TASKS / "image_classification/scaling/pytorch/run.sh",
-)
-FOUR, EIGHT = {"DEVICE_TOTAL": "4"}, {"DEVICE_TOTAL": "8"}
-OWNS = FOUR | {"COTENANT_GROUP": "all"}
+OWNS = {"DEVICE_TOTAL": "4", "COTENANT_GROUP": "all"}
 ALONE = 0
-"""No launcher: the benchmark itself."""
-STARTS: list[tuple[Path, str, dict[str, str], int | None, int]] = [
-    # script, its words, variables, accelerators that torch sees (None: it must not be asked), processes
-    (CONVNET, "--half 'a b'", EIGHT, None, 8),
-    (CONVNET, "--half", {}, 8, 8),
-    (CONVNET, "--half", {}, 0, 1),
-    (CONVNET, "--parallel dp", EIGHT, None, ALONE),
-    (CONVNET, "--parallel=dp 'a b'", EIGHT, None, ALONE),
-    (CONVNET, "--parallel ddp --parallel dp", EIGHT, None, ALONE),
-    (CONVNET, "--parallel dp --parallel=ddp", EIGHT, None, 8),
-    (CONVNET, "--arch dp", EIGHT, None, 8),
-    (ALL, "'a b'", FOUR, None, 4),
-    (ALL, "'a b'", {}, 8, 8),
-    (ALL, "'a b'", {}, 0, 1),
-    (NGPU, "--ngpu 4", OWNS, None, 4),
-    (NGPU, "--ngpu=2", OWNS, None, 2),
-    (NGPU, "--ngpu 9", OWNS, None, 4),
-    (NGPU, "--ngpu 2 --ngpu 3", OWNS, None, 3),
-    (NGPU, "--ngpu 2", {}, None, 2),
-    (NGPU, "--ngpu 1", OWNS, None, ALONE),
-    (NGPU, "--ngpu many", OWNS, None, ALONE),
-    (NGPU, "--lr 4", OWNS, None, ALONE),
-    (NGPU, "--ngpu 4", FOUR | {"COTENANT_GROUP": "student"}, None, ALONE),
-    (NGPU, "--ngpu 4", OWNS | {"DEVICE_TOTAL": "1"}, None, ALONE),
-    (SCALING, "", FOUR, None, 4),
-    (SCALING, "--devices 0", FOUR, None, 4),
-    (SCALING, "--devices 3 'a b'", FOUR, None, 3),
-    (SCALING, "--devices=2", FOUR, None, 2),
-    (SCALING, "--devices 1 --devices 2", FOUR, None, 2),
-    (SCALING, "--devices 4", {}, None, 4),
-    (SCALING, "", {}, 8, 8),
-    (SCALING, "--devices 0", {}, 8, 8),
-    (SCALING, "--devices=0", {}, 0, 1),
-    (SCALING, "--devices many", FOUR, None, ALONE),
-    (SCALING, "--devices 9", FOUR, None, ALONE),
+NGPU: list[tuple[str, dict[str, str], int]] = [
+    ("--ngpu 4", OWNS, 4),
+    ("--ngpu=2 'a b'", OWNS, 2),
+    ("--ngpu 9", OWNS, 4),
+    ("--ngpu 2 --ngpu 3", OWNS, 3),
+    ("--ngpu 2", {}, 2),
+    ("--ngpu 1", OWNS, ALONE),
+    ("--ngpu many", OWNS, ALONE),
+    ("--lr 4", OWNS, ALONE),
+    ("--ngpu 4", OWNS | {"COTENANT_GROUP": "student"}, ALONE),
+    ("--ngpu 4", OWNS | {"DEVICE_TOTAL": "1"}, ALONE),
 ]
 
 
-@pytest.mark.parametrize("script", [CONVNET, ALL, NGPU, SCALING], ids=lambda path: f"{path.parts[-3]}-{path.stem}")
-def test_a_script_starts_a_process_per_device(script: Path, tmp_path: Path) -> None:
-    for number, case in enumerate(case for case in STARTS if case[0] == script):
-        _, words, variables, accelerators, processes = case
-        meeting = {"MASTER_ADDR": "10.0.0.1", "MASTER_PORT": "29512"}
-        (folder := tmp_path / str(number)).mkdir()
-        said, heard = started(folder, script, *shlex.split(words), accelerators=accelerators, **meeting, **variables)
-        launcher = ["-m", "torch.distributed.run", f"--nproc_per_node={processes}"]
-        launcher += ["--master_addr=10.0.0.1", "--master_port=29512"]
-        start = said[: len(launcher)] if processes else []
-        assert start == (launcher if processes else []), case
-        program, *rest = said[len(start) :]
-        assert Path(program).samefile(script.parent / "main.py"), case
-        counted = ["--devices", str(processes)] if script == SCALING and processes else []
-        assert rest == [*shlex.split(words), *counted], case
-        assert ("those are used" in heard) == (words == "--ngpu 9"), case
+def test_dcgan_starts_a_process_per_device_where_the_machine_is_its_own(tmp_path: Path) -> None:
+    for words, variables, processes in NGPU:
+        (total, *line), heard = started(tmp_path, DCGAN / "run.sh", *shlex.split(words), **variables)
+        launcher = ["-m", "cotenant.bench.ranks"]
+        assert line[:2] == launcher if processes else line[0] != "-m", words
+        assert total == str(processes) or not processes, words
+        program, *rest = line[2:] if processes else line
+        assert Path(program).samefile(DCGAN / "main.py"), words
+        assert rest == shlex.split(words), words
+        assert ("those are used" in heard) == (words == "--ngpu 9"), words
 
 
-def test_without_a_runner_processes_meet_on_this_host(tmp_path: Path) -> None:
-    for script in (CONVNET, ALL, SCALING):
-        said, _ = started(tmp_path, script, **FOUR)
-        assert said[3:5] == ["--master_addr=127.0.0.1", "--master_port=29500"]
+def test_jobs_of_the_group_all_have_a_process_per_device() -> None:
+    starter = (DCGAN / "run_distributed.sh").read_text()
+    assert starter.splitlines()[1].startswith("exec python -m cotenant.bench.ranks ")
+    scripts = [*TASKS.rglob("run_distributed.sh"), TASKS / "image_classification/scaling/pytorch/run.sh"]
+    assert len(scripts) == 12
+    assert {path.read_text() for path in scripts} == {starter}
 
 
 def test_scripts_can_be_executed_and_become_the_benchmark() -> None:

@@ -2,7 +2,8 @@
 
 from cotenant.bench.arguments import flag, positional
 from cotenant.bench.contract import Benchmark
+from cotenant.bench.distributed import Distributed
 from cotenant.bench.outcome import MissingDataError, UnsupportedError
 from cotenant.bench.run import Run
 
-__all__ = ["Benchmark", "MissingDataError", "Run", "UnsupportedError", "flag", "positional"]
+__all__ = ["Benchmark", "Distributed", "MissingDataError", "Run", "UnsupportedError", "flag", "positional"]

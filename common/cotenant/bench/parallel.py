@@ -32,6 +32,12 @@ def over_all_ranks(module: nn.Module, form: Form, compression: Compression) -> n
     return spread
 
 
+def take_first(module: nn.Module) -> None:
+    """Give every rank the first one's weights and buffers."""
+    for tensor in (*module.parameters(), *module.buffers()):
+        distributed.broadcast(tensor.detach(), src=0)
+
+
 def described(form: str, compression: Compression) -> str:
     """Return what a record says of it: `ddp`, or `fsdp, bf16 gradients`."""
     return form if compression == "none" else f"{form}, {compression} gradients"
@@ -54,8 +60,7 @@ def _sharded(module: nn.Module, compression: Compression) -> nn.Module:
     from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
 
     # DDP takes the first rank's weights, and here every rank would keep the part that it drew.
-    for tensor in (*module.parameters(), *module.buffers()):
-        distributed.broadcast(tensor.detach(), src=0)
+    take_first(module)
     policy = MixedPrecisionPolicy(reduce_dtype=_DTYPES.get(compression))
     for part in (*_blocks(module), module):
         fully_shard(part, mp_policy=policy)

@@ -25,7 +25,7 @@ from cotenant.bench.graph import refuse
 from cotenant.bench.loader import PREFETCH, loader
 from cotenant.bench.optimizers import Parameters, fused
 from cotenant.bench.outcome import MissingDataError, UnsupportedError, outcome_of, remedy_for
-from cotenant.bench.parallel import Compression, Form, described
+from cotenant.bench.parallel import Compression, Form, described, take_first
 from cotenant.bench.precision import Precision, set_precision
 from cotenant.bench.world import World
 from cotenant.errors import CotenantError
@@ -142,7 +142,7 @@ class Run:
         """Return the module that `make` builds, on the device and in this precision's type, for weights of no update.
 
         It is built there and so: a large model would fit neither the host nor, in fp32, the device. An audit neither
-        copies nor puts back its weights. Compiled where that is asked for.
+        copies nor puts back its weights. All ranks have the first one's. Compiled where that is asked for.
         """
         self.heeded.add("compile")
         before = torch.get_default_dtype()
@@ -154,6 +154,8 @@ class Run:
             torch.set_default_dtype(before)
         # Tables of fixed numbers, made in fp32 to be exact, follow.
         module = module.to(self.device, self.precision.dtype).requires_grad_(False).eval()
+        if self.world.size > 1:
+            take_first(module)
         return torch.compile(module) if self.benchmark.compile else module
 
     def replicate(self, module: torch.nn.Module, devices: int = 0) -> Any:

@@ -9,7 +9,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from cotenant.bench import Benchmark, Run, flag
+from cotenant.bench import Benchmark, Distributed, Run, flag
 from cotenant.blocks.data import zipf
 from cotenant.blocks.decoder import Size
 from cotenant.blocks.layers import decayed
@@ -52,14 +52,14 @@ class DecoderModel(LanguageModel):
         )
 
 
-class NextToken(LanguageModel):
+class NextToken(Distributed, LanguageModel):
     """One step = one AdamW update on whole sequences; every one of their tokens predicts the next one."""
 
     lr: float = flag(3e-4, help="learning rate")
 
     def train(self, run: Run, model: nn.Module) -> None:
         """Place the model, of whose weights the matrices decay."""
-        self.model = run.place(model)
+        self.model = self.distribute(run, model)
         self.optimizer = run.adamw(decayed(self.model, 0.1), lr=self.lr, betas=(0.9, 0.95))
 
     def batches(self, run: Run) -> Iterator[torch.Tensor]:

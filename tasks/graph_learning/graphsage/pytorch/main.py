@@ -1,6 +1,6 @@
 """GraphSAGE (Hamilton et al. 2017) finds the class of nodes of a large graph from samples of their neighbourhoods.
 
-python main.py --batch-size 1024 --nodes 2449029 --degree 25 --fan-out 15 10 5
+python main.py --batch-size 1024 --graph-nodes 2449029 --degree 25 --fan-out 15 10 5
 """
 
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from cotenant.bench import Benchmark, Run, flag
+from cotenant.bench import Distributed, Run, flag
 from cotenant.blocks.data import scattered
 
 FEATURES, CLASSES = 100, 47
@@ -80,20 +80,22 @@ def hops(seeds: int, fan_out: tuple[int, ...]) -> Iterator[int]:
     return accumulate((seeds, *fan_out), int.__mul__)
 
 
-class NodeClassification(Benchmark):
+class NodeClassification(Distributed):
     """One step = one Adam update on seed nodes and the features of their sampled neighbours, three hops away."""
 
     item = "seed node"
+    replicable = False  # The nodes of all hops stand behind one another.
 
     batch_size: int = flag(1024, "--batch-size", "-b", help="seed nodes in one batch")
-    nodes: int = flag(2_449_029, help="nodes of the graph")
+    graph_nodes: int = flag(2_449_029, help="nodes of the graph")
     degree: int = flag(25, help="neighbours of a node, on the average")
     fan_out: tuple[int, ...] = flag((15, 10, 5), "--fan-out", help="neighbours drawn for a node of each hop")
     hidden: int = flag(256, help="width of the hidden layers")
     lr: float = flag(0.003, help="learning rate")
 
     def build(self, run: Run) -> None:
-        self.model = run.place(GraphSAGE(self.hidden, self.fan_out))
+        self.network = GraphSAGE(self.hidden, self.fan_out)
+        self.model = self.distribute(run, self.network)
         self.optimizer = run.adam(self.model.parameters(), lr=self.lr)
 
     def batches(self, run: Run) -> Iterator[Batch]:
@@ -102,10 +104,10 @@ class NodeClassification(Benchmark):
         Neighbours are sampled by the processes of the loader, and features gathered by this one: the way from process
         to process has room for numbers of nodes, not for 375 MB of features a batch.
         """
-        graph = Graph(self.nodes, self.degree)
-        class_n = torch.randint(CLASSES, (self.nodes,))
-        features_nf = torch.randn(self.nodes, FEATURES)
-        features_nf.scatter_add_(1, class_n[:, None], torch.full((self.nodes, 1), SHOWN))
+        graph = Graph(self.graph_nodes, self.degree)
+        class_n = torch.randint(CLASSES, (self.graph_nodes,))
+        features_nf = torch.randn(self.graph_nodes, FEATURES)
+        features_nf.scatter_add_(1, class_n[:, None], torch.full((self.graph_nodes, 1), SHOWN))
 
         def neighbourhoods(seeds: list[int]) -> torch.Tensor:
             found = [torch.tensor(seeds, dtype=torch.int32)]
@@ -115,7 +117,7 @@ class NodeClassification(Benchmark):
 
         pinned = run.chosen.is_accelerator
         rows = sum(hops(self.batch_size, self.fan_out))
-        for nodes_n in run.loader(range(self.nodes), neighbourhoods, on_host=True):
+        for nodes_n in run.loader(range(self.graph_nodes), neighbourhoods, on_host=True):
             # The copy to a device is not waited for: memory of its own for each batch, which torch uses again.
             gathered_nf = torch.empty(rows, FEATURES, pin_memory=pinned)
             torch.index_select(features_nf, 0, nodes_n, out=gathered_nf)
@@ -130,7 +132,7 @@ class NodeClassification(Benchmark):
     def flops(self, batch: Batch) -> float:
         sizes = [*hops(self.batch_size, self.fan_out)]
         total = 0
-        for depth, layer in enumerate(self.model.layers):
+        for depth, layer in enumerate(self.network.layers):
             # Forward, by the weights, and by the input, of which the first layer's needs none.
             total += 2 * (3 if depth else 2) * layer.weight.numel() * sum(sizes[: -1 - depth])
         return total

@@ -9,7 +9,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from cotenant.bench import Benchmark, Run, flag
+from cotenant.bench import Distributed, Run, flag
 from cotenant.blocks.layers import PreNormLayer, decayed
 from cotenant.blocks.patches import patches
 from cotenant.errors import CotenantError
@@ -39,7 +39,7 @@ class ViT(nn.Module):
         return self.out(self.norm(self.layers(x_blw)[:, 0]))
 
 
-class VisionTransformer(Benchmark):
+class VisionTransformer(Distributed):
     """One step = one AdamW update on a batch of images."""
 
     item = "image"
@@ -55,7 +55,7 @@ class VisionTransformer(Benchmark):
     def build(self, run: Run) -> None:
         if self.size % self.patch:
             raise CotenantError(f"--size {self.size} is no multiple of --patch {self.patch}.")
-        self.model = run.place(ViT(self.size, self.patch, self.layers, self.width, self.heads))
+        self.model = self.distribute(run, ViT(self.size, self.patch, self.layers, self.width, self.heads))
         self.optimizer = run.adamw(decayed(self.model, 0.3), lr=self.lr)
 
     def batches(self, run: Run) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:

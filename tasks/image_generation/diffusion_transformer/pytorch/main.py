@@ -3,14 +3,15 @@
 python main.py --batch-size 64 --precision bf16
 """
 
-import copy
 from collections.abc import Iterator
 
 import torch
 from diffusion import Diffusion
 from model import CHANNELS, CLASSES, WAVES, DiT
+from torch import nn
 
-from cotenant.bench import Benchmark, Run, flag
+from cotenant.bench import Distributed, Run, flag
+from cotenant.bench.parallel import local
 from cotenant.errors import CotenantError
 
 UNCLASSED = 0.1
@@ -18,7 +19,7 @@ UNCLASSED = 0.1
 EMA = 0.9999
 
 
-class DiffusionTransformer(Benchmark):
+class DiffusionTransformer(Distributed):
     """One step = one AdamW update on noisy latents of a batch, and the running average of the weights."""
 
     item = "image"
@@ -39,11 +40,13 @@ class DiffusionTransformer(Benchmark):
             )
         with run.device:
             model = DiT(self.layers, self.width, self.heads, self.patch, self.side)
-        average = copy.deepcopy(model).requires_grad_(False)
-        self.model, self.average = run.place(model), run.place(average)
+        self.model = self.distribute(run, model)
+        self.trained = [local(weight) for weight in self.model.parameters()]
+        average = nn.ParameterList(nn.Parameter(part.detach().clone(), requires_grad=False) for part in self.trained)
+        run.place(average)
+        self.averaged = list(average)
         self.diffusion = run.place(Diffusion())
         self.optimizer = run.adamw(self.model.parameters(), lr=self.lr, weight_decay=0.0)
-        self.averaged, self.trained = list(self.average.parameters()), list(self.model.parameters())
 
     def batches(self, run: Run) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
         """Return latents (b, 4, side, side) and classes (b,)."""

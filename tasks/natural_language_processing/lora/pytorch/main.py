@@ -70,6 +70,7 @@ class LoRA(DecoderModel, NextToken):
     """One step = one AdamW update of the adapters on whole sequences, through all layers and back."""
 
     item = "token"
+    replicable = False  # The frozen weights are no part of the model.
     theta = 500_000.0
 
     batch_size = 8
@@ -80,7 +81,7 @@ class LoRA(DecoderModel, NextToken):
 
     def build(self, run: Run) -> None:
         decoder = run.freeze(lambda: initialised(Decoder(self.size)))
-        self.model = run.place(Adapted(decoder, self.rank))
+        self.model = self.distribute(run, Adapted(decoder, self.rank))
         self.optimizer = run.adamw(self.model.parameters(), lr=self.lr, weight_decay=0.0)
 
     def flops(self, batch: torch.Tensor) -> float:

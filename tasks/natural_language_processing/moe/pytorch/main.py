@@ -57,6 +57,7 @@ class MixtureOfExperts(NextToken):
     """One step = one AdamW update on whole sequences; each token goes through some of every layer's experts."""
 
     item = "token"
+    replicable = False  # The balance of its experts stays in the replicas.
 
     batch_size = 8
     layers, width, heads = 16, 1024, 16

@@ -10,7 +10,7 @@ from torch import nn
 from torch.distributions import Categorical
 from torch.nn import functional as F
 
-from cotenant.bench import Benchmark, Run, flag
+from cotenant.bench import Distributed, Run, flag
 
 SEEN, ACTIONS = 4, 2
 GRAVITY, CART, POLE, HALF, FORCE, TAU = 9.8, 1.0, 0.1, 0.5, 10.0, 0.02
@@ -56,14 +56,15 @@ class ActorCritic(nn.Module):
         self.actor, self.critic = perceptron(ACTIONS, units), perceptron(1, units)
 
     def forward(self, seen_s):
-        """Return logits of the actions and the value of what is seen."""
-        return self.actor(seen_s), self.critic(seen_s).squeeze(-1)
+        """Return logits of the actions (n, 2) and the value of what is seen (n, 1)."""
+        return self.actor(seen_s), self.critic(seen_s)
 
 
-class DevicePPO(Benchmark):
+class DevicePPO(Distributed):
     """One step = all carts moved `steps` times by the policy, and `epochs` passes of updates over that."""
 
     item = "environment step"
+    replicable = False  # The carts move on one device.
 
     batch_size: int = flag(8192, "--batch-size", "-b", help="cart-poles side by side")
     steps: int = flag(16, help="moves of each between updates")
@@ -73,7 +74,7 @@ class DevicePPO(Benchmark):
     lr: float = flag(3e-4, help="learning rate")
 
     def build(self, run: Run) -> None:
-        self.model = run.place(ActorCritic(self.units))
+        self.model = self.distribute(run, ActorCritic(self.units))
         self.carts = run.place(CartPoles(self.batch_size))
         self.optimizer = run.adam(self.model.parameters(), lr=self.lr, eps=1e-5)
 
@@ -104,9 +105,13 @@ class DevicePPO(Benchmark):
             policy = Categorical(logits=logits.float(), validate_args=False)
             done.append(policy.sample())
             chance.append(policy.log_prob(done[-1]))
-            value.append(expected.float())
+            value.append(expected.float().squeeze(1))
             ended.append(self.carts.move(done[-1]))
-        following, advantage, ahead = self.model(self.carts.state_ns)[1].float(), [], torch.zeros_like(value[0])
+        following, advantage, ahead = (
+            self.model(self.carts.state_ns)[1].float().squeeze(1),
+            [],
+            torch.zeros_like(value[0]),
+        )
         for at in reversed(range(self.steps)):
             goes_on = (~ended[at]).float()
             surprise = 1 + GAMMA * following * goes_on - value[at]
@@ -126,7 +131,7 @@ class DevicePPO(Benchmark):
         gain = (gain - gain.mean()) / (gain.std() + 1e-8)
         ratio = (policy.log_prob(done) - chance).exp()
         clipped = torch.minimum(ratio * gain, ratio.clamp(1 - CLIP, 1 + CLIP) * gain)
-        return F.mse_loss(value.float(), expected) / 2 - clipped.mean() - ENTROPY * policy.entropy().mean()
+        return F.mse_loss(value.float().squeeze(1), expected) / 2 - clipped.mean() - ENTROPY * policy.entropy().mean()
 
     def flops(self, batch: torch.Tensor) -> float:
         first, rest = 2 * SEEN * self.units, 2 * self.units**2 + self.units * (ACTIONS + 1)

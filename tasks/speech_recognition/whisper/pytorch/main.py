@@ -9,7 +9,7 @@ import torch
 from model import Whisper
 from torch.nn import functional as F
 
-from cotenant.bench import Benchmark, Run, flag
+from cotenant.bench import Distributed, Run, flag
 from cotenant.blocks.data import zipf
 from cotenant.blocks.layers import decayed
 from cotenant.errors import CotenantError
@@ -17,7 +17,7 @@ from cotenant.errors import CotenantError
 CLIP_NORM = 1.0
 
 
-class SpeechRecognition(Benchmark):
+class SpeechRecognition(Distributed):
     """One step = one AdamW update on a batch of clips and the tokens that are said in them."""
 
     item = "clip"
@@ -37,7 +37,7 @@ class SpeechRecognition(Benchmark):
         if self.frames % 2 or self.width % 2:
             raise CotenantError(f"--frames {self.frames} and --width {self.width} are halved.", "Give even numbers.")
         sizes = self.mels, self.frames, self.words, self.tokens, self.layers, self.width, self.heads
-        self.model = run.place(Whisper(*sizes))
+        self.model = self.distribute(run, Whisper(*sizes))
         self.optimizer = run.adamw(decayed(self.model, 0.1), lr=self.lr, betas=(0.9, 0.98), eps=1e-6)
 
     def batches(self, run: Run) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:

@@ -1,0 +1,80 @@
+"""Benchmarks that train one model over several devices and nodes, in the form that is asked for."""
+
+from __future__ import annotations
+
+import os
+from typing import Any, ClassVar, Literal
+
+import torch
+
+from cotenant.bench.arguments import flag
+from cotenant.bench.contract import Benchmark
+from cotenant.bench.outcome import UnsupportedError
+from cotenant.bench.parallel import described
+from cotenant.bench.run import Run
+from cotenant.errors import CotenantError
+
+
+class Distributed(Benchmark):
+    """A benchmark of one model, placed by `distribute`; `batch_size` is that of each device.
+
+    As a process per device, which `cotenant.bench.ranks` starts, or as one process that holds a replica on each.
+    """
+
+    replicable: ClassVar[bool] = True
+    """Can DataParallel deal a batch out by its rows, and does a step ask the model for nothing but its output?"""
+
+    devices: int = flag(0, "--devices", help="over how many devices of each node; 0 means all")
+    nodes: int = flag(0, "--nodes", help="over how many nodes, which the runner's --nnodes has; 0 means all")
+    parallel: Literal["ddp", "fsdp", "dp"] = flag(
+        "ddp", help="replicas (DDP), shards of the weights (FSDP), or one process with DataParallel"
+    )
+    gradient_compression: Literal["none", "fp16", "bf16"] = flag(
+        "none", help="what ddp and fsdp send gradients in, where it is not their own precision"
+    )
+
+    def __init__(self, **parameters: Any) -> None:
+        started = int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
+        requested = parameters.get("devices")
+        parameters["devices"] = requested or started
+        super().__init__(**parameters)
+        if self.parallel == "dp":
+            self._deal_out(requested)
+        hosts = int(os.environ.get("WORLD_SIZE", "1")) // started
+        if self.nodes not in (0, hosts):
+            raise CotenantError(f"--nodes {self.nodes}, and there are {hosts}.", "Start the runner with --nnodes.")
+        if self.devices == started:
+            return
+        there = int(os.environ.get("DEVICE_TOTAL", self.devices))
+        if self.devices > there:
+            raise UnsupportedError(f"--devices {self.devices} is more than DEVICE_TOTAL, {there}.", "Ask for fewer.")
+        raise CotenantError(
+            f"--devices {self.devices} takes as many processes, not {started}.",
+            "Start it with the run.sh or run_distributed.sh of a job of the group all.",
+        )
+
+    def _deal_out(self, requested: int | None) -> None:
+        """One process holds the replicas of all devices, and deals one large batch out to them."""
+        if not self.replicable:
+            raise UnsupportedError("DataParallel cannot replicate this model.", "Use --parallel ddp or fsdp.")
+        if self.gradient_compression != "none":
+            raise UnsupportedError("DataParallel sends no gradients to compress.", "Use --parallel ddp or fsdp.")
+        there = torch.accelerator.device_count() if self.cuda else 0
+        self.replicas = requested or int(os.environ.get("DEVICE_TOTAL", "0")) or max(1, there)
+        if self.replicas > max(1, there):
+            raise UnsupportedError(
+                f"--parallel dp --devices {self.replicas} needs as many accelerators, and there are {there}.",
+                "Ask for fewer.",
+            )
+        self.devices = 1
+        self.batch_size *= self.replicas
+
+    def distribute(self, run: Run, model: torch.nn.Module) -> Any:
+        """Return the model placed over all devices, in the form that was asked for."""
+        if self.parallel == "dp":
+            placed = run.replicate(model, self.replicas)
+        else:
+            placed = run.place(model, self.parallel, self.gradient_compression)
+        # One device has no other to share with, and is where the curve of each form begins.
+        run.observed.setdefault("parallel", described(self.parallel, self.gradient_compression))
+        return placed

@@ -1,0 +1,32 @@
+"""Real ranks over gloo, forked from a test: torch is loaded once."""
+
+from __future__ import annotations
+
+import multiprocessing
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.distributed.fsdp  # Once, before ranks are forked: it takes 0.8 s.
+from torch import distributed
+
+LIMIT_S = 60
+
+
+def forked(ranks: int, work: Callable[..., None], folder: Path, *arguments: Any) -> None:
+    """Call `work` with its rank, how many there are, the folder and the arguments, in a process for each."""
+    forking = multiprocessing.get_context("fork")
+    children = [forking.Process(target=_rank_of, args=(work, rank, ranks, folder, *arguments)) for rank in range(ranks)]
+    for child in children:
+        child.start()
+    for child in children:
+        child.join(LIMIT_S)
+        assert child.exitcode == 0
+
+
+def _rank_of(work: Callable[..., None], rank: int, ranks: int, folder: Path, *arguments: Any) -> None:
+    torch.set_num_threads(1)  # After a fork there are no others.
+    distributed.init_process_group("gloo", init_method=f"file://{folder}/store", rank=rank, world_size=ranks)
+    work(rank, ranks, folder, *arguments)
+    distributed.destroy_process_group()

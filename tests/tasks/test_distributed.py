@@ -1,0 +1,157 @@
+"""One model over several devices: flags, and real ranks of the modern models."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from bench.forked import forked
+from cotenant.bench import Distributed, UnsupportedError
+from cotenant.bench.world import World
+from cotenant.errors import CotenantError
+from tasks.loading import ROOT, SMALL, TASKS, built, main_of, of
+from tenants.suites import Suites
+
+GPT = "natural_language_processing/gpt"
+SCALING = "image_classification/scaling"
+OF_ROWS = (
+    GPT,
+    "natural_language_processing/llama",
+    "natural_language_processing/lora",
+    "image_classification/vit",
+    "speech_recognition/whisper",
+)
+"""Whose loss is a mean over the rows of a batch: ranks have the gradients of one process on all batches."""
+PLACES = (
+    *OF_ROWS,
+    "natural_language_processing/moe",
+    "image_generation/diffusion_transformer",
+    "graph_learning/graphsage",
+    "reinforcement/ppo",
+)
+RANKS = 2
+FORMS = ("ddp", "fsdp")
+
+
+def whole(tensor: Any) -> torch.Tensor:
+    """Return all of a tensor, which may be sharded; all ranks have to call."""
+    return tensor.full_tensor() if hasattr(tensor, "full_tensor") else tensor.clone()
+
+
+def trained(rank: int, ranks: int, folder: Path, place: str) -> None:
+    """Save the batch, the gradients of its step, and the weights after it, in each form."""
+    patch = pytest.MonkeyPatch()
+    for name, value in {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": ranks, "LOCAL_WORLD_SIZE": ranks}.items():
+        patch.setenv(name, str(value))
+    patch.setattr(World, "join", lambda world, device: None)  # They have met.
+    seen = {}
+    for form in FORMS:
+        benchmark, run = built(of(place), parallel=form, **SMALL[place])
+        assert (benchmark.devices, run.observed["parallel"]) == (ranks, form)
+        batch = next(iter(benchmark.batches(run)))
+        assert torch.isfinite(benchmark.step(run, batch))
+        weights = [weight for weight in benchmark.model.parameters() if weight.grad is not None]
+        seen[form] = batch, [whole(weight.grad) for weight in weights], [whole(weight.detach()) for weight in weights]
+    torch.save(seen, folder / f"rank{rank}")
+
+
+@pytest.mark.parametrize("place", [PLACES[0], *(pytest.param(each, marks=pytest.mark.slow) for each in PLACES[1:])])
+def test_ranks_of_a_modern_model_train_one_model(place: str, tmp_path: Path) -> None:
+    of(place)
+    forked(RANKS, trained, tmp_path, place)
+    first, second = (torch.load(tmp_path / f"rank{rank}") for rank in range(RANKS))
+    _, gradients, _ = first["ddp"]
+    for form in FORMS:
+        for ours, theirs in zip(first[form][2], second[form][2], strict=True):
+            assert torch.equal(ours, theirs)
+        assert furthest(first[form][1], gradients) < 1e-6
+    if place in OF_ROWS:
+        benchmark, run = built(of(place), **SMALL[place])
+        batches = first["ddp"][0], second["ddp"][0]
+        parts = [batches] if isinstance(batches[0], torch.Tensor) else list(zip(*batches, strict=True))
+        both = [torch.cat(part) for part in parts]
+        benchmark.step(run, both[0] if len(both) == 1 else tuple(both))
+        assert furthest([weight.grad for weight in benchmark.model.parameters()], gradients) < 1e-6
+
+
+def furthest(some: list[torch.Tensor], others: list[torch.Tensor]) -> float:
+    return max((one - other).abs().max().item() for one, other in zip(some, others, strict=True))
+
+
+@pytest.mark.parametrize(("asked", "started"), [(0, 3), (3, 3)])
+def test_devices_are_the_processes_that_were_started(monkeypatch: pytest.MonkeyPatch, asked: int, started: int) -> None:
+    monkeypatch.setenv("LOCAL_WORLD_SIZE", str(started))
+    assert of(GPT)(devices=asked).devices == started
+
+
+def test_devices_that_cannot_be_had_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(CotenantError, match=r"--devices 4 takes as many processes, not 1\. Start it with the run\.sh"):
+        of(SCALING)(devices=4)
+    with pytest.raises(CotenantError, match=r"--nodes 2, and there are 1\. Start the runner with --nnodes\."):
+        of(GPT)(nodes=2)
+    monkeypatch.setenv("DEVICE_TOTAL", "4")
+    with pytest.raises(UnsupportedError, match=r"--devices 8 is more than DEVICE_TOTAL, 4\. Ask for fewer\."):
+        of(GPT)(devices=8)
+
+
+def test_data_parallel_holds_all_devices_in_one_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    scaling, asked = of(SCALING), {"parallel": "dp", "batch_size": 8}
+    with pytest.raises(UnsupportedError, match="needs as many accelerators, and there are 0"):
+        scaling(**asked, devices=4, cuda=False)
+    with pytest.raises(UnsupportedError, match="DataParallel cannot replicate this model"):
+        of("natural_language_processing/moe")(**asked)
+    monkeypatch.setattr(torch.accelerator, "device_count", lambda: 4)
+    for devices, total in ((4, ""), (0, ""), (0, "4")):
+        monkeypatch.setenv("DEVICE_TOTAL", total) if total else None
+        held: Any = scaling(**asked, devices=devices)
+        assert (held.batch_size, held.replicas, held.devices) == (32, 4, 1)
+    with pytest.raises(UnsupportedError, match="no gradients to compress"):
+        scaling(**asked, gradient_compression="fp16")
+    benchmark, run = built(scaling, network="squeezenet1_1", size=32, batch_size=2, parallel="fsdp")
+    assert (run.observed["parallel"], benchmark.devices) == ("fsdp", 1)
+
+
+def test_every_benchmark_of_several_devices_has_its_starter() -> None:
+    for place in PLACES:
+        assert issubclass(of(place), Distributed)
+        assert (TASKS / place / "pytorch/run_distributed.sh").exists()
+    assert main_of(SCALING).Scaling.replicable
+
+
+@pytest.mark.slow
+def test_a_language_model_scales_over_processes_of_the_runner(loose: Suites) -> None:
+    small = {**{f"--{name.replace('_', '-')}": value for name, value in SMALL[GPT].items()}, "--no-cuda": ""}
+    cells = {"--parallel": ["ddp", "fsdp"], "--devices": [1, 2], "--repeat": 4, "--number": 2}
+    job = {
+        "name": "gpt",
+        "cmd": str(TASKS / GPT / "pytorch/run_distributed.sh"),
+        "cgroup": "all",
+        "args": small | cells,
+    }
+    ended = loose.run([job], "--users", 2, limit_s=240)
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    records = loose.records()
+    seen = [(record["observed"]["world_size"], record["observed"]["parallel"]) for record in records]
+    assert sorted(seen) == [(1, "ddp"), (1, "fsdp"), (2, "ddp"), (2, "fsdp")]
+    for record in records:
+        assert record["observed"]["audit"]["differences"] == []
+        tokens = 2 * 2 * 12 * record["observed"]["world_size"]
+        assert [row["items"] for row in record["observations"]] == [tokens] * 4
+        assert "flops" not in [finding["rule"] for finding in record["findings"]]
+
+
+@pytest.mark.slow
+def test_the_cells_of_the_profile_run_as_far_as_the_devices_go(loose: Suites) -> None:
+    """A number of devices that is asked for alone, and is too large, is told by the benchmark."""
+    job, *_ = json.loads((ROOT / "profiles/scaling.json").read_text())
+    small = {"--network": "resnet18", "--size": 32, "--batch-size": 2, "--repeat": 3, "--number": 1, "--no-cuda": ""}
+    place = TASKS / SCALING / "pytorch/run.sh"
+    job = job | {"cmd": str(place), "args": small | {"--devices": job["args"]["--devices"]}}
+    ended = loose.run([job], "--users", 1, limit_s=180)
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    assert "scaling: cells of --devices 2-16 are left out, as DEVICE_TOTAL is 1." in ended.stdout
+    assert loose.run([job | {"args": small | {"--devices": 2}}], "--users", 1, limit_s=180).returncode == 1
+    assert loose.outcomes() == ["completed", "unsupported"]
+    assert "--devices 2 is more than DEVICE_TOTAL, 1." in loose.records()[1]["message"]
