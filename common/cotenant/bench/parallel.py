@@ -57,13 +57,16 @@ def is_sharded(tensor: torch.Tensor) -> bool:
 def _sharded(module: nn.Module, compression: Compression) -> nn.Module:
     """Shard each block, so that one is gathered while another computes, and what is left as a last one."""
     # It takes 0.8 s to import, which no other form has to pay.
+    from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
 
     # DDP takes the first rank's weights, and here every rank would keep the part that it drew.
     take_first(module)
+    # Unsaid, it would be that of an accelerator, also where a host has one and the model is on the CPU.
+    mesh = init_device_mesh(next(module.parameters()).device.type, (distributed.get_world_size(),))
     policy = MixedPrecisionPolicy(reduce_dtype=_DTYPES.get(compression))
     for part in (*_blocks(module), module):
-        fully_shard(part, mp_policy=policy)
+        fully_shard(part, mesh=mesh, mp_policy=policy)
     return module
 
 
