@@ -69,10 +69,10 @@ class ReplayedStep:
         before = counts[-1]
         self._updates, self._stepped = self._precision.updates - before[0], self._precision.stepped - before[1]
         self._precision.updates, self._precision.stepped = before
-        kept = sorted(name for name, value in vars(run.benchmark).items() if attributes.get(name, run) is not value)
-        if kept:
+        names = sorted(name for name, value in vars(run.benchmark).items() if attributes.get(name, run) is not value)
+        if names:
             raise UnsupportedError(
-                f"Its steps keep {', '.join(kept)} from one to the next, which a graph would not.", REMEDY
+                f"Its steps keep {', '.join(names)} from one to the next, which a graph would not.", REMEDY
             )
         if _settings(optimizers) != settings:
             raise UnsupportedError("Its steps change an optimizer's settings, which a graph would not.", REMEDY)

@@ -21,10 +21,10 @@ from cotenant.errors import EXIT_PASSED, CotenantError
 
 def main(argv: Sequence[str]) -> int:
     """Make the pieces of a request, and write them. Returns 0, 1 or 2."""
-    task, asked, given = map(Path, argv)
+    task, request_file, replays_file = map(Path, argv)
     try:
-        request = msgspec.msgpack.decode(asked.read_bytes(), type=Request)
-        given.write_bytes(msgspec.msgpack.encode(replays(benchmark_in(task), request)))
+        request = msgspec.msgpack.decode(request_file.read_bytes(), type=Request)
+        replays_file.write_bytes(msgspec.msgpack.encode(replays(benchmark_in(task), request)))
     except CotenantError as error:
         print(error, file=sys.stderr)
         return error.exit_status

@@ -46,9 +46,10 @@ def replayed(chain: Chain, indices: Sequence[int]) -> list[Replay]:
     seconds = START_S + SLOWER * sum(chain.exchanges[index].took_ns for index in indices) / 1e9
     threads = chain.ready.software.get("threads", "1")
     with tempfile.TemporaryDirectory(prefix="cotenant-replay-") as place:
-        asked, given = Path(place, "request"), Path(place, "replays")
-        asked.write_bytes(msgspec.msgpack.encode(request))
-        command = [sys.executable, "-m", PROGRAM, str(CHECKOUT / "tasks" / chain.join.task), str(asked), str(given)]
+        request_file, replays_file = Path(place, "request"), Path(place, "replays")
+        request_file.write_bytes(msgspec.msgpack.encode(request))
+        paths = CHECKOUT / "tasks" / chain.join.task, request_file, replays_file
+        command = [sys.executable, "-m", PROGRAM, *map(str, paths)]
         try:
             ended = subprocess.run(
                 command, env=_environment(threads, place), capture_output=True, timeout=seconds, check=False, cwd=place
@@ -58,7 +59,7 @@ def replayed(chain: Chain, indices: Sequence[int]) -> list[Replay]:
         if ended.returncode:
             last = printable(ended.stderr.decode(errors="replace")[-TAIL:])
             raise CotenantError(f"{chain.join.task} ended with status {ended.returncode}: {last}")
-        return msgspec.msgpack.decode(given.read_bytes(), type=list[Replay])
+        return msgspec.msgpack.decode(replays_file.read_bytes(), type=list[Replay])
 
 
 def _environment(threads: str, place: str) -> dict[str, str]:

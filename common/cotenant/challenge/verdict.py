@@ -189,11 +189,11 @@ def _difference(chain: Chain, answered: Exchange, replay: Replay, tolerance: flo
         return "changed", f"{answered.items:g} items were answered, and it holds {replay.items:g}."
     if len(theirs) != len(ours):
         return "skipped", f"{len(theirs)} losses were answered, and it has {len(ours)}."
-    for step, (one, other) in enumerate(zip(theirs, ours, strict=True)):
-        if not _alike(one, other, tolerance):
+    for step, (their_loss, our_loss) in enumerate(zip(theirs, ours, strict=True)):
+        if not _alike(their_loss, our_loss, tolerance):
             if step == 0:
-                return "changed", f"the loss of its first step is {one!r}, and {other!r} by replay."
-            how = f"the losses agree up to step {step - 1}, and the next is {one!r}, not {other!r}"
+                return "changed", f"the loss of its first step is {their_loss!r}, and {our_loss!r} by replay."
+            how = f"the losses agree up to step {step - 1}, and the next is {their_loss!r}, not {our_loss!r}"
             return "skipped", f"{how}: a step before it was left out, or was another."
     if not tolerance and (answered.weights != replay.weights):
         return "skipped", "the losses agree, and the weights behind the last step do not."
@@ -202,11 +202,11 @@ def _difference(chain: Chain, answered: Exchange, replay: Replay, tolerance: flo
     return None
 
 
-def _alike(one: float, other: float, tolerance: float) -> bool:
+def _alike(loss: float, other: float, tolerance: float) -> bool:
     """Whether two losses are the same: without a tolerance bit for bit, NaN included."""
     if not tolerance:
-        return struct.pack("<d", one) == struct.pack("<d", other)
-    return abs(one - other) <= tolerance * max(abs(one), abs(other))
+        return struct.pack("<d", loss) == struct.pack("<d", other)
+    return abs(loss - other) <= tolerance * max(abs(loss), abs(other))
 
 
 def _is_exact(chains: Sequence[Chain], replay: Replay) -> bool:
@@ -221,9 +221,9 @@ def _spread(chain: Chain) -> float:
     """Return by what part losses of the same step of different pieces usually differ."""
     pieces = [_doubles(each.losses) for each in chain.exchanges[:PAIRS]]
     differences = [
-        abs(one - other) / max(abs(one), abs(other), 1e-300)
+        abs(loss - other) / max(abs(loss), abs(other), 1e-300)
         for first, second in combinations(pieces, 2)
-        for one, other in zip(first, second, strict=False)
+        for loss, other in zip(first, second, strict=False)
     ]
     return median(differences) if differences else 0.0
 
@@ -235,12 +235,13 @@ def _doubles(losses: bytes) -> tuple[float, ...]:
 
 def summary(transcript: Transcript) -> str:
     """Return what a challenge showed, in one line; of a refused one the first reason, and how many more there are."""
-    found = verdict(transcript)
-    if not found.holds:
-        more = f" ({len(found.reasons) - 1} more)" if len(found.reasons) > 1 else ""
-        return f"{transcript.job}: challenge REFUSED: {found.reasons[0].sentence}{more}"
-    how = "bit for bit" if found.exact else f"within {transcript.tolerance:g}, on another device or software"
+    ruling = verdict(transcript)
+    if not ruling.holds:
+        more = f" ({len(ruling.reasons) - 1} more)" if len(ruling.reasons) > 1 else ""
+        return f"{transcript.job}: challenge REFUSED: {ruling.reasons[0].sentence}{more}"
+    how = "bit for bit" if ruling.exact else f"within {transcript.tolerance:g}, on another device or software"
+    replays = f"{ruling.replayed} of {many(ruling.pieces, 'piece')} replayed {how}"
     return (
-        f"{transcript.job}: challenge: at least {found.floor:.4g} items/s of {many(len(found.floors), 'tenant')} in "
-        f"{found.seconds:.1f} s by the buyer's clock; {found.replayed} of {many(found.pieces, 'piece')} replayed {how}."
+        f"{transcript.job}: challenge: at least {ruling.floor:.4g} items/s of {many(len(ruling.floors), 'tenant')} in "
+        f"{ruling.seconds:.1f} s by the buyer's clock; {replays}."
     )

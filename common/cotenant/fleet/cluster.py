@@ -186,5 +186,5 @@ def _named(alive: list[dict[str, Any]]) -> dict[str, ClusterNode]:
 def _reason(error: Exception) -> str:
     """Return the first line that says something of one of Ray's long errors."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    found = next((line for line in lines if "node" in line.lower() or "died" in line.lower()), "")
-    return (found or (lines[0] if lines else type(error).__name__))[:200]
+    cause = next((line for line in lines if "node" in line.lower() or "died" in line.lower()), "")
+    return (cause or (lines[0] if lines else type(error).__name__))[:200]

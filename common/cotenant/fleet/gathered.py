@@ -107,12 +107,12 @@ def gather(places: Sequence[Path], records: Records, resources: Mapping[str, str
 def _node_names(frame: pl.DataFrame, places: Sequence[Path]) -> list[str]:
     """Return the node of each row."""
     roots = _roots(places)
-    found: dict[str, str] = {}
+    node_of_path: dict[str, str] = {}
     for path in frame["path"].unique():
         below = _below(path, roots)
-        found[path] = below.partition("/")[0] if "/" in below else ""
+        node_of_path[path] = below.partition("/")[0] if "/" in below else ""
     rows = frame.select("path", "hostname", pl.col(IN_FILE).is_null()).iter_rows()
-    return [(host if exported else found[path] or host) or "unnamed" for path, host, exported in rows]
+    return [(host if exported else node_of_path[path] or host) or "unnamed" for path, host, exported in rows]
 
 
 def _roots(places: Sequence[Path]) -> list[str]:

@@ -69,14 +69,14 @@ def _text(value: Any) -> str:
 def minorities(gathered: Gathered) -> list[Minority]:
     """Return every fact in which nodes of a class differ, each value that is not the most common one."""
     facts = dict(_facts(gathered))
-    found = []
+    rare_values = []
     for hardware, names in grouped(facts, lambda name: gathered.nodes[name].hardware).items():
         words = dict.fromkeys(word for name in names for word in facts[name])
         for word in words:
             values = grouped((name for name in names if word in facts[name]), lambda name: facts[name][word])  # noqa: B023
             (usual, of_usual), *others = sorted(values.items(), key=lambda item: (-len(item[1]), item[0]))
-            found += [Minority(hardware, word, usual, len(of_usual), value, of) for value, of in others]
-    return found
+            rare_values += [Minority(hardware, word, usual, len(of_usual), value, of) for value, of in others]
+    return rare_values
 
 
 def _facts(gathered: Gathered) -> Iterator[tuple[str, dict[str, str]]]:

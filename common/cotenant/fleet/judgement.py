@@ -200,9 +200,9 @@ def _absences(gathered: Gathered, expected: Mapping[str, NodeState]) -> Iterator
     counts = Counter(launch.host for launch in gathered.launches if launch.rate is not None)
     for name, state in expected.items():
         if state.state != "finished" or not counts[name]:
-            kept = f"{many(counts[name], 'launch', 'es')} of it are kept" if counts[name] else "no record of it came"
+            records = f"{many(counts[name], 'launch', 'es')} of it are kept" if counts[name] else "no record of it came"
             why = "" if state.state == "finished" else f"{state.state}: {state.message or 'it did not end'}; "
-            yield name, Reason(NodeVerdict.ABSENT, "", sentence=f"{why}{kept}")
+            yield name, Reason(NodeVerdict.ABSENT, "", sentence=f"{why}{records}")
     screened = [launch for launch in gathered.launches if launch.run_id == gathered.screened]
     nodes = grouped(screened, lambda launch: gathered.nodes[launch.host].hardware)
     for of_class in nodes.values():

@@ -68,7 +68,7 @@ def allowances(tenants: Sequence[Tenant], limits: Limits) -> dict[int, Allowance
     return allowances
 
 
-def _within_blocks(asked: Amount, batch_ns: int | None, block_ns: int) -> Amount:
+def _within_blocks(requested: Amount, batch_ns: int | None, block_ns: int) -> Amount:
     """Return observations so short that several lie in a block, and of them no more than are not kept, and one."""
-    number = asked.number if batch_ns is None else max(1, min(asked.number, block_ns // (IN_BLOCK * batch_ns)))
-    return Amount(number, asked.skip + 1, asked.skip)
+    number = requested.number if batch_ns is None else max(1, min(requested.number, block_ns // (IN_BLOCK * batch_ns)))
+    return Amount(number, requested.skip + 1, requested.skip)

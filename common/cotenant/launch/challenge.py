@@ -19,8 +19,8 @@ from cotenant.results.store import write_whole
 def in_front_of(start: Start, address: str) -> tuple[Start, str]:
     """Return the start with the buyer's address in its tenants' environment, and the launch's random name."""
     launch = secrets.token_hex(16)
-    told = {BUYER_VARIABLE: address, LAUNCH_VARIABLE: launch}
-    specs = tuple(replace(spec, environment=spec.environment | told) for spec in start.specs)
+    variables = {BUYER_VARIABLE: address, LAUNCH_VARIABLE: launch}
+    specs = tuple(replace(spec, environment=spec.environment | variables) for spec in start.specs)
     return replace(start, specs=specs), launch
 
 

@@ -84,11 +84,11 @@ def _is_capped(own: Mapping[str, Any]) -> bool:
     return isinstance(mine, int) and isinstance(whole, int) and mine < whole
 
 
-def _percent(asked: int | None, own: Mapping[str, Any]) -> int:
+def _percent(requested: int | None, own: Mapping[str, Any]) -> int:
     """Return the percentage as it was asked for, where the multiprocessors are as many as that gives; else theirs."""
     mine, whole = int(own["multiprocessors"]), int(own["device_multiprocessors"])
-    if asked is not None and abs(mine - whole * asked / 100) <= PAIR:
-        return asked
+    if requested is not None and abs(mine - whole * requested / 100) <= PAIR:
+        return requested
     return round(100 * mine / whole)
 
 

@@ -155,7 +155,7 @@ def _node_by_address(host: str, nodes: int) -> int:
 def addresses_of(host: str) -> list[str]:
     """Return the addresses of a host's name. Raises CotenantError for one that nobody knows."""
     try:
-        return list(dict.fromkeys(str(found[4][0]) for found in socket.getaddrinfo(host, None)))
+        return list(dict.fromkeys(str(entry[4][0]) for entry in socket.getaddrinfo(host, None)))
     except OSError as error:
         raise CotenantError(f"--rdzv-endpoint: nobody knows the host {host}.", "Name an address.") from error
 
@@ -165,7 +165,7 @@ def interface_of(addresses: Sequence[str]) -> str:
     wanted = {ipaddress.ip_address(address.partition("%")[0]) for address in addresses}
     name: str
     for name, known in psutil.net_if_addrs().items():
-        own = [one.address.partition("%")[0] for one in known if one.family in (socket.AF_INET, socket.AF_INET6)]
+        own = [entry.address.partition("%")[0] for entry in known if entry.family in (socket.AF_INET, socket.AF_INET6)]
         if wanted & {ipaddress.ip_address(address) for address in own}:
             return name
     return ""

@@ -222,7 +222,7 @@ class Coordinator:
     def results(self) -> tuple[NodeResult, ...]:
         """Wait for what the launch gave on the other nodes; of one that is lost that is all there is."""
         until_s = time.monotonic() + RESULT_LIMIT_S
-        found = []
+        results = []
         for node in self._launched:
             lost: Reason | None = None
             while node.result is None and lost is None:
@@ -232,10 +232,10 @@ class Coordinator:
                     lost = "node_lost", f"{node.name} did not end its launch within {RESULT_LIMIT_S:g} s."
             if node.result is None:
                 outcome, message = node.failure or lost or ("node_lost", node.name)
-                found.append(NodeResult(node.number, node.hostname, node.shared, outcome, message, node.offset))
+                results.append(NodeResult(node.number, node.hostname, node.shared, outcome, message, node.offset))
             else:
-                found.append(_by_our_clock(node, node.result))
-        return tuple(found)
+                results.append(_by_our_clock(node, node.result))
+        return tuple(results)
 
 
 def _by_our_clock(node: Node, result: dict[str, Any]) -> NodeResult:

@@ -132,15 +132,15 @@ def _numbers(launches: Sequence[Sequence[Record]]) -> Check:
 
 
 def _wrong_statistics(record: Record) -> Iterator[str]:
-    kept = record.observations[record.skip :] if record.completed else []
-    kept = kept if all(observed.possible for observed in kept) else []
-    for now, written in zip(numbers_of(kept), (record.train, record.train_item, record.statistics), strict=True):
+    measured = record.observations[record.skip :] if record.completed else []
+    measured = measured if all(observed.possible for observed in measured) else []
+    for now, written in zip(numbers_of(measured), (record.train, record.train_item, record.statistics), strict=True):
         if (now is None) != (written is None):
             yield "its statistics are not those of its observations."
         elif now is not None:
             yield from _other_values(_plain(now), _plain(written))
     number = record.arguments.get("number")
-    meters = meters_of(record.observed, number, record.skip, record.gpu, kept) if record.completed else {}
+    meters = meters_of(record.observed, number, record.skip, record.gpu, measured) if record.completed else {}
     for meter in ("compute", "steps"):
         yield from _other_values(_plain(meters.get(meter, {})), record.meters.get(meter, {}), f"{meter} ")
 
@@ -181,8 +181,8 @@ def _rules(launches: Sequence[Sequence[Record]]) -> Check:
             written = {(finding.rule, finding.severity) for finding in record.findings}
             new = sorted({(finding.rule, finding.severity) for finding in again.findings} - written)
             wrong += [f"{_name(record)}: the {severity} {rule} is missing." for rule, severity in new]
-            made, kept = (_plain(each.meters.get("scaling", {})) for each in (again, record))
-            wrong += [f"{_name(record)}: {sentence}" for sentence in _other_values(made, kept, "scaling ")]
+            scaling, recorded = (_plain(each.meters.get("scaling", {})) for each in (again, record))
+            wrong += [f"{_name(record)}: {sentence}" for sentence in _other_values(scaling, recorded, "scaling ")]
         earlier += launch
     return Check("rules", f"{many(len(launches), 'launch', 'es')}, every rule asked again", tuple(wrong))
 

@@ -59,15 +59,15 @@ def job_shares(job: JobSummary) -> JobShares | None:
     shares = []
     for tenant, estimate in job.tenants.items():
         baseline = job.alone.of(tenant) if alone and job.alone is not None else equal
-        if (kept := ratio(job.together.of(tenant), baseline)) is None:
+        if (share := ratio(job.together.of(tenant), baseline)) is None:
             continue
-        interval, within = kept.interval, None
+        interval, within = share.interval, None
         if interval is None and alone:
             within = job.within_alone(tenant)
         elif interval is None and estimate.observations is not None and estimate.interval is not None:
             low, high = estimate.interval
-            within = kept.ratio * low / estimate.rate, kept.ratio * high / estimate.rate
-        shares.append(Share(tenant, kept.ratio, interval or within, within is not None))
+            within = share.ratio * low / estimate.rate, share.ratio * high / estimate.rate
+        shares.append(Share(tenant, share.ratio, interval or within, within is not None))
     return JobShares(job, alone, shares) if shares else None
 
 

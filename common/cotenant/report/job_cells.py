@@ -75,12 +75,12 @@ def findings_cell(job: JobSummary) -> Cell:
 
 def interference_cell(job: JobSummary, tenant: str | None = None) -> Cell:
     """Return `4.6 % (3.9..5.2 %, n 5)`: what neighbours cost, its interval, and of how many launches."""
-    kept = job.over_alone(tenant)
-    if kept is None:
+    share = job.over_alone(tenant)
+    if share is None:
         return Cell()
     # The low end is where most is kept.
-    high, low = [1 - end for end in kept.interval] if kept.interval else (None, None)
-    n = launches_words(kept)
+    high, low = [1 - end for end in share.interval] if share.interval else (None, None)
+    n = launches_words(share)
     around = (
         f"{100 * low:.1f}..{percent(high)}, n {n}"
         if low is not None and high is not None
@@ -91,8 +91,8 @@ def interference_cell(job: JobSummary, tenant: str | None = None) -> Cell:
         around += ", quick"
     if job.alone is not None and job.alone.doubts:
         around += f", alone {SUSPECT}"
-    values = (kept.interference, low, high, *kept.n, int(quick))
-    return Cell(percent(kept.interference), dict(zip(INTERFERENCE, values, strict=True)), note=f"({around})")
+    values = (share.interference, low, high, *share.n, int(quick))
+    return Cell(percent(share.interference), dict(zip(INTERFERENCE, values, strict=True)), note=f"({around})")
 
 
 def style_of(verdict: str) -> str:

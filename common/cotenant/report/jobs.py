@@ -218,7 +218,7 @@ def _share(job: JobSummary, targets: Mapping[str, Target]) -> float | None:
 
 def _document(job: JobSummary) -> dict[str, Any]:
     ratios = {tenant: job.over_alone(tenant) for tenant in job.tenants}
-    node, kept = job.over_alone(), {tenant: asdict(ratio) for tenant, ratio in ratios.items() if ratio is not None}
+    node, tenants = job.over_alone(), {tenant: asdict(ratio) for tenant, ratio in ratios.items() if ratio is not None}
     named = {name: printable(str(value)) for name, value in _named(job).items()}
     return named | {
         "launches": job.launches,
@@ -227,7 +227,7 @@ def _document(job: JobSummary) -> dict[str, Any]:
         "node": None if job.node is None else asdict(job.node),
         "tenants": {name: asdict(estimate) for name, estimate in job.tenants.items()},
         "evenness": None if job.evenness is None else asdict(job.evenness),
-        "interference": {"node": node and asdict(node), "tenants": kept} if kept else None,
+        "interference": {"node": node and asdict(node), "tenants": tenants} if tenants else None,
         "compute": _computed(job) or None,
         "work": None if job.work is None else dict(job.work),
         "doubt": None if job.doubt is None else {"rule": job.doubt.rule, "records": job.doubt.records},

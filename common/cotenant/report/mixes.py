@@ -163,8 +163,8 @@ def _share_kept(item: Item) -> Cell:
     block, tenant = item
     if tenant.progress is None:
         return Cell()
-    kept = tenant.progress.value * block.sharers
-    return Cell(numbers.ratio(kept) if block.sharers > 1 else "", {"share_kept": kept})
+    share_kept = tenant.progress.value * block.sharers
+    return Cell(numbers.ratio(share_kept) if block.sharers > 1 else "", {"share_kept": share_kept})
 
 
 def _slowdown(item: Item) -> Cell:
@@ -301,10 +301,10 @@ def mix_sentence(block: MixBlock) -> str:
     if (ends := measures.stp.interval) is not None:
         span = f" ({ends[0] * mean:.0f} - {ends[1] * mean:.0f})"
     worst = next(tenant for tenant in block.tenants if tenant.tenant == measures.worst)
-    kept = 100 / measures.worst_slowdown.value
+    kept_percent = 100 / measures.worst_slowdown.value
     quick = QUICKLY if any(tenant.quick for tenant in block.tenants) else ""
     single = "; of a single launch" if measures.stp.n == 1 else ""
     return (
         f"beside each other these {users} users ({block.mix}) keep {measures.stp.value * mean:.0f} %{span} of what "
-        f"each has alone{quick}; the worst is {worst.job}, which keeps {kept:.0f} %{single}"
+        f"each has alone{quick}; the worst is {worst.job}, which keeps {kept_percent:.0f} %{single}"
     )

@@ -146,8 +146,8 @@ def _strips(
         return None
     bands = {f"tenant {printable(who)}": (rates[who], job.tenants[who]) for who in job.tenants if who in rates}
     picture, notes = strips(bands, _whole(job), ends, most, name)
-    kept = sum(int(tenant.spans.kept.sum()) for tenant in tenants)
-    n = f"n = {kept:,} observations, {many(len(job.rates), 'launch', 'es')}."
+    kept_count = sum(int(tenant.spans.kept.sum()) for tenant in tenants)
+    n = f"n = {kept_count:,} observations, {many(len(job.rates), 'launch', 'es')}."
     title = f"Observations, in % of the median tenant's rate, {rate(_whole(job))}"
     return Picture(Markup(picture), title, " ".join(filter(None, (n, INTERVALS[_intervals(job)], notes))))
 

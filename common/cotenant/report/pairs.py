@@ -67,22 +67,22 @@ def pair_matrices(summary: Summary) -> list[PairMatrix]:
     pairs = [block for block in mix_blocks(summary) if block.is_pair]
     matrices = []
     for place, blocks in grouped(pairs, lambda block: (block.suite, block.host, block.isolation)).items():
-        kept: dict[str, dict[str, Measure]] = {}
+        shares: dict[str, dict[str, Measure]] = {}
         doubts: dict[tuple[str, str], tuple[str, ...]] = {}
         for block in blocks:
             for tenant in block.tenants:
-                kept.setdefault(tenant.job, {})
+                shares.setdefault(tenant.job, {})
             for victim, neighbour, measure in _of_pair(block):
-                kept[victim][neighbour] = measure
+                shares[victim][neighbour] = measure
                 of_both = (of.doubts for of in block.tenants if of.job == victim)
                 doubts[victim, neighbour] = tuple(dict.fromkeys(chain.from_iterable(of_both)))
         for name, measure, of_launches in _of_equals(summary, place):
-            if name in kept and name not in kept[name] and kept[name]:
-                kept[name][name], doubts[name, name] = measure, of_launches
+            if name in shares and name not in shares[name] and shares[name]:
+                shares[name][name], doubts[name, name] = measure, of_launches
         notes = tuple(f"{block.mix}: {note}" for block in blocks for note in block.notes)
         quick = any(tenant.quick for block in blocks for tenant in block.tenants)
-        if len(blocks) > 1 and any(kept.values()):
-            matrices.append(PairMatrix(*place, tuple(kept), kept, notes, quick, doubts))
+        if len(blocks) > 1 and any(shares.values()):
+            matrices.append(PairMatrix(*place, tuple(shares), shares, notes, quick, doubts))
     return matrices
 
 
@@ -99,9 +99,9 @@ def _of_equals(summary: Summary, place: tuple[str, str, str]) -> Iterator[tuple[
     for job in summary.jobs:
         if job.mix or (job.suite, job.host, job.isolation) != place or len(job.tenants) != 2 or job.sharers > 1:
             continue
-        kept = [job.over_alone(tenant) for tenant in job.tenants]
-        if job.alone is not None and all(kept):
-            known = [each for each in kept if each is not None]
+        ratios = [job.over_alone(tenant) for tenant in job.tenants]
+        if job.alone is not None and all(ratios):
+            known = [each for each in ratios if each is not None]
             measure = Measure(fmean(each.ratio for each in known), None, min(each.n[0] for each in known))
             yield job.name, measure, job.doubts
 
@@ -223,12 +223,12 @@ def pairs_sentence(matrix: PairMatrix) -> str:
     known = [
         (measure.value, victim, neighbour) for victim, of in matrix.kept.items() for neighbour, measure in of.items()
     ]
-    kept, victim, neighbour = min(known)
+    share, victim, neighbour = min(known)
     suspect = f" ({SUSPECT})" if matrix.doubts.get((victim, neighbour)) else ""
     err = f"; these numbers are seen to err by {100 * (matrix.blur - 1):.0f} %" if matrix.blur > 1 else ""
     mean = 100 * fmean(value for value, _, _ in known)
     quick = QUICKLY if matrix.quick else ""
     return (
         f"in pairs these {len(matrix.jobs)} jobs keep {mean:.0f} % of what each has alone{quick}; "
-        f"the worst is {victim} beside {_beside(victim, neighbour)}, which keeps {100 * kept:.0f} %{suspect}{err}"
+        f"the worst is {victim} beside {_beside(victim, neighbour)}, which keeps {100 * share:.0f} %{suspect}{err}"
     )

@@ -52,19 +52,19 @@ class Predictions:
 def predictions(summary: Summary, curves: Sequence[Sensitivity]) -> list[Predictions]:
     """Return what can be predicted where pairs were measured as well."""
     resources = of_resources(curves)
-    found = []
+    of_matrices = []
     for matrix in pair_matrices(summary):
         known = resources.get((matrix.suite, matrix.host, matrix.isolation), {})
         made = _of_matrix(matrix, known)
         if made is not None:
-            found.append(made)
-    return found
+            of_matrices.append(made)
+    return of_matrices
 
 
 def _of_matrix(matrix: PairMatrix, resources: Mapping[str, Sensed]) -> Predictions | None:
     every = [*resources.values()]
-    measured = {(victim, beside): kept for victim, of in matrix.kept.items() for beside, kept in of.items()}
-    best = fit(every, {pair: kept.value for pair, kept in measured.items()})
+    measured = {(victim, beside): measure for victim, of in matrix.kept.items() for beside, measure in of.items()}
+    best = fit(every, {pair: measure.value for pair, measure in measured.items()})
     if best is None:
         return None
     jobs = list(dict.fromkeys((*matrix.jobs, *(job for of in every for job in of.jobs))))
@@ -99,8 +99,8 @@ def _predicted(item: PairPrediction) -> Measurement:
 
 
 def _measured(item: PairPrediction) -> Measurement | None:
-    kept = item.measured
-    return None if kept is None else Measurement(kept.value, kept.interval, str(kept.n), (kept.n,))
+    measure = item.measured
+    return None if measure is None else Measurement(measure.value, measure.interval, str(measure.n), (measure.n,))
 
 
 def _error(item: PairPrediction) -> Cell:

@@ -91,17 +91,17 @@ def sensitivities(records: Iterable[Decoded]) -> list[Sensitivity]:
             conditions = Conditions(*place, pressure.resource, pressure.unit, record.unique_id)
             warnings = {finding.rule for finding in record.findings if finding.severity == "warning"}
             launches.append((conditions, pressure.blocks, warnings - OF_ONE_RATE))
-    found = []
+    curves = []
     for key, group in grouped(launches, lambda launch: launch[0]).items():
         blocks = [blocks for _, blocks, _ in group]
         doubts = sorted(set().union(*(of[2] for of in group)))
-        found.append(Sensitivity(key, curve(blocks), tuple(samples_of(rounds_of(blocks))), None, tuple(doubts)))
-    return _with_taken(found)
+        curves.append(Sensitivity(key, curve(blocks), tuple(samples_of(rounds_of(blocks))), None, tuple(doubts)))
+    return _with_taken(curves)
 
 
 def of_resources(curves: Iterable[Sensitivity]) -> dict[tuple[str, str, str], dict[str, Sensed]]:
     """Return what was measured of each resource that a probe was launched on, by suite, host and isolation."""
-    found: dict[tuple[str, str, str], dict[str, Sensed]] = {}
+    by_place: dict[tuple[str, str, str], dict[str, Sensed]] = {}
     known = [each for each in curves if each.curve is not None]
     for place, group in grouped(known, lambda each: each.conditions.place).items():
         for resource, of in grouped(group, lambda each: each.conditions.resource).items():
@@ -110,8 +110,8 @@ def of_resources(curves: Iterable[Sensitivity]) -> dict[tuple[str, str, str], di
             for probe, samples in whole:
                 if probe.is_probe and samples and probe.curve is not None:
                     sensed = Sensed(probe.conditions.unit, jobs, samples, probe.curve.loses)
-                    found.setdefault(place, {})[resource] = sensed
-    return found
+                    by_place.setdefault(place, {})[resource] = sensed
+    return by_place
 
 
 def _with_taken(curves: Sequence[Sensitivity]) -> list[Sensitivity]:
@@ -241,26 +241,26 @@ def _unreached(sensitivity: Sensitivity) -> str:
 
 
 def _loss(sensitivity: Sensitivity) -> str:
-    of, found = sensitivity.conditions, sensitivity.curve
+    of, curve = sensitivity.conditions, sensitivity.curve
     suspect = f"; suspect: {listed(sensitivity.doubts)}" if sensitivity.doubts else ""
     who = f"{of.job} beside {of.resource} ({of.isolation}{suspect})"
-    if found is None:
+    if curve is None:
         return f"{who}: no observation lay within a block of level 0. Make them shorter: -- --number 1."
     if (last := sensitivity.highest) is None:
         return f"{who}: observations lay within blocks of level 0 alone. Make them shorter: -- --number 1."
-    if not found.loses:
-        return f"{who}: {_no_loss(found, last, of.unit)}."
-    scale, letter = next(each for each in SCALES if 100 * found.hinge.slope * each[0] >= LEAST or each == SCALES[-1])
-    lost = f"it loses {100 * scale * found.hinge.slope:.3g} % of its rate with each {letter}{of.unit}/s"
-    knee = found.hinge.knee
+    if not curve.loses:
+        return f"{who}: {_no_loss(curve, last, of.unit)}."
+    scale, letter = next(each for each in SCALES if 100 * curve.hinge.slope * each[0] >= LEAST or each == SCALES[-1])
+    lost = f"it loses {100 * scale * curve.hinge.slope:.3g} % of its rate with each {letter}{of.unit}/s"
+    knee = curve.hinge.knee
     return f"{who}: beyond {numbers.rate(knee)} {of.unit}/s {lost}." if knee else f"{who}: {lost}, from the first on."
 
 
-def _no_loss(found: Curve, last: Point, unit: str) -> str:
+def _no_loss(curve: Curve, last: Point, unit: str) -> str:
     """Return what is known of a curve whose highest level shows no loss; lower ones may."""
     most = f"{numbers.rate(last.achieved)} {unit}/s"
-    if found.losing:
-        lower = listed([f"{level} %" for level in found.losing])
+    if curve.losing:
+        lower = listed([f"{level} %" for level in curve.losing])
         return f"a loss is shown at {lower}; none at {last.level} % ({most}): more launches settle it"
     why = "no interval, of fewer than three rounds" if last.interval is None else "no interval lies below 1"
     return f"no loss is shown up to {most} ({why})"

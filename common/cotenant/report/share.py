@@ -57,8 +57,8 @@ def share_points(records: Rows) -> list[SharePoint]:
     summaries = [summarise(of_run) for of_run in _by_directory(records)]
     points = [_point(job) for summary in summaries for job in summary.jobs if not job.mix and job.rates]
     shared = {place(point) for point in points if point.sharers > 1 or point.mode not in (SLICES, "exclusive")}
-    kept = [point for point in points if place(point) in shared and point.mode != "exclusive"]
-    return sorted(kept, key=lambda point: (*place(point), point.mode, point.sharers))
+    table_points = [point for point in points if place(point) in shared and point.mode != "exclusive"]
+    return sorted(table_points, key=lambda point: (*place(point), point.mode, point.sharers))
 
 
 def _by_directory(records: Rows) -> list[Rows]:

@@ -305,12 +305,13 @@ def _steps(observed: dict[str, Any], skip: int, measured: Sequence[Observed]) ->
     It is empty where a benchmark serves nobody, or where its steps do not fit into the observations that were made.
     """
     try:
-        kept = msgspec.convert(observed.get("steps_ns"), list[list[Nanoseconds]])[skip:]
+        kept_steps = msgspec.convert(observed.get("steps_ns"), list[list[Nanoseconds]])[skip:]
     except msgspec.ValidationError:
         return {}
     spans = [each.end_ns - each.start_ns for each in measured]
-    times = [ns for steps in kept for ns in steps]
-    if not times or len(kept) != len(spans) or any(map(operator.gt, map(sum, kept), (LIKE * ns for ns in spans))):
+    times = [ns for steps in kept_steps for ns in steps]
+    too_long = map(operator.gt, map(sum, kept_steps), (LIKE * ns for ns in spans))
+    if not times or len(kept_steps) != len(spans) or any(too_long):
         return {}
     quantiles = {name: quantile(times, q) for name, q in STEP_QUANTILES.items()}
     return {

@@ -76,12 +76,12 @@ def charges(
             if len(np.unique(works[agreeing & (resources == number)])) >= INDEPENDENT_JOBS
         ]
         alone = of_cells[node] & (confirmation.noise <= STEADY) & ~np.isin(resources, named)
-        found = [
+        charges = [
             *(_charge(confirmation, confirmation.levels, node, 0) for _ in _numbers(of_level[node])),
             *(_charge(confirmation, confirmation.resources, node, number, resource=number) for number in named),
             *(_charge(confirmation, confirmation.cells, node, job, job=job) for job in _numbers(alone)),
         ]
-        held = [charge for charge in found if charge is not None]
+        held = [charge for charge in charges if charge is not None]
         if not held and confirmation.own[node] > RESTLESS:
             held = [_restless(confirmation, node)]
         made += sorted(held, key=lambda charge: (charge.job is not None, charge.ratio))
@@ -163,4 +163,5 @@ def _lowest(low: Flags, effects: Logs) -> tuple[int | None, float]:
 def worst(charges_of_node: list[Charge]) -> NodeVerdict:
     """Return the verdict on a node from what is held against it."""
     order = (NodeVerdict.DEFECT, NodeVerdict.SLOW, NodeVerdict.UNSTABLE, NodeVerdict.SUSPECT)
-    return next((one for one in order if any(charge.verdict is one for charge in charges_of_node)), NodeVerdict.ACCEPT)
+    verdicts = {charge.verdict for charge in charges_of_node}
+    return next((verdict for verdict in order if verdict in verdicts), NodeVerdict.ACCEPT)

@@ -55,8 +55,8 @@ def lasting(requested: Amount, batch_ns: int | None, least_ns: int) -> Amount:
     """
     if batch_ns is None:
         return requested
-    kept = -(-least_ns // (requested.number * batch_ns))
-    return replace(requested, repeat=max(requested.repeat, min(requested.skip + kept, MOST_REPEAT)))
+    kept_count = -(-least_ns // (requested.number * batch_ns))
+    return replace(requested, repeat=max(requested.repeat, min(requested.skip + kept_count, MOST_REPEAT)))
 
 
 def shortened(requested: Amount, batch_ns: int | None, most_ns: int) -> Amount:
@@ -68,9 +68,9 @@ def shortened(requested: Amount, batch_ns: int | None, most_ns: int) -> Amount:
     """
     most_kept = requested.repeat - requested.skip
     lasting = most_ns // (requested.number * batch_ns) if batch_ns else 0
-    kept = min(most_kept, max(lasting, INTERVAL_OBSERVATIONS))
-    skip = min(requested.skip, kept // 2)
-    return Amount(requested.number, skip + kept, skip)
+    kept_count = min(most_kept, max(lasting, INTERVAL_OBSERVATIONS))
+    skip = min(requested.skip, kept_count // 2)
+    return Amount(requested.number, skip + kept_count, skip)
 
 
 def steady_ns(warm_up_ns: Sequence[int]) -> int | None:

@@ -87,7 +87,7 @@ def confirm(screening: Screening, rounds: Logs, resources: npt.NDArray[np.intp])
     of_level = _of_median(variance, np.arange(len(noise)))
     groups = [np.flatnonzero(resources == number) for number in range(resources.max(initial=-1) + 1)]
     of_groups = [_of_median(variance, members) + of_level for members in groups]
-    each = np.stack([levels(one, resources) for one in deviations])[..., None]
+    each = np.stack([levels(of_round, resources) for of_round in deviations])[..., None]
     means = mean_of_rounds(left)
     return Confirmation(
         levels=_part(each, level[:, None], of_level[:, None], freedom * len(noise), screening.levels),

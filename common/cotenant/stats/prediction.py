@@ -87,12 +87,12 @@ class Fit:
 def taken(of: Sensed, job: str) -> Taken:
     """Return what a job takes of a resource. Raises KeyError for one that was not measured on it."""
     samples = {(0, job): of.jobs[job], (0, PROBE): of.probe}
-    kept = _estimate(lambda chosen: _kept_by_probe(chosen[0, job], chosen[0, PROBE]), samples)
+    share = _estimate(lambda chosen: _kept_by_probe(chosen[0, job], chosen[0, PROBE]), samples)
     if not of.known:
-        return Taken(kept, None, None, beyond=False)
+        return Taken(share, None, None, beyond=False)
     points, achieved = falling(of.probe), mean_of(of.probe).achieved
-    level = level_at(points, kept.value)
-    return Taken(kept, level, float(np.interp(level, [*achieved], [*achieved.values()])), kept.value < points[-1][1])
+    level = level_at(points, share.value)
+    return Taken(share, level, float(np.interp(level, [*achieved], [*achieved.values()])), share.value < points[-1][1])
 
 
 def predicted(resources: Sequence[Sensed], pair: Pair, rule: Rule) -> Value | None:
@@ -167,8 +167,8 @@ def falling(samples: Sequence[Round]) -> Points:
     It is over the level, which is what a neighbour asks for: what it gets of that depends on who stands beside it.
     """
     logs = sorted(mean_of(samples).logs.items())
-    kept = isotonic_regression(np.array([math.exp(log) for _, log in logs]), increasing=False).x
-    shares = [1.0, *(min(1.0, float(share)) for share in kept[1:])]
+    regression = isotonic_regression(np.array([math.exp(log) for _, log in logs]), increasing=False).x
+    shares = [1.0, *(min(1.0, float(share)) for share in regression[1:])]
     return [(float(level), share) for (level, _), share in zip(logs, shares, strict=True)]
 
 
@@ -177,11 +177,11 @@ def kept_at(points: Points, level: float) -> float:
     return float(np.interp(level, [at for at, _ in points], [share for _, share in points]))
 
 
-def level_at(points: Points, kept: float) -> float:
+def level_at(points: Points, share: float) -> float:
     """Return the least level beside which no more is kept; that of the last point where this is never so."""
     for (before, more), (after, less) in itertools.pairwise(points):
-        if less <= kept:
-            return before if kept >= more else before + (after - before) * (more - kept) / (more - less)
+        if less <= share:
+            return before if share >= more else before + (after - before) * (more - share) / (more - less)
     return points[-1][0]
 
 

@@ -117,14 +117,14 @@ def blocks_of(levels: Sequence[int], pressure: Sequence[Timed], observed: Sequen
 
 def rounds_of(launches: Sequence[Sequence[Block]]) -> list[list[Round]]:
     """Return the rounds of each launch that has any with a rate at level 0."""
-    found = []
+    by_launch = []
     for blocks in launches:
         by_round: dict[int, dict[int, Block]] = defaultdict(dict)
         for block in blocks:
             by_round[block.round][block.level] = block
         if rounds := [made for levels in by_round.values() if (made := _round(levels)) is not None]:
-            found.append(rounds)
-    return found
+            by_launch.append(rounds)
+    return by_launch
 
 
 def _round(levels: Mapping[int, Block]) -> Round | None:
@@ -177,7 +177,7 @@ def curve(launches: Sequence[Sequence[Block]]) -> Curve | None:
 
 
 def hinge(points: Sequence[tuple[float, float]]) -> Hinge:
-    """Return the hinge of least squares through (x, kept): exact, also where the knee is no point.
+    """Return the hinge of least squares through (x, share): exact, also where the knee is no point.
 
     Where the points beyond the knee are known, the best line through them is that of ordinary least squares, if it
     reaches 1 between the last point before them and the first of them; else the knee is one of these two.
@@ -186,17 +186,17 @@ def hinge(points: Sequence[tuple[float, float]]) -> Hinge:
     xs = sorted({x for x, _ in ordered})
     candidates = [Hinge(0.0, None)]
     for before, after in itertools.pairwise(xs):
-        beyond = [(x, kept) for x, kept in ordered if x >= after]
+        beyond = [(x, share) for x, share in ordered if x >= after]
         candidates.append(_hinge_at(before, beyond))
         if (line := _line(beyond)) is not None and line[1] < 0 and before <= (knee := (1 - line[0]) / line[1]) <= after:
             candidates.append(Hinge(-line[1], knee))
-    return min((one for one in candidates if one.slope >= 0), key=lambda one: _squares(one, ordered))
+    return min((each for each in candidates if each.slope >= 0), key=lambda each: _squares(each, ordered))
 
 
 def _hinge_at(knee: float, beyond: Sequence[tuple[float, float]]) -> Hinge:
     """Return the best hinge with this knee."""
     distances = [x - knee for x, _ in beyond]
-    products = sum(distance * (1 - kept) for distance, (_, kept) in zip(distances, beyond, strict=True))
+    products = sum(distance * (1 - share) for distance, (_, share) in zip(distances, beyond, strict=True))
     # Distances may be too small for their squares.
     spread = sum(distance**2 for distance in distances)
     return Hinge(products / spread, knee) if spread else Hinge(0.0, None)
@@ -212,4 +212,4 @@ def _line(points: Sequence[tuple[float, float]]) -> tuple[float, float] | None:
 
 
 def _squares(of: Hinge, points: Sequence[tuple[float, float]]) -> float:
-    return sum((1 - of.slope * max(0.0, x - (of.knee or 0.0)) - kept) ** 2 for x, kept in points)
+    return sum((1 - of.slope * max(0.0, x - (of.knee or 0.0)) - share) ** 2 for x, share in points)

@@ -87,13 +87,13 @@ def estimates(trials: Sequence[Trial]) -> dict[Setting, Estimate]:
     """Return the rate of each setting that has one; their intervals share the spread of all repeated settings."""
     logs = logs_by_setting(trials)
     spread, freedom = spread_of(logs)
-    found = {}
+    by_setting = {}
     for setting, of in logs.items():
         half = None if spread is None else t_quantile(freedom) * spread / math.sqrt(len(of))
         middle = fmean(of)
         interval = None if half is None else (math.exp(middle - half), math.exp(middle + half))
-        found[setting] = Estimate(math.exp(middle), len(of), interval)
-    return found
+        by_setting[setting] = Estimate(math.exp(middle), len(of), interval)
+    return by_setting
 
 
 def gain(trials: Sequence[Trial], base: Setting, best: Setting) -> Estimate | None:

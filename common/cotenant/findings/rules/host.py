@@ -47,12 +47,12 @@ def runner_share(record: Record) -> Finding | None:
 @record_rule
 def shm_kept(record: Record) -> Finding | None:
     """What appeared in /dev/shm and may be anybody's would be missing to the next launch."""
-    kept = record.meters.get("shm_kept")
-    if kept is None:
+    leftover = record.meters.get("shm_kept")
+    if leftover is None:
         return None
     return warning(
-        f"{kept['files']} files ({kept['memory_bytes'] / 2**20:.1f} MiB) that appeared in /dev/shm during this launch "
-        "are still there: nothing shows that its tenants made them.",
+        f"{leftover['files']} files ({leftover['memory_bytes'] / 2**20:.1f} MiB) that appeared in /dev/shm during this "
+        "launch are still there: nothing shows that its tenants made them.",
         "See with ls -lt /dev/shm whose they are, and remove a benchmark's: the next launch finds less memory.",
     )
 

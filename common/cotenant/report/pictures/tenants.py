@@ -128,8 +128,8 @@ def _band(axes: Axes, y: int, spans: Spans, meeting: Meeting, t0_ns: int, cut: b
     boxes(axes, [warm], y, HEIGHT * 0.6, facecolor=LINE, edgecolor=SOFT, linewidth=0.7)
     axes.plot([warm[1], warm[1]], [y - HEIGHT / 2, y + HEIGHT / 2], color=INK, linewidth=1.2)
     merged = 1
-    for kept, alpha in ((False, 0.3), (True, 1.0)):
-        chosen = np.flatnonzero(spans.kept == kept)
+    for is_kept, alpha in ((False, 0.3), (True, 1.0)):
+        chosen = np.flatnonzero(spans.kept == is_kept)
         size = max(1, -(-len(chosen) // BOXES))
         last = chosen[np.minimum(np.arange(0, len(chosen), size) + size, len(chosen)) - 1]
         spread = zip(starts[chosen[::size]], ends[last], strict=True)
