@@ -6,6 +6,7 @@ Run `python scripts/architecture.py` after a change of the rooms; the tests hold
 from __future__ import annotations
 
 import ast
+import math
 import sys
 from collections import defaultdict
 from collections.abc import Iterator
@@ -133,6 +134,8 @@ HEAD = (
     'markerUnits="userSpaceOnUse"><path d="M0,0 L8,4 L0,8 z" fill="#5b7083"/></marker></defs>'
 )
 WIDTH, ROOM_WIDTH, ROOM_HEIGHT, LAYER_HEIGHT = 1000, 190, 52, 112
+LETTER_WIDTH, MARGIN = 6.4, 10
+"""The mean width of a letter of 11 px in a wide font, and the room beside a line of them, on both sides together."""
 
 
 def picture() -> str:
@@ -171,9 +174,10 @@ def _arrow(source: tuple[float, float], target: tuple[float, float], count: int)
 
 
 def _room(room: str, x: float, y: float, files: list[int]) -> list[str]:
-    left = x - ROOM_WIDTH / 2
+    width = max(ROOM_WIDTH, math.ceil(len(TASKS_OF_ROOMS[room]) * LETTER_WIDTH) + MARGIN)
+    left = x - width / 2
     size = f"{len(files)} files, {sum(files):,} lines"
-    box = f'x="{left:.0f}" y="{y:.0f}" width="{ROOM_WIDTH}" height="{ROOM_HEIGHT}" rx="6"'
+    box = f'x="{left:.0f}" y="{y:.0f}" width="{width}" height="{ROOM_HEIGHT}" rx="6"'
     return [
         f'<rect {box} fill="#eef4f8" stroke="#2f5d7c"/>',
         f'<text x="{x:.0f}" y="{y + 18:.0f}" text-anchor="middle" font-size="14" font-weight="bold">{room}</text>',
