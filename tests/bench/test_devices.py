@@ -381,7 +381,7 @@ def test_a_rank_that_does_not_come_is_waited_for_no_longer_than_said(tmp_path: P
     ended = launched(program)
     assert ended.returncode == 0, ended.stderr
     assert ended.stdout == (
-        "failed Not all of 2 ranks told their observations within 1 s, so there is no rate of all of them. "
+        "failed Not all of 2 ranks reported observations within 1 s, so there is no rate of all of them. "
         "See what the other ranks printed last.\n"
     )
 

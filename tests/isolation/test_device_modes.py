@@ -66,7 +66,7 @@ def test_an_instance_is_entitled_to_its_part() -> None:
 def test_what_cannot_be_shared_so_is_refused_with_a_remedy() -> None:
     amd = replace(device(0), vendor="amd")
     refused = [
-        (2, "time", (), "--slices has users share processors"),
+        (2, "time", (), "--slices lets users share processors"),
         (1, "time", (device(0), device(1)), "Use --users 2, or a multiple"),
         (3, "time", (device(0), device(1)), "Use --users 2 or 4 or 8"),
         (2, "mps", (amd,), "Use --share time"),

@@ -51,7 +51,7 @@ REFUSED: list[tuple[ClusterFlags, dict[str, str], str]] = [
     (ClusterFlags("torchrun"), {}, "needs --nnodes and --rdzv-endpoint"),
     (ClusterFlags(nodes=2), {}, "--nnodes needs --rdzv-endpoint"),
     (ClusterFlags(nodes=2, node=2, endpoint=HERE), {}, "--node-rank 2 is none of 2 nodes"),
-    (ClusterFlags(nodes=3, endpoint="192.0.2.1:70"), {}, "Which of 3 nodes this is nobody says. Give --node-rank"),
+    (ClusterFlags(nodes=3, endpoint="192.0.2.1:70"), {}, "Nothing says which of 3 nodes this is. Give --node-rank"),
     (ClusterFlags(nodes=2, endpoint="h:x"), {}, "h:x is no HOST:PORT"),
     (ClusterFlags(nodes=2, endpoint="no.such.host.invalid"), {}, "nobody knows the host"),
     (ClusterFlags(), AGENT | {"LOCAL_WORLD_SIZE": "8"}, "There are 8 runners on this node"),

@@ -63,7 +63,7 @@ def test_a_transcript_is_judged_with_the_records_of_its_launch(
     unlike: dict[str, tuple[dict[str, bytes | None], str]] = {
         "is not what the buyer sent, or is missing": ({name: None}, "journal"),
         "No piece of 2 tenants was made again": ({name: written(replace(transcript, replays=[]))}, "challenge"),
-        "its digest is not that of what was said": ({name: written(replace(transcript, chains=chains))}, "challenge"),
+        "its digest does not match the answers": ({name: written(replace(transcript, chains=chains))}, "challenge"),
         "is no transcript of this version": ({name: b"{}"}, "challenge"),
         "stands in no launch of the journal": ({"s.R0.two.challenge": written(transcript)}, "journal"),
         "the record of tenant 0 is of another tenant or seed": (

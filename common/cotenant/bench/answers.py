@@ -19,7 +19,7 @@ class Answers:
     def ready(self, number: int, repeat: int) -> None:
         """Commit to the saved state and to so many pieces. Raises UnsupportedError for too few."""
         if repeat < LEAST_PIECES:
-            raise UnsupportedError(f"A challenge is of at least {LEAST_PIECES} observations.", "Use a larger --repeat.")
+            raise UnsupportedError(f"A challenge needs at least {LEAST_PIECES} observations.", "Use a larger --repeat.")
         software = self._pieces.software()
         self._buyer.ready(Ready(state=self._pieces.state, number=number, pieces=repeat, software=software))
 

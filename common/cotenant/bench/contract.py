@@ -51,7 +51,7 @@ class Benchmark:
 
     batch_size: int = flag(64, "--batch-size", "-b", help="rows in one batch")
     cuda: bool = flag(True, "--cuda", help="use an accelerator where there is one")
-    workers: int | None = flag(None, "--workers", "-j", help="data-loader processes; unsaid: one per processor")
+    workers: int | None = flag(None, "--workers", "-j", help="data-loader processes; by default one per processor")
     seed: int = flag(0, "--seed", "-s", help="seed of every generator")
     devices: int = flag(1, "--devices", help="over how many devices, each with a process of its own")
     repeat: int = flag(15, "--repeat", help="observations")
@@ -70,7 +70,7 @@ class Benchmark:
     compile: bool = flag(False, "--compile", help="torch.compile the models")
     graph: bool = flag(False, "--graph", help="record the whole step in a CUDA graph and replay it")
     channels_last: bool | None = flag(
-        None, "--channels-last", help="channels_last memory format; unsaid: where it is faster"
+        None, "--channels-last", help="channels_last memory format; by default where it is faster"
     )
     cached_batch: bool = flag(False, "--cached-batch", help="train on the first batch alone: the rate without input")
     deterministic: bool = flag(

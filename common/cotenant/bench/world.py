@@ -100,7 +100,7 @@ class World:
             distributed.all_gather_object(gathered, own, group=group)
         except RuntimeError as error:
             raise BenchmarkError(
-                f"Not all of {self.size} ranks told their observations within {GATHER_LIMIT.total_seconds():.0f} s, "
+                f"Not all of {self.size} ranks reported observations within {GATHER_LIMIT.total_seconds():.0f} s, "
                 "so there is no rate of all of them.",
                 "See what the other ranks printed last.",
             ) from error

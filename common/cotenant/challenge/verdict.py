@@ -127,7 +127,7 @@ def _of_chains(chains: Sequence[Chain]) -> Iterator[Reason]:
                 yield Reason("skipped", f"Tenant {tenant}, piece {index}: {steps:g} losses of {number} steps.")
             head = link(head, each.nonce, each.losses, each.weights)
             if head != each.chain:
-                yield Reason("chain", f"Tenant {tenant}, piece {index}: its digest is not that of what was said.")
+                yield Reason("chain", f"Tenant {tenant}, piece {index}: its digest does not match the answers.")
                 break
 
 

@@ -69,7 +69,7 @@ def _options(place: Path, words: Sequence[str], machine: Machine) -> Options:
     description = "Flags of the runs that confirm: those B was run with."
     given = suite_parser("compare A B --confirm --", description).parse_words(ours)
     if given.name or given.exclude or given.uid:
-        raise CotenantError("What runs again is what was flagged.", "Leave out --name, --exclude and --uid.")
+        raise CotenantError("--confirm runs again what was flagged.", "Leave out --name, --exclude and --uid.")
     if not place.is_dir():
         raise CotenantError(f"{place} is no directory.", "--confirm needs all records of B, where a suite wrote them.")
     whole = place.resolve()

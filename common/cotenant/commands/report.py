@@ -128,9 +128,9 @@ def _check(given: argparse.Namespace) -> None:
     crossing = given.table in ("throughput", "batch-size")
     of_tables = [name for name in ("precision", "outdir", "reference", "per", "foreign") if getattr(given, name)]
     if of_tables and not crossing:
-        raise CotenantError(f"--{of_tables[0]} is of --table throughput and batch-size.", "Add one of them.")
+        raise CotenantError(f"--{of_tables[0]} is for --table throughput and batch-size.", "Add one of them.")
     if given.table == "batch-size" and (given.reference or given.per):
-        raise CotenantError("Batch sizes are not relative to anything.", "--reference and --per are of throughput.")
+        raise CotenantError("Batch sizes are not relative to anything.", "--reference and --per are for throughput.")
     if crossing and given.format not in ("text", "csv"):
         raise CotenantError(f"--table {given.table} is CSV only.", "Leave out --format.")
     if given.jobs and not given.targets:

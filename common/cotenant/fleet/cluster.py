@@ -133,7 +133,7 @@ class RayCluster:
         group = placement_group([{"CPU": 1}] * count, strategy="STRICT_SPREAD")
         if not group.wait(PLACING_S):
             raise CotenantError(
-                f"Of the Ray nodes {count} have to have a free CPU for our bundle, and some have none.",
+                f"{count} Ray nodes need a free CPU for our bundle, and some have none.",
                 "Wait for other work on the cluster; `ray status` shows it.",
             )
         placed = placement_group_table(group)["bundles_to_node_id"]

@@ -69,10 +69,10 @@ def device_parts(devices_of: Sequence[Devices], mode: ShareMode) -> list[DeviceS
 def _check_devices(devices_of: Sequence[Devices], mode: ShareMode) -> None:
     devices = dict.fromkeys(device for of_tenant in devices_of for device in of_tenant)
     if not devices:
-        raise CotenantError(f"--share {mode} is of devices, and there is none.", "--slices has users share processors.")
+        raise CotenantError(f"There is no device for --share {mode}.", "--slices lets users share processors.")
     if any(len(of_tenant) > 1 for of_tenant in devices_of):
         raise CotenantError(
-            f"--share {mode} is of users with one device, and here are {len(devices)} for {len(devices_of)} users.",
+            f"--share {mode} gives each user one device, and here are {len(devices)} for {len(devices_of)} users.",
             f"Use --users {len(devices)}, or a multiple of it; CUDA_VISIBLE_DEVICES leaves devices out.",
         )
     if len(set(Counter(device for (device,) in devices_of).values())) > 1:
@@ -81,7 +81,7 @@ def _check_devices(devices_of: Sequence[Devices], mode: ShareMode) -> None:
             f"Use --users {' or '.join(str(len(devices) * each) for each in (1, 2, 4))}.",
         )
     if mode.kind == "mps" and any(device.vendor != "nvidia" for device in devices):
-        raise CotenantError("--share mps is of NVIDIA's devices.", "Use --share time.")
+        raise CotenantError("--share mps is for NVIDIA's devices.", "Use --share time.")
     if mode.kind == "mig":
         _check_instances(len(devices_of), [*devices])
 

@@ -149,7 +149,7 @@ def _node_by_address(host: str, nodes: int) -> int:
         return 0
     if nodes == 2:
         return 1
-    raise CotenantError(f"Which of {nodes} nodes this is nobody says.", f"Give --node-rank, 1 to {nodes - 1}.")
+    raise CotenantError(f"Nothing says which of {nodes} nodes this is.", f"Give --node-rank, 1 to {nodes - 1}.")
 
 
 def addresses_of(host: str) -> list[str]:

@@ -91,7 +91,7 @@ def tenant_part(part: dict[str, Any]) -> TenantPart:
         finding = Finding(
             "malformed_part",
             "error",
-            f"What this program said of its run cannot be kept: {error}.",
+            f"What this program reported of its run cannot be kept: {error}.",
             "Send a `record` message whose fields have the types of record.schema.json.",
         )
         return TenantPart(findings=[finding])

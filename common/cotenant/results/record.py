@@ -159,7 +159,7 @@ class Enclosed(msgspec.Struct, frozen=True):
     planned: dict[str, Any]
     """Processors, NUMA nodes, memory and accelerators of the plan."""
     read_back: dict[str, Any]
-    """What the kernel said of them."""
+    """What the kernel reports of them."""
     counters: dict[str, Any]
     """What the slice used: processor time, memory, throttling, kills."""
     unenforced: list[str]
@@ -280,7 +280,7 @@ class Record(msgspec.Struct, kw_only=True, frozen=True):
     skip: int
     """How many observations, from the first, are in no statistic."""
     asked: Amount | None
-    """How much the job asks for; null without a runner, or where the tenant never said."""
+    """How much the job asks for; null without a runner, or where the tenant sent none."""
     given: Amount | None
     """How much GO gave: less where a budget is tight, in a mix a bound beyond the load; null where there was no GO."""
     comparable: bool

@@ -78,7 +78,7 @@ def sensed(labels: Iterable[str], pressures: Iterable[Job], family: str) -> Sens
     for pressure in every:
         if str(dict(pressure.args)["--level"][0]).split()[-1] != str(FULL):
             raise CotenantError(
-                f"{pressure.name.removeprefix(PREFIX)}: what a job takes is told at level {FULL}, which is missing.",
+                f"{pressure.name.removeprefix(PREFIX)}: what a job takes is read at level {FULL}, which is missing.",
                 "As dram:0,50,100.",
             )
     probes = [probe(pressure.name.removeprefix(PREFIX)) for pressure in every]
@@ -116,9 +116,7 @@ def _levels(text: str) -> tuple[int, ...]:
     except ValueError:
         raise CotenantError(f"--pressure: {quoted(text)} are no levels.", "As dram:0,25,50,75,100.") from None
     if levels[0] != 0 or len(levels) < 2:
-        raise CotenantError(
-            "--pressure: a curve is over what a job has beside level 0, and needs another level.", "As dram:0,50,100."
-        )
+        raise CotenantError("--pressure: a curve is relative to level 0, and needs another level.", "As dram:0,50,100.")
     if levels[-1] > FULL or len(set(levels)) < len(levels):
         raise CotenantError("--pressure: levels are different percentages, 0 to 100.", "As dram:0,25,50,75,100.")
     return tuple(levels)

@@ -123,7 +123,7 @@ def foreign_load(facts: Facts) -> Inspection:
     names = listed(f"{spender.name} (pid {spender.pid}, {100 * spender.share:.0f} %)" for spender in load.busiest)
     yield warning(
         f"Other work keeps {busy_of(busy, total)} of {total} processors busy{f': {names}' if names else ''}.",
-        "End it, or wait for it: what it uses is missing to the tenants.",
+        "End it, or wait for it: the tenants lack what it uses.",
         rule="busy_host",
     )
     return text

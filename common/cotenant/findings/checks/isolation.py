@@ -76,7 +76,7 @@ def other_suites(facts: Facts) -> Inspection:
     names = sorted({path.name for path in directories})
     yield warning(
         f"Suites may be running in other PID namespaces of this host ({listed(names)}), and two disturb each other.",
-        "Wait for their end. What a dead one has left goes with: "
+        "Wait for their end. This removes what a dead one has left: "
         f"find {' '.join(map(str, directories))} -depth -type d -exec rmdir {{}} +",
         rule="run_elsewhere",
     )

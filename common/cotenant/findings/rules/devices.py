@@ -66,7 +66,7 @@ def share_not_seen(record: Record) -> Finding | None:
         )
     return error(
         f"--share {share.asked} was asked for, and the tenant saw {share.seen}.",
-        "Its log has what the driver says; a daemon of MPS of somebody else's may serve the device.",
+        "Its log has the driver's messages; another user's MPS daemon may serve the device.",
     )
 
 

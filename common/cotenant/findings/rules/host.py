@@ -110,7 +110,7 @@ def foreign_load(record: Record) -> Finding | None:
     names = f": {busiest}" if busiest else ""
     return warning(
         f"While tenants were timed other work kept {busy_of(busy, total)} of {total} processors busy{names}.",
-        "End it, or wait for it, and run the job again: what it used was missing to the tenants.",
+        "End it, or wait for it, and run the job again: the tenants lacked what it used.",
     )
 
 

@@ -160,7 +160,7 @@ def clocks(record: Record) -> Finding | None:
     if not host_ns or abs(event_ns - host_ns) <= allowed_ns:
         return None
     return warning(
-        f"Device events say {100 * (event_ns / host_ns - 1):+.1f} % against the host clock.",
+        f"Device events differ from the host clock by {100 * (event_ns / host_ns - 1):+.1f} %.",
         "Make observations longer (--number): launch and synchronisation cost weigh in.",
     )
 

@@ -32,7 +32,7 @@ def precision(record: Record) -> Finding | None:
     if dtype is None and isinstance(requested, str) and requested != PLAIN and record.statistics is not None:
         return warning(
             f"Asked for {requested}, but no product was seen in a step: nothing shows that it ran so.",
-            "Let the benchmark tell `observed.dtype`, or leave --precision out where it has no products.",
+            "Let the benchmark report `observed.dtype`, or leave --precision out where it has no products.",
         )
     if requested is None or dtype is None or dtype == ("fp16" if requested == "half" else requested):
         return None
