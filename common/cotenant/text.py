@@ -47,3 +47,8 @@ def printable(text: str) -> str:
     """Return a text from a file or a log as one line, without a terminal's control sequences."""
     line = " ".join(_ESCAPE.sub("", text).split())
     return "".join(char if char.isprintable() else "?" for char in line)
+
+
+def endpoint(host: str, port: int) -> str:
+    """Return `HOST:PORT`, an IPv6 address in brackets."""
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

@@ -86,6 +86,8 @@ def test_endpoints_and_the_interface_towards_one() -> None:
         ("fd00::1", 9),
         ("fd00::1", 29400),
     ]
+    for host in ("a", "fd00::1"):
+        assert parsed(Cluster(2, 0, host, 9).endpoint) == (host, 9)
     assert interface_towards(HERE) == "lo"
 
 

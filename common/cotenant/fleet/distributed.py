@@ -16,7 +16,7 @@ from cotenant.fleet.agent import NodeNews
 from cotenant.fleet.cluster import Cluster, Lost
 from cotenant.fleet.orders import FINISHED, failure_of, keep_files, runner_order
 from cotenant.results.journal import FILE as JOURNAL
-from cotenant.text import listed
+from cotenant.text import endpoint, listed
 
 ENDING_S = 60.0
 """How long the others may take once a node has ended: node 0 hears of it within 10 s, and writes its record."""
@@ -77,13 +77,12 @@ class DistributedJob:
     def _start(self) -> bool:
         """Start all runners; return whether all could be."""
         node0 = self._cluster.nodes[self._names[0]]
-        address = f"[{node0.address}]" if ":" in node0.address else node0.address
-        endpoint = f"{address}:{self._cluster.free_port(node0.name)}"
+        meeting = endpoint(node0.address, self._cluster.free_port(node0.name))
         at, known = time.strftime("%Y%m%d-%H%M%S"), self._known()
         for rank, name in enumerate(self._names):
             node = self._cluster.nodes[name]
             base = self._plan.base / "ray" / name
-            place = ["--nnodes", str(len(self._names)), "--node-rank", str(rank), "--rdzv-endpoint", endpoint]
+            place = ["--nnodes", str(len(self._names)), "--node-rank", str(rank), "--rdzv-endpoint", meeting]
             order = runner_order(
                 node,
                 base if node.emulated else self._plan.base,

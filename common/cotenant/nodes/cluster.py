@@ -15,6 +15,7 @@ import psutil
 from cotenant.errors import CotenantError
 from cotenant.nodes import slurm
 from cotenant.procfs import read_text
+from cotenant.text import endpoint
 
 Launcher = Literal["auto", "local", "torchrun", "slurm", "ray"]
 LAUNCHERS: tuple[Launcher, ...] = get_args(Launcher)
@@ -33,7 +34,7 @@ class Cluster:
 
     @property
     def endpoint(self) -> str:
-        return f"{self.host}:{self.port}"
+        return endpoint(self.host, self.port)
 
 
 @dataclass(frozen=True, slots=True)
