@@ -723,3 +723,28 @@ def test_a_task_is_measured_and_prepared(part: Part, tmp_path: Path, monkeypatch
     assert loss.isfinite()
     turn = part("harness").bare(work, 2)
     assert turn() > 0
+
+
+def test_launches_observe_no_longer_than_they_are_told(
+    part: Part, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    suite, commands = part("suite"), list[list[str]]()
+
+    class Runner:
+        def __init__(self, command: list[str], cwd: Path, **more: Any) -> None:
+            commands.append(command)
+            output = cwd / "workspace" / "output"
+            output.mkdir(parents=True)
+            (output / "jobs.pinned.R0.D0.json").write_text('{"tenant": 0}')
+
+        def wait(self, limit_s: float) -> int:
+            return 0
+
+        def poll(self) -> int:
+            return 0
+
+    monkeypatch.setattr(suite.subprocess, "Popen", Runner)
+    assert suite.launched(tmp_path / "run", [], ["--users", "2"], 5) == [{"tenant": 0}]
+    words = " ".join(commands[0])
+    assert "--users 2" in words
+    assert "--settle 0 --at-least 0" in words, "on a device ten seconds of observations are the default"
