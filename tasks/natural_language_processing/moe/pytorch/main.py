@@ -76,7 +76,12 @@ class MixtureOfExperts(NextToken):
         self.train(run, model)
 
     def loss(self, batch: torch.Tensor) -> torch.Tensor:
-        return super().loss(batch) + BALANCE * sum(layer.balance for layer in self.routed) / self.layers
+        loss = super().loss(batch)
+        balances = [layer.balance for layer in self.routed]
+        for layer in self.routed:
+            # It would hold this step's graph, whose gradients go to this step's stream: no other could record them.
+            layer.balance = layer.balance.detach()
+        return loss + BALANCE * sum(balances) / self.layers
 
     def flops(self, batch: torch.Tensor) -> float:
         w = self.width
