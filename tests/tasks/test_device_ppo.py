@@ -6,6 +6,7 @@ import gymnasium
 import numpy as np
 import pytest
 import torch
+from torch.distributions import Categorical
 
 from tasks.loading import built, main_of, of
 
@@ -61,3 +62,11 @@ def test_it_learns_to_stay_up() -> None:
     for _ in range(40):
         benchmark.step(run, batch)
     assert falls() < before / 2
+
+
+def test_actions_are_drawn_as_often_as_they_are_likely() -> None:
+    torch.manual_seed(1)
+    policy = Categorical(logits=torch.tensor([0.9, 0.1]).log().expand(20_000, 2), validate_args=False)
+    actions = main_of(PLACE).drawn(policy)
+    assert actions.shape == (20_000,)
+    assert actions.float().mean() == pytest.approx(0.1, abs=0.01)

@@ -43,6 +43,14 @@ class CartPoles(nn.Module):
         return ended_n
 
 
+def drawn(policy: Categorical) -> torch.Tensor:
+    """Return an action each: of exponential clocks with these rates, the one that rings first.
+
+    Unlike `policy.sample` it reads nothing on the host.
+    """
+    return (policy.probs / torch.empty_like(policy.probs).exponential_()).argmax(-1)
+
+
 def perceptron(out: int, units: int) -> nn.Sequential:
     """Return two layers of tanh units and a linear one."""
     return nn.Sequential(nn.Linear(SEEN, units), nn.Tanh(), nn.Linear(units, units), nn.Tanh(), nn.Linear(units, out))
@@ -103,7 +111,7 @@ class DevicePPO(Distributed):
             seen.append(self.carts.state_ns.clone())
             logits, expected = self.model(seen[-1])
             policy = Categorical(logits=logits.float(), validate_args=False)
-            done.append(policy.sample())
+            done.append(drawn(policy))
             chance.append(policy.log_prob(done[-1]))
             value.append(expected.float().squeeze(1))
             ended.append(self.carts.move(done[-1]))
