@@ -61,8 +61,11 @@ def test_the_mode_is_that_which_the_tenant_sees_whatever_was_asked() -> None:
     assert seen(None, mps=True) == seen("mps:25", mps=True) == "mps"
     assert seen("mps:25", mps=True, device_share=OF_132) == "mps"
     assert seen("mps:25", mps=True, device_share=OF_132 | {"multiprocessors": 34}) == "mps:25"
+    # A percentage is rounded to groups of them, whose size no driver tells.
+    assert seen("mps:25", mps=True, device_share=OF_132 | {"multiprocessors": 40}) == "mps:25"
     assert seen("mps:25", mps=True, device_share=OF_132 | {"multiprocessors": 66}) == "mps:50"
     assert seen("mps", mps=True, device_share=OF_132 | {"multiprocessors": 66}) == "mps:50"
+    assert seen("mps:100", mps=True, device_share=OF_132) == "mps:100"
     assert seen("mig", 1, uuid="MIG-1") == "mig"
     assert seen("mig", 2, uuid="MIG-1") == "time"
     assert seen("dmem", limit="drm/0000:10:00.0/vram0 3221225472") == "dmem"

@@ -19,8 +19,9 @@ MEMORY_HELD_BY = {
     "mig": "the MIG instance",
     "dmem": "dmem.max",
 }
-PAIR = 2
-"""Multiprocessors are handed out in pairs, the clusters of a device: a percentage is rounded to them."""
+GROUP = 8
+"""Multiprocessors are handed out in groups: of 2, and since Hopper of 8 where CUDA itself divides a device (CUDA driver
+API, cuDevSmResourceSplitByCount). How MPS rounds a percentage is not published: by no more than one of these."""
 
 
 def check_share(mode: ShareMode, devices: Sequence[Accelerator], backend: Backend) -> None:
@@ -70,8 +71,11 @@ def _seen(
     own: Mapping[str, Any],
 ) -> str:
     """Return the mode that a tenant was in; of what no driver tells that is taking turns."""
+    if mps is True and _is_capped(own):
+        return f"mps:{_percent(percent, own)}"
     if mps is True:
-        return f"mps:{_percent(percent, own)}" if _is_capped(own) else "mps"
+        # A part of all of them is no part that could be seen.
+        return "mps:100" if percent == 100 else "mps"
     if partition and sharers == 1:
         return "mig"
     if memory_limit is not None:
@@ -87,7 +91,7 @@ def _is_capped(own: Mapping[str, Any]) -> bool:
 def _percent(requested: int | None, own: Mapping[str, Any]) -> int:
     """Return the percentage as it was asked for, where the multiprocessors are as many as that gives; else theirs."""
     mine, whole = int(own["multiprocessors"]), int(own["device_multiprocessors"])
-    if requested is not None and abs(mine - whole * requested / 100) <= PAIR:
+    if requested is not None and abs(mine - whole * requested / 100) <= GROUP:
         return requested
     return round(100 * mine / whole)
 
