@@ -467,6 +467,10 @@ ALLOCATOR = "[enforce fail at alloc_cpu.cpp:127] err == 0. DefaultCPUAllocator: 
             ("device_out_of_memory", f"CUDA error: out of memory {HALF}", 1),
         ),
         (
+            RuntimeError("CUDA driver error: out of memory"),
+            ("device_out_of_memory", f"CUDA driver error: out of memory {HALF}", 1),
+        ),
+        (
             RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling cublasCreate"),
             ("device_out_of_memory", f"CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling cublasCreate {HALF}", 1),
         ),

@@ -16,6 +16,7 @@ from cotenant.machine.wheels import device_host, remedy
 _NO_HOST_MEMORY = ("can't allocate memory", "HOST_ALLOCATION_FAILED", "Failed to CUDA host alloc")
 _NO_DEVICE_MEMORY = (
     "CUDA error: out of memory",
+    "CUDA driver error: out of memory",  # torch, where segments that grow are mapped
     "HIP error: out of memory",
     "STATUS_ALLOC_FAILED",  # cuBLAS, cuSOLVER, cuDNN before its version 9
     "DEVICE_ALLOCATION_FAILED",  # cuDNN 9
