@@ -95,6 +95,8 @@ class DevicePPO(Distributed):
 
     def step(self, run: Run, batch: torch.Tensor) -> torch.Tensor:
         played = self.play()
+        # Some versions of torch reuse the 16-bit copies of weights made without a gradient, and learning needs one.
+        torch.clear_autocast_cache()
         loss = batch.new_zeros(())
         for _ in range(self.epochs):
             order = torch.randperm(self.items(batch), device=batch.device)
