@@ -50,6 +50,19 @@ def test_attention_is_its_formula(kv_heads: int | None, causal: bool) -> None:
     assert part.qkv.weight.shape == (32 + 2 * 8 * (kv_heads or 4), 32)
 
 
+def test_groups_in_fp32_on_a_device_have_keys_for_each_head(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = []
+
+    def kernel(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *, enable_gqa: bool, **_: Any) -> torch.Tensor:
+        seen.append((k.size(1), v.size(1), enable_gqa))
+        return q
+
+    monkeypatch.setattr(functional, "scaled_dot_product_attention", kernel)
+    for device, dtype in (("meta", torch.float32), ("meta", torch.bfloat16), ("cpu", torch.float32)):
+        Attention(32, 4, 2).to(device, dtype)(torch.empty(1, 3, 32, device=device, dtype=dtype))
+    assert seen == [(4, 4, False), (2, 2, True), (2, 2, True)]
+
+
 def test_a_mask_takes_the_place_of_causal_and_dropout_stands_in_training_alone() -> None:
     part, x_blw = Attention(32, 4, causal=True, dropout=0.5), torch.randn(2, 7, 32)
     assert not torch.equal(part(x_blw), part(x_blw))

@@ -65,6 +65,11 @@ class Attention(nn.Module):
             q_bhld, k_bhsd = rotated(q_bhld, rotation), rotated(k_bhsd, rotation)
         if cache is not None:
             k_bhsd, v_bhsd = cache.store(k_bhsd, v_bhsd, at_l)
+        grouped = self.kv_heads != self.heads
+        if grouped and q_bhld.dtype == torch.float32 and q_bhld.device.type != "cpu":
+            # Not every torch has a kernel for groups in fp32 there, and without one all scores lie in memory.
+            k_bhsd, v_bhsd = (part.repeat_interleave(self.heads // self.kv_heads, dim=1) for part in (k_bhsd, v_bhsd))
+            grouped = False
         y_bhld = F.scaled_dot_product_attention(
             q_bhld,
             k_bhsd,
@@ -72,7 +77,7 @@ class Attention(nn.Module):
             attn_mask=mask,
             dropout_p=self.dropout if self.training else 0.0,
             is_causal=self.causal and mask is None,
-            enable_gqa=self.kv_heads != self.heads,
+            enable_gqa=grouped,
         )
         y_blw: torch.Tensor = self.out(y_bhld.transpose(1, 2).flatten(2))
         return y_blw
