@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 import sys
 import time
@@ -12,6 +13,7 @@ import pytest
 
 from commands.calling import Capture, call, check_refusals
 from cotenant.commands import fleet
+from cotenant.fleet import agent as agent_module
 from cotenant.fleet import cluster as clusters
 from cotenant.fleet.agent import Agent, NodeOrder
 from cotenant.fleet.cluster import _named, _reason
@@ -107,18 +109,25 @@ def test_records_come_from_all_nodes_and_what_became_of_each_is_written(plan: Fl
     assert again.nodes["n3"].state == "finished"
 
 
-def test_an_agent_says_why_nothing_runs_and_ends_what_does(tmp_path: Path) -> None:
+def test_an_agent_says_why_nothing_runs_and_ends_what_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     agent = Agent()
+    # As Ray's workers: a runner that is nice would have nice tenants.
+    depart = agent_module._depart
+    monkeypatch.setattr(agent_module, "_depart", lambda: (os.nice(5), depart()))
     order = NodeOrder("/proc/none", (), {}, sys.executable, "")
     assert agent.start(order) == "/proc/none: No such file or directory."
     (tmp_path / "cotenant").mkdir()
     (tmp_path / "cotenant" / "__init__.py").touch()
-    (tmp_path / "cotenant" / "__main__.py").write_text("import time\nprint('up', flush=True)\ntime.sleep(60)")
+    (tmp_path / "cotenant" / "__main__.py").write_text(
+        "import os, time\nprint('up', os.nice(0), flush=True)\ntime.sleep(60)"
+    )
     assert agent.start(NodeOrder(str(tmp_path / "b"), (), {}, "/no/python", str(tmp_path))) == ""
     deadline = time.monotonic() + 20
     while "up" not in (tmp_path / "b" / "runner.out").read_text() and time.monotonic() < deadline:
         time.sleep(0.02)
     assert agent.news(0.0).status is None
+    left = 0 if os.geteuid() == 0 else os.nice(0) + 5
+    assert (tmp_path / "b" / "runner.out").read_text() == f"up {left}\n"
     agent.stop()
     assert agent.news(0.0).status not in (None, 0)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -68,7 +69,7 @@ class Facts:
 
     `driver`: there is a sign of NVIDIA's driver. `loader_bytes`: what the loaders of the hungriest launch may hold in
     shared memory at once, by the job file's numbers, 0 where unknown. `stolen_share`: of all time since boot.
-    `memory_left_bytes`: what limits around us leave free, None without one.
+    `memory_left_bytes`: what limits around us leave free, None without one. `niceness`: ours, which tenants inherit.
     """
 
     machine: Machine
@@ -83,6 +84,7 @@ class Facts:
     driver: bool = False
     loader_bytes: int = 0
     memory_left_bytes: int | None = None
+    niceness: int = 0
     monitoring: Monitoring | None = None
     isolation: Isolation | None = None
     plan: Plan | None = None
@@ -116,5 +118,6 @@ def gather(
         devices=device_states(machine.nvidia_places, root, nvml) if machine.nvidia_places else (),
         driver=has_driver(root),
         memory_left_bytes=memory_left(cgroup_mounts(root)),
+        niceness=os.getpriority(os.PRIO_PROCESS, 0),
         monitoring=monitoring(root),
     )

@@ -5,6 +5,7 @@ It is sent to the node by value and needs the standard library alone: the node's
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 import random
@@ -99,7 +100,7 @@ class Agent:
                     stdout=out,
                     stderr=err,
                     start_new_session=True,
-                    preexec_fn=_end_with_parent,
+                    preexec_fn=_depart,
                 )
         except OSError as error:
             return f"{error.filename or base}: {error.strerror}."
@@ -176,6 +177,12 @@ class Agent:
         return files, tuple(sorted(aside))
 
 
-def _end_with_parent() -> None:
-    """Have the kernel interrupt us when the agent's process dies: a runner of a lost node would keep its machine."""
+def _depart() -> None:
+    """Leave Ray's niceness, and have the kernel interrupt us when the agent's process dies.
+
+    Ray gives its workers a niceness of 15, and all other work would go before the tenants. Who may not leave it keeps
+    it, which the runner reports. A runner of a lost node would keep its machine.
+    """
+    with contextlib.suppress(PermissionError):
+        os.setpriority(os.PRIO_PROCESS, 0, 0)
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)

@@ -65,6 +65,17 @@ def even_speed(facts: Facts) -> Inspection:
     return text
 
 
+@check("processors", "niceness", every_suite=True)
+def niceness(facts: Facts) -> Inspection:
+    """Whether other work goes before what we start: who is nice makes room for everybody else."""
+    if facts.niceness > 0:
+        yield warning(
+            f"We run with a niceness of {facts.niceness}, and so will the tenants: all other work goes before theirs.",
+            "Start it without nice; on a cluster of Ray, start Ray with RAY_worker_niceness=0.",
+        )
+    return f"a niceness of {facts.niceness}"
+
+
 @check("processors", "governor", every_suite=True)
 def governor(facts: Facts) -> Inspection:
     """What chooses the processors' clocks: a governor that waits for load to show makes short work slow."""
