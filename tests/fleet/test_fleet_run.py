@@ -170,6 +170,8 @@ def test_refusals_are_sentences(monkeypatch: pytest.MonkeyPatch, capsys: Capture
         "--jobs cpu --tier 9m": "--tier takes",
         "--jobs none": "is neither a file nor a profile",
         "--jobs cpu --name none": "none",
+        "--jobs cpu -- --repeat 5": "There is no flag '--repeat'. Flags of a run stand behind --, those of benchmarks",
+        "--jobs cpu -- --isolatoin v2": "There is no flag '--isolatoin'. Did you mean '--isolation'?",
     }
     check_refusals(capsys, "fleet run", refused)
     assert clusters.INSTALL in (ROOT / "docs" / "fleet.md").read_text()

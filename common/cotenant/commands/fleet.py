@@ -14,7 +14,7 @@ from cotenant.checkout import CHECKOUT, base_directory
 from cotenant.commands.flags import Parser, add_format, at_dashes, place, subcommand
 from cotenant.commands.output import note, tell_grid, warn
 from cotenant.commands.records import no_record, spooled
-from cotenant.commands.suite_flags import add_jobs, jobs_path
+from cotenant.commands.suite_flags import HINT, add_jobs, jobs_path
 from cotenant.errors import EXIT_FAILED, EXIT_PASSED, CotenantError
 from cotenant.fleet.resources import read_resources
 from cotenant.fleet.tiers import TIERS, Tier, tier_of
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from cotenant.fleet.run import FleetPlan
 
 RESOURCES = CHECKOUT / "profiles" / "resources.csv"
+BEHIND = "Flags of a run stand behind --, those of benchmarks behind another: -- --isolation v2 -- --batch-size 8."
 EPILOG = "Exit status: 0 where every node is accepted, else 1. How a verdict is made: docs/fleet.md"
 
 
@@ -124,6 +125,7 @@ def _plan(given: argparse.Namespace, others: tuple[str, ...]) -> tuple[FleetPlan
     from cotenant.fleet.run import FleetPlan
 
     flags, extra = at_dashes(others)
+    _check_flags(flags)
     path = jobs_path(given.jobs or "baselines", discover())
     suite = load(path)
     entries = select(suite.entries, given.name, given.exclude)
@@ -150,6 +152,16 @@ def _plan(given: argparse.Namespace, others: tuple[str, ...]) -> tuple[FleetPlan
         files=files,
     )
     return plan, tier
+
+
+def _check_flags(flags: Sequence[str]) -> None:
+    """Raise CotenantError for what is no flag of a run, before every node does."""
+    from cotenant.commands.run import parser
+
+    try:
+        parser().parse_words(flags)
+    except CotenantError as error:
+        raise CotenantError(error.sentence, BEHIND if error.remedy == HINT else error.remedy) from error
 
 
 def _judged(places: Sequence[Path], given: argparse.Namespace) -> Judged:
