@@ -7,10 +7,13 @@ from typing import Any, cast
 
 import pytest
 
+from cotenant.isolation.backend import Counters
+from cotenant.launch.allowances import Allowance
 from cotenant.launch.limits import Limits
 from cotenant.launch.load import AuditRequests, Enough, MeasuredLoad
 from cotenant.launch.rendezvous import Go, Rank
 from cotenant.launch.tenant import Tenant
+from cotenant.meters.meters import Meters
 from cotenant.protocol.messages import ProtocolError, audit_borders
 from cotenant.stats.budget import Amount
 
@@ -196,3 +199,17 @@ def test_what_audits_take_is_nothing_of_the_budget() -> None:
     assert sent(measured) == [["audit"]]
     load.look([measured], round(4.5 * SECOND))
     assert sent(measured) == [["audit", "enough"]]
+
+
+def test_a_border_behind_the_last_observation_is_asked_for_at_the_end_and_nothing_after_it() -> None:
+    """What comes behind STOP some ranks hear and others do not."""
+    measured, amount = tenant(0, *STEADY[:3]), Amount(10, 6, 0)
+    cast(Any, measured).live = type("Live", (), {"counters": Counters})()
+    load = MeasuredLoad(Limits(), {0: Allowance(amount, amount)}, Meters(()), [measured])
+    load.audits.borders = [2, 6]
+    load.look([measured], 0)
+    assert sent(measured) == [["audit"]]
+    observe(measured.ranks[0], *STEADY[3:])
+    load.end([measured])
+    load.look([measured], 0)
+    assert sent(measured) == [["audit", "audit"]]

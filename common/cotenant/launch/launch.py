@@ -136,7 +136,9 @@ class Launch:
             if self._load is not None and self._phase is Phase.LOAD:
                 for tenant in self._tenants:
                     self._read_links(tenant)
-                self._load.look(self._survivors(), time.perf_counter_ns())
+                # What is asked for behind STOP only some ranks would hear before they end, and wait for the others.
+                if self._phase is Phase.LOAD:
+                    self._load.look(self._survivors(), time.perf_counter_ns())
             now_s = time.monotonic()
             if now_s >= poll_s + POLL_S:
                 poll_s = now_s

@@ -74,7 +74,8 @@ class MeasuredLoad:
             tenant.after = tenant.live.counters()
             tenant.deadline = after_stop(tenant, self.gos[tenant.index].given.number)
         self.meters |= self._sampling.result(self.t0_ns)
-        self.audits.follow(survivors)
+        # A border may have been drawn behind the last observation.
+        self.audits.look(survivors)
         if not self.audits.sent and self._peers.leads:
             # The load was over before its first border was seen.
             self.audits.send(survivors)
