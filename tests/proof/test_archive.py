@@ -28,6 +28,7 @@ from cotenant.results.journal import FILE, Launched, Started, append, hashes
 from cotenant.results.record import Record
 from cotenant.stats.tenants import common_load, overlap
 from report.making import launch
+from results.made import ISOLATION
 
 
 @pytest.fixture(scope="module")
@@ -327,6 +328,30 @@ def test_a_finding_that_was_taken_out_is_missed(suite: Path, tmp_path: Path) -> 
     append_all(directory, write_all(directory, records))
     make_archive(directory, directory / "a.tar.zst", "0.1.0")
     assert "vae, repetition 5, tenant 0: the error precision is missing." in wrong(directory / "a.tar.zst")["rules"]
+
+
+@pytest.mark.parametrize(
+    ("early", "is_wrong"),
+    [({"sharers": 2}, False), ({"isolation": replace(ISOLATION, policies={"settle_s": 3.0})}, False), ({}, True)],
+)
+def test_who_shares_processors_or_settles_is_under_load_from_t0_on(
+    early: dict[str, Any], is_wrong: bool, tmp_path: Path
+) -> None:
+    """The second tenant's first observation begins 5 s after the first one's, whose kept ones begin before that."""
+    first, second = launch("vae", uid=5, place=early)
+    rows = [
+        replace(row, start_ns=row.start_ns + 5 * 10**9, end_ns=row.end_ns + 5 * 10**9) for row in second.observations
+    ]
+    met_late = [
+        replace(record, rendezvous=replace(record.rendezvous, start_ns=rows[0].start_ns, load_end_ns=10**13))
+        for rows, record in ((first.observations, first), (rows, replace(second, observations=rows)))
+        if record.rendezvous
+    ]
+    assert [record.rendezvous.overlap for record in met_late if record.rendezvous] == [1.0, 1.0]
+    directory = tmp_path / "d"
+    append_all(directory, write_all(directory, with_findings(met_late)))
+    make_archive(directory, directory / "a.tar.zst", "0.1.0")
+    assert ("numbers" in wrong(directory / "a.tar.zst")) is is_wrong
 
 
 def write_all(directory: Path, records: list[Any]) -> dict[str, str]:

@@ -69,10 +69,13 @@ def records_of(result: LaunchResult, start: Start, facts: SuiteFacts) -> list[Re
 
 
 def _common_load(loads: Sequence[Span], go: Go | None, sharers: int) -> Span:
-    """Return when all tenants ran. Those that share processors compete from t0 on, whoever gets the first turn."""
-    if go is not None and sharers > 1:
-        loads = [(min(start_ns, go.t0_ns), end_ns) for start_ns, end_ns in loads]
-    return common_load(loads) if loads else (0, 0)
+    """Return when all tenants ran.
+
+    Those that share processors compete from t0 on, whoever gets the first turn. Those that settle step from t0 on: in
+    whole observations, so that the first that counts begins up to one of them later than its neighbours'.
+    """
+    since_ns = go.t0_ns if go is not None and (sharers > 1 or go.settle_ns) else None
+    return common_load(loads, since_ns) if loads else (0, 0)
 
 
 def _slice_changed(change: str) -> Finding:

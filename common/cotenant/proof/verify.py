@@ -158,7 +158,11 @@ def _other_values(now: Mapping[str, Any], written: Mapping[str, Any], of: str = 
 
 def _wrong_overlaps(launch: Sequence[Record]) -> Iterator[tuple[Record, str]]:
     meetings = [record.rendezvous for record in launch if record.rendezvous is not None]
-    load = common_load([(meeting.start_ns, meeting.load_end_ns) for meeting in meetings])
+    first = launch[0]
+    loads = [(meeting.start_ns, meeting.load_end_ns) for meeting in meetings]
+    loads += [(node["start_ns"], node["load_end_ns"]) for node in first.meters.get("nodes", ()) if node["start_ns"]]
+    early = first.sharers > 1 or "settle_s" in first.isolation.policies
+    load = common_load(loads, meetings[0].t0_ns if early else None)
     for record, meeting in zip(launch, meetings, strict=True):
         now = overlap([(seen.start_ns, seen.end_ns) for seen in record.observations[record.skip :]], load)
         if now != meeting.overlap:

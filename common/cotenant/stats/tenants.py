@@ -34,9 +34,14 @@ def fairness(rates: Sequence[float]) -> Fairness:
 Span = tuple[int, int]
 
 
-def common_load(loads: Sequence[Span]) -> Span:
-    """Return [latest start, earliest end] of the tenants' loads, in ns; empty spans have their end at their start."""
+def common_load(loads: Sequence[Span], since_ns: int | None = None) -> Span:
+    """Return [latest start, earliest end] of the tenants' loads, in ns; empty spans have their end at their start.
+
+    Where all were under load before they were observed, `since_ns` says from when.
+    """
     start_ns = max(start for start, _ in loads)
+    if since_ns is not None:
+        start_ns = min(start_ns, since_ns)
     return start_ns, max(start_ns, min(end for _, end in loads))
 
 
