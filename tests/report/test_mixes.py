@@ -24,7 +24,7 @@ from cotenant.report.page import page
 from cotenant.report.pairs import outside_pairs, pair_matrices, pairs_grid
 from cotenant.report.renderers import as_csv, terminal
 from cotenant.report.tables import tables
-from cotenant.results.record import Record
+from cotenant.results.record import Record, SharedDevice
 from cotenant.results.store import write_record
 from cotenant.results.targets import System
 from report.making import BUSY, UNSLICED, launch, quick, summary_of
@@ -129,6 +129,26 @@ def test_single_launches_are_labelled_and_sharers_are_entitled_to_a_part() -> No
     assert "; of a single launch" in answer(summary)
     rows = list(csv.DictReader(io.StringIO(as_csv(mix_grid(mix_blocks(summary))))))
     assert float(rows[0]["share_kept"]) == pytest.approx(1.6, rel=0.01)
+
+
+def test_a_device_that_several_share_is_one_device_and_each_is_entitled_to_its_part() -> None:
+    """Two users of one device, and three of two: the third has its own."""
+    both = SharedDevice("", "time", 2, None, None, "", None)
+    own = SharedDevice("", "exclusive", 1, None, None, "", None)
+    block = only([*mix(TWO, share=both), *baselines("vae", "wlm")])
+    assert block.measures is not None
+    assert (block.measures.slices, block.measures.tax.value) == (1, pytest.approx(-0.3, abs=0.01))
+    assert [tenant.entitlement for tenant in block.tenants] == [0.5, 0.5]
+    shown = text(mix_grid([block]))
+    assert "2 of them have the same device" in shown
+    assert "share kept" in shown
+    shared = mix([*TWO, ("loader", 1.0)], share=both)
+    shared[2] = mix([*TWO, ("loader", 1.0)], share=own)[2]
+    of_all = {"stands_for": [0, 1, 2]}
+    lone = [record for job in ALONE_MS for record in quick(job, 0, ALONE_MS[job], place=of_all, part=part(job))]
+    uneven = only([*shared, *lone])
+    assert uneven.measures is not None
+    assert (uneven.measures.slices, [tenant.sharers for tenant in uneven.tenants]) == (2, [2, 2, 1])
 
 
 OTHER = {"isolation": msgspec.structs.replace(ISOLATION, backend="affinity")}

@@ -20,6 +20,7 @@ from cotenant.report.grid import (
     word,
 )
 from cotenant.report.summary import JobSummary, Summary
+from cotenant.results.columns import TENANT
 from cotenant.results.identity import natural
 from cotenant.results.launches import grouped
 from cotenant.results.record import SUSPECT
@@ -33,6 +34,7 @@ class MixTenant:
 
     `within` is the interval of `progress` by the observations of a single launch each. `doubts` are the rules of
     warnings on its launches: the worst of those beside others, and all of those alone.
+    `sharers` is how many tenants have its device, or its processors where it has none; `entitlement` its part of that.
     """
 
     tenant: str
@@ -45,6 +47,8 @@ class MixTenant:
     quick: bool
     verdict: str
     doubts: tuple[str, ...]
+    sharers: int
+    entitlement: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,12 +110,23 @@ def _why_not(job: JobSummary) -> str:
 def _measures(tenants: Sequence[tuple[str, JobSummary]]) -> MixMeasures | None:
     together = {tenant: job.together.of(tenant) for tenant, job in tenants}
     alone = {tenant: job.alone.of(tenant) for tenant, job in tenants if job.alone is not None}
-    sharers = max((job.sharers for _, job in tenants), default=1)
-    return mix_measures(together, alone, len(tenants) / sharers)
+    # Devices, or slices, that they have together: of what K tenants share each has a part of one.
+    return mix_measures(together, alone, sum(1 / _part(tenant, job)[0] for tenant, job in tenants))
+
+
+def _part(tenant: str, job: JobSummary) -> tuple[int, float]:
+    """Return how many tenants have this one's device, or its processors where it has none, and its part of that."""
+    columns = ("share", "share_asked", "device_sharers", "sharers", "entitlement")
+    known = job.members.where(TENANT == tenant).columns(*columns).row(0, named=True)
+    mode = known["share"] or known["share_asked"]
+    sharers = known["device_sharers"] if mode else known["sharers"]
+    # Alone a user of an instance has that instance.
+    return sharers, (None if mode == "mig" else known["entitlement"]) or 1 / sharers
 
 
 def _tenant(tenant: str, job: JobSummary, measures: MixMeasures | None) -> MixTenant:
     together, alone = job.together.of(tenant), {} if job.alone is None else job.alone.of(tenant)
+    sharers, entitlement = _part(tenant, job)
     return MixTenant(
         tenant=tenant,
         job=job.cell,
@@ -123,6 +138,8 @@ def _tenant(tenant: str, job: JobSummary, measures: MixMeasures | None) -> MixTe
         quick=job.alone is not None and job.alone.quick,
         verdict=f"{job.verdict}, {SUSPECT} alone" if job.alone is not None and job.alone.doubts else job.verdict,
         doubts=job.doubts,
+        sharers=sharers,
+        entitlement=entitlement,
     )
 
 
@@ -159,12 +176,12 @@ def _within(item: Item) -> Cell:
 
 
 def _share_kept(item: Item) -> Cell:
-    """Of what it was entitled to, which is an equal part of processors that several share."""
-    block, tenant = item
+    """Of what it was entitled to, which is a part of a device, or of processors, that several share."""
+    _, tenant = item
     if tenant.progress is None:
         return Cell()
-    share_kept = tenant.progress.value * block.sharers
-    return Cell(numbers.ratio(share_kept) if block.sharers > 1 else "", {"share_kept": share_kept})
+    share_kept = tenant.progress.value / tenant.entitlement
+    return Cell(numbers.ratio(share_kept) if tenant.sharers > 1 else "", {"share_kept": share_kept})
 
 
 def _slowdown(item: Item) -> Cell:
@@ -230,7 +247,9 @@ def mix_grid(blocks: Sequence[MixBlock]) -> Grid:
 
 
 def _facts(block: MixBlock) -> str:
-    shared = f", {block.sharers} of them have the same processors" if block.sharers > 1 else ""
+    of_device = max((tenant.sharers for tenant in block.tenants), default=1)
+    shared = f", {of_device} of them have the same device" if of_device > 1 else ""
+    shared = f", {block.sharers} of them have the same processors" if block.sharers > 1 else shared
     return f"{block.suite} on {block.host}, isolation {block.isolation}{shared}"
 
 

@@ -77,11 +77,13 @@ def _point(job: JobSummary) -> SharePoint:
     frame = job.members.columns(*columns)
     first = frame.row(0, named=True)
     mode = first["share"] or first["share_asked"] or SLICES
-    sharers = first["sharers"] if mode == SLICES else first["device_sharers"]
+    shared_by = frame["sharers" if mode == SLICES else "device_sharers"]
+    sharers = shared_by[0]
     entitlement = first["entitlement"] or 1 / sharers
     note = "" if job.alone is not None and job.alone.tenants else "not measured alone: --baseline quick, or whole"
     alone = {} if job.alone is None else {tenant: job.alone.of(tenant) for tenant in job.together.tenants}
-    devices = len(job.together.tenants) / sharers
+    # Three users of two devices have two of them: one has its own.
+    devices = sum(1 / users for users in shared_by) / len(job.rates)
     measures = None if note else mix_measures(job.together.tenants, alone, devices)
     if measures is None and not note:
         note = "no repetition has all tenants together and alone"

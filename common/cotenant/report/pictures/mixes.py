@@ -32,7 +32,8 @@ def progress_bars(block: MixBlock, name: str) -> str | None:
             most = max(most, min(1.6, ends[1]))
         most = max(most, progress.value)
         beside(axes, y, f"{100 * progress.value:.0f} %")
-    axes.axvline(1 / block.sharers, color=INK, linewidth=1.0)
+    for entitlement in sorted({tenant.entitlement for tenant, _ in known}):
+        axes.axvline(entitlement, color=INK, linewidth=1.0)
     axes.set_xlim(0, most + 0.02)
     axes.set_ylim(len(known) - 0.4, -0.6)
     axes.set_yticks(range(len(known)), labels, color=INK)
