@@ -13,6 +13,7 @@ import torch
 
 from bench.small import Small
 from cotenant.bench import Benchmark, Run, audit, flag, session
+from cotenant.bench.alone import Alone
 from cotenant.bench.audit import Step
 from cotenant.bench.loop import Loop
 from cotenant.bench.world import World
@@ -119,6 +120,17 @@ def test_a_rank_that_hears_late_makes_the_audit_of_the_others_and_none_of_its_ow
     assert loop.audits.after == [1]
     loop.load_until(lambda: True, lambda: 3)
     assert loop.audits.after == [1, 1, 1]
+
+
+def test_of_a_run_alone_every_rank_makes_equally_many_audits_also_behind_its_last_observation() -> None:
+    """One more on some of them would wait for the others."""
+    for rank in (0, 1):
+        alone = Alone("small", World(rank=rank, size=2))
+        alone.ready(30, 8, 0, [])
+        alone.await_go()
+        for index in range(8):
+            alone.observation(index=index)
+        assert alone.audits() == 3
 
 
 class Coupled(torch.optim.Adam):
