@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from cotenant.finding import Finding
+from cotenant.report import numbers
 from cotenant.report.answer import answer, job_shares, shares_of
 from cotenant.report.pictures.shares import shares_picture
 from cotenant.report.summary import JobSummary
@@ -44,6 +45,11 @@ def test_one_job_says_each_users_rate_and_what_it_is_of() -> None:
     single = answer(summary_of(launch("vae", tenants=1)))
     assert "its user gets" in single
     assert "%" not in single
+    several = [100.0, 400.0, 300.0, 150.0, 200.0]
+    uneven = [launch("vae", tenants=5, mean_ms=mean_ms)[tenant] for tenant, mean_ms in enumerate(several)]
+    rates = [estimate.rate for estimate in only(uneven).tenants.values()]
+    words = f"vae: each user gets {numbers.rate(min(rates))} ... {numbers.rate(max(rates))} image/s, "
+    assert answer(summary_of(uneven)).startswith(words), "of many users the lowest and the highest"
 
 
 def _alone(job: JobSummary) -> list[float]:

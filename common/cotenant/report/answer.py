@@ -131,7 +131,8 @@ def _capitalised(text: str) -> str:
 
 
 def _one_job(job: JobSummary, shares: Sequence[JobShares]) -> str:
-    rates = _joined([rate(estimate.rate) for estimate in job.tenants.values()])
+    values = [estimate.rate for estimate in job.tenants.values()]
+    rates = _joined([rate(value) for value in (sorted(values) if len(values) > NAMED else values)])
     each = "each user gets" if len(job.tenants) > 1 else "its user gets"
     text = f"{job.label}: {each} {rates} {job.unit or 'item'}/s"
     return (
