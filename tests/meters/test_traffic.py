@@ -11,7 +11,7 @@ import pytest
 from cotenant.isolation import resctrl
 from cotenant.isolation.leftovers import clear
 from cotenant.isolation.runs import RunName
-from cotenant.meters.traffic import LACKS, CacheTraffic
+from cotenant.meters.traffic import LACKS, NO_SLICES, CacheTraffic
 from machine.fakehost import write
 
 FEATURES = "sys/fs/resctrl/info/L3_MON/mon_features"
@@ -83,6 +83,10 @@ def test_what_the_hardware_does_not_count_is_left_out(kernel: Path, monkeypatch:
         without = CacheTraffic([0], root)
         without.start(slices(kernel))
         assert (without.sample(), without.result(), without.absent()) == ({}, {}, {"traffic": LACKS})
+    bound = cast("Any", SimpleNamespace(entry=SimpleNamespace(procs_files=())))
+    unsliced = CacheTraffic([0], kernel)
+    unsliced.start([bound])
+    assert (unsliced.sample(), unsliced.result(), unsliced.absent()) == ({}, {}, {"traffic": NO_SLICES})
     write(kernel / "bare", {"proc/cpuinfo": "flags : fpu cqm_mbm_total cat_l3"})
     assert resctrl.monitoring(kernel / "bare") == resctrl.Monitoring((), True)
 

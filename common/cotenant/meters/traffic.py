@@ -14,6 +14,7 @@ from cotenant.meters.sampler import Look, Spread
 from cotenant.procfs import read_text
 
 LACKS = "a processor with monitoring of cache and bandwidth, bare, and: mount -t resctrl resctrl /sys/fs/resctrl"
+NO_SLICES = "slices whose processes are known: --isolation v1, v2 or systemd"
 OCCUPANCY = "llc_occupancy_bytes"
 
 
@@ -29,6 +30,7 @@ class CacheTraffic:
         self._groups: dict[int, Path] = {}
         self._first: dict[int, dict[str, int]] = {}
         self._occupied: dict[int, Spread] = {}
+        self._lacks = LACKS
 
     def start(self, slices: Sequence[LiveSlice]) -> None:
         if not resctrl.monitoring(self._root).features:
@@ -36,6 +38,10 @@ class CacheTraffic:
         resctrl.sweep(self._root)
         for tenant, slice_ in zip(self._tenants, slices, strict=False):
             pids = {int(word) for file in slice_.entry.procs_files for word in read_text(file).split()}
+            if not pids:
+                # A group of nobody counts zeros.
+                self._lacks = NO_SLICES
+                continue
             group = resctrl.group_of(self._run, tenant, self._root)
             # The hardware counts for so many groups: what it has none for is not counted.
             with contextlib.suppress(OSError):
@@ -69,4 +75,4 @@ class CacheTraffic:
             self._groups = {}
 
     def absent(self) -> dict[str, str]:
-        return {} if self._first else {self.name: LACKS}
+        return {} if self._first else {self.name: self._lacks}
