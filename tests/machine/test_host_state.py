@@ -154,6 +154,8 @@ def test_what_happened_between_two_readings() -> None:
     nothing = since(before, before, own_kills=2)
     assert (nothing["memory_kills_outside"], nothing["stolen_share"]) == (0, 0.0)
     assert since(replace(before, processor_throttles=None), after, 0)["processor_throttles"] is None
+    offline = since(replace(before, processor_throttles=500), replace(after, processor_throttles=200), 0)
+    assert offline["processor_throttles"] == 0, "a processor was taken offline, and its count with it"
 
 
 def test_a_job_knows_whose_it_is(tmp_path: Path) -> None:

@@ -169,7 +169,8 @@ def since(before: HostCounts, after: HostCounts, own_kills: int) -> dict[str, An
 
 
 def _difference(before: int | None, after: int | None) -> int | None:
-    return None if before is None or after is None else after - before
+    # A processor that was taken offline takes its count with it.
+    return None if before is None or after is None else max(0, after - before)
 
 
 def _count(seen: dict[str, str], name: str) -> int:
