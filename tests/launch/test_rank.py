@@ -3,12 +3,15 @@
 import socket
 import time
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
+from cotenant.launch.outcome import TenantResult
+from cotenant.launch.records import _statement
 from cotenant.launch.rendezvous import OWN_OUTCOMES, Go, Link, Rank
 from cotenant.launch.tenant import signal_name
+from cotenant.nodes.peers import NodeResult
 from cotenant.protocol.messages import Message, ProtocolError, encode
 from cotenant.stats.budget import Amount
 
@@ -48,6 +51,15 @@ def test_the_order_of_a_whole_run(rank: Rank, go: Go) -> None:
     assert [fields["index"] for fields in rank.observations] == [0, 1]
     assert rank.done
     assert rank.record == {}
+
+
+def test_an_observation_that_came_late_on_any_node_is_late_in_the_record(rank: Rank, go: Go) -> None:
+    rank.take(READY, None)
+    rank.late_ns = 3
+    ended = TenantResult(cast(Any, None), "completed", "", {0: rank})
+    for late_ns, latest_ns in ((7, 7), (2, 3)):
+        node = NodeResult(1, "other", False, "completed", "", late_ns=late_ns)
+        assert _statement(ended, go, [node]).late_ns == latest_ns
 
 
 def refuses(rank: Rank, message: Message, go: Go | None) -> None:

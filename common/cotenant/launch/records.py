@@ -17,6 +17,7 @@ from cotenant.launch.device_sharing import shared_device
 from cotenant.launch.outcome import LaunchResult, TenantResult
 from cotenant.launch.rendezvous import Go
 from cotenant.launch.start import Start
+from cotenant.nodes.peers import NodeResult
 from cotenant.results.build import Common, Placement, Statement, build_record, observed_by_ranks
 from cotenant.results.pressure import pressures
 from cotenant.results.record import Enclosed, Record
@@ -39,8 +40,7 @@ class SuiteFacts:
 def records_of(result: LaunchResult, start: Start, facts: SuiteFacts) -> list[Record]:
     """Return a record per tenant of the launch."""
     gos = [result.gos.get(tenant.spec.slice.tenant) for tenant in result.tenants]
-    elsewhere = {number: rows for node in result.nodes for number, rows in node.observations.items()}
-    statements = [_statement(tenant, go, elsewhere) for tenant, go in zip(result.tenants, gos, strict=True)]
+    statements = [_statement(tenant, go, result.nodes) for tenant, go in zip(result.tenants, gos, strict=True)]
     loads = [statement.load() for statement in statements if statement.observations]
     loads += [load for node in result.nodes if (load := load_of(node)) is not None]
     together = _common_load(loads, gos[0], start.sharers)
@@ -84,10 +84,10 @@ def _slice_changed(change: str) -> Finding:
     return error(f"The slices did not stay as planned: {change}.", remedy, rule="slice_changed")
 
 
-def _statement(tenant: TenantResult, go: Go | None, elsewhere: dict[int, list[dict[str, Any]]]) -> Statement:
+def _statement(tenant: TenantResult, go: Go | None, nodes: Sequence[NodeResult]) -> Statement:
     """Rank 0 speaks for its tenant, and its clock counts; the items are those of all ranks, whose rows are kept too.
 
-    `elsewhere` holds the observations of ranks on other nodes.
+    Ranks on other `nodes` are of the same tenant.
     """
     ranks = tenant.ranks
     first = ranks.get(0)
@@ -95,6 +95,7 @@ def _statement(tenant: TenantResult, go: Go | None, elsewhere: dict[int, list[di
         return Statement()
     given = go.given if go else None
     amount = given or first.requested
+    elsewhere = {number: rows for node in nodes for number, rows in node.observations.items()}
     observations, by_rank = observed_by_ranks({number: rank.observations for number, rank in ranks.items()} | elsewhere)
     return Statement(
         ready_ns=first.ready_ns,
@@ -102,7 +103,7 @@ def _statement(tenant: TenantResult, go: Go | None, elsewhere: dict[int, list[di
         asked=first.requested,
         given=given,
         warm_up_ns=first.ready["warm_up_ns"] if first.ready else [],
-        late_ns=max(rank.late_ns for rank in ranks.values()),
+        late_ns=max([rank.late_ns for rank in ranks.values()] + [node.late_ns for node in nodes]),
         observations=observations,
         rank_observations=by_rank,
         part=first.work | (first.record or {}),
