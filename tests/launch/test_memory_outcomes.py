@@ -21,7 +21,7 @@ OWN = "/cotenant.root/41-7/t1"
 def tenant(killed: int = 1, peak_bytes: int | None = GIB, **state: Any) -> Tenant:
     """Tenant 1 of run 41-7 with a slice of 1 GiB, direct child 900, of which so many were killed."""
     spec = TenantSpec(
-        slice=cast("Any", SimpleNamespace(tenant=1)),
+        slice=cast("Any", SimpleNamespace(tenant=1, accelerators=())),
         command=["x", "--batch-size", "64"],
         environment={},
         log=Path("/none"),
@@ -129,3 +129,10 @@ def test_half_the_batch_is_of_the_requested_one_or_else_of_the_default() -> None
         full = tenant(ranks={0: SimpleNamespace(work={"arguments": arguments})})
         full = cast("Tenant", SimpleNamespace(**vars(full) | {"spec": replace(full.spec, command=command)}))
         assert end_of(full, logged(OWN))[1].endswith(remedy), command
+
+
+def test_where_there_is_a_device_half_the_batch_is_no_remedy_for_the_hosts_memory() -> None:
+    full = tenant()
+    slice_ = cast("Any", SimpleNamespace(tenant=1, accelerators=("a device",)))
+    full = cast("Tenant", SimpleNamespace(**vars(full) | {"spec": replace(full.spec, slice=slice_)}))
+    assert end_of(full, logged(OWN))[1].endswith("Give it less to hold, or fewer tenants with --users.")

@@ -118,6 +118,7 @@ def _own(tenant: Tenant) -> Reason:
 def _half_batch(tenant: Tenant) -> str:
     sizes = (tenant_part(rank.work).arguments.get("batch_size") for rank in tenant.ranks.values())
     own = next((size for size in sizes if isinstance(size, int)), 0)
-    if (size := number_behind(tenant.spec.command, *BATCH_FLAGS) or own) > 1:
+    # Where there is a device most of the batch lies there, and the host holds libraries.
+    if (size := number_behind(tenant.spec.command, *BATCH_FLAGS) or own) > 1 and not tenant.spec.slice.accelerators:
         return f"Try half the batch: -- --batch-size {size // 2}"
     return "Give it less to hold, or fewer tenants with --users."
