@@ -14,15 +14,29 @@ from device.suite import PLENTY, entry, job_entry, launched
 from device.task import errors, rate
 from device.tasks import keep_record
 
-SHARED = ("vae", "dcgan_bf16", "convnet")
-TENANTS = (1, 2, 4)
 BUDGET_S, SMALL_BUDGET_S = 2.0, 0.5
-LAUNCH_S = 10.0
-"""What a launch takes with its start and end."""
+LAUNCH_S, HUNG_S = 10.0, 60.0
+"""What a launch takes with its start and end, and after what one is ended that would take the time of all others."""
 ABOVE = 1.1
 """Tenants of a device cannot keep more of their rates than so much each: above it something did not run together."""
 DEEDS = Path(__file__).parent / "deeds" / "run.sh"
 MPS_CONTROL = "nvidia-cuda-mps-control"
+EXPECTED = {"hog": ("device_out_of_memory",), "die": ("failed", "aborted")}
+"""Deeds, a memory hog and a kill -9, and how the tenant ends that does it."""
+SMALL, *LARGER = "vae", "dcgan_bf16", "convnet"
+COURSE = (
+    (SMALL, 1, "time"),
+    (SMALL, 4, "time"),
+    (SMALL, 4, "mps"),
+    (SMALL, 4, "mps:25"),
+    ("hog", 2, "time"),
+    ("die", 2, "time"),
+    *((name, tenants, "time") for name in LARGER for tenants in (1, 4)),
+    ("die", 2, "mps"),
+    *((name, 4, "mps") for name in LARGER),
+    *((name, 2, "time") for name in (SMALL, *LARGER)),
+)
+"""What is launched with how many tenants in which mode: first one of each kind, as time may not suffice for all."""
 
 
 def run(given: Given) -> None:
@@ -31,32 +45,20 @@ def run(given: Given) -> None:
         on_processors(given)
         return
     alone: dict[str, float] = {}
-    for tenants in TENANTS:
-        with given.looking_at(f"K={tenants}, in turns"):
-            given.need_time(LAUNCH_S * len(SHARED))
-            together(given, SHARED, tenants, "time", alone)
-    for deed, what in (("hog", "memory hog"), ("die", "kill -9")):
-        with given.looking_at(f"{what}, in turns"):
+    for what, tenants, mode in COURSE:
+        # Named as its check is: the line of what time leaves out is the same one.
+        with given.looking_at(f"{what} {mode}" if what in EXPECTED else f"{what} K={tenants} {mode}"):
             given.need_time(LAUNCH_S)
-            deeds(given, deed, "time")
-    with given.looking_at("K=4, MPS"):
-        given.need_time(LAUNCH_S)
-        together(given, SHARED[:1], 4, "mps", alone)
-    with given.looking_at("K=4, MPS of 25 %"):
-        given.need_time(LAUNCH_S)
-        together(given, SHARED[:1], 4, "mps:25", alone)
-    with given.looking_at("kill -9, MPS"):
-        given.need_time(LAUNCH_S)
-        deeds(given, "die", "mps")
-    with given.looking_at("K=4, MPS, larger jobs"):
-        given.need_time(LAUNCH_S * len(SHARED[1:]))
-        together(given, SHARED[1:], 4, "mps", alone)
+            if what in EXPECTED:
+                deeds(given, what, mode)
+            else:
+                together(given, [what], tenants, mode, alone)
 
 
 def on_processors(given: Given) -> None:
     """Show the same on slices of processors, in small."""
     with given.looking_at("K=2, slices of processors"):
-        together(given, SHARED[:1], 2, "slices", {})
+        together(given, [SMALL], 2, "slices", {})
     with given.looking_at("kill -9, slices of processors"):
         deeds(given, "die", "slices")
     given.skip("modes of sharing", "They need a device, and torch sees none.")
@@ -70,7 +72,7 @@ def sharing(given: Given, mode: str) -> list[str]:
         given.need_nvidia()
         if shutil.which(MPS_CONTROL) is None:
             raise Skip(f"There is no {MPS_CONTROL} here.")
-    return ["--share", mode]
+    return ["--share", mode, "--timeout", f"{HUNG_S:g}s"]
 
 
 def together(
@@ -151,10 +153,6 @@ def deeds(given: Given, deed: str, mode: str) -> None:
         raise Skip(f"There are {len(records)} records of two tenants.")
     outcomes = {record["tenant"]: record["outcome"] for record in records}
     given.check(f"{deed} {mode}", *judge_deed(deed, outcomes[0], outcomes[1]))
-
-
-EXPECTED = {"hog": ("device_out_of_memory",), "die": ("failed", "aborted")}
-"""How the tenant ends that does it."""
 
 
 def judge_deed(deed: str, doer: str, neighbour: str) -> tuple[bool, str]:
