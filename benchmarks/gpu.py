@@ -50,6 +50,7 @@ def parser() -> Parser:
         help="in small, some seconds a part; what takes longer only where --parts names it",
     )
     made.add_argument("--inside", help=argparse.SUPPRESS)
+    made.add_argument("--seconds", type=float, help=argparse.SUPPRESS)
     return made
 
 
@@ -58,7 +59,7 @@ def main(argv: Sequence[str]) -> int:
         given = parser().parse_args(argv)
         parts, families = chosen_parts(given.parts)
         if given.inside:
-            return inside(given.out, given.inside, given.quick, families)
+            return inside(given.out, given.inside, given.quick, families, given.seconds)
         signal.signal(signal.SIGTERM, _interrupt)
         signal.signal(signal.SIGHUP, _interrupt)
         return Acceptance(given.out, given.quick, families).run(parts, named=given.parts is not None)

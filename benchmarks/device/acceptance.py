@@ -20,7 +20,7 @@ from typing import Any
 
 from device.book import BEGIN, FAIL, PASS, SKIP, VERDICT, Book, Verdict, replace
 from device.part import BENCHMARKS, ROOT, environment
-from device.plan import EVERY, FAMILIES, SHARE, UsageError
+from device.plan import EVERY, FAMILIES, SHARE, UsageError, deadline_s, planned_s
 from device.processes import adopt_orphans, end_descendants
 from device.table import page, page_name
 from device.wheels import CARRIED, unpack_missing
@@ -43,6 +43,7 @@ class Acceptance:
         self.book = Book(self.out)
         self.source = source_version()
         self.machine: dict[str, Any] = {}
+        self.began_s = time.monotonic()
 
     def run(self, parts: Sequence[str], named: bool) -> int:
         """Run the parts and return the exit status. Raises UsageError for a folder that is none for this run."""
@@ -53,7 +54,7 @@ class Acceptance:
         try:
             self._know_machine(scratch)
             try:
-                words = [self._part(name, scratch, named) for name in parts]
+                words = [self._part(name, scratch, named, parts[at:]) for at, name in enumerate(parts, 1)]
             finally:
                 self._write_page()
             print(f"Results: {self.out}; the page for docs/gpu/ is {page_name(self.machine)}.")
@@ -112,7 +113,7 @@ class Acceptance:
             some = " `make gpu-wheels` carries some." if {*found["missing"]} & {*CARRIED} else ""
             print(f"Missing here: {', '.join(found['missing'])}.{some}", flush=True)
 
-    def _part(self, name: str, scratch: Path, named: bool) -> str:
+    def _part(self, name: str, scratch: Path, named: bool, later: Sequence[str]) -> str:
         before = self.book.verdict(name)
         if not named and before and (before["word"], before["source"]) == (PASS, self.source):
             print(f"{name:<10} {PASS}  (kept from {before['at']}) {before['sentence']}", flush=True)
@@ -124,7 +125,8 @@ class Acceptance:
         if self.quick and not named and EVERY[name].by_name:
             verdict = Verdict(SKIP, f"--quick leaves it out: --quick --parts {name} runs it in small.")
         else:
-            verdict = self._ended(name, scratch / name)
+            planned = planned_s(name, self.quick, began - self.began_s, later)
+            verdict = self._ended(name, scratch / name, planned)
         seconds = time.monotonic() - began
         self.book.add(
             name,
@@ -139,14 +141,14 @@ class Acceptance:
         self._write_page()
         return verdict.word
 
-    def _ended(self, name: str, scratch: Path) -> Verdict:
+    def _ended(self, name: str, scratch: Path, seconds: float) -> Verdict:
         """Run a part to its end or its deadline, and end whatever it left."""
         scratch.mkdir()
         told = scratch / "verdict.json"
-        arguments = ["--inside", name, "--out", str(self.out)] + ["--quick"] * self.quick
+        arguments = ["--inside", name, "--out", str(self.out), "--seconds", str(seconds)] + ["--quick"] * self.quick
         if name == FAMILIES and self.families:
             arguments += ["--parts", f"{FAMILIES}:{','.join(self.families)}"]
-        limit_s = EVERY[name].deadline_s(self.quick)
+        limit_s = deadline_s(seconds, self.quick)
         with (self.out / "log.txt").open("ab") as log:
             log.write(f"\n===== {name}, {_now()}\n".encode())
             log.flush()

@@ -12,12 +12,11 @@ from pathlib import Path
 
 from device.book import CHECKS, Book, overall, replace
 from device.part import Given, breakdown
-from device.plan import EVERY
 from device.processes import adopt_orphans, end_with_parent
 
 
-def inside(out: Path, part: str, quick: bool, families: tuple[str, ...]) -> int:
-    """Run one part here, and leave its verdict where the run looks for it."""
+def inside(out: Path, part: str, quick: bool, families: tuple[str, ...], seconds: float) -> int:
+    """Run one part, which plans with so many seconds, here, and leave its verdict where the run looks for it."""
     # Without this a killed run would leave its part at work.
     end_with_parent(os.getppid())
     adopt_orphans()
@@ -25,8 +24,7 @@ def inside(out: Path, part: str, quick: bool, families: tuple[str, ...]) -> int:
     scratch = Path(os.environ["GPU_SCRATCH"])
     work = scratch / "work"
     work.mkdir(exist_ok=True)
-    plan, machine = EVERY[part], json.loads((out / "machine.json").read_text())
-    seconds = plan.quick_s if quick else plan.seconds
+    machine = json.loads((out / "machine.json").read_text())
     given = Given(part, Book(out), machine, work, quick, seconds, families)
     try:
         importlib.import_module(f"device.{part}").run(given)

@@ -31,7 +31,7 @@ acceptance.look = lambda scratch: {{"device": {device!r}, "torch": "2.14.1", "py
 acceptance.POLITE_S, acceptance.NATURAL_S = 1.0, 0.2
 for name in EVERY:
     EVERY[name] = Part(1, "something")
-    EVERY[name].__class__.deadline_s = lambda self, quick: {deadline_s}
+acceptance.deadline_s = lambda seconds, quick: {deadline_s}
 signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
 try:
     run = acceptance.Acceptance(Path({out!r}), True).run
