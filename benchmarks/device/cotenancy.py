@@ -10,7 +10,7 @@ from typing import Any
 from device.book import Skip
 from device.jobs import JOBS, Job
 from device.part import Given
-from device.suite import PLENTY, entry, job_entry, launched
+from device.suite import PLENTY, entry, finished, job_entry, launched
 from device.task import errors, rate
 from device.tasks import keep_record
 
@@ -88,7 +88,7 @@ def together(
     jobs = [job_entry(name, known[name], given) for name in names]
     flags = ["--users", str(tenants), "--budget", f"{budget_s}s", *sharing(given, mode)]
     folder = given.scratch / f"{mode.replace(':', '-')}-{tenants}-{names[0]}"
-    records = launched(folder, jobs, flags, given.left_s + 5)
+    records = finished(launched(folder, jobs, flags, given.left_s + 5))
     for name in names:
         own = [record for record in records if record["name"] == name]
         for record in own:
@@ -138,7 +138,7 @@ def deeds(given: Given, deed: str, mode: str) -> None:
     words += [str(word) for pair in (PLENTY | {"--number": 200 if not given.quick else 20}).items() for word in pair]
     folder = given.scratch / f"{deed}-{mode.replace(':', '-')}"
     flags = ["--users", "2", *sharing(given, mode)]
-    records = launched(folder, [entry(deed, str(DEEDS), words)], flags, given.left_s + 5)
+    records = finished(launched(folder, [entry(deed, str(DEEDS), words)], flags, given.left_s + 5))
     for record in records:
         keep_record(given.book, f"{deed} {mode}", record)
         given.row(

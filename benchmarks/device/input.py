@@ -9,7 +9,7 @@ from typing import Any
 from device.book import Skip
 from device.jobs import JOBS, Job
 from device.part import Given
-from device.suite import PLENTY, entry, launched
+from device.suite import PLENTY, entry, finished, launched
 from device.task import How, TaskError, errors, in_child, measured, preload, rate
 from device.tasks import keep_record
 
@@ -97,7 +97,8 @@ def pinned(given: Given) -> None:
     cmd = str(Path(__file__).parent / "deeds" / "run.sh")
     flags = ["--deed", "pin", "--who", "0", "--mebibytes", str(mebibytes), "--report", "$OUTPUT_DIRECTORY", "--cuda"]
     words = [*flags, *(str(word) for pair in (PLENTY | {"--repeat": 6, "--number": 5}).items() for word in pair)]
-    records = launched(given.scratch / "pinned", [entry("pinned", cmd, words)], ["--users", "2"], given.left_s + 5)
+    job = entry("pinned", cmd, words)
+    records = finished(launched(given.scratch / "pinned", [job], ["--users", "2"], given.left_s + 5))
     what = "pinned" if given.device != "cpu" else "plain"
     peaks: dict[int, int | None] = {}
     for record in records:

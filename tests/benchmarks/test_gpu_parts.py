@@ -443,6 +443,10 @@ def test_the_course_of_sharing_a_device(part: Part, tmp_path: Path, monkeypatch:
     here.seconds, here.book = 0, part("book").Book(tmp_path / "work")
     cotenancy.run(here)
     assert {word for word, _ in checks(here).values()} == {"SKIP"}
+    # What time has cut off says nothing of its tenants.
+    monkeypatch.setattr(cotenancy, "launched", lambda *given: [tenant("vae", 0, 1, "interrupted")])
+    with pytest.raises(part("book").Skip, match="No time was left for its end"):
+        cotenancy.together(here, ["vae"], 2, "time", {})
 
 
 def test_users_of_one_device_are_counted_up_under_each_mode(
