@@ -10,7 +10,7 @@ from typing import Any
 from device.book import CHECKS, PASS, SKIP, Skip
 from device.jobs import Job
 from device.part import ROOT, Given
-from device.task import How, TaskError, measured, preload
+from device.task import How, LateError, TaskError, measured, preload
 from device.tasks import columns, judge, keep_record
 
 PROFILES = ("lambda", "modern")
@@ -61,6 +61,8 @@ def measure(given: Given, name: str, cell: Any) -> None:
     try:
         record = measured(job.main, job.flags, how)
     except TaskError as error:
+        if isinstance(error, LateError) and how.limit_s < LIMIT_S:
+            raise Skip("No time was left for its end.") from error
         given.row("families", cell=name, outcome="no record", reason=str(error))
         given.check(name, False, str(error))
         return

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from device.book import Skip
 from device.jobs import JOBS, Job
 from device.part import Given
-from device.task import How, errors, flags_of, in_child, measured_here, preload, rate
+from device.task import How, LateError, errors, flags_of, in_child, measured_here, preload, rate
 from device.tasks import SKIPPED_OUTCOMES, keep_record
 
 FORMED: dict[str, tuple[str, ...]] = {"dcgan": (), "convnet": ("--arch", "resnet50"), "ssd": (), "gpt": ()}
@@ -57,7 +58,10 @@ def formed(given: Given, name: str, forms: dict[str, tuple[str, ...]]) -> None:
 def compiled(given: Given, name: str) -> None:
     with given.looking_at(f"{name} compiled"):
         given.need_time(COMPILE_S)
-        measure(given, name, COMPILED, given.left_s + BEYOND_S)
+        try:
+            measure(given, name, COMPILED, given.left_s + BEYOND_S)
+        except LateError as error:
+            raise Skip("No time was left for its end.") from error
         late(given, name)
 
 

@@ -53,6 +53,10 @@ class TaskError(Exception):
     """A task that left no record; says why."""
 
 
+class LateError(TaskError):
+    """A task that had not ended at its limit."""
+
+
 def preload(vision: bool = True) -> None:
     """Import here what the tasks import. It must not touch a device: a child could not use one then."""
     for folder in (ROOT / "common", BENCHMARKS):
@@ -69,7 +73,7 @@ def preload(vision: bool = True) -> None:
 def in_child(work: Callable[[], Any], limit_s: float, log: Path) -> Any:
     """Return what `work` returns in a forked child, as JSON carries it.
 
-    Raises TaskError with the last line that the child wrote where it ended otherwise, or was ended at its limit.
+    Raises TaskError with the last line that the child wrote where it ended otherwise, LateError at its limit.
     """
     result = log.with_suffix(".result")
     result.unlink(missing_ok=True)
@@ -90,8 +94,10 @@ def in_child(work: Callable[[], Any], limit_s: float, log: Path) -> Any:
     print("\n".join(lines[-15 if result.exists() else -200 :]), flush=True)
     if result.exists():
         return json.loads(result.read_text())
-    ending = f"took longer than {limit_s:.0f} s" if slow else f"ended with status {child.exitcode}"
-    raise TaskError(f"It {ending}{': ' + lines[-1][:300] if lines else ''}")
+    said = f": {lines[-1][:300]}" if lines else ""
+    if slow:
+        raise LateError(f"It took longer than {limit_s:.0f} s{said}")
+    raise TaskError(f"It ended with status {child.exitcode}{said}")
 
 
 def _child(work: Callable[[], Any], result: Path, log: Path, parent: int) -> None:

@@ -619,6 +619,18 @@ def test_families_of_every_profile_are_measured_and_gone_on_with(
     families.run(here)
     assert checks(here)["families"] == ("FAIL", "There is none of nett. There are net, gpt.")
 
+    def late(main: str, words: tuple[str, ...], how: Any) -> dict[str, Any]:
+        raise part("task").LateError("It took longer.")
+
+    monkeypatch.setattr(families, "measured", late)
+    here.machine |= {"kind": "cpu"}
+    cell = families.known_cells(here)["net_bf16"]
+    with pytest.raises(part("book").Skip, match="No time was left for its end"):
+        families.measure(here, "net_bf16", cell)
+    here.seconds = 1e6
+    families.measure(here, "net_bf16", cell)
+    assert checks(here)["net_bf16"] == ("FAIL", "It took longer."), "it had all its time"
+
 
 class FakeSource:
     """A device at 700 W whose counter moves every tenth of a second."""
