@@ -375,6 +375,17 @@ def test_tenants_of_one_device_are_judged(
     assert word in judged[1]
 
 
+def test_a_job_that_no_part_of_a_device_holds_is_left_out(part: Part) -> None:
+    too_large = part("cotenancy").too_large
+    full = record(outcome="device_out_of_memory", message="CUDA out of memory.")
+    aborted = record(outcome="aborted", message="Tenant 0 ended before GO.")
+    assert too_large([full, aborted], 2) == "It does not fit its part of the device: CUDA out of memory."
+    # Alone it has the whole device.
+    assert too_large([full], 1) == ""
+    assert too_large([full, record(outcome="failed", message="Why.")], 2) == ""
+    assert too_large([record(), record()], 2) == ""
+
+
 def test_what_one_tenant_does_to_another(part: Part) -> None:
     judge = part("cotenancy").judge_deed
     assert judge("hog", "device_out_of_memory", "completed")[0]
@@ -480,6 +491,7 @@ def test_users_of_one_device_are_counted_up_under_each_mode(
         (2, "mps:50"),
     ]
     assert [row["verdict"] for row in here.book.rows("share", "faults")] == ["PASS", "FAIL", "SKIP"] * 6
+    assert checks(here)["faults"][0] == "PASS", "or one that lacked time would be missing for ever"
     # Started again it goes on behind what it has, with the rates alone of before.
     share.run(here)
     assert (len(launches), next(words, None)) == (5 * 10, None)
