@@ -46,7 +46,8 @@ SLICE_BYTES = 768 << 20
 """Of a user's memory on a host without a device: a hog reaches it soon, and torch has room."""
 FEW = {"--number": 10, "--repeat": 12, "--skip": 2, "--batch-size": 16}
 """On processors: as many steps as it takes, however slow they are, for the one at which it happens to be among them."""
-LAUNCH_S = 180.0
+LAUNCH_S, HUNG_S = 180.0, 60.0
+"""At most, and so long on a device: a neighbour that hangs there would take the time of all other cells."""
 USAGE, FAILED = 2, 1
 
 
@@ -127,7 +128,7 @@ def launch(given: argparse.Namespace, mode: str, fault: str, plan: dict[str, Any
         flags += ["--slices", "1", "--reserve", str(max(0, reserve)), "--isolation", "require"]
     else:
         words.append("--cuda")
-        flags += ["--share", mode, "--budget", f"{given.budget}s"]
+        flags += ["--share", mode, "--budget", f"{given.budget}s", "--timeout", f"{HUNG_S:g}s"]
     folder = given.out / f"{mode.replace(':', '-')}-{fault}"
     shutil.rmtree(folder, ignore_errors=True)
     with (given.out / "runs.log").open("a") as log, contextlib.redirect_stdout(log):
