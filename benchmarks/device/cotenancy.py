@@ -15,8 +15,10 @@ from device.task import errors, rate
 from device.tasks import keep_record
 
 BUDGET_S, SMALL_BUDGET_S = 2.0, 0.5
-LAUNCH_S, HUNG_S = 10.0, 60.0
-"""What a launch takes with its start and end, and after what one is ended that would take the time of all others."""
+LAUNCH_S = 10.0
+"""What a launch takes with its start and end."""
+HUNG_S, TURN_S = 45.0, 15.0
+"""A launch that takes longer is ended, or it would take the time of all others; each tenant tries its convolutions."""
 ABOVE = 1.1
 """Tenants of a device cannot keep more of their rates than so much each: above it something did not run together."""
 DEEDS = Path(__file__).parent / "deeds" / "run.sh"
@@ -64,15 +66,15 @@ def on_processors(given: Given) -> None:
     given.skip("modes of sharing", "They need a device, and torch sees none.")
 
 
-def sharing(given: Given, mode: str) -> list[str]:
-    """Return the runner's flags for a mode. Raises Skip where this machine has none such."""
+def sharing(given: Given, mode: str, tenants: int) -> list[str]:
+    """Return the runner's flags for so many tenants in a mode. Raises Skip where this machine has none such."""
     if mode == "slices":
-        return []
+        return ["--users", str(tenants)]
     if mode.startswith("mps"):
         given.need_nvidia()
         if shutil.which(MPS_CONTROL) is None:
             raise Skip(f"There is no {MPS_CONTROL} here.")
-    return ["--share", mode, "--timeout", f"{HUNG_S:g}s"]
+    return ["--users", str(tenants), "--share", mode, "--timeout", f"{HUNG_S + TURN_S * tenants:g}s"]
 
 
 def together(
@@ -86,7 +88,7 @@ def together(
     """Launch jobs with so many tenants on the device, and judge each; `alone` learns and lends their rates."""
     budget_s = SMALL_BUDGET_S if given.quick else BUDGET_S
     jobs = [job_entry(name, known[name], given) for name in names]
-    flags = ["--users", str(tenants), "--budget", f"{budget_s}s", *sharing(given, mode)]
+    flags = [*sharing(given, mode, tenants), "--budget", f"{budget_s}s"]
     folder = given.scratch / f"{mode.replace(':', '-')}-{tenants}-{names[0]}"
     records = finished(launched(folder, jobs, flags, given.left_s + 5))
     for name in names:
@@ -150,7 +152,7 @@ def deeds(given: Given, deed: str, mode: str) -> None:
     words = ["--deed", deed, "--who", "0", "--mebibytes", "1024", "--report", "$OUTPUT_DIRECTORY", "--cuda"]
     words += [str(word) for pair in (PLENTY | {"--number": 200 if not given.quick else 20}).items() for word in pair]
     folder = given.scratch / f"{deed}-{mode.replace(':', '-')}"
-    flags = ["--users", "2", *sharing(given, mode)]
+    flags = sharing(given, mode, tenants=2)
     records = finished(launched(folder, [entry(deed, str(DEEDS), words)], flags, given.left_s + 5))
     for record in records:
         keep_record(given.book, f"{deed} {mode}", record)
