@@ -578,7 +578,7 @@ def test_the_course_of_other_parts(part: Part, tmp_path: Path, monkeypatch: pyte
     assert checks(here)["pinned memory"][0] == "PASS"
     small = tenant("pinned", 0, 1, "out_of_memory") | {"message": "It needed more."}
     monkeypatch.setattr(input_, "launched", lambda *given: [small, tenant("pinned", 1, 1)])
-    with pytest.raises(part("book").Skip, match="slices are too small for 4096 MiB of pinned pages; .* needed more"):
+    with pytest.raises(part("book").Skip, match=r"slices are too small for 4096 MiB of pinned pages; .* needed more"):
         input_.pinned(here)
 
 
