@@ -165,6 +165,10 @@ def hostile(blocks: list[bytes]) -> dict[str, tuple[bytes, str]]:
         "a seal alone": (sealed(b""), "is no archive, or one with a damaged manifest"),
         "no manifest": (packed(rest), "is no archive, or one with a damaged manifest"),
         "a list": (packed([_block(MANIFEST, b"[]"), *rest]), "is no archive, or one with a damaged manifest"),
+        "no UTF-8": (
+            packed([_block(MANIFEST, b'{"cotenant": "\xff"}'), *rest]),
+            "is no archive, or one with a damaged manifest",
+        ),
     }
 
 
@@ -229,6 +233,8 @@ def test_who_makes_the_hashes_anew_is_caught_by_journal_numbers_and_rules(suite:
         forged = forge(suite, tmp_path, {vae: edited(suite / vae, change)})
         assert sentence in " ".join(wrong(forged)[check]), change
         assert "is not what launch vae, repetition 0, wrote" in " ".join(wrong(forged)["journal"])
+    broken = forge(suite, tmp_path, {vae: b'{"name": "\xff"}'})
+    assert f"{vae} is no record of this version" in wrong(broken)["records"][0]
     without = forge(suite, tmp_path, {vae: None})
     assert wrong(without)["journal"] == (f"{vae} of launch vae, repetition 0, is missing.",)
     more = forge(suite, tmp_path, {"baselines.wlm.R0.D0.json": (suite / vae).read_bytes()})

@@ -64,7 +64,7 @@ def test_a_transcript_is_judged_with_the_records_of_its_launch(
         "is not what the buyer sent, or is missing": ({name: None}, "journal"),
         "No piece of 2 tenants was made again": ({name: written(replace(transcript, replays=[]))}, "challenge"),
         "its digest does not match the answers": ({name: written(replace(transcript, chains=chains))}, "challenge"),
-        "is no transcript of this version": ({name: b"{}"}, "challenge"),
+        "is no transcript of this version": ({name: b'{"time": "\xff"}'}, "challenge"),
         "stands in no launch of the journal": ({"s.R0.two.challenge": written(transcript)}, "journal"),
         "the record of tenant 0 is of another tenant or seed": (
             {record: edited(directory / record, of_another_seed)},

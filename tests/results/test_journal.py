@@ -73,7 +73,8 @@ def test_a_byte_changed_a_line_dropped_or_swapped_is_refused(
     at = data.draw(st.integers(0, len(lines) - 2))
     if kind == "byte":
         place = data.draw(st.integers(0, len(b"".join(lines[:-1])) - 1))
-        changed = content[:place] + bytes([content[place] ^ 1]) + content[place + 1 :]
+        bit = data.draw(st.sampled_from([1, 0x80]))  # the higher one leaves no UTF-8
+        changed = content[:place] + bytes([content[place] ^ bit]) + content[place + 1 :]
     elif kind == "drop":
         changed = b"".join(lines[:at] + lines[at + 1 :])
     else:

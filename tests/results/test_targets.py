@@ -84,8 +84,9 @@ def test_own_descriptions_and_wrong_ones_with_their_place(tmp_path: Path) -> Non
         ('[{"name": "x", "gpu": "*", "devices": 1, "what": 3}]', "unknown field `what`"),
         ('[{"name": "x", "gpu": "*", "devices": 1, "watt": 0}]', r"Expected `float` > 0.0 - at `\$\[0\].watt`"),
         ('[{"name": "x", "gpu": "*", "devices": -1}]', r"Expected `int` >= 0 - at `\$\[0\].devices`"),
+        ('[{"name": "Caf\xe9"}]', "utf-8"),
     ):
-        path.write_text(text)
+        path.write_text(text, encoding="latin-1")
         with pytest.raises(CotenantError, match=sentence):
             read_systems(path)
     with pytest.raises(CotenantError, match="cannot be read"):

@@ -101,4 +101,7 @@ def written(transcript: Transcript) -> bytes:
 
 def read(content: bytes) -> Transcript:
     """Return the transcript of a file. Raises msgspec.MsgspecError for what is none."""
-    return _DECODER.decode(content)
+    try:
+        return _DECODER.decode(content)
+    except (UnicodeDecodeError, RecursionError) as error:
+        raise msgspec.DecodeError(str(error)) from error

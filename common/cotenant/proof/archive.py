@@ -101,7 +101,7 @@ def unpack(path: Path) -> Unpacked:
         broken = str(error)
     try:
         manifest = msgspec.json.decode(members.pop(MANIFEST, b""), type=Manifest)
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise CotenantError(
             f"{path} is no archive, or one with a damaged manifest: {broken or error}.",
             "Have it sent again; `cotenant archive` makes archives.",

@@ -154,7 +154,7 @@ def parsed(content: bytes, path: Path | str) -> Journal:
     for number, text in enumerate(content.split(b"\n")[:-1], 1):
         try:
             line = _DECODER.decode(text)
-        except msgspec.MsgspecError as error:
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             raise _damaged(path, number, f"it is no entry ({error})") from error
         if line.previous != head:
             raise _damaged(path, number, "it does not follow the line before it")

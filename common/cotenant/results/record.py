@@ -344,7 +344,10 @@ def encode(record: Record) -> bytes:
 
 def restored(content: bytes) -> Record:
     """Return the record of a file that this version wrote. Raises msgspec.MsgspecError for any other content."""
-    fields = msgspec.json.decode(content, type=dict[str, Any])
+    try:
+        fields = msgspec.json.decode(content, type=dict[str, Any])
+    except (UnicodeDecodeError, RecursionError) as error:
+        raise msgspec.DecodeError(str(error)) from error
     names = Record.__struct_fields__
     arguments = {name: value for name, value in fields.items() if name not in names}
     return msgspec.convert({**fields, "arguments": arguments}, Record)

@@ -99,7 +99,7 @@ def read_systems(path: Path) -> list[System]:
             return msgspec.json.decode(file.read(), type=list[System])
     except OSError as error:
         raise CotenantError(f"{path} cannot be read: {error.strerror}.", "--systems names a file of systems.") from None
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise CotenantError(f"{path}: {error}.", "Leave out what is unknown; see targets/systems.json.") from None
 
 
