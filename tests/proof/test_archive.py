@@ -125,6 +125,12 @@ def frame(**claims: int) -> bytes:
     return compressor.compress(b"0") + compressor.flush(zstandard.COMPRESSOBJ_FLUSH_BLOCK)
 
 
+def bomb() -> bytes:
+    """The beginning of a frame that claims a mebibyte and holds more: bytes that are repeated 128 Ki times."""
+    repeated = (1 << 17 << 3 | 1 << 1).to_bytes(3, "little") + b"0"
+    return b"\x28\xb5\x2f\xfd\x80\x38" + (1 << 20).to_bytes(4, "little") + 64 * repeated
+
+
 def sealed(frames: bytes) -> bytes:
     return frames + _seal(frames)
 
@@ -160,6 +166,7 @@ def hostile(blocks: list[bytes]) -> dict[str, tuple[bytes, str]]:
         "half of it": (packed(blocks)[: len(whole) // 2], ""),
         "a tebibyte": (sealed(head + frame(size=1 << 40)), "more than an archive may hold, 1.00 GiB"),
         "of no size": (sealed(head + frame()), "more than an archive may hold, 1.00 GiB"),
+        "a bomb": (sealed(head + bomb()), "a frame holds more than it says"),
         "a lie": (sealed(head + frame(size=1) + frame(size=1)[-4:]), ""),
         "empty": (b"", "is no archive, or one with a damaged manifest"),
         "a seal alone": (sealed(b""), "is no archive, or one with a damaged manifest"),

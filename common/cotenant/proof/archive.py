@@ -32,7 +32,8 @@ SKIPPABLE = (0x184D2A50).to_bytes(4, "little")
 SEAL_BYTES = 8 + 64
 MOST_BYTES = 1 << 30
 """Of what is unpacked, which is held in memory: some fifty thousand records."""
-READ_BYTES = 1 << 16
+READ_BYTES = 1 << 12
+"""Of a frame at once: four bytes of a hostile one become 128 KiB (RFC 8878, 3.1.1.2)."""
 END = bytes(2 * tarfile.BLOCKSIZE)
 """What follows the last member of a tar."""
 SUFFIXES = (".json", ".resolved", ".unfinished", ".challenge")
@@ -152,13 +153,16 @@ def _blocks(frames: bytes) -> Iterator[bytes]:
         if size > left:  # also where a frame does not tell its size
             raise zstandard.ZstdError(f"more than an archive may hold, {gib(MOST_BYTES)}")
         left -= size
-        unpacker, parts = zstandard.ZstdDecompressor().decompressobj(), list[bytes]()
+        unpacker, parts, due = zstandard.ZstdDecompressor().decompressobj(), list[bytes](), size
         while not unpacker.eof:
             piece = frames[at : at + READ_BYTES]
             if not piece:
                 raise zstandard.ZstdError("it is cut off")
             parts.append(unpacker.decompress(piece))
             at += len(piece) - len(unpacker.unused_data)
+            due -= len(parts[-1])
+            if due < 0:
+                raise zstandard.ZstdError("a frame holds more than it says")
         yield b"".join(parts)
 
 
