@@ -15,11 +15,13 @@ import pytest
 
 from cotenant.errors import CotenantError
 from cotenant.launch.tuned_file import check_target
-from cotenant.launch.tuning import with_setting
+from cotenant.launch.tuning import trial_of, with_setting
 from cotenant.results.journal import Launched, read_journal
 from cotenant.suite.cells import Job, expand
 from cotenant.suite.jobfile import load
 from cotenant.tuning.trial import Setting
+from report.making import launch
+from results.made import a_part
 from tenants.suites import ROOT, Suites, job, until
 
 MIB = 1 << 20
@@ -150,3 +152,16 @@ def test_a_setting_changes_what_it_names_and_no_item(tmp_path: Path) -> None:
     path.write_text(json.dumps([{"name": "a", "cmd": "x", "tuned": {"ended": "complete"}}]))
     check_target(path)
     assert load(path).jobs[0].tuned
+
+
+def test_a_launch_says_what_its_setting_is_worth() -> None:
+    """Of 128 rows a tenant; what the job's own arguments do in vain says nothing of a knob."""
+    part, base = a_part(item="image", ignored=["--batch-size"]), Setting(128)
+    (first, _) = launch("a", part=part)
+    for setting, outcome in (
+        (base, "completed"),
+        (base.with_flag("--compile", ""), "completed"),
+        (Setting(256), "no_effect"),
+    ):
+        trial = trial_of(setting, launch("a", uid=1, part=part), first, base)
+        assert (trial.outcome, trial.items) == (outcome, 256 if outcome == "completed" else None)

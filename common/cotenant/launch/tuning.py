@@ -12,6 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
+from statistics import median
 from typing import Protocol
 
 from cotenant.errors import CotenantError
@@ -148,7 +149,7 @@ class Tuner:
 
     def _take(self, setting: Setting, records: Sequence[Record]) -> None:
         self._records += records
-        trial = trial_of(setting, records, self._records[0])
+        trial = trial_of(setting, records, self._records[0], self.search.space.base)
         self.search.take(trial)
         self.unit = self.unit or next((record.unit for record in records if record.unit), "")
         if len(self.search.trials) == 1 and trial.rate is None and not trial.too_large:
@@ -158,8 +159,8 @@ class Tuner:
             )
 
 
-def trial_of(setting: Setting, records: Sequence[Record], first: Record) -> Trial:
-    """Return what a launch says of its setting; `first` is a record of the job as it is."""
+def trial_of(setting: Setting, records: Sequence[Record], first: Record, base: Setting) -> Trial:
+    """Return what a launch says of its setting; `first` is a record of the job as it is, in the setting `base`."""
     from cotenant.results.launches import launches_in
     from cotenant.results.newest import newest_in
     from cotenant.results.table import table_of_records
@@ -168,14 +169,15 @@ def trial_of(setting: Setting, records: Sequence[Record], first: Record) -> Tria
     outcome, message, rate = launch.failure or "completed", launch.flaw or "", launch.rate
     failed = next((record for record in records if record.outcome == outcome), None)
     message = message if failed is None else failed.message
-    flags = {flag for flag, _ in setting.flags} | {*BATCH_FLAGS}
-    # What the job's own arguments do in vain is no answer to a change of theirs.
-    if rate is not None and records[0] is not first and (unheeded := flags.intersection(records[0].ignored)):
+    # What the job's own arguments do in vain is no answer to a change of others.
+    changed = {flag for flag, _ in setting.flags} | ({*BATCH_FLAGS} if setting.batch_size != base.batch_size else set())
+    if rate is not None and (unheeded := changed.intersection(records[0].ignored)):
         outcome, message, rate = NO_EFFECT, f"{min(unheeded)} does nothing here.", None
     items, usual = (each.observed.get("items_per_row") for each in (records[0], first))
     if rate is not None and items and usual and abs(items / usual - 1) > OTHER_ITEMS:
         outcome, message, rate = OTHER_WORK, f"A row holds {items:.4g} items, and {usual:.4g} in the job.", None
-    return Trial(setting, rate, outcome, message, _seconds(records))
+    items_of_a_step = None if rate is None else _items_of_a_step(records)
+    return Trial(setting, rate, outcome, message, _seconds(records), items_of_a_step)
 
 
 def with_setting(cell: JobCell, setting: Setting, base: Setting) -> Job:
@@ -216,6 +218,17 @@ def _knobs(names: Collection[str], command: Sequence[str], processors: int) -> I
     for name in (FORMAT, GRAPH, COMPILE):
         if name in names:
             yield Knob(f"--no-{name}" if f"--{name}" in command else f"--{name}")
+
+
+def _items_of_a_step(records: Sequence[Record]) -> float | None:
+    """Return what all tenants together count in a step; None where one does not say how many steps it made."""
+    total = 0.0
+    for record in records:
+        number = record.given.number if record.given is not None else record.arguments.get("number")
+        if not isinstance(number, int) or number < 1:
+            return None
+        total += median(seen.items or 0.0 for seen in record.observations) / number
+    return total
 
 
 def _seconds(records: Sequence[Record]) -> float:

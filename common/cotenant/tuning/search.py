@@ -102,8 +102,13 @@ class Search:
         if len(of_flags) == REPEAT_AT and spread_of(logs_by_setting(self.trials))[0] is None:
             return self.best.batch_size
         without_rate = {trial.setting.batch_size for trial in of_flags} - logs.keys()
-        limits = SizeLimits(below, self.space.longest_step_s, self.space.tenants)
+        limits = SizeLimits(below, self.space.longest_step_s, self._items_of_each())
         return next_size(logs, limits, self._spread(), without_rate)
+
+    def _items_of_each(self) -> float:
+        """Return what a step of all tenants counts for each one of its batch size; a row each where nobody says."""
+        known = (trial.items / trial.setting.batch_size for trial in self.trials if trial.items is not None)
+        return next(known, float(self.space.tenants))
 
     def _logs(self) -> dict[int, list[float]]:
         """Return the log rates of the batch sizes that were launched with the flags of the best setting."""
@@ -119,7 +124,8 @@ class Search:
                 return
             if len(logs_by_setting(self.trials).get(self.best, [])) < ROUNDS:
                 yield self.best
-        if self._lead(candidate) > max(CLIMB, 2 * self._error(candidate)):
+        lead = self._lead(candidate)
+        if lead > CLIMB and lead > 2 * self._error(candidate):
             self.best = candidate
 
     def _lead(self, candidate: Setting) -> float:

@@ -24,18 +24,18 @@ ENOUGH = 0.0005
 class SizeLimits:
     """What no batch size may exceed: `below` did not fit; of `longest_step_s` a step would take longer.
 
-    `tenants` share the measured rate: a step takes as long as its batch at a tenant's part of it.
+    `items` are what a step of all tenants counts for each one of its batch size: two rows of two tenants, or tokens.
     """
 
     below: int | None = None
     longest_step_s: float | None = None
-    tenants: int = 1
+    items: float = 1.0
 
     def allow(self, size: int, rate: float) -> bool:
         """Tell whether a size may be tried, where all tenants together have this rate at a size near to it."""
         if self.below is not None and size >= self.below:
             return False
-        return self.longest_step_s is None or size * self.tenants / rate <= self.longest_step_s
+        return self.longest_step_s is None or size * self.items / rate <= self.longest_step_s
 
 
 def grid(least: int, most: int) -> list[int]:

@@ -40,6 +40,8 @@ class Trial:
     outcome: str = "completed"
     message: str = ""
     seconds: float = 0.0
+    items: float | None = None
+    """What all tenants together count in a step; None where nobody says."""
 
     @property
     def too_large(self) -> bool:
