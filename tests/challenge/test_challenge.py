@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
+import queue
 import socket
 import struct
 import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import msgspec
@@ -20,7 +23,10 @@ from challenge.vendors import (
     NUMBER,
     PIECE_NS,
     PIECES,
+    QUICK,
     SOFTWARE,
+    TASK,
+    VERSION,
     Vendor,
     challenged,
     join,
@@ -28,6 +34,7 @@ from challenge.vendors import (
     losses_of,
     replays,
 )
+from cotenant.challenge.listener import Listener
 from cotenant.challenge.messages import FRAME_BYTES, NonsenseError, framed, length_of, of_vendor, seed_of
 from cotenant.challenge.transcript import Transcript, read, written
 from cotenant.challenge.vendor import BuyerError, Challenged, Connection, address_of, transcript_of
@@ -219,14 +226,14 @@ def test_nonsense_is_refused_and_an_honest_launch_still_passes() -> None:
     assert verdict(kept[0]).holds
 
 
-@pytest.mark.parametrize("what", ["leaves", "answers twice", "fails to replay"])
+@pytest.mark.parametrize("what", ["leaves", "answers twice", "fails to replay", "has no room to replay"])
 def test_a_launch_that_breaks_off_is_kept_with_the_reason(what: str) -> None:
     def failing(*_: Any) -> Any:
-        raise CotenantError("It does not run here.")
+        raise OSError("No space left.") if what == "has no room to replay" else CotenantError("It does not run here.")
 
     class Breaking(Vendor):
         def _tenant(self, port: int, tenant: int) -> None:
-            if tenant == 1 and what != "fails to replay":
+            if tenant == 1 and "to replay" not in what:
                 connection = Connection(f"127.0.0.1:{port}")
                 buyer = Challenged(connection, join(1))
                 if what == "answers twice":
@@ -237,14 +244,30 @@ def test_a_launch_that_breaks_off_is_kept_with_the_reason(what: str) -> None:
                 super()._tenant(port, tenant)
 
     vendor = Breaking()
-    transcript = challenged(vendor, **({"replayer": failing} if what == "fails to replay" else {}))
+    transcript = challenged(vendor, **({"replayer": failing} if "to replay" in what else {}))
     assert "broken" in kinds(transcript)
     words = {
         "leaves": "Tenant 1 left",
         "answers twice": "Tenant 1 does not speak",
         "fails to replay": "It does not run here.",
+        "has no room to replay": "No space left.",
     }
     assert any(words[what] in sentence for sentence in transcript.broken)
+
+
+def test_a_transcript_that_cannot_be_kept_ends_the_listener() -> None:
+    def full(_: Transcript) -> None:
+        raise CotenantError("Nothing can be written there.")
+
+    vendor, ports = Vendor(), queue.Queue[int]()
+    listener = Listener({TASK: VERSION}, replays, full, clock_ns=vendor.clock, patience=QUICK)
+    with ThreadPoolExecutor(1) as pool:
+        ended = pool.submit(asyncio.run, listener.serve("127.0.0.1", 0, 0, ports.put))
+        port = ports.get(timeout=10)
+        vendor.run(port)
+        transcript_of(f"127.0.0.1:{port}", "one", lambda: False)
+        with pytest.raises(CotenantError, match="Nothing can be written there"):
+            ended.result(30)
 
 
 def test_addresses() -> None:

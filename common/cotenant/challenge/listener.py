@@ -121,21 +121,27 @@ class Listener:
         self._sessions: dict[str, Session] = {}
         self._connections = 0
         self._finished = 0
+        self._unkept: CotenantError | None = None
         self._enough = asyncio.Event()
         self._one_replay = asyncio.Lock()
         self._last_asked = asyncio.Event()
 
     async def serve(self, host: str, port: int, launches: int, opened: Callable[[int], None]) -> None:
-        """Listen until so many launches are challenged (0: for ever); `opened` hears the port. Raises OSError."""
+        """Listen until so many launches are challenged (0: for ever); `opened` hears the port.
+
+        Raises OSError, and what `keep` raised.
+        """
         server = await asyncio.start_server(self._connected, host, port, limit=FRAME_BYTES)
         async with server:
             opened(server.sockets[0].getsockname()[1])
-            while not launches or self._finished < launches:
+            while self._unkept is None and (not launches or self._finished < launches):
                 await self._enough.wait()
                 self._enough.clear()
             # The vendor's runner may ask for the last one in a moment.
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._last_asked.wait(), self._patience.greeting_s)
+        if self._unkept is not None:
+            raise self._unkept
 
     async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Take a connection's first message; a tenant's connection stays open for its launch."""
@@ -207,6 +213,8 @@ class Listener:
         )
         try:
             self._keep(transcript)
+        except CotenantError as error:
+            self._unkept = error
         finally:
             session.outcome.set_result(written(transcript))
             self._finished += 1
@@ -288,7 +296,7 @@ class Listener:
                 chosen = sorted(chance.sample(range(count), min(self._replays, count)))
                 try:
                     replays += await asyncio.to_thread(self._replayer, chain, chosen)
-                except CotenantError as error:
+                except (CotenantError, OSError) as error:
                     session.broken.append(f"Tenant {chain.join.tenant} could not be replayed: {error}")
         return replays
 
