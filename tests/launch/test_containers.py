@@ -9,16 +9,25 @@ import subprocess
 import sys
 import tarfile
 from collections.abc import Iterator
+from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 import image
 import pytest
 
+from cotenant.challenge.vendor import BUYER_VARIABLE, LAUNCH_VARIABLE
+from cotenant.commands.suite_flags import options_of, suite_parser
 from cotenant.errors import CotenantError
+from cotenant.isolation.choose import Chosen
+from cotenant.isolation.unenforced import NoIsolation
 from cotenant.launch import containers
+from cotenant.launch.challenge import in_front_of
 from cotenant.launch.containers import Image, image_of
+from cotenant.launch.start import Resolver
 from cotenant.machine.accelerators import Accelerator
 from golden import check_golden
+from machine.invented import machine
 from tenants.suites import ROOT, TENANTS, Suites, job
 
 PLACES = {Path("/work"), Path("/data")}
@@ -58,6 +67,20 @@ def test_podman_makes_no_cgroups_and_raises_no_limits(monkeypatch: pytest.Monkey
             *("--env", "BASE", "--env", "COTENANT_SOCKET", "image:1", "a.sh", "-x"),
         ]
     assert "/dev/kfd" in inside.around(["a.sh"], [AMD], PLACES, {})
+
+
+def test_an_engine_hands_on_where_the_buyer_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BASE", str(tmp_path))
+    words = ["--jobs", str(ROOT / "baselines.json"), "--name", "vae", "--users", "2", "--challenge", "7000"]
+    there = machine(cores=4)
+    options = options_of(suite_parser("", "", "").parse_words(words), (), there)
+    options = replace(options, image=Image("podman", "/usr/bin/podman", "image:1"))
+    *_, start = Resolver(options, there, Chosen(NoIsolation())).starts()
+    assert start.challenged
+    began, launch = in_front_of(start, "buyer:7000")
+    for spec in began.specs:
+        assert {BUYER_VARIABLE, LAUNCH_VARIABLE} <= {name for flag, name in pairwise(spec.command) if flag == "--env"}
+        assert [spec.environment[name] for name in (BUYER_VARIABLE, LAUNCH_VARIABLE)] == ["buyer:7000", launch]
 
 
 def test_an_engine_or_an_image_that_is_not_there_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

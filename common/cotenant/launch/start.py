@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
 
+from cotenant.challenge.vendor import BUYER_VARIABLE, LAUNCH_VARIABLE
 from cotenant.errors import CotenantError
 from cotenant.finding import Finding
 from cotenant.isolation.choose import Chosen
@@ -324,7 +325,9 @@ class Resolver:
         """Return the same launch once more, deterministic, in front of the buyer."""
         whole = launch.programs[0]
         cell = challenged(whole.cell)
-        named = tuple(variables | {"BENCH_NAME": cell.job.name} for variables in whole.variables)
+        # An image's engine hands on what it is told of: their values come with the launch (`in_front_of`).
+        own = {"BENCH_NAME": cell.job.name, BUYER_VARIABLE: "", LAUNCH_VARIABLE: ""}
+        named = tuple(variables | own for variables in whole.variables)
         program, slices = replace(whole, cell=cell, variables=named), self.plans[cell.job.group].slices
         return Start(
             label=program.cell.label,
