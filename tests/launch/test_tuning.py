@@ -148,10 +148,12 @@ def test_a_setting_changes_what_it_names_and_no_item(tmp_path: Path) -> None:
     assert changed(Setting(8)).args == own.args
     assert dict(changed(Setting(8, (("--no-compile", ""),))).args)["--no-compile"] == ("",)
     with pytest.raises(CotenantError, match="no search has written it"):
-        check_target(path)
+        check_target(path, tmp_path / "other.json")
     path.write_text(json.dumps([{"name": "a", "cmd": "x", "tuned": {"ended": "complete"}}]))
-    check_target(path)
+    check_target(path, tmp_path / "other.json")
     assert load(path).jobs[0].tuned
+    with pytest.raises(CotenantError, match="is the job file that is to be tuned"):
+        check_target(path, path)
 
 
 def test_a_launch_says_what_its_setting_is_worth() -> None:

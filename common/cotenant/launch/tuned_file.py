@@ -24,8 +24,11 @@ def write_tuned(path: Path, results: Sequence[Tuned], checkout: Path) -> None:
     write_named(path, json.dumps(entries, indent=INDENT).encode() + b"\n", "--out names another file.")
 
 
-def check_target(path: Path) -> None:
-    """Raise CotenantError where a file stands in the way that no search has left."""
+def check_target(path: Path, source: Path) -> None:
+    """Raise CotenantError where a file stands in the way that no search has left, or the one that is to be tuned."""
+    if path.resolve() == source.resolve():
+        sentence = f"{path} is the job file that is to be tuned: started again, the search would not know it."
+        raise CotenantError(sentence, "--out names another file.")
     if not path.exists():
         return
     entries = decode(path.read_text(errors="replace"), str(path))
