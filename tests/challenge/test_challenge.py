@@ -39,6 +39,7 @@ from cotenant.challenge.messages import FRAME_BYTES, NonsenseError, framed, leng
 from cotenant.challenge.transcript import Transcript, read, written
 from cotenant.challenge.vendor import BuyerError, Challenged, Connection, address_of, transcript_of
 from cotenant.challenge.verdict import KINDS, summary, verdict
+from cotenant.commands.challenge import _lines
 from cotenant.errors import CotenantError
 
 
@@ -70,6 +71,19 @@ def test_honest_tenants_pass_and_their_floor_is_their_rate(honest: Transcript) -
     assert {chain.seed for chain in honest.chains} == {seed_of(honest.nonce, 0), seed_of(honest.nonce, 1)}
     assert f"at least {found.floor:.4g} items/s of 2 tenants in 5.0 s" in summary(honest)
     assert read(written(honest)) == honest
+    joins = [replace(chain.join, job="vae\n\x1b[2J") for chain in honest.chains]
+    chains = [replace(chain, join=join) for chain, join in zip(honest.chains, joins, strict=True)]
+    assert summary(replace(honest, chains=chains)).startswith("vae: challenge REFUSED: ")  # and in one line
+    assert summary(replace(honest, chains=chains)).isprintable()
+
+
+def test_what_is_printed_has_the_claim_of_every_tenant(honest: Transcript) -> None:
+    """So one that trains something smaller than the first is seen."""
+    first, second = honest.chains
+    smaller = replace(second, join=replace(second.join, words=("--width", "1\x1b[2J")))
+    lines = _lines(replace(honest, chains=[first, smaller]))
+    assert f"claimed by tenant 0: {TASK} --lr 1" in lines
+    assert f"claimed by tenant 1: {TASK} --width 1" in lines
 
 
 def in_turn(vendor: Vendor) -> Callable[[int, int], None]:

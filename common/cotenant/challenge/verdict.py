@@ -14,7 +14,7 @@ from statistics import median
 
 from cotenant.challenge.messages import LOSS_BYTES, first_link, link, seed_of
 from cotenant.challenge.transcript import Chain, Exchange, Replay, Transcript
-from cotenant.text import many
+from cotenant.text import many, printable
 
 LATE_TIMES, LATE_NS = 3, 500_000_000
 """An answer is late that took more than so many times its chain's median, and this much more."""
@@ -234,14 +234,17 @@ def _doubles(losses: bytes) -> tuple[float, ...]:
 
 
 def summary(transcript: Transcript) -> str:
-    """Return what a challenge showed, in one line; of a refused one the first reason, and how many more there are."""
-    ruling = verdict(transcript)
+    """Return what a challenge showed, in one line; of a refused one the first reason, and how many more there are.
+
+    Its job, and what broke it, may be a stranger's words.
+    """
+    ruling, job = verdict(transcript), printable(transcript.job)
     if not ruling.holds:
         more = f" ({len(ruling.reasons) - 1} more)" if len(ruling.reasons) > 1 else ""
-        return f"{transcript.job}: challenge REFUSED: {ruling.reasons[0].sentence}{more}"
+        return f"{job}: challenge REFUSED: {printable(ruling.reasons[0].sentence)}{more}"
     how = "bit for bit" if ruling.exact else f"within {transcript.tolerance:g}, on another device or software"
     replays = f"{ruling.replayed} of {many(ruling.pieces, 'piece')} replayed {how}"
     return (
-        f"{transcript.job}: challenge: at least {ruling.floor:.4g} items/s of {many(len(ruling.floors), 'tenant')} in "
+        f"{job}: challenge: at least {ruling.floor:.4g} items/s of {many(len(ruling.floors), 'tenant')} in "
         f"{ruling.seconds:.1f} s by the buyer's clock; {replays}."
     )

@@ -83,14 +83,14 @@ def _announce(host: str, port: int) -> None:
 
 
 def _lines(transcript: Transcript) -> list[str]:
-    """Return what a person wants to know of a transcript: the claimed work, and what it showed."""
+    """Return what a person wants to know of a transcript: the work that each tenant claimed, and what it showed."""
     lines = [summary(transcript)]
-    for chain in transcript.chains[:1]:
-        lines.append(f"claimed: {chain.join.task} {printable(' '.join(chain.join.words))}")
     for chain in transcript.chains:
-        software = chain.ready.software if chain.ready else {}
-        lines.append(f"tenant {chain.join.tenant}: {printable(', '.join(filter(None, software.values())))}")
-    return [*lines, *(f"refused, {reason.kind}: {reason.sentence}" for reason in verdict(transcript).reasons)]
+        tenant, software = chain.join.tenant, chain.ready.software if chain.ready else {}
+        lines.append(f"claimed by tenant {tenant}: {chain.join.task} {printable(' '.join(chain.join.words))}")
+        lines.append(f"tenant {tenant}: {printable(', '.join(filter(None, software.values())))}")
+    reasons = verdict(transcript).reasons
+    return [*lines, *(f"refused, {reason.kind}: {printable(reason.sentence)}" for reason in reasons)]
 
 
 def _whole(text: str) -> int:
