@@ -70,3 +70,5 @@ def test_how_far_a_suite_is() -> None:
     assert whole == ["s, repetition 0, in /out: 2 of 2 launches done.", "It ended at 2026-01-01T12:05:00Z."]
     anew = lines(began, first, start())
     assert anew[0] == "s, repetition 0, in /out: 0 of 2 launches done."
+    anew_and_on = lines(began, first, launch("b.solo T1"), start(), first, start(resumed=True))
+    assert anew_and_on == ["s, repetition 0, in /out: 1 of 2 launches done.", "For 60 s: b, tenant 1 alone."]

@@ -45,14 +45,15 @@ def progress_lines(entries: Sequence[Entry], output: Path, now: datetime, runs: 
         return
     start = entries[at]
     assert isinstance(start, Started)
-    behind = [entry for entry in entries[at:] if (entry.suite, entry.uid) == (start.suite, start.uid)]
-    same = [entry for entry in entries if (entry.suite, entry.uid) == (start.suite, start.uid)]
-    launches = [entry for entry in (same if start.resumed else behind) if isinstance(entry, Launched)]
+    same = [(i, entry) for i, entry in enumerate(entries) if (entry.suite, entry.uid) == (start.suite, start.uid)]
+    # What an earlier run of it launched, before it was begun anew, is not done.
+    begun = max((i for i, entry in same if isinstance(entry, Started) and not entry.resumed), default=at)
+    launches = [entry for i, entry in same if i >= begun and isinstance(entry, Launched)]
     labels = {launch.label for launch in launches if launch.finished}
     done = sum(label in labels for label in start.launches)
     of = many(len(start.launches), "launch", "es")
     yield f"{start.suite}, repetition {start.uid}, in {output}: {done} of {of} done."
-    last = behind[-1]
+    _, last = same[-1]
     if isinstance(last, Ended):
         how = f"was interrupted by {last.interrupted}" if last.interrupted else "ended"
         yield f"It {how} at {last.time[:19]}Z."
