@@ -13,6 +13,7 @@ from typing import Any
 import psutil
 import pytest
 
+from cotenant.commands.tune import _in_precisions
 from cotenant.errors import CotenantError
 from cotenant.launch.tuned_file import check_target
 from cotenant.launch.tuning import trial_of, with_setting
@@ -167,3 +168,15 @@ def test_a_launch_says_what_its_setting_is_worth() -> None:
     ):
         trial = trial_of(setting, launch("a", uid=1, part=part), first, base)
         assert (trial.outcome, trial.items) == (outcome, 256 if outcome == "completed" else None)
+
+
+def test_jobs_of_one_name_are_tuned_in_other_precisions_apart(tmp_path: Path) -> None:
+    path = tmp_path / "jobs.json"
+    path.write_text(json.dumps([{"name": "a", "cmd": "x"}] * 2))
+    made = [precise for own in load(path).jobs for precise in _in_precisions(own, ["bf16"])]
+    assert [(each.name, each.stem) for each in made] == [
+        ("a", "a"),
+        ("a_bf16", "a_bf16"),
+        ("a", "a-2"),
+        ("a_bf16", "a-2_bf16"),
+    ]

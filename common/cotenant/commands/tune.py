@@ -93,9 +93,9 @@ def _in_precisions(job: Job, allowed: Sequence[str]) -> Iterator[Job]:
     own = dict(job.args).get(PRECISION, ("fp32",))[0]
     for precision in allowed:
         if not job.family and precision != own:
-            name = f"{job.name}_{precision}"
             args = dict(job.args) | {PRECISION: (precision,)}
-            yield replace(job, name=name, stem=name, args=tuple(args.items()))
+            name, stem = (f"{own_name}_{precision}" for own_name in (job.name, job.stem))
+            yield replace(job, name=name, stem=stem, args=tuple(args.items()))
 
 
 def _tune(given: argparse.Namespace, options: Options, machine: Machine, jobs: Sequence[Job]) -> int:
