@@ -133,6 +133,16 @@ def test_a_knob_is_taken_only_where_it_is_faster_beyond_the_spread() -> None:
     assert {trial.setting.batch_size for trial in kept.trials} == {64}
 
 
+def test_a_size_that_fits_no_more_beside_a_knob_is_no_answer() -> None:
+    rate, search, beside = with_knobs({("--compile", ""): 1.1}), Search(Space(Setting(8), (Knob("--compile"),))), False
+    for setting in search.settings():
+        beside = beside or bool(setting.flags)
+        fits = bool(setting.flags) or not beside
+        search.take(Trial(setting, rate(setting)) if fits else Trial(setting, None, "out_of_memory"))
+    assert any(trial.too_large for trial in search.trials)
+    assert search.best in estimates(search.trials)
+
+
 def test_a_flag_without_effect_ends_what_was_to_be_tried_of_it() -> None:
     search = Search(Space(Setting(1)))
     for setting in search.settings():

@@ -64,7 +64,8 @@ class Search:
     def take(self, trial: Trial) -> None:
         """Take the answer of a launch."""
         self.trials.append(trial)
-        if self._sizing and (logs := self._logs()):
+        # Beside knobs the size stays, unless it did not fit when it was launched again.
+        if (logs := self._logs()) and (self._sizing or self.best.batch_size not in logs):
             self.best = replace(self.best, batch_size=best_size(logs, self._spread()))
 
     def settings(self) -> Iterator[Setting]:
