@@ -43,7 +43,10 @@ def test_a_transcript_is_judged_with_the_records_of_its_launch(
     suite: tuple[Path, Transcript], tmp_path: Path, capsys: Capture
 ) -> None:
     directory, transcript = suite
+    bought = directory / "challenge.of_another.challenge"  # by the same person, as a buyer
+    bought.write_bytes(written(transcript))
     assert call(capsys, "archive", directory, "-o", directory / "run.tar.zst")[0] == 0
+    bought.unlink()
     status, printed, _ = call(capsys, "verify", directory / "run.tar.zst")
     assert (status, printed.splitlines()[-1]) == (0, "All of it holds.")
     assert "challenge  -    1 transcript, judged anew" in printed

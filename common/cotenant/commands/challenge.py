@@ -22,6 +22,8 @@ from cotenant.suite.task_source import shipped_versions
 from cotenant.text import many, printable
 
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
+BOUGHT = "bought"
+"""Where transcripts lie by default, apart: beside records of this machine a report would compare the two."""
 
 
 def main(argv: Sequence[str]) -> int:
@@ -32,7 +34,7 @@ def main(argv: Sequence[str]) -> int:
         from cotenant.proof.signature import check_key
 
         check_key(given.key)
-    directory: Path = given.outdir or output_directory()
+    directory: Path = given.outdir or output_directory() / BOUGHT
     prepare_directory(directory)
     transcripts: list[Transcript] = []
 
@@ -71,7 +73,7 @@ def parser() -> Parser:
     add("--replays", type=_positive, default=2, metavar="K", help="pieces of each tenant to make again (default 2)")
     tolerance = "relative, for losses of a replay on other software or another device (default 0.001)"
     add("--tolerance", type=share, default=1e-3, metavar="SHARE", help=tolerance)
-    add("--outdir", type=place, help="where transcripts go (default $BASE/output)")
+    add("--outdir", type=place, help="where transcripts go (default $BASE/output/bought)")
     add("--key", metavar="PEM", type=Path, help="sign transcripts with this Ed25519 private key")
     return parser
 

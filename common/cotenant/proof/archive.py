@@ -19,10 +19,11 @@ from pathlib import Path
 import msgspec
 import zstandard
 
+from cotenant.challenge.transcript import SUFFIX as CHALLENGE
 from cotenant.errors import CotenantError
 from cotenant.files import open_regular
 from cotenant.results.journal import FILE as JOURNAL
-from cotenant.results.journal import read_journal
+from cotenant.results.journal import Challenged, Journal, read_journal
 from cotenant.results.store import write_named
 from cotenant.text import gib, printable
 
@@ -36,7 +37,7 @@ READ_BYTES = 1 << 12
 """Of a frame at once: four bytes of a hostile one become 128 KiB (RFC 8878, 3.1.1.2)."""
 END = bytes(2 * tarfile.BLOCKSIZE)
 """What follows the last member of a tar."""
-SUFFIXES = (".json", ".resolved", ".unfinished", ".challenge")
+SUFFIXES = (".json", ".resolved", ".unfinished", CHALLENGE)
 
 
 class Manifest(msgspec.Struct, frozen=True):
@@ -69,7 +70,7 @@ def make_archive(directory: Path, target: Path, version: str) -> Manifest:
             f"{directory} has no journal: no suite of this version has run there.",
             "Archive the directory that a run wrote (--outdir, by default the workspace's output).",
         )
-    members = {path.relative_to(directory).as_posix(): _content(path) for path in _files(directory)}
+    members = {path.relative_to(directory).as_posix(): _content(path) for path in _files(directory, journal)}
     hashes = {name: hashlib.sha256(content).hexdigest() for name, content in members.items()}
     manifest = Manifest(version, datetime.now(UTC).isoformat(timespec="seconds"), hashes, journal.head)
     blocks = [_block(name, content) for name, content in {MANIFEST: msgspec.json.encode(manifest), **members}.items()]
@@ -117,10 +118,16 @@ def unpack(path: Path) -> Unpacked:
     return Unpacked(manifest, members, damage)
 
 
-def _files(directory: Path) -> Iterator[Path]:
-    """Yield what belongs to a directory of records, in order: no link, and nothing of other programs."""
+def _files(directory: Path, journal: Journal) -> Iterator[Path]:
+    """Yield what belongs to a directory of records, in order: no link, and nothing of other programs.
+
+    A transcript that no suite of the directory has brought is of a vendor whom its owner has challenged.
+    """
+    brought = {name for entry in journal.entries if isinstance(entry, Challenged) for name in entry.files}
     for path in sorted([*directory.iterdir(), *(directory / "logs").glob("*")]):
-        if _belongs(path.relative_to(directory).as_posix()) and stat.S_ISREG(path.lstat().st_mode):
+        name = path.relative_to(directory).as_posix()
+        belongs = _belongs(name) and (path.suffix != CHALLENGE or name in brought)
+        if belongs and stat.S_ISREG(path.lstat().st_mode):
             yield path
 
 
