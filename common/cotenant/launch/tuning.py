@@ -169,8 +169,10 @@ def trial_of(setting: Setting, records: Sequence[Record], first: Record, base: S
     outcome, message, rate = launch.failure or "completed", launch.flaw or "", launch.rate
     failed = next((record for record in records if record.outcome == outcome), None)
     message = message if failed is None else failed.message
+    changed = {flag for flag, _ in setting.flags}
+    if setting.batch_size != base.batch_size:
+        changed |= {*BATCH_FLAGS}
     # What the job's own arguments do in vain is no answer to a change of others.
-    changed = {flag for flag, _ in setting.flags} | ({*BATCH_FLAGS} if setting.batch_size != base.batch_size else set())
     if rate is not None and (unheeded := changed.intersection(records[0].ignored)):
         outcome, message, rate = NO_EFFECT, f"{min(unheeded)} does nothing here.", None
     items, usual = (each.observed.get("items_per_row") for each in (records[0], first))
