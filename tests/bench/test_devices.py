@@ -266,7 +266,7 @@ def test_one_device_is_said_and_recorded() -> None:
 
 
 @pytest.mark.usefixtures("devices")
-def test_what_replicas_and_devices_cannot_do() -> None:
+def test_what_replicas_and_devices_cannot_do(monkeypatch: pytest.MonkeyPatch) -> None:
     for parameters in ({"precision": "bf16"}, {"compile": True}):
         benchmark = Replicated(**parameters)
         with pytest.raises(UnsupportedError, match="--parallel ddp"):
@@ -275,6 +275,9 @@ def test_what_replicas_and_devices_cannot_do() -> None:
     run.world = replace(run.world, size=2)
     with pytest.raises(CotenantError, match=r"run\.sh"):
         run.replicate(nn.Linear(1, 1))
+    monkeypatch.setenv("PET_NNODES", "2")
+    with pytest.raises(UnsupportedError, match="one process, on one node"):
+        Run(Replicated()).replicate(nn.Linear(1, 1))
     assert Run(Small(devices=1)).world.size == 1
     with pytest.raises(
         CotenantError, match=r"--devices 4 takes as many processes, and there is 1\. .*nproc_per_node=4"

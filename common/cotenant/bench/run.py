@@ -166,6 +166,11 @@ class Run:
         """
         if self.world.size > 1:
             raise CotenantError("--parallel dp is one process for all devices.", "Start it with run.sh.")
+        if os.environ.get("PET_NNODES", "1") != "1":
+            # Each node would train a model of its own.
+            raise UnsupportedError(
+                "DataParallel is one process, on one node.", "Use --parallel ddp, or start it on one node."
+            )
         if self.benchmark.compile or self.benchmark.graph or self.precision.name == "bf16":
             # Its threads neither run compiled modules nor inherit autocast's dtype: bf16 would become fp16.
             raise UnsupportedError(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from cotenant.isolation.backend import Backend, expected, unenforced_of
@@ -11,6 +12,7 @@ from cotenant.nodes.peers import NodeResult
 from cotenant.nodes.slurm import held
 from cotenant.results.build import tenant_part
 from cotenant.stats.tenants import Span, overlap
+from cotenant.text import many
 
 
 def node_part(result: LaunchResult, backend: Backend) -> dict[str, Any]:
@@ -38,7 +40,7 @@ def node_part(result: LaunchResult, backend: Backend) -> dict[str, Any]:
 
 
 def whole(result: LaunchResult, nodes: tuple[NodeResult, ...]) -> LaunchResult:
-    """Return node 0's result as that of all nodes: it completed where all did, with equal programs."""
+    """Return node 0's result as that of all nodes: it completed where all did, as ranks of one program."""
     (tenant,) = result.tenants
     outcome, message = tenant.outcome, tenant.message
     own = next((rank.work.get("version", "") for rank in tenant.ranks.values()), "")
@@ -50,9 +52,26 @@ def whole(result: LaunchResult, nodes: tuple[NodeResult, ...]) -> LaunchResult:
         elif others:
             sentence = f"Node {others[0].node} ({others[0].hostname}) runs another version of this benchmark."
             outcome, message = "failed", f"{sentence} Bring all nodes to one checkout."
+        elif misfit := _misfit(tenant.ranks, nodes):
+            outcome, message = "failed", misfit
     changes = (f"node {node.node}: {change}" for node in nodes for change in node.isolation.get("changes", ()))
     tenant = dataclasses.replace(tenant, outcome=outcome, message=message)
     return dataclasses.replace(result, tenants=(tenant,), nodes=nodes, changes=(*result.changes, *changes))
+
+
+def _misfit(own: Collection[int], nodes: Sequence[NodeResult]) -> str:
+    """Return why these ranks, `own` and those of other nodes, are not of one program, as many on each; "" if so."""
+    seen = set(own)
+    for node in nodes:
+        ranks, name = node.observations.keys(), f"Node {node.node} ({node.hostname})"
+        if seen & ranks:
+            sentence = f"{name} has a rank {min(seen & ranks)} of its own, and so has a node before it: each ran alone."
+            return f"{sentence} What starts the ranks has to heed PET_NNODES and PET_NODE_RANK, as torchrun does."
+        if len(ranks) != len(own):
+            sentence = f"{name} has {many(len(ranks), 'rank')} and node 0 has {len(own)}, where a rate needs as many."
+            return f"{sentence} --devices says how many take part on each node."
+        seen |= ranks
+    return ""
 
 
 def load_of(node: NodeResult) -> Span | None:

@@ -96,7 +96,8 @@ def _statement(tenant: TenantResult, go: Go | None, nodes: Sequence[NodeResult])
     given = go.given if go else None
     amount = given or first.requested
     elsewhere = {number: rows for node in nodes for number, rows in node.observations.items()}
-    observations, by_rank = observed_by_ranks({number: rank.observations for number, rank in ranks.items()} | elsewhere)
+    own = {number: rank.observations for number, rank in ranks.items()}
+    observations, by_rank = observed_by_ranks(elsewhere | own)
     return Statement(
         ready_ns=first.ready_ns,
         skip=amount.skip if amount else 0,
