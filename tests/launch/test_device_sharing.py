@@ -53,6 +53,14 @@ def test_each_mode_has_its_variables(monkeypatch: pytest.MonkeyPatch) -> None:
         assert whole_environment({}, slices(mode)[0]).get("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE") == inherited
 
 
+def test_what_makes_the_caller_a_rank_is_not_its_tenants_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("RANK", "WORLD_SIZE", "PET_NNODES", "PET_RDZV_ENDPOINT"):
+        monkeypatch.setenv(name, "2")
+    whole = whole_environment({"PET_NODE_RANK": "1"}, slices(None)[0])
+    assert {name for name in whole if name.startswith("PET_")} == {"PET_NODE_RANK"}
+    assert not {"RANK", "WORLD_SIZE"} & whole.keys()
+
+
 def test_the_mode_is_that_which_the_tenant_sees_whatever_was_asked() -> None:
     assert seen(None, 1) == "exclusive"
     assert seen(None) == seen("time") == seen("mps") == seen("dmem") == seen("mig") == "time"

@@ -157,6 +157,8 @@ def whole_environment(added: Mapping[str, str], slice_: Slice) -> dict[str, str]
     """
     left_out = {name for accelerator in slice_.accelerators for name in VISIBILITY[accelerator.vendor]}
     left_out.update(RANK_VARIABLES)
+    # Defaults of torchrun's flags, which a training operator sets in its pods: ranks would wait for its other nodes.
+    left_out.update(name for name in os.environ if name.startswith("PET_"))
     if slice_.device_share is not None:
         left_out.update(name for name in os.environ if name.startswith("CUDA_MPS_"))
     return {name: value for name, value in os.environ.items() if name not in left_out} | dict(added)
