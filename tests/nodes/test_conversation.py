@@ -162,3 +162,29 @@ def test_a_node_that_leaves_or_is_silent_is_lost(pair: Pair) -> None:
     node1.close()
     (result,) = node0.results()
     assert (result.outcome, "has left" in result.message) == ("node_lost", True)
+
+
+def test_who_was_busy_between_launches_has_lost_nobody_and_in_one_has(pair: Pair) -> None:
+    node0, node1 = pair.coordinator, pair.meet()
+    node0.begin("job", 2)
+    (connection,) = node1.connections()
+    connection._heard_s -= SILENCE_S + 1
+    assert node1.next_launch(never) == "job"
+    node0.close()
+    deadline = time.monotonic() + LIMIT_S
+    while (end := node1.hear()) is None:
+        assert time.monotonic() < deadline
+    assert (end[0], "has left" in end[1]) == ("node_lost", True)
+
+
+def test_a_node_that_ends_a_launch_too_late_takes_part_in_no_other(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("cotenant.nodes.coordinator.RESULT_LIMIT_S", 0.0)
+    node0, node1 = pair.coordinator, pair.meet()
+    node0.begin("job", 2)
+    (result,) = node0.results()
+    assert (result.outcome, "did not end its launch within 0 s" in result.message) == ("node_lost", True)
+    assert node1.next_launch(never) == "job"
+    node1.send_result(RESULT)
+    assert "did not end its launch" in (node0.lost() or "")

@@ -36,6 +36,8 @@ class Node:
     offset: Offset | None = None
     failure: Reason | None = None
     result: dict[str, Any] | None = None
+    late: Reason | None = None
+    """It has not ended a launch in time: what it sends of that would be taken for the next one's."""
     pongs: list[int] = field(default_factory=list)
 
     @property
@@ -66,6 +68,8 @@ class Node:
 
     def lost(self, silence_s: float) -> Reason | None:
         """Return why nobody has to wait for it any more; None while it is there."""
+        if self.late is not None:
+            return self.late
         if not self.connection.open:
             return "node_lost", f"{self.name} has left: its runner ended, or was ended."
         if self.connection.silent_s > silence_s:
@@ -229,7 +233,7 @@ class Coordinator:
                 node.hear(POLL_S)
                 lost = node.lost(self._silence_s)
                 if lost is None and time.monotonic() > until_s:
-                    lost = "node_lost", f"{node.name} did not end its launch within {RESULT_LIMIT_S:g} s."
+                    lost = node.late = "node_lost", f"{node.name} did not end its launch within {RESULT_LIMIT_S:g} s."
             if node.result is None:
                 outcome, message = node.failure or lost or ("node_lost", node.name)
                 results.append(NodeResult(node.number, node.hostname, node.shared, outcome, message, node.offset))

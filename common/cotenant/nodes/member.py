@@ -82,9 +82,10 @@ class Member:
         Between launches node 0 may prepare data for hours: only its silence is limited.
         """
         while not (self._keys or self._over or interrupted()):
-            if (reason := self._lost()) is not None:
-                raise NodeLostError(reason[1], "The records are on node 0; the same command with --resume goes on.")
+            # First: while the last launch was cleared away nobody listened.
             self._take(POLL_S)
+            if (reason := self._lost()) is not None and not self._over:
+                raise NodeLostError(reason[1], "The records are on node 0; the same command with --resume goes on.")
         return self._keys.pop(0) if self._keys else None
 
     def send_result(self, result: dict[str, Any]) -> None:
@@ -117,7 +118,7 @@ class Member:
 
     def _lost(self) -> Reason | None:
         assert self._connection is not None
-        if not self._connection.open and not self._over:
+        if not self._connection.open:
             return "node_lost", f"Node 0 at {self._cluster.endpoint} has left."
         if self._connection.silent_s > self._silence_s:
             return "node_lost", f"Node 0 at {self._cluster.endpoint} was not heard for {self._silence_s:g} s."
