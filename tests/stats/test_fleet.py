@@ -134,6 +134,16 @@ def test_without_repeats_beside_healthy_nodes_an_outlier_is_a_suspect() -> None:
     assert (charge.node, charge.verdict, charge.resource, charge.interval) == (7, NodeVerdict.SUSPECT, 0, None)
 
 
+def test_a_job_without_repeats_weakens_no_other_and_few_repeats_leave_a_suspect() -> None:
+    planted = slow((7, COMPUTE, 0.1))
+    screening = screen(logs(0, planted), RESOURCES)
+    for missing, verdict in ((slice(12, 13), NodeVerdict.DEFECT), (slice(5, 20), NodeVerdict.SUSPECT)):
+        rounds = np.stack([logs(seed, planted) for seed in (1, 2, 3)])
+        rounds[..., missing] = np.nan
+        found = charges(screening, confirm(screening, rounds, RESOURCES), RESOURCES, WORKS)
+        assert [(charge.node, charge.verdict, charge.resource) for charge in found] == [(7, verdict, 0)]
+
+
 def test_of_four_nodes_nobody_is_suspected() -> None:
     assert not screen(logs(0, slow((1, COMPUTE, 0.5)))[:4], RESOURCES).suspects.any()
     assert screen(logs(0, slow((1, COMPUTE, 0.5)))[:5], RESOURCES).suspects.tolist() == [False, True, *[False] * 3]

@@ -44,7 +44,8 @@ class Confirmation:
     """What the rounds say of each node (N) of a class: its level (N, 1), its resources (N, R), its jobs (N, J).
 
     `noise` (J) is the standard deviation of a job's repeats on healthy nodes; `own` (N) that of a node as a multiple of
-    it, by the median over its jobs, and `runs` (N) is how many rounds it took part in.
+    it, by the median over its jobs, and `runs` (N) is how many rounds it took part in: 0 where most of its jobs did not
+    run twice.
     """
 
     levels: Part
@@ -59,7 +60,7 @@ def confirm(screening: Screening, rounds: Logs, resources: npt.NDArray[np.intp])
     """Return what `rounds` (K, N, J) of log rates, NaN where nothing ran, say of the nodes with an outlier.
 
     The healthy nodes that ran in the same round tell what has changed since the screening, which is taken off. None
-    where fewer than two rounds have two healthy nodes.
+    where fewer than two rounds have two healthy nodes that ran the same job.
     """
     effects, suspects = screening.effects, screening.suspects
     healthy = np.where(suspects[None, :, None], np.nan, rounds)
@@ -67,6 +68,9 @@ def confirm(screening: Screening, rounds: Logs, resources: npt.NDArray[np.intp])
     if np.sum((beside > 1).any(axis=1)) < 2:
         return None
     noise, freedom = _noise(healthy, beside)
+    again = ~np.isnan(noise)
+    if not again.any():
+        return None
     nature = np.maximum(screening.cells.sd**2 - noise**2, 0)
     lasting = nature / np.maximum(nature + noise**2, np.finfo(float).tiny)
     known = effects.jobs + effects.nodes[:, None] + lasting * effects.rest
@@ -78,19 +82,20 @@ def confirm(screening: Screening, rounds: Logs, resources: npt.NDArray[np.intp])
         spreads = np.nanvar(deviations, axis=0, ddof=1) / noise**2
         usual = special.fdtri(np.maximum(runs - 1, 1), freedom, 0.5)
         own = np.sqrt(np.nanmedian(spreads / usual, axis=1))
+        usually = np.nanmedian(np.where(np.isnan(effects.rest), np.nan, runs), axis=1)
     level = levels(mean_of_rounds(deviations), resources)
     left = deviations - level[:, None]
     repeats = noise**2 / np.maximum(runs, 1)
     # A node that varies more than the healthy ones is not known better than its own repeats tell.
     repeats = repeats * np.maximum(np.nan_to_num(own), 1)[:, None] ** 2
     variance = repeats + _MEDIAN * (repeats + lasting * noise**2) / np.maximum(np.median(beside, axis=0), 1)
-    of_level = _of_median(variance, np.arange(len(noise)))
-    groups = [np.flatnonzero(resources == number) for number in range(resources.max(initial=-1) + 1)]
+    of_level = _of_median(variance, np.flatnonzero(again))
+    groups = [np.flatnonzero(again & (resources == number)) for number in range(resources.max(initial=-1) + 1)]
     of_groups = [_of_median(variance, members) + of_level for members in groups]
     each = np.stack([levels(of_round, resources) for of_round in deviations])[..., None]
     means = mean_of_rounds(left)
     return Confirmation(
-        levels=_part(each, level[:, None], of_level[:, None], freedom * len(noise), screening.levels),
+        levels=_part(each, level[:, None], of_level[:, None], freedom * int(again.sum()), screening.levels),
         resources=_part(
             by_resource(left, resources),
             by_resource(means, resources),
@@ -101,7 +106,7 @@ def confirm(screening: Screening, rounds: Logs, resources: npt.NDArray[np.intp])
         cells=_part(left, means, variance + of_level[:, None], freedom, screening.cells),
         noise=noise,
         own=own,
-        runs=runs.max(axis=1, initial=0),
+        runs=np.where(usually > 1, runs.max(axis=1, initial=0), 0),
     )
 
 
@@ -115,7 +120,8 @@ def mean_of_rounds(rounds: Logs) -> Logs:
 def _noise(healthy: Logs, beside: npt.NDArray[np.intp]) -> tuple[Logs, float]:
     """Return the standard deviation of each job's repeats (J), and its degrees of freedom, the least of any job.
 
-    Of the log rates (K, N, J) of healthy nodes: of each the distance from its own mean, and from the median change.
+    Of the log rates (K, N, J) of healthy nodes: of each the distance from its own mean, and from the median change. NaN
+    for a job that has not run again in two rounds: it says nothing, and weakens no other.
     """
     with empty_is_nan():
         within = healthy - np.nanmean(healthy, axis=0)
@@ -124,7 +130,9 @@ def _noise(healthy: Logs, beside: npt.NDArray[np.intp]) -> tuple[Logs, float]:
     repeats = np.sum(np.maximum(np.sum(~np.isnan(healthy), axis=0) - 1, 0), axis=0)
     # The change was taken from the same nodes: of few it follows them.
     free = repeats * (1 - 1 / np.maximum(np.median(beside, axis=0), 2))
-    return np.sqrt(squares / np.maximum(free, 1)), float(max(free.min(initial=np.inf), 1))
+    known = (repeats > 0) & (np.sum(beside > 1, axis=0) > 1)
+    noise = np.where(known, np.sqrt(squares / np.maximum(free, 1)), np.nan)
+    return noise, float(max(free[known].min(initial=np.inf), 1))
 
 
 def _of_median(variance: Logs, members: npt.NDArray[np.intp]) -> Logs:
