@@ -124,6 +124,28 @@ def test_failures_losses_and_shared_hosts(tmp_path: Path, capsys: Capture) -> No
     assert "shared: several nodes are of one host (one)" in text
 
 
+def test_a_node_that_cannot_be_compared_is_not_accepted(tmp_path: Path, capsys: Capture) -> None:
+    failed = {"completed": False, "outcome": "device_out_of_memory", "statistics": None, "train_item": None}
+    changes = {"node04": failed, "node05": {"run_id": 5}}  # As of a job array with its number for --uid.
+    place = write_fleet(tmp_path / "six", NODES[:6], changes=changes)
+    status, text, _ = report(capsys, place, "--json")
+    absent = {(each["node"], each["reason"]) for each in json.loads(text)["nodes"] if each["verdict"] == "ABSENT"}
+    assert (status, absent) == (
+        1,
+        {
+            ("node04", "none of its launches has a rate"),
+            ("node05", "none of its launches is of the repetition and the work in which most nodes are compared"),
+        },
+    )
+    pair = write_fleet(tmp_path / "two", NODES[:2])
+    (pair / "node01" / "s.vae.R0.D0.json").write_text(json.dumps(fields_of("node01", "vae", 0, 1.0) | failed))
+    document = json.loads(report(capsys, pair, "--json")[1])
+    assert [(each["node"], each["verdict"]) for each in document["nodes"]] == [
+        ("node01", "UNSTABLE"),
+        ("node00", "ACCEPT"),
+    ]
+
+
 def test_a_node_is_as_fast_as_its_slowest_tenant(tmp_path: Path, capsys: Capture) -> None:
     """One of three devices at 0.8 is 7 % of their sum; the record that shows it is the device's own."""
     for node in NODES[:6]:
@@ -160,7 +182,7 @@ def test_groups_are_compared_by_their_nodes(tmp_path: Path, capsys: Capture) -> 
 
 def test_groups_are_of_nodes_that_there_are() -> None:
     nodes = {name: Node(name, name, "") for name in NODES}
-    gathered = Gathered(pl.DataFrame(), nodes, [], [], [], 0)
+    gathered = Gathered(pl.DataFrame(), nodes, [], [], [])
     assert chosen(["a=node0[12]", "b=node1?,node09"], gathered) == {
         "a": ["node01", "node02"],
         "b": ["node09", "node10", "node11", "node12", "node13"],

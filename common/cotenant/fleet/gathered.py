@@ -43,7 +43,7 @@ class Node:
 @dataclass(frozen=True, slots=True, eq=False)
 class NodeClass:
     """The nodes of equal hardware that ran, and their jobs. `screening` (N, J) are the log rates of the repetition that
-    most nodes have, `rounds` (K, N, J) those of all others; NaN where there is none.
+    most nodes have, which is `screened`, `rounds` (K, N, J) those of all others; NaN where there is none.
 
     A rate is that of a launch's slowest tenant: in a sum over eight devices a slow one would hardly be seen. `at`
     (1 + K, N, J) is the row of its record, -1 without one.
@@ -56,13 +56,14 @@ class NodeClass:
     at: npt.NDArray[np.int64]
     resources: npt.NDArray[np.intp]
     works: npt.NDArray[np.intp]
+    screened: int
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Gathered:
     """All of it. `frame` has a row a record, with the node's name in the place of the host's, which is in `host`.
 
-    `screened` is the repetition that is the screening; `notes` are sentences on what is left out.
+    `notes` are sentences on what is left out.
     """
 
     frame: pl.DataFrame
@@ -70,7 +71,6 @@ class Gathered:
     launches: Sequence[LaunchRecords]
     classes: Sequence[NodeClass]
     resources: Sequence[str]
-    screened: int
     notes: Sequence[str] = ()
     roots: Sequence[str] = ()
 
@@ -91,17 +91,15 @@ def gather(places: Sequence[Path], records: Records, resources: Mapping[str, str
     hosts = dict(frame.select("hostname", "host").unique("hostname", keep="first").iter_rows())
     nodes = _nodes(launches, hosts)
     rated = [launch for launch in launches if launch.rate is not None]
-    uids = Counter(launch.run_id for launch in rated)
-    screened = min((uid for uid, n in uids.items() if n == max(uids.values())), default=0)
     order = tuple(dict.fromkeys(resources.values()))
     by_class = grouped(rated, lambda launch: nodes[launch.host].hardware)
     classes, other = [], list[str]()
     for of_class in by_class.values():
         same, sentences = _same_work(of_class)
         other += sentences
-        classes.append(_node_class(same, nodes, screened, newest, resources, order))
+        classes.append(_node_class(same, nodes, newest, resources, order))
     left_out = [*skipped_sentences(records.skipped), *notes, *other]
-    return Gathered(frame, nodes, launches, classes, order, screened, list(dict.fromkeys(left_out)), _roots(places))
+    return Gathered(frame, nodes, launches, classes, order, list(dict.fromkeys(left_out)), _roots(places))
 
 
 def _node_names(frame: pl.DataFrame, places: Sequence[Path]) -> list[str]:
@@ -170,7 +168,6 @@ def _same_work(launches: Sequence[LaunchRecords]) -> tuple[list[LaunchRecords], 
 def _node_class(
     launches: Sequence[LaunchRecords],
     nodes: Mapping[str, Node],
-    screened: int,
     rows: pl.DataFrame,
     patterns: Mapping[str, str],
     resources: Sequence[str],
@@ -178,7 +175,9 @@ def _node_class(
     hosts = {launch.host for launch in launches}
     names = [name for name in nodes if name in hosts]
     jobs = list(dict.fromkeys(launch.job for launch in launches))
-    uids = [screened, *sorted({launch.run_id for launch in launches} - {screened})]
+    counts = Counter(uid for uid, _ in {(launch.run_id, launch.host) for launch in launches})
+    screened = min(uid for uid, n in counts.items() if n == max(counts.values()))
+    uids = [screened, *sorted(counts.keys() - {screened})]
     logs = np.full((len(uids), len(names), len(jobs)), np.nan)
     at = np.full(logs.shape, -1, np.int64)
     places = [{key: index for index, key in enumerate(keys)} for keys in (uids, names, jobs)]
@@ -199,6 +198,7 @@ def _node_class(
         at=at,
         resources=np.array([resources.index(name) if name else -1 for name in known], np.intp),
         works=np.unique(np.array(versions), return_inverse=True)[1],
+        screened=screened,
     )
 
 

@@ -183,7 +183,7 @@ def _failures(gathered: Gathered) -> Iterator[tuple[str, Reason]]:
     """Yield the launches that failed on a node where most others completed the same."""
     for _, launches in grouped(gathered.launches, lambda launch: (launch.job, launch.run_id)).items():
         failed = [launch for launch in launches if _has_failed(launch)]
-        if len(failed) * 2 >= len(launches):
+        if len(failed) * 2 > len(launches):
             continue
         for launch in failed:
             sentence = f"{launch.job}, repetition {launch.run_id}: {launch.flaw or launch.failure}"
@@ -196,27 +196,38 @@ def _has_failed(launch: LaunchRecords) -> bool:
 
 
 def _absences(gathered: Gathered, expected: Mapping[str, NodeState]) -> Iterator[tuple[str, Reason]]:
-    """Yield the expected nodes that did not end, those without a record, and those without one of a job of others."""
+    """Yield the nodes that did not end, those without a rate that is compared, and those without one of a job of
+    others."""
     counts = Counter(launch.host for launch in gathered.launches if launch.rate is not None)
-    for name, state in expected.items():
+    compared = {
+        node.name for of in gathered.classes for node, rows in zip(of.nodes, of.at[0], strict=True) if rows.max() >= 0
+    }
+    for name in dict.fromkeys([*expected, *gathered.nodes]):
+        state = expected.get(name, NodeState(name, "finished"))
         if state.state != "finished" or not counts[name]:
-            records = f"{many(counts[name], 'launch', 'es')} of it are kept" if counts[name] else "no record of it came"
+            none = "none of its launches has a rate" if name in gathered.nodes else "no record of it came"
+            records = f"{many(counts[name], 'launch', 'es')} of it are kept" if counts[name] else none
             why = "" if state.state == "finished" else f"{state.state}: {state.message or 'it did not end'}; "
             yield name, Reason(NodeVerdict.ABSENT, "", sentence=f"{why}{records}")
-    screened = [launch for launch in gathered.launches if launch.run_id == gathered.screened]
-    nodes = grouped(screened, lambda launch: gathered.nodes[launch.host].hardware)
-    for of_class in nodes.values():
-        jobs = {name: {launch.job for launch in of_node} for name, of_node in _by_host(of_class).items()}
-        usual = Counter(job for of_node in jobs.values() for job in of_node)
-        for name, own in jobs.items():
-            ended = name not in expected or expected[name].state == "finished"
-            missing = sorted(job for job, nodes_of in usual.items() if 2 * nodes_of > len(jobs) and job not in own)
-            if missing and ended:
+        elif name not in compared:
+            sentence = "none of its launches is of the repetition and the work in which most nodes are compared"
+            yield name, Reason(NodeVerdict.ABSENT, "", sentence=sentence)
+    by_hardware = grouped(gathered.launches, lambda launch: gathered.nodes[launch.host].hardware)
+    for of in gathered.classes:
+        screened = [launch for launch in by_hardware[of.nodes[0].hardware] if launch.run_id == of.screened]
+        for name, missing in _missing(screened):
+            if name not in expected or expected[name].state == "finished":
                 yield name, Reason(NodeVerdict.ABSENT, "", sentence=f"no record of {listed(missing)}")
 
 
-def _by_host(launches: Sequence[LaunchRecords]) -> dict[str, list[LaunchRecords]]:
-    return grouped(launches, lambda launch: launch.host)
+def _missing(launches: Sequence[LaunchRecords]) -> Iterator[tuple[str, list[str]]]:
+    """Yield each node that lacks jobs which more than half of the nodes have."""
+    of_nodes = grouped(launches, lambda launch: launch.host)
+    jobs = {name: {launch.job for launch in of_node} for name, of_node in of_nodes.items()}
+    usual = Counter(job for of_node in jobs.values() for job in of_node)
+    for name, own in jobs.items():
+        if missing := sorted(job for job, nodes_of in usual.items() if 2 * nodes_of > len(jobs) and job not in own):
+            yield name, missing
 
 
 def coverage(judged: Judged) -> list[str]:
