@@ -4,6 +4,8 @@ from typing import Any
 
 import pytest
 
+from cotenant.commands.on_ray import as_node_0
+from cotenant.commands.suite_flags import cluster_flags, suite_parser
 from cotenant.errors import CotenantError
 from cotenant.nodes import slurm
 from cotenant.nodes.cluster import Cluster, ClusterFlags, cluster_of, interface_towards, launcher_of, needs_srun, parsed
@@ -27,6 +29,7 @@ STEP = SCRIPT | {
     "SLURM_STEP_TASKS_PER_NODE": "1(x2)",
     "SLURM_NODEID": "1",
 }
+SALLOC = SCRIPT | {"SLURM_STEP_ID": "4294967290", "SLURM_STEP_NUM_NODES": "1", "SLURM_STEP_NODELIST": "n1"}
 PLACES: list[tuple[str, ClusterFlags, dict[str, str], Cluster | None]] = [
     ("local", ClusterFlags(), {}, None),
     ("local", ClusterFlags(), {"RANK": "1", "WORLD_SIZE": "2"}, None),
@@ -40,6 +43,7 @@ PLACES: list[tuple[str, ClusterFlags, dict[str, str], Cluster | None]] = [
     ("torchrun", ClusterFlags(nodes=1), {}, None),
     ("torchrun", ClusterFlags(nodes=2, node=1, endpoint=HERE), {"RAY_ADDRESS": "h:1"}, Cluster(2, 1, HERE, 29400)),
     ("slurm", ClusterFlags(), SCRIPT, None),
+    ("slurm", ClusterFlags(), SALLOC, None),
     ("slurm", ClusterFlags(), STEP, Cluster(2, 1, "n1.example", 20014)),
 ]
 REFUSED: list[tuple[ClusterFlags, dict[str, str], str]] = [
@@ -69,7 +73,7 @@ def _scontrol(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_launcher_and_the_place_follow_from_flags_and_surroundings() -> None:
     for launcher, flags, environ, cluster in PLACES:
         assert (launcher_of(flags, environ), cluster_of(flags, environ)) == (launcher, cluster), (flags, environ)
-        assert needs_srun(flags, environ) == (environ is SCRIPT and launcher == "slurm")
+        assert needs_srun(flags, environ) == (environ in (SCRIPT, SALLOC) and launcher == "slurm")
 
 
 def test_what_cannot_be_is_a_sentence_with_its_remedy() -> None:
@@ -93,11 +97,25 @@ def test_endpoints_and_the_interface_towards_one() -> None:
 
 def test_srun_starts_one_runner_a_node_with_all_that_the_job_has(monkeypatch: pytest.MonkeyPatch) -> None:
     begun: list[Any] = []
-    monkeypatch.setattr(slurm.os, "execv", lambda program, words: begun.append((program, words)))
-    slurm.begin_on_all_nodes(["python", "run.py"], SCRIPT | {"SLURM_CPUS_ON_NODE": "8"})
-    ((program, words),) = begun
+    monkeypatch.setattr(slurm.os, "execve", lambda *given: begun.append(given))
+    held = {"SLURM_CPUS_ON_NODE": "8", "SLURM_JOB_CPUS_PER_NODE": "8(x2)", "SLURM_GPUS_PER_TASK": "1"}
+    slurm.begin_on_all_nodes(["python", "run.py"], SCRIPT | held)
+    slurm.begin_on_all_nodes(["python", "run.py"], SCRIPT | held | {"SLURM_JOB_CPUS_PER_NODE": "8,4"})
+    (program, words, environ), (_, unequal, _) = begun
     assert program == "/usr/bin/srun"
     assert {"--nodes=2", "--ntasks=2", "--ntasks-per-node=1", "--cpus-per-task=8"} <= set(words)
     assert words[-2:] == ["python", "run.py"]
+    assert [word for word in words if word not in unequal] == ["--cpus-per-task=8"]
+    assert "SLURM_GPUS_PER_TASK" not in environ
     assert slurm.held({"SLURM_CPUS_ON_NODE": "8"}) == {}
     assert slurm.held(SCRIPT | {"SLURM_MEM_PER_NODE": "512"}) == {"job": "7", "nodes": "n[1-2]", "memory_mib": "512"}
+
+
+@pytest.mark.parametrize("surroundings", [SCRIPT, SALLOC])
+def test_what_would_run_in_a_slurm_job_is_that_of_its_nodes(
+    monkeypatch: pytest.MonkeyPatch, surroundings: dict[str, str]
+) -> None:
+    for name, value in surroundings.items():
+        monkeypatch.setenv(name, value)
+    given = suite_parser("", "").parse_words([])
+    assert cluster_of(cluster_flags(as_node_0(given))) == Cluster(2, 0, HERE, 29400)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import os
 import signal
 import sys
 from collections.abc import Sequence
@@ -14,6 +15,7 @@ from cotenant.checkout import base_directory
 from cotenant.commands.output import mute, note
 from cotenant.commands.suite_flags import options_of
 from cotenant.machine.topology import discover
+from cotenant.nodes import slurm
 from cotenant.results.store import prepare_directory
 
 OUTDIR = "--outdir names another directory."
@@ -21,7 +23,8 @@ OUTDIR = "--outdir names another directory."
 
 def as_node_0(given: argparse.Namespace) -> argparse.Namespace:
     """Return the flags as node 0 is given them, for what is asked of them before there is a node."""
-    return argparse.Namespace(**vars(given) | {"launcher": "torchrun", "node_rank": 0, "rdzv_endpoint": "127.0.0.1"})
+    place = {"launcher": "torchrun", "nnodes": given.nnodes or slurm.nodes_of(os.environ), "node_rank": 0}
+    return argparse.Namespace(**vars(given) | place | {"rdzv_endpoint": "127.0.0.1"})
 
 
 def run_on_ray(given: argparse.Namespace, words: Sequence[str], extra: tuple[str, ...]) -> int:

@@ -49,7 +49,7 @@ def main(argv: Sequence[str]) -> int:
     flags = cluster_flags(given)
     by_ray = launcher_of(flags) == "ray"
     if given.show or given.dry:
-        return _preview(as_node_0(given) if by_ray else given, others)
+        return _preview(as_node_0(given) if by_ray or needs_srun(flags) else given, others)
     if by_ray:
         return run_on_ray(given, ours, others)
     if needs_srun(flags):

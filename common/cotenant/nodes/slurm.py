@@ -12,6 +12,10 @@ from cotenant.errors import CotenantError
 
 FIRST_PORT, PORTS = 20000, 12000
 """Below what kernels give away by themselves (32768 on). Jobs that share a node have other numbers, so other ports."""
+INTERACTIVE = "4294967290"
+"""The step of the shell that salloc opens on the job's first node (SLURM_INTERACTIVE_STEP): it is no task of srun's."""
+PER_TASK = ("SLURM_GPUS_PER_TASK", "SLURM_NTASKS_PER_GPU", "SLURM_TRES_PER_TASK")
+"""What sbatch was told of tasks, each a part of a node: srun would give our one task no more than that."""
 _HELD = {
     "SLURM_JOB_ID": "job",
     "SLURM_STEP_ID": "step",
@@ -33,14 +37,19 @@ def in_job(environ: Mapping[str, str]) -> bool:
 
 def in_step(environ: Mapping[str, str]) -> bool:
     """Is this a task that srun has started, one of several nodes? The script of a batch job is none."""
-    return in_job(environ) and int(environ.get("SLURM_STEP_NUM_NODES", "1")) > 1
+    return in_job(environ) and _step_nodes(environ) > 1
 
 
 def nodes_of(environ: Mapping[str, str]) -> int:
     """Return how many nodes the job has, or its step where this is one; 0 outside."""
     if not in_job(environ):
         return 0
-    return int(environ.get("SLURM_STEP_NUM_NODES") or environ.get("SLURM_JOB_NUM_NODES") or "1")
+    return _step_nodes(environ) or int(environ.get("SLURM_JOB_NUM_NODES") or "1")
+
+
+def _step_nodes(environ: Mapping[str, str]) -> int:
+    """Return how many nodes the step has that this is a task of; 0 in a batch script, and in the shell of salloc."""
+    return 0 if environ.get("SLURM_STEP_ID") == INTERACTIVE else int(environ.get("SLURM_STEP_NUM_NODES") or "0")
 
 
 def place(environ: Mapping[str, str]) -> tuple[int, int, str, int]:
@@ -93,9 +102,12 @@ def begin_on_all_nodes(command: Sequence[str], environ: Mapping[str, str] = os.e
         "--cpu-bind=none",
         "--kill-on-bad-exit=0",
     ]
-    if processors := environ.get("SLURM_CPUS_ON_NODE"):
+    # Where nodes have different numbers of processors srun gives each task those of its node if it is told none.
+    equal = "," not in environ.get("SLURM_JOB_CPUS_PER_NODE", "")
+    if equal and (processors := environ.get("SLURM_CPUS_ON_NODE")):
         words.append(f"--cpus-per-task={processors}")
-    os.execv(srun, [*words, *command])
+    own = {name: value for name, value in environ.items() if name not in PER_TASK}
+    os.execve(srun, [*words, *command], own)
 
 
 def held(environ: Mapping[str, str] = os.environ) -> dict[str, Any]:
