@@ -177,9 +177,7 @@ def test_who_was_busy_between_launches_has_lost_nobody_and_in_one_has(pair: Pair
     assert (end[0], "has left" in end[1]) == ("node_lost", True)
 
 
-def test_a_node_that_ends_a_launch_too_late_takes_part_in_no_other(
-    pair: Pair, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_node_that_ends_a_launch_too_late_takes_part_in_no_other(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("cotenant.nodes.coordinator.RESULT_LIMIT_S", 0.0)
     node0, node1 = pair.coordinator, pair.meet()
     node0.begin("job", 2)

@@ -23,6 +23,8 @@ WAIT_S = 5.0
 """How long a node may have nothing to tell before it answers."""
 CALM_S = 4.0
 """How long a node is left alone after its agent has come up."""
+UNHIDDEN = ("CUDA", "HIP", "ROCR")
+"""By which variables Ray would hide the devices of a vendor: older versions used ROCR for AMD's, newer ones HIP."""
 MISSING = "The package 'ray' is missing."
 INSTALL = "pip install ray"
 
@@ -139,7 +141,8 @@ class RayCluster:
         placed = placement_group_table(group)["bundles_to_node_id"]
         kind = self._ray.remote(Agent)
         # No GPU is asked for, and Ray hides none: the runner hands out the devices itself.
-        unhidden = {"env_vars": {"RAY_EXPERIMENTAL_NOSET_CUDA_VISIBLE_DEVICES": "1"}}
+        names = [f"RAY_EXPERIMENTAL_NOSET_{name}_VISIBLE_DEVICES" for name in UNHIDDEN]
+        unhidden = {"env_vars": dict.fromkeys(names, "1")}
         return {
             node: kind.options(
                 num_cpus=1,
