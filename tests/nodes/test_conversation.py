@@ -89,7 +89,7 @@ def test_a_node_of_other_jobs_or_of_another_place_is_refused_and_told_why(pair: 
 
     with pytest.raises(CotenantError, match=r"Not all of 2 nodes came to .* within 1 s: missing are 1\."):
         beside(both, lambda: pair.coordinator.gather("jobs", 1, never))
-    assert "other jobs, arguments or limits than node 0" in refusals[0]
+    assert "other jobs, arguments, limits, devices or software than node 0" in refusals[0]
     assert "no place for a node 2 among 2" in refusals[1]
 
 

@@ -93,4 +93,4 @@ def test_other_jobs_are_refused_and_told_so(two: Nodes) -> None:
     ]
     assert two.ended(60) == [2, 2], two.said()
     assert "Not all of 2 nodes came" in two.leader.said()
-    assert "it was given other jobs, arguments or limits than node 0" in two.suites[1].said()
+    assert "it has other jobs, arguments, limits, devices or software than node 0" in two.suites[1].said()

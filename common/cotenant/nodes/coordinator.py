@@ -156,7 +156,7 @@ class Coordinator:
         if not 0 < number < self._cluster.nodes or any(node.number == number for node in self._nodes):
             refusal = f"there is no place for a node {number} among {self._cluster.nodes}: another has it"
         elif fields["identity"] != identity:
-            refusal = "it was given other jobs, arguments or limits than node 0"
+            refusal = "it has other jobs, arguments, limits, devices or software than node 0"
         if refusal:
             connection.send("refused", sentence=refusal)
             connection.close()
