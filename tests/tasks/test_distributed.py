@@ -11,6 +11,8 @@ from bench.forked import forked
 from cotenant.bench import Distributed, UnsupportedError
 from cotenant.bench.world import World
 from cotenant.errors import CotenantError
+from cotenant.suite.cells import fitting
+from cotenant.suite.jobfile import load
 from tasks.loading import ROOT, SMALL, TASKS, built, main_of, of
 from tenants.suites import Suites
 
@@ -155,3 +157,16 @@ def test_the_cells_of_the_profile_run_as_far_as_the_devices_go(loose: Suites) ->
     assert loose.run([job | {"args": small | {"--devices": 2}}], "--users", 1, limit_s=180).returncode == 1
     assert loose.outcomes() == ["completed", "unsupported"]
     assert "--devices 2 is more than DEVICE_TOTAL, 1." in loose.records()[1]["message"]
+
+
+@pytest.mark.parametrize(("nodes", "devices"), [(1, 1), (1, 8), (4, 8), (16, 16)])
+def test_no_two_cells_of_the_profile_are_one_point_of_a_curve(nodes: int, devices: int) -> None:
+    """Of two configurations under one key there is no table."""
+    series = ("--network", "--precision", "--parallel", "--gradient-compression")
+    points = [
+        (job.cmd, *(dict(cell.args).get(flag) for flag in series), cell.nodes or nodes, cell.devices or devices)
+        for job in load(ROOT / "profiles/scaling.json").jobs
+        for cell in fitting(job, devices)
+        if cell.nodes <= nodes
+    ]
+    assert len(points) == len(set(points))
