@@ -31,3 +31,12 @@ def test_nodes_have_other_ranks_and_as_many(nodes: tuple[NodeResult, ...], outco
     own = TenantResult(None, "completed", "", ranks)  # type: ignore[arg-type] # nor a slice
     (tenant,) = whole(LaunchResult((own,), now, now), nodes).tenants
     assert (tenant.outcome, words in tenant.message) == (outcome, True)
+
+
+def test_connections_that_broke_here_are_not_the_cause() -> None:
+    now = datetime.now(UTC)
+    broken = TenantResult(None, "failed", "Connection closed by peer.", {})  # type: ignore[arg-type] # it has no slice
+    for there, outcome in (("out_of_memory", "out_of_memory"), ("node_lost", "node_lost"), ("failed", "failed")):
+        other = NodeResult(1, "h1", False, there, "Node 1 (h1): its end.")
+        (tenant,) = whole(LaunchResult((broken,), now, now), (other,)).tenants
+        assert (tenant.outcome, "its end. Node 0: Conn" in tenant.message) == (outcome, there != "failed")
