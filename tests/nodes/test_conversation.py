@@ -186,3 +186,17 @@ def test_a_node_that_ends_a_launch_too_late_takes_part_in_no_other(pair: Pair, m
     assert node1.next_launch(never) == "job"
     node1.send_result(RESULT)
     assert "did not end its launch" in (node0.lost() or "")
+
+
+def test_node_0_listens_at_addresses_of_either_kind(monkeypatch: pytest.MonkeyPatch) -> None:
+    families: list[int] = []
+    real = socket.create_server
+
+    def listening(address: tuple[str, int], family: int, backlog: int) -> socket.socket:
+        families.append(family)
+        return real(("127.0.0.1", 0), backlog=backlog)
+
+    monkeypatch.setattr(socket, "create_server", listening)
+    for host in ("127.0.0.1", "::1"):
+        Coordinator(Cluster(2, 0, host, 1), SILENCE_S).close()
+    assert families == [socket.AF_INET, socket.AF_INET6]

@@ -10,7 +10,7 @@ from typing import Any
 
 from cotenant.errors import CotenantError
 from cotenant.nodes.clocks import Offset, offset_of
-from cotenant.nodes.cluster import Cluster, boot_id
+from cotenant.nodes.cluster import Cluster, addresses_of, boot_id
 from cotenant.nodes.connection import Connection, Heart
 from cotenant.nodes.peers import CommonGo, NodeResult, Reason
 from cotenant.protocol.messages import Message
@@ -105,8 +105,10 @@ class Coordinator:
         self._cluster, self._silence_s = cluster, silence_s
         self._nodes: list[Node] = []
         self._launched: list[Node] = []
+        sixth = all(":" in address for address in addresses_of(cluster.host))
+        family = socket.AF_INET6 if sixth else socket.AF_INET
         try:
-            self._listener = socket.create_server((cluster.host, cluster.port), backlog=cluster.nodes)
+            self._listener = socket.create_server((cluster.host, cluster.port), family=family, backlog=cluster.nodes)
         except OSError as error:
             raise CotenantError(
                 f"Node 0 cannot listen at {cluster.endpoint}: {error.strerror or error}.",
