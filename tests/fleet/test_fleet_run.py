@@ -101,8 +101,9 @@ def test_records_come_from_all_nodes_and_what_became_of_each_is_written(plan: Fl
     # Another repetition is of those alone that still answer; a second start asks all again.
     run.repetition(5, ["n1", "n3"])
     assert not (plan.output / "n3").exists()
-    assert run.confirming(["n3", "n1"], random.Random(0)) == ["n1", "n4"]
-    assert run.confirming(["n3"], random.Random(0)) == []
+    assert run.confirming(["n3", "n1"], {}, random.Random(0)) == ["n1", "n4"]
+    assert run.confirming(["n3", "n1"], {"n4": "another device"}, random.Random(0)) == ["n1"]
+    assert run.confirming(["n3"], {}, random.Random(0)) == []
     cluster.close()
     again = FleetRun(plan, LocalCluster(NAMES), lines.append)
     again.repetition(4, ["n3"])

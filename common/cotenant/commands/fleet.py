@@ -110,7 +110,9 @@ def _run(given: argparse.Namespace, others: tuple[str, ...]) -> int:
         for uid in range(given.uid, given.uid + tier.repetitions):
             fleet.repetition(uid, list(cluster.nodes))
         judged = _judged(places, given)
-        if given.rounds > 0 and judged.suspects and (names := fleet.confirming(judged.suspects, random.Random())):
+        hardware = {name: node.hardware for name, node in judged.gathered.nodes.items()}
+        names = fleet.confirming(judged.suspects, hardware, random.Random()) if given.rounds > 0 else []
+        if names:
             note(f"again, {given.rounds} times: {listed(names, 12)}")
             for uid in range(given.uid + tier.repetitions, given.uid + tier.repetitions + given.rounds):
                 fleet.repetition(uid, names)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -66,12 +67,18 @@ class FleetRun:
                     self._ended(name, news, uid)
                 running.discard(name)
 
-    def confirming(self, suspects: Sequence[str], chance: random.Random) -> list[str]:
-        """Return the nodes of a repeat: the suspects that answer, and for each HEALTHY others by chance."""
+    def confirming(self, suspects: Sequence[str], hardware: Mapping[str, str], chance: random.Random) -> list[str]:
+        """Return the nodes of a repeat: the suspects that answer, and for each HEALTHY equal ones by chance.
+
+        `hardware` has that of each node: what is of another kind tells nothing of a suspect.
+        """
         living = [name for name in self._cluster.nodes if self.nodes[name].state == "finished"]
         again = [name for name in suspects if name in living]
-        others = [name for name in living if name not in suspects]
-        return [*again, *chance.sample(others, min(len(others), HEALTHY * len(again)))] if again else []
+        beside: list[str] = []
+        for kind, count in Counter(map(hardware.get, again)).items():
+            others = [name for name in living if name not in suspects and hardware.get(name) == kind]
+            beside += chance.sample(others, min(len(others), HEALTHY * count))
+        return [*again, *beside]
 
     def _order(self, node: ClusterNode, uid: int) -> NodeOrder:
         plan = self._plan
