@@ -117,7 +117,7 @@ def _measures(tenants: Sequence[tuple[str, JobSummary]]) -> MixMeasures | None:
 def _part(tenant: str, job: JobSummary) -> tuple[int, float]:
     """Return how many tenants have this one's device, or its processors where it has none, and its part of that."""
     columns = ("share", "share_asked", "device_sharers", "sharers", "entitlement")
-    known = job.members.where(TENANT == tenant).columns(*columns).row(0, named=True)
+    known = job.members.where(TENANT.eq(tenant)).columns(*columns).row(0, named=True)
     mode = known["share"] or known["share_asked"]
     sharers = known["device_sharers"] if mode else known["sharers"]
     # Alone a user of an instance has that instance.
