@@ -108,9 +108,10 @@ def test_steps_that_would_take_too_long_are_not_tried() -> None:
     search = searched(Space(Setting(8), tenants=2, longest_step_s=1.0), lambda setting: 1000.0)
     assert max(trial.setting.batch_size for trial in search.trials) <= 500
     of_tokens = Search(Space(Setting(8), tenants=2, longest_step_s=1.0))
-    for setting in of_tokens.settings():  # a row is of 64 tokens
-        of_tokens.take(Trial(setting, 64_000.0, items=2 * 64.0 * setting.batch_size))
-    assert 8 < max(trial.setting.batch_size for trial in of_tokens.trials) <= 500
+    for setting in of_tokens.settings():  # A row is 64 tokens: 480 of them and more take longer.
+        rate = 64_000.0 * setting.batch_size / (setting.batch_size + 20)
+        of_tokens.take(Trial(setting, rate, items=2 * 64.0 * setting.batch_size))
+    assert 128 < max(trial.setting.batch_size for trial in of_tokens.trials) <= 480
     assert SizeLimits(below=64).allow(63, 1.0)
     assert not SizeLimits(below=64).allow(64, 1.0)
 
