@@ -80,6 +80,7 @@ def test_tokens_of_both_sides_are_counted_without_padding(main: Any, files: Path
     for batch in itertools.islice(benchmark.batches(run), 5):
         words = int((batch.source_sb != 0).sum() + (batch.target_tb[1:] != 0).sum())
         assert benchmark.items(batch) == words < batch.source_sb.numel() + batch.target_tb.numel()
+    assert not run.metrics  # An item is a token already.
 
 
 def test_a_cached_batch_has_its_own_number_of_tokens(main: Any, files: Path) -> None:

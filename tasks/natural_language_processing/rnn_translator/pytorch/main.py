@@ -64,7 +64,7 @@ class Translator(Benchmark):
             # same for every seed, so that all tenants do equal work.
             length_b = np.linspace(21, 30, self.batch_size).round().astype(np.int64)
             sides = [(zipf(rng, self.words, (30, self.batch_size)), rng.permutation(length_b)) for _ in "st"]
-            run.metrics["tokens_per_item"] = sum(float(length_b.mean()) + 1 for _, length_b in sides)
+            self.tell_tokens(run, sum(float(length_b.mean()) + 1 for _, length_b in sides))
             return itertools.repeat(self.place(run, *sides))
         corpus = read_corpus(run, self.words)
         run.uneven = True
@@ -73,8 +73,13 @@ class Translator(Benchmark):
         if self.cached_batch:
             first_b = next(drawn)
             lengths_2n, drawn = lengths_2n[:, first_b], itertools.repeat(first_b)
-        run.metrics["tokens_per_item"] = float(lengths_2n.mean(axis=1).sum()) + 2
+        self.tell_tokens(run, float(lengths_2n.mean(axis=1).sum()) + 2)
         return (self.place(run, *(sentences(side, chosen_b) for side in corpus)) for chosen_b in drawn)
+
+    def tell_tokens(self, run: Run, of_pair: float) -> None:
+        """Record how many tokens an item is; where items are tokens, the rate would be multiplied twice."""
+        if self.count == "pairs":
+            run.metrics["tokens_per_item"] = of_pair
 
     def place(self, run: Run, source, target) -> Batch:
         order_b = np.argsort(-source[1], kind="stable")
