@@ -210,6 +210,7 @@ def test_published_rows_stand_beside_ours_and_are_labelled(tmp_path: Path) -> No
         ("", "has no column name_gpu"),
         ("name_gpu,ssd\n", "has no system."),
         ("name_gpu,ssd\nV100,1\nT4,fast\n", "line 3: ssd is 'fast', no number."),
+        ("name_gpu,ssd\n\nV100,1\n\nT4,fast\n", "line 5: ssd is 'fast', no number."),
         ("name_gpu,ssd\nV100,-1\n", "line 2: ssd is '-1', no number."),
         ("name_gpu,ssd\nV100,nan\n", "line 2: ssd is 'nan', no number."),
         (b"name_gpu,ssd\nV\xff,1\n", "cannot be read"),

@@ -23,14 +23,14 @@ def foreign_lines(path: Path, kind: Kind) -> list[Line]:
 
     Raises CotenantError for a file that is no such table, with the line's number.
     """
-    with_numbers = enumerate(_rows(path), 2)
-    lines = [_line(path, number, row, kind) for number, row in with_numbers if row.get(INDEX)]
+    lines = [_line(path, number, row, kind) for number, row in _rows(path) if row.get(INDEX)]
     if not lines:
         raise CotenantError(f"{path} has no system.", f"Its first column, {INDEX}, names one in each row.")
     return lines
 
 
-def _rows(path: Path) -> list[dict[str, str]]:
+def _rows(path: Path) -> list[tuple[int, dict[str, str]]]:
+    """Return the rows with their lines' numbers: blank lines are no rows."""
     try:
         with open_regular(path, follow=True) as file:
             text = file.read().decode("utf-8-sig")
@@ -38,7 +38,8 @@ def _rows(path: Path) -> list[dict[str, str]]:
         raise CotenantError(f"{path} cannot be read: {error}.", "--foreign names a CSV file.") from None
     try:
         reader = csv.DictReader(text.splitlines(), restval="")
-        rows = list(reader)
+        # Its own line_num is that of the blank lines before a row.
+        rows = [(reader.reader.line_num, row) for row in reader]
     except csv.Error as error:
         raise CotenantError(f"{path}: {error}.", "--foreign names a CSV file.") from None
     if INDEX not in (reader.fieldnames or ()):
