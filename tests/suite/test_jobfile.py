@@ -8,8 +8,9 @@ import json
 import pytest
 
 from cotenant.errors import CotenantError
+from cotenant.suite import jobfile
 from cotenant.suite.cells import Job
-from cotenant.suite.jobfile import load
+from cotenant.suite.jobfile import load, shipped_jobs
 
 ORIGINAL = """[{"name": "vae", "cmd": "./variational_auto_encoder/vae/pytorch/run.sh",
   "args": {"--repeat": 50, "--number": 30, "--batch-size": 128,
@@ -110,3 +111,16 @@ def test_a_list_of_precisions_makes_a_job_of_each(loaded):
     assert [job.stem for job in jobs] == ["net_fp32", "net_bf16", "net_fp32-2", "net_fp32-3", "net_bf16-2"]
     with pytest.raises(CotenantError, match="'net_a/b' holds a slash"):
         loaded({"name": "net", "args": {"--precision": ["a/b"]}})
+
+
+def test_a_file_that_is_being_written_takes_no_names_of_others_away(tmp_path, monkeypatch):
+    monkeypatch.setattr(jobfile, "CHECKOUT", tmp_path)
+    (tmp_path / "profiles").mkdir()
+    for name, text in {
+        "a": ORIGINAL,
+        "b": '[{"name": "dcgan",',
+        "c": "{}",
+        "d": '[1, {"cmd": "x"}, {"name": 3}, {"name": "mine"}]',
+    }.items():
+        (tmp_path / "profiles" / f"{name}.json").write_text(text)
+    assert shipped_jobs() == ["vae", "mine"]
