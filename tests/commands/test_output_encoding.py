@@ -13,6 +13,7 @@ import pytest
 
 from commands.calling import write
 from cotenant.cli import main
+from cotenant.commands.output import note
 from report.making import launch, solo
 from results.made import NOON
 
@@ -63,3 +64,13 @@ def test_without_a_reader_the_status_is_what_it_would_be(tmp_path: Path) -> None
     assert status_without_a_reader("report", places[0], "--table", "interference") == (0, "")
     assert status_without_a_reader("compare", *places, "--fail-on", "slower") == (3, "")
     assert status_without_a_reader("plan", "--json", "--isolation", "none") == (0, "")
+
+
+def test_notes_that_nobody_reads_end_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    left, errors = os.pipe()
+    os.close(left)
+    with open(errors, "w") as stream, monkeypatch.context() as patched:
+        patched.setattr(sys, "stderr", stream)
+        note("of the first launch")
+        note("of the second")
+        assert os.fstat(stream.fileno()).st_rdev == os.stat(os.devnull).st_rdev

@@ -10,7 +10,7 @@ import shutil
 import sys
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 from cotenant.text import printable
 
@@ -64,19 +64,22 @@ def tell_document(document: Mapping[str, Any]) -> None:
 
 
 def note(line: str) -> None:
-    """Print a line on standard error, beside a document or a table on standard output."""
-    print(line, file=sys.stderr, flush=True)
+    """Print a line on standard error, beside a document or a table on standard output. Nobody has to read it."""
+    try:
+        print(line, file=sys.stderr, flush=True)
+    except BrokenPipeError:
+        mute(sys.stderr)
 
 
 def warn(sentence: str) -> None:
     """Print a sentence on standard error; what it quotes from files is made printable."""
-    print(f"cotenant: {printable(sentence)}", file=sys.stderr)
+    note(f"cotenant: {printable(sentence)}")
 
 
-def mute() -> None:
-    """Send standard output nowhere, also what Python flushes at its end."""
+def mute(stream: TextIO | None = None) -> None:
+    """Send a stream, or else standard output, nowhere, also what Python flushes at its end."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, sys.stdout.fileno())
+    os.dup2(nowhere, (stream or sys.stdout).fileno())
     os.close(nowhere)
 
 
