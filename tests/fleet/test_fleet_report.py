@@ -208,7 +208,14 @@ def test_a_resource_is_named_by_patterns_and_by_few_witnesses(tmp_path: Path) ->
     table = read_resources(Path(__file__).parents[2] / "profiles" / "resources.csv")
     named = {
         job: resource_of(job, table)
-        for job in ("convnet_fp16", "convnet_distributed_fp16", "bert_base_squad_bf16", "gnn_bf16", "scaling.c2", "mine")
+        for job in (
+            "convnet_fp16",
+            "convnet_distributed_fp16",
+            "bert_base_squad_bf16",
+            "gnn_bf16",
+            "scaling.c2",
+            "mine",
+        )
     }
     assert named == {
         "convnet_fp16": "compute",
