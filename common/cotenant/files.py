@@ -1,9 +1,10 @@
-"""Opening what may be a pipe, a device or a link by now, and bringing a new name to the disk."""
+"""Opening what may be a pipe, a device or a link by now, waiting for a descriptor, a new name on the disk."""
 
 from __future__ import annotations
 
 import errno
 import os
+import select
 import stat
 from pathlib import Path
 from typing import BinaryIO
@@ -29,3 +30,13 @@ def sync_name(path: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def readable(descriptor: int, wait_s: float = 0.0) -> bool:
+    """Tell whether something can be read, a process has ended or a peer has left; `wait_s` is how long to wait for it.
+
+    By poll(2): select(2) ends with descriptor 1023, and a fleet has more.
+    """
+    poll = select.poll()
+    poll.register(descriptor, select.POLLIN)
+    return bool(poll.poll(wait_s * 1000))

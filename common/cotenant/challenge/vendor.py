@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import select
 import socket
 import time
 from collections.abc import Callable, Mapping
@@ -31,6 +30,7 @@ from cotenant.challenge.messages import (
     of_buyer,
 )
 from cotenant.errors import EXIT_FAILED, CotenantError
+from cotenant.files import readable
 
 BUYER_VARIABLE = "COTENANT_CHALLENGE"
 LAUNCH_VARIABLE = "COTENANT_CHALLENGE_LAUNCH"
@@ -96,7 +96,7 @@ class Connection:
     def wait(self, interrupted: Callable[[], object]) -> None:
         """Wait for a message while nothing interrupts. Raises BuyerError where something does."""
         deadline_s = time.monotonic() + SILENCE_S
-        while not select.select([self._socket], [], [], LOOK_S)[0]:
+        while not readable(self._socket.fileno(), LOOK_S):
             if interrupted() or time.monotonic() > deadline_s:
                 raise BuyerError(f"The buyer at {self._address} had not ended its replays.")
 

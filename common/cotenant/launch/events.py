@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
-import select
 import selectors
 import signal
 import socket
@@ -14,6 +13,7 @@ from collections.abc import Callable
 from types import FrameType
 from typing import Any
 
+from cotenant.files import readable
 from cotenant.procfs import process_of
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -94,7 +94,7 @@ class Life:
 
     @property
     def ended(self) -> bool:
-        return bool(select.select([self._pidfd], [], [], 0)[0])
+        return readable(self._pidfd)
 
     def status(self) -> int | None:
         """Return how it ended, as subprocess would: the exit status, or a signal's number below zero.

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import select
 import socket
 import threading
 import time
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from cotenant.files import readable
 from cotenant.protocol.messages import Lines, Message, ProtocolError, encode
 
 CHUNK_BYTES = 1 << 16
@@ -41,7 +41,7 @@ class Connection:
     def receive(self, wait_s: float = 0.0) -> list[Message]:
         """Return what has come; `wait_s` is how long to wait for something. Nonsense closes it."""
         messages: list[Message] = []
-        while self.open and select.select([self._socket], [], [], wait_s if not messages else 0.0)[0]:
+        while self.open and readable(self._socket.fileno(), 0.0 if messages else wait_s):
             try:
                 data = self._socket.recv(CHUNK_BYTES, socket.MSG_DONTWAIT)
                 arrived = self._lines.feed(data)
