@@ -260,10 +260,19 @@ def test_a_family_is_a_session_who_is_marked_and_all_that_descend_from_these(
                 os.kill(pid, signal.SIGKILL)
 
 
-def test_orphans_that_cannot_be_killed_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("error", [None, PermissionError])
+def test_orphans_that_cannot_be_killed_are_named(
+    error: type[OSError] | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of another user, as what sudo starts, or in the midst of a system call that does not end."""
+
+    def kill(pid: int, number: int) -> None:
+        if error is not None:
+            raise error
+
     monkeypatch.setattr(processes, "KILL_WAIT_S", 0.01)
     monkeypatch.setattr(processes, "children", lambda: {9})
     monkeypatch.setattr(processes, "_is_older", lambda pid, ticks: False)
-    monkeypatch.setattr(os, "kill", lambda pid, number: None)
+    monkeypatch.setattr(os, "kill", kill)
     with pytest.raises(NotIsolatedError, match=r"processes 9, which tenants left, cannot be killed"):
         processes.end_orphans(set(), 0)

@@ -123,8 +123,10 @@ def end_orphans(own: set[int], since_ticks: int) -> dict[int, str]:
             # Who is dying has no memory any more.
             if start_ticks(pid) is not None and read_text(Path(f"/proc/{pid}/statm")) not in ("", NO_MEMORY):
                 ended.setdefault(pid, described(pid))
-            with contextlib.suppress(ProcessLookupError, ChildProcessError):
+            # A living process of another user stays, and is named when the time is up; a dead one is waited for.
+            with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, signal.SIGKILL)
+            with contextlib.suppress(ChildProcessError):
                 os.waitpid(pid, os.WNOHANG)
         if time.monotonic() > deadline:
             raise NotIsolatedError(f"processes {listed(sorted(orphans))}, which tenants left, cannot be killed")
