@@ -223,5 +223,5 @@ def test_ranks_are_pinned_near_their_devices() -> None:
     assert split_ranks(host, whole, 1) == (tuple(range(8)),)
     assert split_ranks(machine(cores=3), plan_whole(machine(cores=3)).slices[0], 2) == ((0,), (1,))
     for ranks in (0, 9):
-        with pytest.raises(CotenantError, match="Use --users 8 or fewer"):
+        with pytest.raises(CotenantError, match="Show the suite at most 8 devices, or leave"):
             split_ranks(host, whole, ranks)

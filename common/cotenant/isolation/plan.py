@@ -158,7 +158,8 @@ def split_ranks(machine: Machine, whole: Slice, ranks: int) -> tuple[tuple[int, 
     if not 1 <= ranks <= limit:
         raise CotenantError(
             f"{ranks} ranks do not fit a slice of {limit} processors: each needs one of its own.",
-            f"Use --users {limit} or fewer, and at least 1.",
+            # Of a launch that owns the machine there is one for each device, whatever --users says.
+            f"Show the suite at most {many(limit, 'device')}, or leave the jobs of the group all out with --exclude.",
         )
     devices = [whole.accelerators[rank : rank + 1] for rank in range(ranks)]
     ids = set(whole.processors)
