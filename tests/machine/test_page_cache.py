@@ -72,3 +72,16 @@ def test_an_older_kernel_says_nothing_of_what_is_cached(tmp_path: Path, monkeypa
     (tmp_path / "one").write_bytes(b"x")
     monkeypatch.setattr(page_cache, "SYS_CACHESTAT", 100_000)
     assert treat([tmp_path], warm, never) == Cached(1, 1, None)
+
+
+def test_files_are_counted_when_all_are_treated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is read last may push out what was read first: here the cache holds one file."""
+    for name in ("one", "two"):
+        (tmp_path / name).write_bytes(b"x")
+    last: list[int] = []
+
+    def read(descriptor: int) -> None:
+        last[:] = [os.fstat(descriptor).st_ino]
+
+    monkeypatch.setattr(page_cache, "cached", lambda descriptor: int(os.fstat(descriptor).st_ino in last))
+    assert treat([tmp_path], read, never) == Cached(2, 2, 1)

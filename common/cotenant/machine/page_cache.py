@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import itertools
 import os
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -49,13 +50,15 @@ def treat(paths: Iterable[Path], action: Callable[[int], None], stop: Callable[[
 
     What cannot be read is left out: the benchmark that needs it will say so.
     """
+    places = tuple(paths)
     files = size_bytes = 0
     cached_bytes: int | None = 0
-    for path in _files(paths):
-        if stop():
-            break
+    for path in _until(stop, places):
         with contextlib.suppress(OSError), open_regular(path, follow=True) as file:
             action(file.fileno())
+    # Not each as it was treated: of a set larger than the memory the first files are out again when the last are in.
+    for path in _until(stop, places):
+        with contextlib.suppress(OSError), open_regular(path, follow=True) as file:
             files += 1
             size_bytes += os.fstat(file.fileno()).st_size
             held = cached(file.fileno())
@@ -71,6 +74,11 @@ def cached(descriptor: int) -> int | None:
     if libc.syscall(SYS_CACHESTAT, descriptor, ctypes.byref(whole), ctypes.byref(counts), 0):
         return None
     return int(counts.cached) * os.sysconf("SC_PAGE_SIZE")
+
+
+def _until(stop: Callable[[], bool], paths: Iterable[Path]) -> Iterator[Path]:
+    """Yield the files at or below `paths` until `stop()`."""
+    return itertools.takewhile(lambda path: not stop(), _files(paths))
 
 
 def _files(paths: Iterable[Path]) -> Iterator[Path]:
