@@ -23,7 +23,7 @@ from cotenant.isolation.choose import Chosen
 from cotenant.isolation.unenforced import NoIsolation
 from cotenant.launch import containers
 from cotenant.launch.challenge import in_front_of
-from cotenant.launch.containers import Image, image_of
+from cotenant.launch.containers import Image, Kind, image_of
 from cotenant.launch.start import Resolver
 from cotenant.machine.accelerators import Accelerator
 from golden import check_golden
@@ -42,6 +42,14 @@ def test_apptainer_binds_places_and_gives_devices() -> None:
         *("exec", "--nv", "--bind", "/data", "--bind", "/work", "/i.sif", "a.sh", "-x"),
     ]
     assert "--rocm" in inside.around(["a.sh"], [AMD], PLACES, {})
+
+
+@pytest.mark.parametrize(("kind", "name"), [("singularity", "/i.sif"), ("podman", "image:1")])
+def test_what_runs_inside_is_told_from_the_engines_own_words(kind: Kind, name: str) -> None:
+    """Or the whole base and the checkout were the input of a launch, as they are bound."""
+    command = ["a.sh", "--data", "/data/x"]
+    image_ = Image(kind, "engine", name)
+    assert image_.inside(image_.around(command, [NVIDIA], PLACES, {"BASE": "/work"})) == command
 
 
 def test_podman_makes_no_cgroups_and_raises_no_limits(monkeypatch: pytest.MonkeyPatch) -> None:

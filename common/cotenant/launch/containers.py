@@ -66,6 +66,10 @@ class Image:
         names = [word for name in sorted(environment.keys() - OF_THE_IMAGE) for word in ("--env", name)]
         return [self.program, *_podman_run(os.geteuid()), *devices, *mounts, *names, self.name, *command]
 
+    def inside(self, line: Sequence[str]) -> Sequence[str]:
+        """Return the command that a line of `around` runs: what stands before it names places, and no input."""
+        return line[line.index(self.name) + 1 :]
+
 
 def _podman_run(user: int) -> list[str]:
     """Return how podman is called: no cgroups of its own, the network and /dev/shm of outside, the same limits.

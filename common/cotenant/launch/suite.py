@@ -328,7 +328,8 @@ class SuiteRun:
         """Launch the tenants of a start; its meters also hold what happened around them, from the input on."""
         options, slices = self._options, [spec.slice for spec in start.specs]
         shared_before = shared_files().keys()
-        inputs = data.input_paths([spec.command for spec in start.specs], self._paths)
+        commands = [options.image.inside(spec.command) if options.image else spec.command for spec in start.specs]
+        inputs = data.input_paths(commands, self._paths)
         cached = data.prepare_cache(options.cache, inputs, lambda: bool(interruption.requested))
         begin_ticks = now_ticks()
         with meters_of(self._machine, slices) as sampling, _isolation_errors():
