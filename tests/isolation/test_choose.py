@@ -167,6 +167,19 @@ def test_in_a_batch_job_v1_stays_in_the_jobs_cgroup(mounts: Mounts, monkeypatch:
         assert places == {name: str(mount / "job") for name, mount in mounts.v1.items()}
 
 
+def test_slices_of_v1_leave_no_quota(mounts: Mounts, tmp_path: Path) -> None:
+    """Where `cpuacct` is mounted together with `cpu`, who joins the one leaves its cgroup of the other."""
+    root = tmp_path / "cpu,cpuacct"
+    (root / "service").mkdir(parents=True)
+    mounts.v1.update(cpu=root, cpuacct=root)
+    mounts.chains["cpu"] = (root / "service", root)
+    for level, kept in ((root, {"cpu", "cpuacct"}), (root / "service", set[str]())):
+        (level / "cpu.cfs_quota_us").write_text("250000")
+        (level / "cpu.cfs_period_us").write_text("100000")
+        places = choose_backend("v1", mounts, None).backend.location()["v1"]["mounts"]
+        assert places.keys() & {"cpu", "cpuacct"} == kept
+
+
 def test_a_bad_base_is_an_error_whatever_was_asked(mounts: Mounts) -> None:
     for asked in CHOICES:
         with pytest.raises(CotenantError, match=r"^--cgroup-base '\.\./x' is no path"):

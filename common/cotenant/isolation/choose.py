@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from cotenant.errors import IsolationError
@@ -41,7 +41,7 @@ OF_V2 = {
     "oom_group_kills": "Linux 5.17",
 }
 OF_V1 = {
-    "processor_ns": "the v1 controller cpuacct",
+    "processor_ns": "the v1 controller cpuacct, and no quota on cpu above us where both are mounted together",
     "throttled": "the v1 controller cpu, mounted",
     WEIGHT: "the v1 controller cpu, mounted, and no quota on it above us",
     "swap": "swapaccount=1 on the kernel's command line",
@@ -131,13 +131,16 @@ def _lack(backend: Backend) -> Refusal | None:
 def _v1_places(mounts: Mounts) -> Mapping[str, Path]:
     """Return below what our v1 base lies: the hierarchies' roots, but our own cgroups in a batch system's job.
 
-    Not that of the controller `cpu` where a quota is on us, which slices elsewhere would leave.
+    Not that of the controller `cpu`, nor of `cpuacct` mounted together with it, where a quota below its root is on us:
+    slices at the root would leave it.
     """
     if batch_system():
         return mounts.own
-    limited = quota_processors(mounts) is not None
+    root = mounts.v1.get("cpu")
+    below = tuple(directory for directory in mounts.chain("cpu") if directory != root)
+    limited = quota_processors(replace(mounts, chains={"cpu": below})) is not None
     places = {**mounts.v1, V2_HIERARCHY: mounts.v2}
-    return {name: at for name, at in places.items() if at is not None and not (limited and name == "cpu")}
+    return {name: at for name, at in places.items() if at is not None and not (limited and at == root)}
 
 
 def _degraded(partial: Backend | None, refusals: Mapping[str, Refusal]) -> Chosen:
