@@ -9,6 +9,7 @@ import pytest
 
 from cotenant.datasets.dataset import read_manifest
 from cotenant.datasets.sets.mnist import DATASET
+from cotenant.isolation.entry import own_shm_can_be_had
 from tenants.suites import SUMS, Suites, with_data
 
 IMAGES = "train-images-idx3-ubyte"
@@ -59,6 +60,18 @@ def test_what_it_lacks_is_named_and_a_set_whose_manifest_is_damaged_is_nobodys_o
     (loose.base / "data/mnist/manifest.json").write_text("{")
     assert loose.run(reading(loose.folder, "mnist"), "--users", 1).returncode == 1
     assert loose.outcomes()[-1] == "missing_data"
+
+
+def test_a_set_where_no_tenant_would_see_it_is_not_made(loose: Suites) -> None:
+    if not own_shm_can_be_had():
+        pytest.skip("tenants share the machine's /dev/shm here")
+    place = Path("/dev/shm", loose.name)
+    asked = ("--users", 1, "--isolation", "affinity")
+    assert loose.run(reading(loose.folder, "mnist"), *asked, DATA_DIRECTORY=str(place)).returncode == 1
+    (record,) = loose.records()
+    assert record["outcome"] == "missing_data"
+    assert record["message"].startswith(f"{place} lies in /dev/shm, of which each tenant has one of its own.")
+    assert not place.exists()
 
 
 @pytest.mark.slow

@@ -57,6 +57,14 @@ def test_another_boot_or_container_of_the_same_name_is_another_place(
             assert RunPaths.of_run(tmp_path, tmp_path, tmp_path, DEAD).temporary != here
 
 
+def test_sockets_lie_where_a_tenant_with_a_shm_of_its_own_sees_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for temporary, root in (("/dev/shm", "/tmp"), ("/dev/shm/x", "/tmp"), ("/tmp", "/tmp"), ("/var/tmp", "/var/tmp")):
+        monkeypatch.setattr("tempfile.gettempdir", lambda temporary=temporary: temporary)
+        assert RunPaths.of_run(tmp_path, tmp_path, tmp_path, DEAD).sockets.parent == Path(root)
+
+
 def test_a_sockets_path_is_short(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     on_host(monkeypatch, "a" * 64)
     monkeypatch.setattr("tempfile.gettempdir", lambda: "/a/long/path" * 9)

@@ -19,13 +19,14 @@ from pathlib import Path
 
 from cotenant.errors import EXIT_FOREIGN_FILES
 from cotenant.finding import Finding
+from cotenant.isolation.entry import own_shm_can_be_had
 from cotenant.isolation.processes import kill_marked
 from cotenant.isolation.runs import RunName
 from cotenant.launch.command import CachePolicy
 from cotenant.launch.environment import own_python
 from cotenant.launch.events import Interruption
 from cotenant.launch.observer import Observer
-from cotenant.launch.paths import RunPaths
+from cotenant.launch.paths import RunPaths, is_shared_memory
 from cotenant.launch.start import Options, Start
 from cotenant.machine.page_cache import Cached, drop, treat, warm
 from cotenant.protocol.messages import RUN_VARIABLE
@@ -67,6 +68,9 @@ def prepare_data(options: Options, starts: Iterable[Start], interruption: Interr
     def prepare(script: Path) -> Prepared:
         if interruption.requested:
             return Prepared()
+        if is_shared_memory(options.paths.data) and options.isolation != "none" and own_shm_can_be_had():
+            place = f"{options.paths.data} lies in /dev/shm, of which each tenant has one of its own."
+            return Prepared(f"{place} Name another DATA_DIRECTORY.")
         observer.preparing(str(script))
         return _make(script, options.paths, options.run, interruption)
 

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cotenant.finding import Finding
+from cotenant.isolation.leftovers import SHM
 from cotenant.isolation.runs import RunName, pid_namespace
 from cotenant.procfs import mounted_systems, read_text
 from cotenant.text import listed
@@ -84,10 +85,15 @@ def _prefix() -> str:
 
 
 def _sockets_root() -> Path:
-    """Where a socket's path stays short enough for the kernel."""
+    """Where a socket's path stays short enough for the kernel, and tenants see it."""
     root = tempfile.gettempdir()
     fits = len(os.fsencode(root)) + len(_prefix()) + SOCKET_ROOM_BYTES <= SOCKET_PATH_BYTES
-    return Path(root if fits else "/tmp")
+    return Path(root if fits and not is_shared_memory(Path(root)) else "/tmp")
+
+
+def is_shared_memory(path: Path) -> bool:
+    """Whether a path lies in /dev/shm, of which a tenant may have one of its own, where it would find nothing."""
+    return Path(os.path.realpath(path)).is_relative_to(SHM)
 
 
 def remove_tree(top: Path) -> str:
