@@ -261,9 +261,7 @@ def test_a_family_is_a_session_who_is_marked_and_all_that_descend_from_these(
 
 
 @pytest.mark.parametrize("error", [None, PermissionError])
-def test_orphans_that_cannot_be_killed_are_named(
-    error: type[OSError] | None, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_orphans_that_cannot_be_killed_are_named(error: type[OSError] | None, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of another user, as what sudo starts, or in the midst of a system call that does not end."""
 
     def kill(pid: int, number: int) -> None:
