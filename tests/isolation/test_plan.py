@@ -153,6 +153,11 @@ def test_tenants_of_a_slice_share_its_processors_and_device_and_have_equal_parts
     assert [piece.accelerators[0].index for piece in made.slices] == [0, 0, 1, 1]
     assert rules(made) == ["processors_shared", "processors_unused", "devices_shared"]
     assert made.findings[1].sentence == "1 of 5 processors stay unused: 2 slices get 2 each."
+    # Tenants of a slice with two devices both use the first.
+    made = plan(machine(cores=4, devices=tuple(map(device, range(4)))), 4, slices=2)
+    assert rules(made) == ["processors_shared", "devices_shared"]
+    assert made.findings[1].sentence == "4 tenants share 4 devices in turn."
+    assert made.findings[1].remedy == "Use no --slices for a device each."
     for users, slices, remedy in [(4, 3, "--slices 1 or 2 or 4, or --users 6"), (4, 9, "1 to 4"), (4, 0, "1 to 4")]:
         with pytest.raises(CotenantError, match=f"Use {remedy if slices == 3 else f'--slices {remedy}'}"):
             plan(machine(cores=4), users, slices=slices)

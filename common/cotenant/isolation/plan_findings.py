@@ -97,14 +97,16 @@ def _memory_findings(machine: Machine, slices: Sequence[Slice], reserve: int) ->
 def _device_findings(machine: Machine, slices: Sequence[Slice], idle: Sequence[Accelerator]) -> Iterator[Finding]:
     """Say which devices are shared, idle, unlike or far from their tenant's processors."""
     total = len(machine.accelerators)
-    if 0 < total < len(slices):
+    given = [device for slice_ in slices for device in slice_.accelerators]
+    # Of several devices of a slice a program for one uses the first, and so do all tenants of that slice.
+    if len(set(given)) < len(given):
         part = slices[0].device_share
         # What was asked for makes nothing suspect.
         severity = warning if part is None else info
         how = "in turn" if part is None else f"by {part.mode}"
         yield severity(
-            f"{len(slices)} tenants share {many(total, 'device')} {how}.",
-            f"Use --users {total} for a device each.",
+            f"{len(slices)} tenants share {many(len(set(given)), 'device')} {how}.",
+            f"Use {f'--users {total}' if total < len(slices) else 'no --slices'} for a device each.",
             rule="devices_shared",
         )
     if idle:
