@@ -73,4 +73,4 @@ def test_notes_that_nobody_reads_end_nothing(monkeypatch: pytest.MonkeyPatch) ->
         patched.setattr(sys, "stderr", stream)
         note("of the first launch")
         note("of the second")
-        assert os.fstat(stream.fileno()).st_rdev == os.stat(os.devnull).st_rdev
+        assert os.fstat(stream.fileno()).st_rdev == Path(os.devnull).stat().st_rdev
