@@ -3,7 +3,7 @@
 python benchmarks/run.py cotenancy --repetitions 5 --work DIR     writes benchmarks/results/what-different-jobs-keep.md
 
 Each repetition runs the profile in slices, then without; an interrupted run goes on where it was. Five take two hours
-and a quarter on two processors, on which nothing else may run.
+and three quarters on two processors, on which nothing else may run.
 """
 
 from __future__ import annotations
