@@ -196,8 +196,7 @@ def _has_failed(launch: LaunchRecords) -> bool:
 
 
 def _absences(gathered: Gathered, expected: Mapping[str, NodeState]) -> Iterator[tuple[str, Reason]]:
-    """Yield the nodes that did not end, those without a rate that is compared, and those without one of a job of
-    others."""
+    """Yield the nodes that did not end, or have no rate that is compared, or lack a job that most others have."""
     counts = Counter(launch.host for launch in gathered.launches if launch.rate is not None)
     compared = {
         node.name for of in gathered.classes for node, rows in zip(of.nodes, of.at[0], strict=True) if rows.max() >= 0

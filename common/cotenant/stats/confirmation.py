@@ -121,7 +121,7 @@ def _noise(healthy: Logs, beside: npt.NDArray[np.intp]) -> tuple[Logs, float]:
     """Return the standard deviation of each job's repeats (J), and its degrees of freedom, the least of any job.
 
     Of the log rates (K, N, J) of healthy nodes: of each the distance from its own mean, and from the median change. NaN
-    for a job that has not run again in two rounds: it says nothing, and weakens no other.
+    for a job without repeats in two rounds: nothing is known of it, and the other jobs do not count it.
     """
     with empty_is_nan():
         within = healthy - np.nanmean(healthy, axis=0)

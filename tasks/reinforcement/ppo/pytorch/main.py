@@ -117,11 +117,8 @@ class DevicePPO(Distributed):
             chance.append(policy.log_prob(done[-1]))
             value.append(expected.float().squeeze(1))
             ended.append(self.carts.move(done[-1]))
-        following, advantage, ahead = (
-            self.model(self.carts.state_ns)[1].float().squeeze(1),
-            [],
-            torch.zeros_like(value[0]),
-        )
+        following = self.model(self.carts.state_ns)[1].float().squeeze(1)
+        advantage, ahead = [], torch.zeros_like(following)
         for at in reversed(range(self.steps)):
             goes_on = (~ended[at]).float()
             surprise = 1 + GAMMA * following * goes_on - value[at]
