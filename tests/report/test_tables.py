@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from msgspec.structs import replace
 
 from cotenant.errors import CotenantError
 from cotenant.report.foreign import foreign_lines
-from cotenant.report.renderers import as_csv
+from cotenant.report.renderers import as_csv, as_json
 from cotenant.report.tables import Tables, family, sources_of_watt, speed_up_grid, table_grid, tables
 from cotenant.results.record import Record
 from cotenant.results.targets import System
@@ -166,6 +167,9 @@ def test_speed_up_is_over_fp32_of_the_same_system_and_conditions() -> None:
     assert (row["name_gpu"], row["precision"]) == ("2x V100", "fp16")
     assert float(row["resnet50"]) == pytest.approx(2.5, rel=0.01)
     assert row.keys() == {"name_gpu", "precision", "resnet50"}
+    document = json.loads(as_json(speed_up_grid(by_precision)))
+    assert document["schema"] == "cotenant-speed-up-1"
+    assert [(each["name"], [*each["ratios"]]) for each in document["systems"]] == [("2x V100", ["resnet50"])]
     with pytest.raises(
         CotenantError, match=r"No family was measured in fp32 and in another precision.* There is fp32\."
     ):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from statistics import fmean
 from typing import Literal
@@ -205,7 +205,8 @@ def speed_up_grid(by_precision: Tables) -> Grid:
         Column[SpeedUp]("precision", lambda up: word(up.precision, "precision"), left=True),
         *(Column(printable(name), partial(_ratio, name)) for name in names),
     ]
-    return replace(table(columns, ups), fields=(INDEX, "precision", *map(printable, names)))
+    document = {"schema": "cotenant-speed-up-1", "systems": [asdict(up) for up in ups]}
+    return replace(table(columns, ups), fields=(INDEX, "precision", *map(printable, names)), document=document)
 
 
 def _speed_ups(by_precision: Tables) -> Iterator[SpeedUp]:
