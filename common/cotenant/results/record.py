@@ -165,8 +165,8 @@ class Enclosed(msgspec.Struct, frozen=True):
     unenforced: list[str]
     """Limits that could not be enforced."""
     policies: dict[str, str | float] = {}
-    """Of all tenants alike: `cache` and `on_oom`; `budget_s` and `until_interval` where they were asked for, and
-    `memory_class` where the job takes its batch size from the table of sizes."""
+    """Of all tenants alike: `cache` and `on_oom`; where they are set, `budget_s`, `until_interval`, `settle_s`,
+    `at_least_s` and `at_most_s`; `memory_class` where the job takes its batch size from the table of sizes."""
     uncounted: list[str] = []
     """Counters that could not be had."""
     enabled_by: dict[str, str] = {}

@@ -58,7 +58,7 @@ def meanings(of: type) -> dict[str, str]:
     for field, below in pairwise(body.body):
         match field, below:
             case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(meaning))):
-                meanings_of[name] = meaning
+                meanings_of[name] = " ".join(meaning.split())
     return meanings_of
 
 
