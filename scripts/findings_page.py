@@ -14,6 +14,12 @@ from pathlib import Path
 PACKAGE = Path(__file__).resolve().parents[1] / "common/cotenant"
 SEVERITIES = ("info", "warning", "error")
 UNKNOWN = "…"
+OF_ERRORS = {
+    "no_plan": "No slices can be planned as asked: …",
+    "not_isolated": "Isolation is required, and cannot be had: …",
+    "job_not_startable": "A chosen job cannot be started here: …",
+}
+"""Findings whose sentence is that of an error, which may be any of many."""
 
 SECTIONS = (
     ("Of one record", "Asked of every record when its launch has ended.", ("findings/rules", "results", "launch")),
@@ -86,7 +92,7 @@ def made_in(source: str) -> Iterator[Entry]:
     module = ast.parse(source)
     for function in (node for node in ast.walk(module) if isinstance(node, ast.FunctionDef)):
         # What a rule is about says a sentence that is made elsewhere.
-        summary = (ast.get_docstring(function if function.decorator_list else module) or "").partition("\n")[0]
+        summary = (ast.get_docstring(function) or "").partition("\n")[0]
         for call in (node for node in ast.walk(function) if isinstance(node, ast.Call)):
             if (entry := _entry(function, call, summary)) is not None:
                 yield entry
@@ -109,7 +115,7 @@ def _entry(function: ast.FunctionDef, call: ast.Call, summary: str) -> Entry | N
     return Entry(
         rules[0],
         tuple(severity for severity in SEVERITIES[::-1] if severity in severities),
-        " ".join(sentences) or summary,
+        " ".join(sentences) or OF_ERRORS.get(rules[0], summary),
         " ".join(text for text in remedies if text),
     )
 
