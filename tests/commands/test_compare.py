@@ -90,9 +90,11 @@ def test_launches_of_a_tenant_alone_are_not_compared(a: Path, tmp_path: Path, ca
 
 
 def test_different_work_is_refused_until_it_is_allowed(a: Path, tmp_path: Path, capsys: Capture) -> None:
+    changed = ARGUMENTS | {"lr": 0.5}
+    other_lr = {"arguments": changed, "unique_id": unique_id("vae", "0123", changed)}
     for name, fields, words, allowed in (
         ("b", {"isolation": replace(ISOLATION, backend="none")}, "isolation: none and v1", "isolation"),
-        ("c", {"unique_id": "another"}, "source or arguments of the benchmark", "benchmark"),
+        ("c", other_lr, "source or arguments of the benchmark", "benchmark"),
         ("d", {"gpu": "Abacus 2"}, "device: Abacus 2 and Some Processor", "device"),
         ("e", {"cpu_cores": 2}, "processors: 1 and 2", "processors"),
     ):

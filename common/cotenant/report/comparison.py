@@ -14,8 +14,8 @@ from cotenant.stats.comparison import LEAST_MARGIN, Comparison, Verdict, compare
 from cotenant.stats.launches import across_launches
 from cotenant.text import printable
 
-HOST, CLASS = "host", "class"
-OF_TUNING = ("benchmark", "batch_size", "kernels")
+HOST, CLASS, BENCHMARK, ITEM = "host", "class", "benchmark", "work_of_an_item"
+OF_TUNING = (BENCHMARK, "batch_size", "kernels")
 """What may differ, beside the class, between a job and its tuned form; the work of an item may not."""
 CLAIMS = (Verdict.FASTER, Verdict.SLOWER)
 ALARM = 0.05
@@ -153,6 +153,8 @@ def _incomparable(a: Sequence[LaunchRecords], b: Sequence[LaunchRecords], condit
         if (mixed := mixture(launches, conditions.allowed)) is not None:
             return f"{side} has launches of {mixed}; name a directory of one"
     allowed = {*conditions.allowed, *(OF_TUNING if CLASS in conditions.allowed and _tuned(a) != _tuned(b) else ())}
+    if BENCHMARK in conditions.allowed:
+        allowed.add(ITEM)  # Of another source, or other arguments, an item is other work as well.
     if (difference := difference_of([launch.work for launch in (*a, *b)], allowed)) is not None:
         return f"{difference_words(*difference)} (--allow {difference[0]})"
     # No two launches of a host begin at the same moment.
