@@ -21,7 +21,8 @@ HEAD = """# Benchmarks
 What comes with Cotenant: what each trains by its own words, what its rate counts, and the jobs that run it, by job
 file. Sizes, exact parameter counts and data stand on its page. `./run.sh list` has the jobs of one file, with the
 seconds that they took here. `profiles/cpu.json` has the jobs of `baselines.json` in sizes for processors,
-`profiles/h100.json` those for a large device, with their tf32 and bf16 twins.
+`profiles/16gb.json` has them in half the batches, for devices of 16 GB, `profiles/h100.json` those for a large device,
+with their tf32 and bf16 twins, and `profiles/cotenancy.json` six small ones beside each other.
 
 This page is made by `python scripts/catalogue.py`.
 """

@@ -136,7 +136,7 @@ class Meeting(msgspec.Struct, frozen=True):
     ready_ns: Nanoseconds
     """When the tenant was ready."""
     t0_ns: Nanoseconds
-    """When all were told to start."""
+    """The moment of GO, at which all were to start."""
     start_ns: Nanoseconds
     """When it did."""
     load_end_ns: Nanoseconds
