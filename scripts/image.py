@@ -12,6 +12,10 @@ import argparse
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
+
+# An image may be made where no environment is.
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "common"))
 
 from cotenant.errors import EXIT_PASSED, EXIT_USAGE
 from cotenant.machine.wheels import PINNED, ROCM

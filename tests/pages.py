@@ -73,7 +73,6 @@ ELSEWHERE = {
     "sudo tests/vm/": "brings a virtual machine",
     "sudo ./cgroup_setup.sh": "changes the machine: tests/commands/test_cgroup_setup_real.py",
     "python3 benchmarks/gpu.py": "in small by tests/benchmarks/test_gpu.py",
-    "benchmarks/run.py": "hours of measuring",
     "FAKE_DATASET=0 ": "needs archives of the real sets",
     "./download_datasets.sh": "gigabytes: tests/datasets has each maker in small",
     "python scripts/image.py": "tests/launch/test_containers.py has what it prints",

@@ -116,6 +116,8 @@ def test_definitions_of_images(form: str, capsys: pytest.CaptureFixture[str]) ->
     assert image.main([form, "ppc64le"]) == 2
     assert "--base names an image that has torch" in capsys.readouterr().err
     assert all((ROOT / name).exists() for name in image.COPIED)
+    bare = [sys.executable, "-I", "-S", str(ROOT / "scripts/image.py"), form, "cpu"]  # No package is at hand.
+    assert subprocess.run(bare, capture_output=True, check=True).stdout
 
 
 # ---- podman itself, on an image that has nothing: this host's own /usr is mounted
