@@ -108,8 +108,8 @@ def parser() -> Parser:
     views.add_argument(
         "--table",
         choices=TABLES,
-        help="systems side by side, how one model scales, or what neighbours cost: equals, a mix, pairs, users of "
-        "one device, of known pressure",
+        help="systems side by side (throughput, batch-size, speed-up), one job over devices (scaling), or what "
+        "neighbours cost: equal ones (interference), others (mix, pairs), on a device (share), under pressure (sense)",
     )
     predicting = "what jobs keep in pairs, predicted from --sense, beside the measured pairs, with the error"
     views.add_argument("--predict", action="store_const", const="predict", dest="table", help=predicting)

@@ -46,7 +46,7 @@ def suite_parser(command: str, description: str, epilog: str = "") -> Parser:
     alone = runs.add_mutually_exclusive_group()
     kinds = (
         "after each launch, measure what a tenant has alone: each as long as beside the others (whole), one for all "
-        "equal slices in a few seconds (quick; the default without --jobs), or nobody (none)"
+        "equal slices in a few seconds (quick; the default without --jobs, and of mixes), or nobody (none)"
     )
     alone.add_argument("--baseline", choices=BASELINES, help=kinds)
     whole = "the same as --baseline whole"
