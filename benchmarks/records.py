@@ -154,6 +154,7 @@ def row(one: Tenant) -> dict[str, Any]:
         "version": f"{one.job:016x}",
         "unique_id": f"{one.job:064x}",
         "work": f"{one.job:064x}",
+        "work_but_precision": None,
         "losses_non_finite": 3 if one.fate == "nan" else 0,
         "loss_digest": None,
         "kernels": None,

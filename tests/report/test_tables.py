@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from cotenant.errors import CotenantError
 from cotenant.report.foreign import foreign_lines
 from cotenant.report.renderers import as_csv, as_json
-from cotenant.report.tables import Tables, family, sources_of_watt, speed_up_grid, table_grid, tables
+from cotenant.report.tables import Tables, family, other_works, sources_of_watt, speed_up_grid, table_grid, tables
 from cotenant.results.record import Record
 from cotenant.results.targets import System
 from report.making import launch, power, summary_of
@@ -162,17 +162,18 @@ def test_a_family_is_a_job_without_cell_and_precision() -> None:
 def test_speed_up_is_over_fp32_of_the_same_system_and_conditions() -> None:
     elsewhere = on("small", "Tesla T4", "resnet50_fp16", 100)  # There fp32 ran in other slices.
     unsliced = [replace(record, isolation=replace(ISOLATION, backend="none")) for record in elsewhere]
-    by_precision = tables_of([*two_systems(), *unsliced])
+    smaller = [replace(one, arguments=one.arguments | {"size": 32}) for one in on("dgx", "Tesla V100", "ssd_fp16", 100)]
+    by_precision = tables_of([*two_systems(), *unsliced, *smaller])
     (row,) = csv.DictReader(io.StringIO(as_csv(speed_up_grid(by_precision))))
     assert (row["name_gpu"], row["precision"]) == ("2x V100", "fp16")
     assert float(row["resnet50"]) == pytest.approx(2.5, rel=0.01)
     assert row.keys() == {"name_gpu", "precision", "resnet50"}
     document = json.loads(as_json(speed_up_grid(by_precision)))
     assert document["schema"] == "cotenant-speed-up-1"
-    assert [(each["name"], [*each["ratios"]]) for each in document["systems"]] == [("2x V100", ["resnet50"])]
-    with pytest.raises(
-        CotenantError, match=r"No family was measured in fp32 and in another precision.* There is fp32\."
-    ):
+    assert [(each["name"], [*each["ratios"]]) for each in document["speed_ups"]] == [("2x V100", ["resnet50"])]
+    (other,) = other_works(by_precision)
+    assert other.startswith("2x V100: ssd did another work in fp16 than in fp32 (its arguments or its source differ)")
+    with pytest.raises(CotenantError, match=r"No family did the same work in fp32 and in another.* There is fp32\."):
         speed_up_grid({"fp32": by_precision["fp32"]})
 
 

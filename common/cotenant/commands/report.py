@@ -79,7 +79,7 @@ def main(argv: Sequence[str]) -> int:
     elif given.table == "predict":
         _say_prediction(summary, given.format)
     elif given.table == "speed-up":
-        tell_grid(tables.speed_up_grid(tables.tables(summary.jobs, read_systems(given.systems))), given.format)
+        _say_speed_up(tables.tables(summary.jobs, read_systems(given.systems)), given.format)
     elif given.table is not None:
         _say_table(summary.jobs, given)
     elif given.format != "text" or given.save_target is None:
@@ -241,6 +241,12 @@ def _say_sense(summary: Summary, form: str) -> None:
     tell_grid(sense_grid(curves), form)
     if form in ("text", "md") and (prints := fingerprints_grid(curves)).groups:
         tell_grid(prints, form)
+
+
+def _say_speed_up(by_precision: tables.Tables, form: str) -> None:
+    for line in tables.other_works(by_precision):
+        warn(line)
+    tell_grid(tables.speed_up_grid(by_precision), form)
 
 
 def _add_foreign(by_precision: tables.Tables, paths: Sequence[Path], kind: tables.Kind) -> None:

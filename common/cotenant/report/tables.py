@@ -35,11 +35,15 @@ _PRECISION = re.compile(r"_?(fp32|tf32|bf16|fp16|half|amp(_?(bf16|fp16))?)$")
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One family on one system: items per second of all devices, the batch size, and the watt measured meanwhile."""
+    """One family on one system: items per second of all devices, the batch size, and the watt measured meanwhile.
+
+    `work` is equal where the precision of its work alone differs; empty where nobody knows it.
+    """
 
     rate: float
     batch_size: int | None
     watt: float | None
+    work: str = ""
 
 
 @dataclass(slots=True)
@@ -81,7 +85,8 @@ def tables(jobs: Iterable[JobSummary], systems: Sequence[System]) -> Tables:
         line = Line(_system(job, systems), conditions)
         key = (line.system.name, *conditions.values())
         entries = by_precision[first["precision"] or UNKNOWN].setdefault(key, line).entries
-        entry = Entry(across_launches(rates_of(job.rates)).rate, first["batch_size"], _watt(job))
+        rate = across_launches(rates_of(job.rates)).rate
+        entry = Entry(rate, first["batch_size"], _watt(job), first["work_but_precision"])
         entries[family(job.name)] = max(entries.get(family(job.name), entry), entry, key=lambda cell: cell.rate)
     for lines in by_precision.values():
         for line in lines.values():
@@ -191,12 +196,12 @@ class SpeedUp:
 def speed_up_grid(by_precision: Tables) -> Grid:
     """Return the rates of every other precision over those in fp32, of the same system under the same conditions.
 
-    Each is at its own batch size. Raises CotenantError where nothing was measured in both.
+    Each is at its own batch size, of the same work of an item. Raises CotenantError where nothing was measured in both.
     """
     ups = list(_speed_ups(by_precision))
     if not ups:
         raise CotenantError(
-            f"No family was measured in {PLAIN} and in another precision on one system.",
+            f"No family did the same work in {PLAIN} and in another precision on one system.",
             f"There is {', '.join(by_precision)}.",
         )
     names = sorted({name for up in ups for name in up.ratios}, key=lambda name: (name != FIRST, name))
@@ -205,19 +210,41 @@ def speed_up_grid(by_precision: Tables) -> Grid:
         Column[SpeedUp]("precision", lambda up: word(up.precision, "precision"), left=True),
         *(Column(printable(name), partial(_ratio, name)) for name in names),
     ]
-    document = {"schema": "cotenant-speed-up-1", "systems": [asdict(up) for up in ups]}
-    return replace(table(columns, ups), fields=(INDEX, "precision", *map(printable, names)), document=document)
+    fields = (INDEX, "precision", *map(printable, names))
+    document = {"schema": "cotenant-speed-up-1", "speed_ups": [asdict(up) for up in ups]}
+    return replace(table(columns, ups), fields=fields, document=document)
+
+
+def other_works(by_precision: Tables) -> list[str]:
+    """Return a sentence for each family that has no speed-up, since it did another work in fp32."""
+    return [
+        f"{line.name}: {name} did another work in {precision} than in {PLAIN} (its arguments or its source differ): "
+        "no speed-up."
+        for precision, line, pairs in _beside_plain(by_precision)
+        for name, (entry, plain) in pairs.items()
+        if not _may_be_one_work(entry, plain)
+    ]
 
 
 def _speed_ups(by_precision: Tables) -> Iterator[SpeedUp]:
-    plain = {(line.system, *line.conditions.values()): line for line in by_precision.get(PLAIN, [])}
+    for precision, line, pairs in _beside_plain(by_precision):
+        ratios = {name: of.rate / plain.rate for name, (of, plain) in pairs.items() if _may_be_one_work(of, plain)}
+        if ratios:
+            yield SpeedUp(line.name, precision, ratios)
+
+
+def _beside_plain(by_precision: Tables) -> Iterator[tuple[str, Line, Mapping[str, tuple[Entry, Entry]]]]:
+    """Yield each line of another precision, after that, with its entries beside those in fp32 under its conditions."""
+    in_plain = {(line.system, *line.conditions.values()): line.entries for line in by_precision.get(PLAIN, [])}
     for precision, lines in by_precision.items():
         for line in lines if precision != PLAIN else ():
-            beside = plain.get((line.system, *line.conditions.values()))
-            both = line.entries.keys() & beside.entries.keys() if beside else set()
-            if beside and both:
-                ratios = {name: line.entries[name].rate / beside.entries[name].rate for name in both}
-                yield SpeedUp(line.name, precision, ratios)
+            plain = in_plain.get((line.system, *line.conditions.values()), {})
+            yield precision, line, {name: (of, plain[name]) for name, of in line.entries.items() if name in plain}
+
+
+def _may_be_one_work(entry: Entry, plain: Entry) -> bool:
+    """Whether nothing but the precision is known to differ: what a record does not know differs from nothing."""
+    return not entry.work or not plain.work or entry.work == plain.work
 
 
 def _ratio(family: str, up: SpeedUp) -> Cell:

@@ -251,25 +251,26 @@ class Decoded:
     @property
     def work(self) -> str:
         """As `unique_id`, without a number of workers that nobody asked for: it follows from the processors."""
-        if not self.unique_id:
-            return ""
         given = any(str(word).startswith(("--workers", "-j")) for word in list_of(self.at("command")))
-        arguments = {
-            name: value
-            for name, value in self.fields.items()
-            if name not in _OWN_FIELDS and (given or name != "workers")
-        }
-        return unique_id(self.cell, text_of(self.at("version")), arguments)
+        return self._work(self.cell, frozenset() if given else frozenset({"workers"}))
 
     @property
     def item_work(self) -> str:
         """As `unique_id`, without what tuning may change: equal where the work of an item is."""
+        return self._work(self.cell, TUNABLE)
+
+    @property
+    def work_but_precision(self) -> str:
+        """As `item_work`, without name and precision: equal where the precision of an item's work alone may differ."""
+        return self._work("", TUNABLE | {"precision"})
+
+    def _work(self, name: str, without: frozenset[str]) -> str:
+        """Return a hash as `unique_id`, of this name, without these arguments; empty where that is empty."""
         if not self.unique_id:
             return ""
-        arguments = {
-            name: value for name, value in self.fields.items() if name not in _OWN_FIELDS and name not in TUNABLE
-        }
-        return unique_id(self.cell, text_of(self.at("version")), arguments)
+        left_out = _OWN_FIELDS | without
+        arguments = {argument: value for argument, value in self.fields.items() if argument not in left_out}
+        return unique_id(name, text_of(self.at("version")), arguments)
 
     @property
     def run_class(self) -> str:
