@@ -219,7 +219,7 @@ def _share(job: JobSummary, targets: Mapping[str, Target]) -> float | None:
 def _document(job: JobSummary) -> dict[str, Any]:
     ratios = {tenant: job.over_alone(tenant) for tenant in job.tenants}
     node, tenants = job.over_alone(), {tenant: asdict(ratio) for tenant, ratio in ratios.items() if ratio is not None}
-    named = {name: printable(str(value)) for name, value in _named(job).items()}
+    named = {name: printable(value) if isinstance(value, str) else value for name, value in _named(job).items()}
     return named | {
         "launches": job.launches,
         "overlap": job.overlap,
