@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cotenant.report import mlbench
+from cotenant.report import mlbench, numbers
 from cotenant.report.jobs import jobs_grid
 from cotenant.report.matrix import device_matrix, device_names
 from cotenant.report.page import POINTS, Against, cards, page
@@ -286,6 +286,22 @@ def test_a_card_says_the_same_ratio_as_the_table() -> None:
     row = jobs_grid(summary).shown_rows[0]
     worst_over_best = next(cell.text for column, cell in row.cells.items() if column.heading == "worst/best")
     assert even.value == worst_over_best.partition(" ")[0] == "0.961"
+
+
+def test_a_heading_sorts_by_numbers_and_intervals_with_their_letters() -> None:
+    expression = re.search(r"number = /(\^.*)/\.exec", page_of(everything()))
+    assert expression is not None
+    for text, digits, letter in (
+        (numbers.interval(1.66e6, 1.714e6), "1.660", "M"),
+        (numbers.interval(900.0, 950.0), "900.0", ""),
+        (numbers.rates([12_000.0, 11_000.0], ", "), "12.00", "k"),
+        ("±0.5 %, ±0.7 %", "0.5", ""),
+        ("-1.2 % (-3.0..0.5 %, n 5)", "-1.2", ""),
+    ):
+        found = re.match(expression[1], text)
+        assert found is not None, text
+        assert found.groups() == (digits, letter), text
+    assert re.match(expression[1], "-") is None
 
 
 def test_findings_and_jobs_lead_to_each_other() -> None:
