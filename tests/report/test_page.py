@@ -22,6 +22,7 @@ from cotenant.results.table import Rows
 from cotenant.results.targets import Target
 from report.making import (
     BUSY,
+    beside_dram,
     everything,
     exported,
     fields_of,
@@ -126,7 +127,9 @@ def test_what_comes_from_files_is_text() -> None:
         *launch(SCRIPT, 0, place={"hostname": SCRIPT, "vcd": SCRIPT, "suite": SCRIPT}, part=a_part(item=SCRIPT)),
         *lost(SCRIPT, 1),
     ]
-    seen = Reader(page(SCRIPT, summary_of(records), {}, skipped=[SCRIPT]))
+    for record in (pressed := beside_dram()):
+        record.meters["pressure"]["resource"] = f'"{SCRIPT}\\d'
+    seen = Reader(page(SCRIPT, summary_of([*records, *pressed]), {}, skipped=[SCRIPT]))
     assert seen.tags.count("script") == 1  # the page's own
     assert seen.text.count(SCRIPT) > 6
 

@@ -79,8 +79,9 @@ def _jobs(curves: list[Sensitivity]) -> list[JobCurves]:
         shown, lambda each: (each.conditions.suite, each.conditions.host, each.conditions.job)
     ).items():
         pictures = []
-        for resource, of in grouped(of_job, lambda each: each.conditions.resource).items():
-            drawn = sensitivity(of, ends, f"sense{len(jobs)}{resource}")
+        by_resource = grouped(of_job, lambda each: each.conditions.resource)
+        for at, (resource, of) in enumerate(by_resource.items()):
+            drawn = sensitivity(of, ends, f"sense{len(jobs)}-{at}")
             pictures.append(Picture(Markup(drawn), MEANT.get(resource, resource), "; ".join(map(words_of, of))))
         several = len({each.conditions.host for each in shown}) > 1
         jobs.append(JobCurves(f"{job} on {host}" if several else job, pictures, [words_of(each) for each in of_job]))
