@@ -105,7 +105,7 @@ def of_resources(curves: Iterable[Sensitivity]) -> dict[tuple[str, str, str], di
     known = [each for each in curves if each.curve is not None]
     for place, group in grouped(known, lambda each: each.conditions.place).items():
         for resource, of in grouped(group, lambda each: each.conditions.resource).items():
-            whole = [(each, [sample for sample in each.samples if FULL in sample.achieved]) for each in of]
+            whole = [(each, _at_full(each)) for each in of]
             jobs = {each.conditions.job: samples for each, samples in whole if samples and not each.is_probe}
             for probe, samples in whole:
                 if probe.is_probe and samples and probe.curve is not None:
@@ -114,13 +114,22 @@ def of_resources(curves: Iterable[Sensitivity]) -> dict[tuple[str, str, str], di
     return by_place
 
 
+def _at_full(of: Sensitivity) -> list[Round]:
+    """Return the samples in which the neighbour was at its highest level."""
+    return [sample for sample in of.samples if FULL in sample.achieved]
+
+
 def _with_taken(curves: Sequence[Sensitivity]) -> list[Sensitivity]:
+    """Return the curves with what their jobs take. Of a job that did two works each curve has samples of its own."""
     resources = of_resources(curves)
     done = []
     for each in curves:
+        job, own = each.conditions.job, _at_full(each)
         of = resources.get(each.conditions.place, {}).get(each.conditions.resource)
-        is_known = of is not None and each.conditions.job in of.jobs
-        done.append(replace(each, taken=taken(of, each.conditions.job)) if of is not None and is_known else each)
+        if of is not None and own and not each.is_probe:
+            done.append(replace(each, taken=taken(replace(of, jobs={job: own}), job)))
+        else:
+            done.append(each)
     return done
 
 
