@@ -16,13 +16,14 @@ from rich.console import Console
 from rich.text import Text
 from scipy import stats
 
+from cotenant.report.challenges import _beside
 from cotenant.report.jobs import jobs_grid
 from cotenant.report.problems import worst
 from cotenant.report.renderers import as_csv, markdown, show
 from cotenant.report.summary import Summary, per_tenant, scores
 from cotenant.results.targets import Target
 from golden import check_golden
-from report.making import BUSY, everything, frame, launch, summary_of
+from report.making import BUSY, UNSLICED, everything, frame, launch, summary_of
 
 GOLDEN = Path(__file__).with_name("golden")
 
@@ -170,3 +171,11 @@ def test_the_name_of_a_device_commands_no_terminal() -> None:
     text = printed(summary, 200, terminal=False)
     assert "0.909 (0)" in text
     assert not any("\x1b" in form for form in (text, as_csv(jobs_grid(summary)), markdown(jobs_grid(summary))))
+
+
+def test_what_a_challenge_showed_stands_beside_each_line_of_its_job() -> None:
+    (only,) = _beside("vae", 100.0, summary_of(launch("vae")))
+    assert "of the published rate (" in only
+    sliced, unsliced = _beside("vae", 100.0, summary_of([*launch("vae"), *launch("vae", 1, place=UNSLICED)]))
+    assert "of the published rate of vae (isolation v1), baselines on node1 (" in sliced
+    assert "of the published rate of vae (isolation none), baselines on node1 (" in unsliced

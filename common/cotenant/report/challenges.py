@@ -11,7 +11,7 @@ from cotenant.challenge.transcript import SUFFIX, read
 from cotenant.challenge.verdict import summary as words_of
 from cotenant.challenge.verdict import verdict
 from cotenant.files import open_regular
-from cotenant.report.summary import JobSummary, Summary
+from cotenant.report.summary import Summary
 from cotenant.suite.cells import CHALLENGE
 
 
@@ -35,14 +35,12 @@ def _lines(summary: Summary, place: Path) -> Iterator[str]:
 
 
 def _beside(challenged: str, floor: float, summary: Summary) -> Iterator[str]:
-    """Yield what the floor is of the published rate, and of that of the deterministic launch itself."""
-    rates = {job.name: job for job in summary.jobs}
+    """Yield what the floor is of the published rate, and of that of the deterministic launch itself.
+
+    Of several lines of one name each has its rate, and a transcript does not say which of them it stands beside.
+    """
     for name, what in ((challenged, "the published rate"), (challenged + CHALLENGE, "its own, deterministic")):
-        job = rates.get(name)
-        if job is not None and (rate := _rate(job)):
-            yield f"{challenged}: challenge: at least {floor / rate:.2f} of {what} ({rate:.4g} {job.unit}/s)."
-
-
-def _rate(job: JobSummary) -> float | None:
-    """Return the rate of all tenants together; None of a job whose launches do not count."""
-    return None if job.node is None else job.node.rate
+        lines = [(job, job.node.rate) for job in summary.jobs if job.name == name and job.node is not None]
+        for job, rate in lines:
+            which = f" of {job.label}, {job.suite} on {job.host}" if len(lines) > 1 else ""
+            yield f"{challenged}: challenge: at least {floor / rate:.2f} of {what}{which} ({rate:.4g} {job.unit}/s)."
